@@ -1,0 +1,32 @@
+// Element types of tensors and expressions. Values of the enum index the table in dtype.cpp.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tw {
+enum class DType : uint8_t { f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
+inline constexpr int kDTypeCount = 13;
+
+struct DTypeInfo {
+  DType dtype;
+  const char* name;  // "f32", "bool", … as the text forms write it
+  int bytes;         // storage size; bool is a byte
+  int onnx;          // TensorProto.DataType, also tw_dtype of the C ABI
+};
+const DTypeInfo& dtype_info(DType t);
+inline const char* dtype_name(DType t) { return dtype_info(t).name; }
+inline int dtype_bytes(DType t) { return dtype_info(t).bytes; }
+std::optional<DType> dtype_from_name(std::string_view name);
+std::optional<DType> dtype_from_onnx(int data_type);
+bool is_float(DType t);
+bool is_signed_int(DType t);    // i8 … i64
+bool is_unsigned_int(DType t);  // u8 … u64
+inline bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); }
+
+// IEEE half and bfloat16 <-> float, round to nearest even.
+float f16_to_f32(uint16_t h);
+uint16_t f32_to_f16(float f);
+float bf16_to_f32(uint16_t h);
+uint16_t f32_to_bf16(float f);
+}  // namespace tw

@@ -1,0 +1,44 @@
+/* What generated code and the runtime bitcode know of each other. The backend builds one constant `tw_model` of type
+ * tw_model_desc, the function it names, and calls tw_parallel_for; everything else is the runtime's. */
+#ifndef TW_MODEL_H
+#define TW_MODEL_H
+#include "tilewright.h"
+
+typedef struct tw_env {
+  void* const* inputs;        /* one pointer an input, verified */
+  void* const* outputs;
+  uint8_t* arena;
+  const uint8_t* weights;
+  const int64_t* symbols;
+  void* pool;                 /* of tw_parallel_for */
+  int32_t threads;
+  int32_t reserved;
+  uint64_t* call_ns;          /* profile: generated code calls tw_call_begin/end round every kernel call when not null */
+} tw_env;
+
+typedef struct tw_model_desc {
+  const char* name;
+  const char* target;
+  const char* manifest;
+  int32_t input_count, output_count, symbol_count, call_count;
+  const tw_tensor_info* inputs;
+  const tw_tensor_info* outputs;
+  const char* const* symbols;
+  uint64_t weight_bytes;
+  const char* cpu_features;                                     /* "avx2,fma,…": what check_cpu asks for, LLVM's names; "" for the baseline */
+  void (*program)(const tw_env* env);                           /* the whole model */
+  uint64_t (*arena_bytes)(const int64_t* symbols);
+  void (*output_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
+  void (*input_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
+} tw_model_desc;
+
+extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
+extern const int64_t tw_weights_offset __attribute__((visibility("hidden")));  /* .quad tw_weights - . */
+
+/* Called by generated code. fn(arg, i) for i in 0..count-1; count <= 1 or one thread: a plain loop. */
+void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg, int32_t count);
+uint64_t tw_clock_ns(void);   /* CLOCK_MONOTONIC, by syscall */
+
+/* The body of the exported tw_<name>_query, which generated code defines. */
+const tw_api* tw_query(uint32_t version);
+#endif

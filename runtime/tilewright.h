@@ -1,0 +1,106 @@
+/* The C interface of every library that Tilewright writes (ABI 1). Stand-alone C99: no other header of the project.
+ *
+ *   const tw_api* api = tw_digits_query(TW_ABI_VERSION);     one exported function per model, tw_<name>_query
+ *   tw_context* c;
+ *   if (api->create(NULL, &c) != TW_OK) ...
+ *   api->run(c, inputs, outputs);                            no allocation, no lock; one run at a time per context
+ *   api->destroy(c);
+ *
+ * Licence: Apache-2.0 with the LLVM exception: code built from this header or linked from it carries no notice. */
+#ifndef TILEWRIGHT_H
+#define TILEWRIGHT_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TW_ABI_VERSION 1u
+
+typedef enum tw_status {
+  TW_OK = 0,
+  TW_E_VERSION = 1,    /* the caller's ABI version is not served by this library */
+  TW_E_CPU = 2,        /* the processor lacks an instruction set that the code was compiled for */
+  TW_E_ARGUMENT = 3,   /* a null pointer, a wrong count, a misaligned arena */
+  TW_E_DTYPE = 4,      /* a tensor's element type is not the model's */
+  TW_E_SHAPE = 5,      /* a tensor's rank or a dimension is not the model's */
+  TW_E_SIZE = 6,       /* a buffer is smaller than its shape needs */
+  TW_E_MEMORY = 7,     /* memory or a thread could not be had */
+  TW_E_BUSY = 8        /* a second run on a context that is running */
+} tw_status;
+
+/* Element types; the numbers are ONNX's TensorProto.DataType. */
+typedef enum tw_dtype {
+  TW_F32 = 1, TW_U8 = 2, TW_I8 = 3, TW_U16 = 4, TW_I16 = 5, TW_I32 = 6, TW_I64 = 7, TW_BOOL = 9,
+  TW_F16 = 10, TW_F64 = 11, TW_U32 = 12, TW_U64 = 13, TW_BF16 = 16
+} tw_dtype;
+
+/* A dense row-major tensor. data must be aligned to its element size; 64 bytes is fastest. */
+typedef struct tw_tensor {
+  void* data;
+  uint64_t bytes;        /* size of the buffer behind data */
+  int32_t dtype;         /* tw_dtype */
+  int32_t rank;
+  const int64_t* dims;   /* rank extents; in an output, may be NULL: the model's shape is taken */
+} tw_tensor;
+
+/* What the model says of an input or output. dims[i] >= 0 is an extent; dims[i] = -1 - k is symbol k of the model
+ * (bound by the inputs of a run); TW_DIM_COMPUTED is an expression of symbols: ask output_dims. */
+#define TW_DIM_COMPUTED INT64_MIN
+typedef struct tw_tensor_info {
+  const char* name;
+  int32_t dtype;
+  int32_t rank;
+  const int64_t* dims;
+} tw_tensor_info;
+
+/* Runs fn(arg, i) for i in 0..count-1, on any threads, and returns when all are done. */
+typedef struct tw_parallel {
+  void (*parallel_for)(void* pool, void (*fn)(void* arg, int32_t index), void* arg, int32_t count);
+  void* pool;
+  int32_t threads;       /* how many run at once: the code splits its work accordingly */
+} tw_parallel;
+
+typedef struct tw_options {
+  uint32_t size;                 /* sizeof(tw_options): later versions may append fields */
+  int32_t threads;               /* 0: as many as the affinity mask and the cgroup quota allow; 1: the caller's thread only */
+  const tw_parallel* parallel;   /* the caller's own pool instead of ours; NULL: ours */
+  void* arena;                   /* working memory, 64-byte aligned, arena_bytes(symbols) large; NULL: the context maps its own */
+  uint64_t arena_bytes;
+  const int64_t* symbols;        /* the largest sizes of the model's symbols that this context will see; NULL: the first run decides */
+} tw_options;
+
+typedef struct tw_context tw_context;
+
+typedef struct tw_api {
+  uint32_t version, size;        /* TW_ABI_VERSION, sizeof(tw_api) */
+  const char* name;
+  const char* target;            /* the target description's name */
+  const char* manifest;          /* JSON: hashes, options, schedules, kernels */
+  int32_t input_count, output_count, symbol_count;
+  const tw_tensor_info* inputs;
+  const tw_tensor_info* outputs;
+  const char* const* symbols;
+  uint64_t weight_bytes;
+  tw_status (*check_cpu)(void);
+  /* Bytes of arena that runs with these symbol values need (symbols may be NULL when symbol_count is 0). */
+  uint64_t (*arena_bytes)(const int64_t* symbols);
+  /* Writes output i's extents (rank of them) for these symbol values. */
+  void (*output_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
+  tw_status (*create)(const tw_options* options, tw_context** context);
+  void (*destroy)(tw_context* context);
+  tw_status (*run)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs);
+  const char* (*status_text)(tw_status status);
+  /* What the last failed call on this context (or, with NULL, nothing) found: "input 0 (image): dim 2 is 3, expected 28". */
+  const char* (*last_error)(const tw_context* context);
+  /* Runs with a clock: ns[k] gets the nanoseconds of kernel call k (call_count of them, named by the manifest). */
+  int32_t call_count;
+  tw_status (*profile)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns);
+} tw_api;
+
+typedef const tw_api* (*tw_query_fn)(uint32_t version);   /* NULL when the version is not served */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Installs what building, testing and training need. Idempotent: a second call only looks.
+#   scripts/setup.sh [core] [test] [sanitizers] [train]      (default: core)
+# apt packages go into the system (sudo is used when not root), Python packages into .venv/, the ONNX library into .deps/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export DEBIAN_FRONTEND=noninteractive
+
+ONNX_VERSION=1.23.2
+core_apt="g++ make git ca-certificates llvm-22-dev liblld-22-dev clang-22 cmake ninja-build ccache libprotobuf-dev
+  protobuf-compiler libyaml-cpp-dev libcli11-dev doctest-dev nlohmann-json3-dev zlib1g-dev python3-venv python3-pip"
+test_apt="libc6-dev-arm64-cross qemu-user musl-tools binutils"
+sanitizers_apt="libclang-rt-22-dev"
+train_apt=""
+core_pip=""
+test_pip="onnxruntime==1.31.1 onnx==$ONNX_VERSION numpy==2.4.6 pillow==13.0.0"
+sanitizers_pip=""
+train_pip="torch==2.15.0 scikit-learn==1.9.1 onnx==$ONNX_VERSION numpy==2.4.6 onnxscript"
+
+say() { printf 'setup: %s\n' "$*"; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+install_apt() {
+  local missing=() name
+  for name in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  say "apt-get install ${missing[*]}"
+  as_root apt-get update -qq
+  as_root apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+make_venv() {
+  [ -x .venv/bin/python ] && return
+  say "python environment in .venv"
+  local python=/usr/bin/python3
+  [ -x $python ] || python=python3
+  $python -m venv .venv
+}
+
+install_pip() {
+  [ $# = 0 ] && return
+  make_venv
+  local missing=() spec
+  for spec in "$@"; do
+    local name=${spec%%==*} version=${spec#*==}
+    [ "$version" = "$spec" ] && version='*'
+    local have
+    have=$(ls -d .venv/lib/python3*/site-packages/"${name//-/_}"-*.dist-info 2>/dev/null | head -n 1 || true)
+    case "$have" in *-$version.dist-info) ;; *-$version+*.dist-info) ;; *) missing+=("$spec") ;; esac
+  done
+  [ ${#missing[@]} = 0 ] && return
+  say "pip install ${missing[*]}"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check "${missing[@]}"
+}
+
+build_onnx() {
+  local stamp=.deps/onnx/stamp want
+  want="$ONNX_VERSION $(cksum < scripts/onnx/CMakeLists.txt) $(g++ -dumpfullversion)"
+  [ -f $stamp ] && [ "$(cat $stamp)" = "$want" ] && return
+  make_venv
+  say "building the ONNX library $ONNX_VERSION (2-4 minutes, once)"
+  rm -rf .deps/onnx .deps/onnx-build
+  mkdir -p .deps/onnx-build
+  if [ -z "${TW_ONNX_SDIST:-}" ]; then
+    .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary onnx \
+      -d .deps/onnx-build "onnx==$ONNX_VERSION"
+    TW_ONNX_SDIST=$(ls .deps/onnx-build/onnx-*.tar.gz)
+  fi
+  mkdir .deps/onnx-build/src
+  tar -xzf "$TW_ONNX_SDIST" -C .deps/onnx-build/src --strip-components=1
+  cmake -G Ninja -S scripts/onnx -B .deps/onnx-build/build -DCMAKE_BUILD_TYPE=Release \
+    -DONNX_SOURCE="$PWD/.deps/onnx-build/src" -DCMAKE_INSTALL_PREFIX="$PWD/.deps/onnx" >/dev/null
+  cmake --build .deps/onnx-build/build --target install >/dev/null
+  rm -rf .deps/onnx-build
+  printf '%s' "$want" > $stamp
+}
+
+[ $# = 0 ] && set -- core
+for group in "$@"; do
+  case $group in core|test|sanitizers|train) ;; *) echo "setup: unknown group '$group' (core, test, sanitizers, train)" >&2; exit 2 ;; esac
+done
+for group in "$@"; do
+  apt_list="${group}_apt" pip_list="${group}_pip"
+  # shellcheck disable=SC2086
+  install_apt ${!apt_list}
+  # shellcheck disable=SC2086
+  install_pip ${!pip_list}
+  [ $group = core ] && build_onnx
+done
+say "ready: $*"
