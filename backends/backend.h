@@ -1,0 +1,46 @@
+// What a code generator offers. Made by one explicit function; what a device can do is data in the Target.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+#include "ir/target.h"
+#include "support/diag.h"
+
+namespace tw {
+
+struct KernelReport {          // what code generation found out about one kernel
+  std::string name;
+  int64_t code_bytes = 0;
+  int64_t spills = 0, reloads = 0;  // inside loops, from LLVM's register allocator
+};
+
+struct ObjectCode {
+  std::vector<std::string> objects;   // relocatable files' bytes, in link order
+  std::vector<KernelReport> kernels;  // one a kernel of the program
+};
+
+struct CodegenOptions {
+  int jobs = 1;                       // kernels compiled at once
+  std::string symbol = "model";       // C identifier: the exported function is tw_<symbol>_query
+  std::string manifest;               // JSON text stored in the artifact
+  std::string target_name;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual Error supports(const Kernel& kernel) const = 0;   // success, or the reason why not
+  // Objects of the whole model: kernels, the program function, descriptors, runtime support code.
+  virtual Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const = 0;
+  // One object with `void <kernel.name>(void* const* buffers, void* workspace, const int64_t* symbols)` exported, single-threaded:
+  // weight packing, tests and tuning candidates.
+  virtual Expected<std::string> compile_kernel(const Kernel& kernel) const = 0;
+  // Text of the kernel at a stage of code generation: "llvm" or "asm".
+  virtual Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const = 0;
+};
+
+Expected<std::unique_ptr<Backend>> make_backend(const Target& target);
+
+}  // namespace tw

@@ -1,0 +1,22 @@
+// Runs a kernel (scheduled or not) point by point with bounds checks: the oracle for schedules and code generation.
+// Float arithmetic is done in double and rounded to the destination's type at stores; f32 results may differ from compiled
+// code in the last bits.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace tw {
+
+// One dense array per parameter buffer (inputs, constants, outputs), in buffer order, sized for the symbols' values.
+struct KernelArgument {
+  std::vector<std::byte> bytes;
+};
+// Outputs are written in place. Errors: a load or store outside its buffer (naming stage and indices), a read of a value that was
+// never written (temps and outputs start as "unwritten"), a wrong argument size.
+Error interpret(const Kernel& kernel, std::span<KernelArgument> arguments, const std::map<std::string, int64_t>& symbols = {});
+
+}  // namespace tw

@@ -1,0 +1,123 @@
+// Loop IR: one kernel = buffers + a statement tree. Immutable statements, shared freely between threads.
+//
+//   kernel @dense(x: in f32[128, 64], w: const f32[64, 32], b: const f32[32], y: out f32[128, 32]) {
+//     temp c: f32[128, 32]
+//     for i in 128 { for j in 32 { for k in 64 reduce {
+//       c: c[i, j] += x[i, k] * w[k, j] init 0
+//     } } }
+//     for i1 in 128 { for j1 in 32 {
+//       y: y[i1, j1] = max(0.0, c[i1, j1] + b[j1])
+//     } }
+//   }
+//
+// Semantics:
+//  * A *stage* is a store leaf together with the loops around it that belong to it; its name is the store's label, unique
+//    in the kernel. As lowered, every stage is its own perfect nest over its axes: first spatial, then reduce loops, and
+//    the store's indices are exactly the spatial variables. Each buffer has one stage, but for update stages.
+//  * Loops run from 0 to extent-1. `role` says what an axis means and survives splits: spatial iterations are independent,
+//    reduce iterations may be reordered (floating-point sums may change in the last bits), scan iterations run in order.
+//  * A combining store (combiner != none) does buffer[...] = combine(buffer[...], value). With `init` it first stores
+//    `init` whenever all the reduce variables of the stage's enclosing loops are 0 (decompose_reduction makes that a store of its own).
+//  * `where` guards the update only (never the init): points outside contribute nothing. An `if_then` guards everything.
+//  * Loads outside a buffer's shape are an error, except under a select or where whose condition excludes them.
+//  * Buffers never alias, except that an `out` buffer may be declared `inplace` with an input when every point reads only itself.
+//  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the function that runs the
+//    innermost parallel iteration; "register" temps become SSA values: all their indices must be constant once unroll and
+//    vector loops are expanded. Scope names of devices come from the Target.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/expr.h"
+#include "support/diag.h"
+
+namespace tw {
+
+enum class BufferRole : uint8_t {
+  input,    // "in": a tensor of the network or an intermediate result
+  output,   // "out": written by this kernel
+  constant, // "const": packed weights, read-only
+  temp,     // "temp": lives inside the kernel
+};
+
+struct Buffer {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<Expr> shape;       // physical, row-major; may use the kernel's symbols
+  BufferRole role = BufferRole::temp;
+  std::string scope = "global";
+};
+
+enum class LoopKind : uint8_t {
+  serial,
+  parallel,  // iterations are spread over threads; outermost only; one level
+  vector,    // constant extent; the body is evaluated for all lanes at once
+  unroll,    // constant extent; expanded
+};
+inline constexpr int kLoopKindCount = 4;
+enum class AxisRole : uint8_t { spatial, reduce, scan };
+inline constexpr int kAxisRoleCount = 3;
+const char* loop_kind_name(LoopKind k);
+const char* axis_role_name(AxisRole r);
+
+enum class Combiner : uint8_t { none, add, mul, min, max };  // written =, +=, *=, min=, max=
+
+enum class StmtKind : uint8_t { block, loop, store, if_then };
+
+struct StmtNode;
+using Stmt = std::shared_ptr<const StmtNode>;
+
+struct StmtNode {
+  StmtKind kind;
+  std::vector<Stmt> body;       // block: the sequence; loop, if_then: exactly one
+  // loop
+  std::string var;
+  Expr extent;
+  LoopKind loop_kind = LoopKind::serial;
+  AxisRole role = AxisRole::spatial;
+  // if_then
+  Expr condition;
+  // store
+  std::string label;
+  BufferId buffer;
+  std::vector<Expr> indices;
+  Expr value;
+  Combiner combiner = Combiner::none;
+  Expr where;                   // undefined: always
+  Expr init;                    // undefined: none
+};
+
+Stmt make_block(std::vector<Stmt> body);   // flattens nested blocks; a single statement is returned as it is
+Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind = LoopKind::serial, AxisRole role = AxisRole::spatial);
+Stmt make_if(Expr condition, Stmt body);
+Stmt make_store(StmtNode store);           // kind is set here
+
+struct Kernel {
+  std::string name;
+  std::vector<std::string> symbols;   // i64 parameters that extents and indices may use, all >= 1
+  std::vector<Buffer> buffers;        // parameters first: inputs, constants, outputs in call order, then temps
+  Stmt body;
+
+  const Buffer& buffer(BufferId id) const { return buffers[static_cast<size_t>(id.index)]; }
+  Buffer& buffer(BufferId id) { return buffers[static_cast<size_t>(id.index)]; }
+  std::optional<BufferId> find_buffer(std::string_view name) const;
+};
+
+// Walks; the visitor sees statements parents first.
+void visit(const Stmt& s, const std::function<void(const Stmt&)>& fn);
+// Bottom-up rebuild; fn returns null to keep the (rebuilt) statement, or an empty block to drop it.
+Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn);
+Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn);  // fn maps each whole expression of a statement
+Stmt substitute(const Stmt& s, std::string_view var, const Expr& value);
+// The path of loops and ifs (outermost first) down to the store with that label; empty when there is none.
+std::vector<Stmt> path_to(const Stmt& root, std::string_view label);
+Stmt find_loop(const Stmt& root, std::string_view var);  // null when there is none
+std::vector<Stmt> stores_of(const Stmt& root);           // in program order
+
+std::string print(const Kernel& kernel);
+Expected<Kernel> parse_kernel(std::string_view text, std::string_view file = "");
+Error verify(const Kernel& kernel);   // every violation in one error
+std::string kernel_hash(const Kernel& kernel);  // of the printed form without the name
+
+}  // namespace tw

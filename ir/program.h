@@ -1,0 +1,70 @@
+// The compiled model before code generation: distinct scheduled kernels, the calls in order, where every buffer lives,
+// and how the weights of the artifact are made. passes build it, backends and packager read it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace tw {
+
+// An immutable range of bytes that somebody (a mapped model file, a folded constant) keeps alive. Maybe unaligned.
+struct Blob {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+};
+
+struct TensorSpec {          // an input or output of the model
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<Expr> dims;    // constants, symbols or expressions of symbols
+};
+
+enum class Place : uint8_t { input, output, arena, weights };
+struct Operand {
+  Place place = Place::arena;
+  int index = 0;             // input, output: which one
+  Expr offset = 0;           // arena: bytes, may use symbols; weights: constant bytes
+};
+
+struct KernelCall {
+  int kernel = 0;                      // index into Program::kernels
+  std::vector<Operand> arguments;      // one a parameter buffer of the kernel (inputs, constants, outputs), in buffer order
+  std::vector<Expr> symbols;           // values for the kernel's symbols, in its order, in terms of the model's symbols
+  Expr workspace = 0;                  // arena offset of the kernel's global temps, laid out by workspace_layout()
+  std::string name;                    // for people: the nodes it computes
+};
+
+// One part of the artifact's weights: bytes copied from `source`, or, with a pack kernel, the kernel's output over it.
+struct WeightPiece {
+  uint64_t offset = 0, size = 0;       // 64-byte aligned offset
+  Blob source;
+  std::shared_ptr<const Kernel> pack;  // null: plain copy; else one input buffer (source) and one output buffer (the piece)
+  std::string name;
+};
+
+struct Program {
+  std::string name;
+  std::vector<std::string> symbols;
+  std::vector<TensorSpec> inputs, outputs;
+  std::vector<Kernel> kernels;         // scheduled
+  std::vector<KernelCall> calls;
+  Expr arena_bytes = 0;                // peak, 64-byte aligned, in terms of symbols
+  uint64_t weight_bytes = 0;
+  std::vector<WeightPiece> weights;
+  uint64_t naive_arena_bytes = 0;      // sum of all intermediates (symbols as 1), for the report
+};
+
+// Offsets of a kernel's global temps in its workspace 64-byte aligned, and their total size.
+struct WorkspaceLayout {
+  std::vector<Expr> offsets;           // by buffer index; undefined: not in the workspace
+  Expr bytes = 0;
+};
+WorkspaceLayout workspace_layout(const Kernel& kernel);
+
+std::string print(const Program& program);
+
+}  // namespace tw

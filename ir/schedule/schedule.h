@@ -1,0 +1,57 @@
+// Schedules: lists of primitives applied one by one to a kernel. Loops are named by their variables, stages by their
+// store's label; new names are given in the step, so later steps (and people) can refer to them.
+//
+//   schedule {
+//     split i 14 -> i0 i1          ; for i -> for i0 { for i1 in 14 }; guarded when 14 does not divide the extent
+//     split j 64 shift -> j0 j1    ; the last block starts at extent-64 instead of being guarded (recomputes, never guards)
+//     reorder j0 i0 k i1 j1
+//     compute_at c i0
+//     set_scope c register
+//     vectorize j1
+//   }
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace tw {
+
+enum class Tail : uint8_t {
+  guard,  // an if_then (spatial) or a where (reduce) around the points beyond the extent; none when the factor divides
+  shift,  // spatial only: base = min(outer * factor, extent - factor): needs extent >= factor, and a stage that only overwrites
+};
+
+namespace step {
+struct Split { std::string loop; int64_t factor; Tail tail = Tail::guard; std::string outer, inner; };
+struct Fuse { std::string outer, inner, fused; };                 // perfectly nested, same role
+struct Reorder { std::vector<std::string> loops; };               // loops of one perfect nest, in their new order from outside in
+struct Vectorize { std::string loop; };                           // innermost, constant extent
+struct Unroll { std::string loop; };
+struct Parallel { std::string loop; };                            // outermost of its nest, spatial
+struct ComputeAt { std::string stage, loop; };                    // moves the producer into the consumer's loop, shrunk to the region needed there
+struct ComputeInline { std::string stage; };                      // a pure producer (no combiner) disappears into its readers
+struct CacheWrite { std::string stage, name, scope; };            // the stage computes into a new temp `name`; a copy stage writes the old buffer
+struct CacheRead { std::string buffer, stage, name, scope; };     // the stage reads a copy (a new stage `name`) of the buffer
+struct SetScope { std::string buffer, scope; };
+struct DecomposeReduction { std::string stage, loop; };           // init store in a nest of its own right before `loop`
+}  // namespace step
+
+using Step = std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel, step::ComputeAt,
+                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction>;
+
+struct Schedule {
+  std::vector<Step> steps;
+};
+
+std::string print(const Step& step);          // one line, no newline
+std::string print(const Schedule& schedule);  // "schedule {\n  …\n}\n"
+Expected<Schedule> parse_schedule(std::string_view text, std::string_view file = "");
+Expected<Kernel> apply(const Kernel& kernel, const Step& step);
+// Errors name the step's number and text; the kernel is unchanged by a failed step.
+Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule);
+Error verify(const Schedule& schedule, const Kernel& kernel);  // apply without the result
+std::string schedule_hash(const Schedule& schedule);
+
+}  // namespace tw

@@ -1,0 +1,35 @@
+// What a chip is: run-time data from YAML. Passes and lowering read numbers from here, never the host they run on.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tw {
+
+enum class Arch : uint8_t { x86_64, aarch64, arm, riscv64 };
+const char* arch_name(Arch a);  // "x86_64", … as in LLVM triples
+
+struct Target {
+  std::string name;                    // of the description, for people; not part of the identity
+  std::string triple;                  // "x86_64-linux-gnu"
+  std::string cpu;                     // LLVM's name, "znver4", "generic"
+  std::vector<std::string> features;   // LLVM's names without '+', sorted: what the code may use
+  int cores = 1;                       // physical
+  int64_t l1_bytes = 32 << 10;         // data cache of a core
+  int64_t l2_bytes = 256 << 10;        // of a core
+  int64_t l3_bytes = 0;                // shared; 0: none
+  int vector_bits = 128;               // widest vectors that pay
+  int vector_registers = 16;
+  bool fast_math = false;              // NaN and infinity need not be kept
+  double accuracy = 1e-4;              // error budget, relative to an output's range
+
+  Arch arch() const;
+  bool has(const std::string& feature) const;
+  int lanes(int element_bytes) const { return vector_bits / 8 / element_bytes; }
+};
+
+std::string print(const Target& target);        // canonical YAML: parses back to the same Target
+std::string codegen_hash(const Target& target); // of what changes generated code (not the name, cores or accuracy)
+Target baseline_target(Arch arch);              // the triple's guaranteed instruction set: compile-time packing, query and CPU check
+
+}  // namespace tw
