@@ -178,6 +178,33 @@ bool reduction_as_reshape(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
+// f(reshape(x)) -> reshape(f(x)), for f of one tensor and uniform constants; transposes too. A scale then reaches the
+// weights of the matmul in front (attention's queries and keys), an activation its kernel.
+bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
+  const Node& node = rewriter.node(id);
+  const Graph& graph = rewriter.graph();
+  if (!std::holds_alternative<op::Unary>(node.attrs) && !std::holds_alternative<op::Binary>(node.attrs)) return false;
+  size_t side = node.inputs.size() == 2 && graph.is_constant(node.inputs[0]) ? 1 : 0;
+  ValueId moved = node.inputs[side];
+  const Node* maker = graph.def(moved);
+  if (!get_if<op::Transpose>(maker) && !get_if<op::Reshape>(maker)) return false;
+  if (rewriter.uses(moved) != 1 || (node.inputs.size() == 2 && !splat(graph, node.inputs[1 - side]))) return false;
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[side] = maker->inputs[0];
+  std::vector<const TensorType*> types;
+  for (ValueId input : inputs) types.push_back(&rewriter.type(input));
+  Expected<TensorType> type = op_info(node.attrs).infer(node.attrs, types);
+  if (!type) {
+    llvm::consumeError(type.takeError());
+    return false;
+  }
+  if (!equal_shapes(type->shape, rewriter.type(inputs[side]).shape)) return false;
+  OpAttrs movement = maker->attrs;
+  ValueId computed = rewriter.add(OpAttrs(node.attrs), inputs, id, "early");
+  rewriter.update(id, movement, {computed});
+  return true;
+}
+
 // Layout casts merge whatever lies between; the others only plain tensors.
 bool merge_movement(Rewriter& rewriter, NodeId id) {
   if (std::holds_alternative<op::LayoutCast>(rewriter.node(id).attrs)) return merge_same_movement(rewriter, id);
@@ -195,6 +222,7 @@ std::span<const Rule> movement_rules() {
       {"merge-slices", when_plain<merge_slices>},
       {"slice-of-concat", when_plain<slice_of_concat>},
       {"flatten-concat", when_plain<flatten_concat>},
+      {"hoist-element-wise", when_plain<hoist_element_wise>},
       {"gather-as-slice", when_plain<gather_as_slice>},
       {"reduction-as-reshape", when_plain<reduction_as_reshape>},
   };
