@@ -9,29 +9,31 @@
 namespace tw {
 
 struct CpuTraits {
-  std::string cpu;                   // function attribute target-cpu: the baseline, so that only listed extensions are used
+  std::string cpu;                   // function attribute target-cpu: the baseline, so that only checked extensions are used
   std::string tune_cpu;              // tune-cpu: scheduling model; empty where the architecture has no such attribute
   std::string features;              // target-features: "+avx2,+fma"
   std::vector<std::string> checked;  // extensions beyond the baseline that the code may use: the artifact asks the processor for them
   bool fma = false;                  // fused multiply-add of f32 and f64 is an instruction
   bool round = false;                // so are floor, ceil, trunc and round-to-even
   bool half = false;                 // and f16 <-> f32 conversion
-  bool register_i64 = true;          // 64-bit integers fit a register: their division makes no library call
   int vector_bits = 128;
 };
 
-// An extension counts as present when the Target lists it or its cpu implies it. Error: an unknown triple or cpu.
+// An extension counts as present when the Target lists it or its cpu implies it, and the runtime can check it.
+// Error: an unknown triple or cpu.
 Expected<CpuTraits> cpu_traits(const Target& target);
+// The architecture's guaranteed instruction set, for this triple.
+Expected<CpuTraits> baseline_traits(const Target& target);
 
-// One architecture's part; `has` answers for the effective feature set.
-struct CpuArch {
-  const char* const* extensions;     // null-terminated: LLVM's names of those that generated code may use beyond the baseline
-  bool tune_attribute;
-  void (*fill)(CpuTraits& traits, bool (*has)(const void* context, const char* feature), const void* context);
+// Answers for the features of one cpu and its list.
+class FeatureSet {
+ public:
+  virtual ~FeatureSet() = default;
+  virtual bool has(const std::string& feature) const = 0;
 };
-const CpuArch& x86_arch();
-const CpuArch& aarch64_arch();
-const CpuArch& arm_arch();
-const CpuArch& riscv_arch();
+void fill_x86(CpuTraits& traits, const FeatureSet& features);
+void fill_aarch64(CpuTraits& traits, const FeatureSet& features);
+void fill_arm(CpuTraits& traits, const FeatureSet& features);
+void fill_riscv(CpuTraits& traits, const FeatureSet& features);
 
 }  // namespace tw

@@ -2,20 +2,9 @@
 #include "backends/cpu/traits.h"
 
 namespace tw {
-namespace {
-constexpr const char* kExtensions[] = {
-    "sse3",      "ssse3",     "sse4.1",     "sse4.2",     "popcnt",       "avx",        "avx2",       "fma",
-    "f16c",      "bmi",       "bmi2",       "lzcnt",      "movbe",        "avx512f",    "avx512cd",   "avx512bw",
-    "avx512dq",  "avx512vl",  "avx512ifma", "avx512vbmi", "avx512vbmi2",  "avx512vnni", "avx512bf16", "avx512bitalg",
-    "avx512vpopcntdq", "avx512fp16", "avxvnni", "avxvnniint8", "amx-tile", "amx-int8",  "amx-bf16",   nullptr};
-
-void fill(CpuTraits& t, bool (*has)(const void*, const char*), const void* context) {
-  t.fma = has(context, "fma") || has(context, "avx512f");
-  t.round = has(context, "sse4.1");
-  t.half = has(context, "f16c") || has(context, "avx512f");
+void fill_x86(CpuTraits& t, const FeatureSet& f) {
+  t.fma = f.has("fma") || f.has("avx512f");
+  t.round = f.has("sse4.1");
+  t.half = f.has("f16c") || f.has("avx512f");
 }
-constexpr CpuArch kArch = {kExtensions, true, fill};
-}  // namespace
-
-const CpuArch& x86_arch() { return kArch; }
 }  // namespace tw
