@@ -143,7 +143,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   ProgramOptions program_options;
   program_options.schedule = [&](const LoweredGroup& lowered) -> Expected<Kernel> {
     TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.family, target));
-    return apply(lowered.kernel, schedule);
+    return tw::apply(lowered.kernel, schedule);
   };
   program_options.on_kernel = [&](const Kernel& lowered, const Kernel& scheduled) {
     if (options.emit == Emit::kernels) report.text += print(lowered) + "\n";

@@ -9,6 +9,8 @@ Error Dump::write(const std::string& name, const std::function<std::string()>& t
   if (directory_.empty()) return Error::success();
   if (std::error_code ec = llvm::sys::fs::create_directories(directory_))
     return make_error(DiagCode::io, "cannot create the dump directory '{0}': {1}", directory_, ec.message());
-  return write_file(llvm::formatv("{0}/{1:2}-{2}", directory_, llvm::fmt_align(count_++, llvm::AlignStyle::Right, 2, '0'), name).str(), text());
+  std::string path = llvm::formatv("{0}/{1}{2}-{3}", directory_, count_ / 10, count_ % 10, name).str();
+  ++count_;
+  return write_file(path, text());
 }
 }  // namespace tw
