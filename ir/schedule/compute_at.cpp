@@ -5,8 +5,8 @@
 //   for i0 in 4 { for i1 in 14 {                    } }
 //     y: y[i0*14+i1] = max(0, c[i0*14+i1])          for i1 in 14 { y: y[i0*14+i1] = max(0, c[i1]) }
 //   } }                                           }
-// The region of c that the loop's body reads: a minimum in the outer variables and a constant extent per dimension, or the whole
-// dimension where no such interval can be shown. c shrinks to it, loops are named "<stage>_<var>" (none for extent 1), reduce loops keep
+// The region of c that the loop's body reads: a minimum in the outer variables and a constant extent (or a bound of it) per dimension, or
+// the whole dimension where no such interval can be shown. c shrinks to it, loops are named "<stage>_<var>" (none for extent 1), reduce loops keep
 // their names. Points of the region outside c's domain are guarded. A global c of at most kMaxStackBytes moves to the stack.
 // Under a reduce loop of the consumer the init becomes a nest of its own, as it must run in each of that loop's iterations.
 // Legal: c is a temp with its nest as lowered; all readers are in the loop, which is not a vector loop; what c reads is not changed later.
@@ -45,11 +45,11 @@ std::vector<Access> accesses(const Kernel& kernel, BufferId buffer, const std::v
   return found;
 }
 
-// The smaller (larger) of two bounds; undefined when the ranges do not tell.
+// The smaller (larger) of two bounds.
 Expr pick(const Expr& a, const Expr& b, bool smaller, const Ranges& ranges) {
   if (can_prove(le(a, b), ranges)) return smaller ? a : b;
   if (can_prove(le(b, a), ranges)) return smaller ? b : a;
-  return Expr();
+  return smaller ? min(a, b) : max(a, b);
 }
 
 std::optional<Interval> union_of(const std::vector<Access>& list, size_t dim, const Ranges& outer) {
@@ -66,7 +66,6 @@ std::optional<Interval> union_of(const std::vector<Access>& list, size_t dim, co
     }
     all->min = pick(all->min, one->min, true, outer);
     all->max = pick(all->max, one->max, false, outer);
-    if (!all->min.defined() || !all->max.defined()) return std::nullopt;
   }
   return all;
 }
@@ -78,7 +77,7 @@ DimRegion region_of_dim(const std::vector<Access>& list, size_t dim, const Expr&
   const std::optional<int64_t> size = as_const(domain);
   if (const auto low = as_const(interval->min); low && *low < 0) interval->min = Expr(0);
   if (const auto high = as_const(interval->max); high && size && *high >= *size) interval->max = Expr(*size - 1);
-  const std::optional<int64_t> extent = as_const(simplify(interval->max - interval->min + Expr(1), outer));
+  const std::optional<int64_t> extent = constant_bounds(interval->max - interval->min + Expr(1), outer).max;
   if (!extent || *extent < 1 || (size && *extent >= *size)) return whole;
   return {interval->min, Expr(*extent), false};
 }
