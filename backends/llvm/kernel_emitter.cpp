@@ -5,7 +5,7 @@
 namespace tw {
 namespace {
 constexpr int64_t kMaxStatements = 20000;     // store leaves after expansion
-constexpr int64_t kMaxStackBytes = 512 << 10; // of one function
+constexpr int64_t kMaxStackBytes = 48 << 10;  // of one kernel: workers have little stack (runtime/model.h)
 
 // Every statement's expressions in normal form, so that offsets are sums of few terms.
 Stmt simplified(const Stmt& body, const Ranges& ranges) {

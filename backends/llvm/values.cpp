@@ -225,7 +225,7 @@ Value* Values::binary(BinaryOp op, DType t, Value* x, Value* y) {
   unify(x, y);
   bool real_type = is_float(t), is_signed = is_signed_int(t);
   switch (op) {
-    case BinaryOp::add: return real_type ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+    case BinaryOp::add: return real_type ? b.CreateFAdd(x, y) : t == DType::boolean ? b.CreateOr(x, y) : b.CreateAdd(x, y);
     case BinaryOp::sub: return real_type ? b.CreateFSub(x, y) : b.CreateSub(x, y);
     case BinaryOp::mul: return real_type ? b.CreateFMul(x, y) : b.CreateMul(x, y);
     case BinaryOp::div: return real_type ? b.CreateFDiv(x, y) : integer_divide(op, t, x, y);
@@ -265,7 +265,7 @@ Value* Values::binary(BinaryOp op, DType t, Value* x, Value* y) {
 Value* Values::combine(Combiner combiner, DType t, Value* old, Value* value) {
   switch (combiner) {
     case Combiner::none: return value;
-    case Combiner::add: return t == DType::boolean ? b.CreateOr(old, splat(value, lanes(old))) : binary(BinaryOp::add, t, old, value);
+    case Combiner::add: return binary(BinaryOp::add, t, old, value);
     case Combiner::mul: return binary(BinaryOp::mul, t, old, value);
     case Combiner::min: return binary(BinaryOp::min, t, old, value);
     case Combiner::max: return binary(BinaryOp::max, t, old, value);
