@@ -3,9 +3,6 @@
 // Vectors of dimensions are followed through binary operators, gather, concat, slice, reshape, expand, cast and reductions;
 // what turns out to be free of symbols becomes a constant.
 // Why here: constant folding stops at values that depend on a symbol, and shapes without symbols are constants for it.
-#include <algorithm>
-#include <functional>
-
 #include "ir/simplify.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
@@ -160,24 +157,20 @@ MaybeDims fold_reduce(const Graph& graph, const Node& node) {
   return Dims{{total}, graph.value(node.output).type.shape.empty()};
 }
 
-MaybeDims fold_shape_of(const Graph& graph, const Node& node) { return Dims{graph.value(node.inputs[0]).type.shape, false}; }
-MaybeDims keep(const Graph& graph, const Node& node) { return dims_of(graph, node.output); }
-
 // What the node computes, if that is a vector of known dimensions.
 MaybeDims fold(const Graph& graph, const Node& node) {
   const TensorType& type = graph.value(node.output).type;
   if (type.dtype != DType::i64 || type.shape.size() > 1) return std::nullopt;
-  using Fold = MaybeDims (*)(const Graph&, const Node&);
-  static constexpr std::pair<size_t, Fold> kFolds[] = {
-      {OpAttrs(op::Binary{}).index(), fold_binary}, {OpAttrs(op::Cast{}).index(), fold_copy},
-      {OpAttrs(op::Reduce{}).index(), fold_reduce}, {OpAttrs(op::Reshape{}).index(), fold_copy},
-      {OpAttrs(op::Expand{}).index(), fold_copy},   {OpAttrs(op::Concat{}).index(), fold_concat},
-      {OpAttrs(op::Slice{}).index(), fold_slice},   {OpAttrs(op::Gather{}).index(), fold_gather},
-      {OpAttrs(op::ShapeOf{}).index(), fold_shape_of}, {OpAttrs(op::DimVector{}).index(), keep},
-  };
-  for (const auto& [index, function] : kFolds)
-    if (index == node.attrs.index()) return function(graph, node);
-  return std::nullopt;
+  const OpAttrs& attrs = node.attrs;
+  if (std::holds_alternative<op::Binary>(attrs)) return fold_binary(graph, node);
+  if (std::holds_alternative<op::Reduce>(attrs)) return fold_reduce(graph, node);
+  if (std::holds_alternative<op::Concat>(attrs)) return fold_concat(graph, node);
+  if (std::holds_alternative<op::Slice>(attrs)) return fold_slice(graph, node);
+  if (std::holds_alternative<op::Gather>(attrs)) return fold_gather(graph, node);
+  if (std::holds_alternative<op::DimVector>(attrs)) return dims_of(graph, node.output);
+  if (std::holds_alternative<op::ShapeOf>(attrs)) return Dims{graph.value(node.inputs[0]).type.shape, false};
+  bool copies = std::holds_alternative<op::Cast>(attrs) || std::holds_alternative<op::Reshape>(attrs) || std::holds_alternative<op::Expand>(attrs);
+  return copies ? fold_copy(graph, node) : std::nullopt;
 }
 
 }  // namespace
