@@ -82,16 +82,9 @@ class HeaderWriter {
     out_ += public_header();
     line("\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nconst tw_api* tw_{0}_query(uint32_t version);\n#ifdef __cplusplus\n}\n#endif\n", model_.name);
     write_macros();
-    const bool computed = std::any_of(model_.inputs.begin(), model_.inputs.end(), [](const InterfaceTensor& t) {
-      return std::any_of(t.dims.begin(), t.dims.end(), [](const InterfaceDim& d) { return d.kind == InterfaceDim::Kind::computed; });
-    });
-    if (computed) {
-      line("/* An input's shape is an expression of the symbols: fill tw_tensor arrays yourself. */");
-    } else {
-      write_struct();
-      write_create();
-      write_run();
-    }
+    write_struct();
+    write_create();
+    write_run();
     line("#endif");
     return std::move(out_);
   }
@@ -176,9 +169,9 @@ class HeaderWriter {
       return;
     }
     std::string bytes = std::to_string(element) + "u";
+    if (!n) line("  api->input_dims({0}, symbols, dims{0});", index);
     for (size_t d = 0; d < t.dims.size(); ++d) {
-      const bool fixed = t.dims[d].kind == InterfaceDim::Kind::fixed;
-      line("  dims{0}[{1}] = {2}{3};", index, d, fixed ? "" : "io->", fixed ? std::to_string(t.dims[d].extent) : symbols_[t.dims[d].extent]);
+      if (n) line("  dims{0}[{1}] = {2};", index, d, t.dims[d].extent);
       bytes += llvm::formatv(" * (uint64_t)dims{0}[{1}]", index, d).str();
     }
     line("  {0}.dims = {1};", target, t.dims.empty() ? "0" : llvm::formatv("dims{0}", index).str());
@@ -190,6 +183,9 @@ class HeaderWriter {
     line("  tw_tensor inputs[{0}], outputs[{1}];", std::max<size_t>(inputs_.size(), 1), std::max<size_t>(outputs_.size(), 1));
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (!model_.inputs[i].dims.empty()) line("  int64_t dims{0}[{1}];", i, model_.inputs[i].dims.size());
+    if (!symbols_.empty()) line("  int64_t symbols[{0}];", symbols_.size());
+    for (size_t i = 0; i < symbols_.size(); ++i) line("  symbols[{0}] = io->{1};", i, symbols_[i]);
+    if (!symbols_.empty()) line("  (void)symbols;");
     for (size_t i = 0; i < inputs_.size(); ++i) write_tensor("inputs", i, model_.inputs[i], inputs_[i], false);
     for (size_t i = 0; i < outputs_.size(); ++i) write_tensor("outputs", i, model_.outputs[i], outputs_[i], true);
     if (inputs_.empty() && outputs_.empty()) line("  (void)io;");

@@ -31,8 +31,8 @@ struct ModelInterface {
   std::optional<uint64_t> arena_bytes;  // of a model without symbols
 };
 
-// The header's text: C99 and C++11, clean under -Wall -Wextra -pedantic. With static shapes it has typed create and run
-// helpers; with symbols, the shapes are filled from a struct of symbol values for tensors whose dims are no expressions.
+// The header's text: C99 and C++11, clean under -Wall -Wextra -pedantic. It has names, sizes, and typed create and run helpers
+// over a struct of pointers; with symbols, that struct holds their values and the sizes of outputs that depend on them.
 std::string write_header(const ModelInterface& model);
 
 // "input.1:0" -> "input_1_0", "2x" -> "_2x", a C or C++ keyword gets a '_' behind; it and its macros' names (_RANK, _ELEMENTS,

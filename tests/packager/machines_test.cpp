@@ -64,3 +64,19 @@ TEST_CASE("threads are as many as the affinity mask allows") {
   CHECK(run_command(trace + " 0").output.find("clone") == std::string::npos);
   CHECK(run_command(trace + " 2").output.find("clone") != std::string::npos);
 }
+
+TEST_CASE("the pool has no data race, spinning or sleeping") {
+  const ScratchDir dir;
+  const std::string build = "cd " TW_SOURCE_DIR " && " TW_CLANG " -fsanitize=thread -g -O1 -std=c11 -I . -DNAME=fake";
+  const std::string sources = " runtime/runtime.c tests/packager/fake_model.c tests/packager/stress.c -pthread -o ";
+  for (const char* spins : {"20000", "20"}) {
+    const CommandResult built = run_command(build + " -DTW_SPINS=" + spins + sources + (dir / "stress"));
+    if (built.status != 0 && built.output.find("libclang_rt.tsan") != std::string::npos) {
+      MESSAGE("skipped: no thread sanitizer");
+      return;
+    }
+    INFO(built.output);
+    REQUIRE(built.status == 0);
+    CHECK(run_command(dir / "stress").output == "wrong 0\n");
+  }
+}
