@@ -1,5 +1,7 @@
 // The compiler as one function: model and target in, artifact out. Flags are read in the sub-commands' files only.
 #pragma once
+#include <llvm/ADT/STLFunctionalExtras.h>
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -25,7 +27,9 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims;
   int jobs = 0;                         // 0: as many as there are processors
   std::string dump_dir;                 // every stage as text files, numbered; "" = none
+  std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   RunOptions passes;                    // hooks of the pass runner
+  std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
 
 struct StageReport { std::string name; double seconds = 0; std::string detail; };
@@ -41,9 +45,11 @@ struct CompileReport {
 Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
                                       const std::function<void(const std::string& stage)>& progress = nullptr);
 
-// Runs the pack kernels of a program into memory laid out as the artifact's weights. `weights` has program.weight_bytes bytes.
-// Pack kernels are compiled for the build host's baseline instruction set, so that every host writes the same bytes.
-Error pack_weights(const Program& program, std::span<std::byte> weights, int jobs);
+// Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands body the zeroed bytes to
+// write; called from several threads for different pieces. Pack kernels are compiled for the build host's baseline
+// instruction set, so that every host writes the same bytes.
+using FillWeights = llvm::function_ref<Error(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body)>;
+Error pack_weights(const Program& program, FillWeights fill, int jobs);
 
 uint64_t peak_memory();   // of this process, bytes
 

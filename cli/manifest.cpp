@@ -33,20 +33,35 @@ uint64_t bytes(const Json& v) { return static_cast<uint64_t>(v.integer_or(0)); }
 
 }  // namespace
 
-Manifest describe(const Program& program, const Target& target) {
+Manifest make_manifest(const Model& model, const Program& program, const Target& target, const std::string& symbol,
+                       const CompileOptions& options, const CompileReport& report) {
   Manifest m;
   m.compiler = TW_VERSION;
-  m.name = program.name;
+  m.name = symbol;
+  m.model_sha256 = model.sha256;
+  m.model_bytes = model.file_bytes;
+  m.producer = model.producer;
+  m.opset = model.opset;
   m.target_name = target.name;
   m.target_hash = codegen_hash(target);
   m.target_yaml = print(target);
+  m.dims = options.dims;
+  m.pipeline = options.pipeline;
   m.symbols = program.symbols;
   for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t));
   for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t));
   m.weight_bytes = program.weight_bytes;
   m.naive_arena_bytes = program.naive_arena_bytes;
   m.arena_bytes = to_string(program.arena_bytes);
-  for (const Kernel& k : program.kernels) m.kernels.push_back({k.name, kernel_hash(k), "", "", 0, 0, 0});
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16), 0, 0, 0};
+    if (i < report.kernel_reports.size()) {
+      k.code_bytes = report.kernel_reports[i].code_bytes;
+      k.spills = report.kernel_reports[i].spills;
+      k.reloads = report.kernel_reports[i].reloads;
+    }
+    m.kernels.push_back(std::move(k));
+  }
   for (const KernelCall& c : program.calls) m.calls.push_back({c.kernel, c.name});
   return m;
 }
@@ -56,15 +71,15 @@ Json to_json(const Manifest& m) {
   for (const auto& [name, value] : m.dims) dims.push_back({name, value});
   Json::Array kernels, calls;
   for (const ManifestKernel& k : m.kernels)
-    kernels.push_back(Json::Object{{"name", k.name}, {"hash", k.hash}, {"family", k.family}, {"code_bytes", k.code_bytes},
-                                   {"spills", k.spills}, {"reloads", k.reloads}, {"schedule", k.schedule}});
+    kernels.push_back(Json::Object{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills},
+                                   {"reloads", k.reloads}});
   for (const ManifestCall& c : m.calls) calls.push_back(Json::Object{{"kernel", c.kernel}, {"name", c.name}});
   return Json::Object{
       {"tilewright", m.compiler},
       {"abi", static_cast<int>(TW_ABI_VERSION)},
       {"name", m.name},
-      {"model", Json::Object{{"file", m.model_file}, {"sha256", m.model_sha256}, {"bytes", m.model_bytes},
-                             {"opset", m.opset}, {"producer", m.producer}}},
+      {"model", Json::Object{{"sha256", m.model_sha256}, {"bytes", m.model_bytes}, {"opset", m.opset},
+                             {"producer", m.producer}}},
       {"target", Json::Object{{"name", m.target_name}, {"hash", m.target_hash}, {"yaml", m.target_yaml}}},
       {"options", Json::Object{{"dims", dims}, {"passes", json_array(m.pipeline)}}},
       {"symbols", json_array(m.symbols)},
@@ -84,7 +99,6 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.compiler = json["tilewright"].text_or_empty();
   m.name = json["name"].text_or_empty();
   const Json& model = json["model"];
-  m.model_file = model["file"].text_or_empty();
   m.model_sha256 = model["sha256"].text_or_empty();
   m.model_bytes = bytes(model["bytes"]);
   m.opset = model["opset"].integer_or(0);
@@ -104,8 +118,8 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.naive_arena_bytes = bytes(memory["arena_naive"]);
   m.arena_bytes = memory["arena"].text_or_empty();
   for (const Json& k : json["kernels"].items())
-    m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["family"].text_or_empty(), k["schedule"].text_or_empty(),
-                         k["code_bytes"].integer_or(0), k["spills"].integer_or(0), k["reloads"].integer_or(0)});
+    m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
+                         k["reloads"].integer_or(0)});
   for (const Json& c : json["calls"].items()) {
     const int64_t kernel = c["kernel"].integer_or(-1);
     if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/compile.h"
 #include "cli/json.h"
-#include "ir/program.h"
-#include "ir/target.h"
 
 namespace tw {
 
@@ -15,8 +14,7 @@ struct ManifestTensor {
   std::vector<std::string> dims;       // "1", "batch", "batch*2"
 };
 struct ManifestKernel {
-  std::string name, hash, family;      // hash: kernel_hash of the scheduled kernel
-  std::string schedule;                // text; "" when it has no step
+  std::string name, hash;              // hash: kernel_hash of the scheduled kernel
   int64_t code_bytes = 0, spills = 0, reloads = 0;
 };
 struct ManifestCall {
@@ -25,7 +23,7 @@ struct ManifestCall {
 };
 struct Manifest {
   std::string compiler, name;          // version; C identifier
-  std::string model_file, model_sha256, producer;  // file: without its folder
+  std::string model_sha256, producer;
   int64_t opset = 0;
   uint64_t model_bytes = 0;
   std::string target_name, target_hash, target_yaml;
@@ -39,8 +37,9 @@ struct Manifest {
   std::vector<ManifestCall> calls;     // in the order of tw_api's profile
 };
 
-// Fills what program and target say; the caller adds the model's, the schedules' and code generation's part.
-Manifest describe(const Program& program, const Target& target);
+// symbol: the C identifier of the model.
+Manifest make_manifest(const Model& model, const Program& program, const Target& target, const std::string& symbol,
+                       const CompileOptions& options, const CompileReport& report);
 std::string print(const Manifest& manifest);   // JSON, one line
 // Missing keys keep their default, unknown ones are ignored: other versions write others.
 Expected<Manifest> parse_manifest(const std::string& text, const std::string& file);

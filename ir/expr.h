@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,12 +60,12 @@ struct ExprNode {
   DType type = DType::i64;
   int64_t int_value = 0;      // int_imm (bool immediates too)
   double float_value = 0;     // float_imm
-  std::string name;           // var
-  BufferId buffer;            // load
+  std::string name{};         // var
+  BufferId buffer{};          // load
   UnaryOp unary{};            // unary
   BinaryOp binary{};          // binary
   bool saturate = false;      // cast
-  std::vector<Expr> args;     // load: indices; unary 1; binary 2; select: condition, then, else; cast 1
+  std::vector<Expr> args{};   // load: indices; unary 1; binary 2; select: condition, then, else; cast 1
 };
 
 // Makers check operand types (TW_CHECK) and fold constants of i64 arithmetic and trivial identities (x+0, x*1, x*0).

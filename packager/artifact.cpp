@@ -43,7 +43,7 @@ Expected<ArtifactWriter> ArtifactWriter::create(const std::string& path, const L
   TW_CHECK(segment != view.segments().end(), "the image has no segment for the weights");
   for (const ElfSegment& s : view.segments())
     TW_CHECK(s.type != PT_LOAD || s.address <= section->address, "the weights are not the last segment");
-  const uint64_t size = std::max<uint64_t>(weight_bytes, 64);  // a model without weights keeps a mappable segment
+  const uint64_t size = weight_bytes > 0 ? weight_bytes : 64;  // a model without weights keeps a mappable segment
   if (!view.is64() && size >= uint64_t{1} << 31)
     return make_error(DiagCode::limit, "'{0}': {1} bytes of weights do not fit a 32-bit machine", path, weight_bytes);
   const uint64_t start = (bytes.size() + kWeightsAlignment - 1) / kWeightsAlignment * kWeightsAlignment;

@@ -15,7 +15,7 @@ MemoryPlan plan_static(const std::vector<Lifetime>& buffers, const std::vector<i
   plan.offsets.resize(buffers.size());
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::pair(-sizes[a], a) < std::pair(-sizes[b], b); });
   std::vector<size_t> placed;
   std::vector<int64_t> at(buffers.size());
   int64_t peak = 0;
@@ -44,7 +44,7 @@ MemoryPlan plan_symbolic(const std::vector<Lifetime>& buffers, const std::vector
   std::vector<Slot> slots;
   std::vector<size_t> slot_of(buffers.size()), order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return buffers[a].first < buffers[b].first; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::pair(buffers[a].first, a) < std::pair(buffers[b].first, b); });
   for (size_t i : order) {
     size_t chosen = slots.size();
     for (size_t s = 0; s < slots.size() && chosen == slots.size(); ++s) {

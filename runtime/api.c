@@ -174,6 +174,7 @@ static void fill_api(void) {
   g_api.weight_bytes = tw_model.weight_bytes;
   g_api.check_cpu = check_cpu;
   g_api.arena_bytes = tw_model.arena_bytes;
+  g_api.input_dims = tw_model.input_dims;
   g_api.output_dims = tw_model.output_dims;
   g_api.create = create;
   g_api.destroy = destroy;

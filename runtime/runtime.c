@@ -1,5 +1,6 @@
 /* All of the runtime in one unit: one bitcode file a triple, in which only what model.h declares has a name. */
 #include "sys.c"
+#include "helpers.c"
 #include "text.c"
 #include "threads.c"
 #include "pool.c"

@@ -32,7 +32,7 @@ std::vector<std::string> ScheduleBuilder::spatial_loops_of(const std::string& la
 
 void ScheduleBuilder::add(Step step) {
   if (!failed_.empty()) return;
-  Expected<Kernel> next = apply(kernel_, step);
+  Expected<Kernel> next = tw::apply(kernel_, step);
   if (!next) {
     failed_ = take_diags(next.takeError());
     failed_.front().notes.push_back("step " + std::to_string(schedule_.steps.size() + 1) + ": " + print(step));
@@ -82,7 +82,7 @@ void ScheduleBuilder::map_nest(const std::string& label) {
   Stmt store;
   for (const Stmt& s : stores_of(kernel_.body))
     if (s->label == label) store = s;
-  int64_t lanes = target_.lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype));
+  int64_t lanes = target_->lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype));
   std::string last = loops.back();
   loops.pop_back();
   auto size = extent(last);

@@ -14,10 +14,10 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
 // Builds a schedule step by step against the kernel it rewrites, so that later steps can look at the loops there are.
 class ScheduleBuilder {
  public:
-  ScheduleBuilder(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(target) {}
+  ScheduleBuilder(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(&target) {}
 
   const Kernel& kernel() const { return kernel_; }
-  const Target& target() const { return target_; }
+  const Target& target() const { return *target_; }
   bool has_loop(const std::string& name) const { return find_loop(kernel_.body, name) != nullptr; }
   bool has_stage(const std::string& label) const { return !path_to(kernel_.body, label).empty(); }
   std::optional<int64_t> extent(const std::string& loop) const;     // constant extent; nullopt: symbolic or no such loop
@@ -45,7 +45,7 @@ class ScheduleBuilder {
  private:
   void add(Step step);
   Kernel kernel_;
-  const Target& target_;
+  const Target* target_;
   Schedule schedule_;
   std::vector<Diag> failed_;
 };

@@ -70,22 +70,22 @@ using Stmt = std::shared_ptr<const StmtNode>;
 
 struct StmtNode {
   StmtKind kind;
-  std::vector<Stmt> body;       // block: the sequence; loop, if_then: exactly one
+  std::vector<Stmt> body{};     // block: the sequence; loop, if_then: exactly one
   // loop
-  std::string var;
-  Expr extent;
+  std::string var{};
+  Expr extent{};
   LoopKind loop_kind = LoopKind::serial;
   AxisRole role = AxisRole::spatial;
   // if_then
-  Expr condition;
+  Expr condition{};
   // store
-  std::string label;
-  BufferId buffer;
-  std::vector<Expr> indices;
-  Expr value;
+  std::string label{};
+  BufferId buffer{};
+  std::vector<Expr> indices{};
+  Expr value{};
   Combiner combiner = Combiner::none;
-  Expr where;                   // undefined: always
-  Expr init;                    // undefined: none
+  Expr where{};                 // undefined: always
+  Expr init{};                  // undefined: none
 };
 
 Stmt make_block(std::vector<Stmt> body);   // flattens nested blocks; a single statement is returned as it is

@@ -160,7 +160,7 @@ LoweredGroup GroupBuilder::finish(KernelFamily family) {
     }
     TW_UNREACHABLE("bad role");
   };
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return rank(a) < rank(b); });
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return std::pair(rank(a), a) < std::pair(rank(b), b); });
   std::vector<BufferId> renumbered(order.size());
   LoweredGroup result;
   for (size_t i = 0; i < order.size(); ++i) {

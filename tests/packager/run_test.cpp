@@ -1,5 +1,7 @@
 // The artifact in this process: the C ABI's good and bad ways.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -252,4 +254,27 @@ TEST_CASE("a second run on a running context is refused") {
   CHECK(status == TW_E_BUSY);
   CHECK(run.right());
   api().destroy(c);
+}
+
+TEST_CASE("a forked child runs on alone") {
+  Context context(3);
+  Run run(100);
+  REQUIRE(api().run(context.c, run.inputs, run.outputs) == TW_OK);
+  const pid_t child = fork();
+  if (child == 0) {
+    Run mine(100), fresh(100);
+    int wrong = api().run(context.c, mine.inputs, mine.outputs) != TW_OK || !mine.right();
+    api().destroy(context.c);
+    tw_options o = {};
+    o.size = sizeof o;
+    o.threads = 2;
+    tw_context* c = nullptr;
+    wrong += api().create(&o, &c) != TW_OK || api().run(c, fresh.inputs, fresh.outputs) != TW_OK || !fresh.right();
+    api().destroy(c);
+    _exit(wrong);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(api().run(context.c, run.inputs, run.outputs) == TW_OK);
 }

@@ -1,0 +1,143 @@
+#include "ir/int_ops.h"
+
+#include "support/diag.h"
+
+namespace tw {
+
+int64_t wrap_to(DType type, int64_t value) {
+  switch (type) {
+    case DType::i8: return static_cast<int8_t>(value);
+    case DType::i16: return static_cast<int16_t>(value);
+    case DType::i32: return static_cast<int32_t>(value);
+    case DType::u8: return static_cast<uint8_t>(value);
+    case DType::u16: return static_cast<uint16_t>(value);
+    case DType::u32: return static_cast<uint32_t>(value);
+    case DType::boolean: return value != 0;
+    case DType::i64:
+    case DType::u64: return value;
+    case DType::f32:
+    case DType::f64:
+    case DType::f16:
+    case DType::bf16: break;
+  }
+  TW_UNREACHABLE("{0} is not an integer type", dtype_name(type));
+}
+
+bool divides(BinaryOp op) {
+  return op == BinaryOp::div || op == BinaryOp::floor_div || op == BinaryOp::floor_mod || op == BinaryOp::mod;
+}
+
+int64_t floor_div_int(int64_t a, int64_t b) {
+  if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));
+  int64_t q = a / b;
+  return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+int64_t floor_mod_int(int64_t a, int64_t b) {
+  if (b == -1) return 0;
+  int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+namespace {
+
+int64_t divide(BinaryOp op, bool unsign, int64_t a, int64_t b) {
+  TW_CHECK(b != 0, "division by zero");
+  bool quotient = op == BinaryOp::div || op == BinaryOp::floor_div;
+  if (unsign) {
+    uint64_t ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+    return static_cast<int64_t>(quotient ? ua / ub : ua % ub);
+  }
+  if (op == BinaryOp::floor_div) return floor_div_int(a, b);
+  if (op == BinaryOp::floor_mod) return floor_mod_int(a, b);
+  if (b == -1) return quotient ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : 0;
+  return quotient ? a / b : a % b;
+}
+
+int64_t power(bool unsign, int64_t a, int64_t b) {
+  if (!unsign && b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+  uint64_t result = 1, base = static_cast<uint64_t>(a);
+  for (uint64_t n = static_cast<uint64_t>(b); n; n >>= 1, base *= base)
+    if (n & 1) result *= base;
+  return static_cast<int64_t>(result);
+}
+
+int64_t shift(BinaryOp op, DType type, int64_t a, int64_t b) {
+  int width = dtype_bytes(type) * 8;
+  bool beyond = b < 0 || b >= width;  // u64 amounts past 2^63 are beyond too
+  if (op == BinaryOp::shl) return beyond ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+  if (is_signed_int(type)) return a >> (beyond ? 63 : b);
+  return beyond ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) >> b);
+}
+
+}  // namespace
+
+int64_t int_binary(BinaryOp op, DType type, int64_t a, int64_t b) {
+  bool unsign = !is_signed_int(type);
+  uint64_t ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+  auto less = [&](bool or_equal) { return or_equal ? (unsign ? ua <= ub : a <= b) : (unsign ? ua < ub : a < b); };
+  auto wrapped = [&](uint64_t v) { return wrap_to(type, static_cast<int64_t>(v)); };
+  switch (op) {
+    case BinaryOp::add: return wrapped(ua + ub);
+    case BinaryOp::sub: return wrapped(ua - ub);
+    case BinaryOp::mul: return wrapped(ua * ub);
+    case BinaryOp::div:
+    case BinaryOp::floor_div:
+    case BinaryOp::floor_mod:
+    case BinaryOp::mod: return wrap_to(type, divide(op, unsign, a, b));
+    case BinaryOp::min: return less(false) ? a : b;
+    case BinaryOp::max: return less(true) ? b : a;
+    case BinaryOp::pow: return wrap_to(type, power(unsign, a, b));
+    case BinaryOp::lt: return less(false);
+    case BinaryOp::le: return less(true);
+    case BinaryOp::eq: return a == b;
+    case BinaryOp::ne: return a != b;
+    case BinaryOp::logical_and: return a && b;
+    case BinaryOp::logical_or: return a || b;
+    case BinaryOp::logical_xor: return !a != !b;
+    case BinaryOp::bit_and: return a & b;
+    case BinaryOp::bit_or: return a | b;
+    case BinaryOp::bit_xor: return a ^ b;
+    case BinaryOp::shl:
+    case BinaryOp::shr: return wrap_to(type, shift(op, type, a, b));
+  }
+  TW_UNREACHABLE("bad binary operator");
+}
+
+namespace {
+
+int64_t saturate_int(DType type, DType from, int64_t v) {
+  if (wrap_to(type, v) == v && !((type == DType::u64 && is_signed_int(from) && v < 0) || (from == DType::u64 && v < 0 && type != DType::u64)))
+    return v;
+  bool negative = is_signed_int(from) && v < 0;
+  int bits = dtype_bytes(type) * 8;
+  uint64_t all = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+  if (is_signed_int(type)) return negative ? -static_cast<int64_t>(all >> 1) - 1 : static_cast<int64_t>(all >> 1);
+  return negative ? 0 : static_cast<int64_t>(all);
+}
+
+}  // namespace
+
+int64_t cast_int(DType type, DType from, int64_t value, bool saturate) {
+  return saturate && is_int(type) ? saturate_int(type, from, value) : wrap_to(type, value);
+}
+
+double round_to(DType type, double value) {
+  switch (type) {
+    case DType::f64: return value;
+    case DType::f32: return static_cast<float>(value);
+    case DType::f16: return f16_to_f32(f32_to_f16(static_cast<float>(value)));
+    case DType::bf16: return bf16_to_f32(f32_to_bf16(static_cast<float>(value)));
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+    case DType::u8:
+    case DType::u16:
+    case DType::u32:
+    case DType::u64:
+    case DType::boolean: break;
+  }
+  TW_UNREACHABLE("{0} is not a float type", dtype_name(type));
+}
+
+}  // namespace tw

@@ -1,0 +1,19 @@
+// Arithmetic of the loop IR's integers: values of every integer type travel as int64_t (u64 by bit pattern), wrapped to the type.
+#pragma once
+#include <cstdint>
+
+#include "ir/expr.h"
+
+namespace tw {
+
+int64_t wrap_to(DType type, int64_t value);  // bool: value != 0
+bool divides(BinaryOp op);                   // div floor_div floor_mod mod: the right operand may not be 0
+// Operands have type `type`; comparisons and logical operators give 0 or 1. Shifts beyond the width give 0 or the sign.
+int64_t int_binary(BinaryOp op, DType type, int64_t a, int64_t b);
+// A cast between integer types (bool too) of a value of type `from`.
+int64_t cast_int(DType type, DType from, int64_t value, bool saturate);
+int64_t floor_div_int(int64_t a, int64_t b);
+int64_t floor_mod_int(int64_t a, int64_t b);
+double round_to(DType type, double value);   // to the nearest value of a float type
+
+}  // namespace tw

@@ -1,0 +1,25 @@
+// The text form of expressions, shared by kernels, graphs (dims) and everything else that prints them.
+//   1.5 is f32, 3 is i64; other types carry a suffix: 1.5:f64, 3:i32, n:i32 (a variable). true and false are bool.
+//   Precedence, loosest first: || && then < <= > >= == != then | ^ & then << >> then + - then * / // % then - ! ~ (prefix).
+//   a // b is floor_div, a % b floor_mod, a / b div. Everything else is a call: min(a, b), exp(x), select(c, a, b), f32(x), sat.u8(x).
+#pragma once
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "ir/expr.h"
+#include "support/lexer.h"
+
+namespace tw {
+
+struct LoadTarget { BufferId buffer; DType type; };
+struct ExprScope {
+  std::function<std::optional<LoadTarget>(std::string_view name)> buffer;  // null: loads are errors
+};
+// An integer literal without a suffix takes the type of the other operand (x * 2 with x in f32).
+Expected<Expr> parse_expr(Lexer& lexer, const ExprScope& scope = {});
+Expected<Expr> parse_expr(std::string_view text, const ExprScope& scope = {});
+// A whole-number literal becomes that type, anything else must have it already.
+Expected<Expr> parse_expr_of(Lexer& lexer, DType type, const ExprScope& scope);
+
+}  // namespace tw
