@@ -120,7 +120,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   // Rewriting: everything that makes the graph smaller or its patterns plainer, layouts last.
   stages.begin("passes");
   PassContext context{target, 64 << 20, ""};
-  TW_TRY(run_passes(graph, context, default_pipeline(), options.passes));
+  TW_TRY(run_passes(graph, context, options.pipeline.empty() ? default_pipeline() : options.pipeline, options.passes));
   if (options.edit_graph) options.edit_graph(graph);
   report.nodes = static_cast<int64_t>(graph.order().size());
   TW_TRY(dump.write("optimized.graph", [&] { return print(graph); }));
@@ -181,7 +181,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   size_t slash = report.output.find_last_of('/');
   request.soname = slash == std::string::npos ? report.output : report.output.substr(slash + 1);
   request.exports = {"tw_" + codegen.symbol + "_query"};
-  request.manifest = make_manifest(model, program, target, codegen.symbol, report);
+  request.manifest = print(make_manifest(model, program, target, codegen.symbol, options, report));
   TW_ASSIGN(LinkedImage image, link_shared(request));
   stages.begin("weights");
   TW_ASSIGN(ArtifactWriter writer, ArtifactWriter::create(report.output, image, program.weight_bytes));

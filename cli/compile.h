@@ -27,6 +27,7 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims;
   int jobs = 0;                         // 0: as many as there are processors
   std::string dump_dir;                 // every stage as text files, numbered; "" = none
+  std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   RunOptions passes;                    // hooks of the pass runner
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
