@@ -104,7 +104,8 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
     Poly difference = tidy(add(x, y, -1));
     return is_min ? prover_.at_most(difference, 0) : prover_.at_least(difference, 0);
   };
-  for (const Poly& candidate : found) {
+  for (Poly& candidate : found) {
+    candidate = tidy(std::move(candidate));
     bool superfluous = std::any_of(operands.begin(), operands.end(), [&](const Poly& p) { return beats(p, candidate); });
     if (superfluous) continue;
     std::erase_if(operands, [&](const Poly& p) { return beats(candidate, p); });
@@ -112,7 +113,7 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
   }
   if (operands.size() == 1) return operands[0];
   Poly common = common_part(operands);
-  for (Poly& p : operands) p = add(p, common, -1);
+  for (Poly& p : operands) p = tidy(add(p, common, -1));
   std::sort(operands.begin(), operands.end(), ordered_before);
   Expr chain = to_expr(operands[0]);
   for (size_t i = 1; i < operands.size(); ++i) chain = binary(op, chain, to_expr(operands[i]));

@@ -10,7 +10,18 @@ namespace tw {
 
 using namespace algebra;
 
-Expr simplify(const Expr& e, const Ranges& ranges) { return Simplifier(ranges).run(e); }
+// One run reaches the normal form almost always; joined terms may open a rule deeper inside, which the next run applies.
+Expr simplify(const Expr& e, const Ranges& ranges) {
+  constexpr int kMaxRuns = 5;
+  Simplifier simplifier(ranges);
+  Expr simpler = simplifier.run(e);
+  for (int run = 1; run < kMaxRuns; ++run) {
+    Expr again = simplifier.run(simpler);
+    if (equal(again, simpler)) break;
+    simpler = again;
+  }
+  return simpler;
+}
 
 Bounds constant_bounds(const Expr& e, const Ranges& ranges) {
   Simplifier simplifier(ranges);
