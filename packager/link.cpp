@@ -3,7 +3,6 @@
 #include <lld/Common/Driver.h>
 #include <llvm/ADT/StringRef.h>
 #include <llvm/Support/raw_ostream.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "packager/data_object.h"
 #include "packager/elf_view.h"
+#include "packager/memory_file.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -67,31 +67,6 @@ std::string linker_script(bool artifact) {
   const std::string weights = llvm::formatv(". = ALIGN(65536);\n  {0} : {{ *({0}) } :wt", kWeightsSection).str();
   return llvm::formatv(kScript, "wt PT_LOAD FLAGS(4); note PT_NOTE FLAGS(4);", note, weights).str();
 }
-
-// A file in memory with a name that lld can open.
-class MemoryFile {
- public:
-  static Expected<MemoryFile> create(std::string_view bytes) {
-    MemoryFile file(::memfd_create("object", MFD_CLOEXEC));
-    if (file.handle_ < 0) return make_error(DiagCode::io, "cannot create a file in memory: {0}", std::strerror(errno));
-    while (!bytes.empty()) {
-      const ssize_t done = ::write(file.handle_, bytes.data(), bytes.size());
-      if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) return make_error(DiagCode::io, "cannot write a file in memory: {0}", std::strerror(errno));
-      bytes.remove_prefix(static_cast<size_t>(done));
-    }
-    return file;
-  }
-  MemoryFile(MemoryFile&& other) noexcept : handle_(std::exchange(other.handle_, -1)) {}
-  ~MemoryFile() {
-    if (handle_ >= 0) ::close(handle_);
-  }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(handle_); }
-
- private:
-  explicit MemoryFile(int handle) : handle_(handle) {}
-  int handle_;
-};
 
 // A directory for lld's output, which may not be a file in memory; removed with the one file in it.
 class TempDir {

@@ -153,7 +153,8 @@ Value* math_pow(Values& v, Value* x, Value* y) {
 }
 
 // Long division: quotients of at most 24 bits are subtracted exactly until the rest is below |y|. With y in two halves every
-// product is exact; a quotient taken a little too small costs one more round.
+// product is exact; a quotient taken a little too small costs one more round. Far larger rests are first brought below
+// y times a power of two, so that no quotient overflows.
 Value* math_fmod(Values& v, Value* x, Value* y) {
   auto& b = v.b;
   v.unify(x, y);
@@ -166,17 +167,21 @@ Value* math_fmod(Values& v, Value* x, Value* y) {
   Value* divisor = v.abs(y);
   Value* valid = b.CreateAnd(v.less(v.abs(x), v.real(x, kInfinity)), v.less(v.real(x, 0), divisor));  // y may be infinite
   auto high_bits = [&](Value* a, int64_t mask) { return v.from_bits(b.CreateAnd(v.bits(a), v.integer(v.bits(a), mask))); };
-  Value* divisor_high = high_bits(divisor, ~((int64_t{1} << 26) - 1));
-  Value* divisor_low = b.CreateFSub(divisor, divisor_high);
   Value* state[] = {v.abs(x)};
   loop_while(v, state, [&] { return b.CreateAnd(valid, b.CreateFCmpOGE(state[0], divisor)); }, [&] {
     Value* rest = state[0];
     Value* active = b.CreateFCmpOGE(rest, divisor);
-    Value* quotient = b.CreateFMul(b.CreateFDiv(rest, divisor), v.real(x, 1 - 0x1p-50));
-    quotient = clamp(v, quotient, 1, 0x1p1000);
+    Value* unit = divisor;
+    for (int i = 0; i < 2; ++i) {
+      Value* larger = b.CreateFMul(unit, v.real(x, 0x1p900));
+      unit = v.select(b.CreateFCmpOGE(rest, larger), larger, unit);
+    }
+    Value* unit_high = high_bits(unit, ~((int64_t{1} << 26) - 1));
+    Value* quotient = b.CreateFMul(b.CreateFDiv(rest, unit), v.real(x, 1 - 0x1p-50));
+    quotient = v.select(v.less(quotient, v.real(x, 1)), v.real(x, 1), quotient);
     quotient = v.select(v.less(quotient, v.real(x, 0x1p24)), v.trunc(quotient), high_bits(quotient, ~((int64_t{1} << 29) - 1)));
-    Value* less = b.CreateFSub(rest, b.CreateFMul(quotient, divisor_high));
-    less = b.CreateFSub(less, b.CreateFMul(quotient, divisor_low));
+    Value* less = b.CreateFSub(rest, b.CreateFMul(quotient, unit_high));
+    less = b.CreateFSub(less, b.CreateFMul(quotient, b.CreateFSub(unit, unit_high)));
     state[0] = v.select(active, less, rest);
   });
   return v.select(valid, v.copysign(state[0], x), b.CreateFMul(v.real(x, std::numeric_limits<double>::quiet_NaN()), x));

@@ -7,11 +7,11 @@
 //   tanh              4        4         all; through exp(2|x|) - 1, so small arguments keep their relative accuracy
 //   sigmoid           3        3         all; through exp(-|x|), so the negative tail keeps its relative accuracy
 //   erf               6        4         all; a rational function (f32); a polynomial below 1, 1 - exp(-x^2) g(x) above (f64)
-//   sin, cos          2        2         |x| <= 2^20 (reduced in f64 by three parts of pi/2); beyond, absolute error grows with |x|
+//   sin, cos          2        3         |x| <= 2^20 (reduced in f64 by three parts of pi/2); beyond, absolute error grows with |x|
 //   tan               4        4         as sin
 //   asin, acos        4        4         NaN outside [-1, 1]
 //   atan              3        3         all
-//   pow               1        2 + |y log x|   C's special cases; f32 is computed in f64
+//   pow               1        2 + 3 |y log x|   C's special cases; f32 is computed in f64
 //   fmod              exact    exact     C's: the sign of x; NaN for y = 0 or x infinite
 #pragma once
 

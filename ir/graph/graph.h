@@ -2,7 +2,7 @@
 //
 //   graph @digits(batch) {
 //     %image: f32[batch, 1, 8, 8] = input
-//     %w: f32[8, 1, 3, 3] = const #1a2b3c…            ; payload by content hash; small ones inline: const [1.5, 2]
+//     %w: f32[8, 1, 3, 3] = const #"1a2b3c…"          ; payload by content hash; small ones inline: const [1.5, 2]
 //     %c: f32[batch, 8, 8, 8] = conv(%image, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]
 //     output %c
 //   }
@@ -36,6 +36,11 @@ struct TensorType {
   Layout layout;
 };
 bool equal(const TensorType& a, const TensorType& b);
+bool equal(const Shape& a, const Shape& b);                 // equal for all symbols >= 1, as far as simplify can show
+std::string to_string(const Shape& shape);                  // "[batch, 64]"
+Expr simplify_dim(const Expr& dim);                         // simplify with every symbol >= 1
+// Extents >= 0 and small enough that byte counts cannot overflow, a layout that fits. Untrusted types go through it.
+Error check_type(const TensorType& t);
 std::string to_string(const TensorType& t);                 // "f32[1, 64, 56, 56]", blocked: "f32[1, 64, 56, 56]@1:16"
 Shape physical_shape(const TensorType& t);
 std::optional<std::vector<int64_t>> static_shape(const Shape& shape);
@@ -99,6 +104,13 @@ class Graph {
   std::vector<Output> outputs_;
   std::map<std::string, int, std::less<>> taken_;        // value name -> next suffix
 };
+
+// Arity, dtypes and shapes against the op table, then check_type of the result. Absent inputs are null.
+Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs);
+// The attributes with symbols replaced by their values and the dims simplified; unknown symbols stay.
+using SymbolValues = std::map<std::string, int64_t, std::less<>>;
+OpAttrs bind_symbols(const OpAttrs& attrs, const SymbolValues& values);
+Shape bind_symbols(const Shape& shape, const SymbolValues& values);
 
 std::string print(const Graph& graph);
 // Constants whose bytes are not inline are looked up by their content hash; a missing one is an error.

@@ -2,6 +2,7 @@
 // ONNX's ~200 operators arrive as these or as compositions of them. Adding one: docs/adding-an-op.md.
 //
 // Every struct lists its fields once, in `fields`; printing, parsing, comparing and hashing go through it.
+// Lists with an entry an axis are always given in full (strides, dilations, pads: never empty for "default").
 #pragma once
 #include <array>
 #include <cstdint>

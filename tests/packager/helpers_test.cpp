@@ -1,5 +1,4 @@
 // The runtime's conversions of halves, in a library for a processor without F16C, against the compiler's own.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -8,6 +7,7 @@
 #include <iterator>
 
 #include "ir/dtype.h"
+#include "packager/loaded_library.h"
 #include "packager/output_file.h"
 #include "tests/packager/fake_artifact.h"
 
@@ -31,13 +31,12 @@ TEST_CASE("halves convert on a baseline processor") {
   request.exports = {"to_half", "double_to_half", "from_half", "to_bfloat"};
   auto image = tw::link_shared(request);
   if (!image) FAIL(tw::error_text(image.takeError()));
-  REQUIRE(!tw::write_file(dir / "h.so", image->bytes));
-  void* library = dlopen((dir / "h.so").c_str(), RTLD_NOW);
-  REQUIRE(library);
-  const auto to_half = reinterpret_cast<uint16_t (*)(float)>(dlsym(library, "to_half"));
-  const auto double_to_half = reinterpret_cast<uint16_t (*)(double)>(dlsym(library, "double_to_half"));
-  const auto from_half = reinterpret_cast<float (*)(uint16_t)>(dlsym(library, "from_half"));
-  const auto to_bfloat = reinterpret_cast<uint16_t (*)(float)>(dlsym(library, "to_bfloat"));
+  auto library = tw::LoadedLibrary::load(*image);
+  REQUIRE(bool(library));
+  const auto to_half = reinterpret_cast<uint16_t (*)(float)>(library->symbol("to_half"));
+  const auto double_to_half = reinterpret_cast<uint16_t (*)(double)>(library->symbol("double_to_half"));
+  const auto from_half = reinterpret_cast<float (*)(uint16_t)>(library->symbol("from_half"));
+  const auto to_bfloat = reinterpret_cast<uint16_t (*)(float)>(library->symbol("to_bfloat"));
   int wrong = 0;
   for (int h = 0; h < 65536; ++h) {
     const float expected = tw::f16_to_f32(static_cast<uint16_t>(h)), got = from_half(static_cast<uint16_t>(h));
@@ -60,5 +59,5 @@ TEST_CASE("halves convert on a baseline processor") {
   CHECK(double_to_half(1 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40)) == 0x3c01);  // no double rounding
   CHECK(double_to_half(65519.99) == 0x7bff);
   CHECK(double_to_half(65520) == 0x7c00);
-  dlclose(library);
+  CHECK(library->symbol("nothing") == nullptr);
 }

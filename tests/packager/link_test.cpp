@@ -15,6 +15,7 @@
 
 #include "packager/artifact.h"
 #include "packager/elf_view.h"
+#include "packager/loaded_library.h"
 #include "packager/loaded_model.h"
 #include "tests/packager/fake_artifact.h"
 
@@ -117,7 +118,12 @@ TEST_CASE("a library without a manifest links too: tuning candidates") {
   request.exports = {"good"};
   auto image = tw::link_shared(request);
   REQUIRE(bool(image));
-  CHECK(!error_of(tw::link_shared(request)).empty());
+  auto first = tw::LoadedLibrary::load(*image), second = tw::LoadedLibrary::load(*image);
+  REQUIRE(bool(first));
+  REQUIRE(bool(second));
+  CHECK(first->symbol("good") != second->symbol("good"));  // two of the same do not become one
+  CHECK(reinterpret_cast<float (*)(float)>(first->symbol("good"))(2) == 3);
+  CHECK(error_of(tw::LoadedLibrary::load({"junk"})).find("cannot load a library from memory") == 0);
   request.objects = {read(dir / "bad.o")};
   request.exports = {"good", "bad"};
   CHECK(error_of(tw::link_shared(request)) ==

@@ -19,19 +19,26 @@ void run_driver(const std::string& command) {
   }
 }
 
-void run_under_qemu(const char* machine, const char* qemu, const char* root) {
-  const ScratchDir dir;
-  write_fake(dir / "fake.so", std::string("fake.") + machine);
+// False, aloud, when the tools are missing.
+bool build_cross_driver(const std::string& machine, const std::string& qemu, const std::string& output) {
   const std::string compile = "CLANG=" TW_CLANG " LLD=" TW_LLD " " + std::string(TW_TEST_DIR) + "/cross_cc.sh " + machine + " " + kDriver;
-  const CommandResult built = run_command(compile + " " + (dir / "driver") + kInclude);
-  if (built.status == 77 || run_command(std::string(qemu) + " --version").status != 0) {
+  const CommandResult built = run_command(compile + " " + output + kInclude);
+  if (built.status == 77 || run_command(qemu + " --version").status != 0) {
     MESSAGE("skipped: no libc or no qemu for " << machine);
-    return;
+    return false;
   }
   INFO(built.output);
   REQUIRE(built.status == 0);
-  run_driver(std::string(qemu) + " -L " + root + " " + (dir / "driver") + " " + (dir / "fake.so"));
+  return true;
 }
+
+void run_under_qemu(const std::string& machine, const std::string& qemu, const std::string& root) {
+  const ScratchDir dir;
+  write_fake(dir / "fake.so", "fake." + machine);
+  if (build_cross_driver(machine, qemu, dir / "driver")) run_driver(qemu + " -L " + root + " " + (dir / "driver") + " " + (dir / "fake.so"));
+}
+
+const char* const kLacks = "create: the processor lacks an instruction set that the library was compiled for\n";
 
 }  // namespace
 
@@ -51,6 +58,28 @@ TEST_CASE("one artifact serves a glibc and a musl program") {
 TEST_CASE("an AArch64 artifact runs") { run_under_qemu("aarch64", "qemu-aarch64", "/usr/aarch64-linux-gnu"); }
 TEST_CASE("a RISC-V artifact runs") { run_under_qemu("riscv64", "qemu-riscv64", "/usr/riscv64-linux-gnu"); }
 TEST_CASE("an ARMv7 artifact runs") { run_under_qemu("armv7", "qemu-arm", "/usr/arm-linux-gnueabihf"); }
+
+TEST_CASE("AArch64 features are checked") {
+  const ScratchDir dir;
+  write_fake(dir / "fake.so", "dotprod.aarch64");
+  if (!build_cross_driver("aarch64", "qemu-aarch64", dir / "driver")) return;
+  const std::string program = " -L /usr/aarch64-linux-gnu " + (dir / "driver") + " " + (dir / "fake.so") + " 1";
+  CHECK(run_command("qemu-aarch64 -cpu cortex-a53" + program).output == kLacks);
+  CHECK(run_command("qemu-aarch64 -cpu neoverse-n1" + program).output == kSaid);
+}
+
+TEST_CASE("x86 features are checked") {
+  const ScratchDir dir;
+  write_fake(dir / "fake.so", "avx2.x86_64");
+  REQUIRE(run_command(std::string(TW_CLANG) + " -O1 " + kDriver + kInclude + " -o " + (dir / "driver") + " -ldl").status == 0);
+  if (run_command("qemu-x86_64 --version").status != 0) {
+    MESSAGE("skipped: no qemu-x86_64");
+    return;
+  }
+  const std::string program = " " + (dir / "driver") + " " + (dir / "fake.so") + " 1";
+  CHECK(run_command("qemu-x86_64 -cpu Nehalem" + program).output.find(kLacks) != std::string::npos);  // after qemu's warnings
+  CHECK(run_command("qemu-x86_64 -cpu max" + program).output.find(kSaid) != std::string::npos);
+}
 
 TEST_CASE("threads are as many as the affinity mask allows") {
   if (run_command("taskset --version").status != 0 || run_command("strace --version").status != 0) {

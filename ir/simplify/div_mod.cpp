@@ -1,0 +1,175 @@
+// floor_div and floor_mod. Both reduce the dividend modulo the divisor in the same way, so that a // d and a % d of the
+// same a find together again. Throughout, P = d*Q + R.
+#include <algorithm>
+#include <numeric>
+
+#include "ir/int_ops.h"
+#include "ir/simplify/simplifier.h"
+
+namespace tw::algebra {
+namespace {
+
+struct Parts { Poly multiples, rest; };  // rest keeps the constant
+
+Parts split_multiples(const Poly& p, int64_t g) {
+  Parts parts;
+  parts.rest.constant = p.constant;
+  for (const Term& t : p.terms) (t.coefficient % g == 0 ? parts.multiples : parts.rest).terms.push_back(t);
+  return parts;
+}
+
+Poly over(Poly p, int64_t g) {
+  for (Term& t : p.terms) t.coefficient /= g;
+  p.constant /= g;
+  return p;
+}
+
+// P = d * quotient + rest: coefficients of rest below d in magnitude, its constant in [0, d).
+struct Reduced { Poly quotient, rest; };
+Reduced reduce(const Poly& p, int64_t d) {
+  Reduced r;
+  for (const Term& t : p.terms) {
+    if (int64_t q = t.coefficient / d) r.quotient.terms.push_back({t.factors, q});
+    if (int64_t m = t.coefficient % d) r.rest.terms.push_back({t.factors, m});
+  }
+  r.quotient.constant = floor_div_int(p.constant, d);
+  r.rest.constant = floor_mod_int(p.constant, d);
+  return r;
+}
+
+// Divisors g > 1 of d that some coefficients share, largest first: blocks of size g may hold the rest of the terms.
+std::vector<int64_t> block_sizes(const Poly& p, int64_t d) {
+  std::vector<int64_t> sizes = {d};
+  for (const Term& t : p.terms)
+    if (int64_t g = std::gcd(t.coefficient, d); g > 1) sizes.push_back(g);
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+const ExprNode* as_op(const Expr* e, BinaryOp op) {
+  bool is = e && (*e)->kind == ExprKind::binary && (*e)->binary == op && e->type() == DType::i64;
+  return is ? e->get() : nullptr;
+}
+
+// Inside P % d, a term c * (x % a) may lose its modulus when d divides c * a.
+Poly drop_inner_moduli(const Poly& p, int64_t d) {
+  Poly out = p;
+  for (const Term& t : p.terms) {
+    const ExprNode* m = t.factors.size() == 1 ? as_op(&t.factors[0], BinaryOp::floor_mod) : nullptr;
+    auto a = m ? as_const(m->args[1]) : std::nullopt;
+    if (!a || *a < 1 || static_cast<__int128>(t.coefficient) * *a % d != 0) continue;
+    out = add(add(out, atom(t.factors[0]), -t.coefficient), parse(m->args[0]), t.coefficient);
+  }
+  return out;
+}
+
+}  // namespace
+
+Poly Simplifier::divide_by(const Poly& p, int64_t d) {
+  if (d == 1) return p;
+  for (int64_t g : block_sizes(p, d)) {
+    auto [multiples, rest] = split_multiples(p, g);
+    auto block = prover_.block_of(rest, g);
+    if (!block) continue;
+    Poly quotient = add(over(multiples, g), Poly(*block));  // floor(P / g)
+    return g == d ? tidy(quotient) : divide_by(quotient, d / g);
+  }
+  auto [quotient, rest] = reduce(p, d);
+  const Expr* single = rest.single_atom();
+  if (const ExprNode* inner = as_op(single, BinaryOp::floor_div)) {
+    auto a = as_const(inner->args[1]);
+    if (a && *a >= 1 && *a <= INT64_MAX / d && rest.constant <= INT64_MAX / *a) {
+      Poly x = add(parse(inner->args[0]), Poly(*a * rest.constant));
+      return tidy(add(quotient, divide_by(x, *a * d)));
+    }
+  }
+  if (const ExprNode* inner = as_op(single, BinaryOp::floor_mod); inner && rest.constant == 0) {
+    auto a = as_const(inner->args[1]);
+    if (a && *a > d && *a % d == 0) return tidy(add(quotient, remainder_by(divide_by(parse(inner->args[0]), d), *a / d)));
+  }
+  if (!quotient.is_constant() || quotient.constant != 0) {
+    // The rest alone may now be decided; its quotient is what is left to find.
+    bool smaller = !same(rest, p);
+    if (smaller) return tidy(add(quotient, divide_by(rest, d)));
+  }
+  return atom(floor_div(to_expr(rest), d));
+}
+
+Poly Simplifier::remainder_by(const Poly& p, int64_t d) {
+  if (d == 1) return Poly();
+  Poly flat = tidy(drop_inner_moduli(p, d));
+  if (!same(flat, p)) return remainder_by(flat, d);
+  for (int64_t g : block_sizes(p, d)) {
+    auto [multiples, rest] = split_multiples(p, g);
+    auto block = prover_.block_of(rest, g);
+    if (!block) continue;
+    rest.constant -= *block * g;  // now in [0, g)
+    if (g == d) return tidy(rest);
+    return tidy(add(rest, remainder_by(add(over(multiples, g), Poly(*block)), d / g), g));
+  }
+  Poly rest = reduce(p, d).rest;
+  if (!same(rest, p)) return remainder_by(rest, d);
+  return atom(floor_mod(to_expr(rest), d));
+}
+
+// Polynomial long division by the divisor's first term: p = quotient * divisor + rest. Null when nothing divides.
+std::optional<Split> Simplifier::divide_exactly(const Poly& p, const Poly& divisor) {
+  const Term& lead = divisor.terms[0];
+  Split out{Poly(), p};
+  constexpr int kMaxSteps = 32;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    bool found = false;
+    for (const Term& t : out.rest.terms) {
+      if (t.coefficient % lead.coefficient) continue;
+      std::vector<Expr> left = t.factors;
+      bool contains = std::all_of(lead.factors.begin(), lead.factors.end(), [&](const Expr& f) {
+        auto at = std::find_if(left.begin(), left.end(), [&](const Expr& x) { return compare(x, f) == 0; });
+        if (at == left.end()) return false;
+        left.erase(at);
+        return true;
+      });
+      if (!contains) continue;
+      Poly q;
+      if (left.empty()) q.constant = t.coefficient / lead.coefficient;
+      else q.terms.push_back({left, t.coefficient / lead.coefficient});
+      out.coefficient = add(out.coefficient, q);
+      out.rest = add(out.rest, multiply(q, divisor), -1);
+      found = true;
+      break;
+    }
+    if (!found) break;
+  }
+  if (out.coefficient.is_constant() && out.coefficient.constant == 0) return std::nullopt;
+  return out;
+}
+
+Poly Simplifier::divide(const Poly& p, const Poly& divisor) {
+  if (divisor.is_constant()) {
+    int64_t d = divisor.constant;
+    if (d > 0) return divide_by(p, d);
+    if (d < 0 && d != INT64_MIN) return divide_by(scale(p, -1), -d);
+    return atom(floor_div(to_expr(p), d));
+  }
+  if (prover_.at_least(divisor, 1)) {
+    std::optional<Split> exact = divide_exactly(p, divisor);
+    Split parts = exact.value_or(Split{Poly(), p});
+    if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1)) return tidy(parts.coefficient);
+  }
+  return parse(floor_div(to_expr(p), to_expr(divisor)));
+}
+
+Poly Simplifier::remainder(const Poly& p, const Poly& divisor) {
+  if (divisor.is_constant()) {
+    int64_t d = divisor.constant;
+    return d > 0 ? remainder_by(p, d) : parse(floor_mod(to_expr(p), d));
+  }
+  if (prover_.at_least(divisor, 1)) {
+    std::optional<Split> exact = divide_exactly(p, divisor);
+    Split parts = exact.value_or(Split{Poly(), p});
+    if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1)) return parts.rest;
+  }
+  return parse(floor_mod(to_expr(p), to_expr(divisor)));
+}
+
+}  // namespace tw::algebra

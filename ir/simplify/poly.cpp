@@ -1,0 +1,177 @@
+#include "ir/simplify/poly.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ir/int_ops.h"
+
+namespace tw::algebra {
+namespace {
+
+int three_way(auto a, auto b) { return a < b ? -1 : a > b ? 1 : 0; }
+
+int compare_lists(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i)
+    if (int c = compare(a[i], b[i])) return c;
+  return three_way(a.size(), b.size());
+}
+
+int64_t wrapping_mul(int64_t a, int64_t b) { return int_binary(BinaryOp::mul, DType::i64, a, b); }
+int64_t wrapping_add(int64_t a, int64_t b) { return int_binary(BinaryOp::add, DType::i64, a, b); }
+
+Poly normalized(std::vector<Term> terms, int64_t constant) {
+  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return compare_lists(a.factors, b.factors) < 0; });
+  Poly out(constant);
+  for (Term& t : terms) {
+    if (!out.terms.empty() && compare_lists(out.terms.back().factors, t.factors) == 0) {
+      Term& last = out.terms.back();
+      last.coefficient = wrapping_add(last.coefficient, t.coefficient);
+      if (last.coefficient == 0) out.terms.pop_back();
+    } else if (t.coefficient != 0) {
+      out.terms.push_back(std::move(t));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+int compare(const Expr& a, const Expr& b) {
+  if (a.get() == b.get()) return 0;
+  const ExprNode &x = *a, &y = *b;
+  auto rank = [](const ExprNode& e) {
+    return e.kind == ExprKind::var ? -1 : e.kind == ExprKind::int_imm ? 100 : static_cast<int>(e.kind);
+  };
+  if (int c = three_way(rank(x), rank(y))) return c;
+  if (int c = x.name.compare(y.name)) return c < 0 ? -1 : 1;
+  if (int c = three_way(static_cast<int>(x.type), static_cast<int>(y.type))) return c;
+  if (int c = three_way(x.int_value, y.int_value)) return c;
+  if (int c = three_way(std::bit_cast<uint64_t>(x.float_value), std::bit_cast<uint64_t>(y.float_value))) return c;
+  if (int c = three_way(x.buffer.index, y.buffer.index)) return c;
+  if (int c = three_way(static_cast<int>(x.unary), static_cast<int>(y.unary))) return c;
+  if (int c = three_way(static_cast<int>(x.binary), static_cast<int>(y.binary))) return c;
+  if (int c = three_way(x.saturate, y.saturate)) return c;
+  return compare_lists(x.args, y.args);
+}
+
+int64_t Poly::coefficient_of(const Expr& atom) const {
+  for (const Term& t : terms)
+    if (t.factors.size() == 1 && compare(t.factors[0], atom) == 0) return t.coefficient;
+  return 0;
+}
+
+const Expr* Poly::single_atom() const {
+  bool single = terms.size() == 1 && terms[0].coefficient == 1 && terms[0].factors.size() == 1;
+  return single ? &terms[0].factors[0] : nullptr;
+}
+
+Poly atom(Expr e) {
+  Poly p;
+  p.terms.push_back({{std::move(e)}, 1});
+  return p;
+}
+
+Poly add(const Poly& a, const Poly& b, int64_t scale_of_b) {
+  std::vector<Term> terms = a.terms;
+  for (Term t : b.terms) {
+    t.coefficient = wrapping_mul(t.coefficient, scale_of_b);
+    terms.push_back(std::move(t));
+  }
+  return normalized(std::move(terms), wrapping_add(a.constant, wrapping_mul(b.constant, scale_of_b)));
+}
+
+Poly scale(const Poly& a, int64_t factor) { return add(Poly(), a, factor); }
+
+Poly multiply(const Poly& a, const Poly& b) {
+  std::vector<Term> terms;
+  for (const Term& x : a.terms) {
+    for (const Term& y : b.terms) {
+      Term t = x;
+      t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
+      std::sort(t.factors.begin(), t.factors.end(), [](const Expr& p, const Expr& q) { return compare(p, q) < 0; });
+      t.coefficient = wrapping_mul(x.coefficient, y.coefficient);
+      terms.push_back(std::move(t));
+    }
+    terms.push_back({x.factors, wrapping_mul(x.coefficient, b.constant)});
+  }
+  for (const Term& y : b.terms) terms.push_back({y.factors, wrapping_mul(y.coefficient, a.constant)});
+  return normalized(std::move(terms), wrapping_mul(a.constant, b.constant));
+}
+
+bool same(const Poly& a, const Poly& b) {
+  if (a.constant != b.constant || a.terms.size() != b.terms.size()) return false;
+  for (size_t i = 0; i < a.terms.size(); ++i)
+    if (a.terms[i].coefficient != b.terms[i].coefficient || compare_lists(a.terms[i].factors, b.terms[i].factors) != 0) return false;
+  return true;
+}
+
+std::optional<Split> split_on(const Poly& p, const Expr& atom) {
+  Split out;
+  out.rest.constant = p.constant;
+  std::vector<Term> coefficient;
+  for (const Term& t : p.terms) {
+    Term rest = t;
+    std::erase_if(rest.factors, [&](const Expr& f) { return compare(f, atom) == 0; });
+    size_t power = t.factors.size() - rest.factors.size();
+    if (power > 1) return std::nullopt;
+    if (power == 0) out.rest.terms.push_back(t);
+    else if (rest.factors.empty()) out.coefficient.constant = t.coefficient;
+    else coefficient.push_back(std::move(rest));
+  }
+  out.coefficient = normalized(std::move(coefficient), out.coefficient.constant);
+  return out;
+}
+
+std::vector<Expr> atoms_of(const Poly& p) {
+  std::vector<Expr> atoms;
+  for (const Term& t : p.terms)
+    for (const Expr& f : t.factors)
+      if (std::none_of(atoms.begin(), atoms.end(), [&](const Expr& a) { return compare(a, f) == 0; })) atoms.push_back(f);
+  return atoms;
+}
+
+Poly parse(const Expr& e) {
+  if (e->kind == ExprKind::int_imm) return Poly(e->int_value);
+  if (e.type() != DType::i64) return atom(e);  // narrower sums wrap
+  if (e->kind == ExprKind::unary && e->unary == UnaryOp::neg) return scale(parse(e->args[0]), -1);
+  if (e->kind == ExprKind::binary) {
+    if (e->binary == BinaryOp::add) return add(parse(e->args[0]), parse(e->args[1]));
+    if (e->binary == BinaryOp::sub) return add(parse(e->args[0]), parse(e->args[1]), -1);
+    if (e->binary == BinaryOp::mul) return multiply(parse(e->args[0]), parse(e->args[1]));
+  }
+  return atom(e);
+}
+
+namespace {
+Expr product(const Term& t) {
+  Expr e = t.factors[0];
+  for (size_t i = 1; i < t.factors.size(); ++i) e = e * t.factors[i];
+  return e;
+}
+}  // namespace
+
+Expr to_expr(const Poly& p) {
+  Expr sum;
+  for (const Term& t : p.terms)
+    if (t.coefficient > 0) {
+      Expr e = product(t) * t.coefficient;
+      sum = sum.defined() ? sum + e : e;
+    }
+  int64_t constant = p.constant;
+  if (!sum.defined() && constant > 0) {
+    sum = constant;
+    constant = 0;
+  }
+  for (const Term& t : p.terms)
+    if (t.coefficient < 0) {
+      bool negatable = t.coefficient != INT64_MIN;
+      if (sum.defined() && negatable) sum = sum - product(t) * -t.coefficient;
+      else if (t.coefficient == -1) sum = -product(t);
+      else sum = sum.defined() ? sum + product(t) * t.coefficient : product(t) * t.coefficient;
+    }
+  if (!sum.defined()) return constant;
+  if (constant < 0 && constant != INT64_MIN) return sum - Expr(-constant);
+  return sum + constant;
+}
+
+}  // namespace tw::algebra

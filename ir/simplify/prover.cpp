@@ -1,0 +1,200 @@
+#include "ir/simplify/prover.h"
+
+#include <algorithm>
+
+#include "ir/int_ops.h"
+#include "support/diag.h"
+
+namespace tw::algebra {
+namespace {
+
+using Limit = std::optional<int64_t>;
+constexpr int kDepth = 5;      // eliminations in a row
+constexpr int kBudget = 120;   // eliminations in all, for one question
+constexpr int kAtomDepth = 6;  // nesting of atoms that intervals look through
+
+Limit fit(__int128 v) {
+  if (v > INT64_MAX || v < INT64_MIN) return std::nullopt;
+  return static_cast<int64_t>(v);
+}
+Limit sum(Limit a, Limit b) { return a && b ? fit(static_cast<__int128>(*a) + *b) : std::nullopt; }
+Limit times(Limit a, int64_t k) { return a ? fit(static_cast<__int128>(*a) * k) : std::nullopt; }
+Limit smaller(Limit a, Limit b) { return a && b ? std::min(a, b) : std::nullopt; }
+Limit larger(Limit a, Limit b) { return a && b ? std::max(a, b) : std::nullopt; }
+Limit either_larger(Limit a, Limit b) { return !a ? b : !b ? a : std::max(a, b); }
+Limit either_smaller(Limit a, Limit b) { return !a ? b : !b ? a : std::min(a, b); }
+
+Bounds scaled(const Bounds& b, int64_t k) {
+  return k >= 0 ? Bounds{times(b.min, k), times(b.max, k)} : Bounds{times(b.max, k), times(b.min, k)};
+}
+
+Bounds product(const Bounds& a, const Bounds& b) {
+  if (a.min && a.max && b.min && b.max) {
+    Bounds x = scaled(a, *b.min), y = scaled(a, *b.max);
+    return {smaller(x.min, y.min), larger(x.max, y.max)};
+  }
+  auto non_negative = [](const Bounds& v) { return v.min && *v.min >= 0; };
+  if (non_negative(a) && non_negative(b)) return {times(a.min, *b.min), a.max && b.max ? times(a.max, *b.max) : std::nullopt};
+  return {};
+}
+
+Bounds type_bounds(DType t) {
+  switch (t) {
+    case DType::boolean: return {0, 1};
+    case DType::i8: return {INT8_MIN, INT8_MAX};
+    case DType::i16: return {INT16_MIN, INT16_MAX};
+    case DType::i32: return {INT32_MIN, INT32_MAX};
+    case DType::u8: return {0, UINT8_MAX};
+    case DType::u16: return {0, UINT16_MAX};
+    case DType::u32: return {0, UINT32_MAX};
+    case DType::i64:
+    case DType::u64:
+    case DType::f32:
+    case DType::f64:
+    case DType::f16:
+    case DType::bf16: return {};
+  }
+  TW_UNREACHABLE("bad type");
+}
+
+Bounds quotient(const Bounds& x, const Bounds& d) {
+  if (!d.min || *d.min < 1) return {};
+  auto over = [](Limit v, Limit by) -> Limit {
+    if (!v || !by) return std::nullopt;
+    return floor_div_int(*v, *by);
+  };
+  Bounds out;
+  if (x.min) out.min = *x.min >= 0 ? (d.max ? over(x.min, d.max) : Limit(0)) : over(x.min, d.min);
+  if (x.max) out.max = *x.max >= 0 ? over(x.max, d.min) : (d.max ? over(x.max, d.max) : Limit(-1));
+  return out;
+}
+
+Bounds remainder(const Bounds& x, const Bounds& d) {
+  if (!d.min || *d.min < 1) return {};
+  Bounds out{0, sum(d.max, Limit(-1))};
+  if (!x.min || *x.min < 0) return out;
+  out.max = either_smaller(out.max, x.max);
+  if (x.max && *x.max < *d.min) return x;
+  if (d.min == d.max && x.max && floor_div_int(*x.min, *d.min) == floor_div_int(*x.max, *d.min))
+    return {floor_mod_int(*x.min, *d.min), floor_mod_int(*x.max, *d.min)};
+  return out;
+}
+
+bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::binary && e->binary == op; }
+
+}  // namespace
+
+Bounds Prover::atom_bounds(const Expr& e, int depth) {
+  if (depth <= 0) return type_bounds(e.type());
+  switch (e->kind) {
+    case ExprKind::int_imm: return {e->int_value, e->int_value};
+    case ExprKind::var: {
+      auto range = ranges_.find(e->name);
+      if (range == ranges_.end()) return type_bounds(e.type());
+      Bounds out;
+      if (range->second.min.defined()) out.min = expr_interval(range->second.min, depth - 1).min;
+      if (range->second.max.defined()) out.max = expr_interval(range->second.max, depth - 1).max;
+      return out;
+    }
+    case ExprKind::select: {
+      Bounds a = expr_interval(e->args[1], depth - 1), b = expr_interval(e->args[2], depth - 1);
+      return {smaller(a.min, b.min), larger(a.max, b.max)};
+    }
+    case ExprKind::cast: {
+      Bounds own = type_bounds(e.type());
+      if (!is_int(e->args[0].type()) && e->args[0].type() != DType::boolean) return own;
+      Bounds from = e->args[0].type() == DType::i64 ? expr_interval(e->args[0], depth - 1) : atom_bounds(e->args[0], depth - 1);
+      bool fits = from.min && from.max && (!own.min || (*from.min >= *own.min && *from.max <= *own.max)) &&
+                  (e.type() != DType::u64 || *from.min >= 0);
+      return fits ? from : own;
+    }
+    case ExprKind::unary: {
+      Bounds x = e.type() == DType::i64 ? expr_interval(e->args[0], depth - 1) : Bounds{};
+      if (e.type() != DType::i64) return type_bounds(e.type());
+      if (e->unary == UnaryOp::sign) return {-1, 1};
+      if (e->unary != UnaryOp::abs) return {};
+      return {0, larger(x.max, times(x.min, -1))};
+    }
+    case ExprKind::binary: break;
+    case ExprKind::float_imm:
+    case ExprKind::load: return type_bounds(e.type());
+  }
+  if (e.type() != DType::i64) return type_bounds(e.type());
+  Bounds a = expr_interval(e->args[0], depth - 1), b = expr_interval(e->args[1], depth - 1);
+  bool non_negative = a.min && *a.min >= 0;
+  if (e->binary == BinaryOp::floor_div || (e->binary == BinaryOp::div && non_negative)) return quotient(a, b);
+  if (e->binary == BinaryOp::floor_mod || (e->binary == BinaryOp::mod && non_negative)) return remainder(a, b);
+  if (e->binary == BinaryOp::min) return {smaller(a.min, b.min), either_smaller(a.max, b.max)};
+  if (e->binary == BinaryOp::max) return {either_larger(a.min, b.min), larger(a.max, b.max)};
+  return {};
+}
+
+Bounds Prover::interval(const Poly& p, int depth) {
+  Bounds total{p.constant, p.constant};
+  for (const Term& t : p.terms) {
+    Bounds b = atom_bounds(t.factors[0], depth);
+    for (size_t i = 1; i < t.factors.size(); ++i) b = product(b, atom_bounds(t.factors[i], depth));
+    b = scaled(b, t.coefficient);
+    total = {sum(total.min, b.min), sum(total.max, b.max)};
+  }
+  return total;
+}
+
+// A lower bound of p with the atom replaced by an end of its range; nullopt when there is no such end.
+Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
+  std::optional<Split> split = split_on(p, a);
+  if (!split) return std::nullopt;
+  const auto& [c, rest] = *split;
+  Bounds sign = interval(c, kAtomDepth);
+  bool positive = sign.min && *sign.min >= 0, negative = sign.max && *sign.max <= 0;
+  if (!positive && !negative) return std::nullopt;
+  auto with = [&](const Poly& value) { return lower(add(rest, multiply(c, value)), depth - 1); };
+  if (a->kind == ExprKind::var) {
+    auto range = ranges_.find(a->name);
+    if (range == ranges_.end()) return std::nullopt;
+    const Expr& end = positive ? range->second.min : range->second.max;
+    if (!end.defined() || (end->kind == ExprKind::int_imm && c.is_constant())) return std::nullopt;
+    return with(parse(end));
+  }
+  if (a->kind == ExprKind::select) return smaller(with(parse(a->args[1])), with(parse(a->args[2])));
+  if (a->kind != ExprKind::binary) return std::nullopt;
+  if (a->binary == BinaryOp::min || a->binary == BinaryOp::max) {
+    Limit first = with(parse(a->args[0])), second = with(parse(a->args[1]));
+    bool both_hold = (a->binary == BinaryOp::max) == positive;  // c * max(a, b) >= c * a and >= c * b
+    return both_hold ? either_larger(first, second) : smaller(first, second);
+  }
+  if (a->binary == BinaryOp::floor_mod && negative && interval(parse(a->args[1]), kAtomDepth).min.value_or(0) >= 1)
+    return with(add(parse(a->args[1]), Poly(-1)));
+  auto divisor = is_binary(a, BinaryOp::floor_div) ? as_const(a->args[1]) : std::nullopt;
+  if (!divisor || *divisor < 1 || !c.is_constant() || c.constant % *divisor) return std::nullopt;
+  Poly x = parse(a->args[0]);  // x - d + 1 <= d * floor_div(x, d) <= x
+  if (positive) x.constant -= *divisor - 1;
+  return lower(add(rest, x, c.constant / *divisor), depth - 1);
+}
+
+Limit Prover::lower(const Poly& p, int depth) {
+  Limit best = interval(p, kAtomDepth).min;
+  if (depth == 0) return best;
+  for (const Expr& a : atoms_of(p)) {
+    if (--budget_ < 0) break;
+    best = either_larger(best, lower_without(p, a, depth));
+  }
+  return best;
+}
+
+Limit Prover::lower(const Poly& p) {
+  budget_ = kBudget;
+  return lower(p, kDepth);
+}
+Limit Prover::upper(const Poly& p) { return times(lower(scale(p, -1)), -1); }
+Bounds Prover::bounds(const Poly& p) { return {lower(p), upper(p)}; }
+
+std::optional<int64_t> Prover::block_of(const Poly& p, int64_t size) {
+  if (p.is_constant()) return floor_div_int(p.constant, size);
+  Bounds quick = interval(p, kAtomDepth);
+  Bounds b = quick.min && quick.max && floor_div_int(*quick.min, size) == floor_div_int(*quick.max, size) ? quick : bounds(p);
+  if (!b.min || !b.max || floor_div_int(*b.min, size) != floor_div_int(*b.max, size)) return std::nullopt;
+  return floor_div_int(*b.min, size);
+}
+
+}  // namespace tw::algebra

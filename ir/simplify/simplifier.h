@@ -1,0 +1,35 @@
+// The rewriting half of simplify(): brings i64 expressions into polynomial normal form, everything else bottom-up.
+#pragma once
+#include "ir/simplify/prover.h"
+
+namespace tw::algebra {
+
+class Simplifier {
+ public:
+  explicit Simplifier(const Ranges& ranges) : prover_(ranges) {}
+  Expr run(const Expr& e);         // any type
+  Poly normal(const Expr& e);      // i64 only
+  Prover& prover() { return prover_; }
+  Poly tidy(Poly p);               // joins a // b * b + a % b, and sums with min/max whose terms cancel
+  // Rules of div_mod.cpp, for normal polynomials.
+  Poly divide(const Poly& p, const Poly& divisor);
+  Poly remainder(const Poly& p, const Poly& divisor);
+  // Rules of compare.cpp.
+  Poly extreme(bool is_min, const Poly& a, const Poly& b);
+  Expr compare_ints(BinaryOp op, const Poly& a, const Poly& b);
+  Expr logic(BinaryOp op, const Expr& a, const Expr& b);
+  Expr negate(const Expr& condition);
+
+ private:
+  Poly normal_binary(const ExprNode& e);
+  Poly divide_by(const Poly& p, int64_t d);
+  Poly remainder_by(const Poly& p, int64_t d);
+  std::optional<Split> divide_exactly(const Poly& p, const Poly& divisor);  // quotient in .coefficient
+  bool join_once(Poly& p);
+  bool absorb_once(Poly& p);
+  Expr run_binary(const Expr& e);
+
+  Prover prover_;
+};
+
+}  // namespace tw::algebra
