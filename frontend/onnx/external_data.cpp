@@ -52,7 +52,7 @@ ExternalData::ExternalData(std::shared_ptr<const MappedFile> model, const std::s
 Expected<std::shared_ptr<const MappedFile>> ExternalData::file(const std::string& location, const std::string& tensor) {
   if (auto known = files_.find(location); known != files_.end()) return known->second;
   const std::vector<std::string> parts = path_parts(location);
-  if (parts.empty() || location.front() == '#')
+  if (parts.empty())
     return make_error(DiagCode::invalid_model,
                       "external data of tensor '{0}' is at '{1}': only files below the model's folder are read", tensor, location);
   const int descriptor = open_beneath(folder_, parts);
@@ -73,12 +73,20 @@ Expected<std::shared_ptr<const MappedFile>> ExternalData::file(const std::string
   return files_[location] = mapped;
 }
 
-Expected<uint64_t> ExternalData::size_of(const std::string& location, const std::string& tensor) {
-  TW_ASSIGN(std::shared_ptr<const MappedFile> mapped, file(location, tensor));
-  return mapped->bytes().size();
+std::string ExternalData::alias(const std::string& location) {
+  std::string& known = alias_of_[location];
+  if (known.empty()) {
+    aliases_.push_back(location);
+    known = "#" + std::to_string(aliases_.size());
+  }
+  return known;
 }
 
-Expected<Blob> ExternalData::range(const std::string& location, uint64_t offset, uint64_t length, const std::string& tensor) {
+Expected<Blob> ExternalData::range(const std::string& name, uint64_t offset, uint64_t length, const std::string& tensor) {
+  size_t index = 0;
+  const bool aliased = name.size() > 1 && name[0] == '#' && !llvm::StringRef(name).drop_front().getAsInteger(10, index) && index >= 1 &&
+                       index <= aliases_.size();
+  const std::string& location = aliased ? aliases_[index - 1] : name;
   TW_ASSIGN(std::shared_ptr<const MappedFile> mapped, file(location, tensor));
   const uint64_t size = mapped->bytes().size();
   if (offset > size || length > size - offset)

@@ -62,20 +62,19 @@ void for_each_node(onnx::ModelProto& model, const std::function<void(onnx::NodeP
     }
 }
 
-// A location that begins with '#' passes the ONNX checker, which would look for files in the working folder.
-void hide_location(onnx::TensorProto& tensor) {
-  for (auto& entry : *tensor.mutable_external_data())
-    if (entry.key() == "location" && entry.value() != kModelLocation) entry.set_value(kFilePrefix + entry.value());
-}
-
-void hide_locations(onnx::ModelProto& model) {
-  for_each_graph(*model.mutable_graph(), [](onnx::GraphProto& graph) {
-    for (auto& tensor : *graph.mutable_initializer()) hide_location(tensor);
+// The ONNX checker would look for external files in the working folder; aliases keep it out.
+void hide_locations(onnx::ModelProto& model, ExternalData& external) {
+  const auto hide = [&](onnx::TensorProto& tensor) {
+    for (auto& entry : *tensor.mutable_external_data())
+      if (entry.key() == "location" && entry.value() != kModelLocation) entry.set_value(external.alias(entry.value()));
+  };
+  for_each_graph(*model.mutable_graph(), [&](onnx::GraphProto& graph) {
+    for (auto& tensor : *graph.mutable_initializer()) hide(tensor);
   });
-  for_each_node(model, [](onnx::NodeProto& node) {
+  for_each_node(model, [&](onnx::NodeProto& node) {
     for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_t()) hide_location(*attribute.mutable_t());
-      for (auto& tensor : *attribute.mutable_tensors()) hide_location(tensor);
+      if (attribute.has_t()) hide(*attribute.mutable_t());
+      for (auto& tensor : *attribute.mutable_tensors()) hide(tensor);
     }
   });
 }
@@ -219,10 +218,10 @@ void expand_bodies(onnx::ModelProto& model) {
   }
 }
 
-Error prepare(onnx::ModelProto& proto, OnnxModel& model) {
+Error prepare(onnx::ModelProto& proto, ExternalData& external, OnnxModel& model) {
   TW_TRY(check_limits(proto));
   normalize(proto);
-  hide_locations(proto);
+  hide_locations(proto, external);
   TW_TRY(check(proto));
   for (const auto& node : proto.graph().node()) ++model.op_counts[node.op_type()];
   model.opset = opsets_of(proto)[""];
@@ -245,8 +244,8 @@ Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file, co
     if (!parsed) return make_error(DiagCode::invalid_model, "not an ONNX file: it does not parse as a model");
   }
   if (!proto.has_graph()) return make_error(DiagCode::invalid_model, "not an ONNX model: it has no graph");
-  TW_TRY(prepare(proto, model));
   ExternalData external(file, path);
+  TW_TRY(prepare(proto, external, model));
   TW_TRY(read_graph(proto.graph(), opsets_of(proto), external, model));
   return model;
 }

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <set>
 
-#include "frontend/onnx/skeleton.h"
-
 namespace tw::onnx_import {
 namespace {
 
@@ -39,8 +37,6 @@ Expected<Blob> read_external(const onnx::TensorProto& proto, uint64_t expected, 
   for (const auto& entry : proto.external_data())
     if (!entries.emplace(entry.key(), entry.value()).second)
       return make_error(DiagCode::invalid_model, "external data of tensor '{0}' gives '{1}' twice", proto.name(), entry.key());
-  std::string location = entries["location"];
-  if (location.rfind(kFilePrefix, 0) == 0) location = location.substr(std::strlen(kFilePrefix));
   uint64_t offset = 0, length = expected;
   if (entries.count("offset")) {
     TW_ASSIGN(offset, parse_number(entries["offset"], proto.name()));
@@ -51,7 +47,7 @@ Expected<Blob> read_external(const onnx::TensorProto& proto, uint64_t expected, 
   if (length != expected)
     return make_error(DiagCode::invalid_model, "tensor '{0}' has {1} bytes of data but its shape and type need {2}", proto.name(), length,
                       expected);
-  return external.range(location, offset, length, proto.name());
+  return external.range(entries["location"], offset, length, proto.name());
 }
 
 Blob own(std::string bytes) {

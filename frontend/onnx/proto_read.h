@@ -16,6 +16,4 @@ Error read_graph(const onnx::GraphProto& graph, const std::map<std::string, int6
 // The since-version of the node's operator; 0 when the library has none or it is deprecated there.
 int since_version(const onnx::NodeProto& node, const std::map<std::string, int64_t>& opsets);
 
-inline constexpr const char* kFilePrefix = "#file:";  // before the location of payloads that are not in the model file
-
 }  // namespace tw::onnx_import

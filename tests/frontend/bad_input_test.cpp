@@ -189,7 +189,7 @@ TEST_CASE("external data is mapped from below the model's folder only") {
   CHECK(e.error_at("sub/../../secret.bin").find("only files below") != std::string::npos);
   CHECK(e.error_at(e.folder.path("secret.bin")).find("only files below") != std::string::npos);
   CHECK(e.error_at("").find("only files below") != std::string::npos);
-  CHECK(e.error_at("#file:../secret.bin").find("only files below") != std::string::npos);
+  CHECK(e.error_at("#1").find("cannot open") != std::string::npos);
   CHECK(e.error_at("none.bin").find("cannot open") != std::string::npos);
   CHECK(e.error_at("sub").find("not a regular file") != std::string::npos);
   std::filesystem::create_symlink(e.folder.path("secret.bin"), e.folder.path("model/link.bin"));

@@ -20,7 +20,6 @@ const char* kManyProblems = R"(<ir_version: 8, opset_import: ["": 17, "com.acme"
     [b] t = NonZero(d)
     [c] y2 = com.acme.Swirl(t)
     [e] y3 = Reshape(d, target)
-    [f] u = Unsqueeze<axes = [1]>(x)
     [h] y4 = Resize<mode = "nearest", coordinate_transformation_mode = "tf_crop_and_resize">(x, , d)
     [i] y5 = Cast<to = 17>(x)
     [j] y6 = Identity(words)

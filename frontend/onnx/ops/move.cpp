@@ -8,16 +8,13 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr int64_t kFar = int64_t{1} << 42;  // beyond every extent, far from overflow
+constexpr int64_t kFar = int64_t{1} << 41;  // beyond every extent, far from overflow
 
-Expr near(const Expr& e) {
-  const std::optional<int64_t> value = as_const(e);
-  return value ? Expr(std::clamp(*value, -kFar, kFar)) : e;
-}
-
-// An index that counts from the end when negative, as a plain one.
+// An index that counts from the end when negative, as a plain one. Those beyond every extent are cut to just outside.
 Expr from_start(NodeImport& n, const Expr& index, const Expr& extent) {
   const Bounds bounds = constant_bounds(index, n.builder().symbols());
+  if (bounds.min && *bounds.min >= kFar) return extent;
+  if (bounds.max && *bounds.max <= -kFar) return -1;
   if (bounds.min && *bounds.min >= 0) return index;
   if (bounds.max && *bounds.max < 0) return index + extent;
   return select(lt(index, 0), index + extent, index);
@@ -29,7 +26,7 @@ struct Part {
 
 // Elements start, start + step ... before end of an axis, by the rules of ONNX Slice (NumPy's, with clamping).
 Part slice_part(NodeImport& n, const Expr& start, const Expr& end, int64_t step, const Expr& extent) {
-  const Expr s = n.simplified(from_start(n, near(start), extent)), e = n.simplified(from_start(n, near(end), extent));
+  const Expr s = n.simplified(from_start(n, start, extent)), e = n.simplified(from_start(n, end, extent));
   const Expr low = 0, last = n.simplified(extent - 1), before = -1;
   if (step > 0) {
     const Expr from = n.simplified(max(low, min(s, extent))), to = n.simplified(max(low, min(e, extent)));
