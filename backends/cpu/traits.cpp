@@ -1,5 +1,6 @@
 #include "backends/cpu/traits.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/TargetParser/Triple.h>
@@ -22,10 +23,16 @@ class LlvmFeatures : public FeatureSet {
  public:
   static Expected<LlvmFeatures> of(const Target& target) {
     TW_ASSIGN(const llvm::Target* llvm_target, find_llvm_target(target.triple));
-    std::unique_ptr<llvm::MCSubtargetInfo> info(
-        llvm_target->createMCSubtargetInfo(llvm::Triple(target.triple), target.cpu, plus_list(target.features)));
-    if (!info || (!target.cpu.empty() && !info->isCPUStringValid(target.cpu)))
+    const llvm::Triple triple(target.triple);
+    std::unique_ptr<llvm::MCSubtargetInfo> info(llvm_target->createMCSubtargetInfo(triple, "", ""));  // LLVM itself only warns
+    if (!target.cpu.empty() && !info->isCPUStringValid(target.cpu))
       return make_error(DiagCode::invalid_argument, "cpu '{0}' is not known for {1}", target.cpu, target.triple);
+    for (const std::string& feature : target.features) {
+      auto known = llvm::find_if(info->getAllProcessorFeatures(), [&](const auto& f) { return feature == f.Key; });
+      if (known == info->getAllProcessorFeatures().end())
+        return make_error(DiagCode::invalid_argument, "feature '{0}' is not known for {1}", feature, target.triple);
+    }
+    info.reset(llvm_target->createMCSubtargetInfo(triple, target.cpu, plus_list(target.features)));
     return LlvmFeatures(std::move(info));
   }
   bool has(const std::string& feature) const override { return info_->checkFeatures("+" + feature); }

@@ -20,7 +20,7 @@ struct CpuTraits {
 };
 
 // An extension counts as present when the Target lists it or its cpu implies it, and the runtime can check it.
-// Error: an unknown triple or cpu.
+// Error: an unknown triple, cpu or feature.
 Expected<CpuTraits> cpu_traits(const Target& target);
 // The architecture's guaranteed instruction set, for this triple.
 Expected<CpuTraits> baseline_traits(const Target& target);

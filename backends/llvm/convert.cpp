@@ -5,6 +5,11 @@ namespace tw {
 
 using llvm::Type;
 
+Value* Values::narrow(Value* x) {
+  Type* type = with_lanes(b.getFloatTy(), lanes(x));
+  return b.CreateArithmeticFence(b.CreateFPTrunc(x, type), type);
+}
+
 // f16 (as i16) -> f32. The exponent's bias is changed by a multiplication, which makes subnormals right too.
 Value* Values::half_to_float(Value* h) {
   int count = lanes(h);
@@ -89,7 +94,7 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   if (from == DType::boolean) return is_float(to) ? select(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0)) : b.CreateZExt(x, type);
   if (is_float(from) && is_float(to)) {
     if (to == DType::f64) return b.CreateFPExt(x, type);
-    if (from == DType::f64) x = b.CreateFPTrunc(x, type);
+    if (from == DType::f64) x = narrow(x);
     return to == DType::f32 ? x : from_storage(to_storage(x, to), to);
   }
   if (is_float(from)) return float_to_int(x, to, saturate);

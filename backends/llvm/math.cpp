@@ -132,10 +132,9 @@ Value* math_log(Values& v, Value* x) {
 Value* math_pow(Values& v, Value* x, Value* y) {
   auto& b = v.b;
   v.unify(x, y);
-  llvm::Type* type = x->getType();
   if (is_f32(x)) {
     llvm::Type* wide = v.with_lanes(b.getDoubleTy(), Values::lanes(x));
-    return b.CreateFPTrunc(math_pow(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)), type);
+    return v.narrow(math_pow(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)));
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Value* one = v.real(x, 1);
@@ -158,10 +157,9 @@ Value* math_pow(Values& v, Value* x, Value* y) {
 Value* math_fmod(Values& v, Value* x, Value* y) {
   auto& b = v.b;
   v.unify(x, y);
-  llvm::Type* type = x->getType();
   if (is_f32(x)) {
     llvm::Type* wide = v.with_lanes(b.getDoubleTy(), Values::lanes(x));
-    return b.CreateFPTrunc(math_fmod(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)), type);
+    return v.narrow(math_fmod(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)));
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Value* divisor = v.abs(y);

@@ -40,6 +40,7 @@ class Values {
   Value* ceil(Value* x);
   Value* trunc(Value* x);
   Value* round_even(Value* x);
+  Value* narrow(Value* x);                        // f64 -> f32, kept apart from a later rounding to f16, which would need a library call
   Value* bits(Value* x);                          // float -> the integers that store it
   Value* from_bits(Value* x);
 
