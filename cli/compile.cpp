@@ -59,7 +59,6 @@ ModelInterface interface_of(const Program& program, const std::string& name) {
 class Stages {
  public:
   Stages(CompileReport& report, const std::function<void(const std::string&)>& progress) : report_(report), progress_(progress) {}
-  ~Stages() { end(); }
   void begin(const std::string& name) {
     end();
     if (progress_) progress_(name);
@@ -126,6 +125,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   TW_TRY(dump.write("optimized.graph", [&] { return print(graph); }));
   if (options.emit == Emit::graph) {
     report.text = print(graph);
+    stages.end();
     return report;
   }
 
@@ -135,6 +135,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   TW_TRY(dump.write("groups.txt", [&] { return print_groups(graph, groups); }));
   if (options.emit == Emit::groups) {
     report.text = print_groups(graph, groups);
+    stages.end();
     return report;
   }
 
@@ -156,13 +157,17 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   report.arena_bytes = static_cast<uint64_t>(eval_int(program.arena_bytes, [](std::string_view) { return int64_t{1}; }));
   report.naive_arena_bytes = program.naive_arena_bytes;
   TW_TRY(dump.write("program.txt", [&] { return print(program); }));
-  if (options.emit == Emit::kernels || options.emit == Emit::scheduled) return report;
+  if (options.emit == Emit::kernels || options.emit == Emit::scheduled) {
+    stages.end();
+    return report;
+  }
 
   // Machine code, a kernel an object.
   stages.begin("codegen");
   TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
   if (options.emit == Emit::llvm || options.emit == Emit::assembly) {
     TW_ASSIGN(report.text, text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
+    stages.end();
     return report;
   }
   CodegenOptions codegen;
