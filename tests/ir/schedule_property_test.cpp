@@ -1,7 +1,7 @@
 // Random kernels under random steps: every step either is refused or leaves the kernel computing what it did, by the interpreter.
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -150,8 +150,9 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   const std::vector<std::string> scopes = {"global", "stack", "register"};
   const auto loop = [&] { return r.pick(names.loops); };
   switch (r.below(16)) {
-    case 0: case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
-    case 2: case 3: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
+    case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
+    case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
+    case 2: case 3: return step::ComputeAt{r.pick(names.stages), loop()};
     case 4: {
       const size_t at = static_cast<size_t>(r.below(static_cast<int64_t>(names.loops.size())));
       return step::Fuse{names.loops[at], names.loops[std::min(at + 1, names.loops.size() - 1)], a};
@@ -201,7 +202,8 @@ bool same(const Values& a, const Values& b) {
 }
 
 struct Tally {
-  int applied = 0, refused = 0;
+  std::array<int, std::variant_size_v<tw::Step>> applied{};  // by kind of step
+  int refused = 0;
 };
 
 void try_schedule(uint32_t seed, Tally& tally) {
@@ -229,14 +231,21 @@ void try_schedule(uint32_t seed, Tally& tally) {
       ++tally.refused;
       continue;
     }
-    ++tally.applied;
+    ++tally.applied[step.index()];
     schedule.steps.push_back(step);
     current = std::move(*next);
   }
   const std::string scheduled = tw::print(schedule), result = tw::print(current);
   CAPTURE(scheduled);
   CAPTURE(result);
-  CHECK(tw::error_text(tw::verify(current)) == "");
+  llvm::Expected<Kernel> whole = tw::apply(*kernel, schedule);
+  if (whole) {
+    CHECK(tw::print(*whole) == result);
+    CHECK(tw::error_text(tw::verify(*whole)) == "");
+  } else {  // scopes that only more steps would make legal
+    CHECK(tw::take_diags(whole.takeError())[0].message.starts_with("after step"));
+    for (tw::Buffer& buffer : current.buffers) buffer.scope = "global";
+  }
   Values actual = start;
   REQUIRE(tw::error_text(tw::interpret(current, actual, symbols)) == "");
   REQUIRE(same(actual, expected));
@@ -255,6 +264,10 @@ TEST_CASE("schedule: random steps are refused or keep the results") {
   MESSAGE("seeds from " << first);
   Tally tally;
   for (uint32_t i = 0; i < count; ++i) try_schedule(first + i, tally);
-  MESSAGE(tally.applied << " steps applied, " << tally.refused << " refused");
-  CHECK(tally.applied > 0);
+  std::string applied;
+  for (size_t kind = 0; kind < tally.applied.size(); ++kind) {
+    if (!given) CHECK_MESSAGE(tally.applied[kind] > 0, "no step of kind " << kind);
+    applied += " " + std::to_string(tally.applied[kind]);
+  }
+  MESSAGE("applied, by kind:" << applied << "; refused: " << tally.refused);
 }
