@@ -121,6 +121,22 @@ std::string pool(Random& r, const char* type) {
 })", type, r.from(1, 2), size, (size + 1) / 2);
 }
 
+// A reduction over a reduction, and a stage that updates in place.
+std::string two_gemms(Random& r, const char* type) {
+  return text(R"(kernel @two(x: in {0}[{1}, {2}], w: const {0}[{2}, {3}], v: const {0}[{3}, {4}], y: out {0}[{1}, {4}]) {{
+  temp h: {0}[{1}, {3}]
+  for i in {1} {{ for j in {3} {{ for k in {2} reduce {{
+    h: h[i, j] += x[i, k] * w[k, j] init 1
+  } } }
+  for i1 in {1} {{ for m in {3} reduce {{ for l in {4} {{
+    y: y[i1, l] += h[i1, m] * v[m, l] init 0
+  } } }
+  for i2 in {1} {{ for l2 in {4} {{
+    u: y[i2, l2] = y[i2, l2] * 2 + v[0, l2]
+  } }
+})", type, r.from(1, 6), r.from(1, 4), r.from(1, 5), r.from(1, 6));
+}
+
 struct Names {
   std::vector<std::string> loops, stages, buffers;
 };
@@ -208,7 +224,7 @@ struct Tally {
 
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
-  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool};
+  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool, two_gemms};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);
