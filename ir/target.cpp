@@ -82,22 +82,19 @@ Target baseline_target(Arch arch) {
   switch (arch) {
     case Arch::x86_64:
       t.cpu = "x86-64";
-      t.features = {"sse2"};
+      t.features = {"sse", "sse2"};
       return t;
     case Arch::aarch64:
-      t.features = {"neon"};
+      t.features = {"fp-armv8", "neon"};
       t.vector_registers = 32;
       return t;
-    case Arch::arm:  // ARMv7-A, hard float, without NEON
-      t.triple = "arm-linux-gnueabihf";
-      t.features = {"thumb2", "v7", "vfp3d16"};
-      t.vector_bits = 64;
+    case Arch::arm:
+      t.triple = "armv7-linux-gnueabihf";
+      t.features = {"neon", "vfp4"};
       return t;
     case Arch::riscv64:  // RV64GC
       t.cpu = "generic-rv64";
       t.features = {"a", "c", "d", "f", "m"};
-      t.vector_bits = 64;
-      t.vector_registers = 32;
       return t;
   }
   TW_UNREACHABLE("bad architecture");

@@ -1,0 +1,49 @@
+// ONNX files to Graphs, YAML files to Targets. The only room that knows protobuf, ONNX and yaml-cpp.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "ir/target.h"
+
+namespace tw {
+
+// One kind of thing in a model that cannot be compiled, with every place where it occurs.
+struct Gap {
+  std::string op;                  // "Loop", "com.acme.Foo"
+  std::string problem;             // "operator not supported", "attribute mode=cubic", "dtype string", "needs a static dim"
+  std::string advice;              // what to do
+  std::vector<std::string> nodes;  // names
+};
+
+struct ImportOptions {
+  std::map<std::string, int64_t> dims;   // --dim batch=1
+};
+
+struct Model {
+  Graph graph;
+  std::string name;                       // file stem as a C identifier
+  std::string sha256;                     // of the model file
+  uint64_t file_bytes = 0;
+  std::string producer;
+  int64_t opset = 0;
+  std::map<std::string, int> op_counts;   // of the ONNX nodes, "Conv" -> 53
+};
+
+// Loads (mapping the file; weights are never copied), checks, converts, infers shapes and imports. When parts are not
+// supported the error is one Diag a Gap (all at once); gap_report gives the same as data.
+Expected<Model> import_onnx(const std::string& path, const ImportOptions& options = {});
+Expected<std::vector<Gap>> gap_report(const std::string& path, const ImportOptions& options = {});
+std::string print_gaps(const std::vector<Gap>& gaps);
+
+// An ONNX TensorProto file (.pb), as the node tests store inputs and outputs.
+Expected<Tensor> read_tensor_proto(const std::string& path);
+
+// `name_or_path`: a file, or a name in config_dirs (name.yaml); "host" describes this machine. Unknown keys are errors with line and column.
+Expected<Target> load_target(const std::string& name_or_path, const std::vector<std::string>& config_dirs);
+Expected<Target> parse_target(const std::string& yaml, const std::string& file);
+Target host_target();
+std::vector<std::string> list_targets(const std::vector<std::string>& config_dirs);
+
+}  // namespace tw

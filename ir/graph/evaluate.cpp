@@ -1,0 +1,127 @@
+// Reference evaluation of whole graphs: binds the symbols by the inputs' shapes, then node after node.
+#include "ir/graph/graph.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kMaxTensorBytes = int64_t{1} << 35;
+
+// Matches a declared shape with an actual one. Dims that are one symbol bind it; others must evaluate to the actual extent.
+class Binder {
+ public:
+  Error bind(const std::string& name, const TensorType& type, const Tensor& tensor) {
+    if (tensor.dtype != type.dtype)
+      return make_error(DiagCode::invalid_argument, "input '{0}' is {1}, expected {2}", name, dtype_name(tensor.dtype), to_string(type));
+    Shape actual(tensor.shape.begin(), tensor.shape.end());
+    if (actual.size() != type.shape.size())
+      return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name, to_string(actual), to_string(type));
+    for (size_t i = 0; i < actual.size(); ++i)
+      if (type.shape[i]->kind == ExprKind::var) values.try_emplace(type.shape[i]->name, tensor.shape[i]);
+    return Error::success();
+  }
+  Error check(const std::string& name, const TensorType& type, const Tensor& tensor) const {
+    Shape actual(tensor.shape.begin(), tensor.shape.end());
+    if (equal(bind_symbols(type.shape, values), actual)) return Error::success();
+    return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name, to_string(actual), to_string(type));
+  }
+  SymbolValues values;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const Graph& graph, SymbolValues symbols) : graph_(graph), symbols_(std::move(symbols)) {
+    uses_.resize(graph.value_count());
+    for (NodeId id : graph.order())
+      for (ValueId input : graph.node(id).inputs)
+        if (input.valid()) ++uses_[index(input)];
+    for (const Graph::Output& output : graph.outputs()) ++uses_[index(output.value)];
+    tensors_.resize(graph.value_count());
+  }
+  void set(ValueId id, Tensor tensor) { tensors_[index(id)] = std::move(tensor); }
+
+  Error run(NodeId id, const std::function<void(ValueId, const Tensor&)>& keep) {
+    const Node& node = graph_.node(id);
+    OpAttrs attrs = bind_symbols(node.attrs, symbols_);
+    std::vector<TensorType> types(node.inputs.size());
+    std::vector<const TensorType*> type_list;
+    std::vector<const Tensor*> tensor_list;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Tensor* tensor = node.inputs[i].valid() ? &get(node.inputs[i]) : nullptr;
+      tensor_list.push_back(tensor);
+      if (tensor) types[i] = {tensor->dtype, Shape(tensor->shape.begin(), tensor->shape.end()), graph_.value(node.inputs[i]).type.layout};
+      type_list.push_back(tensor ? &types[i] : nullptr);
+    }
+    Expected<Tensor> result = compute(attrs, type_list, tensor_list);
+    if (!result) {
+      std::vector<Diag> diags = take_diags(result.takeError());
+      for (Diag& diag : diags) diag.message = llvm::formatv("{0} '{1}': {2}", op_info(attrs).name, node.name, diag.message).str();
+      return make_error(std::move(diags));
+    }
+    if (keep) keep(node.output, *result);
+    if (uses_[index(node.output)]) set(node.output, std::move(*result));
+    for (ValueId input : node.inputs)
+      if (input.valid() && --uses_[index(input)] == 0) tensors_[index(input)].reset();
+    return Error::success();
+  }
+  // Constants are copied out of the graph at their first use.
+  const Tensor& get(ValueId id) {
+    std::optional<Tensor>& tensor = tensors_[index(id)];
+    if (!tensor && graph_.is_constant(id)) tensor = graph_.constant_tensor(id);
+    TW_CHECK(tensor.has_value(), "'{0}' has no value yet", graph_.value(id).name);
+    return *tensor;
+  }
+
+ private:
+  static size_t index(ValueId id) { return static_cast<size_t>(id.index); }
+  static Expected<Tensor> compute(const OpAttrs& attrs, const std::vector<const TensorType*>& types, const std::vector<const Tensor*>& tensors) {
+    TW_ASSIGN(TensorType out, infer_type(attrs, types));
+    std::optional<std::vector<int64_t>> shape = static_shape(out.shape);
+    if (!shape) return make_error(DiagCode::invalid_argument, "shape {0} has symbols that no input binds", to_string(out.shape));
+    if (element_count(*shape) > kMaxTensorBytes / dtype_bytes(out.dtype))
+      return make_error(DiagCode::limit, "{0} is too large to evaluate", to_string(out));
+    return op_info(attrs).evaluate(attrs, out, tensors);
+  }
+
+  const Graph& graph_;
+  SymbolValues symbols_;
+  std::vector<int> uses_;  // left, by value
+  std::vector<std::optional<Tensor>> tensors_;
+};
+
+}  // namespace
+
+Expected<std::vector<Tensor>> evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
+                                       const std::function<void(ValueId, const Tensor&)>& keep) {
+  if (inputs.size() != graph.inputs().size())
+    return make_error(DiagCode::invalid_argument, "{0} inputs given, the graph has {1}", inputs.size(), graph.inputs().size());
+  Binder binder;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph.value(graph.inputs()[i]);
+    TW_TRY(binder.bind(value.name, value.type, inputs[i]));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph.value(graph.inputs()[i]);
+    TW_TRY(binder.check(value.name, value.type, inputs[i]));
+  }
+  Evaluation evaluation(graph, binder.values);
+  for (size_t i = 0; i < inputs.size(); ++i) evaluation.set(graph.inputs()[i], inputs[i]);
+  for (NodeId id : graph.order()) TW_TRY(evaluation.run(id, keep));
+  std::vector<Tensor> outputs;
+  for (const Graph::Output& output : graph.outputs()) outputs.push_back(evaluation.get(output.value));
+  return outputs;
+}
+
+int64_t macs(const Graph& graph, const Node& node) {
+  auto shape_of = [&](ValueId id) { return static_shape(graph.value(id).type.shape); };
+  auto tail = [](const std::vector<int64_t>& shape) { return element_count(std::span<const int64_t>(shape).subspan(1)); };
+  std::optional<std::vector<int64_t>> out = shape_of(node.output);
+  if (!out || node.inputs.size() < 2) return 0;
+  std::optional<std::vector<int64_t>> a = shape_of(node.inputs[0]), b = shape_of(node.inputs[1]);
+  if (!a || !b) return 0;
+  if (std::holds_alternative<op::Conv>(node.attrs)) return element_count(*out) * tail(*b);
+  if (std::holds_alternative<op::ConvTranspose>(node.attrs)) return element_count(*a) * tail(*b);
+  if (const auto* matmul = std::get_if<op::MatMul>(&node.attrs)) return element_count(*out) * (*a)[a->size() - (matmul->trans_a ? 2 : 1)];
+  return 0;
+}
+
+}  // namespace tw

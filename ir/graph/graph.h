@@ -1,0 +1,128 @@
+// Graph IR: a model as nodes (core operators) over typed values, in vectors behind typed ids. SSA: a value has one maker.
+//
+//   graph @digits(batch) {
+//     %image: f32[batch, 1, 8, 8] = input
+//     %w: f32[8, 1, 3, 3] = const #"1a2b3c…"          ; payload by content hash; small ones inline: const [1.5, 2]
+//     %c: f32[batch, 8, 8, 8] = conv(%image, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]
+//     output %c
+//   }
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph/ops.h"
+#include "ir/graph/tensor.h"
+
+namespace tw {
+
+using NodeId = Id<struct NodeTag>;
+using ValueId = Id<struct ValueTag>;
+
+// Physical layout of a value. Plain is row-major. Blocked: axis `axis` is cut in blocks of `block`; the physical shape has
+// ceil(d/block) in its place and `block` as an extra last dimension (NCHW16c: axis 1, block 16). Elements beyond d are 0.
+struct Layout {
+  int axis = -1;
+  int64_t block = 0;
+  bool plain() const { return block == 0; }
+  bool operator==(const Layout&) const = default;
+};
+
+struct TensorType {
+  DType dtype = DType::f32;
+  Shape shape;      // logical
+  Layout layout;
+};
+bool equal(const TensorType& a, const TensorType& b);
+bool equal(const Shape& a, const Shape& b);                 // equal for all symbols >= 1, as far as simplify can show
+std::string to_string(const Shape& shape);                  // "[batch, 64]"
+Expr simplify_dim(const Expr& dim);                         // simplify with every symbol >= 1
+// Extents >= 0 and small enough that byte counts cannot overflow, a layout that fits. Untrusted types go through it.
+Error check_type(const TensorType& t);
+std::string to_string(const TensorType& t);                 // "f32[1, 64, 56, 56]", blocked: "f32[1, 64, 56, 56]@1:16"
+Shape physical_shape(const TensorType& t);
+std::optional<std::vector<int64_t>> static_shape(const Shape& shape);
+Expr element_count(const Shape& shape);                     // product, simplified
+Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b);  // numpy rules; a symbol against 1 takes the symbol
+
+struct Value {
+  TensorType type;
+  NodeId def;                     // invalid: graph input or constant
+  std::string name;               // of the model, for messages and the artifact's interface; unique
+  std::optional<Blob> constant;   // row-major bytes of a constant (plain layout), perhaps unaligned
+};
+
+struct Node {
+  OpAttrs attrs;
+  std::vector<ValueId> inputs;    // absent optional inputs are invalid ids
+  ValueId output;                 // core ops have one output
+  std::string name;               // of the ONNX node it came from
+  std::string source;             // ONNX op type, for reports
+  bool erased = false;
+};
+
+class Graph {
+ public:
+  std::string name = "model";
+  std::vector<std::string> symbols;       // in order of first use by the inputs
+
+  ValueId add_input(std::string name, TensorType type);
+  ValueId add_constant(std::string name, TensorType type, Blob blob);
+  ValueId add_constant(std::string name, const Tensor& tensor);
+  // Infers the output's type from the op table. name: of the output value, made unique if taken; empty: a fresh one.
+  Expected<ValueId> add(OpAttrs attrs, std::vector<ValueId> inputs, std::string name = "", std::string node_name = "", std::string source = "");
+  void add_output(ValueId value, std::string name);
+  void set_output(size_t index, ValueId value);   // the output keeps its name
+
+  const std::vector<ValueId>& inputs() const { return inputs_; }
+  struct Output { ValueId value; std::string name; };
+  const std::vector<Output>& outputs() const { return outputs_; }
+
+  size_t node_count() const { return nodes_.size(); }    // erased ones included
+  size_t value_count() const { return values_.size(); }
+  const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id.index)]; }
+  Node& node(NodeId id) { return nodes_[static_cast<size_t>(id.index)]; }
+  const Value& value(ValueId id) const { return values_[static_cast<size_t>(id.index)]; }
+  Value& value(ValueId id) { return values_[static_cast<size_t>(id.index)]; }
+  const Node* def(ValueId id) const;                     // null for inputs and constants
+  bool is_constant(ValueId id) const { return id.valid() && value(id).constant.has_value(); }
+  Tensor constant_tensor(ValueId id) const;              // copies; the value must be a constant of static shape
+
+  std::vector<NodeId> order() const;                     // live nodes, topological; deterministic
+  std::vector<std::vector<NodeId>> users() const;        // by value index; a node appears once per use
+  void replace_uses(ValueId from, ValueId to);           // in nodes and outputs
+  void erase(NodeId id);                                 // its output must be unused
+  void set_input(NodeId node, size_t index, ValueId value);
+
+ private:
+  std::string unique_name(std::string wanted);
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<ValueId> inputs_;
+  std::vector<Output> outputs_;
+  std::map<std::string, int, std::less<>> taken_;        // value name -> next suffix
+};
+
+// Arity, dtypes and shapes against the op table, then check_type of the result. Absent inputs are null.
+Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs);
+// The attributes with symbols replaced by their values and the dims simplified; unknown symbols stay.
+using SymbolValues = std::map<std::string, int64_t, std::less<>>;
+OpAttrs bind_symbols(const OpAttrs& attrs, const SymbolValues& values);
+Shape bind_symbols(const Shape& shape, const SymbolValues& values);
+
+std::string print(const Graph& graph);
+// Constants whose bytes are not inline are looked up by their content hash; a missing one is an error.
+Expected<Graph> parse_graph(std::string_view text, std::string_view file = "", const std::function<std::optional<Blob>(std::string_view)>& lookup = nullptr);
+Error verify(const Graph& graph);        // ids, arity, types equal to what infer says, acyclic, unique names
+std::string graph_hash(const Graph& graph);  // structure, types and constants' content
+
+// Runs the whole graph with the reference evaluators; symbols must be bound by the inputs' shapes.
+// keep, when given, is called for every value as it is made (for per-node comparison).
+Expected<std::vector<Tensor>> evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
+                                       const std::function<void(ValueId, const Tensor&)>& keep = nullptr);
+// What the nodes of one op compute, in multiply-accumulates (conv, matmul) for static shapes; 0 for others.
+int64_t macs(const Graph& graph, const Node& node);
+
+}  // namespace tw

@@ -1,0 +1,80 @@
+// The one table of operators, in the order of OpAttrs, and type inference with the checks that all operators share.
+#include "ir/graph/ops/common.h"
+
+namespace tw {
+namespace {
+
+struct Row {
+  size_t index;
+  OpInfo info;
+};
+template <class Op, size_t I = 0>
+consteval size_t index_of() {
+  if constexpr (std::is_same_v<Op, std::variant_alternative_t<I, OpAttrs>>) return I;
+  else return index_of<Op, I + 1>();
+}
+template <class Op>
+consteval Row row(const char* name, FusionClass fusion, int min_inputs, int max_inputs, InferFn* infer, EvaluateFn* evaluate) {
+  return {index_of<Op>(), {name, fusion, min_inputs, max_inputs, infer, evaluate}};
+}
+
+using enum FusionClass;
+constexpr Row kRows[] = {
+    row<op::Unary>("unary", injective, 1, 1, infer_unary, evaluate_unary),
+    row<op::Binary>("binary", injective, 2, 2, infer_binary, evaluate_binary),
+    row<op::Select>("select", injective, 3, 3, infer_select, evaluate_select),
+    row<op::Cast>("cast", injective, 1, 1, infer_cast, evaluate_cast),
+    row<op::Conv>("conv", complex_out, 2, 3, infer_conv, evaluate_conv),
+    row<op::ConvTranspose>("conv_transpose", complex_out, 2, 3, infer_conv_transpose, evaluate_conv_transpose),
+    row<op::MatMul>("matmul", complex_out, 2, 2, infer_matmul, evaluate_matmul),
+    row<op::Pool>("pool", reduction, 1, 1, infer_pool, evaluate_pool),
+    row<op::Reduce>("reduce", reduction, 1, 1, infer_reduce, evaluate_reduce),
+    row<op::ArgReduce>("arg_reduce", reduction, 1, 1, infer_arg_reduce, evaluate_arg_reduce),
+    row<op::Softmax>("softmax", reduction, 1, 1, infer_softmax, evaluate_softmax),
+    row<op::LayerNorm>("layer_norm", reduction, 2, 3, infer_layer_norm, evaluate_layer_norm),
+    row<op::BatchNorm>("batch_norm", injective, 5, 5, infer_batch_norm, evaluate_batch_norm),
+    row<op::Transpose>("transpose", injective, 1, 1, infer_transpose, evaluate_transpose),
+    row<op::Reshape>("reshape", injective, 1, 1, infer_reshape, evaluate_reshape),
+    row<op::Expand>("expand", injective, 1, 1, infer_expand, evaluate_expand),
+    row<op::Concat>("concat", injective, 1, -1, infer_concat, evaluate_concat),
+    row<op::Slice>("slice", injective, 1, 1, infer_slice, evaluate_slice),
+    row<op::Gather>("gather", injective, 2, 2, infer_gather, evaluate_gather),
+    row<op::Pad>("pad", injective, 1, 2, infer_pad, evaluate_pad),
+    row<op::Resize>("resize", injective, 1, 1, infer_resize, evaluate_resize),
+    row<op::ShapeOf>("shape_of", opaque, 1, 1, infer_shape_of, evaluate_shape_of),
+    row<op::DimVector>("dim_vector", opaque, 0, 0, infer_dim_vector, evaluate_dim_vector),
+    row<op::LayoutCast>("layout_cast", injective, 1, 1, infer_layout_cast, evaluate_layout_cast),
+};
+static_assert(std::size(kRows) == kOpCount, "every alternative of OpAttrs has a row");
+
+consteval std::array<OpInfo, kOpCount> make_table() {
+  std::array<OpInfo, kOpCount> table{};
+  for (size_t i = 0; i < kOpCount; ++i) {
+    if (kRows[i].index != i) throw "rows are in the order of OpAttrs";
+    table[i] = kRows[i].info;
+  }
+  return table;
+}
+constexpr std::array<OpInfo, kOpCount> kTable = make_table();
+
+}  // namespace
+
+const std::array<OpInfo, kOpCount>& op_table() { return kTable; }
+
+Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs) {
+  const OpInfo& info = op_info(attrs);
+  int count = static_cast<int>(inputs.size());
+  if (count < info.min_inputs || (info.max_inputs >= 0 && count > info.max_inputs)) {
+    std::string wanted = std::to_string(info.min_inputs);
+    if (info.max_inputs < 0) wanted += " or more";
+    else if (info.max_inputs > info.min_inputs) wanted += " to " + std::to_string(info.max_inputs);
+    return make_error(DiagCode::invalid_model, "{0} inputs, expected {1}", count, wanted);
+  }
+  for (int i = 0; i < info.min_inputs; ++i)
+    if (!inputs[static_cast<size_t>(i)]) return make_error(DiagCode::invalid_model, "input {0} is absent", i);
+  TW_ASSIGN(TensorType out, info.infer(attrs, inputs));
+  TW_TRY(check_type(out));
+  return out;
+}
+
+}  // namespace tw

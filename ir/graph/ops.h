@@ -1,0 +1,191 @@
+// The core operators of the Graph IR: plain attribute structs in one variant, and the table that says what each one does.
+// ONNX's ~200 operators arrive as these or as compositions of them. Adding one: docs/adding-an-op.md.
+//
+// Every struct lists its fields once, in `fields`; printing, parsing, comparing and hashing go through it.
+// Lists with an entry an axis are always given in full (strides, dilations, pads: never empty for "default").
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/expr.h"
+#include "support/diag.h"
+
+namespace tw {
+
+using Shape = std::vector<Expr>;  // extents: constants, symbols or expressions of symbols
+using Ints = std::vector<int64_t>;
+
+enum class PoolKind : uint8_t { max, average };
+enum class ReduceKind : uint8_t { sum, mean, max, min, prod };
+enum class PadMode : uint8_t { constant, reflect, edge, wrap };
+enum class ResizeMode : uint8_t { nearest, linear, cubic };
+enum class CoordinateMode : uint8_t { half_pixel, asymmetric, align_corners, pytorch_half_pixel, half_pixel_symmetric };
+enum class NearestMode : uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
+
+namespace op {
+
+struct Unary {          // out = f(x)
+  UnaryOp function{};
+  template <class V> void fields(V& v) { v("function", function); }
+};
+struct Binary {         // out = f(a, b), numpy broadcasting; comparisons and logic give bool
+  BinaryOp function{};
+  template <class V> void fields(V& v) { v("function", function); }
+};
+struct Select {         // out = condition ? a : b, all three broadcast
+  template <class V> void fields(V&) {}
+};
+struct Cast {           // float -> int truncates; saturate clamps
+  DType to{};
+  bool saturate = false;
+  template <class V> void fields(V& v) { v("to", to); v("saturate", saturate); }
+};
+// x: [N, C, spatial...], w: [M, C/group, kernel...], optional bias [M] -> [N, M, spatial...]; any number of spatial axes.
+struct Conv {
+  Ints strides, dilations, pads;  // pads: all begins, then all ends
+  int64_t group = 1;
+  template <class V> void fields(V& v) { v("strides", strides); v("dilations", dilations); v("pads", pads); v("group", group); }
+};
+// x: [N, C, spatial...], w: [C, M/group, kernel...], optional bias [M] -> [N, M, spatial...]
+struct ConvTranspose {
+  Ints strides, dilations, pads, output_padding;
+  int64_t group = 1;
+  template <class V> void fields(V& v) {
+    v("strides", strides); v("dilations", dilations); v("pads", pads); v("output_padding", output_padding); v("group", group);
+  }
+};
+// a: [batch..., M, K] (or K x M when trans_a), b: [batch..., K, N] (or N x K when trans_b), batches broadcast; rank >= 2 both.
+struct MatMul {
+  bool trans_a = false, trans_b = false;
+  template <class V> void fields(V& v) { v("trans_a", trans_a); v("trans_b", trans_b); }
+};
+// x: [N, C, spatial...]; padding never wins a max and counts in an average only with count_include_pad.
+struct Pool {
+  PoolKind kind{};
+  Ints kernel, strides, dilations, pads;
+  bool ceil_mode = false, count_include_pad = false;
+  template <class V> void fields(V& v) {
+    v("kind", kind); v("kernel", kernel); v("strides", strides); v("dilations", dilations); v("pads", pads);
+    v("ceil_mode", ceil_mode); v("count_include_pad", count_include_pad);
+  }
+};
+struct Reduce {         // over axes (non-negative, sorted); keep: reduced axes stay with extent 1
+  ReduceKind kind{};
+  Ints axes;
+  bool keep = true;
+  template <class V> void fields(V& v) { v("kind", kind); v("axes", axes); v("keep", keep); }
+};
+struct ArgReduce {      // index (i64) of the largest or smallest element along axis
+  bool smallest = false;
+  int64_t axis = 0;
+  bool keep = true, last = false;   // last: the last of equal ones
+  template <class V> void fields(V& v) { v("smallest", smallest); v("axis", axis); v("keep", keep); v("last", last); }
+};
+struct Softmax {        // along one axis; log: log-softmax
+  int64_t axis = -1;
+  bool log = false;
+  template <class V> void fields(V& v) { v("axis", axis); v("log", log); }
+};
+struct LayerNorm {      // x, scale, optional bias; over all axes from `axis` on; biased variance
+  int64_t axis = -1;
+  double epsilon = 1e-5;
+  template <class V> void fields(V& v) { v("axis", axis); v("epsilon", epsilon); }
+};
+struct BatchNorm {      // x: [N, C, ...], scale, bias, mean, variance: [C]
+  double epsilon = 1e-5;
+  template <class V> void fields(V& v) { v("epsilon", epsilon); }
+};
+struct Transpose {      // out axis i is in axis perm[i]
+  Ints perm;
+  template <class V> void fields(V& v) { v("perm", perm); }
+};
+struct Reshape {        // same elements in row-major order
+  Shape shape;
+  template <class V> void fields(V& v) { v("shape", shape); }
+};
+struct Expand {         // broadcast x to shape (of rank >= x's)
+  Shape shape;
+  template <class V> void fields(V& v) { v("shape", shape); }
+};
+struct Concat {
+  int64_t axis = 0;
+  template <class V> void fields(V& v) { v("axis", axis); }
+};
+struct Slice {          // out[i...] = x[starts + steps * i ...]: one entry per axis; steps may be negative
+  Shape starts;
+  Ints steps;
+  Shape sizes;
+  template <class V> void fields(V& v) { v("starts", starts); v("steps", steps); v("sizes", sizes); }
+};
+struct Gather {         // out[before..., indices..., after...] = x[before..., indices, after...]; negative indices count from the end
+  int64_t axis = 0;
+  template <class V> void fields(V& v) { v("axis", axis); }
+};
+struct Pad {            // x, optional scalar value; begins/ends >= 0 per axis
+  PadMode mode{};
+  Shape begins, ends;
+  template <class V> void fields(V& v) { v("mode", mode); v("begins", begins); v("ends", ends); }
+};
+struct Resize {         // to `shape`; scales[i] is the factor used for coordinates along axis i
+  ResizeMode mode{};
+  CoordinateMode coordinates{};
+  NearestMode nearest{};
+  double cubic_a = -0.75;
+  std::vector<double> scales;
+  Shape shape;
+  template <class V> void fields(V& v) {
+    v("mode", mode); v("coordinates", coordinates); v("nearest", nearest); v("cubic_a", cubic_a); v("scales", scales); v("shape", shape);
+  }
+};
+struct ShapeOf {        // i64[rank] of x
+  template <class V> void fields(V&) {}
+};
+struct DimVector {      // i64[n] whose elements are dim expressions: what shape arithmetic folds to
+  Shape values;
+  bool scalar = false;  // rank 0 instead of [1]
+  template <class V> void fields(V& v) { v("values", values); v("scalar", scalar); }
+};
+// Re-stores x in another physical layout; the logical tensor is the same. The output type carries the layout.
+struct LayoutCast {
+  int64_t axis = -1, block = 0;     // block 0: plain
+  template <class V> void fields(V& v) { v("axis", axis); v("block", block); }
+};
+
+}  // namespace op
+
+using OpAttrs = std::variant<op::Unary, op::Binary, op::Select, op::Cast, op::Conv, op::ConvTranspose, op::MatMul, op::Pool,
+                             op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm, op::Transpose, op::Reshape,
+                             op::Expand, op::Concat, op::Slice, op::Gather, op::Pad, op::Resize, op::ShapeOf, op::DimVector,
+                             op::LayoutCast>;
+inline constexpr size_t kOpCount = std::variant_size_v<OpAttrs>;
+
+// How an operator may be fused (TVM, OSDI'18, section 3).
+enum class FusionClass : uint8_t {
+  injective,    // one output element from one element of each input: element-wise, broadcast, data movement
+  reduction,    // many to one; its inputs may be fused injective ops
+  complex_out,  // conv, matmul: element-wise ops may follow in the same kernel
+  opaque,       // never fused
+};
+
+struct TensorType;
+struct Tensor;
+
+struct OpInfo {
+  const char* name;                        // of the text form: "conv"
+  FusionClass fusion;
+  int min_inputs, max_inputs;              // max -1: any number; inputs above min may be absent (invalid ids)
+  // Output type from input types (absent inputs are null). Errors say which input and what would be accepted.
+  Expected<TensorType> (*infer)(const OpAttrs&, const std::vector<const TensorType*>&);
+  // Naive reference: sums in double, result rounded to the output type. Static shapes only.
+  Expected<Tensor> (*evaluate)(const OpAttrs&, const TensorType& out, const std::vector<const Tensor*>&);
+};
+// Indexed by OpAttrs::index(); the table is ir/graph/op_table.cpp, each op family's functions are in ir/graph/ops/*.cpp.
+const std::array<OpInfo, kOpCount>& op_table();
+inline const OpInfo& op_info(const OpAttrs& attrs) { return op_table()[attrs.index()]; }
+bool equal(const OpAttrs& a, const OpAttrs& b);
+std::string print_attrs(const OpAttrs& attrs);  // " strides=[2,2] group=1"; fields at their default are left out
+
+}  // namespace tw

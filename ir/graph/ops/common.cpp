@@ -1,0 +1,136 @@
+#include "ir/graph/ops/common.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tw {
+
+Error check_dtype(size_t index, const char* role, const TensorType& t, DType wanted) {
+  if (t.dtype == wanted) return Error::success();
+  return input_error(index, role, "{0}, expected {1}", dtype_name(t.dtype), dtype_name(wanted));
+}
+
+Error check_rank(size_t index, const char* role, const TensorType& t, size_t rank) {
+  if (t.shape.size() == rank) return Error::success();
+  return input_error(index, role, "rank {0} of {1}, expected {2}", t.shape.size(), to_string(t), rank);
+}
+
+Error check_dim(size_t index, const char* role, const char* what, const Expr& dim, const Expr& wanted) {
+  if (equal(Shape{dim}, Shape{wanted})) return Error::success();
+  return input_error(index, role, "{0} {1}, expected {2}", to_string(dim), what, to_string(simplify_dim(wanted)));
+}
+
+Error check_plain(const Types& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] && !inputs[i]->layout.plain())
+      return make_error(DiagCode::invalid_model, "input {0}: blocked layout of {1}, expected a plain one", i, to_string(*inputs[i]));
+  return Error::success();
+}
+
+Expected<size_t> checked_axis(int64_t axis, size_t rank) {
+  int64_t r = static_cast<int64_t>(rank);
+  if (axis < -r || axis >= r) return make_error(DiagCode::invalid_model, "axis {0} of a tensor of rank {1}", axis, rank);
+  return static_cast<size_t>(axis < 0 ? axis + r : axis);
+}
+
+Expected<Layout> elementwise_layout(const Shape& out, const Types& inputs) {
+  Layout layout;
+  for (const TensorType* t : inputs)
+    if (t && !t->layout.plain()) layout = t->layout;
+  if (layout.plain()) return layout;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    const TensorType& t = *inputs[i];
+    size_t missing = out.size() - t.shape.size(), axis = static_cast<size_t>(layout.axis);
+    bool broadcast = axis < missing || is_const(t.shape[axis - missing], 1);
+    bool fits = t.layout.plain() ? broadcast : t.layout == layout && missing == 0;
+    if (!fits)
+      return make_error(DiagCode::invalid_model, "input {0}: layout of {1}, expected blocks of {2} on axis {3}", i, to_string(t),
+                        layout.block, layout.axis);
+  }
+  return layout;
+}
+
+Expected<Layout> channel_layout(const TensorType& x) {
+  if (x.layout.plain() || x.layout.axis == 1) return x.layout;
+  return input_error(0, "x", "layout of {0}, expected a plain one or blocks on axis 1", to_string(x));
+}
+
+Error check_ints(const char* what, const Ints& list, size_t count, int64_t low) {
+  if (list.size() != count) return make_error(DiagCode::invalid_model, "{0} has {1} entries, expected {2}", what, list.size(), count);
+  for (int64_t value : list)
+    if (value < low || value > 1 << 20)
+      return make_error(DiagCode::invalid_model, "{0} has an entry of {1}, expected {2} to 2^20", what, value, low);
+  return Error::success();
+}
+
+std::vector<int64_t> row_major_strides(std::span<const int64_t> shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+std::vector<int64_t> broadcast_strides(std::span<const int64_t> shape, std::span<const int64_t> out) {
+  TW_CHECK(shape.size() <= out.size(), "rank {0} broadcast to {1}", shape.size(), out.size());
+  std::vector<int64_t> own = row_major_strides(shape), strides(out.size(), 0);
+  size_t missing = out.size() - shape.size();
+  for (size_t i = 0; i < shape.size(); ++i) strides[i + missing] = shape[i] == 1 ? 0 : own[i];
+  return strides;
+}
+
+std::vector<int64_t> extents(const Shape& shape) {
+  std::optional<std::vector<int64_t>> out = static_shape(shape);
+  TW_CHECK(out.has_value(), "evaluating with the symbolic shape {0}", to_string(shape));
+  return *out;
+}
+
+namespace {
+
+template <class T>
+void gather_as(const Tensor& x, const IndexTables& tables, const std::byte* fill, Tensor& out) {
+  int64_t count = out.size();
+  if (count == 0) return;
+  size_t rank = tables.size();
+  T outside{};
+  if (fill) std::memcpy(&outside, fill, sizeof(T));
+  const T* from = reinterpret_cast<const T*>(x.bytes.data());
+  T* to = reinterpret_cast<T*>(out.bytes.data());
+  if (rank == 0) {
+    *to = *from;
+    return;
+  }
+  std::vector<size_t> index(rank - 1);
+  const std::vector<int64_t>& inner = tables.back();
+  for (T* end = to + count; to != end;) {
+    int64_t base = 0;
+    bool inside = true;
+    for (size_t axis = 0; axis + 1 < rank; ++axis) {
+      int64_t step = tables[axis][index[axis]];
+      inside &= step >= 0;
+      base += step;
+    }
+    for (int64_t step : inner) *to++ = inside && step >= 0 ? from[base + step] : outside;
+    for (size_t axis = rank - 1; axis-- > 0;) {
+      if (++index[axis] < tables[axis].size()) break;
+      index[axis] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Tensor gather_tables(const Tensor& x, const IndexTables& tables, std::span<const std::byte> fill) {
+  std::vector<int64_t> shape;
+  for (const std::vector<int64_t>& table : tables) shape.push_back(static_cast<int64_t>(table.size()));
+  Tensor out = Tensor::zeros(x.dtype, shape);
+  const std::byte* outside = fill.empty() ? nullptr : fill.data();
+  switch (dtype_bytes(x.dtype)) {
+    case 1: gather_as<uint8_t>(x, tables, outside, out); break;
+    case 2: gather_as<uint16_t>(x, tables, outside, out); break;
+    case 4: gather_as<uint32_t>(x, tables, outside, out); break;
+    case 8: gather_as<uint64_t>(x, tables, outside, out); break;
+  }
+  return out;
+}
+
+}  // namespace tw

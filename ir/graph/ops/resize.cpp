@@ -1,0 +1,126 @@
+#include "ir/graph/ops/resize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/graph/ops/common.h"
+
+namespace tw {
+namespace {
+
+float source_coordinate(CoordinateMode mode, float at, float scale, float in, float out) {
+  switch (mode) {
+    case CoordinateMode::half_pixel: return (at + 0.5f) / scale - 0.5f;
+    case CoordinateMode::asymmetric: return at / scale;
+    case CoordinateMode::align_corners: return out == 1 ? 0 : at * (in - 1) / (out - 1);
+    case CoordinateMode::pytorch_half_pixel: return out > 1 ? (at + 0.5f) / scale - 0.5f : 0;
+    case CoordinateMode::half_pixel_symmetric: {
+      float adjustment = out / (scale * in), center = in / 2;
+      return center * (1 - adjustment) + (at + 0.5f) / scale - 0.5f;
+    }
+  }
+  TW_UNREACHABLE("bad coordinate mode");
+}
+
+int64_t nearest_index(NearestMode mode, float x) {
+  switch (mode) {
+    case NearestMode::round_prefer_floor: return static_cast<int64_t>(std::ceil(x - 0.5f));
+    case NearestMode::round_prefer_ceil: return static_cast<int64_t>(std::floor(x + 0.5f));
+    case NearestMode::floor: return static_cast<int64_t>(std::floor(x));
+    case NearestMode::ceil: return static_cast<int64_t>(std::ceil(x));
+  }
+  TW_UNREACHABLE("bad nearest mode");
+}
+
+double cubic_weight(double a, double distance) {  // Keys' kernel
+  double d = std::fabs(distance);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+  return 0;
+}
+
+bool same_axis(const op::Resize& resize, size_t axis, int64_t in, int64_t out) { return in == out && resize.scales[axis] == 1; }
+
+}  // namespace
+
+std::vector<std::vector<ResizeTap>> resize_taps(const op::Resize& resize, size_t axis, int64_t in, int64_t out) {
+  std::vector<std::vector<ResizeTap>> taps(static_cast<size_t>(out));
+  for (int64_t i = 0; i < out; ++i) {
+    std::vector<ResizeTap>& list = taps[static_cast<size_t>(i)];
+    if (same_axis(resize, axis, in, out)) {
+      list.push_back({i, 1});
+      continue;
+    }
+    float x = source_coordinate(resize.coordinates, static_cast<float>(i), static_cast<float>(resize.scales[axis]), static_cast<float>(in),
+                                static_cast<float>(out));
+    x = std::clamp(x, -4.0f, static_cast<float>(in) + 4);  // farther taps all show the edge
+    int64_t left = static_cast<int64_t>(std::floor(x));
+    double fraction = static_cast<double>(x) - static_cast<double>(left);
+    auto add = [&](int64_t index, double weight) { list.push_back({std::clamp<int64_t>(index, 0, in - 1), weight}); };
+    switch (resize.mode) {
+      case ResizeMode::nearest: add(nearest_index(resize.nearest, x), 1); break;
+      case ResizeMode::linear:
+        add(left, 1 - fraction);
+        add(left + 1, fraction);
+        break;
+      case ResizeMode::cubic:
+        for (int64_t k = -1; k <= 2; ++k) add(left + k, cubic_weight(resize.cubic_a, fraction - static_cast<double>(k)));
+        break;
+    }
+  }
+  return taps;
+}
+
+Expected<TensorType> infer_resize(const OpAttrs& attrs, const Types& in) {
+  const op::Resize& resize = std::get<op::Resize>(attrs);
+  const TensorType& x = *in[0];
+  size_t rank = x.shape.size();
+  if (resize.shape.size() != rank) return make_error(DiagCode::invalid_model, "shape has {0} entries, expected {1}", resize.shape.size(), rank);
+  if (resize.scales.size() != rank) return make_error(DiagCode::invalid_model, "scales has {0} entries, expected {1}", resize.scales.size(), rank);
+  if (resize.mode != ResizeMode::nearest && !is_float(x.dtype))
+    return input_error(0, "x", "{0} is interpolated, expected a float type", dtype_name(x.dtype));
+  TW_ASSIGN(Layout layout, channel_layout(x));
+  TensorType out{x.dtype, {}, layout};
+  for (size_t i = 0; i < rank; ++i) {
+    if (!(resize.scales[i] > 0) || std::isinf(resize.scales[i]))
+      return make_error(DiagCode::invalid_model, "scales has an entry of {0}, expected a positive number", resize.scales[i]);
+    if (is_const(x.shape[i], 0) && !is_const(resize.shape[i], 0)) return input_error(0, "x", "axis {0} of {1} is empty", i, to_string(x));
+    if (!layout.plain() && i < 2 && !equal(Shape{x.shape[i]}, Shape{resize.shape[i]}))
+      return input_error(0, "x", "axis {0} of the blocked {1} is resized, expected a plain layout", i, to_string(x));
+    out.shape.push_back(simplify_dim(resize.shape[i]));
+  }
+  return out;
+}
+
+Expected<Tensor> evaluate_resize(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
+  const op::Resize& resize = std::get<op::Resize>(attrs);
+  Tensor current = *in[0];
+  std::vector<int64_t> shape = extents(out.shape);
+  if (element_count(shape) == 0) return Tensor::zeros(out.dtype, shape);
+  if (resize.mode == ResizeMode::nearest) {
+    IndexTables tables(shape.size());
+    std::vector<int64_t> strides = row_major_strides(current.shape);
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      for (const auto& taps : resize_taps(resize, axis, current.shape[axis], shape[axis])) tables[axis].push_back(taps[0].index * strides[axis]);
+    return gather_tables(current, tables);
+  }
+  std::vector<double> values(static_cast<size_t>(current.size()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = current.at(static_cast<int64_t>(i));
+  std::vector<int64_t> at = current.shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {  // one axis after the other, in double
+    if (same_axis(resize, axis, at[axis], shape[axis])) continue;
+    auto taps = resize_taps(resize, axis, at[axis], shape[axis]);
+    int64_t inner = element_count(std::span<const int64_t>(at).subspan(axis + 1)), extent = at[axis];
+    at[axis] = shape[axis];
+    std::vector<double> next(static_cast<size_t>(element_count(at)));
+    for (size_t i = 0; i < next.size(); ++i) {
+      int64_t flat = static_cast<int64_t>(i), base = flat / inner / shape[axis] * extent * inner + flat % inner;
+      for (const ResizeTap& tap : taps[static_cast<size_t>(flat / inner % shape[axis])])
+        next[i] += tap.weight * values[static_cast<size_t>(base + tap.index * inner)];
+    }
+    values = std::move(next);
+  }
+  return tensor_of(out.dtype, shape, values);
+}
+
+}  // namespace tw

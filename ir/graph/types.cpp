@@ -1,0 +1,101 @@
+// Tensor types: text, equality modulo simplify, broadcasting. Symbols of dims are >= 1 everywhere.
+#include <algorithm>
+
+#include "ir/graph/graph.h"
+#include "ir/simplify.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kMaxExtent = int64_t{1} << 40;
+constexpr int64_t kMaxElements = int64_t{1} << 44;
+constexpr size_t kMaxRank = 64;
+
+}  // namespace
+
+Expr simplify_dim(const Expr& dim) {
+  if (dim->kind == ExprKind::int_imm || dim->kind == ExprKind::var) return dim;
+  Ranges ranges;
+  visit(dim, [&](const Expr& e) {
+    if (e->kind == ExprKind::var) ranges[e->name] = Range{1, Expr()};
+  });
+  return simplify(dim, ranges);
+}
+
+bool equal(const Shape& a, const Shape& b) {
+  return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return equal(x, y) || is_const(simplify_dim(x - y), 0); });
+}
+
+bool equal(const TensorType& a, const TensorType& b) { return a.dtype == b.dtype && a.layout == b.layout && equal(a.shape, b.shape); }
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + to_string(shape[i]);
+  return text + "]";
+}
+
+std::string to_string(const TensorType& t) {
+  std::string text = dtype_name(t.dtype) + to_string(t.shape);
+  if (!t.layout.plain()) text += llvm::formatv("@{0}:{1}", t.layout.axis, t.layout.block).str();
+  return text;
+}
+
+Shape physical_shape(const TensorType& t) {
+  Shape shape = t.shape;
+  if (t.layout.plain()) return shape;
+  Expr& dim = shape[static_cast<size_t>(t.layout.axis)];
+  dim = simplify_dim(ceil_div(dim, t.layout.block));
+  shape.push_back(t.layout.block);
+  return shape;
+}
+
+std::optional<std::vector<int64_t>> static_shape(const Shape& shape) {
+  std::vector<int64_t> out;
+  for (const Expr& dim : shape) {
+    std::optional<int64_t> extent = as_const(dim);
+    if (!extent) return std::nullopt;
+    out.push_back(*extent);
+  }
+  return out;
+}
+
+Expr element_count(const Shape& shape) {
+  Expr count = 1;
+  for (const Expr& dim : shape) count = count * dim;
+  return simplify_dim(count);
+}
+
+Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
+  size_t rank = std::max(a.size(), b.size());
+  Shape out(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    Expr x = i + a.size() < rank ? Expr(1) : a[i + a.size() - rank];
+    Expr y = i + b.size() < rank ? Expr(1) : b[i + b.size() - rank];
+    if (is_const(x, 1)) out[i] = y;
+    else if (is_const(y, 1) || equal(Shape{x}, Shape{y})) out[i] = x;
+    else
+      return make_error(DiagCode::invalid_model, "shapes {0} and {1} do not broadcast: {2} against {3}", to_string(a), to_string(b),
+                        to_string(x), to_string(y));
+  }
+  return out;
+}
+
+Error check_type(const TensorType& t) {
+  auto fail = [&](const char* what) { return make_error(DiagCode::limit, "type {0}: {1}", to_string(t), what); };
+  if (t.shape.size() > kMaxRank) return make_error(DiagCode::limit, "rank {0} is above the limit of {1}", t.shape.size(), kMaxRank);
+  int64_t count = 1;
+  for (const Expr& dim : t.shape) {
+    if (!dim.defined() || dim.type() != DType::i64) return make_error(DiagCode::invalid_model, "a dim must be an i64 expression");
+    int64_t extent = as_const(dim).value_or(1);
+    if (extent < 0) return make_error(DiagCode::invalid_model, "type {0}: a negative dim", to_string(t));
+    if (extent > kMaxExtent) return fail("a dim is above 2^40");
+    if (extent > 1 && count > kMaxElements / extent) return fail("more than 2^44 elements");
+    count *= std::max<int64_t>(extent, 1);
+  }
+  if (t.layout.plain()) return Error::success();
+  if (t.layout.axis < 0 || t.layout.axis >= static_cast<int>(t.shape.size()) || t.layout.block < 0 || t.layout.block > 4096)
+    return make_error(DiagCode::invalid_model, "type {0}: the layout does not fit the shape", to_string(t));
+  return Error::success();
+}
+
+}  // namespace tw

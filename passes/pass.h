@@ -1,0 +1,48 @@
+// Graph passes: one function each, listed in one table; a pipeline is data. Hooks (verify, print, time, limit) are the runner's.
+#pragma once
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "ir/target.h"
+
+namespace tw {
+
+struct PassContext {
+  const Target& target;
+  int64_t fold_budget_bytes = 64 << 20;   // constant folding may add so much in all
+  std::string report{};                     // a line a pass may leave for --time-passes and --stats
+};
+
+struct Pass {
+  const char* name;      // "fold-constants": file, function, flag and test carry the same words
+  const char* summary;
+  Expected<bool> (*run)(Graph&, PassContext&);   // true: something changed
+};
+const std::vector<Pass>& all_passes();               // passes/all_passes.cpp
+const Pass* find_pass(std::string_view name);
+std::vector<std::string> default_pipeline();          // passes/pipelines.cpp
+
+struct RunOptions {
+  bool verify_each = false;
+  int limit = -1;                                     // stop after so many passes (bisecting)
+  std::vector<std::string> print_after;               // names, or "all"
+  bool print_changed = false;
+  std::function<void(const std::string& title, const std::string& text)> print;            // where printed graphs go
+  std::function<void(const std::string& pass, double seconds, bool changed, const std::string& report)> on_pass;
+};
+Error run_passes(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline, const RunOptions& options = {});
+
+// The result of fusion: the live nodes, partitioned; groups in a topological order, nodes inside a group too.
+struct Group {
+  std::vector<NodeId> nodes;
+  NodeId anchor;                 // the complex_out or reduction node that the kernel is scheduled round; else the last node
+};
+// Every group has one value that is read outside or is an output of the graph: its last node's. The others are internal.
+std::vector<Group> fuse_groups(const Graph& graph);   // passes/fuse_groups.cpp
+bool is_elementwise(const Node& node);                // unary, binary, select, cast: output points read the same input points
+std::string print_groups(const Graph& graph, const std::vector<Group>& groups);
+
+}  // namespace tw
