@@ -13,7 +13,7 @@ namespace tw {
 struct PassContext {
   const Target& target;
   int64_t fold_budget_bytes = 64 << 20;   // constant folding may add so much in all
-  std::string report = {};                // a line a pass may leave for --time-passes and --stats
+  std::string report{};                     // a line a pass may leave for --time-passes and --stats
 };
 
 struct Pass {

@@ -251,6 +251,53 @@ TEST_CASE("a gather at one constant index is a slice") {
   )");
 }
 
+TEST_CASE("symbolic extents are not 1, and merge like others") {
+  run_pass("canonicalize", R"(graph @t(batch, n) {
+    %x: f32[batch, n, 4] = input
+    %y: f32[n] = input
+    %a: f32[n, batch, 4] = transpose(%x) perm=[1,0,2]
+    %b: f32[n * batch, 4] = reshape(%a) shape=[n * batch, 4]
+    %c: f32[batch * n, 2, 2] = reshape(%b) shape=[batch * n, 2, 2]
+    %d: f32[batch * n, 2, 2] = slice(%c) starts=[0, 0, 0] steps=[1,1,1] sizes=[n * batch, 2, 2]
+    %e: f32[batch, n] = expand(%y) shape=[batch, n]
+    %f: f32[batch, n] = expand(%e) shape=[batch, n]
+    output %d
+    output %f
+  })", R"(graph @t(batch, n) {
+    %x: f32[batch, n, 4] = input
+    %y: f32[n] = input
+    %a: f32[n, batch, 4] = transpose(%x) perm=[1,0,2]
+    %c: f32[batch * n, 2, 2] = reshape(%a) shape=[batch * n, 2, 2]
+    %e: f32[batch, n] = expand(%y) shape=[batch, n]
+    output %c as "d"
+    output %e as "f"
+  })");
+}
+
+TEST_CASE("layout casts merge; what is stored in blocks is left alone") {
+  canonicalizes(R"(
+    %x: f32[1, 4, 2, 2] = input
+    %k: f32[1, 4, 1, 1] = const [1, 2, 3, 4]
+    %two: f32[] = const [2]
+    %a: f32[1, 4, 2, 2]@1:4 = layout_cast(%x) axis=1 block=4
+    %b: f32[1, 4, 2, 2] = layout_cast(%a) axis=-1 block=0
+    %c: f32[1, 4, 2, 2] = unary(%b) function=exp
+    %d: f32[1, 4, 2, 2]@1:4 = layout_cast(%c) axis=1 block=4
+    %e: f32[1, 4, 2, 2]@1:4 = binary(%two, %d) function=add
+    %f: f32[1, 4, 2, 2]@1:2 = layout_cast(%e) axis=1 block=2
+    %g: f32[1, 4, 2, 2] = layout_cast(%f) axis=-1 block=0
+    output %g
+  )", R"(
+    %x: f32[1, 4, 2, 2] = input
+    %two: f32[] = const [2]
+    %c: f32[1, 4, 2, 2] = unary(%x) function=exp
+    %d: f32[1, 4, 2, 2]@1:4 = layout_cast(%c) axis=1 block=4
+    %e: f32[1, 4, 2, 2]@1:4 = binary(%two, %d) function=add
+    %g: f32[1, 4, 2, 2] = layout_cast(%e) axis=-1 block=0
+    output %g
+  )");
+}
+
 TEST_CASE("a reduction of extents of 1 is a reshape") {
   canonicalizes(R"(
     %x: f32[2, 3, 1, 1] = input

@@ -227,6 +227,27 @@ TEST_CASE("an inner value that is an output ends its group") {
   CHECK(grouping(graph) == "c a | b d");
 }
 
+TEST_CASE("layout casts and symbolic values stay alone; followers are stored as their convolution") {
+  Graph graph = parsed(R"(graph @t(batch) {
+    %x: f32[batch, 4, 2, 2] = input
+    %w: f32[4, 4, 1, 1] = input
+    %zero: f32[] = const [0]
+    %a: f32[batch, 4, 2, 2] = unary(%x) function=abs
+    %b: f32[batch, 4, 2, 2]@1:4 = layout_cast(%a) axis=1 block=4
+    %c: f32[batch, 4, 2, 2]@1:4 = conv(%b, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    %d: f32[batch, 4, 2, 2]@1:4 = binary(%zero, %c) function=max
+    %e: f32[batch, 4, 2, 2]@1:4 = binary(%d, %b) function=add
+    %f: f32[batch, 4, 2, 2] = layout_cast(%e) axis=-1 block=0
+    %g: f32[batch, 4, 2, 2] = unary(%f) function=exp
+    %n: i64[1] = dim_vector() values=[batch]
+    %m: i64[1] = binary(%n, %n) function=add
+    output %g
+    output %m
+  })");
+  check_groups(graph);
+  CHECK(grouping(graph) == "a | b | c d e | f | g | n | m");
+}
+
 TEST_CASE("groups stay within 24 nodes and 12 inputs") {
   Graph graph;
   graph.name = "t";

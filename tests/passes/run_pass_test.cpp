@@ -75,6 +75,19 @@ TEST_CASE("the default pipeline keeps what random graphs compute") {
   }
 }
 
+TEST_CASE("no pass finds anything in a second run on random graphs") {
+  for (const Pass& pass : all_passes()) {
+    int changes = 0;
+    for (unsigned seed = 0; seed < 200; ++seed) {
+      INFO(pass.name << " on random graph " << seed);
+      Graph graph = test::random_graph(seed);
+      changes += test::run_once(graph, pass.name);
+      CHECK_FALSE(test::run_once(graph, pass.name));
+    }
+    MESSAGE(std::string(pass.name) << " changed " << changes << " of 200 random graphs");
+  }
+}
+
 TEST_CASE("the runner reports, limits, prints and refuses") {
   Graph graph = test::random_graph(7);
   Target target;

@@ -1,0 +1,211 @@
+#include "frontend/onnx/builder.h"
+
+#include <bit>
+
+#include "frontend/onnx/elements.h"
+
+namespace tw::onnx_import {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+bool carries_elements(const TensorType& type) {
+  if (is_float(type.dtype)) return false;
+  int64_t count = 1;
+  for (const Expr& dim : type.shape) {
+    const std::optional<int64_t> extent = as_const(dim);
+    if (!extent || *extent > kKnownElements) return false;
+    count *= *extent;
+    if (count > kKnownElements) return false;
+  }
+  return true;
+}
+
+// Static elements of a shape, nothing when a dim is symbolic; an error past the limit.
+Expected<std::optional<int64_t>> checked_count(const Shape& shape) {
+  int64_t count = 1;
+  bool symbolic = false, zero = false;
+  for (const Expr& dim : shape) {
+    const std::optional<int64_t> extent = as_const(dim);
+    if (!extent) {
+      symbolic = true;
+      continue;
+    }
+    if (*extent < 0) return make_error(DiagCode::invalid_model, "a dimension would be negative ({0})", *extent);
+    zero = zero || *extent == 0;
+    if (*extent > 0 && count > kMaxElements / *extent) return make_error(DiagCode::limit, "the result would have more than 2^40 elements");
+    if (*extent > 0) count *= *extent;
+  }
+  if (symbolic) return std::optional<int64_t>();
+  return std::optional<int64_t>(zero ? 0 : count);
+}
+
+Blob own(Tensor tensor) {
+  auto owner = std::make_shared<const Tensor>(std::move(tensor));
+  return {owner, owner->bytes};
+}
+
+Tensor integer_tensor(const std::vector<int64_t>& values, DType dtype, std::vector<int64_t> shape) {
+  Tensor tensor = Tensor::zeros(dtype, std::move(shape));
+  for (size_t i = 0; i < values.size(); ++i) tensor.set_int(static_cast<int64_t>(i), values[i]);
+  return tensor;
+}
+
+}  // namespace
+
+Val Builder::push(Entry entry) {
+  entries_.push_back(std::move(entry));
+  return Val{static_cast<int32_t>(entries_.size() - 1)};
+}
+
+Val Builder::add_input(std::string name, TensorType type) {
+  return push({Kind::input, std::move(type), std::move(name), {}, {}, {}, {}, {}, {}});
+}
+
+Val Builder::add_constant(std::string name, TensorType type, Blob blob) {
+  return push({Kind::constant, std::move(type), std::move(name), std::move(blob), {}, {}, {}, {}, {}});
+}
+
+Val Builder::add_constant(const Tensor& tensor) {
+  Shape shape(tensor.shape.begin(), tensor.shape.end());
+  return add_constant("", {tensor.dtype, std::move(shape), {}}, own(tensor));
+}
+
+Val Builder::scalar(double value, DType dtype) {
+  Val& known = scalars_[{std::bit_cast<uint64_t>(value), dtype}];
+  if (!known.valid()) {
+    Tensor tensor = Tensor::zeros(dtype, {});
+    tensor.set(0, value);
+    known = add_constant(tensor);
+  }
+  return known;
+}
+
+Val Builder::known(std::vector<Expr> elements, DType dtype, Shape shape) {
+  std::vector<int64_t> values, extents;
+  for (const Expr& e : elements)
+    if (const auto value = as_const(e)) values.push_back(*value);
+  for (const Expr& e : shape) extents.push_back(*as_const(e));
+  if (values.size() == elements.size()) return add_constant(integer_tensor(values, dtype, std::move(extents)));
+  return push({Kind::known, {dtype, std::move(shape), {}}, "", {}, std::move(elements), {}, {}, {}, {}});
+}
+
+const std::vector<Expr>* Builder::elements(Val v) {
+  Entry& e = entry(v);
+  if (!e.elements && e.blob && carries_elements(e.type)) {
+    const std::optional<Tensor> tensor = constant(v);
+    std::vector<Expr> values;
+    for (int64_t i = 0; i < tensor->size(); ++i) values.emplace_back(tensor->int_at(i));
+    e.elements = std::move(values);
+  }
+  return e.elements ? &*e.elements : nullptr;
+}
+
+std::optional<Tensor> Builder::constant(Val v) const {
+  const Entry& e = entry(v);
+  if (!e.blob) return std::nullopt;
+  const auto shape = static_shape(e.type.shape);
+  if (!shape || element_count(std::span<const int64_t>(*shape)) > kFoldElements) return std::nullopt;
+  return Tensor{e.type.dtype, *shape, {e.blob->bytes.begin(), e.blob->bytes.end()}};
+}
+
+void Builder::set_name(Val v, const std::string& name) {
+  Entry& e = entry(v);
+  if (e.kind == Kind::op || e.name.empty()) e.name = name;
+}
+
+void Builder::add_symbol(const std::string& symbol) {
+  if (symbols_.emplace(symbol, Range{Expr(1), Expr()}).second) symbol_order_.push_back(symbol);
+}
+
+bool Builder::has_symbols(Val v) const {
+  for (const Expr& dim : entry(v).type.shape)
+    if (!as_const(dim)) return true;
+  return false;
+}
+
+std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& inputs, const TensorType& type) {
+  const auto shape = static_shape(type.shape);
+  if (!shape || inputs.empty()) return std::nullopt;
+  if (std::holds_alternative<op::Reshape>(attrs) && is_constant(inputs[0]))
+    return add_constant("", type, *entry(inputs[0]).blob);
+  if (element_count(std::span<const int64_t>(*shape)) > kFoldElements) return std::nullopt;
+  std::vector<Tensor> tensors;
+  for (Val input : inputs) {
+    std::optional<Tensor> tensor = input.valid() ? constant(input) : std::nullopt;
+    if (!tensor) return std::nullopt;
+    tensors.push_back(std::move(*tensor));
+  }
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+  Expected<Tensor> result = op_info(attrs).evaluate(attrs, type, pointers);
+  if (result) return add_constant(*result);
+  llvm::consumeError(result.takeError());
+  return std::nullopt;
+}
+
+Expected<Val> Builder::emit(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin) {
+  std::vector<const TensorType*> types;
+  std::vector<KnownInput> knowns;
+  for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
+  TW_ASSIGN(TensorType result, op_info(attrs).infer(attrs, types));
+  for (Expr& dim : result.shape)
+    if (!as_const(dim)) dim = simplified(dim);
+  TW_ASSIGN(const std::optional<int64_t> count, checked_count(result.shape));
+  if (std::holds_alternative<op::ShapeOf>(attrs)) return known(entry(inputs[0]).type.shape, result.dtype, result.shape);
+  if (std::optional<Val> folded = fold(attrs, inputs, result)) return *folded;
+  if (count && carries_elements(result)) {
+    for (Val input : inputs) knowns.push_back(input.valid() ? KnownInput{&type(input), elements(input)} : KnownInput{});
+    if (auto values = propagate(attrs, knowns, result, symbols_)) return known(std::move(*values), result.dtype, result.shape);
+  }
+  return push({Kind::op, std::move(result), "", {}, {}, std::move(attrs), std::move(inputs), origin, {}});
+}
+
+// A DimVector of rank 0 or 1, reshaped and cast where the value is not i64 of that rank.
+Expected<ValueId> Builder::make_known(Graph& graph, const Entry& e) {
+  const bool plain = e.type.shape.size() <= 1, cast = e.type.dtype != DType::i64;
+  op::DimVector vector{*e.elements, e.type.shape.empty()};
+  TW_ASSIGN(ValueId value, graph.add(std::move(vector), {}, plain && !cast ? e.name : "", e.origin.node, e.origin.op));
+  if (!plain) {
+    TW_ASSIGN(value, graph.add(op::Reshape{e.type.shape}, {value}, cast ? "" : e.name, e.origin.node, e.origin.op));
+  }
+  if (cast) {
+    TW_ASSIGN(value, graph.add(op::Cast{e.type.dtype, false}, {value}, e.name, e.origin.node, e.origin.op));
+  }
+  return value;
+}
+
+Expected<ValueId> Builder::make(Graph& graph, const Entry& e) {
+  switch (e.kind) {
+    case Kind::input: return graph.add_input(e.name, e.type);
+    case Kind::constant: return graph.add_constant(e.name.empty() ? "const" : e.name, e.type, *e.blob);
+    case Kind::known: return make_known(graph, e);
+    case Kind::op: {
+      std::vector<ValueId> inputs;
+      for (Val input : e.inputs) inputs.push_back(input.valid() ? entry(input).made : ValueId{});
+      return graph.add(*e.attrs, std::move(inputs), e.name, e.origin.node, e.origin.op);
+    }
+  }
+  TW_UNREACHABLE("bad kind");
+}
+
+Expected<Graph> Builder::finish(const std::string& name, const std::vector<Output>& outputs) {
+  std::vector<bool> needed(entries_.size(), false);
+  for (const Output& output : outputs) needed[static_cast<size_t>(output.value.index)] = true;
+  for (size_t i = entries_.size(); i-- > 0;)
+    if (needed[i])
+      for (Val input : entries_[i].inputs)
+        if (input.valid()) needed[static_cast<size_t>(input.index)] = true;
+  Graph graph;
+  graph.name = name;
+  graph.symbols = symbol_order_;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    Entry& e = entries_[i];
+    if (!needed[i] && e.kind != Kind::input) continue;
+    TW_ASSIGN(e.made, make(graph, e));
+  }
+  for (const Output& output : outputs) graph.add_output(entry(output.value).made, output.name);
+  return graph;
+}
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,22 @@
+// Collects everything in a model that cannot be compiled, equal problems of one operator together.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "frontend/frontend.h"
+
+namespace tw::onnx_import {
+
+class Gaps {
+ public:
+  void add(DiagCode code, const std::string& op, const std::string& problem, const std::string& advice, const std::string& node);
+  bool empty() const { return list_.empty(); }
+  std::vector<Gap> take() { return std::move(list_); }
+  Error error(const std::string& path) const;  // a Diag a gap
+
+ private:
+  std::vector<Gap> list_;
+  std::vector<DiagCode> codes_;
+};
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,20 @@
+// Which importer takes which ONNX operator, at which versions.
+#pragma once
+#include <string_view>
+
+namespace tw::onnx_import {
+
+class NodeImport;
+
+struct ImportRow {
+  std::string_view op_type;              // domain ai.onnx
+  int first, last;                       // since-versions of the operator that the importer knows
+  void (*import)(NodeImport&, int param);
+  int param = 0;                         // tells apart the operators that share an importer
+};
+
+// Null when there is no importer for this version; any_version ignores it.
+const ImportRow* find_importer(std::string_view domain, std::string_view op_type, int since_version);
+const ImportRow* find_importer_any_version(std::string_view domain, std::string_view op_type);
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,253 @@
+// From a mapped file to a checked OnnxModel. Every call into the ONNX library is guarded: it reports by exceptions.
+#include <onnx/checker.h>
+#include <onnx/common/constants.h>
+#include <onnx/defs/schema.h>
+#include <onnx/inliner/inliner.h>
+#include <onnx/shape_inference/implementation.h>
+#include <onnx/version_converter/convert.h>
+
+#include <functional>
+#include <set>
+
+#include "frontend/onnx/import_table.h"
+#include "frontend/onnx/proto_read.h"
+#include "frontend/onnx/skeleton.h"
+
+namespace tw::onnx_import {
+namespace {
+
+// Models with operators older than their importers are converted to this opset, the newest one before quantised types
+// and attributes that nothing here reads came in.
+constexpr int kBaseOpset = 22;
+constexpr int kMaxNodes = 200'000;
+constexpr int kMinIrVersion = 4;  // from here on initializers need not be inputs; the converter makes such ones
+constexpr const char* kUnknownDomain = "tilewright.unknown";
+using Opsets = std::map<std::string, int64_t>;
+
+std::string first_line(const char* text) {
+  const std::string_view view(text);
+  return std::string(view.substr(0, view.find('\n')));
+}
+
+// Runs a step of the ONNX library.
+Error guarded(const char* step, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::exception& e) {
+    return make_error(DiagCode::invalid_model, "{0}: {1}", step, first_line(e.what()));
+  }
+  return Error::success();
+}
+
+// Calls fn for every graph: the main one and those in the attributes of its nodes, outer ones first.
+void for_each_graph(onnx::GraphProto& graph, const std::function<void(onnx::GraphProto&)>& fn) {
+  fn(graph);
+  for (auto& node : *graph.mutable_node())
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) for_each_graph(*attribute.mutable_g(), fn);
+      for (auto& inner : *attribute.mutable_graphs()) for_each_graph(inner, fn);
+    }
+}
+
+void for_each_node(onnx::ModelProto& model, const std::function<void(onnx::NodeProto&)>& fn) {
+  const auto in_graph = [&](onnx::GraphProto& graph) {
+    for (auto& node : *graph.mutable_node()) fn(node);
+  };
+  for_each_graph(*model.mutable_graph(), in_graph);
+  for (auto& function : *model.mutable_functions())
+    for (auto& node : *function.mutable_node()) {
+      fn(node);
+      for (auto& attribute : *node.mutable_attribute())
+        if (attribute.has_g()) for_each_graph(*attribute.mutable_g(), in_graph);
+    }
+}
+
+// The ONNX checker would look for external files in the working folder; aliases keep it out.
+void hide_locations(onnx::ModelProto& model, ExternalData& external) {
+  const auto hide = [&](onnx::TensorProto& tensor) {
+    for (auto& entry : *tensor.mutable_external_data())
+      if (entry.key() == "location" && entry.value() != kModelLocation) entry.set_value(external.alias(entry.value()));
+  };
+  for_each_graph(*model.mutable_graph(), [&](onnx::GraphProto& graph) {
+    for (auto& tensor : *graph.mutable_initializer()) hide(tensor);
+  });
+  for_each_node(model, [&](onnx::NodeProto& node) {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) hide(*attribute.mutable_t());
+      for (auto& tensor : *attribute.mutable_tensors()) hide(tensor);
+    }
+  });
+}
+
+Opsets opsets_of(const onnx::ModelProto& model) {
+  Opsets opsets;
+  for (const auto& opset : model.opset_import()) opsets[opset.domain()] = opset.version();
+  return opsets;
+}
+
+// Domain "ai.onnx" is "", a missing opset is 1, and newer file formats are read as the newest known one.
+void normalize(onnx::ModelProto& model) {
+  const auto plain = [](std::string* domain) {
+    if (*domain == "ai.onnx") domain->clear();
+  };
+  for (auto& opset : *model.mutable_opset_import()) plain(opset.mutable_domain());
+  for (auto& function : *model.mutable_functions())
+    for (auto& opset : *function.mutable_opset_import()) plain(opset.mutable_domain());
+  for_each_node(model, [&](onnx::NodeProto& node) { plain(node.mutable_domain()); });
+  if (model.opset_import().empty()) model.add_opset_import()->set_version(1);
+  if (model.ir_version() > onnx::IR_VERSION) model.set_ir_version(onnx::IR_VERSION);
+  if (model.ir_version() > 0 && model.ir_version() < kMinIrVersion) model.set_ir_version(kMinIrVersion);
+}
+
+Error check_limits(onnx::ModelProto& model) {
+  int64_t nodes = 0;
+  for_each_node(model, [&](onnx::NodeProto&) { ++nodes; });
+  if (nodes > kMaxNodes) return make_error(DiagCode::limit, "the model has {0} nodes, the limit is {1}", nodes, kMaxNodes);
+  return Error::success();
+}
+
+// The checker stops at the first operator it does not know. Those are for the gap report, so they wear a custom domain
+// while it looks.
+Error check(onnx::ModelProto& model) {
+  const Opsets opsets = opsets_of(model);
+  std::set<std::pair<std::string, std::string>> functions;
+  for (const auto& function : model.functions()) functions.emplace(function.domain(), function.name());
+  std::vector<std::pair<onnx::NodeProto*, std::string>> hidden;
+  for_each_node(model, [&](onnx::NodeProto& node) {
+    const auto opset = opsets.find(node.domain());
+    if (opset == opsets.end() || functions.count({node.domain(), node.op_type()})) return;
+    const int version = static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX));
+    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version, node.domain());
+    if (schema && !schema->Deprecated()) return;
+    hidden.emplace_back(&node, node.domain());
+    node.set_domain(kUnknownDomain);
+  });
+  if (!hidden.empty()) {
+    auto* opset = model.add_opset_import();
+    opset->set_domain(kUnknownDomain);
+    opset->set_version(1);
+    for (auto& function : *model.mutable_functions()) *function.add_opset_import() = *opset;
+  }
+  Error error = guarded("not a valid ONNX model", [&] { onnx::checker::check_model(model); });
+  for (auto& [node, domain] : hidden) node->set_domain(domain);
+  if (!hidden.empty()) {
+    model.mutable_opset_import()->RemoveLast();
+    for (auto& function : *model.mutable_functions()) function.mutable_opset_import()->RemoveLast();
+  }
+  return error;
+}
+
+// Replaces calls of the model's own functions. Each function's full size is known before, so that a small file
+// cannot grow without bounds.
+Error inline_functions(onnx::ModelProto& model) {
+  if (model.functions().empty()) return Error::success();
+  TW_TRY(guarded("model-local functions", [&] { onnx::checker::check_function_call_cycles(model); }));
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> by_name;
+  for (const auto& function : model.functions()) by_name[{function.domain(), function.name()}] = &function;
+  std::map<const onnx::FunctionProto*, int64_t> sizes;
+  const std::function<int64_t(const onnx::NodeProto&)> size_of = [&](const onnx::NodeProto& node) -> int64_t {
+    int64_t size = 1;
+    for (const auto& attribute : node.attribute())
+      for (const auto& inner : attribute.g().node()) size = std::min<int64_t>(size + size_of(inner), kMaxNodes + 1);
+    const auto found = by_name.find({node.domain(), node.op_type()});
+    if (found == by_name.end()) return size;
+    if (const auto known = sizes.find(found->second); known != sizes.end()) return known->second;
+    for (const auto& inner : found->second->node()) size = std::min<int64_t>(size + size_of(inner), kMaxNodes + 1);
+    return sizes[found->second] = size;
+  };
+  int64_t total = 0;
+  for (const auto& node : model.graph().node()) total = std::min<int64_t>(total + size_of(node), kMaxNodes + 1);
+  if (total > kMaxNodes) return make_error(DiagCode::limit, "the model has more than {0} nodes with its functions expanded", kMaxNodes);
+  return guarded("expanding the model's functions", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
+}
+
+// Converts upward only when an importer asks for it. A failure is not fatal: what stays too old is in the gap report.
+void convert(onnx::ModelProto& model) {
+  const Opsets opsets = opsets_of(model);
+  const auto opset = opsets.find("");
+  if (opset == opsets.end() || opset->second >= kBaseOpset) return;
+  bool wanted = false;
+  for_each_node(model, [&](onnx::NodeProto& node) {
+    wanted = wanted || (find_importer_any_version(node.domain(), node.op_type()) &&
+                        !find_importer(node.domain(), node.op_type(), since_version(node, opsets)));
+  });
+  if (!wanted) return;
+  llvm::consumeError(guarded("conversion", [&] {
+    onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(model, kBaseOpset);
+    model.Swap(&converted);
+  }));
+}
+
+// Operators without an importer whose meaning ONNX gives as a function of other operators.
+std::vector<std::pair<std::string, std::string>> expandable(onnx::ModelProto& model, const Opsets& opsets) {
+  std::set<std::pair<std::string, std::string>> found;
+  for (const auto& node : model.graph().node()) {
+    const auto opset = opsets.find(node.domain());
+    if (opset == opsets.end() || find_importer(node.domain(), node.op_type(), since_version(node, opsets))) continue;
+    const onnx::OpSchema* schema =
+        onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
+    if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) found.emplace(node.domain(), node.op_type());
+  }
+  return {found.begin(), found.end()};
+}
+
+// Bodies that depend on types need a value_info for each value; bodies may use such operators again.
+void expand_bodies(onnx::ModelProto& model) {
+  constexpr int kRounds = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    auto ids = expandable(model, opsets_of(model));
+    if (ids.empty()) return;
+    Error error = guarded("expanding function bodies", [&] {
+      onnx::ModelProto copy = model;
+      for (const auto& tensor : model.graph().initializer()) {
+        auto* info = copy.mutable_graph()->add_value_info();
+        info->set_name(tensor.name());
+        auto* type = info->mutable_type()->mutable_tensor_type();
+        type->set_elem_type(tensor.data_type());
+        type->mutable_shape();
+        for (int64_t dim : tensor.dims()) type->mutable_shape()->add_dim()->set_dim_value(dim);
+      }
+      onnx::shape_inference::InferShapes(copy);
+      const auto set = onnx::inliner::FunctionIdSet::Create(std::move(ids));
+      onnx::inliner::InlineSelectedFunctions(copy, *set, onnx::OpSchemaRegistry::Instance());
+      model.Swap(&copy);
+    });
+    const bool failed = static_cast<bool>(error);
+    llvm::consumeError(std::move(error));
+    if (failed) return;  // the operators stay and are reported
+  }
+}
+
+Error prepare(onnx::ModelProto& proto, ExternalData& external, OnnxModel& model) {
+  TW_TRY(check_limits(proto));
+  normalize(proto);
+  hide_locations(proto, external);
+  TW_TRY(check(proto));
+  for (const auto& node : proto.graph().node()) ++model.op_counts[node.op_type()];
+  model.opset = opsets_of(proto)[""];
+  model.producer = proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
+  TW_TRY(inline_functions(proto));
+  convert(proto);
+  expand_bodies(proto);
+  return check_limits(proto);
+}
+
+}  // namespace
+
+Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file, const std::string& path) {
+  OnnxModel model;
+  onnx::ModelProto proto;
+  {
+    TW_ASSIGN(const std::string skeleton, copy_skeleton(file->text()));
+    bool parsed = false;
+    TW_TRY(guarded("not an ONNX file", [&] { parsed = proto.ParseFromString(skeleton); }));
+    if (!parsed) return make_error(DiagCode::invalid_model, "not an ONNX file: it does not parse as a model");
+  }
+  if (!proto.has_graph()) return make_error(DiagCode::invalid_model, "not an ONNX model: it has no graph");
+  ExternalData external(file, path);
+  TW_TRY(prepare(proto, external, model));
+  TW_TRY(read_graph(proto.graph(), opsets_of(proto), external, model));
+  return model;
+}
+
+}  // namespace tw::onnx_import

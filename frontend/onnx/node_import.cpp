@@ -1,0 +1,214 @@
+#include "frontend/onnx/node_import.h"
+
+#include <algorithm>
+
+namespace tw::onnx_import {
+namespace {
+
+const TensorType& no_type() {
+  static const TensorType type;
+  return type;
+}
+
+const char* kind_name(AttributeKind kind) {
+  switch (kind) {
+    case AttributeKind::integer: return "an integer";
+    case AttributeKind::real: return "a float";
+    case AttributeKind::text: return "a string";
+    case AttributeKind::tensor: return "a tensor";
+    case AttributeKind::integers: return "a list of integers";
+    case AttributeKind::reals: return "a list of floats";
+    case AttributeKind::texts: return "a list of strings";
+    case AttributeKind::graph: return "a graph";
+    case AttributeKind::other: return "something else";
+  }
+  TW_UNREACHABLE("bad kind");
+}
+
+}  // namespace
+
+std::string bind_advice(const Ranges& symbols) {
+  if (symbols.empty()) return "";
+  std::string text = "bind the symbolic dimensions:";
+  for (const auto& [name, range] : symbols) text += " --dim " + name + "=N";
+  return text;
+}
+
+NodeImport::NodeImport(Builder& builder, const OnnxNode& n, std::vector<Val> inputs, std::vector<bool> wanted)
+    : node(n), builder_(builder), inputs_(std::move(inputs)), outputs_(n.outputs.size()), wanted_(std::move(wanted)) {}
+
+Val NodeImport::in(size_t i) {
+  if (has(i)) return inputs_[i];
+  invalid(llvm::formatv("input {0} is missing", i).str());
+  return {};
+}
+
+const OnnxAttribute* NodeImport::attribute(const char* name, AttributeKind kind) {
+  const auto found = node.attributes.find(name);
+  if (found == node.attributes.end()) return nullptr;
+  if (found->second.kind == kind) return &found->second;
+  invalid(llvm::formatv("attribute {0} is {1}, not {2}", name, kind_name(found->second.kind), kind_name(kind)).str());
+  return nullptr;
+}
+
+int64_t NodeImport::integer(const char* name, int64_t missing) {
+  const OnnxAttribute* a = attribute(name, AttributeKind::integer);
+  return a ? a->integer : missing;
+}
+
+double NodeImport::real(const char* name, double missing) {
+  const OnnxAttribute* a = attribute(name, AttributeKind::real);
+  return a ? static_cast<double>(a->real) : missing;
+}
+
+std::string NodeImport::text(const char* name, const char* missing) {
+  const OnnxAttribute* a = attribute(name, AttributeKind::text);
+  return a ? a->text : missing;
+}
+
+std::optional<Ints> NodeImport::integers(const char* name) {
+  const OnnxAttribute* a = attribute(name, AttributeKind::integers);
+  return a ? std::optional<Ints>(a->integers) : std::nullopt;
+}
+
+std::optional<std::vector<float>> NodeImport::reals(const char* name) {
+  const OnnxAttribute* a = attribute(name, AttributeKind::reals);
+  return a ? std::optional<std::vector<float>>(a->reals) : std::nullopt;
+}
+
+const OnnxTensor* NodeImport::tensor(const char* name) {
+  const OnnxAttribute* a = attribute(name, AttributeKind::tensor);
+  return a ? a->tensor.get() : nullptr;
+}
+
+const TensorType& NodeImport::type(Val v) const { return v.valid() ? builder_.type(v) : no_type(); }
+
+Expr NodeImport::dim(Val v, int64_t axis) const {
+  const Shape& s = shape(v);
+  return axis >= 0 && axis < static_cast<int64_t>(s.size()) ? s[static_cast<size_t>(axis)] : Expr(1);
+}
+
+int64_t NodeImport::need_static_dim(Val v, int64_t axis, const char* why) {
+  if (const auto extent = static_dim(v, axis)) return *extent;
+  fail_symbolic(llvm::formatv("{0} needs a static extent, axis {1} is {2}", why, axis, to_string(dim(v, axis))).str());
+  return 1;
+}
+
+int64_t NodeImport::axis(int64_t given, int64_t rank) {
+  const int64_t a = given < 0 ? given + rank : given;
+  if (a >= 0 && a < rank) return a;
+  invalid(llvm::formatv("axis {0} is out of range for rank {1}", given, rank).str());
+  return 0;
+}
+
+Ints NodeImport::axes(const Ints& given, int64_t rank) {
+  Ints out;
+  for (int64_t a : given) out.push_back(axis(a, rank));
+  std::sort(out.begin(), out.end());
+  if (!failed() && std::adjacent_find(out.begin(), out.end()) != out.end()) invalid("an axis is given twice");
+  return out;
+}
+
+std::optional<std::vector<Expr>> NodeImport::known(Val v) {
+  const std::vector<Expr>* elements = v.valid() ? builder_.elements(v) : nullptr;
+  return elements ? std::optional<std::vector<Expr>>(*elements) : std::nullopt;
+}
+
+std::vector<Expr> NodeImport::dims(Val v, const char* what) {
+  if (!v.valid()) return {};
+  if (auto elements = known(v)) return *elements;
+  fail(llvm::formatv("{0} depends on the data", what).str(),
+       builder_.symbols().empty() ? "make it a constant" : "make it a constant, or " + bind_advice(builder_.symbols()));
+  return {};
+}
+
+Ints NodeImport::constants(Val v, const char* what) {
+  Ints out;
+  for (const Expr& e : dims(v, what)) {
+    const std::optional<int64_t> value = as_const(e);
+    if (!value) fail_symbolic(llvm::formatv("{0} must be a constant, it is {1}", what, to_string(e)).str());
+    out.push_back(value.value_or(0));
+  }
+  return out;
+}
+
+Val NodeImport::emit(OpAttrs attrs, std::vector<Val> inputs) {
+  if (failed()) return {};
+  bool symbolic = false;
+  for (Val v : inputs) symbolic = symbolic || (v.valid() && builder_.has_symbols(v));
+  const OpInfo& info = op_info(attrs);
+  TW_CHECK(static_cast<int>(inputs.size()) >= info.min_inputs, "{0} emitted with {1} inputs", info.name, inputs.size());
+  for (size_t i = 0; i < static_cast<size_t>(info.min_inputs); ++i)
+    TW_CHECK(inputs[i].valid(), "{0} of node {1}: input {2} is not there", info.name, node.name, i);
+  Expected<Val> result = builder_.emit(std::move(attrs), std::move(inputs), {node.name, node.op_type});
+  if (result) return *result;
+  const std::vector<Diag> diags = take_diags(result.takeError());
+  problem_ = Problem{diags[0].code, diags[0].message, symbolic ? bind_advice(builder_.symbols()) : ""};
+  return {};
+}
+
+Val NodeImport::cast(Val a, DType to) { return dtype(a) == to && a.valid() ? a : emit(op::Cast{to, false}, {a}); }
+
+namespace {
+bool equal_shapes(const Shape& a, const Shape& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Expr& x, const Expr& y) { return tw::equal(x, y); });
+}
+}  // namespace
+
+Val NodeImport::reshape(Val a, Shape to) {
+  for (Expr& e : to) e = simplified(e);
+  return a.valid() && equal_shapes(shape(a), to) ? a : emit(op::Reshape{std::move(to)}, {a});
+}
+
+Val NodeImport::expand(Val a, Shape to) {
+  for (Expr& e : to) e = simplified(e);
+  return a.valid() && equal_shapes(shape(a), to) ? a : emit(op::Expand{std::move(to)}, {a});
+}
+
+Val NodeImport::transpose(Val a, Ints perm) {
+  bool identity = true;
+  for (size_t i = 0; i < perm.size(); ++i) identity = identity && perm[i] == static_cast<int64_t>(i);
+  return identity ? a : emit(op::Transpose{std::move(perm)}, {a});
+}
+
+Val NodeImport::reduce(ReduceKind kind, Val a, Ints axes, bool keep) {
+  return axes.empty() ? a : emit(op::Reduce{kind, std::move(axes), keep}, {a});
+}
+
+Val NodeImport::slice(Val a, int64_t axis, const Expr& start, const Expr& size) {
+  if (failed()) return {};
+  op::Slice s;
+  for (int64_t i = 0; i < rank(a); ++i) {
+    s.starts.push_back(i == axis ? simplified(start) : Expr(0));
+    s.sizes.push_back(i == axis ? simplified(size) : dim(a, i));
+    s.steps.push_back(1);
+  }
+  return emit(std::move(s), {a});
+}
+
+Val NodeImport::constant_tensor(const OnnxTensor& tensor) {
+  const std::optional<DType> dtype = tensor.dtype();
+  if (!dtype) {
+    fail("dtype " + element_type_name(tensor.element_type), "convert the model to float32 or an integer type");
+    return {};
+  }
+  return builder_.add_constant(tensor.name, {*dtype, Shape(tensor.dims.begin(), tensor.dims.end()), {}}, tensor.data);
+}
+
+void NodeImport::set(size_t i, Val v) {
+  if (failed() || !v.valid()) return;
+  TW_CHECK(i < outputs_.size() || i > 0, "operator {0} has no output", node.op_type);
+  if (i < outputs_.size()) outputs_[i] = v;
+}
+
+void NodeImport::fail(std::string text, std::string advice) {
+  if (!problem_) problem_ = Problem{DiagCode::unsupported, std::move(text), std::move(advice)};
+}
+
+void NodeImport::invalid(std::string text) {
+  if (!problem_) problem_ = Problem{DiagCode::invalid_model, std::move(text), "the model breaks the ONNX standard: export it again"};
+}
+
+void NodeImport::fail_symbolic(std::string text) { fail(std::move(text), bind_advice(builder_.symbols())); }
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,73 @@
+// An ONNX model after loading, free of protobuf types: what the importers read.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/mapped_file.h"
+#include "ir/dtype.h"
+#include "ir/program.h"
+#include "support/diag.h"
+
+namespace tw::onnx_import {
+
+struct OnnxTensor {
+  std::string name;
+  int element_type = 0;        // TensorProto.DataType
+  std::vector<int64_t> dims;
+  Blob data;                   // row-major; empty for element types without a DType
+  std::optional<DType> dtype() const { return dtype_from_onnx(element_type); }
+};
+
+enum class AttributeKind : uint8_t { integer, real, text, tensor, integers, reals, texts, graph, other };
+
+struct OnnxAttribute {
+  AttributeKind kind = AttributeKind::other;
+  int64_t integer = 0;
+  float real = 0;
+  std::string text;
+  std::vector<int64_t> integers;
+  std::vector<float> reals;
+  std::shared_ptr<const OnnxTensor> tensor;
+};
+
+struct OnnxNode {
+  std::string op_type, domain, name;  // domain: "" is ai.onnx; name: the first output's where the node has none
+  int since_version = 0;              // of the operator at the model's opset; 0: the ONNX library does not know it
+  std::vector<std::string> inputs, outputs;  // "": absent
+  std::map<std::string, OnnxAttribute, std::less<>> attributes;
+};
+
+struct OnnxDim {
+  int64_t value = -1;                 // negative: unknown
+  std::string symbol;                 // perhaps empty
+};
+
+struct OnnxValueInfo {
+  std::string name;
+  std::string kind = "tensor";        // "sequence", "map", "optional", "sparse tensor": not tensors
+  int element_type = 0;
+  bool has_shape = false;
+  std::vector<OnnxDim> dims;
+};
+
+struct OnnxModel {
+  std::string producer;
+  int64_t opset = 0;                  // of ai.onnx, as the file says
+  std::map<std::string, int> op_counts;
+  std::vector<OnnxValueInfo> inputs;  // without the initializers
+  std::vector<std::string> outputs;
+  std::vector<OnnxTensor> initializers;
+  std::vector<OnnxNode> nodes;        // topologically sorted
+};
+
+// Parses, checks, inlines functions, and brings the model to opsets that the importers know. `path` finds external data.
+// Errors: io, invalid_model, limit.
+Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file, const std::string& path);
+
+std::string element_type_name(int element_type);  // "float8e4m3fn"
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,144 @@
+// Activation functions as compositions of element-wise core operators, after the formulas of the ONNX operator pages.
+#include <cmath>
+
+#include "frontend/onnx/node_import.h"
+#include "frontend/onnx/ops/importers.h"
+
+namespace tw::onnx_import {
+namespace {
+
+Val exp(NodeImport& n, Val a) { return n.unary(UnaryOp::exp, a); }
+
+// log(1 + e^x) without overflow: max(x, 0) + log(1 + e^-|x|)
+Val softplus(NodeImport& n, Val x) {
+  const Val tail = exp(n, n.unary(UnaryOp::neg, n.unary(UnaryOp::abs, x)));
+  return n.add(n.max(n.scalar(0, x), x), n.unary(UnaryOp::log, n.add(n.scalar(1, x), tail)));
+}
+
+Val hard_sigmoid(NodeImport& n, Val x, double alpha, double beta) {
+  const Val line = n.add(n.mul(x, n.scalar(alpha, x)), n.scalar(beta, x));
+  return n.min(n.scalar(1, x), n.max(n.scalar(0, x), line));
+}
+
+// alpha (e^x - 1) below zero
+Val elu(NodeImport& n, Val x, double alpha) {
+  const Val below = n.mul(n.scalar(alpha, x), n.sub(exp(n, x), n.scalar(1, x)));
+  return n.select(n.less(x, n.scalar(0, x)), below, x);
+}
+
+}  // namespace
+
+void import_relu(NodeImport& n, int) {
+  const Val x = n.in(0);
+  n.set(n.max(n.scalar(0, x), x));
+}
+
+void import_leaky_relu(NodeImport& n, int) {
+  const Val x = n.in(0);
+  n.set(n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.scalar(n.real("alpha", 0.01f), x)), x));
+}
+
+void import_prelu(NodeImport& n, int) {
+  const Val x = n.in(0);
+  n.set(n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.in(1)), x));
+}
+
+void import_elu(NodeImport& n, int) { n.set(elu(n, n.in(0), n.real("alpha", 1.0))); }
+
+void import_selu(NodeImport& n, int) {
+  const Val x = n.in(0);
+  const double alpha = n.real("alpha", 1.67326319217681884765625), gamma = n.real("gamma", 1.05070102214813232421875);
+  n.set(n.mul(n.scalar(gamma, x), elu(n, x, alpha)));
+}
+
+void import_celu(NodeImport& n, int) {
+  const Val x = n.in(0), zero = n.scalar(0, x);
+  const double alpha = n.real("alpha", 1.0);
+  const Val below = n.mul(n.scalar(alpha, x), n.sub(exp(n, n.div(x, n.scalar(alpha, x))), n.scalar(1, x)));
+  n.set(n.add(n.max(zero, x), n.min(zero, below)));
+}
+
+void import_hard_sigmoid(NodeImport& n, int) { n.set(hard_sigmoid(n, n.in(0), n.real("alpha", 0.2f), n.real("beta", 0.5))); }
+
+void import_hard_swish(NodeImport& n, int) {
+  const Val x = n.in(0);
+  n.set(n.mul(x, hard_sigmoid(n, x, 1.0 / 6.0, 0.5)));
+}
+
+void import_swish(NodeImport& n, int) {
+  const Val x = n.in(0);
+  const double alpha = n.real("alpha", 1.0);
+  n.set(n.mul(x, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? x : n.mul(x, n.scalar(alpha, x)))));
+}
+
+void import_mish(NodeImport& n, int) {
+  const Val x = n.in(0);
+  n.set(n.mul(x, n.unary(UnaryOp::tanh, softplus(n, x))));
+}
+
+void import_softplus(NodeImport& n, int) { n.set(softplus(n, n.in(0))); }
+
+void import_softsign(NodeImport& n, int) {
+  const Val x = n.in(0);
+  n.set(n.div(x, n.add(n.scalar(1, x), n.unary(UnaryOp::abs, x))));
+}
+
+void import_thresholded_relu(NodeImport& n, int) {
+  const Val x = n.in(0);
+  n.set(n.select(n.less(n.scalar(n.real("alpha", 1.0), x), x), x, n.scalar(0, x)));
+}
+
+void import_shrink(NodeImport& n, int) {
+  const Val x = n.in(0);
+  const double lambda = n.real("lambd", 0.5), bias = n.real("bias", 0.0);
+  const Val above = n.select(n.less(n.scalar(lambda, x), x), n.sub(x, n.scalar(bias, x)), n.scalar(0, x));
+  n.set(n.select(n.less(x, n.scalar(-lambda, x)), n.add(x, n.scalar(bias, x)), above));
+}
+
+void import_gelu(NodeImport& n, int) {
+  const Val x = n.in(0), half = n.scalar(0.5, x), one = n.scalar(1, x);
+  const std::string approximate = n.text("approximate", "none");
+  if (approximate == "none") return n.set(n.mul(n.mul(half, x), n.add(one, n.unary(UnaryOp::erf, n.mul(x, n.scalar(std::sqrt(0.5), x))))));
+  if (approximate != "tanh") return n.fail("attribute approximate=" + approximate, "use none or tanh");
+  const Val cube = n.mul(n.mul(x, x), x);
+  const Val inner = n.mul(n.scalar(std::sqrt(2.0 / M_PI), x), n.add(x, n.mul(n.scalar(0.044715, x), cube)));
+  n.set(n.mul(n.mul(half, x), n.add(one, n.unary(UnaryOp::tanh, inner))));
+}
+
+namespace {
+
+// Before version 13 the input is a matrix: axes before `axis` are rows, the others columns.
+Val as_matrix(NodeImport& n, Val x, int64_t axis) {
+  Expr rows = 1, columns = 1;
+  for (int64_t i = 0; i < n.rank(x); ++i) (i < axis ? rows : columns) = (i < axis ? rows : columns) * n.dim(x, i);
+  return n.reshape(x, {rows, columns});
+}
+
+}  // namespace
+
+void import_softmax(NodeImport& n, int log) {
+  const Val x = n.in(0);
+  if (n.version() >= 13) return n.set(n.emit(op::Softmax{n.axis(n.integer("axis", -1), n.rank(x)), log != 0}, {x}));
+  const int64_t axis = n.axis(n.integer("axis", 1), n.rank(x) + 1);
+  n.set(n.reshape(n.emit(op::Softmax{1, log != 0}, {as_matrix(n, x, axis)}), n.shape(x)));
+}
+
+// 1 at the first of the largest elements, 0 elsewhere
+void import_hardmax(NodeImport& n, int) {
+  const Val x = n.in(0);
+  const bool matrix = n.version() < 13;
+  const Val data = matrix ? as_matrix(n, x, n.axis(n.integer("axis", 1), n.rank(x) + 1)) : x;
+  const int64_t axis = matrix ? 1 : n.axis(n.integer("axis", -1), n.rank(x));
+  const int64_t extent = n.need_static_dim(data, axis, "Hardmax");
+  if (extent > kKnownElements) return n.fail("an axis of more than 256 elements", "use ArgMax");
+  std::vector<Expr> positions;
+  for (int64_t i = 0; i < extent; ++i) positions.emplace_back(i);
+  Shape along(static_cast<size_t>(n.rank(data)), Expr(1));
+  if (n.failed() || along.empty()) return;
+  along[static_cast<size_t>(axis)] = extent;
+  const Val index = n.emit(op::ArgReduce{false, axis, true, false}, {data});
+  const Val hit = n.binary(BinaryOp::eq, index, n.builder().known(positions, DType::i64, along));
+  n.set(n.reshape(n.cast(hit, n.dtype(x)), n.shape(x)));
+}
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,131 @@
+// Element-wise operators: f(x), f(a, b), variadic sums, comparisons, logic, Where, Cast, Clip.
+#include <cmath>
+#include <limits>
+
+#include "frontend/onnx/node_import.h"
+#include "frontend/onnx/ops/importers.h"
+
+namespace tw::onnx_import {
+
+void import_unary(NodeImport& n, int function) { n.set(n.unary(static_cast<UnaryOp>(function), n.in(0))); }
+
+// Before version 7 an attribute `broadcast` aligned the shapes otherwise; the converter rewrites those.
+void import_binary(NodeImport& n, int function) { n.set(n.binary(static_cast<BinaryOp>(function), n.in(0), n.in(1))); }
+
+void import_greater(NodeImport& n, int or_equal) {
+  n.set(n.binary(or_equal ? BinaryOp::le : BinaryOp::lt, n.in(1), n.in(0)));
+}
+
+void import_pow(NodeImport& n, int) {
+  const Val base = n.in(0), exponent = n.in(1);
+  const DType type = n.dtype(base);
+  if (is_int(type) && is_float(n.dtype(exponent))) {
+    n.set(n.cast(n.binary(BinaryOp::pow, n.cast(base, n.dtype(exponent)), exponent), type));
+  } else {
+    n.set(n.binary(BinaryOp::pow, base, n.cast(exponent, type)));
+  }
+}
+
+// fmod: the sign of the dividend, as C; otherwise of the divisor, as Python (integers only).
+void import_mod(NodeImport& n, int) {
+  const bool fmod = n.integer("fmod", 0) != 0;
+  n.set(n.binary(fmod ? BinaryOp::mod : BinaryOp::floor_mod, n.in(0), n.in(1)));
+}
+
+void import_bit_shift(NodeImport& n, int) {
+  const std::string direction = n.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") return n.invalid("attribute direction is '" + direction + "', not LEFT or RIGHT");
+  n.set(n.binary(direction == "LEFT" ? BinaryOp::shl : BinaryOp::shr, n.in(0), n.in(1)));
+}
+
+void import_variadic(NodeImport& n, int function) {
+  Val total = n.in(0);
+  for (size_t i = 1; i < n.input_count(); ++i) total = n.binary(static_cast<BinaryOp>(function), total, n.in(i));
+  n.set(total);
+}
+
+void import_mean(NodeImport& n, int) {
+  Val total = n.in(0);
+  for (size_t i = 1; i < n.input_count(); ++i) total = n.add(total, n.in(i));
+  n.set(n.div(total, n.scalar(static_cast<double>(n.input_count()), total)));
+}
+
+void import_where(NodeImport& n, int) { n.set(n.select(n.in(0), n.in(1), n.in(2))); }
+
+void import_cast(NodeImport& n, int) {
+  const int64_t to = n.integer("to", 0);
+  const auto dtype = dtype_from_onnx(static_cast<int>(to));
+  if (!dtype) return n.fail("dtype " + element_type_name(static_cast<int>(to)), "convert the model to float32 or an integer type");
+  n.set(n.cast(n.in(0), *dtype));
+}
+
+void import_cast_like(NodeImport& n, int) {
+  const Val like = n.in(1);
+  n.set(n.cast(n.in(0), n.dtype(like)));
+}
+
+void import_identity(NodeImport& n, int) { n.set(n.in(0)); }
+
+void import_dropout(NodeImport& n, int) {
+  const Val x = n.in(0);
+  if (n.has(2)) {
+    const auto training = n.known(n.in(2));
+    if (!training || training->size() != 1 || !as_const(training->front()) || *as_const(training->front()) != 0)
+      return n.fail("training mode", "export the model in inference mode");
+  }
+  n.set(x);
+  if (n.wanted(1)) n.set(1, n.expand(n.scalar(1, DType::boolean), n.shape(x)));
+}
+
+namespace {
+// A bound of Clip: an attribute before version 11, an optional input since.
+Val clip_bound(NodeImport& n, size_t input, const char* attribute, Val x) {
+  if (n.version() >= 11) return n.maybe(input);
+  if (!n.has_attribute(attribute)) return {};
+  return n.scalar(n.real(attribute, 0), x);
+}
+}  // namespace
+
+void import_clip(NodeImport& n, int) {
+  Val x = n.in(0);
+  const Val low = clip_bound(n, 1, "min", x), high = clip_bound(n, 2, "max", x);
+  if (low.valid()) x = n.max(low, x);
+  if (high.valid()) x = n.min(high, x);
+  n.set(x);
+}
+
+void import_is_inf(NodeImport& n, int) {
+  const Val x = n.in(0), zero = n.scalar(0, x);
+  Val result = n.unary(UnaryOp::is_inf, x);
+  const bool negative = n.integer("detect_negative", 1) != 0, positive = n.integer("detect_positive", 1) != 0;
+  if (!negative) result = n.binary(BinaryOp::logical_and, result, n.less(zero, x));
+  if (!positive) result = n.binary(BinaryOp::logical_and, result, n.less(x, zero));
+  n.set(result);
+}
+
+void import_reciprocal(NodeImport& n, int) {
+  const Val x = n.in(0);
+  n.set(n.div(n.scalar(1, x), x));
+}
+
+// Hyperbolic functions by exponentials and logarithms.
+void import_hyperbolic(NodeImport& n, int which) {
+  const Val x = n.in(0), one = n.scalar(1, x), half = n.scalar(0.5, x);
+  const auto log = [&](Val a) { return n.unary(UnaryOp::log, a); };
+  switch (static_cast<Hyperbolic>(which)) {
+    case Hyperbolic::sinh:
+    case Hyperbolic::cosh: {
+      const Val up = n.unary(UnaryOp::exp, x), down = n.unary(UnaryOp::exp, n.unary(UnaryOp::neg, x));
+      const Val both = static_cast<Hyperbolic>(which) == Hyperbolic::sinh ? n.sub(up, down) : n.add(up, down);
+      return n.set(n.mul(half, both));
+    }
+    case Hyperbolic::asinh: {  // odd; the logarithm's argument stays above 1
+      const Val size = n.unary(UnaryOp::abs, x);
+      return n.set(n.mul(n.unary(UnaryOp::sign, x), log(n.add(size, n.unary(UnaryOp::sqrt, n.add(n.mul(x, x), one))))));
+    }
+    case Hyperbolic::acosh: return n.set(log(n.add(x, n.unary(UnaryOp::sqrt, n.sub(n.mul(x, x), one)))));
+    case Hyperbolic::atanh: return n.set(n.mul(half, log(n.div(n.add(one, x), n.sub(one, x)))));
+  }
+}
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,216 @@
+#include "frontend/onnx/proto_read.h"
+
+#include <onnx/defs/schema.h>
+
+#include <charconv>
+#include <cstring>
+#include <set>
+
+namespace tw::onnx_import {
+namespace {
+
+constexpr int64_t kMaxTensorElements = int64_t{1} << 40;
+
+Expected<int64_t> checked_elements(const OnnxTensor& tensor) {
+  int64_t count = 1;
+  bool zero = false;
+  for (int64_t dim : tensor.dims) {
+    if (dim < 0) return make_error(DiagCode::invalid_model, "tensor '{0}' has a negative dimension", tensor.name);
+    zero = zero || dim == 0;
+    if (dim > 0 && count > kMaxTensorElements / dim)
+      return make_error(DiagCode::limit, "tensor '{0}' has more than 2^40 elements", tensor.name);
+    if (dim > 0) count *= dim;
+  }
+  return zero ? 0 : count;
+}
+
+Expected<uint64_t> parse_number(const std::string& text, const std::string& tensor) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return make_error(DiagCode::invalid_model, "external data of tensor '{0}' has the bad offset or length '{1}'", tensor, text);
+  return value;
+}
+
+Expected<Blob> read_external(const onnx::TensorProto& proto, uint64_t expected, ExternalData& external) {
+  std::map<std::string, std::string> entries;
+  for (const auto& entry : proto.external_data())
+    if (!entries.emplace(entry.key(), entry.value()).second)
+      return make_error(DiagCode::invalid_model, "external data of tensor '{0}' gives '{1}' twice", proto.name(), entry.key());
+  uint64_t offset = 0, length = expected;
+  if (entries.count("offset")) {
+    TW_ASSIGN(offset, parse_number(entries["offset"], proto.name()));
+  }
+  if (entries.count("length")) {
+    TW_ASSIGN(length, parse_number(entries["length"], proto.name()));
+  }
+  if (length != expected)
+    return make_error(DiagCode::invalid_model, "tensor '{0}' has {1} bytes of data but its shape and type need {2}", proto.name(), length,
+                      expected);
+  return external.range(entries["location"], offset, length, proto.name());
+}
+
+Blob own(std::string bytes) {
+  auto owner = std::make_shared<const std::string>(std::move(bytes));
+  return {owner, {reinterpret_cast<const std::byte*>(owner->data()), owner->size()}};
+}
+
+// The typed fields keep narrow types in wider words; T is what is stored.
+template <class T, class Field>
+std::string narrowed(const Field& field) {
+  std::string bytes(static_cast<size_t>(field.size()) * sizeof(T), '\0');
+  for (int i = 0; i < field.size(); ++i) {
+    const T value = static_cast<T>(field.Get(i));
+    std::memcpy(bytes.data() + static_cast<size_t>(i) * sizeof(T), &value, sizeof(T));
+  }
+  return bytes;
+}
+
+std::string typed_bytes(const onnx::TensorProto& proto, DType dtype) {
+  switch (dtype) {
+    case DType::f32: return narrowed<float>(proto.float_data());
+    case DType::f64: return narrowed<double>(proto.double_data());
+    case DType::f16:
+    case DType::bf16:
+    case DType::u16: return narrowed<uint16_t>(proto.int32_data());
+    case DType::i8: return narrowed<int8_t>(proto.int32_data());
+    case DType::i16: return narrowed<int16_t>(proto.int32_data());
+    case DType::i32: return narrowed<int32_t>(proto.int32_data());
+    case DType::i64: return narrowed<int64_t>(proto.int64_data());
+    case DType::u8: return narrowed<uint8_t>(proto.int32_data());
+    case DType::u32: return narrowed<uint32_t>(proto.uint64_data());
+    case DType::u64: return narrowed<uint64_t>(proto.uint64_data());
+    case DType::boolean: {
+      std::string bytes = narrowed<uint8_t>(proto.int32_data());
+      for (char& byte : bytes) byte = byte != 0;
+      return bytes;
+    }
+  }
+  TW_UNREACHABLE("bad dtype");
+}
+
+Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, ExternalData& external) {
+  OnnxAttribute out;
+  switch (proto.type()) {
+    case onnx::AttributeProto::INT: out.kind = AttributeKind::integer; break;
+    case onnx::AttributeProto::FLOAT: out.kind = AttributeKind::real; break;
+    case onnx::AttributeProto::STRING: out.kind = AttributeKind::text; break;
+    case onnx::AttributeProto::TENSOR: out.kind = AttributeKind::tensor; break;
+    case onnx::AttributeProto::INTS: out.kind = AttributeKind::integers; break;
+    case onnx::AttributeProto::FLOATS: out.kind = AttributeKind::reals; break;
+    case onnx::AttributeProto::STRINGS: out.kind = AttributeKind::texts; break;
+    case onnx::AttributeProto::GRAPH:
+    case onnx::AttributeProto::GRAPHS: out.kind = AttributeKind::graph; break;
+    default: out.kind = AttributeKind::other; break;  // protobuf's open enum
+  }
+  out.integer = proto.i();
+  out.real = proto.f();
+  out.text = proto.s();
+  out.integers.assign(proto.ints().begin(), proto.ints().end());
+  out.reals.assign(proto.floats().begin(), proto.floats().end());
+  if (out.kind == AttributeKind::tensor) {
+    TW_ASSIGN(OnnxTensor tensor, read_tensor(proto.t(), external));
+    out.tensor = std::make_shared<const OnnxTensor>(std::move(tensor));
+  }
+  return out;
+}
+
+OnnxValueInfo read_value_info(const onnx::ValueInfoProto& proto) {
+  OnnxValueInfo out;
+  out.name = proto.name();
+  const onnx::TypeProto& type = proto.type();
+  switch (type.value_case()) {
+    case onnx::TypeProto::kSequenceType: out.kind = "sequence"; break;
+    case onnx::TypeProto::kMapType: out.kind = "map"; break;
+    case onnx::TypeProto::kOptionalType: out.kind = "optional"; break;
+    case onnx::TypeProto::kSparseTensorType: out.kind = "sparse tensor"; break;
+    case onnx::TypeProto::kOpaqueType: out.kind = "opaque"; break;
+    case onnx::TypeProto::kTensorType: break;
+    case onnx::TypeProto::VALUE_NOT_SET: out.kind = "untyped value"; break;
+  }
+  if (out.kind != "tensor") return out;
+  out.element_type = type.tensor_type().elem_type();
+  out.has_shape = type.tensor_type().has_shape();
+  for (const auto& dim : type.tensor_type().shape().dim())
+    out.dims.push_back({dim.has_dim_value() ? dim.dim_value() : -1, dim.dim_param()});
+  return out;
+}
+
+Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const std::map<std::string, int64_t>& opsets, ExternalData& external) {
+  OnnxNode node;
+  node.op_type = proto.op_type();
+  node.domain = proto.domain();
+  node.inputs.assign(proto.input().begin(), proto.input().end());
+  node.outputs.assign(proto.output().begin(), proto.output().end());
+  node.name = !proto.name().empty() ? proto.name() : node.outputs.empty() ? node.op_type : node.outputs.front();
+  node.since_version = since_version(proto, opsets);
+  for (const auto& attribute : proto.attribute()) {
+    TW_ASSIGN(node.attributes[attribute.name()], read_attribute(attribute, external));
+  }
+  return node;
+}
+
+}  // namespace
+
+Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& external) {
+  OnnxTensor out;
+  out.name = proto.name();
+  out.element_type = proto.data_type();
+  out.dims.assign(proto.dims().begin(), proto.dims().end());
+  TW_ASSIGN(const int64_t elements, checked_elements(out));
+  const std::optional<DType> dtype = out.dtype();
+  if (!dtype) return out;
+  if (proto.has_segment()) return make_error(DiagCode::unsupported, "tensor '{0}' is stored in segments", out.name);
+  const uint64_t expected = static_cast<uint64_t>(elements) * static_cast<uint64_t>(dtype_bytes(*dtype));
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    TW_ASSIGN(out.data, read_external(proto, expected, external));
+    return out;
+  }
+  out.data = own(proto.has_raw_data() ? proto.raw_data() : typed_bytes(proto, *dtype));
+  if (out.data.bytes.size() != expected)
+    return make_error(DiagCode::invalid_model, "tensor '{0}' has {1} bytes of data but its shape and type need {2}", out.name,
+                      out.data.bytes.size(), expected);
+  return out;
+}
+
+int since_version(const onnx::NodeProto& node, const std::map<std::string, int64_t>& opsets) {
+  const auto opset = opsets.find(node.domain());
+  if (opset == opsets.end()) return 0;
+  const onnx::OpSchema* schema =
+      onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
+  return schema ? schema->since_version() : 0;
+}
+
+Error read_graph(const onnx::GraphProto& graph, const std::map<std::string, int64_t>& opsets, ExternalData& external, OnnxModel& model) {
+  std::set<std::string> constants;
+  for (const auto& proto : graph.initializer()) {
+    TW_ASSIGN(OnnxTensor tensor, read_tensor(proto, external));
+    constants.insert(tensor.name);
+    model.initializers.push_back(std::move(tensor));
+  }
+  for (const auto& sparse : graph.sparse_initializer()) {
+    constants.insert(sparse.values().name());
+    OnnxTensor tensor;  // element type 0: reported where it is used
+    tensor.name = sparse.values().name();
+    model.initializers.push_back(std::move(tensor));
+  }
+  for (const auto& proto : graph.input())
+    if (!constants.count(proto.name())) model.inputs.push_back(read_value_info(proto));
+  for (const auto& proto : graph.output()) model.outputs.push_back(proto.name());
+  for (const auto& proto : graph.node()) {
+    TW_ASSIGN(OnnxNode node, read_node(proto, opsets, external));
+    model.nodes.push_back(std::move(node));
+  }
+  return Error::success();
+}
+
+std::string element_type_name(int element_type) {
+  if (element_type == 0) return "sparse or undefined";
+  if (const std::optional<DType> dtype = dtype_from_onnx(element_type)) return dtype_name(*dtype);
+  std::string name = onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(element_type));
+  if (name.empty()) return "unknown type " + std::to_string(element_type);
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+}  // namespace tw::onnx_import

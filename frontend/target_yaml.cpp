@@ -1,0 +1,241 @@
+// Target descriptions in YAML, read strictly: an unknown, repeated or badly typed key is an error with its line and column.
+// Every key is explained in docs/targets.md.
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "frontend/frontend.h"
+#include "frontend/mapped_file.h"
+#include "frontend/target_features.h"
+
+namespace tw {
+namespace {
+
+constexpr size_t kMaxFile = 64 << 10;
+constexpr int64_t kMaxCache = int64_t{1} << 40;
+constexpr int kMaxCores = 4096;
+
+Location location(const std::string& file, const YAML::Mark& mark) {
+  return mark.is_null() ? Location{file, 0, 0} : Location{file, mark.line + 1, mark.column + 1};
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {}
+
+  Target read(const YAML::Node& root);
+  std::vector<Diag> problems;
+
+ private:
+  struct Key {
+    const char* name;
+    void (Reader::*read)(const YAML::Node&, Target&);
+  };
+  void read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys, Target& target);
+  void problem(const YAML::Node& node, std::string text, std::vector<std::string> notes = {}) {
+    problems.push_back({DiagCode::parse, std::move(text), location(file_, node.Mark()), std::move(notes)});
+  }
+  std::string scalar(const YAML::Node& node, const char* key);
+  int64_t integer(const YAML::Node& node, const char* key, int64_t least, int64_t most);
+  int64_t bytes(const YAML::Node& node, const char* key);
+
+  void read_name(const YAML::Node& node, Target& t) { t.name = scalar(node, "name"); }
+  void read_triple(const YAML::Node& node, Target& t);
+  void read_cpu(const YAML::Node& node, Target& t);
+  void read_features(const YAML::Node& node, Target& t);
+  void read_cores(const YAML::Node& node, Target& t) { t.cores = static_cast<int>(integer(node, "cores", 1, kMaxCores)); }
+  void read_caches(const YAML::Node& node, Target& t);
+  void read_l1(const YAML::Node& node, Target& t) { t.l1_bytes = bytes(node, "l1"); }
+  void read_l2(const YAML::Node& node, Target& t) { t.l2_bytes = bytes(node, "l2"); }
+  void read_l3(const YAML::Node& node, Target& t) { t.l3_bytes = bytes(node, "l3"); }
+  void read_vector_bits(const YAML::Node& node, Target& t);
+  void read_vector_registers(const YAML::Node& node, Target& t);
+  void read_fast_math(const YAML::Node& node, Target& t);
+  void read_accuracy(const YAML::Node& node, Target& t);
+
+  std::string file_;
+  std::set<std::string> seen_;                  // top-level keys
+  std::vector<YAML::Node> cpu_, feature_nodes_; // checked when the architecture is known
+};
+
+void Reader::read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys, Target& target) {
+  std::string accepted;
+  for (const Key& key : keys) accepted += (accepted.empty() ? "" : ", ") + std::string(key.name);
+  if (!node.IsMap()) return problem(node, std::string(what) + " must be a map", {"accepted keys: " + accepted});
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return name == k.name; });
+    if (key == keys.end()) problem(entry.first, "unknown key '" + name + "' in " + what, {"accepted keys: " + accepted});
+    else if (!seen.insert(name).second) problem(entry.first, "key '" + name + "' is given twice");
+    else (this->*key->read)(entry.second, target);
+  }
+  if (std::string_view(what) == "the target") seen_ = std::move(seen);
+}
+
+std::string Reader::scalar(const YAML::Node& node, const char* key) {
+  if (node.IsScalar() && !node.Scalar().empty()) return node.Scalar();
+  problem(node, std::string(key) + " must be a word");
+  return "";
+}
+
+int64_t Reader::integer(const YAML::Node& node, const char* key, int64_t least, int64_t most) {
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    problem(node, llvm::formatv("{0} must be an integer from {1} to {2}", key, least, most).str());
+    return least;
+  }
+  return value;
+}
+
+// 32768, 32KiB, 1MiB, 2GiB
+int64_t Reader::bytes(const YAML::Node& node, const char* key) {
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const int64_t scale = unit.empty() ? 1 : unit == "KiB" ? 1 << 10 : unit == "MiB" ? 1 << 20 : unit == "GiB" ? 1 << 30 : 0;
+  if (text.empty() || error != std::errc() || scale == 0 || value < 0 || value > kMaxCache / scale) {
+    problem(node, llvm::formatv("{0} must be a size such as 32768, 32KiB or 1MiB", key).str());
+    return 0;
+  }
+  return value * scale;
+}
+
+void Reader::read_triple(const YAML::Node& node, Target& t) {
+  t.triple = scalar(node, "triple");
+  const std::string arch = t.triple.substr(0, t.triple.find('-'));
+  const bool known = arch == "x86_64" || arch == "aarch64" || arch == "riscv64" || arch.rfind("arm", 0) == 0;
+  if (t.triple.empty() || (known && t.triple.find("-linux") != std::string::npos)) return;
+  problem(node, "no code can be made for triple '" + t.triple + "'",
+          {"accepted: x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, riscv64-linux-gnu"});
+  t.triple.clear();
+}
+
+void Reader::read_cpu(const YAML::Node& node, Target& t) {
+  t.cpu = scalar(node, "cpu");
+  cpu_.push_back(node);
+}
+
+void Reader::read_features(const YAML::Node& node, Target& t) {
+  if (!node.IsSequence()) return problem(node, "features must be a list, such as [avx2, fma]");
+  for (const auto& item : node) {
+    t.features.push_back(scalar(item, "a feature"));
+    feature_nodes_.push_back(item);
+  }
+}
+
+void Reader::read_caches(const YAML::Node& node, Target& t) {
+  read_map(node, "caches", {{"l1", &Reader::read_l1}, {"l2", &Reader::read_l2}, {"l3", &Reader::read_l3}}, t);
+}
+
+void Reader::read_vector_bits(const YAML::Node& node, Target& t) {
+  t.vector_bits = static_cast<int>(integer(node, "vector_bits", 64, 2048));
+  if ((t.vector_bits & (t.vector_bits - 1)) != 0) problem(node, "vector_bits must be a power of two");
+}
+
+void Reader::read_vector_registers(const YAML::Node& node, Target& t) {
+  t.vector_registers = static_cast<int>(integer(node, "vector_registers", 8, 128));
+}
+
+void Reader::read_fast_math(const YAML::Node& node, Target& t) {
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  if (text != "true" && text != "false") problem(node, "fast_math must be true or false");
+  t.fast_math = text == "true";
+}
+
+void Reader::read_accuracy(const YAML::Node& node, Target& t) {
+  try {
+    t.accuracy = node.as<double>();
+  } catch (const YAML::Exception&) {
+    t.accuracy = -1;
+  }
+  if (!(t.accuracy > 0 && t.accuracy <= 1)) problem(node, "accuracy must be a number above 0 and up to 1");
+}
+
+Target Reader::read(const YAML::Node& root) {
+  Target t;
+  read_map(root, "the target",
+           {{"name", &Reader::read_name},
+            {"triple", &Reader::read_triple},
+            {"cpu", &Reader::read_cpu},
+            {"features", &Reader::read_features},
+            {"cores", &Reader::read_cores},
+            {"caches", &Reader::read_caches},
+            {"vector_bits", &Reader::read_vector_bits},
+            {"vector_registers", &Reader::read_vector_registers},
+            {"fast_math", &Reader::read_fast_math},
+            {"accuracy", &Reader::read_accuracy}},
+           t);
+  if (problems.empty() && !seen_.count("triple")) problem(root, "key 'triple' is missing", {"for example: triple: x86_64-linux-gnu"});
+  if (!problems.empty()) return t;
+  const Arch arch = t.arch();
+  if (t.cpu.empty()) t.cpu = "generic";
+  if (!known_cpu(arch, t.cpu)) problem(cpu_.front(), "unknown cpu '" + t.cpu + "'", {"LLVM's names, such as generic, x86-64-v3 or cortex-a72"});
+  for (size_t i = 0; i < t.features.size(); ++i)
+    if (!known_feature(arch, t.features[i]))
+      problem(feature_nodes_[i], "unknown feature '" + t.features[i] + "' for " + arch_name(arch), {"LLVM's names without '+'"});
+  t.features = seen_.count("features") ? normal_features(arch, t.features) : cpu_features(arch, t.cpu);
+  if (!seen_.count("vector_bits")) t.vector_bits = default_vector_bits(arch, t.features);
+  if (!seen_.count("vector_registers")) t.vector_registers = default_vector_registers(arch, t.features);
+  return t;
+}
+
+std::string file_stem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+}  // namespace
+
+Expected<Target> parse_target(const std::string& yaml, const std::string& file) {
+  if (yaml.size() > kMaxFile) return make_error({DiagCode::limit, "a target description has at most 64 KiB", {file, 0, 0}, {}});
+  Reader reader(file);
+  Target target;
+  try {
+    target = reader.read(YAML::Load(yaml));
+  } catch (const YAML::Exception& e) {
+    return make_error({DiagCode::parse, e.msg, location(file, e.mark), {}});
+  } catch (const std::exception& e) {
+    return make_error({DiagCode::parse, e.what(), {file, 0, 0}, {}});
+  }
+  TW_TRY(make_error(std::move(reader.problems)));
+  if (target.name.empty()) target.name = file_stem(file);
+  return target;
+}
+
+std::vector<std::string> list_targets(const std::vector<std::string>& config_dirs) {
+  std::set<std::string> names;
+  for (const std::string& folder : config_dirs) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
+  }
+  std::vector<std::string> out = {"host"};
+  out.insert(out.end(), names.begin(), names.end());
+  return out;
+}
+
+Expected<Target> load_target(const std::string& name_or_path, const std::vector<std::string>& config_dirs) {
+  if (name_or_path == "host") return host_target();
+  const bool path = name_or_path.find('/') != std::string::npos || std::filesystem::path(name_or_path).extension() == ".yaml";
+  std::string file = path ? name_or_path : "";
+  for (size_t i = 0; i < config_dirs.size() && file.empty(); ++i) {
+    const std::string candidate = config_dirs[i] + "/" + name_or_path + ".yaml";
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(candidate, ignored)) file = candidate;
+  }
+  if (file.empty()) {
+    std::string names;
+    for (const std::string& name : list_targets(config_dirs)) names += (names.empty() ? "" : ", ") + name;
+    return make_error({DiagCode::invalid_argument, "unknown target '" + name_or_path + "'", {}, {"a YAML file, or one of: " + names}});
+  }
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> mapped, MappedFile::open(file));
+  if (mapped->bytes().size() > kMaxFile) return make_error({DiagCode::limit, "a target description has at most 64 KiB", {file, 0, 0}, {}});
+  return parse_target(std::string(mapped->text()), file);
+}
+
+}  // namespace tw

@@ -1,0 +1,94 @@
+// Everything that cannot be compiled is told at once.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/frontend/helpers.h"
+
+namespace tw::test {
+namespace {
+
+const Gap* find(const std::vector<Gap>& gaps, const std::string& op, const std::string& problem) {
+  const auto found = std::find_if(gaps.begin(), gaps.end(), [&](const Gap& g) { return g.op == op && g.problem.find(problem) != std::string::npos; });
+  return found == gaps.end() ? nullptr : &*found;
+}
+
+const char* kManyProblems = R"(<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+  g (float[batch,4] x, float[M] d, int64[1] target, string[2] words) => (float[N] y1, float[N] y2, float[N] y3, float[N] y4, float[N] y5, string[2] y6, float[N] y7)
+  <float[1,1,1] w = {1}> {
+    [a] y1 = NonZero(x)
+    [b] t = NonZero(d)
+    [c] y2 = com.acme.Swirl(t)
+    [e] y3 = Reshape(d, target)
+    [h] y4 = Resize<mode = "nearest", coordinate_transformation_mode = "tf_crop_and_resize">(x, , d)
+    [i] y5 = Cast<to = 17>(x)
+    [j] y6 = Identity(words)
+    [k] y7 = Trilu(x)
+  })";
+
+TEST_CASE("different problems in one report, with counts, nodes and advice") {
+  Expected<std::vector<Gap>> gaps = gaps_of(onnx_bytes(kManyProblems));
+  if (!gaps) FAIL(error_text(gaps.takeError()));
+  const Gap* nonzero = find(*gaps, "NonZero", "operator not supported");
+  REQUIRE(nonzero);
+  CHECK(nonzero->nodes == std::vector<std::string>{"a", "b"});
+  CHECK_FALSE(nonzero->advice.empty());
+  CHECK(find(*gaps, "com.acme.Swirl", "operator of domain com.acme not supported"));
+  CHECK(find(*gaps, "Reshape", "the shape depends on the data"));
+  CHECK(find(*gaps, "Resize", "coordinate_transformation_mode=tf_crop_and_resize"));
+  CHECK(find(*gaps, "Cast", "dtype float8"));
+  CHECK(find(*gaps, "input", "dtype string"));
+  const Gap* symbolic = find(*gaps, "Trilu", "needs a static extent");
+  REQUIRE(symbolic);
+  CHECK(symbolic->advice.find("--dim batch=N") != std::string::npos);
+}
+
+TEST_CASE("the import error carries one diag a gap") {
+  Expected<Model> model = import_bytes(onnx_bytes(kManyProblems));
+  REQUIRE_FALSE(model);
+  const std::vector<Diag> diags = take_diags(model.takeError());
+  CHECK(diags.size() >= 7);
+  for (const Diag& diag : diags) {
+    CHECK_FALSE(diag.where.file.empty());
+    CHECK_FALSE(diag.notes.empty());
+  }
+}
+
+TEST_CASE("control flow is listed with its nodes") {
+  Expected<std::vector<Gap>> gaps = gaps_of(graph_bytes(R"(g (bool c, float[2] x) => (float[2] y) {
+    [branch] y = If (c) <then_branch = t () => (float[2] a) { a = Relu(x) }, else_branch = e () => (float[2] b) { b = Neg(x) }> })"));
+  if (!gaps) FAIL(error_text(gaps.takeError()));
+  const Gap* branch = find(*gaps, "If", "not supported");
+  REQUIRE(branch);
+  CHECK(branch->nodes == std::vector<std::string>{"branch"});
+}
+
+TEST_CASE("an unknown operator of the standard domain, and one that is newer than its importer") {
+  Expected<std::vector<Gap>> unknown = gaps_of(graph_bytes("g (float[2] x) => (float[2] y) { t = Frobnicate(x) y = NonZero(t) }"));
+  if (!unknown) FAIL(error_text(unknown.takeError()));
+  CHECK(find(*unknown, "Frobnicate", "no such operator"));
+  CHECK(find(*unknown, "NonZero", "not supported"));
+}
+
+TEST_CASE("a newer opset than known is fine while its operators did not change") {
+  CHECK(run_graph("g (float[2] x) => (float[2] y) { y = Relu(x) }", {floats({2}, {-1, 1})}, 999) == std::vector<double>{0, 1});
+}
+
+TEST_CASE("dead nodes do no harm") {
+  CHECK(error_of(graph_bytes("g (float[2] x) => (float[2] y) { t = NonZero(x) y = Relu(x) }")).empty());
+}
+
+TEST_CASE("outputs that somebody reads and nobody makes") {
+  Expected<std::vector<Gap>> gaps = gaps_of(graph_bytes(
+      "g (float[1,1,4] x) => (float[1,1,2] y, int64[1,1,2] i) { y, i = MaxPool<kernel_shape = [2], strides = [2]>(x) }"));
+  if (!gaps) FAIL(error_text(gaps.takeError()));
+  CHECK(find(*gaps, "MaxPool", "output 1 is not supported"));
+}
+
+TEST_CASE("print_gaps is for people") {
+  const std::string text = print_gaps({{"Loop", "operator not supported", "unroll it", {"l1", "l2"}}});
+  CHECK(text == "Loop (2): operator not supported\n  at: l1, l2\n  do: unroll it\n");
+}
+
+}  // namespace
+}  // namespace tw::test

@@ -1,0 +1,144 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "frontend/frontend.h"
+#include "tests/frontend/helpers.h"
+
+namespace tw {
+namespace {
+
+const std::string kConfigs = std::string(TW_SOURCE_DIR) + "/configs";
+
+std::string yaml_error(const std::string& yaml) {
+  Expected<Target> target = parse_target(yaml, "t.yaml");
+  return target ? "" : error_text(target.takeError());
+}
+
+bool equal(const Target& a, const Target& b) {
+  return a.name == b.name && a.triple == b.triple && a.cpu == b.cpu && a.features == b.features && a.cores == b.cores &&
+         a.l1_bytes == b.l1_bytes && a.l2_bytes == b.l2_bytes && a.l3_bytes == b.l3_bytes && a.vector_bits == b.vector_bits &&
+         a.vector_registers == b.vector_registers && a.fast_math == b.fast_math && a.accuracy == b.accuracy;
+}
+
+TEST_CASE("a full description is read, sizes in any unit") {
+  Expected<Target> t = parse_target(
+      "name: board\ntriple: aarch64-linux-gnu\ncpu: cortex-a72\nfeatures: [neon, crc]\ncores: 4\n"
+      "caches: {l1: 32768, l2: 1MiB, l3: 0}\nvector_bits: 128\nvector_registers: 32\nfast_math: true\naccuracy: 1e-3\n",
+      "t.yaml");
+  REQUIRE(t);
+  CHECK(t->name == "board");
+  CHECK(t->arch() == Arch::aarch64);
+  CHECK(t->features == std::vector<std::string>{"crc", "neon"});
+  CHECK(t->l1_bytes == 32768);
+  CHECK(t->l2_bytes == 1 << 20);
+  CHECK(t->fast_math);
+  CHECK(t->accuracy == 1e-3);
+}
+
+TEST_CASE("what is left out comes from the cpu") {
+  Expected<Target> t = parse_target("triple: x86_64-linux-gnu\ncpu: x86-64-v4\n", "dir/mine.yaml");
+  REQUIRE(t);
+  CHECK(t->name == "mine");
+  CHECK(t->has("avx512vl"));
+  CHECK(t->vector_bits == 512);
+  CHECK(t->vector_registers == 32);
+  Expected<Target> plain = parse_target("triple: x86_64-linux-gnu\n", "t.yaml");
+  REQUIRE(plain);
+  CHECK(plain->vector_bits == 128);
+  CHECK(plain->has("sse2"));
+  CHECK_FALSE(plain->has("avx"));
+}
+
+TEST_CASE("implied features are added") {
+  Expected<Target> t = parse_target("triple: x86_64-linux-gnu\nfeatures: [avx2]\n", "t.yaml");
+  REQUIRE(t);
+  CHECK(t->has("avx"));
+  CHECK(t->has("sse4.2"));
+}
+
+TEST_CASE("mistakes name file, line, column and what is accepted") {
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncors: 4\n") ==
+        "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, features, cores, caches, vector_bits, "
+        "vector_registers, fast_math, accuracy");
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KiB, l4: 1}\n").find("t.yaml:2:21: unknown key 'l4' in caches") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: many\n").find("t.yaml:2:8: cores must be an integer from 1 to") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: 0\n").find("t.yaml:2:8: cores must be") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: 2\ncores: 3\n").find("t.yaml:3:1: key 'cores' is given twice") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KB}\n").find("t.yaml:2:14: l1 must be a size") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: avx2\n").find("t.yaml:2:11: features must be a list") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx2, avx3]\n").find("t.yaml:2:18: unknown feature 'avx3' for x86_64") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncpu: cortex-a72\n").find("t.yaml:2:6: unknown cpu 'cortex-a72'") == 0);
+  CHECK(yaml_error("triple: sparc-sun-solaris\n").find("t.yaml:1:9: no code can be made for triple") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nvector_bits: 384\n").find("t.yaml:2:14: vector_bits must be a power of two") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nfast_math: yes\n").find("t.yaml:2:12: fast_math must be true or false") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\naccuracy: -1\n").find("t.yaml:2:11: accuracy must be") == 0);
+  CHECK(yaml_error("cores: 4\n").find("key 'triple' is missing") != std::string::npos);
+  CHECK(yaml_error("[1, 2]\n").find("t.yaml:1:1: the target must be a map") == 0);
+  CHECK(yaml_error("").find("must be a map") != std::string::npos);
+  CHECK(yaml_error("a: [1\nb: }").find("t.yaml:2:") == 0);
+}
+
+TEST_CASE("all mistakes are told at once") {
+  const std::string text = yaml_error("triple: x86_64-linux-gnu\ncores: x\nvector_bits: y\nspeed: 3\n");
+  CHECK(text.find("2:8") != std::string::npos);
+  CHECK(text.find("3:14") != std::string::npos);
+  CHECK(text.find("4:1") != std::string::npos);
+}
+
+TEST_CASE("hostile files end in an error") {
+  CHECK(yaml_error(std::string(100000, '[')) != "");
+  CHECK(yaml_error(std::string(60000, '[')) != "");
+  CHECK(yaml_error(std::string(60000, '{')) != "");
+  CHECK(yaml_error("a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\ntriple: *c\n") != "");
+  CHECK(yaml_error(std::string("triple: \0x", 10)) != "");
+}
+
+TEST_CASE("every shipped description is valid and prints to itself") {
+  const std::vector<std::string> names = list_targets({kConfigs});
+  CHECK(names.front() == "host");
+  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64-generic", "cortex-a72"})
+    CHECK(std::find(names.begin(), names.end(), name) != names.end());
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    Expected<Target> t = load_target(name, {kConfigs});
+    if (!t) FAIL(error_text(t.takeError()));
+    CHECK(t->name == name);
+    Expected<Target> again = parse_target(print(*t), "printed.yaml");
+    if (!again) FAIL(error_text(again.takeError()));
+    CHECK(equal(*t, *again));
+  }
+}
+
+TEST_CASE("the levels of x86-64 nest") {
+  const auto features = [](const char* name) { return llvm::cantFail(load_target(name, {kConfigs})).features; };
+  const auto v2 = features("x86-64-v2"), v3 = features("x86-64-v3"), v4 = features("x86-64-v4");
+  CHECK(std::includes(v3.begin(), v3.end(), v2.begin(), v2.end()));
+  CHECK(std::includes(v4.begin(), v4.end(), v3.begin(), v3.end()));
+}
+
+TEST_CASE("the host has cores, caches and its baseline") {
+  const Target host = host_target();
+  CHECK(host.cores >= 1);
+  CHECK(host.l1_bytes >= 4 << 10);
+  CHECK(host.vector_bits >= 128);
+  CHECK(std::is_sorted(host.features.begin(), host.features.end()));
+}
+
+TEST_CASE("names, files and neither") {
+  const test::TempDir folder;
+  test::write_file(folder.path("mine.yaml"), "triple: aarch64-linux-gnu\n");
+  Expected<Target> by_path = load_target(folder.path("mine.yaml"), {});
+  REQUIRE(by_path);
+  CHECK(by_path->name == "mine");
+  Expected<Target> missing = load_target("nowhere", {kConfigs});
+  REQUIRE_FALSE(missing);
+  CHECK(error_text(missing.takeError()).find("cortex-a72") != std::string::npos);
+  Expected<Target> no_file = load_target("./nowhere.yaml", {kConfigs});
+  REQUIRE_FALSE(no_file);
+  CHECK(error_text(no_file.takeError()).find("cannot open './nowhere.yaml'") == 0);
+}
+
+}  // namespace
+}  // namespace tw
