@@ -84,7 +84,7 @@ TEST_CASE("no pass finds anything in a second run on random graphs") {
       changes += test::run_once(graph, pass.name);
       CHECK_FALSE(test::run_once(graph, pass.name));
     }
-    MESSAGE(std::string(pass.name) << " changed " << changes << " of 200 random graphs");
+    CHECK((changes > 50 || std::string(pass.name) == "fold-shapes"));  // random graphs have no shape arithmetic
   }
 }
 
