@@ -70,17 +70,13 @@ bool drop_identity(Rewriter& rewriter, NodeId id) {
 
 bool is_rounding(UnaryOp f) { return f == UnaryOp::floor || f == UnaryOp::ceil || f == UnaryOp::round || f == UnaryOp::trunc; }
 
-// neg(neg(x)), not(not(x)), rounding of integers and of what is rounded; abs(neg(x)), abs(abs(x)).
+// neg(neg(x)), not(not(x)), rounding of what is rounded; abs(neg(x)), abs(abs(x)).
 bool merge_unary(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Unary* outer = get_if<op::Unary>(&node);
   if (!outer) return false;
   UnaryOp function = outer->function;
   ValueId x = node.inputs[0];
-  if (is_rounding(function) && is_int(rewriter.type(x).dtype)) {
-    rewriter.replace(id, x);
-    return true;
-  }
   const Node* maker = rewriter.graph().def(x);
   const op::Unary* inner = get_if<op::Unary>(maker);
   if (!inner) return false;
@@ -251,7 +247,7 @@ bool drop_expanded_operand(Rewriter& rewriter, NodeId id) {
     inputs[i] = maker->inputs[0];
     std::vector<const TensorType*> types;
     for (ValueId input : inputs) types.push_back(&rewriter.type(input));
-    Expected<TensorType> out = op_info(node.attrs).infer(node.attrs, types);
+    Expected<TensorType> out = infer_type(node.attrs, types);
     if (!out) {
       llvm::consumeError(out.takeError());
       continue;

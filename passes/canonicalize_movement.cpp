@@ -2,7 +2,6 @@
 // for pools and reductions that do nothing.
 #include <algorithm>
 
-#include "ir/simplify.h"
 #include "passes/canonicalize.h"
 
 namespace tw {
@@ -94,7 +93,7 @@ bool merge_slices(Rewriter& rewriter, NodeId id) {
   if (!inner) return false;
   op::Slice merged = *outer;
   for (size_t i = 0; i < merged.steps.size(); ++i) {
-    merged.starts[i] = simplify(inner->starts[i] + Expr(inner->steps[i]) * outer->starts[i]);
+    merged.starts[i] = simplify_dim(inner->starts[i] + Expr(inner->steps[i]) * outer->starts[i]);
     merged.steps[i] = inner->steps[i] * outer->steps[i];
   }
   rewriter.update(id, merged, {maker->inputs[0]});
@@ -152,7 +151,7 @@ bool gather_as_slice(Rewriter& rewriter, NodeId id) {
   if (!gather) return false;
   ValueId x = rewriter.node(id).inputs[0], indices = rewriter.node(id).inputs[1];
   const Graph& graph = rewriter.graph();
-  if (!graph.is_constant(indices) || !is_const(simplify(element_count(rewriter.type(indices).shape)), 1)) return false;
+  if (!graph.is_constant(indices) || !is_const(element_count(rewriter.type(indices).shape), 1)) return false;
   const Shape shape = rewriter.type(x).shape;
   size_t axis = static_cast<size_t>(gather->axis);
   int64_t index = graph.constant_tensor(indices).int_at(0);
@@ -193,12 +192,12 @@ bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   inputs[side] = maker->inputs[0];
   std::vector<const TensorType*> types;
   for (ValueId input : inputs) types.push_back(&rewriter.type(input));
-  Expected<TensorType> type = op_info(node.attrs).infer(node.attrs, types);
+  Expected<TensorType> type = infer_type(node.attrs, types);
   if (!type) {
     llvm::consumeError(type.takeError());
     return false;
   }
-  if (!equal_shapes(type->shape, rewriter.type(inputs[side]).shape)) return false;
+  if (!equal(type->shape, rewriter.type(inputs[side]).shape)) return false;
   OpAttrs movement = maker->attrs;
   ValueId computed = rewriter.add(OpAttrs(node.attrs), inputs, id, "early");
   rewriter.update(id, movement, {computed});

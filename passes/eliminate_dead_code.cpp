@@ -1,5 +1,6 @@
 // before: %a = exp(%x)  %b = neg(%x)  output %b
 // after:  %b = neg(%x)  output %b
+// Constants that nobody reads give their bytes back; that is no change, as they are not printed or hashed.
 // Why here: importing leaves shape arithmetic without users, and use counts decide what may be folded and fused.
 #include "passes/passes.h"
 
@@ -20,6 +21,9 @@ Expected<bool> eliminate_dead_code(Graph& graph, PassContext&) {
     for (ValueId input : node.inputs)
       if (input.valid()) needed[static_cast<size_t>(input.index)] = true;
   }
+  needed.resize(graph.value_count());
+  for (size_t i = 0; i < needed.size(); ++i)
+    if (!needed[i]) graph.value(ValueId{static_cast<int32_t>(i)}).constant.reset();
   return changed;
 }
 

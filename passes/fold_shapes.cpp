@@ -3,7 +3,6 @@
 // Vectors of dimensions are followed through binary operators, gather, concat, slice, reshape, expand, cast and reductions;
 // what turns out to be free of symbols becomes a constant.
 // Why here: constant folding stops at values that depend on a symbol, and shapes without symbols are constants for it.
-#include "ir/simplify.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -55,25 +54,17 @@ bool is_division(BinaryOp f) {
   return f == BinaryOp::div || f == BinaryOp::floor_div || f == BinaryOp::floor_mod || f == BinaryOp::mod;
 }
 
-// Symbols are dimensions, hence not negative.
-Ranges symbol_ranges(const Graph& graph) {
-  Ranges ranges;
-  for (const std::string& symbol : graph.symbols) ranges[symbol] = Range{0, Expr{}};
-  return ranges;
-}
-
-std::optional<Expr> apply(const Graph& graph, BinaryOp function, const Expr& a, const Expr& b) {
-  Ranges ranges = symbol_ranges(graph);
+std::optional<Expr> apply(BinaryOp function, const Expr& a, const Expr& b) {
   if (is_division(function)) {
     std::optional<int64_t> divisor = as_const(b);
     if (!divisor || *divisor <= 0) return std::nullopt;
     // Truncation and flooring agree on what is not negative, and simplify knows more about the latter.
-    if (can_prove(le(0, a), ranges)) {
+    if (is_const(simplify_dim(min(a, 0)), 0)) {
       if (function == BinaryOp::div) function = BinaryOp::floor_div;
       if (function == BinaryOp::mod) function = BinaryOp::floor_mod;
     }
   }
-  return simplify(binary(function, a, b), ranges);
+  return simplify_dim(binary(function, a, b));
 }
 
 MaybeDims fold_binary(const Graph& graph, const Node& node) {
@@ -84,7 +75,7 @@ MaybeDims fold_binary(const Graph& graph, const Node& node) {
   Dims out{{}, a->scalar && b->scalar};
   for (size_t i = 0; i < size; ++i) {
     const Expr& left = a->values[a->values.size() == 1 ? 0 : i];
-    std::optional<Expr> value = apply(graph, function, left, b->values[b->values.size() == 1 ? 0 : i]);
+    std::optional<Expr> value = apply(function, left, b->values[b->values.size() == 1 ? 0 : i]);
     if (!value) return std::nullopt;
     out.values.push_back(*value);
   }
@@ -153,7 +144,7 @@ MaybeDims fold_reduce(const Graph& graph, const Node& node) {
     case ReduceKind::mean: return std::nullopt;
   }
   Expr total = data->values[0];
-  for (size_t i = 1; i < data->values.size(); ++i) total = simplify(binary(*function, total, data->values[i]), symbol_ranges(graph));
+  for (size_t i = 1; i < data->values.size(); ++i) total = simplify_dim(binary(*function, total, data->values[i]));
   return Dims{{total}, graph.value(node.output).type.shape.empty()};
 }
 

@@ -129,7 +129,7 @@ int Fuser::maker_of(ValueId value) const {
 
 // Both outputs have the same points, stored alike.
 bool Fuser::same_space(int a, int b) const {
-  return equal_shapes(output_type(a).shape, output_type(b).shape) && output_type(a).layout == output_type(b).layout;
+  return equal(output_type(a).shape, output_type(b).shape) && output_type(a).layout == output_type(b).layout;
 }
 
 bool Fuser::fits(const std::set<int>& nodes) const {

@@ -98,13 +98,6 @@ ValueId input_or_none(const Node& node, size_t index) {
   return index < node.inputs.size() ? node.inputs[index] : ValueId{};
 }
 
-bool equal_shapes(const Shape& a, const Shape& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!equal(a[i], b[i])) return false;
-  return true;
-}
-
 bool all_plain(const Graph& graph, const Node& node) {
   for (ValueId input : node.inputs)
     if (input.valid() && !graph.value(input).type.layout.plain()) return false;
@@ -155,7 +148,7 @@ Expected<Tensor> evaluate_op(const OpAttrs& attrs, const std::vector<const Tenso
     types[i] = type_of(*inputs[i]);
     type_pointers[i] = &types[i];
   }
-  TW_ASSIGN(TensorType out, op_info(attrs).infer(attrs, type_pointers));
+  TW_ASSIGN(TensorType out, infer_type(attrs, type_pointers));
   return op_info(attrs).evaluate(attrs, out, inputs);
 }
 

@@ -47,7 +47,6 @@ const Op* get_if(const Node* node) {
 bool is_binary(const Node* node, BinaryOp function);
 bool is_unary(const Node* node, UnaryOp function);
 ValueId input_or_none(const Node& node, size_t index);        // invalid when absent
-bool equal_shapes(const Shape& a, const Shape& b);            // structural
 bool all_plain(const Graph& graph, const Node& node);         // inputs and output are stored row-major
 int64_t constant_bytes(const Graph& graph, ValueId constant);
 // The value of a constant whose elements are all equal (floats and integers below 2^53), looked at without a copy.

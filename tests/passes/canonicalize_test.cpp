@@ -19,15 +19,15 @@ TEST_CASE("neutral elements go, from either side") {
     %x: f32[2, 3] = input
     %zero: f32[] = const [0]
     %one: f32[1, 3] = const [1, 1, 1]
-    %a: f32[2, 3] = add(%zero, %x)
-    %b: f32[2, 3] = mul(%a, %one)
-    %c: f32[2, 3] = div(%b, %one)
-    %d: f32[2, 3] = sub(%c, %zero)
-    %e: f32[2, 3] = tanh(%d)
+    %a: f32[2, 3] = binary(%zero, %x) function=add
+    %b: f32[2, 3] = binary(%a, %one) function=mul
+    %c: f32[2, 3] = binary(%b, %one) function=div
+    %d: f32[2, 3] = binary(%c, %zero) function=sub
+    %e: f32[2, 3] = unary(%d) function=tanh
     output %e
   )", R"(
     %x: f32[2, 3] = input
-    %e: f32[2, 3] = tanh(%x)
+    %e: f32[2, 3] = unary(%x) function=tanh
     output %e
   )");
 }
@@ -36,7 +36,7 @@ TEST_CASE("a neutral element that broadcasts its operand stays") {
   keeps(R"(
     %x: f32[3] = input
     %zero: f32[2, 3] = const [0, 0, 0, 0, 0, 0]
-    %y: f32[2, 3] = add(%x, %zero)
+    %y: f32[2, 3] = binary(%x, %zero) function=add
     output %y
   )");
 }
@@ -45,20 +45,20 @@ TEST_CASE("constants stand right of add and left of max; subtraction and divisio
   canonicalizes(R"(
     %x: f32[2, 2] = input
     %k: f32[2] = const [2, 4]
-    %a: f32[2, 2] = add(%k, %x)
-    %b: f32[2, 2] = sub(%a, %k)
-    %c: f32[2, 2] = div(%b, %k)
-    %d: f32[2, 2] = max(%c, %k)
+    %a: f32[2, 2] = binary(%k, %x) function=add
+    %b: f32[2, 2] = binary(%a, %k) function=sub
+    %c: f32[2, 2] = binary(%b, %k) function=div
+    %d: f32[2, 2] = binary(%c, %k) function=max
     output %d
   )", R"(
     %x: f32[2, 2] = input
     %k: f32[2] = const [2, 4]
     %b_shift: f32[2] = const [-2, -4]
     %c_scale: f32[2] = const [0.5, 0.25]
-    %a: f32[2, 2] = add(%x, %k)
-    %b: f32[2, 2] = add(%a, %b_shift)
-    %c: f32[2, 2] = mul(%b, %c_scale)
-    %d: f32[2, 2] = max(%k, %c)
+    %a: f32[2, 2] = binary(%x, %k) function=add
+    %b: f32[2, 2] = binary(%a, %b_shift) function=add
+    %c: f32[2, 2] = binary(%b, %c_scale) function=mul
+    %d: f32[2, 2] = binary(%k, %c) function=max
     output %d
   )");
 }
@@ -69,16 +69,16 @@ TEST_CASE("chains of limits of one kind merge, a clip stays") {
     %one: f32[] = const [1]
     %two: f32[] = const [2]
     %six: f32[] = const [6]
-    %a: f32[4] = max(%x, %one)
-    %b: f32[4] = max(%two, %a)
-    %c: f32[4] = min(%b, %six)
+    %a: f32[4] = binary(%x, %one) function=max
+    %b: f32[4] = binary(%two, %a) function=max
+    %c: f32[4] = binary(%b, %six) function=min
     output %c
   )", R"(
     %x: f32[4] = input
     %six: f32[] = const [6]
     %b_limit: f32[] = const [2]
-    %b: f32[4] = max(%b_limit, %x)
-    %c: f32[4] = min(%six, %b)
+    %b: f32[4] = binary(%b_limit, %x) function=max
+    %c: f32[4] = binary(%six, %b) function=min
     output %c
   )");
 }
@@ -88,14 +88,14 @@ TEST_CASE("small powers are products") {
     %x: f32[4] = input
     %two: f32[] = const [2]
     %three: f32[] = const [3]
-    %a: f32[4] = pow(%x, %two)
-    %b: f32[4] = pow(%a, %three)
+    %a: f32[4] = binary(%x, %two) function=pow
+    %b: f32[4] = binary(%a, %three) function=pow
     output %b
   )", R"(
     %x: f32[4] = input
-    %a: f32[4] = mul(%x, %x)
-    %b_square: f32[4] = mul(%a, %a)
-    %b: f32[4] = mul(%b_square, %a)
+    %a: f32[4] = binary(%x, %x) function=mul
+    %b_square: f32[4] = binary(%a, %a) function=mul
+    %b: f32[4] = binary(%b_square, %a) function=mul
     output %b
   )");
 }
@@ -103,23 +103,20 @@ TEST_CASE("small powers are products") {
 TEST_CASE("double negations and roundings of what is whole") {
   canonicalizes(R"(
     %x: f32[4] = input
-    %n: i32[4] = input
-    %a: f32[4] = neg(%x)
-    %b: f32[4] = neg(%a)
-    %c: f32[4] = sub(%b, %a)
-    %d: f32[4] = floor(%c)
-    %e: f32[4] = round(%d)
-    %f: i32[4] = ceil(%n)
-    %g: i32[4] = abs(%f)
+    %a: f32[4] = unary(%x) function=neg
+    %b: f32[4] = unary(%a) function=neg
+    %c: f32[4] = binary(%b, %a) function=sub
+    %d: f32[4] = unary(%c) function=floor
+    %e: f32[4] = unary(%d) function=round
+    %g: f32[4] = unary(%a) function=abs
     output %e
     output %g
   )", R"(
     %x: f32[4] = input
-    %n: i32[4] = input
-    %c: f32[4] = add(%x, %x)
-    %d: f32[4] = floor(%c)
-    %g: i32[4] = abs(%n)
-    output %d as e
+    %c: f32[4] = binary(%x, %x) function=add
+    %d: f32[4] = unary(%c) function=floor
+    %g: f32[4] = unary(%x) function=abs
+    output %d as "e"
     output %g
   )");
 }
@@ -138,7 +135,7 @@ TEST_CASE("casts through a wider type are one cast, through a narrower one two")
     %x: u8[4] = input
     %d: f16[4] = cast(%x) to=f16
     %e: f32[4] = cast(%d) to=f32
-    output %x as c
+    output %x as "c"
     output %e
   )");
 }
@@ -148,11 +145,11 @@ TEST_CASE("select with a known condition") {
     %x: f32[2, 3] = input
     %y: f32[3] = input
     %m: bool[2, 3] = input
-    %no: bool[] = const [false]
-    %yes: bool[2, 1] = const [true, true]
+    %no: bool[] = const [0]
+    %yes: bool[2, 1] = const [1, 1]
     %a: f32[2, 3] = select(%yes, %x, %y)
     %b: f32[2, 3] = select(%no, %x, %y)
-    %n: bool[2, 3] = logical_not(%m)
+    %n: bool[2, 3] = unary(%m) function=logical_not
     %c: f32[2, 3] = select(%n, %a, %b)
     output %c
   )", R"(
@@ -169,16 +166,16 @@ TEST_CASE("operators broadcast by themselves, unless the expansion gives the sha
     %x: f32[2, 3] = input
     %y: f32[1, 3] = input
     %a: f32[2, 3] = expand(%y) shape=[2, 3]
-    %b: f32[2, 3] = add(%a, %x)
+    %b: f32[2, 3] = binary(%a, %x) function=add
     %c: f32[4, 2, 3] = expand(%b) shape=[4, 2, 3]
-    %d: f32[4, 2, 3] = mul(%c, %x)
+    %d: f32[4, 2, 3] = binary(%c, %x) function=mul
     output %d
   )", R"(
     %x: f32[2, 3] = input
     %y: f32[1, 3] = input
-    %b: f32[2, 3] = add(%y, %x)
+    %b: f32[2, 3] = binary(%y, %x) function=add
     %c: f32[4, 2, 3] = expand(%b) shape=[4, 2, 3]
-    %d: f32[4, 2, 3] = mul(%c, %x)
+    %d: f32[4, 2, 3] = binary(%c, %x) function=mul
     output %d
   )");
 }
@@ -205,16 +202,16 @@ TEST_CASE("movement that does nothing goes") {
     %x: f32[2, 3, 4, 4] = input
     %a: f32[2, 3, 4, 4] = transpose(%x) perm=[0,1,2,3]
     %b: f32[2, 3, 4, 4] = reshape(%a) shape=[2, 3, 4, 4]
-    %c: f32[2, 3, 4, 4] = expand(%b) shape=[3, 4, 4]
+    %c: f32[2, 3, 4, 4] = expand(%b) shape=[2, 3, 4, 4]
     %d: f32[2, 3, 4, 4] = slice(%c) starts=[0, 0, 0, 0] steps=[1,1,1,1] sizes=[2, 3, 4, 4]
     %e: f32[2, 3, 4, 4] = pad(%d) begins=[0, 0, 0, 0] ends=[0, 0, 0, 0]
     %f: f32[2, 3, 4, 4] = concat(%e) axis=1
     %g: f32[2, 3, 4, 4] = pool(%f) kernel=[1,1] strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
-    %h: f32[2, 3, 4, 4] = exp(%g)
+    %h: f32[2, 3, 4, 4] = unary(%g) function=exp
     output %h
   )", R"(
     %x: f32[2, 3, 4, 4] = input
-    %h: f32[2, 3, 4, 4] = exp(%x)
+    %h: f32[2, 3, 4, 4] = unary(%x) function=exp
     output %h
   )");
 }
@@ -254,6 +251,53 @@ TEST_CASE("a gather at one constant index is a slice") {
   )");
 }
 
+TEST_CASE("symbolic extents are not 1, and merge like others") {
+  run_pass("canonicalize", R"(graph @t(batch, n) {
+    %x: f32[batch, n, 4] = input
+    %y: f32[n] = input
+    %a: f32[n, batch, 4] = transpose(%x) perm=[1,0,2]
+    %b: f32[n * batch, 4] = reshape(%a) shape=[n * batch, 4]
+    %c: f32[batch * n, 2, 2] = reshape(%b) shape=[batch * n, 2, 2]
+    %d: f32[batch * n, 2, 2] = slice(%c) starts=[0, 0, 0] steps=[1,1,1] sizes=[n * batch, 2, 2]
+    %e: f32[batch, n] = expand(%y) shape=[batch, n]
+    %f: f32[batch, n] = expand(%e) shape=[batch, n]
+    output %d
+    output %f
+  })", R"(graph @t(batch, n) {
+    %x: f32[batch, n, 4] = input
+    %y: f32[n] = input
+    %a: f32[n, batch, 4] = transpose(%x) perm=[1,0,2]
+    %c: f32[batch * n, 2, 2] = reshape(%a) shape=[batch * n, 2, 2]
+    %e: f32[batch, n] = expand(%y) shape=[batch, n]
+    output %c as "d"
+    output %e as "f"
+  })");
+}
+
+TEST_CASE("layout casts merge; what is stored in blocks is left alone") {
+  canonicalizes(R"(
+    %x: f32[1, 4, 2, 2] = input
+    %k: f32[1, 4, 1, 1] = const [1, 2, 3, 4]
+    %two: f32[] = const [2]
+    %a: f32[1, 4, 2, 2]@1:4 = layout_cast(%x) axis=1 block=4
+    %b: f32[1, 4, 2, 2] = layout_cast(%a) axis=-1 block=0
+    %c: f32[1, 4, 2, 2] = unary(%b) function=exp
+    %d: f32[1, 4, 2, 2]@1:4 = layout_cast(%c) axis=1 block=4
+    %e: f32[1, 4, 2, 2]@1:4 = binary(%two, %d) function=add
+    %f: f32[1, 4, 2, 2]@1:2 = layout_cast(%e) axis=1 block=2
+    %g: f32[1, 4, 2, 2] = layout_cast(%f) axis=-1 block=0
+    output %g
+  )", R"(
+    %x: f32[1, 4, 2, 2] = input
+    %two: f32[] = const [2]
+    %c: f32[1, 4, 2, 2] = unary(%x) function=exp
+    %d: f32[1, 4, 2, 2]@1:4 = layout_cast(%c) axis=1 block=4
+    %e: f32[1, 4, 2, 2]@1:4 = binary(%two, %d) function=add
+    %g: f32[1, 4, 2, 2] = layout_cast(%e) axis=-1 block=0
+    output %g
+  )");
+}
+
 TEST_CASE("a reduction of extents of 1 is a reshape") {
   canonicalizes(R"(
     %x: f32[2, 3, 1, 1] = input
@@ -272,12 +316,12 @@ TEST_CASE("element-wise operators move in front of reshapes and transposes that 
     %half: f32[] = const [0.5]
     %a: f32[2, 3, 4] = reshape(%x) shape=[2, 3, 4]
     %b: f32[2, 4, 3] = transpose(%a) perm=[0,2,1]
-    %c: f32[2, 4, 3] = mul(%b, %half)
+    %c: f32[2, 4, 3] = binary(%b, %half) function=mul
     output %c
   )", R"(
     %x: f32[2, 12] = input
     %half: f32[] = const [0.5]
-    %c_early_early: f32[2, 12] = mul(%x, %half)
+    %c_early_early: f32[2, 12] = binary(%x, %half) function=mul
     %c_early: f32[2, 3, 4] = reshape(%c_early_early) shape=[2, 3, 4]
     %c: f32[2, 4, 3] = transpose(%c_early) perm=[0,2,1]
     output %c

@@ -31,7 +31,7 @@ TEST_CASE("a grouped transposed convolution is scaled by output channel") {
     %w: f32[2, 2, 1, 1] = const [1, 2, 3, 4]
     %s: f32[4, 1, 1] = const [1, 10, 100, 1000]
     %c: f32[1, 4, 2, 2] = conv_transpose(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] output_padding=[0,0] group=2
-    %n: f32[1, 4, 2, 2] = mul(%c, %s)
+    %n: f32[1, 4, 2, 2] = binary(%c, %s) function=mul
     output %n
   })", R"(graph @t() {
     %x: f32[1, 2, 2, 2] = input
@@ -49,16 +49,16 @@ TEST_CASE("a chain behind a matmul scales its weights and leaves one add") {
     %two: f32[] = const [2]
     %s: f32[2] = const [10, 100]
     %a: f32[2, 2] = matmul(%x, %w)
-    %c: f32[2, 2] = add(%a, %b)
-    %d: f32[2, 2] = mul(%c, %two)
-    %e: f32[2, 2] = mul(%d, %s)
+    %c: f32[2, 2] = binary(%a, %b) function=add
+    %d: f32[2, 2] = binary(%c, %two) function=mul
+    %e: f32[2, 2] = binary(%d, %s) function=mul
     output %e
   })", R"(graph @t() {
     %x: f32[2, 2] = input
     %e_weights: f32[2, 2] = const [20, 400, 60, 800]
     %e_shift: f32[2] = const [20, 400]
     %a: f32[2, 2] = matmul(%x, %e_weights)
-    %e: f32[2, 2] = add(%a, %e_shift)
+    %e: f32[2, 2] = binary(%a, %e_shift) function=add
     output %e
   })");
 }
@@ -70,9 +70,9 @@ TEST_CASE("a bias behind a matmul, and what others read, stay") {
     %b: f32[2] = const [1, 2]
     %two: f32[] = const [2]
     %a: f32[2, 2] = matmul(%x, %w)
-    %c: f32[2, 2] = add(%a, %b)
+    %c: f32[2, 2] = binary(%a, %b) function=add
     %d: f32[2, 2] = matmul(%x, %x)
-    %e: f32[2, 2] = mul(%d, %two)
+    %e: f32[2, 2] = binary(%d, %two) function=mul
     output %c
     output %d
     output %e
@@ -86,8 +86,8 @@ TEST_CASE("scale and shift in front of an unpadded convolution go into it") {
     %w: f32[1, 2, 1, 1] = const [3, 5]
     %s: f32[2, 1, 1] = const [2, 10]
     %t: f32[2, 1, 1] = const [1, 7]
-    %a: f32[1, 2, 3, 3] = mul(%x, %s)
-    %b: f32[1, 2, 3, 3] = add(%a, %t)
+    %a: f32[1, 2, 3, 3] = binary(%x, %s) function=mul
+    %b: f32[1, 2, 3, 3] = binary(%a, %t) function=add
     %c: f32[1, 1, 3, 3] = conv(%b, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
     output %c
   })", R"(graph @t() {
@@ -108,19 +108,19 @@ TEST_CASE("a batch norm with nowhere to go is a mul and an add, chains are short
     %v: f32[2] = const [4, 9]
     %half: f32[] = const [0.5]
     %a: f32[1, 2, 2] = batch_norm(%x, %s, %t, %m, %v) epsilon=0
-    %b: f32[1, 2, 2] = tanh(%a)
-    %c: f32[1, 2, 2] = mul(%b, %half)
-    %d: f32[1, 2, 2] = mul(%c, %half)
+    %b: f32[1, 2, 2] = unary(%a) function=tanh
+    %c: f32[1, 2, 2] = binary(%b, %half) function=mul
+    %d: f32[1, 2, 2] = binary(%c, %half) function=mul
     output %d
   })", R"(graph @t() {
     %x: f32[1, 2, 2] = input
+    %d_scale: f32[] = const [0.25]
     %a_scale: f32[2, 1] = const [1, 2]
     %a_shift: f32[2, 1] = const [7, 10]
-    %d_scale: f32[] = const [0.25]
-    %a_scaled: f32[1, 2, 2] = mul(%x, %a_scale)
-    %a: f32[1, 2, 2] = add(%a_scaled, %a_shift)
-    %b: f32[1, 2, 2] = tanh(%a)
-    %d: f32[1, 2, 2] = mul(%b, %d_scale)
+    %a_scaled: f32[1, 2, 2] = binary(%x, %a_scale) function=mul
+    %a: f32[1, 2, 2] = binary(%a_scaled, %a_shift) function=add
+    %b: f32[1, 2, 2] = unary(%a) function=tanh
+    %d: f32[1, 2, 2] = binary(%b, %d_scale) function=mul
     output %d
   })");
 }

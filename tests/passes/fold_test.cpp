@@ -9,13 +9,13 @@ using tw::test::run_pass;
 TEST_CASE("eliminate-dead-code erases what no output needs") {
   run_pass("eliminate-dead-code", R"(graph @t() {
     %x: f32[2] = input
-    %a: f32[2] = exp(%x)
-    %b: f32[2] = neg(%a)
-    %c: f32[2] = tanh(%x)
+    %a: f32[2] = unary(%x) function=exp
+    %b: f32[2] = unary(%a) function=neg
+    %c: f32[2] = unary(%x) function=tanh
     output %c
   })", R"(graph @t() {
     %x: f32[2] = input
-    %c: f32[2] = tanh(%x)
+    %c: f32[2] = unary(%x) function=tanh
     output %c
   })");
 }
@@ -27,13 +27,13 @@ TEST_CASE("eliminate-common-subexpressions keeps the first of equal nodes and co
     %k: f32[2] = const [1, 2]
     %l: f32[2] = const [1, 2]
     %m: f32[2] = const [1, 3]
-    %a: f32[2] = mul(%x, %k)
-    %b: f32[2] = mul(%l, %x)
-    %c: f32[2] = mul(%x, %m)
-    %d: f32[2] = add(%a, %c)
-    %e: f32[2] = add(%c, %b)
-    %f: f32[2] = max(%x, %y)
-    %g: f32[2] = max(%y, %x)
+    %a: f32[2] = binary(%x, %k) function=mul
+    %b: f32[2] = binary(%l, %x) function=mul
+    %c: f32[2] = binary(%x, %m) function=mul
+    %d: f32[2] = binary(%a, %c) function=add
+    %e: f32[2] = binary(%c, %b) function=add
+    %f: f32[2] = binary(%x, %y) function=max
+    %g: f32[2] = binary(%y, %x) function=max
     output %d
     output %e
     output %f
@@ -43,13 +43,13 @@ TEST_CASE("eliminate-common-subexpressions keeps the first of equal nodes and co
     %y: f32[2] = input
     %k: f32[2] = const [1, 2]
     %m: f32[2] = const [1, 3]
-    %a: f32[2] = mul(%x, %k)
-    %c: f32[2] = mul(%x, %m)
-    %d: f32[2] = add(%a, %c)
-    %f: f32[2] = max(%x, %y)
-    %g: f32[2] = max(%y, %x)
+    %a: f32[2] = binary(%x, %k) function=mul
+    %c: f32[2] = binary(%x, %m) function=mul
+    %d: f32[2] = binary(%a, %c) function=add
+    %f: f32[2] = binary(%x, %y) function=max
+    %g: f32[2] = binary(%y, %x) function=max
     output %d
-    output %d as e
+    output %d as "e"
     output %f
     output %g
   })");
@@ -60,20 +60,18 @@ TEST_CASE("fold-constants computes what depends on constants and static shapes o
     %x: f32[2, 2] = input
     %k: f32[4] = const [4, 9, 16, 25]
     %a: f32[2, 2] = reshape(%k) shape=[2, 2]
-    %b: f32[2, 2] = sqrt(%a)
-    %c: f32[2, 2] = mul(%x, %b)
+    %b: f32[2, 2] = unary(%a) function=sqrt
+    %c: f32[2, 2] = binary(%x, %b) function=mul
     %s: i64[2] = shape_of(%x)
     %n: i64[1] = dim_vector() values=[7]
-    %m: i64[2] = add(%s, %n)
+    %m: i64[2] = binary(%s, %n) function=add
     output %c
     output %m
   })", R"(graph @t() {
     %x: f32[2, 2] = input
     %b: f32[2, 2] = const [2, 3, 4, 5]
-    %s: i64[2] = shape_of(%x)
-    %n: i64[1] = const [7]
-    %c: f32[2, 2] = mul(%x, %b)
-    %m: i64[2] = add(%s, %n)
+    %m: i64[2] = const [9, 9]
+    %c: f32[2, 2] = binary(%x, %b) function=mul
     output %c
     output %m
   })");
@@ -85,7 +83,7 @@ TEST_CASE("fold-constants stays in its budget, over all its runs") {
     %k: f32[] = const [2]
     %a: f32[1000] = expand(%k) shape=[1000]
     %b: f32[500] = expand(%k) shape=[500]
-    %c: f32[1000] = add(%x, %a)
+    %c: f32[1000] = binary(%x, %a) function=add
     output %b
     output %c
   })");
@@ -107,8 +105,8 @@ TEST_CASE("fold-shapes follows symbols through shape arithmetic") {
     %b: i64[] = gather(%s, %zero) axis=0
     %v: i64[1] = reshape(%b) shape=[1]
     %d: i64[1] = slice(%s) starts=[1] steps=[1] sizes=[1]
-    %h: i64[1] = div(%d, %two)
-    %m: i64[1] = mul(%v, %two)
+    %h: i64[1] = binary(%d, %two) function=div
+    %m: i64[1] = binary(%v, %two) function=mul
     %c: i64[2] = concat(%m, %h) axis=0
     %p: i64[] = reduce(%c) kind=prod axes=[0] keep=false
     output %c

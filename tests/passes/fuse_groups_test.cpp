@@ -95,11 +95,11 @@ TEST_CASE("a convolution takes bias, residual add and activation; the later one 
     %zero: f32[] = const [0]
     %c: f32[1, 2, 4, 4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
     %d: f32[1, 2, 4, 4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
-    %e: f32[1, 2, 4, 4] = add(%d, %b)
-    %s: f32[1, 2, 4, 4] = add(%c, %e)
-    %r: f32[1, 2, 4, 4] = max(%zero, %s)
+    %e: f32[1, 2, 4, 4] = binary(%d, %b) function=add
+    %s: f32[1, 2, 4, 4] = binary(%c, %e) function=add
+    %r: f32[1, 2, 4, 4] = binary(%zero, %s) function=max
     %f: f32[1, 2, 4, 4] = conv(%r, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
-    %t: f32[1, 2, 4, 4] = add(%f, %r)
+    %t: f32[1, 2, 4, 4] = binary(%f, %r) function=add
     output %t
   })");
   check_groups(graph);
@@ -115,18 +115,18 @@ TEST_CASE("diamonds join whole or not at all") {
     %one: f32[] = const [1]
     %root: f32[] = const [0.70710678]
     %c: f32[2, 4] = matmul(%x, %w)
-    %a: f32[2, 4] = mul(%c, %root)
-    %e: f32[2, 4] = erf(%a)
-    %p: f32[2, 4] = add(%e, %one)
-    %h: f32[2, 4] = mul(%c, %half)
-    %g: f32[2, 4] = mul(%h, %p)
+    %a: f32[2, 4] = binary(%c, %root) function=mul
+    %e: f32[2, 4] = unary(%a) function=erf
+    %p: f32[2, 4] = binary(%e, %one) function=add
+    %h: f32[2, 4] = binary(%c, %half) function=mul
+    %g: f32[2, 4] = binary(%h, %p) function=mul
     %d: f32[2, 4] = matmul(%g, %w)
-    %s: f32[2, 4] = sigmoid(%d)
-    %m: f32[2, 4] = mul(%d, %s)
+    %s: f32[2, 4] = unary(%d) function=sigmoid
+    %m: f32[2, 4] = binary(%d, %s) function=mul
     %k: f32[2, 4] = matmul(%m, %w)
-    %i: f32[2, 4] = sigmoid(%k)
+    %i: f32[2, 4] = unary(%k) function=sigmoid
     %j: f32[2, 4] = matmul(%k, %w)
-    %l: f32[2, 4] = mul(%i, %j)
+    %l: f32[2, 4] = binary(%i, %j) function=mul
     output %l
   })";
   Graph graph = parsed(text);
@@ -140,10 +140,10 @@ TEST_CASE("softmax takes scale and mask in front and element-wise followers behi
     %x: f32[2, 3, 4] = input
     %mask: f32[4] = input
     %half: f32[] = const [0.5]
-    %a: f32[2, 3, 4] = mul(%x, %half)
-    %b: f32[2, 3, 4] = add(%a, %mask)
+    %a: f32[2, 3, 4] = binary(%x, %half) function=mul
+    %b: f32[2, 3, 4] = binary(%a, %mask) function=add
     %c: f32[2, 3, 4] = softmax(%b) axis=2
-    %d: f32[2, 3, 4] = mul(%c, %half)
+    %d: f32[2, 3, 4] = binary(%c, %half) function=mul
     %e: f32[2, 4, 3] = transpose(%d) perm=[0,2,1]
     output %e
   })");
@@ -156,12 +156,12 @@ TEST_CASE("a reduction takes what only it reads, and what follows over its own p
     %x: f32[2, 8] = input
     %eps: f32[] = const [0.1]
     %m: f32[2, 1] = reduce(%x) kind=mean axes=[1]
-    %c: f32[2, 8] = sub(%x, %m)
-    %q: f32[2, 8] = mul(%c, %c)
+    %c: f32[2, 8] = binary(%x, %m) function=sub
+    %q: f32[2, 8] = binary(%c, %c) function=mul
     %v: f32[2, 1] = reduce(%q) kind=mean axes=[1]
-    %w: f32[2, 1] = add(%v, %eps)
-    %s: f32[2, 1] = sqrt(%w)
-    %y: f32[2, 8] = div(%c, %s)
+    %w: f32[2, 1] = binary(%v, %eps) function=add
+    %s: f32[2, 1] = unary(%w) function=sqrt
+    %y: f32[2, 8] = binary(%c, %s) function=div
     output %y
   })");
   check_groups(graph);
@@ -171,11 +171,11 @@ TEST_CASE("a reduction takes what only it reads, and what follows over its own p
 TEST_CASE("injective chains merge; nothing dear is computed for every copy") {
   Graph graph = parsed(R"(graph @t() {
     %x: f32[1, 4] = input
-    %a: f32[1, 4] = exp(%x)
-    %b: f32[1, 4] = neg(%a)
+    %a: f32[1, 4] = unary(%x) function=exp
+    %b: f32[1, 4] = unary(%a) function=neg
     %c: f32[3, 4] = expand(%b) shape=[3, 4]
     %d: f32[4, 3] = transpose(%c) perm=[1,0]
-    %e: f32[4, 3] = tanh(%d)
+    %e: f32[4, 3] = unary(%d) function=tanh
     %f: f32[12] = reshape(%e) shape=[12]
     output %f
   })");
@@ -186,12 +186,12 @@ TEST_CASE("injective chains merge; nothing dear is computed for every copy") {
 TEST_CASE("one value read at different points is not computed twice if it is dear") {
   Graph graph = parsed(R"(graph @t() {
     %x: f32[4, 4] = input
-    %a: f32[4, 4] = exp(%x)
+    %a: f32[4, 4] = unary(%x) function=exp
     %b: f32[4, 4] = transpose(%a) perm=[1,0]
-    %c: f32[4, 4] = add(%a, %b)
-    %d: f32[4, 4] = neg(%c)
+    %c: f32[4, 4] = binary(%a, %b) function=add
+    %d: f32[4, 4] = unary(%c) function=neg
     %e: f32[4, 4] = transpose(%d) perm=[1,0]
-    %f: f32[4, 4] = add(%d, %e)
+    %f: f32[4, 4] = binary(%d, %e) function=add
     output %f
   })");
   check_groups(graph);
@@ -204,9 +204,9 @@ TEST_CASE("movement does not follow a convolution") {
     %x: f32[1, 2, 4, 4] = input
     %w: f32[2, 2, 1, 1] = const [1, 2, 3, 4]
     %c: f32[1, 2, 4, 4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
-    %r: f32[1, 2, 4, 4] = abs(%c)
+    %r: f32[1, 2, 4, 4] = unary(%c) function=abs
     %f: f32[1, 32] = reshape(%r) shape=[1, 32]
-    %g: f32[1, 32] = neg(%f)
+    %g: f32[1, 32] = unary(%f) function=neg
     output %g
   })");
   check_groups(graph);
@@ -217,14 +217,35 @@ TEST_CASE("an inner value that is an output ends its group") {
   Graph graph = parsed(R"(graph @t() {
     %x: f32[4, 4] = input
     %c: f32[4, 4] = matmul(%x, %x)
-    %a: f32[4, 4] = exp(%c)
-    %b: f32[4, 4] = neg(%a)
-    %d: f32[4, 4] = tanh(%b)
+    %a: f32[4, 4] = unary(%c) function=exp
+    %b: f32[4, 4] = unary(%a) function=neg
+    %d: f32[4, 4] = unary(%b) function=tanh
     output %a
     output %d
   })");
   check_groups(graph);
   CHECK(grouping(graph) == "c a | b d");
+}
+
+TEST_CASE("layout casts and symbolic values stay alone; followers are stored as their convolution") {
+  Graph graph = parsed(R"(graph @t(batch) {
+    %x: f32[batch, 4, 2, 2] = input
+    %w: f32[4, 4, 1, 1] = input
+    %zero: f32[] = const [0]
+    %a: f32[batch, 4, 2, 2] = unary(%x) function=abs
+    %b: f32[batch, 4, 2, 2]@1:4 = layout_cast(%a) axis=1 block=4
+    %c: f32[batch, 4, 2, 2]@1:4 = conv(%b, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    %d: f32[batch, 4, 2, 2]@1:4 = binary(%zero, %c) function=max
+    %e: f32[batch, 4, 2, 2]@1:4 = binary(%d, %b) function=add
+    %f: f32[batch, 4, 2, 2] = layout_cast(%e) axis=-1 block=0
+    %g: f32[batch, 4, 2, 2] = unary(%f) function=exp
+    %n: i64[1] = dim_vector() values=[batch]
+    %m: i64[1] = binary(%n, %n) function=add
+    output %g
+    output %m
+  })");
+  check_groups(graph);
+  CHECK(grouping(graph) == "a | b | c d e | f | g | n | m");
 }
 
 TEST_CASE("groups stay within 24 nodes and 12 inputs") {

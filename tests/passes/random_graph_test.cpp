@@ -61,6 +61,7 @@ class Builder {
   void movement(ValueId x);
   void element_wise(ValueId x);
   void heavy(ValueId x);
+  void idiom(ValueId x);
 
   std::mt19937 random_;
   Graph graph_;
@@ -104,7 +105,7 @@ void Builder::element_wise(ValueId x) {
   using U = UnaryOp;
   using B = BinaryOp;
   switch (below(6)) {
-    case 0: return make(op::Unary{one_of<U>({U::neg, U::abs, U::tanh, U::sigmoid, U::erf, U::cos})}, {x});
+    case 0: return make(op::Unary{one_of<U>({U::neg, U::neg, U::abs, U::tanh, U::sigmoid, U::erf, U::cos})}, {x});
     case 1: return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::div, B::max, B::min})}, {x, affine_constant(x)});
     case 2: return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::max, B::min})}, {affine_constant(x), x});
     case 3: return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::max})}, {x, one_of(values_)});
@@ -204,15 +205,51 @@ void Builder::heavy(ValueId x) {
   }
 }
 
+// What passes look for, in one go, so that it is frequent.
+void Builder::idiom(ValueId x) {
+  size_t rank = shape(x).size();
+  switch (below(6)) {
+    case 0:  // a chain of scales and shifts behind something heavy
+      heavy(x);
+      for (size_t i = 0; i < 3; ++i) make(op::Binary{below(2) ? BinaryOp::mul : BinaryOp::add}, {values_.back(), affine_constant(values_.back())});
+      return;
+    case 1:  // and in front of it
+      make(op::Binary{below(2) ? BinaryOp::mul : BinaryOp::add}, {x, affine_constant(x)});
+      return heavy(values_.back());
+    case 2:  // SiLU
+      make(op::Unary{UnaryOp::sigmoid}, {x});
+      return make(op::Binary{BinaryOp::mul}, {x, values_.back()});
+    case 3: {
+      if (rank < 2) return;
+      Ints perm;
+      for (size_t i = 0; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
+      std::swap(perm[rank - 1], perm[below(rank)]);
+      make(op::Transpose{perm}, {x});
+      int64_t k = shape(values_.back()).back();
+      return make(op::MatMul{}, {values_.back(), constant({k, 3}, -0.5, 0.5)});
+    }
+    case 4:
+      movement(x);
+      return movement(values_.back());
+    case 5: {
+      if (rank != 4) return;
+      make(op::Pad{PadMode::constant, {0, 0, 0, 1}, {0, 0, 1, 1}}, {x});
+      if (below(2)) return heavy(values_.back());
+      return make(op::Pool{PoolKind::average, {2, 2}, {1, 1}, {1, 1}, {0, 0, 0, 0}, false, false}, {values_.back()});
+    }
+  }
+}
+
 void Builder::step() {
   // Mostly go on from recent values: chains. Only f32 values are taken up.
   size_t recent = std::min<size_t>(values_.size(), below(3) ? 2 : values_.size());
   ValueId x = values_[values_.size() - 1 - below(recent)];
   if (graph_.value(x).type.dtype != DType::f32) return;
   switch (below(5)) {
-    case 0: case 1: return element_wise(x);
-    case 2: return movement(x);
-    case 3: case 4: return heavy(x);
+    case 0: return element_wise(x);
+    case 1: return movement(x);
+    case 2: return heavy(x);
+    case 3: case 4: return idiom(x);
   }
 }
 
