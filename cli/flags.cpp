@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 
 namespace tw {
@@ -16,7 +17,7 @@ void Flags::text(const std::string& names, std::string& value, const std::string
 }
 
 void Flags::repeated(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help) {
-  app_.add_option(names, values, help)->type_name(kind + "...")->allow_extra_args(false);
+  app_.add_option(names, values, help)->type_name(kind)->allow_extra_args(false);
 }
 
 void Flags::comma_list(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help) {
@@ -25,11 +26,14 @@ void Flags::comma_list(const std::string& names, std::vector<std::string>& value
 
 void Flags::integer(const std::string& names, int& value, const std::string& help, int at_least) {
   const int most = std::numeric_limits<int>::max();
-  app_.add_option(names, value, help)->type_name("N")->check(CLI::Range(at_least, most, "N >= " + std::to_string(at_least)));
+  CLI::Validator range = CLI::Range(at_least, most);
+  app_.add_option(names, value, help)->type_name("N")->check(range.description(""));
 }
 
 void Flags::number(const std::string& names, double& value, const std::string& kind, const std::string& help) {
-  app_.add_option(names, value, help)->type_name(kind)->check(CLI::NonNegativeNumber);
+  app_.add_option(names, value, help)->type_name(kind)->check([](const std::string& text) {
+    return std::strtod(text.c_str(), nullptr) >= 0 ? "" : std::string("must not be negative: ") + text;
+  });
 }
 
 void Flags::seed(const std::string& names, std::optional<uint64_t>& value, const std::string& help) {
