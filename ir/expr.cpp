@@ -28,14 +28,6 @@ bool is_bitwise(BinaryOp op) { return op >= BinaryOp::bit_and && op <= BinaryOp:
 bool is_int_imm(const Expr& e) { return e->kind == ExprKind::int_imm; }
 bool int_or_bool(DType t) { return is_int(t) || t == DType::boolean; }
 
-void check_binary(BinaryOp op, DType a, DType b) {
-  TW_CHECK(a == b, "{0} of {1} and {2}", op_name(op), dtype_name(a), dtype_name(b));
-  if (is_logical(op)) TW_CHECK(a == DType::boolean, "{0} of {1}", op_name(op), dtype_name(a));
-  if (is_bitwise(op)) TW_CHECK(is_int(a), "{0} of {1}", op_name(op), dtype_name(a));
-  if (a == DType::boolean)
-    TW_CHECK(is_logical(op) || op == BinaryOp::eq || op == BinaryOp::ne, "{0} of bool", op_name(op));
-}
-
 // x op c and c op x for a constant c where the result is x or a constant; undefined otherwise.
 Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
   bool commutes = op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::logical_and || op == BinaryOp::logical_or;
@@ -83,14 +75,6 @@ Expr fold_unary(UnaryOp op, const Expr& a) {
   return Expr();
 }
 
-DType unary_type(UnaryOp op, DType a) {
-  if (op == UnaryOp::logical_not) TW_CHECK(a == DType::boolean, "logical_not of {0}", dtype_name(a));
-  else if (op == UnaryOp::bit_not) TW_CHECK(is_int(a), "bit_not of {0}", dtype_name(a));
-  else if (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::sign) TW_CHECK(a != DType::boolean, "{0} of bool", op_name(op));
-  else TW_CHECK(is_float(a), "{0} of {1}", op_name(op), dtype_name(a));
-  return op == UnaryOp::is_nan || op == UnaryOp::is_inf ? DType::boolean : a;
-}
-
 Expr with_args(const ExprNode& node, std::vector<Expr> args) {
   switch (node.kind) {
     case ExprKind::load: return load(node.buffer, node.type, std::move(args));
@@ -110,6 +94,21 @@ Expr with_args(const ExprNode& node, std::vector<Expr> args) {
 const char* op_name(UnaryOp op) { return kUnaryNames[static_cast<size_t>(op)]; }
 const char* op_name(BinaryOp op) { return kBinaryNames[static_cast<size_t>(op)]; }
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::lt && op <= BinaryOp::ne; }
+
+const char* operand_error(UnaryOp op, DType a) {
+  if (op == UnaryOp::logical_not) return a == DType::boolean ? nullptr : "the operand must be bool";
+  if (op == UnaryOp::bit_not) return is_int(a) ? nullptr : "the operand must be an integer";
+  if (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::sign) return a == DType::boolean ? "the operand must be a number" : nullptr;
+  return is_float(a) ? nullptr : "the operand must be a float";
+}
+
+const char* operand_error(BinaryOp op, DType a, DType b) {
+  if (a != b) return "the operands differ in type";
+  if (is_logical(op)) return a == DType::boolean ? nullptr : "the operands must be bool";
+  if (is_bitwise(op)) return is_int(a) ? nullptr : "the operands must be integers";
+  if (a == DType::boolean && op != BinaryOp::eq && op != BinaryOp::ne) return "the operands must be numbers";
+  return nullptr;
+}
 
 Expr::Expr(int64_t value) : Expr(int_imm(value)) {}
 DType Expr::type() const { return node_->type; }
@@ -136,14 +135,16 @@ Expr load(BufferId buffer, DType type, std::vector<Expr> indices) {
 
 Expr unary(UnaryOp op, Expr a) {
   TW_CHECK(a.defined(), "{0} of nothing", op_name(op));
-  DType type = unary_type(op, a.type());
+  if (const char* why = operand_error(op, a.type())) TW_UNREACHABLE("{0} of {1}: {2}", op_name(op), dtype_name(a.type()), why);
+  DType type = op == UnaryOp::is_nan || op == UnaryOp::is_inf ? DType::boolean : a.type();
   if (Expr folded = fold_unary(op, a); folded.defined()) return folded;
   return make({.kind = ExprKind::unary, .type = type, .unary = op, .args = {std::move(a)}});
 }
 
 Expr binary(BinaryOp op, Expr a, Expr b) {
   TW_CHECK(a.defined() && b.defined(), "{0} of nothing", op_name(op));
-  check_binary(op, a.type(), b.type());
+  if (const char* why = operand_error(op, a.type(), b.type()))
+    TW_UNREACHABLE("{0} of {1} and {2}: {3}", op_name(op), dtype_name(a.type()), dtype_name(b.type()), why);
   DType type = is_comparison(op) ? DType::boolean : a.type();
   if (int_or_bool(a.type())) {
     if (is_int_imm(a) && is_int_imm(b) && !(divides(op) && b->int_value == 0))

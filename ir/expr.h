@@ -80,6 +80,10 @@ Expr binary(BinaryOp op, Expr a, Expr b);
 Expr select(Expr condition, Expr then, Expr otherwise);
 Expr cast(DType type, Expr a, bool saturate = false);
 
+// Why the operator does not take operands of these types; null when it does.
+const char* operand_error(UnaryOp op, DType a);
+const char* operand_error(BinaryOp op, DType a, DType b);
+
 Expr operator+(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a, const Expr& b);
 Expr operator*(const Expr& a, const Expr& b);

@@ -115,8 +115,10 @@ std::vector<Stmt> path_to(const Stmt& root, std::string_view label);
 Stmt find_loop(const Stmt& root, std::string_view var);  // null when there is none
 std::vector<Stmt> stores_of(const Stmt& root);           // in program order
 
-std::string print(const Kernel& kernel);
-Expected<Kernel> parse_kernel(std::string_view text, std::string_view file = "");
+class Lexer;
+std::string print(const Kernel& kernel);  // grammar: docs/ir.md
+Expected<Kernel> parse_kernel(std::string_view text, std::string_view file = "");  // not verified
+Expected<Kernel> parse_kernel(Lexer& lexer);  // one kernel within a longer text
 Error verify(const Kernel& kernel);   // every violation in one error
 std::string kernel_hash(const Kernel& kernel);  // of the printed form without the name
 

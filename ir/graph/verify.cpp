@@ -1,0 +1,131 @@
+// The graph's invariants; every broken one is reported.
+#include <llvm/ADT/StringExtras.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ir/graph/graph.h"
+
+namespace tw {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph) : graph_(graph), inputs_(graph.inputs().begin(), graph.inputs().end()) {}
+
+  Error run() {
+    for (ValueId id : graph_.inputs())
+      if (valid_id(id, "an input")) value(id);
+    std::vector<bool> made(graph_.node_count());
+    if (!ids_in_range()) return make_error(std::move(diags_));
+    for (NodeId id : graph_.order()) {
+      node(id, made);
+      made[static_cast<size_t>(id.index)] = true;
+    }
+    std::set<std::string> output_names;
+    for (const Graph::Output& output : graph_.outputs()) {
+      if (!valid_id(output.value, "output '" + output.name + "'")) continue;
+      use(output.value, "output '" + output.name + "'");
+      if (!output_names.insert(output.name).second) fail("two outputs are called '" + output.name + "'");
+    }
+    for (const std::string& symbol : graph_.symbols) check_symbol(symbol);
+    return make_error(std::move(diags_));
+  }
+
+ private:
+  void fail(std::string message) { diags_.push_back({DiagCode::invalid_model, std::move(message), {}, {}}); }
+  void fail(const std::string& where, Error error) {
+    for (Diag& diag : take_diags(std::move(error))) fail(where + ": " + diag.message);
+  }
+  std::string label(const Node& n) const { return std::string(op_info(n.attrs).name) + " '" + n.name + "'"; }
+
+  bool valid_id(ValueId id, const std::string& where) {
+    bool valid = id.valid() && static_cast<size_t>(id.index) < graph_.value_count();
+    if (!valid) fail(where + " refers to no value");
+    return valid;
+  }
+  bool ids_in_range() {
+    for (size_t i = 0; i < graph_.node_count(); ++i) {
+      const Node& n = graph_.node(NodeId{static_cast<int32_t>(i)});
+      if (n.erased) continue;
+      valid_id(n.output, label(n));
+      for (ValueId input : n.inputs)
+        if (input.valid()) valid_id(input, label(n));
+    }
+    return diags_.empty();
+  }
+
+  // A value that lives: its name, type and, for a constant, its bytes.
+  void value(ValueId id) {
+    if (!seen_.insert(id).second) return;
+    const Value& v = graph_.value(id);
+    if (v.name.empty()) fail("a value without a name");
+    if (!names_.insert(v.name).second) fail("two values are called '" + v.name + "'");
+    if (Error error = check_type(v.type)) return fail("'" + v.name + "'", std::move(error));
+    check_dims(v.type.shape, "'" + v.name + "'");
+    if (!v.constant) return;
+    std::optional<std::vector<int64_t>> shape = static_shape(v.type.shape);
+    bool fits = shape && v.type.layout.plain() &&
+                static_cast<int64_t>(v.constant->bytes.size()) == element_count(*shape) * dtype_bytes(v.type.dtype);
+    if (!fits) fail(llvm::formatv("constant '{0}' of {1} has {2} bytes", v.name, to_string(v.type), v.constant->bytes.size()).str());
+  }
+  void check_dims(const Shape& shape, const std::string& where) {
+    for (const Expr& dim : shape)
+      visit(dim, [&](const Expr& e) {
+        if (e->kind == ExprKind::load) fail(where + ": a dim loads from a buffer");
+        bool known = e->kind != ExprKind::var || std::ranges::count(graph_.symbols, e->name);
+        if (!known) fail(where + ": symbol '" + e->name + "' is not one of the graph's");
+      });
+  }
+
+  void use(ValueId id, const std::string& where) {
+    const Value& v = graph_.value(id);
+    bool input = inputs_.count(id) > 0;
+    int makers = input + v.constant.has_value() + v.def.valid();
+    if (makers != 1) fail(where + ": '" + v.name + "' has " + std::to_string(makers) + " makers");
+    if (v.def.valid() && (static_cast<size_t>(v.def.index) >= graph_.node_count() || graph_.node(v.def).erased))
+      fail(where + ": the node that makes '" + v.name + "' is erased");
+    value(id);
+  }
+
+  void node(NodeId id, const std::vector<bool>& made) {
+    const Node& n = graph_.node(id);
+    if (graph_.value(n.output).def != id) fail(label(n) + ": '" + graph_.value(n.output).name + "' says that another node makes it");
+    std::vector<const TensorType*> types;
+    for (ValueId input : n.inputs) {
+      types.push_back(input.valid() ? &graph_.value(input).type : nullptr);
+      if (!input.valid()) continue;
+      use(input, label(n));
+      NodeId def = graph_.value(input).def;
+      bool later = def.valid() && static_cast<size_t>(def.index) < made.size() && !made[static_cast<size_t>(def.index)];
+      if (later && !graph_.node(def).erased) fail(label(n) + " is on a cycle through '" + graph_.value(input).name + "'");
+    }
+    value(n.output);
+    if (!diags_.empty()) return;
+    Expected<TensorType> type = infer_type(n.attrs, types);
+    if (!type) return fail(label(n), type.takeError());
+    if (!equal(*type, graph_.value(n.output).type))
+      fail(llvm::formatv("{0}: '{1}' is {2}, but the operator gives {3}", label(n), graph_.value(n.output).name,
+                         to_string(graph_.value(n.output).type), to_string(*type)).str());
+  }
+
+  void check_symbol(const std::string& symbol) {
+    auto fits = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; };
+    bool valid = !symbol.empty() && !llvm::isDigit(symbol[0]) && symbol[0] != '.' && std::ranges::all_of(symbol, fits);
+    for (const char* word : {"true", "false", "inf", "nan"}) valid &= symbol != word;
+    if (!valid) fail("symbol '" + symbol + "' is not an identifier");
+    if (std::ranges::count(graph_.symbols, symbol) > 1) fail("symbol '" + symbol + "' is listed twice");
+  }
+
+  const Graph& graph_;
+  std::set<ValueId> inputs_;
+  std::vector<Diag> diags_;
+  std::set<ValueId> seen_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+Error verify(const Graph& graph) { return Verifier(graph).run(); }
+
+}  // namespace tw
