@@ -13,7 +13,7 @@ namespace tw {
 struct PassContext {
   const Target& target;
   int64_t fold_budget_bytes = 64 << 20;   // constant folding may add so much in all
-  std::string report;                     // a line a pass may leave for --time-passes and --stats
+  std::string report{};                     // a line a pass may leave for --time-passes and --stats
 };
 
 struct Pass {
@@ -40,7 +40,9 @@ struct Group {
   std::vector<NodeId> nodes;
   NodeId anchor;                 // the complex_out or reduction node that the kernel is scheduled round; else the last node
 };
+// Every group has one value that is read outside or is an output of the graph: its last node's. The others are internal.
 std::vector<Group> fuse_groups(const Graph& graph);   // passes/fuse_groups.cpp
+bool is_elementwise(const Node& node);                // unary, binary, select, cast: output points read the same input points
 std::string print_groups(const Graph& graph, const std::vector<Group>& groups);
 
 }  // namespace tw

@@ -1,5 +1,6 @@
 /* What generated code and the runtime bitcode know of each other. The backend builds one constant `tw_model` of type
- * tw_model_desc, the function it names, and calls tw_parallel_for; everything else is the runtime's. */
+ * tw_model_desc, the functions it names and the exported query function, and calls tw_parallel_for; the packager adds
+ * tw_manifest and tw_weights_offset; everything else is the runtime's. */
 #ifndef TW_MODEL_H
 #define TW_MODEL_H
 #include "tilewright.h"
@@ -13,7 +14,7 @@ typedef struct tw_env {
   void* pool;                 /* of tw_parallel_for */
   int32_t threads;
   int32_t reserved;
-  uint64_t* call_ns;          /* profile: generated code calls tw_call_begin/end round every kernel call when not null */
+  uint64_t* call_ns;          /* profile, else NULL: the program stores the nanoseconds of kernel call k in call_ns[k] (tw_clock_ns) */
 } tw_env;
 
 typedef struct tw_model_desc {
@@ -25,7 +26,7 @@ typedef struct tw_model_desc {
   const tw_tensor_info* outputs;
   const char* const* symbols;
   uint64_t weight_bytes;
-  const char* cpu_features;                                     /* "avx2,fma,…": what check_cpu asks for, LLVM's names; "" for the baseline */
+  const char* cpu_features;                                     /* "avx2,fma,...": what check_cpu asks for, LLVM's names; "" for the baseline */
   void (*program)(const tw_env* env);                           /* the whole model */
   uint64_t (*arena_bytes)(const int64_t* symbols);
   void (*output_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
@@ -33,9 +34,12 @@ typedef struct tw_model_desc {
 } tw_model_desc;
 
 extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
-extern const int64_t tw_weights_offset __attribute__((visibility("hidden")));  /* .quad tw_weights - . */
+/* From the packager's own object (packager/link.h), which spares generated code any relocation to the weights. */
+extern const int64_t tw_weights_offset __attribute__((visibility("hidden")));  /* &weights - &tw_weights_offset */
+extern const char tw_manifest[] __attribute__((visibility("hidden")));         /* what tw_model.manifest should point to */
 
-/* Called by generated code. fn(arg, i) for i in 0..count-1; count <= 1 or one thread: a plain loop. */
+/* Called by generated code, from the program's thread only. fn(arg, i) for i in 0..count-1; count <= 1 or one thread: a plain
+ * loop. A call from inside fn runs as a plain loop too. fn may use 64 KiB of stack (musl's threads have 128). */
 void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg, int32_t count);
 uint64_t tw_clock_ns(void);   /* CLOCK_MONOTONIC, by syscall */
 

@@ -24,7 +24,7 @@ typedef enum tw_status {
   TW_E_ARGUMENT = 3,   /* a null pointer, a wrong count, a misaligned arena */
   TW_E_DTYPE = 4,      /* a tensor's element type is not the model's */
   TW_E_SHAPE = 5,      /* a tensor's rank or a dimension is not the model's */
-  TW_E_SIZE = 6,       /* a buffer is smaller than its shape needs */
+  TW_E_SIZE = 6,       /* a buffer is smaller than its shape needs, or the caller's arena than the run */
   TW_E_MEMORY = 7,     /* memory or a thread could not be had */
   TW_E_BUSY = 8        /* a second run on a context that is running */
 } tw_status;
@@ -45,7 +45,7 @@ typedef struct tw_tensor {
 } tw_tensor;
 
 /* What the model says of an input or output. dims[i] >= 0 is an extent; dims[i] = -1 - k is symbol k of the model
- * (bound by the inputs of a run); TW_DIM_COMPUTED is an expression of symbols: ask output_dims. */
+ * (bound by the inputs of a run, 1 at least); TW_DIM_COMPUTED is an expression of symbols: ask input_dims, output_dims. */
 #define TW_DIM_COMPUTED INT64_MIN
 typedef struct tw_tensor_info {
   const char* name;
@@ -67,7 +67,8 @@ typedef struct tw_options {
   const tw_parallel* parallel;   /* the caller's own pool instead of ours; NULL: ours */
   void* arena;                   /* working memory, 64-byte aligned, arena_bytes(symbols) large; NULL: the context maps its own */
   uint64_t arena_bytes;
-  const int64_t* symbols;        /* the largest sizes of the model's symbols that this context will see; NULL: the first run decides */
+  const int64_t* symbols;        /* the largest sizes of the model's symbols that this context will see; NULL: the first run decides.
+                                    The context's own arena grows when a run needs more (then, and only then, a run allocates). */
 } tw_options;
 
 typedef struct tw_context tw_context;
@@ -85,7 +86,8 @@ typedef struct tw_api {
   tw_status (*check_cpu)(void);
   /* Bytes of arena that runs with these symbol values need (symbols may be NULL when symbol_count is 0). */
   uint64_t (*arena_bytes)(const int64_t* symbols);
-  /* Writes output i's extents (rank of them) for these symbol values. */
+  /* Write the extents (rank of them) of input or output i for these symbol values. */
+  void (*input_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   void (*output_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   tw_status (*create)(const tw_options* options, tw_context** context);
   void (*destroy)(tw_context* context);

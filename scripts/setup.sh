@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building, testing and training need. Idempotent: a second call only looks.
 #   scripts/setup.sh [core] [test] [sanitizers] [train]      (default: core)
-# apt packages go into the system (sudo is used when not root), Python packages into .venv/, the ONNX library into .deps/.
+# apt packages go into the system (sudo is used when not root), Python packages into .venv/ (train: .venv-train/), the
+# ONNX library into .deps/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export DEBIAN_FRONTEND=noninteractive
@@ -9,13 +10,18 @@ export DEBIAN_FRONTEND=noninteractive
 ONNX_VERSION=1.23.2
 core_apt="g++ make git ca-certificates llvm-22-dev liblld-22-dev clang-22 cmake ninja-build ccache libprotobuf-dev
   protobuf-compiler libyaml-cpp-dev libcli11-dev doctest-dev nlohmann-json3-dev zlib1g-dev python3-venv python3-pip"
-test_apt="libc6-dev-arm64-cross qemu-user musl-tools binutils"
+test_apt="libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross qemu-user musl-tools binutils lld-22 strace libjpeg-dev"
 sanitizers_apt="libclang-rt-22-dev"
 train_apt=""
 core_pip=""
 test_pip="onnxruntime==1.31.1 onnx==$ONNX_VERSION numpy==2.4.6 pillow==13.0.0"
 sanitizers_pip=""
-train_pip="torch==2.15.0 scikit-learn==1.9.1 onnx==$ONNX_VERSION numpy==2.4.6 onnxscript"
+# PyPI's torch for x86-64 links to the CUDA libraries, also where there is no GPU (3 GB); Triton, cuSOLVER and the like
+# are loaded late and never used here, so torch is installed without its own list of dependencies.
+train_pip="filelock typing-extensions sympy networkx jinja2 fsspec numpy==2.4.6 scikit-learn==1.9.1 onnx==$ONNX_VERSION
+  cuda-toolkit[cublas,cudart,cufft,cufile,cupti,cusparse,nvjitlink,nvrtc]==13.2.2 nvidia-cudnn-cu13==9.26.0.51
+  nvidia-cusparselt-cu13==0.8.1 nvidia-nccl-cu13==2.30.7 nvidia-nvshmem-cu13==3.7.2"
+train_pip_bare="torch==2.15.0"
 
 say() { printf 'setup: %s\n' "$*"; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
@@ -32,34 +38,39 @@ install_apt() {
 }
 
 make_venv() {
-  [ -x .venv/bin/python ] && return
-  say "python environment in .venv"
+  [ -x "$1/bin/python" ] && return
+  say "python environment in $1"
   local python=/usr/bin/python3
   [ -x $python ] || python=python3
-  $python -m venv .venv
+  $python -m venv "$1"
 }
 
+# install_pip VENV FLAGS SPEC...
 install_pip() {
+  local venv=$1 flags=$2 missing=() spec
+  shift 2
   [ $# = 0 ] && return
-  make_venv
-  local missing=() spec
+  make_venv "$venv"
   for spec in "$@"; do
     local name=${spec%%==*} version=${spec#*==}
     [ "$version" = "$spec" ] && version='*'
+    name=${name%%\[*}
     local have
-    have=$(ls -d .venv/lib/python3*/site-packages/"${name//-/_}"-*.dist-info 2>/dev/null | head -n 1 || true)
+    have=$(ls -d "$venv"/lib/python3*/site-packages/"${name//-/_}"-*.dist-info 2>/dev/null | head -n 1 || true)
+    # shellcheck disable=SC2254
     case "$have" in *-$version.dist-info) ;; *-$version+*.dist-info) ;; *) missing+=("$spec") ;; esac
   done
   [ ${#missing[@]} = 0 ] && return
   say "pip install ${missing[*]}"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check "${missing[@]}"
+  # shellcheck disable=SC2086
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $flags "${missing[@]}"
 }
 
 build_onnx() {
   local stamp=.deps/onnx/stamp want
   want="$ONNX_VERSION $(cksum < scripts/onnx/CMakeLists.txt) $(g++ -dumpfullversion)"
   [ -f $stamp ] && [ "$(cat $stamp)" = "$want" ] && return
-  make_venv
+  make_venv .venv
   say "building the ONNX library $ONNX_VERSION (2-4 minutes, once)"
   rm -rf .deps/onnx .deps/onnx-build
   mkdir -p .deps/onnx-build
@@ -82,11 +93,14 @@ for group in "$@"; do
   case $group in core|test|sanitizers|train) ;; *) echo "setup: unknown group '$group' (core, test, sanitizers, train)" >&2; exit 2 ;; esac
 done
 for group in "$@"; do
-  apt_list="${group}_apt" pip_list="${group}_pip"
+  apt_list="${group}_apt" pip_list="${group}_pip" bare_list="${group}_pip_bare" venv=.venv
+  [ $group = train ] && venv=.venv-train
   # shellcheck disable=SC2086
   install_apt ${!apt_list}
   # shellcheck disable=SC2086
-  install_pip ${!pip_list}
+  install_pip $venv "" ${!pip_list}
+  # shellcheck disable=SC2086
+  install_pip $venv --no-deps ${!bare_list:-}
   [ $group = core ] && build_onnx
 done
 say "ready: $*"

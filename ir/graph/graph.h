@@ -74,6 +74,7 @@ class Graph {
   // Infers the output's type from the op table. name: of the output value, made unique if taken; empty: a fresh one.
   Expected<ValueId> add(OpAttrs attrs, std::vector<ValueId> inputs, std::string name = "", std::string node_name = "", std::string source = "");
   void add_output(ValueId value, std::string name);
+  void set_output(size_t index, ValueId value);   // the output keeps its name
 
   const std::vector<ValueId>& inputs() const { return inputs_; }
   struct Output { ValueId value; std::string name; };

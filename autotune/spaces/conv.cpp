@@ -1,0 +1,109 @@
+// Convolutions: a tile of one output row's pixels times V channel vectors in registers over the whole reduction. Rule:
+// TW * V + V + 1 registers at most; kernel taps stay rolled, for overlapping taps in one block make LLVM spill.
+#include "autotune/spaces/space.h"
+
+namespace tw {
+namespace {
+
+bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
+
+// Loops of y by their names: n, c, then s0.. (or q0, r0, ..), then the lane l when the output is blocked.
+struct OutputLoops {
+  std::vector<std::string> outer;   // all but the tiled row
+  std::string row, lane;
+};
+OutputLoops output_loops(const ScheduleBuilder& s) {
+  OutputLoops o;
+  for (const std::string& name : s.loops_of("y")) {
+    if (name == "l") o.lane = name;
+    else if (name != "c" && name != "n") {
+      if (!o.row.empty() && starts_with(name, "r")) { o.outer.push_back(name); continue; }   // the phase of a sub-pixel row
+      if (!o.row.empty()) o.outer.push_back(o.row);
+      o.row = name;
+    }
+  }
+  return o;
+}
+
+void schedule_pad(ScheduleBuilder& s) {
+  if (s.has_stage("pad")) s.map_nest("pad");
+}
+
+// Register tile of acc below loop `at`: order is reduce loops, row, channel vectors, lane.
+void accumulate(ScheduleBuilder& s, const std::string& row, const std::string& channel, const std::string& lane) {
+  std::vector<std::string> reduce = s.reduce_loops_of("acc");
+  std::vector<std::string> order = reduce;
+  for (const std::string& name : {row, channel, lane})
+    if (!name.empty()) order.push_back(name);
+  s.reorder(order);
+  s.decompose("acc", reduce.empty() ? "" : reduce.front());
+  s.set_scope("acc", "register");
+  for (const char* suffix : {"", "_init"}) {
+    s.unroll(row + suffix);
+    s.unroll(channel + suffix);
+    s.vectorize(lane + suffix);
+  }
+}
+
+void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
+  int64_t block = *s.extent(o.lane), vectors = 1;
+  if (auto w = s.kernel().find_buffer("w")) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
+  auto blocks = s.extent("c");
+  if (!blocks || *blocks % vectors != 0) vectors = 1;
+  int64_t registers = s.target().vector_registers;
+  int64_t most = std::min<int64_t>((registers - 1 - vectors) / vectors, 28);
+  int64_t tile = tile_of(s.extent(o.row), most);
+  s.split(o.row, tile, Tail::shift, "w0", "w1");
+  std::string channel = "c";
+  std::vector<std::string> inner = {"w1"};
+  if (vectors > 1) {
+    s.split("c", vectors, Tail::guard, "c0", "c1");
+    channel = "c0";
+    inner.push_back("c1");
+  }
+  std::vector<std::string> order = {"n", channel};
+  order.insert(order.end(), o.outer.begin(), o.outer.end());
+  order.push_back("w0");
+  std::vector<std::string> outer(order.begin(), order.end() - 1);
+  order.insert(order.end(), inner.begin(), inner.end());
+  order.push_back(o.lane);
+  s.reorder(order);
+  s.compute_at("acc", "w0");
+  accumulate(s, "acc_a" + o.row, "acc_ac", "acc_al");
+  s.unroll("w1");
+  s.unroll("c1");
+  s.vectorize(o.lane);
+  s.parallelize(outer, "yp");
+}
+
+// Plain output: vectors run along the row, a few channels share the loaded pixels.
+void schedule_plain(ScheduleBuilder& s, const OutputLoops& o) {
+  int64_t lanes = s.target().lanes(4);
+  auto width = s.extent(o.row);
+  int64_t vector = width ? std::min(lanes, *width) : lanes;
+  s.split(o.row, vector, width ? Tail::shift : Tail::guard, "w0", "w1");
+  std::vector<std::string> order = {"n", "c"};
+  order.insert(order.end(), o.outer.begin(), o.outer.end());
+  order.push_back("w0");
+  std::vector<std::string> outer(order.begin(), order.end() - 1);
+  order.push_back("w1");
+  s.reorder(order);
+  s.compute_at("acc", "w0");
+  accumulate(s, "", "", "acc_a" + o.row);
+  s.vectorize("w1");
+  s.parallelize(outer, "yp");
+}
+
+}  // namespace
+
+void schedule_conv(ScheduleBuilder& s) {
+  schedule_pad(s);
+  for (const char* packing : {"w", "bias"})
+    if (s.has_stage(packing)) s.map_nest(packing);
+  OutputLoops o = output_loops(s);
+  if (o.row.empty()) return;
+  if (o.lane.empty()) schedule_plain(s, o);
+  else schedule_blocked(s, o);
+}
+
+}  // namespace tw

@@ -1,0 +1,50 @@
+// Matrix products: MR rows times one packed panel in registers over the whole depth, panels outermost (their weights stay
+// in cache while the rows pass). Rule: MR * V + V + 1 registers at most.
+#include "autotune/spaces/space.h"
+
+namespace tw {
+
+void schedule_matmul(ScheduleBuilder& s) {
+  if (s.has_stage("w")) s.map_nest("w");
+  const Kernel& k = s.kernel();
+  DType t = k.buffer(*k.find_buffer("acc")).dtype;
+  int64_t lanes = s.target().lanes(dtype_bytes(t));
+  int64_t panel = *as_const(k.buffer(*k.find_buffer("w")).shape.back());
+  int64_t vectors = std::max<int64_t>(1, panel / lanes), lane = std::min(panel, lanes);
+  int64_t most = std::max<int64_t>(1, (s.target().vector_registers - 1 - vectors) / vectors);
+  int64_t rows = tile_of(s.extent("i"), most);
+
+  s.split("j", panel, Tail::guard, "j0", "j1");
+  bool split_panel = panel > lane;
+  if (split_panel) s.split("j1", lane, Tail::guard, "jv", "jl");
+  std::string column_lane = split_panel ? "jl" : "j1";
+  s.split("i", rows, Tail::shift, "i0", "i1");
+  std::vector<std::string> outer;
+  for (const std::string& name : s.loops_of("y"))
+    if (name[0] == 'b') outer.push_back(name);
+  outer.push_back("j0");
+  outer.push_back("i0");
+  std::vector<std::string> order = outer;
+  order.insert(order.end(), {"i1", "jv", column_lane});
+  s.reorder(order);
+  s.compute_at("acc", "i0");
+  std::string acc_lane = "acc_aj";
+  if (split_panel) {
+    s.split("acc_aj", lane, Tail::guard, "acc_jv", "acc_jl");
+    acc_lane = "acc_jl";
+  }
+  s.reorder({"k", "acc_ai", "acc_jv", acc_lane});
+  s.decompose("acc", "k");
+  s.set_scope("acc", "register");
+  for (const char* suffix : {"", "_init"}) {
+    s.unroll(std::string("acc_ai") + suffix);
+    s.unroll(std::string("acc_jv") + suffix);
+    s.vectorize(acc_lane + suffix);
+  }
+  s.unroll("i1");
+  s.unroll("jv");
+  s.vectorize(column_lane);
+  s.parallelize(outer, "yp");
+}
+
+}  // namespace tw

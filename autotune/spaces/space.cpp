@@ -1,0 +1,133 @@
+#include "autotune/spaces/space.h"
+
+#include <algorithm>
+
+namespace tw {
+
+std::optional<int64_t> ScheduleBuilder::extent(const std::string& loop) const {
+  Stmt found = find_loop(kernel_.body, loop);
+  return found ? as_const(found->extent) : std::nullopt;
+}
+
+std::vector<std::string> ScheduleBuilder::loops_of(const std::string& label) const {
+  std::vector<std::string> names;
+  for (const Stmt& s : path_to(kernel_.body, label))
+    if (s->kind == StmtKind::loop) names.push_back(s->var);
+  return names;
+}
+
+std::vector<std::string> ScheduleBuilder::reduce_loops_of(const std::string& label) const {
+  std::vector<std::string> names;
+  for (const Stmt& s : path_to(kernel_.body, label))
+    if (s->kind == StmtKind::loop && s->role == AxisRole::reduce) names.push_back(s->var);
+  return names;
+}
+
+std::vector<std::string> ScheduleBuilder::spatial_loops_of(const std::string& label) const {
+  std::vector<std::string> names;
+  for (const Stmt& s : path_to(kernel_.body, label))
+    if (s->kind == StmtKind::loop && s->role == AxisRole::spatial) names.push_back(s->var);
+  return names;
+}
+
+void ScheduleBuilder::add(Step step) {
+  if (!failed_.empty()) return;
+  Expected<Kernel> next = tw::apply(kernel_, step);
+  if (!next) {
+    failed_ = take_diags(next.takeError());
+    failed_.front().notes.push_back("step " + std::to_string(schedule_.steps.size() + 1) + ": " + print(step));
+    failed_.front().notes.push_back("kernel:\n" + print(kernel_));
+    return;
+  }
+  kernel_ = std::move(*next);
+  schedule_.steps.push_back(std::move(step));
+}
+
+void ScheduleBuilder::split(const std::string& loop, int64_t factor, Tail tail, const std::string& outer, const std::string& inner) {
+  add(step::Split{loop, factor, tail, outer, inner});
+}
+
+void ScheduleBuilder::reorder(std::vector<std::string> loops) {
+  std::erase_if(loops, [&](const std::string& name) { return !has_loop(name); });
+  if (loops.size() > 1) add(step::Reorder{std::move(loops)});
+}
+
+std::string ScheduleBuilder::fuse(std::vector<std::string> loops, const std::string& name) {
+  std::erase_if(loops, [&](const std::string& loop) { return !has_loop(loop); });
+  if (loops.empty()) return "";
+  std::string fused = loops[0];
+  for (size_t i = 1; i < loops.size(); ++i) {
+    std::string next = i + 1 == loops.size() ? name : name + std::to_string(i);
+    add(step::Fuse{fused, loops[i], next});
+    fused = next;
+  }
+  return fused;
+}
+
+void ScheduleBuilder::vectorize(const std::string& loop) { if (has_loop(loop)) add(step::Vectorize{loop}); }
+void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
+void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
+void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
+void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) { add(step::SetScope{buffer, scope}); }
+void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) { if (has_loop(loop)) add(step::DecomposeReduction{stage, loop}); }
+
+void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const std::string& name) {
+  std::string loop = fuse(loops, name);
+  if (!loop.empty()) parallel(loop);
+}
+
+void ScheduleBuilder::map_nest(const std::string& label) {
+  std::vector<std::string> loops = loops_of(label);
+  if (loops.empty()) return;
+  Stmt store;
+  for (const Stmt& s : stores_of(kernel_.body))
+    if (s->label == label) store = s;
+  int64_t lanes = target_->lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype));
+  std::string last = loops.back();
+  loops.pop_back();
+  auto size = extent(last);
+  if (size && *size <= 4 * lanes && (*size % lanes == 0 || *size < lanes)) {
+    if (*size > 1) vectorize(last);
+  } else {
+    bool divides = size && *size % lanes == 0;
+    split(last, lanes, divides || !size ? Tail::guard : Tail::shift, last + "_o", last + "_v");
+    vectorize(last + "_v");
+    loops.push_back(last + "_o");
+  }
+  parallelize(loops, label + "_p");
+}
+
+Expected<Schedule> ScheduleBuilder::finish() {
+  if (!failed_.empty()) return make_error(std::move(failed_));
+  return std::move(schedule_);
+}
+
+int64_t tile_of(std::optional<int64_t> extent, int64_t most) {
+  if (!extent) return 1;
+  if (*extent <= most) return *extent;
+  for (int64_t t = most; 2 * t >= most; --t)
+    if (*extent % t == 0) return t;
+  int64_t tiles = (*extent + most - 1) / most;
+  return (*extent + tiles - 1) / tiles;
+}
+
+void schedule_elementwise(ScheduleBuilder& s) {
+  std::vector<std::string> labels;
+  for (const Stmt& store : stores_of(s.kernel().body)) labels.push_back(store->label);
+  for (const std::string& label : labels) s.map_nest(label);
+}
+
+Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target) {
+  ScheduleBuilder s(kernel, target);
+  switch (family) {
+    case KernelFamily::elementwise: schedule_elementwise(s); break;
+    case KernelFamily::conv:
+    case KernelFamily::depthwise: schedule_conv(s); break;
+    case KernelFamily::matmul: schedule_matmul(s); break;
+    case KernelFamily::reduce: schedule_reduce(s); break;
+    case KernelFamily::pool: schedule_pool(s); break;
+  }
+  return s.finish();
+}
+
+}  // namespace tw

@@ -1,0 +1,62 @@
+// Search spaces, one file a kernel family: today each gives its default point, chosen by static rules from the target's
+// numbers (registers, vector width); a space with holes is the same steps with factors left open.
+#pragma once
+#include "ir/schedule/schedule.h"
+#include "ir/target.h"
+#include "passes/lower/lower.h"
+
+namespace tw {
+
+// The schedule that a kernel gets when no tuning record names a better one. Always legal for the kernel; an error is a bug
+// of the space, reported with the step.
+Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target);
+
+// Builds a schedule step by step against the kernel it rewrites, so that later steps can look at the loops there are.
+class ScheduleBuilder {
+ public:
+  ScheduleBuilder(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(&target) {}
+
+  const Kernel& kernel() const { return kernel_; }
+  const Target& target() const { return *target_; }
+  bool has_loop(const std::string& name) const { return find_loop(kernel_.body, name) != nullptr; }
+  bool has_stage(const std::string& label) const { return !path_to(kernel_.body, label).empty(); }
+  std::optional<int64_t> extent(const std::string& loop) const;     // constant extent; nullopt: symbolic or no such loop
+  std::vector<std::string> loops_of(const std::string& label) const;// outermost first
+  std::vector<std::string> reduce_loops_of(const std::string& label) const;
+  std::vector<std::string> spatial_loops_of(const std::string& label) const;
+
+  // Each does nothing after a failed step; absent loops (extent 1 regions are dropped) are skipped where a list is given.
+  void split(const std::string& loop, int64_t factor, Tail tail, const std::string& outer, const std::string& inner);
+  void reorder(std::vector<std::string> loops);
+  std::string fuse(std::vector<std::string> loops, const std::string& name);  // the surviving loop's name, "" if none
+  void vectorize(const std::string& loop);
+  void unroll(const std::string& loop);
+  void parallel(const std::string& loop);
+  void compute_at(const std::string& stage, const std::string& loop);
+  void set_scope(const std::string& buffer, const std::string& scope);
+  void decompose(const std::string& stage, const std::string& loop);
+  // Fuses the loops (a prefix of a nest) and runs them on all threads.
+  void parallelize(const std::vector<std::string>& loops, const std::string& name);
+  // The store with that label and nothing else in its nest: vectors along its last axis, threads over the others.
+  void map_nest(const std::string& label);
+
+  Expected<Schedule> finish();
+
+ private:
+  void add(Step step);
+  Kernel kernel_;
+  const Target* target_;
+  Schedule schedule_;
+  std::vector<Diag> failed_;
+};
+
+// Largest tile of an extent that fits `most` accumulators: a divisor when one is at least half of it, else balanced.
+int64_t tile_of(std::optional<int64_t> extent, int64_t most);
+
+void schedule_elementwise(ScheduleBuilder& s);
+void schedule_conv(ScheduleBuilder& s);
+void schedule_matmul(ScheduleBuilder& s);
+void schedule_reduce(ScheduleBuilder& s);
+void schedule_pool(ScheduleBuilder& s);
+
+}  // namespace tw

@@ -1,0 +1,10 @@
+// RISC-V, 64 bits: fused multiply-add comes with F and D; rounding to integer has no scalar instruction before Zfa.
+#include "backends/cpu/traits.h"
+
+namespace tw {
+void fill_riscv(CpuTraits& t, const FeatureSet& f) {
+  t.fma = f.has("f") && f.has("d");
+  t.round = f.has("zfa");
+  t.half = f.has("zfhmin") && (!f.has("v") || f.has("zvfhmin"));
+}
+}  // namespace tw

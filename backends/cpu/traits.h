@@ -1,0 +1,39 @@
+// What code generation must know of a CPU: one file an architecture decides, from the Target's features only.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ir/target.h"
+#include "support/diag.h"
+
+namespace tw {
+
+struct CpuTraits {
+  std::string cpu;                   // function attribute target-cpu: the baseline, so that only checked extensions are used
+  std::string tune_cpu;              // tune-cpu: scheduling model; empty where the architecture has no such attribute
+  std::string features;              // target-features: "+avx2,+fma"
+  std::vector<std::string> checked;  // extensions beyond the baseline that the code may use: the artifact asks the processor for them
+  bool fma = false;                  // fused multiply-add of f32 and f64 is an instruction
+  bool round = false;                // so are floor, ceil, trunc and round-to-even
+  bool half = false;                 // and f16 <-> f32 conversion
+  int vector_bits = 128;
+};
+
+// An extension counts as present when the Target lists it or its cpu implies it, and the runtime can check it.
+// Error: an unknown triple, cpu or feature.
+Expected<CpuTraits> cpu_traits(const Target& target);
+// The architecture's guaranteed instruction set, for this triple.
+Expected<CpuTraits> baseline_traits(const Target& target);
+
+// Answers for the features of one cpu and its list.
+class FeatureSet {
+ public:
+  virtual ~FeatureSet() = default;
+  virtual bool has(const std::string& feature) const = 0;
+};
+void fill_x86(CpuTraits& traits, const FeatureSet& features);
+void fill_aarch64(CpuTraits& traits, const FeatureSet& features);
+void fill_arm(CpuTraits& traits, const FeatureSet& features);
+void fill_riscv(CpuTraits& traits, const FeatureSet& features);
+
+}  // namespace tw

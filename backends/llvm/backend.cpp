@@ -1,0 +1,159 @@
+// The CPU backend: kernels by KernelEmitter, each in its own context and object; the model's program by emit_program.
+#include "backends/backend.h"
+
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/MemoryBufferRef.h>
+
+#include <atomic>
+#include <thread>
+
+#include "backends/llvm/codegen.h"
+#include "backends/llvm/emit_program.h"
+#include "backends/llvm/kernel_emitter.h"
+#include "backends/llvm/runtime_link.h"
+#include "backends/llvm/target_machine.h"
+
+namespace tw {
+namespace {
+
+enum class Stage { object, llvm_text, assembly };
+
+int64_t code_bytes(const std::string& object) {
+  auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(object, "object"));
+  TW_CHECK(bool(file), "the code generator wrote no object file: {0}", llvm::toString(file.takeError()));
+  int64_t bytes = 0;
+  for (const llvm::object::SectionRef& section : (*file)->sections())
+    if (section.isText()) bytes += static_cast<int64_t>(section.getSize());
+  return bytes;
+}
+
+// void <name>(ptr buffers, ptr workspace, ptr symbols), calling the kernel's function.
+void add_entry(llvm::Module& module, const Kernel& kernel, llvm::Function* function) {
+  llvm::IRBuilder<> b(module.getContext());
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
+  auto* entry = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kernel.name, module);
+  b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", entry));
+  std::vector<Value*> arguments = {llvm::ConstantPointerNull::get(b.getPtrTy())};
+  uint64_t i = 0;
+  for (const Buffer& buffer : kernel.buffers)
+    if (buffer.role != BufferRole::temp)
+      arguments.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), entry->getArg(0), i++)));
+  arguments.push_back(entry->getArg(1));
+  for (uint64_t s = 0; s < kernel.symbols.size(); ++s)
+    arguments.push_back(b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), entry->getArg(2), s)));
+  b.CreateCall(function, arguments);
+  b.CreateRetVoid();
+}
+
+class LlvmBackend : public Backend {
+ public:
+  LlvmBackend(Target target, CpuTraits traits, CpuTraits baseline)
+      : target_(std::move(target)), traits_(std::move(traits)), baseline_(std::move(baseline)) {}
+
+  Error supports(const Kernel& kernel) const override {
+    llvm::LLVMContext context;
+    llvm::Module module(kernel.name, context);
+    TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
+    module.setDataLayout(machine->createDataLayout());
+    return KernelEmitter(module, traits_, kernel, target_.fast_math).emit("tw_kernel", true).takeError();
+  }
+
+  Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const override;
+
+  Expected<std::string> compile_kernel(const Kernel& kernel) const override { return standalone(kernel, Stage::object); }
+
+  Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const override {
+    if (stage == "llvm") return standalone(kernel, Stage::llvm_text);
+    if (stage == "asm") return standalone(kernel, Stage::assembly);
+    return make_error(DiagCode::invalid_argument, "no stage '{0}' of code generation; there are llvm and asm", stage);
+  }
+
+ private:
+  Expected<std::string> standalone(const Kernel& kernel, Stage stage) const;
+  Expected<std::string> member(const Kernel& kernel, size_t index, llvm::TargetMachine& machine, KernelReport& report) const;
+  Expected<std::string> program_object(const Program& program, const CodegenOptions& options) const;
+
+  Target target_;
+  CpuTraits traits_, baseline_;
+};
+
+Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage) const {
+  llvm::LLVMContext context;
+  llvm::Module module(kernel.name, context);
+  TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
+  module.setDataLayout(machine->createDataLayout());
+  TW_ASSIGN(EmittedKernel emitted, KernelEmitter(module, traits_, kernel, target_.fast_math).emit("tw_kernel", false));
+  emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
+  emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
+  add_entry(module, kernel, emitted.function);
+  prepare_module(module, *machine, traits_);
+  TW_TRY(run_passes(module, *machine, PassList::kernel));
+  if (stage == Stage::llvm_text) {
+    std::string text;
+    llvm::raw_string_ostream(text) << module;
+    return text;
+  }
+  return generate_code(module, *machine, stage == Stage::assembly, nullptr);
+}
+
+// One kernel of a program, under its program symbol.
+Expected<std::string> LlvmBackend::member(const Kernel& kernel, size_t index, llvm::TargetMachine& machine, KernelReport& report) const {
+  llvm::LLVMContext context;
+  llvm::Module module(kernel_symbol(index), context);
+  module.setDataLayout(machine.createDataLayout());
+  TW_TRY(KernelEmitter(module, traits_, kernel, target_.fast_math).emit(kernel_symbol(index), true).takeError());
+  prepare_module(module, machine, traits_);
+  TW_TRY(run_passes(module, machine, PassList::kernel));
+  report.name = kernel.name;
+  TW_ASSIGN(std::string object, generate_code(module, machine, false, &report));
+  report.code_bytes = code_bytes(object);
+  return object;
+}
+
+Expected<std::string> LlvmBackend::program_object(const Program& program, const CodegenOptions& options) const {
+  llvm::LLVMContext context;
+  llvm::Module module("tw_program", context);
+  TW_ASSIGN(auto machine, make_target_machine(target_.triple, baseline_));
+  module.setDataLayout(machine->createDataLayout());
+  std::string features;
+  for (const std::string& f : traits_.checked) features += (features.empty() ? "" : ",") + f;
+  emit_program(module, program, options, features);
+  prepare_module(module, *machine, baseline_);
+  TW_TRY(link_runtime(module));
+  TW_TRY(run_passes(module, *machine, PassList::program));
+  return generate_code(module, *machine, false, nullptr);
+}
+
+Expected<ObjectCode> LlvmBackend::compile(const Program& program, const CodegenOptions& options) const {
+  size_t count = program.kernels.size();
+  ObjectCode code;
+  code.objects.resize(count + 1);
+  code.kernels.resize(count);
+  std::vector<std::vector<Diag>> diags(count + 1);  // by kernel, so that the report does not depend on the threads
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    auto machine = make_target_machine(target_.triple, traits_);
+    TW_CHECK(bool(machine), "{0}", error_text(machine.takeError()));
+    for (size_t i; (i = next++) <= count;) {
+      auto object = i < count ? member(program.kernels[i], i, **machine, code.kernels[i]) : program_object(program, options);
+      if (object) code.objects[i] = std::move(*object);
+      else diags[i] = take_diags(object.takeError());
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (int i = 1; i < std::min(options.jobs, static_cast<int>(count) + 1); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+  std::vector<Diag> all;
+  for (std::vector<Diag>& list : diags) all.insert(all.end(), list.begin(), list.end());
+  if (!all.empty()) return make_error(std::move(all));
+  return code;
+}
+}  // namespace
+
+Expected<std::unique_ptr<Backend>> make_backend(const Target& target) {
+  TW_ASSIGN(CpuTraits traits, cpu_traits(target));
+  TW_ASSIGN(CpuTraits baseline, baseline_traits(target));
+  return std::make_unique<LlvmBackend>(target, std::move(traits), std::move(baseline));
+}
+}  // namespace tw

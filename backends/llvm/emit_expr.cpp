@@ -1,0 +1,147 @@
+// Expressions: scalars where all lanes agree, vectors otherwise; loads under a condition are never executed outside it.
+#include "backends/llvm/kernel_emitter.h"
+
+namespace tw {
+
+Value* KernelEmitter::emit(const Expr& e) {
+  if (memo_.empty()) memo_.emplace_back();
+  for (auto scope = memo_.rbegin(); scope != memo_.rend(); ++scope) {
+    auto known = scope->find(e.get());
+    if (known != scope->end()) return known->second;
+  }
+  Value* value = emit_node(e);
+  memo_.back()[e.get()] = value;
+  return value;
+}
+
+Value* KernelEmitter::emit_node(const Expr& e) {
+  switch (e->kind) {
+    case ExprKind::int_imm:
+      if (is_float(e->type)) return llvm::ConstantFP::get(v_.compute_type(e->type), static_cast<double>(e->int_value));
+      return llvm::ConstantInt::get(v_.compute_type(e->type), static_cast<uint64_t>(e->int_value), true, true);
+    case ExprKind::float_imm: return llvm::ConstantFP::get(v_.compute_type(e->type), e->float_value);
+    case ExprKind::var: {
+      auto found = region_.vars.find(e->name);
+      if (found != region_.vars.end()) return found->second;
+      fail("variable '" + e->name + "' is not known here");
+      return llvm::PoisonValue::get(v_.compute_type(e->type));
+    }
+    case ExprKind::load: return load(e->buffer, access_of(form_of(e.get(), e->buffer, e->args)));
+    case ExprKind::unary: return v_.unary(e->unary, e->args[0].type(), emit(e->args[0]));
+    case ExprKind::binary: return emit_binary(e);
+    case ExprKind::select: return emit_select(e);
+    case ExprKind::cast: return v_.convert(emit(e->args[0]), e->args[0].type(), e->type, e->saturate);
+  }
+  TW_UNREACHABLE("an expression");
+}
+
+Value* KernelEmitter::emit_binary(const Expr& e) {
+  const Expr &x = e->args[0], &y = e->args[1];
+  DType t = x.type();
+  if (t == DType::i64 && (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod))
+    if (Value* quick = index_division(e)) return quick;
+  if (t == DType::i64 && lane_count_ && (e->binary == BinaryOp::lt || e->binary == BinaryOp::le))
+    if (Value* quick = lane_comparison(e)) return quick;
+  bool sum = e->binary == BinaryOp::add || e->binary == BinaryOp::sub;
+  if (sum && v_.traits.fma && (t == DType::f32 || t == DType::f64)) {
+    auto is_product = [](const Expr& p) { return p->kind == ExprKind::binary && p->binary == BinaryOp::mul; };
+    bool minus = e->binary == BinaryOp::sub;
+    if (is_product(y)) {
+      Value* a = emit(y->args[0]);
+      Value* c = emit(x);
+      return v_.fma(minus ? v_.b.CreateFNeg(a) : a, emit(y->args[1]), c);
+    }
+    if (is_product(x)) {
+      Value* c = emit(y);
+      return v_.fma(emit(x->args[0]), emit(x->args[1]), minus ? v_.b.CreateFNeg(c) : c);
+    }
+  }
+  if (e->binary == BinaryOp::logical_and) {
+    Value* first = emit(x);
+    if (is_all_false(first)) return first;
+    if (!needs_guard(y)) return v_.logical_and(first, emit(y));
+  }
+  if (e->binary == BinaryOp::pow && is_float(t) && y->kind == ExprKind::float_imm) {
+    Value* a = emit(x);
+    if (y->float_value == 1) return a;
+    if (y->float_value == 2) return v_.b.CreateFMul(a, a);
+    if (y->float_value == 3) return v_.b.CreateFMul(v_.b.CreateFMul(a, a), a);
+    if (y->float_value == -1) return v_.b.CreateFDiv(v_.real(a, 1), a);
+    if (y->float_value == 0.5) return v_.sqrt(a);
+  }
+  Value* a = emit(x);
+  return v_.binary(e->binary, t, a, emit(y));
+}
+
+// floor_div and floor_mod of values known not to be negative: unsigned, and on lanes in 32 bits where they fit.
+Value* KernelEmitter::index_division(const Expr& e) {
+  auto divisor = as_const(e->args[1]);
+  if (!divisor || *divisor <= 0) return nullptr;
+  Bounds bounds = constant_bounds(e->args[0], ranges_);
+  if (!bounds.min || *bounds.min < 0) return nullptr;
+  Value* x = emit(e->args[0]);
+  llvm::Type* type = x->getType();
+  bool narrow = Values::lanes(x) && bounds.max && *bounds.max <= INT32_MAX && *divisor <= INT32_MAX;
+  if (narrow) x = v_.b.CreateTrunc(x, v_.with_lanes(v_.b.getInt32Ty(), Values::lanes(x)));
+  Value* y = v_.integer(x, *divisor);
+  Value* r = e->binary == BinaryOp::floor_div ? v_.b.CreateUDiv(x, y) : v_.b.CreateURem(x, y);
+  return narrow ? v_.b.CreateZExt(r, type) : r;
+}
+
+// x < y where only a ramp of step 1 or -1 differs between lanes: one 32-bit comparison of the ramp with a limit.
+Value* KernelEmitter::lane_comparison(const Expr& e) {
+  auto known = forms_.find(e.get());
+  if (known == forms_.end()) known = forms_.emplace(e.get(), index_form(e->args[1] - e->args[0], depths_)).first;
+  Access d = access_of(known->second);
+  if (d.lane_offsets || (d.lane_stride != 1 && d.lane_stride != -1)) return nullptr;
+  auto& b = v_.b;
+  bool down = d.lane_stride == -1;
+  // Down: lane < rest (lt) or lane < rest + 1 (le). Up: not (lane < 1 - rest) (lt), not (lane < -rest) (le).
+  bool strict = e->binary == BinaryOp::lt;
+  Value* rest = d.dynamic ? b.CreateAdd(d.dynamic, v_.i64(d.constant)) : v_.i64(d.constant);
+  Value* limit = down ? b.CreateAdd(rest, v_.i64(strict ? 0 : 1)) : b.CreateSub(v_.i64(strict ? 1 : 0), rest);
+  limit = v_.select(b.CreateICmpSLT(limit, v_.i64(0)), v_.i64(0), limit);
+  limit = v_.select(b.CreateICmpSGT(limit, v_.i64(lane_count_)), v_.i64(lane_count_), limit);
+  std::vector<llvm::Constant*> ramp;
+  for (int i = 0; i < lane_count_; ++i) ramp.push_back(b.getInt32(static_cast<uint32_t>(i)));
+  Value* below = b.CreateICmpULT(llvm::ConstantVector::get(ramp), v_.splat(b.CreateTrunc(limit, b.getInt32Ty()), lane_count_));
+  return down ? below : v_.logical_not(below);
+}
+
+// Whether evaluating it outside its condition could read beyond a buffer.
+bool KernelEmitter::needs_guard(const Expr& e) const {
+  bool found = false;
+  visit(e, [&](const Expr& n) {
+    if (n->kind == ExprKind::load && kernel_.buffer(n->buffer).scope != "register") found = true;
+  });
+  return found;
+}
+
+Value* KernelEmitter::emit_select(const Expr& e) {
+  Value* condition = emit(e->args[0]);
+  if (is_all_true(condition)) return emit(e->args[1]);
+  if (is_all_false(condition)) return emit(e->args[2]);
+  auto side = [&](const Expr& value) {
+    memo_.emplace_back();
+    Value* v = emit(value);
+    memo_.pop_back();
+    return v;
+  };
+  if (!needs_guard(e->args[1]) && !needs_guard(e->args[2])) {
+    Value* x = emit(e->args[1]);
+    return v_.select(condition, x, emit(e->args[2]));
+  }
+  if (!Values::lanes(condition))
+    return v_.branch(condition, [&] { return side(e->args[1]); }, [&] { return side(e->args[2]); });
+  Value* outer = mask_;
+  auto masked_side = [&](const Expr& value, Value* when) {
+    mask_ = v_.logical_and(outer, when);
+    Value* v = side(value);
+    mask_ = outer;
+    return v;
+  };
+  Value* x = masked_side(e->args[1], condition);
+  Value* y = masked_side(e->args[2], v_.logical_not(condition));
+  return v_.select(condition, x, y);
+}
+}  // namespace tw

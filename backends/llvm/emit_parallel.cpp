@@ -1,0 +1,143 @@
+// Functions of a kernel, and parallel loops: the body becomes `body(params.., outer variables.., begin, end)`; with more than one
+// thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even static partition.
+#include "backends/llvm/kernel_emitter.h"
+
+namespace tw {
+
+using llvm::Type;
+
+// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols, then i64 outer variables and, with `range`, begin and end.
+llvm::Function* KernelEmitter::start_function(const std::string& symbol, llvm::ArrayRef<std::string> outer_vars, bool range,
+                                              llvm::GlobalValue::LinkageTypes linkage) {
+  auto& b = v_.b;
+  std::vector<Type*> types = {b.getPtrTy()};
+  for (const Buffer& buffer : kernel_.buffers)
+    if (buffer.role != BufferRole::temp) types.push_back(b.getPtrTy());
+  types.push_back(b.getPtrTy());
+  types.insert(types.end(), kernel_.symbols.size() + outer_vars.size() + (range ? 2 : 0), b.getInt64Ty());
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), linkage, symbol, module_);
+  if (linkage == llvm::GlobalValue::ExternalLinkage) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  unsigned i = 0;
+  function->getArg(i++)->setName("env");
+  auto describe = [&](const std::string& name, uint64_t align, bool read_only) {
+    llvm::Argument* a = function->getArg(i++);
+    a->setName(name);
+    a->addAttr(llvm::Attribute::NoAlias);
+    if (read_only) a->addAttr(llvm::Attribute::ReadOnly);
+    a->addAttr(llvm::Attribute::getWithAlignment(b.getContext(), llvm::Align(align)));
+  };
+  for (const Buffer& buffer : kernel_.buffers) {
+    if (buffer.role == BufferRole::temp) continue;
+    uint64_t align = buffer.role == BufferRole::constant ? 64 : static_cast<uint64_t>(dtype_bytes(buffer.dtype));
+    describe(buffer.name, align, buffer.role != BufferRole::output);
+  }
+  describe("workspace", 64, false);
+  for (const std::string& s : kernel_.symbols) function->getArg(i++)->setName(s);
+  for (const std::string& s : outer_vars) function->getArg(i++)->setName(s);
+  return function;
+}
+
+// Makes `function` the one that is emitted into.
+void KernelEmitter::enter(llvm::Function* function, llvm::ArrayRef<std::string> outer_vars) {
+  region_ = Region();
+  region_.function = function;
+  unsigned i = 0;
+  region_.env = function->getArg(i++);
+  region_.buffers.assign(kernel_.buffers.size(), nullptr);
+  for (size_t k = 0; k < kernel_.buffers.size(); ++k)
+    if (kernel_.buffers[k].role != BufferRole::temp) region_.buffers[k] = function->getArg(i++);
+  region_.workspace = function->getArg(i++);
+  for (const std::string& s : kernel_.symbols) region_.vars[s] = function->getArg(i++);
+  for (const std::string& s : outer_vars) region_.vars[s] = function->getArg(i++);
+  auto& b = v_.b;
+  auto* entry = llvm::BasicBlock::Create(b.getContext(), "entry", function);  // only stack slots
+  auto* body = llvm::BasicBlock::Create(b.getContext(), "body", function);
+  b.SetInsertPoint(entry);
+  b.CreateBr(body);
+  b.SetInsertPoint(body);
+}
+
+// void (ptr packed, i32 chunk): fields are the body's parameters without begin and end, then the loop's extent and the number of chunks.
+llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType* packed) {
+  auto& context = module_.getContext();
+  llvm::IRBuilder<> b(context);
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false);
+  auto* thunk = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, body->getName() + ".thunk", module_);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", thunk));
+  std::vector<Value*> fields;
+  for (unsigned i = 0; i < packed->getNumElements(); ++i)
+    fields.push_back(b.CreateLoad(packed->getElementType(i), b.CreateStructGEP(packed, thunk->getArg(0), i)));
+  Value* chunks = fields.back();
+  Value* extent = fields[fields.size() - 2];
+  fields.resize(fields.size() - 2);
+  Value* chunk = b.CreateZExt(thunk->getArg(1), b.getInt64Ty());
+  auto bound = [&](Value* i) { return b.CreateUDiv(b.CreateMul(extent, i), chunks); };
+  fields.push_back(bound(chunk));
+  fields.push_back(bound(b.CreateAdd(chunk, b.getInt64(1))));
+  b.CreateCall(body, fields);
+  b.CreateRetVoid();
+  return thunk;
+}
+
+void KernelEmitter::emit_parallel(const Stmt& s) {
+  auto& b = v_.b;
+  if (lane_count_) return fail("parallel loop '" + s->var + "' inside a vector loop");
+  memo_.emplace_back();
+  Value* extent = emit(s->extent);
+  memo_.pop_back();
+  std::vector<std::string> outer_vars;
+  for (const StmtNode* loop : loops_)
+    if (loop != s.get()) outer_vars.push_back(loop->var);
+  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), outer_vars, true, llvm::GlobalValue::InternalLinkage);
+
+  std::vector<Value*> arguments;
+  for (llvm::Argument& a : region_.function->args()) {
+    if (arguments.size() + outer_vars.size() + 2 == body->arg_size()) break;
+    arguments.push_back(&a);
+  }
+  for (const std::string& name : outer_vars) arguments.push_back(region_.vars[name]);
+
+  // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
+  unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
+  Value* threads = b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes), "threads");
+  Value* wide = b.CreateSExt(threads, b.getInt64Ty());
+  Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
+  v_.branch(b.CreateICmpSGT(chunks, v_.i64(1)), [&]() -> Value* {
+    std::vector<Value*> fields = arguments;
+    fields.push_back(extent);
+    fields.push_back(chunks);
+    std::vector<Type*> types;
+    for (Value* field : fields) types.push_back(field->getType());
+    auto* packed = llvm::StructType::get(b.getContext(), types);
+    llvm::IRBuilder<> at_entry(&region_.function->getEntryBlock(), region_.function->getEntryBlock().begin());
+    Value* slot = at_entry.CreateAlloca(packed, nullptr, "packed");
+    for (unsigned i = 0; i < fields.size(); ++i) b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
+    auto parallel_for = module_.getOrInsertFunction("tw_parallel_for", b.getVoidTy(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty());
+    llvm::cast<llvm::Function>(parallel_for.getCallee())->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    b.CreateCall(parallel_for, {region_.env, make_thunk(body, packed), slot, b.CreateTrunc(chunks, b.getInt32Ty())});
+    return nullptr;
+  }, [&]() -> Value* {
+    std::vector<Value*> whole = arguments;
+    whole.push_back(v_.i64(0));
+    whole.push_back(extent);
+    b.CreateCall(body, whole);
+    return nullptr;
+  });
+
+  Region outer = std::move(region_);
+  llvm::IRBuilderBase::InsertPoint here = b.saveIP();
+  in_parallel_ = true;
+  enter(body, outer_vars);
+  WorkspaceLayout layout = workspace_layout(kernel_);
+  memo_.emplace_back();
+  for (size_t i = 0; i < kernel_.buffers.size(); ++i)
+    if (layout.offsets[i].defined()) region_.buffers[i] = b.CreateGEP(b.getInt8Ty(), region_.workspace, emit(layout.offsets[i]), kernel_.buffers[i].name);
+  memo_.pop_back();
+  unsigned count = static_cast<unsigned>(body->arg_size());
+  emit_serial(s, body->getArg(count - 2), body->getArg(count - 1));
+  b.CreateRetVoid();
+  in_parallel_ = false;
+  region_ = std::move(outer);
+  b.restoreIP(here);
+}
+}  // namespace tw

@@ -1,0 +1,88 @@
+#include "backends/llvm/index.h"
+
+#include <algorithm>
+
+namespace tw {
+namespace {
+using Terms = std::vector<IndexTerm>;  // a constant is a term without factors
+
+bool same_factors(const IndexTerm& x, const IndexTerm& y) {
+  if (x.factors.size() != y.factors.size()) return false;
+  return std::is_permutation(x.factors.begin(), x.factors.end(), y.factors.begin(),
+                             [](const Expr& a, const Expr& b) { return equal(a, b); });
+}
+
+void add_to(Terms& sum, const Terms& more, int64_t scale) {
+  for (const IndexTerm& t : more) {
+    auto same = std::find_if(sum.begin(), sum.end(), [&](const IndexTerm& s) { return same_factors(s, t); });
+    if (same == sum.end()) {
+      sum.push_back(t);
+      sum.back().coefficient *= scale;
+    } else {
+      same->coefficient += t.coefficient * scale;
+    }
+  }
+}
+
+Terms product(const Terms& x, const Terms& y) {
+  Terms result;
+  for (const IndexTerm& a : x)
+    for (const IndexTerm& b : y) {
+      IndexTerm t = a;
+      t.factors.insert(t.factors.end(), b.factors.begin(), b.factors.end());
+      t.coefficient *= b.coefficient;
+      add_to(result, {t}, 1);
+    }
+  return result;
+}
+
+Terms terms_of(const Expr& e) {
+  if (auto value = as_const(e)) return *value ? Terms{{{}, *value, 0}} : Terms{};
+  if (e->kind == ExprKind::binary && e->type == DType::i64) {
+    if (e->binary == BinaryOp::add || e->binary == BinaryOp::sub) {
+      Terms sum = terms_of(e->args[0]);
+      add_to(sum, terms_of(e->args[1]), e->binary == BinaryOp::add ? 1 : -1);
+      return sum;
+    }
+    if (e->binary == BinaryOp::mul) return product(terms_of(e->args[0]), terms_of(e->args[1]));
+  }
+  if (e->kind == ExprKind::unary && e->unary == UnaryOp::neg && e->type == DType::i64) {
+    Terms sum;
+    add_to(sum, terms_of(e->args[0]), -1);
+    return sum;
+  }
+  return {{{e}, 1, 0}};
+}
+
+IndexForm finish(Terms terms, const LoopDepths& depths) {
+  IndexForm form;
+  for (IndexTerm& t : terms) {
+    if (t.coefficient == 0) continue;
+    if (t.factors.empty()) {
+      form.constant += t.coefficient;
+      continue;
+    }
+    for (const Expr& factor : t.factors)
+      visit(factor, [&](const Expr& e) {
+        if (e->kind != ExprKind::var) return;
+        auto depth = depths.find(e->name);
+        if (depth != depths.end()) t.depth = std::max(t.depth, depth->second);
+      });
+    auto place = std::upper_bound(form.terms.begin(), form.terms.end(), t.depth, [](int depth, const IndexTerm& o) { return depth < o.depth; });
+    form.terms.insert(place, std::move(t));
+  }
+  return form;
+}
+}  // namespace
+
+IndexForm index_form(const Expr& e, const LoopDepths& depths) { return finish(terms_of(e), depths); }
+
+IndexForm offset_form(const Buffer& buffer, const std::vector<Expr>& indices, const LoopDepths& depths) {
+  Terms sum, stride = {{{}, 1, 0}};
+  for (size_t d = indices.size(); d-- > 0;) {
+    add_to(sum, product(terms_of(indices[d]), stride), 1);
+    stride = product(stride, terms_of(buffer.shape[d]));
+  }
+  return finish(std::move(sum), depths);
+}
+}  // namespace tw

@@ -1,0 +1,108 @@
+// Turns one scheduled kernel into LLVM functions. Statements walk top-down; `vector` loops make expressions of their variable
+// into lanes, `unroll` loops repeat the emission, and register buffers become one stack slot a value, which SROA makes SSA.
+#pragma once
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "backends/llvm/index.h"
+#include "backends/llvm/values.h"
+#include "ir/program.h"
+#include "ir/simplify.h"
+#include "llvm/IR/Module.h"
+
+namespace tw {
+
+struct EmittedKernel {
+  llvm::Function* function = nullptr;  // void (ptr env, ptr per parameter buffer.., ptr workspace, i64 per symbol..)
+};
+
+class KernelEmitter {
+ public:
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math);
+  // Defines `symbol`; with `threads`, parallel loops ask env for their share, else env is not read. Errors: what the kernel
+  // asks for that code generation does not do (named), expansion beyond the limits.
+  Expected<EmittedKernel> emit(const std::string& symbol, bool threads);
+
+ private:
+  struct Access {             // of one load or store for the present values of the loops, in elements
+    int64_t constant = 0;
+    Value* dynamic = nullptr;   // i64, null: 0
+    int64_t lane_stride = 0;
+    Value* lane_offsets = nullptr;  // <L x i64>: lanes that are not a ramp
+  };
+  struct Region {             // buffers, variables and lanes of the function being emitted
+    llvm::Function* function = nullptr;
+    Value* env = nullptr;
+    Value* workspace = nullptr;
+    llvm::SmallVector<Value*> buffers;   // by buffer index: parameters and workspace temps
+    std::map<std::string, Value*, std::less<>> vars;
+  };
+
+  // kernel_emitter.cpp: statements
+  void analyse();
+  void emit_stmt(const Stmt& s);
+  void emit_loop(const Stmt& s);
+  void emit_serial(const Stmt& s, Value* begin, Value* end);
+  void emit_store(const Stmt& s);
+  void emit_update(const Stmt& s, const Access& access);
+  Value* first_reduce_iteration(const Stmt& s);
+  void fail(const std::string& message);
+  // emit_parallel.cpp
+  llvm::Function* start_function(const std::string& symbol, llvm::ArrayRef<std::string> outer_vars, bool range, llvm::GlobalValue::LinkageTypes linkage);
+  void enter(llvm::Function* function, llvm::ArrayRef<std::string> outer_vars);
+  void emit_parallel(const Stmt& s);
+  llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
+  // emit_expr.cpp
+  Value* emit(const Expr& e);
+  Value* emit_node(const Expr& e);
+  Value* emit_binary(const Expr& e);
+  Value* emit_select(const Expr& e);
+  Value* lane_comparison(const Expr& e);
+  Value* index_division(const Expr& e);
+  bool needs_guard(const Expr& e) const;
+  // emit_access.cpp
+  const IndexForm& form_of(const void* key, BufferId buffer, const std::vector<Expr>& indices);
+  Access access_of(const IndexForm& form);
+  Value* load(BufferId id, const Access& access);
+  void store(BufferId id, const Access& access, Value* value);
+  Value* load_memory(BufferId id, const Access& access, llvm::Type* type);
+  void store_memory(BufferId id, const Access& access, Value* value);
+  Value* load_register(BufferId id, const Access& access);
+  void store_register(BufferId id, const Access& access, Value* value);
+  std::optional<std::vector<int64_t>> register_elements(BufferId id, const Access& access);
+  llvm::AllocaInst* register_slot(BufferId id, int64_t slot);
+  Value* base_of(BufferId id);
+  Value* pointer(BufferId id, const Access& access, int64_t lane);
+  Value* lane_pointers(BufferId id, const Access& access);
+  llvm::Align alignment(BufferId id, const Access& access, int64_t extra) const;
+  Value* any_lane();
+  int64_t elements(BufferId id) const;  // constant shapes only, else -1
+
+  llvm::Module& module_;
+  const Kernel& kernel_;
+  Values v_;
+  Region region_;
+  bool threads_ = false;
+  std::string symbol_;
+  std::string error_;
+
+  LoopDepths depths_;
+  Ranges ranges_;
+  std::map<std::string, AxisRole, std::less<>> roles_;
+  std::vector<const StmtNode*> loops_;            // enclosing the present statement
+  std::unordered_map<const void*, IndexForm> forms_;
+  std::vector<int64_t> slot_lanes_;               // by buffer index: lanes of a register slot, 0: scalars
+  std::map<std::pair<int32_t, int64_t>, llvm::AllocaInst*> slots_;
+  std::map<int32_t, Value*> stack_;
+  std::map<int32_t, llvm::Function*> owners_;     // of register and stack buffers
+  std::string lane_var_;                          // of the vector loop around, empty: none
+  int lane_count_ = 0;
+  Value* mask_ = nullptr;                         // <L x i1>: lanes that are active, null: all
+  std::vector<std::unordered_map<const ExprNode*, Value*>> memo_;  // values of this statement, by scope
+  int64_t emitted_ = 0;
+  int parallel_count_ = 0;
+  bool in_parallel_ = false;
+};
+
+}  // namespace tw

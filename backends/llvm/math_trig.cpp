@@ -1,0 +1,120 @@
+// Circular functions, their inverses and erf.
+#include <limits>
+
+#include "backends/llvm/math.h"
+#include "backends/llvm/math_detail.h"
+
+namespace tw {
+
+using namespace math_detail;
+
+namespace {
+constexpr double kHalfPi = 1.5707963267948966, kHalfPiLow = 6.123233995736766e-17;
+constexpr double kErfcxCentre = 2.5;  // as in scripts/fit_math.py
+
+struct SinCos {
+  Value *sine, *cosine;  // of the rest in [-pi/4, pi/4]
+  Value* quadrant;       // i32, modulo 4
+};
+
+SinCos reduced_sin_cos(Values& v, Value* x) {
+  auto& b = v.b;
+  int count = Values::lanes(x);
+  Value* wide = is_f32(x) ? b.CreateFPExt(x, v.with_lanes(b.getDoubleTy(), count)) : x;
+  Reduced r = reduce(v, wide, 1 / kHalfPi, kHalfPiF64);
+  Value* rest = is_f32(x) ? b.CreateFPTrunc(r.rest, x->getType()) : r.rest;
+  Value* z = b.CreateFMul(rest, rest);
+  Value* sine = v.fma(b.CreateFMul(z, rest), polynomial(v, z, TW_TABLE(x, kSin)), rest);
+  Value* quartic = b.CreateFMul(b.CreateFMul(z, z), polynomial(v, z, TW_TABLE(x, kCos)));
+  Value* cosine = b.CreateFAdd(v.fma(z, v.real(x, -0.5), v.real(x, 1)), quartic);
+  return {sine, cosine, b.CreateTrunc(r.count, v.with_lanes(b.getInt32Ty(), count))};
+}
+
+Value* bit_set(Values& v, Value* x, int64_t bit) { return v.b.CreateICmpNE(v.b.CreateAnd(x, v.integer(x, bit)), v.integer(x, 0)); }
+
+Value* sine_of_quadrant(Values& v, const SinCos& p, Value* quadrant) {
+  Value* y = v.select(bit_set(v, quadrant, 1), p.cosine, p.sine);
+  return v.select(bit_set(v, quadrant, 2), v.b.CreateFNeg(y), y);
+}
+
+// asin(w) where w = a below 1/2, else w = sqrt((1 - a) / 2), which is half of acos(a).
+struct ArcParts {
+  Value *arc, *large;
+};
+ArcParts arc_parts(Values& v, Value* x) {
+  auto& b = v.b;
+  Value* a = v.abs(x);
+  Value* large = v.less(v.real(x, 0.5), a);
+  Value* z = v.select(large, b.CreateFMul(b.CreateFSub(v.real(x, 1), a), v.real(x, 0.5)), b.CreateFMul(a, a));
+  Value* w = v.select(large, v.sqrt(z), a);
+  return {v.fma(b.CreateFMul(w, z), polynomial(v, z, TW_TABLE(x, kAsin)), w), large};
+}
+}  // namespace
+
+Value* math_sin(Values& v, Value* x) {
+  SinCos p = reduced_sin_cos(v, x);
+  return sine_of_quadrant(v, p, p.quadrant);
+}
+Value* math_cos(Values& v, Value* x) {
+  SinCos p = reduced_sin_cos(v, x);
+  return sine_of_quadrant(v, p, v.b.CreateAdd(p.quadrant, v.integer(p.quadrant, 1)));
+}
+Value* math_tan(Values& v, Value* x) {
+  SinCos p = reduced_sin_cos(v, x);
+  Value* odd = bit_set(v, p.quadrant, 1);
+  return v.b.CreateFDiv(v.select(odd, v.b.CreateFNeg(p.cosine), p.sine), v.select(odd, p.sine, p.cosine));
+}
+
+Value* math_asin(Values& v, Value* x) {
+  ArcParts p = arc_parts(v, x);
+  Value* upper = v.fma(p.arc, v.real(x, -2), v.real(x, kHalfPi));
+  return v.copysign(v.select(p.large, upper, p.arc), x);
+}
+
+Value* math_acos(Values& v, Value* x) {
+  auto& b = v.b;
+  ArcParts p = arc_parts(v, x);
+  Value* negative = v.less(x, v.real(x, 0));
+  Value* twice = b.CreateFAdd(p.arc, p.arc);
+  double low = is_f32(x) ? -4.37113883e-08 : kHalfPiLow;  // pi/2 less its rounded value
+  Value* small = v.select(negative, b.CreateFNeg(p.arc), p.arc);
+  Value* inner = b.CreateFSub(v.real(x, kHalfPi), b.CreateFSub(small, v.real(x, low)));
+  Value* far = b.CreateFAdd(b.CreateFSub(v.real(x, 2 * kHalfPi), twice), v.real(x, 2 * low));
+  return v.select(p.large, v.select(negative, far, twice), inner);
+}
+
+// |x| is brought below tan(pi/8): -1/x + pi/2, or (x - 1)/(x + 1) + pi/4, by one division.
+Value* math_atan(Values& v, Value* x) {
+  auto& b = v.b;
+  Value* a = v.abs(x);
+  Value* far = v.less(v.real(x, 2.414213562373095), a);
+  Value* middle = v.less(v.real(x, 0.4142135623730951), a);
+  Value* one = v.real(x, 1);
+  Value* top = v.select(far, v.real(x, -1), v.select(middle, b.CreateFSub(a, one), a));
+  Value* bottom = v.select(far, a, v.select(middle, b.CreateFAdd(a, one), one));
+  Value* w = b.CreateFDiv(top, bottom);
+  Value* z = b.CreateFMul(w, w);
+  Value* arc = v.fma(b.CreateFMul(w, z), polynomial(v, z, TW_TABLE(x, kAtan)), w);
+  Value* base = v.select(far, v.real(x, kHalfPi), v.select(middle, v.real(x, kHalfPi / 2), v.real(x, 0)));
+  return v.copysign(b.CreateFAdd(base, arc), x);
+}
+
+Value* math_erf(Values& v, Value* x) {
+  auto& b = v.b;
+  Value* a = v.abs(x);
+  Value* one = v.real(x, 1);
+  if (is_f32(x)) {
+    Value* c = clamp(v, a, 0, 3.924);
+    Value* z = b.CreateFMul(c, c);
+    Value* y = b.CreateFDiv(b.CreateFMul(c, polynomial(v, z, kErfTopF32)), polynomial(v, z, kErfBottomF32));
+    return v.copysign(v.select(v.less(one, y), one, y), x);
+  }
+  Value* square = b.CreateFMul(a, a);
+  Value* small = b.CreateFMul(a, polynomial(v, v.select(v.less(a, one), square, one), kErfSmallF64));
+  Value* c = clamp(v, a, 1, 6);
+  Value* u = b.CreateFDiv(b.CreateFSub(c, v.real(x, kErfcxCentre)), b.CreateFAdd(c, v.real(x, kErfcxCentre)));
+  Value* decay = math_exp(v, b.CreateFNeg(b.CreateFMul(c, c)));
+  Value* large = b.CreateFSub(one, b.CreateFMul(decay, polynomial(v, u, kErfcxF64)));
+  return v.copysign(v.select(v.less(a, one), small, large), x);
+}
+}  // namespace tw

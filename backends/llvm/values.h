@@ -1,0 +1,70 @@
+// Arithmetic on scalars and on lanes alike: an operand that is the same for all lanes stays scalar until it meets a vector.
+// Types of expressions: f16 and bf16 are computed as f32, bool is i1; in memory f16 and bf16 are i16 and bool is i8.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+
+#include "backends/cpu/traits.h"
+#include "ir/kernel/kernel.h"
+
+namespace tw {
+
+using llvm::Value;
+
+class Values {
+ public:
+  Values(llvm::LLVMContext& context, const CpuTraits& traits, bool fast_math);
+
+  llvm::IRBuilder<> b;
+  const CpuTraits& traits;
+
+  llvm::Type* compute_type(DType t);
+  llvm::Type* storage_type(DType t);
+  static int lanes(Value* v);                     // 0: a scalar
+  Value* splat(Value* v, int lanes);              // scalar -> lanes; a vector of that many lanes is returned as it is; lanes 0: unchanged
+  void unify(Value*& x, Value*& y);               // splats the scalar one when the other is a vector
+  llvm::Type* with_lanes(llvm::Type* element, int lanes);
+
+  Value* real(Value* like, double value);         // constants of the type of `like`
+  Value* integer(Value* like, int64_t value);
+  Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
+
+  Value* fma(Value* x, Value* y, Value* z);       // one instruction where the cpu has it, else a product and a sum
+  Value* select(Value* condition, Value* x, Value* y);
+  Value* logical_and(Value* x, Value* y);         // i1; either may be null: the other
+  Value* logical_not(Value* x);
+  Value* less(Value* x, Value* y);                // ordered float comparison
+  Value* abs(Value* x);
+  Value* copysign(Value* magnitude, Value* sign);
+  Value* sqrt(Value* x);
+  Value* floor(Value* x);
+  Value* ceil(Value* x);
+  Value* trunc(Value* x);
+  Value* round_even(Value* x);
+  Value* narrow(Value* x);                        // f64 -> f32, kept apart from a later rounding to f16, which would need a library call
+  Value* bits(Value* x);                          // float -> the integers that store it
+  Value* from_bits(Value* x);
+
+  Value* unary(UnaryOp op, DType t, Value* x);    // also the functions of math.h
+  Value* binary(BinaryOp op, DType t, Value* x, Value* y);
+  Value* combine(Combiner combiner, DType t, Value* old, Value* value);
+  Value* horizontal(Combiner combiner, DType t, Value* lanes_value);  // all lanes into one scalar, pairwise
+  Value* identity(Combiner combiner, DType t);
+  Value* convert(Value* x, DType from, DType to, bool saturate);
+  Value* to_storage(Value* x, DType t);
+  Value* from_storage(Value* x, DType t);
+  Value* shuffle(Value* x, Value* y, llvm::ArrayRef<int> mask) { return b.CreateShuffleVector(x, y, mask); }
+  // Calls `then`/`otherwise` in their own blocks and joins their values; null values allowed when both are null.
+  Value* branch(Value* condition, llvm::function_ref<Value*()> then, llvm::function_ref<Value*()> otherwise);
+
+ private:
+  Value* round_by_magic(Value* magnitude);
+  Value* integer_divide(BinaryOp op, DType t, Value* x, Value* y);
+  Value* float_to_int(Value* x, DType to, bool saturate);
+  Value* half_to_float(Value* h);
+  Value* float_to_half(Value* f);
+  Value* float_to_bfloat(Value* f);
+};
+
+bool is_all_true(const Value* v);   // constants only
+bool is_all_false(const Value* v);
+}  // namespace tw

@@ -1,0 +1,173 @@
+#include "cli/app.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <new>
+
+#include "cli/commands.h"
+#include "runtime/tilewright.h"
+
+namespace tw {
+namespace {
+
+constexpr std::array<Command, 8> kCommands = {{
+    {"compile", "Compile an ONNX model into a shared library with its weights inside",
+     "  tilewright compile resnet50.onnx\n"
+     "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
+     "  tilewright compile model.onnx --emit kernels\n",
+     define_compile},
+    {"run", "Run a compiled model on given or random inputs",
+     "  tilewright run model.so --input image=cat.npy --output-dir out\n"
+     "  tilewright run model.so --random 1 --dim batch=4 --threads 1\n",
+     define_run},
+    {"verify", "Compare a compiled model's outputs with the reference evaluators or stored outputs",
+     "  tilewright verify model.so model.onnx\n"
+     "  tilewright verify model.so --data test_data_set_0\n"
+     "  tilewright verify model.so model.onnx --random 7 --per-node\n",
+     define_verify},
+    {"bench", "Time a compiled model",
+     "  tilewright bench model.so --threads 1\n"
+     "  tilewright bench model.so --seconds 5 --per-kernel\n"
+     "  tilewright bench model.so --runs 100 --json\n",
+     define_bench},
+    {"inspect", "Show what is in a model (and what cannot be compiled) or in a compiled library",
+     "  tilewright inspect model.onnx\n"
+     "  tilewright inspect model.so --json\n",
+     define_inspect},
+    {"targets", "List the target descriptions",
+     "  tilewright targets\n"
+     "  TILEWRIGHT_CONFIGS=my/configs tilewright targets\n",
+     define_targets},
+    {"target", "Print one target description as YAML",
+     "  tilewright target host -o laptop.yaml\n"
+     "  tilewright target x86-64-v3\n",
+     define_target},
+    {"opt", "Run graph passes or a schedule on a text file",
+     "  tilewright opt graph.txt --passes canonicalize,fold-constants\n"
+     "  tilewright opt kernel.txt --schedule tiles.txt --interp 1\n",
+     define_opt},
+}};
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 ok, 1 wrong input, 2 wrong usage, 3 unsupported, 4 results differ, 5 files, 70 internal error.\n";
+
+bool wants_color(bool terminal) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* kind = std::getenv("TERM");
+  return terminal && !(no_color && *no_color) && !(kind && std::string_view(kind) == "dumb");
+}
+
+Json to_json(const Diag& d, const char* code) {
+  Json::Object out{{"code", code}, {"message", d.message}};
+  out.push_back({"file", d.where.file.empty() ? Json() : Json(d.where.file)});
+  out.push_back({"line", d.where.line > 0 ? Json(d.where.line) : Json()});
+  out.push_back({"column", d.where.line > 0 ? Json(d.where.column) : Json()});
+  out.push_back({"notes", json_array(d.notes)});
+  return out;
+}
+
+void print_error_line(Console& console, const std::string& text) {
+  console.err << (console.color ? "\033[1;31merror:\033[0m " : "error: ") << text << "\n";
+}
+
+int usage_error(Console& console, const CLI::ParseError& e) {
+  if (console.json) {
+    write_json(console, Json::Object{{"error", Json::Array{to_json({{}, e.what(), {}, {}}, "usage")}}});
+  } else {
+    print_error_line(console, e.what());
+    console.err << "tilewright --help and tilewright COMMAND --help say what there is.\n";
+  }
+  return kExitUsage;
+}
+
+int internal_error(Console& console, const char* what) {
+  if (console.json) write_json(console, Json::Object{{"error", Json::Array{to_json({{}, what, {}, {}}, "internal")}}});
+  else print_error_line(console, std::string("internal error: ") + what);
+  return kExitInternal;
+}
+
+// Parses and runs; CLI11's exceptions end in the caller.
+Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* const* argv) {
+  app.require_subcommand(1);
+  app.footer(kExitCodes);
+  app.set_version_flag("--version", std::string("tilewright ") + TW_VERSION + " (ABI " + std::to_string(TW_ABI_VERSION) + ")");
+  std::array<std::pair<CLI::App*, CommandRun>, kCommands.size()> runs;
+  for (size_t i = 0; i < kCommands.size(); ++i) {
+    CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary);
+    sub->footer(std::string("Examples:\n") + kCommands[i].examples + "\n" + kExitCodes);
+    Flags flags(*sub);
+    runs[i] = {sub, kCommands[i].define(flags)};
+    sub->add_flag("--json", console.json, "One JSON document on standard output, errors too");
+  }
+  app.parse(argc, argv);
+  for (const auto& [sub, run] : runs)
+    if (sub->parsed()) return run(console);
+  TW_UNREACHABLE("a command was parsed but is not in the table");
+}
+
+}  // namespace
+
+std::span<const Command> all_commands() { return kCommands; }
+
+int exit_code(DiagCode code) {
+  switch (code) {
+    case DiagCode::invalid_argument:
+    case DiagCode::parse:
+    case DiagCode::invalid_model:
+    case DiagCode::illegal_schedule:
+    case DiagCode::limit: return kExitUser;
+    case DiagCode::unsupported: return kExitUnsupported;
+    case DiagCode::mismatch: return kExitMismatch;
+    case DiagCode::io: return kExitIo;
+  }
+  TW_UNREACHABLE("bad code");
+}
+
+void write_json(Console& console, const Json& value) { console.out << dump(value) << "\n"; }
+
+void print_errors(Console& console, const std::vector<Diag>& diags) {
+  if (console.json) {
+    Json::Array list;
+    for (const Diag& d : diags) list.push_back(to_json(d, diag_code_name(d.code)));
+    write_json(console, Json::Object{{"error", list}});
+    return;
+  }
+  for (const Diag& d : diags) print_error_line(console, to_string(d));
+}
+
+int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
+  const bool terminal = &err == &std::cerr && ::isatty(STDERR_FILENO) == 1;
+  Console console{out, err, false, terminal, wants_color(terminal)};
+  CLI::App app("Tilewright compiles ONNX models ahead of time into self-contained shared libraries.", "tilewright");
+  int code = kExitOk;
+  try {
+    Expected<int> result = dispatch(app, console, argc, argv);
+    if (result) {
+      code = *result;
+    } else {
+      const std::vector<Diag> diags = take_diags(result.takeError());
+      code = diags.empty() ? int{kExitInternal} : exit_code(diags.front().code);
+      print_errors(console, diags);
+    }
+  } catch (const CLI::Success& e) {  // --help, --version
+    app.exit(e, out, err);
+  } catch (const CLI::ParseError& e) {
+    for (int i = 1; i < argc; ++i) console.json |= std::string_view(argv[i]) == "--json";
+    code = usage_error(console, e);
+  } catch (const std::bad_alloc&) {
+    print_errors(console, {{DiagCode::limit, "out of memory", {}, {}}});
+    code = kExitUser;
+  } catch (const std::exception& e) {
+    code = internal_error(console, e.what());
+  }
+  if (out.flush()) return code;
+  print_error_line(console, "cannot write the results to standard output");
+  return code == kExitOk ? int{kExitIo} : code;
+}
+
+}  // namespace tw

@@ -1,0 +1,52 @@
+// The command line as a function: sub-commands in a table, one place for exit codes and for how errors are printed.
+#pragma once
+#include <functional>
+#include <iosfwd>
+#include <span>
+
+#include "cli/flags.h"
+#include "cli/json.h"
+#include "support/diag.h"
+
+namespace tw {
+
+// Documented in docs/cli.md.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitUser = 1,         // a wrong file, name, shape, schedule, ...
+  kExitUsage = 2,        // flags that do not parse
+  kExitUnsupported = 3,  // a valid model or request that this version cannot serve
+  kExitMismatch = 4,     // results differ
+  kExitIo = 5,           // a file cannot be read or written
+  kExitInternal = 70,    // a bug of the compiler
+};
+int exit_code(DiagCode code);
+
+// Where a sub-command writes: results to `out`, everything else to `err`.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool json = false;      // --json: one JSON document on `out`
+  bool terminal = false;  // `err` is a terminal: progress may redraw its line
+  bool color = false;
+};
+void write_json(Console& console, const Json& value);
+
+// The exit code, or the error that is to be printed. kExitMismatch and the like are for commands that printed a full result.
+using CommandRun = std::function<Expected<int>(Console&)>;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  const char* examples;               // a command line each
+  CommandRun (*define)(Flags& flags); // declares its flags; the result is called once they are parsed
+};
+std::span<const Command> all_commands();
+
+// Never throws, never exits. Colours and live progress only when the streams are std::cout and std::cerr on a terminal.
+int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
+
+// Human: "error: file:line:col: message"; JSON: {"error": [{"code", "message", "file", "line", "column", "notes"}]} on out.
+void print_errors(Console& console, const std::vector<Diag>& diags);
+
+}  // namespace tw

@@ -1,0 +1,186 @@
+// tilewright compile: flags to CompileOptions, progress while it works, a summary at the end.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+
+#include "cli/commands.h"
+#include "cli/compile.h"
+#include "cli/progress.h"
+#include "cli/targets.h"
+#include "packager/output_file.h"
+
+namespace tw {
+namespace {
+
+struct CompileArgs {
+  std::string model, target = "host", output, name, header, emit = "so", dump_dir;
+  std::vector<std::string> dims, passes, print_after;
+  int jobs = 0, pass_limit = -1;
+  bool print_changed = false, time_passes = false, verify_each = false;
+};
+
+struct PassTime {
+  std::string pass, report;
+  double seconds = 0;
+  bool changed = false;
+};
+
+bool is_text(Emit emit) {
+  switch (emit) {
+    case Emit::so:
+    case Emit::object: return false;
+    case Emit::graph:
+    case Emit::groups:
+    case Emit::kernels:
+    case Emit::scheduled:
+    case Emit::llvm:
+    case Emit::assembly: return true;
+  }
+  TW_UNREACHABLE("bad emit");
+}
+
+// Says now what writing would say after minutes of work; devices such as /dev/full would be replaced by the file.
+Error check_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, code)) return make_error(DiagCode::io, "cannot write '{0}': there is no folder '{1}'", path, folder.string());
+  if (::access(folder.c_str(), W_OK) != 0) return make_error(DiagCode::io, "cannot write '{0}': the folder is not writable", path);
+  if (fs::exists(path, code) && !fs::is_regular_file(path, code)) return make_error(DiagCode::io, "cannot write '{0}': it is not a regular file", path);
+  return Error::success();
+}
+
+Error check_name(const std::string& name) {
+  bool good = name.empty() || !(name[0] >= '0' && name[0] <= '9');
+  for (const char c : name) good &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  if (good) return Error::success();
+  return make_error(DiagCode::invalid_argument, "--name '{0}' is not a C identifier", name);
+}
+
+Error check_passes(const std::vector<std::string>& names, const char* flag) {
+  std::vector<Diag> list;
+  for (const std::string& name : names) {
+    if (find_pass(name) || (name == "all" && std::string_view(flag) == "--print-after")) continue;
+    Diag d{DiagCode::invalid_argument, std::string(flag) + ": there is no pass '" + name + "'", {}, {}};
+    for (const Pass& pass : all_passes()) d.notes.push_back(std::string(pass.name) + ": " + pass.summary);
+    list.push_back(std::move(d));
+  }
+  return make_error(std::move(list));
+}
+
+Expected<CompileOptions> options_of(const CompileArgs& args) {
+  CompileOptions o;
+  const std::optional<Emit> emit = emit_from_name(args.emit);
+  if (!emit) return make_error(DiagCode::invalid_argument, "--emit '{0}': one of {1}", args.emit, emit_names());
+  TW_TRY(check_name(args.name));
+  TW_TRY(check_passes(args.passes, "--passes"));
+  TW_TRY(check_passes(args.print_after, "--print-after"));
+  TW_ASSIGN(o.dims, parse_dims(args.dims));
+  o.model = args.model;
+  o.output = args.output;
+  if (o.output.empty() && !is_text(*emit)) o.output = std::filesystem::path(args.model).stem().string() + (*emit == Emit::so ? ".so" : ".o");
+  o.header = args.header;
+  o.name = args.name;
+  o.emit = *emit;
+  o.jobs = args.jobs;
+  o.dump_dir = args.dump_dir;
+  o.pipeline = args.passes;
+  o.passes.verify_each = args.verify_each;
+#ifdef TW_VERIFY_EACH
+  o.passes.verify_each = true;
+#endif
+  o.passes.limit = args.pass_limit;
+  o.passes.print_after = args.print_after;
+  o.passes.print_changed = args.print_changed;
+  if (!o.output.empty()) TW_TRY(check_writable(o.output));
+  if (!o.header.empty()) TW_TRY(check_writable(o.header));
+  return o;
+}
+
+Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds) {
+  Json::Array stages, times, kernels;
+  for (const StageReport& s : r.stages) stages.push_back(Json::Object{{"name", s.name}, {"seconds", s.seconds}});
+  for (const PassTime& p : passes)
+    times.push_back(Json::Object{{"name", p.pass}, {"seconds", p.seconds}, {"changed", p.changed}, {"report", p.report}});
+  for (const KernelReport& k : r.kernel_reports)
+    kernels.push_back(Json::Object{{"name", k.name}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads}});
+  Json::Object out{{"output", r.output}, {"header", r.header}, {"seconds", seconds}, {"nodes", r.nodes}, {"groups", r.groups},
+                   {"kernels", r.kernels}, {"calls", r.calls}, {"model_bytes", r.model_bytes}, {"weight_bytes", r.weight_bytes},
+                   {"arena_bytes", r.arena_bytes}, {"naive_arena_bytes", r.naive_arena_bytes}, {"artifact_bytes", r.artifact_bytes},
+                   {"peak_memory_bytes", r.peak_memory_bytes}, {"stages", stages}, {"kernel_reports", kernels}};
+  if (!passes.empty()) out.push_back({"passes", times});
+  return out;
+}
+
+void print_summary(Console& console, const CompileReport& r, double seconds) {
+  console.out << r.output << ": " << format_bytes(r.artifact_bytes) << " (model " << format_bytes(r.model_bytes) << ", weights "
+              << format_bytes(r.weight_bytes) << ")\n"
+              << r.header << "\n"
+              << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups << " groups, " << r.nodes << " nodes\n"
+              << "arena    " << format_bytes(r.arena_bytes) << ", without sharing " << format_bytes(r.naive_arena_bytes) << "\n"
+              << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
+}
+
+std::string pass_table(const std::vector<PassTime>& passes) {
+  std::string text;
+  for (const PassTime& p : passes) {
+    char line[96];
+    std::snprintf(line, sizeof line, "%9.3f ms  %-34s %s", p.seconds * 1e3, p.pass.c_str(), p.changed ? "changed" : "");
+    text += std::string(line) + (p.report.empty() ? "" : "  " + p.report) + "\n";
+  }
+  return text;
+}
+
+Expected<int> compile(const CompileArgs& args, Console& console) {
+  TW_ASSIGN(CompileOptions options, options_of(args));
+  TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  std::vector<PassTime> passes;
+  const auto start = std::chrono::steady_clock::now();
+  Progress progress(console);
+  options.passes.print = [&](const std::string& title, const std::string& text) { progress.print("; " + title + "\n" + text + "\n"); };
+  if (args.time_passes)
+    options.passes.on_pass = [&](const std::string& pass, double seconds, bool changed, const std::string& report) {
+      passes.push_back({pass, report, seconds, changed});
+    };
+  TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
+  progress.end();
+  if (!passes.empty() && !console.json) progress.print(pass_table(passes));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (is_text(options.emit)) {
+    if (!args.output.empty()) TW_TRY(write_file(args.output, report.text));
+    else if (console.json) write_json(console, Json::Object{{"emit", args.emit}, {"text", report.text}});
+    else console.out << report.text;
+  } else if (console.json) {
+    write_json(console, to_json(report, passes, seconds));
+  } else {
+    print_summary(console, report, seconds);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+CommandRun define_compile(Flags& flags) {
+  auto args = std::make_shared<CompileArgs>();
+  flags.argument("MODEL", args->model, "The ONNX file");
+  flags.text("-t,--target", args->target, "NAME|FILE", "A target's name (tilewright targets) or YAML file; default: this machine");
+  flags.text("-o,--output", args->output, "FILE", "The library; default: the model's name with .so, here");
+  flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
+  flags.text("--name", args->name, "ID", "C identifier of the model: the library exports tw_ID_query");
+  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
+  flags.text("--emit", args->emit, "STAGE", std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
+  flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");
+  flags.integer("-j,--jobs", args->jobs, "Kernels compiled at once; 0: one a processor");
+  flags.comma_list("--passes", args->passes, "P,P", "Run these graph passes instead of the default ones");
+  flags.comma_list("--print-after", args->print_after, "P,P", "Print the graph after these passes, or after 'all'");
+  flags.flag("--print-changed", args->print_changed, "Print the graph after every pass that changed it");
+  flags.flag("--time-passes", args->time_passes, "Print every pass's time");
+  flags.integer("--pass-limit", args->pass_limit, "Stop after N passes: bisects a wrong one");
+  flags.flag("--verify-each", args->verify_each, "Check the graph after every pass");
+  return [args](Console& console) { return compile(*args, console); };
+}
+
+}  // namespace tw

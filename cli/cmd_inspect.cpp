@@ -1,0 +1,177 @@
+// tilewright inspect: what a model asks for and whether it can be compiled; or what an artifact says of itself.
+#include <llvm/Support/MemoryBuffer.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <ostream>
+
+#include "cli/commands.h"
+#include "cli/manifest.h"
+#include "cli/progress.h"
+#include "cli/tensors.h"
+#include "frontend/frontend.h"
+#include "packager/artifact.h"
+
+namespace tw {
+namespace {
+
+struct InspectArgs {
+  std::string file;
+  std::vector<std::string> dims;
+};
+
+Expected<bool> is_elf(const std::string& path) {
+  auto head = llvm::MemoryBuffer::getFileSlice(path, 4, 0);
+  if (!head) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, head.getError().message());
+  return (*head)->getBuffer() == "\x7f" "ELF";
+}
+
+Json specs_json(const std::vector<TensorSpec>& specs) {
+  Json::Array list;
+  for (const TensorSpec& s : specs) {
+    Json::Array dims;
+    for (const Expr& d : s.dims) {
+      const std::optional<int64_t> fixed = as_const(d);
+      dims.push_back(fixed ? Json(*fixed) : Json(to_string(d)));
+    }
+    list.push_back(Json::Object{{"name", s.name}, {"dtype", dtype_name(s.dtype)}, {"dims", dims}});
+  }
+  return list;
+}
+
+std::vector<TensorSpec> output_specs(const Graph& graph) {
+  std::vector<TensorSpec> specs;
+  for (const Graph::Output& o : graph.outputs()) {
+    const TensorType& type = graph.value(o.value).type;
+    specs.push_back({o.name, type.dtype, type.shape});
+  }
+  return specs;
+}
+
+struct Totals {
+  int64_t macs = 0, parameters = 0;
+  uint64_t parameter_bytes = 0;
+};
+
+Totals totals(const Graph& graph) {
+  Totals t;
+  for (const NodeId id : graph.order()) t.macs += macs(graph, graph.node(id));
+  for (size_t i = 0; i < graph.value_count(); ++i) {
+    const Value& v = graph.value(ValueId{static_cast<int32_t>(i)});
+    if (!v.constant) continue;
+    t.parameters += as_const(element_count(v.type.shape)).value_or(0);
+    t.parameter_bytes += v.constant->bytes.size();
+  }
+  return t;
+}
+
+std::vector<std::pair<std::string, int>> sorted_counts(const std::map<std::string, int>& counts) {
+  std::vector<std::pair<std::string, int>> list(counts.begin(), counts.end());
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
+  return list;
+}
+
+void print_model(Console& console, const Model& model) {
+  const Totals t = totals(model.graph);
+  std::ostream& out = console.out;
+  out << model.name << ": opset " << model.opset << (model.producer.empty() ? "" : ", by " + model.producer) << ", "
+      << format_bytes(model.file_bytes) << "\n";
+  for (const TensorSpec& s : input_specs(model.graph)) out << "input   " << s.name << ": " << type_text(s) << "\n";
+  for (const TensorSpec& s : output_specs(model.graph)) out << "output  " << s.name << ": " << type_text(s) << "\n";
+  for (const std::string& s : model.graph.symbols) out << "symbol  " << s << "\n";
+  out << "MACs " << format_count(static_cast<double>(t.macs)) << ", parameters " << format_count(static_cast<double>(t.parameters)) << " ("
+      << format_bytes(t.parameter_bytes) << "), core operators " << model.graph.order().size() << "\n";
+  for (const auto& [op, count] : sorted_counts(model.op_counts)) {
+    char line[24];
+    std::snprintf(line, sizeof line, "%6d  ", count);
+    out << line << op << "\n";
+  }
+  out << "everything in it can be compiled\n";
+}
+
+Json model_json(const Model& model) {
+  const Totals t = totals(model.graph);
+  Json::Object ops;
+  for (const auto& [op, count] : model.op_counts) ops.push_back({op, count});
+  return Json::Object{{"kind", "model"}, {"name", model.name}, {"sha256", model.sha256}, {"bytes", model.file_bytes}, {"opset", model.opset},
+                      {"producer", model.producer}, {"symbols", json_array(model.graph.symbols)}, {"inputs", specs_json(input_specs(model.graph))},
+                      {"outputs", specs_json(output_specs(model.graph))}, {"ops", ops}, {"macs", t.macs}, {"parameters", t.parameters},
+                      {"parameter_bytes", t.parameter_bytes}, {"gaps", Json::Array{}}};
+}
+
+Json gaps_json(const std::vector<Gap>& gaps) {
+  Json::Array list;
+  for (const Gap& g : gaps)
+    list.push_back(Json::Object{{"op", g.op}, {"problem", g.problem}, {"advice", g.advice}, {"count", g.nodes.size()}, {"nodes", json_array(g.nodes)}});
+  return Json::Object{{"kind", "model"}, {"gaps", list}};
+}
+
+Expected<int> inspect_model(const InspectArgs& args, Console& console) {
+  ImportOptions options;
+  TW_ASSIGN(options.dims, parse_dims(args.dims));
+  TW_ASSIGN(const std::vector<Gap> gaps, gap_report(args.file, options));
+  if (!gaps.empty()) {
+    if (console.json) write_json(console, gaps_json(gaps));
+    else console.out << print_gaps(gaps);
+    return kExitUnsupported;
+  }
+  TW_ASSIGN(const Model model, import_onnx(args.file, options));
+  if (console.json) write_json(console, model_json(model));
+  else print_model(console, model);
+  return kExitOk;
+}
+
+std::string arena_text(const Manifest& m) {
+  const bool number = !m.arena_bytes.empty() && m.arena_bytes.find_first_not_of("0123456789") == std::string::npos && m.arena_bytes.size() < 19;
+  return number ? format_bytes(std::stoull(m.arena_bytes)) : m.arena_bytes + " bytes";
+}
+
+void print_manifest(Console& console, const Manifest& m) {
+  std::ostream& out = console.out;
+  out << m.name << " for " << m.target_name << ", by tilewright " << m.compiler << "\n"
+      << "model   " << format_bytes(m.model_bytes) << ", sha256 " << m.model_sha256 << ", opset " << m.opset << "\n";
+  for (const auto& [name, value] : m.dims) out << "dim     " << name << "=" << value << "\n";
+  for (const ManifestTensor& t : m.inputs) out << "input   " << to_string(t) << "\n";
+  for (const ManifestTensor& t : m.outputs) out << "output  " << to_string(t) << "\n";
+  for (const std::string& s : m.symbols) out << "symbol  " << s << "\n";
+  out << "memory  weights " << format_bytes(m.weight_bytes) << ", arena " << arena_text(m) << ", without sharing "
+      << format_bytes(m.naive_arena_bytes) << "\n"
+      << "calls   bytes spills  hash              kernel\n";
+  std::vector<int> uses(m.kernels.size());
+  for (const ManifestCall& c : m.calls) ++uses[static_cast<size_t>(c.kernel)];
+  for (size_t i = 0; i < m.kernels.size(); ++i) {
+    const ManifestKernel& k = m.kernels[i];
+    char line[64];
+    std::snprintf(line, sizeof line, "%5d %7lld %6lld  ", uses[i], static_cast<long long>(k.code_bytes), static_cast<long long>(k.spills));
+    out << line << k.hash << "  " << k.name << "\n";
+  }
+}
+
+Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
+  TW_ASSIGN(const std::string text, read_manifest(args.file));
+  TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.file));
+  if (!console.json) {
+    print_manifest(console, manifest);
+    return kExitOk;
+  }
+  TW_ASSIGN(const Json json, parse_json(text, args.file));
+  write_json(console, Json::Object{{"kind", "artifact"}, {"manifest", json}});
+  return kExitOk;
+}
+
+Expected<int> inspect(const InspectArgs& args, Console& console) {
+  TW_ASSIGN(const bool artifact, is_elf(args.file));
+  return artifact ? inspect_artifact(args, console) : inspect_model(args, console);
+}
+
+}  // namespace
+
+CommandRun define_inspect(Flags& flags) {
+  auto args = std::make_shared<InspectArgs>();
+  flags.argument("FILE", args->file, "An ONNX model or a compiled library, for any target");
+  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension of a model");
+  return [args](Console& console) { return inspect(*args, console); };
+}
+
+}  // namespace tw

@@ -1,0 +1,58 @@
+// tilewright run: one run of a compiled model; a line an output, and .npy files when asked for.
+#include <memory>
+#include <ostream>
+
+#include "cli/commands.h"
+#include "cli/compare.h"
+#include "cli/model_run.h"
+#include "packager/loaded_model.h"
+
+namespace tw {
+namespace {
+
+struct RunArgs {
+  std::string library, output_dir;
+  InputFlags inputs;
+  int threads = 0;
+};
+
+Expected<int> run(const RunArgs& args, Console& console) {
+  TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library));
+  TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), args.inputs));
+  TW_ASSIGN(ModelRun model_run, ModelRun::create(model.api(), std::move(inputs), args.threads));
+  TW_TRY(model_run.run());
+  Json::Array list;
+  for (size_t i = 0; i < model_run.outputs().size(); ++i) {
+    const Tensor& tensor = model_run.outputs()[i];
+    const std::string name = model.api().outputs[i].name;
+    const Summary s = summarize(tensor);
+    std::string file;
+    if (!args.output_dir.empty()) {
+      TW_ASSIGN(file, save_output(args.output_dir, name, tensor));
+    }
+    if (console.json) {
+      list.push_back(Json::Object{{"name", name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", json_array(tensor.shape)},
+                                  {"min", s.min}, {"max", s.max}, {"mean", s.mean}, {"argmax", s.argmax},
+                                  {"file", file.empty() ? Json() : Json(file)}});
+    } else {
+      console.out << name << ": " << dtype_name(tensor.dtype) << shape_text(tensor.shape) << "  min " << number_text(s.min) << "  max "
+                  << number_text(s.max) << "  mean " << number_text(s.mean) << "  argmax " << s.argmax
+                  << (file.empty() ? "" : "  -> " + file) << "\n";
+    }
+  }
+  if (console.json) write_json(console, Json::Object{{"outputs", list}});
+  return kExitOk;
+}
+
+}  // namespace
+
+CommandRun define_run(Flags& flags) {
+  auto args = std::make_shared<RunArgs>();
+  flags.argument("LIBRARY", args->library, "The compiled model");
+  args->inputs.declare(flags);
+  flags.integer("--threads", args->threads, "0: as many as this process may use");
+  flags.text("-d,--output-dir", args->output_dir, "DIR", "Write every output there as NAME.npy, with '/' as '_'");
+  return [args](Console& console) { return run(*args, console); };
+}
+
+}  // namespace tw

@@ -1,0 +1,16 @@
+// The sub-commands, one file each: cmd_NAME.cpp. The table that names them is in app.cpp.
+#pragma once
+#include "cli/app.h"
+
+namespace tw {
+
+CommandRun define_compile(Flags& flags);
+CommandRun define_run(Flags& flags);
+CommandRun define_verify(Flags& flags);
+CommandRun define_bench(Flags& flags);
+CommandRun define_inspect(Flags& flags);
+CommandRun define_targets(Flags& flags);
+CommandRun define_target(Flags& flags);
+CommandRun define_opt(Flags& flags);
+
+}  // namespace tw

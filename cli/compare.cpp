@@ -1,0 +1,107 @@
+#include "cli/compare.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "cli/tensors.h"
+
+namespace tw {
+namespace {
+
+// Floats as integers in which neighbours differ by one, both zeros being 0.
+double ordered(const Tensor& t, int64_t i) {
+  uint64_t bits = 0;
+  const size_t bytes = static_cast<size_t>(dtype_bytes(t.dtype));
+  std::memcpy(&bits, t.bytes.data() + static_cast<size_t>(i) * bytes, bytes);  // little endian
+  const uint64_t sign = uint64_t{1} << (8 * bytes - 1);
+  const double magnitude = static_cast<double>(bits & (sign - 1));
+  return bits & sign ? -magnitude : magnitude;
+}
+
+double distance(double got, double want) {
+  if (got == want || (std::isnan(got) && std::isnan(want))) return 0;
+  const double d = std::abs(got - want);
+  return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+}
+
+}  // namespace
+
+Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
+  static_assert(std::endian::native == std::endian::little);
+  Difference d;
+  if (got.dtype != want.dtype) {
+    d.problem = std::string("is ") + dtype_name(got.dtype) + ", expected " + dtype_name(want.dtype);
+    return d;
+  }
+  if (got.shape != want.shape) {
+    d.problem = "has shape " + shape_text(got.shape) + ", expected " + shape_text(want.shape);
+    return d;
+  }
+  const bool floats = is_float(want.dtype);
+  double low = 0, high = 0;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    const double a = got.at(i), b = want.at(i);
+    if (std::isfinite(b)) {
+      low = std::min(low, b);
+      high = std::max(high, b);
+    }
+    double off = distance(a, b);
+    if (!floats && off == 0 && got.int_at(i) != want.int_at(i)) off = 1;  // i64 beyond a double's precision
+    if (off > d.max_abs || i == 0) {
+      d.max_abs = off;
+      d.worst = i;
+      d.got = a;
+      d.want = b;
+    }
+    if (floats && off > 0) d.max_ulp = std::max(d.max_ulp, std::isinf(off) ? off : std::abs(ordered(got, i) - ordered(want, i)));
+  }
+  const double range = high - low;
+  d.max_rel = d.max_abs == 0 ? 0 : range > 0 ? d.max_abs / range : std::numeric_limits<double>::infinity();
+  d.same = floats ? d.max_rel <= tolerance : d.max_abs == 0;
+  return d;
+}
+
+std::string number_text(double value) {
+  std::array<char, 32> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.6g", value);
+  return buffer.data();
+}
+
+std::string to_string(const Difference& d) {
+  if (!d.problem.empty()) return d.problem;
+  std::string text = "max abs " + number_text(d.max_abs) + ", max rel " + number_text(d.max_rel) + ", max ulp " + number_text(d.max_ulp);
+  if (!d.same) text += ", worst at " + std::to_string(d.worst) + ": " + number_text(d.got) + ", expected " + number_text(d.want);
+  return text;
+}
+
+Json to_json(const Difference& d) {
+  if (!d.problem.empty()) return Json::Object{{"ok", false}, {"problem", d.problem}};
+  return Json::Object{{"ok", d.same}, {"max_abs", d.max_abs}, {"max_rel", d.max_rel}, {"max_ulp", d.max_ulp},
+                      {"worst", d.worst}, {"got", d.got}, {"want", d.want}};
+}
+
+Summary summarize(const Tensor& tensor) {
+  Summary s;
+  double sum = 0;
+  int64_t count = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const double v = tensor.at(i);
+    if (std::isnan(v)) continue;
+    if (count == 0 || v > s.max) {
+      s.max = v;
+      s.argmax = i;
+    }
+    s.min = count == 0 ? v : std::min(s.min, v);
+    sum += v;
+    ++count;
+  }
+  s.mean = count ? sum / static_cast<double>(count) : 0;
+  return s;
+}
+
+}  // namespace tw

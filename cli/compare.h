@@ -1,0 +1,31 @@
+// How far two tensors are apart, and a tensor in one line of numbers.
+#pragma once
+#include <string>
+
+#include "cli/json.h"
+#include "ir/graph/tensor.h"
+
+namespace tw {
+
+struct Difference {
+  bool same = false;         // within the tolerance
+  std::string problem;       // dtypes or shapes differ: the numbers below mean nothing
+  double max_abs = 0;        // NaN against NaN and equal infinities count as equal, NaN against a number as infinity
+  double max_rel = 0;        // max_abs over the reference's range: the smallest interval that holds 0 and its finite values
+  double max_ulp = 0;        // floats only: units in the last place of the tensors' type between the two values
+  int64_t worst = 0;         // flat index of max_abs
+  double got = 0, want = 0;  // there
+};
+// same: max_rel <= tolerance for floats, equality for integers and bools.
+Difference compare(const Tensor& got, const Tensor& want, double tolerance);
+std::string to_string(const Difference& d);
+Json to_json(const Difference& d);
+
+struct Summary {
+  double min = 0, max = 0, mean = 0;
+  int64_t argmax = -1;       // flat index of the first largest; -1: no elements
+};
+Summary summarize(const Tensor& tensor);  // NaNs are skipped
+std::string number_text(double value);    // "%.6g"
+
+}  // namespace tw

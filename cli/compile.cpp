@@ -1,0 +1,198 @@
+// compile_model: read it from top to bottom, one call a step.
+#include "cli/compile.h"
+
+#include <llvm/Support/FileSystem.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "autotune/spaces/space.h"
+#include "cli/dump.h"
+#include "cli/manifest.h"
+#include "packager/artifact.h"
+#include "packager/header.h"
+
+namespace tw {
+namespace {
+
+constexpr std::array<std::pair<const char*, Emit>, 8> kEmits = {{{"so", Emit::so}, {"graph", Emit::graph}, {"groups", Emit::groups},
+    {"kernels", Emit::kernels}, {"scheduled", Emit::scheduled}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}, {"obj", Emit::object}}};
+
+std::string stem_of(const std::string& path) {
+  size_t slash = path.find_last_of('/');
+  std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
+  size_t dot = file.find_last_of('.');
+  return dot == std::string::npos || dot == 0 ? file : file.substr(0, dot);
+}
+
+ModelInterface interface_of(const Program& program, const std::string& name) {
+  ModelInterface model;
+  model.name = name;
+  model.symbols = program.symbols;
+  auto tensor = [&](const TensorSpec& spec) {
+    InterfaceTensor t{spec.name, spec.dtype, {}};
+    for (const Expr& dim : spec.dims) {
+      InterfaceDim d;
+      if (auto extent = as_const(dim)) {
+        d.extent = *extent;
+      } else if (dim->kind == ExprKind::var) {
+        d.kind = InterfaceDim::Kind::symbol;
+        d.extent = std::find(program.symbols.begin(), program.symbols.end(), dim->name) - program.symbols.begin();
+      } else {
+        d.kind = InterfaceDim::Kind::computed;
+        d.text = to_string(dim);
+      }
+      t.dims.push_back(std::move(d));
+    }
+    return t;
+  };
+  for (const TensorSpec& spec : program.inputs) model.inputs.push_back(tensor(spec));
+  for (const TensorSpec& spec : program.outputs) model.outputs.push_back(tensor(spec));
+  if (auto bytes = as_const(program.arena_bytes)) model.arena_bytes = static_cast<uint64_t>(*bytes);
+  return model;
+}
+
+// Times the steps and tells progress.
+class Stages {
+ public:
+  Stages(CompileReport& report, const std::function<void(const std::string&)>& progress) : report_(report), progress_(progress) {}
+  ~Stages() { end(); }
+  void begin(const std::string& name) {
+    end();
+    if (progress_) progress_(name);
+    report_.stages.push_back({name, 0, ""});
+    start_ = std::chrono::steady_clock::now();
+    open_ = true;
+  }
+  void end() {
+    if (open_) report_.stages.back().seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    open_ = false;
+  }
+
+ private:
+  CompileReport& report_;
+  const std::function<void(const std::string&)>& progress_;
+  std::chrono::steady_clock::time_point start_;
+  bool open_ = false;
+};
+
+Expected<std::string> text_of_kernels(const Backend& backend, const Program& program, const char* stage) {
+  std::string text;
+  for (const Kernel& kernel : program.kernels) {
+    TW_ASSIGN(std::string one, backend.disassemble(kernel, stage));
+    text += "; ---- " + kernel.name + "\n" + one + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<Emit> emit_from_name(std::string_view name) {
+  for (auto [word, emit] : kEmits)
+    if (name == word) return emit;
+  return std::nullopt;
+}
+const char* emit_names() { return "so, graph, groups, kernels, scheduled, llvm, asm, obj"; }
+
+uint64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
+                                      const std::function<void(const std::string& stage)>& progress) {
+  CompileReport report;
+  int jobs = options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  Stages stages(report, progress);
+  Dump dump(options.dump_dir);
+
+  // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
+  stages.begin("import");
+  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims}));
+  Graph& graph = model.graph;
+  report.model_bytes = model.file_bytes;
+  TW_TRY(dump.write("imported.graph", [&] { return print(graph); }));
+
+  // Rewriting: everything that makes the graph smaller or its patterns plainer, layouts last.
+  stages.begin("passes");
+  PassContext context{target, 64 << 20, ""};
+  TW_TRY(run_passes(graph, context, options.pipeline.empty() ? default_pipeline() : options.pipeline, options.passes));
+  if (options.edit_graph) options.edit_graph(graph);
+  report.nodes = static_cast<int64_t>(graph.order().size());
+  TW_TRY(dump.write("optimized.graph", [&] { return print(graph); }));
+  if (options.emit == Emit::graph) {
+    report.text = print(graph);
+    return report;
+  }
+
+  // Fusion: which operators share a kernel.
+  std::vector<Group> groups = fuse_groups(graph);
+  report.groups = static_cast<int64_t>(groups.size());
+  TW_TRY(dump.write("groups.txt", [&] { return print_groups(graph, groups); }));
+  if (options.emit == Emit::groups) {
+    report.text = print_groups(graph, groups);
+    return report;
+  }
+
+  // Kernels: loop nests, schedules, memory plan, weight list.
+  stages.begin("lower");
+  ProgramOptions program_options;
+  program_options.schedule = [&](const LoweredGroup& lowered) -> Expected<Kernel> {
+    TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.family, target));
+    return tw::apply(lowered.kernel, schedule);
+  };
+  program_options.on_kernel = [&](const Kernel& lowered, const Kernel& scheduled) {
+    if (options.emit == Emit::kernels) report.text += print(lowered) + "\n";
+    if (options.emit == Emit::scheduled) report.text += print(scheduled) + "\n";
+  };
+  TW_ASSIGN(Program program, build_program(graph, groups, target, program_options));
+  report.kernels = static_cast<int64_t>(program.kernels.size());
+  report.calls = static_cast<int64_t>(program.calls.size());
+  report.weight_bytes = program.weight_bytes;
+  report.arena_bytes = static_cast<uint64_t>(eval_int(program.arena_bytes, [](std::string_view) { return int64_t{1}; }));
+  report.naive_arena_bytes = program.naive_arena_bytes;
+  TW_TRY(dump.write("program.txt", [&] { return print(program); }));
+  if (options.emit == Emit::kernels || options.emit == Emit::scheduled) return report;
+
+  // Machine code, a kernel an object.
+  stages.begin("codegen");
+  TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
+  if (options.emit == Emit::llvm || options.emit == Emit::assembly) {
+    TW_ASSIGN(report.text, text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
+    return report;
+  }
+  CodegenOptions codegen;
+  codegen.jobs = jobs;
+  codegen.symbol = options.name.empty() ? model.name : options.name;
+  codegen.target_name = target.name;
+  TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
+  report.kernel_reports = code.kernels;
+  report.output = options.output.empty() ? stem_of(options.model) + ".so" : options.output;
+  report.header = options.header.empty() ? report.output.substr(0, report.output.find_last_of('.')) + ".h" : options.header;
+
+  // The library, the weights packed straight into its file, the header.
+  stages.begin("link");
+  LinkRequest request;
+  request.objects = std::move(code.objects);
+  size_t slash = report.output.find_last_of('/');
+  request.soname = slash == std::string::npos ? report.output : report.output.substr(slash + 1);
+  request.exports = {"tw_" + codegen.symbol + "_query"};
+  request.manifest = print(make_manifest(model, program, target, codegen.symbol, options, report));
+  TW_ASSIGN(LinkedImage image, link_shared(request));
+  stages.begin("weights");
+  TW_ASSIGN(ArtifactWriter writer, ArtifactWriter::create(report.output, image, program.weight_bytes));
+  TW_TRY(pack_weights(program, [&](uint64_t offset, uint64_t size, auto body) { return writer.fill(offset, size, body); }, jobs));
+  TW_TRY(writer.finish());
+  TW_TRY(write_file(report.header, write_header(interface_of(program, codegen.symbol))));
+  stages.end();
+  uint64_t bytes = 0;
+  if (!llvm::sys::fs::file_size(report.output, bytes)) report.artifact_bytes = bytes;
+  report.peak_memory_bytes = peak_memory();
+  return report;
+}
+
+}  // namespace tw

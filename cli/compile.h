@@ -1,0 +1,56 @@
+// The compiler as one function: model and target in, artifact out. Flags are read in the sub-commands' files only.
+#pragma once
+#include <llvm/ADT/STLFunctionalExtras.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "frontend/frontend.h"
+#include "passes/build_program.h"
+
+namespace tw {
+
+enum class Emit : uint8_t { so, graph, groups, kernels, scheduled, llvm, assembly, object };
+std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm", "obj"
+const char* emit_names();                                    // for help texts and errors
+
+struct CompileOptions {
+  std::string model, output;            // files; output "" = <model stem>.so beside the current directory
+  std::string header;                   // "" = the output's name with .h
+  std::string name;                     // C identifier of the model; "" = from the file name
+  Emit emit = Emit::so;
+  std::map<std::string, int64_t> dims;
+  int jobs = 0;                         // 0: as many as there are processors
+  std::string dump_dir;                 // every stage as text files, numbered; "" = none
+  std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
+  RunOptions passes;                    // hooks of the pass runner
+  std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
+};
+
+struct StageReport { std::string name; double seconds = 0; std::string detail; };
+struct CompileReport {
+  std::vector<StageReport> stages;
+  int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
+  uint64_t model_bytes = 0, weight_bytes = 0, arena_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
+  std::vector<KernelReport> kernel_reports;
+  std::string output, header, text;     // text: what --emit of a text stage asked for
+};
+
+// progress is told when a stage begins ("import", "passes", "lower", "weights", "codegen", "link").
+Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
+                                      const std::function<void(const std::string& stage)>& progress = nullptr);
+
+// Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands body the zeroed bytes to
+// write; called from several threads for different pieces. Pack kernels are compiled for the build host's baseline
+// instruction set, so that every host writes the same bytes.
+using FillWeights = llvm::function_ref<Error(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body)>;
+Error pack_weights(const Program& program, FillWeights fill, int jobs);
+
+uint64_t peak_memory();   // of this process, bytes
+
+}  // namespace tw

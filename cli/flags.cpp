@@ -1,0 +1,57 @@
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <limits>
+
+namespace tw {
+
+void Flags::argument(const std::string& name, std::string& value, const std::string& help, bool required) {
+  app_.add_option(name, value, help)->required(required)->type_name("");
+}
+
+void Flags::text(const std::string& names, std::string& value, const std::string& kind, const std::string& help) {
+  app_.add_option(names, value, help)->type_name(kind);
+}
+
+void Flags::repeated(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help) {
+  app_.add_option(names, values, help)->type_name(kind + "...")->allow_extra_args(false);
+}
+
+void Flags::comma_list(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help) {
+  app_.add_option(names, values, help)->type_name(kind)->allow_extra_args(false)->delimiter(',');
+}
+
+void Flags::integer(const std::string& names, int& value, const std::string& help, int at_least) {
+  const int most = std::numeric_limits<int>::max();
+  app_.add_option(names, value, help)->type_name("N")->check(CLI::Range(at_least, most, "N >= " + std::to_string(at_least)));
+}
+
+void Flags::number(const std::string& names, double& value, const std::string& kind, const std::string& help) {
+  app_.add_option(names, value, help)->type_name(kind)->check(CLI::NonNegativeNumber);
+}
+
+void Flags::seed(const std::string& names, std::optional<uint64_t>& value, const std::string& help) {
+  app_.add_option_function<uint64_t>(names, [&value](const uint64_t& v) { value = v; }, help)->type_name("SEED");
+}
+
+void Flags::flag(const std::string& names, bool& value, const std::string& help) { app_.add_flag(names, value, help); }
+
+Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const bool good = equals != std::string::npos && equals > 0;
+    const auto parsed = std::from_chars(good ? text.data() + equals + 1 : end, end, value);
+    if (!good || parsed.ec != std::errc() || parsed.ptr != end || value < 1)
+      return make_error(DiagCode::invalid_argument, "--dim '{0}' is not NAME=N with N >= 1, for example --dim batch=1", text);
+    if (!dims.emplace(text.substr(0, equals), value).second)
+      return make_error(DiagCode::invalid_argument, "--dim gives '{0}' twice", text.substr(0, equals));
+  }
+  return dims;
+}
+
+}  // namespace tw

@@ -1,0 +1,40 @@
+// How a sub-command declares its flags. Hides the CLI11 library, whose headers only flags.cpp and app.cpp see.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/diag.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tw {
+
+// `names` are CLI11's: "-o,--output" for an option, "MODEL" for a positional argument (optional unless `required`).
+// `kind` is what the help calls the value: "FILE". Referenced variables must outlive parsing and keep their default when
+// the flag is absent.
+class Flags {
+ public:
+  explicit Flags(CLI::App& app) : app_(app) {}
+  void argument(const std::string& name, std::string& value, const std::string& help, bool required = true);
+  void text(const std::string& names, std::string& value, const std::string& kind, const std::string& help);
+  void repeated(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help);
+  void comma_list(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help);
+  // at_least: smaller values are usage errors
+  void integer(const std::string& names, int& value, const std::string& help, int at_least = 0);
+  void number(const std::string& names, double& value, const std::string& kind, const std::string& help);  // >= 0
+  void seed(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
+  void flag(const std::string& names, bool& value, const std::string& help);
+
+ private:
+  CLI::App& app_;
+};
+
+// {"batch=1", "seq=128"} -> {{"batch", 1}, {"seq", 128}}. Errors: no '=', not an integer >= 1, a name twice.
+Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts);
+
+}  // namespace tw

@@ -1,0 +1,138 @@
+#include "cli/manifest.h"
+
+#include "runtime/tilewright.h"
+
+namespace tw {
+namespace {
+
+ManifestTensor describe(const TensorSpec& spec) {
+  ManifestTensor t{spec.name, dtype_name(spec.dtype), {}};
+  for (const Expr& dim : spec.dims) t.dims.push_back(to_string(dim));
+  return t;
+}
+
+Json tensors_json(const std::vector<ManifestTensor>& list) {
+  Json::Array out;
+  for (const ManifestTensor& t : list) out.push_back(Json::Object{{"name", t.name}, {"dtype", t.dtype}, {"dims", json_array(t.dims)}});
+  return out;
+}
+
+std::vector<std::string> texts(const Json& list) {
+  std::vector<std::string> out;
+  for (const Json& item : list.items()) out.push_back(item.text_or_empty());
+  return out;
+}
+
+std::vector<ManifestTensor> tensors(const Json& list) {
+  std::vector<ManifestTensor> out;
+  for (const Json& t : list.items()) out.push_back({t["name"].text_or_empty(), t["dtype"].text_or_empty(), texts(t["dims"])});
+  return out;
+}
+
+uint64_t bytes(const Json& v) { return static_cast<uint64_t>(v.integer_or(0)); }
+
+}  // namespace
+
+Manifest make_manifest(const Model& model, const Program& program, const Target& target, const std::string& symbol,
+                       const CompileOptions& options, const CompileReport& report) {
+  Manifest m;
+  m.compiler = TW_VERSION;
+  m.name = symbol;
+  m.model_sha256 = model.sha256;
+  m.model_bytes = model.file_bytes;
+  m.producer = model.producer;
+  m.opset = model.opset;
+  m.target_name = target.name;
+  m.target_hash = codegen_hash(target);
+  m.target_yaml = print(target);
+  m.dims = options.dims;
+  m.pipeline = options.pipeline;
+  m.symbols = program.symbols;
+  for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t));
+  for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t));
+  m.weight_bytes = program.weight_bytes;
+  m.naive_arena_bytes = program.naive_arena_bytes;
+  m.arena_bytes = to_string(program.arena_bytes);
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16), 0, 0, 0};
+    if (i < report.kernel_reports.size()) {
+      k.code_bytes = report.kernel_reports[i].code_bytes;
+      k.spills = report.kernel_reports[i].spills;
+      k.reloads = report.kernel_reports[i].reloads;
+    }
+    m.kernels.push_back(std::move(k));
+  }
+  for (const KernelCall& c : program.calls) m.calls.push_back({c.kernel, c.name});
+  return m;
+}
+
+Json to_json(const Manifest& m) {
+  Json::Object dims;
+  for (const auto& [name, value] : m.dims) dims.push_back({name, value});
+  Json::Array kernels, calls;
+  for (const ManifestKernel& k : m.kernels)
+    kernels.push_back(Json::Object{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills},
+                                   {"reloads", k.reloads}});
+  for (const ManifestCall& c : m.calls) calls.push_back(Json::Object{{"kernel", c.kernel}, {"name", c.name}});
+  return Json::Object{
+      {"tilewright", m.compiler},
+      {"abi", static_cast<int>(TW_ABI_VERSION)},
+      {"name", m.name},
+      {"model", Json::Object{{"sha256", m.model_sha256}, {"bytes", m.model_bytes}, {"opset", m.opset},
+                             {"producer", m.producer}}},
+      {"target", Json::Object{{"name", m.target_name}, {"hash", m.target_hash}, {"yaml", m.target_yaml}}},
+      {"options", Json::Object{{"dims", dims}, {"passes", json_array(m.pipeline)}}},
+      {"symbols", json_array(m.symbols)},
+      {"inputs", tensors_json(m.inputs)},
+      {"outputs", tensors_json(m.outputs)},
+      {"memory", Json::Object{{"weights", m.weight_bytes}, {"arena", m.arena_bytes}, {"arena_naive", m.naive_arena_bytes}}},
+      {"kernels", kernels},
+      {"calls", calls},
+  };
+}
+
+std::string print(const Manifest& manifest) { return dump(to_json(manifest), -1); }
+
+Expected<Manifest> parse_manifest(const std::string& text, const std::string& file) {
+  TW_ASSIGN(const Json json, parse_json(text, file));
+  Manifest m;
+  m.compiler = json["tilewright"].text_or_empty();
+  m.name = json["name"].text_or_empty();
+  const Json& model = json["model"];
+  m.model_sha256 = model["sha256"].text_or_empty();
+  m.model_bytes = bytes(model["bytes"]);
+  m.opset = model["opset"].integer_or(0);
+  m.producer = model["producer"].text_or_empty();
+  const Json& target = json["target"];
+  m.target_name = target["name"].text_or_empty();
+  m.target_hash = target["hash"].text_or_empty();
+  m.target_yaml = target["yaml"].text_or_empty();
+  if (const Json::Object* dims = json["options"]["dims"].object())
+    for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
+  m.pipeline = texts(json["options"]["passes"]);
+  m.symbols = texts(json["symbols"]);
+  m.inputs = tensors(json["inputs"]);
+  m.outputs = tensors(json["outputs"]);
+  const Json& memory = json["memory"];
+  m.weight_bytes = bytes(memory["weights"]);
+  m.naive_arena_bytes = bytes(memory["arena_naive"]);
+  m.arena_bytes = memory["arena"].text_or_empty();
+  for (const Json& k : json["kernels"].items())
+    m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
+                         k["reloads"].integer_or(0)});
+  for (const Json& c : json["calls"].items()) {
+    const int64_t kernel = c["kernel"].integer_or(-1);
+    if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))
+      return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file, m.calls.size());
+    m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty()});
+  }
+  return m;
+}
+
+std::string to_string(const ManifestTensor& t) {
+  std::string text = t.name + ": " + t.dtype + "[";
+  for (size_t i = 0; i < t.dims.size(); ++i) text += (i ? ", " : "") + t.dims[i];
+  return text + "]";
+}
+
+}  // namespace tw

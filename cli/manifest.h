@@ -1,0 +1,49 @@
+// The JSON that an artifact carries: where it came from and what is in it. Everything in it is the same on every build host.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/compile.h"
+#include "cli/json.h"
+
+namespace tw {
+
+struct ManifestTensor {
+  std::string name, dtype;
+  std::vector<std::string> dims;       // "1", "batch", "batch*2"
+};
+struct ManifestKernel {
+  std::string name, hash;              // hash: kernel_hash of the scheduled kernel
+  int64_t code_bytes = 0, spills = 0, reloads = 0;
+};
+struct ManifestCall {
+  int kernel = 0;                      // index into kernels
+  std::string name;                    // the nodes it computes
+};
+struct Manifest {
+  std::string compiler, name;          // version; C identifier
+  std::string model_sha256, producer;
+  int64_t opset = 0;
+  uint64_t model_bytes = 0;
+  std::string target_name, target_hash, target_yaml;
+  std::map<std::string, int64_t> dims; // bound by --dim
+  std::vector<std::string> pipeline;   // graph passes; empty: the default ones
+  std::vector<std::string> symbols;
+  std::vector<ManifestTensor> inputs, outputs;
+  uint64_t weight_bytes = 0, naive_arena_bytes = 0;
+  std::string arena_bytes;             // a number or an expression of symbols
+  std::vector<ManifestKernel> kernels;
+  std::vector<ManifestCall> calls;     // in the order of tw_api's profile
+};
+
+// symbol: the C identifier of the model.
+Manifest make_manifest(const Model& model, const Program& program, const Target& target, const std::string& symbol,
+                       const CompileOptions& options, const CompileReport& report);
+std::string print(const Manifest& manifest);   // JSON, one line
+// Missing keys keep their default, unknown ones are ignored: other versions write others.
+Expected<Manifest> parse_manifest(const std::string& text, const std::string& file);
+Json to_json(const Manifest& manifest);
+std::string to_string(const ManifestTensor& t);  // "image: f32[batch, 3, 224, 224]"
+
+}  // namespace tw

@@ -1,0 +1,76 @@
+#include "cli/model_run.h"
+
+namespace tw {
+namespace {
+
+alignas(64) std::byte empty_tensor;  // what tensors without elements point at
+
+DiagCode code_of(tw_status status) {
+  switch (status) {
+    case TW_OK:
+    case TW_E_ARGUMENT:
+    case TW_E_DTYPE:
+    case TW_E_SHAPE:
+    case TW_E_SIZE:
+    case TW_E_BUSY: return DiagCode::invalid_argument;
+    case TW_E_VERSION:
+    case TW_E_CPU: return DiagCode::unsupported;
+    case TW_E_MEMORY: return DiagCode::limit;
+  }
+  return DiagCode::invalid_argument;  // the number came from a library of another version
+}
+
+tw_tensor view_of(Tensor& t) {
+  return {t.bytes.empty() ? &empty_tensor : t.bytes.data(), t.bytes.size(), dtype_info(t.dtype).onnx,
+          static_cast<int32_t>(t.shape.size()), t.shape.data()};
+}
+
+}  // namespace
+
+Expected<ModelRun> ModelRun::create(const tw_api& api, Inputs inputs, int threads) {
+  ModelRun run(api, std::move(inputs));
+  for (int32_t i = 0; i < api.symbol_count; ++i) {
+    const auto value = run.inputs_.symbols.find(api.symbols[i]);
+    if (value == run.inputs_.symbols.end())
+      return make_error(DiagCode::invalid_argument, "the dimension '{0}' is free: give --dim {0}=N", api.symbols[i]);
+    run.symbols_.push_back(value->second);
+  }
+  TW_TRY(run.allocate_outputs());
+  for (Tensor& t : run.inputs_.tensors) run.input_views_.push_back(view_of(t));
+  for (Tensor& t : run.outputs_) run.output_views_.push_back(view_of(t));
+  tw_options options{};
+  options.size = sizeof options;
+  options.threads = threads;
+  options.symbols = run.symbols_.empty() ? nullptr : run.symbols_.data();
+  tw_context* context = nullptr;
+  TW_TRY(run.check(api.create(&options, &context)));
+  run.context_ = {context, Destroy{&api}};
+  return run;
+}
+
+Error ModelRun::allocate_outputs() {
+  for (int32_t i = 0; i < api_->output_count; ++i) {
+    const tw_tensor_info& info = api_->outputs[i];
+    const std::optional<DType> dtype = dtype_from_onnx(info.dtype);
+    if (!dtype) return make_error(DiagCode::unsupported, "output '{0}' has element type {1}, which is not known here", info.name, info.dtype);
+    std::vector<int64_t> shape(static_cast<size_t>(info.rank));
+    api_->output_dims(i, symbols_.data(), shape.data());
+    outputs_.push_back(Tensor::zeros(*dtype, std::move(shape)));
+  }
+  return Error::success();
+}
+
+Error ModelRun::check(tw_status status) const {
+  if (status == TW_OK) return Error::success();
+  const char* detail = api_->last_error(context_.get());
+  return make_error(code_of(status), "the model does not run: {0}", detail && *detail ? detail : api_->status_text(status));
+}
+
+Error ModelRun::run() { return check(api_->run(context_.get(), input_views_.data(), output_views_.data())); }
+
+Error ModelRun::profile(std::span<uint64_t> call_ns) {
+  TW_CHECK(call_ns.size() == static_cast<size_t>(api_->call_count), "{0} slots for {1} calls", call_ns.size(), api_->call_count);
+  return check(api_->profile(context_.get(), input_views_.data(), output_views_.data(), call_ns.data()));
+}
+
+}  // namespace tw

@@ -1,0 +1,15 @@
+// The members of a numpy .npz archive: a zip file whose members are stored or deflated .npy files.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+
+#include "ir/graph/tensor.h"
+
+namespace tw {
+
+// Member names without their .npy ending. Errors: no zip file, a damaged or encrypted member, an unknown compression, an
+// archive beyond 4 GiB. The bytes may be hostile.
+Expected<std::map<std::string, Tensor>> parse_npz(std::span<const std::byte> bytes, const std::string& file);
+
+}  // namespace tw

@@ -1,0 +1,118 @@
+// Weight packing: the distinct pack kernels become one small library for this host, loaded for the duration of the call.
+#include <dlfcn.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "cli/compile.h"
+#include "packager/link.h"
+#include "packager/output_file.h"
+
+namespace tw {
+namespace {
+
+using PackFunction = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
+
+Arch host_arch() {
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  if (triple.isAArch64()) return Arch::aarch64;
+  if (triple.isRISCV64()) return Arch::riscv64;
+  return Arch::x86_64;
+}
+
+class PackLibrary {
+ public:
+  ~PackLibrary() {
+    if (handle_) dlclose(handle_);
+  }
+
+  Error load(const std::vector<Kernel>& kernels) {
+    TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(baseline_target(host_arch())));
+    LinkRequest request;
+    for (const Kernel& kernel : kernels) {
+      TW_ASSIGN(std::string object, backend->compile_kernel(kernel));
+      request.objects.push_back(std::move(object));
+      request.exports.push_back(kernel.name);
+    }
+    TW_ASSIGN(LinkedImage image, link_shared(request));
+    llvm::SmallString<128> path;
+    if (std::error_code ec = llvm::sys::fs::createTemporaryFile("tilewright-pack", "so", path))
+      return make_error(DiagCode::io, "cannot create a temporary file for weight packing: {0}", ec.message());
+    Error written = write_file(path.c_str(), image.bytes);
+    if (!written) handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    unlink(path.c_str());
+    if (written) return written;
+    if (!handle_) return make_error(DiagCode::io, "cannot load the weight packing code: {0}", dlerror());
+    for (const Kernel& kernel : kernels) functions_.push_back(reinterpret_cast<PackFunction>(dlsym(handle_, kernel.name.c_str())));
+    return Error::success();
+  }
+
+  PackFunction function(size_t i) const { return functions_[i]; }
+
+ private:
+  void* handle_ = nullptr;
+  std::vector<PackFunction> functions_;
+};
+
+// Model files do not align their payloads; kernels may assume element alignment.
+void run_pack(PackFunction pack, const Blob& source, std::span<std::byte> out) {
+  const void* in = source.bytes.data();
+  std::vector<std::byte> aligned;
+  if (reinterpret_cast<uintptr_t>(in) % 8 != 0) {
+    aligned.assign(source.bytes.begin(), source.bytes.end());
+    in = aligned.data();
+  }
+  void* buffers[2] = {const_cast<void*>(in), out.data()};
+  pack(buffers, nullptr, nullptr);
+}
+
+}  // namespace
+
+Error pack_weights(const Program& program, FillWeights fill, int jobs) {
+  std::vector<Kernel> kernels;
+  std::map<std::string, size_t> known;
+  std::vector<size_t> kernel_of(program.weights.size());
+  for (size_t i = 0; i < program.weights.size(); ++i) {
+    if (!program.weights[i].pack) continue;
+    auto [entry, added] = known.emplace(print(*program.weights[i].pack), kernels.size());
+    if (added) {
+      kernels.push_back(*program.weights[i].pack);
+      kernels.back().name = "pack_" + std::to_string(entry->second);
+    }
+    kernel_of[i] = entry->second;
+  }
+  PackLibrary library;
+  if (!kernels.empty()) TW_TRY(library.load(kernels));
+
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::vector<Diag> failed;
+  auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < program.weights.size();) {
+      const WeightPiece& piece = program.weights[i];
+      Error error = fill(piece.offset, piece.size, [&](std::span<std::byte> out) -> Error {
+        if (piece.pack) run_pack(library.function(kernel_of[i]), piece.source, out);
+        else std::memcpy(out.data(), piece.source.bytes.data(), std::min(out.size(), piece.source.bytes.size()));
+        return Error::success();
+      });
+      if (!error) continue;
+      std::lock_guard lock(mutex);
+      for (Diag& diag : take_diags(std::move(error))) failed.push_back(std::move(diag));
+      return;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 1; t < jobs; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& t : threads) t.join();
+  return make_error(std::move(failed));
+}
+
+}  // namespace tw

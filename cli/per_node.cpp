@@ -1,0 +1,149 @@
+#include "cli/per_node.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <ostream>
+
+#include "cli/model_run.h"
+#include "packager/loaded_model.h"
+
+namespace tw {
+namespace {
+
+class TemporaryFolder {
+ public:
+  static Expected<TemporaryFolder> create() {
+    std::error_code code;
+    std::string pattern = (std::filesystem::temp_directory_path(code) / "tilewright-XXXXXX").string();
+    if (code || !::mkdtemp(pattern.data())) return make_error(DiagCode::io, "cannot create a temporary folder like '{0}'", pattern);
+    return TemporaryFolder(pattern);
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder() {
+    std::error_code none;
+    if (!path_.empty()) std::filesystem::remove_all(path_, none);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// A value of a group that is seen outside of it, and the output that shows it.
+struct Kept {
+  ValueId value;                     // what is compared: plain layout
+  size_t output = 0;
+  std::vector<NodeId> nodes;         // the group
+};
+
+struct KeptGraph {
+  Graph graph;
+  std::vector<Kept> kept;
+  std::vector<Diag> failed;
+};
+
+bool used_outside(const Group& group, const std::vector<NodeId>& users) {
+  return std::any_of(users.begin(), users.end(), [&](NodeId user) {
+    return std::find(group.nodes.begin(), group.nodes.end(), user) == group.nodes.end();
+  });
+}
+
+// Makes every fused group's results outputs, in plain layout, behind the model's own.
+void keep_all(Graph& graph, KeptGraph& result) {
+  const std::vector<std::vector<NodeId>> users = graph.users();
+  for (const Group& group : fuse_groups(graph)) {
+    for (const NodeId id : group.nodes) {
+      const ValueId made = graph.node(id).output;
+      const auto& outputs = graph.outputs();
+      const auto shown = std::find_if(outputs.begin(), outputs.end(), [&](const Graph::Output& o) { return o.value == made; });
+      if (shown != outputs.end()) {
+        result.kept.push_back({made, static_cast<size_t>(shown - outputs.begin()), group.nodes});
+      } else if (used_outside(group, users[static_cast<size_t>(made.index)])) {
+        ValueId plain = made;
+        if (!graph.value(made).type.layout.plain()) {
+          Expected<ValueId> cast = graph.add(op::LayoutCast{-1, 0}, {made});
+          if (!cast) {
+            for (Diag& d : take_diags(cast.takeError())) result.failed.push_back(std::move(d));
+            continue;
+          }
+          plain = *cast;
+        }
+        result.kept.push_back({plain, graph.outputs().size(), group.nodes});
+        graph.add_output(plain, "kept_" + std::to_string(graph.outputs().size()));
+      }
+    }
+  }
+  result.graph = graph;
+}
+
+std::string node_text(const Node& node) {
+  return node.name + " (" + op_info(node.attrs).name + (node.source.empty() ? "" : ", from " + node.source) + ")";
+}
+
+Expected<std::vector<Tensor>> run_kept(const std::string& library, const Inputs& inputs, int threads) {
+  TW_ASSIGN(const LoadedModel model, LoadedModel::open(library));
+  TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), inputs, threads));
+  TW_TRY(run.run());
+  return run.outputs();
+}
+
+}  // namespace
+
+Expected<PerNodeReport> compare_nodes(const CompileOptions& base, const Target& target, const Inputs& inputs,
+                                      const std::vector<Tensor>& want, double tolerance, int threads) {
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  KeptGraph kept;
+  CompileOptions options = base;
+  options.output = folder.path() + "/kept.so";
+  options.header = folder.path() + "/kept.h";
+  options.edit_graph = [&](Graph& graph) { keep_all(graph, kept); };
+  TW_ASSIGN(const CompileReport compiled, compile_model(options, target));
+  TW_TRY(make_error(kept.failed));
+  TW_ASSIGN(const std::vector<Tensor> got, run_kept(compiled.output, inputs, threads));
+
+  PerNodeReport report;
+  const auto compare_value = [&](ValueId id, const Tensor& reference) {
+    for (const Kept& k : kept.kept) {
+      if (k.value != id) continue;
+      ++report.compared;
+      const Difference d = compare(got[k.output], reference, tolerance);
+      if (d.same || report.first) return;
+      NodeDifference node{kept.graph.value(id).name, to_string(kept.graph.value(id).type), {}, d};
+      for (const NodeId n : k.nodes) node.nodes.push_back(node_text(kept.graph.node(n)));
+      report.first = std::move(node);
+    }
+  };
+  TW_ASSIGN(const std::vector<Tensor> passed, evaluate(kept.graph, inputs.tensors, compare_value));
+  for (size_t i = 0; i < want.size(); ++i) report.passes.push_back(compare(passed[i], want[i], tolerance));
+  return report;
+}
+
+void print_report(Console& console, const PerNodeReport& report) {
+  std::ostream& out = console.out;
+  const bool passes_off = std::any_of(report.passes.begin(), report.passes.end(), [](const Difference& d) { return !d.same; });
+  if (passes_off) out << "the graph passes change what the model computes: see --pass-limit of compile\n";
+  if (!report.first) {
+    out << "each of " << report.compared << " fused groups gives the reference's result when all of them are kept"
+        << (passes_off ? "\n" : "; if the library is off, suspect the sharing of memory\n");
+    return;
+  }
+  out << "the first result that is off: " << report.first->value << ": " << report.first->type << "\n";
+  for (const std::string& node : report.first->nodes) out << "  by " << node << "\n";
+  out << "  " << to_string(report.first->difference) << "\n";
+}
+
+Json to_json(const PerNodeReport& report) {
+  Json::Array passes;
+  for (const Difference& d : report.passes) passes.push_back(to_json(d));
+  Json first;
+  if (report.first)
+    first = Json::Object{{"value", report.first->value}, {"type", report.first->type}, {"nodes", json_array(report.first->nodes)},
+                         {"difference", to_json(report.first->difference)}};
+  return Json::Object{{"compared", report.compared}, {"first", first}, {"passes", passes}};
+}
+
+}  // namespace tw

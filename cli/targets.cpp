@@ -1,0 +1,28 @@
+#include "cli/targets.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+namespace tw {
+
+std::vector<std::string> config_dirs() {
+  namespace fs = std::filesystem;
+  std::vector<std::string> dirs;
+  if (const char* list = std::getenv("TILEWRIGHT_CONFIGS")) {
+    std::istringstream parts(list);
+    for (std::string part; std::getline(parts, part, ':');)
+      if (!part.empty()) dirs.push_back(part);
+  }
+  std::error_code none;
+  const fs::path program = fs::read_symlink("/proc/self/exe", none);
+  if (!none) dirs.push_back((program.parent_path().parent_path() / "share/tilewright/configs").string());
+  dirs.push_back(TW_SOURCE_CONFIGS);
+  std::erase_if(dirs, [](const std::string& dir) {
+    std::error_code missing;
+    return !fs::is_directory(dir, missing);
+  });
+  return dirs;
+}
+
+}  // namespace tw

@@ -1,0 +1,53 @@
+// The tensors that a model is fed and gives: read from files, made up from a seed, checked against what the model says.
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/flags.h"
+#include "ir/graph/graph.h"
+#include "runtime/tilewright.h"
+
+namespace tw {
+
+using Symbols = std::map<std::string, int64_t>;  // values of symbolic dims
+
+struct InputFlags {
+  std::vector<std::string> files;    // --input NAME=FILE; FILE alone for the only input, or an .npz with a member per input
+  std::vector<std::string> dims;     // --dim
+  std::optional<uint64_t> random;    // --random: fills what no file gives
+  std::string data;                  // --data DIR: input_0.pb, input_1.pb, ... (or .npy), as the ONNX tests store them
+  void declare(Flags& flags);
+};
+
+struct Inputs {
+  std::vector<Tensor> tensors;       // in the model's order
+  Symbols symbols;                   // every symbol of the inputs' dims is bound
+};
+
+// What a model says of its inputs: dims are constants, symbols, or expressions of them.
+std::vector<TensorSpec> input_specs(const tw_api& api);
+std::vector<TensorSpec> input_specs(const Graph& graph);
+
+// Errors: an unknown or missing input, a wrong dtype, rank or extent, a symbol bound to two values or to none.
+Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputFlags& flags);
+// Binds symbols by the tensors' shapes and checks them; tensors in the order of specs.
+Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string& from, Symbols& symbols);
+
+// .npy, or an ONNX TensorProto in .pb, by the file's ending.
+Expected<Tensor> read_tensor(const std::string& path);
+// DIR/<stem>_<index>.pb or .npy; nullopt when there is neither.
+Expected<std::optional<Tensor>> read_stored(const std::string& dir, const std::string& stem, size_t index);
+// Writes DIR/NAME.npy with '/' as '_' whole or not at all, and gives its path.
+Expected<std::string> save_output(const std::string& dir, const std::string& name, const Tensor& tensor);
+
+// Floats uniform in [-1, 1), integers 0 or 1 (so that they may be indices, masks and token types), from SplitMix64: the same
+// on every machine for the same seed and stream.
+Tensor random_tensor(DType dtype, std::vector<int64_t> shape, uint64_t seed, uint64_t stream);
+
+std::string shape_text(std::span<const int64_t> shape);  // "[1, 3, 224, 224]"
+std::string type_text(const TensorSpec& spec);           // "f32[batch, 3, 224, 224]"
+
+}  // namespace tw

@@ -1,0 +1,50 @@
+// Applies schedules step by step. Every primitive is a function from kernel to kernel; a failed step changes nothing.
+#include "ir/schedule/nest.h"
+#include "support/hash.h"
+
+namespace tw {
+
+namespace {
+
+// The reason of a failed step, behind where it happened.
+Error at_step(Error error, const std::string& where) {
+  std::vector<Diag> diags = take_diags(std::move(error));
+  for (Diag& diag : diags) diag.message = where + ": " + diag.message;
+  return make_error(std::move(diags));
+}
+
+Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step) {
+  TW_ASSIGN(Kernel out, std::visit([&](const auto& s) { return sched::apply_step(kernel, s); }, step));
+  TW_TRY(sched::check_rules(out));
+#ifdef TW_VERIFY_EACH
+  if (Error error = verify(out)) TW_CHECK(false, "'{0}' broke the kernel: {1}\n{2}before:\n{3}", print(step), error_text(std::move(error)), print(out), print(kernel));
+#endif
+  return out;
+}
+
+std::string quoted(const Step& step) { return "'" + print(step) + "'"; }
+
+}  // namespace
+
+Expected<Kernel> apply(const Kernel& kernel, const Step& step) {
+  Expected<Kernel> out = apply_checked(kernel, step);
+  if (!out) return at_step(out.takeError(), quoted(step));
+  return out;
+}
+
+Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule) {
+  Kernel current = kernel;
+  for (size_t i = 0; i < schedule.steps.size(); ++i) {
+    Expected<Kernel> next = apply_checked(current, schedule.steps[i]);
+    if (!next) return at_step(next.takeError(), llvm::formatv("step {0}, {1}", i + 1, quoted(schedule.steps[i])).str());
+    current = std::move(*next);
+  }
+  if (Error error = sched::check_scopes(current)) return at_step(std::move(error), llvm::formatv("after step {0}", schedule.steps.size()).str());
+  return current;
+}
+
+Error verify(const Schedule& schedule, const Kernel& kernel) { return apply(kernel, schedule).takeError(); }
+
+std::string schedule_hash(const Schedule& schedule) { return short_hash(print(schedule)); }
+
+}  // namespace tw

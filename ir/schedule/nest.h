@@ -1,0 +1,93 @@
+// What the primitives share: finding loops and stages, the ranges in scope, replacing one statement of a kernel.
+// Paths and scopes list statements from the outside in. Errors are illegal_schedule, one sentence, naming loop or stage.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/schedule/schedule.h"
+#include "ir/simplify.h"
+#include "support/diag.h"
+
+namespace tw::sched {
+
+template <class... Args>
+Error illegal(const char* format, Args&&... args) {
+  return make_error(DiagCode::illegal_schedule, format, std::forward<Args>(args)...);
+}
+
+// The loops and ifs down to the first statement that matches, itself last; empty when none does.
+std::vector<Stmt> find_path(const Stmt& root, const std::function<bool(const StmtNode&)>& matches);
+Expected<std::vector<Stmt>> loop_path(const Kernel& kernel, const std::string& var);     // the loop last
+Expected<std::vector<Stmt>> stage_path(const Kernel& kernel, const std::string& label);  // the store last
+Error check_serial(const StmtNode& loop);                                  // only serial loops are split, fused, marked
+Error check_new_loop(const Kernel& kernel, const std::string& name);       // no loop or symbol has the name yet
+Error check_new_stage(const Kernel& kernel, const std::string& name);      // no stage or buffer has the name yet
+
+Ranges ranges_of(const Kernel& kernel, std::span<const Stmt> path);        // symbols and the loops of the path
+void add_range(Ranges& ranges, const StmtNode& loop);
+// Simplifies every expression with the loops in scope; drops ifs that always hold and statements that never run.
+Stmt simplify_tree(const Stmt& s, Ranges ranges);
+
+// `old` is found by identity; a null `with` drops it. Statements beside the way to it stay the same objects.
+Stmt replace(const Stmt& root, const Stmt& old, const Stmt& with);
+// The kernel with path.back() replaced by the simplified `with`.
+Kernel with_replaced(const Kernel& kernel, std::span<const Stmt> path, const Stmt& with);
+
+// Every whole expression of one statement, not of those inside it.
+void visit_exprs(const StmtNode& s, const std::function<void(const Expr&)>& fn);
+// Every load with the loops and ifs around it, in program order of the statements.
+void visit_loads(const Stmt& root, const std::function<void(const ExprNode& load, std::span<const Stmt> scope)>& fn);
+bool has_load(const Expr& e);
+bool reads(const Stmt& root, BufferId buffer);
+bool writes(const Stmt& root, BufferId buffer);
+
+// A stage whose nest still is as lowered: at the top of the kernel, perfect, serial, its store's indices the spatial variables.
+struct LoweredStage {
+  Stmt nest;                   // a child of the kernel's body (or the body itself)
+  std::vector<Stmt> spatial;   // loops, from the outside in
+  std::vector<Stmt> reduce;
+  Stmt store;
+  std::vector<int> loop_of_dim;  // index into spatial; -1: a dimension of extent 1, index 0
+  Expr extent_of_dim(size_t dim) const { return loop_of_dim[dim] < 0 ? Expr(1) : spatial[static_cast<size_t>(loop_of_dim[dim])]->extent; }
+};
+Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label);
+// The stage alone writes its buffer, and nothing after its nest writes what it reads: its values may be computed later.
+Error check_movable(const Kernel& kernel, const LoweredStage& stage);
+
+// The nest that sets the stage's buffer to `init` over the spatial loops of `path` (store last): loops "<var>_init" of the same
+// kinds, store "<label>.init".
+Stmt init_nest(std::span<const Stmt> path);
+Stmt without_init(const Stmt& store);
+// The loop of a stage's regenerated or copied nest: "<stage>_<var>", or var itself when it has that form already.
+inline std::string axis_name(const std::string& stage, const std::string& var) { return var.starts_with(stage + "_") ? var : stage + "_" + var; }
+inline std::string init_name(const std::string& var) { return var + "_init"; }
+inline std::string init_label(const std::string& label) { return label + ".init"; }
+
+inline constexpr int64_t kMaxStackBytes = 32 << 10;  // of one temp in scope stack or register
+std::optional<int64_t> constant_bytes(const Buffer& buffer);  // nullopt when the shape is not constant
+
+// True when iterations of `var` may store to the same place, because a shifted split made its blocks overlap.
+bool overlaps(const StmtNode& store, const std::string& var);
+// What must hold after every step: loop kinds fit their bodies, overlapping blocks only overwrite, temps in parallel loops are private.
+Error check_rules(const Kernel& kernel);
+// What must hold at the end: stack and register temps are small and of constant shape; the indices of register temps are constant once
+// unroll and vector loops are expanded.
+Error check_scopes(const Kernel& kernel);
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Fuse& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Reorder& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Vectorize& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Unroll& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Parallel& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);
+
+}  // namespace tw::sched

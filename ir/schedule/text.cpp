@@ -1,0 +1,197 @@
+// The text form of schedules: one step a line, "keyword fields". fields() lists each step's fields once, for printing and for parsing.
+#include <algorithm>
+#include <array>
+
+#include "ir/schedule/schedule.h"
+#include "support/lexer.h"
+
+namespace tw {
+
+namespace {
+
+// In the order of Step's alternatives.
+constexpr std::array<const char*, std::variant_size_v<Step>> kKeywords = {
+    "split", "fuse", "reorder", "vectorize", "unroll", "parallel", "compute_at", "compute_inline", "cache_write", "cache_read", "set_scope",
+    "decompose_reduction"};
+
+class Printer {
+ public:
+  template <class T>
+  using Ref = const T&;
+  explicit Printer(std::string keyword) : text_(std::move(keyword)) {}
+  void name(const std::string& value, const char*) { text_ += " " + value; }
+  void number(int64_t value, const char*) { text_ += " " + std::to_string(value); }
+  void flag(bool value, const char* word) { if (value) text_ += std::string(" ") + word; }
+  void arrow() { text_ += " ->"; }
+  void names(const std::vector<std::string>& values, const char* what) {
+    for (const std::string& value : values) name(value, what);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+// Reads fields up to the end of the line; the first error stands, the rest is skipped.
+class Reader {
+ public:
+  template <class T>
+  using Ref = T&;
+  Reader(Lexer& lexer, int line) : lexer_(lexer), line_(line) {}
+  void name(std::string& value, const char* what) {
+    if (!ready(what)) return;
+    Expected<std::string> word = lexer_.identifier(what);
+    if (word) value = std::move(*word);
+    else error_ = word.takeError();
+  }
+  void number(int64_t& value, const char* what) {
+    if (!ready(what)) return;
+    Expected<int64_t> integer = lexer_.integer(what);
+    if (integer) value = *integer;
+    else error_ = integer.takeError();
+  }
+  void flag(bool& value, const char* word) { value = on_line() && lexer_.accept(word); }
+  void arrow() {
+    if (ready("'->'")) error_ = lexer_.expect("->");
+  }
+  void names(std::vector<std::string>& values, const char* what) {
+    do name(values.emplace_back(), what);
+    while (!error_ && on_line());
+  }
+  Error finish() {
+    if (!error_ && on_line()) error_ = lexer_.expected("the end of the line");
+    return std::move(error_);
+  }
+
+ private:
+  bool on_line() const { return lexer_.peek().line == line_ && !lexer_.at_end() && !lexer_.at("}"); }
+  bool ready(const char* what) {
+    if (error_) return false;
+    if (!on_line()) error_ = lexer_.error_here(llvm::formatv("expected {0} on the line of the step", what).str());
+    return !error_;
+  }
+
+  Lexer& lexer_;
+  int line_;
+  Error error_ = Error::success();
+};
+
+template <class V>
+void tail(V& v, const Tail& value) { v.flag(value == Tail::shift, "shift"); }
+void tail(Reader& v, Tail& value) {
+  bool shift = false;
+  v.flag(shift, "shift");
+  value = shift ? Tail::shift : Tail::guard;
+}
+
+template <class V>
+void fields(V& v, typename V::template Ref<step::Split> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.factor, "a factor");
+  tail(v, s.tail);
+  v.arrow();
+  v.name(s.outer, "the outer loop's name");
+  v.name(s.inner, "the inner loop's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Fuse> s) {
+  v.name(s.outer, "the outer loop");
+  v.name(s.inner, "the inner loop");
+  v.arrow();
+  v.name(s.fused, "the new loop's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Reorder> s) { v.names(s.loops, "a loop"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::Vectorize> s) { v.name(s.loop, "a loop"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::Unroll> s) { v.name(s.loop, "a loop"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::Parallel> s) { v.name(s.loop, "a loop"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::ComputeAt> s) {
+  v.name(s.stage, "a stage");
+  v.name(s.loop, "a loop");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::ComputeInline> s) { v.name(s.stage, "a stage"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::CacheWrite> s) {
+  v.name(s.stage, "a stage");
+  v.arrow();
+  v.name(s.name, "the new buffer's name");
+  v.name(s.scope, "a scope");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::CacheRead> s) {
+  v.name(s.buffer, "a buffer");
+  v.name(s.stage, "a stage");
+  v.arrow();
+  v.name(s.name, "the new buffer's name");
+  v.name(s.scope, "a scope");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::SetScope> s) {
+  v.name(s.buffer, "a buffer");
+  v.name(s.scope, "a scope");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::DecomposeReduction> s) {
+  v.name(s.stage, "a stage");
+  v.name(s.loop, "a loop");
+}
+
+template <size_t... I>
+Step blank_step(size_t index, std::index_sequence<I...>) {
+  const std::array<Step, sizeof...(I)> all = {Step(std::in_place_index<I>)...};
+  return all[index];
+}
+
+Expected<Step> parse_step(Lexer& lexer) {
+  const Token keyword = lexer.peek();
+  const auto found = std::ranges::find_if(kKeywords, [&](const char* word) { return keyword.is(word); });
+  if (found == kKeywords.end()) {
+    std::string known;
+    for (const char* word : kKeywords) known += std::string(known.empty() ? "" : ", ") + word;
+    Diag diag = take_diags(lexer.error_here("unknown step '" + keyword.text + "'")).front();
+    diag.notes.push_back("known steps: " + known);
+    return make_error(std::move(diag));
+  }
+  lexer.next();
+  Step step = blank_step(static_cast<size_t>(found - kKeywords.begin()), std::make_index_sequence<std::variant_size_v<Step>>());
+  Reader reader(lexer, keyword.line);
+  std::visit([&](auto& s) { fields(reader, s); }, step);
+  TW_TRY(reader.finish());
+  return step;
+}
+
+}  // namespace
+
+std::string print(const Step& step) {
+  Printer printer(kKeywords[step.index()]);
+  std::visit([&](const auto& s) { fields(printer, s); }, step);
+  return printer.take();
+}
+
+std::string print(const Schedule& schedule) {
+  std::string text = "schedule {\n";
+  for (const Step& step : schedule.steps) text += "  " + print(step) + "\n";
+  return text + "}\n";
+}
+
+Expected<Schedule> parse_schedule(std::string_view text, std::string_view file) {
+  Lexer lexer(text, file);
+  Schedule schedule;
+  TW_TRY(lexer.expect("schedule"));
+  TW_TRY(lexer.expect("{"));
+  while (!lexer.at("}")) {
+    if (lexer.peek().kind != TokenKind::identifier) return lexer.expected("a step or '}'");
+    TW_ASSIGN(Step step, parse_step(lexer));
+    schedule.steps.push_back(std::move(step));
+  }
+  TW_TRY(lexer.expect("}"));
+  if (!lexer.at_end()) return lexer.expected("the end of the schedule");
+  return schedule;
+}
+
+}  // namespace tw

@@ -1,0 +1,124 @@
+#include "packager/data_object.h"
+
+#include <elf.h>
+
+#include <cstring>
+#include <vector>
+
+#include "packager/elf_view.h"
+
+namespace tw {
+namespace {
+
+struct Format64 {
+  using Header = Elf64_Ehdr;
+  using Section = Elf64_Shdr;
+  using Symbol = Elf64_Sym;
+  static constexpr unsigned char kClass = ELFCLASS64;
+};
+struct Format32 {
+  using Header = Elf32_Ehdr;
+  using Section = Elf32_Shdr;
+  using Symbol = Elf32_Sym;
+  static constexpr unsigned char kClass = ELFCLASS32;
+};
+
+enum SectionIndex : uint16_t { kNull, kNote, kOffset, kWeights, kSymbols, kSymbolNames, kSectionNames, kSectionCount };
+
+template <class T> void append(std::string& out, const T& value) { out.append(reinterpret_cast<const char*>(&value), sizeof value); }
+void align(std::string& out, size_t alignment) { out.resize((out.size() + alignment - 1) / alignment * alignment); }
+uint32_t add_name(std::string& table, const char* name) {  // offset of the name in the string table
+  const auto at = static_cast<uint32_t>(table.size());
+  table.append(name, std::strlen(name) + 1);
+  return at;
+}
+
+std::string note_bytes(std::string_view manifest, size_t& text_offset) {
+  const std::string owner(kNoteOwner);
+  Elf64_Nhdr head = {static_cast<uint32_t>(owner.size() + 1), static_cast<uint32_t>(manifest.size() + 1), 1};
+  std::string note;
+  append(note, head);
+  note += owner + '\0';
+  align(note, 4);
+  text_offset = note.size();
+  note.append(manifest);
+  note += '\0';
+  align(note, 4);
+  return note;
+}
+
+template <class Format> std::string write_object(const ElfView& like, std::string_view manifest) {
+  using Symbol = typename Format::Symbol;
+  using Section = typename Format::Section;
+  typename Format::Header header = {};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = Format::kClass;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_REL;
+  header.e_machine = like.machine();
+  header.e_version = EV_CURRENT;
+  header.e_flags = like.flags();
+  header.e_ehsize = sizeof header;
+  header.e_shentsize = sizeof(Section);
+  header.e_shnum = kSectionCount;
+  header.e_shstrndx = kSectionNames;
+
+  size_t text_offset = 0;
+  const std::string note = note_bytes(manifest, text_offset);
+  std::string symbol_names(1, '\0'), section_names(1, '\0'), out(sizeof header, '\0');
+  std::vector<Section> sections(kSectionCount);
+  const auto place = [&](SectionIndex index, const char* name, uint32_t type, uint64_t flags, uint32_t alignment, std::string_view bytes) {
+    align(out, 8);
+    Section& s = sections[index];
+    s.sh_name = add_name(section_names, name);
+    s.sh_type = type;
+    s.sh_flags = static_cast<decltype(s.sh_flags)>(flags);
+    s.sh_addralign = alignment;
+    s.sh_offset = static_cast<decltype(s.sh_offset)>(out.size());
+    s.sh_size = static_cast<decltype(s.sh_size)>(bytes.size());
+    out.append(bytes);
+  };
+  const auto symbol = [&](const char* name, SectionIndex section, uint64_t value, uint64_t size) {
+    Symbol s = {};
+    s.st_name = add_name(symbol_names, name);
+    s.st_info = ELF32_ST_INFO(STB_GLOBAL, STT_OBJECT);
+    s.st_other = STV_HIDDEN;
+    s.st_shndx = section;
+    s.st_value = static_cast<decltype(s.st_value)>(value);
+    s.st_size = static_cast<decltype(s.st_size)>(size);
+    return s;
+  };
+  std::string symbols(sizeof(Symbol), '\0');
+  append(symbols, symbol("tw_manifest", kNote, text_offset, manifest.size() + 1));
+  append(symbols, symbol("tw_weights_offset", kOffset, 0, 8));
+
+  place(kNote, kNoteSection, SHT_NOTE, SHF_ALLOC, 4, note);
+  place(kOffset, kOffsetSection, SHT_PROGBITS, SHF_ALLOC, 8, std::string(8, '\0'));
+  place(kWeights, kWeightsSection, SHT_NOBITS, SHF_ALLOC, kWeightsAlignment, {});
+  sections[kWeights].sh_size = 1;
+  place(kSymbols, ".symtab", SHT_SYMTAB, 0, 8, symbols);
+  sections[kSymbols].sh_link = kSymbolNames;
+  sections[kSymbols].sh_info = 1;  // the first global
+  sections[kSymbols].sh_entsize = sizeof(Symbol);
+  place(kSymbolNames, ".strtab", SHT_STRTAB, 0, 1, symbol_names);
+  const uint32_t own_name = add_name(section_names, ".shstrtab");
+  place(kSectionNames, "", SHT_STRTAB, 0, 1, {});
+  sections[kSectionNames].sh_name = own_name;
+  sections[kSectionNames].sh_size = static_cast<decltype(Section::sh_size)>(section_names.size());
+  out += section_names;
+  align(out, 8);
+  header.e_shoff = static_cast<decltype(header.e_shoff)>(out.size());
+  for (const Section& s : sections) append(out, s);
+  std::memcpy(out.data(), &header, sizeof header);
+  return out;
+}
+
+}  // namespace
+
+Expected<std::string> make_data_object(std::string_view like, std::string_view manifest) {
+  TW_ASSIGN(const ElfView view, ElfView::parse(like, "object"));
+  return view.is64() ? write_object<Format64>(view, manifest) : write_object<Format32>(view, manifest);
+}
+
+}  // namespace tw

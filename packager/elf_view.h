@@ -1,0 +1,63 @@
+// A bounds-checked reader of little-endian ELF files, 32 and 64 bit in one form. Input may be hostile: every range that
+// the file states is checked before it is used.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "support/diag.h"
+
+namespace tw {
+
+struct ElfSegment {
+  uint32_t type = 0;
+  uint64_t header_offset = 0;  // of the program header in the file
+  uint64_t offset = 0, address = 0, file_size = 0, memory_size = 0;
+};
+
+struct ElfSection {
+  std::string_view name;
+  uint32_t type = 0, link = 0;
+  uint64_t header_offset = 0;  // of the section header in the file
+  uint64_t offset = 0, address = 0, size = 0;
+};
+
+struct ElfSymbol {
+  std::string_view name;
+  bool defined = false, weak = false;
+};
+
+class ElfView {
+ public:
+  // Keeps a reference to `bytes`. Errors name the file as `name`.
+  static Expected<ElfView> parse(std::string_view bytes, const std::string& name);
+
+  bool is64() const { return is64_; }
+  uint16_t machine() const { return machine_; }
+  uint32_t flags() const { return flags_; }
+  const std::vector<ElfSegment>& segments() const { return segments_; }
+  const std::vector<ElfSection>& sections() const { return sections_; }
+  const ElfSection* section(std::string_view name) const;  // the first of that name, or null
+
+  // The section's bytes; empty when it has none in the file or they lie outside of it.
+  std::string_view contents(const ElfSection& section) const;
+  // The dynamic symbols but the null one.
+  Expected<std::vector<ElfSymbol>> dynamic_symbols() const;
+  // The description of the first note with this owner and its PT_NOTE segment's bounds; empty data() when there is none.
+  std::string_view note(std::string_view owner) const;
+
+ private:
+  template <class Format> Error read_tables();
+  template <class Symbol> Expected<std::vector<ElfSymbol>> read_symbols(const ElfSection& table) const;
+  bool holds(uint64_t offset, uint64_t size) const { return offset <= bytes_.size() && size <= bytes_.size() - offset; }
+
+  std::string_view bytes_;
+  std::string name_;
+  bool is64_ = false;
+  uint16_t machine_ = 0;
+  uint32_t flags_ = 0;
+  std::vector<ElfSegment> segments_;
+  std::vector<ElfSection> sections_;
+};
+
+}  // namespace tw

@@ -1,0 +1,221 @@
+#include "packager/header.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "runtime/embedded.h"
+
+namespace tw {
+namespace {
+
+const char* const kKeywords[] = {
+    "alignas", "alignof", "and", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl", "const",
+    "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false",
+    "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "nullptr",
+    "operator", "or", "private", "protected", "public", "register", "requires", "restrict", "return", "short", "signed", "sizeof",
+    "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typename", "union", "unsigned", "using",
+    "virtual", "void", "volatile", "while", "xor", "linux", "unix", "errno", "NULL"};
+
+const char* const kSuffixes[] = {"", "_RANK", "_ELEMENTS", "_BYTES"};
+
+const char* c_type(DType t) {
+  switch (t) {
+    case DType::f32: return "float";
+    case DType::f64: return "double";
+    case DType::f16: return "uint16_t";
+    case DType::bf16: return "uint16_t";
+    case DType::i8: return "int8_t";
+    case DType::i16: return "int16_t";
+    case DType::i32: return "int32_t";
+    case DType::i64: return "int64_t";
+    case DType::u8: return "uint8_t";
+    case DType::u16: return "uint16_t";
+    case DType::u32: return "uint32_t";
+    case DType::u64: return "uint64_t";
+    case DType::boolean: return "uint8_t";
+  }
+  TW_UNREACHABLE("bad dtype");
+}
+
+const char* abi_type(DType t) {
+  switch (t) {
+    case DType::f32: return "TW_F32";
+    case DType::f64: return "TW_F64";
+    case DType::f16: return "TW_F16";
+    case DType::bf16: return "TW_BF16";
+    case DType::i8: return "TW_I8";
+    case DType::i16: return "TW_I16";
+    case DType::i32: return "TW_I32";
+    case DType::i64: return "TW_I64";
+    case DType::u8: return "TW_U8";
+    case DType::u16: return "TW_U16";
+    case DType::u32: return "TW_U32";
+    case DType::u64: return "TW_U64";
+    case DType::boolean: return "TW_BOOL";
+  }
+  TW_UNREACHABLE("bad dtype");
+}
+
+std::string upper(std::string s) {
+  for (char& c : s) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return s;
+}
+
+std::string comment_text(const std::string& s) {  // a name must not end the comment that it stands in
+  std::string out;
+  for (char c : s) out += c >= ' ' && c <= '~' && c != '*' && c != '\\' && c != '?' ? c : '_';
+  return out;
+}
+
+class HeaderWriter {
+ public:
+  explicit HeaderWriter(const ModelInterface& model) : model_(model) {
+    for (const std::string& s : model.symbols) symbols_.push_back(c_identifier(s, taken_));
+    for (const InterfaceTensor& t : model.inputs) inputs_.push_back(c_identifier(t.name, taken_));
+    for (const InterfaceTensor& t : model.outputs) outputs_.push_back(c_identifier(t.name, taken_));
+  }
+
+  std::string write() {
+    const std::string guard = "TW_MODEL_" + upper(model_.name) + "_H";
+    line("/* The model '{0}', compiled by Tilewright: link with its library or load it. Do not edit. */", model_.name);
+    line("#ifndef {0}\n#define {0}\n", guard);
+    out_ += public_header();
+    line("\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nconst tw_api* tw_{0}_query(uint32_t version);\n#ifdef __cplusplus\n}\n#endif\n", model_.name);
+    write_macros();
+    write_struct();
+    write_create();
+    write_run();
+    line("#endif");
+    return std::move(out_);
+  }
+
+ private:
+  template <class... Args> void line(const char* format, Args&&... args) {
+    out_ += llvm::formatv(format, std::forward<Args>(args)...).str() + "\n";
+  }
+
+  std::string dim_text(const InterfaceDim& d) const {
+    switch (d.kind) {
+      case InterfaceDim::Kind::fixed: return std::to_string(d.extent);
+      case InterfaceDim::Kind::symbol: return model_.symbols[d.extent];
+      case InterfaceDim::Kind::computed: return d.text;
+    }
+    TW_UNREACHABLE("bad dim");
+  }
+  std::string type_text(const InterfaceTensor& t) const {  // f32[batch,4]
+    std::string s = std::string(dtype_name(t.dtype)) + "[";
+    for (size_t i = 0; i < t.dims.size(); ++i) s += (i ? "," : "") + dim_text(t.dims[i]);
+    return comment_text(s + "]");
+  }
+  static std::optional<uint64_t> elements(const InterfaceTensor& t) {
+    uint64_t n = 1;
+    for (const InterfaceDim& d : t.dims) {
+      if (d.kind != InterfaceDim::Kind::fixed) return std::nullopt;
+      n *= static_cast<uint64_t>(d.extent);
+    }
+    return n;
+  }
+
+  void write_macros() {
+    const std::string prefix = "TW_" + upper(model_.name);
+    line("#define {0}_INPUTS {1}\n#define {0}_OUTPUTS {2}", prefix, model_.inputs.size(), model_.outputs.size());
+    line("#define {0}_ALIGNMENT 64 /* of buffers, for speed; the element size will do */", prefix);
+    if (model_.arena_bytes) line("#define {0}_ARENA_BYTES {1}", prefix, *model_.arena_bytes);
+    const auto tensors = [&](const char* kind, const std::vector<InterfaceTensor>& list, const std::vector<std::string>& names) {
+      for (size_t i = 0; i < list.size(); ++i) {
+        const std::string name = llvm::formatv("{0}_{1}_{2}", prefix, kind, upper(names[i])).str();
+        line("\n/* '{0}': {1} */\n#define {2} {3}\n#define {2}_RANK {4}", comment_text(list[i].name), type_text(list[i]), name, i, list[i].dims.size());
+        if (const auto n = elements(list[i])) line("#define {0}_ELEMENTS {1}\n#define {0}_BYTES {2}", name, *n, *n * static_cast<uint64_t>(dtype_bytes(list[i].dtype)));
+      }
+    };
+    tensors("INPUT", model_.inputs, inputs_);
+    tensors("OUTPUT", model_.outputs, outputs_);
+    line("");
+  }
+
+  void write_struct() {
+    line("/* The arguments of a run. Buffers are dense and row-major. */\ntypedef struct tw_{0}_io {{", model_.name);
+    for (size_t i = 0; i < symbols_.size(); ++i) line("  int64_t {0}; /* the size '{1}' */", symbols_[i], comment_text(model_.symbols[i]));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      line("  const {0}* {1}; /* {2} */", c_type(model_.inputs[i].dtype), inputs_[i], type_text(model_.inputs[i]));
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      line("  {0}* {1}; /* {2} */", c_type(model_.outputs[i].dtype), outputs_[i], type_text(model_.outputs[i]));
+      if (!elements(model_.outputs[i])) line("  uint64_t {0}; /* size of that buffer */", size_field(i));
+    }
+    if (symbols_.empty() && inputs_.empty() && outputs_.empty()) line("  int nothing;");
+    line("} tw_{0}_io;\n", model_.name);
+  }
+
+  std::string size_field(size_t output) const { return outputs_[output] + "_bytes"; }
+
+  void write_create() {
+    line("/* A context for `threads` threads; 0: as many as the process may use. */");
+    line("static inline tw_status tw_{0}_create(const tw_api* api, int32_t threads, tw_context** context) {{\n"
+         "  tw_options options = {{0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof options;\n  options.threads = threads;\n"
+         "  return api->create(&options, context);\n}\n", model_.name);
+  }
+
+  // Statements that fill one tw_tensor: `array`[index].
+  void write_tensor(const char* array, size_t index, const InterfaceTensor& t, const std::string& field, bool output) {
+    const std::string target = llvm::formatv("{0}[{1}]", array, index).str();
+    const auto n = elements(t);
+    const uint64_t element = static_cast<uint64_t>(dtype_bytes(t.dtype));
+    line("  {0}.data = (void*)io->{1};", target, field);  // inputs are read only: the struct is shared with outputs
+    line("  {0}.dtype = {1};\n  {0}.rank = {2};", target, abi_type(t.dtype), t.dims.size());
+    if (output) {
+      line("  {0}.dims = 0;", target);
+      if (n) line("  {0}.bytes = {1}u;", target, *n * element);
+      else line("  {0}.bytes = io->{1};", target, size_field(index));
+      return;
+    }
+    std::string bytes = std::to_string(element) + "u";
+    if (!n) line("  api->input_dims({0}, symbols, dims{0});", index);
+    for (size_t d = 0; d < t.dims.size(); ++d) {
+      if (n) line("  dims{0}[{1}] = {2};", index, d, t.dims[d].extent);
+      bytes += llvm::formatv(" * (uint64_t)dims{0}[{1}]", index, d).str();
+    }
+    line("  {0}.dims = {1};", target, t.dims.empty() ? "0" : llvm::formatv("dims{0}", index).str());
+    line("  {0}.bytes = {1};", target, bytes);
+  }
+
+  void write_run() {
+    line("static inline tw_status tw_{0}_run(const tw_api* api, tw_context* context, const tw_{0}_io* io) {{", model_.name);
+    line("  tw_tensor inputs[{0}], outputs[{1}];", std::max<size_t>(inputs_.size(), 1), std::max<size_t>(outputs_.size(), 1));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (!model_.inputs[i].dims.empty()) line("  int64_t dims{0}[{1}];", i, model_.inputs[i].dims.size());
+    if (!symbols_.empty()) line("  int64_t symbols[{0}];", symbols_.size());
+    for (size_t i = 0; i < symbols_.size(); ++i) line("  symbols[{0}] = io->{1};", i, symbols_[i]);
+    if (!symbols_.empty()) line("  (void)symbols;");
+    for (size_t i = 0; i < inputs_.size(); ++i) write_tensor("inputs", i, model_.inputs[i], inputs_[i], false);
+    for (size_t i = 0; i < outputs_.size(); ++i) write_tensor("outputs", i, model_.outputs[i], outputs_[i], true);
+    if (inputs_.empty() && outputs_.empty()) line("  (void)io;");
+    line("  return api->run(context, inputs, outputs);\n}");
+  }
+
+  const ModelInterface& model_;
+  std::vector<std::string> taken_, symbols_, inputs_, outputs_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string c_identifier(const std::string& name, std::vector<std::string>& taken) {
+  std::string id;
+  for (char c : name) id += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (id.empty() || std::isdigit(static_cast<unsigned char>(id[0]))) id = "_" + id;
+  if (std::find(std::begin(kKeywords), std::end(kKeywords), id) != std::end(kKeywords)) id += "_";
+  // Macros are in upper case: names that differ only in case would clash.
+  const auto is_taken = [&](const std::string& unique) {
+    for (const char* suffix : kSuffixes)
+      if (std::find(taken.begin(), taken.end(), upper(unique + suffix)) != taken.end()) return true;
+    return false;
+  };
+  std::string unique = id;
+  for (int i = 2; is_taken(unique); ++i) unique = id + "_" + std::to_string(i);
+  for (const char* suffix : kSuffixes) taken.push_back(upper(unique + suffix));
+  return unique;
+}
+
+std::string write_header(const ModelInterface& model) { return HeaderWriter(model).write(); }
+
+}  // namespace tw

@@ -1,0 +1,188 @@
+#include "packager/link.h"
+
+#include <lld/Common/Driver.h>
+#include <llvm/ADT/StringRef.h>
+#include <llvm/Support/raw_ostream.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+
+#include "packager/data_object.h"
+#include "packager/elf_view.h"
+#include "packager/memory_file.h"
+
+LLD_HAS_DRIVER(elf)
+
+namespace tw {
+namespace {
+
+// Segments start in the file where the one before ends, yet on pages of their own in memory; pages are of 64 KiB at most.
+// {0}, {1}, {2}: an artifact's program headers, note and weights, or nothing.
+const char* const kScript = R"(
+PHDRS {{
+  ro PT_LOAD FILEHDR PHDRS FLAGS(4); tx PT_LOAD FLAGS(5); rw PT_LOAD FLAGS(6); {0}
+  dynamic PT_DYNAMIC FLAGS(6); relro PT_GNU_RELRO FLAGS(4); stack PT_GNU_STACK FLAGS(6);
+}
+SECTIONS {{
+  . = SIZEOF_HEADERS;
+  {1}
+  .dynsym : {{ *(.dynsym) } :ro
+  .gnu.hash : {{ *(.gnu.hash) }
+  .hash : {{ *(.hash) }
+  .dynstr : {{ *(.dynstr) }
+  .gnu.version : {{ *(.gnu.version) }
+  .rel.dyn : {{ *(.rel.dyn) }
+  .rela.dyn : {{ *(.rela.dyn) }
+  .rel.plt : {{ *(.rel.plt) }
+  .rela.plt : {{ *(.rela.plt) }
+  .rodata : {{ *(.rodata .rodata.*) } :ro
+  . = ALIGN(65536) + (. & 65535);
+  .text : {{ *(.text .text.*) } :tx
+  .plt : {{ *(.plt) } :tx
+  .iplt : {{ *(.iplt) } :tx
+  . = ALIGN(65536) + (. & 65535);
+  .data.rel.ro : {{ *(.data.rel.ro .data.rel.ro.*) } :rw :relro
+  .dynamic : {{ *(.dynamic) } :rw :relro :dynamic
+  .got : {{ *(.got) } :rw :relro
+  .got.plt : {{ *(.got.plt) } :rw :relro
+  . = ALIGN(65536) + (. & 65535);
+  .data : {{ *(.data .data.* .sdata .sdata.*) } :rw
+  .bss : {{ *(.bss .bss.* .sbss .sbss.* COMMON) } :rw
+  {2}
+  .symtab : {{ *(.symtab) }
+  .strtab : {{ *(.strtab) }
+  .shstrtab : {{ *(.shstrtab) }
+  /DISCARD/ : {{ *(.eh_frame .eh_frame_hdr .comment .llvm_addrsig .note.GNU-stack .ARM.exidx* .ARM.attributes .riscv.attributes .relro_padding) }
+}
+)";
+
+std::string linker_script(bool artifact) {
+  if (!artifact) return llvm::formatv(kScript, "", "", "").str();
+  const std::string note = llvm::formatv("{0} : {{ *({0}) } :ro :note\n  {1} : {{ *({1}) } :ro", kNoteSection, kOffsetSection).str();
+  const std::string weights = llvm::formatv(". = ALIGN(65536);\n  {0} : {{ *({0}) } :wt", kWeightsSection).str();
+  return llvm::formatv(kScript, "wt PT_LOAD FLAGS(4); note PT_NOTE FLAGS(4);", note, weights).str();
+}
+
+// A directory for lld's output, which may not be a file in memory; removed with the one file in it.
+class TempDir {
+ public:
+  static Expected<TempDir> create(const std::string& parent) {
+    std::vector<std::string> parents = {"/dev/shm", "/tmp"};
+    if (!parent.empty()) parents = {parent};
+    for (const std::string& p : parents) {
+      std::string name = p + "/tilewright-XXXXXX";
+      if (::mkdtemp(name.data())) return TempDir(name);
+    }
+    return make_error(DiagCode::io, "cannot create a directory in '{0}': {1}", parents.back(), std::strerror(errno));
+  }
+  TempDir(TempDir&& other) noexcept : name_(std::exchange(other.name_, {})) {}
+  ~TempDir() {
+    if (name_.empty()) return;
+    ::unlink(file().c_str());
+    ::rmdir(name_.c_str());
+  }
+  std::string file() const { return name_ + "/out.so"; }
+
+ private:
+  explicit TempDir(std::string name) : name_(std::move(name)) {}
+  std::string name_;
+};
+
+Error run_lld(const std::vector<std::string>& arguments) {
+  static std::mutex turn;  // lld keeps its state in globals
+  std::vector<const char*> argv;
+  for (const std::string& a : arguments) argv.push_back(a.c_str());
+  std::string text;
+  llvm::raw_string_ostream errors(text);
+  int status = 0;
+  {
+    const std::lock_guard<std::mutex> lock(turn);
+    status = lld::lldMain(argv, llvm::nulls(), errors, {{lld::Gnu, &lld::elf::link}}).retCode;
+  }
+  if (status == 0) return Error::success();
+  Diag diag{DiagCode::io, "linking failed", {}, {}};
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(text).split(lines, '\n', -1, false);
+  for (llvm::StringRef line : lines) diag.notes.push_back(line.str());
+  return make_error(std::move(diag));
+}
+
+Expected<std::string> read_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+  if (!stream) return make_error(DiagCode::io, "cannot read the linked library '{0}'", path);
+  return bytes;
+}
+
+Error check_symbols(const std::string& bytes, const LinkRequest& request) {
+  TW_ASSIGN(const ElfView view, ElfView::parse(bytes, request.soname));
+  TW_ASSIGN(const std::vector<ElfSymbol> symbols, view.dynamic_symbols());
+  std::vector<Diag> diags;
+  const auto report = [&](const char* format, std::string_view name) {
+    diags.push_back({DiagCode::unsupported, llvm::formatv(format, name).str(), {}, {}});
+  };
+  for (const ElfSymbol& s : symbols) {
+    const bool wanted = std::find(request.exports.begin(), request.exports.end(), s.name) != request.exports.end();
+    if (s.defined && !wanted) report("the library would export '{0}', which is not part of its interface", s.name);
+    if (!s.defined && !undefined_symbol_allowed(s.name, s.weak))
+      report("the generated code needs '{0}', which a library may not take from the program that loads it", s.name);
+  }
+  for (const std::string& name : request.exports) {
+    const auto is_it = [&](const ElfSymbol& s) { return s.defined && s.name == name; };
+    if (std::none_of(symbols.begin(), symbols.end(), is_it)) report("no object defines '{0}', which the library is to export", name);
+  }
+  return make_error(std::move(diags));
+}
+
+// Writes the distance to the weights, now that all has its place.
+Error finish_weights_offset(std::string& bytes) {
+  TW_ASSIGN(const ElfView view, ElfView::parse(bytes, "image"));
+  const ElfSection* offset = view.section(kOffsetSection);
+  const ElfSection* weights = view.section(kWeightsSection);
+  TW_CHECK(offset && weights && view.contents(*offset).size() == 8, "the linker dropped a section");
+  const uint64_t distance = weights->address - offset->address;
+  std::memcpy(bytes.data() + offset->offset, &distance, sizeof distance);
+  return Error::success();
+}
+
+}  // namespace
+
+bool undefined_symbol_allowed(std::string_view name, bool weak) {
+  for (std::string_view allowed : {"mmap", "munmap", "syscall", "memset", "memcpy"})
+    if (name == allowed) return true;
+  return weak && (name == "pthread_create" || name == "pthread_join");
+}
+
+Expected<LinkedImage> link_shared(const LinkRequest& request) {
+  TW_CHECK(!request.objects.empty(), "nothing to link");
+  std::vector<MemoryFile> files;
+  TW_ASSIGN(MemoryFile script, MemoryFile::create(linker_script(request.manifest.has_value())));
+  TW_ASSIGN(const TempDir dir, TempDir::create(request.temp_dir));
+  std::vector<std::string> arguments = {"ld.lld", "-shared", "-z", "undefs", "-z", "now", "-z", "max-page-size=65536", "--threads=1",
+                                        "--build-id=none", "--hash-style=both", "--orphan-handling=error", "--color-diagnostics=never",
+                                        "-T", script.path(), "-o", dir.file()};
+  if (!request.soname.empty()) arguments.push_back("--soname=" + request.soname);
+  for (const std::string& object : request.objects) {
+    TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
+    arguments.push_back(file.path());
+    files.push_back(std::move(file));
+  }
+  if (request.manifest) {
+    TW_ASSIGN(const std::string object, make_data_object(request.objects.front(), *request.manifest));
+    TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
+    arguments.push_back(file.path());
+    files.push_back(std::move(file));
+  }
+  TW_TRY(run_lld(arguments));
+  TW_ASSIGN(std::string bytes, read_file(dir.file()));
+  TW_TRY(check_symbols(bytes, request));
+  if (request.manifest) TW_TRY(finish_weights_offset(bytes));
+  return LinkedImage{std::move(bytes)};
+}
+
+}  // namespace tw

@@ -1,0 +1,31 @@
+// Links relocatable objects into a shared library, in this process, with lld. The result depends on nothing but the request:
+// no path, time or thread count. Thread-safe (lld is not: calls take turns).
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/diag.h"
+
+namespace tw {
+
+struct LinkRequest {
+  std::vector<std::string> objects;     // relocatable ELF files' bytes, of one machine, in link order
+  std::string soname;                   // the library's file name; empty: none
+  std::vector<std::string> exports;     // the symbols that it defines for others, exactly
+  std::optional<std::string> manifest;  // an artifact: adds what packager/data_object.h defines and the note's segment
+  std::string temp_dir;                 // for lld's output; empty: /dev/shm, else /tmp
+};
+
+struct LinkedImage {
+  std::string bytes;                    // a complete library; its weights are to be grafted by packager/artifact.h
+};
+
+// Segments: read-only (note, symbols, constants), code, written data, and last, with a manifest, the weights.
+// Errors: what lld says; an undefined symbol that is not allowed; an export that is missing or not asked for.
+Expected<LinkedImage> link_shared(const LinkRequest& request);
+
+// The only names that a library may take from the program that loads it: one safe version of each in glibc >= 2.17 and musl.
+bool undefined_symbol_allowed(std::string_view name, bool weak);
+
+}  // namespace tw

@@ -1,0 +1,18 @@
+// Every graph pass, by name.
+#include "passes/passes.h"
+
+namespace tw {
+
+const std::vector<Pass>& all_passes() {
+  static const std::vector<Pass> table = {
+      {"canonicalize", "drop identities, merge data movement, fold pads and transposes into their users", canonicalize},
+      {"eliminate-common-subexpressions", "compute equal nodes and store equal constants once", eliminate_common_subexpressions},
+      {"eliminate-dead-code", "erase nodes that no output needs", eliminate_dead_code},
+      {"fold-batch-norm", "fold batch norms, scales and shifts into weights and biases", fold_batch_norm},
+      {"fold-constants", "compute nodes whose inputs are constants", fold_constants},
+      {"fold-shapes", "turn arithmetic on shapes into dimension expressions", fold_shapes},
+  };
+  return table;
+}
+
+}  // namespace tw

@@ -1,0 +1,18 @@
+// The last step of passes: fused groups become scheduled kernels, calls, a memory plan and a list of weights.
+#pragma once
+#include <functional>
+
+#include "passes/lower/lower.h"
+
+namespace tw {
+
+struct ProgramOptions {
+  // The schedule of a kernel: from the log, or the space's default point. Called once a distinct kernel.
+  std::function<Expected<Kernel>(const LoweredGroup&)> schedule;
+  // For --emit and --dump-dir: every distinct kernel before and after scheduling.
+  std::function<void(const Kernel& lowered, const Kernel& scheduled)> on_kernel;
+};
+
+Expected<Program> build_program(const Graph& graph, const std::vector<Group>& groups, const Target& target, const ProgramOptions& options);
+
+}  // namespace tw

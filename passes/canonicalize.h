@@ -1,0 +1,23 @@
+// The rules of canonicalize, by family. A rule looks at one live node, rewrites it and returns true,
+// or leaves everything as it is and returns false.
+#pragma once
+#include <span>
+
+#include "passes/rewriter.h"
+
+namespace tw {
+
+struct Rule {
+  const char* name;
+  bool (*apply)(Rewriter&, NodeId);
+};
+// The rule, for nodes whose inputs and output are stored row-major.
+template <bool (*rule)(Rewriter&, NodeId)>
+bool when_plain(Rewriter& rewriter, NodeId id) {
+  return all_plain(rewriter.graph(), rewriter.node(id)) && rule(rewriter, id);
+}
+std::span<const Rule> element_wise_rules();   // canonicalize_element_wise.cpp
+std::span<const Rule> movement_rules();       // canonicalize_movement.cpp
+std::span<const Rule> contraction_rules();    // canonicalize_contraction.cpp
+
+}  // namespace tw

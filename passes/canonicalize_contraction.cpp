@@ -1,0 +1,162 @@
+// Rules that fold data movement into convolutions, pools and matrix products.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "passes/canonicalize.h"
+
+namespace tw {
+namespace {
+
+// A pad by constants of the spatial axes (2 and up) only, as "all begins, then all ends".
+std::optional<Ints> spatial_pads(const op::Pad& pad) {
+  size_t spatial = pad.begins.size() < 2 ? 0 : pad.begins.size() - 2;
+  Ints pads(2 * spatial, 0);
+  for (size_t i = 0; i < pad.begins.size(); ++i) {
+    std::optional<int64_t> begin = as_const(pad.begins[i]), end = as_const(pad.ends[i]);
+    if (!begin || !end || (i < 2 && (*begin != 0 || *end != 0))) return std::nullopt;
+    if (i < 2) continue;
+    pads[i - 2] = *begin;
+    pads[spatial + i - 2] = *end;
+  }
+  return pads;
+}
+
+// What a constant-mode pad writes; nullopt when that is not a constant.
+std::optional<double> pad_value(const Graph& graph, const Node& pad) {
+  ValueId value = input_or_none(pad, 1);
+  return value.valid() ? splat(graph, value) : std::optional<double>(0.0);
+}
+
+struct FoldedPad {
+  Ints pads;
+  double value;
+  ValueId source;
+};
+
+std::optional<FoldedPad> padded_input(Rewriter& rewriter, const Node& node) {
+  const Graph& graph = rewriter.graph();
+  const Node* maker = graph.def(node.inputs[0]);
+  const op::Pad* pad = get_if<op::Pad>(maker);
+  if (!pad || pad->mode != PadMode::constant || !rewriter.type(maker->inputs[0]).layout.plain()) return std::nullopt;
+  std::optional<Ints> pads = spatial_pads(*pad);
+  std::optional<double> value = pad_value(graph, *maker);
+  if (!pads || !value) return std::nullopt;
+  return FoldedPad{*pads, *value, maker->inputs[0]};
+}
+
+void add_to(Ints& pads, const Ints& more) {
+  for (size_t i = 0; i < pads.size(); ++i) pads[i] += more[i];
+}
+
+// conv(pad(x, 0)) -> conv(x) with larger pads.
+bool pad_into_conv(Rewriter& rewriter, NodeId id) {
+  const Node& node = rewriter.node(id);
+  const op::Conv* conv = get_if<op::Conv>(&node);
+  if (!conv) return false;
+  std::optional<FoldedPad> pad = padded_input(rewriter, node);
+  if (!pad || pad->value != 0) return false;
+  op::Conv padded = *conv;
+  add_to(padded.pads, pad->pads);
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[0] = pad->source;
+  rewriter.update(id, padded, inputs);
+  return true;
+}
+
+double lowest(DType dtype) {
+  if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
+  return is_unsigned_int(dtype) || dtype == DType::boolean ? 0 : -std::ldexp(1.0, dtype_bytes(dtype) * 8 - 1);
+}
+
+// average_pool(pad(x, 0)) counts the padding; max_pool(pad(x, lowest)) never takes it. Pads stay smaller than the kernel.
+bool pad_into_pool(Rewriter& rewriter, NodeId id) {
+  const Node& node = rewriter.node(id);
+  const op::Pool* pool = get_if<op::Pool>(&node);
+  if (!pool || pool->ceil_mode) return false;
+  std::optional<FoldedPad> pad = padded_input(rewriter, node);
+  if (!pad) return false;
+  op::Pool padded = *pool;
+  bool had_pads = std::any_of(pool->pads.begin(), pool->pads.end(), [](int64_t p) { return p != 0; });
+  switch (pool->kind) {
+    case PoolKind::average:
+      if (pad->value != 0 || (had_pads && !pool->count_include_pad)) return false;
+      padded.count_include_pad = true;
+      break;
+    case PoolKind::max:
+      if (pad->value != lowest(rewriter.type(node.output).dtype)) return false;
+      break;
+  }
+  add_to(padded.pads, pad->pads);
+  for (size_t i = 0; i < padded.pads.size(); ++i)
+    if (padded.pads[i] >= padded.kernel[i % padded.kernel.size()]) return false;
+  rewriter.update(id, padded, {pad->source});
+  return true;
+}
+
+bool swaps_last_two(const Ints& perm) {
+  size_t rank = perm.size();
+  if (rank < 2) return false;
+  for (size_t i = 0; i + 2 < rank; ++i)
+    if (perm[i] != static_cast<int64_t>(i)) return false;
+  return perm[rank - 1] == static_cast<int64_t>(rank) - 2;
+}
+
+op::MatMul toggled(op::MatMul matmul, size_t side) {
+  bool& flag = side == 0 ? matmul.trans_a : matmul.trans_b;
+  flag = !flag;
+  return matmul;
+}
+
+// matmul(transpose of the last two axes) -> matmul with the operand's flag turned.
+bool transpose_into_matmul(Rewriter& rewriter, NodeId id) {
+  const Node& node = rewriter.node(id);
+  const op::MatMul* matmul = get_if<op::MatMul>(&node);
+  if (!matmul) return false;
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    const Node* maker = rewriter.graph().def(node.inputs[side]);
+    const op::Transpose* transpose = get_if<op::Transpose>(maker);
+    if (!transpose || !swaps_last_two(transpose->perm)) continue;
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[side] = maker->inputs[0];
+    rewriter.update(id, toggled(*matmul, side), inputs);
+    return true;
+  }
+  return false;
+}
+
+// A transpose that moves the innermost axis, for one matmul only: the flag takes over the swap of the last two axes where
+// the innermost one then stays, so that copying moves whole rows (attention's keys).
+bool keep_rows_for_matmul(Rewriter& rewriter, NodeId id) {
+  const op::MatMul* matmul = get_if<op::MatMul>(&rewriter.node(id));
+  if (!matmul) return false;
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    std::vector<ValueId> inputs = rewriter.node(id).inputs;
+    const Node* maker = rewriter.graph().def(inputs[side]);
+    const op::Transpose* transpose = get_if<op::Transpose>(maker);
+    if (!transpose || rewriter.uses(inputs[side]) != 1) continue;
+    Ints perm = transpose->perm;
+    size_t rank = perm.size();
+    if (perm[rank - 2] != static_cast<int64_t>(rank) - 1) continue;
+    std::swap(perm[rank - 2], perm[rank - 1]);
+    op::MatMul turned = toggled(*matmul, side);
+    inputs[side] = rewriter.add(op::Transpose{perm}, {maker->inputs[0]}, rewriter.graph().value(inputs[side]).def, "rows");
+    rewriter.update(id, turned, inputs);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Rule> contraction_rules() {
+  static constexpr Rule kRules[] = {
+      {"pad-into-conv", when_plain<pad_into_conv>},
+      {"pad-into-pool", when_plain<pad_into_pool>},
+      {"transpose-into-matmul", when_plain<transpose_into_matmul>},
+      {"keep-rows-for-matmul", when_plain<keep_rows_for_matmul>},
+  };
+  return kRules;
+}
+
+}  // namespace tw

@@ -1,0 +1,274 @@
+// Which nodes share a kernel: the four classes of TVM (OSDI'18, section 3), decided node by node in three rounds.
+//   1. complex_out (conv, matmul): takes the element-wise region behind it, diamonds (SiLU, GELU) and residual adds included.
+//   2. reduction (reduce, softmax, layer norm): the same behind it, and element-wise producers in front of it.
+//   3. injective: what is left, merged from the last node of a chain backwards while nothing expensive is computed twice.
+// Every group has one output value and every node of a group leads to it. Hence groups cannot wait for each other: a way
+// from group A to B and back would pass both outputs and be a cycle of nodes. Sorting groups by their last node is a
+// topological order.
+#include <algorithm>
+#include <set>
+
+#include "passes/pass.h"
+#include "passes/rewriter.h"
+
+namespace tw {
+namespace {
+
+constexpr size_t kMaxNodes = 24;    // of a group: keeps a kernel's live values in registers and its code short
+constexpr size_t kMaxInputs = 12;   // tensors read from outside; uniform constants are immediates
+
+class Fuser {
+ public:
+  explicit Fuser(const Graph& graph);
+  std::vector<Group> run();
+
+ private:
+  struct Draft {
+    std::set<int> nodes;    // positions in order_
+    int anchor = -1;
+  };
+  // How a node inside an injective group is read: along which mapping of points, and whether more than once.
+  struct Reading {
+    int mapping = 0;
+    bool repeated = false;
+  };
+
+  const Node& at(int position) const { return graph_.node(order_[static_cast<size_t>(position)]); }
+  FusionClass class_at(int position) const { return op_info(at(position).attrs).fusion; }
+  const TensorType& output_type(int position) const { return graph_.value(at(position).output).type; }
+  const std::vector<int>& users_at(int position) const { return users_[static_cast<size_t>(at(position).output.index)]; }
+  bool is_output(int position) const { return outputs_[static_cast<size_t>(at(position).output.index)]; }
+  bool is_free(int position) const { return group_of_[static_cast<size_t>(position)] < 0; }
+  int maker_of(ValueId value) const;
+  bool same_space(int a, int b) const;
+  bool fits(const std::set<int>& nodes) const;
+  bool only_inside(int position, const std::set<int>& nodes) const;
+  void take(Draft draft);
+  void grow_behind(Draft& draft) const;
+  void grow_before_reduction(Draft& draft) const;
+  void grow_injective(Draft& draft);
+  std::optional<Reading> reading_of(int position, const Draft& draft) const;
+
+  const Graph& graph_;
+  std::vector<NodeId> order_;
+  std::vector<int> position_of_;            // by node index
+  std::vector<std::vector<int>> users_;     // by value index: positions, sorted, one entry a node
+  std::vector<bool> outputs_;               // by value index
+  std::vector<int> group_of_;               // by position; -1: free
+  std::vector<Reading> readings_;           // by position, of the nodes of injective groups
+  std::vector<Draft> drafts_;
+};
+
+// Stays alone whatever its class: symbolic values, and where the physical layout changes.
+bool stands_alone(const Node& node) {
+  return std::holds_alternative<op::LayoutCast>(node.attrs) || std::holds_alternative<op::ShapeOf>(node.attrs) ||
+         std::holds_alternative<op::DimVector>(node.attrs);
+}
+
+bool is_window(const Node& node) { return std::holds_alternative<op::Pool>(node.attrs); }
+
+// Reads points of its input several times; concat may compute all its parts at every point and choose.
+bool repeats_points(const Node& node) {
+  return std::holds_alternative<op::Expand>(node.attrs) || std::holds_alternative<op::Gather>(node.attrs) ||
+         std::holds_alternative<op::Resize>(node.attrs) || std::holds_alternative<op::Concat>(node.attrs);
+}
+
+bool is_cheap(UnaryOp function) {
+  switch (function) {
+    case UnaryOp::neg: case UnaryOp::abs: case UnaryOp::floor: case UnaryOp::ceil: case UnaryOp::round: case UnaryOp::trunc:
+    case UnaryOp::sign: case UnaryOp::is_nan: case UnaryOp::is_inf: case UnaryOp::logical_not: case UnaryOp::bit_not:
+      return true;
+    case UnaryOp::exp: case UnaryOp::log: case UnaryOp::sqrt: case UnaryOp::rsqrt: case UnaryOp::tanh: case UnaryOp::erf:
+    case UnaryOp::sigmoid: case UnaryOp::sin: case UnaryOp::cos: case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos:
+    case UnaryOp::atan:
+      return false;
+  }
+  TW_UNREACHABLE("bad unary operator");
+}
+
+bool is_cheap(BinaryOp function) {
+  switch (function) {
+    case BinaryOp::add: case BinaryOp::sub: case BinaryOp::mul: case BinaryOp::min: case BinaryOp::max: case BinaryOp::lt:
+    case BinaryOp::le: case BinaryOp::eq: case BinaryOp::ne: case BinaryOp::logical_and: case BinaryOp::logical_or:
+    case BinaryOp::logical_xor: case BinaryOp::bit_and: case BinaryOp::bit_or: case BinaryOp::bit_xor: case BinaryOp::shl:
+    case BinaryOp::shr:
+      return true;
+    case BinaryOp::div: case BinaryOp::floor_div: case BinaryOp::floor_mod: case BinaryOp::mod: case BinaryOp::pow:
+      return false;
+  }
+  TW_UNREACHABLE("bad binary operator");
+}
+
+// May be computed again for every reader: a few instructions a point.
+bool is_cheap(const Node& node) {
+  if (const op::Unary* unary = get_if<op::Unary>(&node)) return is_cheap(unary->function);
+  if (const op::Binary* binary = get_if<op::Binary>(&node)) return is_cheap(binary->function);
+  if (const op::Resize* resize = get_if<op::Resize>(&node)) return resize->mode == ResizeMode::nearest;
+  return !std::holds_alternative<op::BatchNorm>(node.attrs);
+}
+
+Fuser::Fuser(const Graph& graph)
+    : graph_(graph), order_(graph.order()), position_of_(graph.node_count(), -1), users_(graph.value_count()),
+      outputs_(graph.value_count(), false), group_of_(order_.size(), -1), readings_(order_.size()) {
+  for (size_t i = 0; i < order_.size(); ++i) {
+    position_of_[static_cast<size_t>(order_[i].index)] = static_cast<int>(i);
+    for (ValueId input : graph.node(order_[i]).inputs) {
+      if (!input.valid()) continue;
+      std::vector<int>& users = users_[static_cast<size_t>(input.index)];
+      if (users.empty() || users.back() != static_cast<int>(i)) users.push_back(static_cast<int>(i));
+    }
+  }
+  for (const Graph::Output& output : graph.outputs()) outputs_[static_cast<size_t>(output.value.index)] = true;
+}
+
+// Position of the node that makes the value; -1: a graph input or a constant.
+int Fuser::maker_of(ValueId value) const {
+  if (!value.valid() || !graph_.value(value).def.valid()) return -1;
+  return position_of_[static_cast<size_t>(graph_.value(value).def.index)];
+}
+
+// Both outputs have the same points, stored alike.
+bool Fuser::same_space(int a, int b) const {
+  return equal_shapes(output_type(a).shape, output_type(b).shape) && output_type(a).layout == output_type(b).layout;
+}
+
+bool Fuser::fits(const std::set<int>& nodes) const {
+  if (nodes.size() > kMaxNodes) return false;
+  std::set<ValueId> inputs;
+  for (int position : nodes)
+    for (ValueId input : at(position).inputs)
+      if (input.valid() && !nodes.contains(maker_of(input)) && !splat(graph_, input)) inputs.insert(input);
+  return inputs.size() <= kMaxInputs;
+}
+
+bool Fuser::only_inside(int position, const std::set<int>& nodes) const {
+  const std::vector<int>& users = users_at(position);
+  return !is_output(position) && std::all_of(users.begin(), users.end(), [&](int user) { return nodes.contains(user); });
+}
+
+void Fuser::take(Draft draft) {
+  for (int position : draft.nodes) group_of_[static_cast<size_t>(position)] = static_cast<int>(drafts_.size());
+  drafts_.push_back(std::move(draft));
+}
+
+// Adds element-wise users in topological order. Whenever one value only is open (read outside), the group could end there:
+// that is remembered, and is where it ends once a user may not join. The open values' first user comes next, so a region
+// is complete, diamonds and all, before anything behind it is looked at.
+void Fuser::grow_behind(Draft& draft) const {
+  int anchor = draft.anchor;
+  std::set<int> nodes = draft.nodes, pending(users_at(anchor).begin(), users_at(anchor).end());
+  if (is_output(anchor)) return;
+  while (!pending.empty()) {
+    int next = *pending.begin();
+    if (!is_free(next) || !is_elementwise(at(next)) || !same_space(next, anchor)) return;
+    nodes.insert(next);
+    if (!fits(nodes)) return;
+    pending.erase(pending.begin());
+    pending.insert(users_at(next).begin(), users_at(next).end());
+    bool closed = std::all_of(nodes.begin(), nodes.end(), [&](int node) { return node == next || only_inside(node, nodes); });
+    if (closed) draft.nodes = nodes;
+    if (is_output(next)) return;
+  }
+}
+
+// Element-wise producers over the points that the reduction reads, used nowhere else, the nearest first.
+void Fuser::grow_before_reduction(Draft& draft) const {
+  if (is_window(at(draft.anchor))) return;
+  int first = maker_of(at(draft.anchor).inputs[0]);
+  std::set<int> candidates;
+  if (first >= 0) candidates.insert(first);
+  while (!candidates.empty()) {
+    int next = *candidates.rbegin();
+    candidates.erase(next);
+    if (!is_free(next) || !is_elementwise(at(next)) || !same_space(next, first) || !only_inside(next, draft.nodes)) continue;
+    std::set<int> nodes = draft.nodes;
+    nodes.insert(next);
+    if (!fits(nodes)) continue;
+    draft.nodes = nodes;
+    for (ValueId input : at(next).inputs)
+      if (int maker = maker_of(input); maker >= 0 && !draft.nodes.contains(maker)) candidates.insert(maker);
+  }
+}
+
+// How the group would read the node at `position`; nullopt: it would compute something expensive more than once a point.
+std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft) const {
+  ValueId value = at(position).output;
+  std::optional<int> mapping;
+  bool repeated = false;
+  for (int user : users_at(position)) {
+    if (!draft.nodes.contains(user)) continue;
+    const Reading& reader = readings_[static_cast<size_t>(user)];
+    bool same_points = is_elementwise(at(user)) && same_space(position, user);
+    bool twice = !is_elementwise(at(user)) && std::count(at(user).inputs.begin(), at(user).inputs.end(), value) > 1;
+    int through = same_points ? reader.mapping : user + 1;  // 0: the points of the group's output; else behind that mover
+    repeated |= reader.repeated || twice || repeats_points(at(user)) || (is_elementwise(at(user)) && !same_points);
+    repeated |= mapping && *mapping != through;
+    mapping = through;
+  }
+  if (repeated && !is_cheap(at(position))) return std::nullopt;
+  return Reading{mapping.value_or(0), repeated};
+}
+
+// From the group's last node backwards: injective nodes that are used inside only.
+void Fuser::grow_injective(Draft& draft) {
+  std::set<int> candidates;
+  auto add_makers = [&](int position) {
+    for (ValueId input : at(position).inputs)
+      if (int maker = maker_of(input); maker >= 0) candidates.insert(maker);
+  };
+  add_makers(draft.anchor);
+  while (!candidates.empty()) {
+    int next = *candidates.rbegin();
+    candidates.erase(next);
+    if (!is_free(next) || class_at(next) != FusionClass::injective || stands_alone(at(next)) || !only_inside(next, draft.nodes)) continue;
+    if (output_type(next).layout != output_type(draft.anchor).layout) continue;
+    std::optional<Reading> reading = reading_of(next, draft);
+    std::set<int> nodes = draft.nodes;
+    nodes.insert(next);
+    if (!reading || !fits(nodes)) continue;
+    draft.nodes = nodes;
+    readings_[static_cast<size_t>(next)] = *reading;
+    add_makers(next);
+  }
+}
+
+std::vector<Group> Fuser::run() {
+  int count = static_cast<int>(order_.size());
+  // Later anchors first: of two convolutions that meet in a residual add, the one that is computed last takes it.
+  for (FusionClass round : {FusionClass::complex_out, FusionClass::reduction, FusionClass::injective}) {
+    for (int position = count - 1; position >= 0; --position) {
+      if (!is_free(position) || class_at(position) != round) continue;
+      Draft draft{{position}, position};
+      if (!stands_alone(at(position))) {
+        if (round == FusionClass::injective)
+          grow_injective(draft);
+        else
+          grow_behind(draft);
+        if (round == FusionClass::reduction) grow_before_reduction(draft);
+      }
+      take(std::move(draft));
+    }
+  }
+  for (int position = 0; position < count; ++position)
+    if (is_free(position)) take(Draft{{position}, position});
+  std::sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) { return *a.nodes.rbegin() < *b.nodes.rbegin(); });
+  std::vector<Group> groups;
+  for (const Draft& draft : drafts_) {
+    Group group;
+    for (int position : draft.nodes) group.nodes.push_back(order_[static_cast<size_t>(position)]);
+    group.anchor = order_[static_cast<size_t>(draft.anchor)];
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+bool is_elementwise(const Node& node) {
+  return std::holds_alternative<op::Unary>(node.attrs) || std::holds_alternative<op::Binary>(node.attrs) ||
+         std::holds_alternative<op::Select>(node.attrs) || std::holds_alternative<op::Cast>(node.attrs);
+}
+
+std::vector<Group> fuse_groups(const Graph& graph) { return Fuser(graph).run(); }
+
+}  // namespace tw

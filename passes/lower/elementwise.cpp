@@ -1,0 +1,106 @@
+// Groups of injective operators: one store over the output, or one per part of a concat.
+#include "passes/lower/builder.h"
+
+namespace tw {
+
+namespace {
+
+std::vector<std::string> axis_names(size_t rank) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < rank; ++i) names.push_back("i" + std::to_string(i));
+  return names;
+}
+
+// Every value of the group and every input (but single elements) has the output's type: one flat axis will do.
+bool is_flat(const GroupBuilder& b) {
+  const TensorType& out = b.type(b.output_value());
+  if (!out.layout.plain()) {   // padding lanes are zeroed by channel, unless there are none
+    auto channels = as_const(out.shape[static_cast<size_t>(out.layout.axis)]);
+    if (!channels || *channels % out.layout.block != 0) return false;
+  }
+  for (NodeId id : b.group.nodes) {
+    const Node& node = b.graph.node(id);
+    bool elementwise = std::holds_alternative<op::Unary>(node.attrs) || std::holds_alternative<op::Binary>(node.attrs) ||
+                       std::holds_alternative<op::Select>(node.attrs) || std::holds_alternative<op::Cast>(node.attrs);
+    if (!elementwise) return false;
+    for (ValueId v : node.inputs) {
+      const TensorType& t = b.type(v);
+      if (is_const(element_count(t.shape), 1)) continue;
+      if (t.shape.size() != out.shape.size() || !(t.layout == out.layout)) return false;
+      for (size_t i = 0; i < t.shape.size(); ++i)
+        if (!is_const(simplify(t.shape[i] - out.shape[i]), 0)) return false;
+    }
+  }
+  return true;
+}
+
+Expr flat_element(GroupBuilder& b, ValueId v, const Expr& flat, const Expr& count) {
+  const Node* node = b.graph.def(v);
+  bool inside = false;
+  for (NodeId id : b.group.nodes) inside |= b.graph.node(id).output == v;
+  if (!inside) {
+    if (is_const(element_count(b.type(v).shape), 1)) return b.parameter_element(v, Index(b.type(v).shape.size(), Expr(0)));
+    return load(b.input(v, {count}), b.type(v).dtype, {flat});
+  }
+  for (ValueId input : node->inputs)
+    b.define(input, [&b, input, flat, count](const Index&) { return flat_element(b, input, flat, count); });
+  return injective_element(b, *node, Index(b.type(v).shape.size(), flat));
+}
+
+}  // namespace
+
+Expected<LoweredGroup> lower_elementwise(GroupBuilder& b) {
+  ValueId out = b.output_value();
+  const TensorType& t = b.type(out);
+  if (is_flat(b)) {
+    Expr count(1);
+    for (const Expr& extent : physical_shape(t)) count = count * extent;
+    count = simplify(count);
+    std::vector<Axis> axes = {{"i0", count}};
+    b.declare(axes);
+    Expr value = flat_element(b, out, var("i0"), count);
+    b.stage("y", axes, b.output(out, {count}), {var("i0")}, value);
+  } else {
+    b.store_output(axis_names(physical_shape(t).size()));
+  }
+  return b.finish(KernelFamily::elementwise);
+}
+
+Expected<LoweredGroup> lower_concat(GroupBuilder& b, const Node& node) {
+  const auto& attrs = std::get<op::Concat>(node.attrs);
+  const TensorType& t = b.type(node.output);
+  auto axis = static_cast<size_t>(attrs.axis);
+  bool blocked_here = !t.layout.plain() && t.layout.axis == attrs.axis;
+  if (!t.layout.plain())
+    for (ValueId input : node.inputs) {
+      auto extent = as_const(b.type(input).shape[axis]);
+      if (blocked_here && (!extent || *extent % t.layout.block != 0)) return lower_elementwise(b);
+    }
+  BufferId y = b.output(node.output);
+  Expr start(0);
+  int part = 0;
+  for (ValueId input : node.inputs) {
+    TensorType piece = t;
+    piece.shape[axis] = b.type(input).shape[axis];
+    Shape physical = physical_shape(piece);
+    std::vector<Axis> axes;
+    Index index;
+    for (size_t i = 0; i < physical.size(); ++i) {
+      axes.push_back({"p" + std::to_string(part) + "i" + std::to_string(i), physical[i]});
+      index.push_back(var(axes.back().name));
+    }
+    b.declare(axes);
+    Expr value = b.element(input, GroupBuilder::to_logical(piece, index));
+    if (!t.layout.plain() && !blocked_here) {
+      auto blocked = static_cast<size_t>(t.layout.axis);
+      value = select(lt(GroupBuilder::to_logical(piece, index)[blocked], t.shape[blocked]), value, imm(0, t.dtype));
+    }
+    Index target = index;
+    target[axis] = index[axis] + (blocked_here ? floor_div(start, t.layout.block) : start);
+    b.stage("y" + std::to_string(part++), axes, y, target, value);
+    start = start + b.type(input).shape[axis];
+  }
+  return b.finish(KernelFamily::elementwise);
+}
+
+}  // namespace tw

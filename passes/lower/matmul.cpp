@@ -1,0 +1,137 @@
+// Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P = kPanelVectors vectors, padded with zeros):
+// at compile time when it is constant. Batches of a constant right operand join the rows: one [B*M, K] x [K, N].
+// Stages: w (run-time packing only), acc [batch][row][column, padded to whole panels], y.
+#include "passes/lower/builder.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kPanelVectors = 4;   // 4x64 and 6x64 tiles on AVX-512 (docs/performance.md)
+
+struct Operand2d {            // how to reach element (batch index, row, column)
+  ValueId value;
+  bool transposed = false;
+};
+
+Index matrix_index(const Shape& shape, bool transposed, const Index& batch, const Expr& row, const Expr& column) {
+  size_t own = shape.size() - 2;
+  Index index;
+  for (size_t i = 0; i < own; ++i) index.push_back(is_const(shape[i], 1) ? Expr(0) : batch[batch.size() - own + i]);
+  index.push_back(transposed ? column : row);
+  index.push_back(transposed ? row : column);
+  return index;
+}
+
+}  // namespace
+
+Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
+  const auto& a = std::get<op::MatMul>(node.attrs);
+  Operand2d left{node.inputs[0], a.trans_a}, right{node.inputs[1], a.trans_b};
+  const Shape& xs = b.type(left.value).shape;
+  const Shape& ws = b.type(right.value).shape;
+  const TensorType& y = b.type(node.output);
+  DType acc_type = accumulator_type(y.dtype);
+  auto widen = [&](const Expr& e) { return e.type() == acc_type ? e : cast(acc_type, e); };
+
+  Expr rows = y.shape[y.shape.size() - 2], columns = y.shape.back();
+  Expr depth = a.trans_a ? xs[xs.size() - 2] : xs.back();
+  Shape batch(y.shape.begin(), y.shape.end() - 2);
+  bool shared = !a.trans_a;   // one right matrix for all batches
+  for (size_t i = 0; i + 2 < ws.size(); ++i) shared &= is_const(ws[i], 1);
+  Shape outer = shared ? Shape{} : batch;
+  Expr all_rows = shared ? simplify(element_count(batch) * rows) : rows;
+  int64_t panel = std::max(1, b.target.lanes(dtype_bytes(acc_type))) * kPanelVectors;
+  if (auto n = as_const(columns); n && *n < panel) panel = (*n + panel / kPanelVectors - 1) / (panel / kPanelVectors) * (panel / kPanelVectors);
+  Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
+
+  // Panels of the right operand.
+  Shape right_batch;
+  std::vector<Axis> pack_axes;
+  for (size_t i = 0; i + 2 < ws.size(); ++i)
+    if (!is_const(ws[i], 1)) {
+      right_batch.push_back(ws[i]);
+      pack_axes.push_back({"wb" + std::to_string(i), ws[i]});
+    }
+  pack_axes.insert(pack_axes.end(), {{"wj", panels}, {"wk", depth}, {"wl", Expr(panel)}});
+  DType w_type = b.type(right.value).dtype;
+  BufferId packed = b.packed(right.value, "w", pack_axes, [&](const auto& read) {
+    Index own;
+    for (size_t i = 0; i + 2 < ws.size(); ++i) own.push_back(var("wb" + std::to_string(i)));
+    Expr column = var("wj") * Expr(panel) + var("wl");
+    return select(lt(column, columns), read(matrix_index(ws, right.transposed, own, var("wk"), column)), imm(0, w_type));
+  });
+
+  // Sums.
+  std::vector<Axis> out_axes;
+  Index batch_index;
+  for (size_t i = 0; i < outer.size(); ++i) {
+    out_axes.push_back({"ab" + std::to_string(i), outer[i]});
+    batch_index.push_back(var(out_axes.back().name));
+  }
+  out_axes.insert(out_axes.end(), {{"ai", all_rows}, {"aj", simplify(panels * Expr(panel))}});
+  std::vector<Axis> axes = out_axes;
+  axes.push_back({"k", depth, AxisRole::reduce});
+  b.declare(axes);
+  Expr i = var("ai"), j = var("aj"), k = var("k");
+  Expr left_element;
+  if (shared && !(left.value == right.value) && !b.graph.is_constant(left.value)) {
+    left_element = load(b.input(left.value, {all_rows, depth}), b.type(left.value).dtype, {i, k});
+  } else if (shared) {
+    Index at = unflatten_index(Shape(xs.begin(), xs.end() - 1), i);
+    for (Expr& e : at) e = b.simplified(e);
+    at.push_back(k);
+    left_element = b.parameter_element(left.value, at);
+  } else {
+    left_element = b.parameter_element(left.value, matrix_index(xs, left.transposed, batch_index, i, k));
+  }
+  Index w_index;
+  for (size_t d = 0; d + 2 < ws.size(); ++d)
+    if (!is_const(ws[d], 1)) w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
+  w_index.insert(w_index.end(), {b.simplified(floor_div(j, Expr(panel))), k, b.simplified(floor_mod(j, Expr(panel)))});
+  Shape acc_shape = outer;
+  acc_shape.insert(acc_shape.end(), {all_rows, simplify(panels * Expr(panel))});
+  BufferId acc = b.temp("acc", acc_type, acc_shape);
+  Index acc_at = batch_index;
+  acc_at.insert(acc_at.end(), {i, j});
+  b.stage("acc", axes, acc, acc_at, widen(left_element) * widen(load(packed, w_type, w_index)), Combiner::add, imm(0, acc_type));
+
+  // Followers. Tensors of the output's shape are seen with the same collapsed rows.
+  ValueId result = b.output_value();
+  Shape out_shape = outer;
+  out_shape.insert(out_shape.end(), {all_rows, columns});
+  Shape logical_batch_rows(y.shape.begin(), y.shape.end() - 1);
+  if (shared)
+    for (NodeId id : b.group.nodes)
+      for (ValueId v : b.graph.node(id).inputs) {
+        if (!v.valid() || v == left.value || b.graph.is_constant(v) || b.type(v).shape.size() != y.shape.size()) continue;
+        bool inside = false, same = true;
+        for (NodeId other : b.group.nodes) inside |= b.graph.node(other).output == v;
+        for (size_t d = 0; d < y.shape.size(); ++d) same &= is_const(simplify(b.type(v).shape[d] - y.shape[d]), 0);
+        if (!inside && same) b.input(v, out_shape);
+      }
+  b.define(node.output, [&, acc](const Index& logical) {
+    Index at(logical.begin(), logical.end() - 2);
+    if (shared) at = {b.simplified(flatten_index(logical_batch_rows, Index(logical.begin(), logical.end() - 1)))};
+    else at.push_back(logical[logical.size() - 2]);
+    at.push_back(logical.back());
+    Expr sum = load(acc, acc_type, at);
+    return sum.type() == y.dtype ? sum : cast(y.dtype, sum);
+  });
+  std::vector<Axis> y_axes;
+  Index index, logical;
+  for (size_t d = 0; d < outer.size(); ++d) y_axes.push_back({"b" + std::to_string(d), outer[d]});
+  y_axes.insert(y_axes.end(), {{"i", all_rows}, {"j", columns}});
+  for (const Axis& axis : y_axes) index.push_back(var(axis.name));
+  b.declare(y_axes);
+  if (shared) {
+    for (const Expr& e : unflatten_index(logical_batch_rows, index[0])) logical.push_back(b.simplified(e));
+    logical.push_back(index[1]);
+  } else {
+    logical = index;
+  }
+  Expr value = b.element(result, logical);
+  b.stage("y", y_axes, b.output(result, out_shape), index, value);
+  return b.finish(KernelFamily::matmul);
+}
+
+}  // namespace tw

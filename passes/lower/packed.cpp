@@ -1,0 +1,46 @@
+// Re-arranged copies of operands: at compile time for constants, as a stage otherwise.
+#include "passes/lower/builder.h"
+
+namespace tw {
+
+DType accumulator_type(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
+
+BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
+                              const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element_at) {
+  const Value& value = graph.value(v);
+  Shape shape;
+  Index index;
+  for (const Axis& axis : axes) {
+    shape.push_back(axis.extent);
+    index.push_back(var(axis.name));
+  }
+  if (!value.constant) {
+    declare(axes);
+    Expr made = element_at([&](const Index& at) { return parameter_element(v, at); });
+    BufferId buffer = temp(name, value.type.dtype, shape);
+    stage(name, axes, buffer, index, made);
+    return buffer;
+  }
+  auto kernel = std::make_shared<Kernel>();
+  kernel->name = "pack";
+  kernel->buffers.push_back({"x", value.type.dtype, value.type.shape, BufferRole::input, "global"});
+  kernel->buffers.push_back({"y", value.type.dtype, shape, BufferRole::output, "global"});
+  Ranges ranges;
+  for (const Axis& axis : axes) ranges[axis.name] = Range{Expr(0), simplify(axis.extent - Expr(1))};
+  Expr made = element_at([&](const Index& at) {
+    Index simple;
+    for (const Expr& e : at) simple.push_back(simplify(e, ranges));
+    return load(BufferId{0}, value.type.dtype, simple);
+  });
+  StmtNode store{};
+  store.label = "y";
+  store.buffer = BufferId{1};
+  store.indices = index;
+  store.value = simplify(made, ranges);
+  Stmt nest = make_store(std::move(store));
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) nest = make_loop(axis->name, axis->extent, nest);
+  kernel->body = nest;
+  return constant(name, value.type.dtype, shape, *value.constant, kernel, v);
+}
+
+}  // namespace tw

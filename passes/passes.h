@@ -1,0 +1,12 @@
+// The entry points that the table in all_passes.cpp lists; each is described in the file of its name.
+#pragma once
+#include "passes/pass.h"
+
+namespace tw {
+Expected<bool> canonicalize(Graph& graph, PassContext& context);
+Expected<bool> eliminate_common_subexpressions(Graph& graph, PassContext& context);
+Expected<bool> eliminate_dead_code(Graph& graph, PassContext& context);
+Expected<bool> fold_batch_norm(Graph& graph, PassContext& context);
+Expected<bool> fold_constants(Graph& graph, PassContext& context);
+Expected<bool> fold_shapes(Graph& graph, PassContext& context);
+}  // namespace tw

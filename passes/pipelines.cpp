@@ -1,0 +1,27 @@
+// Pipelines are data: the order of passes, and why each stands where it does.
+#include "passes/pass.h"
+
+namespace tw {
+
+std::vector<std::string> default_pipeline() {
+  return {
+      // First, so that leftovers of the import are neither folded nor counted as users.
+      "eliminate-dead-code",
+      // Before constants are folded: what depends on a static shape only is a constant afterwards.
+      "fold-shapes",
+      // Before constants are folded: a transposed or expanded weight becomes a flag or a broadcast, not a copy.
+      "canonicalize",
+      "fold-constants",
+      // Again: folding has shown new neutral elements, constant conditions and pads.
+      "canonicalize",
+      // Before batch norms are folded, which needs producers with one user: duplicates would be two.
+      "eliminate-common-subexpressions",
+      // After pads are in the convolutions (a shift in front may be folded only without padding).
+      "fold-batch-norm",
+      // Last tidying before fusion, which wants no node without users and no movement that does nothing.
+      "canonicalize",
+      "eliminate-dead-code",
+  };
+}
+
+}  // namespace tw

@@ -1,0 +1,62 @@
+// The text of `--emit=groups`: a block a group, in the order in which the kernels run.
+//
+//   group 3 complex_out (%x, %w, %b, %zero) -> %y: f32[1, 8, 6, 6]
+//     %c = conv(%x, %w, %b) pads=[1,1,1,1]
+//     %y = binary(%zero, %c) function=max
+#include <algorithm>
+
+#include "passes/pass.h"
+
+namespace tw {
+namespace {
+
+const char* class_name(FusionClass fusion) {
+  switch (fusion) {
+    case FusionClass::injective: return "injective";
+    case FusionClass::reduction: return "reduction";
+    case FusionClass::complex_out: return "complex_out";
+    case FusionClass::opaque: return "opaque";
+  }
+  TW_UNREACHABLE("bad fusion class");
+}
+
+std::string list(const Graph& graph, const std::vector<ValueId>& values) {
+  std::string text;
+  for (ValueId value : values) {
+    if (!text.empty()) text += ", ";
+    text += value.valid() ? "%" + graph.value(value).name : "none";
+  }
+  return "(" + text + ")";
+}
+
+// What the group reads from outside, in order of first use.
+std::vector<ValueId> external_inputs(const Graph& graph, const Group& group) {
+  std::vector<ValueId> inputs;
+  for (NodeId id : group.nodes)
+    for (ValueId input : graph.node(id).inputs) {
+      bool inside = !input.valid() || std::find(group.nodes.begin(), group.nodes.end(), graph.value(input).def) != group.nodes.end();
+      if (!inside && std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
+    }
+  return inputs;
+}
+
+}  // namespace
+
+std::string print_groups(const Graph& graph, const std::vector<Group>& groups) {
+  std::string text;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Group& group = groups[i];
+    const Node& anchor = graph.node(group.anchor);
+    const Value& output = graph.value(graph.node(group.nodes.back()).output);
+    text += llvm::formatv("group {0} {1} {2} -> %{3}: {4}\n", i, class_name(op_info(anchor.attrs).fusion),
+                          list(graph, external_inputs(graph, group)), output.name, to_string(output.type)).str();
+    for (NodeId id : group.nodes) {
+      const Node& node = graph.node(id);
+      text += llvm::formatv("  %{0} = {1}{2}{3}\n", graph.value(node.output).name, op_info(node.attrs).name, list(graph, node.inputs),
+                            print_attrs(node.attrs)).str();
+    }
+  }
+  return text;
+}
+
+}  // namespace tw

@@ -1,0 +1,162 @@
+#include "passes/rewriter.h"
+
+#include <cstring>
+
+namespace tw {
+
+Rewriter::Rewriter(Graph& graph) : graph_(graph) {
+  for (NodeId id : graph.order())
+    for (ValueId value : graph.node(id).inputs)
+      if (value.valid()) ++count(value);
+  for (const Graph::Output& output : graph.outputs()) ++count(output.value);
+}
+
+int& Rewriter::count(ValueId value) {
+  size_t index = static_cast<size_t>(value.index);
+  if (index >= uses_.size()) uses_.resize(std::max(index + 1, graph_.value_count()));
+  return uses_[index];
+}
+
+int Rewriter::uses(ValueId value) const {
+  size_t index = static_cast<size_t>(value.index);
+  return index < uses_.size() ? uses_[index] : 0;
+}
+
+void Rewriter::release(ValueId value) {
+  if (!value.valid() || --count(value) > 0) return;
+  NodeId maker = graph_.value(value).def;
+  if (!maker.valid()) return;
+  std::vector<ValueId> inputs = graph_.node(maker).inputs;
+  graph_.erase(maker);
+  for (ValueId input : inputs) release(input);
+}
+
+void Rewriter::swap_names(ValueId a, ValueId b) { std::swap(graph_.value(a).name, graph_.value(b).name); }
+
+ValueId Rewriter::add(OpAttrs attrs, std::vector<ValueId> inputs, NodeId like, const std::string& suffix) {
+  const Node& model = graph_.node(like);
+  std::string name = graph_.value(model.output).name + "_" + suffix, node_name = model.name, source = model.source;
+  for (ValueId input : inputs)
+    if (input.valid()) ++count(input);
+  Expected<ValueId> made = graph_.add(std::move(attrs), std::move(inputs), name, node_name, source);
+  if (!made) TW_UNREACHABLE("a pass made an invalid node {0}: {1}", name, error_text(made.takeError()));
+  changed_ = true;
+  return *made;
+}
+
+void Rewriter::update(NodeId id, OpAttrs attrs, std::vector<ValueId> inputs) {
+  for (ValueId input : inputs)
+    if (input.valid()) ++count(input);
+  Node& node = graph_.node(id);
+  std::vector<ValueId> before = std::move(node.inputs);
+  node.attrs = std::move(attrs);
+  node.inputs = std::move(inputs);
+  for (ValueId input : before) release(input);
+  changed_ = true;
+}
+
+void Rewriter::replace(NodeId id, ValueId by) {
+  ValueId from = graph_.node(id).output;
+  std::vector<ValueId> inputs = graph_.node(id).inputs;
+  graph_.replace_uses(from, by);
+  count(by) += uses(from);
+  count(from) = 0;
+  graph_.erase(id);
+  for (ValueId input : inputs) release(input);
+  changed_ = true;
+}
+
+void Rewriter::replace_by_constant(NodeId id, Blob blob) {
+  ValueId from = graph_.node(id).output;
+  const Value& value = graph_.value(from);
+  std::string name = value.name;
+  TensorType type = value.type;
+  ValueId constant = graph_.add_constant(name, type, std::move(blob));
+  swap_names(from, constant);
+  replace(id, constant);
+}
+
+void Rewriter::replace_by_constant(NodeId id, const Tensor& tensor) {
+  ValueId from = graph_.node(id).output;
+  std::string name = graph_.value(from).name;
+  ValueId constant = graph_.add_constant(name, tensor);
+  swap_names(from, constant);
+  replace(id, constant);
+}
+
+bool is_binary(const Node* node, BinaryOp function) {
+  const op::Binary* binary = get_if<op::Binary>(node);
+  return binary && binary->function == function;
+}
+
+bool is_unary(const Node* node, UnaryOp function) {
+  const op::Unary* unary = get_if<op::Unary>(node);
+  return unary && unary->function == function;
+}
+
+ValueId input_or_none(const Node& node, size_t index) {
+  return index < node.inputs.size() ? node.inputs[index] : ValueId{};
+}
+
+bool equal_shapes(const Shape& a, const Shape& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!equal(a[i], b[i])) return false;
+  return true;
+}
+
+bool all_plain(const Graph& graph, const Node& node) {
+  for (ValueId input : node.inputs)
+    if (input.valid() && !graph.value(input).type.layout.plain()) return false;
+  return graph.value(node.output).type.layout.plain();
+}
+
+int64_t constant_bytes(const Graph& graph, ValueId constant) {
+  return static_cast<int64_t>(graph.value(constant).constant->bytes.size());
+}
+
+std::optional<double> splat(const Graph& graph, ValueId value) {
+  if (!graph.is_constant(value)) return std::nullopt;
+  DType dtype = graph.value(value).type.dtype;
+  std::span<const std::byte> bytes = graph.value(value).constant->bytes;
+  size_t width = static_cast<size_t>(dtype_bytes(dtype));
+  if (bytes.size() < width) return std::nullopt;
+  for (size_t at = width; at + width <= bytes.size(); at += width)
+    if (std::memcmp(bytes.data(), bytes.data() + at, width) != 0) return std::nullopt;
+  Tensor one{dtype, {}, {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(width)}};
+  if (!is_float(dtype) && dtype_bytes(dtype) == 8 && std::abs(one.int_at(0)) > (int64_t{1} << 53)) return std::nullopt;
+  return one.at(0);
+}
+
+std::vector<double> to_doubles(const Tensor& tensor) {
+  std::vector<double> values(static_cast<size_t>(tensor.size()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = tensor.at(static_cast<int64_t>(i));
+  return values;
+}
+
+Tensor from_doubles(DType dtype, std::vector<int64_t> shape, const std::vector<double>& values) {
+  Tensor tensor = Tensor::zeros(dtype, std::move(shape));
+  TW_CHECK(tensor.size() == static_cast<int64_t>(values.size()), "{0} values for {1} elements", values.size(), tensor.size());
+  for (size_t i = 0; i < values.size(); ++i) tensor.set(static_cast<int64_t>(i), values[i]);
+  return tensor;
+}
+
+TensorType type_of(const Tensor& tensor) {
+  TensorType type{tensor.dtype, {}, {}};
+  for (int64_t extent : tensor.shape) type.shape.push_back(extent);
+  return type;
+}
+
+Expected<Tensor> evaluate_op(const OpAttrs& attrs, const std::vector<const Tensor*>& inputs) {
+  std::vector<TensorType> types(inputs.size());
+  std::vector<const TensorType*> type_pointers(inputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    types[i] = type_of(*inputs[i]);
+    type_pointers[i] = &types[i];
+  }
+  TW_ASSIGN(TensorType out, op_info(attrs).infer(attrs, type_pointers));
+  return op_info(attrs).evaluate(attrs, out, inputs);
+}
+
+}  // namespace tw

@@ -1,0 +1,62 @@
+// How passes edit a Graph: uses are counted, edits keep the name of a node's output, and what an edit leaves without
+// users is erased at once. Small questions that several passes ask about values stand here too.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace tw {
+
+class Rewriter {
+ public:
+  explicit Rewriter(Graph& graph);
+  Graph& graph() { return graph_; }
+  bool changed() const { return changed_; }
+
+  const Node& node(NodeId id) const { return graph_.node(id); }
+  const TensorType& type(ValueId value) const { return graph_.value(value).type; }
+  int uses(ValueId value) const;  // by live nodes (once a use) and by graph outputs
+
+  // A node beside `like`, whose names it derives its own from. Operands must suit: infer failing is a bug of the pass.
+  ValueId add(OpAttrs attrs, std::vector<ValueId> inputs, NodeId like, const std::string& suffix);
+  ValueId add_constant(const std::string& name, const Tensor& tensor) { return graph_.add_constant(name, tensor); }
+  // The node computes something else from now on; its output keeps identity, name and type.
+  void update(NodeId id, OpAttrs attrs, std::vector<ValueId> inputs);
+  // Users of the node's output read `by`, of the same type; the node goes.
+  void replace(NodeId id, ValueId by);
+  // The same with a new constant, which takes over the output's name.
+  void replace_by_constant(NodeId id, Blob blob);
+  void replace_by_constant(NodeId id, const Tensor& tensor);
+
+ private:
+  int& count(ValueId value);
+  void release(ValueId value);
+  void swap_names(ValueId a, ValueId b);
+  Graph& graph_;
+  std::vector<int> uses_;
+  bool changed_ = false;
+};
+
+// The node's operator if it is an Op, else null.
+template <class Op>
+const Op* get_if(const Node* node) {
+  return node ? std::get_if<Op>(&node->attrs) : nullptr;
+}
+bool is_binary(const Node* node, BinaryOp function);
+bool is_unary(const Node* node, UnaryOp function);
+ValueId input_or_none(const Node& node, size_t index);        // invalid when absent
+bool equal_shapes(const Shape& a, const Shape& b);            // structural
+bool all_plain(const Graph& graph, const Node& node);         // inputs and output are stored row-major
+int64_t constant_bytes(const Graph& graph, ValueId constant);
+// The value of a constant whose elements are all equal (floats and integers below 2^53), looked at without a copy.
+std::optional<double> splat(const Graph& graph, ValueId value);
+// A constant's elements as doubles; an axis -1 tensor has one.
+std::vector<double> to_doubles(const Tensor& tensor);
+Tensor from_doubles(DType dtype, std::vector<int64_t> shape, const std::vector<double>& values);
+// One operator over tensors by its reference evaluator.
+Expected<Tensor> evaluate_op(const OpAttrs& attrs, const std::vector<const Tensor*>& inputs);
+TensorType type_of(const Tensor& tensor);
+
+}  // namespace tw

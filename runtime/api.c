@@ -1,0 +1,197 @@
+/* The functions behind tw_api: contexts, runs, and the table itself. */
+#include "context.h"
+#include "cpu.h"
+
+static tw_status check_cpu(void) { return tw_cpu_has_all(tw_model.cpu_features) ? TW_OK : TW_E_CPU; }
+
+static int32_t longest_shape(void) {
+  int32_t rank = 1;
+  for (int32_t i = 0; i < tw_model.input_count; ++i)
+    if (tw_model.inputs[i].rank > rank) rank = tw_model.inputs[i].rank;
+  for (int32_t i = 0; i < tw_model.output_count; ++i)
+    if (tw_model.outputs[i].rank > rank) rank = tw_model.outputs[i].rank;
+  return rank;
+}
+
+static tw_context* map_context(void) {
+  uint64_t numbers = (uint64_t)tw_model.symbol_count + (uint64_t)longest_shape();
+  uint64_t pointers = (uint64_t)tw_model.input_count + (uint64_t)tw_model.output_count;
+  uint64_t head = (sizeof(tw_context) + 63) & ~(uint64_t)63;
+  uint64_t bytes = head + numbers * sizeof(int64_t) + pointers * sizeof(void*);
+  tw_context* c = tw_map(bytes);
+  if (!c) return 0;
+  c->mapped_bytes = bytes;
+  c->symbols = (int64_t*)((char*)c + head);
+  c->dims = c->symbols + tw_model.symbol_count;
+  c->inputs = (void**)(c->symbols + numbers);
+  c->outputs = c->inputs + tw_model.input_count;
+  c->error = (tw_text){c->error_data, 0, sizeof c->error_data};
+  return c;
+}
+
+/* Sees to an arena of at least `bytes`; the caller's own cannot grow. */
+static tw_status need_arena(tw_context* c, uint64_t bytes) {
+  if (bytes <= c->arena_bytes) return TW_OK;
+  text_clear(&c->error);
+  if (c->arena && !c->arena_owned) {
+    text_add(&c->error, "the arena has ");
+    text_add_number(&c->error, (int64_t)c->arena_bytes);
+    text_add(&c->error, " bytes, this run needs ");
+    text_add_number(&c->error, (int64_t)bytes);
+    return TW_E_SIZE;
+  }
+  uint8_t* arena = tw_map(bytes);
+  if (!arena) {
+    text_add(&c->error, "no memory for an arena of ");
+    text_add_number(&c->error, (int64_t)bytes);
+    text_add(&c->error, " bytes");
+    return TW_E_MEMORY;
+  }
+  if (c->arena) munmap(c->arena, (size_t)c->arena_bytes);
+  c->arena = arena;
+  c->arena_bytes = bytes;
+  c->arena_owned = 1;
+  return TW_OK;
+}
+
+static void destroy(tw_context* c) {
+  if (!c) return;
+  tw_team_leave(&c->team);
+  if (c->arena_owned) munmap(c->arena, (size_t)c->arena_bytes);
+  munmap(c, (size_t)c->mapped_bytes);
+}
+
+static int options_are_sound(const tw_options* o) {
+  if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes)) return 0;
+  if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1)) return 0;
+  for (int32_t s = 0; o->symbols && s < tw_model.symbol_count; ++s)
+    if (o->symbols[s] < 1) return 0;
+  return 1;
+}
+
+static tw_status seat_context(tw_context* c, const tw_options* o) {
+  if (o->parallel) {
+    c->team.user = *o->parallel;
+    c->team.threads = o->parallel->threads;
+    if (o->threads > 0 && o->threads < c->team.threads) c->team.threads = o->threads;
+    return TW_OK;
+  }
+  tw_team_join(&c->team, o->threads ? o->threads : tw_usable_cpus());
+  return o->threads > 1 && c->team.threads == 1 ? TW_E_MEMORY : TW_OK;
+}
+
+static tw_status create(const tw_options* given, tw_context** context) {
+  tw_options o;
+  if (!context) return TW_E_ARGUMENT;
+  *context = 0;
+  memset(&o, 0, sizeof o);
+  if (given) {   /* a caller built with an older header knows fewer fields, with a newer one more */
+    if (given->size < sizeof o.size + sizeof o.threads) return TW_E_ARGUMENT;
+    memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+  }
+  if (!options_are_sound(&o)) return TW_E_ARGUMENT;
+  if (check_cpu() != TW_OK) return TW_E_CPU;
+  tw_context* c = map_context();
+  if (!c) return TW_E_MEMORY;
+  c->arena = o.arena;
+  c->arena_bytes = o.arena_bytes;
+  tw_status status = TW_OK;
+  if (o.symbols || tw_model.symbol_count == 0) status = need_arena(c, tw_model.arena_bytes(o.symbols));
+  if (status == TW_OK) status = seat_context(c, &o);
+  if (status == TW_OK) *context = c;
+  else destroy(c);
+  return status;
+}
+
+static const uint8_t* weights(void) {
+  return (const uint8_t*)((uintptr_t)&tw_weights_offset + (uintptr_t)tw_weights_offset);
+}
+
+static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
+  tw_status status = tw_verify_inputs(c, inputs);
+  if (status == TW_OK) status = tw_verify_outputs(c, outputs);
+  if (status == TW_OK) status = need_arena(c, tw_model.arena_bytes(c->symbols));
+  if (status != TW_OK) return status;
+  tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, 0, ns};
+  tw_model.program(&env);
+  return TW_OK;
+}
+
+static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
+  if (!c) return TW_E_ARGUMENT;
+  if (TW_SWAP(&c->running, 1, ACQUIRE)) return TW_E_BUSY;
+  tw_status status;
+  if ((!inputs && tw_model.input_count) || (!outputs && tw_model.output_count)) {
+    text_clear(&c->error);
+    text_add(&c->error, inputs || !tw_model.input_count ? "outputs is null" : "inputs is null");
+    status = TW_E_ARGUMENT;
+  } else {
+    status = run_verified(c, inputs, outputs, ns);
+  }
+  TW_STORE(&c->running, 0, RELEASE);
+  return status;
+}
+
+static tw_status run(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs) { return run_with(c, inputs, outputs, 0); }
+
+static tw_status profile(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
+  if (!ns) return TW_E_ARGUMENT;
+  return run_with(c, inputs, outputs, ns);
+}
+
+static const char* status_text(tw_status status) {
+  switch ((int)status) {
+    case TW_OK: return "success";
+    case TW_E_VERSION: return "the library does not serve this ABI version";
+    case TW_E_CPU: return "the processor lacks an instruction set that the library was compiled for";
+    case TW_E_ARGUMENT: return "a null pointer, a wrong option or a misaligned buffer";
+    case TW_E_DTYPE: return "a tensor has the wrong element type";
+    case TW_E_SHAPE: return "a tensor has the wrong shape";
+    case TW_E_SIZE: return "a buffer is too small";
+    case TW_E_MEMORY: return "memory or threads could not be had";
+    case TW_E_BUSY: return "the context is running already";
+    default: return "unknown status";
+  }
+}
+
+static const char* last_error(const tw_context* c) { return c ? c->error_data : ""; }
+
+static tw_api g_api;
+static _Atomic uint32_t g_api_state;   /* 0: empty, 1: being filled, 2: filled */
+
+static void fill_api(void) {
+  g_api.version = TW_ABI_VERSION;
+  g_api.size = sizeof g_api;
+  g_api.name = tw_model.name;
+  g_api.target = tw_model.target;
+  g_api.manifest = tw_model.manifest;
+  g_api.input_count = tw_model.input_count;
+  g_api.output_count = tw_model.output_count;
+  g_api.symbol_count = tw_model.symbol_count;
+  g_api.inputs = tw_model.inputs;
+  g_api.outputs = tw_model.outputs;
+  g_api.symbols = tw_model.symbols;
+  g_api.weight_bytes = tw_model.weight_bytes;
+  g_api.check_cpu = check_cpu;
+  g_api.arena_bytes = tw_model.arena_bytes;
+  g_api.input_dims = tw_model.input_dims;
+  g_api.output_dims = tw_model.output_dims;
+  g_api.create = create;
+  g_api.destroy = destroy;
+  g_api.run = run;
+  g_api.status_text = status_text;
+  g_api.last_error = last_error;
+  g_api.call_count = tw_model.call_count;
+  g_api.profile = profile;
+}
+
+const tw_api* tw_query(uint32_t version) {
+  uint32_t empty = 0;
+  if (version != TW_ABI_VERSION) return 0;
+  if (__c11_atomic_compare_exchange_strong(&g_api_state, &empty, 1, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+    fill_api();
+    TW_STORE(&g_api_state, 2, RELEASE);
+  }
+  while (TW_LOAD(&g_api_state, ACQUIRE) != 2) tw_relax();
+  return &g_api;
+}

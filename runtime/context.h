@@ -1,0 +1,26 @@
+/* A context: one mapping that holds this struct and its arrays; the arena is a mapping of its own or the caller's. */
+#ifndef TW_CONTEXT_H
+#define TW_CONTEXT_H
+#include "model.h"
+#include "pool.h"
+#include "text.h"
+
+struct tw_context {
+  tw_team team;
+  _Atomic uint32_t running;
+  int32_t arena_owned;
+  uint8_t* arena;
+  uint64_t arena_bytes;
+  uint64_t mapped_bytes;      /* of the context itself */
+  void** inputs;              /* pointers of the current run */
+  void** outputs;
+  int64_t* symbols;           /* values of the current run */
+  int64_t* dims;              /* room for the longest shape */
+  tw_text error;
+  char error_data[256];
+};
+
+/* Both fill the context's pointers; the first binds the symbols, which the second needs. Errors leave a text. */
+tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs);
+tw_status tw_verify_outputs(tw_context* c, const tw_tensor* outputs);
+#endif

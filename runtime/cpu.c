@@ -1,0 +1,12 @@
+/* Walks the feature list; what a feature is stands in cpu_x86.c and cpu_hwcap.c. */
+#include "cpu.h"
+
+int tw_cpu_has_all(const char* list) {
+  while (*list) {
+    const char* end = list;
+    while (*end && *end != ',') ++end;
+    if (end != list && !tw_cpu_has(list, (int32_t)(end - list))) return 0;
+    list = *end ? end + 1 : end;
+  }
+  return 1;
+}

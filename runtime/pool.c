@@ -1,0 +1,196 @@
+/* Thread pool. A parallel_for splits its count into equal shares, publishes a bit per share in its context's lane and bumps
+ * the pool's epoch. Workers claim bits, each its own first, so that a worker meets the same share call after call; the
+ * caller runs share 0, then claims what no worker has taken, and waits for the rest. So contexts that run at the same time
+ * split the workers between them, a missing worker costs time and never an answer, and nothing is locked on the way.
+ * A claimed bit keeps the caller inside the call until the share is done: what the claimer then reads belongs to that call. */
+#include "pool.h"
+
+#ifndef TW_SPINS   /* the tests use few, to reach the kernel's waits */
+#define TW_SPINS 20000
+#endif
+enum { kMaxThreads = 64, kLanes = 64, kSpins = TW_SPINS };
+
+typedef struct tw_lane {
+  _Alignas(64) void (*fn)(void* arg, int32_t index);   /* written before `open`, read after a claim */
+  void* arg;
+  int32_t count, shares;
+  _Alignas(64) _Atomic uint64_t open;      /* bit s: share s waits for a thread */
+  _Alignas(64) _Atomic uint32_t left;      /* shares other than 0 that are not done */
+  _Atomic uint32_t waiting;                /* the caller sleeps on `left` */
+} tw_lane;
+
+typedef struct tw_worker {
+  struct tw_pool* pool;
+  uint32_t share;                          /* the one it claims first: 1 + its index */
+  tw_thread thread;
+} tw_worker;
+
+typedef struct tw_pool {
+  tw_lane lanes[kLanes];
+  _Alignas(64) _Atomic uint32_t epoch;     /* bumped by every parallel_for; idle workers watch it */
+  _Alignas(64) _Atomic uint32_t sleepers;  /* workers that wait in the kernel */
+  _Alignas(64) _Atomic uint64_t seats;     /* bit l: lane l belongs to a context */
+  _Atomic uint32_t stop;
+  int32_t worker_count, seat_threads;      /* seat_threads: workers that the contexts ask for, summed */
+  long process;                            /* a forked child has the memory but not the threads */
+  tw_worker workers[kMaxThreads - 1];
+} tw_pool;
+
+static _Atomic uint32_t g_lock;            /* of g_pool's life; never taken on the run path. 2: somebody sleeps */
+static tw_pool* g_pool;
+
+static void lock(void) {
+  uint32_t free = 0;
+  if (__c11_atomic_compare_exchange_strong(&g_lock, &free, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  while (TW_SWAP(&g_lock, 2, ACQUIRE) != 0) tw_futex_wait(&g_lock, 2);
+}
+static void unlock(void) {
+  if (TW_SWAP(&g_lock, 0, RELEASE) == 2) tw_futex_wake(&g_lock, 1);
+}
+
+static void run_share(const tw_lane* lane, int32_t share) {
+  int32_t each = lane->count / lane->shares, rest = lane->count % lane->shares;
+  int32_t from = share * each + (share < rest ? share : rest);
+  int32_t to = from + each + (share < rest);
+  for (int32_t i = from; i < to; ++i) lane->fn(lane->arg, i);
+}
+
+/* Claims and runs open shares, `first` before others, until none is open. */
+static void run_open_shares(tw_lane* lane, uint32_t first) {
+  uint64_t open;
+  while ((open = TW_LOAD(&lane->open, ACQUIRE)) != 0) {
+    uint64_t bit = open & (uint64_t)1 << first;
+    if (!bit) bit = open & (0 - open);
+    if (!(TW_AND(&lane->open, ~bit, ACQ_REL) & bit)) continue;
+    run_share(lane, __builtin_ctzll(bit));
+    if (TW_SUB(&lane->left, 1, SEQ_CST) == 1 && TW_LOAD(&lane->waiting, SEQ_CST)) tw_futex_wake(&lane->left, 1);
+  }
+}
+
+static uint32_t await_epoch(tw_pool* pool, uint32_t seen) {
+  uint32_t now;
+  for (int32_t spin = 0; spin < kSpins; ++spin) {
+    if ((now = TW_LOAD(&pool->epoch, ACQUIRE)) != seen) return now;
+    tw_relax();
+  }
+  TW_ADD(&pool->sleepers, 1, SEQ_CST);
+  while ((now = TW_LOAD(&pool->epoch, SEQ_CST)) == seen) tw_futex_wait(&pool->epoch, seen);
+  TW_SUB(&pool->sleepers, 1, RELAXED);
+  return now;
+}
+
+static void* worker_body(void* arg) {
+  tw_worker* self = arg;
+  tw_pool* pool = self->pool;
+  uint32_t epoch = TW_LOAD(&pool->epoch, ACQUIRE);
+  while (!TW_LOAD(&pool->stop, ACQUIRE)) {
+    for (uint64_t seats = TW_LOAD(&pool->seats, ACQUIRE); seats; seats &= seats - 1)
+      run_open_shares(&pool->lanes[__builtin_ctzll(seats)], self->share);
+    epoch = await_epoch(pool, epoch);
+  }
+  return 0;
+}
+
+static void await_shares(tw_lane* lane) {
+  for (int32_t spin = 0; spin < kSpins; ++spin) {
+    if (TW_LOAD(&lane->left, ACQUIRE) == 0) return;
+    tw_relax();
+  }
+  TW_STORE(&lane->waiting, 1, SEQ_CST);
+  uint32_t left;
+  while ((left = TW_LOAD(&lane->left, SEQ_CST)) != 0) tw_futex_wait(&lane->left, left);
+  TW_STORE(&lane->waiting, 0, RELAXED);
+}
+
+void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg, int32_t count) {
+  tw_team* team = env->pool;
+  if (count <= 1 || !team || team->threads <= 1 || team->busy) {
+    for (int32_t i = 0; i < count; ++i) fn(arg, i);
+    return;
+  }
+  team->busy = 1;
+  if (team->user.parallel_for) {
+    team->user.parallel_for(team->user.pool, fn, arg, count);
+  } else {
+    tw_lane* lane = team->lane;
+    int32_t shares = count < team->threads ? count : team->threads;
+    lane->fn = fn;
+    lane->arg = arg;
+    lane->count = count;
+    lane->shares = shares;
+    TW_STORE(&lane->left, (uint32_t)shares - 1, RELAXED);
+    TW_STORE(&lane->open, (~(uint64_t)0 >> (64 - shares)) & ~(uint64_t)1, RELEASE);
+    TW_ADD(&team->pool->epoch, 1, SEQ_CST);
+    if (TW_LOAD(&team->pool->sleepers, SEQ_CST)) tw_futex_wake(&team->pool->epoch, shares - 1);
+    run_share(lane, 0);
+    run_open_shares(lane, 1);
+    await_shares(lane);
+  }
+  team->busy = 0;
+}
+
+/* Starts workers until there are `wanted`. They take no signal but those that a fault raises, that profilers use, and the
+ * C library's own. */
+static void grow(tw_pool* pool, int32_t wanted) {
+  const uint64_t kept = 1ull << 3 | 1ull << 4 | 1ull << 5 | 1ull << 6 | 1ull << 7 | 1ull << 10 | 1ull << 26 | 1ull << 30 | 7ull << 31;
+  uint64_t mask = ~kept, old = 0;
+  if (!pthread_create || !pthread_join || pool->worker_count >= wanted) return;
+  syscall(SYS_rt_sigprocmask, 0L /* SIG_BLOCK */, &mask, &old, 8L);
+  while (pool->worker_count < wanted) {
+    tw_worker* worker = &pool->workers[pool->worker_count];
+    worker->pool = pool;
+    worker->share = (uint32_t)pool->worker_count + 1;
+    if (pthread_create(&worker->thread, 0, worker_body, worker)) break;
+    ++pool->worker_count;
+  }
+  syscall(SYS_rt_sigprocmask, 2L /* SIG_SETMASK */, &old, (void*)0, 8L);
+}
+
+void tw_team_join(tw_team* team, int32_t threads) {
+  if (threads > kMaxThreads) threads = kMaxThreads;
+  team->threads = 1;
+  team->pool = 0;
+  if (threads <= 1) return;
+  int32_t spare = tw_usable_cpus() - 1;
+  lock();
+  if (g_pool && g_pool->process != syscall(SYS_getpid)) g_pool = 0;   /* forked: the parent's pool stays as it was */
+  tw_pool* pool = g_pool;
+  if (!pool && (pool = tw_map(sizeof *pool)) != 0) {
+    pool->process = syscall(SYS_getpid);
+    g_pool = pool;
+  }
+  uint64_t seats = pool ? TW_LOAD(&pool->seats, RELAXED) : ~(uint64_t)0;
+  if (~seats) {
+    int32_t seat = __builtin_ctzll(~seats);
+    int32_t wanted = pool->seat_threads + threads - 1;
+    if (wanted > spare) wanted = spare;                 /* contexts that run together share the CPUs */
+    if (wanted < threads - 1) wanted = threads - 1;
+    if (wanted > kMaxThreads - 1) wanted = kMaxThreads - 1;
+    grow(pool, wanted);
+    if (threads > pool->worker_count + 1) threads = pool->worker_count + 1;
+    team->threads = threads;
+    team->pool = pool;
+    team->lane = &pool->lanes[seat];
+    pool->seat_threads += threads - 1;
+    TW_STORE(&pool->seats, seats | (uint64_t)1 << seat, RELEASE);
+  }
+  unlock();
+}
+
+void tw_team_leave(tw_team* team) {
+  tw_pool* pool = team->pool;
+  if (!pool || pool->process != syscall(SYS_getpid)) return;
+  lock();
+  uint64_t seats = TW_LOAD(&pool->seats, RELAXED) & ~((uint64_t)1 << (team->lane - pool->lanes));
+  TW_STORE(&pool->seats, seats, RELEASE);
+  pool->seat_threads -= team->threads - 1;
+  if (seats == 0) {
+    TW_STORE(&pool->stop, 1, RELEASE);
+    TW_ADD(&pool->epoch, 1, SEQ_CST);
+    tw_futex_wake(&pool->epoch, INT32_MAX);
+    for (int32_t i = 0; i < pool->worker_count; ++i) pthread_join(pool->workers[i].thread, 0);
+    munmap(pool, sizeof *pool);
+    g_pool = 0;
+  }
+  unlock();
+}

@@ -1,0 +1,11 @@
+/* All of the runtime in one unit: one bitcode file a triple, in which only what model.h declares has a name. */
+#include "sys.c"
+#include "helpers.c"
+#include "text.c"
+#include "threads.c"
+#include "pool.c"
+#include "cpu.c"
+#include "cpu_x86.c"
+#include "cpu_hwcap.c"
+#include "verify.c"
+#include "api.c"

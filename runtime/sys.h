@@ -1,0 +1,67 @@
+/* The few names the runtime takes from the C library, system call numbers, atomics. No libc header: the same source is
+ * compiled for every triple without a sysroot. pthread_* are weak: an old glibc without libpthread gives one thread. */
+#ifndef TW_SYS_H
+#define TW_SYS_H
+#include <stddef.h>
+#include <stdint.h>
+
+extern long syscall(long number, ...);
+extern void* mmap(void* at, size_t bytes, int protection, int flags, int file, long offset);
+extern int munmap(void* at, size_t bytes);
+extern void* memcpy(void* restrict to, const void* restrict from, size_t bytes);
+extern void* memset(void* to, int value, size_t bytes);
+typedef uintptr_t tw_thread;   /* pthread_t is one word in glibc, musl and bionic */
+extern int pthread_create(tw_thread* thread, const void* attributes, void* (*body)(void*), void* arg) __attribute__((weak));
+extern int pthread_join(tw_thread thread, void** result) __attribute__((weak));
+
+#if defined(__x86_64__)
+enum { SYS_read = 0, SYS_close = 3, SYS_rt_sigprocmask = 14, SYS_getpid = 39, SYS_futex = 202, SYS_sched_getaffinity = 204,
+       SYS_clock_gettime = 228, SYS_openat = 257 };
+#elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
+enum { SYS_openat = 56, SYS_close = 57, SYS_read = 63, SYS_futex = 98, SYS_clock_gettime = 113, SYS_sched_getaffinity = 123,
+       SYS_rt_sigprocmask = 135, SYS_getpid = 172 };
+#elif defined(__arm__)
+enum { SYS_read = 3, SYS_close = 6, SYS_getpid = 20, SYS_rt_sigprocmask = 175, SYS_futex = 240, SYS_sched_getaffinity = 242,
+       SYS_clock_gettime = 263, SYS_openat = 322 };
+#else
+#error "no system call numbers for this architecture"
+#endif
+
+#define TW_LOAD(p, order) __c11_atomic_load(p, __ATOMIC_##order)
+#define TW_STORE(p, value, order) __c11_atomic_store(p, value, __ATOMIC_##order)
+#define TW_SWAP(p, value, order) __c11_atomic_exchange(p, value, __ATOMIC_##order)
+#define TW_ADD(p, value, order) __c11_atomic_fetch_add(p, value, __ATOMIC_##order)
+#define TW_SUB(p, value, order) __c11_atomic_fetch_sub(p, value, __ATOMIC_##order)
+#define TW_AND(p, value, order) __c11_atomic_fetch_and(p, value, __ATOMIC_##order)
+
+/* One step of a spin loop: tells the core that nothing is to be had yet. */
+static inline void tw_relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");   /* yield is a no-op on most cores; isb waits some tens of cycles */
+#elif defined(__arm__)
+  __asm__ volatile("yield" ::: "memory");
+#else
+  __asm__ volatile("" ::: "memory");
+#endif
+}
+
+/* Sleeps while *word == seen; may return early. */
+static inline void tw_futex_wait(_Atomic uint32_t* word, uint32_t seen) {
+  syscall(SYS_futex, word, 128L /* FUTEX_WAIT_PRIVATE */, (long)seen, (void*)0, (void*)0, 0L);
+}
+static inline void tw_futex_wake(_Atomic uint32_t* word, int32_t count) {
+  syscall(SYS_futex, word, 129L /* FUTEX_WAKE_PRIVATE */, (long)count, (void*)0, (void*)0, 0L);
+}
+
+/* Zeroed pages, or NULL. */
+static inline void* tw_map(uint64_t bytes) {
+  if (bytes == 0 || bytes > (uint64_t)PTRDIFF_MAX) return 0;
+  void* p = mmap(0, (size_t)bytes, 3 /* read, write */, 0x22 /* private, anonymous */, -1, 0);
+  return p == (void*)-1 ? 0 : p;
+}
+
+/* The first bytes of a file as text, NUL-terminated; its length, or -1. capacity includes the NUL. */
+int32_t tw_read_file(const char* path, char* buffer, int32_t capacity);
+#endif

@@ -1,0 +1,207 @@
+/* Input and output verification: nothing that a caller passes is trusted beyond the sizes it states. */
+#include "context.h"
+
+static uint32_t dtype_bytes(int32_t dtype) {
+  switch (dtype) {
+    case TW_U8: case TW_I8: case TW_BOOL: return 1;
+    case TW_U16: case TW_I16: case TW_F16: case TW_BF16: return 2;
+    case TW_F32: case TW_I32: case TW_U32: return 4;
+    default: return 8;
+  }
+}
+
+static const char* dtype_name(int32_t dtype) {
+  switch (dtype) {
+    case TW_F32: return "f32";
+    case TW_U8: return "u8";
+    case TW_I8: return "i8";
+    case TW_U16: return "u16";
+    case TW_I16: return "i16";
+    case TW_I32: return "i32";
+    case TW_I64: return "i64";
+    case TW_BOOL: return "bool";
+    case TW_F16: return "f16";
+    case TW_F64: return "f64";
+    case TW_U32: return "u32";
+    case TW_U64: return "u64";
+    case TW_BF16: return "bf16";
+    default: return 0;
+  }
+}
+
+static void add_dtype(tw_text* t, int32_t dtype) {
+  const char* name = dtype_name(dtype);
+  if (name) {
+    text_add(t, name);
+  } else {
+    text_add(t, "number ");
+    text_add_number(t, dtype);
+  }
+}
+
+typedef struct tw_item {      /* what is being verified, for error texts */
+  tw_context* c;
+  const char* kind;           /* "input" or "output" */
+  int32_t index;
+  const tw_tensor_info* info;
+} tw_item;
+
+static tw_text* begin_error(const tw_item* item) {   /* "input 0 (image): " */
+  tw_text* t = &item->c->error;
+  text_clear(t);
+  text_add(t, item->kind);
+  text_add(t, " ");
+  text_add_number(t, item->index);
+  text_add(t, " (");
+  text_add(t, item->info->name);
+  text_add(t, "): ");
+  return t;
+}
+
+static tw_status wrong_number(const tw_item* item, const char* what, int64_t got, int64_t expected, tw_status status) {
+  tw_text* t = begin_error(item);
+  text_add(t, what);
+  text_add(t, " is ");
+  text_add_number(t, got);
+  text_add(t, ", expected ");
+  text_add_number(t, expected);
+  return status;
+}
+
+static tw_text* begin_dim_error(const tw_item* item, int32_t dim, int64_t got) {   /* "...: dim 2 is 3, expected " */
+  tw_text* t = begin_error(item);
+  text_add(t, "dim ");
+  text_add_number(t, dim);
+  text_add(t, " is ");
+  text_add_number(t, got);
+  text_add(t, ", expected ");
+  return t;
+}
+
+static tw_status wrong_dim(const tw_item* item, int32_t dim, int64_t got, int64_t expected) {
+  text_add_number(begin_dim_error(item, dim, got), expected);
+  return TW_E_SHAPE;
+}
+
+/* Element type, rank and the presence of dims; not the extents. */
+static tw_status verify_kind(const tw_item* item, const tw_tensor* tensor, int dims_needed) {
+  if (tensor->dtype != item->info->dtype) {
+    tw_text* t = begin_error(item);
+    text_add(t, "element type is ");
+    add_dtype(t, tensor->dtype);
+    text_add(t, ", expected ");
+    add_dtype(t, item->info->dtype);
+    return TW_E_DTYPE;
+  }
+  if (!tensor->dims && !dims_needed) return TW_OK;
+  if (tensor->rank != item->info->rank) return wrong_number(item, "rank", tensor->rank, item->info->rank, TW_E_SHAPE);
+  if (!tensor->dims && tensor->rank > 0) {
+    text_add(begin_error(item), "dims is null");
+    return TW_E_ARGUMENT;
+  }
+  return TW_OK;
+}
+
+/* The buffer behind a tensor whose extents are known to be `dims`. */
+static tw_status verify_buffer(const tw_item* item, const tw_tensor* tensor, const int64_t* dims) {
+  uint64_t element = dtype_bytes(item->info->dtype), bytes = element;
+  for (int32_t i = 0; i < item->info->rank; ++i) {
+    if (dims[i] < 0 || __builtin_mul_overflow(bytes, (uint64_t)dims[i], &bytes)) {
+      text_add(begin_error(item), "the shape has more bytes than can be counted");
+      return TW_E_SHAPE;
+    }
+  }
+  if (tensor->bytes < bytes) return wrong_number(item, "buffer size in bytes", (int64_t)tensor->bytes, (int64_t)bytes, TW_E_SIZE);
+  if (bytes == 0) return TW_OK;
+  if (!tensor->data) {
+    text_add(begin_error(item), "data is null");
+    return TW_E_ARGUMENT;
+  }
+  if ((uintptr_t)tensor->data & (element - 1)) {
+    tw_text* t = begin_error(item);
+    text_add(t, "data is not aligned to the element size of ");
+    text_add_number(t, (int64_t)element);
+    return TW_E_ARGUMENT;
+  }
+  return TW_OK;
+}
+
+static tw_status bind_dims(const tw_item* item, const tw_tensor* tensor) {
+  int64_t* symbols = item->c->symbols;
+  for (int32_t i = 0; i < item->info->rank; ++i) {
+    int64_t want = item->info->dims[i], got = tensor->dims[i];
+    if (want == TW_DIM_COMPUTED) continue;
+    if (want < 0) {
+      int64_t* symbol = &symbols[-1 - want];
+      if (*symbol < 0 && got < 1) {
+        tw_text* t = begin_dim_error(item, i, got);
+        text_add(t, "at least 1 (");
+        text_add(t, tw_model.symbols[-1 - want]);
+        text_add(t, ")");
+        return TW_E_SHAPE;
+      }
+      if (*symbol < 0) *symbol = got;
+      want = *symbol;
+      if (got != want) {
+        tw_text* t = begin_dim_error(item, i, got);
+        text_add(t, tw_model.symbols[-1 - item->info->dims[i]]);
+        text_add(t, " = ");
+        text_add_number(t, want);
+        return TW_E_SHAPE;
+      }
+    } else if (got != want) {
+      return wrong_dim(item, i, got, want);
+    }
+  }
+  return TW_OK;
+}
+
+static tw_status verify_bound(const tw_item* item, const tw_tensor* tensor, const int64_t* dims) {
+  for (int32_t i = 0; tensor->dims && i < item->info->rank; ++i)
+    if (tensor->dims[i] != dims[i]) return wrong_dim(item, i, tensor->dims[i], dims[i]);
+  return verify_buffer(item, tensor, dims);
+}
+
+tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs) {
+  for (int32_t s = 0; s < tw_model.symbol_count; ++s) c->symbols[s] = -1;
+  for (int32_t i = 0; i < tw_model.input_count; ++i) {
+    tw_item item = {c, "input", i, &tw_model.inputs[i]};
+    tw_status status = verify_kind(&item, &inputs[i], 1);
+    if (status == TW_OK) status = bind_dims(&item, &inputs[i]);
+    if (status != TW_OK) return status;
+    c->inputs[i] = inputs[i].data;
+  }
+  for (int32_t s = 0; s < tw_model.symbol_count; ++s) {
+    if (c->symbols[s] >= 0) continue;
+    text_clear(&c->error);
+    text_add(&c->error, "no input has the dim ");
+    text_add(&c->error, tw_model.symbols[s]);
+    return TW_E_SHAPE;
+  }
+  for (int32_t i = 0; i < tw_model.input_count; ++i) {
+    tw_item item = {c, "input", i, &tw_model.inputs[i]};
+    const int64_t* dims = inputs[i].dims;
+    for (int32_t d = 0; d < item.info->rank; ++d) {
+      if (item.info->dims[d] != TW_DIM_COMPUTED) continue;
+      tw_model.input_dims(i, c->symbols, c->dims);
+      dims = c->dims;
+      break;
+    }
+    tw_status status = verify_bound(&item, &inputs[i], dims);
+    if (status != TW_OK) return status;
+  }
+  return TW_OK;
+}
+
+tw_status tw_verify_outputs(tw_context* c, const tw_tensor* outputs) {
+  for (int32_t i = 0; i < tw_model.output_count; ++i) {
+    tw_item item = {c, "output", i, &tw_model.outputs[i]};
+    tw_status status = verify_kind(&item, &outputs[i], 0);
+    if (status != TW_OK) return status;
+    tw_model.output_dims(i, c->symbols, c->dims);
+    status = verify_bound(&item, &outputs[i], c->dims);
+    if (status != TW_OK) return status;
+    c->outputs[i] = outputs[i].data;
+  }
+  return TW_OK;
+}

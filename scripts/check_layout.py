@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Checks the structure: which room may include which, what only one room may know, and file sizes. Exit status 1 on a breach."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOMS = {  # room -> rooms it may include (itself always)
+    "support": [],
+    "ir": ["support"],
+    "frontend": ["ir", "support"],
+    "passes": ["ir", "support"],
+    "autotune": ["ir", "passes", "support", "backends/backend.h"],
+    "backends": ["ir", "support", "runtime"],
+    "packager": ["ir", "support", "runtime"],
+    "runtime": [],
+    "cli": ["support", "ir", "frontend", "passes", "autotune", "backends", "packager", "runtime"],
+}
+ONLY = {  # a pattern over #include or code -> rooms that may match it
+    r'#include [<"](onnx|google/protobuf)/': ["frontend"],
+    r'#include [<"]yaml-cpp/': ["frontend"],
+    r'#include [<"]lld/': ["packager"],
+    r'#include [<"]zlib': ["packager", "cli"],
+    r'#include [<"]CLI/': ["cli"],
+    r"\bgetenv\b": ["cli"],
+    r'#include [<"]llvm/(IR|CodeGen|Passes|Target|MC|Linker|Bitcode|Transforms|Analysis)/': ["backends"],
+}
+LIMIT = 800
+SOURCES = {".cpp", ".h", ".c", ".py", ".sh", ".cmake"}
+
+
+def main() -> int:
+    breaches = []
+    lines_per_room = {}
+    for room, allowed in ROOMS.items():
+        for path in sorted((ROOT / room).rglob("*")):
+            if path.suffix not in {".cpp", ".h", ".c"}:
+                continue
+            text = path.read_text()
+            name = path.relative_to(ROOT)
+            lines_per_room[room] = lines_per_room.get(room, 0) + text.count("\n")
+            for number, line in enumerate(text.splitlines(), 1):
+                for pattern, rooms in ONLY.items():
+                    if room not in rooms and re.search(pattern, line):
+                        breaches.append(f"{name}:{number}: only {', '.join(rooms)} may have: {line.strip()}")
+                include = re.match(r'\s*#include "([^"]+)"', line)
+                if not include or "/" not in include.group(1):
+                    continue
+                target = include.group(1)
+                if target.split("/")[0] not in ROOMS:
+                    continue
+                ok = any(target == a or target.startswith(a + "/") for a in [room, *allowed])
+                if not ok:
+                    breaches.append(f"{name}:{number}: {room} may not include {target}")
+    for folder in [*ROOMS, "tests", "scripts", "bench", "examples"]:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in SOURCES and path.is_file():
+                count = path.read_text().count("\n")
+                if count > LIMIT:
+                    breaches.append(f"{path.relative_to(ROOT)}: {count} lines, the limit is {LIMIT}")
+    for room, count in lines_per_room.items():
+        print(f"{room:10} {count:6} lines")
+    for breach in breaches:
+        print(breach, file=sys.stderr)
+    print(f"layout: {'ok' if not breaches else str(len(breaches)) + ' breaches'}")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,260 @@
+// Random kernels under random steps: every step either is refused or leaves the kernel computing what it did, by the interpreter.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "ir/kernel/interpreter.h"
+#include "ir/schedule/schedule.h"
+
+namespace {
+
+using tw::Kernel;
+using tw::Stmt;
+using tw::StmtKind;
+
+struct Random {
+  std::mt19937 engine;
+  int64_t below(int64_t n) { return static_cast<int64_t>(engine() % static_cast<uint64_t>(n)); }
+  int64_t from(int64_t low, int64_t high) { return low + below(high - low + 1); }
+  template <class T>
+  const T& pick(const std::vector<T>& list) { return list[static_cast<size_t>(below(static_cast<int64_t>(list.size())))]; }
+};
+
+template <class... Args>
+std::string text(const char* format, Args&&... args) { return llvm::formatv(format, std::forward<Args>(args)...).str(); }
+
+// {0}: element type, {1}...: extents. Braces of the kernel text are doubled for formatv.
+std::string gemm(Random& r, const char* type) {
+  return text(R"(kernel @gemm(x: in {0}[{1}, {3}], w: const {0}[{3}, {2}], b: const {0}[{2}], y: out {0}[{1}, {2}]) {{
+  temp c: {0}[{1}, {2}]
+  for i in {1} {{ for j in {2} {{ for k in {3} reduce {{
+    c: c[i, j] += x[i, k] * w[k, j] init 0
+  } } }
+  for i1 in {1} {{ for j1 in {2} {{
+    y: y[i1, j1] = max(0, c[i1, j1] + b[j1])
+  } }
+})", type, r.from(1, 9), r.from(1, 9), r.from(1, 6));
+}
+
+std::string symbolic_gemm(Random& r, const char* type) {
+  return text(R"(kernel @gemm[n](x: in {0}[n, {2}], w: const {0}[{2}, {1}], y: out {0}[n, {1}]) {{
+  temp c: {0}[n, {1}]
+  for i in n {{ for j in {1} {{ for k in {2} reduce {{
+    c: c[i, j] += x[i, k] * w[k, j] init 0
+  } } }
+  for i1 in n {{ for j1 in {1} {{
+    y: y[i1, j1] = max(0, c[i1, j1] - 1)
+  } }
+})", type, r.from(1, 9), r.from(1, 6));
+}
+
+std::string conv(Random& r, const char* type) {
+  const int64_t out = r.from(1, 7), kernel = r.from(1, 3), stride = r.from(1, 2), dilation = r.from(1, 2), pad = r.from(0, 1);
+  const int64_t in = std::max<int64_t>((out - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad, 1);
+  return text(R"(kernel @conv(x: in {0}[{1}, {2}], w: const {0}[{3}, {1}, {4}], y: out {0}[{3}, {5}]) {{
+  temp t: {0}[{1}, {2}]
+  temp c: {0}[{3}, {5}]
+  for ci in {1} {{ for h in {2} {{
+    t: t[ci, h] = x[ci, h] * 2 - 1
+  } }
+  for co in {3} {{ for ho in {5} {{ for r in {1} reduce {{ for kh in {4} reduce {{
+    c: c[co, ho] += t[r, ho * {6} + kh * {7} - {8}] * w[co, r, kh] where {8} <= ho * {6} + kh * {7} && ho * {6} + kh * {7} < {9} init 0
+  } } } }
+  for o in {3} {{ for p in {5} {{
+    y: y[o, p] = max(0, c[o, p])
+  } }
+})", type, r.from(1, 3), in, r.from(1, 5), kernel, out, stride, dilation, pad, in + pad);
+}
+
+std::string chain(Random& r, const char* type) {
+  return text(R"(kernel @chain(x: in {0}[{1}, {2}], z: in {0}[{2}], y: out {0}[{2}, {1}], q: out {0}[{1}]) {{
+  temp s: {0}[{1}, {2}]
+  temp t: {0}[{2}, {1}]
+  for i in {1} {{ for j in {2} {{
+    s: s[i, j] = x[i, j] * 2 + z[j]
+  } }
+  for a in {2} {{ for b in {1} {{
+    t: t[a, b] = s[b, a] - 3
+  } }
+  for u in {2} {{ for v in {1} {{
+    y: y[u, v] = t[u, v] + t[{2} - 1 - u, v]
+  } }
+  for m in {1} {{
+    q: q[m] = x[m, 0]
+  }
+})", type, r.from(1, 8), r.from(1, 8));
+}
+
+std::string softmax(Random& r, const char* type) {
+  return text(R"(kernel @softmax(x: in {0}[{1}, {2}], y: out {0}[{1}, {2}]) {{
+  temp top: {0}[{1}]
+  temp e: {0}[{1}, {2}]
+  temp sum: {0}[{1}]
+  for i in {1} {{ for k in {2} reduce {{
+    top: top[i] max= x[i, k] init -1000
+  } }
+  for i1 in {1} {{ for j1 in {2} {{
+    e: e[i1, j1] = x[i1, j1] - top[i1]
+  } }
+  for i2 in {1} {{ for k2 in {2} reduce {{
+    sum: sum[i2] += e[i2, k2] init 0
+  } }
+  for i3 in {1} {{ for j3 in {2} {{
+    y: y[i3, j3] = e[i3, j3] * 100 + sum[i3]
+  } }
+})", type, r.from(1, 6), r.from(1, 9));
+}
+
+std::string pool(Random& r, const char* type) {
+  const int64_t size = r.from(2, 9);
+  return text(R"(kernel @pool(x: in {0}[{1}, {2}, {2}], y: out {0}[{1}, {3}, {3}]) {{
+  temp t: {0}[{1}, {2}, {2}]
+  for c in {1} {{ for h in {2} {{ for v in {2} {{
+    t: t[c, h, v] = max(x[c, h, v], 1)
+  } } }
+  for c1 in {1} {{ for ho in {3} {{ for wo in {3} {{ for kh in 3 reduce {{ for kw in 3 reduce {{
+    y: y[c1, ho, wo] max= t[c1, ho * 2 + kh - 1, wo * 2 + kw - 1] where ho * 2 + kh >= 1 && ho * 2 + kh < {2} + 1 && wo * 2 + kw >= 1 && wo * 2 + kw < {2} + 1 init -99
+  } } } } }
+})", type, r.from(1, 2), size, (size + 1) / 2);
+}
+
+struct Names {
+  std::vector<std::string> loops, stages, buffers;
+};
+
+Names names_of(const Kernel& kernel) {
+  Names names;
+  tw::visit(kernel.body, [&](const Stmt& s) {
+    if (s->kind == StmtKind::loop) names.loops.push_back(s->var);
+    if (s->kind == StmtKind::store) names.stages.push_back(s->label);
+  });
+  for (const tw::Buffer& buffer : kernel.buffers) names.buffers.push_back(buffer.name);
+  return names;
+}
+
+std::vector<std::string> some_nest(const Kernel& kernel, Random& r, const Names& names) {
+  std::vector<std::string> loops;
+  for (const Stmt& s : tw::path_to(kernel.body, r.pick(names.stages)))
+    if (s->kind == StmtKind::loop && r.below(4) > 0) loops.push_back(s->var);
+  std::shuffle(loops.begin(), loops.end(), r.engine);
+  return loops;
+}
+
+tw::Step random_step(const Kernel& kernel, Random& r, int number) {
+  namespace step = tw::step;
+  const Names names = names_of(kernel);
+  const std::string a = text("a{0}", number), b = text("b{0}", number);
+  const std::vector<std::string> scopes = {"global", "stack", "register"};
+  const auto loop = [&] { return r.pick(names.loops); };
+  switch (r.below(16)) {
+    case 0: case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
+    case 2: case 3: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
+    case 4: {
+      const size_t at = static_cast<size_t>(r.below(static_cast<int64_t>(names.loops.size())));
+      return step::Fuse{names.loops[at], names.loops[std::min(at + 1, names.loops.size() - 1)], a};
+    }
+    case 5: case 6: return step::Reorder{some_nest(kernel, r, names)};
+    case 7: return step::Vectorize{loop()};
+    case 8: return step::Unroll{loop()};
+    case 9: return step::Parallel{loop()};
+    case 10: case 11: return step::ComputeAt{r.pick(names.stages), loop()};
+    case 12: return step::ComputeInline{r.pick(names.stages)};
+    case 13: return r.below(2) ? tw::Step(step::CacheWrite{r.pick(names.stages), a, r.pick(scopes)})
+                               : tw::Step(step::CacheRead{r.pick(names.buffers), r.pick(names.stages), a, r.pick(scopes)});
+    case 14: return step::SetScope{r.pick(names.buffers), r.pick(scopes)};
+    case 15: break;
+  }
+  return step::DecomposeReduction{r.pick(names.stages), loop()};
+}
+
+using Values = std::vector<tw::KernelArgument>;
+
+template <class T>
+void fill(tw::KernelArgument& argument, int64_t count, Random& r) {
+  argument.bytes.resize(static_cast<size_t>(count) * sizeof(T));
+  for (int64_t i = 0; i < count; ++i) {
+    const T value = static_cast<T>(r.from(-4, 4));
+    std::memcpy(argument.bytes.data() + static_cast<size_t>(i) * sizeof(T), &value, sizeof(T));
+  }
+}
+
+Values random_arguments(const Kernel& kernel, Random& r, const std::map<std::string, int64_t>& symbols) {
+  Values values;
+  for (const tw::Buffer& buffer : kernel.buffers) {
+    if (buffer.role == tw::BufferRole::temp) continue;
+    int64_t count = 1;
+    for (const tw::Expr& dim : buffer.shape) count *= tw::eval_int(dim, [&](std::string_view name) { return symbols.at(std::string(name)); });
+    values.emplace_back();
+    buffer.dtype == tw::DType::f32 ? fill<float>(values.back(), count, r) : fill<int32_t>(values.back(), count, r);
+  }
+  return values;
+}
+
+// Small integers: sums are exact in f32 too, so that any order gives the same bits.
+bool same(const Values& a, const Values& b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i].bytes != b[i].bytes) return false;
+  return true;
+}
+
+struct Tally {
+  int applied = 0, refused = 0;
+};
+
+void try_schedule(uint32_t seed, Tally& tally) {
+  Random r{std::mt19937(seed)};
+  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool};
+  const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
+  CAPTURE(seed);
+  CAPTURE(source);
+  llvm::Expected<Kernel> kernel = tw::parse_kernel(source);
+  REQUIRE_MESSAGE(bool(kernel), tw::error_text(kernel.takeError()));
+  std::map<std::string, int64_t> symbols;
+  for (const std::string& symbol : kernel->symbols) symbols[symbol] = r.from(1, 9);
+  Values expected = random_arguments(*kernel, r, symbols), start = expected;
+  REQUIRE(tw::error_text(tw::interpret(*kernel, expected, symbols)) == "");
+
+  tw::Schedule schedule;
+  Kernel current = *kernel;
+  for (int number = 0; number < 24; ++number) {
+    const tw::Step step = random_step(current, r, number);
+    llvm::Expected<Kernel> next = tw::apply(current, step);
+    if (!next) {
+      std::vector<tw::Diag> diags = tw::take_diags(next.takeError());
+      REQUIRE(diags.size() == 1);
+      CHECK(diags[0].code == tw::DiagCode::illegal_schedule);
+      ++tally.refused;
+      continue;
+    }
+    ++tally.applied;
+    schedule.steps.push_back(step);
+    current = std::move(*next);
+  }
+  const std::string scheduled = tw::print(schedule), result = tw::print(current);
+  CAPTURE(scheduled);
+  CAPTURE(result);
+  CHECK(tw::error_text(tw::verify(current)) == "");
+  Values actual = start;
+  REQUIRE(tw::error_text(tw::interpret(current, actual, symbols)) == "");
+  REQUIRE(same(actual, expected));
+  llvm::Expected<tw::Schedule> reparsed = tw::parse_schedule(scheduled);
+  REQUIRE(bool(reparsed));
+  CHECK(tw::print(*reparsed) == scheduled);
+}
+
+}  // namespace
+
+TEST_CASE("schedule: random steps are refused or keep the results") {
+  const char* given = std::getenv("TW_SEED");
+  const char* rounds = std::getenv("TW_ROUNDS");
+  const uint32_t first = given ? static_cast<uint32_t>(std::atoi(given)) : 1000;
+  const uint32_t count = rounds ? static_cast<uint32_t>(std::atoi(rounds)) : given ? 1 : 300;
+  MESSAGE("seeds from " << first);
+  Tally tally;
+  for (uint32_t i = 0; i < count; ++i) try_schedule(first + i, tally);
+  MESSAGE(tally.applied << " steps applied, " << tally.refused << " refused");
+  CHECK(tally.applied > 0);
+}

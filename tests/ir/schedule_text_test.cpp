@@ -1,0 +1,63 @@
+// The text form of schedules: every step prints to one line that parses back to the same step.
+#include <doctest/doctest.h>
+
+#include "ir/schedule/schedule.h"
+
+namespace {
+
+const char* const kAllSteps =
+    "schedule {\n"
+    "  split i 14 -> i0 i1\n"
+    "  split j 64 shift -> j0 j1\n"
+    "  fuse i0 j0 -> f\n"
+    "  reorder f k i1 j1\n"
+    "  vectorize j1\n"
+    "  unroll i1\n"
+    "  parallel f\n"
+    "  compute_at c f\n"
+    "  compute_inline t\n"
+    "  cache_write y -> yc register\n"
+    "  cache_read x c -> xc stack\n"
+    "  set_scope c register\n"
+    "  decompose_reduction c k\n"
+    "}\n";
+
+std::string parse_failure(const char* text) {
+  llvm::Expected<tw::Schedule> schedule = tw::parse_schedule(text, "s.txt");
+  return schedule ? "" : tw::error_text(schedule.takeError());
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("schedule: parse(print(s)) == s for every primitive") {
+  llvm::Expected<tw::Schedule> schedule = tw::parse_schedule(kAllSteps);
+  REQUIRE_MESSAGE(bool(schedule), tw::error_text(schedule.takeError()));
+  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 1);
+  CHECK(tw::print(*schedule) == kAllSteps);
+  for (size_t i = 1; i < schedule->steps.size(); ++i) CHECK(schedule->steps[i].index() == i - 1);
+  CHECK(std::get<tw::step::Split>(schedule->steps[1]).tail == tw::Tail::shift);
+  CHECK(std::get<tw::step::Reorder>(schedule->steps[3]).loops.size() == 4);
+  CHECK(std::get<tw::step::CacheRead>(schedule->steps[10]).scope == "stack");
+}
+
+TEST_CASE("schedule: the hash is that of the text") {
+  llvm::Expected<tw::Schedule> a = tw::parse_schedule("schedule { vectorize j }");
+  llvm::Expected<tw::Schedule> b = tw::parse_schedule("schedule {\n\n   vectorize   j\n}\n");
+  llvm::Expected<tw::Schedule> c = tw::parse_schedule("schedule { vectorize k }");
+  REQUIRE((a && b && c));
+  CHECK(tw::schedule_hash(*a) == tw::schedule_hash(*b));
+  CHECK(tw::schedule_hash(*a) != tw::schedule_hash(*c));
+}
+
+TEST_CASE("schedule: text errors say what and where") {
+  CHECK(has(parse_failure("schedule {\n  splat i 4 -> a b\n}"), "s.txt:2:3: "));
+  CHECK(has(parse_failure("schedule {\n  splat i 4 -> a b\n}"), "unknown step 'splat'"));
+  CHECK(has(parse_failure("schedule {\n  split i x -> a b\n}"), "s.txt:2:11: "));
+  CHECK(has(parse_failure("schedule {\n  split i 4 a b\n}"), "'->'"));
+  CHECK(has(parse_failure("schedule {\n  split i 4 -> a b c\n}"), "s.txt:2:20: "));
+  CHECK(has(parse_failure("schedule {\n  split i 4 -> a\n  unroll a\n}"), "s.txt:"));
+  CHECK(parse_failure("schedule {\n  unroll a\n") != "");
+  CHECK(parse_failure("schedule { } schedule") != "");
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Compiles whole models and compares their outputs with onnxruntime: on this machine at one and two threads, and for
+AArch64 under qemu. Real models and architectures come from ../shared/models where that folder is present.
+
+    run.py --tilewright BUILD/tilewright [--work DIR] [--only NAME,...] [--full]
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnxruntime
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SHARED = ROOT.parent / "shared" / "models"
+TOLERANCE = 1e-4   # of an output's range
+EXAMPLES = {"digits": ROOT / "examples/digits/digits.onnx"}
+SKELETONS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "vgg16", "dcgan", "dqn", "bert_base_s128"]
+REAL = ["face_rfb320", "yolox_nano"]
+ARM = ["digits", "resnet18", "mobilenet_v2"]
+QUICK = ["digits", "mobilenet_v2", "squeezenet1_1", "dqn", "resnet18", "face_rfb320", "bert_base_s128"]
+
+
+def model_files(names, work):
+    """name -> path; skeletons are filled in the work folder."""
+    files, skipped = {}, []
+    for name in names:
+        if name in EXAMPLES:
+            files[name] = EXAMPLES[name]
+        elif not SHARED.is_dir():
+            skipped.append(name)
+        elif name in REAL:
+            files[name] = SHARED / "real" / f"{name}.onnx"
+        else:
+            path = work / f"{name}.onnx"
+            if not path.exists():
+                subprocess.run([sys.executable, SHARED / "make_models.py", work, name], check=True, stdout=subprocess.DEVNULL)
+            files[name] = path
+    return files, skipped
+
+
+def random_inputs(session, seed=1):
+    generator = np.random.default_rng(seed)
+    inputs = {}
+    for i in session.get_inputs():
+        shape = [d if isinstance(d, int) else 1 for d in i.shape]
+        if i.type == "tensor(float)":
+            inputs[i.name] = generator.standard_normal(shape, dtype=np.float32)
+        elif "mask" in i.name:
+            inputs[i.name] = np.ones(shape, np.int64)
+        elif "type" in i.name:
+            inputs[i.name] = generator.integers(0, 2, shape, dtype=np.int64)
+        else:
+            inputs[i.name] = generator.integers(0, 1000, shape, dtype=np.int64)
+    return inputs
+
+
+def compare(expected, got):
+    """Largest error over the outputs, relative to each output's range."""
+    worst = 0.0
+    for name, want in expected.items():
+        have = got[name]
+        if have.shape != want.shape:
+            return float("inf")
+        if want.size == 0:
+            continue
+        span = float(want.max() - want.min()) or 1.0
+        error = float(np.abs(have.astype(np.float64) - want.astype(np.float64)).max()) / span
+        worst = max(worst, error if np.isfinite(have).all() else float("inf"))
+    return worst
+
+
+class Runner:
+    def __init__(self, tilewright, work):
+        self.tilewright, self.work = tilewright, work
+        self.driver = work / "driver.aarch64"
+        self.qemu = self.build_arm_driver()
+
+    def build_arm_driver(self):
+        if not shutil.which("qemu-aarch64"):
+            return None
+        clang = shutil.which("clang-22") or "/usr/lib/llvm-22/bin/clang"
+        lld = shutil.which("ld.lld-22") or "/usr/lib/llvm-22/bin/ld.lld"
+        env = dict(os.environ, CLANG=clang, LLD=lld)
+        built = subprocess.run([ROOT / "tests/cross_cc.sh", "aarch64", ROOT / "tests/models/driver.c", self.driver, "-I", ROOT], env=env)
+        return ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"] if built.returncode == 0 else None
+
+    def compile(self, model, target, output):
+        subprocess.run([self.tilewright, "compile", model, "-t", target, "-o", output, "--name", "model"], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def native(self, artifact, inputs, outputs, threads):
+        folder = self.work / "out"
+        shutil.rmtree(folder, ignore_errors=True)
+        arguments = []
+        for name, value in inputs.items():
+            path = self.work / f"in_{len(arguments)}.npy"
+            np.save(path, value)
+            arguments += ["--input", f"{name}={path}"]
+        subprocess.run([self.tilewright, "run", artifact, *arguments, "--threads", str(threads), "--output-dir", folder], check=True,
+                       stdout=subprocess.DEVNULL)
+        return {name: np.load(folder / f"{name.replace('/', '_')}.npy") for name in outputs}
+
+    def arm(self, artifact, inputs, expected):
+        paths = []
+        for i, value in enumerate(inputs.values()):
+            paths.append(self.work / f"in_{i}.raw")
+            value.tofile(paths[-1])
+        prefix = self.work / "arm_out"
+        subprocess.run([*self.qemu, self.driver, artifact, "model", "1", prefix, *paths], check=True)
+        return {name: np.fromfile(f"{prefix}{i}.raw", dtype=want.dtype).reshape(want.shape)
+                for i, (name, want) in enumerate(expected.items())}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tilewright", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path)
+    parser.add_argument("--only")
+    parser.add_argument("--full", action="store_true", help="all models, not the quick set")
+    args = parser.parse_args()
+    temporary = None if args.work else tempfile.TemporaryDirectory()
+    work = args.work or pathlib.Path(temporary.name)
+    work.mkdir(parents=True, exist_ok=True)
+    names = args.only.split(",") if args.only else [*EXAMPLES, *SKELETONS, *REAL] if args.full else QUICK
+    files, skipped = model_files(names, work)
+    runner = Runner(args.tilewright.resolve(), work)
+    passed = failed = 0
+
+    def check(name, what, action):
+        nonlocal passed, failed
+        try:
+            error = action()
+        except subprocess.CalledProcessError as e:
+            error = float("inf")
+            print(f"  {e}")
+        good = error <= TOLERANCE
+        passed, failed = passed + good, failed + (not good)
+        print(f"{'ok  ' if good else 'FAIL'} {name:16} {what:18} error {error:.2e} of the range", flush=True)
+
+    for name, path in files.items():
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        inputs = random_inputs(session)
+        outputs = [o.name for o in session.get_outputs()]
+        expected = dict(zip(outputs, session.run(None, inputs)))
+        artifact = work / "model.so"
+        try:
+            runner.compile(path, "host", artifact)
+        except subprocess.CalledProcessError as e:
+            failed += 1
+            print(f"FAIL {name:16} compile: {e}")
+            continue
+        for threads in (1, 2):
+            check(name, f"host, {threads} thread(s)", lambda: compare(expected, runner.native(artifact, inputs, outputs, threads)))
+        if name in ARM and runner.qemu:
+            runner.compile(path, "aarch64-generic", artifact)
+            check(name, "aarch64 under qemu", lambda: compare(expected, runner.arm(artifact, inputs, expected)))
+        elif name in ARM:
+            skipped.append(f"{name} for aarch64 (no qemu or no cross libc)")
+    for name in skipped:
+        print(f"skip {name}: not on this machine")
+    print(f"{passed} passed, {failed} failed, {len(skipped)} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

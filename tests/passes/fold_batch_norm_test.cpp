@@ -1,0 +1,126 @@
+#include <doctest/doctest.h>
+
+#include "run_pass.h"
+
+using tw::test::run_pass;
+
+TEST_CASE("a batch norm goes into the convolution in front of it") {
+  run_pass("fold-batch-norm", R"(graph @t() {
+    %x: f32[1, 1, 3, 3] = input
+    %w: f32[2, 1, 1, 1] = const [1, 2]
+    %b: f32[2] = const [1, 1]
+    %s: f32[2] = const [2, 6]
+    %t: f32[2] = const [10, 20]
+    %m: f32[2] = const [3, 5]
+    %v: f32[2] = const [4, 9]
+    %c: f32[1, 2, 3, 3] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    %n: f32[1, 2, 3, 3] = batch_norm(%c, %s, %t, %m, %v) epsilon=0
+    output %n
+  })", R"(graph @t() {
+    %x: f32[1, 1, 3, 3] = input
+    %n_weights: f32[2, 1, 1, 1] = const [1, 4]
+    %n_bias: f32[2] = const [8, 12]
+    %n: f32[1, 2, 3, 3] = conv(%x, %n_weights, %n_bias) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    output %n
+  })");
+}
+
+TEST_CASE("a grouped transposed convolution is scaled by output channel") {
+  run_pass("fold-batch-norm", R"(graph @t() {
+    %x: f32[1, 2, 2, 2] = input
+    %w: f32[2, 2, 1, 1] = const [1, 2, 3, 4]
+    %s: f32[4, 1, 1] = const [1, 10, 100, 1000]
+    %c: f32[1, 4, 2, 2] = conv_transpose(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] output_padding=[0,0] group=2
+    %n: f32[1, 4, 2, 2] = mul(%c, %s)
+    output %n
+  })", R"(graph @t() {
+    %x: f32[1, 2, 2, 2] = input
+    %n_weights: f32[2, 2, 1, 1] = const [1, 20, 300, 4000]
+    %n: f32[1, 4, 2, 2] = conv_transpose(%x, %n_weights) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] output_padding=[0,0] group=2
+    output %n
+  })");
+}
+
+TEST_CASE("a chain behind a matmul scales its weights and leaves one add") {
+  run_pass("fold-batch-norm", R"(graph @t() {
+    %x: f32[2, 2] = input
+    %w: f32[2, 2] = const [1, 2, 3, 4]
+    %b: f32[2] = const [1, 2]
+    %two: f32[] = const [2]
+    %s: f32[2] = const [10, 100]
+    %a: f32[2, 2] = matmul(%x, %w)
+    %c: f32[2, 2] = add(%a, %b)
+    %d: f32[2, 2] = mul(%c, %two)
+    %e: f32[2, 2] = mul(%d, %s)
+    output %e
+  })", R"(graph @t() {
+    %x: f32[2, 2] = input
+    %e_weights: f32[2, 2] = const [20, 400, 60, 800]
+    %e_shift: f32[2] = const [20, 400]
+    %a: f32[2, 2] = matmul(%x, %e_weights)
+    %e: f32[2, 2] = add(%a, %e_shift)
+    output %e
+  })");
+}
+
+TEST_CASE("a bias behind a matmul, and what others read, stay") {
+  const char* kept = R"(graph @t() {
+    %x: f32[2, 2] = input
+    %w: f32[2, 2] = const [1, 2, 3, 4]
+    %b: f32[2] = const [1, 2]
+    %two: f32[] = const [2]
+    %a: f32[2, 2] = matmul(%x, %w)
+    %c: f32[2, 2] = add(%a, %b)
+    %d: f32[2, 2] = matmul(%x, %x)
+    %e: f32[2, 2] = mul(%d, %two)
+    output %c
+    output %d
+    output %e
+  })";
+  run_pass("fold-batch-norm", kept, kept);
+}
+
+TEST_CASE("scale and shift in front of an unpadded convolution go into it") {
+  run_pass("fold-batch-norm", R"(graph @t() {
+    %x: f32[1, 2, 3, 3] = input
+    %w: f32[1, 2, 1, 1] = const [3, 5]
+    %s: f32[2, 1, 1] = const [2, 10]
+    %t: f32[2, 1, 1] = const [1, 7]
+    %a: f32[1, 2, 3, 3] = mul(%x, %s)
+    %b: f32[1, 2, 3, 3] = add(%a, %t)
+    %c: f32[1, 1, 3, 3] = conv(%b, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    output %c
+  })", R"(graph @t() {
+    %x: f32[1, 2, 3, 3] = input
+    %c_weights: f32[1, 2, 1, 1] = const [6, 50]
+    %c_bias: f32[1] = const [38]
+    %c: f32[1, 1, 3, 3] = conv(%x, %c_weights, %c_bias) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    output %c
+  })");
+}
+
+TEST_CASE("a batch norm with nowhere to go is a mul and an add, chains are shortened") {
+  run_pass("fold-batch-norm", R"(graph @t() {
+    %x: f32[1, 2, 2] = input
+    %s: f32[2] = const [2, 6]
+    %t: f32[2] = const [10, 20]
+    %m: f32[2] = const [3, 5]
+    %v: f32[2] = const [4, 9]
+    %half: f32[] = const [0.5]
+    %a: f32[1, 2, 2] = batch_norm(%x, %s, %t, %m, %v) epsilon=0
+    %b: f32[1, 2, 2] = tanh(%a)
+    %c: f32[1, 2, 2] = mul(%b, %half)
+    %d: f32[1, 2, 2] = mul(%c, %half)
+    output %d
+  })", R"(graph @t() {
+    %x: f32[1, 2, 2] = input
+    %a_scale: f32[2, 1] = const [1, 2]
+    %a_shift: f32[2, 1] = const [7, 10]
+    %d_scale: f32[] = const [0.25]
+    %a_scaled: f32[1, 2, 2] = mul(%x, %a_scale)
+    %a: f32[1, 2, 2] = add(%a_scaled, %a_shift)
+    %b: f32[1, 2, 2] = tanh(%a)
+    %d: f32[1, 2, 2] = mul(%b, %d_scale)
+    output %d
+  })");
+}

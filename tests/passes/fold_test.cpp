@@ -1,0 +1,126 @@
+#include <doctest/doctest.h>
+
+#include "passes/pass.h"
+#include "run_pass.h"
+
+using namespace tw;
+using tw::test::run_pass;
+
+TEST_CASE("eliminate-dead-code erases what no output needs") {
+  run_pass("eliminate-dead-code", R"(graph @t() {
+    %x: f32[2] = input
+    %a: f32[2] = exp(%x)
+    %b: f32[2] = neg(%a)
+    %c: f32[2] = tanh(%x)
+    output %c
+  })", R"(graph @t() {
+    %x: f32[2] = input
+    %c: f32[2] = tanh(%x)
+    output %c
+  })");
+}
+
+TEST_CASE("eliminate-common-subexpressions keeps the first of equal nodes and constants") {
+  run_pass("eliminate-common-subexpressions", R"(graph @t() {
+    %x: f32[2] = input
+    %y: f32[2] = input
+    %k: f32[2] = const [1, 2]
+    %l: f32[2] = const [1, 2]
+    %m: f32[2] = const [1, 3]
+    %a: f32[2] = mul(%x, %k)
+    %b: f32[2] = mul(%l, %x)
+    %c: f32[2] = mul(%x, %m)
+    %d: f32[2] = add(%a, %c)
+    %e: f32[2] = add(%c, %b)
+    %f: f32[2] = max(%x, %y)
+    %g: f32[2] = max(%y, %x)
+    output %d
+    output %e
+    output %f
+    output %g
+  })", R"(graph @t() {
+    %x: f32[2] = input
+    %y: f32[2] = input
+    %k: f32[2] = const [1, 2]
+    %m: f32[2] = const [1, 3]
+    %a: f32[2] = mul(%x, %k)
+    %c: f32[2] = mul(%x, %m)
+    %d: f32[2] = add(%a, %c)
+    %f: f32[2] = max(%x, %y)
+    %g: f32[2] = max(%y, %x)
+    output %d
+    output %d as e
+    output %f
+    output %g
+  })");
+}
+
+TEST_CASE("fold-constants computes what depends on constants and static shapes only") {
+  run_pass("fold-constants", R"(graph @t() {
+    %x: f32[2, 2] = input
+    %k: f32[4] = const [4, 9, 16, 25]
+    %a: f32[2, 2] = reshape(%k) shape=[2, 2]
+    %b: f32[2, 2] = sqrt(%a)
+    %c: f32[2, 2] = mul(%x, %b)
+    %s: i64[2] = shape_of(%x)
+    %n: i64[1] = dim_vector() values=[7]
+    %m: i64[2] = add(%s, %n)
+    output %c
+    output %m
+  })", R"(graph @t() {
+    %x: f32[2, 2] = input
+    %b: f32[2, 2] = const [2, 3, 4, 5]
+    %s: i64[2] = shape_of(%x)
+    %n: i64[1] = const [7]
+    %c: f32[2, 2] = mul(%x, %b)
+    %m: i64[2] = add(%s, %n)
+    output %c
+    output %m
+  })");
+}
+
+TEST_CASE("fold-constants stays in its budget, over all its runs") {
+  Expected<Graph> graph = parse_graph(R"(graph @t() {
+    %x: f32[1000] = input
+    %k: f32[] = const [2]
+    %a: f32[1000] = expand(%k) shape=[1000]
+    %b: f32[500] = expand(%k) shape=[500]
+    %c: f32[1000] = add(%x, %a)
+    output %b
+    output %c
+  })");
+  REQUIRE(bool(graph));
+  Target target;
+  PassContext context{target};
+  context.fold_budget_bytes = 2500;
+  REQUIRE(!run_passes(*graph, context, {"fold-constants", "fold-constants"}));
+  CHECK(graph->order().size() == 2);
+  CHECK(context.fold_budget_bytes == 500);
+}
+
+TEST_CASE("fold-shapes follows symbols through shape arithmetic") {
+  run_pass("fold-shapes", R"(graph @t(batch) {
+    %x: f32[batch, 6] = input
+    %s: i64[2] = shape_of(%x)
+    %zero: i64[] = const [0]
+    %two: i64[1] = const [2]
+    %b: i64[] = gather(%s, %zero) axis=0
+    %v: i64[1] = reshape(%b) shape=[1]
+    %d: i64[1] = slice(%s) starts=[1] steps=[1] sizes=[1]
+    %h: i64[1] = div(%d, %two)
+    %m: i64[1] = mul(%v, %two)
+    %c: i64[2] = concat(%m, %h) axis=0
+    %p: i64[] = reduce(%c) kind=prod axes=[0] keep=false
+    output %c
+    output %h
+    output %p
+  })", R"(graph @t(batch) {
+    %x: f32[batch, 6] = input
+    %h: i64[1] = const [3]
+    %c: i64[2] = dim_vector() values=[batch * 2, 3]
+    %p: i64[] = dim_vector() values=[batch * 6] scalar=true
+    output %c
+    output %h
+    output %p
+  })");
+}

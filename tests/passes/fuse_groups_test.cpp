@@ -1,0 +1,248 @@
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "passes/pass.h"
+#include "random_graph.h"
+
+using namespace tw;
+
+namespace {
+
+Graph parsed(const char* text) {
+  Expected<Graph> graph = parse_graph(text);
+  if (!graph) FAIL(error_text(graph.takeError()));
+  return std::move(*graph);
+}
+
+// Names of the groups' nodes' outputs, a line a group: "c r | p".
+std::string grouping(const Graph& graph) {
+  std::string text;
+  for (const Group& group : fuse_groups(graph)) {
+    if (!text.empty()) text += " | ";
+    for (size_t i = 0; i < group.nodes.size(); ++i) text += (i ? " " : "") + graph.value(graph.node(group.nodes[i]).output).name;
+  }
+  return text;
+}
+
+void check_group(const Graph& graph, const Group& group, const std::vector<std::vector<NodeId>>& users) {
+  std::set<NodeId> inside(group.nodes.begin(), group.nodes.end());
+  REQUIRE(inside.contains(group.anchor));
+  FusionClass kind = op_info(graph.node(group.anchor).attrs).fusion;
+  bool after_anchor = false;
+  for (NodeId id : group.nodes) {
+    const Node& node = graph.node(id);
+    bool escapes = false;
+    for (NodeId user : users[static_cast<size_t>(node.output.index)]) escapes |= !inside.contains(user);
+    for (const Graph::Output& output : graph.outputs()) escapes |= output.value == node.output;
+    if (id != group.nodes.back()) CHECK_FALSE(escapes);
+    if (id == group.anchor) {
+      after_anchor = true;
+      continue;
+    }
+    if (kind == FusionClass::complex_out) CHECK(after_anchor);
+    if (kind == FusionClass::injective)
+      CHECK(op_info(node.attrs).fusion == FusionClass::injective);
+    else
+      CHECK(is_elementwise(node));
+    CHECK(kind != FusionClass::opaque);
+  }
+}
+
+void check_groups(const Graph& graph) {
+  std::vector<Group> groups = fuse_groups(graph);
+  std::vector<std::vector<NodeId>> users = graph.users();
+  std::set<NodeId> done;
+  for (const Group& group : groups) {
+    CHECK(group.nodes.size() <= 24);
+    check_group(graph, group, users);
+    std::set<NodeId> inside;
+    for (NodeId id : group.nodes) {
+      // What comes from another group comes from one before, and is its last node's.
+      for (ValueId input : graph.node(id).inputs) {
+        if (!input.valid() || !graph.def(input)) continue;
+        NodeId maker = graph.value(input).def;
+        CHECK((inside.contains(maker) || done.contains(maker)));
+      }
+      inside.insert(id);
+    }
+    for (NodeId id : inside) CHECK(done.insert(id).second);
+  }
+  CHECK(done.size() == graph.order().size());
+}
+
+}  // namespace
+
+TEST_CASE("groups of random graphs are a partition in topological order with one output each") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    Graph graph = test::random_graph(seed);
+    std::string text = print(graph);
+    CAPTURE(text);
+    check_groups(graph);
+    Target target;
+    PassContext context{target};
+    CHECK(error_text(run_passes(graph, context, default_pipeline())) == "");
+    check_groups(graph);
+  }
+}
+
+TEST_CASE("a convolution takes bias, residual add and activation; the later one takes the add") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[1, 2, 4, 4] = input
+    %w: f32[2, 2, 1, 1] = const [1, 2, 3, 4]
+    %b: f32[2, 1, 1] = const [1, 2]
+    %zero: f32[] = const [0]
+    %c: f32[1, 2, 4, 4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    %d: f32[1, 2, 4, 4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    %e: f32[1, 2, 4, 4] = add(%d, %b)
+    %s: f32[1, 2, 4, 4] = add(%c, %e)
+    %r: f32[1, 2, 4, 4] = max(%zero, %s)
+    %f: f32[1, 2, 4, 4] = conv(%r, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    %t: f32[1, 2, 4, 4] = add(%f, %r)
+    output %t
+  })");
+  check_groups(graph);
+  CHECK(grouping(graph) == "c | d e s r | f t");
+  CHECK(print_groups(graph, fuse_groups(graph)).starts_with("group 0 complex_out (%x, %w) -> %c: f32[1, 2, 4, 4]\n  %c = conv(%x, %w)"));
+}
+
+TEST_CASE("diamonds join whole or not at all") {
+  const char* text = R"(graph @t() {
+    %x: f32[2, 4] = input
+    %w: f32[4, 4] = input
+    %half: f32[] = const [0.5]
+    %one: f32[] = const [1]
+    %root: f32[] = const [0.70710678]
+    %c: f32[2, 4] = matmul(%x, %w)
+    %a: f32[2, 4] = mul(%c, %root)
+    %e: f32[2, 4] = erf(%a)
+    %p: f32[2, 4] = add(%e, %one)
+    %h: f32[2, 4] = mul(%c, %half)
+    %g: f32[2, 4] = mul(%h, %p)
+    %d: f32[2, 4] = matmul(%g, %w)
+    %s: f32[2, 4] = sigmoid(%d)
+    %m: f32[2, 4] = mul(%d, %s)
+    %k: f32[2, 4] = matmul(%m, %w)
+    %i: f32[2, 4] = sigmoid(%k)
+    %j: f32[2, 4] = matmul(%k, %w)
+    %l: f32[2, 4] = mul(%i, %j)
+    output %l
+  })";
+  Graph graph = parsed(text);
+  check_groups(graph);
+  // %k is read by %j too, so %i cannot join it.
+  CHECK(grouping(graph) == "c a e p h g | d s m | k | i | j l");
+}
+
+TEST_CASE("softmax takes scale and mask in front and element-wise followers behind") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[2, 3, 4] = input
+    %mask: f32[4] = input
+    %half: f32[] = const [0.5]
+    %a: f32[2, 3, 4] = mul(%x, %half)
+    %b: f32[2, 3, 4] = add(%a, %mask)
+    %c: f32[2, 3, 4] = softmax(%b) axis=2
+    %d: f32[2, 3, 4] = mul(%c, %half)
+    %e: f32[2, 4, 3] = transpose(%d) perm=[0,2,1]
+    output %e
+  })");
+  check_groups(graph);
+  CHECK(grouping(graph) == "a b c d | e");
+}
+
+TEST_CASE("a reduction takes what only it reads, and what follows over its own points") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[2, 8] = input
+    %eps: f32[] = const [0.1]
+    %m: f32[2, 1] = reduce(%x) kind=mean axes=[1]
+    %c: f32[2, 8] = sub(%x, %m)
+    %q: f32[2, 8] = mul(%c, %c)
+    %v: f32[2, 1] = reduce(%q) kind=mean axes=[1]
+    %w: f32[2, 1] = add(%v, %eps)
+    %s: f32[2, 1] = sqrt(%w)
+    %y: f32[2, 8] = div(%c, %s)
+    output %y
+  })");
+  check_groups(graph);
+  CHECK(grouping(graph) == "m | c | q v w s | y");
+}
+
+TEST_CASE("injective chains merge; nothing dear is computed for every copy") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[1, 4] = input
+    %a: f32[1, 4] = exp(%x)
+    %b: f32[1, 4] = neg(%a)
+    %c: f32[3, 4] = expand(%b) shape=[3, 4]
+    %d: f32[4, 3] = transpose(%c) perm=[1,0]
+    %e: f32[4, 3] = tanh(%d)
+    %f: f32[12] = reshape(%e) shape=[12]
+    output %f
+  })");
+  check_groups(graph);
+  CHECK(grouping(graph) == "a | b c d e f");
+}
+
+TEST_CASE("one value read at different points is not computed twice if it is dear") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[4, 4] = input
+    %a: f32[4, 4] = exp(%x)
+    %b: f32[4, 4] = transpose(%a) perm=[1,0]
+    %c: f32[4, 4] = add(%a, %b)
+    %d: f32[4, 4] = neg(%c)
+    %e: f32[4, 4] = transpose(%d) perm=[1,0]
+    %f: f32[4, 4] = add(%d, %e)
+    output %f
+  })");
+  check_groups(graph);
+  // %c and %d are cheap and may be computed for both readers; %a is not, whichever of them reads it.
+  CHECK(grouping(graph) == "a | b c d e f");
+}
+
+TEST_CASE("movement does not follow a convolution") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[1, 2, 4, 4] = input
+    %w: f32[2, 2, 1, 1] = const [1, 2, 3, 4]
+    %c: f32[1, 2, 4, 4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    %r: f32[1, 2, 4, 4] = abs(%c)
+    %f: f32[1, 32] = reshape(%r) shape=[1, 32]
+    %g: f32[1, 32] = neg(%f)
+    output %g
+  })");
+  check_groups(graph);
+  CHECK(grouping(graph) == "c r | f g");
+}
+
+TEST_CASE("an inner value that is an output ends its group") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[4, 4] = input
+    %c: f32[4, 4] = matmul(%x, %x)
+    %a: f32[4, 4] = exp(%c)
+    %b: f32[4, 4] = neg(%a)
+    %d: f32[4, 4] = tanh(%b)
+    output %a
+    output %d
+  })");
+  check_groups(graph);
+  CHECK(grouping(graph) == "c a | b d");
+}
+
+TEST_CASE("groups stay within 24 nodes and 12 inputs") {
+  Graph graph;
+  graph.name = "t";
+  TensorType type{DType::f32, {4, 4}, {}};
+  ValueId x = graph.add_input("x", type);
+  auto add = [&](OpAttrs attrs, std::vector<ValueId> inputs) {
+    Expected<ValueId> value = graph.add(std::move(attrs), std::move(inputs));
+    REQUIRE(bool(value));
+    return *value;
+  };
+  ValueId value = add(op::MatMul{}, {x, x});
+  for (int i = 0; i < 40; ++i) value = add(op::Unary{UnaryOp::tanh}, {value});
+  for (int i = 0; i < 16; ++i) value = add(op::Binary{BinaryOp::add}, {value, graph.add_input("i", type)});
+  graph.add_output(value, "y");
+  check_groups(graph);
+  std::vector<size_t> sizes;
+  for (const Group& group : fuse_groups(graph)) sizes.push_back(group.nodes.size());
+  CHECK(sizes == std::vector<size_t>{24, 22, 11});
+}
