@@ -1,0 +1,69 @@
+#include <doctest/doctest.h>
+
+#include "ir/kernel/kernel.h"
+#include "tests/ir/random_kernel.h"
+
+using namespace tw;
+
+namespace {
+std::string problems(const std::string& text) {
+  auto kernel = parse_kernel(text);
+  return kernel ? error_text(verify(*kernel)) : error_text(kernel.takeError());
+}
+// Violations of one statement over an input x, an output y and a register buffer r.
+std::string body_problems(const std::string& body) {
+  return problems("kernel @k[n](x: in f32[8, 4], y: out f32[n]) {\n  temp r: f32[4] register\n" + body + "\n}");
+}
+}  // namespace
+
+TEST_CASE("a good kernel has no problems") {
+  CHECK(body_problems("for i in n parallel { for j in 4 unroll { s: r[j] = x[i, j] } t: y[i] += r[3] where i < 4 init 0 }") == "");
+}
+
+TEST_CASE("each rule of the verifier") {
+  CHECK(body_problems("s: y[i] = 1") == "kernel @k: stage 's': variable 'i' is not in scope");
+  CHECK(body_problems("s: y[0, 0] = 1") == "kernel @k: stage 's': 'y' has 1 dimensions and is accessed with 2 indices");
+  CHECK(body_problems("s: x[0, 0] = 1") == "kernel @k: stage 's': 'x' may not be written");
+  CHECK(body_problems("s: y[0] = x[0]") == "kernel @k: stage 's': 'x' has 2 dimensions and is accessed with 1 indices");
+  CHECK(body_problems("s: y[0] = 1 init 2") == "kernel @k: stage 's': an init without a combiner");
+  CHECK(body_problems("s: y[0] = 1 s: y[1] = 1") == "kernel @k: stage 's': a second stage 's'");
+  CHECK(body_problems("for i in 4 { s: y[i] = 1 } for i in 4 { t: y[i] = 1 }") == "kernel @k: a second loop 'i'");
+  CHECK(body_problems("for n in 4 { s: y[0] = 1 }") == "kernel @k: loop 'n' has the name of a symbol");
+  CHECK(body_problems("for i in n unroll { s: y[i] = 1 }") == "kernel @k: unroll loop 'i' needs a constant extent, not n");
+  CHECK(body_problems("for i in -4 { s: y[i] = 1 }") == "kernel @k: loop 'i' has the extent -4");
+  CHECK(body_problems("for i in 4 { for j in 4 parallel { s: y[i] = 1 } }") == "kernel @k: parallel loop 'j' lies inside loop 'i'");
+  CHECK(body_problems("for i in 4 parallel reduce { s: y[0] = 1 }") == "kernel @k: parallel loop 'i' is a reduce loop");
+  CHECK(body_problems("for i in i64(x[0, 0]) { s: y[i] = 1 }") == "kernel @k: x[0, 0] may not be loaded in an extent");
+  CHECK(body_problems("for i in 4 { s: r[i] = 1 }") ==
+        "kernel @k: stage 's': register buffer 'r' is indexed by 'i', which is neither unrolled nor vectorized");
+  CHECK(problems("kernel @k(y: out bool[4]) { s: y[0] max= true }") == "kernel @k: stage 's': bool values have no combiner");
+  CHECK(problems("kernel @k(y: out f32[4] stack) { s: y[0] = 1 }") == "kernel @k: parameter 'y' must be in scope global, not stack");
+  CHECK(problems("kernel @k(y: out f32[m]) { temp r: f32[k] register }") ==
+        "kernel @k: variable 'm' is not in scope\nkernel @k: variable 'k' is not in scope\n"
+        "kernel @k: register buffer 'r' needs constant extents, not k");
+}
+
+TEST_CASE("types that only built kernels can get wrong") {
+  auto kernel = parse_kernel("kernel @k(x: in f32[4], y: out f32[4]) { s: y[0] = x[0] }");
+  REQUIRE(kernel);
+  StmtNode store = *kernel->body;
+  store.value = load(BufferId{0}, DType::i32, {0});
+  store.indices = {int_imm(0, DType::i32)};
+  kernel->body = make_store(store);
+  CHECK(error_text(verify(*kernel)) ==
+        "kernel @k: stage 's': an index 0:i32 is i32, not i64\nkernel @k: stage 's': the value x[0] is i32, not f32\n"
+        "kernel @k: stage 's': 'x' holds f32 and is loaded as i32");
+  store.value = load(BufferId{7}, DType::f32, {0});
+  store.indices = {0};
+  kernel->body = make_store(store);
+  CHECK(error_text(verify(*kernel)) == "kernel @k: stage 's': there is no buffer number 7");
+}
+
+TEST_CASE("property: random kernels are legal") {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Kernel kernel = testing::RandomKernels(seed).kernel();
+    CAPTURE(seed);
+    CAPTURE(print(kernel));
+    REQUIRE(error_text(verify(kernel)) == "");
+  }
+}
