@@ -1,13 +1,17 @@
 // What a chip is: run-time data from YAML. Passes and lowering read numbers from here, never the host they run on.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw {
 
 enum class Arch : uint8_t { x86_64, aarch64, arm, riscv64 };
 const char* arch_name(Arch a);  // "x86_64", … as in LLVM triples
+
+std::optional<Arch> arch_from_triple(std::string_view triple);  // nullopt: not one that code can be generated for
 
 struct Target {
   std::string name;                    // of the description, for people; not part of the identity
@@ -23,7 +27,7 @@ struct Target {
   bool fast_math = false;              // NaN and infinity need not be kept
   double accuracy = 1e-4;              // error budget, relative to an output's range
 
-  Arch arch() const;
+  Arch arch() const;  // the triple must name one (checked when a description is read)
   bool has(const std::string& feature) const;
   int lanes(int element_bytes) const { return vector_bits / 8 / element_bytes; }
 };

@@ -1,0 +1,299 @@
+#include "ir/kernel/machine.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ir/int_ops.h"
+
+namespace tw::interpreter {
+namespace {
+
+template <class T>
+T fetch(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+template <class T>
+void put(std::byte* at, T value) { std::memcpy(at, &value, sizeof value); }
+
+int64_t double_to_int(double v, DType type, bool saturate) {
+  if (std::isnan(v)) return 0;
+  v = std::trunc(v);
+  DType clamp = saturate ? type : DType::i64;
+  int bits = dtype_bytes(clamp) * 8 - (is_signed_int(clamp) ? 1 : 0);
+  double high = std::ldexp(1.0, bits), low = is_signed_int(clamp) ? -high : 0.0;
+  if (v >= high) return is_signed_int(clamp) ? static_cast<int64_t>((uint64_t{1} << bits) - 1) : wrap_to(clamp, -1);
+  if (v < low) return is_signed_int(clamp) ? -static_cast<int64_t>((uint64_t{1} << bits) - 1) - 1 : 0;
+  if (clamp == DType::u64) return static_cast<int64_t>(static_cast<uint64_t>(v));
+  return wrap_to(type, static_cast<int64_t>(v));
+}
+
+}  // namespace
+
+int Machine::add_slot(const std::string& name) {
+  auto [at, fresh] = slot_of.emplace(name, static_cast<int>(slots.size()));
+  if (fresh) slots.push_back(0);
+  return at->second;
+}
+
+Code Machine::compile(const Expr& e) const {
+  Code c{.kind = e->kind, .type = e.type(), .unary = e->unary, .binary = e->binary, .saturate = e->saturate,
+         .int_value = e->int_value, .float_value = e->float_value};
+  if (e->kind == ExprKind::var) c.slot = slot_of.find(e->name)->second;
+  if (e->kind == ExprKind::load) c.slot = e->buffer.index;
+  for (const Expr& arg : e->args) c.args.push_back(compile(arg));
+  return c;
+}
+
+int64_t Machine::locate(int memory, const std::vector<Code>& indices, const char* access) {
+  const Memory& m = memories[static_cast<size_t>(memory)];
+  int64_t element = 0;
+  bool inside = true;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    int64_t index = eval_int(indices[d]);
+    inside &= index >= 0 && index < m.shape[d];
+    element = inside ? element * m.shape[d] + index : 0;
+  }
+  if (inside) return element;
+  std::string at, shape;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    at += (d ? ", " : "") + std::to_string(eval_int(indices[d]));
+    shape += (d ? ", " : "") + std::to_string(m.shape[d]);
+  }
+  fail(std::string(access) + " of " + m.name + "[" + at + "] outside its shape [" + shape + "]");
+  return -1;
+}
+
+void Machine::check_written(int memory, int64_t element) {
+  const Memory& m = memories[static_cast<size_t>(memory)];
+  if (m.written.empty() || m.written[static_cast<size_t>(element)]) return;
+  std::string at;
+  for (size_t d = m.shape.size(); d-- > 0; element /= m.shape[d]) at = std::to_string(element % m.shape[d]) + (at.empty() ? "" : ", ") + at;
+  fail(m.name + "[" + at + "] is read before it is written");
+}
+
+int64_t Machine::load_element(const Code& c) {
+  int64_t element = locate(c.slot, c.args, "load");
+  if (element >= 0) check_written(c.slot, element);
+  return element;
+}
+
+int64_t Machine::read_int(int memory, int64_t element) const {
+  const Memory& m = memories[static_cast<size_t>(memory)];
+  const std::byte* at = m.data + element * dtype_bytes(m.dtype);
+  switch (m.dtype) {
+    case DType::i8: return fetch<int8_t>(at);
+    case DType::i16: return fetch<int16_t>(at);
+    case DType::i32: return fetch<int32_t>(at);
+    case DType::i64:
+    case DType::u64: return fetch<int64_t>(at);
+    case DType::u8: return fetch<uint8_t>(at);
+    case DType::u16: return fetch<uint16_t>(at);
+    case DType::u32: return fetch<uint32_t>(at);
+    case DType::boolean: return fetch<uint8_t>(at) != 0;
+    case DType::f32:
+    case DType::f64:
+    case DType::f16:
+    case DType::bf16: break;
+  }
+  TW_UNREACHABLE("{0} is a float buffer", m.name);
+}
+
+double Machine::read_float(int memory, int64_t element) const {
+  const Memory& m = memories[static_cast<size_t>(memory)];
+  const std::byte* at = m.data + element * dtype_bytes(m.dtype);
+  if (m.dtype == DType::f32) return fetch<float>(at);
+  if (m.dtype == DType::f64) return fetch<double>(at);
+  if (m.dtype == DType::f16) return f16_to_f32(fetch<uint16_t>(at));
+  TW_CHECK(m.dtype == DType::bf16, "{0} is an integer buffer", m.name);
+  return bf16_to_f32(fetch<uint16_t>(at));
+}
+
+void Machine::write_int(int memory, int64_t element, int64_t value) {
+  Memory& m = memories[static_cast<size_t>(memory)];
+  int bytes = dtype_bytes(m.dtype);
+  std::byte* at = m.data + element * bytes;
+  if (m.dtype == DType::boolean) value = value != 0;
+  if (bytes == 1) put(at, static_cast<uint8_t>(value));
+  else if (bytes == 2) put(at, static_cast<uint16_t>(value));
+  else if (bytes == 4) put(at, static_cast<uint32_t>(value));
+  else put(at, value);
+  if (!m.written.empty()) m.written[static_cast<size_t>(element)] = 1;
+}
+
+void Machine::write_float(int memory, int64_t element, double value) {
+  Memory& m = memories[static_cast<size_t>(memory)];
+  std::byte* at = m.data + element * dtype_bytes(m.dtype);
+  if (m.dtype == DType::f32) put(at, static_cast<float>(value));
+  else if (m.dtype == DType::f64) put(at, value);
+  else if (m.dtype == DType::f16) put(at, f32_to_f16(static_cast<float>(value)));
+  else put(at, f32_to_bf16(static_cast<float>(value)));
+  if (!m.written.empty()) m.written[static_cast<size_t>(element)] = 1;
+}
+
+int64_t Machine::eval_int_binary(const Code& c) {
+  DType type = c.args[0].type;
+  if (is_float(type)) return compare_floats(c);
+  int64_t a = eval_int(c.args[0]);
+  if (c.binary == BinaryOp::logical_and && !a) return 0;
+  if (c.binary == BinaryOp::logical_or && a) return 1;
+  int64_t b = eval_int(c.args[1]);
+  if (divides(c.binary) && b == 0) {
+    fail("division by zero");
+    return 0;
+  }
+  return int_binary(c.binary, type, a, b);
+}
+
+int64_t Machine::compare_floats(const Code& c) {
+  double a = eval_float(c.args[0]), b = eval_float(c.args[1]);
+  if (c.binary == BinaryOp::lt) return a < b;
+  if (c.binary == BinaryOp::le) return a <= b;
+  if (c.binary == BinaryOp::eq) return a == b;
+  return a != b;
+}
+
+int64_t Machine::cast_to_int(const Code& c) {
+  DType from = c.args[0].type;
+  if (!is_float(from)) return cast_int(c.type, from, eval_int(c.args[0]), c.saturate);
+  double value = eval_float(c.args[0]);
+  if (c.type == DType::boolean) return value != 0;
+  return double_to_int(value, c.type, c.saturate);
+}
+
+int64_t Machine::eval_int(const Code& c) {
+  switch (c.kind) {
+    case ExprKind::int_imm: return c.int_value;
+    case ExprKind::var: return slots[static_cast<size_t>(c.slot)];
+    case ExprKind::load: {
+      int64_t element = load_element(c);
+      return element < 0 ? 0 : read_int(c.slot, element);
+    }
+    case ExprKind::select: return eval_int(c.args[eval_int(c.args[0]) ? 1 : 2]);
+    case ExprKind::cast: return cast_to_int(c);
+    case ExprKind::binary: return eval_int_binary(c);
+    case ExprKind::unary: break;
+    case ExprKind::float_imm: TW_UNREACHABLE("a float in an integer expression");
+  }
+  if (c.unary == UnaryOp::is_nan) return std::isnan(eval_float(c.args[0]));
+  if (c.unary == UnaryOp::is_inf) return std::isinf(eval_float(c.args[0]));
+  int64_t x = eval_int(c.args[0]);
+  bool negative = is_signed_int(c.type) && x < 0;
+  if (c.unary == UnaryOp::logical_not) return !x;
+  if (c.unary == UnaryOp::bit_not) return wrap_to(c.type, ~x);
+  if (c.unary == UnaryOp::sign) return negative ? -1 : x != 0;
+  if (c.unary == UnaryOp::abs && !negative) return x;
+  TW_CHECK(c.unary == UnaryOp::neg || c.unary == UnaryOp::abs, "{0} of an integer", op_name(c.unary));
+  return int_binary(BinaryOp::sub, c.type, 0, x);
+}
+
+double Machine::eval_float_unary(const Code& c) {
+  double x = eval_float(c.args[0]);
+  switch (c.unary) {
+    case UnaryOp::neg: return -x;
+    case UnaryOp::abs: return std::fabs(x);
+    case UnaryOp::exp: return std::exp(x);
+    case UnaryOp::log: return std::log(x);
+    case UnaryOp::sqrt: return std::sqrt(x);
+    case UnaryOp::rsqrt: return 1.0 / std::sqrt(x);
+    case UnaryOp::tanh: return std::tanh(x);
+    case UnaryOp::erf: return std::erf(x);
+    case UnaryOp::sigmoid: return 1.0 / (1.0 + std::exp(-x));
+    case UnaryOp::sin: return std::sin(x);
+    case UnaryOp::cos: return std::cos(x);
+    case UnaryOp::tan: return std::tan(x);
+    case UnaryOp::asin: return std::asin(x);
+    case UnaryOp::acos: return std::acos(x);
+    case UnaryOp::atan: return std::atan(x);
+    case UnaryOp::floor: return std::floor(x);
+    case UnaryOp::ceil: return std::ceil(x);
+    case UnaryOp::round: return std::nearbyint(x);
+    case UnaryOp::trunc: return std::trunc(x);
+    case UnaryOp::sign: return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
+    case UnaryOp::is_nan:
+    case UnaryOp::is_inf:
+    case UnaryOp::logical_not:
+    case UnaryOp::bit_not: break;
+  }
+  TW_UNREACHABLE("{0} gives no float", op_name(c.unary));
+}
+
+double Machine::eval_float_binary(const Code& c) {
+  double a = eval_float(c.args[0]), b = eval_float(c.args[1]);
+  switch (c.binary) {
+    case BinaryOp::add: return a + b;
+    case BinaryOp::sub: return a - b;
+    case BinaryOp::mul: return a * b;
+    case BinaryOp::div: return a / b;
+    case BinaryOp::floor_div: return std::floor(a / b);
+    case BinaryOp::floor_mod: {
+      double r = std::fmod(a, b);
+      return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+    }
+    case BinaryOp::mod: return std::fmod(a, b);
+    case BinaryOp::min: return a < b ? a : b;
+    case BinaryOp::max: return a > b ? a : b;
+    case BinaryOp::pow: return std::pow(a, b);
+    case BinaryOp::lt:
+    case BinaryOp::le:
+    case BinaryOp::eq:
+    case BinaryOp::ne:
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: break;
+  }
+  TW_UNREACHABLE("{0} gives no float", op_name(c.binary));
+}
+
+double Machine::eval_float(const Code& c) {
+  switch (c.kind) {
+    case ExprKind::float_imm: return c.float_value;
+    case ExprKind::load: {
+      int64_t element = load_element(c);
+      return element < 0 ? 0 : read_float(c.slot, element);
+    }
+    case ExprKind::select: return eval_float(c.args[eval_int(c.args[0]) ? 1 : 2]);
+    case ExprKind::unary: return eval_float_unary(c);
+    case ExprKind::binary: return eval_float_binary(c);
+    case ExprKind::cast: {
+      DType from = c.args[0].type;
+      if (is_float(from)) return round_to(c.type, eval_float(c.args[0]));
+      int64_t value = eval_int(c.args[0]);
+      return round_to(c.type, from == DType::u64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value));
+    }
+    case ExprKind::int_imm:
+    case ExprKind::var: break;
+  }
+  TW_UNREACHABLE("an integer in a float expression");
+}
+
+double combine(Combiner combiner, double a, double b) {
+  switch (combiner) {
+    case Combiner::none: return b;
+    case Combiner::add: return a + b;
+    case Combiner::mul: return a * b;
+    case Combiner::min: return a < b ? a : b;
+    case Combiner::max: return a > b ? a : b;
+  }
+  TW_UNREACHABLE("bad combiner");
+}
+
+int64_t combine(Combiner combiner, DType type, int64_t a, int64_t b) {
+  switch (combiner) {
+    case Combiner::none: return b;
+    case Combiner::add: return int_binary(BinaryOp::add, type, a, b);
+    case Combiner::mul: return int_binary(BinaryOp::mul, type, a, b);
+    case Combiner::min: return int_binary(BinaryOp::min, type, a, b);
+    case Combiner::max: return int_binary(BinaryOp::max, type, a, b);
+  }
+  TW_UNREACHABLE("bad combiner");
+}
+
+}  // namespace tw::interpreter

@@ -1,0 +1,67 @@
+// The interpreter's inside: expressions compiled to trees with variables in slots, evaluated as int64_t or double, over
+// bounds-checked memory that knows which elements were written.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace tw::interpreter {
+
+struct Memory {                // of one buffer
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  std::byte* data = nullptr;
+  std::vector<std::byte> own;        // temps
+  std::vector<uint8_t> written;      // temps and outputs, by element; empty: everything is
+};
+
+struct Code {                  // one expression node
+  ExprKind kind = ExprKind::int_imm;
+  DType type = DType::i64;
+  UnaryOp unary{};
+  BinaryOp binary{};
+  bool saturate = false;
+  int slot = 0;                // var: of the value; load: of the memory
+  int64_t int_value = 0;
+  double float_value = 0;
+  std::vector<Code> args{};
+};
+
+class Machine {
+ public:
+  std::vector<Memory> memories;
+  std::vector<int64_t> slots;
+  std::map<std::string, int, std::less<>> slot_of;
+  std::string problem;         // the first run-time error; empty: none. Evaluation goes on with zeros.
+
+  int add_slot(const std::string& name);
+  Code compile(const Expr& e) const;
+  int64_t eval_int(const Code& c);     // of integers and bool
+  double eval_float(const Code& c);
+  // The element's number, or -1 with a problem.
+  int64_t locate(int memory, const std::vector<Code>& indices, const char* access);
+  void check_written(int memory, int64_t element);
+  int64_t read_int(int memory, int64_t element) const;
+  double read_float(int memory, int64_t element) const;
+  void write_int(int memory, int64_t element, int64_t value);
+  void write_float(int memory, int64_t element, double value);
+  void fail(std::string message) { if (problem.empty()) problem = std::move(message); }
+
+ private:
+  int64_t eval_int_binary(const Code& c);
+  int64_t compare_floats(const Code& c);
+  int64_t cast_to_int(const Code& c);
+  double eval_float_unary(const Code& c);
+  double eval_float_binary(const Code& c);
+  int64_t load_element(const Code& c);
+};
+
+double combine(Combiner combiner, double a, double b);
+int64_t combine(Combiner combiner, DType type, int64_t a, int64_t b);
+
+}  // namespace tw::interpreter

@@ -1,0 +1,74 @@
+// Workspace layout and the printed form of a program (for people and golden tests; it is not parsed).
+#include "ir/program.h"
+
+#include "ir/simplify.h"
+#include "support/lexer.h"
+
+namespace tw {
+
+WorkspaceLayout workspace_layout(const Kernel& kernel) {
+  constexpr int kAlignment = 64;
+  Ranges ranges;
+  for (const std::string& symbol : kernel.symbols) ranges[symbol] = {Expr(1), Expr()};
+  WorkspaceLayout layout;
+  for (const Buffer& b : kernel.buffers) {
+    layout.offsets.emplace_back();
+    if (b.role != BufferRole::temp || b.scope != "global") continue;
+    layout.offsets.back() = layout.bytes;
+    Expr bytes = dtype_bytes(b.dtype);
+    for (const Expr& extent : b.shape) bytes = bytes * extent;
+    layout.bytes = simplify(layout.bytes + ceil_div(bytes, kAlignment) * kAlignment, ranges);
+  }
+  return layout;
+}
+
+namespace {
+
+std::string list(const std::vector<Expr>& items) {
+  std::string out;
+  for (size_t i = 0; i < items.size(); ++i) out += (i ? ", " : "") + to_string(items[i]);
+  return "[" + out + "]";
+}
+
+std::string operand_text(const Operand& o) {
+  switch (o.place) {
+    case Place::input: return "input " + std::to_string(o.index);
+    case Place::output: return "output " + std::to_string(o.index);
+    case Place::arena: return "arena[" + to_string(o.offset) + "]";
+    case Place::weights: return "weights[" + to_string(o.offset) + "]";
+  }
+  TW_UNREACHABLE("bad place");
+}
+
+std::string call_text(const Program& program, const KernelCall& call) {
+  std::string out = "  call @" + program.kernels[static_cast<size_t>(call.kernel)].name;
+  if (!call.symbols.empty()) out += list(call.symbols);
+  out += "(";
+  for (size_t i = 0; i < call.arguments.size(); ++i) out += (i ? ", " : "") + operand_text(call.arguments[i]);
+  return out + ") workspace " + to_string(call.workspace) + " ; " + call.name + "\n";
+}
+
+}  // namespace
+
+std::string print(const Program& program) {
+  std::string out = "program " + quoted(program.name);
+  for (size_t i = 0; i < program.symbols.size(); ++i) out += (i ? ", " : "[") + program.symbols[i];
+  out += program.symbols.empty() ? " {\n" : "] {\n";
+  auto tensors = [&](const char* what, const std::vector<TensorSpec>& specs) {
+    for (size_t i = 0; i < specs.size(); ++i)
+      out += std::string("  ") + what + " " + std::to_string(i) + " " + quoted(specs[i].name) + ": " + dtype_name(specs[i].dtype) + list(specs[i].dims) + "\n";
+  };
+  tensors("input", program.inputs);
+  tensors("output", program.outputs);
+  out += "  arena " + to_string(program.arena_bytes) + " bytes ; " + std::to_string(program.naive_arena_bytes) + " without sharing\n";
+  out += "  weights " + std::to_string(program.weight_bytes) + " bytes\n";
+  for (const WeightPiece& w : program.weights)
+    out += "  weight [" + std::to_string(w.offset) + "] " + quoted(w.name) + ": " + std::to_string(w.size) + " bytes" +
+           (w.pack ? " packed by @" + w.pack->name : "") + "\n";
+  for (const KernelCall& call : program.calls) out += call_text(program, call);
+  out += "}\n";
+  for (const Kernel& kernel : program.kernels) out += "\n" + print(kernel);
+  return out;
+}
+
+}  // namespace tw

@@ -1,0 +1,106 @@
+#include "ir/target.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "support/diag.h"
+#include "support/hash.h"
+#include "support/lexer.h"
+
+namespace tw {
+
+const char* arch_name(Arch a) {
+  switch (a) {
+    case Arch::x86_64: return "x86_64";
+    case Arch::aarch64: return "aarch64";
+    case Arch::arm: return "arm";
+    case Arch::riscv64: return "riscv64";
+  }
+  TW_UNREACHABLE("bad architecture");
+}
+
+std::optional<Arch> arch_from_triple(std::string_view triple) {
+  std::string_view first = triple.substr(0, triple.find('-'));
+  if (first == "x86_64" || first == "amd64") return Arch::x86_64;
+  if (first == "aarch64" || first == "arm64") return Arch::aarch64;
+  if (first == "riscv64") return Arch::riscv64;
+  bool big_endian = first.ends_with("eb") || first.starts_with("armeb");
+  if (!big_endian && (first == "arm" || first.starts_with("armv") || first.starts_with("thumbv"))) return Arch::arm;
+  return std::nullopt;
+}
+
+Arch Target::arch() const {
+  std::optional<Arch> found = arch_from_triple(triple);
+  TW_CHECK(found, "no code generator for the triple '{0}'", triple);
+  return *found;
+}
+
+bool Target::has(const std::string& feature) const { return std::find(features.begin(), features.end(), feature) != features.end(); }
+
+namespace {
+
+// A YAML scalar: plain where that is safe.
+std::string scalar(const std::string& text) {
+  auto safe = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-'; };
+  bool plain = !text.empty() && text[0] != '-' && text != "null" && std::all_of(text.begin(), text.end(), safe);
+  return plain ? text : quoted(text);
+}
+
+std::string number(double value) {
+  char buffer[64];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+}
+
+std::string instruction_set(const Target& t) {
+  std::vector<std::string> features = t.features;
+  std::sort(features.begin(), features.end());
+  std::string out = "triple: " + scalar(t.triple) + "\ncpu: " + scalar(t.cpu) + "\nfeatures: [";
+  for (size_t i = 0; i < features.size(); ++i) out += (i ? ", " : "") + scalar(features[i]);
+  return out + "]\n";
+}
+
+std::string sizes(const Target& t) {
+  std::string out = "caches: {l1: " + std::to_string(t.l1_bytes) + ", l2: " + std::to_string(t.l2_bytes) + ", l3: " + std::to_string(t.l3_bytes) + "}\n";
+  out += "vector_bits: " + std::to_string(t.vector_bits) + "\nvector_registers: " + std::to_string(t.vector_registers) + "\n";
+  return out + "fast_math: " + (t.fast_math ? "true" : "false") + "\n";
+}
+
+}  // namespace
+
+std::string print(const Target& t) {
+  return "name: " + scalar(t.name) + "\n" + instruction_set(t) + "cores: " + std::to_string(t.cores) + "\n" + sizes(t) +
+         "accuracy: " + number(t.accuracy) + "\n";
+}
+
+std::string codegen_hash(const Target& target) { return short_hash(instruction_set(target) + sizes(target)); }
+
+Target baseline_target(Arch arch) {
+  Target t;
+  t.name = std::string(arch_name(arch)) + "-baseline";
+  t.cpu = "generic";
+  t.triple = std::string(arch_name(arch)) + "-linux-gnu";
+  switch (arch) {
+    case Arch::x86_64:
+      t.cpu = "x86-64";
+      t.features = {"sse2"};
+      return t;
+    case Arch::aarch64:
+      t.features = {"neon"};
+      t.vector_registers = 32;
+      return t;
+    case Arch::arm:  // ARMv7-A, hard float, without NEON
+      t.triple = "arm-linux-gnueabihf";
+      t.features = {"thumb2", "v7", "vfp3d16"};
+      t.vector_bits = 64;
+      return t;
+    case Arch::riscv64:  // RV64GC
+      t.cpu = "generic-rv64";
+      t.features = {"a", "c", "d", "f", "m"};
+      t.vector_bits = 64;
+      t.vector_registers = 32;
+      return t;
+  }
+  TW_UNREACHABLE("bad architecture");
+}
+
+}  // namespace tw
