@@ -142,12 +142,12 @@ TEST_CASE("stack buffers of a parallel loop's body") {
   })");
 }
 
-TEST_CASE("scans run in order, also around a parallel loop") {
+TEST_CASE("scans run in order") {
   check_text(R"(kernel @scan(x: in f32[9, 8], y: out f32[9, 8]) {
     temp h: f32[8]
     for a in 8 vector { h0: h[a] = 0.0 }
     for t in 9 scan {
-      for j in 8 parallel { h: h[j] += x[t, j] * 0.5 }
+      for j in 8 vector { h: h[j] += x[t, j] * 0.5 }
       for j1 in 8 vector { y: y[t, j1] = tanh(h[j1]) }
     }
   })");
