@@ -30,8 +30,7 @@ struct PassTime {
 
 bool is_text(Emit emit) {
   switch (emit) {
-    case Emit::so:
-    case Emit::object: return false;
+    case Emit::so: return false;
     case Emit::graph:
     case Emit::groups:
     case Emit::kernels:

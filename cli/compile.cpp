@@ -18,8 +18,8 @@
 namespace tw {
 namespace {
 
-constexpr std::array<std::pair<const char*, Emit>, 8> kEmits = {{{"so", Emit::so}, {"graph", Emit::graph}, {"groups", Emit::groups},
-    {"kernels", Emit::kernels}, {"scheduled", Emit::scheduled}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}, {"obj", Emit::object}}};
+constexpr std::array<std::pair<const char*, Emit>, 7> kEmits = {{{"so", Emit::so}, {"graph", Emit::graph}, {"groups", Emit::groups},
+    {"kernels", Emit::kernels}, {"scheduled", Emit::scheduled}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}}};
 
 std::string stem_of(const std::string& path) {
   size_t slash = path.find_last_of('/');
@@ -94,7 +94,7 @@ std::optional<Emit> emit_from_name(std::string_view name) {
     if (name == word) return emit;
   return std::nullopt;
 }
-const char* emit_names() { return "so, graph, groups, kernels, scheduled, llvm, asm, obj"; }
+const char* emit_names() { return "so, graph, groups, kernels, scheduled, llvm, asm"; }
 
 uint64_t peak_memory() {
   rusage usage{};

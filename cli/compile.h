@@ -15,8 +15,8 @@
 
 namespace tw {
 
-enum class Emit : uint8_t { so, graph, groups, kernels, scheduled, llvm, assembly, object };
-std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm", "obj"
+enum class Emit : uint8_t { so, graph, groups, kernels, scheduled, llvm, assembly };
+std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm"
 const char* emit_names();                                    // for help texts and errors
 
 struct CompileOptions {

@@ -187,6 +187,7 @@ bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   ValueId moved = node.inputs[side];
   const Node* maker = graph.def(moved);
   if (!get_if<op::Transpose>(maker) && !get_if<op::Reshape>(maker)) return false;
+  if (!equal(rewriter.type(node.output).shape, rewriter.type(moved).shape)) return false;   // the constant widens it
   if (rewriter.uses(moved) != 1 || (node.inputs.size() == 2 && !splat(graph, node.inputs[1 - side]))) return false;
   std::vector<ValueId> inputs = node.inputs;
   inputs[side] = maker->inputs[0];

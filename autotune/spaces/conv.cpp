@@ -53,9 +53,13 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   int64_t registers = s.target().vector_registers;
   int64_t most = std::min<int64_t>((registers - 1 - vectors) / vectors, 28);
   int64_t tile = tile_of(s.extent(o.row), most);
-  s.split(o.row, tile, Tail::shift, "w0", "w1");
-  std::string channel = "c";
-  std::vector<std::string> inner = {"w1"};
+  std::string row = o.row, channel = "c";
+  std::vector<std::string> inner;
+  if (tile > 1) {   // a symbolic row goes pixel by pixel
+    s.split(o.row, tile, Tail::shift, "w0", "w1");
+    row = "w0";
+    inner.push_back("w1");
+  }
   if (vectors > 1) {
     s.split("c", vectors, Tail::guard, "c0", "c1");
     channel = "c0";
@@ -63,12 +67,12 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   }
   std::vector<std::string> order = {"n", channel};
   order.insert(order.end(), o.outer.begin(), o.outer.end());
-  order.push_back("w0");
+  order.push_back(row);
   std::vector<std::string> outer(order.begin(), order.end() - 1);
   order.insert(order.end(), inner.begin(), inner.end());
   order.push_back(o.lane);
   s.reorder(order);
-  s.compute_at("acc", "w0");
+  s.compute_at("acc", row);
   accumulate(s, "acc_a" + o.row, "acc_ac", "acc_al");
   s.unroll("w1");
   s.unroll("c1");

@@ -18,16 +18,21 @@ void schedule_matmul(ScheduleBuilder& s) {
   bool split_panel = panel > lane;
   if (split_panel) s.split("j1", lane, Tail::guard, "jv", "jl");
   std::string column_lane = split_panel ? "jl" : "j1";
-  s.split("i", rows, Tail::shift, "i0", "i1");
+  // A symbolic number of rows goes one by one: a guarded tail would put a branch into every row of the tile.
+  std::string row = "i";
+  if (rows > 1) {
+    s.split("i", rows, Tail::shift, "i0", "i1");
+    row = "i0";
+  }
   std::vector<std::string> outer;
   for (const std::string& name : s.loops_of("y"))
     if (name[0] == 'b') outer.push_back(name);
   outer.push_back("j0");
-  outer.push_back("i0");
+  outer.push_back(row);
   std::vector<std::string> order = outer;
   order.insert(order.end(), {"i1", "jv", column_lane});
   s.reorder(order);
-  s.compute_at("acc", "i0");
+  s.compute_at("acc", row);
   std::string acc_lane = "acc_aj";
   if (split_panel) {
     s.split("acc_aj", lane, Tail::guard, "acc_jv", "acc_jl");

@@ -1,20 +1,19 @@
-// Functions of a kernel, and parallel loops: the body becomes `body(params.., outer variables.., begin, end)`; with more than one
-// thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even static partition.
+// Functions of a kernel, and parallel loops (always outermost): the body becomes `body(params.., begin, end)`; with more than
+// one thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even static partition.
 #include "backends/llvm/kernel_emitter.h"
 
 namespace tw {
 
 using llvm::Type;
 
-// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols, then i64 outer variables and, with `range`, begin and end.
-llvm::Function* KernelEmitter::start_function(const std::string& symbol, llvm::ArrayRef<std::string> outer_vars, bool range,
-                                              llvm::GlobalValue::LinkageTypes linkage) {
+// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and, with `range`, i64 begin and end.
+llvm::Function* KernelEmitter::start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage) {
   auto& b = v_.b;
   std::vector<Type*> types = {b.getPtrTy()};
   for (const Buffer& buffer : kernel_.buffers)
     if (buffer.role != BufferRole::temp) types.push_back(b.getPtrTy());
   types.push_back(b.getPtrTy());
-  types.insert(types.end(), kernel_.symbols.size() + outer_vars.size() + (range ? 2 : 0), b.getInt64Ty());
+  types.insert(types.end(), kernel_.symbols.size() + (range ? 2 : 0), b.getInt64Ty());
   auto* function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), linkage, symbol, module_);
   if (linkage == llvm::GlobalValue::ExternalLinkage) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   unsigned i = 0;
@@ -33,12 +32,11 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, llvm::A
   }
   describe("workspace", 64, false);
   for (const std::string& s : kernel_.symbols) function->getArg(i++)->setName(s);
-  for (const std::string& s : outer_vars) function->getArg(i++)->setName(s);
   return function;
 }
 
-// Makes `function` the one that is emitted into.
-void KernelEmitter::enter(llvm::Function* function, llvm::ArrayRef<std::string> outer_vars) {
+// Makes `function` the one that is emitted into; its workspace temps get their addresses.
+void KernelEmitter::enter(llvm::Function* function) {
   region_ = Region();
   region_.function = function;
   unsigned i = 0;
@@ -48,13 +46,17 @@ void KernelEmitter::enter(llvm::Function* function, llvm::ArrayRef<std::string> 
     if (kernel_.buffers[k].role != BufferRole::temp) region_.buffers[k] = function->getArg(i++);
   region_.workspace = function->getArg(i++);
   for (const std::string& s : kernel_.symbols) region_.vars[s] = function->getArg(i++);
-  for (const std::string& s : outer_vars) region_.vars[s] = function->getArg(i++);
   auto& b = v_.b;
   auto* entry = llvm::BasicBlock::Create(b.getContext(), "entry", function);  // only stack slots
   auto* body = llvm::BasicBlock::Create(b.getContext(), "body", function);
   b.SetInsertPoint(entry);
   b.CreateBr(body);
   b.SetInsertPoint(body);
+  memo_.clear();
+  WorkspaceLayout layout = workspace_layout(kernel_);
+  for (size_t k = 0; k < kernel_.buffers.size(); ++k)
+    if (layout.offsets[k].defined())
+      region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, emit(layout.offsets[k]), kernel_.buffers[k].name);
 }
 
 // void (ptr packed, i32 chunk): fields are the body's parameters without begin and end, then the loop's extent and the number of chunks.
@@ -81,21 +83,13 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
 
 void KernelEmitter::emit_parallel(const Stmt& s) {
   auto& b = v_.b;
-  if (lane_count_) return fail("parallel loop '" + s->var + "' inside a vector loop");
   memo_.emplace_back();
   Value* extent = emit(s->extent);
   memo_.pop_back();
-  std::vector<std::string> outer_vars;
-  for (const StmtNode* loop : loops_)
-    if (loop != s.get()) outer_vars.push_back(loop->var);
-  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), outer_vars, true, llvm::GlobalValue::InternalLinkage);
-
+  if (loops_.size() > 1) return fail("parallel loop '" + s->var + "' is not the outermost");
+  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), true, llvm::GlobalValue::InternalLinkage);
   std::vector<Value*> arguments;
-  for (llvm::Argument& a : region_.function->args()) {
-    if (arguments.size() + outer_vars.size() + 2 == body->arg_size()) break;
-    arguments.push_back(&a);
-  }
-  for (const std::string& name : outer_vars) arguments.push_back(region_.vars[name]);
+  for (llvm::Argument& a : region_.function->args()) arguments.push_back(&a);
 
   // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
   unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
@@ -127,12 +121,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Region outer = std::move(region_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;
-  enter(body, outer_vars);
-  WorkspaceLayout layout = workspace_layout(kernel_);
-  memo_.emplace_back();
-  for (size_t i = 0; i < kernel_.buffers.size(); ++i)
-    if (layout.offsets[i].defined()) region_.buffers[i] = b.CreateGEP(b.getInt8Ty(), region_.workspace, emit(layout.offsets[i]), kernel_.buffers[i].name);
-  memo_.pop_back();
+  enter(body);
   unsigned count = static_cast<unsigned>(body->arg_size());
   emit_serial(s, body->getArg(count - 2), body->getArg(count - 1));
   b.CreateRetVoid();

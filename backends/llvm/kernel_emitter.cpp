@@ -79,11 +79,8 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, bool thre
   analyse();
   EmittedKernel result;
   if (error_.empty()) {
-    result.function = start_function(symbol, {}, false, llvm::GlobalValue::ExternalLinkage);
-    enter(result.function, {});
-    WorkspaceLayout layout = workspace_layout(kernel_);
-    for (size_t i = 0; i < kernel_.buffers.size(); ++i)
-      if (layout.offsets[i].defined()) region_.buffers[i] = v_.b.CreateGEP(v_.b.getInt8Ty(), region_.workspace, emit(layout.offsets[i]), kernel_.buffers[i].name);
+    result.function = start_function(symbol, false, llvm::GlobalValue::ExternalLinkage);
+    enter(result.function);
     emit_stmt(simplified(kernel_.body, ranges_));
     v_.b.CreateRetVoid();
   }
@@ -178,7 +175,7 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
 }
 
 // i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector one).
-Value* KernelEmitter::first_reduce_iteration(const Stmt&) {
+Value* KernelEmitter::first_reduce_iteration() {
   Value* first = v_.b.getTrue();
   for (const StmtNode* loop : loops_) {
     if (loop->role != AxisRole::reduce || loop->var == lane_var_) continue;
@@ -194,7 +191,7 @@ void KernelEmitter::emit_store(const Stmt& s) {
   memo_.emplace_back();
   Access access = access_of(form_of(s.get(), s->buffer, s->indices));
   if (s->init.defined()) {
-    v_.branch(first_reduce_iteration(s), [&]() -> Value* {
+    v_.branch(first_reduce_iteration(), [&]() -> Value* {
       memo_.emplace_back();
       store(s->buffer, access, emit(s->init));
       memo_.pop_back();

@@ -1,6 +1,8 @@
 // Turns one scheduled kernel into LLVM functions. Statements walk top-down; `vector` loops make expressions of their variable
 // into lanes, `unroll` loops repeat the emission, and register buffers become one stack slot a value, which SROA makes SSA.
 #pragma once
+#include <llvm/IR/Module.h>
+
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -9,7 +11,6 @@
 #include "backends/llvm/values.h"
 #include "ir/program.h"
 #include "ir/simplify.h"
-#include "llvm/IR/Module.h"
 
 namespace tw {
 
@@ -46,11 +47,11 @@ class KernelEmitter {
   void emit_serial(const Stmt& s, Value* begin, Value* end);
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Access& access);
-  Value* first_reduce_iteration(const Stmt& s);
+  Value* first_reduce_iteration();
   void fail(const std::string& message);
   // emit_parallel.cpp
-  llvm::Function* start_function(const std::string& symbol, llvm::ArrayRef<std::string> outer_vars, bool range, llvm::GlobalValue::LinkageTypes linkage);
-  void enter(llvm::Function* function, llvm::ArrayRef<std::string> outer_vars);
+  llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
+  void enter(llvm::Function* function);
   void emit_parallel(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp

@@ -92,9 +92,12 @@ class Importer {
     find_wanted();
     for (size_t i = 0; i < model_.nodes.size(); ++i)
       if (live_[i]) import_node(model_.nodes[i]);
+    std::set<std::string> names;
     for (const std::string& output : model_.outputs) {
       const auto found = values_.find(output);
-      if (found == values_.end())
+      if (!names.insert(output).second)
+        gaps_.add(DiagCode::invalid_model, "output", "output '" + output + "' is listed twice", "", output);
+      else if (found == values_.end())
         gaps_.add(DiagCode::invalid_model, "output", "no node makes output '" + output + "'", "", output);
       else if (found->second.valid())
         outputs_.push_back({output, found->second});

@@ -96,7 +96,7 @@ constexpr std::array kRows = {
     ImportRow{"Not", 1, 1, import_unary, of(UnaryOp::logical_not)},
     ImportRow{"OneHot", 9, 28, import_one_hot},
     ImportRow{"Or", 7, 7, import_binary, of(BinaryOp::logical_or)},
-    ImportRow{"PRelu", 7, 16, import_prelu},
+    ImportRow{"PRelu", 1, 16, import_prelu},
     ImportRow{"Pad", 2, 25, import_pad},
     ImportRow{"Pow", 7, 15, import_pow},
     ImportRow{"Range", 11, 27, import_range},

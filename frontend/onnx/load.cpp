@@ -161,54 +161,94 @@ Error inline_functions(onnx::ModelProto& model) {
   return guarded("expanding the model's functions", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
 }
 
-// Converts upward only when an importer asks for it. A failure is not fatal: what stays too old is in the gap report.
+// Converts upward; a failure is not fatal: what stays too old is in the gap report.
 void convert(onnx::ModelProto& model) {
-  const Opsets opsets = opsets_of(model);
-  const auto opset = opsets.find("");
-  if (opset == opsets.end() || opset->second >= kBaseOpset) return;
-  bool wanted = false;
-  for_each_node(model, [&](onnx::NodeProto& node) {
-    wanted = wanted || (find_importer_any_version(node.domain(), node.op_type()) &&
-                        !find_importer(node.domain(), node.op_type(), since_version(node, opsets)));
-  });
-  if (!wanted) return;
   llvm::consumeError(guarded("conversion", [&] {
     onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(model, kBaseOpset);
     model.Swap(&converted);
   }));
 }
 
-// Operators without an importer whose meaning ONNX gives as a function of other operators.
-std::vector<std::pair<std::string, std::string>> expandable(onnx::ModelProto& model, const Opsets& opsets) {
-  std::set<std::pair<std::string, std::string>> found;
-  for (const auto& node : model.graph().node()) {
-    const auto opset = opsets.find(node.domain());
-    if (opset == opsets.end() || find_importer(node.domain(), node.op_type(), since_version(node, opsets))) continue;
-    const onnx::OpSchema* schema =
-        onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
-    if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) found.emplace(node.domain(), node.op_type());
-  }
-  return {found.begin(), found.end()};
+bool is_old(const onnx::ModelProto& model) {
+  const Opsets opsets = opsets_of(model);
+  const auto opset = opsets.find("");
+  return opset != opsets.end() && opset->second < kBaseOpset;
 }
 
-// Bodies that depend on types need a value_info for each value; bodies may use such operators again.
+// Operators whose importer knows only newer versions.
+bool has_old_operators(onnx::ModelProto& model) {
+  const Opsets opsets = opsets_of(model);
+  bool found = false;
+  for_each_node(model, [&](onnx::NodeProto& node) {
+    const ImportRow* row = find_importer_any_version(node.domain(), node.op_type());
+    found = found || (row && since_version(node, opsets) < row->first);
+  });
+  return found;
+}
+
+const onnx::OpSchema* schema_of(const onnx::NodeProto& node, const Opsets& opsets) {
+  const auto opset = opsets.find(node.domain());
+  if (opset == opsets.end()) return nullptr;
+  return onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
+}
+
+// Nodes without an importer whose meaning ONNX gives as a function of other operators.
+std::vector<onnx::NodeProto*> expandable(onnx::ModelProto& model) {
+  const Opsets opsets = opsets_of(model);
+  std::vector<onnx::NodeProto*> found;
+  for (auto& node : *model.mutable_graph()->mutable_node()) {
+    const onnx::OpSchema* schema = schema_of(node, opsets);
+    if (schema && (schema->HasFunction() || schema->HasContextDependentFunction()) &&
+        !find_importer(node.domain(), node.op_type(), schema->since_version()))
+      found.push_back(&node);
+  }
+  return found;
+}
+
+// Bodies name attributes that the node may leave at their default.
+void fill_defaults(onnx::NodeProto& node, const onnx::OpSchema& schema) {
+  for (const auto& [name, attribute] : schema.attributes()) {
+    bool given = attribute.default_value.name().empty();
+    for (const auto& present : node.attribute()) given = given || present.name() == name;
+    if (!given) *node.add_attribute() = attribute.default_value;
+  }
+}
+
+// Bodies that depend on types need the type of every value.
+void add_types(onnx::ModelProto& model) {
+  for (const auto& tensor : model.graph().initializer()) {
+    auto* info = model.mutable_graph()->add_value_info();
+    info->set_name(tensor.name());
+    auto* type = info->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(tensor.data_type());
+    type->mutable_shape();
+    for (int64_t dim : tensor.dims()) type->mutable_shape()->add_dim()->set_dim_value(dim);
+  }
+  onnx::shape_inference::InferShapes(model);
+}
+
+// Bodies are written for recent opsets, and may use operators with bodies again.
 void expand_bodies(onnx::ModelProto& model) {
   constexpr int kRounds = 4;
+  constexpr size_t kMaxWork = 10'000'000;  // the library infers all types anew for each expansion
   for (int round = 0; round < kRounds; ++round) {
-    auto ids = expandable(model, opsets_of(model));
-    if (ids.empty()) return;
+    std::vector<onnx::NodeProto*> nodes = expandable(model);
+    if (nodes.empty()) return;
+    if (is_old(model)) {
+      convert(model);
+      nodes = expandable(model);
+    }
+    if (nodes.size() * static_cast<size_t>(model.graph().node_size()) > kMaxWork) return;
+    const Opsets opsets = opsets_of(model);
+    std::set<std::pair<std::string, std::string>> names;
+    for (onnx::NodeProto* node : nodes) {
+      fill_defaults(*node, *schema_of(*node, opsets));
+      names.emplace(node->domain(), node->op_type());
+    }
     Error error = guarded("expanding function bodies", [&] {
       onnx::ModelProto copy = model;
-      for (const auto& tensor : model.graph().initializer()) {
-        auto* info = copy.mutable_graph()->add_value_info();
-        info->set_name(tensor.name());
-        auto* type = info->mutable_type()->mutable_tensor_type();
-        type->set_elem_type(tensor.data_type());
-        type->mutable_shape();
-        for (int64_t dim : tensor.dims()) type->mutable_shape()->add_dim()->set_dim_value(dim);
-      }
-      onnx::shape_inference::InferShapes(copy);
-      const auto set = onnx::inliner::FunctionIdSet::Create(std::move(ids));
+      add_types(copy);
+      const auto set = onnx::inliner::FunctionIdSet::Create({names.begin(), names.end()});
       onnx::inliner::InlineSelectedFunctions(copy, *set, onnx::OpSchemaRegistry::Instance());
       model.Swap(&copy);
     });
@@ -227,7 +267,7 @@ Error prepare(onnx::ModelProto& proto, ExternalData& external, OnnxModel& model)
   model.opset = opsets_of(proto)[""];
   model.producer = proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
   TW_TRY(inline_functions(proto));
-  convert(proto);
+  if (is_old(proto) && has_old_operators(proto)) convert(proto);
   expand_bodies(proto);
   return check_limits(proto);
 }

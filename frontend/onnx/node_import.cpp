@@ -117,7 +117,7 @@ std::optional<std::vector<Expr>> NodeImport::known(Val v) {
 std::vector<Expr> NodeImport::dims(Val v, const char* what) {
   if (!v.valid()) return {};
   if (auto elements = known(v)) return *elements;
-  fail(llvm::formatv("{0} depends on the data", what).str(),
+  fail(llvm::formatv("{0} computed from the data", what).str(),
        builder_.symbols().empty() ? "make it a constant" : "make it a constant, or " + bind_advice(builder_.symbols()));
   return {};
 }

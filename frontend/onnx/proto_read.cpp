@@ -103,6 +103,7 @@ Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, Extern
     case onnx::AttributeProto::GRAPHS: out.kind = AttributeKind::graph; break;
     default: out.kind = AttributeKind::other; break;  // protobuf's open enum
   }
+  if (!proto.ref_attr_name().empty()) out.kind = AttributeKind::other;  // of a function that is not there any more
   out.integer = proto.i();
   out.real = proto.f();
   out.text = proto.s();

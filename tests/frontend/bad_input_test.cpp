@@ -125,6 +125,7 @@ TEST_CASE("wrong ranks, types, attributes, cycles, names given twice") {
   CHECK(error("g (float[2] x) => (float[2] y) { a = Add(x, b) b = Add(x, a) y = Relu(b) }") != "");
   CHECK(error("g (float[2] x) => (float[2] y) { y = Relu(x) y = Neg(x) }") != "");
   CHECK(error("g (float[2] x) => (float[2] z) { y = Relu(x) }") != "");
+  CHECK(error("g (float[2] x) => (float[2] y, float[2] y) { y = Relu(x) }").find("listed twice") != std::string::npos);
   CHECK(error("g (float[2] x) => (float[2] y) { y = Relu(nothing) }") != "");
   CHECK(error("g (float[2,2] x) => (float[2] y) <int64[1] s = {5}> { y = Reshape(x, s) }") != "");
   CHECK(error("g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,3] w = {1,2,3}> { y = Conv<strides = [0]>(x, w) }").find("strides") != std::string::npos);

@@ -34,7 +34,7 @@ TEST_CASE("different problems in one report, with counts, nodes and advice") {
   CHECK(nonzero->nodes == std::vector<std::string>{"a", "b"});
   CHECK_FALSE(nonzero->advice.empty());
   CHECK(find(*gaps, "com.acme.Swirl", "operator of domain com.acme not supported"));
-  CHECK(find(*gaps, "Reshape", "the shape depends on the data"));
+  CHECK(find(*gaps, "Reshape", "the shape computed from the data"));
   CHECK(find(*gaps, "Resize", "coordinate_transformation_mode=tf_crop_and_resize"));
   CHECK(find(*gaps, "Cast", "dtype float8"));
   CHECK(find(*gaps, "input", "dtype string"));

@@ -38,9 +38,16 @@ void import_leaky_relu(NodeImport& n, int) {
   n.set(n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.scalar(n.real("alpha", 0.01f), x)), x));
 }
 
+// Before version 7 a vector of slopes is one a channel, since then slopes broadcast.
 void import_prelu(NodeImport& n, int) {
   const Val x = n.in(0);
-  n.set(n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.in(1)), x));
+  Val slope = n.in(1);
+  if (n.version() < 7 && n.rank(slope) == 1 && n.rank(x) > 2) {
+    Shape shape(static_cast<size_t>(n.rank(x)) - 1, Expr(1));
+    shape[0] = n.dim(slope, 0);
+    slope = n.reshape(slope, std::move(shape));
+  }
+  n.set(n.select(n.less(x, n.scalar(0, x)), n.mul(x, slope), x));
 }
 
 void import_elu(NodeImport& n, int) { n.set(elu(n, n.in(0), n.real("alpha", 1.0))); }
@@ -107,8 +114,11 @@ void import_gelu(NodeImport& n, int) {
 
 namespace {
 
-// Before version 13 the input is a matrix: axes before `axis` are rows, the others columns.
-Val as_matrix(NodeImport& n, Val x, int64_t axis) {
+// Before version 13 the input is a matrix: axes before attribute `axis` are rows, the others columns.
+Val as_matrix(NodeImport& n, Val x) {
+  int64_t axis = n.integer("axis", 1);
+  if (axis < 0) axis += n.rank(x);
+  if (!n.failed() && (axis < 0 || axis > n.rank(x))) n.invalid(llvm::formatv("axis {0} is out of range for rank {1}", axis, n.rank(x)).str());
   Expr rows = 1, columns = 1;
   for (int64_t i = 0; i < n.rank(x); ++i) (i < axis ? rows : columns) = (i < axis ? rows : columns) * n.dim(x, i);
   return n.reshape(x, {rows, columns});
@@ -119,15 +129,14 @@ Val as_matrix(NodeImport& n, Val x, int64_t axis) {
 void import_softmax(NodeImport& n, int log) {
   const Val x = n.in(0);
   if (n.version() >= 13) return n.set(n.emit(op::Softmax{n.axis(n.integer("axis", -1), n.rank(x)), log != 0}, {x}));
-  const int64_t axis = n.axis(n.integer("axis", 1), n.rank(x) + 1);
-  n.set(n.reshape(n.emit(op::Softmax{1, log != 0}, {as_matrix(n, x, axis)}), n.shape(x)));
+  n.set(n.reshape(n.emit(op::Softmax{1, log != 0}, {as_matrix(n, x)}), n.shape(x)));
 }
 
 // 1 at the first of the largest elements, 0 elsewhere
 void import_hardmax(NodeImport& n, int) {
   const Val x = n.in(0);
   const bool matrix = n.version() < 13;
-  const Val data = matrix ? as_matrix(n, x, n.axis(n.integer("axis", 1), n.rank(x) + 1)) : x;
+  const Val data = matrix ? as_matrix(n, x) : x;
   const int64_t axis = matrix ? 1 : n.axis(n.integer("axis", -1), n.rank(x));
   const int64_t extent = n.need_static_dim(data, axis, "Hardmax");
   if (extent > kKnownElements) return n.fail("an axis of more than 256 elements", "use ArgMax");

@@ -203,34 +203,41 @@ void import_pad(NodeImport& n, int) {
 namespace {
 
 // b x b blocks between space and depth; both work on [N, C, H, W].
-int64_t block_size(NodeImport& n, Val x) {
+struct Blocks {
+  int64_t size = 1;
+  bool columns_first = false;  // channel = (depth, block) instead of (block, depth)
+};
+
+Blocks read_blocks(NodeImport& n, Val x) {
   const int64_t block = n.integer("blocksize", 0);
   if (!n.failed() && (block < 1 || block > (int64_t{1} << 20))) n.invalid("attribute blocksize must be positive");
   if (!n.failed() && n.rank(x) != 4) n.invalid(llvm::formatv("input of rank {0}, 4 is needed", n.rank(x)).str());
-  return n.failed() ? 1 : block;
+  const std::string mode = n.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") n.invalid("attribute mode is '" + mode + "', not DCR or CRD");
+  return n.failed() ? Blocks() : Blocks{block, mode == "CRD"};
 }
 
 }  // namespace
 
 void import_depth_to_space(NodeImport& n, int) {
   const Val x = n.in(0);
-  const int64_t b = block_size(n, x), channels = n.failed() ? 1 : n.need_static_dim(x, 1, "DepthToSpace");
-  const std::string mode = n.text("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") return n.invalid("attribute mode is '" + mode + "', not DCR or CRD");
+  const auto [b, columns_first] = read_blocks(n, x);
+  const int64_t channels = n.failed() ? 1 : n.need_static_dim(x, 1, "DepthToSpace");
   if (!n.failed() && channels % (b * b) != 0) return n.invalid(llvm::formatv("{0} channels in blocks of {1}", channels, b * b).str());
   const Expr batch = n.dim(x, 0), depth = channels / (b * b), rows = n.dim(x, 2), columns = n.dim(x, 3);
-  const Val parted = mode == "DCR" ? n.transpose(n.reshape(x, {batch, b, b, depth, rows, columns}), {0, 3, 4, 1, 5, 2})
-                                   : n.transpose(n.reshape(x, {batch, depth, b, b, rows, columns}), {0, 1, 4, 2, 5, 3});
+  const Val parted = columns_first ? n.transpose(n.reshape(x, {batch, depth, b, b, rows, columns}), {0, 1, 4, 2, 5, 3})
+                                   : n.transpose(n.reshape(x, {batch, b, b, depth, rows, columns}), {0, 3, 4, 1, 5, 2});
   n.set(n.reshape(parted, {batch, depth, rows * Expr(b), columns * Expr(b)}));
 }
 
 void import_space_to_depth(NodeImport& n, int) {
   const Val x = n.in(0);
-  const int64_t b = block_size(n, x);
+  const auto [b, columns_first] = read_blocks(n, x);
   const Expr batch = n.dim(x, 0), depth = n.dim(x, 1);
   const Expr rows = n.simplified(floor_div(n.dim(x, 2), Expr(b))), columns = n.simplified(floor_div(n.dim(x, 3), Expr(b)));
-  const Val parted = n.transpose(n.reshape(x, {batch, depth, rows, b, columns, b}), {0, 3, 5, 1, 2, 4});
-  n.set(n.reshape(parted, {batch, depth * Expr(b * b), rows, columns}));
+  const Val parted = n.reshape(x, {batch, depth, rows, b, columns, b});
+  const Val moved = n.transpose(parted, columns_first ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4});
+  n.set(n.reshape(moved, {batch, depth * Expr(b * b), rows, columns}));
 }
 
 }  // namespace tw::onnx_import

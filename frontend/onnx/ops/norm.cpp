@@ -30,6 +30,7 @@ void import_batch_norm(NodeImport& n, int) {
   n.set(n.emit(op::BatchNorm{n.real("epsilon", 1e-5f)}, std::move(inputs)));
 }
 
+// Outputs 1 and 2 are the mean and 1 / sqrt(variance + epsilon).
 void import_layer_norm(NodeImport& n, int) {
   const Val x = n.in(0), scale = n.in(1);
   const int64_t axis = n.axis(n.integer("axis", -1), n.rank(x));
@@ -39,6 +40,13 @@ void import_layer_norm(NodeImport& n, int) {
   std::vector<Val> inputs = {x, n.expand(scale, tail)};
   if (n.has(2)) inputs.push_back(n.expand(n.in(2), tail));
   n.set(n.emit(op::LayerNorm{axis, epsilon}, std::move(inputs)));
+  if (!n.wanted(1) && !n.wanted(2)) return;
+  Ints axes;
+  for (int64_t i = axis; i < n.rank(x); ++i) axes.push_back(i);
+  const Val mean = n.reduce(ReduceKind::mean, x, axes, true), centered = n.sub(x, mean);
+  const Val variance = n.reduce(ReduceKind::mean, n.mul(centered, centered), axes, true);
+  n.set(1, mean);
+  n.set(2, n.unary(UnaryOp::rsqrt, n.add(variance, n.scalar(epsilon, x))));
 }
 
 void import_instance_norm(NodeImport& n, int) {

@@ -1,0 +1,128 @@
+// What the machine code must look like: register tiles without spills, one fused multiply-add a vector, no calls.
+#include <doctest/doctest.h>
+
+#include "tests/backends/harness.h"
+
+using namespace tw;
+
+namespace {
+// A tile of `rows` x `vectors` accumulators of `lanes` floats, whole K, weights in panels.
+std::string gemm(int rows, int vectors, int lanes) {
+  std::string text = R"(kernel @gemm(x: in f32[84, 64], w: const f32[2, 64, $N], y: out f32[84, $T]) {
+    temp c: f32[$M, $N] register
+    for io in $I { for jo in 2 {
+      for i0 in $M unroll { for j0 in $V unroll { for l0 in $L vector { c0: c[i0, j0 * $L + l0] = 0.0 } } }
+      for k in 64 reduce { for i in $M unroll { for j in $V unroll { for l in $L vector {
+        c: c[i, j * $L + l] += x[io * $M + i, k] * w[jo, k, j * $L + l]
+      } } } }
+      for i2 in $M unroll { for j2 in $V unroll { for l2 in $L vector {
+        y: y[io * $M + i2, jo * $N + j2 * $L + l2] = max(0.0, c[i2, j2 * $L + l2])
+      } } }
+    } }
+  })";
+  for (auto [key, value] : {std::pair<const char*, int>{"$M", rows}, {"$I", 84 / rows}, {"$V", vectors}, {"$L", lanes}, {"$N", vectors * lanes}, {"$T", 2 * vectors * lanes}})
+    for (size_t at; (at = text.find(key)) != std::string::npos;) text.replace(at, 2, std::to_string(value));
+  return text;
+}
+
+Target znver4() {
+  Target t = baseline_target(Arch::x86_64);
+  t.cpu = "znver4", t.vector_bits = 512;
+  return t;
+}
+Target haswell() {
+  Target t = baseline_target(Arch::x86_64);
+  t.cpu = "haswell", t.vector_bits = 256;
+  return t;
+}
+Target aarch64() { return baseline_target(Arch::aarch64); }
+
+Kernel parsed(const std::string& text) {
+  auto kernel = parse_kernel(text);
+  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  return std::move(*kernel);
+}
+
+std::string assembly(const Target& target, const Kernel& kernel) {
+  auto backend = make_backend(target);
+  REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
+  auto text = (*backend)->disassemble(kernel, "asm");
+  REQUIRE_MESSAGE(bool(text), error_text(text.takeError()));
+  return std::move(*text);
+}
+
+int count(const std::string& text, const std::string& what) {
+  int n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+// The instructions of the loop over `var`.
+std::string loop_body(const std::string& assembly, const std::string& var) {
+  size_t begin = assembly.find("%loop." + var + "\n");
+  size_t end = assembly.find("%end." + var + "\n", begin);
+  REQUIRE(begin != std::string::npos);
+  return assembly.substr(begin, end - begin);
+}
+
+KernelReport report(const Target& target, const Kernel& kernel) {
+  auto backend = make_backend(target);
+  REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
+  Program program;
+  program.name = "p";
+  program.kernels = {kernel};
+  auto code = (*backend)->compile(program, {});
+  REQUIRE_MESSAGE(bool(code), error_text(code.takeError()));
+  return code->kernels[0];
+}
+}  // namespace
+
+TEST_CASE("a register tile is one fused multiply-add per vector and no spill") {
+  struct Tile { Target target; int rows, vectors, lanes; const char* instruction; };
+  for (const Tile& t : {Tile{znver4(), 14, 2, 16, "vfmadd"}, Tile{znver4(), 28, 1, 16, "vfmadd"}, Tile{znver4(), 6, 4, 16, "vfmadd"}, Tile{haswell(), 6, 2, 8, "vfmadd"},
+                        Tile{haswell(), 4, 3, 8, "vfmadd"}, Tile{aarch64(), 7, 3, 4, "fmla"}}) {
+    CAPTURE(t.rows);
+    CAPTURE(t.vectors);
+    Kernel kernel = parsed(gemm(t.rows, t.vectors, t.lanes));
+    std::string body = loop_body(assembly(t.target, kernel), "k");
+    CHECK(count(body, t.instruction) == t.rows * t.vectors);
+    CHECK(count(body, "call") == 0);
+    CHECK(count(body, "(%rsp)") == 0);
+    CHECK(report(t.target, kernel).spills == 0);
+    CHECK(report(t.target, kernel).reloads == 0);
+  }
+}
+
+TEST_CASE("spills of a tile that needs too many registers are counted") {
+  KernelReport r = report(znver4(), parsed(gemm(3, 12, 16)));
+  CHECK(r.spills + r.reloads > 0);
+  CHECK(r.name == "gemm");
+  CHECK(r.code_bytes > 500);
+}
+
+TEST_CASE("without fused multiply-add in the instruction set there is none in the code") {
+  std::string text = assembly(baseline_target(Arch::x86_64), parsed(gemm(2, 2, 4)));
+  CHECK(count(text, "fma") == 0);
+  CHECK(count(loop_body(text, "k"), "mulps") == 4);
+  CHECK(count(loop_body(text, "k"), "addps") == 4);
+}
+
+TEST_CASE("only checked extensions are used, whatever the cpu has") {
+  std::string text = assembly(znver4(), parsed(R"(kernel @k(x: in f32[64], y: out f32[64]) {
+    for i in 4 { for l in 16 vector { y: y[i * 16 + l] = exp(x[i * 16 + l]) } }
+  })"));
+  CHECK(count(text, "vfmadd") > 0);
+  CHECK(count(text, "zmm") > 0);
+  CHECK(count(text, "call") <= 1);  // the entry's call of the kernel
+}
+
+TEST_CASE("disassembly has two stages") {
+  auto backend = make_backend(znver4());
+  REQUIRE(bool(backend));
+  Kernel kernel = parsed(gemm(4, 2, 16));
+  auto text = (*backend)->disassemble(kernel, "llvm");
+  REQUIRE(bool(text));
+  CHECK(count(*text, "llvm.fma.v16f32") >= 8);
+  CHECK(count(*text, "alloca") == 0);
+  CHECK(error_text((*backend)->disassemble(kernel, "ptx").takeError()).find("llvm and asm") != std::string::npos);
+}
