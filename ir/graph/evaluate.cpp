@@ -15,8 +15,12 @@ class Binder {
     Shape actual(tensor.shape.begin(), tensor.shape.end());
     if (actual.size() != type.shape.size())
       return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name, to_string(actual), to_string(type));
-    for (size_t i = 0; i < actual.size(); ++i)
-      if (type.shape[i]->kind == ExprKind::var) values.try_emplace(type.shape[i]->name, tensor.shape[i]);
+    for (size_t i = 0; i < actual.size(); ++i) {
+      if (type.shape[i]->kind != ExprKind::var) continue;
+      if (tensor.shape[i] < 1)
+        return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}: symbol {2} is at least 1", name, to_string(actual), type.shape[i]->name);
+      values.try_emplace(type.shape[i]->name, tensor.shape[i]);
+    }
     return Error::success();
   }
   Error check(const std::string& name, const TensorType& type, const Tensor& tensor) const {

@@ -39,6 +39,8 @@ bool equal(const TensorType& a, const TensorType& b);
 bool equal(const Shape& a, const Shape& b);                 // equal for all symbols >= 1, as far as simplify can show
 std::string to_string(const Shape& shape);                  // "[batch, 64]"
 Expr simplify_dim(const Expr& dim);                         // simplify with every symbol >= 1
+// An i64 expression of symbols and integers whose divisors are positive.
+Error check_dim_expr(const Expr& dim);
 // Extents >= 0 and small enough that byte counts cannot overflow, a layout that fits. Untrusted types go through it.
 Error check_type(const TensorType& t);
 std::string to_string(const TensorType& t);                 // "f32[1, 64, 56, 56]", blocked: "f32[1, 64, 56, 56]@1:16"

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/graph/graph.h"
+#include "ir/int_ops.h"
 #include "ir/simplify.h"
 
 namespace tw {
@@ -11,15 +12,19 @@ constexpr int64_t kMaxExtent = int64_t{1} << 40;
 constexpr int64_t kMaxElements = int64_t{1} << 44;
 constexpr size_t kMaxRank = 64;
 
-}  // namespace
-
-Expr simplify_dim(const Expr& dim) {
-  if (dim->kind == ExprKind::int_imm || dim->kind == ExprKind::var) return dim;
+Ranges symbol_ranges(const Expr& dim) {
   Ranges ranges;
   visit(dim, [&](const Expr& e) {
     if (e->kind == ExprKind::var) ranges[e->name] = Range{1, Expr()};
   });
-  return simplify(dim, ranges);
+  return ranges;
+}
+
+}  // namespace
+
+Expr simplify_dim(const Expr& dim) {
+  if (dim->kind == ExprKind::int_imm || dim->kind == ExprKind::var) return dim;
+  return simplify(dim, symbol_ranges(dim));
 }
 
 bool equal(const Shape& a, const Shape& b) {
@@ -80,12 +85,25 @@ Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
   return out;
 }
 
+Error check_dim_expr(const Expr& dim) {
+  if (!dim.defined() || dim.type() != DType::i64) return make_error(DiagCode::invalid_model, "a dim must be an i64 expression");
+  const char* problem = nullptr;
+  visit(dim, [&](const Expr& e) {
+    if (e->kind == ExprKind::load || !(is_int(e.type()) || e.type() == DType::boolean)) problem = "is not made of symbols and integers";
+    if (e->kind != ExprKind::binary || !divides(e->binary)) return;
+    Bounds divisor = constant_bounds(e->args[1], symbol_ranges(e->args[1]));
+    if (divisor.min.value_or(0) < 1) problem = "has a divisor that may be 0 or negative";
+  });
+  if (!problem) return Error::success();
+  return make_error(DiagCode::invalid_model, "dim {0} {1}", to_string(dim, [](BufferId) { return "buffer"; }), problem);
+}
+
 Error check_type(const TensorType& t) {
+  for (const Expr& dim : t.shape) TW_TRY(check_dim_expr(dim));
   auto fail = [&](const char* what) { return make_error(DiagCode::limit, "type {0}: {1}", to_string(t), what); };
   if (t.shape.size() > kMaxRank) return make_error(DiagCode::limit, "rank {0} is above the limit of {1}", t.shape.size(), kMaxRank);
   int64_t count = 1;
   for (const Expr& dim : t.shape) {
-    if (!dim.defined() || dim.type() != DType::i64) return make_error(DiagCode::invalid_model, "a dim must be an i64 expression");
     int64_t extent = as_const(dim).value_or(1);
     if (extent < 0) return make_error(DiagCode::invalid_model, "type {0}: a negative dim", to_string(t));
     if (extent > kMaxExtent) return fail("a dim is above 2^40");

@@ -20,6 +20,7 @@ IndexTables identity_tables(const Tensor& x) {
 Error check_shape(const char* what, const Shape& shape, size_t count) {
   if (shape.size() != count) return make_error(DiagCode::invalid_model, "{0} has {1} entries, expected {2}", what, shape.size(), count);
   for (const Expr& e : shape) {
+    TW_TRY(check_dim_expr(e));
     std::optional<int64_t> value = as_const(e);
     if (value && (*value < 0 || *value > int64_t{1} << 40))
       return make_error(DiagCode::invalid_model, "{0} has an entry of {1}, expected 0 to 2^40", what, *value);

@@ -82,6 +82,7 @@ Expected<TensorType> infer_resize(const OpAttrs& attrs, const Types& in) {
   TW_ASSIGN(Layout layout, channel_layout(x));
   TensorType out{x.dtype, {}, layout};
   for (size_t i = 0; i < rank; ++i) {
+    TW_TRY(check_dim_expr(resize.shape[i]));
     if (!(resize.scales[i] > 0) || std::isinf(resize.scales[i]))
       return make_error(DiagCode::invalid_model, "scales has an entry of {0}, expected a positive number", resize.scales[i]);
     if (is_const(x.shape[i], 0) && !is_const(resize.shape[i], 0)) return input_error(0, "x", "axis {0} of {1} is empty", i, to_string(x));

@@ -14,6 +14,7 @@ Expected<Tensor> evaluate_shape_of(const OpAttrs&, const TensorType&, const Tens
 
 Expected<TensorType> infer_dim_vector(const OpAttrs& attrs, const Types&) {
   const op::DimVector& dims = std::get<op::DimVector>(attrs);
+  for (const Expr& value : dims.values) TW_TRY(check_dim_expr(value));
   if (dims.scalar && dims.values.size() != 1)
     return make_error(DiagCode::invalid_model, "a scalar of {0} values, expected 1", dims.values.size());
   if (dims.scalar) return TensorType{DType::i64, {}, {}};
