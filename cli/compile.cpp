@@ -59,7 +59,6 @@ ModelInterface interface_of(const Program& program, const std::string& name) {
 class Stages {
  public:
   Stages(CompileReport& report, const std::function<void(const std::string&)>& progress) : report_(report), progress_(progress) {}
-  ~Stages() { end(); }
   void begin(const std::string& name) {
     end();
     if (progress_) progress_(name);
@@ -109,6 +108,11 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   int jobs = options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   Stages stages(report, progress);
   Dump dump(options.dump_dir);
+  auto done = [&] {
+    stages.end();
+    report.peak_memory_bytes = peak_memory();
+    return std::move(report);
+  };
 
   // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
   stages.begin("import");
@@ -126,7 +130,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   TW_TRY(dump.write("optimized.graph", [&] { return print(graph); }));
   if (options.emit == Emit::graph) {
     report.text = print(graph);
-    return report;
+    return done();
   }
 
   // Fusion: which operators share a kernel.
@@ -135,7 +139,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   TW_TRY(dump.write("groups.txt", [&] { return print_groups(graph, groups); }));
   if (options.emit == Emit::groups) {
     report.text = print_groups(graph, groups);
-    return report;
+    return done();
   }
 
   // Kernels: loop nests, schedules, memory plan, weight list.
@@ -156,14 +160,14 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   report.arena_bytes = static_cast<uint64_t>(eval_int(program.arena_bytes, [](std::string_view) { return int64_t{1}; }));
   report.naive_arena_bytes = program.naive_arena_bytes;
   TW_TRY(dump.write("program.txt", [&] { return print(program); }));
-  if (options.emit == Emit::kernels || options.emit == Emit::scheduled) return report;
+  if (options.emit == Emit::kernels || options.emit == Emit::scheduled) return done();
 
   // Machine code, a kernel an object.
   stages.begin("codegen");
   TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
   if (options.emit == Emit::llvm || options.emit == Emit::assembly) {
     TW_ASSIGN(report.text, text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
-    return report;
+    return done();
   }
   CodegenOptions codegen;
   codegen.jobs = jobs;
@@ -186,13 +190,14 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   stages.begin("weights");
   TW_ASSIGN(ArtifactWriter writer, ArtifactWriter::create(report.output, image, program.weight_bytes));
   TW_TRY(pack_weights(program, [&](uint64_t offset, uint64_t size, auto body) { return writer.fill(offset, size, body); }, jobs));
+  std::string header_text = write_header(interface_of(program, codegen.symbol));
+  TW_ASSIGN(OutputFile header, OutputFile::create(report.header, header_text.size()));
+  TW_TRY(header.write(0, header_text));
   TW_TRY(writer.finish());
-  TW_TRY(write_file(report.header, write_header(interface_of(program, codegen.symbol))));
-  stages.end();
+  TW_TRY(header.commit());
   uint64_t bytes = 0;
   if (!llvm::sys::fs::file_size(report.output, bytes)) report.artifact_bytes = bytes;
-  report.peak_memory_bytes = peak_memory();
-  return report;
+  return done();
 }
 
 }  // namespace tw

@@ -1,10 +1,12 @@
 // Every graph pass, by name.
+#include "passes/assign_layouts.h"
 #include "passes/passes.h"
 
 namespace tw {
 
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> table = {
+      {"assign-layouts", "run convolutions in channel blocks, with casts where plain tensors are wanted", assign_layouts},
       {"canonicalize", "drop identities, merge data movement, fold pads and transposes into their users", canonicalize},
       {"eliminate-common-subexpressions", "compute equal nodes and store equal constants once", eliminate_common_subexpressions},
       {"eliminate-dead-code", "erase nodes that no output needs", eliminate_dead_code},

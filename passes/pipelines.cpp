@@ -21,6 +21,8 @@ std::vector<std::string> default_pipeline() {
       // Last tidying before fusion, which wants no node without users and no movement that does nothing.
       "canonicalize",
       "eliminate-dead-code",
+      // Last: casts between layouts would hide the patterns that the others look for.
+      "assign-layouts",
   };
 }
 

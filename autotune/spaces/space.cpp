@@ -68,7 +68,7 @@ void ScheduleBuilder::vectorize(const std::string& loop) { if (has_loop(loop)) a
 void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
 void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
 void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
-void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) { add(step::SetScope{buffer, scope}); }
+void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) { scopes_.push_back({buffer, scope}); }
 void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) { if (has_loop(loop)) add(step::DecomposeReduction{stage, loop}); }
 
 void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const std::string& name) {
@@ -98,6 +98,7 @@ void ScheduleBuilder::map_nest(const std::string& label) {
 }
 
 Expected<Schedule> ScheduleBuilder::finish() {
+  for (const step::SetScope& scope : scopes_) add(scope);
   if (!failed_.empty()) return make_error(std::move(failed_));
   return std::move(schedule_);
 }

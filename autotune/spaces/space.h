@@ -33,6 +33,7 @@ class ScheduleBuilder {
   void unroll(const std::string& loop);
   void parallel(const std::string& loop);
   void compute_at(const std::string& stage, const std::string& loop);
+  // Takes effect in finish(): a register buffer wants all its loops unrolled or vectorized first.
   void set_scope(const std::string& buffer, const std::string& scope);
   void decompose(const std::string& stage, const std::string& loop);
   // Fuses the loops (a prefix of a nest) and runs them on all threads.
@@ -47,6 +48,7 @@ class ScheduleBuilder {
   Kernel kernel_;
   const Target* target_;
   Schedule schedule_;
+  std::vector<step::SetScope> scopes_;
   std::vector<Diag> failed_;
 };
 

@@ -72,6 +72,8 @@ const Node* Graph::def(ValueId id) const {
   return &node(value(id).def);
 }
 
+void Graph::set_output(size_t index, ValueId value) { outputs_[index].value = value; }
+
 Tensor Graph::constant_tensor(ValueId id) const {
   TW_CHECK(is_constant(id), "not a constant");
   const Value& v = value(id);

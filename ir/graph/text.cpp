@@ -220,7 +220,8 @@ class GraphParser {
     }
     Expected<ValueId> id = graph_.add(std::move(attrs), std::move(inputs), word, node_name, source);
     if (!id) return relocated(maker, id.takeError());
-    const TensorType& inferred = graph_.value(*id).type;
+    TensorType& inferred = graph_.value(*id).type;
+    if (!std::holds_alternative<op::LayoutCast>(graph_.def(*id)->attrs)) inferred.layout = t.layout;   // any operator may write any layout
     if (!equal(inferred, t)) return lexer_.error_at(maker, llvm::formatv("type {0}, but the operator gives {1}", to_string(t), to_string(inferred)).str());
     return *id;
   }

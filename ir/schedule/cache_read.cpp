@@ -45,7 +45,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   buffer.scope = s.scope;
   out.buffers.push_back(buffer);
 
-  StmtNode copy{};
+  StmtNode copy{.kind = StmtKind::store};
+  copy.label = s.name;
+  copy.buffer = cached;
   const auto copy_var = [&](size_t dim) { return axis_name(s.name, std::to_string(dim)); };
   for (size_t dim = 0; dim < extents.size(); ++dim) copy.indices.push_back(var(copy_var(dim)));
   copy.value = load(*source, buffer.dtype, copy.indices);

@@ -98,7 +98,7 @@ Error check_constant_indices(const Kernel& kernel, BufferId buffer, std::span<co
     visit(index, [&](const Expr& e) {
       if (error || e->kind == ExprKind::int_imm) return;
       const bool expanded = std::ranges::any_of(scope, [&](const Stmt& s) {
-        return s->kind == StmtKind::loop && s->var == e->name && (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector || is_const(s->extent, 1));
+        return s->kind == StmtKind::loop && s->var == e->name && (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector);
       });
       if ((e->kind == ExprKind::var && !expanded) || e->kind == ExprKind::load)
         error = illegal("register temp '{0}' has the index '{1}', which '{2}' keeps from being constant: unroll or vectorize its loop", kernel.buffer(buffer).name,

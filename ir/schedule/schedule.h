@@ -32,7 +32,7 @@ struct Unroll { std::string loop; };
 struct Parallel { std::string loop; };                            // outermost of its nest, spatial
 struct ComputeAt { std::string stage, loop; };                    // moves the producer into the consumer's loop, shrunk to the region needed there
 struct ComputeInline { std::string stage; };                      // a pure producer (no combiner) disappears into its readers
-struct CacheWrite { std::string stage, name, scope; };            // the stage computes into a new temp `name`; a copy stage writes the old buffer
+struct CacheWrite { std::string stage, name, scope; };            // the stage, now called `name`, computes into a new temp; stage `stage` copies it to the old buffer
 struct CacheRead { std::string buffer, stage, name, scope; };     // the stage reads a copy (a new stage `name`) of the buffer
 struct SetScope { std::string buffer, scope; };
 struct DecomposeReduction { std::string stage, loop; };           // init store in a nest of its own right before `loop`

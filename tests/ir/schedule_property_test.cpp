@@ -1,7 +1,7 @@
 // Random kernels under random steps: every step either is refused or leaves the kernel computing what it did, by the interpreter.
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -121,6 +121,22 @@ std::string pool(Random& r, const char* type) {
 })", type, r.from(1, 2), size, (size + 1) / 2);
 }
 
+// A reduction over a reduction, and a stage that updates in place.
+std::string two_gemms(Random& r, const char* type) {
+  return text(R"(kernel @two(x: in {0}[{1}, {2}], w: const {0}[{2}, {3}], v: const {0}[{3}, {4}], y: out {0}[{1}, {4}]) {{
+  temp h: {0}[{1}, {3}]
+  for i in {1} {{ for j in {3} {{ for k in {2} reduce {{
+    h: h[i, j] += x[i, k] * w[k, j] init 1
+  } } }
+  for i1 in {1} {{ for m in {3} reduce {{ for l in {4} {{
+    y: y[i1, l] += h[i1, m] * v[m, l] init 0
+  } } }
+  for i2 in {1} {{ for l2 in {4} {{
+    u: y[i2, l2] = y[i2, l2] * 2 + v[0, l2]
+  } }
+})", type, r.from(1, 6), r.from(1, 4), r.from(1, 5), r.from(1, 6));
+}
+
 struct Names {
   std::vector<std::string> loops, stages, buffers;
 };
@@ -150,8 +166,9 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   const std::vector<std::string> scopes = {"global", "stack", "register"};
   const auto loop = [&] { return r.pick(names.loops); };
   switch (r.below(16)) {
-    case 0: case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
-    case 2: case 3: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
+    case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
+    case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
+    case 2: case 3: return step::ComputeAt{r.pick(names.stages), loop()};
     case 4: {
       const size_t at = static_cast<size_t>(r.below(static_cast<int64_t>(names.loops.size())));
       return step::Fuse{names.loops[at], names.loops[std::min(at + 1, names.loops.size() - 1)], a};
@@ -201,12 +218,13 @@ bool same(const Values& a, const Values& b) {
 }
 
 struct Tally {
-  int applied = 0, refused = 0;
+  std::array<int, std::variant_size_v<tw::Step>> applied{};  // by kind of step
+  int refused = 0;
 };
 
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
-  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool};
+  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool, two_gemms};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);
@@ -229,14 +247,21 @@ void try_schedule(uint32_t seed, Tally& tally) {
       ++tally.refused;
       continue;
     }
-    ++tally.applied;
+    ++tally.applied[step.index()];
     schedule.steps.push_back(step);
     current = std::move(*next);
   }
   const std::string scheduled = tw::print(schedule), result = tw::print(current);
   CAPTURE(scheduled);
   CAPTURE(result);
-  CHECK(tw::error_text(tw::verify(current)) == "");
+  llvm::Expected<Kernel> whole = tw::apply(*kernel, schedule);
+  if (whole) {
+    CHECK(tw::print(*whole) == result);
+    CHECK(tw::error_text(tw::verify(*whole)) == "");
+  } else {  // scopes that only more steps would make legal
+    CHECK(tw::take_diags(whole.takeError())[0].message.starts_with("after step"));
+    for (tw::Buffer& buffer : current.buffers) buffer.scope = "global";
+  }
   Values actual = start;
   REQUIRE(tw::error_text(tw::interpret(current, actual, symbols)) == "");
   REQUIRE(same(actual, expected));
@@ -255,6 +280,10 @@ TEST_CASE("schedule: random steps are refused or keep the results") {
   MESSAGE("seeds from " << first);
   Tally tally;
   for (uint32_t i = 0; i < count; ++i) try_schedule(first + i, tally);
-  MESSAGE(tally.applied << " steps applied, " << tally.refused << " refused");
-  CHECK(tally.applied > 0);
+  std::string applied;
+  for (size_t kind = 0; kind < tally.applied.size(); ++kind) {
+    if (!given) CHECK_MESSAGE(tally.applied[kind] > 0, "no step of kind " << kind);
+    applied += " " + std::to_string(tally.applied[kind]);
+  }
+  MESSAGE("applied, by kind:" << applied << "; refused: " << tally.refused);
 }
