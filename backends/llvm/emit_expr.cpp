@@ -7,10 +7,10 @@ Value* KernelEmitter::emit(const Expr& e) {
   if (memo_.empty()) memo_.emplace_back();
   for (auto scope = memo_.rbegin(); scope != memo_.rend(); ++scope) {
     auto known = scope->find(e.get());
-    if (known != scope->end()) return known->second;
+    if (known != scope->end()) return known->second.value;
   }
   Value* value = emit_node(e);
-  memo_.back()[e.get()] = value;
+  memo_.back()[e.get()] = {e, value};
   return value;
 }
 

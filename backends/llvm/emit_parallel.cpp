@@ -83,9 +83,8 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
 
 void KernelEmitter::emit_parallel(const Stmt& s) {
   auto& b = v_.b;
-  memo_.emplace_back();
+  memo_.clear();
   Value* extent = emit(s->extent);
-  memo_.pop_back();
   if (loops_.size() > 1) return fail("parallel loop '" + s->var + "' is not the outermost");
   llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), true, llvm::GlobalValue::InternalLinkage);
   std::vector<Value*> arguments;

@@ -97,7 +97,7 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
     case StmtKind::loop: return emit_loop(s);
     case StmtKind::store: return emit_store(s);
     case StmtKind::if_then: {
-      memo_ = {{}};   // values of an earlier iteration of an expanded loop are not this one's
+      memo_.clear();   // values of an earlier iteration of an expanded loop are not this one's
       Value* condition = emit(s->condition);
       if (is_all_false(condition)) return;
       if (Values::lanes(condition)) {
@@ -138,7 +138,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   } else if (s->loop_kind == LoopKind::parallel && !in_parallel_ && threads_) {
     emit_parallel(s);
   } else {
-    memo_ = {{}};
+    memo_.clear();
     Value* end = emit(s->extent);
     if (Values::lanes(end)) fail("loop '" + s->var + "' has an extent that differs between lanes");
     else emit_serial(s, v_.i64(0), end);

@@ -100,7 +100,8 @@ class KernelEmitter {
   std::string lane_var_;                          // of the vector loop around, empty: none
   int lane_count_ = 0;
   Value* mask_ = nullptr;                         // <L x i1>: lanes that are active, null: all
-  std::vector<std::unordered_map<const ExprNode*, Value*>> memo_;  // values of this statement, by scope
+  struct Known { Expr expr; Value* value; };   // the expression is kept alive: its address is the key
+  std::vector<std::unordered_map<const ExprNode*, Known>> memo_;  // values of this statement, by scope
   int64_t emitted_ = 0;
   int parallel_count_ = 0;
   bool in_parallel_ = false;

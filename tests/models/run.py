@@ -43,6 +43,12 @@ def model_files(names, work):
     return files, skipped
 
 
+def quiet():
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return options
+
+
 def random_inputs(session, seed=1):
     generator = np.random.default_rng(seed)
     inputs = {}
@@ -143,7 +149,7 @@ def main():
         print(f"{'ok  ' if good else 'FAIL'} {name:16} {what:18} error {error:.2e} of the range", flush=True)
 
     for name, path in files.items():
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(path), quiet(), providers=["CPUExecutionProvider"])
         inputs = random_inputs(session)
         outputs = [o.name for o in session.get_outputs()]
         expected = dict(zip(outputs, session.run(None, inputs)))
