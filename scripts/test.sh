@@ -18,6 +18,7 @@ $python scripts/check_layout.py
 cmake --preset release >/dev/null
 cmake --build build/release -j "$jobs"
 ctest --test-dir build/release --output-on-failure -j "$jobs"
+scripts/demo.sh
 $python tests/models/run.py --tilewright build/release/tilewright
 
 if [ $quick = 0 ]; then

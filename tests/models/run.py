@@ -95,9 +95,9 @@ class Runner:
         built = subprocess.run([ROOT / "tests/cross_cc.sh", "aarch64", ROOT / "tests/models/driver.c", self.driver, "-I", ROOT], env=env)
         return ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"] if built.returncode == 0 else None
 
-    def compile(self, model, target, output):
-        subprocess.run([self.tilewright, "compile", model, "-t", target, "-o", output, "--name", "model"], check=True,
-                       stdout=subprocess.DEVNULL)
+    def compile(self, model, target, output, cwd=None):
+        subprocess.run([self.tilewright, "compile", model, "-t", target, "-o", output, "--name", "model"], check=True, cwd=cwd,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def native(self, artifact, inputs, outputs, threads):
         folder = self.work / "out"
@@ -112,14 +112,65 @@ class Runner:
         return {name: np.load(folder / f"{name.replace('/', '_')}.npy") for name in outputs}
 
     def arm(self, artifact, inputs, expected):
+        return self.drive([*self.qemu, self.driver], artifact, inputs, expected)
+
+    def drive(self, command, artifact, inputs, expected):
         paths = []
         for i, value in enumerate(inputs.values()):
             paths.append(self.work / f"in_{i}.raw")
             value.tofile(paths[-1])
-        prefix = self.work / "arm_out"
-        subprocess.run([*self.qemu, self.driver, artifact, "model", "1", prefix, *paths], check=True)
+        prefix = self.work / "driver_out"
+        subprocess.run([*command, artifact, "model", "1", prefix, *paths], check=True)
         return {name: np.fromfile(f"{prefix}{i}.raw", dtype=want.dtype).reshape(want.shape)
                 for i, (name, want) in enumerate(expected.items())}
+
+
+def check_artifact(runner, model, artifact):
+    """What every artifact promises; returns a list of breaches."""
+    breaches = []
+    dynamic = subprocess.run(["readelf", "-d", artifact], check=True, capture_output=True, text=True).stdout
+    if "NEEDED" in dynamic:
+        breaches.append("has a NEEDED entry")
+    symbols = subprocess.run(["nm", "-D", artifact], check=True, capture_output=True, text=True).stdout.split("\n")
+    defined = [line.split()[-1] for line in symbols if len(line.split()) == 3]
+    undefined = {line.split()[-1].split("@")[0] for line in symbols if len(line.split()) == 2}
+    if defined != ["tw_model_query"]:
+        breaches.append(f"defines {defined}")
+    extra = undefined - {"mmap", "munmap", "syscall", "memset", "memcpy", "pthread_create", "pthread_join"}
+    if extra:
+        breaches.append(f"needs {sorted(extra)}")
+    elsewhere = runner.work / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    runner.compile(model, "host", pathlib.Path("model.so"), cwd=elsewhere)
+    if (elsewhere / "model.so").read_bytes() != artifact.read_bytes():
+        breaches.append("a second compile, in another folder, gives other bytes")
+    return breaches
+
+
+def check_musl(runner, artifact, inputs, expected):
+    """The same file in a musl program; None without musl-gcc."""
+    if not shutil.which("musl-gcc"):
+        return None
+    driver = runner.work / "driver.musl"
+    subprocess.run(["musl-gcc", "-O1", "-I", ROOT, ROOT / "tests/models/driver.c", "-o", driver], check=True)
+    return compare(expected, runner.drive([driver], artifact, inputs, expected))
+
+
+def check_pictures(tilewright, work):
+    """Detections on real pictures equal onnxruntime's; yields (name, ok)."""
+    detect = tilewright.parent / "examples/detect"
+    if not detect.exists():
+        detect = tilewright.parent / "examples" / "detect" / "detect"
+    for kind, model, pattern in (("face", "face_rfb320", "faces_*.jpg"), ("yolox", "yolox_nano", "coco_*.jpg")):
+        path = SHARED / "real" / f"{model}.onnx"
+        artifact = work / f"{model}.so"
+        subprocess.run([tilewright, "compile", path, "-o", artifact], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for picture in sorted((SHARED / "real/images").glob(pattern))[:4]:
+            found = subprocess.run([detect, kind, artifact, picture, "--dump-input", work / "picture.npy"], check=True, capture_output=True).stdout
+            (work / "found.txt").write_bytes(found)
+            compared = subprocess.run([sys.executable, ROOT / "examples/detect/reference.py", kind, path, work / "picture.npy", picture,
+                                       "--compare", work / "found.txt"], stdout=subprocess.DEVNULL)
+            yield f"{picture.name}: {len(found.splitlines())} found", compared.returncode == 0
 
 
 def main():
@@ -162,11 +213,27 @@ def main():
             continue
         for threads in (1, 2):
             check(name, f"host, {threads} thread(s)", lambda: compare(expected, runner.native(artifact, inputs, outputs, threads)))
+        if name in EXAMPLES:
+            breaches = check_artifact(runner, path, artifact)
+            passed, failed = passed + (not breaches), failed + bool(breaches)
+            print(f"{'FAIL' if breaches else 'ok  '} {name:16} artifact {breaches or 'as promised'}")
+            if shutil.which("musl-gcc"):
+                check(name, "in a musl program", lambda: check_musl(runner, artifact, inputs, expected))
+            else:
+                skipped.append(f"{name} under musl (no musl-gcc)")
         if name in ARM and runner.qemu:
             runner.compile(path, "aarch64-generic", artifact)
             check(name, "aarch64 under qemu", lambda: compare(expected, runner.arm(artifact, inputs, expected)))
         elif name in ARM:
             skipped.append(f"{name} for aarch64 (no qemu or no cross libc)")
+    if SHARED.is_dir() and not args.only:
+        try:
+            for what, good in check_pictures(args.tilewright.resolve(), work):
+                passed, failed = passed + good, failed + (not good)
+                print(f"{'ok  ' if good else 'FAIL'} {what}", flush=True)
+        except (subprocess.CalledProcessError, FileNotFoundError) as e:
+            failed += 1
+            print(f"FAIL pictures: {e}")
     for name in skipped:
         print(f"skip {name}: not on this machine")
     print(f"{passed} passed, {failed} failed, {len(skipped)} skipped")
