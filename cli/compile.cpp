@@ -14,6 +14,7 @@
 #include "cli/manifest.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
+#include "support/repro.h"
 
 namespace tw {
 namespace {
@@ -154,6 +155,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   stages.begin("lower");
   ProgramOptions program_options;
   program_options.schedule = [&](const LoweredGroup& lowered) -> Expected<Kernel> {
+    CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
     TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.family, target));
     return tw::apply(lowered.kernel, schedule);
   };

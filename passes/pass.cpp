@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "support/repro.h"
+
 namespace tw {
 namespace {
 
@@ -45,6 +47,8 @@ Expected<bool> run_one(Graph& graph, PassContext& context, const Pass& pass, boo
   bool hashed = kVerifyEach && constant_bytes(graph) <= kHashedBytes;
   std::string before = hashed ? graph_hash(graph) : "";
   context.report.clear();
+  Graph untouched = graph;   // shares the constants
+  CheckContext reproducer(std::string("pass ") + pass.name, [&] { return print(untouched); });
   TW_ASSIGN(bool changed, pass.run(graph, context));
   if (verified)
     if (Error error = verify(graph)) TW_UNREACHABLE("pass {0} broke the graph: {1}", pass.name, error_text(std::move(error)));

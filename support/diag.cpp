@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "support/repro.h"
+
 namespace tw {
 
 char DiagError::ID = 0;
@@ -66,6 +68,8 @@ std::string error_text(Error error) {
 
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   std::fprintf(stderr, "tilewright: internal error at %s:%d: %s\n  %s\n", file, line, condition, message.c_str());
+  std::string folder = write_reproducer();
+  if (!folder.empty()) std::fprintf(stderr, "  reproducer: %s/ (see docs/debugging.md)\n", folder.c_str());
   std::fflush(stderr);
   std::abort();
 }

@@ -5,6 +5,18 @@
 
 namespace tw {
 
+Index variables(const std::vector<Axis>& axes) {
+  Index index;
+  for (const Axis& a : axes) index.push_back(var(a.name));
+  return index;
+}
+
+Shape extents(const std::vector<Axis>& axes) {
+  Shape shape;
+  for (const Axis& a : axes) shape.push_back(a.extent);
+  return shape;
+}
+
 GroupBuilder::GroupBuilder(const Graph& graph_in, const Group& group_in, const Target& target_in)
     : graph(graph_in), group(group_in), target(target_in) {
   for (NodeId id : group.nodes) inside_.insert(graph.node(id).output.index);

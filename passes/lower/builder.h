@@ -18,6 +18,9 @@ struct Axis {
   AxisRole role = AxisRole::spatial;
 };
 
+Index variables(const std::vector<Axis>& axes);   // the axes' loop variables
+Shape extents(const std::vector<Axis>& axes);
+
 class GroupBuilder {
  public:
   GroupBuilder(const Graph& graph, const Group& group, const Target& target);

@@ -146,16 +146,6 @@ class ConvLowering {
     if (blocked_) axes.push_back({prefix + "l", Expr(block_)});
     return axes;
   }
-  static Index variables(const std::vector<Axis>& axes) {
-    Index index;
-    for (const Axis& a : axes) index.push_back(var(a.name));
-    return index;
-  }
-  static Shape extents(const std::vector<Axis>& axes) {
-    Shape shape;
-    for (const Axis& a : axes) shape.push_back(a.extent);
-    return shape;
-  }
 
   void accumulate() {
     std::vector<Axis> axes = output_axes("a");

@@ -40,16 +40,6 @@ class TransposeLowering {
  private:
   size_t rank() const { return kernel_.size(); }
   static std::string name(const char* prefix, size_t i) { return prefix + std::to_string(i); }
-  static Index variables(const std::vector<Axis>& axes) {
-    Index index;
-    for (const Axis& a : axes) index.push_back(var(a.name));
-    return index;
-  }
-  static Shape extents(const std::vector<Axis>& axes) {
-    Shape shape;
-    for (const Axis& a : axes) shape.push_back(a.extent);
-    return shape;
-  }
   Expr blocks() const { return Expr((m_ + block_ - 1) / block_); }
 
   // n, c, then per spatial axis q and r (sub-pixel) or o, then the lane.

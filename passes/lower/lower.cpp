@@ -17,7 +17,23 @@ const char* family_name(KernelFamily f) {
   TW_UNREACHABLE("bad family");
 }
 
+// Resizing needs tables of source positions, made at compile time.
+static Error check_resizes(const Graph& graph, const Group& group) {
+  for (NodeId id : group.nodes) {
+    const Node& node = graph.node(id);
+    auto* resize = std::get_if<op::Resize>(&node.attrs);
+    if (!resize) continue;
+    const Shape& in = graph.value(node.inputs[0]).type.shape;
+    for (size_t i = 0; i < in.size(); ++i)
+      if (!is_const(simplify(in[i] - resize->shape[i]), 0) && (!as_const(in[i]) || !as_const(resize->shape[i])))
+        return make_error(DiagCode::unsupported, "resize (node {0}): axis {1} is resized from {2} to {3}; bind the symbols with --dim", node.name, i,
+                          to_string(in[i]), to_string(resize->shape[i]));
+  }
+  return Error::success();
+}
+
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
+  if (Error error = check_resizes(graph, group)) return error;
   GroupBuilder b(graph, group, target);
   const Node& anchor = graph.node(group.anchor);
   const OpAttrs& attrs = anchor.attrs;

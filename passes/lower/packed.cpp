@@ -8,12 +8,8 @@ DType accumulator_type(DType t) { return t == DType::f16 || t == DType::bf16 ? D
 BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
                               const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element_at) {
   const Value& value = graph.value(v);
-  Shape shape;
-  Index index;
-  for (const Axis& axis : axes) {
-    shape.push_back(axis.extent);
-    index.push_back(var(axis.name));
-  }
+  Shape shape = extents(axes);
+  Index index = variables(axes);
   if (!value.constant) {
     declare(axes);
     Expr made = element_at([&](const Index& at) { return parameter_element(v, at); });

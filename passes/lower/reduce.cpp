@@ -43,11 +43,6 @@ BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows
     for (size_t i = 0; i < rows.size(); ++i) axes.push_back({prefix + std::to_string(i), rows[i]});
     return axes;
   };
-  auto variables = [](const std::vector<Axis>& axes) {
-    Index index;
-    for (const Axis& a : axes) index.push_back(var(a.name));
-    return index;
-  };
   auto known = as_const(extent);
   BufferId total = b.temp(name, t, rows);
   if (known && *known < lanes) {
