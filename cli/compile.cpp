@@ -58,7 +58,7 @@ ModelInterface interface_of(const Program& program, const std::string& name) {
 // Times the steps and tells progress.
 class Stages {
  public:
-  Stages(CompileReport& report, const std::function<void(const std::string&)>& progress) : report_(report), progress_(progress) {}
+  Stages(CompileReport& report, const OnStage& progress) : report_(report), progress_(progress) {}
   void begin(const std::string& name) {
     end();
     if (progress_) progress_(name);
@@ -73,7 +73,7 @@ class Stages {
 
  private:
   CompileReport& report_;
-  const std::function<void(const std::string&)>& progress_;
+  const OnStage& progress_;
   std::chrono::steady_clock::time_point start_;
   bool open_ = false;
 };
@@ -102,8 +102,20 @@ uint64_t peak_memory() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
-                                      const std::function<void(const std::string& stage)>& progress) {
+Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target, const OnStage& progress) {
+  // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
+  auto start = std::chrono::steady_clock::now();
+  if (progress) progress("import");
+  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims}));
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CompileOptions named = options;
+  if (named.output.empty()) named.output = stem_of(options.model) + ".so";
+  TW_ASSIGN(CompileReport report, compile_graph(std::move(model), named, target, progress));
+  report.stages.insert(report.stages.begin(), {"import", seconds, ""});
+  return report;
+}
+
+Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress) {
   CompileReport report;
   int jobs = options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   Stages stages(report, progress);
@@ -113,10 +125,6 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
     report.peak_memory_bytes = peak_memory();
     return std::move(report);
   };
-
-  // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
-  stages.begin("import");
-  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims}));
   Graph& graph = model.graph;
   report.model_bytes = model.file_bytes;
   TW_TRY(dump.write("imported.graph", [&] { return print(graph); }));
@@ -175,7 +183,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   codegen.target_name = target.name;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
   report.kernel_reports = code.kernels;
-  report.output = options.output.empty() ? stem_of(options.model) + ".so" : options.output;
+  report.output = options.output;
   report.header = options.header.empty() ? report.output.substr(0, report.output.find_last_of('.')) + ".h" : options.header;
 
   // The library, the weights packed straight into its file, the header.

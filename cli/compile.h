@@ -42,8 +42,10 @@ struct CompileReport {
 };
 
 // progress is told when a stage begins ("import", "passes", "lower", "weights", "codegen", "link").
-Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
-                                      const std::function<void(const std::string& stage)>& progress = nullptr);
+using OnStage = std::function<void(const std::string& stage)>;
+Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target, const OnStage& progress = nullptr);
+// The same for a graph that is already here; options.model is not read.
+Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress = nullptr);
 
 // Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands body the zeroed bytes to
 // write; called from several threads for different pieces. Pack kernels are compiled for the build host's baseline

@@ -101,7 +101,7 @@ void schedule_reduce(ScheduleBuilder& s) {
       auto n = s.extent(lane);
       if (n && (*n == lanes || *n % lanes == 0 || *n > lanes)) {
         if (*n != lanes) {
-          s.split(lane, lanes, Tail::shift, "acc_o", "acc_v");
+          s.split(lane, lanes, Tail::guard, "acc_o", "acc_v");   // shifted tiles would add twice
           spatial.back() = "acc_o";
           lane = "acc_v";
         } else {

@@ -86,7 +86,7 @@ void ScheduleBuilder::map_nest(const std::string& label) {
   std::string last = loops.back();
   loops.pop_back();
   auto size = extent(last);
-  if (size && *size <= 4 * lanes && (*size % lanes == 0 || *size < lanes)) {
+  if (size && *size <= lanes) {
     if (*size > 1) vectorize(last);
   } else {
     bool divides = size && *size % lanes == 0;

@@ -95,6 +95,22 @@ std::vector<int> reversed(int count) {
   for (int i = count; i-- > 0;) order.push_back(i);
   return order;
 }
+
+// LLVM 22 loses lanes when it legalizes a gather or scatter of 48 lanes: they go in pieces of a power of two, 16 at most.
+void for_pieces(int count, llvm::function_ref<void(int begin, int size)> piece) {
+  for (int begin = 0; begin < count;) {
+    int size = 16;
+    while (size > count - begin) size /= 2;
+    piece(begin, size);
+    begin += size;
+  }
+}
+
+Value* piece_of(Values& v, Value* vector, int begin, int size) {
+  std::vector<int> lanes;
+  for (int i = 0; i < size; ++i) lanes.push_back(begin + i);
+  return v.shuffle(vector, vector, lanes);
+}
 }  // namespace
 
 Value* KernelEmitter::load(BufferId id, const Access& access) {
@@ -138,7 +154,15 @@ Value* KernelEmitter::load_memory(BufferId id, const Access& access, Type* type)
       v = b.CreateInsertElement(v, b.CreateAlignedLoad(type, pointer(id, access, i), one), static_cast<uint64_t>(i));
     return v;
   }
-  return b.CreateMaskedGather(lanes_type, lane_pointers(id, access), one, mask_ ? mask_ : v_.splat(b.getTrue(), count), llvm::Constant::getNullValue(lanes_type));
+  Value* pointers = lane_pointers(id, access);
+  Value* mask = mask_ ? mask_ : v_.splat(b.getTrue(), count);
+  Value* gathered = llvm::PoisonValue::get(lanes_type);
+  for_pieces(count, [&](int begin, int size) {
+    Type* piece_type = v_.with_lanes(type, size);
+    Value* piece = b.CreateMaskedGather(piece_type, piece_of(v_, pointers, begin, size), one, piece_of(v_, mask, begin, size), llvm::Constant::getNullValue(piece_type));
+    gathered = size == count ? piece : b.CreateInsertVector(lanes_type, gathered, piece, static_cast<uint64_t>(begin));
+  });
+  return gathered;
 }
 
 void KernelEmitter::store(BufferId id, const Access& access, Value* value) {
@@ -170,7 +194,12 @@ void KernelEmitter::store_memory(BufferId id, const Access& access, Value* value
   } else if (access.lane_stride && !mask_) {
     for (int i = 0; i < count; ++i) write(element(i), i);
   } else {
-    b.CreateMaskedScatter(v_.splat(value, count), lane_pointers(id, access), one, mask_ ? mask_ : v_.splat(b.getTrue(), count));
+    Value* pointers = lane_pointers(id, access);
+    Value* mask = mask_ ? mask_ : v_.splat(b.getTrue(), count);
+    value = v_.splat(value, count);
+    for_pieces(count, [&](int begin, int size) {
+      b.CreateMaskedScatter(piece_of(v_, value, begin, size), piece_of(v_, pointers, begin, size), one, piece_of(v_, mask, begin, size));
+    });
   }
 }
 

@@ -52,7 +52,7 @@ class Evaluation {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Tensor* tensor = node.inputs[i].valid() ? &get(node.inputs[i]) : nullptr;
       tensor_list.push_back(tensor);
-      if (tensor) types[i] = {tensor->dtype, Shape(tensor->shape.begin(), tensor->shape.end()), {}};
+      if (tensor) types[i] = {tensor->dtype, Shape(tensor->shape.begin(), tensor->shape.end()), {}};  // logical tensors
       type_list.push_back(tensor ? &types[i] : nullptr);
     }
     Expected<Tensor> result = compute(attrs, type_list, tensor_list);

@@ -81,6 +81,9 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   CHECK(*verify["ok"].boolean());
   CHECK(verify["per_node"]["compared"].integer_or(0) > 1);
   CHECK(verify["per_node"]["first"].object() == nullptr);
+  const CliResult strict = cli({"verify", folder / "digits.so", kDigits, "--tolerance", "0", "--per-node", "--json"});
+  CHECK(strict.code == kExitMismatch);
+  CHECK(!json_of(strict)["per_node"]["first"]["nodes"].items().empty());
 
   const Json bench = json_of(cli({"bench", folder / "digits.so", "--threads", "1", "--runs", "5", "--per-kernel", "--json"}));
   CHECK(bench["ms"].items().size() == 5);
