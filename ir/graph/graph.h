@@ -107,7 +107,8 @@ class Graph {
   std::map<std::string, int, std::less<>> taken_;        // value name -> next suffix
 };
 
-// Arity, dtypes and shapes against the op table, then check_type of the result. Absent inputs are null.
+// Arity, dtypes and shapes against the op table, then check_type of the result. Absent inputs are null. Operators are defined
+// on logical tensors and may read and write any layout: the inputs' layouts are ignored, the result is plain but for a LayoutCast.
 Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs);
 // The attributes with symbols replaced by their values and the dims simplified; unknown symbols stay.
 using SymbolValues = std::map<std::string, int64_t, std::less<>>;

@@ -72,7 +72,14 @@ Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const Te
   }
   for (int i = 0; i < info.min_inputs; ++i)
     if (!inputs[static_cast<size_t>(i)]) return make_error(DiagCode::invalid_model, "input {0} is absent", i);
-  TW_ASSIGN(TensorType out, info.infer(attrs, inputs));
+  std::vector<TensorType> logical(inputs.size());
+  std::vector<const TensorType*> types(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    logical[i] = {inputs[i]->dtype, inputs[i]->shape, {}};
+    types[i] = &logical[i];
+  }
+  TW_ASSIGN(TensorType out, info.infer(attrs, types));
   TW_TRY(check_type(out));
   return out;
 }

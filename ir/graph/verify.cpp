@@ -90,17 +90,9 @@ class Verifier {
   void node(NodeId id, const std::vector<bool>& made) {
     const Node& n = graph_.node(id);
     if (graph_.value(n.output).def != id) fail(label(n) + ": '" + graph_.value(n.output).name + "' says that another node makes it");
-    // Operators are defined on logical tensors: any may read any layout. Only a cast is about layouts.
-    bool is_cast = std::holds_alternative<op::LayoutCast>(n.attrs);
-    std::vector<TensorType> logical;
-    logical.reserve(n.inputs.size());
     std::vector<const TensorType*> types;
     for (ValueId input : n.inputs) {
-      if (input.valid()) {
-        logical.push_back(graph_.value(input).type);
-        if (!is_cast) logical.back().layout = {};
-      }
-      types.push_back(input.valid() ? &logical.back() : nullptr);
+      types.push_back(input.valid() ? &graph_.value(input).type : nullptr);
       if (!input.valid()) continue;
       use(input, label(n));
       NodeId def = graph_.value(input).def;
@@ -111,7 +103,7 @@ class Verifier {
     if (!diags_.empty()) return;
     Expected<TensorType> type = infer_type(n.attrs, types);
     if (!type) return fail(label(n), type.takeError());
-    if (!is_cast) type->layout = graph_.value(n.output).type.layout;
+    if (!std::holds_alternative<op::LayoutCast>(n.attrs)) type->layout = graph_.value(n.output).type.layout;
     if (!equal(*type, graph_.value(n.output).type))
       fail(llvm::formatv("{0}: '{1}' is {2}, but the operator gives {3}", label(n), graph_.value(n.output).name,
                          to_string(graph_.value(n.output).type), to_string(*type)).str());

@@ -20,40 +20,10 @@ Error check_dim(size_t index, const char* role, const char* what, const Expr& di
   return input_error(index, role, "{0} {1}, expected {2}", to_string(dim), what, to_string(simplify_dim(wanted)));
 }
 
-Error check_plain(const Types& inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i] && !inputs[i]->layout.plain())
-      return make_error(DiagCode::invalid_model, "input {0}: blocked layout of {1}, expected a plain one", i, to_string(*inputs[i]));
-  return Error::success();
-}
-
 Expected<size_t> checked_axis(int64_t axis, size_t rank) {
   int64_t r = static_cast<int64_t>(rank);
   if (axis < -r || axis >= r) return make_error(DiagCode::invalid_model, "axis {0} of a tensor of rank {1}", axis, rank);
   return static_cast<size_t>(axis < 0 ? axis + r : axis);
-}
-
-Expected<Layout> elementwise_layout(const Shape& out, const Types& inputs) {
-  Layout layout;
-  for (const TensorType* t : inputs)
-    if (t && !t->layout.plain()) layout = t->layout;
-  if (layout.plain()) return layout;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i]) continue;
-    const TensorType& t = *inputs[i];
-    size_t missing = out.size() - t.shape.size(), axis = static_cast<size_t>(layout.axis);
-    bool broadcast = axis < missing || is_const(t.shape[axis - missing], 1);
-    bool fits = t.layout.plain() ? broadcast : t.layout == layout && missing == 0;
-    if (!fits)
-      return make_error(DiagCode::invalid_model, "input {0}: layout of {1}, expected blocks of {2} on axis {3}", i, to_string(t),
-                        layout.block, layout.axis);
-  }
-  return layout;
-}
-
-Expected<Layout> channel_layout(const TensorType& x) {
-  if (x.layout.plain() || x.layout.axis == 1) return x.layout;
-  return input_error(0, "x", "layout of {0}, expected a plain one or blocks on axis 1", to_string(x));
 }
 
 Error check_ints(const char* what, const Ints& list, size_t count, int64_t low) {

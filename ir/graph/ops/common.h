@@ -35,10 +35,7 @@ Error check_dtype(size_t index, const char* role, const TensorType& t, DType wan
 Error check_rank(size_t index, const char* role, const TensorType& t, size_t rank);
 // Same dim for every value of the symbols; `what` names it: "channels".
 Error check_dim(size_t index, const char* role, const char* what, const Expr& dim, const Expr& wanted);
-Error check_plain(const Types& inputs);  // for operators that are not defined on blocked layouts
 Expected<size_t> checked_axis(int64_t axis, size_t rank);       // negative counts from the end
-Expected<Layout> elementwise_layout(const Shape& out, const Types& inputs);  // blocked inputs must agree
-Expected<Layout> channel_layout(const TensorType& x);           // plain, or blocked on axis 1
 // Every entry in [low, 2^20]: extents times them stay far from overflow; an attribute of `count` entries, "strides".
 Error check_ints(const char* what, const Ints& list, size_t count, int64_t low);
 

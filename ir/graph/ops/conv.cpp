@@ -15,7 +15,6 @@ Expected<size_t> check_operands(const Types& in) {
   if (in[0]->dtype == DType::boolean) return input_error(0, "x", "bool, expected a number type");
   TW_TRY(check_rank(1, "weights", *in[1], in[0]->shape.size()));
   TW_TRY(check_dtype(1, "weights", *in[1], in[0]->dtype));
-  if (!in[1]->layout.plain()) return input_error(1, "weights", "blocked layout of {0}, expected a plain one", to_string(*in[1]));
   if (present(in, 2)) {
     TW_TRY(check_rank(2, "bias", *in[2], 1));
     TW_TRY(check_dtype(2, "bias", *in[2], in[0]->dtype));
@@ -92,8 +91,7 @@ Expected<TensorType> infer_conv(const OpAttrs& attrs, const Types& in) {
   if (int64_t m = as_const(w[0]).value_or(0); m % conv.group)
     return input_error(1, "weights", "{0} output channels, expected a multiple of the group count {1}", m, conv.group);
   if (present(in, 2)) TW_TRY(check_dim(2, "bias", "elements", in[2]->shape[0], w[0]));
-  TW_ASSIGN(Layout layout, channel_layout(*in[0]));
-  TensorType out{in[0]->dtype, {x[0], w[0]}, layout};
+  TensorType out{in[0]->dtype, {x[0], w[0]}, {}};
   for (size_t i = 0; i < axes; ++i) {
     TW_ASSIGN(Expr extent, window_count(i, x[i + 2], w[i + 2], conv.strides[i], conv.dilations[i], conv.pads[i], conv.pads[i + axes], false));
     out.shape.push_back(std::move(extent));
@@ -129,8 +127,7 @@ Expected<TensorType> infer_conv_transpose(const OpAttrs& attrs, const Types& in)
     return input_error(1, "weights", "{0} input channels, expected a multiple of the group count {1}", channels, conv.group);
   Expr out_channels = simplify_dim(w[1] * conv.group);
   if (present(in, 2)) TW_TRY(check_dim(2, "bias", "elements", in[2]->shape[0], out_channels));
-  TW_ASSIGN(Layout layout, channel_layout(*in[0]));
-  TensorType out{in[0]->dtype, {x[0], out_channels}, layout};
+  TensorType out{in[0]->dtype, {x[0], out_channels}, {}};
   for (size_t i = 0; i < axes; ++i) {
     int64_t rest = conv.output_padding[i] + 1 - conv.pads[i] - conv.pads[i + axes];
     Expr extent = simplify_dim((x[i + 2] - 1) * conv.strides[i] + (w[i + 2] - 1) * conv.dilations[i] + rest);

@@ -148,8 +148,7 @@ Expected<TensorType> infer_binary(const OpAttrs& attrs, const Types& in) {
   if (const char* wanted = binary_domain(f, in[0]->dtype))
     return make_error(DiagCode::invalid_model, "{0} of {1}, expected {2}", op_name(f), dtype_name(in[0]->dtype), wanted);
   TW_ASSIGN(Shape shape, broadcast_all(in));
-  TW_ASSIGN(Layout layout, elementwise_layout(shape, in));
-  return TensorType{is_comparison(f) ? DType::boolean : in[0]->dtype, std::move(shape), layout};
+  return TensorType{is_comparison(f) ? DType::boolean : in[0]->dtype, std::move(shape), {}};
 }
 
 Expected<Tensor> evaluate_binary(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
@@ -172,8 +171,7 @@ Expected<TensorType> infer_select(const OpAttrs&, const Types& in) {
   TW_TRY(check_dtype(0, "condition", *in[0], DType::boolean));
   TW_TRY(check_dtype(2, "b", *in[2], in[1]->dtype));
   TW_ASSIGN(Shape shape, broadcast_all(in));
-  TW_ASSIGN(Layout layout, elementwise_layout(shape, in));
-  return TensorType{in[1]->dtype, std::move(shape), layout};
+  return TensorType{in[1]->dtype, std::move(shape), {}};
 }
 
 Expected<Tensor> evaluate_select(const OpAttrs&, const TensorType& out, const Tensors& in) {

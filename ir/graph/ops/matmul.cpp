@@ -32,7 +32,6 @@ Expected<TensorType> infer_matmul(const OpAttrs& attrs, const Types& in) {
   }
   if (in[0]->dtype == DType::boolean) return input_error(0, "a", "bool, expected a number type");
   TW_TRY(check_dtype(1, "b", *in[1], in[0]->dtype));
-  TW_TRY(check_plain(in));
   const Shape &a = in[0]->shape, &b = in[1]->shape;
   const Expr &m = matmul.trans_a ? a.back() : a[a.size() - 2], &k = matmul.trans_a ? a[a.size() - 2] : a.back();
   const Expr &kb = matmul.trans_b ? b.back() : b[b.size() - 2], &n = matmul.trans_b ? b[b.size() - 2] : b.back();

@@ -67,7 +67,6 @@ bool same_count(const Shape& a, const Shape& b) {
 
 Expected<TensorType> infer_transpose(const OpAttrs& attrs, const Types& in) {
   const Ints& perm = std::get<op::Transpose>(attrs).perm;
-  TW_TRY(check_plain(in));
   const Shape& x = in[0]->shape;
   if (perm.size() != x.size()) return make_error(DiagCode::invalid_model, "perm has {0} entries, expected {1}", perm.size(), x.size());
   TensorType out{in[0]->dtype, {}, {}};
@@ -89,7 +88,6 @@ Expected<Tensor> evaluate_transpose(const OpAttrs& attrs, const TensorType&, con
 
 Expected<TensorType> infer_reshape(const OpAttrs& attrs, const Types& in) {
   const Shape& shape = std::get<op::Reshape>(attrs).shape;
-  TW_TRY(check_plain(in));
   TW_TRY(check_shape("shape", shape, shape.size()));
   if (!same_count(in[0]->shape, shape))
     return input_error(0, "x", "{0} cannot be reshaped to {1}: {2} elements, expected {3}", to_string(*in[0]), to_string(shape),
@@ -103,7 +101,6 @@ Expected<Tensor> evaluate_reshape(const OpAttrs&, const TensorType& out, const T
 
 Expected<TensorType> infer_expand(const OpAttrs& attrs, const Types& in) {
   const Shape& shape = std::get<op::Expand>(attrs).shape;
-  TW_TRY(check_plain(in));
   TW_TRY(check_shape("shape", shape, shape.size()));
   const Shape& x = in[0]->shape;
   bool fits = x.size() <= shape.size();
@@ -122,7 +119,6 @@ Expected<Tensor> evaluate_expand(const OpAttrs&, const TensorType& out, const Te
 }
 
 Expected<TensorType> infer_concat(const OpAttrs& attrs, const Types& in) {
-  TW_TRY(check_plain(in));
   size_t rank = in[0]->shape.size();
   TW_ASSIGN(size_t axis, checked_axis(std::get<op::Concat>(attrs).axis, rank));
   TensorType out = *in[0];
@@ -156,7 +152,6 @@ Expected<Tensor> evaluate_concat(const OpAttrs& attrs, const TensorType& out, co
 
 Expected<TensorType> infer_slice(const OpAttrs& attrs, const Types& in) {
   const op::Slice& slice = std::get<op::Slice>(attrs);
-  TW_TRY(check_plain(in));
   const Shape& x = in[0]->shape;
   TW_TRY(check_shape("starts", slice.starts, x.size()));
   TW_TRY(check_shape("sizes", slice.sizes, x.size()));
@@ -183,7 +178,6 @@ Expected<Tensor> evaluate_slice(const OpAttrs& attrs, const TensorType& out, con
 }
 
 Expected<TensorType> infer_gather(const OpAttrs& attrs, const Types& in) {
-  TW_TRY(check_plain(in));
   const TensorType &x = *in[0], &indices = *in[1];
   if (indices.dtype != DType::i32 && indices.dtype != DType::i64)
     return input_error(1, "indices", "{0}, expected i32 or i64", dtype_name(indices.dtype));
@@ -214,7 +208,6 @@ Expected<Tensor> evaluate_gather(const OpAttrs& attrs, const TensorType& out, co
 
 Expected<TensorType> infer_pad(const OpAttrs& attrs, const Types& in) {
   const op::Pad& pad = std::get<op::Pad>(attrs);
-  TW_TRY(check_plain(in));
   TensorType out = *in[0];
   TW_TRY(check_shape("begins", pad.begins, out.shape.size()));
   TW_TRY(check_shape("ends", pad.ends, out.shape.size()));

@@ -15,7 +15,6 @@ Error check_float(const TensorType& x) {
 
 Expected<TensorType> infer_softmax(const OpAttrs& attrs, const Types& in) {
   TW_TRY(check_float(*in[0]));
-  TW_TRY(check_plain(in));
   TW_TRY(checked_axis(std::get<op::Softmax>(attrs).axis, in[0]->shape.size()).takeError());
   return *in[0];
 }
@@ -42,7 +41,6 @@ Expected<Tensor> evaluate_softmax(const OpAttrs& attrs, const TensorType& out, c
 
 Expected<TensorType> infer_layer_norm(const OpAttrs& attrs, const Types& in) {
   TW_TRY(check_float(*in[0]));
-  TW_TRY(check_plain(in));
   TW_ASSIGN(size_t axis, checked_axis(std::get<op::LayerNorm>(attrs).axis, in[0]->shape.size()));
   Shape normalized(in[0]->shape.begin() + static_cast<std::ptrdiff_t>(axis), in[0]->shape.end());
   constexpr const char* kRoles[] = {"x", "scale", "bias"};
@@ -91,7 +89,6 @@ Expected<TensorType> infer_batch_norm(const OpAttrs&, const Types& in) {
     TW_TRY(check_rank(i, kRoles[i], *in[i], 1));
     TW_TRY(check_dim(i, kRoles[i], "elements", in[i]->shape[0], in[0]->shape[1]));
   }
-  TW_TRY(channel_layout(*in[0]).takeError());
   return *in[0];
 }
 

@@ -68,8 +68,7 @@ Expected<TensorType> infer_pool(const OpAttrs& attrs, const Types& in) {
   size_t axes = x.shape.size() - 2;
   TW_TRY(check_ints("kernel", pool.kernel, axes, 1));
   TW_TRY(check_window(axes, pool.strides, pool.dilations, pool.pads));
-  TW_ASSIGN(Layout layout, channel_layout(x));
-  TensorType out{x.dtype, {x.shape[0], x.shape[1]}, layout};
+  TensorType out{x.dtype, {x.shape[0], x.shape[1]}, {}};
   for (size_t i = 0; i < axes; ++i) {
     TW_ASSIGN(Expr extent, window_count(i, x.shape[i + 2], pool.kernel[i], pool.strides[i], pool.dilations[i], pool.pads[i],
                                              pool.pads[i + axes], pool.ceil_mode));

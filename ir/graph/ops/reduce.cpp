@@ -73,7 +73,6 @@ double fold(ReduceKind kind, double a, double b) {
 Expected<TensorType> infer_reduce(const OpAttrs& attrs, const Types& in) {
   const op::Reduce& reduce = std::get<op::Reduce>(attrs);
   const TensorType& x = *in[0];
-  TW_TRY(check_plain(in));
   bool order_only = reduce.kind == ReduceKind::max || reduce.kind == ReduceKind::min;
   if (x.dtype == DType::boolean && !order_only) return input_error(0, "x", "bool, expected a number type");
   for (size_t i = 0; i < reduce.axes.size(); ++i) {
@@ -114,7 +113,6 @@ Expected<Tensor> evaluate_reduce(const OpAttrs& attrs, const TensorType& out, co
 
 Expected<TensorType> infer_arg_reduce(const OpAttrs& attrs, const Types& in) {
   const op::ArgReduce& reduce = std::get<op::ArgReduce>(attrs);
-  TW_TRY(check_plain(in));
   if (in[0]->dtype == DType::boolean) return input_error(0, "x", "bool, expected a number type");
   TW_ASSIGN(size_t axis, checked_axis(reduce.axis, in[0]->shape.size()));
   if (is_const(in[0]->shape[axis], 0)) return input_error(0, "x", "axis {0} of {1} is empty", axis, to_string(*in[0]));

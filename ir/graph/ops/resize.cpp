@@ -79,15 +79,12 @@ Expected<TensorType> infer_resize(const OpAttrs& attrs, const Types& in) {
   if (resize.scales.size() != rank) return make_error(DiagCode::invalid_model, "scales has {0} entries, expected {1}", resize.scales.size(), rank);
   if (resize.mode != ResizeMode::nearest && !is_float(x.dtype))
     return input_error(0, "x", "{0} is interpolated, expected a float type", dtype_name(x.dtype));
-  TW_ASSIGN(Layout layout, channel_layout(x));
-  TensorType out{x.dtype, {}, layout};
+  TensorType out{x.dtype, {}, {}};
   for (size_t i = 0; i < rank; ++i) {
     TW_TRY(check_dim_expr(resize.shape[i]));
     if (!(resize.scales[i] > 0) || std::isinf(resize.scales[i]))
       return make_error(DiagCode::invalid_model, "scales has an entry of {0}, expected a positive number", resize.scales[i]);
     if (is_const(x.shape[i], 0) && !is_const(resize.shape[i], 0)) return input_error(0, "x", "axis {0} of {1} is empty", i, to_string(x));
-    if (!layout.plain() && i < 2 && !equal(Shape{x.shape[i]}, Shape{resize.shape[i]}))
-      return input_error(0, "x", "axis {0} of the blocked {1} is resized, expected a plain layout", i, to_string(x));
     out.shape.push_back(simplify_dim(resize.shape[i]));
   }
   return out;
