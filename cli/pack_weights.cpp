@@ -61,11 +61,18 @@ class PackLibrary {
   std::vector<PackFunction> functions_;
 };
 
-// Model files do not align their payloads; kernels may assume element alignment.
+// Model files do not align their payloads. Where the host's loads need no alignment, pack kernels (which assume that of an
+// element at most) read the mapped file in place.
+#if defined(__x86_64__) || defined(__aarch64__)
+constexpr bool kAlignedLoadsOnly = false;
+#else
+constexpr bool kAlignedLoadsOnly = true;
+#endif
+
 void run_pack(PackFunction pack, const Blob& source, std::span<std::byte> out) {
   const void* in = source.bytes.data();
   std::vector<std::byte> aligned;
-  if (reinterpret_cast<uintptr_t>(in) % 8 != 0) {
+  if (kAlignedLoadsOnly && reinterpret_cast<uintptr_t>(in) % 8 != 0) {
     aligned.assign(source.bytes.begin(), source.bytes.end());
     in = aligned.data();
   }
