@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Keeps the pages true: every `tilewright SUBCOMMAND --flag` that README.md and docs/ name must exist, every link must lead
+to a file, and README's commands on the digits example are run as written.
+
+    check_docs.py --tilewright BUILD/tilewright
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples/README.md"]
+
+
+def help_texts(tilewright):
+    top = subprocess.run([tilewright, "--help"], check=True, capture_output=True, text=True).stdout
+    names = re.findall(r"^  (\w+)  +\S", top.split("Subcommands:")[1], re.M)
+    return {name: subprocess.run([tilewright, name, "--help"], check=True, capture_output=True, text=True).stdout for name in names}
+
+
+def check_flags(page, helps):
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        for name, rest in re.findall(r"tilewright ([a-z]+)((?: [^`|&;]*)?)", line):
+            if name not in helps:
+                if not re.search(r"tilewright \w+ *[-A-Z./$]", line):
+                    continue   # prose
+                yield f"{page.name}:{number}: no sub-command '{name}'"
+                continue
+            for flag in re.findall(r"(?<!\S)(--[a-z][a-z-]*)", rest):
+                if flag not in helps[name]:
+                    yield f"{page.name}:{number}: tilewright {name} has no {flag}"
+
+
+def check_links(page):
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        for target in re.findall(r"\]\(([^)#:]+)\)", line):
+            if not (page.parent / target).exists():
+                yield f"{page.name}:{number}: no file {target}"
+
+
+def run_readme(tilewright):
+    """The lines that use the digits example, in a folder that sees the tree under its own names."""
+    commands = [line.strip() for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("    build/release/tilewright ")]
+    if not commands:
+        yield "README.md: no commands to run"
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(ROOT / "examples", pathlib.Path(folder) / "examples")
+        (pathlib.Path(folder) / "build/release").mkdir(parents=True)
+        os.symlink(tilewright, pathlib.Path(folder) / "build/release/tilewright")
+        for command in commands:
+            done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True)
+            print(f"ran: {command}")
+            if done.returncode:
+                yield f"README.md: `{command}` ends with {done.returncode}: {done.stderr}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tilewright", type=pathlib.Path, required=True)
+    tilewright = parser.parse_args().tilewright.resolve()
+    helps = help_texts(tilewright)
+    problems = [p for page in PAGES for p in [*check_flags(page, helps), *check_links(page)]] + list(run_readme(tilewright))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"docs: {len(PAGES)} pages, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
