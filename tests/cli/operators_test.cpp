@@ -1,12 +1,10 @@
 // Every lowering and its default schedule, compiled, against the reference evaluators: small graphs in text form, each for
 // this host and for the host's baseline instruction set, at one and two threads.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cmath>
 
-#include "cli/compile.h"
-#include "packager/loaded_model.h"
+#include "tests/cli/compiled.h"
 
 namespace {
 
@@ -55,51 +53,19 @@ void compare(const tw::Tensor& want, const tw::Tensor& got) {
   }
 }
 
-tw_tensor describe(tw::Tensor& t) {
-  return {t.bytes.data(), t.bytes.size(), tw::dtype_info(t.dtype).onnx, static_cast<int32_t>(t.shape.size()), t.shape.data()};
-}
-
 void run_case(const Case& c, const tw::Target& target, int64_t symbol) {
   bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
-  tw::Expected<tw::Graph> parsed = tw::parse_graph(graph_text(c, symbolic ? "batch" : ""), c.name);
-  if (!parsed) FAIL(tw::error_text(parsed.takeError()));
-  tw::Graph graph = *parsed;
+  tw::Expected<tw::Graph> graph = tw::parse_graph(graph_text(c, symbolic ? "batch" : ""), c.name);
+  if (!graph) FAIL(tw::error_text(graph.takeError()));
   std::vector<tw::Tensor> inputs;
-  for (tw::ValueId v : graph.inputs()) inputs.push_back(make_input(graph.value(v).type, inputs.size() + 7, symbol));
-  auto expected = tw::evaluate(graph, inputs);
+  for (tw::ValueId v : graph->inputs()) inputs.push_back(make_input(graph->value(v).type, inputs.size() + 7, symbol));
+  auto expected = tw::evaluate(*graph, inputs);
   if (!expected) FAIL(tw::error_text(expected.takeError()));
-
-  tw::Model model;
-  model.graph = std::move(graph);
-  model.name = "case";
-  tw::CompileOptions options;
-  std::string path = "/tmp/tilewright-case-" + std::to_string(getpid()) + ".so";
-  options.output = path;
-  options.name = "op_case";
-  auto report = tw::compile_graph(std::move(model), options, target);
-  if (!report) FAIL(tw::error_text(report.takeError()));
-  {
-    auto loaded = tw::LoadedModel::open(path);
-    if (!loaded) FAIL(tw::error_text(loaded.takeError()));
-    for (int threads : {1, 2}) {
-      INFO(threads << " thread(s)");
-      tw_options run_options{};
-      run_options.size = sizeof run_options;
-      run_options.threads = threads;
-      tw_context* context = nullptr;
-      REQUIRE(loaded->api().create(&run_options, &context) == TW_OK);
-      std::vector<tw_tensor> in, out;
-      std::vector<tw::Tensor> results;
-      for (tw::Tensor& t : inputs) in.push_back(describe(t));
-      for (const tw::Tensor& t : *expected) results.push_back(tw::Tensor::zeros(t.dtype, t.shape));
-      for (tw::Tensor& t : results) out.push_back(describe(t));
-      REQUIRE(loaded->api().run(context, in.data(), out.data()) == TW_OK);
-      for (size_t i = 0; i < results.size(); ++i) compare((*expected)[i], results[i]);
-      loaded->api().destroy(context);
-    }
+  for (int threads : {1, 2}) {
+    INFO(threads << " thread(s)");
+    std::vector<tw::Tensor> got = tw::test::run_compiled(*graph, inputs, *expected, target, threads);
+    for (size_t i = 0; i < got.size(); ++i) compare((*expected)[i], got[i]);
   }
-  unlink(path.c_str());
-  unlink((path.substr(0, path.size() - 3) + ".h").c_str());
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+#include "tests/cli/compiled.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "packager/loaded_model.h"
+
+namespace tw::test {
+
+static tw_tensor describe(Tensor& t) {
+  return {t.bytes.data(), t.bytes.size(), dtype_info(t.dtype).onnx, static_cast<int32_t>(t.shape.size()), t.shape.data()};
+}
+
+std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs, const std::vector<Tensor>& like, const Target& target, int threads) {
+  Model model;
+  model.graph = graph;
+  model.name = "case";
+  CompileOptions options;
+  std::string stem = "/tmp/tilewright-case-" + std::to_string(getpid());
+  options.output = stem + ".so";
+  options.name = "op_case";
+  auto report = compile_graph(std::move(model), options, target);
+  if (!report) FAIL(error_text(report.takeError()));
+  auto loaded = LoadedModel::open(options.output);
+  unlink(options.output.c_str());
+  unlink((stem + ".h").c_str());
+  if (!loaded) FAIL(error_text(loaded.takeError()));
+  tw_options run_options{};
+  run_options.size = sizeof run_options;
+  run_options.threads = threads;
+  tw_context* context = nullptr;
+  REQUIRE(loaded->api().create(&run_options, &context) == TW_OK);
+  std::vector<tw_tensor> in, out;
+  std::vector<Tensor> results;
+  for (Tensor& t : inputs) in.push_back(describe(t));
+  for (const Tensor& t : like) results.push_back(Tensor::zeros(t.dtype, t.shape));
+  for (Tensor& t : results) out.push_back(describe(t));
+  CHECK(loaded->api().run(context, in.data(), out.data()) == TW_OK);
+  loaded->api().destroy(context);
+  return results;
+}
+
+}  // namespace tw::test

@@ -1,0 +1,8 @@
+// Compiles a graph for this machine, runs it once and gives the outputs; a failing step fails the test.
+#pragma once
+#include "cli/compile.h"
+
+namespace tw::test {
+// like: tensors of the outputs' types and shapes.
+std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs, const std::vector<Tensor>& like, const Target& target, int threads);
+}
