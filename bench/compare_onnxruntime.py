@@ -22,6 +22,7 @@ def make_session(path, threads):
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    options.add_session_config_entry("session.force_spinning_stop", "1")   # between runs its threads would take our core
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
