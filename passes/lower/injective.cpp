@@ -1,7 +1,7 @@
 // Elements of injective operators: element-wise arithmetic and data movement, as index expressions over their inputs.
-#include <algorithm>
 #include <cmath>
 
+#include "ir/graph/ops/resize.h"
 #include "passes/lower/builder.h"
 
 namespace tw {
@@ -115,59 +115,24 @@ Expr pad_element(GroupBuilder& b, const op::Pad& attrs, const Node& node, const 
   return select(b.simplified(inside), element, value);
 }
 
-double source_coordinate(const op::Resize& attrs, double scale, int64_t in, int64_t out, int64_t i) {
-  auto x = static_cast<double>(i);
-  switch (attrs.coordinates) {
-    case CoordinateMode::half_pixel: return (x + 0.5) / scale - 0.5;
-    case CoordinateMode::asymmetric: return x / scale;
-    case CoordinateMode::align_corners: return out == 1 ? 0 : x * static_cast<double>(in - 1) / static_cast<double>(out - 1);
-    case CoordinateMode::pytorch_half_pixel: return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
-    case CoordinateMode::half_pixel_symmetric: {
-      double adjustment = static_cast<double>(out) / (scale * static_cast<double>(in));
-      return static_cast<double>(in) / 2 * (1 - adjustment) + (x + 0.5) / scale - 0.5;
-    }
-  }
-  TW_UNREACHABLE("bad coordinate mode");
-}
-
-int64_t nearest_index(NearestMode mode, double x) {
-  switch (mode) {
-    case NearestMode::round_prefer_floor: return static_cast<int64_t>(std::ceil(x - 0.5));
-    case NearestMode::round_prefer_ceil: return static_cast<int64_t>(std::floor(x + 0.5));
-    case NearestMode::floor: return static_cast<int64_t>(std::floor(x));
-    case NearestMode::ceil: return static_cast<int64_t>(std::ceil(x));
-  }
-  TW_UNREACHABLE("bad nearest mode");
-}
-
-// Along one axis an output position is a weighted sum of `taps` input positions: both are tables made here.
-struct Taps {
+// Along one axis an output position is a weighted sum of `count` input positions: both as constant tables [out * count].
+struct TapTables {
   int64_t count = 1;
-  Tensor index, weight;   // [out * count]
+  Tensor index, weight;
 };
 
-Taps make_taps(const op::Resize& attrs, double scale, int64_t in, int64_t out) {
-  Taps t;
-  t.count = attrs.mode == ResizeMode::nearest ? 1 : attrs.mode == ResizeMode::linear ? 2 : 4;
+TapTables tap_tables(const op::Resize& attrs, size_t axis, int64_t in, int64_t out) {
+  std::vector<std::vector<ResizeTap>> taps = resize_taps(attrs, axis, in, out);
+  TapTables t;
+  if (!taps.empty()) t.count = static_cast<int64_t>(taps[0].size());
   t.index = Tensor::zeros(DType::i64, {out * t.count});
   t.weight = Tensor::zeros(DType::f32, {out * t.count});
-  for (int64_t i = 0; i < out; ++i) {
-    double x = source_coordinate(attrs, scale, in, out, i);
-    if (attrs.mode == ResizeMode::nearest) {
-      t.index.set_int(i, std::clamp<int64_t>(nearest_index(attrs.nearest, x), 0, in - 1));
-      t.weight.set(i, 1);
-      continue;
+  int64_t entry = 0;
+  for (const std::vector<ResizeTap>& position : taps)
+    for (const ResizeTap& tap : position) {
+      t.index.set_int(entry, tap.index);
+      t.weight.set(entry++, tap.weight);
     }
-    double base = std::floor(x), fraction = x - base;
-    for (int64_t k = 0; k < t.count; ++k) {
-      double distance = std::fabs(fraction - static_cast<double>(k - (t.count / 2 - 1))), w, a = attrs.cubic_a;
-      if (attrs.mode == ResizeMode::linear) w = 1 - distance;
-      else if (distance <= 1) w = ((a + 2) * distance - (a + 3)) * distance * distance + 1;
-      else w = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a;
-      t.index.set_int(i * t.count + k, std::clamp<int64_t>(static_cast<int64_t>(base) + k - (t.count / 2 - 1), 0, in - 1));
-      t.weight.set(i * t.count + k, w);
-    }
-  }
   return t;
 }
 
@@ -177,7 +142,7 @@ Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node, 
   std::vector<std::pair<Index, Expr>> terms = {{{}, Expr()}};
   for (size_t i = 0; i < index.size(); ++i) {
     auto in = as_const(from[i]), out = as_const(attrs.shape[i]);
-    if (attrs.scales[i] == 1.0 && b.simplified(eq(from[i], attrs.shape[i])).get() && is_const(b.simplified(from[i] - attrs.shape[i]), 0)) {
+    if (attrs.scales[i] == 1.0 && is_const(b.simplified(from[i] - attrs.shape[i]), 0)) {
       for (auto& [at, weight] : terms) at.push_back(index[i]);
       continue;
     }
@@ -188,7 +153,7 @@ Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node, 
       for (auto& [at, weight] : terms) at.push_back(b.simplified(floor_div(index[i], Expr(factor))));
       continue;
     }
-    Taps taps = make_taps(attrs, attrs.scales[i], *in, *out);
+    TapTables taps = tap_tables(attrs, i, *in, *out);
     BufferId table = b.constant_values("index" + std::to_string(i), taps.index);
     BufferId weights = taps.count > 1 ? b.constant_values("weight" + std::to_string(i), taps.weight) : BufferId{};
     std::vector<std::pair<Index, Expr>> next;
