@@ -95,7 +95,9 @@ def main() -> int:
     parser.add_argument("--compare", type=pathlib.Path, metavar="DETECTIONS")
     arguments = parser.parse_args()
 
-    session = onnxruntime.InferenceSession(arguments.model, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(arguments.model, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     values = session.run(None, {session.get_inputs()[0].name: np.load(arguments.input)})
     if arguments.dump_outputs:
