@@ -1,9 +1,5 @@
 // Weight packing: the distinct pack kernels become one small library for this host, loaded for the duration of the call.
-#include <dlfcn.h>
-#include <llvm/Support/FileSystem.h>
 #include <llvm/TargetParser/Host.h>
-#include <llvm/TargetParser/Triple.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -12,54 +8,26 @@
 #include <thread>
 
 #include "cli/compile.h"
-#include "packager/link.h"
-#include "packager/output_file.h"
+#include "packager/loaded_library.h"
 
 namespace tw {
 namespace {
 
 using PackFunction = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
 
-Arch host_arch() {
-  llvm::Triple triple(llvm::sys::getProcessTriple());
-  if (triple.isAArch64()) return Arch::aarch64;
-  if (triple.isRISCV64()) return Arch::riscv64;
-  return Arch::x86_64;
+// The pack kernels in one library, in their order.
+Expected<LoadedLibrary> load_kernels(const std::vector<Kernel>& kernels) {
+  Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
+  TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(baseline_target(host)));
+  LinkRequest request;
+  for (const Kernel& kernel : kernels) {
+    TW_ASSIGN(std::string object, backend->compile_kernel(kernel));
+    request.objects.push_back(std::move(object));
+    request.exports.push_back(kernel.name);
+  }
+  TW_ASSIGN(LinkedImage image, link_shared(request));
+  return LoadedLibrary::load(image);
 }
-
-class PackLibrary {
- public:
-  ~PackLibrary() {
-    if (handle_) dlclose(handle_);
-  }
-
-  Error load(const std::vector<Kernel>& kernels) {
-    TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(baseline_target(host_arch())));
-    LinkRequest request;
-    for (const Kernel& kernel : kernels) {
-      TW_ASSIGN(std::string object, backend->compile_kernel(kernel));
-      request.objects.push_back(std::move(object));
-      request.exports.push_back(kernel.name);
-    }
-    TW_ASSIGN(LinkedImage image, link_shared(request));
-    llvm::SmallString<128> path;
-    if (std::error_code ec = llvm::sys::fs::createTemporaryFile("tilewright-pack", "so", path))
-      return make_error(DiagCode::io, "cannot create a temporary file for weight packing: {0}", ec.message());
-    Error written = write_file(path.c_str(), image.bytes);
-    if (!written) handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    unlink(path.c_str());
-    if (written) return written;
-    if (!handle_) return make_error(DiagCode::io, "cannot load the weight packing code: {0}", dlerror());
-    for (const Kernel& kernel : kernels) functions_.push_back(reinterpret_cast<PackFunction>(dlsym(handle_, kernel.name.c_str())));
-    return Error::success();
-  }
-
-  PackFunction function(size_t i) const { return functions_[i]; }
-
- private:
-  void* handle_ = nullptr;
-  std::vector<PackFunction> functions_;
-};
 
 // Model files do not align their payloads. Where the host's loads need no alignment, pack kernels (which assume that of an
 // element at most) read the mapped file in place.
@@ -95,8 +63,13 @@ Error pack_weights(const Program& program, FillWeights fill, int jobs) {
     }
     kernel_of[i] = entry->second;
   }
-  PackLibrary library;
-  if (!kernels.empty()) TW_TRY(library.load(kernels));
+  std::optional<LoadedLibrary> library;
+  std::vector<PackFunction> functions;
+  if (!kernels.empty()) {
+    TW_ASSIGN(LoadedLibrary loaded, load_kernels(kernels));
+    library.emplace(std::move(loaded));
+    for (const Kernel& kernel : kernels) functions.push_back(reinterpret_cast<PackFunction>(library->symbol(kernel.name)));
+  }
 
   std::atomic<size_t> next{0};
   std::mutex mutex;
@@ -105,7 +78,7 @@ Error pack_weights(const Program& program, FillWeights fill, int jobs) {
     for (size_t i; (i = next.fetch_add(1)) < program.weights.size();) {
       const WeightPiece& piece = program.weights[i];
       Error error = fill(piece.offset, piece.size, [&](std::span<std::byte> out) -> Error {
-        if (piece.pack) run_pack(library.function(kernel_of[i]), piece.source, out);
+        if (piece.pack) run_pack(functions[kernel_of[i]], piece.source, out);
         else std::memcpy(out.data(), piece.source.bytes.data(), std::min(out.size(), piece.source.bytes.size()));
         return Error::success();
       });

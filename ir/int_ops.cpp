@@ -1,5 +1,7 @@
 #include "ir/int_ops.h"
 
+#include <cmath>
+
 #include "support/diag.h"
 
 namespace tw {
@@ -138,6 +140,69 @@ double round_to(DType type, double value) {
     case DType::boolean: break;
   }
   TW_UNREACHABLE("{0} is not a float type", dtype_name(type));
+}
+
+double float_unary(UnaryOp f, double x) {
+  switch (f) {
+    case UnaryOp::neg: return -x;
+    case UnaryOp::abs: return std::fabs(x);
+    case UnaryOp::exp: return std::exp(x);
+    case UnaryOp::log: return std::log(x);
+    case UnaryOp::sqrt: return std::sqrt(x);
+    case UnaryOp::rsqrt: return 1 / std::sqrt(x);
+    case UnaryOp::tanh: return std::tanh(x);
+    case UnaryOp::erf: return std::erf(x);
+    case UnaryOp::sigmoid: return 1 / (1 + std::exp(-x));
+    case UnaryOp::sin: return std::sin(x);
+    case UnaryOp::cos: return std::cos(x);
+    case UnaryOp::tan: return std::tan(x);
+    case UnaryOp::asin: return std::asin(x);
+    case UnaryOp::acos: return std::acos(x);
+    case UnaryOp::atan: return std::atan(x);
+    case UnaryOp::floor: return std::floor(x);
+    case UnaryOp::ceil: return std::ceil(x);
+    case UnaryOp::round: return std::nearbyint(x);
+    case UnaryOp::trunc: return std::trunc(x);
+    case UnaryOp::sign: return x > 0 ? 1 : x < 0 ? -1 : x;
+    case UnaryOp::is_nan: return std::isnan(x);
+    case UnaryOp::is_inf: return std::isinf(x);
+    case UnaryOp::logical_not:
+    case UnaryOp::bit_not: break;
+  }
+  TW_UNREACHABLE("{0} of a float", op_name(f));
+}
+
+static double floor_mod(double a, double b) {
+  double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+double float_binary(BinaryOp f, double a, double b) {
+  switch (f) {
+    case BinaryOp::add: return a + b;
+    case BinaryOp::sub: return a - b;
+    case BinaryOp::mul: return a * b;
+    case BinaryOp::div: return a / b;
+    case BinaryOp::floor_div: return std::floor(a / b);
+    case BinaryOp::floor_mod: return floor_mod(a, b);
+    case BinaryOp::mod: return std::fmod(a, b);
+    case BinaryOp::min: return a < b ? a : b;
+    case BinaryOp::max: return a > b ? a : b;
+    case BinaryOp::pow: return std::pow(a, b);
+    case BinaryOp::lt: return a < b;
+    case BinaryOp::le: return a <= b;
+    case BinaryOp::eq: return a == b;
+    case BinaryOp::ne: return a != b;
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: break;
+  }
+  TW_UNREACHABLE("{0} of floats", op_name(f));
 }
 
 }  // namespace tw

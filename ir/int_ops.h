@@ -1,4 +1,4 @@
-// Arithmetic of the loop IR's integers: values of every integer type travel as int64_t (u64 by bit pattern), wrapped to the type.
+// Scalar arithmetic, shared by the reference evaluators and the interpreter. Integers: values of every integer type travel as int64_t (u64 by bit pattern), wrapped to the type.
 #pragma once
 #include <cstdint>
 
@@ -15,5 +15,8 @@ int64_t cast_int(DType type, DType from, int64_t value, bool saturate);
 int64_t floor_div_int(int64_t a, int64_t b);
 int64_t floor_mod_int(int64_t a, int64_t b);
 double round_to(DType type, double value);   // to the nearest value of a float type
+// Of float operands of any type, in double; predicates and comparisons give 0 or 1. Bit operations are an internal error.
+double float_unary(UnaryOp op, double x);
+double float_binary(BinaryOp op, double a, double b);
 
 }  // namespace tw

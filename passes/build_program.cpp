@@ -48,7 +48,6 @@ class ProgramBuilder {
 
   // A value that some kernel makes is made in the output's buffer itself, for the first output that shows it.
   void place_outputs() {
-    std::map<int32_t, int> inputs;
     for (size_t i = 0; i < graph_.inputs().size(); ++i) place_[graph_.inputs()[i].index] = {Place::input, static_cast<int>(i), Expr(0)};
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       ValueId v = root(graph_.outputs()[i].value);

@@ -189,69 +189,6 @@ int64_t Machine::eval_int(const Code& c) {
   return int_binary(BinaryOp::sub, c.type, 0, x);
 }
 
-double Machine::eval_float_unary(const Code& c) {
-  double x = eval_float(c.args[0]);
-  switch (c.unary) {
-    case UnaryOp::neg: return -x;
-    case UnaryOp::abs: return std::fabs(x);
-    case UnaryOp::exp: return std::exp(x);
-    case UnaryOp::log: return std::log(x);
-    case UnaryOp::sqrt: return std::sqrt(x);
-    case UnaryOp::rsqrt: return 1.0 / std::sqrt(x);
-    case UnaryOp::tanh: return std::tanh(x);
-    case UnaryOp::erf: return std::erf(x);
-    case UnaryOp::sigmoid: return 1.0 / (1.0 + std::exp(-x));
-    case UnaryOp::sin: return std::sin(x);
-    case UnaryOp::cos: return std::cos(x);
-    case UnaryOp::tan: return std::tan(x);
-    case UnaryOp::asin: return std::asin(x);
-    case UnaryOp::acos: return std::acos(x);
-    case UnaryOp::atan: return std::atan(x);
-    case UnaryOp::floor: return std::floor(x);
-    case UnaryOp::ceil: return std::ceil(x);
-    case UnaryOp::round: return std::nearbyint(x);
-    case UnaryOp::trunc: return std::trunc(x);
-    case UnaryOp::sign: return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
-    case UnaryOp::is_nan:
-    case UnaryOp::is_inf:
-    case UnaryOp::logical_not:
-    case UnaryOp::bit_not: break;
-  }
-  TW_UNREACHABLE("{0} gives no float", op_name(c.unary));
-}
-
-double Machine::eval_float_binary(const Code& c) {
-  double a = eval_float(c.args[0]), b = eval_float(c.args[1]);
-  switch (c.binary) {
-    case BinaryOp::add: return a + b;
-    case BinaryOp::sub: return a - b;
-    case BinaryOp::mul: return a * b;
-    case BinaryOp::div: return a / b;
-    case BinaryOp::floor_div: return std::floor(a / b);
-    case BinaryOp::floor_mod: {
-      double r = std::fmod(a, b);
-      return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-    }
-    case BinaryOp::mod: return std::fmod(a, b);
-    case BinaryOp::min: return a < b ? a : b;
-    case BinaryOp::max: return a > b ? a : b;
-    case BinaryOp::pow: return std::pow(a, b);
-    case BinaryOp::lt:
-    case BinaryOp::le:
-    case BinaryOp::eq:
-    case BinaryOp::ne:
-    case BinaryOp::logical_and:
-    case BinaryOp::logical_or:
-    case BinaryOp::logical_xor:
-    case BinaryOp::bit_and:
-    case BinaryOp::bit_or:
-    case BinaryOp::bit_xor:
-    case BinaryOp::shl:
-    case BinaryOp::shr: break;
-  }
-  TW_UNREACHABLE("{0} gives no float", op_name(c.binary));
-}
-
 double Machine::eval_float(const Code& c) {
   switch (c.kind) {
     case ExprKind::float_imm: return c.float_value;
@@ -260,8 +197,8 @@ double Machine::eval_float(const Code& c) {
       return element < 0 ? 0 : read_float(c.slot, element);
     }
     case ExprKind::select: return eval_float(c.args[eval_int(c.args[0]) ? 1 : 2]);
-    case ExprKind::unary: return eval_float_unary(c);
-    case ExprKind::binary: return eval_float_binary(c);
+    case ExprKind::unary: return float_unary(c.unary, eval_float(c.args[0]));
+    case ExprKind::binary: return float_binary(c.binary, eval_float(c.args[0]), eval_float(c.args[1]));
     case ExprKind::cast: {
       DType from = c.args[0].type;
       if (is_float(from)) return round_to(c.type, eval_float(c.args[0]));

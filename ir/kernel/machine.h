@@ -56,8 +56,6 @@ class Machine {
   int64_t eval_int_binary(const Code& c);
   int64_t compare_floats(const Code& c);
   int64_t cast_to_int(const Code& c);
-  double eval_float_unary(const Code& c);
-  double eval_float_binary(const Code& c);
   int64_t load_element(const Code& c);
 };
 

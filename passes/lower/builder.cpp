@@ -110,7 +110,7 @@ Expr GroupBuilder::parameter_element(ValueId v, const Index& logical) {
 Expr GroupBuilder::element(ValueId v, const Index& logical) {
   auto maker = makers_.find(v.index);
   if (maker != makers_.end()) return maker->second(logical);
-  if (!inside_.count(v.index)) return parameter_element(v, logical);
+  if (!inside(v)) return parameter_element(v, logical);
   return injective_element(*this, *graph.def(v), logical);
 }
 

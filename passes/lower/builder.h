@@ -30,6 +30,7 @@ class GroupBuilder {
   const Target& target;
 
   ValueId output_value() const;              // the group's one result
+  bool inside(ValueId v) const { return inside_.count(v.index) != 0; }   // made by a node of the group
   const TensorType& type(ValueId v) const { return graph.value(v).type; }
 
   // Parameters. shape: overrides the physical shape with one of as many elements (collapsed axes).

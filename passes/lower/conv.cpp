@@ -91,10 +91,8 @@ class ConvLowering {
     for (NodeId id : b_.group.nodes)
       for (ValueId v : b_.graph.node(id).inputs) {
         if (!v.valid() || b_.graph.is_constant(v)) continue;
-        bool inside = b_.graph.def(v) && std::any_of(b_.group.nodes.begin(), b_.group.nodes.end(),
-                                                     [&](NodeId n) { return b_.graph.node(n).output == v; });
         const TensorType& t = b_.type(v);
-        if (inside || t.shape.size() != y_type_.shape.size()) continue;
+        if (b_.inside(v) || t.shape.size() != y_type_.shape.size()) continue;
         if (is_const(simplify(element_count(Shape(t.shape.begin() + 2, t.shape.end())) - pixels_), 0)) b_.input(v, collapsed(t, pixels_));
       }
   }

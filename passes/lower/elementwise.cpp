@@ -36,9 +36,7 @@ bool is_flat(const GroupBuilder& b) {
 
 Expr flat_element(GroupBuilder& b, ValueId v, const Expr& flat, const Expr& count) {
   const Node* node = b.graph.def(v);
-  bool inside = false;
-  for (NodeId id : b.group.nodes) inside |= b.graph.node(id).output == v;
-  if (!inside) {
+  if (!b.inside(v)) {
     if (is_const(element_count(b.type(v).shape), 1)) return b.parameter_element(v, Index(b.type(v).shape.size(), Expr(0)));
     return load(b.input(v, {count}), b.type(v).dtype, {flat});
   }

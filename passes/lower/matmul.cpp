@@ -104,10 +104,9 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     for (NodeId id : b.group.nodes)
       for (ValueId v : b.graph.node(id).inputs) {
         if (!v.valid() || v == left.value || b.graph.is_constant(v) || b.type(v).shape.size() != y.shape.size()) continue;
-        bool inside = false, same = true;
-        for (NodeId other : b.group.nodes) inside |= b.graph.node(other).output == v;
+        bool same = true;
         for (size_t d = 0; d < y.shape.size(); ++d) same &= is_const(simplify(b.type(v).shape[d] - y.shape[d]), 0);
-        if (!inside && same) b.input(v, out_shape);
+        if (!b.inside(v) && same) b.input(v, out_shape);
       }
   b.define(node.output, [&, acc](const Index& logical) {
     Index at(logical.begin(), logical.end() - 2);
