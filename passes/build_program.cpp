@@ -88,7 +88,7 @@ class ProgramBuilder {
       if (arguments[i].constant) call.arguments.push_back(weight(arguments[i], k.buffers[i]));
       else call.arguments.push_back(tensor(arguments[i].value, index));
     }
-    WorkspaceLayout layout = workspace_layout(k);
+    WorkspaceLayout layout = workspace_layout(k, target_.cores);
     if (!is_const(layout.bytes, 0)) {
       workspace_.emplace_back(program_.calls.size(), lifetimes_.size());
       lifetimes_.push_back({layout.bytes, index, index});
