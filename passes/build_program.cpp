@@ -63,7 +63,7 @@ class ProgramBuilder {
     auto found = kernels_.find(hash);
     if (found == kernels_.end()) {
       TW_ASSIGN(Kernel scheduled, options_.schedule(lowered));
-      scheduled.name = std::string(family_name(lowered.family)) + "_" + std::to_string(program_.kernels.size());
+      scheduled.name = lowered.kernel.name + "_" + std::to_string(program_.kernels.size());
       if (options_.on_kernel) options_.on_kernel(lowered.kernel, scheduled);
       found = kernels_.emplace(hash, static_cast<int>(program_.kernels.size())).first;
       program_.kernels.push_back(std::move(scheduled));

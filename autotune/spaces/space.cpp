@@ -71,7 +71,10 @@ void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(
 void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
 void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
 void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name, const std::string& scope) { add(step::CacheWrite{stage, name, scope}); }
-void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) { scopes_.push_back({buffer, scope}); }
+void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) {
+  if (scope == "register") scopes_.push_back({buffer, scope});
+  else add(step::SetScope{buffer, scope});
+}
 void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) { if (has_loop(loop)) add(step::DecomposeReduction{stage, loop}); }
 
 namespace {

@@ -34,7 +34,7 @@ class ScheduleBuilder {
   void parallel(const std::string& loop);
   void compute_at(const std::string& stage, const std::string& loop);
   void cache_write(const std::string& stage, const std::string& name, const std::string& scope);
-  // Takes effect in finish(): a register buffer wants all its loops unrolled or vectorized first.
+  // register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized first.
   void set_scope(const std::string& buffer, const std::string& scope);
   void decompose(const std::string& stage, const std::string& loop);
   // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in the rest, and unrolls what

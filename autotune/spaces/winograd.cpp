@@ -27,7 +27,7 @@ struct Blocking {
 // Cycles of one point and input channel, up to a factor: products with the loads that hide behind them, and what comes of
 // reading the weights once a block (kWeightCycles a vector).
 Blocking choose_blocking(const Problem& p, const Target& target) {
-  constexpr double kWeightCycles = 0.8, kFewestProducts = 8;
+  constexpr double kWeightCycles = 0.8, kFewestProducts = 8, kTileCycles = 20;
   constexpr int64_t kMostTiles = 56;
   const int64_t most_rows = std::max<int64_t>(1, (target.vector_registers - 1 - p.vectors) / p.vectors);
   Blocking best{};
@@ -40,7 +40,7 @@ Blocking choose_blocking(const Problem& p, const Target& target) {
     for (int64_t rows = 1; rows <= std::min(tiles, most_rows); ++rows) {
       const double products = std::max(static_cast<double>(rows * p.vectors), kFewestProducts), loads = static_cast<double>(rows + p.vectors) / 2;
       const double cost = balance * static_cast<double>(blocks) *
-                          (static_cast<double>((tiles + rows - 1) / rows) * std::max(products, loads) + kWeightCycles * static_cast<double>(p.vectors));
+                          (static_cast<double>((tiles + rows - 1) / rows) * (std::max(products, loads) + kTileCycles / static_cast<double>(p.in_channels)) + kWeightCycles * static_cast<double>(p.vectors));
       if (best.tiles && cost > best_cost * 0.999) continue;
       best = {tiles, rows, whole_input};
       best_cost = cost;

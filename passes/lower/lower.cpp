@@ -38,7 +38,7 @@ Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const
   GroupBuilder b(graph, group, target);
   const Node& anchor = graph.node(group.anchor);
   const OpAttrs& attrs = anchor.attrs;
-  if (const char* e = getenv("WINO"); e && winograd_applies(graph, anchor)) return lower_winograd(b, anchor, atoi(e));
+  if (int tile = winograd_tile(group.algorithm)) return lower_winograd(b, anchor, tile);
   if (std::holds_alternative<op::Conv>(attrs)) return lower_conv(b, anchor);
   if (std::holds_alternative<op::ConvTranspose>(attrs)) return lower_conv_transpose(b, anchor);
   if (std::holds_alternative<op::MatMul>(attrs)) return lower_matmul(b, anchor);

@@ -29,7 +29,7 @@ struct LoweredGroup {
 
 // Whether Winograd's algorithm computes the node: a 3x3 convolution of stride 1 with constant weights over blocked channels.
 bool winograd_applies(const Graph& graph, const Node& node);
-// Channel blocks that one register tile of `tiles` rows covers: as many products a load as the registers allow.
+// Channel blocks that one register tile covers when there are so many tiles of the image.
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
 
 // Errors: an op (or a case of one) that has no lowering, naming the node.

@@ -31,7 +31,9 @@ class WinogradLowering : ConvGroup {
       Expr tile = (at[0] * Expr(th_) + floor_div(h, Expr(m_))) * Expr(tw_) + floor_div(w, Expr(m_));
       return load(o, DType::f32, {b_.simplified(tile), at[1], b_.simplified(floor_mod(h, Expr(m_))), b_.simplified(floor_mod(w, Expr(m_))), at[4]});
     });
-    return b_.finish(KernelFamily::winograd);
+    LoweredGroup lowered = b_.finish(KernelFamily::winograd);
+    lowered.kernel.name += "_f" + std::to_string(m_);
+    return lowered;
   }
 
  private:
@@ -147,18 +149,12 @@ class WinogradLowering : ConvGroup {
 
 }  // namespace
 
+// Two vectors fill the registers with tall tiles, and the products of a block stay small; few tiles want more of them.
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target) {
-  int64_t best = 1;
-  double best_ratio = 0;
-  for (int64_t vectors = 1; vectors <= 4; ++vectors) {
-    int64_t rows = std::min(tiles, (target.vector_registers - 2 - vectors) / vectors);
-    if (blocks % vectors != 0 || rows < 1) continue;
-    double ratio = static_cast<double>(rows * vectors) / static_cast<double>(rows + vectors);   // products a load
-    if (ratio <= best_ratio) continue;
-    best = vectors;
-    best_ratio = ratio;
-  }
-  return best;
+  constexpr int64_t kFewestProducts = 8;
+  for (int64_t vectors : {2, 3, 4})
+    if (blocks % vectors == 0 && tiles * vectors >= kFewestProducts && 3 * vectors < target.vector_registers) return vectors;
+  return blocks % 2 == 0 ? 2 : 1;
 }
 
 bool winograd_applies(const Graph& graph, const Node& node) {
