@@ -62,11 +62,8 @@ class ProgramBuilder {
     std::string hash = kernel_hash(lowered.kernel);
     auto found = kernels_.find(hash);
     if (found == kernels_.end()) {
-      TW_ASSIGN(Kernel scheduled, options_.schedule(lowered));
-      scheduled.name = std::string(family_name(lowered.family)) + "_" + std::to_string(program_.kernels.size());
-      if (options_.on_kernel) options_.on_kernel(lowered.kernel, scheduled);
-      found = kernels_.emplace(hash, static_cast<int>(program_.kernels.size())).first;
-      program_.kernels.push_back(std::move(scheduled));
+      TW_ASSIGN(const int index, add_kernel(lowered, family_name(lowered.family)));
+      found = kernels_.emplace(hash, index).first;
     }
     std::string name;
     for (NodeId id : group.nodes) {
@@ -75,6 +72,16 @@ class ProgramBuilder {
       if (name.find(own) == std::string::npos) name += (name.empty() ? "" : "+") + own;
     }
     return add_call(found->second, lowered.kernel.symbols, lowered.arguments, name);
+  }
+
+  Expected<int> add_kernel(const LoweredGroup& lowered, const std::string& stem) {
+    TW_ASSIGN(Kernel scheduled, options_.schedule(lowered));
+    const int index = static_cast<int>(program_.kernels.size());
+    scheduled.name = stem + "_" + std::to_string(index);
+    if (options_.on_kernel) options_.on_kernel(lowered.kernel, scheduled);
+    program_.kernels.push_back(std::move(scheduled));
+    program_.work.push_back(count_work(lowered.kernel));
+    return index;
   }
 
   Error add_call(int kernel, const std::vector<std::string>& symbols, const std::vector<LoweredArgument>& arguments, const std::string& name) {
@@ -149,11 +156,8 @@ class ProgramBuilder {
       store.value = load(BufferId{0}, value.type.dtype, {var("i0")});
       copy.body = make_loop("i0", count, make_store(std::move(store)));
       LoweredGroup lowered{copy, KernelFamily::elementwise, {}};
-      TW_ASSIGN(Kernel scheduled, options_.schedule(lowered));
-      scheduled.name = "copy_" + std::to_string(program_.kernels.size());
-      program_.kernels.push_back(std::move(scheduled));
       KernelCall call;
-      call.kernel = static_cast<int>(program_.kernels.size()) - 1;
+      TW_ASSIGN(call.kernel, add_kernel(lowered, "copy"));
       call.name = graph_.outputs()[i].name;
       for (const std::string& symbol : copy.symbols) call.symbols.push_back(var(symbol));
       call.arguments = {tensor(graph_.outputs()[i].value, static_cast<int>(program_.calls.size())), {Place::output, static_cast<int>(i), Expr(0)}};
