@@ -29,6 +29,7 @@ struct CompileOptions {
   std::string dump_dir;                 // every stage as text files, numbered; "" = none
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   RunOptions passes;                    // hooks of the pass runner
+  int64_t share_ns = CodegenOptions().share_ns;
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
 

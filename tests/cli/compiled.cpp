@@ -19,6 +19,7 @@ std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs,
   std::string stem = "/tmp/tilewright-case-" + std::to_string(getpid());
   options.output = stem + ".so";
   options.name = "op_case";
+  options.share_ns = 0;   // small kernels run in parallel too
   auto report = compile_graph(std::move(model), options, target);
   if (!report) FAIL(error_text(report.takeError()));
   auto loaded = LoadedModel::open(options.output);
