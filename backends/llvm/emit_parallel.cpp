@@ -1,10 +1,22 @@
 // Functions of a kernel, and parallel loops (always outermost): the body becomes `body(params.., begin, end)`; with more than
-// one thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even static partition.
+// one thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even static partition. A kernel that does
+// little makes few shares, or none (shares_of).
 #include "backends/llvm/kernel_emitter.h"
 
 namespace tw {
 
 using llvm::Type;
+
+namespace {
+constexpr int64_t kMaxShares = 1 << 16;
+}
+
+// Rough on purpose: six operations a lane and nanosecond, and 32 bytes a nanosecond.
+Expr shares_of(const Work& work, const Target& target, int64_t share_ns) {
+  if (share_ns <= 0) return Expr(kMaxShares);
+  Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) + floor_div(work.weight_bytes + work.tensor_bytes, Expr(32));
+  return simplify(max(min(floor_div(ns, Expr(share_ns)), Expr(kMaxShares)), Expr(1)));
+}
 
 // Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and, with `range`, i64 chunk, begin and end.
 llvm::Function* KernelEmitter::start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage) {
@@ -53,6 +65,10 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   b.SetInsertPoint(entry);
   b.CreateBr(body);
   b.SetInsertPoint(body);
+  if (lines_) {
+    lines_->describe(*function);
+    at_line(1);
+  }
   memo_.clear();
   Value* slice = chunk ? b.CreateMul(chunk, emit(layout_.slice_bytes), "slice") : v_.i64(0);
   for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
@@ -101,6 +117,8 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Value* wide = b.CreateSExt(threads, b.getInt64Ty());
   if (!is_const(layout_.slice_bytes, 0)) wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
   Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
+  Value* most = emit(shares_);
+  chunks = b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
   v_.branch(b.CreateICmpSGT(chunks, v_.i64(1)), [&]() -> Value* {
     std::vector<Value*> fields = arguments;
     fields.push_back(extent);
