@@ -9,8 +9,6 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kRowPanelVectors = 8;     // of one row's products when there are enough columns: long streams of weights
-
 struct Operand2d {            // how to reach element (batch index, row, column)
   ValueId value;
   bool transposed = false;
@@ -23,25 +21,6 @@ Index matrix_index(const Shape& shape, bool transposed, const Index& batch, cons
   index.push_back(transposed ? column : row);
   index.push_back(transposed ? row : column);
   return index;
-}
-
-int64_t panel_columns(const Target& target, DType t, const Expr& rows, const Expr& columns) {
-  int64_t lanes = std::max(1, target.lanes(dtype_bytes(t)));
-  auto n = as_const(columns);
-  bool one_row = is_const(rows, 1);
-  int64_t vectors = panel_vectors(target, one_row);
-  if (one_row && n && *n >= 4 * kRowPanelVectors * lanes) vectors = kRowPanelVectors;
-  if (n) vectors = std::min(vectors, (*n + lanes - 1) / lanes);
-  return vectors * lanes;
-}
-
-// A free number of rows is summed in whole register tiles: rows behind the last one repeat it, and only the output's stores ask.
-Expr whole_tiles(const Target& target, DType t, const Expr& rows, const Expr& depth, int64_t panel) {
-  if (as_const(rows)) return rows;
-  auto k = as_const(depth);
-  int64_t bytes = dtype_bytes(t), lanes = std::max(1, target.lanes(static_cast<int>(bytes)));
-  int64_t tile = tile_rows(target, panel / lanes, std::nullopt, k ? std::optional<int64_t>(*k * bytes) : std::nullopt);
-  return simplify(ceil_div(rows, tile) * Expr(tile));
 }
 
 }  // namespace
@@ -62,7 +41,10 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   for (size_t i = 0; i + 2 < ws.size(); ++i) shared &= is_const(ws[i], 1);
   Shape outer = shared ? Shape{} : batch;
   Expr all_rows = shared ? simplify(element_count(batch) * rows) : rows;
-  int64_t panel = panel_columns(b.target, acc_type, all_rows, columns);
+  int64_t lanes = std::max(1, b.target.lanes(dtype_bytes(acc_type)));
+  auto row_bytes = as_const(depth) ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type)) : std::nullopt;
+  RegisterTile tile = product_tile(b.target, lanes, as_const(all_rows), as_const(columns), row_bytes);
+  int64_t panel = tile.vectors * lanes;
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
 
   // Panels of the right operand.
@@ -89,7 +71,8 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     out_axes.push_back({"ab" + std::to_string(i), outer[i]});
     batch_index.push_back(var(out_axes.back().name));
   }
-  Expr padded_rows = whole_tiles(b.target, acc_type, all_rows, depth, panel);
+  // A free number of rows is summed in whole register tiles: rows behind the last one repeat it, and only the output's stores ask.
+  Expr padded_rows = as_const(all_rows) ? all_rows : simplify(ceil_div(all_rows, tile.rows) * Expr(tile.rows));
   out_axes.insert(out_axes.end(), {{"ai", padded_rows}, {"aj", simplify(panels * Expr(panel))}});
   std::vector<Axis> axes = out_axes;
   axes.push_back({"k", depth, AxisRole::reduce});

@@ -6,6 +6,8 @@ namespace tw {
 
 constexpr int64_t kSetBytes = 4096;     // rows this far apart share a set of the L1 cache
 constexpr int64_t kSetWays = 8;
+constexpr int64_t kRowVectors = 8;      // of a panel for one row: long streams of weights
+constexpr double kPanelReads = 0.16;    // time to read a panel's row, in multiply-adds of as many vectors
 constexpr int64_t kInFlight = 8;        // accumulators that hide the latency of a multiply-add
 
 bool fits_registers(const Target& target, const RegisterTile& tile) {
@@ -32,6 +34,25 @@ int64_t tile_rows(const Target& target, int64_t vectors, std::optional<int64_t> 
     if (*extent % rows == 0 && 2 * rows >= most) return rows;
   int64_t tiles = (*extent + most - 1) / most;
   return (*extent + tiles - 1) / tiles;
+}
+
+RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int64_t> rows, std::optional<int64_t> columns, std::optional<int64_t> row_bytes) {
+  bool one_row = rows == 1;
+  int64_t widest = panel_vectors(target, one_row);
+  if (one_row && columns && *columns >= 4 * kRowVectors * lanes) widest = kRowVectors;
+  if (columns) widest = std::max<int64_t>(1, std::min(widest, (*columns + lanes - 1) / lanes));
+  RegisterTile best{tile_rows(target, widest, rows, row_bytes), widest};
+  if (one_row || !rows) return best;
+  double least = 0;
+  for (int64_t vectors = widest; vectors >= std::min<int64_t>(2, widest); --vectors) {
+    RegisterTile tile{tile_rows(target, vectors, rows, row_bytes), vectors};
+    auto padding = [](int64_t extent, int64_t part) { return static_cast<double>((extent + part - 1) / part * part) / static_cast<double>(extent); };
+    double cost = padding(*rows, tile.rows) * (columns ? padding(*columns, vectors * lanes) : 1) * (1 + kPanelReads / static_cast<double>(tile.rows));
+    if (vectors < widest && cost >= least) continue;
+    best = tile;
+    least = cost;
+  }
+  return best;
 }
 
 }  // namespace tw

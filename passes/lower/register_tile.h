@@ -18,7 +18,12 @@ struct RegisterTile {
 bool fits_registers(const Target& target, const RegisterTile& tile);
 int64_t most_tile_rows(const Target& target, int64_t vectors);   // 0: not even one row
 
-// Vectors of a packed panel: 4 with 32 registers (4x64 and 6x64 on AVX-512, 6x16 on NEON), 2 with 16 (6x16 on AVX2); one
+// The tile of a matrix product: least padding in both directions; among equals the taller one, whose panel is read less often (weights of a
+// network come from the last cache or memory, and only the first tile of a panel waits for them): 8x48 for 128 rows on AVX-512.
+// One row: long panels. Unknown extents count as whole tiles, unknown rows as few.
+RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int64_t> rows, std::optional<int64_t> columns, std::optional<int64_t> row_bytes);
+
+// Vectors of a packed panel where nothing else is known: 4 with 32 registers (4x64 and 6x64 on AVX-512, 6x16 on NEON), 2 with 16 (6x16 on AVX2); one
 // row alone (a matrix-vector product) takes 4 everywhere.
 int64_t panel_vectors(const Target& target, bool one_row);
 
