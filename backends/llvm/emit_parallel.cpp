@@ -7,7 +7,7 @@ namespace tw {
 
 using llvm::Type;
 
-// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64.
+// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of parallel bodies: outer variables, chunk, begin, end).
 llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage) {
   auto& b = v_.b;
   std::vector<Type*> types = {b.getPtrTy()};
@@ -36,8 +36,9 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t 
   return function;
 }
 
-// Makes `function` the one that is emitted into; its workspace temps get their addresses.
-void KernelEmitter::enter(llvm::Function* function) {
+// Makes `function` the one that is emitted into; its workspace temps get their addresses, those of scope thread in the
+// slice number `chunk` (null: the first).
+void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   region_ = Region();
   region_.function = function;
   unsigned i = 0;
@@ -54,13 +55,16 @@ void KernelEmitter::enter(llvm::Function* function) {
   b.CreateBr(body);
   b.SetInsertPoint(body);
   memo_.clear();
-  WorkspaceLayout layout = workspace_layout(kernel_);
-  for (size_t k = 0; k < kernel_.buffers.size(); ++k)
-    if (layout.offsets[k].defined())
-      region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, emit(layout.offsets[k]), kernel_.buffers[k].name);
+  Value* slice = chunk ? b.CreateMul(chunk, emit(layout_.slice_bytes), "slice") : v_.i64(0);
+  for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
+    if (!layout_.offsets[k].defined()) continue;
+    Value* offset = emit(layout_.offsets[k]);
+    if (kernel_.buffers[k].scope == "thread") offset = b.CreateAdd(offset, slice);
+    region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, offset, kernel_.buffers[k].name);
+  }
 }
 
-// void (ptr packed, i32 chunk): fields are the body's parameters without begin and end, then the loop's extent and the number of chunks.
+// void (ptr packed, i32 chunk): fields are the body's parameters without chunk, begin and end, then the loop's extent and the number of chunks.
 llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType* packed) {
   auto& context = module_.getContext();
   llvm::IRBuilder<> b(context);
@@ -75,6 +79,7 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
   fields.resize(fields.size() - 2);
   Value* chunk = b.CreateZExt(thunk->getArg(1), b.getInt64Ty());
   auto bound = [&](Value* i) { return b.CreateUDiv(b.CreateMul(extent, i), chunks); };
+  fields.push_back(chunk);
   fields.push_back(bound(chunk));
   fields.push_back(bound(b.CreateAdd(chunk, b.getInt64(1))));
   b.CreateCall(body, fields);
@@ -88,7 +93,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Value* extent = emit(s->extent);
   std::vector<std::string> outer_vars;
   for (size_t i = 0; i + 1 < loops_.size(); ++i) outer_vars.push_back(loops_[i]->var);
-  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), outer_vars.size() + 2, llvm::GlobalValue::InternalLinkage);
+  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), outer_vars.size() + 3, llvm::GlobalValue::InternalLinkage);
   std::vector<Value*> arguments;
   for (llvm::Argument& a : region_.function->args()) arguments.push_back(&a);
   for (const std::string& var : outer_vars) arguments.push_back(region_.vars.at(var));
@@ -97,6 +102,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
   Value* threads = b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes), "threads");
   Value* wide = b.CreateSExt(threads, b.getInt64Ty());
+  if (!is_const(layout_.slice_bytes, 0)) wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
   Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
   v_.branch(b.CreateICmpSGT(chunks, v_.i64(1)), [&]() -> Value* {
     std::vector<Value*> fields = arguments;
@@ -115,6 +121,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   }, [&]() -> Value* {
     std::vector<Value*> whole = arguments;
     whole.push_back(v_.i64(0));
+    whole.push_back(v_.i64(0));
     whole.push_back(extent);
     b.CreateCall(body, whole);
     return nullptr;
@@ -123,8 +130,8 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Region outer = std::move(region_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;
-  enter(body);
-  unsigned count = static_cast<unsigned>(body->arg_size()), next = count - 2 - static_cast<unsigned>(outer_vars.size());
+  unsigned count = static_cast<unsigned>(body->arg_size()), next = count - 3 - static_cast<unsigned>(outer_vars.size());
+  enter(body, body->getArg(count - 3));
   for (const std::string& var : outer_vars) region_.vars[var] = body->getArg(next++);
   emit_serial(s, body->getArg(count - 2), body->getArg(count - 1));
   b.CreateRetVoid();
