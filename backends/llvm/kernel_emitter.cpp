@@ -81,7 +81,7 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Exp
   analyse();
   EmittedKernel result;
   if (error_.empty()) {
-    result.function = start_function(symbol, false, llvm::GlobalValue::ExternalLinkage);
+    result.function = start_function(symbol, 0, llvm::GlobalValue::ExternalLinkage);
     enter(result.function);
     emit_stmt(hoist_guards(simplified(kernel_.body, ranges_)));
     v_.b.CreateRetVoid();

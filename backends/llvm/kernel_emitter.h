@@ -57,7 +57,7 @@ class KernelEmitter {
   void at_line(unsigned line);
   void fail(const std::string& message);
   // emit_parallel.cpp
-  llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
+  llvm::Function* start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage);
   void enter(llvm::Function* function, Value* chunk = nullptr);
   void emit_parallel(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
