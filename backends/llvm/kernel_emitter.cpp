@@ -111,6 +111,12 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       v_.branch(condition, [&]() -> Value* { return emit_stmt(s->body[0]), nullptr; }, []() -> Value* { return nullptr; });
       return;
     }
+    case StmtKind::region: return emit_stmt(s->body[0]);
+    case StmtKind::prefetch: return emit_prefetch(*s);
+    case StmtKind::roles:
+    case StmtKind::signal:
+    case StmtKind::wait:
+    case StmtKind::barrier: return fail("roles, tokens and barriers are a device's: a CPU has none");
   }
 }
 
@@ -118,6 +124,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   auto extent = as_const(s->extent);
   if (extent && *extent <= 0) return;
   loops_.push_back(s.get());
+  if (s->loop_kind == LoopKind::bind) fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
   bool expand = s->loop_kind == LoopKind::unroll || (s->loop_kind == LoopKind::vector && lane_count_);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
     fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) + " but its extent is not constant");
@@ -172,6 +179,20 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   id->replaceOperandWith(0, id);
   latch->setMetadata(llvm::LLVMContext::MD_loop, id);
   b.SetInsertPoint(exit);
+}
+
+// A hint: one address, that of lane 0.
+void KernelEmitter::emit_prefetch(const StmtNode& s) {
+  memo_.clear();
+  memo_.emplace_back();
+  const BufferId id = s.buffer;
+  if (kernel_.buffer(id).scope == "register") return;
+  Access access = access_of(offset_form(kernel_.buffer(id), s.indices, depths_));
+  if (access.lane_offsets) return fail("a prefetch of '" + kernel_.buffer(id).name + "' in a vector loop");
+  llvm::Type* i32 = v_.b.getInt32Ty();
+  Value* p = pointer(id, access, 0);
+  v_.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
+                       {p, llvm::ConstantInt::get(i32, 0), llvm::ConstantInt::get(i32, static_cast<uint64_t>(s.count)), llvm::ConstantInt::get(i32, 1)});
 }
 
 // i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector one).

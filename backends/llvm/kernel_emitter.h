@@ -45,6 +45,7 @@ class KernelEmitter {
   void emit_stmt(const Stmt& s);
   void emit_loop(const Stmt& s);
   void emit_serial(const Stmt& s, Value* begin, Value* end);
+  void emit_prefetch(const StmtNode& s);
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();

@@ -43,6 +43,8 @@ void visit_loads(const Stmt& root, const std::function<void(const ExprNode& load
 bool has_load(const Expr& e);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
+// The tree with the indices of every load, store and prefetch of the buffer mapped.
+Stmt map_accesses(const Stmt& root, BufferId buffer, const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn);
 
 // A stage whose nest still is as lowered: at the top of the kernel, perfect, serial, its store's indices the spatial variables.
 struct LoweredStage {
@@ -89,5 +91,14 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Tile& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::StorageAlign& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Annotate& s);
 
 }  // namespace tw::sched

@@ -18,6 +18,8 @@
 
 namespace tw {
 
+struct Target;
+
 enum class Tail : uint8_t {
   guard,  // an if_then (spatial) or a where (reduce) around the points beyond the extent; none when the factor divides
   shift,  // spatial only: base = min(outer * factor, extent - factor): needs extent >= factor, and a stage that only overwrites
@@ -36,10 +38,21 @@ struct CacheWrite { std::string stage, name, scope; };            // the stage, 
 struct CacheRead { std::string buffer, stage, name, scope; };     // the stage reads a copy (a new stage `name`) of the buffer
 struct SetScope { std::string buffer, scope; };
 struct DecomposeReduction { std::string stage, loop; };           // init store in a nest of its own right before `loop`
+struct Tile { std::vector<std::string> loops; std::vector<int64_t> factors; std::vector<std::string> names; };  // splits, then all outer loops outside of all inner ones
+struct ReverseComputeAt { std::string stage, loop; };             // moves the consumer into its producers' loop, restricted to what is complete there
+struct ComputeRoot { std::string stage; };                        // a stage inside of its reader's loops gets a nest of its own, before them
+struct RFactor { std::string stage, loop, name; };                // one reduce loop becomes an axis of partial results, which the stage then combines
+struct StorageAlign { std::string buffer; int64_t dim = 0, factor = 1, offset = 0; };  // stride of `dim` = offset modulo factor
+struct Pad { std::string loop; int64_t factor = 1; };             // the extent becomes a multiple; what is beyond contributes nothing
+struct Layout { std::string buffer; std::vector<std::string> dims; std::vector<Expr> map; };  // element [dims] of a temp moves to [map]
+struct Prefetch { std::string buffer, loop; int64_t distance = 1, locality = 3; };  // what the loop reads `distance` iterations later
+struct Annotate { std::string loop, key, value; };
 }  // namespace step
 
 using Step = std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel, step::ComputeAt,
-                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction>;
+                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction, step::Tile,
+                          step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
+                          step::Annotate>;
 
 struct Schedule {
   std::vector<Step> steps;
@@ -48,10 +61,11 @@ struct Schedule {
 std::string print(const Step& step);          // one line, no newline
 std::string print(const Schedule& schedule);  // "schedule {\n  …\n}\n"
 Expected<Schedule> parse_schedule(std::string_view text, std::string_view file = "");
-Expected<Kernel> apply(const Kernel& kernel, const Step& step);
+// The target says which axes, scopes and intrinsics there are; without one no step may ask for any.
+Expected<Kernel> apply(const Kernel& kernel, const Step& step, const Target* target = nullptr);
 // Errors name the step's number and text; the kernel is unchanged by a failed step.
-Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule);
-Error verify(const Schedule& schedule, const Kernel& kernel);  // apply without the result
+Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Target* target = nullptr);
+Error verify(const Schedule& schedule, const Kernel& kernel, const Target* target = nullptr);  // apply without the result
 std::string schedule_hash(const Schedule& schedule);
 
 }  // namespace tw

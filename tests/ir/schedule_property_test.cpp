@@ -159,13 +159,33 @@ std::vector<std::string> some_nest(const Kernel& kernel, Random& r, const Names&
   return loops;
 }
 
+// A permutation, one dimension in blocks, or a rotation of one by another.
+tw::Step random_layout(const Kernel& kernel, Random& r, const Names& names) {
+  tw::step::Layout layout{r.pick(names.buffers), {}, {}};
+  const size_t rank = kernel.buffer(*kernel.find_buffer(layout.buffer)).shape.size();
+  for (size_t d = 0; d < rank; ++d) layout.dims.push_back(text("d{0}", d));
+  for (const std::string& dim : layout.dims) layout.map.push_back(tw::var(dim));
+  if (rank == 0) return layout;
+  const size_t at = static_cast<size_t>(r.below(static_cast<int64_t>(rank)));
+  const tw::Expr dim = layout.map[at];
+  if (r.below(2)) {
+    const tw::Expr block = r.from(1, 4);
+    layout.map[at] = tw::floor_div(dim, block);
+    layout.map.push_back(tw::floor_mod(dim, block));
+  } else if (at > 0) {
+    layout.map[at] = tw::floor_mod(dim + layout.map[at - 1], kernel.buffer(*kernel.find_buffer(layout.buffer)).shape[at]);
+  }
+  std::shuffle(layout.map.begin(), layout.map.end(), r.engine);
+  return layout;
+}
+
 tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   namespace step = tw::step;
   const Names names = names_of(kernel);
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register"};
   const auto loop = [&] { return r.pick(names.loops); };
-  switch (r.below(16)) {
+  switch (r.below(26)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2: case 3: return step::ComputeAt{r.pick(names.stages), loop()};
@@ -183,6 +203,15 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
                                : tw::Step(step::CacheRead{r.pick(names.buffers), r.pick(names.stages), a, r.pick(scopes)});
     case 14: return step::SetScope{r.pick(names.buffers), r.pick(scopes)};
     case 15: break;
+    case 16: return step::Tile{{loop(), loop()}, {r.from(1, 4), r.from(1, 4)}, {a, b, a + "i", b + "i"}};
+    case 17: case 18: return step::ReverseComputeAt{r.pick(names.stages), loop()};
+    case 19: return step::ComputeRoot{r.pick(names.stages)};
+    case 20: return step::RFactor{r.pick(names.stages), loop(), a};
+    case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
+    case 22: return step::Pad{loop(), r.from(1, 4)};
+    case 23: return random_layout(kernel, r, names);
+    case 24: return step::Prefetch{r.pick(names.buffers), loop(), r.from(1, 3), r.from(0, 3)};
+    case 25: return step::Annotate{loop(), "grain", text("{0}", r.below(9))};
   }
   return step::DecomposeReduction{r.pick(names.stages), loop()};
 }

@@ -20,6 +20,15 @@ const char* const kAllSteps =
     "  cache_read x c -> xc stack\n"
     "  set_scope c register\n"
     "  decompose_reduction c k\n"
+    "  tile i j 4 16 -> i0 j0 i1 j1\n"
+    "  reverse_compute_at y i0\n"
+    "  compute_root c\n"
+    "  rfactor c k1 -> cf\n"
+    "  storage_align c 0 32 16\n"
+    "  pad k 4\n"
+    "  layout t r c -> [c // 16, r, c % 16]\n"
+    "  prefetch w k 8 0\n"
+    "  annotate f grain 4\n"
     "}\n";
 
 std::string parse_failure(const char* text) {
