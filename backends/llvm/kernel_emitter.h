@@ -49,6 +49,7 @@ class KernelEmitter {
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();
+  Expr resolved(const Expr& condition) const;
   void fail(const std::string& message);
   // emit_parallel.cpp
   llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
@@ -93,6 +94,7 @@ class KernelEmitter {
   Ranges ranges_;
   std::map<std::string, AxisRole, std::less<>> roles_;
   std::vector<const StmtNode*> loops_;            // enclosing the present statement
+  std::map<std::string, int64_t> expanded_;       // present values of the variables of expanded loops
   std::unordered_map<const void*, IndexForm> forms_;
   std::vector<int64_t> slot_lanes_;               // by buffer index: lanes of a register slot, 0: scalars
   std::map<std::pair<int32_t, int64_t>, llvm::AllocaInst*> slots_;

@@ -91,6 +91,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Partition& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Peel& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Tile& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s);

@@ -38,6 +38,8 @@ struct CacheWrite { std::string stage, name, scope; };            // the stage, 
 struct CacheRead { std::string buffer, stage, name, scope; };     // the stage reads a copy (a new stage `name`) of the buffer
 struct SetScope { std::string buffer, scope; };
 struct DecomposeReduction { std::string stage, loop; };           // init store in a nest of its own right before `loop`
+struct Partition { std::string loop; int64_t front, back; std::string front_suffix, back_suffix; };  // first, middle and last iterations apart
+struct Peel { std::string loop; int64_t count; bool back = false; std::string suffix; };                // `count` iterations off one end
 struct Tile { std::vector<std::string> loops; std::vector<int64_t> factors; std::vector<std::string> names; };  // splits, then all outer loops outside of all inner ones
 struct ReverseComputeAt { std::string stage, loop; };             // moves the consumer into its producers' loop, restricted to what is complete there
 struct ComputeRoot { std::string stage; };                        // a stage inside of its reader's loops gets a nest of its own, before them
@@ -50,7 +52,7 @@ struct Annotate { std::string loop, key, value; };
 }  // namespace step
 
 using Step = std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel, step::ComputeAt,
-                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction, step::Tile,
+                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
                           step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
                           step::Annotate>;
 

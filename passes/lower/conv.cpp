@@ -1,5 +1,5 @@
 // Convolution over any number of spatial axes.
-// Stages: pad (the zero-padded input, when there is padding), acc (the sums), y (bias, followers).
+// Stages: pad (the zero-padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers).
 // Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] with V = kPackVectors or a divisor of the
 // block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are, vectors run along the last spatial axis.
 // 1x1 convolutions with stride 1 see their spatial axes as one.
@@ -11,6 +11,7 @@ namespace tw {
 namespace {
 
 constexpr int64_t kPackVectors = 2;   // 14x2 tiles (docs/performance.md)
+constexpr int64_t kWidestEdge = 16;   // output pixels at a row's end whose taps reach into the padding
 
 struct ConvShape {
   int64_t group, c, m, cg, mg;        // channels in and out, and per group
@@ -97,12 +98,16 @@ class ConvLowering {
       }
   }
 
-  // in_(n, channel, spatial...) is the padded input's element.
+  // in_(n, channel, spatial...) is the element of the input, at positions of the padded one.
   void read_input() {
     ValueId x = node_.inputs[0];
-    if (!s_.padded) {
+    if (!copies_input()) {
       BufferId buffer = b_.input(x);
-      in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) { return load(buffer, x_type_.dtype, physical(n, channel, at)); };
+      in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
+        Index from = at;
+        for (size_t i = 0; i < rank(); ++i) from[i] = b_.simplified(at[i] - Expr(s_.pads_begin[i]));
+        return load(buffer, x_type_.dtype, physical(n, channel, from));
+      };
       return;
     }
     Shape shape = {s_.n, x_type_.layout.plain() ? Expr(s_.c) : physical_shape(x_type_)[1]};
@@ -177,7 +182,20 @@ class ConvLowering {
     // All lanes of a block are of one group (or the block is a channel of its own), so the input's channel is uniform.
     Expr value = in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at);
     acc_ = b_.temp("acc", acc_type_, extents(output_axes("a")));
-    b_.stage("acc", axes, acc_, out, widen(value) * widen(weight), Combiner::add, imm(0, acc_type_));
+    b_.stage("acc", axes, acc_, out, widen(value) * widen(weight), Combiner::add, imm(0, acc_type_), copies_input() ? Expr() : inside(at));
+  }
+
+  // Taps in the padding contribute nothing. A copy with the padding in place pays only where the edges are so wide that the
+  // tiles at a row's ends could not be made apart (autotune/spaces/conv.cpp).
+  bool copies_input() const { return s_.padded && s_.pads_begin.back() > kWidestEdge * s_.strides.back(); }
+
+  Expr inside(const Index& padded_position) const {
+    Expr all;
+    for (size_t i = 0; i < rank(); ++i) {
+      Expr from = padded_position[i] - Expr(s_.pads_begin[i]);
+      all = logical_and(all, logical_and(le(Expr(0), from), lt(from, s_.in[i])));
+    }
+    return all;
   }
 
   Expr widen(const Expr& e) const { return e.type() == acc_type_ ? e : cast(acc_type_, e); }
