@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "ir/schedule/interleave.h"
+
 #include "ir/kernel/guards.h"
 
 namespace tw {
@@ -15,8 +17,8 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math)
-    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math) {}
+KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target)
+    : module_(module), kernel_(interleave_virtual_threads(kernel)), target_(target), v_(module.getContext(), traits, target.fast_math) {}
 
 void KernelEmitter::fail(const std::string& message) {
   if (error_.empty()) error_ = message;
@@ -53,6 +55,12 @@ void KernelEmitter::analyse() {
         if (ramp && extent) width = std::gcd(width, *extent);
       }
     };
+    if (s->kind == StmtKind::region) {
+      for (const auto& [name, operand] : instruction_of(*s).operands) {
+        int64_t& width = slot_lanes_[static_cast<size_t>(operand.buffer.index)];
+        if (kernel_.buffer(operand.buffer).scope == "register") width = std::gcd(width, operand.count);
+      }
+    }
     if (s->kind == StmtKind::store) {
       note(s->buffer, s->indices);
       for (const Expr& e : {s->value, s->where, s->init})
@@ -114,7 +122,7 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       v_.branch(condition, [&]() -> Value* { return emit_stmt(s->body[0]), nullptr; }, []() -> Value* { return nullptr; });
       return;
     }
-    case StmtKind::region: return emit_stmt(s->body[0]);
+    case StmtKind::region: return emit_region(s);
     case StmtKind::prefetch: return emit_prefetch(*s);
     case StmtKind::roles:
     case StmtKind::signal:

@@ -11,6 +11,7 @@
 #include "backends/llvm/values.h"
 #include "ir/program.h"
 #include "ir/simplify.h"
+#include "ir/target.h"
 
 namespace tw {
 
@@ -20,7 +21,7 @@ struct EmittedKernel {
 
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math);
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target);
   // Defines `symbol`; with `threads`, parallel loops ask env for their share, else env is not read. Errors: what the kernel
   // asks for that code generation does not do (named), expansion beyond the limits.
   Expected<EmittedKernel> emit(const std::string& symbol, bool threads);
@@ -46,6 +47,22 @@ class KernelEmitter {
   void emit_loop(const Stmt& s);
   void emit_serial(const Stmt& s, Value* begin, Value* end);
   void emit_prefetch(const StmtNode& s);
+  // emit_intrinsic.cpp
+  struct Operand {
+    BufferId buffer;
+    std::vector<Expr> at;       // of the first of
+    int64_t count = 0;          // elements
+  };
+  struct Instruction {          // no words: the block's loops are emitted
+    std::vector<std::string> words;  // LLVM's intrinsic and its operands
+    std::string result;
+    std::map<std::string, Operand> operands;
+  };
+  void emit_region(const Stmt& s);
+  const Instruction& instruction_of(const StmtNode& s);
+  Value* load_operand(const Operand& operand);
+  void store_operand(const Operand& operand, Value* value);
+  Value* as_type(Value* value, llvm::Type* type);
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();
@@ -83,7 +100,9 @@ class KernelEmitter {
   int64_t elements(BufferId id) const;  // constant shapes only, else -1
 
   llvm::Module& module_;
-  const Kernel& kernel_;
+  const Kernel kernel_;
+  const Target& target_;
+  std::unordered_map<const StmtNode*, Instruction> instructions_;  // by block
   Values v_;
   Region region_;
   bool threads_ = false;

@@ -20,9 +20,13 @@ Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Tar
   };
   TW_ASSIGN(Kernel out, std::visit(one, step));
   TW_TRY(sched::check_rules(out));
-#ifdef TW_VERIFY_EACH
   Kernel checked = out;  // scopes are checked at the end: steps to come may unroll the loops that register temps need
   for (Buffer& buffer : checked.buffers) buffer.scope = "global";
+  bool concurrent = !out.queues.empty();
+  visit(out.body, [&](const Stmt& s) { concurrent |= s->kind == StmtKind::roles || s->kind == StmtKind::barrier || is_concurrent(s->loop_kind); });
+  if (concurrent)  // what tokens and barriers ask for is not known to each primitive
+    if (Error error = verify(checked)) return sched::illegal("the kernel would not be legal: {0}", error_text(std::move(error)));
+#ifdef TW_VERIFY_EACH
   if (Error error = verify(checked)) TW_CHECK(false, "'{0}' broke the kernel: {1}\n{2}before:\n{3}", print(step), error_text(std::move(error)), print(out), print(kernel));
 #endif
   return out;

@@ -35,6 +35,8 @@ Error check_hoist(const Kernel& kernel, std::span<const Stmt> around, const std:
   const Buffer& buffer = kernel.buffer(store.buffer);
   if (buffer.role != BufferRole::temp) return illegal("stage '{0}' writes the parameter '{1}'", store.label, buffer.name);
   const Stmt nest = make_block(moved);
+  for (const Stmt& own : stores_of(nest))
+    if (own->async) return illegal("the copies of stage '{0}' are asynchronous, with a wait where it stands", own->label);
   const auto is_moved = [&](const Stmt& s) { return !find_path(nest, [&](const StmtNode& n) { return &n == s.get(); }).empty(); };
   for (const Stmt& other : stores_of(kernel.body)) {
     if (is_moved(other)) continue;

@@ -108,13 +108,14 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
   }
   if (!constant_bytes(out.buffer(*id))) return illegal("'{0}' becomes too large", s.buffer);
   for (const Group& group : groups_of(s)) TW_TRY(check_apart(group, extents, s.buffer));
+  const auto hole = [](size_t d) { return "$" + std::to_string(d); };  // no name of the kernel, which may have those of the dims
+  std::vector<Expr> map = s.map;
+  for (Expr& e : map)
+    for (size_t d = 0; d < s.dims.size(); ++d) e = substitute(e, s.dims[d], var(hole(d)));
   out.body = map_accesses(kernel.body, *id, [&](const std::vector<Expr>& indices) {
-    std::vector<Expr> mapped;
-    for (const Expr& e : s.map) {
-      mapped.push_back(rewrite(e, [&](const Expr& n) {
-        return n->kind == ExprKind::var ? indices[static_cast<size_t>(std::ranges::find(s.dims, n->name) - s.dims.begin())] : Expr();
-      }));
-    }
+    std::vector<Expr> mapped = map;
+    for (Expr& e : mapped)
+      for (size_t d = 0; d < indices.size(); ++d) e = substitute(e, hole(d), indices[d]);
     return mapped;
   });
   out.body = simplify_tree(out.body, ranges_of(kernel, {}));

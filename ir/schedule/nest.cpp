@@ -205,6 +205,7 @@ Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& la
   LoweredStage stage;
   stage.nest = path.front();
   stage.store = path.back();
+  if (stage.store->async) return illegal("the copies of stage '{0}' are asynchronous, with a wait where it stands; do this step before", label);
   for (size_t i = 0; i + 1 < path.size(); ++i) {
     const StmtNode& s = *path[i];
     if (s.kind != StmtKind::loop || s.loop_kind != LoopKind::serial || s.body[0] != path[i + 1])

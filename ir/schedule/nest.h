@@ -68,6 +68,15 @@ inline std::string axis_name(const std::string& stage, const std::string& var) {
 inline std::string init_name(const std::string& var) { return var + "_init"; }
 inline std::string init_label(const std::string& label) { return label + ".init"; }
 
+// The tree with the suffix behind the names of its loops ("<var>_<suffix>"), stages and blocks ("<label>.<suffix>"), as copies need.
+Stmt renamed(const Stmt& body, const std::string& suffix);
+Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body, const std::string& suffix);
+Error check_new_region(const Kernel& kernel, const std::string& name);
+std::string done_queue(const std::string& stage);     // of the stage's asynchronous copies
+size_t own_statement(std::span<const Stmt> path);     // the outermost place on the way to a store where nothing else is stored
+// The buffer gets `depth` slots, a first dimension indexed by loop % depth wherever `where` uses it.
+Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop, const Stmt& where);
+
 inline constexpr int64_t kMaxStackBytes = 32 << 10;  // of one temp in scope stack or register
 std::optional<int64_t> constant_bytes(const Buffer& buffer);  // nullopt when the shape is not constant
 
@@ -102,5 +111,12 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Annotate& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s, const Target* target);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Bind& s, const Target* target);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Blockize& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, const Target* target);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s);
 
 }  // namespace tw::sched

@@ -49,12 +49,21 @@ struct Pad { std::string loop; int64_t factor = 1; };             // the extent 
 struct Layout { std::string buffer; std::vector<std::string> dims; std::vector<Expr> map; };  // element [dims] of a temp moves to [map]
 struct Prefetch { std::string buffer, loop; int64_t distance = 1, locality = 3; };  // what the loop reads `distance` iterations later
 struct Annotate { std::string loop, key, value; };
+struct VirtualThread { std::string loop; };
+struct Bind { std::string loop, axis; };                          // to an axis of the target
+struct Blockize { std::string loop, name; };                      // the loop and all in it become one unit
+struct Tensorize { std::string loop, intrinsic, name; };          // ... which an instruction of the target computes
+struct AsyncCopy { std::string stage; };                          // a copying stage is left to an engine, and waited for
+struct Pipeline { std::string loop; int64_t depth = 2; std::vector<std::string> stages; };  // the stages run depth - 1 iterations ahead of the rest
+using RoleParts = std::vector<std::pair<std::string, std::vector<std::string>>>;            // part, its stages
+struct Roles { std::string loop; int64_t depth = 1; RoleParts parts; };                     // parts of a loop's body run at the same time
 }  // namespace step
 
 using Step = std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel, step::ComputeAt,
                           step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
                           step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
-                          step::Annotate>;
+                          step::Annotate, step::VirtualThread, step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy, step::Pipeline,
+                          step::Roles>;
 
 struct Schedule {
   std::vector<Step> steps;

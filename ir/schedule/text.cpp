@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<const char*, std::variant_size_v<Step>> kKeywords = {
     "split", "fuse", "reorder", "vectorize", "unroll", "parallel", "compute_at", "compute_inline", "cache_write", "cache_read", "set_scope",
     "decompose_reduction", "partition", "peel", "tile", "reverse_compute_at", "compute_root", "rfactor", "storage_align", "pad", "layout",
-    "prefetch", "annotate"};
+    "prefetch", "annotate", "virtual_thread", "bind", "blockize", "tensorize", "async_copy", "pipeline", "roles"};
 
 class Printer {
  public:
@@ -29,6 +29,12 @@ class Printer {
   void optional_number(int64_t value, int64_t usual, const char*) { if (value != usual) text_ += " " + std::to_string(value); }
   void numbers(const std::vector<int64_t>& values, const char* what) {
     for (const int64_t value : values) number(value, what);
+  }
+  void parts(const step::RoleParts& values, const char*) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      text_ += (i ? ", " : " ") + values[i].first + " =";
+      names(values[i].second, "");
+    }
   }
   void exprs(const std::vector<Expr>& values, const char*) {
     for (size_t i = 0; i < values.size(); ++i) text_ += (i ? ", " : " [") + to_string(values[i]);
@@ -82,6 +88,15 @@ class Reader {
   void numbers(std::vector<int64_t>& values, const char* what) {
     do number(values.emplace_back(), what);
     while (!error_ && on_line() && lexer_.peek().kind == TokenKind::integer);
+  }
+  // name = stage stage..., name = ...
+  void parts(step::RoleParts& values, const char* what) {
+    do {
+      auto& [part, stages] = values.emplace_back();
+      name(part, what);
+      if (ready("'='")) error_ = lexer_.expect("=");
+      names(stages, "a stage");
+    } while (!error_ && on_line() && lexer_.accept(","));
   }
   void exprs(std::vector<Expr>& values, const char* what) {
     if (!ready(what)) return;
@@ -246,6 +261,40 @@ void fields(V& v, typename V::template Ref<step::Annotate> s) {
   v.name(s.loop, "a loop");
   v.name(s.key, "a key");
   v.word(s.value, "a name or an integer");
+}
+
+template <class V>
+void fields(V& v, typename V::template Ref<step::VirtualThread> s) { v.name(s.loop, "a loop"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::Bind> s) {
+  v.name(s.loop, "a loop");
+  v.name(s.axis, "an axis");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Blockize> s) {
+  v.name(s.loop, "a loop");
+  v.name(s.name, "the block's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Tensorize> s) {
+  v.name(s.loop, "a loop");
+  v.name(s.intrinsic, "an intrinsic");
+  v.arrow();
+  v.name(s.name, "the block's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::AsyncCopy> s) { v.name(s.stage, "a stage"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::Pipeline> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.depth, "a depth");
+  v.names(s.stages, "a stage");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Roles> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.depth, "a depth");
+  v.parts(s.parts, "a part's name");
 }
 
 template <size_t... I>

@@ -31,6 +31,13 @@ const char* const kAllSteps =
     "  layout t r c -> [c // 16, r, c % 16]\n"
     "  prefetch w k 8 0\n"
     "  annotate f grain 4\n"
+    "  virtual_thread v\n"
+    "  bind f block.x\n"
+    "  blockize i tile\n"
+    "  tensorize i x86.dot4 -> dot\n"
+    "  async_copy xs\n"
+    "  pipeline k 3 xs ws\n"
+    "  roles k 2 load = xs ws, compute = c\n"
     "  peel i 3 back -> e\n"
     "}\n";
 
