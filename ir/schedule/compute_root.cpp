@@ -70,7 +70,13 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
   const std::span<const Stmt> around(path.data(), depth);
   const Stmt block = block_of(path[depth - 1]);
   std::vector<Stmt> moved, rest;
-  for (const Stmt& child : block->body) (only_writes(child, store.buffer) ? moved : rest).push_back(child);
+  bool read = false;
+  for (const Stmt& child : block->body) {
+    const bool moves = only_writes(child, store.buffer);
+    if (moves && read) return illegal("'{0}' is written again after it is read in the loop", kernel.buffer(store.buffer).name);
+    read |= !moves && reads(child, store.buffer);
+    (moves ? moved : rest).push_back(child);
+  }
   TW_TRY(check_hoist(kernel, around, moved, store));
 
   Kernel out = kernel;
@@ -99,7 +105,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
     return make_loop(name, n->extent, substitute(n->body[0], n->var, var(name)));
   });
   const Stmt reader = replace(around.front(), block, map_accesses(make_block(rest), store.buffer, with_prefix(here)));
-  out.body = simplify_tree(replace(kernel.body, around.front(), make_block({nest, reader})), ranges_of(kernel, {}));
+  out.body = without_stale_prefetches(out, replace(kernel.body, around.front(), make_block({nest, reader})));
+  out.body = simplify_tree(out.body, ranges_of(kernel, {}));
   return out;
 }
 

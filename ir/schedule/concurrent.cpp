@@ -26,6 +26,9 @@ Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind
   for (const Stmt& s : path.first(path.size() - 1))
     if (s->kind == StmtKind::loop && (s->loop_kind == LoopKind::vector || s->loop_kind == LoopKind::unroll))
       return illegal("loop '{0}' is inside of the {1} loop '{2}'", loop.var, loop_kind_name(s->loop_kind), s->var);
+  const bool waits = !find_path(loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::signal && n.async; }).empty();
+  const std::vector<Stmt> copies = find_path(loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::store && n.async; });
+  if (!copies.empty() && !waits) return illegal("the asynchronous copies of stage '{0}' in loop '{1}' are waited for outside of it", copies.back()->label, loop.var);
   loop.loop_kind = kind;
   loop.axis = axis;
   Kernel out = kernel;

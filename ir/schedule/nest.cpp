@@ -200,6 +200,12 @@ Stmt map_accesses(const Stmt& root, BufferId buffer, const std::function<std::ve
   });
 }
 
+Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root) {
+  return rewrite(root, [&](const Stmt& s) -> Stmt {
+    return s->kind == StmtKind::prefetch && s->indices.size() != kernel.buffer(s->buffer).shape.size() ? make_block({}) : nullptr;
+  });
+}
+
 Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, label));
   LoweredStage stage;

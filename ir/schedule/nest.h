@@ -46,6 +46,9 @@ bool writes(const Stmt& root, BufferId buffer);
 // The tree with the indices of every load, store and prefetch of the buffer mapped.
 Stmt map_accesses(const Stmt& root, BufferId buffer, const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn);
 
+// Without the prefetches of buffers that got another number of dimensions.
+Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root);
+
 // A stage whose nest still is as lowered: at the top of the kernel, perfect, serial, its store's indices the spatial variables.
 struct LoweredStage {
   Stmt nest;                   // a child of the kernel's body (or the body itself)

@@ -74,7 +74,9 @@ Error check_concurrent(const Kernel& kernel, const Stmt& loop) {
     const auto own = std::ranges::find_if(store->indices, [&](const Expr& e) { return uses_var(e, v); });
     if (own == store->indices.end())
       return illegal("every iteration of the {0} loop '{1}' writes '{2}' (scope {3}) in stage '{4}'", loop_kind_name(loop->loop_kind), v, buffer.name, buffer.scope, store->label);
-    if (overlaps(*store, v)) return illegal("iterations of the {0} loop '{1}' overlap (shifted split) in stage '{2}'", loop_kind_name(loop->loop_kind), v, store->label);
+    bool overlapping = overlaps(*store, v);
+    visit(loop->body[0], [&](const Stmt& inner) { overlapping |= inner->kind == StmtKind::loop && overlaps(*store, inner->var); });
+    if (overlapping) return illegal("iterations of the {0} loop '{1}' overlap (shifted split) in stage '{2}'", loop_kind_name(loop->loop_kind), v, store->label);
     const size_t dim = static_cast<size_t>(own - store->indices.begin());
     bool other = false;
     visit_loads(loop->body[0], [&](const ExprNode& load, std::span<const Stmt>) { other |= load.buffer == store->buffer && !equal(load.args[dim], *own); });

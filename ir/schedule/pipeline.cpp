@@ -74,7 +74,7 @@ Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const st
     indices.insert(indices.begin(), floor_mod(var(loop), Expr(depth)));
     return indices;
   });
-  out.body = replace(kernel.body, where, with);
+  out.body = without_stale_prefetches(out, replace(kernel.body, where, with));
   return out;
 }
 

@@ -135,6 +135,32 @@ Error check_loop(const std::vector<Stmt>& path) {
   return Error::success();
 }
 
+// The part that the reader's loop covers in an iteration of the loop, by what each of its reads finds complete there; unset: all of it.
+Expected<std::vector<std::optional<DimRegion>>> parts_of_loops(const Kernel& kernel, const LoweredStage& reader, const std::vector<Stmt>& path, const Ranges& outer) {
+  std::vector<std::optional<DimRegion>> parts(reader.spatial.size());
+  const std::string &stage = reader.store->label, &loop = path.back()->var;
+  std::vector<ExprNode> taken;
+  visit_loads(reader.nest, [&](const ExprNode& load, std::span<const Stmt>) {
+    if (writes(path.back(), load.buffer)) taken.push_back(load);
+  });
+  if (taken.empty()) return illegal("stage '{0}' reads nothing that loop '{1}' makes", stage, loop);
+  for (const ExprNode& load : taken) {
+    TW_ASSIGN(const Written written, written_in(kernel, load.buffer, path, outer));
+    for (size_t d = 0; d < load.args.size(); ++d) {
+      const DimRegion& region = written.dims[d];
+      if (region.whole) continue;
+      const auto own = std::ranges::find_if(reader.spatial, [&](const Stmt& l) { return load.args[d]->kind == ExprKind::var && load.args[d]->name == l->var; });
+      if (own == reader.spatial.end())
+        return illegal("stage '{0}' reads '{1}' beyond the part that an iteration of loop '{2}' completes", stage, kernel.buffer(load.buffer).name, loop);
+      std::optional<DimRegion>& part = parts[static_cast<size_t>(own - reader.spatial.begin())];
+      if (part && (!equal(part->min, region.min) || !equal(part->extent, region.extent)))
+        return illegal("an iteration of loop '{0}' completes different parts of what stage '{1}' reads", loop, stage);
+      part = region;
+    }
+  }
+  return parts;
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& s) {
@@ -145,40 +171,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& 
   TW_TRY(check_movable(kernel, reader));
   TW_TRY(check_order(kernel, reader, path));
   const Ranges outer = ranges_of(kernel, path);
-  std::vector<std::optional<DimRegion>> of_loop(reader.spatial.size());  // of the reader's spatial loops
-  bool any = false;
-  Error error = Error::success();
-  std::map<int, Written> written;
-  visit_loads(reader.nest, [&](const ExprNode& load, std::span<const Stmt>) {
-    if (error || !writes(path.back(), load.buffer)) return;
-    any = true;
-    const std::string& name = kernel.buffer(load.buffer).name;
-    auto known = written.find(load.buffer.index);
-    if (known == written.end()) {
-      Expected<Written> made = written_in(kernel, load.buffer, path, outer);
-      if (!made) {
-        error = made.takeError();
-        return;
-      }
-      known = written.emplace(load.buffer.index, std::move(*made)).first;
-    }
-    for (size_t d = 0; d < load.args.size() && !error; ++d) {
-      const DimRegion& region = known->second.dims[d];
-      if (region.whole) continue;
-      const auto own = std::ranges::find_if(reader.spatial, [&](const Stmt& l) { return load.args[d]->kind == ExprKind::var && load.args[d]->name == l->var; });
-      if (own == reader.spatial.end()) {
-        error = illegal("stage '{0}' reads '{1}' beyond the part that an iteration of loop '{2}' completes", s.stage, name, s.loop);
-        return;
-      }
-      std::optional<DimRegion>& part = of_loop[static_cast<size_t>(own - reader.spatial.begin())];
-      if (part && (!equal(part->min, region.min) || !equal(part->extent, region.extent)))
-        error = illegal("an iteration of loop '{0}' completes different parts of what stage '{1}' reads", s.loop, s.stage);
-      part = region;
-    }
-  });
-  if (error) return std::move(error);
-  if (!any) return illegal("stage '{0}' reads nothing that loop '{1}' makes", s.stage, s.loop);
-
+  TW_ASSIGN(const auto of_loop, parts_of_loops(kernel, reader, path, outer));
   std::vector<DimRegion> regions;
   for (size_t d = 0; d < reader.loop_of_dim.size(); ++d) {
     const int loop = reader.loop_of_dim[d];
