@@ -49,25 +49,4 @@ Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const
   return lower_elementwise(b);
 }
 
-bool is_view(const Graph& graph, const Group& group) {
-  if (group.nodes.size() != 1) return false;
-  const Node& node = graph.node(group.nodes.front());
-  if (!node.inputs.empty() && graph.is_constant(node.inputs[0])) return false;
-  const TensorType& out = graph.value(node.output).type;
-  if (std::holds_alternative<op::Reshape>(node.attrs))
-    return out.layout.plain() && graph.value(node.inputs[0]).type.layout.plain();
-  if (!std::holds_alternative<op::LayoutCast>(node.attrs)) return false;
-  const TensorType& in = graph.value(node.inputs[0]).type;
-  if (equal(in, out)) return true;
-  const Layout& blocked = in.layout.plain() ? out.layout : in.layout;
-  if (!in.layout.plain() && !out.layout.plain()) return false;
-  // [N, C, 1, 1] in blocks of a divisor of C is the plain tensor.
-  auto axis = static_cast<size_t>(blocked.axis);
-  auto channels = as_const(in.shape[axis]);
-  if (!channels || *channels % blocked.block != 0) return false;
-  for (size_t i = axis + 1; i < in.shape.size(); ++i)
-    if (!is_const(in.shape[i], 1)) return false;
-  return true;
-}
-
 }  // namespace tw

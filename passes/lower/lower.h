@@ -30,7 +30,4 @@ struct LoweredGroup {
 // Errors: an op (or a case of one) that has no lowering, naming the node.
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target);
 
-// True when the group only renames memory (reshape, squeeze, a layout cast that moves nothing): no kernel is needed.
-bool is_view(const Graph& graph, const Group& group);
-
 }  // namespace tw
