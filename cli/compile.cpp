@@ -19,7 +19,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<std::pair<const char*, Emit>, 7> kEmits = {{{"so", Emit::so}, {"graph", Emit::graph}, {"groups", Emit::groups},
+constexpr std::array<std::pair<const char*, Emit>, 8> kEmits = {{{"so", Emit::so}, {"graph", Emit::graph}, {"groups", Emit::groups},
     {"kernels", Emit::kernels}, {"schedules", Emit::schedules}, {"scheduled", Emit::scheduled}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}}};
 
 std::string stem_of(const std::string& path) {

@@ -45,7 +45,7 @@ const T* find(const std::vector<T>& list, std::string_view name) {
 }
 }  // namespace
 
-const Axis* Target::find_axis(std::string_view axis) const { return find(axes, axis); }
+const DeviceAxis* Target::find_axis(std::string_view axis) const { return find(axes, axis); }
 const MemoryScope* Target::find_scope(std::string_view scope) const { return find(scopes, scope); }
 const Intrinsic* Target::find_intrinsic(std::string_view intrinsic) const { return find(intrinsics, intrinsic); }
 
@@ -80,7 +80,7 @@ std::string sizes(const Target& t) {
 std::string device(const Target& t) {
   std::string out;
   if (!t.axes.empty()) out += "axes:\n";
-  for (const Axis& a : t.axes) out += "  - {name: " + scalar(a.name) + ", level: " + scalar(a.level) + ", max: " + std::to_string(a.max) + "}\n";
+  for (const DeviceAxis& a : t.axes) out += "  - {name: " + scalar(a.name) + ", level: " + scalar(a.level) + ", max: " + std::to_string(a.max) + "}\n";
   if (!t.scopes.empty()) out += "scopes:\n";
   for (const MemoryScope& m : t.scopes) out += "  - {name: " + scalar(m.name) + ", level: " + scalar(m.level) + "}\n";
   if (!t.intrinsics.empty()) out += "intrinsics:\n";

@@ -14,7 +14,7 @@ const char* arch_name(Arch a);  // "x86_64", … as in LLVM triples
 std::optional<Arch> arch_from_triple(std::string_view triple);  // nullopt: not one that code can be generated for
 
 // What loops can be bound to and what is near the threads there. A level is a word that says what shares what: "block", "thread".
-struct Axis { std::string name, level; int64_t max = 0; };        // "block.x", of at most `max` iterations
+struct DeviceAxis { std::string name, level; int64_t max = 0; };        // "block.x", of at most `max` iterations
 struct MemoryScope { std::string name, level; };                  // each iteration of the axes of that level has its own
 
 // A hardware instruction as data: a kernel says what it computes, `emit` what the back end writes. Its only output is the
@@ -34,13 +34,13 @@ struct Target {
   int vector_registers = 16;
   bool fast_math = false;              // NaN and infinity need not be kept
   double accuracy = 1e-4;              // error budget, relative to an output's range
-  std::vector<Axis> axes;              // none on a CPU
+  std::vector<DeviceAxis> axes;              // none on a CPU
   std::vector<MemoryScope> scopes;     // beyond global, stack and register
   std::vector<Intrinsic> intrinsics;
 
   Arch arch() const;  // the triple must name one (checked when a description is read)
   bool has(const std::string& feature) const;
-  const Axis* find_axis(std::string_view axis) const;              // null: there is none of that name
+  const DeviceAxis* find_axis(std::string_view axis) const;              // null: there is none of that name
   const MemoryScope* find_scope(std::string_view scope) const;
   const Intrinsic* find_intrinsic(std::string_view intrinsic) const;
   int lanes(int element_bytes) const { return vector_bits / 8 / element_bytes; }

@@ -15,6 +15,8 @@ bool is_name(const std::string& s) {
   return !s.empty() && !literal && letter(s[0]) && std::all_of(s.begin(), s.end(), inner);
 }
 
+constexpr int64_t kMaxTokens = 1 << 12;
+
 class Verifier {
  public:
   explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
@@ -87,8 +89,8 @@ class Verifier {
     std::set<std::string> names;
     for (const TokenQueue& q : kernel_.queues) {
       declare(names, q.name, "token queue");
-      if (q.extent.value_or(1) < 1) report("token queue '{0}' has the extent {1}", q.name, *q.extent);
-      if (q.initial < 0) report("token queue '{0}' starts with {1} tokens", q.name, q.initial);
+      if (q.extent.value_or(1) < 1 || q.extent.value_or(1) > kMaxTokens) report("token queue '{0}' has the extent {1}, not 1 to {2}", q.name, *q.extent, kMaxTokens);
+      if (q.initial < 0 || q.initial > kMaxTokens) report("token queue '{0}' starts with {1} tokens, not 0 to {2}", q.name, q.initial, kMaxTokens);
     }
   }
 
@@ -205,7 +207,7 @@ class Verifier {
     if (!q) return report("a {0} of '{1}', which is no token queue", what, s.label);
     if (s.indices.size() != (q->extent ? 1u : 0u)) report("a {0} of '{1}' with {2} indices", what, s.label, s.indices.size());
     for (const Expr& index : s.indices) check_expr(index, DType::i64, "an index", true);
-    if (s.count < 1) report("a {0} of {1} tokens of '{2}'", what, s.count, s.label);
+    if (s.count < 1 || s.count > kMaxTokens) report("a {0} of {1} tokens of '{2}'", what, s.count, s.label);
   }
 
   // All the threads that meet must get there, and as often: nothing between the loop and the barrier may differ between them.

@@ -29,12 +29,13 @@ class Balance {
   std::optional<int64_t> value(const Expr& e) {
     bool good = known(e);
     visit(e, [&](const Expr& n) { good &= n->kind != ExprKind::var || vars_.contains(n->name); });
-    if (!good || ++steps_ > kMaxSteps) given_up_ = true;
+    if (!good) given_up_ = true;
     if (given_up_) return std::nullopt;
     return eval_int(e, [&](std::string_view name) { return vars_.find(name)->second; });
   }
 
   void walk(const Stmt& s) {
+    if (++steps_ > kMaxSteps) given_up_ = true;
     if (given_up_ || !tokens_in(s)) return;
     switch (s->kind) {
       case StmtKind::loop: {

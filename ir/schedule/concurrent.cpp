@@ -50,7 +50,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s, 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Bind& s, const Target* target) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   TW_TRY(check_serial(*path.back()));
-  const Axis* axis = target ? target->find_axis(s.axis) : nullptr;
+  const DeviceAxis* axis = target ? target->find_axis(s.axis) : nullptr;
   if (!axis) {
     std::string known;
     for (size_t i = 0; target && i < target->axes.size(); ++i) known += (i ? ", " : "") + target->axes[i].name;
