@@ -70,7 +70,7 @@ class KernelEmitter {
   void fail(const std::string& message);
   // emit_parallel.cpp
   llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
-  void enter(llvm::Function* function);
+  void enter(llvm::Function* function, Value* chunk = nullptr);
   void emit_parallel(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp
@@ -104,6 +104,8 @@ class KernelEmitter {
   const Target& target_;
   std::unordered_map<const StmtNode*, Instruction> instructions_;  // by block
   Values v_;
+  WorkspaceLayout layout_;
+  int cores_;                                     // slices that the workspace has for temps of scope thread
   Region region_;
   bool threads_ = false;
   std::string symbol_;

@@ -22,9 +22,9 @@
 //  * Loads outside a buffer's shape are an error, except under a select or where whose condition excludes them.
 //  * Buffers never alias, except that an `out` buffer may be declared `inplace` with an input when every point reads only itself.
 //  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the function that runs the
-//    innermost parallel iteration; "register" temps become SSA values: all their indices must be constant once unroll and
-//    vector loops are expanded. Scope names of devices come from the Target. `per i`: each iteration of the concurrent loop i
-//    has its own.
+//    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread; "register" temps become SSA
+//    values: all their indices must be constant once unroll and vector loops are expanded. Scope names of devices come from the
+//    Target. `per i`: each iteration of the concurrent loop i has its own.
 //  * Concurrency: the iterations of a `bind` or `vthread` loop, and the parts of a `roles` statement, run at the same time; they
 //    are ordered by tokens (`signal`, `wait`) and barriers alone. An `async` store lands at any time up to the moment when
 //    somebody takes the token of a later `signal ... async` of the same thread. Two accesses of one element, one of them a

@@ -81,7 +81,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
 
   Kernel out = kernel;
   Buffer& buffer = out.buffer(store.buffer);
-  if (buffer.scope == "stack" || buffer.scope == "register") buffer.scope = "global";
+  if (buffer.scope == "stack" || buffer.scope == "thread" || buffer.scope == "register") buffer.scope = "global";
   std::vector<Expr> shape, here, there;
   for (const Stmt& a : around) {
     if (a->kind != StmtKind::loop) continue;

@@ -30,7 +30,7 @@ void add_use(const Stmt& s, BufferId buffer, std::vector<Stmt>& path, std::optio
 bool may_own(const StmtNode& loop, const Buffer& buffer, const Target* target) {
   if (loop.kind != StmtKind::loop || !is_concurrent(loop.loop_kind)) return false;
   if (buffer.scope == "stack" || buffer.scope == "register") return true;
-  if (loop.loop_kind == LoopKind::vthread) return buffer.scope != "global";
+  if (loop.loop_kind == LoopKind::vthread) return buffer.scope != "global" && buffer.scope != "thread";
   const DeviceAxis* axis = target ? target->find_axis(loop.axis) : nullptr;
   const MemoryScope* scope = target ? target->find_scope(buffer.scope) : nullptr;
   return axis && scope && axis->level == scope->level;
