@@ -16,7 +16,7 @@
 
 namespace tw {
 
-enum class Emit : uint8_t { so, graph, groups, kernels, scheduled, llvm, assembly };
+enum class Emit : uint8_t { so, graph, groups, kernels, schedules, scheduled, llvm, assembly };
 std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm"
 const char* emit_names();                                    // for help texts and errors
 

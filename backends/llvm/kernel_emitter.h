@@ -12,6 +12,7 @@
 #include "backends/llvm/values.h"
 #include "ir/program.h"
 #include "ir/simplify.h"
+#include "ir/target.h"
 
 namespace tw {
 
@@ -24,7 +25,7 @@ Expr shares_of(const Work& work, const Target& target, int64_t share_ns);
 
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores);
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target);
   // Defines `symbol`; parallel loops run on env's threads, in at most `shares` parts; 1: one after the other, and env is not
   // read. Errors: what the kernel asks for that code generation does not do (named), expansion beyond the limits.
   Expected<EmittedKernel> emit(const std::string& symbol, const Expr& shares);
@@ -50,6 +51,23 @@ class KernelEmitter {
   void emit_stmt(const Stmt& s);
   void emit_loop(const Stmt& s);
   void emit_serial(const Stmt& s, Value* begin, Value* end);
+  void emit_prefetch(const StmtNode& s);
+  // emit_intrinsic.cpp
+  struct Operand {
+    BufferId buffer;
+    std::vector<Expr> at;       // of the first of
+    int64_t count = 0;          // elements
+  };
+  struct Instruction {          // no words: the block's loops are emitted
+    std::vector<std::string> words;  // LLVM's intrinsic and its operands
+    std::string result;
+    std::map<std::string, Operand> operands;
+  };
+  void emit_region(const Stmt& s);
+  const Instruction& instruction_of(const StmtNode& s);
+  Value* load_operand(const Operand& operand);
+  void store_operand(const Operand& operand, Value* value);
+  Value* as_type(Value* value, llvm::Type* type);
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();
@@ -88,7 +106,9 @@ class KernelEmitter {
   int64_t elements(BufferId id) const;  // constant shapes only, else -1
 
   llvm::Module& module_;
-  const Kernel& kernel_;
+  const Kernel kernel_;
+  const Target& target_;
+  std::unordered_map<const StmtNode*, Instruction> instructions_;  // by block
   Values v_;
   WorkspaceLayout layout_;
   int cores_;                                     // slices that the workspace has for temps of scope thread
