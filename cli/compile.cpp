@@ -184,6 +184,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   codegen.jobs = jobs;
   codegen.symbol = options.name.empty() ? model.name : options.name;
   codegen.target_name = target.name;
+  codegen.share_ns = options.share_ns;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
   report.kernel_reports = code.kernels;
   report.output = options.output;

@@ -31,6 +31,7 @@ struct CompileOptions {
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   AlgorithmOptions algorithms;          // budgets of the choice
   RunOptions passes;                    // hooks of the pass runner
+  int64_t share_ns = CodegenOptions().share_ns;
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
 

@@ -37,9 +37,10 @@ std::string list(const std::vector<Expr>& items) {
 }
 
 std::string operand_text(const Operand& o) {
+  std::string at = is_const(o.offset, 0) ? "" : "[" + to_string(o.offset) + "]";
   switch (o.place) {
-    case Place::input: return "input " + std::to_string(o.index);
-    case Place::output: return "output " + std::to_string(o.index);
+    case Place::input: return "input " + std::to_string(o.index) + at;
+    case Place::output: return "output " + std::to_string(o.index) + at;
     case Place::arena: return "arena[" + to_string(o.offset) + "]";
     case Place::weights: return "weights[" + to_string(o.offset) + "]";
   }

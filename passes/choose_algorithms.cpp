@@ -27,6 +27,12 @@ bool has_constant_weights(const Graph& graph, const Node& node) {
   return product && node.inputs.size() > 1 && node.inputs[1].valid() && graph.is_constant(node.inputs[1]);
 }
 
+bool is_attention(const Graph& graph, const Group& group) {
+  for (NodeId id : group.nodes)
+    if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return true;
+  return false;
+}
+
 double constant_bytes(const Graph& graph, const std::vector<Group>& groups) {
   std::set<int32_t> seen;
   double bytes = 0;
@@ -103,7 +109,7 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
   for (Group& group : groups) {
     group.algorithm = Algorithm::direct;
     const Node& node = graph.node(group.anchor);
-    if (!has_constant_weights(graph, node)) continue;
+    if (!has_constant_weights(graph, node) || is_attention(graph, group)) continue;
     Choice c{&group, {{Algorithm::direct, *estimate_algorithm(graph, node, Algorithm::direct, target, model_bytes)}}};
     for (Algorithm algorithm : kFast) {
       if (options.only && *options.only != algorithm) continue;

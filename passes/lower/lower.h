@@ -18,7 +18,7 @@ struct LoweredArgument {
 };
 
 // Which search space and default schedule serve a kernel (autotune/spaces).
-enum class KernelFamily : uint8_t { elementwise, conv, depthwise, winograd, strassen, matmul, reduce, pool };
+enum class KernelFamily : uint8_t { elementwise, conv, depthwise, winograd, strassen, matmul, reduce, pool, recurrent, attention };
 const char* family_name(KernelFamily f);
 
 struct LoweredGroup {
@@ -40,8 +40,5 @@ int64_t strassen_rows(int64_t half_rows, int64_t vectors, const Target& target);
 
 // Errors: an op (or a case of one) that has no lowering, naming the node.
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target);
-
-// True when the group only renames memory (reshape, squeeze, a layout cast that moves nothing): no kernel is needed.
-bool is_view(const Graph& graph, const Group& group);
 
 }  // namespace tw
