@@ -45,6 +45,12 @@ class KernelEmitter {
     std::map<std::string, Value*, std::less<>> vars;
   };
 
+  struct Shared {             // the loop inside the present parallel loop whose iterations are shared out too
+    const StmtNode* loop = nullptr;
+    std::string outer{};      // the parallel loop's variable
+    Value *begin = nullptr, *end = nullptr;   // of this share, counted over both loops
+  };
+
   // kernel_emitter.cpp: statements
   void analyse();
   void emit_stmt(const Stmt& s);
@@ -60,6 +66,7 @@ class KernelEmitter {
   llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
   void enter(llvm::Function* function);
   void emit_parallel(const Stmt& s);
+  void emit_shared(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp
   Value* emit(const Expr& e);
@@ -91,6 +98,7 @@ class KernelEmitter {
   const Kernel& kernel_;
   Values v_;
   Region region_;
+  Shared shared_;
   Expr shares_ = 1;
   const KernelLines* lines_ = nullptr;
   std::string symbol_;
