@@ -24,9 +24,9 @@ Expr shares_of(const Work& work, const Target& target, int64_t share_ns);
 
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math);
-  // Defines `symbol`; parallel loops run on env's threads, in at most `shares` parts; 1: one after the other, and env is not read. Errors: what the kernel asks for that code generation does not do (named),
-  // expansion beyond the limits.
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores);
+  // Defines `symbol`; parallel loops run on env's threads, in at most `shares` parts; 1: one after the other, and env is not
+  // read. Errors: what the kernel asks for that code generation does not do (named), expansion beyond the limits.
   Expected<EmittedKernel> emit(const std::string& symbol, const Expr& shares);
   void set_lines(const KernelLines* lines) { lines_ = lines; }   // emit gives instructions their lines; must outlive it
 
@@ -63,8 +63,8 @@ class KernelEmitter {
   void at_line(unsigned line);
   void fail(const std::string& message);
   // emit_parallel.cpp
-  llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
-  void enter(llvm::Function* function);
+  llvm::Function* start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage);
+  void enter(llvm::Function* function, Value* chunk = nullptr);
   void emit_parallel(const Stmt& s);
   void emit_shared(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
@@ -97,6 +97,8 @@ class KernelEmitter {
   llvm::Module& module_;
   const Kernel& kernel_;
   Values v_;
+  WorkspaceLayout layout_;
+  int cores_;                                     // slices that the workspace has for temps of scope thread
   Region region_;
   Shared shared_;
   Expr shares_ = 1;
