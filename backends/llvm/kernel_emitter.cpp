@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "backends/llvm/shared_loop.h"
 #include "ir/kernel/guards.h"
 #include "ir/schedule/interleave.h"
 
@@ -140,9 +141,12 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   if (extent && *extent <= 0) return;
   loops_.push_back(s.get());
   if (s->loop_kind == LoopKind::bind) fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
+  bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_, 1);
   bool expand = s->loop_kind == LoopKind::unroll || (s->loop_kind == LoopKind::vector && lane_count_);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
     fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) + " but its extent is not constant");
+  } else if (parallel && (extent != 1 || shared_loop(kernel_, s))) {
+    emit_parallel(s);
   } else if (expand || (extent && *extent == 1)) {
     for (int64_t i = 0; i < *extent && error_.empty(); ++i) {
       region_.vars[s->var] = v_.i64(i);
@@ -159,8 +163,9 @@ void KernelEmitter::emit_loop(const Stmt& s) {
     emit_stmt(s->body[0]);
     lane_var_.clear();
     lane_count_ = 0;
-  } else if (s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_, 1)) {
-    emit_parallel(s);
+  } else if (shared_.loop == s.get()) {
+    memo_.clear();
+    emit_shared(s);
   } else {
     memo_.clear();
     Value* end = emit(s->extent);

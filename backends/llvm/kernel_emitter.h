@@ -46,6 +46,12 @@ class KernelEmitter {
     std::map<std::string, Value*, std::less<>> vars;
   };
 
+  struct Shared {             // the loop inside the present parallel loop whose iterations are shared out too
+    const StmtNode* loop = nullptr;
+    std::string outer{};      // the parallel loop's variable
+    Value *begin = nullptr, *end = nullptr;   // of this share, counted over both loops
+  };
+
   // kernel_emitter.cpp: statements
   void analyse();
   void emit_stmt(const Stmt& s);
@@ -78,6 +84,7 @@ class KernelEmitter {
   llvm::Function* start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage);
   void enter(llvm::Function* function, Value* chunk = nullptr);
   void emit_parallel(const Stmt& s);
+  void emit_shared(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp
   Value* emit(const Expr& e);
@@ -113,6 +120,7 @@ class KernelEmitter {
   WorkspaceLayout layout_;
   int cores_;                                     // slices that the workspace has for temps of scope thread
   Region region_;
+  Shared shared_;
   Expr shares_ = 1;
   const KernelLines* lines_ = nullptr;
   std::string symbol_;
