@@ -6,19 +6,25 @@
 
 namespace tw {
 
-WorkspaceLayout workspace_layout(const Kernel& kernel) {
+WorkspaceLayout workspace_layout(const Kernel& kernel, int threads) {
   constexpr int kAlignment = 64;
   Ranges ranges;
   for (const std::string& symbol : kernel.symbols) ranges[symbol] = {Expr(1), Expr()};
   WorkspaceLayout layout;
-  for (const Buffer& b : kernel.buffers) {
-    layout.offsets.emplace_back();
-    if (b.role != BufferRole::temp || b.scope != "global") continue;
-    layout.offsets.back() = layout.bytes;
-    Expr bytes = dtype_bytes(b.dtype);
-    for (const Expr& extent : b.shape) bytes = bytes * extent;
-    layout.bytes = simplify(layout.bytes + ceil_div(bytes, kAlignment) * kAlignment, ranges);
+  layout.offsets.resize(kernel.buffers.size());
+  for (const char* scope : {"global", "thread"}) {
+    const Expr begin = layout.bytes;
+    for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+      const Buffer& b = kernel.buffers[i];
+      if (b.role != BufferRole::temp || b.scope != scope) continue;
+      layout.offsets[i] = layout.bytes;
+      Expr bytes = dtype_bytes(b.dtype);
+      for (const Expr& extent : b.shape) bytes = bytes * extent;
+      layout.bytes = simplify(layout.bytes + ceil_div(bytes, kAlignment) * kAlignment, ranges);
+    }
+    layout.slice_bytes = simplify(layout.bytes - begin, ranges);
   }
+  layout.bytes = simplify(layout.bytes + layout.slice_bytes * Expr(threads - 1), ranges);
   return layout;
 }
 

@@ -70,7 +70,7 @@ class ProgramBuilder {
     auto found = kernels_.find(hash);
     if (found == kernels_.end()) {
       TW_ASSIGN(Kernel scheduled, options_.schedule(lowered));
-      scheduled.name = std::string(family_name(lowered.family)) + "_" + std::to_string(program_.kernels.size());
+      scheduled.name = lowered.kernel.name + "_" + std::to_string(program_.kernels.size());
       if (options_.on_kernel) options_.on_kernel(lowered.kernel, scheduled);
       found = kernels_.emplace(hash, static_cast<int>(program_.kernels.size())).first;
       program_.kernels.push_back(std::move(scheduled));
@@ -95,7 +95,7 @@ class ProgramBuilder {
       if (arguments[i].constant) call.arguments.push_back(weight(arguments[i], k.buffers[i]));
       else call.arguments.push_back(tensor(arguments[i].value, index));
     }
-    WorkspaceLayout layout = workspace_layout(k);
+    WorkspaceLayout layout = workspace_layout(k, target_.cores);
     if (!is_const(layout.bytes, 0)) {
       workspace_.emplace_back(program_.calls.size(), lifetimes_.size());
       lifetimes_.push_back({layout.bytes, index, index});

@@ -15,8 +15,8 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math)
-    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math) {}
+KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores)
+    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math), layout_(workspace_layout(kernel, cores)), cores_(cores) {}
 
 void KernelEmitter::fail(const std::string& message) {
   if (error_.empty()) error_ = message;
@@ -64,7 +64,7 @@ void KernelEmitter::analyse() {
   int64_t stack_bytes = 0;
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const Buffer& buffer = kernel_.buffers[i];
-    if (buffer.role != BufferRole::temp || buffer.scope == "global") continue;
+    if (buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread") continue;
     int64_t count = elements(BufferId{static_cast<int32_t>(i)});
     if (buffer.scope != "stack" && buffer.scope != "register") fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope + "', which a CPU does not have");
     if (count < 0) return fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " needs a constant shape");

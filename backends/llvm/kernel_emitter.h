@@ -20,7 +20,7 @@ struct EmittedKernel {
 
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math);
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores);
   // Defines `symbol`; with `threads`, parallel loops ask env for their share, else env is not read. Errors: what the kernel
   // asks for that code generation does not do (named), expansion beyond the limits.
   Expected<EmittedKernel> emit(const std::string& symbol, bool threads);
@@ -52,7 +52,7 @@ class KernelEmitter {
   void fail(const std::string& message);
   // emit_parallel.cpp
   llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
-  void enter(llvm::Function* function);
+  void enter(llvm::Function* function, Value* chunk = nullptr);
   void emit_parallel(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp
@@ -84,6 +84,8 @@ class KernelEmitter {
   llvm::Module& module_;
   const Kernel& kernel_;
   Values v_;
+  WorkspaceLayout layout_;
+  int cores_;                                     // slices that the workspace has for temps of scope thread
   Region region_;
   bool threads_ = false;
   std::string symbol_;

@@ -10,6 +10,7 @@ const char* family_name(KernelFamily f) {
     case KernelFamily::elementwise: return "elementwise";
     case KernelFamily::conv: return "conv";
     case KernelFamily::depthwise: return "depthwise";
+    case KernelFamily::winograd: return "winograd";
     case KernelFamily::matmul: return "matmul";
     case KernelFamily::reduce: return "reduce";
     case KernelFamily::pool: return "pool";
@@ -37,6 +38,7 @@ Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const
   GroupBuilder b(graph, group, target);
   const Node& anchor = graph.node(group.anchor);
   const OpAttrs& attrs = anchor.attrs;
+  if (int tile = winograd_tile(group.algorithm)) return lower_winograd(b, anchor, tile);
   if (std::holds_alternative<op::Conv>(attrs)) return lower_conv(b, anchor);
   if (std::holds_alternative<op::ConvTranspose>(attrs)) return lower_conv_transpose(b, anchor);
   if (std::holds_alternative<op::MatMul>(attrs)) return lower_matmul(b, anchor);
