@@ -143,13 +143,18 @@ class Simulation {
 
 }  // namespace
 
-Expected<Outcome> simulate(const Config& config, std::span<uint8_t> dram, const Launch& launch, const SimulatorOptions& options) {
-  TW_TRY(verify(config));
+Error verify(const Launch& launch, const Config& config) {
   if (launch.instructions % kInstructionBytes != 0)
     return make_error(DiagCode::invalid_argument, "the stream's address is not a multiple of {0} bytes", kInstructionBytes);
   for (uint64_t base : launch.bases)
     if (base % static_cast<uint64_t>(config.bus_bytes) != 0)
       return make_error(DiagCode::invalid_argument, "a base is not a multiple of {0} bytes", config.bus_bytes);
+  return Error::success();
+}
+
+Expected<Outcome> simulate(const Config& config, std::span<uint8_t> dram, const Launch& launch, const SimulatorOptions& options) {
+  TW_TRY(verify(config));
+  TW_TRY(verify(launch, config));
   return Simulation(config, dram, launch, options).run();
 }
 

@@ -40,6 +40,8 @@ struct SimulatorOptions {
   uint64_t most_steps = uint64_t{1} << 32;  // Fault::limit beyond
 };
 
+Error verify(const Launch& launch, const Config& config);
+
 // Refuses a configuration or launch that no core could be started with; everything in the stream itself becomes a fault.
 Expected<Outcome> simulate(const Config& config, std::span<uint8_t> dram, const Launch& launch, const SimulatorOptions& options = {});
 
