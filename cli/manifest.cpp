@@ -47,6 +47,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.target_yaml = print(target);
   m.dims = options.dims;
   m.pipeline = options.pipeline;
+  m.algorithms = options.algorithms;
   m.symbols = program.symbols;
   for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t));
   for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t));
@@ -81,7 +82,8 @@ Json to_json(const Manifest& m) {
       {"model", Json::Object{{"sha256", m.model_sha256}, {"bytes", m.model_bytes}, {"opset", m.opset},
                              {"producer", m.producer}}},
       {"target", Json::Object{{"name", m.target_name}, {"hash", m.target_hash}, {"yaml", m.target_yaml}}},
-      {"options", Json::Object{{"dims", dims}, {"passes", json_array(m.pipeline)}}},
+      {"options", Json::Object{{"dims", dims}, {"passes", json_array(m.pipeline)}, {"max_weight_growth", m.algorithms.max_weight_growth},
+                               {"algorithm", m.algorithms.only ? algorithm_name(*m.algorithms.only) : ""}}},
       {"symbols", json_array(m.symbols)},
       {"inputs", tensors_json(m.inputs)},
       {"outputs", tensors_json(m.outputs)},
@@ -110,6 +112,8 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   if (const Json::Object* dims = json["options"]["dims"].object())
     for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
   m.pipeline = texts(json["options"]["passes"]);
+  m.algorithms.max_weight_growth = json["options"]["max_weight_growth"].number_or(m.algorithms.max_weight_growth);
+  m.algorithms.only = algorithm_from_name(json["options"]["algorithm"].text_or_empty());
   m.symbols = texts(json["symbols"]);
   m.inputs = tensors(json["inputs"]);
   m.outputs = tensors(json["outputs"]);

@@ -29,6 +29,7 @@ struct Manifest {
   std::string target_name, target_hash, target_yaml;
   std::map<std::string, int64_t> dims; // bound by --dim
   std::vector<std::string> pipeline;   // graph passes; empty: the default ones
+  AlgorithmOptions algorithms;
   std::vector<std::string> symbols;
   std::vector<ManifestTensor> inputs, outputs;
   uint64_t weight_bytes = 0, naive_arena_bytes = 0;

@@ -10,6 +10,7 @@
 
 #include "passes/pass.h"
 #include "passes/rewriter.h"
+#include "passes/storage.h"
 
 namespace tw {
 namespace {
@@ -42,6 +43,7 @@ class Fuser {
   int maker_of(ValueId value) const;
   bool same_space(int a, int b) const;
   bool fits(const std::set<int>& nodes) const;
+  bool written_in_place(int position) const;
   bool only_inside(int position, const std::set<int>& nodes) const;
   void take(Draft draft);
   void grow_behind(Draft& draft) const;
@@ -209,6 +211,16 @@ std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft
   return Reading{mapping.value_or(0), repeated};
 }
 
+// A concat whose parts other kernels can compute straight into its memory.
+bool Fuser::written_in_place(int position) const {
+  const Node& node = at(position);
+  if (!std::holds_alternative<op::Concat>(node.attrs) || !is_contiguous(graph_, node)) return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId part) {
+    int maker = maker_of(part);
+    return maker >= 0 && class_at(maker) != FusionClass::injective;
+  });
+}
+
 // From the group's last node backwards: injective nodes that are used inside only.
 void Fuser::grow_injective(Draft& draft) {
   std::set<int> candidates;
@@ -220,7 +232,7 @@ void Fuser::grow_injective(Draft& draft) {
   while (!candidates.empty()) {
     int next = *candidates.rbegin();
     candidates.erase(next);
-    if (!is_free(next) || class_at(next) != FusionClass::injective || stands_alone(at(next)) || !only_inside(next, draft.nodes)) continue;
+    if (!is_free(next) || class_at(next) != FusionClass::injective || stands_alone(at(next)) || written_in_place(next) || !only_inside(next, draft.nodes)) continue;
     if (output_type(next).layout != output_type(draft.anchor).layout) continue;
     std::optional<Reading> reading = reading_of(next, draft);
     std::set<int> nodes = draft.nodes;
@@ -239,7 +251,7 @@ std::vector<Group> Fuser::run() {
     for (int position = count - 1; position >= 0; --position) {
       if (!is_free(position) || class_at(position) != round) continue;
       Draft draft{{position}, position};
-      if (!stands_alone(at(position))) {
+      if (!stands_alone(at(position)) && !written_in_place(position)) {
         if (round == FusionClass::injective)
           grow_injective(draft);
         else

@@ -1,5 +1,7 @@
 // Convolutions: a tile of one output row's pixels times V channel vectors in registers over the whole reduction. Rule:
 // TW * V + V + 1 registers at most; kernel taps stay rolled, for overlapping taps in one block make LLVM spill.
+#include <algorithm>
+
 #include "autotune/spaces/space.h"
 
 namespace tw {
@@ -29,9 +31,28 @@ void schedule_pad(ScheduleBuilder& s) {
   if (s.has_stage("pad")) s.map_nest("pad");
 }
 
+// The loop over the taps along the row: the last of k0, k1, ..
+std::string row_tap(const std::vector<std::string>& reduce) {
+  std::string last;
+  for (const std::string& name : reduce)
+    if (name[0] == 'k' && name > last) last = name;
+  return last;
+}
+
+// Channel blocks, taps, channels: taps of one row are never in one straight line of code with a channel loop to separate them.
+std::vector<std::string> reduce_order(const std::vector<std::string>& reduce) {
+  bool blocked = std::ranges::find(reduce, "rl") != reduce.end();
+  std::vector<std::string> order;
+  if (blocked) order.push_back("rc");
+  for (const std::string& name : reduce)
+    if (name[0] == 'k') order.push_back(name);
+  if (std::ranges::find(reduce, blocked ? "rl" : "rc") != reduce.end()) order.push_back(blocked ? "rl" : "rc");
+  return order;
+}
+
 // Register tile of acc below loop `at`: order is reduce loops, row, channel vectors, lane.
 void accumulate(ScheduleBuilder& s, const std::string& row, const std::string& channel, const std::string& lane) {
-  std::vector<std::string> reduce = s.reduce_loops_of("acc");
+  std::vector<std::string> reduce = reduce_order(s.reduce_loops_of("acc"));
   std::vector<std::string> order = reduce;
   for (const std::string& name : {row, channel, lane})
     if (!name.empty()) order.push_back(name);
@@ -43,6 +64,16 @@ void accumulate(ScheduleBuilder& s, const std::string& row, const std::string& c
     s.unroll(channel + suffix);
     s.vectorize(lane + suffix);
   }
+}
+
+// Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding: where a tap is unrolled,
+// the emitter leaves it out.
+void skip_padding(ScheduleBuilder& s, const std::string& tap) {
+  s.partition_edges("w0");
+  std::vector<std::string> reduce = s.reduce_loops_of("acc");
+  bool depthwise = !reduce.empty() && reduce.back() == tap;
+  for (const char* part : {"", "_a", "_z"})
+    if (depthwise || s.decides(tap + part)) s.unroll(tap + part);
 }
 
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
@@ -78,6 +109,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   s.unroll("c1");
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
+  skip_padding(s, row_tap(s.reduce_loops_of("acc")));
 }
 
 // Plain output: vectors run along the row, a few channels share the loaded pixels.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/simplify.h"
+
 namespace tw {
 
 std::optional<int64_t> ScheduleBuilder::extent(const std::string& loop) const {
@@ -68,8 +70,72 @@ void ScheduleBuilder::vectorize(const std::string& loop) { if (has_loop(loop)) a
 void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
 void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
 void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
-void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) { scopes_.push_back({buffer, scope}); }
+void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name, const std::string& scope) { add(step::CacheWrite{stage, name, scope}); }
+void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) {
+  if (scope == "register") scopes_.push_back({buffer, scope});
+  else add(step::SetScope{buffer, scope});
+}
 void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) { if (has_loop(loop)) add(step::DecomposeReduction{stage, loop}); }
+
+namespace {
+
+struct Condition {
+  Expr condition;
+  Ranges ranges;     // of the loops around it
+};
+
+// Conditions of ifs, wheres and selects below the loop that use its variable.
+std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& loop) {
+  std::vector<Condition> found;
+  Ranges ranges;
+  for (const std::string& symbol : kernel.symbols) ranges.emplace(symbol, Range{Expr(1), Expr()});
+  std::function<void(const Stmt&, Ranges, bool)> walk = [&](const Stmt& s, Ranges around, bool inside) {
+    if (s->kind == StmtKind::loop) {
+      around.insert_or_assign(s->var, Range{Expr(0), simplify(s->extent - Expr(1))});
+      inside |= s->var == loop;
+    }
+    auto note = [&](const Expr& e) {
+      if (inside && e.defined() && uses_var(e, loop)) found.push_back({e, around});
+    };
+    note(s->condition);
+    note(s->where);
+    if (s->value.defined())
+      visit(s->value, [&](const Expr& e) { if (e->kind == ExprKind::select) note(e->args[0]); });
+    for (const Stmt& child : s->body) walk(child, around, inside);
+  };
+  walk(kernel.body, ranges, false);
+  return found;
+}
+
+// Every condition has one value while the loop runs from `front` to `end`.
+bool decided(const std::vector<Condition>& conditions, const std::string& loop, int64_t front, int64_t end) {
+  return std::ranges::all_of(conditions, [&](const Condition& c) {
+    Ranges ranges = c.ranges;
+    ranges.insert_or_assign(loop, Range{Expr(front), Expr(end - 1)});
+    Expr e = simplify(c.condition, ranges);
+    return is_const(e, 0) || is_const(e, 1) || !uses_var(e, loop);
+  });
+}
+
+}  // namespace
+
+bool ScheduleBuilder::decides(const std::string& loop) const { return !conditions_on(kernel_, loop).empty(); }
+
+void ScheduleBuilder::partition_edges(const std::string& loop) {
+  constexpr int64_t kMostCut = 3;
+  auto n = extent(loop);
+  std::vector<Condition> conditions = conditions_on(kernel_, loop);
+  if (!n || *n < 2 || conditions.empty()) return;
+  int64_t front = -1, back = -1;
+  for (int64_t cut = 1; cut <= 2 * kMostCut && front < 0; ++cut)
+    for (int64_t f = std::max<int64_t>(0, cut - kMostCut); f <= std::min(cut, kMostCut) && front < 0; ++f)
+      if (cut < *n && (cut == *n - 1 || decided(conditions, loop, f, *n - cut + f))) front = f, back = cut - f;
+  if (front < 0) return;
+  if (front > 0 && back > 0) add(step::Partition{loop, front, back, "a", "z"});
+  else add(step::Peel{loop, front + back, front == 0, front == 0 ? "z" : "a"});
+  unroll(loop + "_a");
+  unroll(loop + "_z");
+}
 
 void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const std::string& name) {
   std::string loop = fuse(loops, name);
@@ -124,6 +190,7 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
     case KernelFamily::elementwise: schedule_elementwise(s); break;
     case KernelFamily::conv:
     case KernelFamily::depthwise: schedule_conv(s); break;
+    case KernelFamily::winograd: schedule_winograd(s); break;
     case KernelFamily::matmul: schedule_matmul(s); break;
     case KernelFamily::reduce: schedule_reduce(s); break;
     case KernelFamily::pool: schedule_pool(s); break;

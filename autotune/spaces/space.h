@@ -33,9 +33,15 @@ class ScheduleBuilder {
   void unroll(const std::string& loop);
   void parallel(const std::string& loop);
   void compute_at(const std::string& stage, const std::string& loop);
-  // Takes effect in finish(): a register buffer wants all its loops unrolled or vectorized first.
+  void cache_write(const std::string& stage, const std::string& name, const std::string& scope);
+  // register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized first.
   void set_scope(const std::string& buffer, const std::string& scope);
   void decompose(const std::string& stage, const std::string& loop);
+  // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in the rest, and unrolls what
+  // is cut off. Last of the steps: the copies have names of their own. Nothing happens where three on each side are too few.
+  void partition_edges(const std::string& loop);
+  // Whether a condition in the loop depends on its variable.
+  bool decides(const std::string& loop) const;
   // Fuses the loops (a prefix of a nest) and runs them on all threads.
   void parallelize(const std::vector<std::string>& loops, const std::string& name);
   // The store with that label and nothing else in its nest: vectors along its last axis, threads over the others.
@@ -57,6 +63,7 @@ int64_t tile_of(std::optional<int64_t> extent, int64_t most);
 
 void schedule_elementwise(ScheduleBuilder& s);
 void schedule_conv(ScheduleBuilder& s);
+void schedule_winograd(ScheduleBuilder& s);
 void schedule_matmul(ScheduleBuilder& s);
 void schedule_reduce(ScheduleBuilder& s);
 void schedule_pool(ScheduleBuilder& s);

@@ -55,7 +55,7 @@ class LlvmBackend : public Backend {
     llvm::Module module(kernel.name, context);
     TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
     module.setDataLayout(machine->createDataLayout());
-    return KernelEmitter(module, traits_, kernel, target_.fast_math).emit("tw_kernel", true).takeError();
+    return KernelEmitter(module, traits_, kernel, target_.fast_math, target_.cores).emit("tw_kernel", true).takeError();
   }
 
   Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const override;
@@ -82,7 +82,7 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage)
   llvm::Module module(kernel.name, context);
   TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
   module.setDataLayout(machine->createDataLayout());
-  TW_ASSIGN(EmittedKernel emitted, KernelEmitter(module, traits_, kernel, target_.fast_math).emit("tw_kernel", false));
+  TW_ASSIGN(EmittedKernel emitted, KernelEmitter(module, traits_, kernel, target_.fast_math, target_.cores).emit("tw_kernel", false));
   emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
   emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
   add_entry(module, kernel, emitted.function);
@@ -101,7 +101,7 @@ Expected<std::string> LlvmBackend::member(const Kernel& kernel, size_t index, ll
   llvm::LLVMContext context;
   llvm::Module module(kernel_symbol(index), context);
   module.setDataLayout(machine.createDataLayout());
-  TW_TRY(KernelEmitter(module, traits_, kernel, target_.fast_math).emit(kernel_symbol(index), true).takeError());
+  TW_TRY(KernelEmitter(module, traits_, kernel, target_.fast_math, target_.cores).emit(kernel_symbol(index), true).takeError());
   prepare_module(module, machine, traits_);
   TW_TRY(run_passes(module, machine, PassList::kernel));
   report.name = kernel.name;

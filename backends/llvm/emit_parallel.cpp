@@ -6,14 +6,14 @@ namespace tw {
 
 using llvm::Type;
 
-// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and, with `range`, i64 begin and end.
+// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and, with `range`, i64 chunk, begin and end.
 llvm::Function* KernelEmitter::start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage) {
   auto& b = v_.b;
   std::vector<Type*> types = {b.getPtrTy()};
   for (const Buffer& buffer : kernel_.buffers)
     if (buffer.role != BufferRole::temp) types.push_back(b.getPtrTy());
   types.push_back(b.getPtrTy());
-  types.insert(types.end(), kernel_.symbols.size() + (range ? 2 : 0), b.getInt64Ty());
+  types.insert(types.end(), kernel_.symbols.size() + (range ? 3 : 0), b.getInt64Ty());
   auto* function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), linkage, symbol, module_);
   if (linkage == llvm::GlobalValue::ExternalLinkage) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   unsigned i = 0;
@@ -35,8 +35,9 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, bool ra
   return function;
 }
 
-// Makes `function` the one that is emitted into; its workspace temps get their addresses.
-void KernelEmitter::enter(llvm::Function* function) {
+// Makes `function` the one that is emitted into; its workspace temps get their addresses, those of scope thread in the
+// slice number `chunk` (null: the first).
+void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   region_ = Region();
   region_.function = function;
   unsigned i = 0;
@@ -53,13 +54,16 @@ void KernelEmitter::enter(llvm::Function* function) {
   b.CreateBr(body);
   b.SetInsertPoint(body);
   memo_.clear();
-  WorkspaceLayout layout = workspace_layout(kernel_);
-  for (size_t k = 0; k < kernel_.buffers.size(); ++k)
-    if (layout.offsets[k].defined())
-      region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, emit(layout.offsets[k]), kernel_.buffers[k].name);
+  Value* slice = chunk ? b.CreateMul(chunk, emit(layout_.slice_bytes), "slice") : v_.i64(0);
+  for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
+    if (!layout_.offsets[k].defined()) continue;
+    Value* offset = emit(layout_.offsets[k]);
+    if (kernel_.buffers[k].scope == "thread") offset = b.CreateAdd(offset, slice);
+    region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, offset, kernel_.buffers[k].name);
+  }
 }
 
-// void (ptr packed, i32 chunk): fields are the body's parameters without begin and end, then the loop's extent and the number of chunks.
+// void (ptr packed, i32 chunk): fields are the body's parameters without chunk, begin and end, then the loop's extent and the number of chunks.
 llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType* packed) {
   auto& context = module_.getContext();
   llvm::IRBuilder<> b(context);
@@ -74,6 +78,7 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
   fields.resize(fields.size() - 2);
   Value* chunk = b.CreateZExt(thunk->getArg(1), b.getInt64Ty());
   auto bound = [&](Value* i) { return b.CreateUDiv(b.CreateMul(extent, i), chunks); };
+  fields.push_back(chunk);
   fields.push_back(bound(chunk));
   fields.push_back(bound(b.CreateAdd(chunk, b.getInt64(1))));
   b.CreateCall(body, fields);
@@ -94,6 +99,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
   Value* threads = b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes), "threads");
   Value* wide = b.CreateSExt(threads, b.getInt64Ty());
+  if (!is_const(layout_.slice_bytes, 0)) wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
   Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
   v_.branch(b.CreateICmpSGT(chunks, v_.i64(1)), [&]() -> Value* {
     std::vector<Value*> fields = arguments;
@@ -112,6 +118,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   }, [&]() -> Value* {
     std::vector<Value*> whole = arguments;
     whole.push_back(v_.i64(0));
+    whole.push_back(v_.i64(0));
     whole.push_back(extent);
     b.CreateCall(body, whole);
     return nullptr;
@@ -120,8 +127,8 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Region outer = std::move(region_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;
-  enter(body);
   unsigned count = static_cast<unsigned>(body->arg_size());
+  enter(body, body->getArg(count - 3));
   emit_serial(s, body->getArg(count - 2), body->getArg(count - 1));
   b.CreateRetVoid();
   in_parallel_ = false;

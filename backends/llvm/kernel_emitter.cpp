@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "ir/kernel/guards.h"
+
 namespace tw {
 namespace {
 constexpr int64_t kMaxStatements = 20000;     // store leaves after expansion
@@ -13,8 +15,8 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math)
-    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math) {}
+KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores)
+    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math), layout_(workspace_layout(kernel, cores)), cores_(cores) {}
 
 void KernelEmitter::fail(const std::string& message) {
   if (error_.empty()) error_ = message;
@@ -62,7 +64,7 @@ void KernelEmitter::analyse() {
   int64_t stack_bytes = 0;
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const Buffer& buffer = kernel_.buffers[i];
-    if (buffer.role != BufferRole::temp || buffer.scope == "global") continue;
+    if (buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread") continue;
     int64_t count = elements(BufferId{static_cast<int32_t>(i)});
     if (buffer.scope != "stack" && buffer.scope != "register") fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope + "', which a CPU does not have");
     if (count < 0) return fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " needs a constant shape");
@@ -81,7 +83,7 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, bool thre
   if (error_.empty()) {
     result.function = start_function(symbol, false, llvm::GlobalValue::ExternalLinkage);
     enter(result.function);
-    emit_stmt(simplified(kernel_.body, ranges_));
+    emit_stmt(hoist_guards(simplified(kernel_.body, ranges_)));
     v_.b.CreateRetVoid();
   }
   if (!error_.empty()) return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel_.name, error_);
@@ -98,7 +100,8 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
     case StmtKind::store: return emit_store(s);
     case StmtKind::if_then: {
       memo_.clear();   // values of an earlier iteration of an expanded loop are not this one's
-      Value* condition = emit(s->condition);
+      Value* condition = emit(resolved(s->condition));
+      if (is_all_true(condition)) return emit_stmt(s->body[0]);
       if (is_all_false(condition)) return;
       if (Values::lanes(condition)) {
         Value* outer = mask_;
@@ -124,8 +127,10 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   } else if (expand || (extent && *extent == 1)) {
     for (int64_t i = 0; i < *extent && error_.empty(); ++i) {
       region_.vars[s->var] = v_.i64(i);
+      expanded_[s->var] = i;
       emit_stmt(s->body[0]);
     }
+    expanded_.erase(s->var);
   } else if (s->loop_kind == LoopKind::vector) {
     std::vector<llvm::Constant*> ramp;
     for (int64_t i = 0; i < *extent; ++i) ramp.push_back(v_.b.getInt64(static_cast<uint64_t>(i)));
@@ -185,6 +190,14 @@ Value* KernelEmitter::first_reduce_iteration() {
   return first;
 }
 
+// The condition at the present iteration of the expanded loops: what is decided there costs no instruction.
+Expr KernelEmitter::resolved(const Expr& condition) const {
+  Expr e = condition;
+  for (const auto& [name, value] : expanded_)
+    if (uses_var(e, name)) e = substitute(e, name, Expr(value));
+  return e.get() == condition.get() ? e : simplify(e, ranges_);
+}
+
 void KernelEmitter::emit_store(const Stmt& s) {
   if (++emitted_ > kMaxStatements) return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   memo_.clear();
@@ -199,7 +212,9 @@ void KernelEmitter::emit_store(const Stmt& s) {
     }, []() -> Value* { return nullptr; });
   }
   if (!s->where.defined()) return emit_update(s, access);
-  Value* where = emit(s->where);
+  Value* where = emit(resolved(s->where));
+  if (is_all_true(where)) return emit_update(s, access);
+  if (is_all_false(where)) return;
   if (Values::lanes(where)) {
     Value* outer = mask_;
     mask_ = v_.logical_and(mask_, where);

@@ -20,7 +20,7 @@ struct EmittedKernel {
 
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math);
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores);
   // Defines `symbol`; with `threads`, parallel loops ask env for their share, else env is not read. Errors: what the kernel
   // asks for that code generation does not do (named), expansion beyond the limits.
   Expected<EmittedKernel> emit(const std::string& symbol, bool threads);
@@ -48,10 +48,11 @@ class KernelEmitter {
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();
+  Expr resolved(const Expr& condition) const;
   void fail(const std::string& message);
   // emit_parallel.cpp
   llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
-  void enter(llvm::Function* function);
+  void enter(llvm::Function* function, Value* chunk = nullptr);
   void emit_parallel(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp
@@ -83,6 +84,8 @@ class KernelEmitter {
   llvm::Module& module_;
   const Kernel& kernel_;
   Values v_;
+  WorkspaceLayout layout_;
+  int cores_;                                     // slices that the workspace has for temps of scope thread
   Region region_;
   bool threads_ = false;
   std::string symbol_;
@@ -92,6 +95,7 @@ class KernelEmitter {
   Ranges ranges_;
   std::map<std::string, AxisRole, std::less<>> roles_;
   std::vector<const StmtNode*> loops_;            // enclosing the present statement
+  std::map<std::string, int64_t> expanded_;       // present values of the variables of expanded loops
   std::unordered_map<const void*, IndexForm> forms_;
   std::vector<int64_t> slot_lanes_;               // by buffer index: lanes of a register slot, 0: scalars
   std::map<std::pair<int32_t, int64_t>, llvm::AllocaInst*> slots_;

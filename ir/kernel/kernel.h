@@ -22,7 +22,7 @@
 //  * Loads outside a buffer's shape are an error, except under a select or where whose condition excludes them.
 //  * Buffers never alias, except that an `out` buffer may be declared `inplace` with an input when every point reads only itself.
 //  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the function that runs the
-//    innermost parallel iteration; "register" temps become SSA values: all their indices must be constant once unroll and
+//    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread; "register" temps become SSA values: all their indices must be constant once unroll and
 //    vector loops are expanded. Scope names of devices come from the Target.
 #pragma once
 #include <memory>

@@ -89,5 +89,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Partition& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Peel& s);
 
 }  // namespace tw::sched

@@ -8,9 +8,11 @@ namespace tw::sched {
 
 namespace {
 
-bool is_private(const Buffer& buffer) {
+bool is_small(const Buffer& buffer) {  // lives on the stack or in registers
   return buffer.role == BufferRole::temp && (buffer.scope == "stack" || buffer.scope == "register");
 }
+
+bool is_private(const Buffer& buffer) { return is_small(buffer) || (buffer.role == BufferRole::temp && buffer.scope == "thread"); }
 
 bool uses_var_in_indices(const StmtNode& store, const std::string& var) {
   return std::ranges::any_of(store.indices, [&](const Expr& index) { return uses_var(index, var); });
@@ -41,7 +43,7 @@ Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
     const Buffer& buffer = kernel.buffer(store->buffer);
     if (is_private(buffer)) continue;
     if (!is_const(loop->extent, 1) && !uses_var_in_indices(*store, v))
-      return illegal("every iteration of parallel loop '{0}' writes '{1}' (scope {2}) in stage '{3}': compute it in a smaller region or set its scope to stack or register",
+      return illegal("every iteration of parallel loop '{0}' writes '{1}' (scope {2}) in stage '{3}': compute it in a smaller region or set its scope to stack, thread or register",
                      v, buffer.name, buffer.scope, store->label);
     if (overlaps(*store, v) && (store->combiner != Combiner::none || reads(loop, store->buffer)))
       return illegal("iterations of parallel loop '{0}' overlap (shifted split) and read back '{1}'", v, buffer.name);
@@ -134,7 +136,7 @@ std::optional<int64_t> constant_bytes(const Buffer& buffer) {
 
 Error check_scopes(const Kernel& kernel) {
   for (const Buffer& buffer : kernel.buffers) {
-    if (!is_private(buffer)) continue;
+    if (!is_small(buffer)) continue;
     const std::optional<int64_t> bytes = constant_bytes(buffer);
     if (!bytes) return illegal("'{0}' has scope {1}, but its shape is not constant: compute it in a loop that needs a constant region of it", buffer.name, buffer.scope);
     if (*bytes > kMaxStackBytes)

@@ -36,10 +36,13 @@ struct CacheWrite { std::string stage, name, scope; };            // the stage, 
 struct CacheRead { std::string buffer, stage, name, scope; };     // the stage reads a copy (a new stage `name`) of the buffer
 struct SetScope { std::string buffer, scope; };
 struct DecomposeReduction { std::string stage, loop; };           // init store in a nest of its own right before `loop`
+struct Partition { std::string loop; int64_t front, back; std::string front_suffix, back_suffix; };  // first, middle and last iterations apart
+struct Peel { std::string loop; int64_t count; bool back = false; std::string suffix; };                // `count` iterations off one end
 }  // namespace step
 
 using Step = std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel, step::ComputeAt,
-                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction>;
+                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction,
+                          step::Partition, step::Peel>;
 
 struct Schedule {
   std::vector<Step> steps;

@@ -12,7 +12,7 @@ namespace {
 // In the order of Step's alternatives.
 constexpr std::array<const char*, std::variant_size_v<Step>> kKeywords = {
     "split", "fuse", "reorder", "vectorize", "unroll", "parallel", "compute_at", "compute_inline", "cache_write", "cache_read", "set_scope",
-    "decompose_reduction"};
+    "decompose_reduction", "partition", "peel"};
 
 class Printer {
  public:
@@ -139,6 +139,23 @@ template <class V>
 void fields(V& v, typename V::template Ref<step::DecomposeReduction> s) {
   v.name(s.stage, "a stage");
   v.name(s.loop, "a loop");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Partition> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.front, "a number of first iterations");
+  v.number(s.back, "a number of last iterations");
+  v.arrow();
+  v.name(s.front_suffix, "the first part's suffix");
+  v.name(s.back_suffix, "the last part's suffix");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Peel> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.count, "a number of iterations");
+  v.flag(s.back, "back");
+  v.arrow();
+  v.name(s.suffix, "the cut part's suffix");
 }
 
 template <size_t... I>

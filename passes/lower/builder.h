@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "ir/schedule/schedule.h"
 #include "ir/simplify.h"
 #include "passes/lower/lower.h"
 
@@ -49,8 +50,9 @@ class GroupBuilder {
   // A re-arranged copy of v (usually weights) with one element per point of the axes. Constants become a const buffer with a
   // pack kernel, so the work is done at compile time; others a temp that a stage `name` fills at run time.
   // element(read) gives the value at the axes' variables; read(index) is v's element.
+  // schedule: applied to the pack kernel, whose loops are the axes.
   BufferId packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
-                  const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element);
+                  const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element, const Schedule& schedule = {});
   // Inside the group, v's elements are made by this function instead of its node's own expression.
   void define(ValueId v, std::function<Expr(const Index&)> maker) { makers_[v.index] = std::move(maker); }
 
@@ -96,6 +98,7 @@ Index unflatten_index(const Shape& shape, const Expr& flat);
 
 // The families. Each adds its stages and returns the finished group.
 Expected<LoweredGroup> lower_conv(GroupBuilder& b, const Node& node);
+Expected<LoweredGroup> lower_winograd(GroupBuilder& b, const Node& node, int tile);   // tile: 2, 4 or 6
 Expected<LoweredGroup> lower_conv_transpose(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "ir/kernel/guards.h"
 #include "ir/kernel/interpreter.h"
 #include "ir/schedule/schedule.h"
 
@@ -165,7 +166,7 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register"};
   const auto loop = [&] { return r.pick(names.loops); };
-  switch (r.below(16)) {
+  switch (r.below(18)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2: case 3: return step::ComputeAt{r.pick(names.stages), loop()};
@@ -182,7 +183,9 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 13: return r.below(2) ? tw::Step(step::CacheWrite{r.pick(names.stages), a, r.pick(scopes)})
                                : tw::Step(step::CacheRead{r.pick(names.buffers), r.pick(names.stages), a, r.pick(scopes)});
     case 14: return step::SetScope{r.pick(names.buffers), r.pick(scopes)};
-    case 15: break;
+    case 15: return step::Partition{loop(), r.from(1, 2), r.from(1, 2), a, b};
+    case 16: return step::Peel{loop(), r.from(1, 3), r.below(2) == 1, a};
+    case 17: break;
   }
   return step::DecomposeReduction{r.pick(names.stages), loop()};
 }
@@ -265,6 +268,11 @@ void try_schedule(uint32_t seed, Tally& tally) {
   Values actual = start;
   REQUIRE(tw::error_text(tw::interpret(current, actual, symbols)) == "");
   REQUIRE(same(actual, expected));
+  Kernel hoisted = current;
+  hoisted.body = tw::hoist_guards(current.body);
+  Values again = start;
+  REQUIRE(tw::error_text(tw::interpret(hoisted, again, symbols)) == "");
+  REQUIRE(same(again, expected));
   llvm::Expected<tw::Schedule> reparsed = tw::parse_schedule(scheduled);
   REQUIRE(bool(reparsed));
   CHECK(tw::print(*reparsed) == scheduled);

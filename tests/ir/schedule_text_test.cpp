@@ -20,6 +20,9 @@ const char* const kAllSteps =
     "  cache_read x c -> xc stack\n"
     "  set_scope c register\n"
     "  decompose_reduction c k\n"
+    "  partition f 1 2 -> a z\n"
+    "  peel i 2 -> b\n"
+    "  peel i 3 back -> e\n"
     "}\n";
 
 std::string parse_failure(const char* text) {
@@ -34,9 +37,10 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 TEST_CASE("schedule: parse(print(s)) == s for every primitive") {
   llvm::Expected<tw::Schedule> schedule = tw::parse_schedule(kAllSteps);
   REQUIRE_MESSAGE(bool(schedule), tw::error_text(schedule.takeError()));
-  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 1);
+  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 2);   // both tails of split, both ends of peel
   CHECK(tw::print(*schedule) == kAllSteps);
-  for (size_t i = 1; i < schedule->steps.size(); ++i) CHECK(schedule->steps[i].index() == i - 1);
+  for (size_t i = 1; i + 1 < schedule->steps.size(); ++i) CHECK(schedule->steps[i].index() == i - 1);
+  CHECK(schedule->steps.back().index() == std::variant_size_v<tw::Step> - 1);
   CHECK(std::get<tw::step::Split>(schedule->steps[1]).tail == tw::Tail::shift);
   CHECK(std::get<tw::step::Reorder>(schedule->steps[3]).loops.size() == 4);
   CHECK(std::get<tw::step::CacheRead>(schedule->steps[10]).scope == "stack");

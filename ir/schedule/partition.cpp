@@ -1,0 +1,95 @@
+// partition i 1 2 -> a z                          peel i 2 -> a, peel i 2 back -> z: one end only
+//   for i in 9 {                  y.a: y[0] = ...
+//     y: y[i] = ...        ->     for i in 6 { y: y[i + 1] = ... }
+//   }                             for i_z in 2 { y.z: y[i_z + 7] = ... }
+// The parts run in the old order; conditions and shifted blocks that hold in a whole part disappear there. The middle keeps all names, the
+// copies add "_<suffix>" to loops and ".<suffix>" to stages; a part of one iteration has no loop. Only the first part of a reduce loop
+// keeps the inits. Legal: a serial loop with more iterations than are cut off.
+#include "ir/schedule/nest.h"
+
+namespace tw::sched {
+
+namespace {
+
+struct Part {
+  Expr begin;
+  int64_t extent = 0;       // 0: the rest
+  std::string suffix;       // empty: the names stay
+};
+
+Error check_suffix(const Kernel& kernel, const StmtNode& loop, const std::string& suffix) {
+  if (suffix.empty()) return illegal("a copy of loop '{0}' needs a suffix", loop.var);
+  Error error = check_new_loop(kernel, loop.var + "_" + suffix);
+  visit(loop.body[0], [&](const Stmt& s) {
+    if (error) return;
+    if (s->kind == StmtKind::loop) error = check_new_loop(kernel, s->var + "_" + suffix);
+    if (s->kind == StmtKind::store) error = check_new_stage(kernel, s->label + "." + suffix);
+  });
+  return error;
+}
+
+// The loops and stages inside, under their names with the suffix.
+Stmt renamed(const Stmt& body, const std::string& suffix) {
+  if (suffix.empty()) return body;
+  return rewrite(body, [&](const Stmt& s) -> Stmt {
+    if (s->kind == StmtKind::loop) {
+      const std::string name = s->var + "_" + suffix;
+      return make_loop(name, s->extent, substitute(s->body[0], s->var, var(name)), s->loop_kind, s->role);
+    }
+    if (s->kind != StmtKind::store) return nullptr;
+    StmtNode store = *s;
+    store.label += "." + suffix;
+    return make_store(std::move(store));
+  });
+}
+
+Stmt without_inits(const Stmt& body) {
+  return rewrite(body, [](const Stmt& s) -> Stmt { return s->kind == StmtKind::store && s->init.defined() ? without_init(s) : nullptr; });
+}
+
+Stmt part_of(const StmtNode& loop, const Part& part, const Expr& rest, bool first) {
+  Stmt body = renamed(loop.body[0], part.suffix);
+  if (loop.role == AxisRole::reduce && !first) body = without_inits(body);
+  const Expr extent = part.extent ? Expr(part.extent) : rest;
+  if (is_const(extent, 1)) return substitute(body, loop.var, part.begin);
+  const std::string name = part.suffix.empty() ? loop.var : loop.var + "_" + part.suffix;
+  return make_loop(name, extent, substitute(body, loop.var, var(name) + part.begin), LoopKind::serial, loop.role);
+}
+
+Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t front, int64_t back, const std::string& front_suffix, const std::string& back_suffix) {
+  TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, name));
+  const StmtNode& loop = *path.back();
+  TW_TRY(check_serial(loop));
+  const Bounds bounds = constant_bounds(loop.extent, ranges_of(kernel, path));
+  if (!bounds.min || front >= *bounds.min || back >= *bounds.min - front)
+    return illegal("loop '{0}' must be known to have more iterations than the {1} that are cut off", name, front + back);
+  std::vector<Part> parts;
+  if (front > 0) {
+    TW_TRY(check_suffix(kernel, loop, front_suffix));
+    parts.push_back({Expr(0), front, front_suffix});
+  }
+  parts.push_back({Expr(front), 0, ""});
+  if (back > 0) {
+    TW_TRY(check_suffix(kernel, loop, back_suffix));
+    if (front > 0 && front_suffix == back_suffix) return illegal("the two ends of loop '{0}' need different suffixes", name);
+    parts.push_back({loop.extent - Expr(back), back, back_suffix});
+  }
+  const Expr rest = simplify(loop.extent - Expr(front + back));
+  std::vector<Stmt> body;
+  for (const Part& part : parts) body.push_back(part_of(loop, part, rest, body.empty()));
+  return with_replaced(kernel, path, make_block(std::move(body)));
+}
+
+}  // namespace
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Partition& s) {
+  if (s.front < 1 || s.back < 1) return illegal("both ends of loop '{0}' need at least one iteration: peel cuts one end", s.loop);
+  return cut(kernel, s.loop, s.front, s.back, s.front_suffix, s.back_suffix);
+}
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Peel& s) {
+  if (s.count < 1) return illegal("peeling {0} iterations off loop '{1}' does nothing", s.count, s.loop);
+  return s.back ? cut(kernel, s.loop, 0, s.count, "", s.suffix) : cut(kernel, s.loop, s.count, 0, s.suffix, "");
+}
+
+}  // namespace tw::sched
