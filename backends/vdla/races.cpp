@@ -74,6 +74,9 @@ void RaceChecker::access(Space space, uint64_t first, uint64_t count, bool write
   int me = static_cast<int>(engine_of(*running_));
   bool dram = space == Space::dram;
   uint64_t begin = dram ? first / beat_ : first, end = dram ? (first + count + beat_ - 1) / beat_ : first + count;
+  uint64_t fetched = stream_ + uint64_t{index_ + 1} * kInstructionBytes, stream_end = stream_ + uint64_t{count_} * kInstructionBytes;
+  if (uint64_t at = std::max(first, fetched); dram && write && at < std::min(first + count, stream_end) && races_.size() < kMostRaces)
+    races_.insert({index_, static_cast<uint32_t>((at - stream_) / kInstructionBytes), space, at});
   for (uint64_t i = begin; i < end; ++i) {
     Slot& slot = slots_[static_cast<int>(space)][i];
     uint64_t place = dram ? i * beat_ : i;

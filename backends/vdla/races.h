@@ -27,6 +27,7 @@ struct Race {
 class RaceChecker {
  public:
   RaceChecker(const Config& config, uint64_t dram_bytes);
+  void set_stream(uint64_t address, uint32_t count) { stream_ = address, count_ = count; }  // a store may not change what is yet to be fetched
   void begin(const Instruction& instruction, uint32_t index);
   void access(Space space, uint64_t first, uint64_t count, bool write);  // by the instruction begun; dram: bytes
   void end();
@@ -40,7 +41,8 @@ class RaceChecker {
   struct Slot { std::array<Touch, kEngines> write, read; };
   void meet(const std::array<Touch, kEngines>& touches, Space space, uint64_t place);
 
-  uint64_t beat_;
+  uint64_t beat_, stream_ = 0;
+  uint32_t count_ = 0;
   std::array<std::vector<Slot>, kSpaces> slots_;
   std::array<Clock, kEngines> clocks_{};
   std::array<std::deque<Clock>, kLinks> tokens_;

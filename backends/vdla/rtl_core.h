@@ -3,15 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "backends/vdla/simulator.h"
+#include "backends/vdla/timing.h"
 
 namespace tw::vdla {
-
-struct DramModel {
-  uint32_t latency = 40;           // cycles
-  uint32_t bytes_per_cycle = 8;    // reads and writes together
-  bool operator==(const DramModel&) const = default;
-};
 
 struct RtlOptions {
   DramModel dram = {};
@@ -19,12 +13,6 @@ struct RtlOptions {
   uint32_t seed = 1;
   uint32_t watchdog = 20000;       // cycles without progress that are a deadlock
   uint64_t most_cycles = uint64_t{1} << 32;
-};
-
-struct Cycles {
-  uint64_t total = 0;              // from start to finish
-  uint64_t load_busy = 0, store_busy = 0;
-  uint64_t compute_waits_load = 0, compute_waits_store = 0, load_waits = 0;
 };
 
 class RtlCore {

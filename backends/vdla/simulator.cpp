@@ -21,6 +21,7 @@ class Simulation {
       : config_(config), dram_(dram), launch_(launch), steps_left_(options.most_steps), machine_(config, dram, launch.bases) {
     if (!options.check_races) return;
     checker_.emplace(config, dram.size());
+    checker_->set_stream(launch.instructions, launch.count);
     machine_.watch(&*checker_);
   }
 

@@ -129,6 +129,17 @@ TEST_CASE("DRAM written and read again needs the way through compute") {
   CHECK(races("sync.load push_next\nload.inp base=1\nsync.compute pop_prev push_next\nstore.raw pop_prev base=1\nfinish") == 1);
 }
 
+TEST_CASE("a store into instructions that are yet to be fetched") {
+  auto at = [](uint32_t offset) {
+    Board board("sync.load\nstore.raw base=2 offset=" + std::to_string(Board::kData + offset) + "\nsync.load\nfinish");
+    return run(board).races;
+  };
+  CHECK(at(0).empty());  // both are running or done
+  REQUIRE(at(16).size() == 1);
+  CHECK(at(16)[0].first == 1);
+  CHECK(at(16)[0].second == 2);
+}
+
 TEST_CASE("parameters and accumulators of the store engine are watched too") {
   auto races = [](const std::string& text) { return outcome_of(assembled(text)).races.size(); };
   CHECK(races("load.prm\nstore.q8 base=1\nfinish") == 1);

@@ -78,6 +78,45 @@ TEST_CASE("the core's sizes are its parameters") {
 TEST_CASE("random race-free streams give the simulator's memory") { compare_random(TW_VDLA_RTL, 23, 120); }
 TEST_CASE("and so does a core of other sizes") { compare_random(TW_VDLA_RTL_SMALL, 29, 120); }
 
+TEST_CASE("virtual threads hide DRAM latency, and the predicted cycles are the core's") {
+  std::shared_ptr<RtlCore> core = opened(TW_VDLA_RTL);
+  GemmShape shape{.tiles = 6, .steps = 4, .pixels = 128, .k_blocks = 4, .out_blocks = 8};
+  double cycles[3] = {};
+  for (int threads : {1, 2}) {
+    std::vector<Instruction> stream = gemm_stream(shape, threads);
+    Board board(stream, 1, 1 << 20);
+    board.launch.bases[1] = 1 << 19;
+    Both result = both(board, *core);
+    REQUIRE(result.iss.ok());
+    REQUIRE(result.rtl.ok());
+    CHECK(result.same_memory);
+    double total = cycles[threads] = static_cast<double>(result.cycles.total), steps = static_cast<double>(result.rtl.counters.gemm);
+    double predicted = static_cast<double>(llvm::cantFail(predict_cycles({}, stream, {})).total);
+    CHECK(predicted == doctest::Approx(total).epsilon(0.03));
+    MESSAGE(llvm::formatv("GEMM of 768 x 256 x 128, {0} virtual thread{1}: {2} cycles ({3} predicted), the array works {4:F1} % of them", threads,
+                          threads == 1 ? "" : "s", total, predicted, 100 * steps / total).str());
+  }
+  CHECK(cycles[2] < cycles[1]);
+}
+
+TEST_CASE("predicted cycles of random streams") {
+  std::shared_ptr<RtlCore> core = opened(TW_VDLA_RTL);
+  Random random(41);
+  double worst = 0, sum = 0;
+  for (int n = 0; n < 60; ++n) {
+    std::vector<Instruction> stream = random_stream(random, {}, 100);
+    DramModel dram{static_cast<uint32_t>(pick(random, 4, 100)), static_cast<uint32_t>(1 << pick(random, 1, 5))};
+    Board board(stream, n + 1);
+    Cycles cycles;
+    REQUIRE(llvm::cantFail(core->run(board.dram, board.launch, {.dram = dram}, &cycles)).ok());
+    double error = static_cast<double>(llvm::cantFail(predict_cycles({}, stream, dram)).total) / static_cast<double>(cycles.total) - 1;
+    worst = std::fmax(worst, std::fabs(error));
+    sum += std::fabs(error);
+  }
+  MESSAGE(llvm::formatv("60 random streams: off by {0:F1} % on average, {1:F1} % at most", 100 * sum / 60, 100 * worst).str());
+  CHECK(worst < 0.15);
+}
+
 TEST_CASE("the core's faults are the simulator's") {
   std::shared_ptr<RtlCore> core = opened(TW_VDLA_RTL);
   std::string overflow;

@@ -265,25 +265,29 @@ std::vector<Instruction> gemm_stream(const GemmShape& shape, int threads, const 
   std::vector<Instruction> stream;
   int steps = shape.tiles * shape.steps, inp_slot = config.inp_depth / 2, wgt_slot = config.wgt_depth / 2, acc_slot = config.acc_depth / 2;
   int inp_elements = shape.pixels * shape.k_blocks, inp_bytes = inp_elements * config.block_in;
-  int wgt_bytes = shape.k_blocks * config.block_in * config.block_out;
+  int out_blocks = shape.out_blocks, wgt_elements = shape.k_blocks * out_blocks, wgt_bytes = wgt_elements * config.block_in * config.block_out;
   uint32_t weights = static_cast<uint32_t>(steps * inp_bytes), params = weights + static_cast<uint32_t>(shape.steps * wgt_bytes);
-  stream.push_back(Load{.scope = Space::prm, .offset = params});
+  auto u16 = [](int value) { return static_cast<uint16_t>(value); };
+  auto i16 = [](int value) { return static_cast<int16_t>(value); };
+  stream.push_back(Load{.scope = Space::prm, .offset = params, .x = u16(out_blocks)});
   for (int s = 0; s < steps; ++s) {
     int tile = s / shape.steps, k = s % shape.steps, slot = s % threads, acc = acc_slot * (tile % threads);
     bool first = k == 0, last = k == shape.steps - 1;
-    stream.push_back(Load{.tokens = {.pop_next = s >= threads}, .sram = static_cast<uint16_t>(inp_slot * slot),
-                          .offset = static_cast<uint32_t>(s * inp_bytes), .x = static_cast<uint16_t>(inp_elements)});
-    stream.push_back(Load{.tokens = {.push_next = true}, .scope = Space::wgt, .sram = static_cast<uint16_t>(wgt_slot * slot),
-                          .offset = weights + static_cast<uint32_t>(k * wgt_bytes), .x = static_cast<uint16_t>(shape.k_blocks)});
+    stream.push_back(Load{.tokens = {.pop_next = s >= threads}, .sram = u16(inp_slot * slot), .offset = static_cast<uint32_t>(s * inp_bytes),
+                          .x = u16(inp_elements)});
+    stream.push_back(Load{.tokens = {.push_next = true}, .scope = Space::wgt, .sram = u16(wgt_slot * slot),
+                          .offset = weights + static_cast<uint32_t>(k * wgt_bytes), .x = u16(wgt_elements)});
     Gemm gemm{.tokens = {.pop_prev = true, .pop_next = first && tile >= threads, .push_prev = s + threads < steps, .push_next = last},
-              .overwrite = first, .reduce = 1, .acc = static_cast<uint16_t>(acc), .inp = static_cast<uint16_t>(inp_slot * slot),
-              .wgt = static_cast<uint16_t>(wgt_slot * slot), .loops = {}};
-    gemm.loops[0] = {static_cast<uint16_t>(shape.k_blocks), 0, static_cast<int16_t>(shape.pixels), 1};
-    gemm.loops[1] = {static_cast<uint16_t>(shape.pixels), 1, 1, 0};
+              .overwrite = first, .reduce = 1, .acc = u16(acc), .inp = u16(inp_slot * slot), .wgt = u16(wgt_slot * slot)};
+    gemm.loops[0] = {u16(shape.k_blocks), 0, i16(shape.pixels), i16(out_blocks)};
+    gemm.loops[1] = {u16(out_blocks), i16(shape.pixels), 0, 1};
+    gemm.loops[2] = {u16(shape.pixels), 1, 1, 0};
     stream.push_back(gemm);
-    if (last)
-      stream.push_back(Store{.tokens = {.pop_prev = true, .push_prev = tile + threads < shape.tiles}, .base = 1, .acc = static_cast<uint16_t>(acc),
-                             .offset = static_cast<uint32_t>(tile * shape.pixels * config.out_bytes()), .x = static_cast<uint16_t>(shape.pixels)});
+    for (int block = 0; last && block < out_blocks; ++block)
+      stream.push_back(Store{.tokens = {.pop_prev = block == 0, .push_prev = block == out_blocks - 1 && tile + threads < shape.tiles}, .base = 1,
+                             .acc = u16(acc + block * shape.pixels),
+                             .offset = static_cast<uint32_t>((tile * out_blocks + block) * shape.pixels * config.out_bytes()),
+                             .x = u16(shape.pixels), .prm = u16(block)});
   }
   stream.push_back(Finish{});
   return stream;

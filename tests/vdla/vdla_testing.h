@@ -29,8 +29,9 @@ Instruction random_instruction(Random& random, const Config& config);  // passes
 // Small instructions on overlapping slots, ordered by as few tokens as conflicts ask for; ends with finish.
 std::vector<Instruction> random_stream(Random& random, const Config& config, int length);
 
-// A product of (tiles * pixels) x (steps * 16) by (steps * 16) x 16 int8, requantized: `threads` virtual threads, with their tokens.
-struct GemmShape { int tiles = 4, steps = 2, pixels = 8, k_blocks = 2; };
+// A product of (tiles * pixels) x (steps * k_blocks * 16) by 16 * out_blocks columns, int8, requantized: `threads` virtual threads and
+// their tokens, written by hand.
+struct GemmShape { int tiles = 4, steps = 2, pixels = 8, k_blocks = 2, out_blocks = 1; };
 std::vector<Instruction> gemm_stream(const GemmShape& shape, int threads, const Config& config = {});
 
 }  // namespace tw::vdla
