@@ -35,6 +35,7 @@ bool is_text(Emit emit) {
     case Emit::graph:
     case Emit::groups:
     case Emit::kernels:
+    case Emit::schedules:
     case Emit::scheduled:
     case Emit::llvm:
     case Emit::assembly: return true;

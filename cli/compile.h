@@ -16,7 +16,7 @@
 
 namespace tw {
 
-enum class Emit : uint8_t { so, graph, groups, kernels, scheduled, llvm, assembly };
+enum class Emit : uint8_t { so, graph, groups, kernels, schedules, scheduled, llvm, assembly };
 std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm"
 const char* emit_names();                                    // for help texts and errors
 
@@ -31,6 +31,7 @@ struct CompileOptions {
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   AlgorithmOptions algorithms;          // budgets of the choice
   RunOptions passes;                    // hooks of the pass runner
+  int64_t share_ns = CodegenOptions().share_ns;
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
 

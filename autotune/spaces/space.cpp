@@ -194,6 +194,8 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
     case KernelFamily::matmul: schedule_matmul(s); break;
     case KernelFamily::reduce: schedule_reduce(s); break;
     case KernelFamily::pool: schedule_pool(s); break;
+    case KernelFamily::attention: schedule_attention(s); break;
+    case KernelFamily::recurrent: schedule_recurrent(s); break;
   }
   return s.finish();
 }

@@ -4,6 +4,7 @@
 #include "ir/schedule/schedule.h"
 #include "ir/target.h"
 #include "passes/lower/lower.h"
+#include "passes/lower/register_tile.h"
 
 namespace tw {
 
@@ -67,5 +68,7 @@ void schedule_winograd(ScheduleBuilder& s);
 void schedule_matmul(ScheduleBuilder& s);
 void schedule_reduce(ScheduleBuilder& s);
 void schedule_pool(ScheduleBuilder& s);
+void schedule_attention(ScheduleBuilder& s);
+void schedule_recurrent(ScheduleBuilder& s);
 
 }  // namespace tw

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ir/kernel/guards.h"
+#include "ir/schedule/interleave.h"
 
 namespace tw {
 namespace {
@@ -15,8 +16,9 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores)
-    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math), layout_(workspace_layout(kernel, cores)), cores_(cores) {}
+KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target)
+    : module_(module), kernel_(interleave_virtual_threads(kernel)), target_(target), v_(module.getContext(), traits, target.fast_math),
+      layout_(workspace_layout(kernel_, target.cores)), cores_(target.cores) {}
 
 void KernelEmitter::fail(const std::string& message) {
   if (error_.empty()) error_ = message;
@@ -53,6 +55,12 @@ void KernelEmitter::analyse() {
         if (ramp && extent) width = std::gcd(width, *extent);
       }
     };
+    if (s->kind == StmtKind::region) {
+      for (const auto& [name, operand] : instruction_of(*s).operands) {
+        int64_t& width = slot_lanes_[static_cast<size_t>(operand.buffer.index)];
+        if (kernel_.buffer(operand.buffer).scope == "register") width = std::gcd(width, operand.count);
+      }
+    }
     if (s->kind == StmtKind::store) {
       note(s->buffer, s->indices);
       for (const Expr& e : {s->value, s->where, s->init})
@@ -75,19 +83,23 @@ void KernelEmitter::analyse() {
   if (stack_bytes > kMaxStackBytes) fail("stack buffers take " + std::to_string(stack_bytes) + " bytes, the limit is " + std::to_string(kMaxStackBytes));
 }
 
-Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, bool threads) {
-  threads_ = threads;
+Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Expr& shares) {
+  shares_ = shares;
   symbol_ = symbol;
   analyse();
   EmittedKernel result;
   if (error_.empty()) {
-    result.function = start_function(symbol, false, llvm::GlobalValue::ExternalLinkage);
+    result.function = start_function(symbol, 0, llvm::GlobalValue::ExternalLinkage);
     enter(result.function);
     emit_stmt(hoist_guards(simplified(kernel_.body, ranges_)));
     v_.b.CreateRetVoid();
   }
   if (!error_.empty()) return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel_.name, error_);
   return result;
+}
+
+void KernelEmitter::at_line(unsigned line) {
+  if (lines_) v_.b.SetCurrentDebugLocation(llvm::DILocation::get(v_.b.getContext(), line, 0, region_.function->getSubprogram()));
 }
 
 void KernelEmitter::emit_stmt(const Stmt& s) {
@@ -114,6 +126,12 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       v_.branch(condition, [&]() -> Value* { return emit_stmt(s->body[0]), nullptr; }, []() -> Value* { return nullptr; });
       return;
     }
+    case StmtKind::region: return emit_region(s);
+    case StmtKind::prefetch: return emit_prefetch(*s);
+    case StmtKind::roles:
+    case StmtKind::signal:
+    case StmtKind::wait:
+    case StmtKind::barrier: return fail("roles, tokens and barriers are a device's: a CPU has none");
   }
 }
 
@@ -121,6 +139,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   auto extent = as_const(s->extent);
   if (extent && *extent <= 0) return;
   loops_.push_back(s.get());
+  if (s->loop_kind == LoopKind::bind) fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
   bool expand = s->loop_kind == LoopKind::unroll || (s->loop_kind == LoopKind::vector && lane_count_);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
     fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) + " but its extent is not constant");
@@ -140,7 +159,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
     emit_stmt(s->body[0]);
     lane_var_.clear();
     lane_count_ = 0;
-  } else if (s->loop_kind == LoopKind::parallel && !in_parallel_ && threads_) {
+  } else if (s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_, 1)) {
     emit_parallel(s);
   } else {
     memo_.clear();
@@ -155,6 +174,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
 // do-while with an entry test where begin < end is not known.
 void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   auto& b = v_.b;
+  if (lines_) at_line(lines_->loop(s->var));
   auto* header = llvm::BasicBlock::Create(b.getContext(), "loop." + s->var, region_.function);
   auto* exit = llvm::BasicBlock::Create(b.getContext(), "end." + s->var, region_.function);
   Value* any = b.CreateICmpSLT(begin, end);
@@ -166,6 +186,7 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   index->addIncoming(begin, before);
   region_.vars[s->var] = index;
   emit_stmt(s->body[0]);
+  if (lines_) at_line(lines_->loop(s->var));
   Value* next = b.CreateAdd(index, v_.i64(1), "", true, true);
   index->addIncoming(next, b.GetInsertBlock());
   auto* latch = b.CreateCondBr(b.CreateICmpSLT(next, end), header, exit);
@@ -177,6 +198,20 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   id->replaceOperandWith(0, id);
   latch->setMetadata(llvm::LLVMContext::MD_loop, id);
   b.SetInsertPoint(exit);
+}
+
+// A hint: one address, that of lane 0.
+void KernelEmitter::emit_prefetch(const StmtNode& s) {
+  memo_.clear();
+  memo_.emplace_back();
+  const BufferId id = s.buffer;
+  if (kernel_.buffer(id).scope == "register") return;
+  Access access = access_of(offset_form(kernel_.buffer(id), s.indices, depths_));
+  if (access.lane_offsets) return fail("a prefetch of '" + kernel_.buffer(id).name + "' in a vector loop");
+  llvm::Type* i32 = v_.b.getInt32Ty();
+  Value* p = pointer(id, access, 0);
+  v_.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
+                       {p, llvm::ConstantInt::get(i32, 0), llvm::ConstantInt::get(i32, static_cast<uint64_t>(s.count)), llvm::ConstantInt::get(i32, 1)});
 }
 
 // i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector one).
@@ -202,6 +237,7 @@ void KernelEmitter::emit_store(const Stmt& s) {
   if (++emitted_ > kMaxStatements) return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   memo_.clear();
   memo_.emplace_back();
+  if (lines_) at_line(lines_->store(s->label));
   Access access = access_of(form_of(s.get(), s->buffer, s->indices));
   if (s->init.defined()) {
     v_.branch(first_reduce_iteration(), [&]() -> Value* {

@@ -6,7 +6,7 @@
 //   vectorize: constant extent, not a scan; no loop inside; every store inside stores to its own place in each lane, or combines
 //     lanes of a reduce loop.
 //   unroll: constant extent of at most kMaxUnroll.
-//   parallel: spatial, no loop around it, no other parallel loop inside; temps written inside are private (scope stack or register)
+//   parallel: spatial, no loop around it but serial scan loops, no other parallel loop inside; temps written inside are private (scope stack or register)
 //     or indexed by the loop.
 #include "ir/schedule/nest.h"
 
@@ -27,7 +27,9 @@ Expected<Kernel> mark(const Kernel& kernel, const std::string& var, LoopKind kin
       return illegal("the extent of loop '{0}' must be a constant of at most {1} to be {2}", var, max_extent, loop_kind_name(kind));
   }
   Kernel out = kernel;
-  out.body = replace(kernel.body, path.back(), make_loop(var, loop.extent, loop.body[0], kind, loop.role));
+  StmtNode marked = loop;
+  marked.loop_kind = kind;
+  out.body = replace(kernel.body, path.back(), make_stmt(std::move(marked)));
   return out;
 }
 

@@ -49,15 +49,12 @@ Stmt replace_in(const Stmt& s, const Stmt& old, const Stmt& with) {
   for (size_t i = 0; i < s->body.size(); ++i) {
     Stmt child = replace_in(s->body[i], old, with);
     if (child == s->body[i]) continue;
-    if (s->kind != StmtKind::block && empty(child)) return child;
-    if (s->kind == StmtKind::block) {
-      std::vector<Stmt> body = s->body;
-      body[i] = std::move(child);
-      std::erase_if(body, empty);
-      return make_block(std::move(body));
-    }
-    return s->kind == StmtKind::loop ? make_loop(s->var, s->extent, std::move(child), s->loop_kind, s->role)
-                                     : make_if(s->condition, std::move(child));
+    if (s->kind != StmtKind::block && s->kind != StmtKind::roles) return empty(child) ? child : with_body(*s, std::move(child));
+    StmtNode node = *s;
+    node.body[i] = std::move(child);
+    if (s->kind == StmtKind::roles) return make_stmt(std::move(node));
+    std::erase_if(node.body, empty);
+    return make_block(std::move(node.body));
   }
   return s;
 }
@@ -122,16 +119,32 @@ Stmt simplify_tree(const Stmt& s, Ranges ranges) {
     }
     case StmtKind::loop: {
       add_range(ranges, *s);
-      Expr extent = simplify(s->extent, ranges);
+      StmtNode loop = *s;
+      loop.extent = simplify(s->extent, ranges);
       Stmt body = simplify_tree(s->body[0], std::move(ranges));
-      return empty(body) ? body : make_loop(s->var, std::move(extent), std::move(body), s->loop_kind, s->role);
+      return empty(body) ? body : with_body(loop, std::move(body));
     }
     case StmtKind::if_then: {
-      Expr condition = simplify(s->condition, ranges);
-      if (is_const(condition, 0)) return make_block({});
+      StmtNode guard = *s;
+      guard.condition = simplify(s->condition, ranges);
+      if (is_const(guard.condition, 0)) return make_block({});
       Stmt body = simplify_tree(s->body[0], std::move(ranges));
-      return empty(body) || is_const(condition, 1) ? body : make_if(std::move(condition), std::move(body));
+      return empty(body) || is_const(guard.condition, 1) ? body : with_body(guard, std::move(body));
     }
+    case StmtKind::region:
+    case StmtKind::roles: {
+      StmtNode node = *s;
+      for (Stmt& child : node.body) child = simplify_tree(child, ranges);
+      return std::ranges::all_of(node.body, empty) ? make_block({}) : make_stmt(std::move(node));
+    }
+    case StmtKind::signal:
+    case StmtKind::wait:
+    case StmtKind::prefetch: {
+      StmtNode node = *s;
+      for (Expr& index : node.indices) index = simplify(index, ranges);
+      return make_stmt(std::move(node));
+    }
+    case StmtKind::barrier: return s;
     case StmtKind::store: return simplify_store(*s, ranges);
   }
   TW_UNREACHABLE("bad statement kind");
@@ -175,12 +188,33 @@ bool writes(const Stmt& root, BufferId buffer) {
   return !find_path(root, [&](const StmtNode& s) { return s.kind == StmtKind::store && s.buffer == buffer; }).empty();
 }
 
-Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label) {
+Stmt map_accesses(const Stmt& root, BufferId buffer, const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn) {
+  const Stmt loads = rewrite_exprs(root, [&](const Expr& whole) {
+    return rewrite(whole, [&](const Expr& e) { return e->kind == ExprKind::load && e->buffer == buffer ? load(buffer, e->type, fn(e->args)) : Expr(); });
+  });
+  return rewrite(loads, [&](const Stmt& s) -> Stmt {
+    if ((s->kind != StmtKind::store && s->kind != StmtKind::prefetch) || s->buffer != buffer) return nullptr;
+    StmtNode node = *s;
+    node.indices = fn(node.indices);
+    return make_stmt(std::move(node));
+  });
+}
+
+Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root) {
+  return rewrite(root, [&](const Stmt& s) -> Stmt {
+    return s->kind == StmtKind::prefetch && s->indices.size() != kernel.buffer(s->buffer).shape.size() ? make_block({}) : nullptr;
+  });
+}
+
+Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label, bool in_scans) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, label));
   LoweredStage stage;
-  stage.nest = path.front();
+  size_t first = 0;
+  while (in_scans && path[first]->kind == StmtKind::loop && path[first]->role == AxisRole::scan && path[first]->loop_kind == LoopKind::serial) stage.scans.push_back(path[first++]);
+  stage.nest = path[first];
   stage.store = path.back();
-  for (size_t i = 0; i + 1 < path.size(); ++i) {
+  if (stage.store->async) return illegal("the copies of stage '{0}' are asynchronous, with a wait where it stands; do this step before", label);
+  for (size_t i = first; i + 1 < path.size(); ++i) {
     const StmtNode& s = *path[i];
     if (s.kind != StmtKind::loop || s.loop_kind != LoopKind::serial || s.body[0] != path[i + 1])
       return illegal("the nest of stage '{0}' is not as lowered any more (a perfect nest of serial loops); do this step before others on it", label);
@@ -202,6 +236,24 @@ Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& la
   return stage;
 }
 
+// In any one iteration of the scan loops around the stage, the store writes none of the places that the stage reads: some index differs
+// by a constant (row t + 1 is written, row t read). Loops other than those scans have different variables there.
+static bool reads_elsewhere(const Kernel& kernel, const LoweredStage& stage, const StmtNode& store) {
+  if (stage.scans.empty() || find_path(stage.scans.back(), [&](const StmtNode& s) { return &s == &store; }).empty()) return false;
+  const Ranges ranges = ranges_of(kernel, stage.scans);
+  bool apart = true;
+  visit_loads(stage.nest, [&](const ExprNode& load, std::span<const Stmt>) {
+    if (load.buffer != store.buffer) return;
+    bool differs = false;
+    for (size_t d = 0; d < load.args.size() && !differs; ++d) {
+      const std::optional<int64_t> distance = as_const(simplify(load.args[d] - store.indices[d], ranges));
+      differs = distance && *distance != 0;
+    }
+    apart &= differs;
+  });
+  return apart;
+}
+
 Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
   bool after = false;
   for (const Stmt& store : stores_of(kernel.body)) {
@@ -211,7 +263,7 @@ Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
     }
     if (store->buffer == stage.store->buffer)
       return illegal("stage '{0}' writes '{1}' too, so '{2}' must stay where it is", store->label, kernel.buffer(store->buffer).name, stage.store->label);
-    if (after && reads(stage.nest, store->buffer))
+    if (after && reads(stage.nest, store->buffer) && !reads_elsewhere(kernel, stage, *store))
       return illegal("stage '{0}' reads '{1}', which stage '{2}' changes later", stage.store->label, kernel.buffer(store->buffer).name, store->label);
   }
   if (reads(stage.nest, stage.store->buffer)) return illegal("stage '{0}' reads its own buffer", stage.store->label);

@@ -88,10 +88,16 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   const Json bench = json_of(cli({"bench", folder / "digits.so", "--threads", "1", "--runs", "5", "--per-kernel", "--json"}));
   CHECK(bench["ms"].items().size() == 5);
   CHECK(bench["calls"].items().size() == static_cast<size_t>(summary["calls"].integer_or(0)));
+  CHECK(bench["peaks"]["gflops"].real() != nullptr);
+  double flops = 0;
+  for (const Json& call : bench["calls"].items()) flops += *call["flops"].real();
+  const Json direct = json_of(cli({"bench", kDigits, "--threads", "1", "--runs", "1", "--per-kernel", "--json"}));
+  CHECK(direct["calls"].items().size() == bench["calls"].items().size());
 
   const Json model = json_of(cli({"inspect", kDigits, "--json"}));
   CHECK(model["inputs"].items().at(0)["name"].text_or_empty() == "image");
   CHECK(model["macs"].integer_or(0) > 0);
+  CHECK(flops >= 2.0 * static_cast<double>(model["macs"].integer_or(0)));   // the multiply-adds, and the epilogues
   CHECK(model["gaps"].items().empty());
   const Json artifact = json_of(cli({"inspect", folder / "digits.so", "--json"}));
   CHECK(artifact["manifest"]["name"].text_or_empty() == "digits");
@@ -141,13 +147,27 @@ TEST_CASE("verify: stored outputs, and results that differ") {
 }
 
 TEST_CASE("every text stage is printed") {
-  for (const char* stage : {"graph", "groups", "kernels", "scheduled", "llvm", "asm"}) {
+  for (const char* stage : {"graph", "groups", "kernels", "schedules", "scheduled", "llvm", "asm"}) {
     CAPTURE(stage);
     const CliResult r = cli({"compile", kDigits, "--emit", stage});
     CHECK_MESSAGE(r.code == kExitOk, r.err);
     CHECK(r.out.size() > 100);
   }
   CHECK(cli({"compile", kDigits, "--emit", "soup"}).code == kExitUser);
+}
+
+TEST_CASE("opt makes the scheduled kernels of the printed kernels and schedules") {
+  const TestFolder folder;
+  for (const char* target : {"host", "x86-64-v3", "aarch64-generic"}) {
+    CAPTURE(target);
+    const CliResult parts = cli({"compile", kDigits, "-t", target, "--emit", "schedules"}), whole = cli({"compile", kDigits, "-t", target, "--emit", "scheduled"});
+    REQUIRE(parts.code == kExitOk);
+    REQUIRE(whole.code == kExitOk);
+    const CliResult made = cli({"opt", folder.write("schedules", parts.out), "-t", target});
+    CHECK_MESSAGE(made.code == kExitOk, made.err);
+    CHECK(made.out == whole.out);
+    CHECK(made.out != cli({"compile", kDigits, "-t", target, "--emit", "kernels"}).out);
+  }
 }
 
 TEST_CASE("bad models: an error each, and nothing left behind") {
