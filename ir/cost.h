@@ -5,7 +5,7 @@
 namespace tw {
 
 // What a kernel does, as the pass that asks counts it.
-struct Work {
+struct WorkEstimate {
   double vector_ops = 0;   // multiply-adds of the widest vectors, lanes of padding included
   double efficiency = 1;   // of one such operation a cycle that this kind of kernel reaches
   double bytes = 0;        // streamed
@@ -16,7 +16,7 @@ class CostOracle {
  public:
   virtual ~CostOracle() = default;
   // Estimated seconds of one run on one core.
-  virtual double seconds(const Work& work, const Target& target) const = 0;
+  virtual double seconds(const WorkEstimate& work, const Target& target) const = 0;
 };
 
 }  // namespace tw

@@ -6,7 +6,7 @@ namespace tw {
 
 class AnalyticCost : public CostOracle {
  public:
-  double seconds(const Work& work, const Target& target) const override;
+  double seconds(const WorkEstimate& work, const Target& target) const override;
 };
 
 }  // namespace tw

@@ -98,7 +98,7 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
   // Points times products a point and output channel: a transposed convolution scatters every input point.
   double points = nominal(y.shape[0]) * product(transposed ? x.shape : y.shape, 2);
   double products = taps * nominal(x.shape[1]) / static_cast<double>(group_of(node));
-  Work work;
+  WorkEstimate work;
   double m = nominal(y.shape[1]);
   if (out.plain()) {
     double width = nominal(y.shape.back()), rows = width / lanes, used = std::max(1.0, std::ceil(rows)) / std::max(rows, 1e-9);

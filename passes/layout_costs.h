@@ -27,7 +27,7 @@ class LayoutCosts {
   bool must_match(const Node& node, size_t i, const Layout& out) const;
   double direct(const Node& node, size_t i, const Layout& in, const Layout& out) const;
   double convolution(const Node& node, const Layout& out) const;
-  double seconds(const Work& work) const { return oracle_.seconds(work, target_); }
+  double seconds(const WorkEstimate& work) const { return oracle_.seconds(work, target_); }
 
   const Graph& graph_;
   const Target& target_;

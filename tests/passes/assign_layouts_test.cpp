@@ -75,7 +75,7 @@ TEST_CASE("layouts: few channels take small blocks, groups a block that divides 
 
 TEST_CASE("layouts: the oracle decides") {
   struct Frozen : CostOracle {   // moving an element costs more than any arithmetic
-    double seconds(const Work& work, const Target&) const override { return work.scattered + 1e-12 * work.vector_ops; }
+    double seconds(const WorkEstimate& work, const Target&) const override { return work.scattered + 1e-12 * work.vector_ops; }
   };
   std::string text = "graph @g() {\n%x: f32[1, 8, 16, 16] = input\n%w: f32[64, 8, 1, 1] = input\n%a: f32[1, 64, 16, 16] = conv(%x, %w)" + kAttrs +
                      "\n%y: f32[64, 256] = reshape(%a) shape=[64,256]\noutput %y\n}\n";
@@ -84,7 +84,7 @@ TEST_CASE("layouts: the oracle decides") {
   assign(graph, &frozen);
   CHECK(layouts(graph) == "a y 0");
   struct Fluid : CostOracle {   // moving is free
-    double seconds(const Work& work, const Target&) const override { return work.vector_ops / work.efficiency; }
+    double seconds(const WorkEstimate& work, const Target&) const override { return work.vector_ops / work.efficiency; }
   };
   Fluid fluid;
   graph = parsed(text);
