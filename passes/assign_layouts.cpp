@@ -18,6 +18,7 @@ class LayoutAssigner {
   LayoutAssigner(Graph& graph, const LayoutCosts& costs) : graph_(graph), costs_(costs), order_(graph.order()) {}
 
   Expected<bool> run(std::string& report) {
+    if (assigned()) return false;
     PbqpSolution solution = solve(problem());
     std::vector<Layout> chosen;
     int blocked = 0;
@@ -41,6 +42,14 @@ class LayoutAssigner {
   }
 
  private:
+  // Layouts are chosen once: the heuristic for large graphs may end elsewhere when it starts from its own result.
+  bool assigned() const {
+    return std::ranges::any_of(order_, [&](NodeId id) {
+      const Node& node = graph_.node(id);
+      return !std::holds_alternative<op::LayoutCast>(node.attrs) && !graph_.value(node.output).type.layout.plain();
+    });
+  }
+
   PbqpProblem problem() {
     PbqpProblem problem;
     std::map<int32_t, size_t> maker;   // by value
