@@ -170,6 +170,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& buffers, const Ranges& symbo
 
 double warm_share(const MemoryPlan& plan, const std::vector<Lifetime>& buffers, int64_t cache) {
   constexpr int64_t kPage = 4096;
+  if (!as_const(plan.bytes)) return 0;
   std::vector<int> last_use(static_cast<size_t>(as_const(plan.bytes).value_or(0) / kPage + 1), -1);   // by page: a call
   int calls = 0;
   for (const Lifetime& b : buffers) calls = std::max(calls, b.last + 1);

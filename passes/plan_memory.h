@@ -21,7 +21,7 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const std::vector<Lifetime>& buffers, const Ranges& symbols);
 
 // Of the bytes that buffers are made in, the share that was in use among the last `cache` bytes the calls before touched
-// (static plans; the first use of a byte counts as a miss).
+// (the first use of a byte counts as a miss; 0 where sizes are symbolic).
 double warm_share(const MemoryPlan& plan, const std::vector<Lifetime>& buffers, int64_t cache);
 
 }  // namespace tw
