@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHARED = ROOT.parent / "shared" / "models"
 TOLERANCE = 1e-4   # of an output's range
 EXAMPLES = {"digits": ROOT / "examples/digits/digits.onnx"}
-SKELETONS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "vgg16", "dcgan", "dqn", "bert_base_s128"]
+SKELETONS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "vgg16", "dcgan", "dqn", "lstm_lm", "bert_base_s128",
+             "gpt2_s64"]
 REAL = ["face_rfb320", "yolox_nano"]
 ARM = ["digits", "resnet18", "mobilenet_v2"]
 QUICK = ["digits", "mobilenet_v2", "squeezenet1_1", "dqn", "resnet18", "face_rfb320", "bert_base_s128"]
