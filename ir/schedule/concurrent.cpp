@@ -34,6 +34,7 @@ Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind
   Kernel out = kernel;
   out.body = replace(kernel.body, path.back(), make_stmt(std::move(loop)));
   assign_owners(out, target);
+  assign_queue_owners(out);
   return out;
 }
 
