@@ -170,6 +170,9 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     }
     if (options.emit == Emit::scheduled) report.text += print(scheduled) + "\n";
   };
+  program_options.on_plan = [&](const MemoryPlan& plan, const std::vector<Lifetime>& buffers) {
+    report.warm_share = warm_share(plan, buffers, target.l2_bytes);
+  };
   TW_ASSIGN(Program program, build_program(graph, groups, target, program_options));
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());
@@ -190,6 +193,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   codegen.jobs = jobs;
   codegen.symbol = options.name.empty() ? model.name : options.name;
   codegen.target_name = target.name;
+  codegen.share_ns = options.share_ns;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
   report.kernel_reports = code.kernels;
   report.output = options.output;

@@ -31,6 +31,7 @@ struct CompileOptions {
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   AlgorithmOptions algorithms;          // budgets of the choice
   RunOptions passes;                    // hooks of the pass runner
+  int64_t share_ns = CodegenOptions().share_ns;
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
 
@@ -39,6 +40,7 @@ struct CompileReport {
   std::vector<StageReport> stages;
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
   uint64_t model_bytes = 0, weight_bytes = 0, arena_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
+  double warm_share = 0;   // of the bytes that tensors are made in: used so lately that the second cache level still has them
   std::vector<KernelReport> kernel_reports;
   std::string output, header, text;     // text: what --emit of a text stage asked for
 };

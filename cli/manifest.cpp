@@ -11,6 +11,16 @@ ManifestTensor describe(const TensorSpec& spec) {
   return t;
 }
 
+ManifestCall describe(const Program& program, const KernelCall& call) {
+  const Kernel& kernel = program.kernels[static_cast<size_t>(call.kernel)];
+  const Work& work = program.work[static_cast<size_t>(call.kernel)];
+  auto text = [&](Expr e) {
+    for (size_t s = 0; s < kernel.symbols.size(); ++s) e = substitute(e, kernel.symbols[s], call.symbols[s]);
+    return to_string(e);
+  };
+  return {call.kernel, call.name, text(work.flops), text(work.weight_bytes), text(work.tensor_bytes)};
+}
+
 Json tensors_json(const std::vector<ManifestTensor>& list) {
   Json::Array out;
   for (const ManifestTensor& t : list) out.push_back(Json::Object{{"name", t.name}, {"dtype", t.dtype}, {"dims", json_array(t.dims)}});
@@ -63,7 +73,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
     }
     m.kernels.push_back(std::move(k));
   }
-  for (const KernelCall& c : program.calls) m.calls.push_back({c.kernel, c.name});
+  for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c));
   return m;
 }
 
@@ -74,7 +84,9 @@ Json to_json(const Manifest& m) {
   for (const ManifestKernel& k : m.kernels)
     kernels.push_back(Json::Object{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills},
                                    {"reloads", k.reloads}});
-  for (const ManifestCall& c : m.calls) calls.push_back(Json::Object{{"kernel", c.kernel}, {"name", c.name}});
+  for (const ManifestCall& c : m.calls)
+    calls.push_back(Json::Object{{"kernel", c.kernel}, {"name", c.name}, {"flops", c.flops}, {"weight_bytes", c.weight_bytes},
+                                 {"tensor_bytes", c.tensor_bytes}});
   return Json::Object{
       {"tilewright", m.compiler},
       {"abi", static_cast<int>(TW_ABI_VERSION)},
@@ -128,7 +140,8 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
     const int64_t kernel = c["kernel"].integer_or(-1);
     if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file, m.calls.size());
-    m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty()});
+    m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty(), c["flops"].text_or_empty(), c["weight_bytes"].text_or_empty(),
+                       c["tensor_bytes"].text_or_empty()});
   }
   return m;
 }

@@ -20,6 +20,7 @@ struct ManifestKernel {
 struct ManifestCall {
   int kernel = 0;                      // index into kernels
   std::string name;                    // the nodes it computes
+  std::string flops, weight_bytes, tensor_bytes;  // ir/kernel/work.h, in terms of the model's symbols
 };
 struct Manifest {
   std::string compiler, name;          // version; C identifier

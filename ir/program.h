@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/kernel/kernel.h"
+#include "ir/kernel/work.h"
 
 namespace tw {
 
@@ -51,6 +51,7 @@ struct Program {
   std::vector<std::string> symbols;
   std::vector<TensorSpec> inputs, outputs;
   std::vector<Kernel> kernels;         // scheduled
+  std::vector<Work> work;              // of each kernel as lowered, in its symbols
   std::vector<KernelCall> calls;
   Expr arena_bytes = 0;                // peak, 64-byte aligned, in terms of symbols
   uint64_t weight_bytes = 0;

@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "passes/plan_memory.h"
 #include "passes/storage.h"
 
 namespace tw {
@@ -69,11 +68,8 @@ class ProgramBuilder {
     std::string hash = kernel_hash(lowered.kernel);
     auto found = kernels_.find(hash);
     if (found == kernels_.end()) {
-      TW_ASSIGN(Kernel scheduled, options_.schedule(lowered));
-      scheduled.name = lowered.kernel.name + "_" + std::to_string(program_.kernels.size());
-      if (options_.on_kernel) options_.on_kernel(lowered.kernel, scheduled);
-      found = kernels_.emplace(hash, static_cast<int>(program_.kernels.size())).first;
-      program_.kernels.push_back(std::move(scheduled));
+      TW_ASSIGN(const int index, add_kernel(lowered, lowered.kernel.name));
+      found = kernels_.emplace(hash, index).first;
     }
     std::string name;
     for (NodeId id : group.nodes) {
@@ -82,6 +78,16 @@ class ProgramBuilder {
       if (name.find(own) == std::string::npos) name += (name.empty() ? "" : "+") + own;
     }
     return add_call(found->second, lowered.kernel.symbols, lowered.arguments, name);
+  }
+
+  Expected<int> add_kernel(const LoweredGroup& lowered, const std::string& stem) {
+    TW_ASSIGN(Kernel scheduled, options_.schedule(lowered));
+    const int index = static_cast<int>(program_.kernels.size());
+    scheduled.name = stem + "_" + std::to_string(index);
+    if (options_.on_kernel) options_.on_kernel(lowered.kernel, scheduled);
+    program_.kernels.push_back(std::move(scheduled));
+    program_.work.push_back(count_work(lowered.kernel));
+    return index;
   }
 
   Error add_call(int kernel, const std::vector<std::string>& symbols, const std::vector<LoweredArgument>& arguments, const std::string& name) {
@@ -160,10 +166,8 @@ class ProgramBuilder {
     std::string hash = kernel_hash(copy);
     auto found = kernels_.find(hash);
     if (found == kernels_.end()) {
-      TW_ASSIGN(Kernel scheduled, options_.schedule({copy, KernelFamily::elementwise, {}}));
-      scheduled.name = "copy_" + std::to_string(program_.kernels.size());
-      found = kernels_.emplace(hash, static_cast<int>(program_.kernels.size())).first;
-      program_.kernels.push_back(std::move(scheduled));
+      TW_ASSIGN(const int index, add_kernel({copy, KernelFamily::elementwise, {}}, "copy"));
+      found = kernels_.emplace(hash, index).first;
     }
     KernelCall call;
     call.kernel = found->second;
@@ -177,6 +181,7 @@ class ProgramBuilder {
   void plan() {
     MemoryPlan memory = plan_memory(lifetimes_, symbols_);
     program_.arena_bytes = memory.bytes;
+    if (options_.on_plan) options_.on_plan(memory, lifetimes_);
     for (KernelCall& call : program_.calls)
       for (Operand& operand : call.arguments)
         if (operand.place == Place::arena) operand = {Place::arena, 0, simplify_dim(memory.offsets[static_cast<size_t>(operand.index)] + operand.offset)};

@@ -191,9 +191,12 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
     case KernelFamily::conv:
     case KernelFamily::depthwise: schedule_conv(s); break;
     case KernelFamily::winograd: schedule_winograd(s); break;
+    case KernelFamily::strassen: schedule_strassen(s); break;
     case KernelFamily::matmul: schedule_matmul(s); break;
     case KernelFamily::reduce: schedule_reduce(s); break;
     case KernelFamily::pool: schedule_pool(s); break;
+    case KernelFamily::attention: schedule_attention(s); break;
+    case KernelFamily::recurrent: schedule_recurrent(s); break;
   }
   return s.finish();
 }

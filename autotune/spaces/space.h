@@ -4,6 +4,7 @@
 #include "ir/schedule/schedule.h"
 #include "ir/target.h"
 #include "passes/lower/lower.h"
+#include "passes/lower/register_tile.h"
 
 namespace tw {
 
@@ -64,8 +65,11 @@ int64_t tile_of(std::optional<int64_t> extent, int64_t most);
 void schedule_elementwise(ScheduleBuilder& s);
 void schedule_conv(ScheduleBuilder& s);
 void schedule_winograd(ScheduleBuilder& s);
+void schedule_strassen(ScheduleBuilder& s);
 void schedule_matmul(ScheduleBuilder& s);
 void schedule_reduce(ScheduleBuilder& s);
 void schedule_pool(ScheduleBuilder& s);
+void schedule_attention(ScheduleBuilder& s);
+void schedule_recurrent(ScheduleBuilder& s);
 
 }  // namespace tw

@@ -1,19 +1,35 @@
-// Functions of a kernel, and parallel loops (always outermost): the body becomes `body(params.., begin, end)`; with more than
-// one thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even static partition.
+// Functions of a kernel, and parallel loops (nothing around them but serial loops, whose variables are parameters too): the
+// body becomes `body(params.., outer variables.., begin, end)`; with more than one thread a thunk `(arg, chunk)` unpacks the
+// parameters and runs its share of an even static partition, of that loop's iterations or of all those of the loop inside it
+// (shared_loop.h). A kernel that does little makes few shares, or none (shares_of).
 #include "backends/llvm/kernel_emitter.h"
+#include "backends/llvm/shared_loop.h"
 
 namespace tw {
 
 using llvm::Type;
 
-// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and, with `range`, i64 chunk, begin and end.
-llvm::Function* KernelEmitter::start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage) {
+namespace {
+constexpr int64_t kMaxShares = 1 << 16;
+}
+
+// Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond: dividing work that only moves
+// data does not pay before it is large, as half of the data then comes out of another core's cache.
+Expr shares_of(const Work& work, const Target& target, int64_t share_ns) {
+  if (share_ns <= 0) return Expr(kMaxShares);
+  Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) + floor_div(work.weight_bytes + work.tensor_bytes, Expr(512));
+  return simplify(max(min(floor_div(ns, Expr(share_ns)), Expr(kMaxShares)), Expr(1)));
+}
+
+// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of parallel bodies: outer
+// variables, chunk, begin, end).
+llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage) {
   auto& b = v_.b;
   std::vector<Type*> types = {b.getPtrTy()};
   for (const Buffer& buffer : kernel_.buffers)
     if (buffer.role != BufferRole::temp) types.push_back(b.getPtrTy());
   types.push_back(b.getPtrTy());
-  types.insert(types.end(), kernel_.symbols.size() + (range ? 3 : 0), b.getInt64Ty());
+  types.insert(types.end(), kernel_.symbols.size() + integers, b.getInt64Ty());
   auto* function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), linkage, symbol, module_);
   if (linkage == llvm::GlobalValue::ExternalLinkage) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   unsigned i = 0;
@@ -53,6 +69,10 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   b.SetInsertPoint(entry);
   b.CreateBr(body);
   b.SetInsertPoint(body);
+  if (lines_) {
+    lines_->describe(*function);
+    at_line(1);
+  }
   memo_.clear();
   Value* slice = chunk ? b.CreateMul(chunk, emit(layout_.slice_bytes), "slice") : v_.i64(0);
   for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
@@ -90,10 +110,14 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   auto& b = v_.b;
   memo_.clear();
   Value* extent = emit(s->extent);
-  if (loops_.size() > 1) return fail("parallel loop '" + s->var + "' is not the outermost");
-  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), true, llvm::GlobalValue::InternalLinkage);
+  shared_ = {shared_loop(kernel_, s), s->var, nullptr, nullptr};
+  if (shared_.loop) extent = b.CreateMul(extent, emit(shared_.loop->extent));
+  std::vector<std::string> outer_vars;
+  for (size_t i = 0; i + 1 < loops_.size(); ++i) outer_vars.push_back(loops_[i]->var);
+  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), outer_vars.size() + 3, llvm::GlobalValue::InternalLinkage);
   std::vector<Value*> arguments;
   for (llvm::Argument& a : region_.function->args()) arguments.push_back(&a);
+  for (const std::string& var : outer_vars) arguments.push_back(region_.vars.at(var));
 
   // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
   unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
@@ -101,6 +125,8 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Value* wide = b.CreateSExt(threads, b.getInt64Ty());
   if (!is_const(layout_.slice_bytes, 0)) wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
   Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
+  Value* most = emit(shares_);
+  chunks = b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
   v_.branch(b.CreateICmpSGT(chunks, v_.i64(1)), [&]() -> Value* {
     std::vector<Value*> fields = arguments;
     fields.push_back(extent);
@@ -127,12 +153,33 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Region outer = std::move(region_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;
-  unsigned count = static_cast<unsigned>(body->arg_size());
+  unsigned count = static_cast<unsigned>(body->arg_size()), next = count - 3 - static_cast<unsigned>(outer_vars.size());
   enter(body, body->getArg(count - 3));
-  emit_serial(s, body->getArg(count - 2), body->getArg(count - 1));
+  for (const std::string& var : outer_vars) region_.vars[var] = body->getArg(next++);
+  Value *begin = body->getArg(count - 2), *end = body->getArg(count - 1);
+  if (shared_.loop) {   // the outer iterations that the share touches
+    shared_.begin = begin;
+    shared_.end = end;
+    Value* inner = emit(shared_.loop->extent);
+    begin = b.CreateUDiv(begin, inner);
+    end = b.CreateUDiv(b.CreateAdd(end, b.CreateSub(inner, v_.i64(1))), inner);
+  }
+  emit_serial(s, begin, end);
+  shared_ = {};
   b.CreateRetVoid();
   in_parallel_ = false;
   region_ = std::move(outer);
   b.restoreIP(here);
+}
+
+// The part of the present row of the shared loop that lies in this thread's share.
+void KernelEmitter::emit_shared(const Stmt& s) {
+  auto& b = v_.b;
+  Value* extent = emit(s->extent);
+  Value* row = b.CreateMul(region_.vars[shared_.outer], extent);
+  Value *first = b.CreateSub(shared_.begin, row), *last = b.CreateSub(shared_.end, row);
+  first = b.CreateSelect(b.CreateICmpSLT(first, v_.i64(0)), v_.i64(0), first);
+  last = b.CreateSelect(b.CreateICmpSLT(extent, last), extent, last);
+  emit_serial(s, first, last);
 }
 }  // namespace tw

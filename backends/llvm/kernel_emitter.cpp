@@ -2,9 +2,9 @@
 
 #include <numeric>
 
-#include "ir/schedule/interleave.h"
-
+#include "backends/llvm/shared_loop.h"
 #include "ir/kernel/guards.h"
+#include "ir/schedule/interleave.h"
 
 namespace tw {
 namespace {
@@ -84,19 +84,23 @@ void KernelEmitter::analyse() {
   if (stack_bytes > kMaxStackBytes) fail("stack buffers take " + std::to_string(stack_bytes) + " bytes, the limit is " + std::to_string(kMaxStackBytes));
 }
 
-Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, bool threads) {
-  threads_ = threads;
+Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Expr& shares) {
+  shares_ = shares;
   symbol_ = symbol;
   analyse();
   EmittedKernel result;
   if (error_.empty()) {
-    result.function = start_function(symbol, false, llvm::GlobalValue::ExternalLinkage);
+    result.function = start_function(symbol, 0, llvm::GlobalValue::ExternalLinkage);
     enter(result.function);
     emit_stmt(hoist_guards(simplified(kernel_.body, ranges_)));
     v_.b.CreateRetVoid();
   }
   if (!error_.empty()) return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel_.name, error_);
   return result;
+}
+
+void KernelEmitter::at_line(unsigned line) {
+  if (lines_) v_.b.SetCurrentDebugLocation(llvm::DILocation::get(v_.b.getContext(), line, 0, region_.function->getSubprogram()));
 }
 
 void KernelEmitter::emit_stmt(const Stmt& s) {
@@ -137,9 +141,12 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   if (extent && *extent <= 0) return;
   loops_.push_back(s.get());
   if (s->loop_kind == LoopKind::bind) fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
+  bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_, 1);
   bool expand = s->loop_kind == LoopKind::unroll || (s->loop_kind == LoopKind::vector && lane_count_);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
     fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) + " but its extent is not constant");
+  } else if (parallel && (extent != 1 || shared_loop(kernel_, s))) {
+    emit_parallel(s);
   } else if (expand || (extent && *extent == 1)) {
     for (int64_t i = 0; i < *extent && error_.empty(); ++i) {
       region_.vars[s->var] = v_.i64(i);
@@ -156,8 +163,9 @@ void KernelEmitter::emit_loop(const Stmt& s) {
     emit_stmt(s->body[0]);
     lane_var_.clear();
     lane_count_ = 0;
-  } else if (s->loop_kind == LoopKind::parallel && !in_parallel_ && threads_) {
-    emit_parallel(s);
+  } else if (shared_.loop == s.get()) {
+    memo_.clear();
+    emit_shared(s);
   } else {
     memo_.clear();
     Value* end = emit(s->extent);
@@ -171,6 +179,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
 // do-while with an entry test where begin < end is not known.
 void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   auto& b = v_.b;
+  if (lines_) at_line(lines_->loop(s->var));
   auto* header = llvm::BasicBlock::Create(b.getContext(), "loop." + s->var, region_.function);
   auto* exit = llvm::BasicBlock::Create(b.getContext(), "end." + s->var, region_.function);
   Value* any = b.CreateICmpSLT(begin, end);
@@ -182,6 +191,7 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   index->addIncoming(begin, before);
   region_.vars[s->var] = index;
   emit_stmt(s->body[0]);
+  if (lines_) at_line(lines_->loop(s->var));
   Value* next = b.CreateAdd(index, v_.i64(1), "", true, true);
   index->addIncoming(next, b.GetInsertBlock());
   auto* latch = b.CreateCondBr(b.CreateICmpSLT(next, end), header, exit);
@@ -232,6 +242,7 @@ void KernelEmitter::emit_store(const Stmt& s) {
   if (++emitted_ > kMaxStatements) return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   memo_.clear();
   memo_.emplace_back();
+  if (lines_) at_line(lines_->store(s->label));
   Access access = access_of(form_of(s.get(), s->buffer, s->indices));
   if (s->init.defined()) {
     v_.branch(first_reduce_iteration(), [&]() -> Value* {

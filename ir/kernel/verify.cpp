@@ -41,7 +41,12 @@ class Verifier {
   }
 
  private:
-  struct Variable { std::string name; LoopKind kind = LoopKind::serial; std::string axis{}; };
+  struct Variable {
+    std::string name;
+    LoopKind kind = LoopKind::serial;
+    std::string axis{};
+    bool serial_scan = false;
+  };
 
   template <class... Args>
   void report(const char* format, Args&&... args) {
@@ -131,9 +136,15 @@ class Verifier {
     bool expanded = loop.loop_kind == LoopKind::vector || loop.loop_kind == LoopKind::unroll;
     if (expanded && !extent) report("{0} loop '{1}' needs a constant extent, not {2}", loop_kind_name(loop.loop_kind), loop.var, text(loop.extent));
     if (loop.loop_kind == LoopKind::parallel) {
-      if (scope_.size() > kernel_.symbols.size()) report("parallel loop '{0}' lies inside loop '{1}'", loop.var, scope_.back().name);
+      for (size_t i = scope_.size(); i-- > kernel_.symbols.size();)
+        if (!scope_[i].serial_scan) {
+          report("parallel loop '{0}' lies inside loop '{1}'", loop.var, scope_[i].name);
+          break;
+        }
       if (loop.role != AxisRole::spatial) report("parallel loop '{0}' is a {1} loop", loop.var, axis_role_name(loop.role));
     }
+    if (loop.role == AxisRole::scan && loop.loop_kind != LoopKind::serial && loop.loop_kind != LoopKind::unroll)
+      report("scan loop '{0}' is {1}: its iterations run in order", loop.var, loop_kind_name(loop.loop_kind));
     if (loop.loop_kind == LoopKind::vthread && !extent) report("vthread loop '{0}' needs a constant extent, not {1}", loop.var, text(loop.extent));
     if ((loop.loop_kind == LoopKind::bind) != !loop.axis.empty()) report("loop '{0}' is {1} and names the axis '{2}'", loop.var, loop_kind_name(loop.loop_kind), loop.axis);
     for (const Variable& v : scope_)
@@ -141,7 +152,7 @@ class Verifier {
     std::set<std::string> keys;
     for (const Annotation& a : loop.annotations) declare(keys, a.key, "annotation");
     check_private(loop);
-    scope_.push_back({loop.var, loop.loop_kind, loop.axis});
+    scope_.push_back({loop.var, loop.loop_kind, loop.axis, loop.role == AxisRole::scan && loop.loop_kind == LoopKind::serial});
     nesting_.push_back(&loop);
     check(loop.body[0]);
     nesting_.pop_back();

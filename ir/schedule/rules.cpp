@@ -39,7 +39,7 @@ Error check_vector(const StmtNode& loop) {
 Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
   const std::string& v = loop->var;
   if (loop->role != AxisRole::spatial) return illegal("loop '{0}' is a {1} loop: only spatial loops can be parallel", v, axis_role_name(loop->role));
-  if (!outermost) return illegal("loop '{0}' is inside another loop: only the outermost loop of a nest can be parallel", v);
+  if (!outermost) return illegal("loop '{0}' is inside another loop: only the outermost loop of a nest can be parallel (scan loops around it do not count)", v);
   if (const std::vector<Stmt> nested = find_path(loop->body[0], [](const StmtNode& s) { return s.kind == StmtKind::loop && s.loop_kind == LoopKind::parallel; });
       !nested.empty())
     return illegal("parallel loop '{0}' holds another one, '{1}'", v, nested.back()->var);
@@ -89,7 +89,8 @@ Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<St
 Error check_tree(const Kernel& kernel, const Stmt& s, std::vector<Stmt>& enclosing) {
   if (s->kind == StmtKind::loop) {
     if (s->loop_kind == LoopKind::vector) TW_TRY(check_vector(*s));
-    if (s->loop_kind == LoopKind::parallel) TW_TRY(check_parallel(kernel, s, enclosing.empty()));
+    const auto in_order = [](const Stmt& e) { return e->role == AxisRole::scan && e->loop_kind == LoopKind::serial; };
+    if (s->loop_kind == LoopKind::parallel) TW_TRY(check_parallel(kernel, s, std::ranges::all_of(enclosing, in_order)));
     if (is_concurrent(s->loop_kind)) TW_TRY(check_concurrent(kernel, s));
     TW_TRY(check_overlap(kernel, s, enclosing));
     enclosing.push_back(s);

@@ -11,9 +11,12 @@ const char* family_name(KernelFamily f) {
     case KernelFamily::conv: return "conv";
     case KernelFamily::depthwise: return "depthwise";
     case KernelFamily::winograd: return "winograd";
+    case KernelFamily::strassen: return "strassen";
     case KernelFamily::matmul: return "matmul";
     case KernelFamily::reduce: return "reduce";
     case KernelFamily::pool: return "pool";
+    case KernelFamily::recurrent: return "recurrent";
+    case KernelFamily::attention: return "attention";
   }
   TW_UNREACHABLE("bad family");
 }
@@ -33,20 +36,29 @@ static Error check_resizes(const Graph& graph, const Group& group) {
   return Error::success();
 }
 
+// Behind a matrix product no softmax is fused, but in attention.
+static bool holds_softmax(const Graph& graph, const Group& group) {
+  for (NodeId id : group.nodes)
+    if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return true;
+  return false;
+}
+
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (Error error = check_resizes(graph, group)) return error;
   GroupBuilder b(graph, group, target);
   const Node& anchor = graph.node(group.anchor);
   const OpAttrs& attrs = anchor.attrs;
   if (int tile = winograd_tile(group.algorithm)) return lower_winograd(b, anchor, tile);
+  if (group.algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
   if (std::holds_alternative<op::Conv>(attrs)) return lower_conv(b, anchor);
   if (std::holds_alternative<op::ConvTranspose>(attrs)) return lower_conv_transpose(b, anchor);
-  if (std::holds_alternative<op::MatMul>(attrs)) return lower_matmul(b, anchor);
+  if (std::holds_alternative<op::MatMul>(attrs)) return holds_softmax(graph, group) ? lower_attention(b, anchor) : lower_matmul(b, anchor);
   if (std::holds_alternative<op::Pool>(attrs)) return lower_pool(b, anchor);
   if (std::holds_alternative<op::Reduce>(attrs)) return lower_reduce(b, anchor);
   if (std::holds_alternative<op::ArgReduce>(attrs)) return lower_arg_reduce(b, anchor);
   if (std::holds_alternative<op::Softmax>(attrs)) return lower_softmax(b, anchor);
   if (std::holds_alternative<op::LayerNorm>(attrs)) return lower_layer_norm(b, anchor);
+  if (std::holds_alternative<op::Recurrent>(attrs)) return lower_recurrent(b, anchor);
   if (const Node& last = graph.node(group.nodes.back()); std::holds_alternative<op::Concat>(last.attrs)) return lower_concat(b, last);
   return lower_elementwise(b);
 }

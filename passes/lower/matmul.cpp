@@ -1,12 +1,14 @@
-// Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P = kPanelVectors vectors, padded with zeros):
+// Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by the target's registers, padded with zeros):
 // at compile time when it is constant. Batches of a constant right operand join the rows: one [B*M, K] x [K, N].
 // Stages: w (run-time packing only), acc [batch][row][column, padded to whole panels], y.
-#include "passes/lower/builder.h"
+#include "passes/lower/matmul_output.h"
+
+#include <algorithm>
+
+#include "passes/lower/register_tile.h"
 
 namespace tw {
 namespace {
-
-constexpr int64_t kPanelVectors = 4;   // 4x64 and 6x64 tiles on AVX-512 (docs/performance.md)
 
 struct Operand2d {            // how to reach element (batch index, row, column)
   ValueId value;
@@ -40,8 +42,10 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   for (size_t i = 0; i + 2 < ws.size(); ++i) shared &= is_const(ws[i], 1);
   Shape outer = shared ? Shape{} : batch;
   Expr all_rows = shared ? simplify(element_count(batch) * rows) : rows;
-  int64_t panel = std::max(1, b.target.lanes(dtype_bytes(acc_type))) * kPanelVectors;
-  if (auto n = as_const(columns); n && *n < panel) panel = (*n + panel / kPanelVectors - 1) / (panel / kPanelVectors) * (panel / kPanelVectors);
+  int64_t lanes = std::max(1, b.target.lanes(dtype_bytes(acc_type)));
+  auto row_bytes = as_const(depth) ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type)) : std::nullopt;
+  RegisterTile tile = product_tile(b.target, lanes, as_const(all_rows), as_const(columns), row_bytes);
+  int64_t panel = tile.vectors * lanes;
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
 
   // Panels of the right operand.
@@ -68,11 +72,13 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     out_axes.push_back({"ab" + std::to_string(i), outer[i]});
     batch_index.push_back(var(out_axes.back().name));
   }
-  out_axes.insert(out_axes.end(), {{"ai", all_rows}, {"aj", simplify(panels * Expr(panel))}});
+  // A free number of rows is summed in whole register tiles: rows behind the last one repeat it, and only the output's stores ask.
+  Expr padded_rows = as_const(all_rows) ? all_rows : simplify(ceil_div(all_rows, tile.rows) * Expr(tile.rows));
+  out_axes.insert(out_axes.end(), {{"ai", padded_rows}, {"aj", simplify(panels * Expr(panel))}});
   std::vector<Axis> axes = out_axes;
   axes.push_back({"k", depth, AxisRole::reduce});
   b.declare(axes);
-  Expr i = var("ai"), j = var("aj"), k = var("k");
+  Expr i = as_const(all_rows) ? var("ai") : min(var("ai"), all_rows - Expr(1)), j = var("aj"), k = var("k");
   Expr left_element;
   if (shared && !(left.value == right.value) && !b.graph.is_constant(left.value)) {
     left_element = load(b.input(left.value, {all_rows, depth}), b.type(left.value).dtype, {i, k});
@@ -89,48 +95,50 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     if (!is_const(ws[d], 1)) w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
   w_index.insert(w_index.end(), {b.simplified(floor_div(j, Expr(panel))), k, b.simplified(floor_mod(j, Expr(panel)))});
   Shape acc_shape = outer;
-  acc_shape.insert(acc_shape.end(), {all_rows, simplify(panels * Expr(panel))});
+  acc_shape.insert(acc_shape.end(), {padded_rows, simplify(panels * Expr(panel))});
   BufferId acc = b.temp("acc", acc_type, acc_shape);
   Index acc_at = batch_index;
-  acc_at.insert(acc_at.end(), {i, j});
+  acc_at.insert(acc_at.end(), {var("ai"), j});
   b.stage("acc", axes, acc, acc_at, widen(left_element) * widen(load(packed, w_type, w_index)), Combiner::add, imm(0, acc_type));
 
-  // Followers. Tensors of the output's shape are seen with the same collapsed rows.
-  ValueId result = b.output_value();
+  write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });
+  return b.finish(KernelFamily::matmul);
+}
+
+void write_product(GroupBuilder& b, const Node& node, bool joined, const std::function<Expr(const Index& at)>& sum) {
+  const TensorType& y = b.type(node.output);
+  const Shape outer = joined ? Shape{} : Shape(y.shape.begin(), y.shape.end() - 2), all_but_columns(y.shape.begin(), y.shape.end() - 1);
+  const Expr rows = joined ? simplify(element_count(all_but_columns)) : y.shape[y.shape.size() - 2];
   Shape out_shape = outer;
-  out_shape.insert(out_shape.end(), {all_rows, columns});
-  Shape logical_batch_rows(y.shape.begin(), y.shape.end() - 1);
-  if (shared)
+  out_shape.insert(out_shape.end(), {rows, y.shape.back()});
+  if (joined)
     for (NodeId id : b.group.nodes)
       for (ValueId v : b.graph.node(id).inputs) {
-        if (!v.valid() || v == left.value || b.graph.is_constant(v) || b.type(v).shape.size() != y.shape.size()) continue;
+        if (!v.valid() || v == node.inputs[0] || b.graph.is_constant(v) || b.type(v).shape.size() != y.shape.size()) continue;
         bool same = true;
         for (size_t d = 0; d < y.shape.size(); ++d) same &= is_const(simplify(b.type(v).shape[d] - y.shape[d]), 0);
         if (!b.inside(v) && same) b.input(v, out_shape);
       }
-  b.define(node.output, [&, acc](const Index& logical) {
+  b.define(node.output, [&](const Index& logical) {
     Index at(logical.begin(), logical.end() - 2);
-    if (shared) at = {b.simplified(flatten_index(logical_batch_rows, Index(logical.begin(), logical.end() - 1)))};
+    if (joined) at = {b.simplified(flatten_index(all_but_columns, Index(logical.begin(), logical.end() - 1)))};
     else at.push_back(logical[logical.size() - 2]);
     at.push_back(logical.back());
-    Expr sum = load(acc, acc_type, at);
-    return sum.type() == y.dtype ? sum : cast(y.dtype, sum);
+    Expr total = sum(at);
+    return total.type() == y.dtype ? total : cast(y.dtype, total);
   });
-  std::vector<Axis> y_axes;
-  Index index, logical;
-  for (size_t d = 0; d < outer.size(); ++d) y_axes.push_back({"b" + std::to_string(d), outer[d]});
-  y_axes.insert(y_axes.end(), {{"i", all_rows}, {"j", columns}});
-  for (const Axis& axis : y_axes) index.push_back(var(axis.name));
-  b.declare(y_axes);
-  if (shared) {
-    for (const Expr& e : unflatten_index(logical_batch_rows, index[0])) logical.push_back(b.simplified(e));
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < outer.size(); ++d) axes.push_back({"b" + std::to_string(d), outer[d]});
+  axes.insert(axes.end(), {{"i", rows}, {"j", y.shape.back()}});
+  b.declare(axes);
+  Index index = variables(axes), logical = index;
+  if (joined) {
+    logical.clear();
+    for (const Expr& e : unflatten_index(all_but_columns, index[0])) logical.push_back(b.simplified(e));
     logical.push_back(index[1]);
-  } else {
-    logical = index;
   }
-  Expr value = b.element(result, logical);
-  b.stage("y", y_axes, b.output(result, out_shape), index, value);
-  return b.finish(KernelFamily::matmul);
+  Expr value = b.element(b.output_value(), logical);
+  b.stage("y", axes, b.output(b.output_value(), out_shape), index, value);
 }
 
 }  // namespace tw

@@ -21,6 +21,7 @@ std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs,
   options.output = stem + ".so";
   options.name = "op_case";
   options.algorithms = algorithms;
+  options.share_ns = 0;   // small kernels run in parallel too
   auto report = compile_graph(std::move(model), options, target);
   if (!report) FAIL(error_text(report.takeError()));
   auto loaded = LoadedModel::open(options.output);
