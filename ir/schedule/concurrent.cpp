@@ -29,11 +29,18 @@ Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind
   const bool waits = !find_path(loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::signal && n.async; }).empty();
   const std::vector<Stmt> copies = find_path(loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::store && n.async; });
   if (!copies.empty() && !waits) return illegal("the asynchronous copies of stage '{0}' in loop '{1}' are waited for outside of it", copies.back()->label, loop.var);
+  const Stmt outside = replace(kernel.body, path.back(), nullptr);
+  for (const TokenQueue& queue : kernel.queues) {
+    const auto is_use = [&](const StmtNode& n) { return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name; };
+    if (!find_path(loop.body[0], is_use).empty() && !find_path(outside, is_use).empty())
+      return illegal("tokens of '{0}' order the iterations of loop '{1}'", queue.name, loop.var);
+  }
   loop.loop_kind = kind;
   loop.axis = axis;
   Kernel out = kernel;
   out.body = replace(kernel.body, path.back(), make_stmt(std::move(loop)));
   assign_owners(out, target);
+  assign_queue_owners(out);
   return out;
 }
 

@@ -15,15 +15,15 @@ bool uses(const StmtNode& s, BufferId buffer) {
   return found;
 }
 
-void add_use(const Stmt& s, BufferId buffer, std::vector<Stmt>& path, std::optional<std::vector<Stmt>>& common) {
-  if (uses(*s, buffer)) {
+void add_use(const Stmt& s, const std::function<bool(const StmtNode&)>& is_use, std::vector<Stmt>& path, std::optional<std::vector<Stmt>>& common) {
+  if (is_use(*s)) {
     if (!common) common = path;
     const auto [end, other] = std::ranges::mismatch(*common, path);
     common->erase(end, common->end());
   }
   const bool listed = s->kind != StmtKind::block;
   if (listed) path.push_back(s);
-  for (const Stmt& child : s->body) add_use(child, buffer, path, common);
+  for (const Stmt& child : s->body) add_use(child, is_use, path, common);
   if (listed) path.pop_back();
 }
 
@@ -42,10 +42,10 @@ bool owned_inside(const Buffer& buffer, const Stmt& loop) {
 
 }  // namespace
 
-std::vector<Stmt> common_path(const Kernel& kernel, BufferId buffer) {
+std::vector<Stmt> common_path(const Kernel& kernel, const std::function<bool(const StmtNode&)>& is_use) {
   std::optional<std::vector<Stmt>> common;
   std::vector<Stmt> path;
-  add_use(kernel.body, buffer, path, common);
+  add_use(kernel.body, is_use, path, common);
   return common.value_or(std::vector<Stmt>());
 }
 
@@ -53,8 +53,15 @@ void assign_owners(Kernel& kernel, const Target* target) {
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     Buffer& buffer = kernel.buffers[b];
     if (buffer.role != BufferRole::temp) continue;
-    for (const Stmt& s : common_path(kernel, BufferId{static_cast<int32_t>(b)}))
+    for (const Stmt& s : common_path(kernel, [&](const StmtNode& n) { return uses(n, BufferId{static_cast<int32_t>(b)}); }))
       if (may_own(*s, buffer, target)) buffer.per = s->var;
+  }
+}
+
+void assign_queue_owners(Kernel& kernel) {
+  for (TokenQueue& queue : kernel.queues) {
+    const auto is_use = [&](const StmtNode& n) { return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name; };
+    queue.per = innermost_concurrent(common_path(kernel, is_use));
   }
 }
 
