@@ -7,6 +7,8 @@
 namespace tw {
 namespace {
 
+constexpr int64_t kDepthwiseTile = 8;   // pixels: their sums, and inputs that neighbouring taps share, stay in registers
+
 bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
 
 // Loops of y by their names: n, c, then s0.. (or q0, r0, ..), then the lane l when the output is blocked.
@@ -68,12 +70,16 @@ void accumulate(ScheduleBuilder& s, const std::string& row, const std::string& c
 
 // Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding: where a tap is unrolled,
 // the emitter leaves it out.
-void skip_padding(ScheduleBuilder& s, const std::string& tap) {
+void skip_padding(ScheduleBuilder& s, const std::string& tap, bool depthwise) {
   s.partition_edges("w0");
-  std::vector<std::string> reduce = s.reduce_loops_of("acc");
-  bool depthwise = !reduce.empty() && reduce.back() == tap;
   for (const char* part : {"", "_a", "_z"})
     if (depthwise || s.decides(tap + part)) s.unroll(tap + part);
+}
+
+// No reduction over channels: a tap is one multiplication a pixel.
+bool is_depthwise(const ScheduleBuilder& s) {
+  std::vector<std::string> reduce = s.reduce_loops_of("acc");
+  return std::ranges::none_of(reduce, [](const std::string& name) { return name[0] == 'r'; });
 }
 
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
@@ -83,6 +89,8 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   if (!blocks || *blocks % vectors != 0) vectors = 1;
   int64_t registers = s.target().vector_registers;
   int64_t most = std::min<int64_t>((registers - 1 - vectors) / vectors, 28);
+  const bool depthwise = is_depthwise(s);
+  if (depthwise) most = std::min(most, kDepthwiseTile);
   int64_t tile = tile_of(s.extent(o.row), most);
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner;
@@ -109,7 +117,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   s.unroll("c1");
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
-  skip_padding(s, row_tap(s.reduce_loops_of("acc")));
+  skip_padding(s, row_tap(s.reduce_loops_of("acc")), depthwise);
 }
 
 // Plain output: vectors run along the row, a few channels share the loaded pixels.
