@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/spaces/space.h"
+#include "passes/lower/register_tile.h"
 
 namespace tw {
 namespace {
@@ -87,15 +88,12 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   if (auto w = s.kernel().find_buffer("w")) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
   auto blocks = s.extent("c");
   if (!blocks || *blocks % vectors != 0) vectors = 1;
-  int64_t registers = s.target().vector_registers;
-  int64_t most = std::min<int64_t>((registers - 1 - vectors) / vectors, 28);
   const bool depthwise = is_depthwise(s);
-  if (depthwise) most = std::min(most, kDepthwiseTile);
-  int64_t tile = tile_of(s.extent(o.row), most);
+  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_rows(s.target(), 1), kDepthwiseTile)) : register_rows(s.target(), s.extent(o.row), vectors);
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner;
   if (tile > 1) {   // a symbolic row goes pixel by pixel
-    s.split(o.row, tile, Tail::shift, "w0", "w1");
+    s.split(o.row, tile, Tail::guard, "w0", "w1");
     row = "w0";
     inner.push_back("w1");
   }

@@ -1,16 +1,16 @@
 // Convolution over any number of spatial axes.
 // Stages: pad (the zero-padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers).
-// Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain input) with V = kPackVectors or a divisor of the
-// block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are, vectors run along the last spatial axis.
+// Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain input) with V by the register tile, a divisor
+// of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are, vectors run along the last spatial axis.
 // 1x1 convolutions with stride 1 see their spatial axes as one.
 #include <algorithm>
 
 #include "passes/lower/builder.h"
+#include "passes/lower/register_tile.h"
 
 namespace tw {
 namespace {
 
-constexpr int64_t kPackVectors = 2;   // 14x2 tiles (docs/performance.md)
 constexpr int64_t kWidestEdge = 16;   // output pixels at a row's end whose taps reach into the padding
 
 struct ConvShape {
@@ -218,8 +218,8 @@ class ConvLowering {
   }
 
   Expr packed_weight(const Index& out, const Expr& rc, const Index& taps, bool block_axes) {
-    int64_t blocks = (s_.m + block_ - 1) / block_, vectors = blocks % kPackVectors == 0 ? kPackVectors : 1;
-    if (s_.group > 1) vectors = 1;
+    int64_t blocks = (s_.m + block_ - 1) / block_, together = s_.group == 1 ? blocks : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
+    int64_t vectors = register_tile(b_.target, as_const(s_.out.back()), together).vectors;
     int64_t rl = block_axes ? x_type_.layout.block : 1;
     int64_t rows = (s_.cg + rl - 1) / rl;
     std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
