@@ -83,6 +83,29 @@ bool is_depthwise(const ScheduleBuilder& s) {
   return std::ranges::none_of(reduce, [](const std::string& name) { return name[0] == 'r'; });
 }
 
+// A 1x1 convolution has one row of all its pixels. Few channel panels alone cannot keep all threads equally busy: then the
+// row is split in parts of whole tiles, "wp" of them, as few as it takes, that overlap by next to nothing.
+bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile, int64_t panels) {
+  constexpr double kIdle = 1.05, kOverlap = 1.01;
+  constexpr int64_t kMostParts = 32;
+  const int64_t extent = *s.extent(row), tiles = (extent + tile - 1) / tile;
+  double best = 0;
+  int64_t chunk = extent;
+  for (int64_t parts = 1; parts <= std::min(tiles, kMostParts) && (parts == 1 || best > kIdle); ++parts) {
+    const int64_t size = parts == 1 ? extent : (tiles + parts - 1) / parts * tile;
+    if (size > extent || (extent + size - 1) / size != parts || static_cast<double>(parts * size) > kOverlap * static_cast<double>(extent)) continue;
+    double idle = 1;
+    for (int64_t threads : {int64_t{2}, int64_t{3}, int64_t{4}, std::max<int64_t>(s.target().cores, 2)}) {
+      const int64_t units = panels * parts, rounds = (units + threads - 1) / threads;
+      idle = std::max(idle, static_cast<double>(rounds * threads) / static_cast<double>(units));
+    }
+    if (parts == 1 || idle < best) best = idle, chunk = size;
+  }
+  if (chunk == extent) return false;
+  s.split(row, chunk, extent % chunk == 0 ? Tail::guard : Tail::shift, "wp", "wr");
+  return true;
+}
+
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   int64_t block = *s.extent(o.lane), vectors = 1;
   if (auto w = s.kernel().find_buffer("w")) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
@@ -91,9 +114,13 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   const bool depthwise = is_depthwise(s);
   int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_rows(s.target(), 1), kDepthwiseTile)) : register_rows(s.target(), s.extent(o.row), vectors);
   std::string row = o.row, channel = "c";
-  std::vector<std::string> inner;
+  std::vector<std::string> inner, rows = o.outer;
   if (tile > 1) {   // a symbolic row goes pixel by pixel
-    s.split(o.row, tile, Tail::guard, "w0", "w1");
+    if (o.outer.empty() && split_for_threads(s, row, tile, s.extent("n").value_or(1) * blocks.value_or(1) / vectors)) {
+      rows.push_back("wp");
+      row = "wr";
+    }
+    s.split(row, tile, Tail::guard, "w0", "w1");
     row = "w0";
     inner.push_back("w1");
   }
@@ -103,7 +130,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
     inner.push_back("c1");
   }
   std::vector<std::string> order = {"n", channel};
-  order.insert(order.end(), o.outer.begin(), o.outer.end());
+  order.insert(order.end(), rows.begin(), rows.end());
   order.push_back(row);
   std::vector<std::string> outer(order.begin(), order.end() - 1);
   order.insert(order.end(), inner.begin(), inner.end());
