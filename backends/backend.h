@@ -26,6 +26,7 @@ struct CodegenOptions {
   std::string symbol = "model";       // C identifier: the exported function is tw_<symbol>_query
   std::string manifest;               // JSON text stored in the artifact
   std::string target_name;
+  int64_t share_ns = 1000;            // parallel loops are cut into shares of at least that estimated time; 0: as many as threads
 };
 
 class Backend {

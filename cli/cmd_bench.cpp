@@ -4,10 +4,15 @@
 #include <cstdio>
 #include <memory>
 #include <ostream>
+#include <thread>
 
 #include "cli/commands.h"
-#include "cli/manifest.h"
+#include "cli/compile.h"
+#include "cli/kernel_table.h"
 #include "cli/model_run.h"
+#include "cli/progress.h"
+#include "cli/targets.h"
+#include "cli/temporary_folder.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 
@@ -17,7 +22,7 @@ namespace {
 constexpr int kMaxRuns = 1000000;  // samples kept
 
 struct BenchArgs {
-  std::string library;
+  std::string file, target = "host";
   InputFlags inputs;
   int threads = 0, runs = 0, warmup = 3;
   double seconds = 1;
@@ -85,34 +90,41 @@ Expected<std::vector<double>> time_calls(const BenchArgs& args, ModelRun& run) {
   return out;
 }
 
-Error bench_calls(const BenchArgs& args, ModelRun& run, Console& console, Json::Object& result) {
-  TW_ASSIGN(const std::string text, read_manifest(args.library));
-  TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.library));
+// The library to time: the file itself, or what the model in it compiles to, in `folder`.
+Expected<std::string> library_of(const BenchArgs& args, const std::string& folder, Console& console) {
+  TW_ASSIGN(const bool artifact, is_artifact(args.file));
+  if (artifact) return args.file;
+  TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  CompileOptions options;
+  options.model = args.file;
+  options.output = folder + "/model.so";
+  options.name = "model";
+  Progress progress(console);
+  TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
+  progress.end();
+  return report.output;
+}
+
+Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& run, Console& console, Json::Object& result) {
+  TW_ASSIGN(const std::string text, read_manifest(library));
+  TW_ASSIGN(const Manifest manifest, parse_manifest(text, library));
   TW_ASSIGN(const std::vector<double> ms, time_calls(args, run));
   if (manifest.calls.size() != ms.size())
-    return make_error(DiagCode::invalid_model, "'{0}': the manifest lists {1} calls, the library has {2}", args.library, manifest.calls.size(), ms.size());
-  double total = 0;
-  std::vector<size_t> order;
-  for (size_t k = 0; k < ms.size(); ++k) {
-    total += ms[k];
-    order.push_back(k);
-  }
-  Json::Array list;
-  for (size_t k = 0; k < ms.size(); ++k)
-    list.push_back(Json::Object{{"name", manifest.calls[k].name}, {"kernel", manifest.kernels[static_cast<size_t>(manifest.calls[k].kernel)].name}, {"ms", ms[k]}});
-  result.push_back({"calls", list});
-  if (console.json) return Error::success();
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ms[a] != ms[b] ? ms[a] > ms[b] : a < b; });
-  console.out << "       ms      %  call\n";
-  for (const size_t k : order)
-    console.out << padded("%9.4f", ms[k]) << padded("  %5.1f", total > 0 ? 100 * ms[k] / total : 0) << "  "
-                << manifest.kernels[static_cast<size_t>(manifest.calls[k].kernel)].name << "  " << manifest.calls[k].name << "\n";
-  console.out << padded("%9.4f", total) << "  in " << ms.size() << " calls\n";
+    return make_error(DiagCode::invalid_model, "'{0}': the manifest lists {1} calls, the library has {2}", library, manifest.calls.size(), ms.size());
+  TW_ASSIGN(const Target target, parse_target(manifest.target_yaml, library + " (its manifest's target)"));
+  const int threads = args.threads ? args.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  TW_ASSIGN(const Peaks peaks, measure_peaks(target, threads));
+  TW_ASSIGN(const KernelTable table, kernel_table(manifest, run.symbols(), peaks, ms));
+  result.push_back({"peaks", to_json(peaks)});
+  result.push_back({"calls", to_json(table)});
+  if (!console.json) console.out << to_string(peaks) << "\n" << to_string(table);
   return Error::success();
 }
 
 Expected<int> bench(const BenchArgs& args, Console& console) {
-  TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library));
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  TW_ASSIGN(const std::string library, library_of(args, folder.path(), console));
+  TW_ASSIGN(const LoadedModel model, LoadedModel::open(library));
   InputFlags flags = args.inputs;
   if (!flags.random) flags.random = 0;
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), flags));
@@ -125,7 +137,7 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   if (!console.json)
     console.out << model.api().name << ": min " << padded("%.4f", s.min) << " ms, median " << padded("%.4f", s.median) << " ms, p95 "
                 << padded("%.4f", s.p95) << " ms in " << ms.size() << " runs\n";
-  if (args.per_kernel) TW_TRY(bench_calls(args, run, console, result));
+  if (args.per_kernel) TW_TRY(bench_calls(args, library, run, console, result));
   if (console.json) write_json(console, result);
   return kExitOk;
 }
@@ -134,13 +146,14 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
 
 CommandRun define_bench(Flags& flags) {
   auto args = std::make_shared<BenchArgs>();
-  flags.argument("LIBRARY", args->library, "The compiled model");
+  flags.argument("FILE", args->file, "A compiled model; or an ONNX file, which is compiled first, to a file that does not stay");
+  flags.text("-t,--target", args->target, "NAME|FILE", "For an ONNX file: what to compile for; default: this machine");
   args->inputs.declare(flags);
   flags.integer("--threads", args->threads, "0: as many as this process may use");
   flags.integer("--runs", args->runs, "So many runs; 0: as many as --seconds allows");
   flags.number("--seconds", args->seconds, "S", "For how long, when --runs does not say; at least one run; default 1");
   flags.integer("--warmup", args->warmup, "Runs before the clock starts; default 3");
-  flags.flag("--per-kernel", args->per_kernel, "Then time every kernel call, by the median");
+  flags.flag("--per-kernel", args->per_kernel, "Then time every kernel call, by the median, and compare with the machine's measured peaks");
   return [args](Console& console) { return bench(*args, console); };
 }
 

@@ -16,7 +16,8 @@ namespace tw {
 namespace {
 
 struct CompileArgs {
-  std::string model, target = "host", output, name, header, emit = "so", dump_dir;
+  std::string model, target = "host", output, name, header, emit = "so", dump_dir, algorithm;
+  double accuracy = 0, max_weight_growth = AlgorithmOptions().max_weight_growth;   // accuracy 0: the target's
   std::vector<std::string> dims, passes, print_after;
   int jobs = 0, pass_limit = -1;
   bool print_changed = false, time_passes = false, verify_each = false;
@@ -70,6 +71,18 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
   return make_error(std::move(list));
 }
 
+Expected<AlgorithmOptions> algorithms_of(const CompileArgs& args) {
+  AlgorithmOptions o;
+  o.max_weight_growth = args.max_weight_growth;
+  if (!(o.max_weight_growth >= 1)) return make_error(DiagCode::invalid_argument, "--max-weight-growth {0}: at least 1, which lets nothing grow", o.max_weight_growth);
+  if (args.algorithm.empty()) return o;
+  o.only = algorithm_from_name(args.algorithm);
+  if (o.only) return o;
+  std::string names;
+  for (int i = 0; i < kAlgorithmCount; ++i) names += (i ? ", " : "") + std::string(algorithm_name(static_cast<Algorithm>(i)));
+  return make_error(DiagCode::invalid_argument, "--algorithm '{0}': one of {1}", args.algorithm, names);
+}
+
 Expected<CompileOptions> options_of(const CompileArgs& args) {
   CompileOptions o;
   const std::optional<Emit> emit = emit_from_name(args.emit);
@@ -78,6 +91,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
   TW_ASSIGN(o.dims, parse_dims(args.dims));
+  TW_ASSIGN(o.algorithms, algorithms_of(args));
   o.model = args.model;
   o.output = args.output;
   if (o.output.empty() && !is_text(*emit)) o.output = std::filesystem::path(args.model).stem().string() + (*emit == Emit::so ? ".so" : ".o");
@@ -135,7 +149,9 @@ std::string pass_table(const std::vector<PassTime>& passes) {
 
 Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(CompileOptions options, options_of(args));
-  TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  if (args.accuracy > 1) return make_error(DiagCode::invalid_argument, "--accuracy {0}: above 0 and up to 1, of an output's range", args.accuracy);
+  if (args.accuracy > 0) target.accuracy = args.accuracy;
   std::vector<PassTime> passes;
   const auto start = std::chrono::steady_clock::now();
   Progress progress(console);
@@ -172,6 +188,9 @@ CommandRun define_compile(Flags& flags) {
   flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
   flags.text("--emit", args->emit, "STAGE", std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
   flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");
+  flags.number("--accuracy", args->accuracy, "E", "Error that algorithms may add, relative to an output's range; default: the target's");
+  flags.number("--max-weight-growth", args->max_weight_growth, "G", "Size of the weights, of what direct algorithms need; default 1.5");
+  flags.text("--algorithm", args->algorithm, "NAME", "Use this one wherever it applies, whatever the budgets: direct, winograd_f2, ...");
   flags.integer("-j,--jobs", args->jobs, "Kernels compiled at once; 0: one a processor");
   flags.comma_list("--passes", args->passes, "P,P", "Run these graph passes instead of the default ones");
   flags.comma_list("--print-after", args->print_after, "P,P", "Print the graph after these passes, or after 'all'");

@@ -1,6 +1,4 @@
 // tilewright inspect: what a model asks for and whether it can be compiled; or what an artifact says of itself.
-#include <llvm/Support/MemoryBuffer.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -20,12 +18,6 @@ struct InspectArgs {
   std::string file;
   std::vector<std::string> dims;
 };
-
-Expected<bool> is_elf(const std::string& path) {
-  auto head = llvm::MemoryBuffer::getFileSlice(path, 4, 0);
-  if (!head) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, head.getError().message());
-  return (*head)->getBuffer() == "\x7f" "ELF";
-}
 
 Json specs_json(const std::vector<TensorSpec>& specs) {
   Json::Array list;
@@ -161,7 +153,7 @@ Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
 }
 
 Expected<int> inspect(const InspectArgs& args, Console& console) {
-  TW_ASSIGN(const bool artifact, is_elf(args.file));
+  TW_ASSIGN(const bool artifact, is_artifact(args.file));
   return artifact ? inspect_artifact(args, console) : inspect_model(args, console);
 }
 

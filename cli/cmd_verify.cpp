@@ -72,6 +72,7 @@ Expected<PerNodeReport> per_node(const VerifyArgs& args, const Manifest& manifes
   options.model = args.model;
   options.dims = manifest.dims;
   options.pipeline = manifest.pipeline;
+  options.algorithms = manifest.algorithms;
   options.name = "kept";
   inputs.tensors = std::move(reference.inputs);
   TW_ASSIGN(const Target target, parse_target(manifest.target_yaml, args.library + " (its manifest's target)"));

@@ -142,8 +142,9 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     return done();
   }
 
-  // Fusion: which operators share a kernel.
+  // Fusion: which operators share a kernel; then the algorithm of each product.
   std::vector<Group> groups = fuse_groups(graph);
+  choose_algorithms(graph, groups, target, options.algorithms);
   report.groups = static_cast<int64_t>(groups.size());
   TW_TRY(dump.write("groups.txt", [&] { return print_groups(graph, groups); }));
   if (options.emit == Emit::groups) {
@@ -183,6 +184,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   codegen.jobs = jobs;
   codegen.symbol = options.name.empty() ? model.name : options.name;
   codegen.target_name = target.name;
+  codegen.share_ns = options.share_ns;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
   report.kernel_reports = code.kernels;
   report.output = options.output;

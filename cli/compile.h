@@ -12,6 +12,7 @@
 #include "backends/backend.h"
 #include "frontend/frontend.h"
 #include "passes/build_program.h"
+#include "passes/choose_algorithms.h"
 
 namespace tw {
 
@@ -28,7 +29,9 @@ struct CompileOptions {
   int jobs = 0;                         // 0: as many as there are processors
   std::string dump_dir;                 // every stage as text files, numbered; "" = none
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
+  AlgorithmOptions algorithms;          // budgets of the choice
   RunOptions passes;                    // hooks of the pass runner
+  int64_t share_ns = CodegenOptions().share_ns;
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
 

@@ -46,6 +46,7 @@ class Json {
   // Lenient reads, for files that other versions wrote.
   std::string text_or_empty() const { return text() ? *text() : std::string(); }
   int64_t integer_or(int64_t otherwise) const { return integer() ? *integer() : otherwise; }
+  double number_or(double otherwise) const { return real() ? *real() : integer() ? static_cast<double>(*integer()) : otherwise; }
   const Array& items() const;  // empty when this is no array
 
  private:

@@ -11,6 +11,16 @@ ManifestTensor describe(const TensorSpec& spec) {
   return t;
 }
 
+ManifestCall describe(const Program& program, const KernelCall& call) {
+  const Kernel& kernel = program.kernels[static_cast<size_t>(call.kernel)];
+  const Work& work = program.work[static_cast<size_t>(call.kernel)];
+  auto text = [&](Expr e) {
+    for (size_t s = 0; s < kernel.symbols.size(); ++s) e = substitute(e, kernel.symbols[s], call.symbols[s]);
+    return to_string(e);
+  };
+  return {call.kernel, call.name, text(work.flops), text(work.weight_bytes), text(work.tensor_bytes)};
+}
+
 Json tensors_json(const std::vector<ManifestTensor>& list) {
   Json::Array out;
   for (const ManifestTensor& t : list) out.push_back(Json::Object{{"name", t.name}, {"dtype", t.dtype}, {"dims", json_array(t.dims)}});
@@ -47,6 +57,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.target_yaml = print(target);
   m.dims = options.dims;
   m.pipeline = options.pipeline;
+  m.algorithms = options.algorithms;
   m.symbols = program.symbols;
   for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t));
   for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t));
@@ -62,7 +73,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
     }
     m.kernels.push_back(std::move(k));
   }
-  for (const KernelCall& c : program.calls) m.calls.push_back({c.kernel, c.name});
+  for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c));
   return m;
 }
 
@@ -73,7 +84,9 @@ Json to_json(const Manifest& m) {
   for (const ManifestKernel& k : m.kernels)
     kernels.push_back(Json::Object{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills},
                                    {"reloads", k.reloads}});
-  for (const ManifestCall& c : m.calls) calls.push_back(Json::Object{{"kernel", c.kernel}, {"name", c.name}});
+  for (const ManifestCall& c : m.calls)
+    calls.push_back(Json::Object{{"kernel", c.kernel}, {"name", c.name}, {"flops", c.flops}, {"weight_bytes", c.weight_bytes},
+                                 {"tensor_bytes", c.tensor_bytes}});
   return Json::Object{
       {"tilewright", m.compiler},
       {"abi", static_cast<int>(TW_ABI_VERSION)},
@@ -81,7 +94,8 @@ Json to_json(const Manifest& m) {
       {"model", Json::Object{{"sha256", m.model_sha256}, {"bytes", m.model_bytes}, {"opset", m.opset},
                              {"producer", m.producer}}},
       {"target", Json::Object{{"name", m.target_name}, {"hash", m.target_hash}, {"yaml", m.target_yaml}}},
-      {"options", Json::Object{{"dims", dims}, {"passes", json_array(m.pipeline)}}},
+      {"options", Json::Object{{"dims", dims}, {"passes", json_array(m.pipeline)}, {"max_weight_growth", m.algorithms.max_weight_growth},
+                               {"algorithm", m.algorithms.only ? algorithm_name(*m.algorithms.only) : ""}}},
       {"symbols", json_array(m.symbols)},
       {"inputs", tensors_json(m.inputs)},
       {"outputs", tensors_json(m.outputs)},
@@ -110,6 +124,8 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   if (const Json::Object* dims = json["options"]["dims"].object())
     for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
   m.pipeline = texts(json["options"]["passes"]);
+  m.algorithms.max_weight_growth = json["options"]["max_weight_growth"].number_or(m.algorithms.max_weight_growth);
+  m.algorithms.only = algorithm_from_name(json["options"]["algorithm"].text_or_empty());
   m.symbols = texts(json["symbols"]);
   m.inputs = tensors(json["inputs"]);
   m.outputs = tensors(json["outputs"]);
@@ -124,7 +140,8 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
     const int64_t kernel = c["kernel"].integer_or(-1);
     if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file, m.calls.size());
-    m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty()});
+    m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty(), c["flops"].text_or_empty(), c["weight_bytes"].text_or_empty(),
+                       c["tensor_bytes"].text_or_empty()});
   }
   return m;
 }

@@ -20,6 +20,7 @@ struct ManifestKernel {
 struct ManifestCall {
   int kernel = 0;                      // index into kernels
   std::string name;                    // the nodes it computes
+  std::string flops, weight_bytes, tensor_bytes;  // ir/kernel/work.h, in terms of the model's symbols
 };
 struct Manifest {
   std::string compiler, name;          // version; C identifier
@@ -29,6 +30,7 @@ struct Manifest {
   std::string target_name, target_hash, target_yaml;
   std::map<std::string, int64_t> dims; // bound by --dim
   std::vector<std::string> pipeline;   // graph passes; empty: the default ones
+  AlgorithmOptions algorithms;
   std::vector<std::string> symbols;
   std::vector<ManifestTensor> inputs, outputs;
   uint64_t weight_bytes = 0, naive_arena_bytes = 0;

@@ -17,6 +17,7 @@ class ModelRun {
   Error profile(std::span<uint64_t> call_ns);  // api.call_count entries
   const std::vector<Tensor>& outputs() const { return outputs_; }
   const tw_api& api() const { return *api_; }
+  const Symbols& symbols() const { return inputs_.symbols; }
 
  private:
   ModelRun(const tw_api& api, Inputs inputs) : api_(&api), inputs_(std::move(inputs)) {}

@@ -1,37 +1,14 @@
 #include "cli/per_node.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <ostream>
 
 #include "cli/model_run.h"
+#include "cli/temporary_folder.h"
 #include "packager/loaded_model.h"
 
 namespace tw {
 namespace {
-
-class TemporaryFolder {
- public:
-  static Expected<TemporaryFolder> create() {
-    std::error_code code;
-    std::string pattern = (std::filesystem::temp_directory_path(code) / "tilewright-XXXXXX").string();
-    if (code || !::mkdtemp(pattern.data())) return make_error(DiagCode::io, "cannot create a temporary folder like '{0}'", pattern);
-    return TemporaryFolder(pattern);
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder() {
-    std::error_code none;
-    if (!path_.empty()) std::filesystem::remove_all(path_, none);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // A value of a group that is seen outside of it, and the output that shows it.
 struct Kept {

@@ -6,19 +6,25 @@
 
 namespace tw {
 
-WorkspaceLayout workspace_layout(const Kernel& kernel) {
+WorkspaceLayout workspace_layout(const Kernel& kernel, int threads) {
   constexpr int kAlignment = 64;
   Ranges ranges;
   for (const std::string& symbol : kernel.symbols) ranges[symbol] = {Expr(1), Expr()};
   WorkspaceLayout layout;
-  for (const Buffer& b : kernel.buffers) {
-    layout.offsets.emplace_back();
-    if (b.role != BufferRole::temp || b.scope != "global") continue;
-    layout.offsets.back() = layout.bytes;
-    Expr bytes = dtype_bytes(b.dtype);
-    for (const Expr& extent : b.shape) bytes = bytes * extent;
-    layout.bytes = simplify(layout.bytes + ceil_div(bytes, kAlignment) * kAlignment, ranges);
+  layout.offsets.resize(kernel.buffers.size());
+  for (const char* scope : {"global", "thread"}) {
+    const Expr begin = layout.bytes;
+    for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+      const Buffer& b = kernel.buffers[i];
+      if (b.role != BufferRole::temp || b.scope != scope) continue;
+      layout.offsets[i] = layout.bytes;
+      Expr bytes = dtype_bytes(b.dtype);
+      for (const Expr& extent : b.shape) bytes = bytes * extent;
+      layout.bytes = simplify(layout.bytes + ceil_div(bytes, kAlignment) * kAlignment, ranges);
+    }
+    layout.slice_bytes = simplify(layout.bytes - begin, ranges);
   }
+  layout.bytes = simplify(layout.bytes + layout.slice_bytes * Expr(threads - 1), ranges);
   return layout;
 }
 
@@ -31,9 +37,10 @@ std::string list(const std::vector<Expr>& items) {
 }
 
 std::string operand_text(const Operand& o) {
+  std::string at = is_const(o.offset, 0) ? "" : "[" + to_string(o.offset) + "]";
   switch (o.place) {
-    case Place::input: return "input " + std::to_string(o.index);
-    case Place::output: return "output " + std::to_string(o.index);
+    case Place::input: return "input " + std::to_string(o.index) + at;
+    case Place::output: return "output " + std::to_string(o.index) + at;
     case Place::arena: return "arena[" + to_string(o.offset) + "]";
     case Place::weights: return "weights[" + to_string(o.offset) + "]";
   }

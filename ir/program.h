@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/kernel/kernel.h"
+#include "ir/kernel/work.h"
 
 namespace tw {
 
@@ -51,6 +51,7 @@ struct Program {
   std::vector<std::string> symbols;
   std::vector<TensorSpec> inputs, outputs;
   std::vector<Kernel> kernels;         // scheduled
+  std::vector<Work> work;              // of each kernel as lowered, in its symbols
   std::vector<KernelCall> calls;
   Expr arena_bytes = 0;                // peak, 64-byte aligned, in terms of symbols
   uint64_t weight_bytes = 0;
@@ -58,12 +59,14 @@ struct Program {
   uint64_t naive_arena_bytes = 0;      // sum of all intermediates (symbols as 1), for the report
 };
 
-// Offsets of a kernel's global temps in its workspace 64-byte aligned, and their total size.
+// Where a kernel's temps of scope global and thread lie in its workspace, 64-byte aligned: the global ones, then `threads`
+// slices with the thread ones of each share of a parallel loop.
 struct WorkspaceLayout {
-  std::vector<Expr> offsets;           // by buffer index; undefined: not in the workspace
-  Expr bytes = 0;
+  std::vector<Expr> offsets;           // by buffer index; undefined: not in the workspace. Scope thread: in slice 0
+  Expr slice_bytes = 0;                // of one thread; 0: nothing is in scope thread
+  Expr bytes = 0;                      // in all
 };
-WorkspaceLayout workspace_layout(const Kernel& kernel);
+WorkspaceLayout workspace_layout(const Kernel& kernel, int threads = 1);
 
 std::string print(const Program& program);
 

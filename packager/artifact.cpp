@@ -67,6 +67,12 @@ Error ArtifactWriter::fill(uint64_t offset, uint64_t size, llvm::function_ref<Er
 
 Error ArtifactWriter::finish() { return file_.commit(); }
 
+Expected<bool> is_artifact(const std::string& path) {
+  auto head = llvm::MemoryBuffer::getFileSlice(path, 4, 0);
+  if (!head) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, head.getError().message());
+  return (*head)->getBuffer() == "\x7f" "ELF";
+}
+
 Expected<std::string> read_manifest(const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, false, false);  // mapped: only what is looked at is read
   if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());

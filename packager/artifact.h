@@ -25,6 +25,8 @@ class ArtifactWriter {
   uint64_t start_, bytes_;
 };
 
+// Whether the file is ELF rather than a model. Errors: it cannot be read.
+Expected<bool> is_artifact(const std::string& path);
 // The JSON text in an artifact's note. The file may be anything: errors, never undefined behaviour.
 Expected<std::string> read_manifest(const std::string& path);
 

@@ -1,4 +1,5 @@
-// Which nodes share a kernel: the four classes of TVM (OSDI'18, section 3), decided node by node in three rounds.
+// Which nodes share a kernel: attention first (passes/match_attention.h), then the four classes of TVM (OSDI'18, section 3), decided node
+// by node in three rounds.
 //   1. complex_out (conv, matmul): takes the element-wise region behind it, diamonds (SiLU, GELU) and residual adds included.
 //   2. reduction (reduce, softmax, layer norm): the same behind it, and element-wise producers in front of it.
 //   3. injective: what is left, merged from the last node of a chain backwards while nothing expensive is computed twice.
@@ -8,8 +9,10 @@
 #include <algorithm>
 #include <set>
 
+#include "passes/match_attention.h"
 #include "passes/pass.h"
 #include "passes/rewriter.h"
+#include "passes/storage.h"
 
 namespace tw {
 namespace {
@@ -42,8 +45,10 @@ class Fuser {
   int maker_of(ValueId value) const;
   bool same_space(int a, int b) const;
   bool fits(const std::set<int>& nodes) const;
+  bool written_in_place(int position) const;
   bool only_inside(int position, const std::set<int>& nodes) const;
   void take(Draft draft);
+  void take_attention();
   void grow_behind(Draft& draft) const;
   void grow_before_reduction(Draft& draft) const;
   void grow_injective(Draft& draft);
@@ -151,6 +156,25 @@ void Fuser::take(Draft draft) {
   drafts_.push_back(std::move(draft));
 }
 
+void Fuser::take_attention() {
+  auto users = [&](ValueId v) {
+    std::vector<NodeId> ids;
+    for (int user : users_[static_cast<size_t>(v.index)]) ids.push_back(order_[static_cast<size_t>(user)]);
+    return ids;
+  };
+  auto is_output = [&](ValueId v) { return static_cast<bool>(outputs_[static_cast<size_t>(v.index)]); };
+  for (size_t position = 0; position < order_.size(); ++position) {
+    if (!get_if<op::Softmax>(&at(static_cast<int>(position)))) continue;
+    std::optional<Attention> match = match_attention(graph_, order_[position], users, is_output);
+    if (!match) continue;
+    Draft draft;
+    for (NodeId id : match->nodes) draft.nodes.insert(position_of_[static_cast<size_t>(id.index)]);
+    draft.anchor = position_of_[static_cast<size_t>(match->product.index)];
+    bool free = std::all_of(draft.nodes.begin(), draft.nodes.end(), [&](int node) { return is_free(node); });
+    if (free && fits(draft.nodes)) take(std::move(draft));
+  }
+}
+
 // Adds element-wise users in topological order. Whenever one value only is open (read outside), the group could end there:
 // that is remembered, and is where it ends once a user may not join. The open values' first user comes next, so a region
 // is complete, diamonds and all, before anything behind it is looked at.
@@ -209,6 +233,16 @@ std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft
   return Reading{mapping.value_or(0), repeated};
 }
 
+// A concat whose parts other kernels can compute straight into its memory.
+bool Fuser::written_in_place(int position) const {
+  const Node& node = at(position);
+  if (!std::holds_alternative<op::Concat>(node.attrs) || !is_contiguous(graph_, node)) return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId part) {
+    int maker = maker_of(part);
+    return maker >= 0 && class_at(maker) != FusionClass::injective;
+  });
+}
+
 // From the group's last node backwards: injective nodes that are used inside only.
 void Fuser::grow_injective(Draft& draft) {
   std::set<int> candidates;
@@ -220,7 +254,7 @@ void Fuser::grow_injective(Draft& draft) {
   while (!candidates.empty()) {
     int next = *candidates.rbegin();
     candidates.erase(next);
-    if (!is_free(next) || class_at(next) != FusionClass::injective || stands_alone(at(next)) || !only_inside(next, draft.nodes)) continue;
+    if (!is_free(next) || class_at(next) != FusionClass::injective || stands_alone(at(next)) || written_in_place(next) || !only_inside(next, draft.nodes)) continue;
     if (output_type(next).layout != output_type(draft.anchor).layout) continue;
     std::optional<Reading> reading = reading_of(next, draft);
     std::set<int> nodes = draft.nodes;
@@ -234,12 +268,13 @@ void Fuser::grow_injective(Draft& draft) {
 
 std::vector<Group> Fuser::run() {
   int count = static_cast<int>(order_.size());
+  take_attention();
   // Later anchors first: of two convolutions that meet in a residual add, the one that is computed last takes it.
   for (FusionClass round : {FusionClass::complex_out, FusionClass::reduction, FusionClass::injective}) {
     for (int position = count - 1; position >= 0; --position) {
       if (!is_free(position) || class_at(position) != round) continue;
       Draft draft{{position}, position};
-      if (!stands_alone(at(position))) {
+      if (!stands_alone(at(position)) && !written_in_place(position)) {
         if (round == FusionClass::injective)
           grow_injective(draft);
         else

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,18 @@ struct RunOptions {
 };
 Error run_passes(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline, const RunOptions& options = {});
 
+// How the anchor of a group is computed. All but direct need fewer multiplications and round more (docs/algorithms.md).
+enum class Algorithm : uint8_t { direct, winograd_f2, winograd_f4, winograd_f6, strassen };
+inline constexpr int kAlgorithmCount = 5;
+const char* algorithm_name(Algorithm a);                              // "direct", "winograd_f2", ..
+std::optional<Algorithm> algorithm_from_name(std::string_view name);
+int winograd_tile(Algorithm a);                                       // 2, 4 or 6; 0: another algorithm
+
 // The result of fusion: the live nodes, partitioned; groups in a topological order, nodes inside a group too.
 struct Group {
   std::vector<NodeId> nodes;
   NodeId anchor;                 // the complex_out or reduction node that the kernel is scheduled round; else the last node
+  Algorithm algorithm = Algorithm::direct;   // of the anchor (passes/choose_algorithms.h)
 };
 // Every group has one value that is read outside or is an output of the graph: its last node's. The others are internal.
 std::vector<Group> fuse_groups(const Graph& graph);   // passes/fuse_groups.cpp

@@ -3,6 +3,8 @@
 //   group 3 complex_out (%x, %w, %b, %zero) -> %y: f32[1, 8, 6, 6]
 //     %c = conv(%x, %w, %b) pads=[1,1,1,1]
 //     %y = binary(%zero, %c) function=max
+//
+// The anchor's algorithm stands behind the class, where it is not the direct one: "group 3 complex_out winograd_f4 (...".
 #include <algorithm>
 
 #include "passes/pass.h"
@@ -48,8 +50,8 @@ std::string print_groups(const Graph& graph, const std::vector<Group>& groups) {
     const Group& group = groups[i];
     const Node& anchor = graph.node(group.anchor);
     const Value& output = graph.value(graph.node(group.nodes.back()).output);
-    text += llvm::formatv("group {0} {1} {2} -> %{3}: {4}\n", i, class_name(op_info(anchor.attrs).fusion),
-                          list(graph, external_inputs(graph, group)), output.name, to_string(output.type)).str();
+    text += llvm::formatv("group {0} {1}{2} {3} -> %{4}: {5}\n", i, class_name(op_info(anchor.attrs).fusion),
+                          group.algorithm == Algorithm::direct ? "" : std::string(" ") + algorithm_name(group.algorithm), list(graph, external_inputs(graph, group)), output.name, to_string(output.type)).str();
     for (NodeId id : group.nodes) {
       const Node& node = graph.node(id);
       text += llvm::formatv("  %{0} = {1}{2}{3}\n", graph.value(node.output).name, op_info(node.attrs).name, list(graph, node.inputs),

@@ -113,7 +113,9 @@ static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_t
   if (status == TW_OK) status = need_arena(c, tw_model.arena_bytes(c->symbols));
   if (status != TW_OK) return status;
   tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, 0, ns};
+  tw_team_begin(&c->team);
   tw_model.program(&env);
+  tw_team_end(&c->team);
   return TW_OK;
 }
 

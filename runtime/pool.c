@@ -8,7 +8,7 @@
 #ifndef TW_SPINS   /* the tests use few, to reach the kernel's waits */
 #define TW_SPINS 20000
 #endif
-enum { kMaxThreads = 64, kLanes = 64, kSpins = TW_SPINS };
+enum { kMaxThreads = 64, kLanes = 64, kSpins = TW_SPINS, kRunSpins = 50 * TW_SPINS };   /* some 0.5 ms; 25 ms */
 
 typedef struct tw_lane {
   _Alignas(64) void (*fn)(void* arg, int32_t index);   /* written before `open`, read after a claim */
@@ -29,6 +29,7 @@ typedef struct tw_pool {
   tw_lane lanes[kLanes];
   _Alignas(64) _Atomic uint32_t epoch;     /* bumped by every parallel_for; idle workers watch it */
   _Alignas(64) _Atomic uint32_t sleepers;  /* workers that wait in the kernel */
+  _Atomic uint32_t runs;                   /* runs in progress: workers stay awake for their next parallel loop */
   _Alignas(64) _Atomic uint64_t seats;     /* bit l: lane l belongs to a context */
   _Atomic uint32_t stop;
   int32_t worker_count, seat_threads;      /* seat_threads: workers that the contexts ask for, summed */
@@ -69,7 +70,7 @@ static void run_open_shares(tw_lane* lane, uint32_t first) {
 
 static uint32_t await_epoch(tw_pool* pool, uint32_t seen) {
   uint32_t now;
-  for (int32_t spin = 0; spin < kSpins; ++spin) {
+  for (int32_t spin = 0; spin < kSpins || (spin < kRunSpins && TW_LOAD(&pool->runs, RELAXED)); ++spin) {
     if ((now = TW_LOAD(&pool->epoch, ACQUIRE)) != seen) return now;
     tw_relax();
   }
@@ -102,6 +103,22 @@ static void await_shares(tw_lane* lane) {
   TW_STORE(&lane->waiting, 0, RELAXED);
 }
 
+/* Something is new: spinning workers see the epoch move, sleeping ones are woken. */
+static void rouse(tw_pool* pool, int32_t workers) {
+  TW_ADD(&pool->epoch, 1, SEQ_CST);
+  if (TW_LOAD(&pool->sleepers, SEQ_CST)) tw_futex_wake(&pool->epoch, workers);
+}
+
+void tw_team_begin(tw_team* team) {
+  if (!team->pool) return;
+  TW_ADD(&team->pool->runs, 1, SEQ_CST);
+  if (TW_LOAD(&team->pool->sleepers, SEQ_CST)) rouse(team->pool, team->threads - 1);
+}
+
+void tw_team_end(tw_team* team) {
+  if (team->pool) TW_SUB(&team->pool->runs, 1, RELAXED);
+}
+
 void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg, int32_t count) {
   tw_team* team = env->pool;
   if (count <= 1 || !team || team->threads <= 1 || team->busy) {
@@ -120,8 +137,7 @@ void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), vo
     lane->shares = shares;
     TW_STORE(&lane->left, (uint32_t)shares - 1, RELAXED);
     TW_STORE(&lane->open, (~(uint64_t)0 >> (64 - shares)) & ~(uint64_t)1, RELEASE);
-    TW_ADD(&team->pool->epoch, 1, SEQ_CST);
-    if (TW_LOAD(&team->pool->sleepers, SEQ_CST)) tw_futex_wake(&team->pool->epoch, shares - 1);
+    rouse(team->pool, shares - 1);
     run_share(lane, 0);
     run_open_shares(lane, 1);
     await_shares(lane);
@@ -186,8 +202,7 @@ void tw_team_leave(tw_team* team) {
   pool->seat_threads -= team->threads - 1;
   if (seats == 0) {
     TW_STORE(&pool->stop, 1, RELEASE);
-    TW_ADD(&pool->epoch, 1, SEQ_CST);
-    tw_futex_wake(&pool->epoch, INT32_MAX);
+    rouse(pool, INT32_MAX);
     for (int32_t i = 0; i < pool->worker_count; ++i) pthread_join(pool->workers[i].thread, 0);
     munmap(pool, sizeof *pool);
     g_pool = 0;

@@ -18,6 +18,9 @@ typedef struct tw_team {
 /* Takes a seat for `threads` threads, the caller's included; starts workers as needed. team->threads is what was had, 1 at least. */
 void tw_team_join(tw_team* team, int32_t threads);
 void tw_team_leave(tw_team* team);   /* the last one out ends the workers */
+/* Around a run: its workers wake once, spin from one parallel loop to the next, and sleep only behind it. */
+void tw_team_begin(tw_team* team);
+void tw_team_end(tw_team* team);
 
 /* CPUs of the affinity mask, cut to the cgroup's quota (rounded down); at least 1. */
 int32_t tw_usable_cpus(void);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "autotune/spaces/space.h"
-#include "passes/lower/register_tile.h"
+#include "passes/lower/row_tile.h"
 
 namespace tw {
 namespace {
@@ -112,7 +112,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   auto blocks = s.extent("c");
   if (!blocks || *blocks % vectors != 0) vectors = 1;
   const bool depthwise = is_depthwise(s);
-  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_rows(s.target(), 1), kDepthwiseTile)) : register_rows(s.target(), s.extent(o.row), vectors);
+  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_tile_rows(s.target(), 1), kDepthwiseTile)) : row_tile_pixels(s.target(), s.extent(o.row), vectors);
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner, rows = o.outer;
   if (tile > 1) {   // a symbolic row goes pixel by pixel

@@ -1,8 +1,17 @@
 // Matrix products: MR rows times one packed panel in registers over the whole depth, panels outermost (their weights stay
-// in cache while the rows pass). Rule: MR * V + V + 1 registers at most.
+// in cache while the rows pass). The tile: passes/lower/register_tile.h.
 #include "autotune/spaces/space.h"
 
 namespace tw {
+namespace {
+
+// Distance in memory of the left operand's rows: the depth, where it is a plain matrix.
+std::optional<int64_t> row_bytes(const Kernel& k) {
+  auto depth = find_loop(k.body, "k") ? as_const(find_loop(k.body, "k")->extent) : std::nullopt;
+  return depth ? std::optional<int64_t>(*depth * dtype_bytes(k.buffer(*k.find_buffer("acc")).dtype)) : std::nullopt;
+}
+
+}  // namespace
 
 void schedule_matmul(ScheduleBuilder& s) {
   if (s.has_stage("w")) s.map_nest("w");
@@ -11,17 +20,16 @@ void schedule_matmul(ScheduleBuilder& s) {
   int64_t lanes = s.target().lanes(dtype_bytes(t));
   int64_t panel = *as_const(k.buffer(*k.find_buffer("w")).shape.back());
   int64_t vectors = std::max<int64_t>(1, panel / lanes), lane = std::min(panel, lanes);
-  int64_t most = std::max<int64_t>(1, (s.target().vector_registers - 1 - vectors) / vectors);
-  int64_t rows = tile_of(s.extent("i"), most);
+  int64_t rows = tile_rows(s.target(), vectors, s.extent("i"), row_bytes(k));
 
   s.split("j", panel, Tail::guard, "j0", "j1");
   bool split_panel = panel > lane;
   if (split_panel) s.split("j1", lane, Tail::guard, "jv", "jl");
   std::string column_lane = split_panel ? "jl" : "j1";
-  // A symbolic number of rows goes one by one: a guarded tail would put a branch into every row of the tile.
+  // The sums of a symbolic number of rows come in whole tiles; the tail is a branch a row of the output only.
   std::string row = "i";
   if (rows > 1) {
-    s.split("i", rows, Tail::shift, "i0", "i1");
+    s.split("i", rows, s.extent("i") ? Tail::shift : Tail::guard, "i0", "i1");
     row = "i0";
   }
   std::vector<std::string> outer;

@@ -30,7 +30,7 @@ void map_stage(ScheduleBuilder& s, const std::string& label, bool in_registers) 
   if (!in_registers) return;
   s.set_scope(label, "register");
   std::string folded = label.substr(0, label.size() - 5);
-  for (const std::string& loop : s.reduce_loops_of(folded)) s.unroll(loop);
+  for (const std::string& loop : s.reduce_loops_of(folded)) s.vectorize(loop);
 }
 
 bool is_row_reduction(const ScheduleBuilder& s, const std::vector<std::string>& labels) {

@@ -70,7 +70,11 @@ void ScheduleBuilder::vectorize(const std::string& loop) { if (has_loop(loop)) a
 void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
 void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
 void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
-void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) { scopes_.push_back({buffer, scope}); }
+void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name, const std::string& scope) { add(step::CacheWrite{stage, name, scope}); }
+void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) {
+  if (scope == "register") scopes_.push_back({buffer, scope});
+  else add(step::SetScope{buffer, scope});
+}
 void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) { if (has_loop(loop)) add(step::DecomposeReduction{stage, loop}); }
 
 namespace {
@@ -186,9 +190,12 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
     case KernelFamily::elementwise: schedule_elementwise(s); break;
     case KernelFamily::conv:
     case KernelFamily::depthwise: schedule_conv(s); break;
+    case KernelFamily::winograd: schedule_winograd(s); break;
     case KernelFamily::matmul: schedule_matmul(s); break;
     case KernelFamily::reduce: schedule_reduce(s); break;
     case KernelFamily::pool: schedule_pool(s); break;
+    case KernelFamily::attention: schedule_attention(s); break;
+    case KernelFamily::recurrent: schedule_recurrent(s); break;
   }
   return s.finish();
 }

@@ -4,6 +4,7 @@
 #include "ir/schedule/schedule.h"
 #include "ir/target.h"
 #include "passes/lower/lower.h"
+#include "passes/lower/register_tile.h"
 
 namespace tw {
 
@@ -33,7 +34,8 @@ class ScheduleBuilder {
   void unroll(const std::string& loop);
   void parallel(const std::string& loop);
   void compute_at(const std::string& stage, const std::string& loop);
-  // Takes effect in finish(): a register buffer wants all its loops unrolled or vectorized first.
+  void cache_write(const std::string& stage, const std::string& name, const std::string& scope);
+  // register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized first.
   void set_scope(const std::string& buffer, const std::string& scope);
   void decompose(const std::string& stage, const std::string& loop);
   // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in the rest, and unrolls what
@@ -62,8 +64,11 @@ int64_t tile_of(std::optional<int64_t> extent, int64_t most);
 
 void schedule_elementwise(ScheduleBuilder& s);
 void schedule_conv(ScheduleBuilder& s);
+void schedule_winograd(ScheduleBuilder& s);
 void schedule_matmul(ScheduleBuilder& s);
 void schedule_reduce(ScheduleBuilder& s);
 void schedule_pool(ScheduleBuilder& s);
+void schedule_attention(ScheduleBuilder& s);
+void schedule_recurrent(ScheduleBuilder& s);
 
 }  // namespace tw

@@ -1,6 +1,7 @@
 // The CPU backend: kernels by KernelEmitter, each in its own context and object; the model's program by emit_program.
 #include "backends/backend.h"
 
+#include <llvm/MC/MCAsmInfo.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBufferRef.h>
 
@@ -55,7 +56,7 @@ class LlvmBackend : public Backend {
     llvm::Module module(kernel.name, context);
     TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
     module.setDataLayout(machine->createDataLayout());
-    return KernelEmitter(module, traits_, kernel, target_.fast_math).emit("tw_kernel", true).takeError();
+    return KernelEmitter(module, traits_, kernel, target_.fast_math, target_.cores).emit("tw_kernel", 2).takeError();
   }
 
   Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const override;
@@ -70,7 +71,8 @@ class LlvmBackend : public Backend {
 
  private:
   Expected<std::string> standalone(const Kernel& kernel, Stage stage) const;
-  Expected<std::string> member(const Kernel& kernel, size_t index, llvm::TargetMachine& machine, KernelReport& report) const;
+  Expected<std::string> member(const Program& program, size_t index, const CodegenOptions& options, llvm::TargetMachine& machine,
+                               KernelReport& report) const;
   Expected<std::string> program_object(const Program& program, const CodegenOptions& options) const;
 
   Target target_;
@@ -82,7 +84,10 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage)
   llvm::Module module(kernel.name, context);
   TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
   module.setDataLayout(machine->createDataLayout());
-  TW_ASSIGN(EmittedKernel emitted, KernelEmitter(module, traits_, kernel, target_.fast_math).emit("tw_kernel", false));
+  KernelEmitter emitter(module, traits_, kernel, target_.fast_math, target_.cores);
+  std::optional<KernelLines> lines;
+  if (stage == Stage::assembly) emitter.set_lines(&lines.emplace(kernel));
+  TW_ASSIGN(EmittedKernel emitted, emitter.emit("tw_kernel", 1));
   emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
   emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
   add_entry(module, kernel, emitted.function);
@@ -93,15 +98,19 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage)
     llvm::raw_string_ostream(text) << module;
     return text;
   }
-  return generate_code(module, *machine, stage == Stage::assembly, nullptr);
+  TW_ASSIGN(std::string code, generate_code(module, *machine, stage == Stage::assembly, nullptr));
+  return lines ? lines->annotated(code, machine->getMCAsmInfo()->getCommentString().str()) : std::move(code);
 }
 
 // One kernel of a program, under its program symbol.
-Expected<std::string> LlvmBackend::member(const Kernel& kernel, size_t index, llvm::TargetMachine& machine, KernelReport& report) const {
+Expected<std::string> LlvmBackend::member(const Program& program, size_t index, const CodegenOptions& options, llvm::TargetMachine& machine,
+                               KernelReport& report) const {
+  const Kernel& kernel = program.kernels[index];
   llvm::LLVMContext context;
   llvm::Module module(kernel_symbol(index), context);
+  const Expr shares = shares_of(index < program.work.size() ? program.work[index] : count_work(kernel), target_, options.share_ns);
   module.setDataLayout(machine.createDataLayout());
-  TW_TRY(KernelEmitter(module, traits_, kernel, target_.fast_math).emit(kernel_symbol(index), true).takeError());
+  TW_TRY(KernelEmitter(module, traits_, kernel, target_.fast_math, target_.cores).emit(kernel_symbol(index), shares).takeError());
   prepare_module(module, machine, traits_);
   TW_TRY(run_passes(module, machine, PassList::kernel));
   report.name = kernel.name;
@@ -135,7 +144,7 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program, const CodegenO
     auto machine = make_target_machine(target_.triple, traits_);
     TW_CHECK(bool(machine), "{0}", error_text(machine.takeError()));
     for (size_t i; (i = next++) <= count;) {
-      auto object = i < count ? member(program.kernels[i], i, **machine, code.kernels[i]) : program_object(program, options);
+      auto object = i < count ? member(program, i, options, **machine, code.kernels[i]) : program_object(program, options);
       if (object) code.objects[i] = std::move(*object);
       else diags[i] = take_diags(object.takeError());
     }

@@ -1,19 +1,32 @@
-// Functions of a kernel, and parallel loops (always outermost): the body becomes `body(params.., begin, end)`; with more than
-// one thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even static partition.
+// Functions of a kernel, and parallel loops (nothing around them but serial loops, whose variables are parameters too): the
+// body becomes `body(params.., outer variables.., begin, end)`; with more than one thread a thunk `(arg, chunk)` unpacks the
+// parameters and runs its share of an even static partition. A kernel that does little makes few shares, or none (shares_of).
 #include "backends/llvm/kernel_emitter.h"
 
 namespace tw {
 
 using llvm::Type;
 
-// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and, with `range`, i64 begin and end.
-llvm::Function* KernelEmitter::start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage) {
+namespace {
+constexpr int64_t kMaxShares = 1 << 16;
+}
+
+// Rough on purpose: six operations a lane and nanosecond, and 32 bytes a nanosecond.
+Expr shares_of(const Work& work, const Target& target, int64_t share_ns) {
+  if (share_ns <= 0) return Expr(kMaxShares);
+  Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) + floor_div(work.weight_bytes + work.tensor_bytes, Expr(32));
+  return simplify(max(min(floor_div(ns, Expr(share_ns)), Expr(kMaxShares)), Expr(1)));
+}
+
+// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of parallel bodies: outer
+// variables, chunk, begin, end).
+llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage) {
   auto& b = v_.b;
   std::vector<Type*> types = {b.getPtrTy()};
   for (const Buffer& buffer : kernel_.buffers)
     if (buffer.role != BufferRole::temp) types.push_back(b.getPtrTy());
   types.push_back(b.getPtrTy());
-  types.insert(types.end(), kernel_.symbols.size() + (range ? 2 : 0), b.getInt64Ty());
+  types.insert(types.end(), kernel_.symbols.size() + integers, b.getInt64Ty());
   auto* function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), linkage, symbol, module_);
   if (linkage == llvm::GlobalValue::ExternalLinkage) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   unsigned i = 0;
@@ -35,8 +48,9 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, bool ra
   return function;
 }
 
-// Makes `function` the one that is emitted into; its workspace temps get their addresses.
-void KernelEmitter::enter(llvm::Function* function) {
+// Makes `function` the one that is emitted into; its workspace temps get their addresses, those of scope thread in the
+// slice number `chunk` (null: the first).
+void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   region_ = Region();
   region_.function = function;
   unsigned i = 0;
@@ -52,14 +66,21 @@ void KernelEmitter::enter(llvm::Function* function) {
   b.SetInsertPoint(entry);
   b.CreateBr(body);
   b.SetInsertPoint(body);
+  if (lines_) {
+    lines_->describe(*function);
+    at_line(1);
+  }
   memo_.clear();
-  WorkspaceLayout layout = workspace_layout(kernel_);
-  for (size_t k = 0; k < kernel_.buffers.size(); ++k)
-    if (layout.offsets[k].defined())
-      region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, emit(layout.offsets[k]), kernel_.buffers[k].name);
+  Value* slice = chunk ? b.CreateMul(chunk, emit(layout_.slice_bytes), "slice") : v_.i64(0);
+  for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
+    if (!layout_.offsets[k].defined()) continue;
+    Value* offset = emit(layout_.offsets[k]);
+    if (kernel_.buffers[k].scope == "thread") offset = b.CreateAdd(offset, slice);
+    region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, offset, kernel_.buffers[k].name);
+  }
 }
 
-// void (ptr packed, i32 chunk): fields are the body's parameters without begin and end, then the loop's extent and the number of chunks.
+// void (ptr packed, i32 chunk): fields are the body's parameters without chunk, begin and end, then the loop's extent and the number of chunks.
 llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType* packed) {
   auto& context = module_.getContext();
   llvm::IRBuilder<> b(context);
@@ -74,6 +95,7 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
   fields.resize(fields.size() - 2);
   Value* chunk = b.CreateZExt(thunk->getArg(1), b.getInt64Ty());
   auto bound = [&](Value* i) { return b.CreateUDiv(b.CreateMul(extent, i), chunks); };
+  fields.push_back(chunk);
   fields.push_back(bound(chunk));
   fields.push_back(bound(b.CreateAdd(chunk, b.getInt64(1))));
   b.CreateCall(body, fields);
@@ -85,16 +107,21 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   auto& b = v_.b;
   memo_.clear();
   Value* extent = emit(s->extent);
-  if (loops_.size() > 1) return fail("parallel loop '" + s->var + "' is not the outermost");
-  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), true, llvm::GlobalValue::InternalLinkage);
+  std::vector<std::string> outer_vars;
+  for (size_t i = 0; i + 1 < loops_.size(); ++i) outer_vars.push_back(loops_[i]->var);
+  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), outer_vars.size() + 3, llvm::GlobalValue::InternalLinkage);
   std::vector<Value*> arguments;
   for (llvm::Argument& a : region_.function->args()) arguments.push_back(&a);
+  for (const std::string& var : outer_vars) arguments.push_back(region_.vars.at(var));
 
   // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
   unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
   Value* threads = b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes), "threads");
   Value* wide = b.CreateSExt(threads, b.getInt64Ty());
+  if (!is_const(layout_.slice_bytes, 0)) wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
   Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
+  Value* most = emit(shares_);
+  chunks = b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
   v_.branch(b.CreateICmpSGT(chunks, v_.i64(1)), [&]() -> Value* {
     std::vector<Value*> fields = arguments;
     fields.push_back(extent);
@@ -112,6 +139,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   }, [&]() -> Value* {
     std::vector<Value*> whole = arguments;
     whole.push_back(v_.i64(0));
+    whole.push_back(v_.i64(0));
     whole.push_back(extent);
     b.CreateCall(body, whole);
     return nullptr;
@@ -120,8 +148,9 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Region outer = std::move(region_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;
-  enter(body);
-  unsigned count = static_cast<unsigned>(body->arg_size());
+  unsigned count = static_cast<unsigned>(body->arg_size()), next = count - 3 - static_cast<unsigned>(outer_vars.size());
+  enter(body, body->getArg(count - 3));
+  for (const std::string& var : outer_vars) region_.vars[var] = body->getArg(next++);
   emit_serial(s, body->getArg(count - 2), body->getArg(count - 1));
   b.CreateRetVoid();
   in_parallel_ = false;

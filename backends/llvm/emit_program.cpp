@@ -131,12 +131,14 @@ class ProgramEmitter {
       const KernelCall& call = program_.calls[c];
       std::vector<Value*> arguments = {env};
       for (const Operand& o : call.arguments) {
+        Value* base = nullptr;
         switch (o.place) {
-          case Place::input: arguments.push_back(nth_pointer(inputs, o.index)); break;
-          case Place::output: arguments.push_back(nth_pointer(outputs, o.index)); break;
-          case Place::arena: arguments.push_back(b_.CreateGEP(b_.getInt8Ty(), arena, number(o.offset, vars))); break;
-          case Place::weights: arguments.push_back(b_.CreateGEP(b_.getInt8Ty(), weights, number(o.offset, vars))); break;
+          case Place::input: base = nth_pointer(inputs, o.index); break;
+          case Place::output: base = nth_pointer(outputs, o.index); break;
+          case Place::arena: base = arena; break;
+          case Place::weights: base = weights; break;
         }
+        arguments.push_back(is_const(o.offset, 0) ? base : b_.CreateGEP(b_.getInt8Ty(), base, number(o.offset, vars)));
       }
       arguments.push_back(b_.CreateGEP(b_.getInt8Ty(), arena, number(call.workspace, vars)));
       for (const Expr& s : call.symbols) arguments.push_back(number(s, vars));

@@ -15,8 +15,8 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math)
-    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math) {}
+KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores)
+    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math), layout_(workspace_layout(kernel, cores)), cores_(cores) {}
 
 void KernelEmitter::fail(const std::string& message) {
   if (error_.empty()) error_ = message;
@@ -64,7 +64,7 @@ void KernelEmitter::analyse() {
   int64_t stack_bytes = 0;
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const Buffer& buffer = kernel_.buffers[i];
-    if (buffer.role != BufferRole::temp || buffer.scope == "global") continue;
+    if (buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread") continue;
     int64_t count = elements(BufferId{static_cast<int32_t>(i)});
     if (buffer.scope != "stack" && buffer.scope != "register") fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope + "', which a CPU does not have");
     if (count < 0) return fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " needs a constant shape");
@@ -75,19 +75,23 @@ void KernelEmitter::analyse() {
   if (stack_bytes > kMaxStackBytes) fail("stack buffers take " + std::to_string(stack_bytes) + " bytes, the limit is " + std::to_string(kMaxStackBytes));
 }
 
-Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, bool threads) {
-  threads_ = threads;
+Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Expr& shares) {
+  shares_ = shares;
   symbol_ = symbol;
   analyse();
   EmittedKernel result;
   if (error_.empty()) {
-    result.function = start_function(symbol, false, llvm::GlobalValue::ExternalLinkage);
+    result.function = start_function(symbol, 0, llvm::GlobalValue::ExternalLinkage);
     enter(result.function);
     emit_stmt(hoist_guards(simplified(kernel_.body, ranges_)));
     v_.b.CreateRetVoid();
   }
   if (!error_.empty()) return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel_.name, error_);
   return result;
+}
+
+void KernelEmitter::at_line(unsigned line) {
+  if (lines_) v_.b.SetCurrentDebugLocation(llvm::DILocation::get(v_.b.getContext(), line, 0, region_.function->getSubprogram()));
 }
 
 void KernelEmitter::emit_stmt(const Stmt& s) {
@@ -140,7 +144,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
     emit_stmt(s->body[0]);
     lane_var_.clear();
     lane_count_ = 0;
-  } else if (s->loop_kind == LoopKind::parallel && !in_parallel_ && threads_) {
+  } else if (s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_, 1)) {
     emit_parallel(s);
   } else {
     memo_.clear();
@@ -155,6 +159,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
 // do-while with an entry test where begin < end is not known.
 void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   auto& b = v_.b;
+  if (lines_) at_line(lines_->loop(s->var));
   auto* header = llvm::BasicBlock::Create(b.getContext(), "loop." + s->var, region_.function);
   auto* exit = llvm::BasicBlock::Create(b.getContext(), "end." + s->var, region_.function);
   Value* any = b.CreateICmpSLT(begin, end);
@@ -166,6 +171,7 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   index->addIncoming(begin, before);
   region_.vars[s->var] = index;
   emit_stmt(s->body[0]);
+  if (lines_) at_line(lines_->loop(s->var));
   Value* next = b.CreateAdd(index, v_.i64(1), "", true, true);
   index->addIncoming(next, b.GetInsertBlock());
   auto* latch = b.CreateCondBr(b.CreateICmpSLT(next, end), header, exit);
@@ -202,6 +208,7 @@ void KernelEmitter::emit_store(const Stmt& s) {
   if (++emitted_ > kMaxStatements) return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   memo_.clear();
   memo_.emplace_back();
+  if (lines_) at_line(lines_->store(s->label));
   Access access = access_of(form_of(s.get(), s->buffer, s->indices));
   if (s->init.defined()) {
     v_.branch(first_reduce_iteration(), [&]() -> Value* {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "backends/llvm/annotate.h"
 #include "backends/llvm/index.h"
 #include "backends/llvm/values.h"
 #include "ir/program.h"
@@ -18,12 +19,16 @@ struct EmittedKernel {
   llvm::Function* function = nullptr;  // void (ptr env, ptr per parameter buffer.., ptr workspace, i64 per symbol..)
 };
 
+// How many shares of at least that estimated time the work makes; at least 1, an expression of the kernel's symbols.
+Expr shares_of(const Work& work, const Target& target, int64_t share_ns);
+
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math);
-  // Defines `symbol`; with `threads`, parallel loops ask env for their share, else env is not read. Errors: what the kernel
-  // asks for that code generation does not do (named), expansion beyond the limits.
-  Expected<EmittedKernel> emit(const std::string& symbol, bool threads);
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores);
+  // Defines `symbol`; parallel loops run on env's threads, in at most `shares` parts; 1: one after the other, and env is not
+  // read. Errors: what the kernel asks for that code generation does not do (named), expansion beyond the limits.
+  Expected<EmittedKernel> emit(const std::string& symbol, const Expr& shares);
+  void set_lines(const KernelLines* lines) { lines_ = lines; }   // emit gives instructions their lines; must outlive it
 
  private:
   struct Access {             // of one load or store for the present values of the loops, in elements
@@ -49,10 +54,11 @@ class KernelEmitter {
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();
   Expr resolved(const Expr& condition) const;
+  void at_line(unsigned line);
   void fail(const std::string& message);
   // emit_parallel.cpp
-  llvm::Function* start_function(const std::string& symbol, bool range, llvm::GlobalValue::LinkageTypes linkage);
-  void enter(llvm::Function* function);
+  llvm::Function* start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage);
+  void enter(llvm::Function* function, Value* chunk = nullptr);
   void emit_parallel(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp
@@ -84,8 +90,11 @@ class KernelEmitter {
   llvm::Module& module_;
   const Kernel& kernel_;
   Values v_;
+  WorkspaceLayout layout_;
+  int cores_;                                     // slices that the workspace has for temps of scope thread
   Region region_;
-  bool threads_ = false;
+  Expr shares_ = 1;
+  const KernelLines* lines_ = nullptr;
   std::string symbol_;
   std::string error_;
 

@@ -9,12 +9,19 @@ namespace tw {
 
 using llvm::Type;
 
-Values::Values(llvm::LLVMContext& context, const CpuTraits& cpu, bool fast_math) : b(context), traits(cpu) {
-  if (!fast_math) return;
+Values::Values(llvm::LLVMContext& context, const CpuTraits& cpu, bool fast) : b(context), traits(cpu), fast_math(fast) {}
+
+// For arithmetic only (docs/targets.md): comparisons, selects and functions treat NaN and infinity as always. Never contraction
+// or reassociation: multiply-adds are explicit, the order of sums is the schedule's.
+Value* Values::relaxed(Value* result) {
+  auto* instruction = llvm::dyn_cast<llvm::Instruction>(result);
+  if (!fast_math || !instruction || !llvm::isa<llvm::FPMathOperator>(instruction)) return result;
   llvm::FastMathFlags flags;
+  flags.setNoNaNs();
   flags.setNoSignedZeros();
   flags.setAllowReciprocal();
-  b.setFastMathFlags(flags);
+  instruction->setFastMathFlags(flags);
+  return result;
 }
 
 Type* Values::compute_type(DType t) {
@@ -170,7 +177,7 @@ Value* Values::unary(UnaryOp op, DType t, Value* x) {
     case UnaryOp::is_inf: return b.CreateFCmpOEQ(abs(x), real(x, std::numeric_limits<double>::infinity()));
     case UnaryOp::logical_not: case UnaryOp::bit_not: return b.CreateNot(x);
     case UnaryOp::sqrt: return sqrt(x);
-    case UnaryOp::rsqrt: return b.CreateFDiv(real(x, 1), sqrt(x));
+    case UnaryOp::rsqrt: return relaxed(b.CreateFDiv(real(x, 1), sqrt(x)));
     case UnaryOp::exp: return math_exp(*this, x);
     case UnaryOp::log: return math_log(*this, x);
     case UnaryOp::tanh: return math_tanh(*this, x);
@@ -225,10 +232,10 @@ Value* Values::binary(BinaryOp op, DType t, Value* x, Value* y) {
   unify(x, y);
   bool real_type = is_float(t), is_signed = is_signed_int(t);
   switch (op) {
-    case BinaryOp::add: return real_type ? b.CreateFAdd(x, y) : t == DType::boolean ? b.CreateOr(x, y) : b.CreateAdd(x, y);
-    case BinaryOp::sub: return real_type ? b.CreateFSub(x, y) : b.CreateSub(x, y);
-    case BinaryOp::mul: return real_type ? b.CreateFMul(x, y) : b.CreateMul(x, y);
-    case BinaryOp::div: return real_type ? b.CreateFDiv(x, y) : integer_divide(op, t, x, y);
+    case BinaryOp::add: return real_type ? relaxed(b.CreateFAdd(x, y)) : t == DType::boolean ? b.CreateOr(x, y) : b.CreateAdd(x, y);
+    case BinaryOp::sub: return real_type ? relaxed(b.CreateFSub(x, y)) : b.CreateSub(x, y);
+    case BinaryOp::mul: return real_type ? relaxed(b.CreateFMul(x, y)) : b.CreateMul(x, y);
+    case BinaryOp::div: return real_type ? relaxed(b.CreateFDiv(x, y)) : integer_divide(op, t, x, y);
     case BinaryOp::floor_div: return real_type ? floor(b.CreateFDiv(x, y)) : integer_divide(op, t, x, y);
     case BinaryOp::mod: return real_type ? math_fmod(*this, x, y) : integer_divide(op, t, x, y);
     case BinaryOp::floor_mod: {

@@ -16,6 +16,7 @@ class Values {
 
   llvm::IRBuilder<> b;
   const CpuTraits& traits;
+  const bool fast_math;
 
   llvm::Type* compute_type(DType t);
   llvm::Type* storage_type(DType t);
@@ -28,6 +29,7 @@ class Values {
   Value* integer(Value* like, int64_t value);
   Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
 
+  Value* relaxed(Value* result);                  // with fast_math: an arithmetic result that need not be right for NaN and -0
   Value* fma(Value* x, Value* y, Value* z);       // one instruction where the cpu has it, else a product and a sum
   Value* select(Value* condition, Value* x, Value* y);
   Value* logical_and(Value* x, Value* y);         // i1; either may be null: the other

@@ -14,6 +14,7 @@ namespace {
 constexpr int of(UnaryOp op) { return static_cast<int>(op); }
 constexpr int of(BinaryOp op) { return static_cast<int>(op); }
 constexpr int of(ReduceKind kind) { return static_cast<int>(kind); }
+constexpr int of(RecurrentKind kind) { return static_cast<int>(kind); }
 constexpr int of(Hyperbolic which) { return static_cast<int>(which); }
 constexpr int of(ComposedReduce which) { return static_cast<int>(which); }
 
@@ -59,6 +60,7 @@ constexpr std::array kRows = {
     ImportRow{"EyeLike", 9, 22, import_eye_like},
     ImportRow{"Flatten", 1, 25, import_flatten},
     ImportRow{"Floor", 6, 13, import_unary, of(UnaryOp::floor)},
+    ImportRow{"GRU", 7, 22, import_recurrent, of(RecurrentKind::gru)},
     ImportRow{"Gather", 1, 13, import_gather},
     ImportRow{"Gelu", 20, 20, import_gelu},
     ImportRow{"Gemm", 7, 13, import_gemm},
@@ -76,6 +78,7 @@ constexpr std::array kRows = {
     ImportRow{"IsInf", 10, 20, import_is_inf},
     ImportRow{"IsNaN", 9, 20, import_unary, of(UnaryOp::is_nan)},
     ImportRow{"LRN", 1, 13, import_lrn},
+    ImportRow{"LSTM", 7, 22, import_recurrent, of(RecurrentKind::lstm)},
     ImportRow{"LayerNormalization", 17, 17, import_layer_norm},
     ImportRow{"LeakyRelu", 6, 16, import_leaky_relu},
     ImportRow{"Less", 7, 13, import_binary, of(BinaryOp::lt)},
@@ -99,6 +102,7 @@ constexpr std::array kRows = {
     ImportRow{"PRelu", 1, 16, import_prelu},
     ImportRow{"Pad", 2, 25, import_pad},
     ImportRow{"Pow", 7, 15, import_pow},
+    ImportRow{"RNN", 7, 22, import_recurrent, of(RecurrentKind::rnn)},
     ImportRow{"Range", 11, 27, import_range},
     ImportRow{"Reciprocal", 6, 13, import_reciprocal},
     ImportRow{"ReduceL1", 1, 18, import_reduce_composed, of(ComposedReduce::l1)},

@@ -76,6 +76,11 @@ std::optional<std::vector<float>> NodeImport::reals(const char* name) {
   return a ? std::optional<std::vector<float>>(a->reals) : std::nullopt;
 }
 
+std::optional<std::vector<std::string>> NodeImport::texts(const char* name) {
+  const OnnxAttribute* a = attribute(name, AttributeKind::texts);
+  return a ? std::optional<std::vector<std::string>>(a->texts) : std::nullopt;
+}
+
 const OnnxTensor* NodeImport::tensor(const char* name) {
   const OnnxAttribute* a = attribute(name, AttributeKind::tensor);
   return a ? a->tensor.get() : nullptr;

@@ -37,6 +37,7 @@ class NodeImport {
   std::string text(const char* name, const char* missing);
   std::optional<Ints> integers(const char* name);
   std::optional<std::vector<float>> reals(const char* name);
+  std::optional<std::vector<std::string>> texts(const char* name);
   const OnnxTensor* tensor(const char* name);
 
   // Types.

@@ -31,6 +31,7 @@ struct OnnxAttribute {
   std::string text;
   std::vector<int64_t> integers;
   std::vector<float> reals;
+  std::vector<std::string> texts;
   std::shared_ptr<const OnnxTensor> tensor;
 };
 

@@ -109,6 +109,7 @@ Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, Extern
   out.text = proto.s();
   out.integers.assign(proto.ints().begin(), proto.ints().end());
   out.reals.assign(proto.floats().begin(), proto.floats().end());
+  out.texts.assign(proto.strings().begin(), proto.strings().end());
   if (out.kind == AttributeKind::tensor) {
     TW_ASSIGN(OnnxTensor tensor, read_tensor(proto.t(), external));
     out.tensor = std::make_shared<const OnnxTensor>(std::move(tensor));

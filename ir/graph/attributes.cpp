@@ -19,12 +19,18 @@ constexpr const char* kResizeModes[] = {"nearest", "linear", "cubic"};
 constexpr const char* kCoordinateModes[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"};
 constexpr const char* kNearestModes[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
 
+constexpr const char* kRecurrentKinds[] = {"rnn", "gru", "lstm"};
+constexpr const char* kGateFunctions[] = {"sigmoid", "tanh", "relu", "affine", "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid", "elu",
+                                          "softsign", "softplus"};
+
 std::span<const char* const> words(PoolKind) { return kPoolKinds; }
 std::span<const char* const> words(ReduceKind) { return kReduceKinds; }
 std::span<const char* const> words(PadMode) { return kPadModes; }
 std::span<const char* const> words(ResizeMode) { return kResizeModes; }
 std::span<const char* const> words(CoordinateMode) { return kCoordinateModes; }
 std::span<const char* const> words(NearestMode) { return kNearestModes; }
+std::span<const char* const> words(RecurrentKind) { return kRecurrentKinds; }
+std::span<const char* const> words(GateFunction) { return kGateFunctions; }
 template <class E, size_t N>
 std::array<const char*, N> op_words() {
   std::array<const char*, N> out;
@@ -71,7 +77,7 @@ std::string text_of(const std::vector<T>& list) {
 
 template <class T>
 constexpr bool kNamesTheOperator = std::is_same_v<T, UnaryOp> || std::is_same_v<T, BinaryOp> || std::is_same_v<T, DType> ||
-                                   std::is_same_v<T, PoolKind> || std::is_same_v<T, ReduceKind>;
+                                   std::is_same_v<T, PoolKind> || std::is_same_v<T, ReduceKind> || std::is_same_v<T, RecurrentKind>;
 
 struct Field { const char* name; std::string text; bool always; };
 struct FieldTexts {

@@ -41,6 +41,7 @@ constexpr Row kRows[] = {
     row<op::Gather>("gather", injective, 2, 2, infer_gather, evaluate_gather),
     row<op::Pad>("pad", injective, 1, 2, infer_pad, evaluate_pad),
     row<op::Resize>("resize", injective, 1, 1, infer_resize, evaluate_resize),
+    row<op::Recurrent>("recurrent", opaque, 2, 7, infer_recurrent, evaluate_recurrent),
     row<op::ShapeOf>("shape_of", opaque, 1, 1, infer_shape_of, evaluate_shape_of),
     row<op::DimVector>("dim_vector", opaque, 0, 0, infer_dim_vector, evaluate_dim_vector),
     row<op::LayoutCast>("layout_cast", injective, 1, 1, infer_layout_cast, evaluate_layout_cast),

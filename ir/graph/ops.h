@@ -24,6 +24,10 @@ enum class PadMode : uint8_t { constant, reflect, edge, wrap };
 enum class ResizeMode : uint8_t { nearest, linear, cubic };
 enum class CoordinateMode : uint8_t { half_pixel, asymmetric, align_corners, pytorch_half_pixel, half_pixel_symmetric };
 enum class NearestMode : uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
+enum class RecurrentKind : uint8_t { rnn, gru, lstm };
+enum class GateFunction : uint8_t {
+  sigmoid, tanh, relu, affine, leaky_relu, thresholded_relu, scaled_tanh, hard_sigmoid, elu, softsign, softplus
+};
 
 namespace op {
 
@@ -140,6 +144,24 @@ struct Resize {         // to `shape`; scales[i] is the factor used for coordina
     v("mode", mode); v("coordinates", coordinates); v("nearest", nearest); v("cubic_a", cubic_a); v("scales", scales); v("shape", shape);
   }
 };
+// One direction of a recurrent network. x: [T, B, D*G*H], the input half of all gates; r: [D, G*H, H]; optional bias [D, 2*G*H] (of the
+// input half, then of the recurrent one), lengths [B], h0 and c0 [D, B, H], peepholes [D, 3*H] -> the hidden states [T, B, H], then, with
+// `states`, the last hidden state and the last cell as rows T and T+1. G gates in ONNX's order: h; z r h; i o f c. Steps at or
+// behind a sequence's length leave the state alone and give 0. `row` is the direction's entry in D; f, g, h are ONNX's
+// activations with alpha and beta each.
+struct Recurrent {
+  RecurrentKind kind{};
+  GateFunction f{}, g{}, h{};
+  std::vector<double> alphas{0, 0, 0}, betas{0, 0, 0};
+  double clip = 0;                  // of what enters f and g; 0: none
+  bool reverse = false, linear_before_reset = false, coupled = false, states = false;
+  int64_t row = 0;
+  int64_t gates() const { return kind == RecurrentKind::rnn ? 1 : kind == RecurrentKind::gru ? 3 : 4; }
+  template <class V> void fields(V& v) {
+    v("kind", kind); v("f", f); v("g", g); v("h", h); v("alphas", alphas); v("betas", betas); v("clip", clip); v("reverse", reverse);
+    v("linear_before_reset", linear_before_reset); v("coupled", coupled); v("states", states); v("row", row);
+  }
+};
 struct ShapeOf {        // i64[rank] of x
   template <class V> void fields(V&) {}
 };
@@ -158,7 +180,7 @@ struct LayoutCast {
 
 using OpAttrs = std::variant<op::Unary, op::Binary, op::Select, op::Cast, op::Conv, op::ConvTranspose, op::MatMul, op::Pool,
                              op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm, op::Transpose, op::Reshape,
-                             op::Expand, op::Concat, op::Slice, op::Gather, op::Pad, op::Resize, op::ShapeOf, op::DimVector,
+                             op::Expand, op::Concat, op::Slice, op::Gather, op::Pad, op::Resize, op::Recurrent, op::ShapeOf, op::DimVector,
                              op::LayoutCast>;
 inline constexpr size_t kOpCount = std::variant_size_v<OpAttrs>;
 

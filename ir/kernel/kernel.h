@@ -13,16 +13,18 @@
 // Semantics:
 //  * A *stage* is a store leaf together with the loops around it that belong to it; its name is the store's label, unique
 //    in the kernel. As lowered, every stage is its own perfect nest over its axes: first spatial, then reduce loops, and
-//    the store's indices are exactly the spatial variables. Each buffer has one stage, but for update stages.
+//    the store's indices are exactly the spatial variables. Each buffer has one stage, but for update stages and the
+//    first rows of carried buffers.
 //  * Loops run from 0 to extent-1. `role` says what an axis means and survives splits: spatial iterations are independent,
-//    reduce iterations may be reordered (floating-point sums may change in the last bits), scan iterations run in order.
+//    reduce iterations may be reordered (floating-point sums may change in the last bits), scan iterations run in order. A scan
+//    loop holds whole stages: what one iteration stores in a buffer the next ones may read (carried), rows of it by the loop's variable.
 //  * A combining store (combiner != none) does buffer[...] = combine(buffer[...], value). With `init` it first stores
 //    `init` whenever all the reduce variables of the stage's enclosing loops are 0 (decompose_reduction makes that a store of its own).
 //  * `where` guards the update only (never the init): points outside contribute nothing. An `if_then` guards everything.
 //  * Loads outside a buffer's shape are an error, except under a select or where whose condition excludes them.
 //  * Buffers never alias, except that an `out` buffer may be declared `inplace` with an input when every point reads only itself.
 //  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the function that runs the
-//    innermost parallel iteration; "register" temps become SSA values: all their indices must be constant once unroll and
+//    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread; "register" temps become SSA values: all their indices must be constant once unroll and
 //    vector loops are expanded. Scope names of devices come from the Target.
 #pragma once
 #include <memory>
@@ -51,7 +53,7 @@ struct Buffer {
 
 enum class LoopKind : uint8_t {
   serial,
-  parallel,  // iterations are spread over threads; outermost only; one level
+  parallel,  // iterations are spread over threads; one level, inside nothing but serial scan loops
   vector,    // constant extent; the body is evaluated for all lanes at once
   unroll,    // constant extent; expanded
 };

@@ -23,7 +23,7 @@ class Verifier {
     std::set<std::string> names;
     for (const std::string& s : kernel_.symbols) {
       declare(names, s, "symbol");
-      scope_.push_back({s, LoopKind::serial});
+      scope_.push_back({s, LoopKind::serial, false});
     }
     check_buffers();
     if (!kernel_.body) report("no body");
@@ -32,7 +32,7 @@ class Verifier {
   }
 
  private:
-  struct Variable { std::string name; LoopKind kind; };
+  struct Variable { std::string name; LoopKind kind; bool serial_scan = false; };
 
   template <class... Args>
   void report(const char* format, Args&&... args) {
@@ -100,10 +100,16 @@ class Verifier {
     bool expanded = loop.loop_kind == LoopKind::vector || loop.loop_kind == LoopKind::unroll;
     if (expanded && !extent) report("{0} loop '{1}' needs a constant extent, not {2}", loop_kind_name(loop.loop_kind), loop.var, text(loop.extent));
     if (loop.loop_kind == LoopKind::parallel) {
-      if (scope_.size() > kernel_.symbols.size()) report("parallel loop '{0}' lies inside loop '{1}'", loop.var, scope_.back().name);
+      for (size_t i = scope_.size(); i-- > kernel_.symbols.size();)
+        if (!scope_[i].serial_scan) {
+          report("parallel loop '{0}' lies inside loop '{1}'", loop.var, scope_[i].name);
+          break;
+        }
       if (loop.role != AxisRole::spatial) report("parallel loop '{0}' is a {1} loop", loop.var, axis_role_name(loop.role));
     }
-    scope_.push_back({loop.var, loop.loop_kind});
+    if (loop.role == AxisRole::scan && loop.loop_kind != LoopKind::serial && loop.loop_kind != LoopKind::unroll)
+      report("scan loop '{0}' is {1}: its iterations run in order", loop.var, loop_kind_name(loop.loop_kind));
+    scope_.push_back({loop.var, loop.loop_kind, loop.role == AxisRole::scan && loop.loop_kind == LoopKind::serial});
     check(loop.body[0]);
     scope_.pop_back();
   }

@@ -135,7 +135,10 @@ Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::v
   const Buffer& buffer = kernel.buffer(stage.store->buffer);
   const StmtNode& loop = *path.back();
   if (buffer.role != BufferRole::temp) return illegal("stage '{0}' writes the parameter '{1}', which must be complete", label, buffer.name);
-  if (path.front() == stage.nest) return illegal("loop '{0}' belongs to stage '{1}' itself", loop.var, label);
+  for (size_t i = 0; i < stage.scans.size(); ++i)
+    if (i + 1 >= path.size() || path[i] != stage.scans[i])
+      return illegal("stage '{0}' is in scan loop '{1}', loop '{2}' is not: it would see the last iteration only", label, stage.scans[i]->var, loop.var);
+  if (std::ranges::find(path, stage.nest) != path.end()) return illegal("loop '{0}' belongs to stage '{1}' itself", loop.var, label);
   if (loop.loop_kind == LoopKind::vector) return illegal("loop '{0}' is a vector loop: nothing can be computed in it", loop.var);
   TW_TRY(check_movable(kernel, stage));
   if (readers == 0) return illegal("nothing in loop '{0}' reads '{1}'", loop.var, buffer.name);
@@ -166,7 +169,7 @@ Expected<Stmt> separate_init(const Kernel& kernel, Stmt nest, const std::string&
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
-  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage));
+  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   const BufferId id = stage.store->buffer;
   const std::vector<Access> readers = accesses(kernel, id, path);

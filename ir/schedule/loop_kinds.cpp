@@ -6,7 +6,7 @@
 //   vectorize: constant extent, not a scan; no loop inside; every store inside stores to its own place in each lane, or combines
 //     lanes of a reduce loop.
 //   unroll: constant extent of at most kMaxUnroll.
-//   parallel: spatial, no loop around it, no other parallel loop inside; temps written inside are private (scope stack or register)
+//   parallel: spatial, no loop around it but serial scan loops, no other parallel loop inside; temps written inside are private (scope stack or register)
 //     or indexed by the loop.
 #include "ir/schedule/nest.h"
 

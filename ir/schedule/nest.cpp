@@ -175,12 +175,14 @@ bool writes(const Stmt& root, BufferId buffer) {
   return !find_path(root, [&](const StmtNode& s) { return s.kind == StmtKind::store && s.buffer == buffer; }).empty();
 }
 
-Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label) {
+Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label, bool in_scans) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, label));
   LoweredStage stage;
-  stage.nest = path.front();
+  size_t first = 0;
+  while (in_scans && path[first]->kind == StmtKind::loop && path[first]->role == AxisRole::scan && path[first]->loop_kind == LoopKind::serial) stage.scans.push_back(path[first++]);
+  stage.nest = path[first];
   stage.store = path.back();
-  for (size_t i = 0; i + 1 < path.size(); ++i) {
+  for (size_t i = first; i + 1 < path.size(); ++i) {
     const StmtNode& s = *path[i];
     if (s.kind != StmtKind::loop || s.loop_kind != LoopKind::serial || s.body[0] != path[i + 1])
       return illegal("the nest of stage '{0}' is not as lowered any more (a perfect nest of serial loops); do this step before others on it", label);
@@ -202,6 +204,24 @@ Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& la
   return stage;
 }
 
+// In any one iteration of the scan loops around the stage, the store writes none of the places that the stage reads: some index differs
+// by a constant (row t + 1 is written, row t read). Loops other than those scans have different variables there.
+static bool reads_elsewhere(const Kernel& kernel, const LoweredStage& stage, const StmtNode& store) {
+  if (stage.scans.empty() || find_path(stage.scans.back(), [&](const StmtNode& s) { return &s == &store; }).empty()) return false;
+  const Ranges ranges = ranges_of(kernel, stage.scans);
+  bool apart = true;
+  visit_loads(stage.nest, [&](const ExprNode& load, std::span<const Stmt>) {
+    if (load.buffer != store.buffer) return;
+    bool differs = false;
+    for (size_t d = 0; d < load.args.size() && !differs; ++d) {
+      const std::optional<int64_t> distance = as_const(simplify(load.args[d] - store.indices[d], ranges));
+      differs = distance && *distance != 0;
+    }
+    apart &= differs;
+  });
+  return apart;
+}
+
 Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
   bool after = false;
   for (const Stmt& store : stores_of(kernel.body)) {
@@ -211,7 +231,7 @@ Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
     }
     if (store->buffer == stage.store->buffer)
       return illegal("stage '{0}' writes '{1}' too, so '{2}' must stay where it is", store->label, kernel.buffer(store->buffer).name, stage.store->label);
-    if (after && reads(stage.nest, store->buffer))
+    if (after && reads(stage.nest, store->buffer) && !reads_elsewhere(kernel, stage, *store))
       return illegal("stage '{0}' reads '{1}', which stage '{2}' changes later", stage.store->label, kernel.buffer(store->buffer).name, store->label);
   }
   if (reads(stage.nest, stage.store->buffer)) return illegal("stage '{0}' reads its own buffer", stage.store->label);

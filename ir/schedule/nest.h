@@ -44,16 +44,17 @@ bool has_load(const Expr& e);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
 
-// A stage whose nest still is as lowered: at the top of the kernel, perfect, serial, its store's indices the spatial variables.
+// A stage whose nest still is as lowered: at the top of the kernel or of scan loops, perfect, serial, its store's indices the spatial variables.
 struct LoweredStage {
-  Stmt nest;                   // a child of the kernel's body (or the body itself)
+  std::vector<Stmt> scans;     // the scan loops around the nest
+  Stmt nest;                   // a child of the kernel's body or of the last scan loop's (or the body itself)
   std::vector<Stmt> spatial;   // loops, from the outside in
   std::vector<Stmt> reduce;
   Stmt store;
   std::vector<int> loop_of_dim;  // index into spatial; -1: a dimension of extent 1, index 0
   Expr extent_of_dim(size_t dim) const { return loop_of_dim[dim] < 0 ? Expr(1) : spatial[static_cast<size_t>(loop_of_dim[dim])]->extent; }
 };
-Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label);
+Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label, bool in_scans = false);  // in_scans: may be inside of scan loops
 // The stage alone writes its buffer, and nothing after its nest writes what it reads: its values may be computed later.
 Error check_movable(const Kernel& kernel, const LoweredStage& stage);
 

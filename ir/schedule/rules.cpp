@@ -8,9 +8,11 @@ namespace tw::sched {
 
 namespace {
 
-bool is_private(const Buffer& buffer) {
+bool is_small(const Buffer& buffer) {  // lives on the stack or in registers
   return buffer.role == BufferRole::temp && (buffer.scope == "stack" || buffer.scope == "register");
 }
+
+bool is_private(const Buffer& buffer) { return is_small(buffer) || (buffer.role == BufferRole::temp && buffer.scope == "thread"); }
 
 bool uses_var_in_indices(const StmtNode& store, const std::string& var) {
   return std::ranges::any_of(store.indices, [&](const Expr& index) { return uses_var(index, var); });
@@ -33,7 +35,7 @@ Error check_vector(const StmtNode& loop) {
 Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
   const std::string& v = loop->var;
   if (loop->role != AxisRole::spatial) return illegal("loop '{0}' is a {1} loop: only spatial loops can be parallel", v, axis_role_name(loop->role));
-  if (!outermost) return illegal("loop '{0}' is inside another loop: only the outermost loop of a nest can be parallel", v);
+  if (!outermost) return illegal("loop '{0}' is inside another loop: only the outermost loop of a nest can be parallel (scan loops around it do not count)", v);
   if (const std::vector<Stmt> nested = find_path(loop->body[0], [](const StmtNode& s) { return s.kind == StmtKind::loop && s.loop_kind == LoopKind::parallel; });
       !nested.empty())
     return illegal("parallel loop '{0}' holds another one, '{1}'", v, nested.back()->var);
@@ -41,7 +43,7 @@ Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
     const Buffer& buffer = kernel.buffer(store->buffer);
     if (is_private(buffer)) continue;
     if (!is_const(loop->extent, 1) && !uses_var_in_indices(*store, v))
-      return illegal("every iteration of parallel loop '{0}' writes '{1}' (scope {2}) in stage '{3}': compute it in a smaller region or set its scope to stack or register",
+      return illegal("every iteration of parallel loop '{0}' writes '{1}' (scope {2}) in stage '{3}': compute it in a smaller region or set its scope to stack, thread or register",
                      v, buffer.name, buffer.scope, store->label);
     if (overlaps(*store, v) && (store->combiner != Combiner::none || reads(loop, store->buffer)))
       return illegal("iterations of parallel loop '{0}' overlap (shifted split) and read back '{1}'", v, buffer.name);
@@ -83,7 +85,7 @@ Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<St
 Error check_tree(const Kernel& kernel, const Stmt& s, std::vector<Stmt>& enclosing) {
   if (s->kind == StmtKind::loop) {
     if (s->loop_kind == LoopKind::vector) TW_TRY(check_vector(*s));
-    if (s->loop_kind == LoopKind::parallel) TW_TRY(check_parallel(kernel, s, enclosing.empty()));
+    if (s->loop_kind == LoopKind::parallel) TW_TRY(check_parallel(kernel, s, std::ranges::all_of(enclosing, [](const Stmt& e) { return e->role == AxisRole::scan && e->loop_kind == LoopKind::serial; })));
     TW_TRY(check_overlap(kernel, s, enclosing));
     enclosing.push_back(s);
   }
@@ -134,7 +136,7 @@ std::optional<int64_t> constant_bytes(const Buffer& buffer) {
 
 Error check_scopes(const Kernel& kernel) {
   for (const Buffer& buffer : kernel.buffers) {
-    if (!is_private(buffer)) continue;
+    if (!is_small(buffer)) continue;
     const std::optional<int64_t> bytes = constant_bytes(buffer);
     if (!bytes) return illegal("'{0}' has scope {1}, but its shape is not constant: compute it in a loop that needs a constant region of it", buffer.name, buffer.scope);
     if (*bytes > kMaxStackBytes)

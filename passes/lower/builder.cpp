@@ -118,24 +118,47 @@ void GroupBuilder::declare(const std::vector<Axis>& axes) {
   for (const Axis& axis : axes) ranges_[axis.name] = Range{Expr(0), simplify(axis.extent - Expr(1))};
 }
 
-void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices, Expr value,
-                         Combiner combiner, Expr init, Expr where) {
-  declare(axes);
+static Stmt loops_around(const std::vector<Axis>& axes, Stmt body) {
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) body = make_loop(axis->name, axis->extent, body, LoopKind::serial, axis->role);
+  return body;
+}
+
+Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value, const Expr& where) const {
   StmtNode store{};
   store.label = std::move(label);
   store.buffer = buffer;
   for (const Expr& e : indices) store.indices.push_back(simplified(e));
   store.value = simplified(value);
-  store.combiner = combiner;
-  store.init = std::move(init);
   if (where.defined()) {
     Expr condition = simplified(where);
     if (!is_const(condition, 1)) store.where = condition;
   }
-  Stmt nest = make_store(std::move(store));
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
-    nest = make_loop(axis->name, axis->extent, nest, LoopKind::serial, axis->role);
-  stages_.push_back(nest);
+  return make_store(std::move(store));
+}
+
+void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices, Expr value,
+                         Combiner combiner, Expr init, Expr where) {
+  declare(axes);
+  StmtNode store = *store_of(std::move(label), buffer, indices, value, where);
+  store.combiner = combiner;
+  store.init = std::move(init);
+  stages_.push_back(loops_around(axes, make_store(std::move(store))));
+}
+
+void GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store>& stores) {
+  declare(axes);
+  std::vector<Stmt> body;
+  for (const Store& s : stores) body.push_back(store_of(s.label, s.buffer, s.indices, s.value, s.where));
+  stages_.push_back(loops_around(axes, make_block(std::move(body))));
+}
+
+void GroupBuilder::scan(const Axis& axis, const std::function<void()>& body) {
+  declare({axis});
+  std::vector<Stmt> before = std::move(stages_);
+  stages_.clear();
+  body();
+  before.push_back(make_loop(axis.name, axis.extent, make_block(std::move(stages_)), LoopKind::serial, AxisRole::scan));
+  stages_ = std::move(before);
 }
 
 void GroupBuilder::store_output(const std::vector<std::string>& axis_names) {

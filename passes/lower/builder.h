@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "ir/schedule/schedule.h"
 #include "ir/simplify.h"
 #include "passes/lower/lower.h"
 
@@ -49,8 +50,9 @@ class GroupBuilder {
   // A re-arranged copy of v (usually weights) with one element per point of the axes. Constants become a const buffer with a
   // pack kernel, so the work is done at compile time; others a temp that a stage `name` fills at run time.
   // element(read) gives the value at the axes' variables; read(index) is v's element.
+  // schedule: applied to the pack kernel, whose loops are the axes.
   BufferId packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
-                  const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element);
+                  const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element, const Schedule& schedule = {});
   // Inside the group, v's elements are made by this function instead of its node's own expression.
   void define(ValueId v, std::function<Expr(const Index&)> maker) { makers_[v.index] = std::move(maker); }
 
@@ -58,6 +60,16 @@ class GroupBuilder {
   // value and where are simplified. The label is the stage's name.
   void stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices, Expr value,
              Combiner combiner = Combiner::none, Expr init = {}, Expr where = {});
+  // Several stores at each point of one nest, one after the other.
+  struct Store {
+    std::string label;
+    BufferId buffer;
+    Index indices;
+    Expr value, where;
+  };
+  void nest(const std::vector<Axis>& axes, const std::vector<Store>& stores);
+  // Stages that `body` adds run once in each iteration of the scan.
+  void scan(const Axis& axis, const std::function<void()>& body);
   // Makes the ranges of axes known before their stage is added, so that element() can simplify.
   void declare(const std::vector<Axis>& axes);
   Expr simplified(const Expr& e) const { return simplify(e, ranges_); }
@@ -74,6 +86,7 @@ class GroupBuilder {
  private:
   Expr node_element(const Node& node, const Index& index);
   BufferId add_buffer(Buffer buffer, LoweredArgument argument);
+  Stmt store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value, const Expr& where) const;
   std::string fresh_buffer_name(const std::string& wanted) const;
 
   Kernel kernel_;
@@ -96,6 +109,7 @@ Index unflatten_index(const Shape& shape, const Expr& flat);
 
 // The families. Each adds its stages and returns the finished group.
 Expected<LoweredGroup> lower_conv(GroupBuilder& b, const Node& node);
+Expected<LoweredGroup> lower_winograd(GroupBuilder& b, const Node& node, int tile);   // tile: 2, 4 or 6
 Expected<LoweredGroup> lower_conv_transpose(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node);
@@ -103,6 +117,8 @@ Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node);
+Expected<LoweredGroup> lower_attention(GroupBuilder& b, const Node& product);
+Expected<LoweredGroup> lower_recurrent(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_concat(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_elementwise(GroupBuilder& b);
 

@@ -10,9 +10,12 @@ const char* family_name(KernelFamily f) {
     case KernelFamily::elementwise: return "elementwise";
     case KernelFamily::conv: return "conv";
     case KernelFamily::depthwise: return "depthwise";
+    case KernelFamily::winograd: return "winograd";
     case KernelFamily::matmul: return "matmul";
     case KernelFamily::reduce: return "reduce";
     case KernelFamily::pool: return "pool";
+    case KernelFamily::recurrent: return "recurrent";
+    case KernelFamily::attention: return "attention";
   }
   TW_UNREACHABLE("bad family");
 }
@@ -32,42 +35,30 @@ static Error check_resizes(const Graph& graph, const Group& group) {
   return Error::success();
 }
 
+// Behind a matrix product no softmax is fused, but in attention.
+static bool holds_softmax(const Graph& graph, const Group& group) {
+  for (NodeId id : group.nodes)
+    if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return true;
+  return false;
+}
+
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (Error error = check_resizes(graph, group)) return error;
   GroupBuilder b(graph, group, target);
   const Node& anchor = graph.node(group.anchor);
   const OpAttrs& attrs = anchor.attrs;
+  if (int tile = winograd_tile(group.algorithm)) return lower_winograd(b, anchor, tile);
   if (std::holds_alternative<op::Conv>(attrs)) return lower_conv(b, anchor);
   if (std::holds_alternative<op::ConvTranspose>(attrs)) return lower_conv_transpose(b, anchor);
-  if (std::holds_alternative<op::MatMul>(attrs)) return lower_matmul(b, anchor);
+  if (std::holds_alternative<op::MatMul>(attrs)) return holds_softmax(graph, group) ? lower_attention(b, anchor) : lower_matmul(b, anchor);
   if (std::holds_alternative<op::Pool>(attrs)) return lower_pool(b, anchor);
   if (std::holds_alternative<op::Reduce>(attrs)) return lower_reduce(b, anchor);
   if (std::holds_alternative<op::ArgReduce>(attrs)) return lower_arg_reduce(b, anchor);
   if (std::holds_alternative<op::Softmax>(attrs)) return lower_softmax(b, anchor);
   if (std::holds_alternative<op::LayerNorm>(attrs)) return lower_layer_norm(b, anchor);
+  if (std::holds_alternative<op::Recurrent>(attrs)) return lower_recurrent(b, anchor);
   if (const Node& last = graph.node(group.nodes.back()); std::holds_alternative<op::Concat>(last.attrs)) return lower_concat(b, last);
   return lower_elementwise(b);
-}
-
-bool is_view(const Graph& graph, const Group& group) {
-  if (group.nodes.size() != 1) return false;
-  const Node& node = graph.node(group.nodes.front());
-  if (!node.inputs.empty() && graph.is_constant(node.inputs[0])) return false;
-  const TensorType& out = graph.value(node.output).type;
-  if (std::holds_alternative<op::Reshape>(node.attrs))
-    return out.layout.plain() && graph.value(node.inputs[0]).type.layout.plain();
-  if (!std::holds_alternative<op::LayoutCast>(node.attrs)) return false;
-  const TensorType& in = graph.value(node.inputs[0]).type;
-  if (equal(in, out)) return true;
-  const Layout& blocked = in.layout.plain() ? out.layout : in.layout;
-  if (!in.layout.plain() && !out.layout.plain()) return false;
-  // [N, C, 1, 1] in blocks of a divisor of C is the plain tensor.
-  auto axis = static_cast<size_t>(blocked.axis);
-  auto channels = as_const(in.shape[axis]);
-  if (!channels || *channels % blocked.block != 0) return false;
-  for (size_t i = axis + 1; i < in.shape.size(); ++i)
-    if (!is_const(in.shape[i], 1)) return false;
-  return true;
 }
 
 }  // namespace tw

@@ -18,7 +18,7 @@ struct LoweredArgument {
 };
 
 // Which search space and default schedule serve a kernel (autotune/spaces).
-enum class KernelFamily : uint8_t { elementwise, conv, depthwise, matmul, reduce, pool };
+enum class KernelFamily : uint8_t { elementwise, conv, depthwise, winograd, matmul, reduce, pool, recurrent, attention };
 const char* family_name(KernelFamily f);
 
 struct LoweredGroup {
@@ -27,10 +27,12 @@ struct LoweredGroup {
   std::vector<LoweredArgument> arguments;
 };
 
+// Whether Winograd's algorithm computes the node: a 3x3 convolution of stride 1 with constant weights over blocked channels.
+bool winograd_applies(const Graph& graph, const Node& node);
+// Channel blocks that one register tile covers when there are so many tiles of the image.
+int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
+
 // Errors: an op (or a case of one) that has no lowering, naming the node.
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target);
-
-// True when the group only renames memory (reshape, squeeze, a layout cast that moves nothing): no kernel is needed.
-bool is_view(const Graph& graph, const Group& group);
 
 }  // namespace tw

@@ -1,12 +1,13 @@
-// Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P = kPanelVectors vectors, padded with zeros):
+// Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by the target's registers, padded with zeros):
 // at compile time when it is constant. Batches of a constant right operand join the rows: one [B*M, K] x [K, N].
 // Stages: w (run-time packing only), acc [batch][row][column, padded to whole panels], y.
+#include <algorithm>
+
 #include "passes/lower/builder.h"
+#include "passes/lower/register_tile.h"
 
 namespace tw {
 namespace {
-
-constexpr int64_t kPanelVectors = 4;   // 4x64 and 6x64 tiles on AVX-512 (docs/performance.md)
 
 struct Operand2d {            // how to reach element (batch index, row, column)
   ValueId value;
@@ -40,8 +41,10 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   for (size_t i = 0; i + 2 < ws.size(); ++i) shared &= is_const(ws[i], 1);
   Shape outer = shared ? Shape{} : batch;
   Expr all_rows = shared ? simplify(element_count(batch) * rows) : rows;
-  int64_t panel = std::max(1, b.target.lanes(dtype_bytes(acc_type))) * kPanelVectors;
-  if (auto n = as_const(columns); n && *n < panel) panel = (*n + panel / kPanelVectors - 1) / (panel / kPanelVectors) * (panel / kPanelVectors);
+  int64_t lanes = std::max(1, b.target.lanes(dtype_bytes(acc_type)));
+  auto row_bytes = as_const(depth) ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type)) : std::nullopt;
+  RegisterTile tile = product_tile(b.target, lanes, as_const(all_rows), as_const(columns), row_bytes);
+  int64_t panel = tile.vectors * lanes;
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
 
   // Panels of the right operand.
@@ -68,11 +71,13 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     out_axes.push_back({"ab" + std::to_string(i), outer[i]});
     batch_index.push_back(var(out_axes.back().name));
   }
-  out_axes.insert(out_axes.end(), {{"ai", all_rows}, {"aj", simplify(panels * Expr(panel))}});
+  // A free number of rows is summed in whole register tiles: rows behind the last one repeat it, and only the output's stores ask.
+  Expr padded_rows = as_const(all_rows) ? all_rows : simplify(ceil_div(all_rows, tile.rows) * Expr(tile.rows));
+  out_axes.insert(out_axes.end(), {{"ai", padded_rows}, {"aj", simplify(panels * Expr(panel))}});
   std::vector<Axis> axes = out_axes;
   axes.push_back({"k", depth, AxisRole::reduce});
   b.declare(axes);
-  Expr i = var("ai"), j = var("aj"), k = var("k");
+  Expr i = as_const(all_rows) ? var("ai") : min(var("ai"), all_rows - Expr(1)), j = var("aj"), k = var("k");
   Expr left_element;
   if (shared && !(left.value == right.value) && !b.graph.is_constant(left.value)) {
     left_element = load(b.input(left.value, {all_rows, depth}), b.type(left.value).dtype, {i, k});
@@ -89,10 +94,10 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     if (!is_const(ws[d], 1)) w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
   w_index.insert(w_index.end(), {b.simplified(floor_div(j, Expr(panel))), k, b.simplified(floor_mod(j, Expr(panel)))});
   Shape acc_shape = outer;
-  acc_shape.insert(acc_shape.end(), {all_rows, simplify(panels * Expr(panel))});
+  acc_shape.insert(acc_shape.end(), {padded_rows, simplify(panels * Expr(panel))});
   BufferId acc = b.temp("acc", acc_type, acc_shape);
   Index acc_at = batch_index;
-  acc_at.insert(acc_at.end(), {i, j});
+  acc_at.insert(acc_at.end(), {var("ai"), j});
   b.stage("acc", axes, acc, acc_at, widen(left_element) * widen(load(packed, w_type, w_index)), Combiner::add, imm(0, acc_type));
 
   // Followers. Tensors of the output's shape are seen with the same collapsed rows.

@@ -6,7 +6,7 @@ namespace tw {
 DType accumulator_type(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
 
 BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
-                              const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element_at) {
+                              const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element_at, const Schedule& schedule) {
   const Value& value = graph.value(v);
   Shape shape = extents(axes);
   Index index = variables(axes);
@@ -36,6 +36,9 @@ BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vec
   Stmt nest = make_store(std::move(store));
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) nest = make_loop(axis->name, axis->extent, nest);
   kernel->body = nest;
+  Expected<Kernel> scheduled = tw::apply(*kernel, schedule);
+  TW_CHECK(bool(scheduled), "packing of '{0}': {1}", name, error_text(scheduled.takeError()));
+  *kernel = std::move(*scheduled);
   return constant(name, value.type.dtype, shape, *value.constant, kernel, v);
 }
 

@@ -33,11 +33,17 @@ Expr identity(Combiner c, DType t) {
 }
 Expr widen(const Expr& e, DType t) { return e.type() == t ? e : cast(t, e); }
 
+// Partial results of a row: a vector's lanes, or four vectors' (their additions overlap) where rows are long or whole multiples.
+int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
+  bool wide = extent && (*extent >= 16 * lanes || (*extent >= 8 * lanes && *extent % (4 * lanes) == 0));
+  return wide ? 4 * lanes : lanes;
+}
+
 // Sums (or ...) element(row, k) over k in 0..extent into a temp over the row axes; the row axes' variables are prefix + number.
 // Names of stages: NAME_part (L lanes) and NAME.
 BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows, const Expr& extent, DType t, Combiner combiner,
                      const std::function<Expr(const Index& row, const Expr& k)>& element) {
-  int64_t lanes = b.target.lanes(dtype_bytes(t));
+  int64_t lanes = partial_sums(b.target.lanes(dtype_bytes(t)), as_const(extent));
   auto make_rows = [&](const std::string& prefix) {
     std::vector<Axis> axes;
     for (size_t i = 0; i < rows.size(); ++i) axes.push_back({prefix + std::to_string(i), rows[i]});

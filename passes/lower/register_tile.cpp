@@ -3,48 +3,54 @@
 #include <algorithm>
 
 namespace tw {
-namespace {
 
-constexpr int64_t kMostVectors = 4;
-constexpr int64_t kMostRows = 28;
+constexpr int64_t kSetBytes = 4096;     // rows this far apart share a set of the L1 cache
+constexpr int64_t kSetWays = 8;
+constexpr int64_t kRowVectors = 8;      // of a panel for one row: long streams of weights
+constexpr double kPanelReads = 0.16;    // time to read a panel's row, in multiply-adds of as many vectors
+constexpr int64_t kInFlight = 8;        // accumulators that hide the latency of a multiply-add
 
-// Time of one step of the reduction, in multiply-adds of a vector: sums below the latency of the multiply-adds in flight
-// wait for each other, and every row and vector is loaded once, at nearly the rate of the multiply-adds.
-double step_cost(const Target& target, int64_t rows, int64_t vectors) {
-  constexpr double kLoad = 1.1, kLoop = 0.5;
-  const double in_flight = target.vector_bits >= 512 ? 8 : 10;
-  // Wide vectors broadcast within the multiply-add; a single vector has nothing else to share the load with.
-  const double loads = target.vector_bits >= 512 && vectors == 1 ? static_cast<double>(rows) + 1 : kLoad * static_cast<double>(rows + vectors);
-  return std::max({static_cast<double>(rows * vectors), loads, in_flight}) + kLoop;
+bool fits_registers(const Target& target, const RegisterTile& tile) {
+  bool fused = target.arch() != Arch::x86_64 || target.has("fma") || target.has("avx512f");
+  int64_t usable = target.vector_registers - (target.has("avx512f") ? 1 : 0);
+  int64_t used = tile.rows * tile.vectors + (tile.vectors == 1 && target.has("avx512f") ? 1 : tile.vectors + 1) + (fused ? 0 : 1);
+  return used <= usable;
 }
 
-double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t vectors) {
-  const double whole = static_cast<double>(extent / rows) * step_cost(target, rows, vectors);
-  const int64_t rest = extent % rows;
-  return (rest ? whole + step_cost(target, rest, vectors) : whole) / static_cast<double>(vectors);
+int64_t most_tile_rows(const Target& target, int64_t vectors) {
+  int64_t rows = 0;
+  while (rows < target.vector_registers && fits_registers(target, {rows + 1, vectors})) ++rows;
+  return rows;
 }
 
-}  // namespace
+int64_t panel_vectors(const Target& target, bool one_row) { return one_row || target.vector_registers >= 32 ? 4 : 2; }
 
-int64_t most_rows(const Target& target, int64_t vectors) {
-  return std::clamp<int64_t>((target.vector_registers - 1 - vectors) / vectors, 1, kMostRows);
+int64_t tile_rows(const Target& target, int64_t vectors, std::optional<int64_t> extent, std::optional<int64_t> row_bytes) {
+  int64_t most = std::max<int64_t>(1, most_tile_rows(target, vectors));
+  if (row_bytes && *row_bytes % kSetBytes == 0) most = std::min(most, kSetWays);
+  if (!extent) return most;
+  if (*extent <= most) return std::max<int64_t>(1, *extent);
+  for (int64_t rows = most; rows >= 1 && rows * vectors >= kInFlight; --rows)
+    if (*extent % rows == 0 && 2 * rows >= most) return rows;
+  int64_t tiles = (*extent + most - 1) / most;
+  return (*extent + tiles - 1) / tiles;
 }
 
-int64_t register_rows(const Target& target, std::optional<int64_t> extent, int64_t vectors) {
-  if (!extent) return 1;
-  int64_t best = 1;
-  for (int64_t rows = 2; rows <= std::min(most_rows(target, vectors), *extent); ++rows)
-    if (cover_cost(target, *extent, rows, vectors) <= cover_cost(target, *extent, best, vectors)) best = rows;
-  return best;
-}
-
-RegisterTile register_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks) {
-  if (!extent) return {1, blocks % 2 == 0 ? 2 : 1};
-  RegisterTile best{register_rows(target, extent, 1), 1};
-  for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
-    if (blocks % vectors != 0) continue;
-    const RegisterTile tile{register_rows(target, extent, vectors), vectors};
-    if (cover_cost(target, *extent, tile.rows, vectors) < cover_cost(target, *extent, best.rows, best.vectors)) best = tile;
+RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int64_t> rows, std::optional<int64_t> columns, std::optional<int64_t> row_bytes) {
+  bool one_row = rows == 1;
+  int64_t widest = panel_vectors(target, one_row);
+  if (one_row && columns && *columns >= 4 * kRowVectors * lanes) widest = kRowVectors;
+  if (columns) widest = std::max<int64_t>(1, std::min(widest, (*columns + lanes - 1) / lanes));
+  RegisterTile best{tile_rows(target, widest, rows, row_bytes), widest};
+  if (one_row || !rows) return best;
+  double least = 0;
+  for (int64_t vectors = widest; vectors >= std::min<int64_t>(2, widest); --vectors) {
+    RegisterTile tile{tile_rows(target, vectors, rows, row_bytes), vectors};
+    auto padding = [](int64_t extent, int64_t part) { return static_cast<double>((extent + part - 1) / part * part) / static_cast<double>(extent); };
+    double cost = padding(*rows, tile.rows) * (columns ? padding(*columns, vectors * lanes) : 1) * (1 + kPanelReads / static_cast<double>(tile.rows));
+    if (vectors < widest && cost >= least) continue;
+    best = tile;
+    least = cost;
   }
   return best;
 }

@@ -1,18 +1,35 @@
-// How many rows (pixels) and vectors of sums a kernel keeps in registers. Lowering packs weights by it, the search spaces tile
-// by it. The rule: rows * vectors sums, one vector of weights each, one broadcast input; more always spilled in the loop.
+// Which tiles of accumulators stay in registers: one rule for matrix products, convolutions and recurrent steps. Lowering asks it for
+// the width of packed panels, the search spaces for the rows over them.
 #pragma once
+#include <cstdint>
 #include <optional>
 
 #include "ir/target.h"
 
 namespace tw {
 
-struct RegisterTile { int64_t rows, vectors; };
+struct RegisterTile {
+  int64_t rows = 1;      // MR
+  int64_t vectors = 1;   // NV, of the target's lanes
+};
 
-int64_t most_rows(const Target& target, int64_t vectors);   // that the rule allows, at least 1
-// The rows that cover `extent` of them in the least time, the last tile being smaller; 1 when the extent is symbolic.
-int64_t register_rows(const Target& target, std::optional<int64_t> extent, int64_t vectors);
-// With a number of vectors that divides `blocks`.
-RegisterTile register_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks);
+// Rows * vectors accumulators, a row of the packed operand and one broadcast. With one vector a row the broadcast is an operand of the
+// multiplication where the instruction set can (AVX-512); a product that is not fused needs a register of its own.
+bool fits_registers(const Target& target, const RegisterTile& tile);
+int64_t most_tile_rows(const Target& target, int64_t vectors);   // 0: not even one row
+
+// The tile of a matrix product: least padding in both directions; among equals the taller one, whose panel is read less often (weights of a
+// network come from the last cache or memory, and only the first tile of a panel waits for them): 8x48 for 128 rows on AVX-512.
+// One row: long panels. Unknown extents count as whole tiles, unknown rows as few.
+RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int64_t> rows, std::optional<int64_t> columns, std::optional<int64_t> row_bytes);
+
+// Vectors of a packed panel where nothing else is known: 4 with 32 registers (4x64 and 6x64 on AVX-512, 6x16 on NEON), 2 with 16 (6x16 on AVX2); one
+// row alone (a matrix-vector product) takes 4 everywhere.
+int64_t panel_vectors(const Target& target, bool one_row);
+
+// Rows over a panel of `vectors`: a divisor of `extent` that keeps at least 8 accumulators in flight if there is one, else the
+// fewest and most even tiles. row_bytes: distance of the rows in memory; a multiple of 4 KiB puts all into one set of the L1
+// cache, so at most 8 of them. Unknown extent: the largest tile.
+int64_t tile_rows(const Target& target, int64_t vectors, std::optional<int64_t> extent, std::optional<int64_t> row_bytes = std::nullopt);
 
 }  // namespace tw

@@ -126,3 +126,36 @@ TEST_CASE("disassembly has two stages") {
   CHECK(count(*text, "alloca") == 0);
   CHECK(error_text((*backend)->disassemble(kernel, "ptx").takeError()).find("llvm and asm") != std::string::npos);
 }
+
+TEST_CASE("assembly stands under the lines of the kernel") {
+  std::string text = assembly(znver4(), parsed(gemm(4, 2, 16)));
+  CHECK(text.find("# 1: kernel @gemm") == 0);
+  std::string body = loop_body(text, "k");
+  size_t line = body.find(": ");
+  REQUIRE(line != std::string::npos);
+  CHECK(body.find("c[") < body.find("vfmadd"));
+  CHECK(count(text, ".loc") == 0);
+  CHECK(count(text, "debug_") == 0);
+  CHECK(count(text, ".Ltmp") == 0);
+  std::string arm = assembly(aarch64(), parsed(gemm(4, 2, 4)));
+  CHECK(arm.find("// 1: kernel @gemm") == 0);
+}
+
+TEST_CASE("fast_math relaxes arithmetic, and nothing else") {
+  Kernel kernel = parsed(R"(kernel @k(x: in f32[16], y: in f32[16], z: out f32[16]) {
+    for l in 16 vector { z: z[l] = select(is_nan(x[l]), 0.0, max(x[l], y[l]) / y[l] + exp(x[l])) }
+  })");
+  for (bool fast : {false, true}) {
+    Target target = znver4();
+    target.fast_math = fast;
+    auto backend = make_backend(target);
+    REQUIRE(bool(backend));
+    auto text = (*backend)->disassemble(kernel, "llvm");
+    REQUIRE(bool(text));
+    CHECK(count(*text, "fdiv nnan nsz arcp <16 x float>") == fast);
+    CHECK(count(*text, "fadd nnan nsz arcp <16 x float>") == fast);
+    CHECK(count(*text, " nnan nsz arcp ") == 2 * fast);
+    CHECK(count(*text, "fcmp nnan") + count(*text, "select nnan") + count(*text, "contract") + count(*text, "reassoc") == 0);
+    CHECK(count(*text, "fcmp uno") + count(*text, "fcmp ord") == 1);
+  }
+}

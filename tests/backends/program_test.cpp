@@ -70,11 +70,11 @@ Program model() {
   return p;
 }
 
-ObjectCode compile(const Program& p, int jobs) {
+ObjectCode compile(const Program& p, int jobs, int64_t share_ns = 0) {
   auto backend = make_backend(host_target());
   REQUIRE(bool(backend));
   CodegenOptions options;
-  options.jobs = jobs, options.symbol = "tiny", options.target_name = "host";
+  options.jobs = jobs, options.symbol = "tiny", options.target_name = "host", options.share_ns = share_ns;
   auto code = (*backend)->compile(p, options);
   REQUIRE_MESSAGE(bool(code), error_text(code.takeError()));
   return std::move(*code);
@@ -89,6 +89,17 @@ TEST_CASE("the number of jobs does not change the objects") {
   CHECK(one.kernels[0].name == "dense");
   CHECK(one.kernels[0].code_bytes > 0);
   CHECK(one.kernels[0].spills == 0);
+}
+
+TEST_CASE("a kernel that does little is not divided") {
+  Program p = model();
+  auto kernel = parse_kernel("kernel @k(x: in f32[999], y: out f32[999]) { for i in 999 parallel { y: y[i] = x[i] } }");
+  REQUIRE(bool(kernel));
+  p.kernels[1] = *kernel;   // 8 KB, by the estimate 250 ns
+  auto calls_pool = [&](int64_t share_ns) { return compile(p, 1, share_ns).objects[1].find("tw_parallel_for") != std::string::npos; };
+  CHECK(calls_pool(0));
+  CHECK(calls_pool(100));
+  CHECK(!calls_pool(200));
 }
 
 TEST_CASE("a model runs through its C interface") {

@@ -11,7 +11,8 @@ static tw_tensor describe(Tensor& t) {
   return {t.bytes.data(), t.bytes.size(), dtype_info(t.dtype).onnx, static_cast<int32_t>(t.shape.size()), t.shape.data()};
 }
 
-std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs, const std::vector<Tensor>& like, const Target& target, int threads) {
+std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs, const std::vector<Tensor>& like, const Target& target, int threads,
+                                 const AlgorithmOptions& algorithms) {
   Model model;
   model.graph = graph;
   model.name = "case";
@@ -19,6 +20,8 @@ std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs,
   std::string stem = "/tmp/tilewright-case-" + std::to_string(getpid());
   options.output = stem + ".so";
   options.name = "op_case";
+  options.algorithms = algorithms;
+  options.share_ns = 0;   // small kernels run in parallel too
   auto report = compile_graph(std::move(model), options, target);
   if (!report) FAIL(error_text(report.takeError()));
   auto loaded = LoadedModel::open(options.output);

@@ -4,5 +4,6 @@
 
 namespace tw::test {
 // like: tensors of the outputs' types and shapes.
-std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs, const std::vector<Tensor>& like, const Target& target, int threads);
+std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs, const std::vector<Tensor>& like, const Target& target, int threads,
+                                 const AlgorithmOptions& algorithms = {});
 }

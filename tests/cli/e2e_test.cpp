@@ -88,10 +88,16 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   const Json bench = json_of(cli({"bench", folder / "digits.so", "--threads", "1", "--runs", "5", "--per-kernel", "--json"}));
   CHECK(bench["ms"].items().size() == 5);
   CHECK(bench["calls"].items().size() == static_cast<size_t>(summary["calls"].integer_or(0)));
+  CHECK(bench["peaks"]["gflops"].real() != nullptr);
+  double flops = 0;
+  for (const Json& call : bench["calls"].items()) flops += *call["flops"].real();
+  const Json direct = json_of(cli({"bench", kDigits, "--threads", "1", "--runs", "1", "--per-kernel", "--json"}));
+  CHECK(direct["calls"].items().size() == bench["calls"].items().size());
 
   const Json model = json_of(cli({"inspect", kDigits, "--json"}));
   CHECK(model["inputs"].items().at(0)["name"].text_or_empty() == "image");
   CHECK(model["macs"].integer_or(0) > 0);
+  CHECK(flops >= 2.0 * static_cast<double>(model["macs"].integer_or(0)));   // the multiply-adds, and the epilogues
   CHECK(model["gaps"].items().empty());
   const Json artifact = json_of(cli({"inspect", folder / "digits.so", "--json"}));
   CHECK(artifact["manifest"]["name"].text_or_empty() == "digits");

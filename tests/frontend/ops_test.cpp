@@ -46,6 +46,34 @@ TEST_CASE("ConvTranspose: strides, output_padding, output_shape") {
   check_close(run_graph(head + ", auto_pad = \"SAME_UPPER\">(x, w) }", in), {1, 10, 102, 20});
 }
 
+// An RNN that sums: h = x + h.
+TEST_CASE("recurrent networks: directions, lengths, states, layout, activations") {
+  const std::string weights = " <float[1,1,1] w = {1}, float[1,1,1] r = {1}> { ", two = " <float[2,1,1] w = {1, 1}, float[2,1,1] r = {1, 10}> { ";
+  const std::string sum = "hidden_size = 1, activations = [\"Affine\"]";
+  const std::vector<Tensor> in = {floats({3, 1, 1}, {1, 2, 3})};
+  check_close(run_graph("g (float[3,1,1] x) => (float[3,1,1,1] y)" + weights + "y = RNN<" + sum + ">(x, w, r) }", in), {1, 3, 6});
+  check_close(run_graph("g (float[3,1,1] x) => (float[3,1,1,1] y)" + weights + "y = RNN<" + sum + ", direction = \"reverse\">(x, w, r) }", in), {6, 5, 3});
+  check_close(run_graph("g (float[3,1,1] x) => (float[3,2,1,1] y)" + two + "y = RNN<hidden_size = 1, direction = \"bidirectional\", activations = [\"Affine\", \"Relu\"]>(x, w, r) }", in),
+              {1, 321, 3, 32, 6, 3});
+  check_close(run_graph("g (float[3,1,1] x) => (float[1,1,1] h)" + weights + "y, h = RNN<" + sum + ">(x, w, r) }", in), {6});
+  // Two sequences, the second of length 2; a first state of 10 each.
+  const std::string lengths = " <float[1,1,1] w = {1}, float[1,1,1] r = {1}, int32[2] n = {3, 2}, float[1,2,1] h0 = {10, 20}> { ";
+  const std::vector<Tensor> pair = {floats({3, 2, 1}, {1, 1, 2, 2, 3, 3})};
+  check_close(run_graph("g (float[3,2,1] x) => (float[3,1,2,1] y)" + lengths + "y = RNN<" + sum + ">(x, w, r, , n, h0) }", pair), {11, 21, 13, 23, 16, 0});
+  check_close(run_graph("g (float[3,2,1] x) => (float[1,2,1] h)" + lengths + "y, h = RNN<" + sum + ", direction = \"reverse\">(x, w, r, , n, h0) }", pair), {16, 23});
+  const std::string batch_first = " <float[1,1,1] w = {1}, float[1,1,1] r = {1}, float[2,1,1] h0 = {10, 20}> { ";
+  check_close(run_graph("g (float[2,3,1] x) => (float[2,3,1,1] y)" + batch_first + "y = RNN<" + sum + ", layout = 1>(x, w, r, , , h0) }",
+                        {floats({2, 3, 1}, {1, 2, 3, 1, 2, 3})}),
+              {11, 13, 16, 21, 23, 26});
+  // The defaults, by hand: LSTM and GRU whose gates are all 1/2 but for the candidate, tanh(x).
+  check_close(run_graph("g (float[1,1,1] x) => (float[1,1,1] c) <float[1,4,1] w = {0, 0, 0, 1}, float[1,4,1] r = {0, 0, 0, 0}> { y, h, c = LSTM<hidden_size = 1>(x, w, r) }",
+                        {floats({1, 1, 1}, {2})}),
+              {0.5 * std::tanh(2.0)});
+  check_close(run_graph("g (float[1,1,1] x) => (float[1,1,1,1] y) <float[1,3,1] w = {0, 0, 1}, float[1,3,1] r = {0, 0, 0}> { y = GRU<hidden_size = 1>(x, w, r) }",
+                        {floats({1, 1, 1}, {2})}),
+              {0.5 * std::tanh(2.0)});
+}
+
 TEST_CASE("pooling") {
   const std::vector<Tensor> in = {iota({1, 1, 4, 4})};
   check_close(run_graph("g (float[1,1,4,4] x) => (float[1,1,2,2] y) { y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x) }", in), {5, 7, 13, 15});

@@ -64,7 +64,7 @@ class RandomGraph {
     size_t rank = shape.size();
     int64_t last = static_cast<int64_t>(rank) - 1;
     Shape zeros(rank, Expr(0));
-    switch (pick(0, 23)) {
+    switch (pick(0, 24)) {
       case 0: return add(op::Unary{word<UnaryOp>(kUnaryOpCount)}, {x});
       case 1: return add(op::Binary{word<BinaryOp>(kBinaryOpCount)}, {x, pick(0, 1) ? any() : constant(type(x).dtype, {}, 1, 3)});
       case 2: return add(op::Select{}, {constant(DType::boolean, {1}, 0, 1), x, pick(0, 1) ? any() : x});
@@ -107,6 +107,16 @@ class RandomGraph {
       case 21: return add(op::ShapeOf{}, {x});
       case 22: return add(op::DimVector{shape, false}, {});
       case 23: return add(op::LayoutCast{pick(0, 1), pick(0, 2) * 4}, {x});
+      case 24: {
+        op::Recurrent a;
+        a.kind = word<RecurrentKind>(3);
+        a.f = word<GateFunction>(11);
+        a.alphas = {0.5, 0, 0.25};
+        a.clip = pick(0, 1);
+        a.reverse = pick(0, 1) == 1;
+        a.states = pick(0, 1) == 1;
+        return add(a, {constant(DType::f32, {3, 2, a.gates() * 2}), constant(DType::f32, {1, a.gates() * 2, 2}), pick(0, 1) ? constant(DType::f32, {1, a.gates() * 4}) : ValueId{}});
+      }
     }
   }
 

@@ -86,7 +86,8 @@ class RandomKernels {
     std::vector<Stmt> body = {statement(depth - 1)};
     if (pick(3) == 0) body.push_back(statement(depth - 1));
     vars_.pop_back();
-    return make_loop(name, trip, make_block(body), kind, kind == LoopKind::parallel ? AxisRole::spatial : static_cast<AxisRole>(pick(3)));
+    const AxisRole role = kind == LoopKind::parallel ? AxisRole::spatial : static_cast<AxisRole>(pick(3));
+    return make_loop(name, trip, make_block(body), kind, role == AxisRole::scan && kind == LoopKind::vector ? AxisRole::reduce : role);
   }
   Stmt store() {
     StmtNode s{.kind = StmtKind::store};

@@ -32,6 +32,9 @@ TEST_CASE("each rule of the verifier") {
   CHECK(body_problems("for i in n unroll { s: y[i] = 1 }") == "kernel @k: unroll loop 'i' needs a constant extent, not n");
   CHECK(body_problems("for i in -4 { s: y[i] = 1 }") == "kernel @k: loop 'i' has the extent -4");
   CHECK(body_problems("for i in 4 { for j in 4 parallel { s: y[i] = 1 } }") == "kernel @k: parallel loop 'j' lies inside loop 'i'");
+  CHECK(body_problems("for i in 4 scan { for j in 4 parallel { s: y[j] = 1 } }") == "");
+  CHECK(body_problems("for i in 4 scan { for j in 4 { for l in 4 parallel { s: y[l] = 1 } } }") == "kernel @k: parallel loop 'l' lies inside loop 'j'");
+  CHECK(body_problems("for i in 4 vector scan { s: y[i] = 1 }") == "kernel @k: scan loop 'i' is vector: its iterations run in order");
   CHECK(body_problems("for i in 4 parallel reduce { s: y[0] = 1 }") == "kernel @k: parallel loop 'i' is a reduce loop");
   CHECK(body_problems("for i in i64(x[0, 0]) { s: y[i] = 1 }") == "kernel @k: x[0, 0] may not be loaded in an extent");
   CHECK(body_problems("for i in 4 { s: r[i] = 1 }") ==

@@ -29,6 +29,9 @@ void check_group(const Graph& graph, const Group& group, const std::vector<std::
   std::set<NodeId> inside(group.nodes.begin(), group.nodes.end());
   REQUIRE(inside.contains(group.anchor));
   FusionClass kind = op_info(graph.node(group.anchor).attrs).fusion;
+  if (kind == FusionClass::complex_out)   // attention: checked by what it is made of
+    for (NodeId id : group.nodes)
+      if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return;
   bool after_anchor = false;
   for (NodeId id : group.nodes) {
     const Node& node = graph.node(id);
@@ -246,6 +249,29 @@ TEST_CASE("layout casts and symbolic values stay alone; followers are stored as 
   })");
   check_groups(graph);
   CHECK(grouping(graph) == "a | b | c d e | f | g | n | m");
+}
+
+const char* kAttention = R"(graph @g() {
+%x: f32[1, 8, 4] = input
+%m: f32[8, 8] = input
+%v: f32[1, 2, 8, 2] = input
+%w: f32[1, 2, 8, 2] = input
+%r: f32[1, 8, 2, 2] = reshape(%x) shape=[1,8,2,2]
+%q: f32[1, 2, 8, 2] = transpose(%r) perm=[0,2,1,3]
+%a: f32[1, 2, 8, 8] = matmul(%q, %w) trans_b=true
+%b: f32[1, 2, 8, 8] = binary(%a, %m) function=add
+%p: f32[1, 2, 8, 8] = softmax(%b) axis=3
+%o: f32[1, 2, 8, 2] = matmul(%p, %v)
+%t: f32[1, 8, 2, 2] = transpose(%o) perm=[0,2,1,3]
+%y: f32[1, 8, 4] = reshape(%t) shape=[1,8,4]
+output %y
+)";
+
+TEST_CASE("attention is one group, from the split to the merged heads") {
+  CHECK(grouping(parsed((std::string(kAttention) + "}").c_str())) == "r q a b p o t y");
+  // Probabilities that somebody else reads, or scores: no attention.
+  CHECK(grouping(parsed((std::string(kAttention) + "output %p\n}").c_str())).find("p o") == std::string::npos);
+  CHECK(grouping(parsed((std::string(kAttention) + "output %a\n}").c_str())).find("p o") == std::string::npos);
 }
 
 TEST_CASE("groups stay within 24 nodes and 12 inputs") {

@@ -93,6 +93,8 @@ void import_gather(NodeImport& n, int param);
 void import_pad(NodeImport& n, int param);
 void import_depth_to_space(NodeImport& n, int param);
 void import_space_to_depth(NodeImport& n, int param);
+// recurrent.cpp
+void import_recurrent(NodeImport& n, int param);
 // resize.cpp
 void import_resize(NodeImport& n, int param);
 void import_upsample(NodeImport& n, int param);

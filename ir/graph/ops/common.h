@@ -17,12 +17,12 @@ InferFn infer_unary, infer_binary, infer_select, infer_cast;
 InferFn infer_conv, infer_conv_transpose, infer_matmul, infer_pool, infer_reduce, infer_arg_reduce;
 InferFn infer_softmax, infer_layer_norm, infer_batch_norm;
 InferFn infer_transpose, infer_reshape, infer_expand, infer_concat, infer_slice, infer_gather, infer_pad, infer_resize;
-InferFn infer_shape_of, infer_dim_vector, infer_layout_cast;
+InferFn infer_recurrent, infer_shape_of, infer_dim_vector, infer_layout_cast;
 EvaluateFn evaluate_unary, evaluate_binary, evaluate_select, evaluate_cast;
 EvaluateFn evaluate_conv, evaluate_conv_transpose, evaluate_matmul, evaluate_pool, evaluate_reduce, evaluate_arg_reduce;
 EvaluateFn evaluate_softmax, evaluate_layer_norm, evaluate_batch_norm;
 EvaluateFn evaluate_transpose, evaluate_reshape, evaluate_expand, evaluate_concat, evaluate_slice, evaluate_gather;
-EvaluateFn evaluate_pad, evaluate_resize, evaluate_shape_of, evaluate_dim_vector, evaluate_layout_cast;
+EvaluateFn evaluate_recurrent, evaluate_pad, evaluate_resize, evaluate_shape_of, evaluate_dim_vector, evaluate_layout_cast;
 
 // "input 1 (weights): <message>"
 template <class... Args>

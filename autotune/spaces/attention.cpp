@@ -1,0 +1,102 @@
+// Attention: a block of query rows at a time. Its scores stay on the stack, the tiles of both products in registers; a panel of keys or values
+// stays in the L1 cache while the block's rows pass it.
+#include <algorithm>
+
+#include "autotune/spaces/space.h"
+#include "passes/lower/register_tile.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kBlockRows = 16;
+constexpr int64_t kStackBytes = 40 << 10;   // of the scores and their exponentials
+
+// The register tile of a product ACC at LOOP of its reader; its columns are one panel.
+void map_product(ScheduleBuilder& s, const std::string& acc, const std::string& loop, int64_t lanes) {
+  s.compute_at(acc, loop);
+  std::string column = acc + "_j";
+  if (s.extent(column).value_or(0) > lanes) {
+    s.split(column, lanes, Tail::guard, acc + "_jv", acc + "_jl");
+    column = acc + "_jl";
+  }
+  s.reorder({acc + "_k", acc + "_i", acc + "_jv", column});
+  s.decompose(acc, acc + "_k");
+  s.set_scope(acc, "register");
+  for (const char* suffix : {"", "_init"}) {
+    s.unroll(acc + "_i" + suffix);
+    s.unroll(acc + "_jv" + suffix);
+    s.vectorize(column + suffix);
+  }
+}
+
+// NAME's lanes in registers and their fold, row by row, in the block of queries.
+void map_fold(ScheduleBuilder& s, const std::string& name, const std::string& block) {
+  std::string part = name + "_part";
+  s.compute_at(name, block);
+  s.compute_at(part, name + "_i");
+  std::string lane = part + "_" + name + "_l";
+  s.reorder({name + "_k", lane});
+  s.decompose(part, name + "_k");
+  s.vectorize(lane);
+  s.vectorize(lane + "_init");
+  s.set_scope(part, "register");
+  s.vectorize(name + "_f");
+}
+
+// STAGE_j into panels jp and, in them, vectors jv of lanes; the name of the innermost loop.
+std::string split_columns(ScheduleBuilder& s, const std::string& stage, int64_t panel, int64_t lanes) {
+  s.split(stage + "_j", panel, Tail::guard, stage + "_jp", stage + "_ji");
+  if (panel <= lanes) return stage + "_ji";
+  s.split(stage + "_ji", lanes, Tail::guard, stage + "_jv", stage + "_jl");
+  return stage + "_jl";
+}
+
+}  // namespace
+
+void schedule_attention(ScheduleBuilder& s) {
+  const Kernel& k = s.kernel();
+  auto panel_of = [&](const char* name) { return *as_const(k.buffer(*k.find_buffer(name)).shape.back()); };
+  int64_t lanes = std::max(1, s.target().lanes(4)), key_panel = panel_of("kp"), column_panel = panel_of("vp");
+  int64_t rows = s.extent("y_i").value_or(1), keys = panel_of("s");
+  int64_t tile = std::min(tile_rows(s.target(), std::max(key_panel, column_panel) / lanes, rows), rows);
+  int64_t fit = std::max<int64_t>(1, kStackBytes / 8 / keys);
+  tile = std::min(tile, fit);
+  int64_t block = std::min(rows, std::max(tile, std::min(kBlockRows, fit) / tile * tile));
+  s.map_nest("kp");
+  s.map_nest("vp");
+
+  // Blocks and tiles of y.
+  std::vector<std::string> outer = s.loops_of("y");
+  outer.resize(outer.size() - 2);
+  s.split("y_i", block, Tail::shift, "y_i0", "y_iq");
+  s.split("y_iq", tile, Tail::shift, "y_it", "y_ir");
+  std::string lane = split_columns(s, "y", column_panel, lanes);
+  std::vector<std::string> order = outer;
+  order.insert(order.end(), {"y_i0", "y_jp", "y_it", "y_ir", "y_jv", lane});
+  s.reorder(order);
+  map_product(s, "o", "y_it", lanes);
+  s.unroll("y_ir");
+  s.unroll("y_jv");
+  s.vectorize(lane);
+
+  // The block's sums, exponentials and scores, the last first.
+  s.compute_at("inv", "y_i0");
+  if (s.extent("inv_i") == lanes) s.vectorize("inv_i");
+  map_fold(s, "sum", "y_i0");
+  s.compute_at("e", "y_i0");
+  s.split("e_j", lanes, Tail::guard, "e_jo", "e_jl");
+  s.vectorize("e_jl");
+  map_fold(s, "top", "y_i0");
+  s.compute_at("s", "y_i0");
+  s.split("s_i", tile, Tail::shift, "s_it", "s_ir");
+  lane = split_columns(s, "s", key_panel, lanes);
+  s.reorder({"s_jp", "s_it", "s_ir", "s_jv", lane});
+  map_product(s, "acc", "s_it", lanes);
+  s.unroll("s_ir");
+  s.unroll("s_jv");
+  s.vectorize(lane);
+  outer.push_back("y_i0");
+  s.parallelize(outer, "yp");
+}
+
+}  // namespace tw

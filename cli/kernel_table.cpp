@@ -1,0 +1,85 @@
+#include "cli/kernel_table.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "ir/text.h"
+
+namespace tw {
+namespace {
+
+Expected<double> value_of(const std::string& text, const Symbols& symbols) {
+  if (text.empty()) return 0.0;   // a library of a version that did not count
+  TW_ASSIGN(const Expr e, parse_expr(text));
+  bool known = e.type() == DType::i64;
+  visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::var || symbols.count(n->name) != 0; });
+  if (!known) return make_error(DiagCode::parse, "the manifest's count '{0}' is no expression of the model's symbols", text);
+  return static_cast<double>(eval_int(e, [&](std::string_view name) { return symbols.find(std::string(name))->second; }));
+}
+
+double per_second(double amount, double ms) { return ms > 0 ? amount / (ms * 1e-3) : 0; }
+double bytes_of(const KernelRow& row) { return row.weight_bytes + row.tensor_bytes; }
+double roof_percent(double roof_seconds, double ms) { return 100 * per_second(roof_seconds, ms); }
+
+std::string line(double ms, double share, double flops, double bytes, double roof_seconds, const char* bound, int64_t spills) {
+  char text[160];
+  std::snprintf(text, sizeof text, "%9.4f %5.1f %8.3f %8.1f %8.2f %7.1f %6.1f  %-4s %6lld", ms, share, flops * 1e-9, per_second(flops, ms) * 1e-9,
+                bytes * 1e-6, per_second(bytes, ms) * 1e-9, roof_percent(roof_seconds, ms), bound, static_cast<long long>(spills));
+  return text;
+}
+
+}  // namespace
+
+Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols, const Peaks& peaks, const std::vector<double>& ms) {
+  KernelTable table;
+  TW_ASSIGN(const double arena, value_of(manifest.arena_bytes, symbols));
+  const double resident = arena + static_cast<double>(manifest.weight_bytes);
+  for (size_t i = 0; i < ms.size(); ++i) {
+    const ManifestCall& call = manifest.calls[i];
+    const ManifestKernel& kernel = manifest.kernels[static_cast<size_t>(call.kernel)];
+    KernelRow row;
+    row.call = call.name;
+    row.kernel = kernel.name;
+    row.ms = ms[i];
+    TW_ASSIGN(row.flops, value_of(call.flops, symbols));
+    TW_ASSIGN(row.weight_bytes, value_of(call.weight_bytes, symbols));
+    TW_ASSIGN(row.tensor_bytes, value_of(call.tensor_bytes, symbols));
+    row.roof = roof_of(peaks, row.flops, row.weight_bytes, row.tensor_bytes, resident);
+    row.spills = kernel.spills + kernel.reloads;
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Json to_json(const KernelTable& table) {
+  Json::Array list;
+  for (const KernelRow& r : table.rows)
+    list.push_back(Json::Object{{"name", r.call}, {"kernel", r.kernel}, {"ms", r.ms}, {"flops", r.flops}, {"weight_bytes", r.weight_bytes},
+                                {"tensor_bytes", r.tensor_bytes}, {"gflops", per_second(r.flops, r.ms) * 1e-9},
+                                {"gbs", per_second(bytes_of(r), r.ms) * 1e-9}, {"roof_ms", r.roof.seconds * 1e3},
+                                {"roof_percent", roof_percent(r.roof.seconds, r.ms)}, {"bound", r.roof.bound}, {"spills", r.spills}});
+  return list;
+}
+
+std::string to_string(const KernelTable& table) {
+  std::vector<const KernelRow*> order;
+  double ms = 0, flops = 0, bytes = 0, roof = 0;
+  int64_t spills = 0;
+  for (const KernelRow& r : table.rows) {
+    order.push_back(&r);
+    ms += r.ms;
+    flops += r.flops;
+    bytes += bytes_of(r);
+    roof += r.roof.seconds;
+    spills += r.spills;
+  }
+  std::sort(order.begin(), order.end(), [](const KernelRow* a, const KernelRow* b) { return a->ms != b->ms ? a->ms > b->ms : a < b; });
+  std::string text = "       ms     %    GFLOP  GFLOP/s       MB    GB/s  roof%  by   spills  kernel, call\n";
+  for (const KernelRow* r : order)
+    text += line(r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, bytes_of(*r), r->roof.seconds, r->roof.bound.c_str(), r->spills) + "  " +
+            r->kernel + "  " + r->call + "\n";
+  text += line(ms, 100, flops, bytes, roof, "", spills) + "  in " + std::to_string(order.size()) + " calls\n";
+  return text;
+}
+
+}  // namespace tw

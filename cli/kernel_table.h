@@ -1,0 +1,25 @@
+// bench --per-kernel: what every call of a model takes, next to what it does and what the machine would allow.
+#pragma once
+#include "cli/manifest.h"
+#include "cli/roofline.h"
+#include "cli/tensors.h"
+
+namespace tw {
+
+struct KernelRow {
+  std::string call, kernel;
+  double ms = 0;
+  double flops = 0, weight_bytes = 0, tensor_bytes = 0;
+  Roof roof;
+  int64_t spills = 0;          // stack loads and stores in innermost loops
+};
+struct KernelTable {
+  std::vector<KernelRow> rows; // in the order of the calls
+};
+
+// ms: of each call. Symbols are the model's. Errors: a count in the manifest that is no expression of the symbols.
+Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols, const Peaks& peaks, const std::vector<double>& ms);
+Json to_json(const KernelTable& table);
+std::string to_string(const KernelTable& table);  // slowest first, and the sums
+
+}  // namespace tw

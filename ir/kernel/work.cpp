@@ -1,0 +1,126 @@
+#include "ir/kernel/work.h"
+
+#include <algorithm>
+
+#include "ir/simplify.h"
+
+namespace tw {
+namespace {
+
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
+  return found;
+}
+
+// Integer operators count where they work on elements; index arithmetic reads no memory.
+bool counts(const Expr& e) { return is_float(e->args[0].type()) || reads_memory(e); }
+
+int64_t flops(const Expr& e) {
+  if (!e.defined()) return 0;
+  switch (e->kind) {
+    case ExprKind::int_imm: case ExprKind::float_imm: case ExprKind::var:
+    case ExprKind::load: return 0;   // indices are free
+    case ExprKind::cast: return flops(e->args[0]);
+    case ExprKind::unary: return flops(e->args[0]) + (counts(e) ? flops_of(e->unary) : 0);
+    case ExprKind::binary: return flops(e->args[0]) + flops(e->args[1]) + (counts(e) ? flops_of(e->binary) : 0);
+    case ExprKind::select: return flops(e->args[0]) + std::max(flops(e->args[1]), flops(e->args[2]));
+  }
+  TW_UNREACHABLE("an expression");
+}
+
+class Counter {
+ public:
+  explicit Counter(const Kernel& kernel) : kernel_(kernel), touched_(kernel.buffers.size(), Expr(0)) {
+    for (const std::string& symbol : kernel.symbols) ranges_[symbol] = {1, Expr()};
+  }
+
+  Work run() {
+    walk(kernel_.body, 1);
+    Work work;
+    work.flops = simplify(flops_, ranges_);
+    for (size_t i = 0; i < touched_.size(); ++i) {
+      const Buffer& buffer = kernel_.buffers[i];
+      if (buffer.role == BufferRole::temp) continue;
+      Expr whole(1);
+      for (const Expr& extent : buffer.shape) whole = whole * extent;
+      Expr bytes = min(whole, touched_[i]) * dtype_bytes(buffer.dtype);
+      Expr& sum = buffer.role == BufferRole::constant ? work.weight_bytes : work.tensor_bytes;
+      sum = simplify(sum + bytes, ranges_);
+    }
+    return work;
+  }
+
+ private:
+  // points: how often the statement runs. An extent that depends on a loop around counts with the middle of that loop.
+  void walk(const Stmt& s, const Expr& points) {
+    switch (s->kind) {
+      case StmtKind::block:
+      case StmtKind::if_then:
+        for (const Stmt& child : s->body) walk(child, points);
+        return;
+      case StmtKind::loop: {
+        Expr extent = s->extent;
+        for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop) extent = substitute(extent, (*loop)->var, floor_div((*loop)->extent, 2));
+        loops_.push_back(s.get());
+        walk(s->body[0], simplify(points * extent, ranges_));
+        loops_.pop_back();
+        return;
+      }
+      case StmtKind::store: return count(*s, points);
+    }
+  }
+
+  void count(const StmtNode& s, const Expr& points) {
+    const bool real = s.combiner != Combiner::none;
+    flops_ = flops_ + points * (flops(s.value) + flops(s.where) + (real ? 1 : 0));
+    touch(s.buffer, points);
+    auto note = [&](const Expr& e) {
+      if (e.defined()) visit(e, [&](const Expr& n) { if (n->kind == ExprKind::load) touch(n->buffer, points); });
+    };
+    note(s.value);
+    note(s.where);
+    note(s.init);
+    for (const Expr& index : s.indices) note(index);
+  }
+
+  void touch(BufferId id, const Expr& points) {
+    Expr& sum = touched_[static_cast<size_t>(id.index)];
+    sum = simplify(sum + points, ranges_);
+  }
+
+  const Kernel& kernel_;
+  Ranges ranges_;
+  Expr flops_ = 0;
+  std::vector<Expr> touched_;                // by buffer: elements read or written
+  std::vector<const StmtNode*> loops_;
+};
+}  // namespace
+
+Work count_work(const Kernel& kernel) { return Counter(kernel).run(); }
+
+int64_t flops_of(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::neg: case UnaryOp::abs: case UnaryOp::floor: case UnaryOp::ceil: case UnaryOp::round: case UnaryOp::trunc:
+    case UnaryOp::is_nan: case UnaryOp::is_inf: case UnaryOp::logical_not: case UnaryOp::bit_not: return 1;
+    case UnaryOp::sign: return 2;
+    case UnaryOp::sqrt: case UnaryOp::rsqrt: return 4;
+    case UnaryOp::exp: return 24;
+    case UnaryOp::log: case UnaryOp::sigmoid: case UnaryOp::tanh: case UnaryOp::sin: case UnaryOp::cos: return 32;
+    case UnaryOp::erf: case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos: case UnaryOp::atan: return 40;
+  }
+  TW_UNREACHABLE("a unary operator");
+}
+
+int64_t flops_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::add: case BinaryOp::sub: case BinaryOp::mul: case BinaryOp::min: case BinaryOp::max: case BinaryOp::lt:
+    case BinaryOp::le: case BinaryOp::eq: case BinaryOp::ne: case BinaryOp::logical_and: case BinaryOp::logical_or:
+    case BinaryOp::logical_xor: case BinaryOp::bit_and: case BinaryOp::bit_or: case BinaryOp::bit_xor: case BinaryOp::shl:
+    case BinaryOp::shr: return 1;
+    case BinaryOp::div: case BinaryOp::floor_div: case BinaryOp::floor_mod: case BinaryOp::mod: return 4;
+    case BinaryOp::pow: return 80;
+  }
+  TW_UNREACHABLE("a binary operator");
+}
+}  // namespace tw

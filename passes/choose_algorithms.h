@@ -1,0 +1,34 @@
+// Picks the algorithm of every convolution and matrix product with constant weights: the fastest by a static cost model
+// that keeps the model within its error budget (Target::accuracy) and its weights within their growth.
+#pragma once
+#include <optional>
+
+#include "passes/pass.h"
+
+namespace tw {
+
+struct AlgorithmOptions {
+  double max_weight_growth = 1.5;   // weight bytes in all, of what they are with direct algorithms only; >= 1
+  std::optional<Algorithm> only;    // this one wherever it applies, whatever the budgets
+};
+
+// What one algorithm makes of one node, by the model of docs/algorithms.md.
+struct AlgorithmEstimate {
+  double cycles = 0;         // of one core
+  double weight_bytes = 0;   // packed
+  double error = 0;          // expected, relative to the output's range
+};
+// nullopt: the algorithm does not apply. model_bytes: all weights of the model, which decide what cache they come from.
+std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node, Algorithm algorithm, const Target& target, double model_bytes);
+// Relative error of a sum of products of that length, in f32; kappa: how the algorithm's constants enlarge its roundings.
+double rounding_error(double kappa, double length);
+double winograd_kappa(int tile);   // of F(tile x tile, 3x3)
+
+struct AlgorithmSummary {
+  double direct_bytes = 0, weight_bytes = 0;   // of the nodes looked at
+  double error = 0;                            // bound of the outputs', relative to their range
+};
+// Sets Group::algorithm of every group.
+AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups, const Target& target, const AlgorithmOptions& options);
+
+}  // namespace tw

@@ -1,0 +1,131 @@
+#include "passes/lower/conv_group.h"
+
+namespace tw {
+
+Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node) {
+  const auto& a = std::get<op::Conv>(node.attrs);
+  const TensorType& x = b.type(node.inputs[0]);
+  const TensorType& w = b.type(node.inputs[1]);
+  const TensorType& y = b.type(node.output);
+  ConvShape s;
+  auto c = as_const(x.shape[1]), m = as_const(w.shape[0]);
+  if (!c || !m)
+    return make_error(DiagCode::unsupported, "conv (node {0}): the channel count is symbolic; bind it with --dim", node.name);
+  s.group = a.group;
+  s.c = *c;
+  s.m = *m;
+  s.cg = s.c / s.group;
+  s.mg = s.m / s.group;
+  s.n = x.shape[0];
+  size_t rank = x.shape.size() - 2;
+  for (size_t i = 0; i < rank; ++i) {
+    auto k = as_const(w.shape[i + 2]);
+    if (!k) return make_error(DiagCode::unsupported, "conv (node {0}): the kernel size is symbolic", node.name);
+    s.kernel.push_back(*k);
+    s.strides.push_back(a.strides[i]);
+    s.dilations.push_back(a.dilations[i]);
+    s.pads_begin.push_back(a.pads[i]);
+    s.in.push_back(x.shape[i + 2]);
+    s.out.push_back(y.shape[i + 2]);
+    s.padded |= a.pads[i] != 0 || a.pads[i + rank] != 0;
+    s.pointwise &= *k == 1 && a.strides[i] == 1;
+  }
+  s.pointwise &= !s.padded && rank > 0;
+  return s;
+}
+
+namespace {
+
+// Spatial axes of the group's tensors become one: pointwise convolutions need no rows.
+Shape collapsed(const TensorType& t, const Expr& pixels) {
+  Shape shape = {t.shape[0], t.layout.plain() ? t.shape[1] : physical_shape(t)[1], pixels};
+  if (!t.layout.plain()) shape.push_back(Expr(t.layout.block));
+  return shape;
+}
+
+}  // namespace
+
+ConvGroup::ConvGroup(GroupBuilder& builder, const Node& conv, ConvShape shape)
+    : b_(builder), node_(conv), s_(std::move(shape)), x_type_(b_.type(conv.inputs[0])), y_type_(b_.type(conv.output)),
+      blocked_(!y_type_.layout.plain()), block_(blocked_ ? y_type_.layout.block : 1), acc_type_(accumulator_type(y_type_.dtype)) {
+  if (!s_.pointwise) return;
+  pixels_ = simplify(element_count(s_.out));
+  s_.in = s_.out = {pixels_};
+  s_.kernel = s_.strides = s_.dilations = {1};
+  s_.pads_begin = {0};
+}
+
+void ConvGroup::declare_inputs() {
+  if (!s_.pointwise) return;
+  for (NodeId id : b_.group.nodes)
+    for (ValueId v : b_.graph.node(id).inputs) {
+      if (!v.valid() || b_.graph.is_constant(v)) continue;
+      const TensorType& t = b_.type(v);
+      if (b_.inside(v) || t.shape.size() != y_type_.shape.size()) continue;
+      if (is_const(simplify(element_count(Shape(t.shape.begin() + 2, t.shape.end())) - pixels_), 0)) b_.input(v, collapsed(t, pixels_));
+    }
+}
+
+Index ConvGroup::physical(const Expr& n, const Expr& channel, const Index& at) const {
+  Index index = {n, channel};
+  index.insert(index.end(), at.begin(), at.end());
+  if (x_type_.layout.plain()) return index;
+  index[1] = b_.simplified(floor_div(channel, x_type_.layout.block));
+  index.push_back(b_.simplified(floor_mod(channel, x_type_.layout.block)));
+  return index;
+}
+
+std::vector<Axis> ConvGroup::output_axes(const std::string& prefix) const {
+  std::vector<Axis> axes = {{prefix + "n", s_.n}, {prefix + "c", blocked_ ? Expr((s_.m + block_ - 1) / block_) : Expr(s_.m)}};
+  for (size_t i = 0; i < rank(); ++i) axes.push_back({prefix + "s" + std::to_string(i), s_.out[i]});
+  if (blocked_) axes.push_back({prefix + "l", Expr(block_)});
+  return axes;
+}
+
+void ConvGroup::pad_rank(Index& at) const {
+  while (at.size() < b_.type(node_.inputs[1]).shape.size()) at.push_back(Expr(0));
+}
+
+void ConvGroup::write_output(const std::function<Expr(const Index& at)>& sum) {
+  bool has_bias = node_.inputs.size() > 2 && node_.inputs[2].valid();
+  BufferId bias;
+  if (has_bias && blocked_)
+    bias = b_.packed(node_.inputs[2], "bias", {{"bm", Expr((s_.m + block_ - 1) / block_ * block_)}}, [&](const auto& read) {
+      return select(lt(var("bm"), Expr(s_.m)), read({var("bm")}), imm(0, y_type_.dtype));
+    });
+  b_.define(node_.output, [this, has_bias, bias, sum](const Index& logical) {
+    Expr total = sum(output_index(logical));
+    if (has_bias) {
+      Expr value = blocked_ ? load(bias, y_type_.dtype, {logical[1]}) : b_.element(node_.inputs[2], {logical[1]});
+      total = total + widen(value);
+    }
+    return total.type() == y_type_.dtype ? total : cast(y_type_.dtype, total);
+  });
+  std::vector<Axis> axes = output_axes("");
+  b_.declare(axes);
+  Index index = variables(axes);
+  Expr channel = b_.simplified(blocked_ ? index[1] * Expr(block_) + index.back() : index[1]);
+  Index logical = {index[0], channel};
+  if (s_.pointwise) {
+    Index spatial = unflatten_index(Shape(y_type_.shape.begin() + 2, y_type_.shape.end()), index[2]);
+    for (const Expr& e : spatial) logical.push_back(b_.simplified(e));
+  } else {
+    for (size_t i = 0; i < rank(); ++i) logical.push_back(index[i + 2]);
+  }
+  ValueId result = b_.output_value();
+  Expr value = b_.element(result, logical);
+  if (blocked_ && s_.m % block_ != 0) value = select(lt(channel, Expr(s_.m)), value, imm(0, value.type()));
+  b_.stage("y", axes, b_.output(result, extents(axes)), index, value);
+}
+
+Index ConvGroup::output_index(const Index& logical) const {
+  Index at = {logical[0], blocked_ ? b_.simplified(floor_div(logical[1], Expr(block_))) : logical[1]};
+  if (s_.pointwise)
+    at.push_back(b_.simplified(flatten_index(Shape(y_type_.shape.begin() + 2, y_type_.shape.end()), Index(logical.begin() + 2, logical.end()))));
+  else
+    at.insert(at.end(), logical.begin() + 2, logical.end());
+  if (blocked_) at.push_back(b_.simplified(floor_mod(logical[1], Expr(block_))));
+  return at;
+}
+
+}  // namespace tw

@@ -1,0 +1,127 @@
+#include "passes/match_attention.h"
+
+#include <algorithm>
+#include <set>
+
+#include "passes/pass.h"
+#include "passes/rewriter.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kMaxRow = 2048;   // keys: a few rows of scores stay on the stack
+
+class Matcher {
+ public:
+  Matcher(const Graph& graph, const std::function<std::vector<NodeId>(ValueId)>& users, const std::function<bool(ValueId)>& is_output)
+      : graph_(graph), users_(users), is_output_(is_output) {}
+
+  std::optional<Attention> run(NodeId softmax) {
+    const Node& node = graph_.node(softmax);
+    const auto* attrs = get_if<op::Softmax>(&node);
+    const TensorType& type = type_of(node.output);
+    auto rank = static_cast<int64_t>(type.shape.size());
+    if (!attrs || attrs->log || (attrs->axis != -1 && attrs->axis != rank - 1) || type.dtype != DType::f32 || rank < 2) return std::nullopt;
+    auto keys = as_const(type.shape.back()), rows = as_const(type.shape[type.shape.size() - 2]);
+    if (!keys || !rows || *keys > kMaxRow || *rows < 2) return std::nullopt;
+    match_.softmax = softmax;
+    take(softmax);
+    NodeId product = only_user(node.output);
+    const auto* second = product.valid() ? get_if<op::MatMul>(&graph_.node(product)) : nullptr;
+    if (!second || second->trans_a || graph_.node(product).inputs[0] != node.output || graph_.node(product).inputs[1] == node.output) return std::nullopt;
+    if (!equal(batch_of(type.shape), batch_of(type_of(graph_.node(product).output).shape))) return std::nullopt;
+    match_.product = product;
+    take(product);
+    if (!take_scores(node)) return std::nullopt;
+    const Node& scores = graph_.node(match_.scores);
+    if (get_if<op::MatMul>(&scores)->trans_a || !as_const(type_of(scores.inputs[0]).shape.back())) return std::nullopt;
+    if (!equal(type_of(scores.output).shape, type.shape)) return std::nullopt;
+    for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]})
+      if (graph_.is_constant(v) || !static_shape(v)) return std::nullopt;
+    for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]}) take_movement(v);
+    take_merge();
+    match_.nodes.assign(taken_.begin(), taken_.end());
+    return match_;
+  }
+
+ private:
+  const TensorType& type_of(ValueId v) const { return graph_.value(v).type; }
+  static Shape batch_of(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
+  bool static_shape(ValueId v) const {
+    return std::all_of(type_of(v).shape.begin(), type_of(v).shape.end(), [](const Expr& e) { return as_const(e).has_value(); });
+  }
+  void take(NodeId id) { taken_.insert(id); }
+  NodeId only_user(ValueId v) const {
+    if (is_output_(v)) return {};
+    std::vector<NodeId> users = users_(v);
+    return users.size() == 1 ? users[0] : NodeId{};
+  }
+  bool read_inside_only(ValueId v) const {
+    if (is_output_(v)) return false;
+    std::vector<NodeId> users = users_(v);
+    return std::all_of(users.begin(), users.end(), [&](NodeId id) { return taken_.contains(id); });
+  }
+
+  // The element-wise chain in front of the softmax, back to one matrix product.
+  bool take_scores(const Node& softmax) {
+    const Shape& shape = type_of(softmax.output).shape;
+    std::vector<ValueId> open = {softmax.inputs[0]};
+    int products = 0;
+    while (!open.empty()) {
+      ValueId v = open.back();
+      open.pop_back();
+      const Node* maker = graph_.def(v);
+      if (!maker || !equal(type_of(v).shape, shape) || !read_inside_only(v)) continue;
+      NodeId id = graph_.value(v).def;
+      if (get_if<op::MatMul>(maker)) {
+        if (match_.scores == id) continue;
+        match_.scores = id;
+        ++products;
+        take(id);
+      } else if (is_elementwise(*maker)) {
+        take(id);
+        open.insert(open.end(), maker->inputs.begin(), maker->inputs.end());
+      }
+    }
+    return products == 1 && taken_.size() <= 16;
+  }
+
+  void take_movement(ValueId v) {
+    for (const Node* maker = graph_.def(v); maker && !maker->inputs.empty(); maker = graph_.def(v)) {
+      bool moves = get_if<op::Transpose>(maker) || get_if<op::Reshape>(maker) || get_if<op::Slice>(maker);
+      if (!moves || !read_inside_only(v) || graph_.is_constant(maker->inputs[0])) return;
+      take(graph_.value(v).def);
+      v = maker->inputs[0];
+    }
+  }
+
+  // A transpose that brings the heads next to the columns, and the reshape that merges them.
+  void take_merge() {
+    match_.last = match_.product;
+    ValueId y = graph_.node(match_.product).output;
+    NodeId next = only_user(y);
+    const auto* transpose = next.valid() ? get_if<op::Transpose>(&graph_.node(next)) : nullptr;
+    if (!transpose || transpose->perm.back() != static_cast<int64_t>(transpose->perm.size()) - 1) return;
+    match_.last = next;
+    take(next);
+    next = only_user(graph_.node(next).output);
+    if (!next.valid() || !get_if<op::Reshape>(&graph_.node(next))) return;
+    match_.last = next;
+    take(next);
+  }
+
+  const Graph& graph_;
+  const std::function<std::vector<NodeId>(ValueId)>& users_;
+  const std::function<bool(ValueId)>& is_output_;
+  Attention match_;
+  std::set<NodeId> taken_;
+};
+
+}  // namespace
+
+std::optional<Attention> match_attention(const Graph& graph, NodeId softmax, const std::function<std::vector<NodeId>(ValueId)>& users,
+                                         const std::function<bool(ValueId)>& is_output) {
+  return Matcher(graph, users, is_output).run(softmax);
+}
+
+}  // namespace tw

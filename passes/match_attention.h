@@ -1,0 +1,23 @@
+// Finds attention: MatMul(Q, K) -> any element-wise chain (scale, mask) -> Softmax -> MatMul(., V), with the reshapes, transposes and
+// slices that only bring Q, K and V there or merge the heads behind.
+#pragma once
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace tw {
+
+struct Attention {
+  NodeId scores, softmax, product;   // MatMul(Q, K), Softmax, MatMul(softmax, V)
+  NodeId last;                       // makes the group's output: the product, a transpose behind it, or a reshape behind that
+  std::vector<NodeId> nodes;         // all of the group, unordered
+};
+
+// users(v): the nodes that read v, each once; is_output(v): the graph's caller reads v. nullopt: no attention, or one of a size that a streaming
+// kernel does not serve (symbolic, or rows too long for a block of them in cache).
+std::optional<Attention> match_attention(const Graph& graph, NodeId softmax, const std::function<std::vector<NodeId>(ValueId)>& users,
+                                         const std::function<bool(ValueId)>& is_output);
+
+}  // namespace tw

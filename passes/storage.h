@@ -1,0 +1,47 @@
+// Which values share memory: reshapes and layout casts that only rename it, parts of a concat that their kernels write straight
+// into the concatenated tensor, slices that readers find inside the sliced one. Decided once, after fusion.
+#pragma once
+#include <map>
+
+#include "passes/pass.h"
+
+namespace tw {
+
+// A value's bytes start `offset` bytes into those of `root`.
+struct Residence {
+  ValueId root;
+  Expr offset = 0;
+};
+
+// A part of a concat that cannot be computed in place: a copy into the concatenated tensor is needed.
+struct PartCopy {
+  ValueId part, into;
+  Expr offset;                  // bytes into `into`
+};
+
+class Storage {
+ public:
+  Storage(const Graph& graph, const std::vector<Group>& groups);
+  Residence of(ValueId v) const;
+  bool in_place(const Group& group) const;                        // no kernel of its own; copies() may be left of it
+  const std::vector<PartCopy>& copies(const Group& group) const;
+
+ private:
+  bool rename(const Node& node);
+  bool slice(const Node& node);
+  bool concat(const Node& node);
+  bool may_move(ValueId part, const Expr& bytes) const;
+
+  const Graph& graph_;
+  std::map<int32_t, Residence> home_;                   // by value index; absent: the value has its own memory
+  std::map<int32_t, std::vector<PartCopy>> done_;       // by node index, for groups without a kernel
+  std::vector<bool> outputs_;                           // by value index: an output of the graph shows it
+};
+
+Expr byte_count(const TensorType& type);                // of the physical tensor
+
+// The parts of the concat are stretches of its memory: every physical dimension before its axis is 1, and on a blocked axis
+// the parts are whole blocks.
+bool is_contiguous(const Graph& graph, const Node& concat);
+
+}  // namespace tw

@@ -1,0 +1,154 @@
+// Algorithms with fewer multiplications, compiled, against the reference evaluators; and what the budgets let the choice take.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "passes/lower/lower.h"
+#include "tests/cli/compiled.h"
+
+using namespace tw;
+
+namespace {
+
+Tensor random_tensor(std::vector<int64_t> shape, uint64_t seed, double scale) {
+  Tensor t = Tensor::zeros(DType::f32, std::move(shape));
+  uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    t.set(i, scale * (static_cast<double>(state >> 40 & 0xffff) / 0x8000 - 1));
+  }
+  return t;
+}
+
+ValueId must(Expected<ValueId> v) {
+  if (!v) FAIL(error_text(v.takeError()));
+  return *v;
+}
+
+struct Layer { int64_t n, in, out, h, w, pad; };
+
+op::Conv conv_attrs(int64_t pad) {
+  op::Conv attrs;
+  attrs.strides = attrs.dilations = {1, 1};
+  attrs.pads = {pad, pad, pad, pad};
+  return attrs;
+}
+
+// 1x1 into blocked channels, a 3x3 with bias, ReLU, a second 3x3 with the first one's input added.
+Graph network(const Layer& l) {
+  Graph g;
+  g.name = "layer";
+  auto dims = [](std::vector<int64_t> d) { return Shape(d.begin(), d.end()); };
+  auto he = [](int64_t depth) { return std::sqrt(3.0 / static_cast<double>(depth)); };
+  ValueId x = g.add_input("x", {DType::f32, dims({l.n, 4, l.h, l.w}), {}});
+  ValueId first = g.add_constant("w0", random_tensor({l.in, 4, 1, 1}, 1, he(4)));
+  ValueId a = must(g.add(conv_attrs(0), {x, first}));
+  ValueId b = must(g.add(conv_attrs(l.pad), {a, g.add_constant("w1", random_tensor({l.out, l.in, 3, 3}, 2, he(9 * l.in))), g.add_constant("b1", random_tensor({l.out}, 3, 1))}));
+  ValueId zero = g.add_constant("zero", Tensor::zeros(DType::f32, {}));
+  ValueId c = must(g.add(op::Binary{BinaryOp::max}, {zero, b}));
+  ValueId d = must(g.add(conv_attrs(1), {c, g.add_constant("w2", random_tensor({l.out, l.out, 3, 3}, 4, he(9 * l.out)))}));
+  ValueId e = must(g.add(op::Binary{BinaryOp::add}, {d, c}));
+  g.add_output(e, "y");
+  return g;
+}
+
+std::string groups_text(const Graph& graph, const Target& target, const AlgorithmOptions& algorithms) {
+  Model model;
+  model.graph = graph;
+  model.name = "layer";
+  CompileOptions options;
+  options.emit = Emit::groups;
+  options.algorithms = algorithms;
+  auto report = compile_graph(std::move(model), options, target);
+  if (!report) FAIL(error_text(report.takeError()));
+  return report->text;
+}
+
+size_t count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+void check_layer(const Layer& l, const Target& target, Algorithm algorithm) {
+  CAPTURE(algorithm_name(algorithm));
+  CAPTURE(target.cpu);
+  Graph graph = network(l);
+  AlgorithmOptions only;
+  only.only = algorithm;
+  CHECK(count(groups_text(graph, target, only), algorithm_name(algorithm)) == 2);
+  std::vector<Tensor> inputs = {random_tensor({l.n, 4, l.h, l.w}, 5, 1)};
+  auto expected = evaluate(graph, inputs);
+  REQUIRE(bool(expected));
+  double span = 0;
+  for (int64_t i = 0; i < (*expected)[0].size(); ++i) span = std::max(span, std::fabs((*expected)[0].at(i)));
+  for (int threads : {1, 2}) {
+    CAPTURE(threads);
+    std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, target, threads, only);
+    double worst = 0;
+    for (int64_t i = 0; i < got[0].size(); ++i) worst = std::max(worst, std::fabs(got[0].at(i) - (*expected)[0].at(i)));
+    CHECK(worst <= 2e-5 * span);
+  }
+}
+
+const Layer kLayers[] = {
+    {1, 32, 48, 14, 14, 1},   // 14 is no multiple of 4 or 6
+    {1, 20, 37, 9, 13, 1},    // channels that fill no block
+    {2, 16, 16, 5, 7, 0},     // several images, no padding
+    {1, 64, 32, 3, 3, 1},     // one tile and less
+    {1, 16, 80, 24, 25, 2},   // more padding than the kernel needs, many blocks
+};
+
+}  // namespace
+
+TEST_CASE("Winograd convolutions, compiled for this host, equal the reference") {
+  for (const Layer& layer : kLayers)
+    for (Algorithm a : {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6}) check_layer(layer, host_target(), a);
+}
+
+TEST_CASE("Winograd convolutions, compiled for narrower vectors, equal the reference") {
+  Target host = host_target(), half = host;
+  half.vector_bits = 256;
+  half.vector_registers = 16;
+  half.cores = 1;
+  check_layer(kLayers[0], half, Algorithm::winograd_f4);
+  check_layer(kLayers[0], baseline_target(host.arch()), Algorithm::winograd_f4);
+  check_layer(kLayers[1], baseline_target(host.arch()), Algorithm::winograd_f6);
+}
+
+TEST_CASE("the growth of weights bounds the choice") {
+  Target target = host_target();
+  Graph graph = network({1, 64, 64, 28, 28, 1});
+  auto taken = [&](double growth) {
+    AlgorithmOptions o;
+    o.max_weight_growth = growth;
+    return count(groups_text(graph, target, o), "winograd");
+  };
+  CHECK(taken(1) == 0);
+  CHECK(taken(10) == 2);
+  std::vector<size_t> steps;
+  for (double growth : {1.0, 1.5, 2.0, 3.0, 5.0}) steps.push_back(taken(growth));
+  CHECK(std::is_sorted(steps.begin(), steps.end()));
+}
+
+TEST_CASE("the error budget bounds the choice") {
+  Target target = host_target();
+  Graph graph = network({1, 64, 64, 28, 28, 1});
+  AlgorithmOptions o;
+  o.max_weight_growth = 10;
+  auto words = [&](double accuracy) {
+    target.accuracy = accuracy;
+    return groups_text(graph, target, o);
+  };
+  CHECK(count(words(1e-9), "winograd") == 0);
+  CHECK(count(words(1e-6), "winograd_f6") == 0);
+  CHECK(count(words(1e-3), "winograd") == 2);
+}
+
+TEST_CASE("errors grow with tiles and length") {
+  CHECK(winograd_kappa(2) > 1);
+  CHECK(winograd_kappa(4) > 3 * winograd_kappa(2));
+  CHECK(winograd_kappa(6) > winograd_kappa(4));
+  CHECK(rounding_error(1, 512) > rounding_error(1, 64));
+  CHECK(rounding_error(1, 768) == doctest::Approx(5e-7).epsilon(0.2));   // measured: docs/algorithms.md
+}
