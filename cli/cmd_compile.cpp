@@ -35,6 +35,7 @@ bool is_text(Emit emit) {
     case Emit::graph:
     case Emit::groups:
     case Emit::kernels:
+    case Emit::schedules:
     case Emit::scheduled:
     case Emit::llvm:
     case Emit::assembly: return true;
@@ -122,7 +123,7 @@ Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double
     kernels.push_back(Json::Object{{"name", k.name}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads}});
   Json::Object out{{"output", r.output}, {"header", r.header}, {"seconds", seconds}, {"nodes", r.nodes}, {"groups", r.groups},
                    {"kernels", r.kernels}, {"calls", r.calls}, {"model_bytes", r.model_bytes}, {"weight_bytes", r.weight_bytes},
-                   {"arena_bytes", r.arena_bytes}, {"naive_arena_bytes", r.naive_arena_bytes}, {"artifact_bytes", r.artifact_bytes},
+                   {"arena_bytes", r.arena_bytes}, {"naive_arena_bytes", r.naive_arena_bytes}, {"warm_share", r.warm_share}, {"artifact_bytes", r.artifact_bytes},
                    {"peak_memory_bytes", r.peak_memory_bytes}, {"stages", stages}, {"kernel_reports", kernels}};
   if (!passes.empty()) out.push_back({"passes", times});
   return out;
@@ -133,7 +134,8 @@ void print_summary(Console& console, const CompileReport& r, double seconds) {
               << format_bytes(r.weight_bytes) << ")\n"
               << r.header << "\n"
               << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups << " groups, " << r.nodes << " nodes\n"
-              << "arena    " << format_bytes(r.arena_bytes) << ", without sharing " << format_bytes(r.naive_arena_bytes) << "\n"
+              << "arena    " << format_bytes(r.arena_bytes) << ", without sharing " << format_bytes(r.naive_arena_bytes) << ", "
+              << static_cast<int>(r.warm_share * 100 + 0.5) << "% of it reused while in the cache\n"
               << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
 }
 

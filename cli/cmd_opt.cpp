@@ -1,4 +1,4 @@
-// tilewright opt: passes or a schedule on a text file: the IRs' workbench. A file holds a graph, or a kernel that may be
+// tilewright opt: passes or a schedule on a text file: the IRs' workbench. A file holds a graph, or kernels that may each be
 // followed by a schedule.
 #include <llvm/Support/MemoryBuffer.h>
 
@@ -32,21 +32,30 @@ Expected<std::string> read_file(const std::string& path) {
   return (*buffer)->getBuffer().str();
 }
 
-// Where a line begins with `word`; npos: nowhere.
-size_t line_with(const std::string& text, const std::string& word) {
-  if (text.starts_with(word)) return 0;
-  const size_t found = text.find("\n" + word);
+// Where a line begins with `word`, from `begin` on, which is the beginning of a line; npos: nowhere.
+size_t line_with(const std::string& text, const std::string& word, size_t begin = 0) {
+  if (text.compare(begin, word.size(), word) == 0) return begin;
+  const size_t found = text.find("\n" + word, begin);
   return found == std::string::npos ? found : found + 1;
 }
 
 struct Parts {
-  std::string kernel, schedule;   // the schedule keeps its line numbers: what is before it is blank lines
+  std::string kernel, schedule;   // each with its line numbers: what is before it is blank lines
 };
 
-Parts split_file(const std::string& text) {
-  const size_t at = line_with(text, "schedule");
-  if (at == std::string::npos) return {text, ""};
-  return {text.substr(0, at), std::string(static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')), '\n') + text.substr(at)};
+std::vector<Parts> split_file(const std::string& text) {
+  const auto from = [&](size_t begin, size_t end) {
+    return std::string(static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(begin), '\n')), '\n') + text.substr(begin, end - begin);
+  };
+  std::vector<Parts> parts;
+  for (size_t at = 0; at < text.size();) {   // a kernel's comments before it belong to it
+    const size_t kernel = line_with(text, "kernel ", at);
+    const size_t end = std::min(line_with(text, "kernel ", std::min(text.find('\n', kernel), text.size() - 1) + 1), text.size());
+    const size_t schedule = std::min(line_with(text, "schedule", kernel), end);
+    parts.push_back({from(at, schedule), schedule < end ? from(schedule, end) : ""});
+    at = end;
+  }
+  return parts;
 }
 
 Expected<std::vector<Tensor>> run_kernel(const Kernel& kernel, uint64_t seed, const std::map<std::string, int64_t>& symbols) {
@@ -92,26 +101,34 @@ Expected<int> finish(const OptArgs& args, Console& console, const std::string& t
   return same ? int{kExitOk} : int{kExitMismatch};
 }
 
-Expected<int> opt_kernel(const OptArgs& args, Console& console, const std::string& text) {
-  const Parts parts = split_file(text);
-  TW_ASSIGN(const Kernel kernel, parse_kernel(parts.kernel, args.file));
-  TW_TRY(tw::verify(kernel));
-  Schedule schedule;
+Expected<int> opt_kernels(const OptArgs& args, Console& console, const std::string& text) {
+  TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  TW_ASSIGN(const auto dims, parse_dims(args.dims));
+  Schedule given;
   if (!args.schedule.empty()) {
     TW_ASSIGN(const std::string other, read_file(args.schedule));
-    TW_ASSIGN(schedule, parse_schedule(other, args.schedule));
-  } else if (!parts.schedule.empty()) {
-    TW_ASSIGN(schedule, parse_schedule(parts.schedule, args.file));
+    TW_ASSIGN(given, parse_schedule(other, args.schedule));
   }
-  TW_ASSIGN(const Kernel result, tw::apply(kernel, schedule));
-  TW_TRY(tw::verify(result));
+  std::string results;
   std::vector<Tensor> before, after;
-  if (args.interpret) {
-    TW_ASSIGN(const auto dims, parse_dims(args.dims));
-    TW_ASSIGN(before, run_kernel(kernel, *args.interpret, dims));
-    TW_ASSIGN(after, run_kernel(result, *args.interpret, dims));
+  const std::vector<Parts> list = split_file(text);
+  for (const Parts& parts : list) {
+    TW_ASSIGN(const Kernel kernel, parse_kernel(parts.kernel, args.file));
+    TW_TRY(tw::verify(kernel));
+    Schedule schedule = given;
+    if (args.schedule.empty() && !parts.schedule.empty()) {
+      TW_ASSIGN(schedule, parse_schedule(parts.schedule, args.file));
+    }
+    TW_ASSIGN(const Kernel result, tw::apply(kernel, schedule, &target));
+    TW_TRY(tw::verify(result));
+    results += print(result) + (list.size() > 1 ? "\n" : "");
+    if (!args.interpret) continue;
+    for (auto& [of, outputs] : {std::pair{&kernel, &before}, std::pair{&result, &after}}) {
+      TW_ASSIGN(std::vector<Tensor> made, run_kernel(*of, *args.interpret, dims));
+      for (Tensor& t : made) outputs->push_back(std::move(t));
+    }
   }
-  return finish(args, console, print(result), before, after);
+  return finish(args, console, results, before, after);
 }
 
 Expected<int> opt_graph(const OptArgs& args, Console& console, const std::string& text) {
@@ -144,17 +161,17 @@ Expected<int> opt(const OptArgs& args, Console& console) {
     return make_error(Diag{DiagCode::parse, "a line must begin with 'graph' or with 'kernel', not both", {args.file, 0, 0}, {}});
   if (graph && !args.schedule.empty()) return make_error(DiagCode::invalid_argument, "--schedule is for kernels; '{0}' holds a graph", args.file);
   if (kernel && !args.passes.empty()) return make_error(DiagCode::invalid_argument, "--passes are for graphs; '{0}' holds a kernel", args.file);
-  return kernel ? opt_kernel(args, console, text) : opt_graph(args, console, text);
+  return kernel ? opt_kernels(args, console, text) : opt_graph(args, console, text);
 }
 
 }  // namespace
 
 CommandRun define_opt(Flags& flags) {
   auto args = std::make_shared<OptArgs>();
-  flags.argument("FILE", args->file, "Text of a graph, or of a kernel that 'schedule { ... }' may follow");
+  flags.argument("FILE", args->file, "Text of a graph, or of kernels that a 'schedule { ... }' may follow each");
   flags.comma_list("--passes", args->passes, "P,P", "Graph passes to run, in this order");
   flags.text("--schedule", args->schedule, "FILE", "The schedule to apply, instead of the file's own");
-  flags.text("-t,--target", args->target, "NAME|FILE", "Target that passes read numbers from; default: this machine");
+  flags.text("-t,--target", args->target, "NAME|FILE", "Target that passes and steps read from; default: this machine");
   flags.flag("--verify", args->verify, "Only check: print 'ok' instead of the result");
   flags.seed("--interp", args->interpret, "Run before and after on random inputs, and compare");
   flags.repeated("--dim", args->dims, "NAME=N", "Value of a symbol, for --interp");

@@ -19,8 +19,8 @@
 namespace tw {
 namespace {
 
-constexpr std::array<std::pair<const char*, Emit>, 7> kEmits = {{{"so", Emit::so}, {"graph", Emit::graph}, {"groups", Emit::groups},
-    {"kernels", Emit::kernels}, {"scheduled", Emit::scheduled}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}}};
+constexpr std::array<std::pair<const char*, Emit>, 8> kEmits = {{{"so", Emit::so}, {"graph", Emit::graph}, {"groups", Emit::groups},
+    {"kernels", Emit::kernels}, {"schedules", Emit::schedules}, {"scheduled", Emit::scheduled}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}}};
 
 std::string stem_of(const std::string& path) {
   size_t slash = path.find_last_of('/');
@@ -155,14 +155,23 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   // Kernels: loop nests, schedules, memory plan, weight list.
   stages.begin("lower");
   ProgramOptions program_options;
+  Schedule schedule_in_use;
   program_options.schedule = [&](const LoweredGroup& lowered) -> Expected<Kernel> {
     CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
-    TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.family, target));
-    return tw::apply(lowered.kernel, schedule);
+    TW_ASSIGN(schedule_in_use, default_schedule(lowered.kernel, lowered.family, target));
+    return tw::apply(lowered.kernel, schedule_in_use, &target);
   };
   program_options.on_kernel = [&](const Kernel& lowered, const Kernel& scheduled) {
     if (options.emit == Emit::kernels) report.text += print(lowered) + "\n";
+    if (options.emit == Emit::schedules) {   // what 'opt' makes the scheduled kernel of
+      Kernel named = lowered;
+      named.name = scheduled.name;
+      report.text += print(named) + print(schedule_in_use) + "\n";
+    }
     if (options.emit == Emit::scheduled) report.text += print(scheduled) + "\n";
+  };
+  program_options.on_plan = [&](const MemoryPlan& plan, const std::vector<Lifetime>& buffers) {
+    report.warm_share = warm_share(plan, buffers, target.l2_bytes);
   };
   TW_ASSIGN(Program program, build_program(graph, groups, target, program_options));
   report.kernels = static_cast<int64_t>(program.kernels.size());
@@ -171,7 +180,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   report.arena_bytes = static_cast<uint64_t>(eval_int(program.arena_bytes, [](std::string_view) { return int64_t{1}; }));
   report.naive_arena_bytes = program.naive_arena_bytes;
   TW_TRY(dump.write("program.txt", [&] { return print(program); }));
-  if (options.emit == Emit::kernels || options.emit == Emit::scheduled) return done();
+  if (options.emit == Emit::kernels || options.emit == Emit::schedules || options.emit == Emit::scheduled) return done();
 
   // Machine code, a kernel an object.
   stages.begin("codegen");

@@ -16,7 +16,7 @@
 
 namespace tw {
 
-enum class Emit : uint8_t { so, graph, groups, kernels, scheduled, llvm, assembly };
+enum class Emit : uint8_t { so, graph, groups, kernels, schedules, scheduled, llvm, assembly };
 std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm"
 const char* emit_names();                                    // for help texts and errors
 
@@ -40,6 +40,7 @@ struct CompileReport {
   std::vector<StageReport> stages;
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
   uint64_t model_bytes = 0, weight_bytes = 0, arena_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
+  double warm_share = 0;   // of the bytes that tensors are made in: used so lately that the second cache level still has them
   std::vector<KernelReport> kernel_reports;
   std::string output, header, text;     // text: what --emit of a text stage asked for
 };

@@ -6,11 +6,13 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "frontend/frontend.h"
 #include "frontend/mapped_file.h"
 #include "frontend/target_features.h"
+#include "ir/kernel/kernel.h"
 
 namespace tw {
 namespace {
@@ -56,6 +58,10 @@ class Reader {
   void read_vector_registers(const YAML::Node& node, Target& t);
   void read_fast_math(const YAML::Node& node, Target& t);
   void read_accuracy(const YAML::Node& node, Target& t);
+  void read_axes(const YAML::Node& node, Target& t);
+  void read_scopes(const YAML::Node& node, Target& t);
+  void read_intrinsics(const YAML::Node& node, Target& t);
+  void read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, const std::function<void(const std::vector<YAML::Node>&)>& read);
 
   std::string file_;
   std::set<std::string> seen_;                  // top-level keys
@@ -159,6 +165,51 @@ void Reader::read_accuracy(const YAML::Node& node, Target& t) {
   if (!(t.accuracy > 0 && t.accuracy <= 1)) problem(node, "accuracy must be a number above 0 and up to 1");
 }
 
+// A list of maps that each have all the keys; their values come in the order of the keys.
+void Reader::read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, const std::function<void(const std::vector<YAML::Node>&)>& read) {
+  std::string accepted;
+  for (const char* key : keys) accepted += (accepted.empty() ? "" : ", ") + std::string(key);
+  if (!node.IsSequence()) return problem(node, std::string(what) + " must be a list of maps", {"keys: " + accepted});
+  std::set<std::string> names;
+  for (const auto& item : node) {
+    if (!item.IsMap() || item.size() != keys.size()) {
+      problem(item, std::string("one of the ") + what + " must be a map with the keys " + accepted);
+      continue;
+    }
+    std::vector<YAML::Node> values(keys.size());
+    bool good = true;
+    for (const auto& entry : item) {
+      const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      const auto key = std::find_if(keys.begin(), keys.end(), [&](const char* k) { return name == k; });
+      good &= key != keys.end();
+      if (key == keys.end()) problem(entry.first, "unknown key '" + name + "' in " + what, {"accepted keys: " + accepted});
+      else values[static_cast<size_t>(key - keys.begin())].reset(entry.second);
+    }
+    if (!good) continue;
+    if (!names.insert(scalar(values[0], "name")).second) problem(values[0], std::string("a second '") + values[0].Scalar() + "' in " + what);
+    read(values);
+  }
+}
+
+void Reader::read_axes(const YAML::Node& node, Target& t) {
+  read_list(node, "axes", {"name", "level", "max"}, [&](const std::vector<YAML::Node>& v) {
+    t.axes.push_back({scalar(v[0], "name"), scalar(v[1], "level"), integer(v[2], "max", 1, int64_t{1} << 40)});
+  });
+}
+
+void Reader::read_scopes(const YAML::Node& node, Target& t) {
+  read_list(node, "scopes", {"name", "level"}, [&](const std::vector<YAML::Node>& v) { t.scopes.push_back({scalar(v[0], "name"), scalar(v[1], "level")}); });
+}
+
+void Reader::read_intrinsics(const YAML::Node& node, Target& t) {
+  read_list(node, "intrinsics", {"name", "semantics", "emit"}, [&](const std::vector<YAML::Node>& v) {
+    t.intrinsics.push_back({scalar(v[0], "name"), scalar(v[1], "semantics"), scalar(v[2], "emit")});
+    Expected<Kernel> kernel = parse_kernel(t.intrinsics.back().semantics);
+    if (!kernel) return problem(v[1], "the semantics are no kernel: " + error_text(kernel.takeError()));
+    if (Error error = verify(*kernel)) problem(v[1], "the semantics are no legal kernel: " + error_text(std::move(error)));
+  });
+}
+
 Target Reader::read(const YAML::Node& root) {
   Target t;
   read_map(root, "the target",
@@ -171,7 +222,10 @@ Target Reader::read(const YAML::Node& root) {
             {"vector_bits", &Reader::read_vector_bits},
             {"vector_registers", &Reader::read_vector_registers},
             {"fast_math", &Reader::read_fast_math},
-            {"accuracy", &Reader::read_accuracy}},
+            {"accuracy", &Reader::read_accuracy},
+            {"axes", &Reader::read_axes},
+            {"scopes", &Reader::read_scopes},
+            {"intrinsics", &Reader::read_intrinsics}},
            t);
   if (problems.empty() && !seen_.count("triple")) problem(root, "key 'triple' is missing", {"for example: triple: x86_64-linux-gnu"});
   if (!problems.empty()) return t;

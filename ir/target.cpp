@@ -38,6 +38,18 @@ Arch Target::arch() const {
 bool Target::has(const std::string& feature) const { return std::find(features.begin(), features.end(), feature) != features.end(); }
 
 namespace {
+template <class T>
+const T* find(const std::vector<T>& list, std::string_view name) {
+  const auto at = std::find_if(list.begin(), list.end(), [&](const T& item) { return item.name == name; });
+  return at == list.end() ? nullptr : &*at;
+}
+}  // namespace
+
+const DeviceAxis* Target::find_axis(std::string_view axis) const { return find(axes, axis); }
+const MemoryScope* Target::find_scope(std::string_view scope) const { return find(scopes, scope); }
+const Intrinsic* Target::find_intrinsic(std::string_view intrinsic) const { return find(intrinsics, intrinsic); }
+
+namespace {
 
 // A YAML scalar: plain where that is safe.
 std::string scalar(const std::string& text) {
@@ -65,14 +77,26 @@ std::string sizes(const Target& t) {
   return out + "fast_math: " + (t.fast_math ? "true" : "false") + "\n";
 }
 
+std::string device(const Target& t) {
+  std::string out;
+  if (!t.axes.empty()) out += "axes:\n";
+  for (const DeviceAxis& a : t.axes) out += "  - {name: " + scalar(a.name) + ", level: " + scalar(a.level) + ", max: " + std::to_string(a.max) + "}\n";
+  if (!t.scopes.empty()) out += "scopes:\n";
+  for (const MemoryScope& m : t.scopes) out += "  - {name: " + scalar(m.name) + ", level: " + scalar(m.level) + "}\n";
+  if (!t.intrinsics.empty()) out += "intrinsics:\n";
+  for (const Intrinsic& i : t.intrinsics)
+    out += "  - name: " + scalar(i.name) + "\n    semantics: " + quoted(i.semantics) + "\n    emit: " + quoted(i.emit) + "\n";
+  return out;
+}
+
 }  // namespace
 
 std::string print(const Target& t) {
   return "name: " + scalar(t.name) + "\n" + instruction_set(t) + "cores: " + std::to_string(t.cores) + "\n" + sizes(t) +
-         "accuracy: " + number(t.accuracy) + "\n";
+         "accuracy: " + number(t.accuracy) + "\n" + device(t);
 }
 
-std::string codegen_hash(const Target& target) { return short_hash(instruction_set(target) + sizes(target)); }
+std::string codegen_hash(const Target& target) { return short_hash(instruction_set(target) + sizes(target) + device(target)); }
 
 Target baseline_target(Arch arch) {
   Target t;

@@ -13,6 +13,14 @@ const char* arch_name(Arch a);  // "x86_64", … as in LLVM triples
 
 std::optional<Arch> arch_from_triple(std::string_view triple);  // nullopt: not one that code can be generated for
 
+// What loops can be bound to and what is near the threads there. A level is a word that says what shares what: "block", "thread".
+struct DeviceAxis { std::string name, level; int64_t max = 0; };        // "block.x", of at most `max` iterations
+struct MemoryScope { std::string name, level; };                  // each iteration of the axes of that level has its own
+
+// A hardware instruction as data: a kernel says what it computes, `emit` what the back end writes. Its only output is the
+// accumulator. emit = "llvm.name(c, a, b)": an LLVM intrinsic with these parameters of the kernel, whose result is the output.
+struct Intrinsic { std::string name, semantics, emit; };
+
 struct Target {
   std::string name;                    // of the description, for people; not part of the identity
   std::string triple;                  // "x86_64-linux-gnu"
@@ -26,9 +34,15 @@ struct Target {
   int vector_registers = 16;
   bool fast_math = false;              // NaN and infinity need not be kept
   double accuracy = 1e-4;              // error budget, relative to an output's range
+  std::vector<DeviceAxis> axes;              // none on a CPU
+  std::vector<MemoryScope> scopes;     // beyond global, stack and register
+  std::vector<Intrinsic> intrinsics;
 
   Arch arch() const;  // the triple must name one (checked when a description is read)
   bool has(const std::string& feature) const;
+  const DeviceAxis* find_axis(std::string_view axis) const;              // null: there is none of that name
+  const MemoryScope* find_scope(std::string_view scope) const;
+  const Intrinsic* find_intrinsic(std::string_view intrinsic) const;
   int lanes(int element_bytes) const { return vector_bits / 8 / element_bytes; }
 };
 

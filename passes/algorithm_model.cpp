@@ -9,9 +9,10 @@
 namespace tw {
 namespace {
 
-constexpr double kRoundings = 0.3;            // of a sum's terms that show, per square root of its length
+constexpr double kRoundings = 0.6;            // largest error of a sum, of the range of many, per square root of its length
 constexpr double kEpsilon = 0x1p-24;
 constexpr double kEfficiency = 0.93;          // of the products' loops
+constexpr double kStrassenInCycles = 3, kStrassenOutCycles = 14, kStrassenSpillCycles = 6, kStrassenKappa = 1.4;   // a vector of the operand and result
 constexpr double kInputCycles = 5.5, kOutputCycles = 3.6;   // a vector and point of Winograd's transforms
 
 struct Product { double rows = 0, depth = 0, columns = 0; };   // of one matrix product; columns are output channels
@@ -67,6 +68,21 @@ AlgorithmEstimate winograd(const Graph& graph, const Node& node, int tile, const
   return e;
 }
 
+AlgorithmEstimate strassen(const Graph& graph, const Node& node, const Target& target, double model_bytes) {
+  const Product p = product_of(graph, node);
+  const double lanes = target.lanes(4), rows = std::ceil(p.rows / 2);
+  // Sums that the second-level cache does not hold go to the next one and back, unless they are made block by block.
+  const double left_bytes = rows * p.depth * 2 * 4, held = static_cast<double>(target.l2_bytes);
+  const bool blocks = 2 * 7 * p.depth * p.columns <= held;
+  const double in_cycles = kStrassenInCycles + (!blocks && 1.75 * left_bytes > held ? kStrassenSpillCycles : 0);
+  const double sums = rows * p.depth * 2 / lanes * in_cycles + rows * p.columns * 2 / lanes * kStrassenOutCycles;
+  AlgorithmEstimate e;
+  e.weight_bytes = 7 * p.depth * p.columns;   // seven quarters of four bytes
+  e.cycles = with_weights(7 * multiply_cycles({rows, p.depth / 2, p.columns / 2}, target) + sums, e.weight_bytes, target, model_bytes);
+  e.error = rounding_error(kStrassenKappa, p.depth);
+  return e;
+}
+
 }  // namespace
 
 double rounding_error(double kappa, double length) { return kRoundings * kEpsilon * kappa * std::sqrt(length); }
@@ -101,7 +117,9 @@ std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const No
     case Algorithm::winograd_f6:
       if (!winograd_applies(graph, node)) return std::nullopt;
       return winograd(graph, node, winograd_tile(algorithm), target, model_bytes);
-    case Algorithm::strassen: return std::nullopt;
+    case Algorithm::strassen:
+      if (!strassen_applies(graph, node, target)) return std::nullopt;
+      return strassen(graph, node, target, model_bytes);
   }
   TW_UNREACHABLE("bad algorithm");
 }

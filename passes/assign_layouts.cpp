@@ -1,112 +1,132 @@
-// Greedy and local: convolutions make blocked tensors, spatial and element-wise operators keep what they get. Reading a
-// blocked tensor element by element is always possible, so casts are needed only where a kernel wants rows of plain memory.
+// The whole graph at once: every node takes one of the layouts it can write, so that kernels and the moving of data between
+// them cost least. A PBQP: nodes are the graph's nodes, edges its uses, and the cost of a use is that of reading directly or
+// after a cast, whichever is cheaper. Weights are packed for any choice at compile time.
 #include "passes/assign_layouts.h"
 
 #include <algorithm>
+#include <map>
+
+#include "passes/analytic_cost.h"
+#include "passes/layout_costs.h"
+#include "passes/pbqp.h"
 
 namespace tw {
 namespace {
 
 class LayoutAssigner {
  public:
-  LayoutAssigner(Graph& graph, int64_t block) : graph_(graph), block_(block) {}
+  LayoutAssigner(Graph& graph, const LayoutCosts& costs) : graph_(graph), costs_(costs), order_(graph.order()) {}
 
-  Expected<bool> run() {
-    bool changed = false;
-    for (NodeId id : graph_.order()) {
-      for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
-        TW_ASSIGN(bool cast, fix_input(id, i));
-        changed |= cast;
-      }
-      const Node& node = graph_.node(id);
-      if (!blocked_output(node)) continue;
-      Layout layout{1, block_};
-      TensorType& type = graph_.value(node.output).type;
-      changed |= !(type.layout == layout);
-      type.layout = layout;
+  Expected<bool> run(std::string& report) {
+    if (assigned()) return false;
+    PbqpSolution solution = solve(problem());
+    std::vector<Layout> chosen;
+    int blocked = 0;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      chosen.push_back(alternatives_[i][solution.choice[i]]);
+      TensorType& type = graph_.value(graph_.node(order_[i]).output).type;
+      changed_ |= !(type.layout == chosen[i]);
+      type.layout = chosen[i];
+      blocked += !chosen[i].plain();
     }
+    for (size_t i = 0; i < order_.size(); ++i)
+      for (size_t k = 0; k < graph_.node(order_[i]).inputs.size(); ++k)
+        if (Error error = fix_input(order_[i], k, chosen[i])) return error;
     std::vector<Graph::Output> outputs = graph_.outputs();
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (graph_.value(outputs[i].value).type.layout.plain()) continue;
-      TW_ASSIGN(ValueId plain, cast(outputs[i].value, {}));
-      graph_.set_output(i, plain);
-      changed = true;
+      TW_ASSIGN(ValueId plain, in_layout(outputs[i].value, {}));
+      if (plain != outputs[i].value) graph_.set_output(i, plain);
     }
-    return changed;
+    report = llvm::formatv("{0} of {1} values in blocks, {2} casts, {3}", blocked, order_.size(), casts_.size(), solution.optimal ? "optimal" : "heuristic").str();
+    return changed_;
   }
 
  private:
-  const TensorType& type(ValueId v) const { return graph_.value(v).type; }
-  bool blocked(ValueId v) const { return v.valid() && !type(v).layout.plain(); }
-  int64_t channels(const TensorType& t) const { return as_const(t.shape[1]).value_or(0); }
-
-  Expected<ValueId> cast(ValueId v, Layout to) {
-    return graph_.add(op::LayoutCast{to.axis, to.block}, {v}, "", "", "LayoutCast");
+  // Layouts are chosen once: the heuristic for large graphs may end elsewhere when it starts from its own result.
+  bool assigned() const {
+    return std::ranges::any_of(order_, [&](NodeId id) {
+      const Node& node = graph_.node(id);
+      return !std::holds_alternative<op::LayoutCast>(node.attrs) && !graph_.value(node.output).type.layout.plain();
+    });
   }
 
-  bool is_depthwise(const Node& node, const op::Conv& conv) const {
-    int64_t c = channels(type(node.inputs[0]));
-    return conv.group > 1 && conv.group == c && channels(type(node.output)) == c;
-  }
-
-  // Matrix products read rows; depthwise convolutions vectors of channels.
-  Expected<bool> fix_input(NodeId id, size_t i) {
-    const Node& node = graph_.node(id);
-    ValueId v = node.inputs[i];
-    if (!v.valid() || graph_.is_constant(v)) return false;
-    Layout wanted = type(v).layout;
-    if (std::holds_alternative<op::MatMul>(node.attrs)) wanted = {};
-    if (auto* conv = std::get_if<op::Conv>(&node.attrs))
-      if (i == 0 && is_depthwise(node, *conv) && blockable(node)) wanted = {1, block_};
-    if (wanted == type(v).layout) return false;
-    TW_ASSIGN(ValueId other, cast(v, wanted));
-    graph_.set_input(id, i, other);
-    return true;
-  }
-
-  bool blockable(const Node& node) const {
-    const TensorType& out = type(node.output);
-    return out.shape.size() >= 3 && out.dtype == DType::f32 && channels(out) > 1;
-  }
-
-  bool blocked_output(const Node& node) const {
-    const TensorType& out = type(node.output);
-    auto input = [&](size_t i) { return node.inputs[i]; };
-    if (auto* conv = std::get_if<op::Conv>(&node.attrs)) {
-      if (!blockable(node) || channels(type(input(0))) == 0) return false;
-      return conv->group == 1 || is_depthwise(node, *conv) || (channels(out) / conv->group) % block_ == 0;
+  PbqpProblem problem() {
+    PbqpProblem problem;
+    std::map<int32_t, size_t> maker;   // by value
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const Node& node = graph_.node(order_[i]);
+      maker[node.output.index] = i;
+      alternatives_.push_back(alternatives(node));
+      problem.nodes.emplace_back();
+      for (const Layout& layout : alternatives_[i]) problem.nodes[i].push_back(costs_.node(node, layout));
+      for (size_t k = 0; k < node.inputs.size(); ++k) add_use(problem, maker, i, k);
     }
-    if (auto* conv = std::get_if<op::ConvTranspose>(&node.attrs))
-      return blockable(node) && (conv->group == 1 || (channels(out) / conv->group) % block_ == 0);
-    if (std::holds_alternative<op::Pool>(node.attrs)) return blocked(input(0));
-    if (std::holds_alternative<op::Unary>(node.attrs) || std::holds_alternative<op::Binary>(node.attrs) ||
-        std::holds_alternative<op::Select>(node.attrs) || std::holds_alternative<op::Cast>(node.attrs))
-      return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return blocked(v) && same_shape(type(v), out); });
-    if (auto* concat = std::get_if<op::Concat>(&node.attrs))
-      return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
-        return blocked(v) && (concat->axis != 1 || channels(type(v)) % block_ == 0);
-      });
-    if (auto* resize = std::get_if<op::Resize>(&node.attrs)) return blocked(input(0)) && resize->scales[0] == 1 && resize->scales[1] == 1;
-    if (auto* pad = std::get_if<op::Pad>(&node.attrs))
-      return blocked(input(0)) && is_const(pad->begins[1], 0) && is_const(pad->ends[1], 0);
-    return false;
+    for (const Graph::Output& output : graph_.outputs()) {
+      auto made = maker.find(output.value.index);
+      if (made == maker.end()) continue;
+      for (size_t j = 0; j < alternatives_[made->second].size(); ++j)
+        if (!alternatives_[made->second][j].plain()) problem.nodes[made->second][j] += costs_.cast(output.value);
+    }
+    return problem;
   }
 
-  static bool same_shape(const TensorType& a, const TensorType& b) {
-    if (a.shape.size() != b.shape.size()) return false;
-    for (size_t i = 0; i < a.shape.size(); ++i)
-      if (!equal(a.shape[i], b.shape[i])) return false;
-    return true;
+  // A layout cast that stands in the graph already keeps its layout.
+  std::vector<Layout> alternatives(const Node& node) const {
+    if (std::holds_alternative<op::LayoutCast>(node.attrs)) return {graph_.value(node.output).type.layout};
+    return costs_.alternatives(node);
+  }
+
+  void add_use(PbqpProblem& problem, const std::map<int32_t, size_t>& maker, size_t user, size_t k) {
+    const Node& node = graph_.node(order_[user]);
+    ValueId v = node.inputs[k];
+    if (!v.valid() || graph_.is_constant(v)) return;
+    auto made = maker.find(v.index);
+    if (made == maker.end()) {   // an input of the graph
+      for (size_t j = 0; j < alternatives_[user].size(); ++j) problem.nodes[user][j] += costs_.reading(node, k, {}, alternatives_[user][j]).seconds;
+      return;
+    }
+    PbqpEdge edge{made->second, user, {}};
+    for (const Layout& in : alternatives_[made->second]) {
+      edge.cost.emplace_back();
+      for (const Layout& out : alternatives_[user]) edge.cost.back().push_back(costs_.reading(node, k, in, out).seconds);
+    }
+    problem.edges.push_back(std::move(edge));
+  }
+
+  Error fix_input(NodeId id, size_t k, const Layout& out) {
+    ValueId v = graph_.node(id).inputs[k];
+    if (!v.valid() || graph_.is_constant(v)) return Error::success();
+    LayoutCosts::Reading reading = costs_.reading(graph_.node(id), k, graph_.value(v).type.layout, out);
+    TW_ASSIGN(ValueId wanted, in_layout(v, reading.wanted));
+    if (wanted != v) graph_.set_input(id, k, wanted);
+    return Error::success();
+  }
+
+  // The value itself, or its one cast to that layout.
+  Expected<ValueId> in_layout(ValueId v, const Layout& layout) {
+    if (graph_.value(v).type.layout == layout) return v;
+    auto key = std::pair(v.index, layout.block);
+    if (auto found = casts_.find(key); found != casts_.end()) return found->second;
+    TW_ASSIGN(ValueId cast, graph_.add(op::LayoutCast{layout.axis, layout.block}, {v}, "", "", "LayoutCast"));
+    changed_ = true;
+    casts_.emplace(key, cast);
+    return cast;
   }
 
   Graph& graph_;
-  int64_t block_;
+  const LayoutCosts& costs_;
+  std::vector<NodeId> order_;
+  std::vector<std::vector<Layout>> alternatives_;             // by position in order_
+  std::map<std::pair<int32_t, int64_t>, ValueId> casts_;      // by value and block
+  bool changed_ = false;
 };
 
 }  // namespace
 
 Expected<bool> assign_layouts(Graph& graph, PassContext& context) {
-  return LayoutAssigner(graph, context.target.lanes(4)).run();
+  AnalyticCost analytic;
+  LayoutCosts costs(graph, context.target, context.costs ? *context.costs : analytic);
+  return LayoutAssigner(graph, costs).run(context.report);
 }
 
 }  // namespace tw

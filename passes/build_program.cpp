@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "passes/plan_memory.h"
 #include "passes/storage.h"
 
 namespace tw {
@@ -182,6 +181,7 @@ class ProgramBuilder {
   void plan() {
     MemoryPlan memory = plan_memory(lifetimes_, symbols_);
     program_.arena_bytes = memory.bytes;
+    if (options_.on_plan) options_.on_plan(memory, lifetimes_);
     for (KernelCall& call : program_.calls)
       for (Operand& operand : call.arguments)
         if (operand.place == Place::arena) operand = {Place::arena, 0, simplify_dim(memory.offsets[static_cast<size_t>(operand.index)] + operand.offset)};

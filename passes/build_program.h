@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "passes/lower/lower.h"
+#include "passes/plan_memory.h"
 
 namespace tw {
 
@@ -11,6 +12,8 @@ struct ProgramOptions {
   std::function<Expected<Kernel>(const LoweredGroup&)> schedule;
   // For --emit and --dump-dir: every distinct kernel before and after scheduling.
   std::function<void(const Kernel& lowered, const Kernel& scheduled)> on_kernel;
+  // For the report: the arena's plan and the buffers in it.
+  std::function<void(const MemoryPlan&, const std::vector<Lifetime>&)> on_plan;
 };
 
 Expected<Program> build_program(const Graph& graph, const std::vector<Group>& groups, const Target& target, const ProgramOptions& options);

@@ -1,10 +1,12 @@
 #include "passes/choose_algorithms.h"
 
-#include <map>
+#include <cmath>
 #include <set>
 
 namespace tw {
 namespace {
+
+constexpr double kPassedOn = 2;   // what later layers may make of an error, relative to their own range
 
 constexpr Algorithm kFast[] = {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6, Algorithm::strassen};
 
@@ -23,6 +25,12 @@ struct Choice {
 bool has_constant_weights(const Graph& graph, const Node& node) {
   bool product = std::holds_alternative<op::Conv>(node.attrs) || std::holds_alternative<op::MatMul>(node.attrs);
   return product && node.inputs.size() > 1 && node.inputs[1].valid() && graph.is_constant(node.inputs[1]);
+}
+
+bool is_attention(const Graph& graph, const Group& group) {
+  for (NodeId id : group.nodes)
+    if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return true;
+  return false;
 }
 
 double constant_bytes(const Graph& graph, const std::vector<Group>& groups) {
@@ -45,13 +53,19 @@ bool better(const Upgrade& a, const Upgrade& b) {
   return a.gain * b.bytes > b.gain * a.bytes;
 }
 
-Upgrade best_upgrade(std::vector<Choice>& choices, double spare_bytes, double spare_error) {
+// Errors of different layers know nothing of each other: their squares add.
+double square_added(const Choice& c, size_t option) {
+  const double now = c.now().error, then = c.options[option].estimate.error;
+  return then * then - now * now;
+}
+
+Upgrade best_upgrade(std::vector<Choice>& choices, double spare_bytes, double spare_square) {
   Upgrade best;
   for (Choice& c : choices)
     for (size_t i = 0; i < c.options.size(); ++i) {
       const AlgorithmEstimate& e = c.options[i].estimate;
       Upgrade u{&c, i, c.now().cycles - e.cycles, e.weight_bytes - c.now().weight_bytes};
-      if (u.gain <= 0 || u.bytes > spare_bytes || e.error - c.now().error > spare_error) continue;
+      if (u.gain <= 0 || u.bytes > spare_bytes || square_added(c, i) > spare_square) continue;
       if (better(u, best)) best = u;
     }
   return best;
@@ -90,11 +104,12 @@ int winograd_tile(Algorithm a) {
 AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups, const Target& target, const AlgorithmOptions& options) {
   const double model_bytes = constant_bytes(graph, groups);
   AlgorithmSummary total;
+  double squares = 0;
   std::vector<Choice> choices;
   for (Group& group : groups) {
     group.algorithm = Algorithm::direct;
     const Node& node = graph.node(group.anchor);
-    if (!has_constant_weights(graph, node)) continue;
+    if (!has_constant_weights(graph, node) || is_attention(graph, group)) continue;
     Choice c{&group, {{Algorithm::direct, *estimate_algorithm(graph, node, Algorithm::direct, target, model_bytes)}}};
     for (Algorithm algorithm : kFast) {
       if (options.only && *options.only != algorithm) continue;
@@ -102,14 +117,15 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
     }
     if (options.only) c.taken = c.options.size() - 1;
     total.direct_bytes += c.options[0].estimate.weight_bytes;
-    total.error += c.now().error;
+    squares += c.now().error * c.now().error;
     choices.push_back(std::move(c));
   }
   double spare = std::max(model_bytes, total.direct_bytes) * (options.max_weight_growth - 1);
   while (!options.only) {
-    const Upgrade u = best_upgrade(choices, spare, target.accuracy - total.error);
+    const double budget = target.accuracy / kPassedOn;
+    const Upgrade u = best_upgrade(choices, spare, budget * budget - squares);
     if (!u.choice) break;
-    total.error += u.choice->options[u.option].estimate.error - u.choice->now().error;
+    squares += square_added(*u.choice, u.option);
     spare -= u.bytes;
     u.choice->taken = u.option;
   }
@@ -117,6 +133,7 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
     c.group->algorithm = c.options[c.taken].algorithm;
     total.weight_bytes += c.now().weight_bytes;
   }
+  total.error = kPassedOn * std::sqrt(squares);
   return total;
 }
 

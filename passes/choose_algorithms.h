@@ -20,13 +20,13 @@ struct AlgorithmEstimate {
 };
 // nullopt: the algorithm does not apply. model_bytes: all weights of the model, which decide what cache they come from.
 std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node, Algorithm algorithm, const Target& target, double model_bytes);
-// Relative error of a sum of products of that length, in f32; kappa: how the algorithm's constants enlarge its roundings.
+// Largest error among sums of so many products in f32, relative to their range; kappa: how the algorithm's constants enlarge its roundings.
 double rounding_error(double kappa, double length);
 double winograd_kappa(int tile);   // of F(tile x tile, 3x3)
 
 struct AlgorithmSummary {
   double direct_bytes = 0, weight_bytes = 0;   // of the nodes looked at
-  double error = 0;                            // bound of the outputs', relative to their range
+  double error = 0;                            // of an output, relative to its range: what is held below the budget
 };
 // Sets Group::algorithm of every group.
 AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups, const Target& target, const AlgorithmOptions& options);

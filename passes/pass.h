@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/graph/graph.h"
-#include "ir/target.h"
+#include "ir/cost.h"
 
 namespace tw {
 
@@ -15,6 +15,7 @@ struct PassContext {
   const Target& target;
   int64_t fold_budget_bytes = 64 << 20;   // constant folding may add so much in all
   std::string report{};                     // a line a pass may leave for --time-passes and --stats
+  const CostOracle* costs = nullptr;        // what choices cost; null: the analytic model
 };
 
 struct Pass {

@@ -11,7 +11,7 @@ for argument in "$@"; do
 done
 jobs=$(nproc)
 
-scripts/setup.sh core test sanitizers
+scripts/setup.sh core test sanitizers vdla
 python=.venv/bin/python
 $python scripts/check_layout.py
 

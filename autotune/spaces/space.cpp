@@ -191,6 +191,7 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
     case KernelFamily::conv:
     case KernelFamily::depthwise: schedule_conv(s); break;
     case KernelFamily::winograd: schedule_winograd(s); break;
+    case KernelFamily::strassen: schedule_strassen(s); break;
     case KernelFamily::matmul: schedule_matmul(s); break;
     case KernelFamily::reduce: schedule_reduce(s); break;
     case KernelFamily::pool: schedule_pool(s); break;

@@ -65,6 +65,7 @@ int64_t tile_of(std::optional<int64_t> extent, int64_t most);
 void schedule_elementwise(ScheduleBuilder& s);
 void schedule_conv(ScheduleBuilder& s);
 void schedule_winograd(ScheduleBuilder& s);
+void schedule_strassen(ScheduleBuilder& s);
 void schedule_matmul(ScheduleBuilder& s);
 void schedule_reduce(ScheduleBuilder& s);
 void schedule_pool(ScheduleBuilder& s);

@@ -56,7 +56,7 @@ class LlvmBackend : public Backend {
     llvm::Module module(kernel.name, context);
     TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
     module.setDataLayout(machine->createDataLayout());
-    return KernelEmitter(module, traits_, kernel, target_.fast_math, target_.cores).emit("tw_kernel", 2).takeError();
+    return KernelEmitter(module, traits_, kernel, target_).emit("tw_kernel", 2).takeError();
   }
 
   Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const override;
@@ -84,7 +84,7 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage)
   llvm::Module module(kernel.name, context);
   TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
   module.setDataLayout(machine->createDataLayout());
-  KernelEmitter emitter(module, traits_, kernel, target_.fast_math, target_.cores);
+  KernelEmitter emitter(module, traits_, kernel, target_);
   std::optional<KernelLines> lines;
   if (stage == Stage::assembly) emitter.set_lines(&lines.emplace(kernel));
   TW_ASSIGN(EmittedKernel emitted, emitter.emit("tw_kernel", 1));
@@ -110,7 +110,7 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index, 
   llvm::Module module(kernel_symbol(index), context);
   const Expr shares = shares_of(index < program.work.size() ? program.work[index] : count_work(kernel), target_, options.share_ns);
   module.setDataLayout(machine.createDataLayout());
-  TW_TRY(KernelEmitter(module, traits_, kernel, target_.fast_math, target_.cores).emit(kernel_symbol(index), shares).takeError());
+  TW_TRY(KernelEmitter(module, traits_, kernel, target_).emit(kernel_symbol(index), shares).takeError());
   prepare_module(module, machine, traits_);
   TW_TRY(run_passes(module, machine, PassList::kernel));
   report.name = kernel.name;

@@ -1,7 +1,9 @@
 // Functions of a kernel, and parallel loops (nothing around them but serial loops, whose variables are parameters too): the
 // body becomes `body(params.., outer variables.., begin, end)`; with more than one thread a thunk `(arg, chunk)` unpacks the
-// parameters and runs its share of an even static partition. A kernel that does little makes few shares, or none (shares_of).
+// parameters and runs its share of an even static partition, of that loop's iterations or of all those of the loop inside it
+// (shared_loop.h). A kernel that does little makes few shares, or none (shares_of).
 #include "backends/llvm/kernel_emitter.h"
+#include "backends/llvm/shared_loop.h"
 
 namespace tw {
 
@@ -11,10 +13,11 @@ namespace {
 constexpr int64_t kMaxShares = 1 << 16;
 }
 
-// Rough on purpose: six operations a lane and nanosecond, and 32 bytes a nanosecond.
+// Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond: dividing work that only moves
+// data does not pay before it is large, as half of the data then comes out of another core's cache.
 Expr shares_of(const Work& work, const Target& target, int64_t share_ns) {
   if (share_ns <= 0) return Expr(kMaxShares);
-  Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) + floor_div(work.weight_bytes + work.tensor_bytes, Expr(32));
+  Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) + floor_div(work.weight_bytes + work.tensor_bytes, Expr(512));
   return simplify(max(min(floor_div(ns, Expr(share_ns)), Expr(kMaxShares)), Expr(1)));
 }
 
@@ -107,6 +110,8 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   auto& b = v_.b;
   memo_.clear();
   Value* extent = emit(s->extent);
+  shared_ = {shared_loop(kernel_, s), s->var, nullptr, nullptr};
+  if (shared_.loop) extent = b.CreateMul(extent, emit(shared_.loop->extent));
   std::vector<std::string> outer_vars;
   for (size_t i = 0; i + 1 < loops_.size(); ++i) outer_vars.push_back(loops_[i]->var);
   llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), outer_vars.size() + 3, llvm::GlobalValue::InternalLinkage);
@@ -151,10 +156,30 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   unsigned count = static_cast<unsigned>(body->arg_size()), next = count - 3 - static_cast<unsigned>(outer_vars.size());
   enter(body, body->getArg(count - 3));
   for (const std::string& var : outer_vars) region_.vars[var] = body->getArg(next++);
-  emit_serial(s, body->getArg(count - 2), body->getArg(count - 1));
+  Value *begin = body->getArg(count - 2), *end = body->getArg(count - 1);
+  if (shared_.loop) {   // the outer iterations that the share touches
+    shared_.begin = begin;
+    shared_.end = end;
+    Value* inner = emit(shared_.loop->extent);
+    begin = b.CreateUDiv(begin, inner);
+    end = b.CreateUDiv(b.CreateAdd(end, b.CreateSub(inner, v_.i64(1))), inner);
+  }
+  emit_serial(s, begin, end);
+  shared_ = {};
   b.CreateRetVoid();
   in_parallel_ = false;
   region_ = std::move(outer);
   b.restoreIP(here);
+}
+
+// The part of the present row of the shared loop that lies in this thread's share.
+void KernelEmitter::emit_shared(const Stmt& s) {
+  auto& b = v_.b;
+  Value* extent = emit(s->extent);
+  Value* row = b.CreateMul(region_.vars[shared_.outer], extent);
+  Value *first = b.CreateSub(shared_.begin, row), *last = b.CreateSub(shared_.end, row);
+  first = b.CreateSelect(b.CreateICmpSLT(first, v_.i64(0)), v_.i64(0), first);
+  last = b.CreateSelect(b.CreateICmpSLT(extent, last), extent, last);
+  emit_serial(s, first, last);
 }
 }  // namespace tw

@@ -2,7 +2,9 @@
 
 #include <numeric>
 
+#include "backends/llvm/shared_loop.h"
 #include "ir/kernel/guards.h"
+#include "ir/schedule/interleave.h"
 
 namespace tw {
 namespace {
@@ -15,8 +17,9 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores)
-    : module_(module), kernel_(kernel), v_(module.getContext(), traits, fast_math), layout_(workspace_layout(kernel, cores)), cores_(cores) {}
+KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target)
+    : module_(module), kernel_(interleave_virtual_threads(kernel)), target_(target), v_(module.getContext(), traits, target.fast_math),
+      layout_(workspace_layout(kernel_, target.cores)), cores_(target.cores) {}
 
 void KernelEmitter::fail(const std::string& message) {
   if (error_.empty()) error_ = message;
@@ -53,6 +56,12 @@ void KernelEmitter::analyse() {
         if (ramp && extent) width = std::gcd(width, *extent);
       }
     };
+    if (s->kind == StmtKind::region) {
+      for (const auto& [name, operand] : instruction_of(*s).operands) {
+        int64_t& width = slot_lanes_[static_cast<size_t>(operand.buffer.index)];
+        if (kernel_.buffer(operand.buffer).scope == "register") width = std::gcd(width, operand.count);
+      }
+    }
     if (s->kind == StmtKind::store) {
       note(s->buffer, s->indices);
       for (const Expr& e : {s->value, s->where, s->init})
@@ -118,6 +127,12 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       v_.branch(condition, [&]() -> Value* { return emit_stmt(s->body[0]), nullptr; }, []() -> Value* { return nullptr; });
       return;
     }
+    case StmtKind::region: return emit_region(s);
+    case StmtKind::prefetch: return emit_prefetch(*s);
+    case StmtKind::roles:
+    case StmtKind::signal:
+    case StmtKind::wait:
+    case StmtKind::barrier: return fail("roles, tokens and barriers are a device's: a CPU has none");
   }
 }
 
@@ -125,9 +140,13 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   auto extent = as_const(s->extent);
   if (extent && *extent <= 0) return;
   loops_.push_back(s.get());
+  if (s->loop_kind == LoopKind::bind) fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
+  bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_, 1);
   bool expand = s->loop_kind == LoopKind::unroll || (s->loop_kind == LoopKind::vector && lane_count_);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
     fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) + " but its extent is not constant");
+  } else if (parallel && (extent != 1 || shared_loop(kernel_, s))) {
+    emit_parallel(s);
   } else if (expand || (extent && *extent == 1)) {
     for (int64_t i = 0; i < *extent && error_.empty(); ++i) {
       region_.vars[s->var] = v_.i64(i);
@@ -144,8 +163,9 @@ void KernelEmitter::emit_loop(const Stmt& s) {
     emit_stmt(s->body[0]);
     lane_var_.clear();
     lane_count_ = 0;
-  } else if (s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_, 1)) {
-    emit_parallel(s);
+  } else if (shared_.loop == s.get()) {
+    memo_.clear();
+    emit_shared(s);
   } else {
     memo_.clear();
     Value* end = emit(s->extent);
@@ -185,6 +205,20 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   b.SetInsertPoint(exit);
 }
 
+// A hint: one address, that of lane 0.
+void KernelEmitter::emit_prefetch(const StmtNode& s) {
+  memo_.clear();
+  memo_.emplace_back();
+  const BufferId id = s.buffer;
+  if (kernel_.buffer(id).scope == "register") return;
+  Access access = access_of(offset_form(kernel_.buffer(id), s.indices, depths_));
+  if (access.lane_offsets) return fail("a prefetch of '" + kernel_.buffer(id).name + "' in a vector loop");
+  llvm::Type* i32 = v_.b.getInt32Ty();
+  Value* p = pointer(id, access, 0);
+  v_.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
+                       {p, llvm::ConstantInt::get(i32, 0), llvm::ConstantInt::get(i32, static_cast<uint64_t>(s.count)), llvm::ConstantInt::get(i32, 1)});
+}
+
 // i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector one).
 Value* KernelEmitter::first_reduce_iteration() {
   Value* first = v_.b.getTrue();
@@ -197,11 +231,13 @@ Value* KernelEmitter::first_reduce_iteration() {
 }
 
 // The condition at the present iteration of the expanded loops: what is decided there costs no instruction.
-Expr KernelEmitter::resolved(const Expr& condition) const {
+Expr KernelEmitter::resolved(const Expr& condition) {
   Expr e = condition;
   for (const auto& [name, value] : expanded_)
     if (uses_var(e, name)) e = substitute(e, name, Expr(value));
-  return e.get() == condition.get() ? e : simplify(e, ranges_);
+  if (e.get() == condition.get()) return e;
+  resolved_.push_back(simplify(e, ranges_));
+  return resolved_.back();
 }
 
 void KernelEmitter::emit_store(const Stmt& s) {

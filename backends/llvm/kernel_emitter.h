@@ -12,6 +12,7 @@
 #include "backends/llvm/values.h"
 #include "ir/program.h"
 #include "ir/simplify.h"
+#include "ir/target.h"
 
 namespace tw {
 
@@ -24,7 +25,7 @@ Expr shares_of(const Work& work, const Target& target, int64_t share_ns);
 
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, bool fast_math, int cores);
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target);
   // Defines `symbol`; parallel loops run on env's threads, in at most `shares` parts; 1: one after the other, and env is not
   // read. Errors: what the kernel asks for that code generation does not do (named), expansion beyond the limits.
   Expected<EmittedKernel> emit(const std::string& symbol, const Expr& shares);
@@ -45,21 +46,45 @@ class KernelEmitter {
     std::map<std::string, Value*, std::less<>> vars;
   };
 
+  struct Shared {             // the loop inside the present parallel loop whose iterations are shared out too
+    const StmtNode* loop = nullptr;
+    std::string outer{};      // the parallel loop's variable
+    Value *begin = nullptr, *end = nullptr;   // of this share, counted over both loops
+  };
+
   // kernel_emitter.cpp: statements
   void analyse();
   void emit_stmt(const Stmt& s);
   void emit_loop(const Stmt& s);
   void emit_serial(const Stmt& s, Value* begin, Value* end);
+  void emit_prefetch(const StmtNode& s);
+  // emit_intrinsic.cpp
+  struct Operand {
+    BufferId buffer;
+    std::vector<Expr> at;       // of the first of
+    int64_t count = 0;          // elements
+  };
+  struct Instruction {          // no words: the block's loops are emitted
+    std::vector<std::string> words;  // LLVM's intrinsic and its operands
+    std::string result;
+    std::map<std::string, Operand> operands;
+  };
+  void emit_region(const Stmt& s);
+  const Instruction& instruction_of(const StmtNode& s);
+  Value* load_operand(const Operand& operand);
+  void store_operand(const Operand& operand, Value* value);
+  Value* as_type(Value* value, llvm::Type* type);
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();
-  Expr resolved(const Expr& condition) const;
+  Expr resolved(const Expr& condition);
   void at_line(unsigned line);
   void fail(const std::string& message);
   // emit_parallel.cpp
   llvm::Function* start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage);
   void enter(llvm::Function* function, Value* chunk = nullptr);
   void emit_parallel(const Stmt& s);
+  void emit_shared(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp
   Value* emit(const Expr& e);
@@ -88,11 +113,14 @@ class KernelEmitter {
   int64_t elements(BufferId id) const;  // constant shapes only, else -1
 
   llvm::Module& module_;
-  const Kernel& kernel_;
+  const Kernel kernel_;
+  const Target& target_;
+  std::unordered_map<const StmtNode*, Instruction> instructions_;  // by block
   Values v_;
   WorkspaceLayout layout_;
   int cores_;                                     // slices that the workspace has for temps of scope thread
   Region region_;
+  Shared shared_;
   Expr shares_ = 1;
   const KernelLines* lines_ = nullptr;
   std::string symbol_;
@@ -103,7 +131,8 @@ class KernelEmitter {
   std::map<std::string, AxisRole, std::less<>> roles_;
   std::vector<const StmtNode*> loops_;            // enclosing the present statement
   std::map<std::string, int64_t> expanded_;       // present values of the variables of expanded loops
-  std::unordered_map<const void*, IndexForm> forms_;
+  std::unordered_map<const void*, IndexForm> forms_;   // by address of loads, stores and comparisons, which live as long:
+  std::vector<Expr> resolved_;                         // those that are not of the kernel's body
   std::vector<int64_t> slot_lanes_;               // by buffer index: lanes of a register slot, 0: scalars
   std::map<std::pair<int32_t, int64_t>, llvm::AllocaInst*> slots_;
   std::map<int32_t, Value*> stack_;

@@ -21,10 +21,13 @@ std::vector<Expr> common(const Stmt& s) {
   switch (s->kind) {
     case StmtKind::block: {
       std::vector<Expr> all;
-      for (size_t i = 0; i < s->body.size(); ++i) {
-        std::vector<Expr> here = common(s->body[i]);
-        if (i == 0) all = std::move(here);
+      bool first = true;
+      for (const Stmt& child : s->body) {
+        if (child->kind == StmtKind::prefetch) continue;  // a hint
+        std::vector<Expr> here = common(child);
+        if (first) all = std::move(here);
         else std::erase_if(all, [&](const Expr& e) { return !contains(here, e); });
+        first = false;
       }
       return all;
     }
@@ -45,6 +48,12 @@ std::vector<Expr> common(const Stmt& s) {
       std::erase_if(all, [](const Expr& e) { return depends_on(e, {}); });
       return all;
     }
+    case StmtKind::region: return common(s->body[0]);
+    case StmtKind::roles:
+    case StmtKind::signal:
+    case StmtKind::wait:
+    case StmtKind::barrier:
+    case StmtKind::prefetch: return {};
   }
   TW_UNREACHABLE("bad statement kind");
 }
@@ -66,11 +75,12 @@ Stmt strip(const Stmt& s, const std::vector<Expr>& known) {
 }
 
 Stmt hoist(const Stmt& s) {
-  if (s->kind == StmtKind::store) return s;
+  if (s->body.empty() || s->kind == StmtKind::roles) return s;
+  if (s->kind == StmtKind::region) return with_body(*s, hoist(s->body[0]));
   if (s->kind == StmtKind::loop) {
     const std::vector<Expr> conditions = s->loop_kind == LoopKind::parallel ? std::vector<Expr>() : common(s);
     const Stmt inner = conditions.empty() ? s : strip(s, conditions);
-    const Stmt loop = make_loop(inner->var, inner->extent, hoist(inner->body[0]), inner->loop_kind, inner->role);
+    const Stmt loop = with_body(*inner, hoist(inner->body[0]));
     return conditions.empty() ? loop : make_if(conjunction(conditions), loop);
   }
   if (s->kind == StmtKind::if_then) {

@@ -1,7 +1,7 @@
-// Statements: loops of every kind run in order, stores combine, errors stop the run.
+// Arguments to memories, then the threads run.
 #include "ir/kernel/interpreter.h"
 
-#include "ir/kernel/machine.h"
+#include "ir/kernel/threads.h"
 
 namespace tw {
 namespace {
@@ -9,19 +9,6 @@ namespace {
 using namespace interpreter;
 
 constexpr int64_t kMaxElements = int64_t{1} << 32;  // of one buffer
-
-struct Node {                   // one statement
-  StmtKind kind = StmtKind::block;
-  std::vector<Node> body{};
-  int slot = 0;                 // loop: of the variable; store: the buffer
-  Code expr{};                  // loop: extent; if: condition; store: value
-  std::string label{};
-  std::vector<Code> indices{};
-  Combiner combiner = Combiner::none;
-  bool is_float = false, has_where = false, has_init = false;
-  Code where{}, init{};
-  std::vector<int> reduce_slots{};  // all 0: store init first
-};
 
 class Runner {
  public:
@@ -36,10 +23,14 @@ class Runner {
       machine_.slots[static_cast<size_t>(machine_.add_slot(name))] = value->second;
     }
     TW_TRY(make_memories(arguments));
-    Node root = compile(kernel_.body);
-    execute(root);
+    const Flat flat = flatten(kernel_, machine_);
+    if (flat.concurrent)
+      for (Memory& m : machine_.memories)
+        if (!m.written.empty()) m.races = std::make_unique<Races>(m.written.size());
+    Threads threads(kernel_, machine_, flat);
+    threads.run();
     if (machine_.problem.empty()) return Error::success();
-    std::string stage = stage_.empty() ? "" : "stage '" + stage_ + "': ";
+    std::string stage = threads.stage().empty() ? "" : "stage '" + threads.stage() + "': ";
     return make_error(DiagCode::mismatch, "kernel @{0}: {1}{2}", kernel_.name, stage, machine_.problem);
   }
 
@@ -47,7 +38,10 @@ class Runner {
   Error make_memories(std::span<KernelArgument> arguments) {
     size_t next = 0;
     for (const Buffer& b : kernel_.buffers) {
-      Memory m{.name = b.name, .dtype = b.dtype, .shape = {}, .own = {}, .written = {}};
+      Memory m;
+      m.name = b.name;
+      m.dtype = b.dtype;
+      machine_.instances.push_back(static_cast<int>(machine_.memories.size()));
       int64_t count = 1;
       for (const Expr& extent : b.shape) {
         m.shape.push_back(machine_.eval_int(machine_.compile(extent)));
@@ -73,92 +67,8 @@ class Runner {
     return make_error(DiagCode::invalid_argument, "kernel @{0} takes {1} arguments, not {2}", kernel_.name, next, arguments.size());
   }
 
-  Node compile(const Stmt& s) {
-    Node n{.kind = s->kind};
-    if (s->kind == StmtKind::loop) {
-      n.expr = machine_.compile(s->extent);
-      n.slot = machine_.add_slot(s->var);
-      if (s->role == AxisRole::reduce) reduce_slots_.push_back(n.slot);
-    } else if (s->kind == StmtKind::if_then) {
-      n.expr = machine_.compile(s->condition);
-    } else if (s->kind == StmtKind::store) {
-      compile_store(n, *s);
-    }
-    for (const Stmt& child : s->body) n.body.push_back(compile(child));
-    if (s->kind == StmtKind::loop && s->role == AxisRole::reduce) reduce_slots_.pop_back();
-    return n;
-  }
-
-  void compile_store(Node& n, const StmtNode& s) {
-    n.label = s.label;
-    n.slot = s.buffer.index;
-    n.is_float = is_float(kernel_.buffer(s.buffer).dtype);
-    n.expr = machine_.compile(s.value);
-    n.combiner = s.combiner;
-    for (const Expr& index : s.indices) n.indices.push_back(machine_.compile(index));
-    if ((n.has_where = s.where.defined())) n.where = machine_.compile(s.where);
-    if ((n.has_init = s.init.defined())) n.init = machine_.compile(s.init);
-    n.reduce_slots = reduce_slots_;
-  }
-
-  void execute(const Node& n) {
-    if (!machine_.problem.empty()) return;
-    switch (n.kind) {
-      case StmtKind::block:
-        for (const Node& child : n.body) execute(child);
-        return;
-      case StmtKind::loop: {
-        int64_t extent = machine_.eval_int(n.expr);
-        for (int64_t i = 0; i < extent && machine_.problem.empty(); ++i) {
-          machine_.slots[static_cast<size_t>(n.slot)] = i;
-          execute(n.body[0]);
-        }
-        return;
-      }
-      case StmtKind::if_then:
-        if (machine_.eval_int(n.expr)) execute(n.body[0]);
-        return;
-      case StmtKind::store:
-        store(n);
-        if (!machine_.problem.empty()) stage_ = n.label;
-        return;
-    }
-    TW_UNREACHABLE("bad statement");
-  }
-
-  bool starts_reduction(const Node& n) const {
-    for (int slot : n.reduce_slots)
-      if (machine_.slots[static_cast<size_t>(slot)] != 0) return false;
-    return true;
-  }
-
-  void store(const Node& n) {
-    bool init = n.has_init && starts_reduction(n), update = !n.has_where || machine_.eval_int(n.where);
-    if ((!init && !update) || !machine_.problem.empty()) return;
-    int64_t element = machine_.locate(n.slot, n.indices, "store");
-    if (element < 0) return;
-    if (init) put(n, element, n.init, Combiner::none);
-    if (update) put(n, element, n.expr, n.combiner);
-  }
-
-  // Nothing is written once something went wrong.
-  void put(const Node& n, int64_t element, const Code& value, Combiner combiner) {
-    if (combiner != Combiner::none) machine_.check_written(n.slot, element);
-    if (n.is_float) {
-      double v = machine_.eval_float(value);
-      if (combiner != Combiner::none) v = combine(combiner, machine_.read_float(n.slot, element), v);
-      if (machine_.problem.empty()) machine_.write_float(n.slot, element, v);
-    } else {
-      int64_t v = machine_.eval_int(value);
-      if (combiner != Combiner::none) v = combine(combiner, value.type, machine_.read_int(n.slot, element), v);
-      if (machine_.problem.empty()) machine_.write_int(n.slot, element, v);
-    }
-  }
-
   const Kernel& kernel_;
   Machine machine_;
-  std::vector<int> reduce_slots_;
-  std::string stage_;
 };
 
 }  // namespace

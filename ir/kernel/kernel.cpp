@@ -1,6 +1,8 @@
 // Statement makers and walks.
 #include "ir/kernel/kernel.h"
 
+#include <algorithm>
+
 namespace tw {
 
 const char* loop_kind_name(LoopKind k) {
@@ -9,9 +11,13 @@ const char* loop_kind_name(LoopKind k) {
     case LoopKind::parallel: return "parallel";
     case LoopKind::vector: return "vector";
     case LoopKind::unroll: return "unroll";
+    case LoopKind::vthread: return "vthread";
+    case LoopKind::bind: return "bind";
   }
   TW_UNREACHABLE("bad loop kind");
 }
+
+bool is_concurrent(LoopKind k) { return k == LoopKind::vthread || k == LoopKind::bind; }
 
 const char* axis_role_name(AxisRole r) {
   switch (r) {
@@ -23,9 +29,16 @@ const char* axis_role_name(AxisRole r) {
 }
 
 namespace {
-Stmt make(StmtNode node) { return std::make_shared<const StmtNode>(std::move(node)); }
 bool is_empty(const Stmt& s) { return s->kind == StmtKind::block && s->body.empty(); }
 }  // namespace
+
+Stmt make_stmt(StmtNode node) { return std::make_shared<const StmtNode>(std::move(node)); }
+
+Stmt with_body(const StmtNode& s, Stmt body) {
+  StmtNode node = s;
+  node.body = {std::move(body)};
+  return make_stmt(std::move(node));
+}
 
 Stmt make_block(std::vector<Stmt> body) {
   std::vector<Stmt> flat;
@@ -35,30 +48,36 @@ Stmt make_block(std::vector<Stmt> body) {
     else flat.push_back(std::move(s));
   }
   if (flat.size() == 1) return flat[0];
-  return make({.kind = StmtKind::block, .body = std::move(flat)});
+  return make_stmt({.kind = StmtKind::block, .body = std::move(flat)});
 }
 
 Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind, AxisRole role) {
   TW_CHECK(!var.empty() && extent.defined() && body, "loop '{0}' needs a variable, an extent and a body", var);
-  return make({.kind = StmtKind::loop, .body = {std::move(body)}, .var = std::move(var), .extent = std::move(extent),
+  return make_stmt({.kind = StmtKind::loop, .body = {std::move(body)}, .var = std::move(var), .extent = std::move(extent),
                .loop_kind = kind, .role = role});
 }
 
 Stmt make_if(Expr condition, Stmt body) {
   TW_CHECK(condition.defined() && condition.type() == DType::boolean && body, "if needs a bool condition and a body");
-  return make({.kind = StmtKind::if_then, .body = {std::move(body)}, .condition = std::move(condition)});
+  return make_stmt({.kind = StmtKind::if_then, .body = {std::move(body)}, .condition = std::move(condition)});
 }
 
 Stmt make_store(StmtNode store) {
   TW_CHECK(store.buffer.valid() && store.value.defined(), "store '{0}' needs a buffer and a value", store.label);
   store.kind = StmtKind::store;
-  return make(std::move(store));
+  return make_stmt(std::move(store));
 }
 
 std::optional<BufferId> Kernel::find_buffer(std::string_view name) const {
   for (size_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].name == name) return BufferId{static_cast<int32_t>(i)};
   return std::nullopt;
+}
+
+const TokenQueue* Kernel::find_queue(std::string_view name) const {
+  for (const TokenQueue& queue : queues)
+    if (queue.name == name) return &queue;
+  return nullptr;
 }
 
 void visit(const Stmt& s, const std::function<void(const Stmt&)>& fn) {
@@ -80,12 +99,12 @@ Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn) {
   if (!body.empty()) {
     if (s->kind == StmtKind::block) {
       rebuilt = make_block(std::move(body));
-    } else if (is_empty(body[0])) {
+    } else if (std::all_of(body.begin(), body.end(), is_empty)) {
       return body[0];  // a loop or if around nothing is nothing
     } else {
       StmtNode node = *s;
       node.body = std::move(body);
-      rebuilt = make(std::move(node));
+      rebuilt = make_stmt(std::move(node));
     }
   }
   Stmt replaced = fn(rebuilt);
@@ -110,7 +129,7 @@ Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
     apply(node.value);
     apply(node.where);
     apply(node.init);
-    return changed ? make(std::move(node)) : nullptr;
+    return changed ? make_stmt(std::move(node)) : nullptr;
   });
 }
 

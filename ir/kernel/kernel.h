@@ -24,8 +24,14 @@
 //  * Loads outside a buffer's shape are an error, except under a select or where whose condition excludes them.
 //  * Buffers never alias, except that an `out` buffer may be declared `inplace` with an input when every point reads only itself.
 //  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the function that runs the
-//    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread; "register" temps become SSA values: all their indices must be constant once unroll and
-//    vector loops are expanded. Scope names of devices come from the Target.
+//    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread; "register" temps become SSA
+//    values: all their indices must be constant once unroll and vector loops are expanded. Scope names of devices come from the
+//    Target. `per i`: each iteration of the concurrent loop i has its own.
+//  * Concurrency: the iterations of a `bind` or `vthread` loop, and the parts of a `roles` statement, run at the same time; they
+//    are ordered by tokens (`signal`, `wait`) and barriers alone. An `async` store lands at any time up to the moment when
+//    somebody takes the token of a later `signal ... async` of the same thread. Two accesses of one element, one of them a
+//    write, that nothing orders are an error.
+//  * A `block` names a part of the tree; `by` says which intrinsic of the target computes it. What it means is its body.
 #pragma once
 #include <memory>
 #include <string>
@@ -49,6 +55,15 @@ struct Buffer {
   std::vector<Expr> shape;       // physical, row-major; may use the kernel's symbols
   BufferRole role = BufferRole::temp;
   std::string scope = "global";
+  std::string per{};             // temp: the concurrent loop each of whose iterations has its own; empty: one in the kernel
+};
+
+// Counting semaphores: `signal` adds a token, `wait` takes some. They end with as many as they began with.
+struct TokenQueue {
+  std::string name;
+  std::optional<int64_t> extent;  // an array of queues; none: one, without index
+  int64_t initial = 0;            // tokens of each at the start
+  std::string per{};              // as of buffers
 };
 
 enum class LoopKind : uint8_t {
@@ -56,8 +71,11 @@ enum class LoopKind : uint8_t {
   parallel,  // iterations are spread over threads; one level, inside nothing but serial scan loops
   vector,    // constant extent; the body is evaluated for all lanes at once
   unroll,    // constant extent; expanded
+  vthread,   // constant extent; virtual threads, interleaved to hide latency
+  bind,      // iterations are those of a device's axis, which the loop names: block.x, thread.x, ...
 };
-inline constexpr int kLoopKindCount = 4;
+inline constexpr int kLoopKindCount = 6;
+bool is_concurrent(LoopKind k);  // vthread, bind
 enum class AxisRole : uint8_t { spatial, reduce, scan };
 inline constexpr int kAxisRoleCount = 3;
 const char* loop_kind_name(LoopKind k);
@@ -65,22 +83,36 @@ const char* axis_role_name(AxisRole r);
 
 enum class Combiner : uint8_t { none, add, mul, min, max };  // written =, +=, *=, min=, max=
 
-enum class StmtKind : uint8_t { block, loop, store, if_then };
+enum class StmtKind : uint8_t {
+  block, loop, store, if_then,
+  region,    // "block NAME { ... }", "block NAME by INTRINSIC { ... }": a part that is one unit
+  roles,     // its parts run at the same time
+  signal,    // gives a token, when this thread's asynchronous copies so far have landed if it is async
+  wait,      // takes tokens
+  barrier,   // all threads below one run of a bound loop meet
+  prefetch,  // a hint: the element will be read soon; need not exist
+};
+
+struct Annotation { std::string key, value; };  // for passes and people; without meaning for the values. The value is a name or an integer
 
 struct StmtNode;
 using Stmt = std::shared_ptr<const StmtNode>;
 
 struct StmtNode {
   StmtKind kind;
-  std::vector<Stmt> body{};     // block: the sequence; loop, if_then: exactly one
-  // loop
+  std::vector<Stmt> body{};     // block: the sequence; loop, if_then, region: exactly one; roles: one a role
+  // loop; barrier: the outermost of the loops whose iterations meet
   std::string var{};
   Expr extent{};
   LoopKind loop_kind = LoopKind::serial;
   AxisRole role = AxisRole::spatial;
+  std::string axis{};           // bind
+  std::vector<Annotation> annotations{};
   // if_then
   Expr condition{};
-  // store
+  // roles: their names; region: the intrinsic, if any
+  std::vector<std::string> names{};
+  // store; region: its name; signal, wait: the queue and its index, if it is an array; prefetch: buffer and indices
   std::string label{};
   BufferId buffer{};
   std::vector<Expr> indices{};
@@ -88,22 +120,28 @@ struct StmtNode {
   Combiner combiner = Combiner::none;
   Expr where{};                 // undefined: always
   Expr init{};                  // undefined: none
+  bool async = false;           // store, signal
+  int64_t count = 1;            // signal, wait: tokens; prefetch: locality, from 0 (used once) to 3 (kept in every cache)
 };
 
 Stmt make_block(std::vector<Stmt> body);   // flattens nested blocks; a single statement is returned as it is
 Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind = LoopKind::serial, AxisRole role = AxisRole::spatial);
 Stmt make_if(Expr condition, Stmt body);
 Stmt make_store(StmtNode store);           // kind is set here
+Stmt make_stmt(StmtNode node);             // of any kind
+Stmt with_body(const StmtNode& s, Stmt body);  // the loop, if or region around another body
 
 struct Kernel {
   std::string name;
   std::vector<std::string> symbols;   // i64 parameters that extents and indices may use, all >= 1
   std::vector<Buffer> buffers;        // parameters first: inputs, constants, outputs in call order, then temps
+  std::vector<TokenQueue> queues{};
   Stmt body;
 
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<size_t>(id.index)]; }
   Buffer& buffer(BufferId id) { return buffers[static_cast<size_t>(id.index)]; }
   std::optional<BufferId> find_buffer(std::string_view name) const;
+  const TokenQueue* find_queue(std::string_view name) const;
 };
 
 // Walks; the visitor sees statements parents first.

@@ -47,8 +47,8 @@ Code Machine::compile(const Expr& e) const {
   return c;
 }
 
-int64_t Machine::locate(int memory, const std::vector<Code>& indices, const char* access) {
-  const Memory& m = memories[static_cast<size_t>(memory)];
+int64_t Machine::locate(int buffer, const std::vector<Code>& indices, const char* access) {
+  const Memory& m = memories[static_cast<size_t>(memory_of(buffer))];
   int64_t element = 0;
   bool inside = true;
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -66,17 +66,66 @@ int64_t Machine::locate(int memory, const std::vector<Code>& indices, const char
   return -1;
 }
 
-void Machine::check_written(int memory, int64_t element) {
-  const Memory& m = memories[static_cast<size_t>(memory)];
-  if (m.written.empty() || m.written[static_cast<size_t>(element)]) return;
+namespace {
+std::string place(const Memory& m, int64_t element) {
   std::string at;
   for (size_t d = m.shape.size(); d-- > 0; element /= m.shape[d]) at = std::to_string(element % m.shape[d]) + (at.empty() ? "" : ", ") + at;
-  fail(m.name + "[" + at + "] is read before it is written");
+  return m.name + "[" + at + "]";
+}
+}  // namespace
+
+void Machine::report_race(const Memory& m, int64_t element, const char* access, int other) {
+  fail(place(m, element) + " is " + access + " by " + name_of_thread(thread) + ", and accessed by " + name_of_thread(other) + ", with nothing to order them");
+}
+
+void Machine::check_read(int memory, int64_t element) {
+  const Memory& m = memories[static_cast<size_t>(memory)];
+  if (!m.written.empty() && !m.written[static_cast<size_t>(element)]) return fail(place(m, element) + " is read before it is written");
+  if (!m.races) return;
+  if (const int other = m.races->read(static_cast<size_t>(element), thread, *clock); other >= 0) report_race(m, element, "read", other);
+}
+
+void Machine::note_write(Memory& m, int64_t element) {
+  if (!m.written.empty()) m.written[static_cast<size_t>(element)] = 1;
+  if (!m.races) return;
+  if (const int other = m.races->write(static_cast<size_t>(element), thread, *clock); other >= 0) report_race(m, element, "written", other);
+}
+
+void Machine::copy_element(int source, int64_t from, int target, int64_t to) {
+  check_read(source, from);
+  if (!problem.empty()) return;
+  if (is_float(memories[static_cast<size_t>(source)].dtype)) write_float(target, to, read_float(source, from));
+  else write_int(target, to, read_int(source, from));
+}
+
+int Machine::copy_memory(int buffer) {
+  int at = static_cast<int>(memories.size());
+  if (dropped_.empty()) {
+    memories.emplace_back();
+  } else {
+    at = dropped_.back();
+    dropped_.pop_back();
+  }
+  const Memory& like = memories[static_cast<size_t>(buffer)];
+  Memory& m = memories[static_cast<size_t>(at)];
+  m.name = like.name;
+  m.dtype = like.dtype;
+  m.shape = like.shape;
+  m.own.assign(like.own.size(), std::byte{0});
+  m.data = m.own.data();
+  m.written.assign(like.written.size(), 0);
+  m.races = std::make_unique<Races>(like.written.size());
+  return at;
+}
+
+void Machine::drop_memory(int memory) {
+  memories[static_cast<size_t>(memory)] = {};
+  dropped_.push_back(memory);
 }
 
 int64_t Machine::load_element(const Code& c) {
   int64_t element = locate(c.slot, c.args, "load");
-  if (element >= 0) check_written(c.slot, element);
+  if (element >= 0) check_read(memory_of(c.slot), element);
   return element;
 }
 
@@ -120,7 +169,7 @@ void Machine::write_int(int memory, int64_t element, int64_t value) {
   else if (bytes == 2) put(at, static_cast<uint16_t>(value));
   else if (bytes == 4) put(at, static_cast<uint32_t>(value));
   else put(at, value);
-  if (!m.written.empty()) m.written[static_cast<size_t>(element)] = 1;
+  note_write(m, element);
 }
 
 void Machine::write_float(int memory, int64_t element, double value) {
@@ -130,7 +179,7 @@ void Machine::write_float(int memory, int64_t element, double value) {
   else if (m.dtype == DType::f64) put(at, value);
   else if (m.dtype == DType::f16) put(at, f32_to_f16(static_cast<float>(value)));
   else put(at, f32_to_bf16(static_cast<float>(value)));
-  if (!m.written.empty()) m.written[static_cast<size_t>(element)] = 1;
+  note_write(m, element);
 }
 
 int64_t Machine::eval_int_binary(const Code& c) {
@@ -169,7 +218,7 @@ int64_t Machine::eval_int(const Code& c) {
     case ExprKind::var: return slots[static_cast<size_t>(c.slot)];
     case ExprKind::load: {
       int64_t element = load_element(c);
-      return element < 0 ? 0 : read_int(c.slot, element);
+      return element < 0 ? 0 : read_int(memory_of(c.slot), element);
     }
     case ExprKind::select: return eval_int(c.args[eval_int(c.args[0]) ? 1 : 2]);
     case ExprKind::cast: return cast_to_int(c);
@@ -194,7 +243,7 @@ double Machine::eval_float(const Code& c) {
     case ExprKind::float_imm: return c.float_value;
     case ExprKind::load: {
       int64_t element = load_element(c);
-      return element < 0 ? 0 : read_float(c.slot, element);
+      return element < 0 ? 0 : read_float(memory_of(c.slot), element);
     }
     case ExprKind::select: return eval_float(c.args[eval_int(c.args[0]) ? 1 : 2]);
     case ExprKind::unary: return float_unary(c.unary, eval_float(c.args[0]));

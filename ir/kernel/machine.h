@@ -2,12 +2,14 @@
 // bounds-checked memory that knows which elements were written.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "ir/kernel/kernel.h"
+#include "ir/kernel/races.h"
 
 namespace tw::interpreter {
 
@@ -18,6 +20,7 @@ struct Memory {                // of one buffer
   std::byte* data = nullptr;
   std::vector<std::byte> own;        // temps
   std::vector<uint8_t> written;      // temps and outputs, by element; empty: everything is
+  std::unique_ptr<Races> races{};    // of what threads share; null: one thread, or nobody writes
 };
 
 struct Code {                  // one expression node
@@ -34,7 +37,11 @@ struct Code {                  // one expression node
 
 class Machine {
  public:
-  std::vector<Memory> memories;
+  std::vector<Memory> memories;      // the first are those of the buffers
+  std::vector<int> instances;        // by buffer: the memory of the running thread
+  int thread = 0;                    // in the clocks
+  const Clock* clock = nullptr;      // of the running thread
+  std::function<std::string(int)> name_of_thread;
   std::vector<int64_t> slots;
   std::map<std::string, int, std::less<>> slot_of;
   std::string problem;         // the first run-time error; empty: none. Evaluation goes on with zeros.
@@ -43,9 +50,13 @@ class Machine {
   Code compile(const Expr& e) const;
   int64_t eval_int(const Code& c);     // of integers and bool
   double eval_float(const Code& c);
+  int memory_of(int buffer) const { return instances[static_cast<size_t>(buffer)]; }
+  int copy_memory(int buffer);       // another memory like that of the buffer, nothing in it written
+  void drop_memory(int memory);
   // The element's number, or -1 with a problem.
-  int64_t locate(int memory, const std::vector<Code>& indices, const char* access);
-  void check_written(int memory, int64_t element);
+  int64_t locate(int buffer, const std::vector<Code>& indices, const char* access);
+  void check_read(int memory, int64_t element);  // written, and in order
+  void copy_element(int source, int64_t from, int target, int64_t to);
   int64_t read_int(int memory, int64_t element) const;
   double read_float(int memory, int64_t element) const;
   void write_int(int memory, int64_t element, int64_t value);
@@ -57,6 +68,9 @@ class Machine {
   int64_t compare_floats(const Code& c);
   int64_t cast_to_int(const Code& c);
   int64_t load_element(const Code& c);
+  void note_write(Memory& m, int64_t element);
+  void report_race(const Memory& m, int64_t element, const char* access, int other);
+  std::vector<int> dropped_;         // memories to use again
 };
 
 double combine(Combiner combiner, double a, double b);

@@ -1,4 +1,5 @@
 // Printer and parser of kernels; the grammar is in docs/ir.md.
+#include <algorithm>
 #include <array>
 
 #include "ir/kernel/kernel.h"
@@ -35,7 +36,10 @@ class Printer {
     }
     out_ += ") {\n";
     for (const Buffer& b : kernel_.buffers)
-      if (b.role == BufferRole::temp) out_ += "  temp " + b.name + ": " + type(b) + "\n";
+      if (b.role == BufferRole::temp) out_ += "  temp " + b.name + ": " + type(b) + per(b.per) + "\n";
+    for (const TokenQueue& q : kernel_.queues)
+      out_ += "  tokens " + q.name + (q.extent ? "[" + std::to_string(*q.extent) + "]" : "") +
+              (q.initial ? " = " + std::to_string(q.initial) : "") + per(q.per) + "\n";
     if (kernel_.body) print(kernel_.body, 1);
     return out_ + "}\n";
   }
@@ -53,6 +57,8 @@ class Printer {
     return dtype_name(b.dtype) + list(b.shape) + (b.scope == kGlobal ? "" : " " + b.scope);
   }
 
+  static std::string per(const std::string& loop) { return loop.empty() ? "" : " per " + loop; }
+
   void print(const Stmt& s, int depth) {
     std::string indent(static_cast<size_t>(depth) * 2, ' ');
     switch (s->kind) {
@@ -62,7 +68,9 @@ class Printer {
       case StmtKind::loop:
         out_ += indent + "for " + s->var + " in " + text(s->extent);
         if (s->loop_kind != LoopKind::serial) out_ += std::string(" ") + loop_kind_name(s->loop_kind);
+        if (s->loop_kind == LoopKind::bind) out_ += " " + s->axis;
         if (s->role != AxisRole::spatial) out_ += std::string(" ") + axis_role_name(s->role);
+        for (const Annotation& a : s->annotations) out_ += " @" + a.key + "=" + a.value;
         return print_body(s, indent, depth);
       case StmtKind::if_then:
         out_ += indent + "if " + text(s->condition);
@@ -72,11 +80,36 @@ class Printer {
                 kCombiners[static_cast<size_t>(s->combiner)].text + " " + text(s->value);
         if (s->where.defined()) out_ += " where " + text(s->where);
         if (s->init.defined()) out_ += " init " + text(s->init);
-        out_ += "\n";
+        out_ += s->async ? " async\n" : "\n";
+        return;
+      case StmtKind::region:
+        out_ += indent + "block " + s->label + (s->names.empty() ? "" : " by " + s->names[0]);
+        return print_body(s, indent, depth);
+      case StmtKind::roles:
+        out_ += indent + "roles {\n";
+        for (size_t r = 0; r < s->body.size(); ++r) {
+          out_ += indent + "  " + s->names[r] + " {\n";
+          print(s->body[r], depth + 2);
+          out_ += indent + "  }\n";
+        }
+        out_ += indent + "}\n";
+        return;
+      case StmtKind::signal:
+        out_ += indent + "signal " + queue(*s) + (s->count == 1 ? "" : " " + std::to_string(s->count)) + (s->async ? " async\n" : "\n");
+        return;
+      case StmtKind::wait:
+        out_ += indent + "wait " + queue(*s) + (s->count == 1 ? "" : " " + std::to_string(s->count)) + "\n";
+        return;
+      case StmtKind::barrier:
+        out_ += indent + "barrier " + s->var + "\n";
+        return;
+      case StmtKind::prefetch:
+        out_ += indent + "prefetch " + kernel_.buffer(s->buffer).name + list(s->indices) + (s->count == 3 ? "" : " " + std::to_string(s->count)) + "\n";
         return;
     }
     TW_UNREACHABLE("bad statement");
   }
+  std::string queue(const StmtNode& s) const { return s.label + (s.indices.empty() ? "" : list(s.indices)); }
   void print_body(const Stmt& s, const std::string& indent, int depth) {
     out_ += " {\n";
     print(s->body[0], depth + 1);
@@ -120,6 +153,10 @@ class KernelParser {
       lexer_.next();
       TW_TRY(parse_buffer(BufferRole::temp));
     }
+    while (lexer_.at("tokens") && lexer_.peek(1).kind == TokenKind::identifier) {
+      lexer_.next();
+      TW_TRY(parse_queue());
+    }
     TW_ASSIGN(kernel_.body, parse_statements());
     return std::move(kernel_);
   }
@@ -149,9 +186,35 @@ class KernelParser {
       if (!lexer_.accept(",")) break;
     }
     TW_TRY(lexer_.expect("]"));
-    bool labels = lexer_.peek(1).is(":") || lexer_.at("for") || lexer_.at("if") || lexer_.at("temp");
-    if (lexer_.peek().kind == TokenKind::identifier && !labels) buffer.scope = lexer_.next().text;
+    constexpr std::array<const char*, 11> kNext = {"for", "if", "temp", "tokens", "per", "block", "roles", "signal", "wait", "barrier", "prefetch"};
+    const bool next = lexer_.peek(1).is(":") || std::any_of(kNext.begin(), kNext.end(), [&](const char* word) { return lexer_.at(word); });
+    if (lexer_.peek().kind == TokenKind::identifier && !next) buffer.scope = lexer_.next().text;
+    TW_TRY(parse_per(buffer.per));
     kernel_.buffers.push_back(std::move(buffer));
+    return Error::success();
+  }
+
+  Error parse_per(std::string& loop) {
+    if (!lexer_.accept("per")) return Error::success();
+    TW_ASSIGN(loop, lexer_.identifier("a loop"));
+    return Error::success();
+  }
+
+  // tokens name ["[" extent "]"] ["=" initial] ["per" loop]
+  Error parse_queue() {
+    Token at = lexer_.peek();
+    TokenQueue queue;
+    TW_ASSIGN(queue.name, lexer_.identifier("a token queue's name"));
+    if (kernel_.find_queue(queue.name)) return lexer_.error_at(at, llvm::formatv("a second token queue '{0}'", queue.name).str());
+    if (lexer_.accept("[")) {
+      TW_ASSIGN(queue.extent, lexer_.integer("the number of queues"));
+      TW_TRY(lexer_.expect("]"));
+    }
+    if (lexer_.accept("=")) {
+      TW_ASSIGN(queue.initial, lexer_.integer("the number of tokens at the start"));
+    }
+    TW_TRY(parse_per(queue.per));
+    kernel_.queues.push_back(std::move(queue));
     return Error::success();
   }
 
@@ -176,7 +239,89 @@ class KernelParser {
       TW_ASSIGN(Stmt body, parse_statements());
       return make_if(std::move(condition), std::move(body));
     }
-    return lexer_.expected("a statement (for, if, or label: buffer[...] = value)");
+    if (lexer_.accept("block")) return parse_region();
+    if (lexer_.accept("roles")) return parse_roles();
+    if (lexer_.accept("signal")) return parse_token(StmtKind::signal);
+    if (lexer_.accept("wait")) return parse_token(StmtKind::wait);
+    if (lexer_.accept("barrier")) {
+      StmtNode node{.kind = StmtKind::barrier};
+      TW_ASSIGN(node.var, lexer_.identifier("a bound loop"));
+      return make_stmt(std::move(node));
+    }
+    if (lexer_.accept("prefetch")) return parse_prefetch();
+    return lexer_.expected("a statement (for, if, block, roles, signal, wait, barrier, prefetch, or label: buffer[...] = value)");
+  }
+
+  Expected<Stmt> parse_region() {
+    StmtNode node{.kind = StmtKind::region};
+    TW_ASSIGN(node.label, lexer_.identifier("the block's name"));
+    if (lexer_.accept("by")) {
+      TW_ASSIGN(std::string intrinsic, lexer_.identifier("an intrinsic"));
+      node.names.push_back(std::move(intrinsic));
+    }
+    TW_TRY(lexer_.expect("{"));
+    TW_ASSIGN(Stmt body, parse_statements());
+    node.body.push_back(std::move(body));
+    return make_stmt(std::move(node));
+  }
+
+  Expected<Stmt> parse_roles() {
+    StmtNode node{.kind = StmtKind::roles};
+    TW_TRY(lexer_.expect("{"));
+    do {
+      TW_ASSIGN(std::string name, lexer_.identifier("a role"));
+      TW_TRY(lexer_.expect("{"));
+      TW_ASSIGN(Stmt body, parse_statements());
+      node.names.push_back(std::move(name));
+      node.body.push_back(std::move(body));
+    } while (!lexer_.accept("}"));
+    return make_stmt(std::move(node));
+  }
+
+  Expected<Stmt> parse_token(StmtKind kind) {
+    StmtNode node{.kind = kind};
+    Token at = lexer_.peek();
+    TW_ASSIGN(node.label, lexer_.identifier("a token queue"));
+    if (!kernel_.find_queue(node.label)) return lexer_.error_at(at, llvm::formatv("no token queue '{0}' here", node.label).str());
+    if (lexer_.at("[")) {
+      TW_ASSIGN(node.indices, parse_indices());
+    }
+    if (lexer_.peek().kind == TokenKind::integer) {
+      TW_ASSIGN(node.count, lexer_.integer("a number of tokens"));
+    }
+    if (kind == StmtKind::signal) node.async = accept_async();
+    return make_stmt(std::move(node));
+  }
+
+  Expected<Stmt> parse_prefetch() {
+    StmtNode node{.kind = StmtKind::prefetch, .count = 3};
+    TW_ASSIGN(node.buffer, parse_buffer_name());
+    TW_ASSIGN(node.indices, parse_indices());
+    if (lexer_.peek().kind == TokenKind::integer) {
+      TW_ASSIGN(node.count, lexer_.integer("a locality"));
+    }
+    return make_stmt(std::move(node));
+  }
+
+  bool accept_async() { return !lexer_.peek(1).is(":") && lexer_.accept("async"); }
+
+  Expected<BufferId> parse_buffer_name() {
+    Token at = lexer_.peek();
+    TW_ASSIGN(std::string name, lexer_.identifier("a buffer's name"));
+    if (auto buffer = kernel_.find_buffer(name)) return *buffer;
+    return lexer_.error_at(at, llvm::formatv("no buffer '{0}' here", name).str());
+  }
+
+  Expected<std::vector<Expr>> parse_indices() {
+    std::vector<Expr> indices;
+    TW_TRY(lexer_.expect("["));
+    while (!lexer_.at("]")) {
+      TW_ASSIGN(Expr index, parse_expr_of(lexer_, DType::i64, scope_));
+      indices.push_back(std::move(index));
+      if (!lexer_.accept(",")) break;
+    }
+    TW_TRY(lexer_.expect("]"));
+    return indices;
   }
 
   Expected<Stmt> parse_loop() {
@@ -189,15 +334,28 @@ class KernelParser {
         kind = static_cast<LoopKind>(k);
         break;
       }
-    AxisRole role = AxisRole::spatial;
+    StmtNode node{.kind = StmtKind::loop, .var = std::move(var), .extent = std::move(extent), .loop_kind = kind};
+    if (kind == LoopKind::bind) {
+      TW_ASSIGN(node.axis, lexer_.identifier("an axis"));
+    }
     for (int r = 0; r < kAxisRoleCount; ++r)
       if (lexer_.accept(axis_role_name(static_cast<AxisRole>(r)))) {
-        role = static_cast<AxisRole>(r);
+        node.role = static_cast<AxisRole>(r);
         break;
       }
+    while (lexer_.accept("@")) {
+      Annotation annotation;
+      TW_ASSIGN(annotation.key, lexer_.identifier("an annotation's key"));
+      TW_TRY(lexer_.expect("="));
+      const Token value = lexer_.next();
+      if (value.kind != TokenKind::identifier && value.kind != TokenKind::integer) return lexer_.error_at(value, "expected a name or an integer");
+      annotation.value = value.text;
+      node.annotations.push_back(std::move(annotation));
+    }
     TW_TRY(lexer_.expect("{"));
     TW_ASSIGN(Stmt body, parse_statements());
-    return make_loop(std::move(var), std::move(extent), std::move(body), kind, role);
+    node.body.push_back(std::move(body));
+    return make_stmt(std::move(node));
   }
 
   Expected<Combiner> parse_assignment() {
@@ -217,19 +375,9 @@ class KernelParser {
     StmtNode store{.kind = StmtKind::store};
     store.label = lexer_.next().text;
     TW_TRY(lexer_.expect(":"));
-    Token at = lexer_.peek();
-    TW_ASSIGN(std::string name, lexer_.identifier("a buffer's name"));
-    auto buffer = kernel_.find_buffer(name);
-    if (!buffer) return lexer_.error_at(at, llvm::formatv("no buffer '{0}' here", name).str());
-    store.buffer = *buffer;
-    DType type = kernel_.buffer(*buffer).dtype;
-    TW_TRY(lexer_.expect("["));
-    while (!lexer_.at("]")) {
-      TW_ASSIGN(Expr index, parse_expr_of(lexer_, DType::i64, scope_));
-      store.indices.push_back(std::move(index));
-      if (!lexer_.accept(",")) break;
-    }
-    TW_TRY(lexer_.expect("]"));
+    TW_ASSIGN(store.buffer, parse_buffer_name());
+    DType type = kernel_.buffer(store.buffer).dtype;
+    TW_ASSIGN(store.indices, parse_indices());
     TW_ASSIGN(store.combiner, parse_assignment());
     TW_ASSIGN(store.value, parse_expr_of(lexer_, type, scope_));
     if (lexer_.accept("where")) {
@@ -238,6 +386,7 @@ class KernelParser {
     if (lexer_.accept("init")) {
       TW_ASSIGN(store.init, parse_expr_of(lexer_, type, scope_));
     }
+    store.async = accept_async();
     return make_store(std::move(store));
   }
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "ir/kernel/kernel.h"
+#include "ir/kernel/verify_tokens.h"
 
 namespace tw {
 namespace {
@@ -14,6 +15,8 @@ bool is_name(const std::string& s) {
   return !s.empty() && !literal && letter(s[0]) && std::all_of(s.begin(), s.end(), inner);
 }
 
+constexpr int64_t kMaxTokens = 1 << 12;
+
 class Verifier {
  public:
   explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
@@ -23,16 +26,27 @@ class Verifier {
     std::set<std::string> names;
     for (const std::string& s : kernel_.symbols) {
       declare(names, s, "symbol");
-      scope_.push_back({s, LoopKind::serial, false});
+      scope_.push_back({.name = s});
     }
     check_buffers();
+    check_queues();
     if (!kernel_.body) report("no body");
     else check(kernel_.body);
+    for (const Buffer& b : kernel_.buffers)
+      if (!b.per.empty() && !owners_.contains(b.name)) report("'{0}' is per '{1}', which is no loop", b.name, b.per);
+    for (const TokenQueue& q : kernel_.queues)
+      if (!q.per.empty() && !owners_.contains(q.name)) report("token queue '{0}' is per '{1}', which is no loop", q.name, q.per);
+    if (diags_.empty()) verify_tokens(kernel_, [&](const std::string& problem) { report("{0}", problem); });
     return make_error(std::move(diags_));
   }
 
  private:
-  struct Variable { std::string name; LoopKind kind; bool serial_scan = false; };
+  struct Variable {
+    std::string name;
+    LoopKind kind = LoopKind::serial;
+    std::string axis{};
+    bool serial_scan = false;
+  };
 
   template <class... Args>
   void report(const char* format, Args&&... args) {
@@ -76,6 +90,15 @@ class Verifier {
     }
   }
 
+  void check_queues() {
+    std::set<std::string> names;
+    for (const TokenQueue& q : kernel_.queues) {
+      declare(names, q.name, "token queue");
+      if (q.extent.value_or(1) < 1 || q.extent.value_or(1) > kMaxTokens) report("token queue '{0}' has the extent {1}, not 1 to {2}", q.name, *q.extent, kMaxTokens);
+      if (q.initial < 0 || q.initial > kMaxTokens) report("token queue '{0}' starts with {1} tokens, not 0 to {2}", q.name, q.initial, kMaxTokens);
+    }
+  }
+
   void check(const Stmt& s) {
     switch (s->kind) {
       case StmtKind::block:
@@ -84,8 +107,21 @@ class Verifier {
       case StmtKind::loop: return check_loop(*s);
       case StmtKind::if_then:
         check_expr(s->condition, DType::boolean, "a condition", true);
-        return check(s->body[0]);
+        nesting_.push_back(s.get());
+        check(s->body[0]);
+        return nesting_.pop_back();
       case StmtKind::store: return check_store(*s);
+      case StmtKind::region:
+        declare(regions_, s->label, "block");
+        return check(s->body[0]);
+      case StmtKind::roles: return check_roles(*s);
+      case StmtKind::signal:
+      case StmtKind::wait: return check_token(*s);
+      case StmtKind::barrier: return check_barrier(*s);
+      case StmtKind::prefetch:
+        if (const Buffer* b = find(s->buffer)) check_access(*b, s->indices);
+        if (s->count < 0 || s->count > 3) report("a prefetch has the locality {0}, not 0 to 3", s->count);
+        return;
     }
     TW_UNREACHABLE("bad statement");
   }
@@ -109,9 +145,101 @@ class Verifier {
     }
     if (loop.role == AxisRole::scan && loop.loop_kind != LoopKind::serial && loop.loop_kind != LoopKind::unroll)
       report("scan loop '{0}' is {1}: its iterations run in order", loop.var, loop_kind_name(loop.loop_kind));
-    scope_.push_back({loop.var, loop.loop_kind, loop.role == AxisRole::scan && loop.loop_kind == LoopKind::serial});
+    if (loop.loop_kind == LoopKind::vthread && !extent) report("vthread loop '{0}' needs a constant extent, not {1}", loop.var, text(loop.extent));
+    if ((loop.loop_kind == LoopKind::bind) != !loop.axis.empty()) report("loop '{0}' is {1} and names the axis '{2}'", loop.var, loop_kind_name(loop.loop_kind), loop.axis);
+    for (const Variable& v : scope_)
+      if (!loop.axis.empty() && v.axis == loop.axis) report("loops '{0}' and '{1}' are both bound to {2}", v.name, loop.var, loop.axis);
+    std::set<std::string> keys;
+    for (const Annotation& a : loop.annotations) declare(keys, a.key, "annotation");
+    check_private(loop);
+    scope_.push_back({loop.var, loop.loop_kind, loop.axis, loop.role == AxisRole::scan && loop.loop_kind == LoopKind::serial});
+    nesting_.push_back(&loop);
     check(loop.body[0]);
+    nesting_.pop_back();
     scope_.pop_back();
+  }
+
+  // What is "per" a loop is used inside it alone.
+  void check_private(const StmtNode& loop) {
+    auto used_outside = [&](auto uses) {
+      bool outside = false;
+      std::function<void(const Stmt&)> walk = [&](const Stmt& s) {
+        if (s.get() == &loop) return;
+        outside |= uses(*s);
+        for (const Stmt& child : s->body) walk(child);
+      };
+      walk(kernel_.body);
+      return outside;
+    };
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+      const Buffer& b = kernel_.buffers[i];
+      if (b.per != loop.var) continue;
+      owners_.insert(b.name);
+      if (b.role != BufferRole::temp) report("parameter '{0}' is per '{1}': only temps can be", b.name, b.per);
+      if (!is_concurrent(loop.loop_kind)) report("'{0}' is per '{1}', which is no bound or virtual thread loop", b.name, b.per);
+      if (used_outside([&](const StmtNode& s) { return accesses(s, BufferId{static_cast<int32_t>(i)}); }))
+        report("'{0}' is per '{1}' and used outside of that loop", b.name, b.per);
+    }
+    for (const TokenQueue& q : kernel_.queues) {
+      if (q.per != loop.var) continue;
+      owners_.insert(q.name);
+      if (!is_concurrent(loop.loop_kind)) report("token queue '{0}' is per '{1}', which is no bound or virtual thread loop", q.name, q.per);
+      if (used_outside([&](const StmtNode& s) { return (s.kind == StmtKind::signal || s.kind == StmtKind::wait) && s.label == q.name; }))
+        report("token queue '{0}' is per '{1}' and used outside of that loop", q.name, q.per);
+    }
+  }
+
+  static bool accesses(const StmtNode& s, BufferId id) {
+    bool found = s.kind == StmtKind::store && s.buffer == id;
+    auto note = [&](const Expr& e) {
+      if (e.defined()) visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == id; });
+    };
+    for (const Expr& e : {s.extent, s.condition, s.value, s.where, s.init}) note(e);
+    for (const Expr& e : s.indices) note(e);
+    return found;
+  }
+
+  void check_roles(const StmtNode& s) {
+    std::set<std::string> names;
+    for (const std::string& name : s.names) declare(names, name, "role");
+    if (in_roles_) report("roles inside of roles");
+    for (const Variable& v : scope_)
+      if (v.kind == LoopKind::vector || v.kind == LoopKind::parallel) report("roles inside the {0} loop '{1}'", loop_kind_name(v.kind), v.name);
+    in_roles_ = true;
+    nesting_.push_back(&s);
+    for (const Stmt& role : s.body) check(role);
+    nesting_.pop_back();
+    in_roles_ = false;
+  }
+
+  void check_token(const StmtNode& s) {
+    const char* what = s.kind == StmtKind::signal ? "signal" : "wait";
+    const TokenQueue* q = kernel_.find_queue(s.label);
+    if (!q) return report("a {0} of '{1}', which is no token queue", what, s.label);
+    if (s.indices.size() != (q->extent ? 1u : 0u)) report("a {0} of '{1}' with {2} indices", what, s.label, s.indices.size());
+    for (const Expr& index : s.indices) check_expr(index, DType::i64, "an index", true);
+    if (s.count < 1 || s.count > kMaxTokens) report("a {0} of {1} tokens of '{2}'", what, s.count, s.label);
+  }
+
+  // All the threads that meet must get there, and as often: nothing between the loop and the barrier may differ between them.
+  void check_barrier(const StmtNode& s) {
+    bool below = false;
+    std::set<std::string> threads;
+    auto differs = [&](const Expr& e) {
+      bool found = false;
+      visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load || (n->kind == ExprKind::var && threads.contains(n->name)); });
+      return found;
+    };
+    for (const StmtNode* n : nesting_) {
+      if (below && n->kind == StmtKind::roles) report("the barrier of '{0}' is in a role, which not all its threads run", s.var);
+      if (below && n->kind == StmtKind::if_then && differs(n->condition)) report("the barrier of '{0}' is under a condition that differs between its threads", s.var);
+      if (n->kind != StmtKind::loop) continue;
+      if (n->var == s.var) below = true;
+      if (n->var == s.var && n->loop_kind != LoopKind::bind) report("the barrier of '{0}', which is no bound loop", s.var);
+      if (below && n->var != s.var && differs(n->extent)) report("the barrier of '{0}' is in loop '{1}', whose extent differs between its threads", s.var, n->var);
+      if (below && is_concurrent(n->loop_kind)) threads.insert(n->var);
+    }
+    if (!below) report("the barrier of '{0}', which is no loop around it", s.var);
   }
 
   void check_store(const StmtNode& s) {
@@ -126,6 +254,7 @@ class Verifier {
     }
     if (s.init.defined() && s.combiner == Combiner::none) report("an init without a combiner");
     if (s.where.defined()) check_expr(s.where, DType::boolean, "the where condition", true);
+    if (s.async && (s.combiner != Combiner::none || s.where.defined() || s.value->kind != ExprKind::load)) report("an asynchronous store only copies");
     stage_.clear();
   }
 
@@ -174,7 +303,9 @@ class Verifier {
   const Kernel& kernel_;
   std::vector<Diag> diags_;
   std::vector<Variable> scope_;
-  std::set<std::string> loop_names_, labels_;
+  std::vector<const StmtNode*> nesting_;  // loops, ifs and roles around
+  std::set<std::string> loop_names_, labels_, regions_, owners_;
+  bool in_roles_ = false;
   std::string stage_;
 };
 

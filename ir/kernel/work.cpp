@@ -57,6 +57,8 @@ class Counter {
     switch (s->kind) {
       case StmtKind::block:
       case StmtKind::if_then:
+      case StmtKind::region:
+      case StmtKind::roles:
         for (const Stmt& child : s->body) walk(child, points);
         return;
       case StmtKind::loop: {
@@ -68,6 +70,10 @@ class Counter {
         return;
       }
       case StmtKind::store: return count(*s, points);
+      case StmtKind::signal:
+      case StmtKind::wait:
+      case StmtKind::barrier:
+      case StmtKind::prefetch: return;
     }
   }
 

@@ -13,12 +13,20 @@ Error at_step(Error error, const std::string& where) {
   return make_error(std::move(diags));
 }
 
-Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step) {
-  TW_ASSIGN(Kernel out, std::visit([&](const auto& s) { return sched::apply_step(kernel, s); }, step));
+Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Target* target) {
+  const auto one = [&](const auto& s) {
+    if constexpr (requires { sched::apply_step(kernel, s, target); }) return sched::apply_step(kernel, s, target);
+    else return sched::apply_step(kernel, s);
+  };
+  TW_ASSIGN(Kernel out, std::visit(one, step));
   TW_TRY(sched::check_rules(out));
-#ifdef TW_VERIFY_EACH
   Kernel checked = out;  // scopes are checked at the end: steps to come may unroll the loops that register temps need
   for (Buffer& buffer : checked.buffers) buffer.scope = "global";
+  bool concurrent = !out.queues.empty();
+  visit(out.body, [&](const Stmt& s) { concurrent |= s->kind == StmtKind::roles || s->kind == StmtKind::barrier || is_concurrent(s->loop_kind); });
+  if (concurrent)  // what tokens and barriers ask for is not known to each primitive
+    if (Error error = verify(checked)) return sched::illegal("the kernel would not be legal: {0}", error_text(std::move(error)));
+#ifdef TW_VERIFY_EACH
   if (Error error = verify(checked)) TW_CHECK(false, "'{0}' broke the kernel: {1}\n{2}before:\n{3}", print(step), error_text(std::move(error)), print(out), print(kernel));
 #endif
   return out;
@@ -28,16 +36,16 @@ std::string quoted(const Step& step) { return "'" + print(step) + "'"; }
 
 }  // namespace
 
-Expected<Kernel> apply(const Kernel& kernel, const Step& step) {
-  Expected<Kernel> out = apply_checked(kernel, step);
+Expected<Kernel> apply(const Kernel& kernel, const Step& step, const Target* target) {
+  Expected<Kernel> out = apply_checked(kernel, step, target);
   if (!out) return at_step(out.takeError(), quoted(step));
   return out;
 }
 
-Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule) {
+Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Target* target) {
   Kernel current = kernel;
   for (size_t i = 0; i < schedule.steps.size(); ++i) {
-    Expected<Kernel> next = apply_checked(current, schedule.steps[i]);
+    Expected<Kernel> next = apply_checked(current, schedule.steps[i], target);
     if (!next) return at_step(next.takeError(), llvm::formatv("step {0}, {1}", i + 1, quoted(schedule.steps[i])).str());
     current = std::move(*next);
   }
@@ -45,7 +53,7 @@ Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule) {
   return current;
 }
 
-Error verify(const Schedule& schedule, const Kernel& kernel) { return apply(kernel, schedule).takeError(); }
+Error verify(const Schedule& schedule, const Kernel& kernel, const Target* target) { return apply(kernel, schedule, target).takeError(); }
 
 std::string schedule_hash(const Schedule& schedule) { return short_hash(print(schedule)); }
 

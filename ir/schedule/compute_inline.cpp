@@ -15,10 +15,11 @@ Kernel without_buffer(const Kernel& kernel, BufferId gone) {
     return rewrite(whole, [&](const Expr& e) { return e->kind == ExprKind::load ? load(moved(e->buffer), e->type, e->args) : Expr(); });
   });
   out.body = rewrite(out.body, [&](const Stmt& s) -> Stmt {
-    if (s->kind != StmtKind::store) return nullptr;
-    StmtNode store = *s;
-    store.buffer = moved(store.buffer);
-    return make_store(std::move(store));
+    if (s->kind != StmtKind::store && s->kind != StmtKind::prefetch) return nullptr;
+    if (s->buffer == gone) return make_block({});  // a prefetch of it
+    StmtNode node = *s;
+    node.buffer = moved(node.buffer);
+    return make_stmt(std::move(node));
   });
   return out;
 }

@@ -27,7 +27,9 @@ Expected<Kernel> mark(const Kernel& kernel, const std::string& var, LoopKind kin
       return illegal("the extent of loop '{0}' must be a constant of at most {1} to be {2}", var, max_extent, loop_kind_name(kind));
   }
   Kernel out = kernel;
-  out.body = replace(kernel.body, path.back(), make_loop(var, loop.extent, loop.body[0], kind, loop.role));
+  StmtNode marked = loop;
+  marked.loop_kind = kind;
+  out.body = replace(kernel.body, path.back(), make_stmt(std::move(marked)));
   return out;
 }
 

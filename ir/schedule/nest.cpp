@@ -49,15 +49,12 @@ Stmt replace_in(const Stmt& s, const Stmt& old, const Stmt& with) {
   for (size_t i = 0; i < s->body.size(); ++i) {
     Stmt child = replace_in(s->body[i], old, with);
     if (child == s->body[i]) continue;
-    if (s->kind != StmtKind::block && empty(child)) return child;
-    if (s->kind == StmtKind::block) {
-      std::vector<Stmt> body = s->body;
-      body[i] = std::move(child);
-      std::erase_if(body, empty);
-      return make_block(std::move(body));
-    }
-    return s->kind == StmtKind::loop ? make_loop(s->var, s->extent, std::move(child), s->loop_kind, s->role)
-                                     : make_if(s->condition, std::move(child));
+    if (s->kind != StmtKind::block && s->kind != StmtKind::roles) return empty(child) ? child : with_body(*s, std::move(child));
+    StmtNode node = *s;
+    node.body[i] = std::move(child);
+    if (s->kind == StmtKind::roles) return make_stmt(std::move(node));
+    std::erase_if(node.body, empty);
+    return make_block(std::move(node.body));
   }
   return s;
 }
@@ -122,16 +119,32 @@ Stmt simplify_tree(const Stmt& s, Ranges ranges) {
     }
     case StmtKind::loop: {
       add_range(ranges, *s);
-      Expr extent = simplify(s->extent, ranges);
+      StmtNode loop = *s;
+      loop.extent = simplify(s->extent, ranges);
       Stmt body = simplify_tree(s->body[0], std::move(ranges));
-      return empty(body) ? body : make_loop(s->var, std::move(extent), std::move(body), s->loop_kind, s->role);
+      return empty(body) ? body : with_body(loop, std::move(body));
     }
     case StmtKind::if_then: {
-      Expr condition = simplify(s->condition, ranges);
-      if (is_const(condition, 0)) return make_block({});
+      StmtNode guard = *s;
+      guard.condition = simplify(s->condition, ranges);
+      if (is_const(guard.condition, 0)) return make_block({});
       Stmt body = simplify_tree(s->body[0], std::move(ranges));
-      return empty(body) || is_const(condition, 1) ? body : make_if(std::move(condition), std::move(body));
+      return empty(body) || is_const(guard.condition, 1) ? body : with_body(guard, std::move(body));
     }
+    case StmtKind::region:
+    case StmtKind::roles: {
+      StmtNode node = *s;
+      for (Stmt& child : node.body) child = simplify_tree(child, ranges);
+      return std::ranges::all_of(node.body, empty) ? make_block({}) : make_stmt(std::move(node));
+    }
+    case StmtKind::signal:
+    case StmtKind::wait:
+    case StmtKind::prefetch: {
+      StmtNode node = *s;
+      for (Expr& index : node.indices) index = simplify(index, ranges);
+      return make_stmt(std::move(node));
+    }
+    case StmtKind::barrier: return s;
     case StmtKind::store: return simplify_store(*s, ranges);
   }
   TW_UNREACHABLE("bad statement kind");
@@ -175,6 +188,24 @@ bool writes(const Stmt& root, BufferId buffer) {
   return !find_path(root, [&](const StmtNode& s) { return s.kind == StmtKind::store && s.buffer == buffer; }).empty();
 }
 
+Stmt map_accesses(const Stmt& root, BufferId buffer, const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn) {
+  const Stmt loads = rewrite_exprs(root, [&](const Expr& whole) {
+    return rewrite(whole, [&](const Expr& e) { return e->kind == ExprKind::load && e->buffer == buffer ? load(buffer, e->type, fn(e->args)) : Expr(); });
+  });
+  return rewrite(loads, [&](const Stmt& s) -> Stmt {
+    if ((s->kind != StmtKind::store && s->kind != StmtKind::prefetch) || s->buffer != buffer) return nullptr;
+    StmtNode node = *s;
+    node.indices = fn(node.indices);
+    return make_stmt(std::move(node));
+  });
+}
+
+Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root) {
+  return rewrite(root, [&](const Stmt& s) -> Stmt {
+    return s->kind == StmtKind::prefetch && s->indices.size() != kernel.buffer(s->buffer).shape.size() ? make_block({}) : nullptr;
+  });
+}
+
 Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label, bool in_scans) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, label));
   LoweredStage stage;
@@ -182,6 +213,7 @@ Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& la
   while (in_scans && path[first]->kind == StmtKind::loop && path[first]->role == AxisRole::scan && path[first]->loop_kind == LoopKind::serial) stage.scans.push_back(path[first++]);
   stage.nest = path[first];
   stage.store = path.back();
+  if (stage.store->async) return illegal("the copies of stage '{0}' are asynchronous, with a wait where it stands; do this step before", label);
   for (size_t i = first; i + 1 < path.size(); ++i) {
     const StmtNode& s = *path[i];
     if (s.kind != StmtKind::loop || s.loop_kind != LoopKind::serial || s.body[0] != path[i + 1])

@@ -43,6 +43,11 @@ void visit_loads(const Stmt& root, const std::function<void(const ExprNode& load
 bool has_load(const Expr& e);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
+// The tree with the indices of every load, store and prefetch of the buffer mapped.
+Stmt map_accesses(const Stmt& root, BufferId buffer, const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn);
+
+// Without the prefetches of buffers that got another number of dimensions.
+Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root);
 
 // A stage whose nest still is as lowered: at the top of the kernel or of scan loops, perfect, serial, its store's indices the spatial variables.
 struct LoweredStage {
@@ -66,6 +71,15 @@ Stmt without_init(const Stmt& store);
 inline std::string axis_name(const std::string& stage, const std::string& var) { return var.starts_with(stage + "_") ? var : stage + "_" + var; }
 inline std::string init_name(const std::string& var) { return var + "_init"; }
 inline std::string init_label(const std::string& label) { return label + ".init"; }
+
+// The tree with the suffix behind the names of its loops ("<var>_<suffix>"), stages and blocks ("<label>.<suffix>"), as copies need.
+Stmt renamed(const Stmt& body, const std::string& suffix);
+Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body, const std::string& suffix);
+Error check_new_region(const Kernel& kernel, const std::string& name);
+std::string done_queue(const std::string& stage);     // of the stage's asynchronous copies
+size_t own_statement(std::span<const Stmt> path);     // the outermost place on the way to a store where nothing else is stored
+// The buffer gets `depth` slots, a first dimension indexed by loop % depth wherever `where` uses it.
+Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop, const Stmt& where);
 
 inline constexpr int64_t kMaxStackBytes = 32 << 10;  // of one temp in scope stack or register
 std::optional<int64_t> constant_bytes(const Buffer& buffer);  // nullopt when the shape is not constant
@@ -92,5 +106,21 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Partition& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Peel& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Tile& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::StorageAlign& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Annotate& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s, const Target* target);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Bind& s, const Target* target);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Blockize& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, const Target* target);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s);
 
 }  // namespace tw::sched

@@ -9,6 +9,34 @@
 
 namespace tw::sched {
 
+Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body, const std::string& suffix) {
+  if (suffix.empty()) return illegal("a copy of loop '{0}' needs a suffix", loop.var);
+  Error error = check_new_loop(kernel, loop.var + "_" + suffix);
+  visit(body, [&](const Stmt& s) {
+    if (error) return;
+    if (s->kind == StmtKind::loop) error = is_concurrent(s->loop_kind) ? illegal("the {0} loop '{1}' cannot be copied", loop_kind_name(s->loop_kind), s->var) : check_new_loop(kernel, s->var + "_" + suffix);
+    if (s->kind == StmtKind::store) error = check_new_stage(kernel, s->label + "." + suffix);
+    if (s->kind == StmtKind::region) error = check_new_region(kernel, s->label + "." + suffix);
+  });
+  return error;
+}
+
+Stmt renamed(const Stmt& body, const std::string& suffix) {
+  if (suffix.empty()) return body;
+  return rewrite(body, [&](const Stmt& s) -> Stmt {
+    StmtNode node = *s;
+    if (s->kind == StmtKind::loop) {
+      node.var += "_" + suffix;
+      node.body = {substitute(s->body[0], s->var, var(node.var))};
+    } else if (s->kind == StmtKind::store || s->kind == StmtKind::region) {
+      node.label += "." + suffix;
+    } else {
+      return nullptr;
+    }
+    return make_stmt(std::move(node));
+  });
+}
+
 namespace {
 
 struct Part {
@@ -16,32 +44,6 @@ struct Part {
   int64_t extent = 0;       // 0: the rest
   std::string suffix;       // empty: the names stay
 };
-
-Error check_suffix(const Kernel& kernel, const StmtNode& loop, const std::string& suffix) {
-  if (suffix.empty()) return illegal("a copy of loop '{0}' needs a suffix", loop.var);
-  Error error = check_new_loop(kernel, loop.var + "_" + suffix);
-  visit(loop.body[0], [&](const Stmt& s) {
-    if (error) return;
-    if (s->kind == StmtKind::loop) error = check_new_loop(kernel, s->var + "_" + suffix);
-    if (s->kind == StmtKind::store) error = check_new_stage(kernel, s->label + "." + suffix);
-  });
-  return error;
-}
-
-// The loops and stages inside, under their names with the suffix.
-Stmt renamed(const Stmt& body, const std::string& suffix) {
-  if (suffix.empty()) return body;
-  return rewrite(body, [&](const Stmt& s) -> Stmt {
-    if (s->kind == StmtKind::loop) {
-      const std::string name = s->var + "_" + suffix;
-      return make_loop(name, s->extent, substitute(s->body[0], s->var, var(name)), s->loop_kind, s->role);
-    }
-    if (s->kind != StmtKind::store) return nullptr;
-    StmtNode store = *s;
-    store.label += "." + suffix;
-    return make_store(std::move(store));
-  });
-}
 
 Stmt without_inits(const Stmt& body) {
   return rewrite(body, [](const Stmt& s) -> Stmt { return s->kind == StmtKind::store && s->init.defined() ? without_init(s) : nullptr; });
@@ -65,12 +67,12 @@ Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t fron
     return illegal("loop '{0}' must be known to have more iterations than the {1} that are cut off", name, front + back);
   std::vector<Part> parts;
   if (front > 0) {
-    TW_TRY(check_suffix(kernel, loop, front_suffix));
+    TW_TRY(check_suffix(kernel, loop, (loop).body[0], front_suffix));
     parts.push_back({Expr(0), front, front_suffix});
   }
   parts.push_back({Expr(front), 0, ""});
   if (back > 0) {
-    TW_TRY(check_suffix(kernel, loop, back_suffix));
+    TW_TRY(check_suffix(kernel, loop, (loop).body[0], back_suffix));
     if (front > 0 && front_suffix == back_suffix) return illegal("the two ends of loop '{0}' need different suffixes", name);
     parts.push_back({loop.extent - Expr(back), back, back_suffix});
   }

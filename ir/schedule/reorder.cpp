@@ -91,7 +91,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Reorder& s) {
   Stmt nest = chain.body;
   for (size_t i = order.size() + 1; i-- > 0;) {
     for (size_t c = inside[i].size(); c-- > 0;) nest = make_if(inside[i][c], std::move(nest));
-    if (i > 0) nest = make_loop(order[i - 1]->var, order[i - 1]->extent, std::move(nest), order[i - 1]->loop_kind, order[i - 1]->role);
+    if (i > 0) nest = with_body(*order[i - 1], std::move(nest));
   }
   return with_replaced(kernel, path, nest);
 }

@@ -2,7 +2,7 @@
 // small and no order of steps escapes.
 #include <algorithm>
 
-#include "ir/schedule/nest.h"
+#include "ir/schedule/owners.h"
 
 namespace tw::sched {
 
@@ -21,6 +21,10 @@ bool uses_var_in_indices(const StmtNode& store, const std::string& var) {
 Error check_vector(const StmtNode& loop) {
   const std::vector<Stmt> inner = find_path(loop.body[0], [](const StmtNode& s) { return s.kind == StmtKind::loop; });
   if (!inner.empty()) return illegal("vector loop '{0}' holds loop '{1}': only an innermost loop can be vectorized", loop.var, inner.back()->var);
+  const std::vector<Stmt> other = find_path(loop.body[0], [](const StmtNode& s) {
+    return s.kind == StmtKind::roles || s.kind == StmtKind::signal || s.kind == StmtKind::wait || s.kind == StmtKind::barrier || s.async;
+  });
+  if (!other.empty()) return illegal("vector loop '{0}' holds tokens, roles or asynchronous copies, which have no lanes", loop.var);
   if (loop.role == AxisRole::scan) return illegal("loop '{0}' is a scan: its iterations run in order, not as lanes", loop.var);
   if (is_const(loop.extent, 1)) return Error::success();
   for (const Stmt& store : stores_of(loop.body[0])) {
@@ -85,7 +89,9 @@ Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<St
 Error check_tree(const Kernel& kernel, const Stmt& s, std::vector<Stmt>& enclosing) {
   if (s->kind == StmtKind::loop) {
     if (s->loop_kind == LoopKind::vector) TW_TRY(check_vector(*s));
-    if (s->loop_kind == LoopKind::parallel) TW_TRY(check_parallel(kernel, s, std::ranges::all_of(enclosing, [](const Stmt& e) { return e->role == AxisRole::scan && e->loop_kind == LoopKind::serial; })));
+    const auto in_order = [](const Stmt& e) { return e->role == AxisRole::scan && e->loop_kind == LoopKind::serial; };
+    if (s->loop_kind == LoopKind::parallel) TW_TRY(check_parallel(kernel, s, std::ranges::all_of(enclosing, in_order)));
+    if (is_concurrent(s->loop_kind)) TW_TRY(check_concurrent(kernel, s));
     TW_TRY(check_overlap(kernel, s, enclosing));
     enclosing.push_back(s);
   }

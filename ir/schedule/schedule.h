@@ -18,6 +18,8 @@
 
 namespace tw {
 
+struct Target;
+
 enum class Tail : uint8_t {
   guard,  // an if_then (spatial) or a where (reduce) around the points beyond the extent; none when the factor divides
   shift,  // spatial only: base = min(outer * factor, extent - factor): needs extent >= factor, and a stage that only overwrites
@@ -38,11 +40,30 @@ struct SetScope { std::string buffer, scope; };
 struct DecomposeReduction { std::string stage, loop; };           // init store in a nest of its own right before `loop`
 struct Partition { std::string loop; int64_t front, back; std::string front_suffix, back_suffix; };  // first, middle and last iterations apart
 struct Peel { std::string loop; int64_t count; bool back = false; std::string suffix; };                // `count` iterations off one end
+struct Tile { std::vector<std::string> loops; std::vector<int64_t> factors; std::vector<std::string> names; };  // splits, then all outer loops outside of all inner ones
+struct ReverseComputeAt { std::string stage, loop; };             // moves the consumer into its producers' loop, restricted to what is complete there
+struct ComputeRoot { std::string stage; };                        // a stage inside of its reader's loops gets a nest of its own, before them
+struct RFactor { std::string stage, loop, name; };                // one reduce loop becomes an axis of partial results, which the stage then combines
+struct StorageAlign { std::string buffer; int64_t dim = 0, factor = 1, offset = 0; };  // stride of `dim` = offset modulo factor
+struct Pad { std::string loop; int64_t factor = 1; };             // the extent becomes a multiple; what is beyond contributes nothing
+struct Layout { std::string buffer; std::vector<std::string> dims; std::vector<Expr> map; };  // element [dims] of a temp moves to [map]
+struct Prefetch { std::string buffer, loop; int64_t distance = 1, locality = 3; };  // what the loop reads `distance` iterations later
+struct Annotate { std::string loop, key, value; };
+struct VirtualThread { std::string loop; };
+struct Bind { std::string loop, axis; };                          // to an axis of the target
+struct Blockize { std::string loop, name; };                      // the loop and all in it become one unit
+struct Tensorize { std::string loop, intrinsic, name; };          // ... which an instruction of the target computes
+struct AsyncCopy { std::string stage; };                          // a copying stage is left to an engine, and waited for
+struct Pipeline { std::string loop; int64_t depth = 2; std::vector<std::string> stages; };  // the stages run depth - 1 iterations ahead of the rest
+using RoleParts = std::vector<std::pair<std::string, std::vector<std::string>>>;            // part, its stages
+struct Roles { std::string loop; int64_t depth = 1; RoleParts parts; };                     // parts of a loop's body run at the same time
 }  // namespace step
 
 using Step = std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel, step::ComputeAt,
-                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction,
-                          step::Partition, step::Peel>;
+                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
+                          step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
+                          step::Annotate, step::VirtualThread, step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy, step::Pipeline,
+                          step::Roles>;
 
 struct Schedule {
   std::vector<Step> steps;
@@ -51,10 +72,11 @@ struct Schedule {
 std::string print(const Step& step);          // one line, no newline
 std::string print(const Schedule& schedule);  // "schedule {\n  …\n}\n"
 Expected<Schedule> parse_schedule(std::string_view text, std::string_view file = "");
-Expected<Kernel> apply(const Kernel& kernel, const Step& step);
+// The target says which axes, scopes and intrinsics there are; without one no step may ask for any.
+Expected<Kernel> apply(const Kernel& kernel, const Step& step, const Target* target = nullptr);
 // Errors name the step's number and text; the kernel is unchanged by a failed step.
-Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule);
-Error verify(const Schedule& schedule, const Kernel& kernel);  // apply without the result
+Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Target* target = nullptr);
+Error verify(const Schedule& schedule, const Kernel& kernel, const Target* target = nullptr);  // apply without the result
 std::string schedule_hash(const Schedule& schedule);
 
 }  // namespace tw

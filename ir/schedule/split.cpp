@@ -15,6 +15,7 @@ namespace {
 // A reduce tail is masked in the store, so that the nest stays perfect; what a where cannot express gets an if.
 Stmt guard_tail(const Stmt& body, const Expr& condition, AxisRole role) {
   bool maskable = role == AxisRole::reduce;
+  visit(body, [&](const Stmt& s) { maskable &= s->kind != StmtKind::signal && s->kind != StmtKind::wait && s->kind != StmtKind::barrier && !s->async; });
   for (const Stmt& store : stores_of(body)) maskable &= store->combiner != Combiner::none && !has_load(store->where);
   if (!maskable) return make_if(condition, body);
   return rewrite(body, [&](const Stmt& s) -> Stmt {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ir/schedule/schedule.h"
+#include "ir/text.h"
 #include "support/lexer.h"
 
 namespace tw {
@@ -12,7 +13,8 @@ namespace {
 // In the order of Step's alternatives.
 constexpr std::array<const char*, std::variant_size_v<Step>> kKeywords = {
     "split", "fuse", "reorder", "vectorize", "unroll", "parallel", "compute_at", "compute_inline", "cache_write", "cache_read", "set_scope",
-    "decompose_reduction", "partition", "peel"};
+    "decompose_reduction", "partition", "peel", "tile", "reverse_compute_at", "compute_root", "rfactor", "storage_align", "pad", "layout",
+    "prefetch", "annotate", "virtual_thread", "bind", "blockize", "tensorize", "async_copy", "pipeline", "roles"};
 
 class Printer {
  public:
@@ -21,8 +23,23 @@ class Printer {
   explicit Printer(std::string keyword) : text_(std::move(keyword)) {}
   void name(const std::string& value, const char*) { text_ += " " + value; }
   void number(int64_t value, const char*) { text_ += " " + std::to_string(value); }
+  void word(const std::string& value, const char*) { text_ += " " + value; }
   void flag(bool value, const char* word) { if (value) text_ += std::string(" ") + word; }
   void arrow() { text_ += " ->"; }
+  void optional_number(int64_t value, int64_t usual, const char*) { if (value != usual) text_ += " " + std::to_string(value); }
+  void numbers(const std::vector<int64_t>& values, const char* what) {
+    for (const int64_t value : values) number(value, what);
+  }
+  void parts(const step::RoleParts& values, const char*) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      text_ += (i ? ", " : " ") + values[i].first + " =";
+      names(values[i].second, "");
+    }
+  }
+  void exprs(const std::vector<Expr>& values, const char*) {
+    for (size_t i = 0; i < values.size(); ++i) text_ += (i ? ", " : " [") + to_string(values[i]);
+    text_ += "]";
+  }
   void names(const std::vector<std::string>& values, const char* what) {
     for (const std::string& value : values) name(value, what);
   }
@@ -50,13 +67,47 @@ class Reader {
     if (integer) value = *integer;
     else error_ = integer.takeError();
   }
+  void word(std::string& value, const char* what) {
+    if (!ready(what)) return;
+    const TokenKind kind = lexer_.peek().kind;
+    if (kind == TokenKind::identifier || kind == TokenKind::integer) value = lexer_.next().text;
+    else error_ = lexer_.expected(what);
+  }
   void flag(bool& value, const char* word) { value = on_line() && lexer_.accept(word); }
   void arrow() {
     if (ready("'->'")) error_ = lexer_.expect("->");
   }
   void names(std::vector<std::string>& values, const char* what) {
     do name(values.emplace_back(), what);
-    while (!error_ && on_line());
+    while (!error_ && on_line() && lexer_.peek().kind == TokenKind::identifier);
+  }
+  void optional_number(int64_t& value, int64_t usual, const char* what) {
+    value = usual;
+    if (!error_ && on_line()) number(value, what);
+  }
+  void numbers(std::vector<int64_t>& values, const char* what) {
+    do number(values.emplace_back(), what);
+    while (!error_ && on_line() && lexer_.peek().kind == TokenKind::integer);
+  }
+  // name = stage stage..., name = ...
+  void parts(step::RoleParts& values, const char* what) {
+    do {
+      auto& [part, stages] = values.emplace_back();
+      name(part, what);
+      if (ready("'='")) error_ = lexer_.expect("=");
+      names(stages, "a stage");
+    } while (!error_ && on_line() && lexer_.accept(","));
+  }
+  void exprs(std::vector<Expr>& values, const char* what) {
+    if (!ready(what)) return;
+    error_ = lexer_.expect("[");
+    while (!error_ && ready(what)) {
+      Expected<Expr> e = parse_expr(lexer_);
+      if (!e) error_ = e.takeError();
+      else values.push_back(std::move(*e));
+      if (!error_ && !lexer_.accept(",")) break;
+    }
+    if (!error_) error_ = lexer_.expect("]");
   }
   Error finish() {
     if (!error_ && on_line()) error_ = lexer_.expected("the end of the line");
@@ -156,6 +207,94 @@ void fields(V& v, typename V::template Ref<step::Peel> s) {
   v.flag(s.back, "back");
   v.arrow();
   v.name(s.suffix, "the cut part's suffix");
+}
+
+template <class V>
+void fields(V& v, typename V::template Ref<step::Tile> s) {
+  v.names(s.loops, "a loop");
+  v.numbers(s.factors, "a factor");
+  v.arrow();
+  v.names(s.names, "a new loop's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::ReverseComputeAt> s) {
+  v.name(s.stage, "a stage");
+  v.name(s.loop, "a loop");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::ComputeRoot> s) { v.name(s.stage, "a stage"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::RFactor> s) {
+  v.name(s.stage, "a stage");
+  v.name(s.loop, "a reduce loop");
+  v.arrow();
+  v.name(s.name, "the new buffer's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::StorageAlign> s) {
+  v.name(s.buffer, "a buffer");
+  v.number(s.dim, "a dimension");
+  v.number(s.factor, "a factor");
+  v.optional_number(s.offset, 0, "an offset");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Pad> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.factor, "a factor");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Layout> s) {
+  v.name(s.buffer, "a buffer");
+  v.names(s.dims, "a name for a dimension's index");
+  v.arrow();
+  v.exprs(s.map, "the new indices");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Prefetch> s) {
+  v.name(s.buffer, "a buffer");
+  v.name(s.loop, "a loop");
+  v.number(s.distance, "a number of iterations");
+  v.optional_number(s.locality, 3, "a locality");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Annotate> s) {
+  v.name(s.loop, "a loop");
+  v.name(s.key, "a key");
+  v.word(s.value, "a name or an integer");
+}
+
+template <class V>
+void fields(V& v, typename V::template Ref<step::VirtualThread> s) { v.name(s.loop, "a loop"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::Bind> s) {
+  v.name(s.loop, "a loop");
+  v.name(s.axis, "an axis");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Blockize> s) {
+  v.name(s.loop, "a loop");
+  v.name(s.name, "the block's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Tensorize> s) {
+  v.name(s.loop, "a loop");
+  v.name(s.intrinsic, "an intrinsic");
+  v.arrow();
+  v.name(s.name, "the block's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::AsyncCopy> s) { v.name(s.stage, "a stage"); }
+template <class V>
+void fields(V& v, typename V::template Ref<step::Pipeline> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.depth, "a depth");
+  v.names(s.stages, "a stage");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Roles> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.depth, "a depth");
+  v.parts(s.parts, "a part's name");
 }
 
 template <size_t... I>

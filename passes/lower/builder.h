@@ -110,6 +110,7 @@ Index unflatten_index(const Shape& shape, const Expr& flat);
 // The families. Each adds its stages and returns the finished group.
 Expected<LoweredGroup> lower_conv(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_winograd(GroupBuilder& b, const Node& node, int tile);   // tile: 2, 4 or 6
+Expected<LoweredGroup> lower_strassen(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_conv_transpose(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node);

@@ -1,4 +1,6 @@
-// Groups of injective operators: one store over the output, or one per part of a concat.
+// Groups of injective operators: one store over the output, or one for every piece that the group's concats cut it into.
+#include <set>
+
 #include "passes/lower/builder.h"
 
 namespace tw {
@@ -45,6 +47,82 @@ Expr flat_element(GroupBuilder& b, ValueId v, const Expr& flat, const Expr& coun
   return injective_element(b, *node, Index(b.type(v).shape.size(), flat));
 }
 
+// The axis of the reshape's input that its output's axis is, whole and in the same place.
+std::optional<size_t> axis_before_reshape(const Shape& in, const Shape& out, size_t axis) {
+  Expr before = element_count(Shape(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(axis)));
+  for (size_t i = 0; i < in.size(); ++i) {
+    Expr own = element_count(Shape(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(i)));
+    if (equal(Shape{own, in[i]}, Shape{before, out[axis]})) return i;
+  }
+  return std::nullopt;
+}
+
+// Where concats inside the group cut an axis of v: positions between two of its points.
+std::set<int64_t> cuts_of(const GroupBuilder& b, ValueId v, size_t axis) {
+  std::set<int64_t> cuts;
+  if (!b.inside(v)) return cuts;
+  const Node& node = *b.graph.def(v);
+  if (const auto* transpose = std::get_if<op::Transpose>(&node.attrs))
+    return cuts_of(b, node.inputs[0], static_cast<size_t>(transpose->perm[axis]));
+  if (std::holds_alternative<op::Reshape>(node.attrs)) {
+    auto before = axis_before_reshape(b.type(node.inputs[0]).shape, b.type(v).shape, axis);
+    return before ? cuts_of(b, node.inputs[0], *before) : cuts;
+  }
+  if (is_elementwise(node)) {
+    for (ValueId input : node.inputs)
+      if (equal(b.type(input).shape, b.type(v).shape)) cuts.merge(cuts_of(b, input, axis));
+    return cuts;
+  }
+  const auto* concat = std::get_if<op::Concat>(&node.attrs);
+  if (!concat) return cuts;
+  bool along = static_cast<size_t>(concat->axis) == axis;
+  int64_t start = 0;
+  for (ValueId input : node.inputs) {
+    if (along && start > 0) cuts.insert(start);
+    for (int64_t cut : cuts_of(b, input, axis)) cuts.insert(start + cut);
+    if (!along) continue;
+    auto extent = as_const(b.type(input).shape[axis]);
+    if (!extent) return {};
+    start += *extent;
+  }
+  return cuts;
+}
+
+// A stage for every piece, in which each concat reads one part only; false: there is one piece, or there are too many.
+bool store_pieces(GroupBuilder& b) {
+  constexpr size_t kMostPieces = 16;
+  ValueId out = b.output_value();
+  const TensorType& t = b.type(out);
+  using Piece = std::vector<std::pair<int64_t, Expr>>;   // start and extent by axis
+  std::vector<Piece> pieces(1);
+  for (size_t axis = 0; axis < t.shape.size(); ++axis) {
+    std::set<int64_t> cuts = cuts_of(b, out, axis);
+    cuts.insert(0);
+    std::vector<Piece> next;
+    for (const Piece& piece : pieces)
+      for (auto cut = cuts.begin(); cut != cuts.end(); ++cut) {
+        Expr end = std::next(cut) == cuts.end() ? t.shape[axis] : Expr(*std::next(cut));
+        next.push_back(piece);
+        next.back().emplace_back(*cut, simplify(end - Expr(*cut)));
+      }
+    pieces = std::move(next);
+    if (pieces.size() > kMostPieces) return false;
+  }
+  if (!t.layout.plain() || pieces.size() == 1) return false;
+  BufferId y = b.output(out);
+  for (size_t p = 0; p < pieces.size(); ++p) {
+    std::vector<Axis> axes;
+    Index at;
+    for (size_t i = 0; i < pieces[p].size(); ++i) {
+      axes.push_back({"p" + std::to_string(p) + "i" + std::to_string(i), pieces[p][i].second});
+      at.push_back(var(axes.back().name) + Expr(pieces[p][i].first));
+    }
+    b.declare(axes);
+    b.stage("y" + std::to_string(p), axes, y, at, b.element(out, at));
+  }
+  return true;
+}
+
 }  // namespace
 
 Expected<LoweredGroup> lower_elementwise(GroupBuilder& b) {
@@ -58,7 +136,7 @@ Expected<LoweredGroup> lower_elementwise(GroupBuilder& b) {
     b.declare(axes);
     Expr value = flat_element(b, out, var("i0"), count);
     b.stage("y", axes, b.output(out, {count}), {var("i0")}, value);
-  } else {
+  } else if (!store_pieces(b)) {
     b.store_output(axis_names(physical_shape(t).size()));
   }
   return b.finish(KernelFamily::elementwise);

@@ -11,6 +11,7 @@ const char* family_name(KernelFamily f) {
     case KernelFamily::conv: return "conv";
     case KernelFamily::depthwise: return "depthwise";
     case KernelFamily::winograd: return "winograd";
+    case KernelFamily::strassen: return "strassen";
     case KernelFamily::matmul: return "matmul";
     case KernelFamily::reduce: return "reduce";
     case KernelFamily::pool: return "pool";
@@ -48,6 +49,7 @@ Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const
   const Node& anchor = graph.node(group.anchor);
   const OpAttrs& attrs = anchor.attrs;
   if (int tile = winograd_tile(group.algorithm)) return lower_winograd(b, anchor, tile);
+  if (group.algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
   if (std::holds_alternative<op::Conv>(attrs)) return lower_conv(b, anchor);
   if (std::holds_alternative<op::ConvTranspose>(attrs)) return lower_conv_transpose(b, anchor);
   if (std::holds_alternative<op::MatMul>(attrs)) return holds_softmax(graph, group) ? lower_attention(b, anchor) : lower_matmul(b, anchor);

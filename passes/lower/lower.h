@@ -18,7 +18,7 @@ struct LoweredArgument {
 };
 
 // Which search space and default schedule serve a kernel (autotune/spaces).
-enum class KernelFamily : uint8_t { elementwise, conv, depthwise, winograd, matmul, reduce, pool, recurrent, attention };
+enum class KernelFamily : uint8_t { elementwise, conv, depthwise, winograd, strassen, matmul, reduce, pool, recurrent, attention };
 const char* family_name(KernelFamily f);
 
 struct LoweredGroup {
@@ -31,6 +31,12 @@ struct LoweredGroup {
 bool winograd_applies(const Graph& graph, const Node& node);
 // Channel blocks that one register tile covers when there are so many tiles of the image.
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
+
+// Whether one level of Strassen does: a matrix product with a constant right operand, or a pointwise convolution of one image.
+bool strassen_applies(const Graph& graph, const Node& node, const Target& target);
+// Its register tile for half of the rows: channel blocks, and rows for so many of them.
+int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target);
+int64_t strassen_rows(int64_t half_rows, int64_t vectors, const Target& target);
 
 // Errors: an op (or a case of one) that has no lowering, naming the node.
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target);

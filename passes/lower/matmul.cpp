@@ -1,9 +1,10 @@
 // Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by the target's registers, padded with zeros):
 // at compile time when it is constant. Batches of a constant right operand join the rows: one [B*M, K] x [K, N].
 // Stages: w (run-time packing only), acc [batch][row][column, padded to whole panels], y.
+#include "passes/lower/matmul_output.h"
+
 #include <algorithm>
 
-#include "passes/lower/builder.h"
 #include "passes/lower/register_tile.h"
 
 namespace tw {
@@ -100,42 +101,44 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   acc_at.insert(acc_at.end(), {var("ai"), j});
   b.stage("acc", axes, acc, acc_at, widen(left_element) * widen(load(packed, w_type, w_index)), Combiner::add, imm(0, acc_type));
 
-  // Followers. Tensors of the output's shape are seen with the same collapsed rows.
-  ValueId result = b.output_value();
+  write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });
+  return b.finish(KernelFamily::matmul);
+}
+
+void write_product(GroupBuilder& b, const Node& node, bool joined, const std::function<Expr(const Index& at)>& sum) {
+  const TensorType& y = b.type(node.output);
+  const Shape outer = joined ? Shape{} : Shape(y.shape.begin(), y.shape.end() - 2), all_but_columns(y.shape.begin(), y.shape.end() - 1);
+  const Expr rows = joined ? simplify(element_count(all_but_columns)) : y.shape[y.shape.size() - 2];
   Shape out_shape = outer;
-  out_shape.insert(out_shape.end(), {all_rows, columns});
-  Shape logical_batch_rows(y.shape.begin(), y.shape.end() - 1);
-  if (shared)
+  out_shape.insert(out_shape.end(), {rows, y.shape.back()});
+  if (joined)
     for (NodeId id : b.group.nodes)
       for (ValueId v : b.graph.node(id).inputs) {
-        if (!v.valid() || v == left.value || b.graph.is_constant(v) || b.type(v).shape.size() != y.shape.size()) continue;
+        if (!v.valid() || v == node.inputs[0] || b.graph.is_constant(v) || b.type(v).shape.size() != y.shape.size()) continue;
         bool same = true;
         for (size_t d = 0; d < y.shape.size(); ++d) same &= is_const(simplify(b.type(v).shape[d] - y.shape[d]), 0);
         if (!b.inside(v) && same) b.input(v, out_shape);
       }
-  b.define(node.output, [&, acc](const Index& logical) {
+  b.define(node.output, [&](const Index& logical) {
     Index at(logical.begin(), logical.end() - 2);
-    if (shared) at = {b.simplified(flatten_index(logical_batch_rows, Index(logical.begin(), logical.end() - 1)))};
+    if (joined) at = {b.simplified(flatten_index(all_but_columns, Index(logical.begin(), logical.end() - 1)))};
     else at.push_back(logical[logical.size() - 2]);
     at.push_back(logical.back());
-    Expr sum = load(acc, acc_type, at);
-    return sum.type() == y.dtype ? sum : cast(y.dtype, sum);
+    Expr total = sum(at);
+    return total.type() == y.dtype ? total : cast(y.dtype, total);
   });
-  std::vector<Axis> y_axes;
-  Index index, logical;
-  for (size_t d = 0; d < outer.size(); ++d) y_axes.push_back({"b" + std::to_string(d), outer[d]});
-  y_axes.insert(y_axes.end(), {{"i", all_rows}, {"j", columns}});
-  for (const Axis& axis : y_axes) index.push_back(var(axis.name));
-  b.declare(y_axes);
-  if (shared) {
-    for (const Expr& e : unflatten_index(logical_batch_rows, index[0])) logical.push_back(b.simplified(e));
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < outer.size(); ++d) axes.push_back({"b" + std::to_string(d), outer[d]});
+  axes.insert(axes.end(), {{"i", rows}, {"j", y.shape.back()}});
+  b.declare(axes);
+  Index index = variables(axes), logical = index;
+  if (joined) {
+    logical.clear();
+    for (const Expr& e : unflatten_index(all_but_columns, index[0])) logical.push_back(b.simplified(e));
     logical.push_back(index[1]);
-  } else {
-    logical = index;
   }
-  Expr value = b.element(result, logical);
-  b.stage("y", y_axes, b.output(result, out_shape), index, value);
-  return b.finish(KernelFamily::matmul);
+  Expr value = b.element(b.output_value(), logical);
+  b.stage("y", axes, b.output(b.output_value(), out_shape), index, value);
 }
 
 }  // namespace tw

@@ -79,6 +79,24 @@ ObjectCode compile(const Program& p, int jobs, int64_t share_ns = 0) {
   REQUIRE_MESSAGE(bool(code), error_text(code.takeError()));
   return std::move(*code);
 }
+
+LoadedModel load(const ObjectCode& code, const Program& p, const std::vector<float>& weights) {
+  LinkRequest request;
+  request.objects = code.objects, request.exports = {"tw_tiny_query"}, request.manifest = "{}";
+  auto image = link_shared(request);
+  REQUIRE_MESSAGE(bool(image), error_text(image.takeError()));
+  std::string path = (std::filesystem::temp_directory_path() / ("tw_program_" + std::to_string(getpid()) + ".so")).string();
+  {
+    auto writer = ArtifactWriter::create(path, *image, p.weight_bytes);
+    REQUIRE_MESSAGE(bool(writer), error_text(writer.takeError()));
+    if (!weights.empty()) CHECK(!writer->write(0, {reinterpret_cast<const char*>(weights.data()), p.weight_bytes}));
+    CHECK(!writer->finish());
+  }
+  auto loaded = LoadedModel::open(path);
+  std::filesystem::remove(path);
+  REQUIRE_MESSAGE(bool(loaded), error_text(loaded.takeError()));
+  return std::move(*loaded);
+}
 }  // namespace
 
 TEST_CASE("the number of jobs does not change the objects") {
@@ -95,33 +113,20 @@ TEST_CASE("a kernel that does little is not divided") {
   Program p = model();
   auto kernel = parse_kernel("kernel @k(x: in f32[999], y: out f32[999]) { for i in 999 parallel { y: y[i] = x[i] } }");
   REQUIRE(bool(kernel));
-  p.kernels[1] = *kernel;   // 8 KB, by the estimate 250 ns
+  p.kernels[1] = *kernel;   // 8 KB, by the estimate 15 ns
   auto calls_pool = [&](int64_t share_ns) { return compile(p, 1, share_ns).objects[1].find("tw_parallel_for") != std::string::npos; };
   CHECK(calls_pool(0));
-  CHECK(calls_pool(100));
-  CHECK(!calls_pool(200));
+  CHECK(calls_pool(5));
+  CHECK(!calls_pool(10));
 }
 
 TEST_CASE("a model runs through its C interface") {
   Program p = model();
   ObjectCode code = compile(p, 2);
-  LinkRequest request;
-  request.objects = code.objects, request.exports = {"tw_tiny_query"}, request.manifest = "{}";
-  auto image = link_shared(request);
-  REQUIRE_MESSAGE(bool(image), error_text(image.takeError()));
-  std::string path = (std::filesystem::temp_directory_path() / ("tw_program_" + std::to_string(getpid()) + ".so")).string();
   std::vector<float> weights(16 + 12 * 16);
   for (size_t i = 0; i < weights.size(); ++i) weights[i] = float(int(i * 7 % 23) - 11) / 8;
-  {
-    auto writer = ArtifactWriter::create(path, *image, p.weight_bytes);
-    REQUIRE_MESSAGE(bool(writer), error_text(writer.takeError()));
-    CHECK(!writer->write(0, {reinterpret_cast<const char*>(weights.data()), p.weight_bytes}));
-    CHECK(!writer->finish());
-  }
-  auto loaded = LoadedModel::open(path);
-  std::filesystem::remove(path);
-  REQUIRE_MESSAGE(bool(loaded), error_text(loaded.takeError()));
-  const tw_api& api = loaded->api();
+  const LoadedModel loaded = load(code, p, weights);
+  const tw_api& api = loaded.api();
   CHECK(std::string(api.name) == "tiny");
   CHECK(api.call_count == 3);
   CHECK(api.inputs[0].dims[0] == -1);
@@ -172,4 +177,44 @@ TEST_CASE("kernels that no CPU code can be made for are refused by name") {
   Target unknown = host_target();
   unknown.cpu = "no-such-cpu";
   CHECK(error_text(make_backend(unknown).takeError()).find("no-such-cpu") != std::string::npos);
+}
+
+TEST_CASE("a parallel loop of few iterations shares out the loop inside it") {
+  struct Case { const char* name; const char* body; int iterations; };
+  for (const Case& c : {Case{"one", "for p in 1 parallel { for i in 35 { for j in 3 { y: y[i, j] = x[i, j] * 2.0 } } }", 35},
+                        Case{"three", "for j in 3 parallel { for i in 35 { y: y[i, j] = x[i, j] * 2.0 } }", 105},
+                        Case{"combining", "for j in 3 parallel { for i in 35 { y: y[i, j] += x[i, j] init x[i, j] } }", 3},
+                        Case{"two", "for j in 3 parallel { for i in 35 { y: y[i, j] = x[i, j] } for k in 35 { z: y[k, j] = x[k, j] * 2.0 } }", 3}}) {
+    CAPTURE(c.name);
+    auto kernel = parse_kernel(std::string("kernel @k(x: in f32[35, 3], y: out f32[35, 3]) { ") + c.body + " }");
+    REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+    Program p;
+    p.name = "shared";
+    p.inputs = {{"x", DType::f32, {35, 3}}};
+    p.outputs = {{"y", DType::f32, {35, 3}}};
+    p.kernels = {*kernel};
+    p.calls = {{0, {{Place::input, 0, 0}, {Place::output, 0, 0}}, {}, 0, "k"}};
+    const LoadedModel model = load(compile(p, 1), p, {});
+    for (int threads : {2, 3, 7, 40}) {
+      int shares = 0;
+      tw_parallel pool = {[](void* seen, void (*fn)(void*, int32_t), void* arg, int32_t count) {
+                            *static_cast<int*>(seen) = count;
+                            for (int32_t i = count; i-- > 0;) fn(arg, i);
+                          }, &shares, threads};
+      tw_options options = {};
+      options.size = sizeof options, options.parallel = &pool;
+      tw_context* context = nullptr;
+      REQUIRE(model.api().create(&options, &context) == TW_OK);
+      std::vector<float> x(105), y(107, -1);
+      for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) - 50;
+      int64_t dims[2] = {35, 3};
+      tw_tensor in = {x.data(), x.size() * 4, TW_F32, 2, dims}, out = {y.data() + 1, x.size() * 4, TW_F32, 2, dims};
+      CHECK(model.api().run(context, &in, &out) == TW_OK);
+      model.api().destroy(context);
+      CHECK(shares == std::min(threads, c.iterations));
+      for (size_t i = 0; i < x.size(); ++i) CHECK(y[i + 1] == 2 * x[i]);
+      CHECK(y.front() == -1);
+      CHECK(y.back() == -1);
+    }
+  }
 }

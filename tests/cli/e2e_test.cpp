@@ -147,13 +147,27 @@ TEST_CASE("verify: stored outputs, and results that differ") {
 }
 
 TEST_CASE("every text stage is printed") {
-  for (const char* stage : {"graph", "groups", "kernels", "scheduled", "llvm", "asm"}) {
+  for (const char* stage : {"graph", "groups", "kernels", "schedules", "scheduled", "llvm", "asm"}) {
     CAPTURE(stage);
     const CliResult r = cli({"compile", kDigits, "--emit", stage});
     CHECK_MESSAGE(r.code == kExitOk, r.err);
     CHECK(r.out.size() > 100);
   }
   CHECK(cli({"compile", kDigits, "--emit", "soup"}).code == kExitUser);
+}
+
+TEST_CASE("opt makes the scheduled kernels of the printed kernels and schedules") {
+  const TestFolder folder;
+  for (const char* target : {"host", "x86-64-v3", "aarch64-generic"}) {
+    CAPTURE(target);
+    const CliResult parts = cli({"compile", kDigits, "-t", target, "--emit", "schedules"}), whole = cli({"compile", kDigits, "-t", target, "--emit", "scheduled"});
+    REQUIRE(parts.code == kExitOk);
+    REQUIRE(whole.code == kExitOk);
+    const CliResult made = cli({"opt", folder.write("schedules", parts.out), "-t", target});
+    CHECK_MESSAGE(made.code == kExitOk, made.err);
+    CHECK(made.out == whole.out);
+    CHECK(made.out != cli({"compile", kDigits, "-t", target, "--emit", "kernels"}).out);
+  }
 }
 
 TEST_CASE("bad models: an error each, and nothing left behind") {

@@ -113,3 +113,28 @@ TEST_CASE("arguments and symbols are checked") {
   arguments.clear();
   CHECK(run(text, arguments, {{"n", 3}}) == "kernel @k: argument 'y' needs 12 bytes, not none");
 }
+
+TEST_CASE("threads, barriers, tokens and asynchronous copies") {
+  const auto run_y = [](const std::string& body) {
+    std::vector<KernelArgument> arguments = {values<float>({1, 2, 3, 4, 5, 6, 7, 8}), values<float>(std::vector<float>(8))};
+    const std::string error = run("kernel @k(x: in f32[8], y: out f32[8]) { temp t: f32[4] shared per b tokens q " + body + " }", arguments);
+    return error.empty() ? read<float>(arguments[1]) : std::vector<float>();
+  };
+  const auto error_of = [](const std::string& body) {
+    std::vector<KernelArgument> arguments = {values<float>({1, 2, 3, 4, 5, 6, 7, 8}), values<float>(std::vector<float>(8))};
+    return run("kernel @k(x: in f32[8], y: out f32[8]) { temp t: f32[4] shared per b tokens q " + body + " }", arguments);
+  };
+  const std::string mirror = "for b in 2 bind block { for i in 4 bind thread { s: t[i] = x[b * 4 + i] BARRIER u: y[b * 4 + i] = t[3 - i] } }";
+  const auto with = [&](const std::string& barrier) { return std::string(mirror).replace(mirror.find("BARRIER"), 7, barrier); };
+  CHECK(run_y(with("barrier i")) == std::vector<float>{4, 3, 2, 1, 8, 7, 6, 5});
+  CHECK(run_y(with("barrier b")) == std::vector<float>{4, 3, 2, 1, 8, 7, 6, 5});
+  CHECK(error_of(with("")).find("kernel @k: stage") == 0);
+  CHECK(error_of("for b in 1 bind block { for i in 4 bind thread { s: t[0] = x[i] } u: y[0] = t[0] }") ==
+        "kernel @k: stage 's': t[0] is written by b = 0, i = 1, and accessed by b = 0, i = 0, with nothing to order them");
+  CHECK(run_y("for b in 1 bind block { for i in 8 { s: t[i % 4] = x[i] async signal q async wait q u: y[i] = t[i % 4] } }") == std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(error_of("for b in 1 bind block { for i in 8 { s: t[i % 4] = x[i] async signal q async u: y[i] = t[i % 4] wait q } }") ==
+        "kernel @k: stage 'u': t[0] is read before it is written");
+  CHECK(error_of("for b in 1 bind block { s: t[0] = x[0] async }") == "kernel @k: asynchronous copies of stage 's' are never waited for");
+  CHECK(error_of("for b in 1 bind block { roles { one { wait q signal q } two { wait q signal q } } }").find("nothing can go on: b = 0, one waits for a token of 'q'; b = 0, two waits") !=
+        std::string::npos);
+}

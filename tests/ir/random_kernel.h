@@ -78,7 +78,7 @@ class RandomKernels {
     if (depth == 0 || pick(6) == 0) return store();
     if (pick(4) == 0) return make_if(expr(DType::boolean, 2), statement(depth - 1));
     std::string name = "i" + std::to_string(names_++);
-    auto kind = static_cast<LoopKind>(pick(kLoopKindCount));
+    auto kind = static_cast<LoopKind>(pick(static_cast<int>(LoopKind::unroll) + 1));
     if (kind == LoopKind::parallel && vars_.size() > kernel_.symbols.size()) kind = LoopKind::serial;
     bool constant = kind == LoopKind::vector || kind == LoopKind::unroll;
     Expr trip = constant ? Expr(8) : extent();

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "ir/schedule/schedule.h"
+#include "ir/target.h"
 
 namespace {
 
@@ -37,6 +38,16 @@ Golden split_sections(const std::string& text) {
   return golden;
 }
 
+// What the files may ask for.
+tw::Target device() {
+  tw::Target t;
+  t.axes = {{"block.x", "block", 1024}, {"thread.x", "thread", 32}};
+  t.scopes = {{"shared", "block"}};
+  t.intrinsics = {{"dot4",
+                   "kernel @dot4(a: in u8[4], b: in i8[64], c: out i32[16]) { for i in 16 { for k in 4 reduce { c: c[i] += i32(a[k]) * i32(b[i * 4 + k]) } } }", ""}};
+  return t;
+}
+
 std::vector<fs::path> golden_files() {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(fs::path(TW_TEST_DIR) / "golden" / "schedule")) files.push_back(entry.path());
@@ -48,6 +59,7 @@ std::vector<fs::path> golden_files() {
 
 TEST_CASE("schedule: golden kernels before and after each primitive") {
   const bool update = std::getenv("TW_UPDATE_GOLDEN") != nullptr;
+  const tw::Target target = device();
   int checked = 0;
   for (const fs::path& file : golden_files()) {
     const std::string name = file.stem().string();
@@ -59,7 +71,7 @@ TEST_CASE("schedule: golden kernels before and after each primitive") {
     llvm::Expected<tw::Schedule> schedule = tw::parse_schedule(golden.schedule, name);
     REQUIRE_MESSAGE(bool(schedule), tw::error_text(schedule.takeError()));
     CHECK(tw::print(*schedule) == golden.schedule);
-    llvm::Expected<tw::Kernel> out = tw::apply(*kernel, *schedule);
+    llvm::Expected<tw::Kernel> out = tw::apply(*kernel, *schedule, &target);
     ++checked;
     if (name.starts_with("fail_")) {
       REQUIRE(!golden.error.empty());

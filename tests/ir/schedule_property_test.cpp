@@ -9,6 +9,7 @@
 #include "ir/kernel/guards.h"
 #include "ir/kernel/interpreter.h"
 #include "ir/schedule/schedule.h"
+#include "ir/target.h"
 
 namespace {
 
@@ -138,6 +139,26 @@ std::string two_gemms(Random& r, const char* type) {
 })", type, r.from(1, 6), r.from(1, 4), r.from(1, 5), r.from(1, 6));
 }
 
+// Copies beside what reads them, in a loop.
+std::string staged(Random& r, const char* type) {
+  return text(R"(kernel @staged(x: in {0}[{1}, {2}], w: const {0}[{2}], y: out {0}[{3}, {1}], q: out {0}[{1}]) {{
+  temp xs: {0}[{2}] stack
+  temp ws: {0}[{2}] stack
+  temp s: {0}[1] stack
+  for o in {3} {{
+    for i in {1} {{
+      for a in {2} {{ xs: xs[a] = x[i, a] }
+      for b in {2} {{ ws: ws[b] = w[b] * 2 }
+      for k in {2} reduce {{ s: s[0] += xs[k] * ws[k] init 0 }
+      y: y[o, i] = s[0]
+    }
+  }
+  for m in {1} {{
+    q: q[m] = y[0, m] + 1
+  }
+})", type, r.from(1, 7), r.from(1, 5), r.from(1, 3));
+}
+
 struct Names {
   std::vector<std::string> loops, stages, buffers;
 };
@@ -160,13 +181,52 @@ std::vector<std::string> some_nest(const Kernel& kernel, Random& r, const Names&
   return loops;
 }
 
+// A permutation, one dimension in blocks, or a rotation of one by another.
+tw::Step random_layout(const Kernel& kernel, Random& r, const Names& names) {
+  tw::step::Layout layout{r.pick(names.buffers), {}, {}};
+  const size_t rank = kernel.buffer(*kernel.find_buffer(layout.buffer)).shape.size();
+  for (size_t d = 0; d < rank; ++d) layout.dims.push_back(text("d{0}", d));
+  for (const std::string& dim : layout.dims) layout.map.push_back(tw::var(dim));
+  if (rank == 0) return layout;
+  const size_t at = static_cast<size_t>(r.below(static_cast<int64_t>(rank)));
+  const tw::Expr dim = layout.map[at];
+  if (r.below(2)) {
+    const tw::Expr block = r.from(1, 4);
+    layout.map[at] = tw::floor_div(dim, block);
+    layout.map.push_back(tw::floor_mod(dim, block));
+  } else if (at > 0) {
+    layout.map[at] = tw::floor_mod(dim + layout.map[at - 1], kernel.buffer(*kernel.find_buffer(layout.buffer)).shape[at]);
+  }
+  std::shuffle(layout.map.begin(), layout.map.end(), r.engine);
+  return layout;
+}
+
+// Two parts share the stages of the loop.
+tw::Step random_roles(const Kernel& kernel, Random& r, const std::string& loop) {
+  tw::step::Roles roles{loop, r.from(1, 2), {{"front", {}}, {"rear", {}}}};
+  const std::vector<Stmt> stores = tw::stores_of(tw::find_loop(kernel.body, loop));
+  const size_t cut = static_cast<size_t>(r.below(static_cast<int64_t>(stores.size()) + 1));
+  for (size_t i = 0; i < stores.size(); ++i) roles.parts[i < cut ? 0 : 1].second.push_back(stores[i]->label);
+  return roles;
+}
+
+const tw::Target& device() {
+  static const tw::Target target = [] {
+    tw::Target t;
+    t.axes = {{"block.x", "block", 1024}, {"thread.x", "thread", 64}};
+    t.scopes = {{"shared", "block"}};
+    return t;
+  }();
+  return target;
+}
+
 tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   namespace step = tw::step;
   const Names names = names_of(kernel);
   const std::string a = text("a{0}", number), b = text("b{0}", number);
-  const std::vector<std::string> scopes = {"global", "stack", "register"};
+  const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
   const auto loop = [&] { return r.pick(names.loops); };
-  switch (r.below(18)) {
+  switch (r.below(38)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2: case 3: return step::ComputeAt{r.pick(names.stages), loop()};
@@ -186,6 +246,21 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 15: return step::Partition{loop(), r.from(1, 2), r.from(1, 2), a, b};
     case 16: return step::Peel{loop(), r.from(1, 3), r.below(2) == 1, a};
     case 17: break;
+    case 28: return step::VirtualThread{loop()};
+    case 29: case 30: return step::Bind{loop(), r.below(2) ? "block.x" : "thread.x"};
+    case 31: return step::Blockize{loop(), a};
+    case 32: case 33: return step::AsyncCopy{r.pick(names.stages)};
+    case 34: case 35: return step::Pipeline{loop(), r.from(2, 3), {r.pick(names.stages)}};
+    case 36: case 37: return random_roles(kernel, r, loop());
+    case 26: return step::Tile{{loop(), loop()}, {r.from(1, 4), r.from(1, 4)}, {a, b, a + "i", b + "i"}};
+    case 18: case 27: return step::ReverseComputeAt{r.pick(names.stages), loop()};
+    case 19: return step::ComputeRoot{r.pick(names.stages)};
+    case 20: return step::RFactor{r.pick(names.stages), loop(), a};
+    case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
+    case 22: return step::Pad{loop(), r.from(1, 4)};
+    case 23: return random_layout(kernel, r, names);
+    case 24: return step::Prefetch{r.pick(names.buffers), loop(), r.from(1, 3), r.from(0, 3)};
+    case 25: return step::Annotate{loop(), "grain", text("{0}", r.below(9))};
   }
   return step::DecomposeReduction{r.pick(names.stages), loop()};
 }
@@ -227,7 +302,7 @@ struct Tally {
 
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
-  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool, two_gemms};
+  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool, two_gemms, staged};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);
@@ -242,7 +317,7 @@ void try_schedule(uint32_t seed, Tally& tally) {
   Kernel current = *kernel;
   for (int number = 0; number < 24; ++number) {
     const tw::Step step = random_step(current, r, number);
-    llvm::Expected<Kernel> next = tw::apply(current, step);
+    llvm::Expected<Kernel> next = tw::apply(current, step, &device());
     if (!next) {
       std::vector<tw::Diag> diags = tw::take_diags(next.takeError());
       REQUIRE(diags.size() == 1);
@@ -257,7 +332,7 @@ void try_schedule(uint32_t seed, Tally& tally) {
   const std::string scheduled = tw::print(schedule), result = tw::print(current);
   CAPTURE(scheduled);
   CAPTURE(result);
-  llvm::Expected<Kernel> whole = tw::apply(*kernel, schedule);
+  llvm::Expected<Kernel> whole = tw::apply(*kernel, schedule, &device());
   if (whole) {
     CHECK(tw::print(*whole) == result);
     CHECK(tw::error_text(tw::verify(*whole)) == "");
@@ -290,7 +365,8 @@ TEST_CASE("schedule: random steps are refused or keep the results") {
   for (uint32_t i = 0; i < count; ++i) try_schedule(first + i, tally);
   std::string applied;
   for (size_t kind = 0; kind < tally.applied.size(); ++kind) {
-    if (!given) CHECK_MESSAGE(tally.applied[kind] > 0, "no step of kind " << kind);
+    const bool needs_instruction = tw::Step(tw::step::Tensorize{}).index() == kind;
+    if (!given && !needs_instruction) CHECK_MESSAGE(tally.applied[kind] > 0, "no step of kind " << kind);
     applied += " " + std::to_string(tally.applied[kind]);
   }
   MESSAGE("applied, by kind:" << applied << "; refused: " << tally.refused);

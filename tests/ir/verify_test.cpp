@@ -46,6 +46,30 @@ TEST_CASE("each rule of the verifier") {
         "kernel @k: register buffer 'r' needs constant extents, not k");
 }
 
+TEST_CASE("rules of loops, tokens and barriers of devices") {
+  const auto device = [](const std::string& body) { return problems("kernel @k[n](x: in f32[8], y: out f32[8]) { temp t: f32[8] shared tokens q tokens r[2] = 1 " + body + " }"); };
+  CHECK(device("for i in 8 bind block.x { s: y[i] = x[i] }") == "");
+  CHECK(device("for i in 2 bind a { for j in 4 bind a { s: y[i * 4 + j] = 1 } }") == "kernel @k: loops 'i' and 'j' are both bound to a");
+  CHECK(device("for i in n vthread { s: y[i] = 1 }") == "kernel @k: vthread loop 'i' needs a constant extent, not n");
+  CHECK(device("signal q[0] wait q") == "kernel @k: a signal of 'q' with 1 indices");
+  CHECK(device("signal q") == "kernel @k: token queue 'q' is given 1 more than are taken");
+  CHECK(device("for i in 4 { signal r[i % 2] if i < 3 { wait r[i % 2] } }") == "kernel @k: token queue 'r[1]' is given 1 more than are taken");
+  CHECK(device("signal r[2] wait r[2]") == "kernel @k: token queue 'r' has no element 2");
+  CHECK(device("s: t[0] += x[0] async") == "kernel @k: stage 's': an asynchronous store only copies");
+  CHECK(device("for i in 8 { barrier i s: y[i] = 1 }") == "kernel @k: the barrier of 'i', which is no bound loop");
+  CHECK(device("for i in 8 bind a { if i < 4 { barrier i } s: y[i] = 1 }") == "kernel @k: the barrier of 'i' is under a condition that differs between its threads");
+  CHECK(device("for b in 2 bind a { for i in 4 bind c { if b < 1 { barrier i } s: y[b * 4 + i] = 1 } }") == "");
+  CHECK(device("roles { a { s: t[0] = 1 signal q } b { wait q u: y[0] = t[0] } }") == "");
+  CHECK(device("roles { a { s: t[0] = 1 } b { u: y[0] = t[0] } }") == "kernel @k: role 'b' reads 't' with no token from role 'a', which writes it");
+  CHECK(device("roles { a { for i in 8 { s: t[i % 2] = 1 signal q } } b { for j in 8 { wait q u: y[j] = t[j % 2] } } }") ==
+        "kernel @k: role 'a' writes 't' again with no token from role 'b', which reads it");
+  CHECK(device("roles { a { for i in 8 { s: t[i] = 1 signal q } } b { for j in 8 { wait q u: y[j] = t[j] } } }") == "");
+  CHECK(device("prefetch x[9] 4") == "kernel @k: a prefetch has the locality 4, not 0 to 3");
+  CHECK(problems("kernel @k(y: out f32[8]) { temp t: f32[8] per i for i in 8 bind a { s: t[0] = 1 } u: y[0] = t[0] }") ==
+        "kernel @k: 't' is per 'i' and used outside of that loop");
+  CHECK(problems("kernel @k(y: out f32[8]) { tokens q[1000000] s: y[0] = 1 }") == "kernel @k: token queue 'q' has the extent 1000000, not 1 to 4096");
+}
+
 TEST_CASE("types that only built kernels can get wrong") {
   auto kernel = parse_kernel("kernel @k(x: in f32[4], y: out f32[4]) { s: y[0] = x[0] }");
   REQUIRE(kernel);

@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHARED = ROOT.parent / "shared" / "models"
 TOLERANCE = 1e-4   # of an output's range
 EXAMPLES = {"digits": ROOT / "examples/digits/digits.onnx"}
-SKELETONS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "vgg16", "dcgan", "dqn", "bert_base_s128"]
+SKELETONS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "vgg16", "dcgan", "dqn", "lstm_lm", "bert_base_s128",
+             "gpt2_s64"]
 REAL = ["face_rfb320", "yolox_nano"]
 ARM = ["digits", "resnet18", "mobilenet_v2"]
 QUICK = ["digits", "mobilenet_v2", "squeezenet1_1", "dqn", "resnet18", "face_rfb320", "bert_base_s128"]
@@ -147,6 +148,14 @@ def check_artifact(runner, model, artifact):
     return breaches
 
 
+def check_schedules(tilewright, model, work):
+    """Of the printed kernels and schedules, opt makes the kernels that are compiled."""
+    for stage in ("schedules", "scheduled"):
+        subprocess.run([tilewright, "compile", model, "--emit", stage, "-o", work / stage], check=True, stderr=subprocess.DEVNULL)
+    made = subprocess.run([tilewright, "opt", work / "schedules"], check=True, capture_output=True).stdout
+    return made == (work / "scheduled").read_bytes()
+
+
 def check_musl(runner, artifact, inputs, expected):
     """The same file in a musl program; None without musl-gcc."""
     if not shutil.which("musl-gcc"):
@@ -213,6 +222,9 @@ def main():
             continue
         for threads in (1, 2):
             check(name, f"host, {threads} thread(s)", lambda: compare(expected, runner.native(artifact, inputs, outputs, threads)))
+        same = check_schedules(runner.tilewright, path, work)
+        passed, failed = passed + same, failed + (not same)
+        print(f"{'ok  ' if same else 'FAIL'} {name:16} schedules reproduce the kernels")
         if name in EXAMPLES:
             breaches = check_artifact(runner, path, artifact)
             passed, failed = passed + (not breaches), failed + bool(breaches)

@@ -1,0 +1,47 @@
+// async_copy xs
+//   for k in 6 reduce {                                          tokens xs.done
+//     for i in 8 { xs: xs[i] = x[k * 8 + i] }                    for k in 6 reduce {
+//     for i1 in 8 reduce { c: c[0] += xs[i1] }           ->        for i in 8 { xs: xs[i] = x[k * 8 + i] async }
+//   }                                                              signal xs.done async
+//                                                                  wait xs.done
+//                                                                  for i1 in 8 reduce { c: c[0] += xs[i1] }
+//                                                                }
+// The copies of a stage are left to an engine, and waited for right behind them: pipeline moves the wait to where the data is needed.
+// Legal: the stage only copies, into a temp, and is not asynchronous yet; it is in no vector loop.
+#include <algorithm>
+
+#include "ir/schedule/owners.h"
+
+namespace tw::sched {
+
+std::string done_queue(const std::string& stage) { return stage + ".done"; }
+
+size_t own_statement(std::span<const Stmt> path) {
+  size_t at = path.size() - 1;
+  while (at > 0 && stores_of(path[at - 1]).size() == 1) --at;
+  return at;
+}
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
+  TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
+  StmtNode store = *path.back();
+  const std::string queue = done_queue(s.stage);
+  const bool copies = store.combiner == Combiner::none && !store.where.defined() && store.value->kind == ExprKind::load;
+  if (!copies) return illegal("stage '{0}' does more than copy: an engine cannot do that", s.stage);
+  if (kernel.buffer(store.buffer).role != BufferRole::temp) return illegal("stage '{0}' writes the parameter '{1}', which nobody waits for", s.stage, kernel.buffer(store.buffer).name);
+  if (store.async || kernel.find_queue(queue)) return illegal("stage '{0}' is asynchronous already", s.stage);
+  for (const Stmt& around : path)
+    if (around->kind == StmtKind::loop && around->loop_kind == LoopKind::vector) return illegal("stage '{0}' is in the vector loop '{1}'", s.stage, around->var);
+  size_t at = own_statement(path);
+  const std::string per = innermost_concurrent(path);
+  while (at > 0 && !innermost_concurrent(std::span(path).subspan(at)).empty()) ++at;  // each iteration waits for its own
+  store.async = true;
+  const Stmt copy = at + 1 == path.size() ? make_store(store) : replace(path[at], path.back(), make_store(store));
+  StmtNode signal{.kind = StmtKind::signal, .label = queue, .async = true}, wait{.kind = StmtKind::wait, .label = queue};
+  Kernel out = kernel;
+  out.queues.push_back({queue, std::nullopt, 0, per});
+  out.body = replace(kernel.body, path[at], make_block({copy, make_stmt(std::move(signal)), make_stmt(std::move(wait))}));
+  return out;
+}
+
+}  // namespace tw::sched

@@ -1,0 +1,134 @@
+#include "ir/schedule/intrinsic.h"
+
+#include "ir/schedule/nest.h"
+
+namespace tw {
+
+namespace {
+
+using sched::illegal;
+
+struct Nest {
+  std::vector<Stmt> loops;
+  Stmt store;
+};
+
+Expected<Nest> nest_of(Stmt s, const char* whose) {
+  Nest nest;
+  for (; s->kind == StmtKind::loop; s = s->body[0]) nest.loops.push_back(s);
+  if (s->kind != StmtKind::store) return illegal("{0} is no perfect nest around one store", whose);
+  nest.store = s;
+  return nest;
+}
+
+// In elements from the buffer's start; undefined when an inner extent is not constant.
+Expr flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr flat = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (d > 0 && !as_const(buffer.shape[d])) return Expr();
+    flat = (d > 0 ? flat * buffer.shape[d] : flat) + indices[d];
+  }
+  return flat;
+}
+
+class Matcher {
+ public:
+  Matcher(const Kernel& instruction, const Kernel& kernel, const Ranges& ranges) : instruction_(instruction), kernel_(kernel), ranges_(ranges) {}
+
+  Expected<IntrinsicMatch> run(const Stmt& nest) {
+    TW_ASSIGN(wanted_, nest_of(instruction_.body, "the instruction"));
+    TW_ASSIGN(found_, nest_of(nest, "what stands there"));
+    if (wanted_.loops.size() != found_.loops.size())
+      return illegal("the instruction has {0} loops, the nest {1}", wanted_.loops.size(), found_.loops.size());
+    for (size_t i = 0; i < wanted_.loops.size(); ++i) {
+      const StmtNode &w = *wanted_.loops[i], &f = *found_.loops[i];
+      if (!equal(w.extent, f.extent) || w.role != f.role)
+        return illegal("loop '{0}' has not the extent and role of the instruction's loop '{1}'", f.var, w.var);
+      if (f.loop_kind != LoopKind::serial && f.loop_kind != LoopKind::unroll) return illegal("loop '{0}' is {1}", f.var, loop_kind_name(f.loop_kind));
+      ranges_[f.var] = {Expr(0), simplify(f.extent - Expr(1))};
+      ranges_[w.var] = ranges_[f.var];
+    }
+    const StmtNode &w = *wanted_.store, &f = *found_.store;
+    if (w.combiner != f.combiner) return illegal("stage '{0}' does not combine as the instruction does", f.label);
+    if (f.where.defined() || f.init.defined() || f.async) return illegal("stage '{0}' has a where or an init: decompose_reduction makes the init a stage", f.label);
+    if (!bind(w.buffer, w.indices, f.buffer, f.indices)) return illegal("stage '{0}' does not store as the instruction does", f.label);
+    if (!unify(w.value, f.value)) return illegal("stage '{0}' does not compute what the instruction does", f.label);
+    return match_;
+  }
+
+ private:
+  bool unify(const Expr& w, const Expr& f) {
+    if (w->kind != f->kind || w->type != f->type) return false;
+    switch (w->kind) {
+      case ExprKind::int_imm:
+      case ExprKind::float_imm: return equal(w, f);
+      case ExprKind::var: return equal(in_found_loops(w), f);
+      case ExprKind::load: return bind(w->buffer, w->args, f->buffer, f->args);
+      case ExprKind::cast:
+        if (w->saturate != f->saturate) return false;
+        break;
+      case ExprKind::unary:
+        if (w->unary != f->unary) return false;
+        break;
+      case ExprKind::binary: {
+        if (w->binary != f->binary) return false;
+        const bool swaps = w->binary == BinaryOp::add || w->binary == BinaryOp::mul || w->binary == BinaryOp::min || w->binary == BinaryOp::max;
+        const IntrinsicMatch before = match_;
+        if (unify(w->args[0], f->args[0]) && unify(w->args[1], f->args[1])) return true;
+        match_ = before;
+        if (swaps && unify(w->args[0], f->args[1]) && unify(w->args[1], f->args[0])) return true;
+        match_ = before;
+        return false;
+      }
+      case ExprKind::select: break;
+    }
+    for (size_t i = 0; i < w->args.size(); ++i)
+      if (!unify(w->args[i], f->args[i])) return false;
+    return true;
+  }
+
+  Expr in_found_loops(Expr e) const {
+    for (size_t i = 0; i < wanted_.loops.size(); ++i) e = substitute(e, wanted_.loops[i]->var, var(found_.loops[i]->var));
+    return e;
+  }
+
+  // The access lies at a fixed distance from where the instruction's operand has it, for all values of the loops.
+  bool bind(BufferId w, const std::vector<Expr>& w_at, BufferId f, const std::vector<Expr>& f_at) {
+    const Buffer &operand = instruction_.buffer(w), &buffer = kernel_.buffer(f);
+    if (operand.dtype != buffer.dtype) return false;
+    const Expr wanted = flat_index(operand, w_at), found = flat_index(buffer, f_at);
+    if (!wanted.defined() || !found.defined()) return false;
+    const Expr distance = simplify(found - in_found_loops(wanted), ranges_);
+    for (const Stmt& loop : found_.loops)
+      if (uses_var(distance, loop->var)) return false;
+    IntrinsicOperand here{f, f_at};
+    for (Expr& index : here.at) {
+      for (const Stmt& loop : found_.loops) index = substitute(index, loop->var, Expr(0));
+      index = simplify(index, ranges_);
+    }
+    // The instruction's own access at 0 must be its operand's first element.
+    Expr first = wanted;
+    for (const Stmt& loop : wanted_.loops) first = substitute(first, loop->var, Expr(0));
+    if (!is_const(simplify(first), 0)) return false;
+    const auto [known, fresh] = match_.emplace(operand.name, here);
+    if (fresh) return true;
+    if (known->second.buffer != f) return false;
+    for (size_t d = 0; d < here.at.size(); ++d)
+      if (!equal(known->second.at[d], here.at[d])) return false;
+    return true;
+  }
+
+  const Kernel& instruction_;
+  const Kernel& kernel_;
+  Ranges ranges_;
+  Nest wanted_, found_;
+  IntrinsicMatch match_;
+};
+
+}  // namespace
+
+Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel, const Stmt& nest, const Ranges& ranges) {
+  return Matcher(instruction, kernel, ranges).run(nest);
+}
+
+}  // namespace tw

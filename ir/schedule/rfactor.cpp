@@ -1,0 +1,89 @@
+// rfactor c k1 -> cf
+//   for i in 8 {                                        for i in 8 { for k1 in 16 { for k0 in 4 reduce {
+//     for k0 in 4 reduce { for k1 in 16 reduce {          cf: cf[i, k1] += x[i, k0*16+k1] init 0
+//       c: c[i] += x[i, k0*16+k1] init 2           ->   } } }
+//   } } }                                               for c_i in 8 { for c_k1 in 16 reduce { c: c[c_i] += cf[c_i, c_k1] init 2 } }
+// Stage c now is named cf and makes a partial result for each k1, in a new temp whose last dimension is k1; a new stage c combines them. So the
+// reduce loop k1 becomes one that can be vectorized or run in parallel.
+// Legal: the nest is as lowered (its reduce loops may be split); c has an init and alone writes its buffer; k1 is one of its reduce loops.
+#include <algorithm>
+#include <limits>
+
+#include "ir/int_ops.h"
+#include "ir/schedule/nest.h"
+
+namespace tw::sched {
+
+namespace {
+
+// combine(identity, v) is v.
+Expr identity(Combiner combiner, DType type) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const int bits = dtype_bytes(type) * 8 - (is_signed_int(type) ? 1 : 0);
+  const int64_t most = bits == 64 ? -1 : static_cast<int64_t>((uint64_t{1} << bits) - 1);
+  switch (combiner) {
+    case Combiner::none: break;
+    case Combiner::add: return imm(0, type);
+    case Combiner::mul: return imm(1, type);
+    case Combiner::min: return is_float(type) ? imm(inf, type) : int_imm(most, type);
+    case Combiner::max: return is_float(type) ? imm(-inf, type) : int_imm(is_signed_int(type) ? -most - 1 : 0, type);
+  }
+  TW_UNREACHABLE("nothing is combined");
+}
+
+Stmt partial_nest(const LoweredStage& stage, const Stmt& factored, BufferId partial, const std::string& name) {
+  StmtNode store = *stage.store;
+  store.label = name;
+  store.buffer = partial;
+  store.indices.push_back(var(factored->var));
+  store.init = identity(store.combiner, store.value.type());
+  Stmt nest = make_store(std::move(store));
+  for (size_t i = stage.reduce.size(); i-- > 0;)
+    if (stage.reduce[i] != factored) nest = with_body(*stage.reduce[i], std::move(nest));
+  nest = make_loop(factored->var, factored->extent, std::move(nest));
+  for (size_t i = stage.spatial.size(); i-- > 0;) nest = with_body(*stage.spatial[i], std::move(nest));
+  return nest;
+}
+
+}  // namespace
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
+  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage));
+  if (!stage.store->init.defined()) return illegal("stage '{0}' combines nothing from an init on", s.stage);
+  const auto found = std::ranges::find_if(stage.reduce, [&](const Stmt& loop) { return loop->var == s.loop; });
+  if (found == stage.reduce.end()) return illegal("'{0}' is no reduce loop of stage '{1}'", s.loop, s.stage);
+  TW_TRY(check_new_stage(kernel, s.name));
+  TW_TRY(check_movable(kernel, stage));
+  const Stmt factored = *found;
+  const BufferId partial{static_cast<int32_t>(kernel.buffers.size())};
+  Kernel out = kernel;
+  Buffer buffer = kernel.buffer(stage.store->buffer);
+  buffer.name = s.name;
+  buffer.role = BufferRole::temp;
+  buffer.scope = "global";
+  buffer.shape.push_back(factored->extent);
+  out.buffers.push_back(buffer);
+
+  StmtNode total = *stage.store;
+  std::vector<Stmt> loops = stage.spatial;
+  loops.push_back(factored);
+  const auto renamed = [&](Expr e) {
+    for (const Stmt& loop : loops) e = substitute(e, loop->var, var(axis_name(s.stage, loop->var)));
+    return e;
+  };
+  for (Expr& index : total.indices) index = renamed(index);
+  total.init = renamed(total.init);
+  total.where = Expr();
+  std::vector<Expr> at = total.indices;
+  at.push_back(var(axis_name(s.stage, factored->var)));
+  total.value = load(partial, buffer.dtype, std::move(at));
+  Stmt nest = make_store(std::move(total));
+  for (size_t i = loops.size(); i-- > 0;) {
+    TW_TRY(check_new_loop(kernel, axis_name(s.stage, loops[i]->var)));
+    nest = make_loop(axis_name(s.stage, loops[i]->var), loops[i]->extent, std::move(nest), LoopKind::serial, loops[i]->role);
+  }
+  out.body = replace(kernel.body, stage.nest, make_block({partial_nest(stage, factored, partial, s.name), nest}));
+  return out;
+}
+
+}  // namespace tw::sched

@@ -1,0 +1,59 @@
+// What a CPU makes of statements that devices have too.
+#include "tests/backends/oracle.h"
+
+using namespace tw;
+
+namespace {
+
+Kernel parsed(const char* text) {
+  Expected<Kernel> kernel = parse_kernel(text);
+  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  return std::move(*kernel);
+}
+
+std::string refused(const char* text) {
+  auto backend = make_backend(host_target());
+  REQUIRE(bool(backend));
+  return error_text((*backend)->supports(parsed(text)));
+}
+
+}  // namespace
+
+TEST_CASE("prefetches become the instruction, in unrolled loops too, and need not lie inside the buffer") {
+  const char* text = R"(kernel @sums(x: in f32[9, 48], y: out f32[48]) {
+    for k in 9 reduce {
+      for l in 3 unroll { prefetch x[k + 4, l * 16] }
+      prefetch x[k * 100, 0] 0
+      for j in 48 vector { y: y[j] += x[k, j] init 0.0 }
+    }
+  })";
+  check_text(text);
+  auto backend = make_backend(host_target());
+  REQUIRE(bool(backend));
+  auto code = (*backend)->disassemble(parsed(text), "asm");
+  REQUIRE_MESSAGE(bool(code), error_text(code.takeError()));
+  size_t kept = 0, once = 0;
+  for (size_t at = 0; (at = code->find("prefetcht0", at)) != std::string::npos; ++at) ++kept;
+  for (size_t at = 0; (at = code->find("prefetchnta", at)) != std::string::npos; ++at) ++once;
+  CHECK(kept == 3);
+  CHECK(once == 1);
+}
+
+TEST_CASE("virtual threads, blocks and annotations") {
+  check_text(R"(kernel @rows(x: in f32[16, 12], y: out f32[16, 8]) {
+    temp t: f32[8] stack per v
+    for p in 2 parallel @grain=1 { for v in 2 vthread { for a in 4 {
+      block sums {
+        for j in 8 vector { t: t[j] = x[p * 8 + v * 4 + a, j] * 2.0 }
+        for k in 4 reduce { for l in 8 vector { s: t[l] += x[p * 8 + v * 4 + a, l + k] } }
+      }
+      if a + v < 4 { for m in 8 vector { y: y[p * 8 + v * 4 + a, m] = t[m] } }
+      if 4 <= a + v { for n in 8 vector { z: y[p * 8 + v * 4 + a, n] = 0.0 - t[n] } }
+    } } }
+  })");
+}
+
+TEST_CASE("what only devices have is refused by name") {
+  CHECK(refused("kernel @k(y: out f32[4]) { for i in 4 bind block.x { y: y[i] = 1 } }").find("loop 'i' is bound to block.x, which a CPU does not have") != std::string::npos);
+  CHECK(refused("kernel @k(y: out f32[4]) { tokens q for i in 4 { signal q wait q y: y[i] = 1 } }").find("a CPU has none") != std::string::npos);
+}

@@ -1,0 +1,69 @@
+#include "passes/plan_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+using namespace tw;
+
+namespace {
+
+int64_t number(const Expr& e) { return *as_const(e); }
+
+int64_t sum_alive(const std::vector<Lifetime>& buffers) {   // no plan can do with less
+  int64_t most = 0;
+  for (int call = 0; call < 64; ++call) {
+    int64_t sum = 0;
+    for (const Lifetime& b : buffers)
+      if (b.first <= call && call <= b.last) sum += number(b.bytes);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("memory plan: buffers alive together do not overlap, and little is wasted") {
+  std::mt19937 random(3);
+  double planned = 0, least = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Lifetime> buffers;
+    for (size_t n = 1 + random() % 40; n > 0; --n) {
+      int first = static_cast<int>(random() % 40);
+      buffers.push_back({Expr(64 * static_cast<int64_t>(1 + random() % 30)), first, first + static_cast<int>(random() % 5)});
+    }
+    MemoryPlan plan = plan_memory(buffers, {});
+    REQUIRE(plan.offsets.size() == buffers.size());
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      int64_t begin = number(plan.offsets[i]), end = begin + number(buffers[i].bytes);
+      CHECK(begin >= 0);
+      CHECK(begin % 64 == 0);
+      CHECK(end <= number(plan.bytes));
+      for (size_t j = 0; j < i; ++j) {
+        bool together = buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
+        int64_t other = number(plan.offsets[j]);
+        if (together) CHECK((end <= other || other + number(buffers[j].bytes) <= begin));
+      }
+    }
+    planned += static_cast<double>(number(plan.bytes));
+    least += static_cast<double>(sum_alive(buffers));
+  }
+  CHECK(planned < 1.1 * least);
+}
+
+TEST_CASE("memory plan: a chain goes back and forth between two places") {
+  std::vector<Lifetime> chain;
+  for (int i = 0; i < 10; ++i) chain.push_back({Expr(8192), i, i + 1});
+  MemoryPlan plan = plan_memory(chain, {});
+  CHECK(number(plan.bytes) == 16384);
+  CHECK(warm_share(plan, chain, 1 << 20) == doctest::Approx(0.8));
+  CHECK(warm_share(plan, chain, 4096) == 0);
+}
+
+TEST_CASE("memory plan: the bytes used last are taken first") {
+  // Two dead buffers make room; the one that died later is the warmer place.
+  std::vector<Lifetime> buffers = {{Expr(640), 0, 1}, {Expr(640), 0, 5}, {Expr(640), 6, 7}, {Expr(1280), 8, 9}};
+  MemoryPlan plan = plan_memory(buffers, {});
+  CHECK(number(plan.bytes) == 1280);
+  CHECK(number(plan.offsets[2]) == number(plan.offsets[1]));
+}

@@ -1,0 +1,37 @@
+// What the VDLA's tests share: random instructions and race-free streams, a memory image with a stream in it, the two-thread GEMM.
+#pragma once
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/vdla/assembly.h"
+#include "backends/vdla/simulator.h"
+
+namespace tw::vdla {
+
+// DRAM with base registers 0 (inputs), 1 (outputs), 2 (the whole); the stream lies behind both.
+struct Board {
+  explicit Board(const std::vector<Instruction>& stream, uint32_t seed = 1, uint64_t data_bytes = kData);
+  explicit Board(const std::string& assembly, uint32_t seed = 1);
+  static constexpr uint64_t kData = 1 << 17, kOutputs = 3 << 15;  // outputs: the last quarter
+  std::vector<uint8_t> dram;
+  Launch launch;
+};
+
+Outcome run(Board& board, const Config& config = {}, const SimulatorOptions& options = {});  // the configuration must be fine
+std::vector<Instruction> assembled(const std::string& text);
+std::string text_of(const std::vector<Diag>& diags);
+
+using Random = std::mt19937;
+int pick(Random& random, int low, int high);  // inclusive
+
+Instruction random_instruction(Random& random, const Config& config);  // passes check_fields, perhaps not check_range
+// Small instructions on overlapping slots, ordered by as few tokens as conflicts ask for; ends with finish.
+std::vector<Instruction> random_stream(Random& random, const Config& config, int length);
+
+// A product of (tiles * pixels) x (steps * k_blocks * 16) by 16 * out_blocks columns, int8, requantized: `threads` virtual threads and
+// their tokens, written by hand.
+struct GemmShape { int tiles = 4, steps = 2, pixels = 8, k_blocks = 2, out_blocks = 1; };
+std::vector<Instruction> gemm_stream(const GemmShape& shape, int threads, const Config& config = {});
+
+}  // namespace tw::vdla
