@@ -1,5 +1,5 @@
 // Winograd's F(m x m, 3x3) for 3x3 convolutions of stride 1 over blocked channels (NCHWc), f32. Tiles of m x m outputs are
-// numbered through the batch; A = m + 2. The input may have blocks of another size (C), or none.
+// numbered through the batch; A = m + 2. The input may have blocks of another size (C).
 // Stages: pad (the input with zeros round it, up to whole tiles), vr and v (input transform along rows, then columns),
 // acc (A*A products of matrices over the channels), z and o (output transform), y (bias, followers).
 // Weights become G g GT in f64 at compile time, rounded once: w [oc/(V*B)][A][A][ic/C][C][V*B].
@@ -16,7 +16,7 @@ class WinogradLowering : ConvGroup {
     th_ = (*as_const(s_.out[0]) + m_ - 1) / m_;
     tw_ = (*as_const(s_.out[1]) + m_ - 1) / m_;
     tiles_ = *as_const(s_.n) * th_ * tw_;
-    in_block_ = x_type_.layout.plain() ? block_ : x_type_.layout.block;
+    in_block_ = x_type_.layout.block;
     in_blocks_ = (s_.c + in_block_ - 1) / in_block_;
     out_blocks_ = (s_.m + block_ - 1) / block_;
   }
@@ -46,11 +46,6 @@ class WinogradLowering : ConvGroup {
     for (size_t i = 0; i < 2; ++i) {
       from[i + 2] = b_.simplified(index[i + 2] - Expr(s_.pads_begin[i]));
       inside = logical_and(inside, logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], s_.in[i])));
-    }
-    if (x_type_.layout.plain()) {   // is put into blocks on the way
-      from[1] = index[1] * Expr(in_block_) + from.back();
-      from.pop_back();
-      inside = logical_and(inside, b_.simplified(lt(from[1], Expr(s_.c))));
     }
     BufferId padded = b_.temp("xp", DType::f32, extents(axes));
     b_.stage("pad", axes, padded, index, select(inside, load(b_.input(node_.inputs[0]), DType::f32, from), imm(0, DType::f32)));
@@ -167,7 +162,7 @@ bool winograd_applies(const Graph& graph, const Node& node) {
   const auto* conv = std::get_if<op::Conv>(&node.attrs);
   if (!conv || conv->group != 1) return false;
   const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type, &y = graph.value(node.output).type;
-  if (x.shape.size() != 4 || x.dtype != DType::f32 || y.layout.plain()) return false;
+  if (x.shape.size() != 4 || x.dtype != DType::f32 || x.layout.plain() || y.layout.plain()) return false;
   for (const TensorType* t : {&x, &w, &y})
     for (const Expr& extent : t->shape)
       if (!as_const(extent)) return false;
