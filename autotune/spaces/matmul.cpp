@@ -5,6 +5,9 @@
 namespace tw {
 namespace {
 
+// How far ahead the rows of a panel are asked for. A single row of products leaves no time for it: it waits for the weights anyway.
+constexpr int64_t kRowsAhead = 16;
+
 // Distance in memory of the left operand's rows: the depth, where it is a plain matrix.
 std::optional<int64_t> row_bytes(const Kernel& k) {
   auto depth = find_loop(k.body, "k") ? as_const(find_loop(k.body, "k")->extent) : std::nullopt;
@@ -54,6 +57,7 @@ void schedule_matmul(ScheduleBuilder& s) {
     s.unroll(std::string("acc_jv") + suffix);
     s.vectorize(acc_lane + suffix);
   }
+  if (rows > 1) s.prefetch_weights("w", "k", kRowsAhead);
   s.unroll("i1");
   s.unroll("jv");
   s.vectorize(column_lane);

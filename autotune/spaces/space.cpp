@@ -75,6 +75,13 @@ void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& sc
   if (scope == "register") scopes_.push_back({buffer, scope});
   else add(step::SetScope{buffer, scope});
 }
+void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::string& loop, int64_t distance) {
+  const std::optional<BufferId> id = kernel_.find_buffer(buffer);
+  if (!id || kernel_.buffer(*id).role != BufferRole::constant || !has_loop(loop) || distance < 1) return;
+  Step step = step::Prefetch{.buffer = buffer, .loop = loop, .distance = distance};
+  if (Expected<Kernel> hinted = tw::apply(kernel_, step)) add(std::move(step));
+  else llvm::consumeError(hinted.takeError());
+}
 void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) { if (has_loop(loop)) add(step::DecomposeReduction{stage, loop}); }
 
 namespace {

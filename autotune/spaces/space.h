@@ -37,6 +37,9 @@ class ScheduleBuilder {
   void cache_write(const std::string& stage, const std::string& name, const std::string& scope);
   // register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized first.
   void set_scope(const std::string& buffer, const std::string& scope);
+  // Asks for constant weights some iterations of the loop ahead: they come from memory in a whole model. Nothing happens where the
+  // loop or the buffer is not there or is not constant, or where a prefetch is not legal.
+  void prefetch_weights(const std::string& buffer, const std::string& loop, int64_t distance);
   void decompose(const std::string& stage, const std::string& loop);
   // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in the rest, and unrolls what
   // is cut off. Last of the steps: the copies have names of their own. Nothing happens where three on each side are too few.
