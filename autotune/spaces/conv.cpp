@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "autotune/spaces/space.h"
+#include "passes/lower/row_tile.h"
 
 namespace tw {
 namespace {
+
+constexpr int64_t kDepthwiseTile = 8;   // pixels: their sums, and inputs that neighbouring taps share, stay in registers
 
 bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
 
@@ -68,12 +71,39 @@ void accumulate(ScheduleBuilder& s, const std::string& row, const std::string& c
 
 // Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding: where a tap is unrolled,
 // the emitter leaves it out.
-void skip_padding(ScheduleBuilder& s, const std::string& tap) {
+void skip_padding(ScheduleBuilder& s, const std::string& tap, bool depthwise) {
   s.partition_edges("w0");
-  std::vector<std::string> reduce = s.reduce_loops_of("acc");
-  bool depthwise = !reduce.empty() && reduce.back() == tap;
   for (const char* part : {"", "_a", "_z"})
     if (depthwise || s.decides(tap + part)) s.unroll(tap + part);
+}
+
+// No reduction over channels: a tap is one multiplication a pixel.
+bool is_depthwise(const ScheduleBuilder& s) {
+  std::vector<std::string> reduce = s.reduce_loops_of("acc");
+  return std::ranges::none_of(reduce, [](const std::string& name) { return name[0] == 'r'; });
+}
+
+// A 1x1 convolution has one row of all its pixels. Few channel panels alone cannot keep all threads equally busy: then the
+// row is split in parts of whole tiles, "wp" of them, as few as it takes, that overlap by next to nothing.
+bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile, int64_t panels) {
+  constexpr double kIdle = 1.05, kOverlap = 1.01;
+  constexpr int64_t kMostParts = 32;
+  const int64_t extent = *s.extent(row), tiles = (extent + tile - 1) / tile;
+  double best = 0;
+  int64_t chunk = extent;
+  for (int64_t parts = 1; parts <= std::min(tiles, kMostParts) && (parts == 1 || best > kIdle); ++parts) {
+    const int64_t size = parts == 1 ? extent : (tiles + parts - 1) / parts * tile;
+    if (size > extent || (extent + size - 1) / size != parts || static_cast<double>(parts * size) > kOverlap * static_cast<double>(extent)) continue;
+    double idle = 1;
+    for (int64_t threads : {int64_t{2}, int64_t{3}, int64_t{4}, std::max<int64_t>(s.target().cores, 2)}) {
+      const int64_t units = panels * parts, rounds = (units + threads - 1) / threads;
+      idle = std::max(idle, static_cast<double>(rounds * threads) / static_cast<double>(units));
+    }
+    if (parts == 1 || idle < best) best = idle, chunk = size;
+  }
+  if (chunk == extent) return false;
+  s.split(row, chunk, extent % chunk == 0 ? Tail::guard : Tail::shift, "wp", "wr");
+  return true;
 }
 
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
@@ -81,13 +111,16 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   if (auto w = s.kernel().find_buffer("w")) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
   auto blocks = s.extent("c");
   if (!blocks || *blocks % vectors != 0) vectors = 1;
-  int64_t registers = s.target().vector_registers;
-  int64_t most = std::min<int64_t>((registers - 1 - vectors) / vectors, 28);
-  int64_t tile = tile_of(s.extent(o.row), most);
+  const bool depthwise = is_depthwise(s);
+  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_tile_rows(s.target(), 1), kDepthwiseTile)) : row_tile_pixels(s.target(), s.extent(o.row), vectors);
   std::string row = o.row, channel = "c";
-  std::vector<std::string> inner;
+  std::vector<std::string> inner, rows = o.outer;
   if (tile > 1) {   // a symbolic row goes pixel by pixel
-    s.split(o.row, tile, Tail::shift, "w0", "w1");
+    if (o.outer.empty() && split_for_threads(s, row, tile, s.extent("n").value_or(1) * blocks.value_or(1) / vectors)) {
+      rows.push_back("wp");
+      row = "wr";
+    }
+    s.split(row, tile, Tail::guard, "w0", "w1");
     row = "w0";
     inner.push_back("w1");
   }
@@ -97,7 +130,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
     inner.push_back("c1");
   }
   std::vector<std::string> order = {"n", channel};
-  order.insert(order.end(), o.outer.begin(), o.outer.end());
+  order.insert(order.end(), rows.begin(), rows.end());
   order.push_back(row);
   std::vector<std::string> outer(order.begin(), order.end() - 1);
   order.insert(order.end(), inner.begin(), inner.end());
@@ -109,7 +142,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   s.unroll("c1");
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
-  skip_padding(s, row_tap(s.reduce_loops_of("acc")));
+  skip_padding(s, row_tap(s.reduce_loops_of("acc")), depthwise);
 }
 
 // Plain output: vectors run along the row, a few channels share the loaded pixels.

@@ -119,33 +119,4 @@ void schedule_reduce(ScheduleBuilder& s) {
   }
 }
 
-void schedule_pool(ScheduleBuilder& s) {
-  std::vector<std::string> loops = s.loops_of("y");
-  int64_t lanes = s.target().lanes(4);
-  bool blocked = s.extent(loops.back()) == lanes && loops.size() > 3;
-  std::string lane = loops.back();
-  if (!blocked) {
-    s.compute_at("acc", lane);
-    std::vector<std::string> reduce = s.reduce_loops_of("acc");
-    if (!reduce.empty()) s.decompose("acc", reduce.front());
-    loops.pop_back();
-    s.parallelize(loops, "yp");
-    return;
-  }
-  loops.pop_back();
-  s.compute_at("acc", loops.back());
-  std::vector<std::string> reduce = s.reduce_loops_of("acc");
-  std::string acc_lane = "acc_a" + lane.substr(1);
-  std::vector<std::string> order = reduce;
-  order.push_back(acc_lane);
-  s.reorder(order);
-  if (!reduce.empty()) s.decompose("acc", reduce.front());
-  s.set_scope("acc", "register");
-  s.vectorize(acc_lane);
-  s.vectorize(acc_lane + "_init");
-  s.vectorize(lane);
-  loops.pop_back();
-  s.parallelize(loops, "yp");
-}
-
 }  // namespace tw

@@ -9,14 +9,14 @@ namespace tw {
 namespace {
 
 struct Problem {
-  int64_t points, in_channels, tiles, lanes, vectors, groups;   // A, .., channel groups of the output
+  int64_t points, in_channels, tiles, vectors, groups;   // A, .., channel groups of the output
 };
 
 Problem problem_of(const ScheduleBuilder& s) {
   const Kernel& k = s.kernel();
-  const std::vector<Expr>&v = k.buffer(*k.find_buffer("v")).shape, &w = k.buffer(*k.find_buffer("w")).shape;
+  const std::vector<Expr>&v = k.buffer(*k.find_buffer("v")).shape, &w = k.buffer(*k.find_buffer("w")).shape, &acc = k.buffer(*k.find_buffer("acc")).shape;
   auto at = [](const Expr& e) { return *as_const(e); };
-  return {at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(v[4]), at(w[5]) / at(v[4]), at(w[0])};
+  return {at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0])};
 }
 
 struct Blocking {

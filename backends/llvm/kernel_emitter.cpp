@@ -231,11 +231,13 @@ Value* KernelEmitter::first_reduce_iteration() {
 }
 
 // The condition at the present iteration of the expanded loops: what is decided there costs no instruction.
-Expr KernelEmitter::resolved(const Expr& condition) const {
+Expr KernelEmitter::resolved(const Expr& condition) {
   Expr e = condition;
   for (const auto& [name, value] : expanded_)
     if (uses_var(e, name)) e = substitute(e, name, Expr(value));
-  return e.get() == condition.get() ? e : simplify(e, ranges_);
+  if (e.get() == condition.get()) return e;
+  resolved_.push_back(simplify(e, ranges_));
+  return resolved_.back();
 }
 
 void KernelEmitter::emit_store(const Stmt& s) {

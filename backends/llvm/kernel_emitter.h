@@ -77,7 +77,7 @@ class KernelEmitter {
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();
-  Expr resolved(const Expr& condition) const;
+  Expr resolved(const Expr& condition);
   void at_line(unsigned line);
   void fail(const std::string& message);
   // emit_parallel.cpp
@@ -132,7 +132,8 @@ class KernelEmitter {
   std::map<std::string, AxisRole, std::less<>> roles_;
   std::vector<const StmtNode*> loops_;            // enclosing the present statement
   std::map<std::string, int64_t> expanded_;       // present values of the variables of expanded loops
-  std::unordered_map<const void*, IndexForm> forms_;
+  std::unordered_map<const void*, IndexForm> forms_;   // by address of loads, stores and comparisons, which live as long:
+  std::vector<Expr> resolved_;                         // those that are not of the kernel's body
   std::vector<int64_t> slot_lanes_;               // by buffer index: lanes of a register slot, 0: scalars
   std::map<std::pair<int32_t, int64_t>, llvm::AllocaInst*> slots_;
   std::map<int32_t, Value*> stack_;

@@ -2,6 +2,7 @@
 // ceil(K/s) taps, o + p - k = s * (q + (r+p)/s - j) for k = j*s + (r+p) mod s. Stages: pad, acc, y; no multiplication by
 // the zeros between input pixels. Needs dilation 1 and strides that divide the output; otherwise every tap is guarded.
 #include "passes/lower/builder.h"
+#include "passes/lower/row_tile.h"
 
 namespace tw {
 namespace {
@@ -112,14 +113,17 @@ class TransposeLowering {
     finish_sum(axes, out, widen(value) * widen(weight(out, phases, steps, taps)), {});
   }
 
-  // Packed [c blocks][rc][r...][j...][lane], 0 where tap j of phase r falls outside the kernel.
+  // Packed [c blocks / V][r...][j...][rc][V lanes], 0 where tap j of phase r falls outside the kernel.
   Expr weight(const Index& out, const Index& phases, const Index& steps, const Ints& taps) {
-    std::vector<Axis> axes = {{"wc", blocks()}, {"wr", Expr(cg_)}};
+    int64_t all = (m_ + block_ - 1) / block_, together = !blocked_ ? 1 : a_.group == 1 ? all : mg_ % block_ == 0 ? mg_ / block_ : 1;
+    int64_t vectors = row_tile(b_.target, as_const(out_axes_[1 + 2 * rank()].extent), together).vectors;
+    std::vector<Axis> axes = {{"wc", Expr(all / vectors)}};
     for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wp", i), Expr(a_.strides[i])});
     for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wk", i), Expr(taps[i])});
-    axes.push_back({"wl", Expr(block_)});
+    axes.push_back({"wr", Expr(cg_)});
+    axes.push_back({"wl", Expr(vectors * block_)});
     BufferId packed = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-      Expr m = var("wc") * Expr(block_) + var("wl"), inside = lt(m, Expr(m_));
+      Expr m = var("wc") * Expr(vectors * block_) + var("wl"), inside = lt(m, Expr(m_));
       Index at = {a_.group == 1 ? var("wr") : floor_div(m, Expr(mg_)) * Expr(cg_) + var("wr"), a_.group == 1 ? m : floor_mod(m, Expr(mg_))};
       for (size_t i = 0; i < rank(); ++i) {
         Expr k = var(name("wk", i)) * Expr(a_.strides[i]) + floor_mod(var(name("wp", i)) + Expr(a_.pads[i]), a_.strides[i]);
@@ -128,10 +132,11 @@ class TransposeLowering {
       }
       return select(inside, read(at), imm(0, w_type_.dtype));
     });
-    Index at = {out[1], var("rc")};
+    Index at = {b_.simplified(floor_div(out[1], Expr(vectors)))};
     at.insert(at.end(), phases.begin(), phases.end());
     at.insert(at.end(), steps.begin(), steps.end());
-    at.push_back(blocked_ ? out.back() : Expr(0));
+    at.push_back(var("rc"));
+    at.push_back(blocked_ ? b_.simplified(floor_mod(out[1], Expr(vectors)) * Expr(block_) + out.back()) : Expr(0));
     return load(packed, w_type_.dtype, at);
   }
 

@@ -1,8 +1,8 @@
 // Winograd's F(m x m, 3x3) for 3x3 convolutions of stride 1 over blocked channels (NCHWc), f32. Tiles of m x m outputs are
-// numbered through the batch; A = m + 2.
+// numbered through the batch; A = m + 2. The input may have blocks of another size (C).
 // Stages: pad (the input with zeros round it, up to whole tiles), vr and v (input transform along rows, then columns),
 // acc (A*A products of matrices over the channels), z and o (output transform), y (bias, followers).
-// Weights become G g GT in f64 at compile time, rounded once: w [oc/(V*B)][A][A][ic/B][B][V*B].
+// Weights become G g GT in f64 at compile time, rounded once: w [oc/(V*B)][A][A][ic/C][C][V*B].
 #include "passes/lower/conv_group.h"
 #include "passes/lower/winograd_transform.h"
 
@@ -16,7 +16,8 @@ class WinogradLowering : ConvGroup {
     th_ = (*as_const(s_.out[0]) + m_ - 1) / m_;
     tw_ = (*as_const(s_.out[1]) + m_ - 1) / m_;
     tiles_ = *as_const(s_.n) * th_ * tw_;
-    in_blocks_ = (s_.c + block_ - 1) / block_;
+    in_block_ = x_type_.layout.block;
+    in_blocks_ = (s_.c + in_block_ - 1) / in_block_;
     out_blocks_ = (s_.m + block_ - 1) / block_;
   }
 
@@ -38,7 +39,7 @@ class WinogradLowering : ConvGroup {
 
  private:
   BufferId pad() {
-    std::vector<Axis> axes = {{"pn", s_.n}, {"pc", Expr(in_blocks_)}, {"ph", Expr(th_ * m_ + 2)}, {"pw", Expr(tw_ * m_ + 2)}, {"pl", Expr(block_)}};
+    std::vector<Axis> axes = {{"pn", s_.n}, {"pc", Expr(in_blocks_)}, {"ph", Expr(th_ * m_ + 2)}, {"pw", Expr(tw_ * m_ + 2)}, {"pl", Expr(in_block_)}};
     b_.declare(axes);
     Index index = variables(axes), from = index;
     Expr inside;
@@ -62,7 +63,7 @@ class WinogradLowering : ConvGroup {
   }
 
   BufferId transform_rows(BufferId padded) {
-    std::vector<Axis> axes = {{"rp", Expr(tiles_)}, {"rc", Expr(in_blocks_)}, {"ra", Expr(a_)}, {"rw", Expr(a_)}, {"rl", Expr(block_)}};
+    std::vector<Axis> axes = {{"rp", Expr(tiles_)}, {"rc", Expr(in_blocks_)}, {"ra", Expr(a_)}, {"rw", Expr(a_)}, {"rl", Expr(in_block_)}};
     b_.declare(axes);
     Index at = variables(axes);
     Index tile = unflatten_index({s_.n, Expr(th_), Expr(tw_)}, at[0]);
@@ -75,11 +76,11 @@ class WinogradLowering : ConvGroup {
   }
 
   BufferId transform_columns(BufferId rows) {
-    std::vector<Axis> axes = {{"vp", Expr(tiles_)}, {"vc", Expr(in_blocks_)}, {"va", Expr(a_)}, {"vb", Expr(a_)}, {"vl", Expr(block_)}};
+    std::vector<Axis> axes = {{"vp", Expr(tiles_)}, {"vc", Expr(in_blocks_)}, {"va", Expr(a_)}, {"vb", Expr(a_)}, {"vl", Expr(in_block_)}};
     b_.declare(axes);
     Index at = variables(axes);
     std::vector<Expr> d = loads(rows, a_, [&](const Expr& i) { return Index{at[0], at[1], at[2], i, at[4]}; });
-    BufferId buffer = b_.temp("v", DType::f32, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(block_)});
+    BufferId buffer = b_.temp("v", DType::f32, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(in_block_)});
     b_.stage("v", axes, buffer, {at[2], at[3], at[1], at[0], at[4]}, select_row(at[3], linear_rows(t_.bt, d)));
     return buffer;
   }
@@ -88,7 +89,7 @@ class WinogradLowering : ConvGroup {
     std::vector<Axis> axes = {{"aa", Expr(a_)}, {"ab", Expr(a_)}, {"ap", Expr(tiles_)}, {"ac", Expr(out_blocks_)}, {"al", Expr(block_)}};
     Index at = variables(axes);
     BufferId buffer = b_.temp("acc", DType::f32, extents(axes));
-    axes.insert(axes.end(), {{"kc", Expr(in_blocks_), AxisRole::reduce}, {"kl", Expr(block_), AxisRole::reduce}});
+    axes.insert(axes.end(), {{"kc", Expr(in_blocks_), AxisRole::reduce}, {"kl", Expr(in_block_), AxisRole::reduce}});
     b_.declare(axes);
     int64_t vectors = winograd_vectors(out_blocks_, tiles_, b_.target);
     Index w_at = {b_.simplified(floor_div(at[3], Expr(vectors))), at[0], at[1], var("kc"), var("kl"),
@@ -100,7 +101,7 @@ class WinogradLowering : ConvGroup {
 
   BufferId weights(int64_t vectors) {
     std::vector<Axis> axes = {{"wc", Expr(out_blocks_ / vectors)}, {"wa", Expr(a_)}, {"wb", Expr(a_)}, {"wr", Expr(in_blocks_)},
-                              {"wi", Expr(block_)}, {"wl", Expr(vectors * block_)}};
+                              {"wi", Expr(in_block_)}, {"wl", Expr(vectors * block_)}};
     auto product = [&](const Matrix& g, const std::vector<Expr>& values) {   // rows of g times three values, in f64
       std::vector<Expr> rows;
       for (const auto& row : g) {
@@ -114,7 +115,7 @@ class WinogradLowering : ConvGroup {
     Schedule schedule;   // all points of one pair of channels together: they share their loads and the first product
     schedule.steps = {step::Reorder{{"wc", "wr", "wi", "wl", "wa", "wb"}}, step::Unroll{"wa"}, step::Unroll{"wb"}};
     return b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-      Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = var("wr") * Expr(block_) + var("wi");
+      Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = var("wr") * Expr(in_block_) + var("wi");
       std::vector<Expr> columns;
       for (int64_t j = 0; j < 3; ++j) {
         std::vector<Expr> taps;
@@ -144,7 +145,7 @@ class WinogradLowering : ConvGroup {
   }
 
   WinogradTransform t_;
-  int64_t m_, a_, th_, tw_, tiles_, in_blocks_, out_blocks_;
+  int64_t m_, a_, th_, tw_, tiles_, in_block_, in_blocks_, out_blocks_;
 };
 
 }  // namespace
@@ -161,7 +162,7 @@ bool winograd_applies(const Graph& graph, const Node& node) {
   const auto* conv = std::get_if<op::Conv>(&node.attrs);
   if (!conv || conv->group != 1) return false;
   const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type, &y = graph.value(node.output).type;
-  if (x.shape.size() != 4 || x.dtype != DType::f32 || y.layout.plain() || !(x.layout == y.layout)) return false;
+  if (x.shape.size() != 4 || x.dtype != DType::f32 || x.layout.plain() || y.layout.plain()) return false;
   for (const TensorType* t : {&x, &w, &y})
     for (const Expr& extent : t->shape)
       if (!as_const(extent)) return false;

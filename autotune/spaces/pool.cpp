@@ -1,0 +1,49 @@
+// Pooling: blocked layouts keep a tile of one output row in registers over the window, as depthwise convolutions do; other
+// layouts go element by element.
+#include "autotune/spaces/space.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kTile = 8;          // pixels: neighbouring windows share what they read
+constexpr int64_t kMostTaps = 5;      // along the row, unrolled
+
+void schedule_plain(ScheduleBuilder& s, std::vector<std::string> loops) {
+  s.compute_at("acc", loops.back());
+  std::vector<std::string> reduce = s.reduce_loops_of("acc");
+  if (!reduce.empty()) s.decompose("acc", reduce.front());
+  loops.pop_back();
+  s.parallelize(loops, "yp");
+}
+
+}  // namespace
+
+void schedule_pool(ScheduleBuilder& s) {
+  std::vector<std::string> loops = s.loops_of("y");
+  if (s.extent(loops.back()) != s.target().lanes(4) || loops.size() <= 3) return schedule_plain(s, std::move(loops));
+  const std::string lane = loops.back(), row = loops[loops.size() - 2];
+  const std::string acc_row = "acc_a" + row.substr(1), acc_lane = "acc_a" + lane.substr(1);
+  loops.resize(loops.size() - 2);
+  const int64_t tile = tile_of(s.extent(row), kTile);
+  if (tile > 1) s.split(row, tile, Tail::guard, "w0", "w1");
+  s.compute_at("acc", tile > 1 ? "w0" : row);
+  const std::vector<std::string> reduce = s.reduce_loops_of("acc");
+  std::vector<std::string> order = reduce;
+  order.insert(order.end(), {acc_row, acc_lane});
+  s.reorder(order);
+  if (!reduce.empty()) s.decompose("acc", reduce.front());
+  s.set_scope("acc", "register");
+  for (const char* suffix : {"", "_init"}) {
+    s.unroll(acc_row + suffix);
+    s.vectorize(acc_lane + suffix);
+  }
+  s.unroll("w1");
+  s.vectorize(lane);
+  s.parallelize(loops, "yp");
+  s.partition_edges("w0");
+  if (reduce.empty()) return;
+  for (const char* part : {"", "_a", "_z"})
+    if (s.extent(reduce.back() + part).value_or(kMostTaps + 1) <= kMostTaps) s.unroll(reduce.back() + part);
+}
+
+}  // namespace tw

@@ -1,0 +1,13 @@
+// Which register tile covers a row of a convolution in the least time: its pixels times vectors of output channels, the last tile
+// of the row being as small as what is left. Lowering packs weights by it, the search space tiles by it.
+#pragma once
+#include "passes/lower/register_tile.h"
+
+namespace tw {
+
+// Pixels of a tile, for `vectors` of channels; 1 when the extent is symbolic.
+int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors);
+// .rows: pixels. .vectors divides `blocks`.
+RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks);
+
+}  // namespace tw
