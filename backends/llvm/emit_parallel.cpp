@@ -21,6 +21,13 @@ Expr shares_of(const Work& work, const Target& target, int64_t share_ns) {
   return simplify(max(min(floor_div(ns, Expr(share_ns)), Expr(kMaxShares)), Expr(1)));
 }
 
+// A loop inside scan loops is entered once for each of their iterations and does that part of the kernel's work.
+Expr KernelEmitter::shares_here() const {
+  Expr shares = shares_;
+  for (size_t i = 0; i + 1 < loops_.size(); ++i) shares = floor_div(shares, loops_[i]->extent);
+  return simplify(max(shares, Expr(1)));
+}
+
 // Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of parallel bodies: outer
 // variables, chunk, begin, end).
 llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage) {
@@ -125,7 +132,8 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   Value* wide = b.CreateSExt(threads, b.getInt64Ty());
   if (!is_const(layout_.slice_bytes, 0)) wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
   Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
-  Value* most = emit(shares_);
+  const Expr limit = shares_here();   // lives until memo_ is cleared
+  Value* most = emit(limit);
   chunks = b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
   v_.branch(b.CreateICmpSGT(chunks, v_.i64(1)), [&]() -> Value* {
     std::vector<Value*> fields = arguments;

@@ -141,7 +141,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   if (extent && *extent <= 0) return;
   loops_.push_back(s.get());
   if (s->loop_kind == LoopKind::bind) fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
-  bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_, 1);
+  bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_here(), 1);
   bool expand = s->loop_kind == LoopKind::unroll || (s->loop_kind == LoopKind::vector && lane_count_);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
     fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) + " but its extent is not constant");

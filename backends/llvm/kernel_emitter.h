@@ -83,6 +83,7 @@ class KernelEmitter {
   // emit_parallel.cpp
   llvm::Function* start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage);
   void enter(llvm::Function* function, Value* chunk = nullptr);
+  Expr shares_here() const;  // of the loop that was entered last
   void emit_parallel(const Stmt& s);
   void emit_shared(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);

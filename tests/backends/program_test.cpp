@@ -118,6 +118,11 @@ TEST_CASE("a kernel that does little is not divided") {
   CHECK(calls_pool(0));
   CHECK(calls_pool(5));
   CHECK(!calls_pool(10));
+  kernel = parse_kernel("kernel @k(x: in f32[9, 111], y: out f32[9, 111]) { for t in 9 scan { for i in 111 parallel { y: y[t, i] = x[t, i] } } }");
+  REQUIRE(bool(kernel));
+  p.kernels[1] = *kernel;   // as much, in nine pieces
+  CHECK(calls_pool(0));
+  CHECK(!calls_pool(5));
 }
 
 TEST_CASE("a model runs through its C interface") {
