@@ -69,6 +69,10 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   CHECK(has(slurp(folder / "digits.h"), "tw_digits_query"));
   CHECK(folder.files().size() == 2);
 
+  const TestFolder other;   // the second compile of a process gives the bytes of the first
+  REQUIRE(cli({"compile", kDigits, "-o", other / "digits.so"}).code == kExitOk);
+  CHECK(slurp(other / "digits.so") == slurp(folder / "digits.so"));
+
   const CliResult run = cli({"run", folder / "digits.so", "--random", "1", "--output-dir", folder / "out"});
   CHECK_MESSAGE(run.code == kExitOk, run.err);
   CHECK(has(run.out, "logits: f32[1, 10]"));
