@@ -19,14 +19,8 @@ void map_product(ScheduleBuilder& s, const std::string& acc, const std::string& 
     s.split(column, lanes, Tail::guard, acc + "_jv", acc + "_jl");
     column = acc + "_jl";
   }
-  s.reorder({acc + "_k", acc + "_i", acc + "_jv", column});
-  s.decompose(acc, acc + "_k");
+  s.accumulate(acc, {acc + "_k"}, {acc + "_i", acc + "_jv"}, column);
   s.set_scope(acc, "register");
-  for (const char* suffix : {"", "_init"}) {
-    s.unroll(acc + "_i" + suffix);
-    s.unroll(acc + "_jv" + suffix);
-    s.vectorize(column + suffix);
-  }
 }
 
 // NAME's lanes in registers and their fold, row by row, in the block of queries.
@@ -34,11 +28,7 @@ void map_fold(ScheduleBuilder& s, const std::string& name, const std::string& bl
   std::string part = name + "_part";
   s.compute_at(name, block);
   s.compute_at(part, name + "_i");
-  std::string lane = part + "_" + name + "_l";
-  s.reorder({name + "_k", lane});
-  s.decompose(part, name + "_k");
-  s.vectorize(lane);
-  s.vectorize(lane + "_init");
+  s.accumulate(part, {name + "_k"}, {}, part + "_" + name + "_l");
   s.set_scope(part, "register");
   s.vectorize(name + "_f");
 }

@@ -55,18 +55,8 @@ std::vector<std::string> reduce_order(const std::vector<std::string>& reduce) {
 
 // Register tile of acc below loop `at`: order is reduce loops, row, channel vectors, lane.
 void accumulate(ScheduleBuilder& s, const std::string& row, const std::string& channel, const std::string& lane) {
-  std::vector<std::string> reduce = reduce_order(s.reduce_loops_of("acc"));
-  std::vector<std::string> order = reduce;
-  for (const std::string& name : {row, channel, lane})
-    if (!name.empty()) order.push_back(name);
-  s.reorder(order);
-  s.decompose("acc", reduce.empty() ? "" : reduce.front());
+  s.accumulate("acc", reduce_order(s.reduce_loops_of("acc")), {row, channel}, lane);
   s.set_scope("acc", "register");
-  for (const char* suffix : {"", "_init"}) {
-    s.unroll(row + suffix);
-    s.unroll(channel + suffix);
-    s.vectorize(lane + suffix);
-  }
 }
 
 // Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding: where a tap is unrolled,

@@ -49,14 +49,8 @@ void schedule_matmul(ScheduleBuilder& s) {
     s.split("acc_aj", lane, Tail::guard, "acc_jv", "acc_jl");
     acc_lane = "acc_jl";
   }
-  s.reorder({"k", "acc_ai", "acc_jv", acc_lane});
-  s.decompose("acc", "k");
+  s.accumulate("acc", {"k"}, {"acc_ai", "acc_jv"}, acc_lane);
   s.set_scope("acc", "register");
-  for (const char* suffix : {"", "_init"}) {
-    s.unroll(std::string("acc_ai") + suffix);
-    s.unroll(std::string("acc_jv") + suffix);
-    s.vectorize(acc_lane + suffix);
-  }
   if (rows > 1) s.prefetch_weights("w", "k", kRowsAhead);
   s.unroll("i1");
   s.unroll("jv");

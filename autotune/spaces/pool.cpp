@@ -28,15 +28,8 @@ void schedule_pool(ScheduleBuilder& s) {
   if (tile > 1) s.split(row, tile, Tail::guard, "w0", "w1");
   s.compute_at("acc", tile > 1 ? "w0" : row);
   const std::vector<std::string> reduce = s.reduce_loops_of("acc");
-  std::vector<std::string> order = reduce;
-  order.insert(order.end(), {acc_row, acc_lane});
-  s.reorder(order);
-  if (!reduce.empty()) s.decompose("acc", reduce.front());
+  s.accumulate("acc", reduce, {acc_row}, acc_lane);
   s.set_scope("acc", "register");
-  for (const char* suffix : {"", "_init"}) {
-    s.unroll(acc_row + suffix);
-    s.vectorize(acc_lane + suffix);
-  }
   s.unroll("w1");
   s.vectorize(lane);
   s.parallelize(loops, "yp");

@@ -32,13 +32,8 @@ void map_cells(ScheduleBuilder& s, const std::string& acc, const std::string& pr
     s.split(column, lanes, Tail::guard, acc + "_lv", acc + "_ll");
     column = acc + "_ll";
   }
-  s.reorder({acc + "_k", acc + "_b", acc + "_g", acc + "_lv", column});
-  s.decompose(acc, acc + "_k");
+  s.accumulate(acc, {acc + "_k"}, {acc + "_b", acc + "_g", acc + "_lv"}, column);
   s.set_scope(acc, "register");
-  for (const char* suffix : {"", "_init"}) {
-    for (const char* loop : {"_b", "_g", "_lv"}) s.unroll(acc + loop + suffix);
-    s.vectorize(column + suffix);
-  }
   s.unroll(prefix + "b1");
   s.unroll(prefix + "lv");
   s.vectorize(lane);

@@ -21,12 +21,7 @@ void map_stage(ScheduleBuilder& s, const std::string& label, bool in_registers) 
   bool partial = label.size() > 5 && label.compare(label.size() - 5, 5, "_part") == 0;
   if (!partial || first == all.begin()) return;
   std::string lane = *(first - 1);
-  std::vector<std::string> order = reduce;
-  order.push_back(lane);
-  s.reorder(order);
-  s.decompose(label, reduce.front());
-  s.vectorize(lane);
-  s.vectorize(lane + "_init");
+  s.accumulate(label, reduce, {}, lane);
   if (!in_registers) return;
   s.set_scope(label, "register");
   std::string folded = label.substr(0, label.size() - 5);
@@ -107,12 +102,7 @@ void schedule_reduce(ScheduleBuilder& s) {
         } else {
           spatial.pop_back();
         }
-        std::vector<std::string> order = reduce;
-        order.push_back(lane);
-        s.reorder(order);
-        s.decompose(label, reduce.front());
-        s.vectorize(lane);
-        s.vectorize(lane + "_init");
+        s.accumulate(label, reduce, {}, lane);
       }
       s.parallelize(spatial, label + "_p");
     }

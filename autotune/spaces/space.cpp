@@ -82,6 +82,18 @@ void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::str
   if (Expected<Kernel> hinted = tw::apply(kernel_, step)) add(std::move(step));
   else llvm::consumeError(hinted.takeError());
 }
+void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std::string>& reduce, const std::vector<std::string>& tile,
+                                 const std::string& lane) {
+  std::vector<std::string> order = reduce;
+  order.insert(order.end(), tile.begin(), tile.end());
+  order.push_back(lane);
+  reorder(order);
+  if (!reduce.empty()) decompose(stage, reduce.front());
+  for (const char* suffix : {"", "_init"}) {
+    for (const std::string& loop : tile) unroll(loop + suffix);
+    vectorize(lane + suffix);
+  }
+}
 void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) { if (has_loop(loop)) add(step::DecomposeReduction{stage, loop}); }
 
 namespace {

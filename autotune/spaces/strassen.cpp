@@ -41,14 +41,8 @@ void schedule_strassen(ScheduleBuilder& s) {
   s.compute_at("acc", "r0");
   s.set_scope("acc", "stack");
   s.compute_at("sum", "acc_aq");
-  s.reorder({"kc", "kl", "sum_ai", "sum_ac", "sum_al"});
-  s.decompose("sum", "kc");
+  s.accumulate("sum", {"kc", "kl"}, {"sum_ai", "sum_ac"}, "sum_al");
   s.set_scope("sum", "register");
-  for (const char* suffix : {"", "_init"}) {
-    s.unroll(std::string("sum_ai") + suffix);
-    s.unroll(std::string("sum_ac") + suffix);
-    s.vectorize(std::string("sum_al") + suffix);
-  }
   s.unroll("acc_ai");
   s.unroll("acc_ac");
   s.vectorize("acc_al");

@@ -65,15 +65,8 @@ void products(ScheduleBuilder& s, const Blocking& b) {
   std::string at = b.rows < b.tiles ? "acc_p0" : "acc_ab";
   s.reorder({"acc_aa", "acc_ab", "acc_p0", row, "acc_ac", "acc_al"});
   s.compute_at("sum", at);
-  std::string tile_row = "sum_ap", channel = "sum_ac";
-  s.reorder({"kc", "kl", tile_row, channel, "sum_al"});
-  s.decompose("sum", "kc");
+  s.accumulate("sum", {"kc", "kl"}, {"sum_ap", "sum_ac"}, "sum_al");
   s.set_scope("sum", "register");
-  for (const char* suffix : {"", "_init"}) {
-    s.unroll(tile_row + suffix);
-    s.unroll(channel + suffix);
-    s.vectorize(std::string("sum_al") + suffix);
-  }
   s.unroll(row);
   s.unroll("acc_ac");
   s.vectorize("acc_al");
