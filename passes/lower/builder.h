@@ -53,6 +53,9 @@ class GroupBuilder {
   // schedule: applied to the pack kernel, whose loops are the axes.
   BufferId packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
                   const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element, const Schedule& schedule = {});
+  // A copy "xp" of x, made by stage "pad", with zeros around: its spatial axes (all behind the channels) have these extents, and
+  // x's first element lies at `before`.
+  BufferId zero_padded(ValueId x, const Shape& spatial, const Ints& before);
   // Inside the group, v's elements are made by this function instead of its node's own expression.
   void define(ValueId v, std::function<Expr(const Index&)> maker) { makers_[v.index] = std::move(maker); }
 

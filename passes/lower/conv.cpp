@@ -38,26 +38,10 @@ class ConvLowering : ConvGroup {
       };
       return;
     }
-    Shape shape = {s_.n, x_type_.layout.plain() ? Expr(s_.c) : physical_shape(x_type_)[1]};
+    Shape spatial;
     for (size_t i = 0; i < rank(); ++i)
-      shape.push_back(simplify((s_.out[i] - Expr(1)) * Expr(s_.strides[i]) + Expr((s_.kernel[i] - 1) * s_.dilations[i] + 1)));
-    if (!x_type_.layout.plain()) shape.push_back(Expr(x_type_.layout.block));
-    std::vector<Axis> axes;
-    Index index;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      axes.push_back({axis("p", i), shape[i]});
-      index.push_back(var(axes.back().name));
-    }
-    b_.declare(axes);
-    Index from = index;
-    Expr inside;
-    for (size_t i = 0; i < rank(); ++i) {
-      from[i + 2] = b_.simplified(index[i + 2] - Expr(s_.pads_begin[i]));
-      inside = logical_and(inside, logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], s_.in[i])));
-    }
-    Expr value = load(b_.input(x), x_type_.dtype, from);
-    BufferId padded = b_.temp("xp", x_type_.dtype, shape);
-    b_.stage("pad", axes, padded, index, select(inside, value, imm(0, x_type_.dtype)));
+      spatial.push_back(simplify((s_.out[i] - Expr(1)) * Expr(s_.strides[i]) + Expr((s_.kernel[i] - 1) * s_.dilations[i] + 1)));
+    BufferId padded = b_.zero_padded(x, spatial, s_.pads_begin);
     in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) { return load(padded, x_type_.dtype, physical(n, channel, at)); };
   }
 

@@ -82,18 +82,7 @@ class TransposeLowering {
       shape.push_back(simplify(floor_div(y_type_.shape[i + 2], s) + Expr(base[i] + (s - 1 + p) / s)));
     }
     TensorType padded_type{x_type_.dtype, shape, x_type_.layout};
-    Shape physical = physical_shape(padded_type);
-    std::vector<Axis> pad_axes;
-    for (size_t i = 0; i < physical.size(); ++i) pad_axes.push_back({name("p", i), physical[i]});
-    b_.declare(pad_axes);
-    Index at = variables(pad_axes), from = at;
-    Expr inside;
-    for (size_t i = 0; i < rank(); ++i) {
-      from[i + 2] = b_.simplified(at[i + 2] - Expr(base[i]));
-      inside = logical_and(inside, logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], x_type_.shape[i + 2])));
-    }
-    BufferId padded = b_.temp("xp", x_type_.dtype, physical);
-    b_.stage("pad", pad_axes, padded, at, select(inside, load(b_.input(x), x_type_.dtype, from), imm(0, x_type_.dtype)));
+    BufferId padded = b_.zero_padded(x, Shape(shape.begin() + 2, shape.end()), base);
 
     std::vector<Axis> axes = out_axes_;
     axes.push_back({"rc", Expr(cg_), AxisRole::reduce});

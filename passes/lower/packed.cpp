@@ -42,4 +42,22 @@ BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vec
   return constant(name, value.type.dtype, shape, *value.constant, kernel, v);
 }
 
+BufferId GroupBuilder::zero_padded(ValueId x, const Shape& spatial, const Ints& before) {
+  const TensorType& t = type(x);
+  Shape logical = {t.shape[0], t.shape[1]};
+  logical.insert(logical.end(), spatial.begin(), spatial.end());
+  std::vector<Axis> axes;
+  for (const Expr& extent : physical_shape(TensorType{t.dtype, logical, t.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
+  declare(axes);
+  Index at = variables(axes), from = at;
+  Expr inside;
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    from[i + 2] = simplified(at[i + 2] - Expr(before[i]));
+    inside = logical_and(inside, logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], t.shape[i + 2])));
+  }
+  BufferId padded = temp("xp", t.dtype, extents(axes));
+  stage("pad", axes, padded, at, select(inside, load(input(x), t.dtype, from), imm(0, t.dtype)));
+  return padded;
+}
+
 }  // namespace tw

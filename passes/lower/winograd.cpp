@@ -22,7 +22,7 @@ class WinogradLowering : ConvGroup {
   }
 
   LoweredGroup lower() {
-    BufferId padded = pad();
+    BufferId padded = b_.zero_padded(node_.inputs[0], {Expr(th_ * m_ + 2), Expr(tw_ * m_ + 2)}, s_.pads_begin);
     BufferId rows = transform_rows(padded);
     BufferId v = transform_columns(rows);
     BufferId products = multiply(v);
@@ -38,20 +38,6 @@ class WinogradLowering : ConvGroup {
   }
 
  private:
-  BufferId pad() {
-    std::vector<Axis> axes = {{"pn", s_.n}, {"pc", Expr(in_blocks_)}, {"ph", Expr(th_ * m_ + 2)}, {"pw", Expr(tw_ * m_ + 2)}, {"pl", Expr(in_block_)}};
-    b_.declare(axes);
-    Index index = variables(axes), from = index;
-    Expr inside;
-    for (size_t i = 0; i < 2; ++i) {
-      from[i + 2] = b_.simplified(index[i + 2] - Expr(s_.pads_begin[i]));
-      inside = logical_and(inside, logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], s_.in[i])));
-    }
-    BufferId padded = b_.temp("xp", DType::f32, extents(axes));
-    b_.stage("pad", axes, padded, index, select(inside, load(b_.input(node_.inputs[0]), DType::f32, from), imm(0, DType::f32)));
-    return padded;
-  }
-
   std::vector<Expr> loads(BufferId buffer, int64_t count, const std::function<Index(const Expr&)>& at) const {
     std::vector<Expr> values;
     for (int64_t i = 0; i < count; ++i) {
