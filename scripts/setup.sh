@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what building, testing and training need. Idempotent: a second call only looks.
-#   scripts/setup.sh [core] [test] [sanitizers] [vdla] [train]      (default: core)
-# apt packages go into the system (sudo is used when not root), Python packages into .venv/ (train: .venv-train/), the
-# ONNX library into .deps/.
+# Installs what building, testing, training and the comparison with other compilers need. Idempotent: a second call only looks.
+#   scripts/setup.sh [core] [test] [sanitizers] [vdla] [train] [rivals]      (default: core)
+# apt packages go into the system (sudo is used when not root), Python packages into .venv/ (train: .venv-train/, rivals:
+# .venv-rivals/), the ONNX library into .deps/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export DEBIAN_FRONTEND=noninteractive
@@ -14,6 +14,7 @@ test_apt="libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross qe
 sanitizers_apt="libclang-rt-22-dev"
 vdla_apt="verilator yosys"
 train_apt=""
+rivals_apt=""
 core_pip=""
 test_pip="onnxruntime==1.31.1 onnx==$ONNX_VERSION numpy==2.4.6 pillow==13.0.0"
 sanitizers_pip=""
@@ -24,6 +25,9 @@ train_pip="filelock typing-extensions sympy networkx jinja2 fsspec numpy==2.4.6 
   cuda-toolkit[cublas,cudart,cufft,cufile,cupti,cusparse,nvjitlink,nvrtc]==13.2.2 nvidia-cudnn-cu13==9.26.0.51
   nvidia-cusparselt-cu13==0.8.1 nvidia-nccl-cu13==2.30.7 nvidia-nvshmem-cu13==3.7.2"
 train_pip_bare="torch==2.15.0"
+# What bench/compare_rivals.py and bench/kernels.py measure against.
+rivals_pip="$train_pip onnxruntime==1.31.1 openvino==2026.4.1 ncnn==1.0.20261020 MNN==3.6.1 pnnx==20261020 setuptools"
+rivals_pip_bare="$train_pip_bare torchvision==0.29.2"
 
 say() { printf 'setup: %s\n' "$*"; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
@@ -92,11 +96,11 @@ build_onnx() {
 
 [ $# = 0 ] && set -- core
 for group in "$@"; do
-  case $group in core|test|sanitizers|vdla|train) ;; *) echo "setup: unknown group '$group' (core, test, sanitizers, vdla, train)" >&2; exit 2 ;; esac
+  case $group in core|test|sanitizers|vdla|train|rivals) ;; *) echo "setup: unknown group '$group' (core, test, sanitizers, vdla, train, rivals)" >&2; exit 2 ;; esac
 done
 for group in "$@"; do
   apt_list="${group}_apt" pip_list="${group}_pip" bare_list="${group}_pip_bare" venv=.venv
-  [ $group = train ] && venv=.venv-train
+  case $group in train|rivals) venv=.venv-$group ;; esac
   # shellcheck disable=SC2086
   install_apt ${!apt_list}
   # shellcheck disable=SC2086
