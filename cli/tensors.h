@@ -8,6 +8,7 @@
 
 #include "cli/flags.h"
 #include "ir/graph/graph.h"
+#include "ir/program.h"
 #include "runtime/tilewright.h"
 
 namespace tw {

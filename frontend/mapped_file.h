@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/program.h"
+#include "ir/blob.h"
 #include "support/diag.h"
 
 namespace tw {

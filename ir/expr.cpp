@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 #include "support/diag.h"
 
 namespace tw {

@@ -3,19 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "ir/blob.h"
 #include "ir/kernel/work.h"
 
 namespace tw {
-
-// An immutable range of bytes that somebody (a mapped model file, a folded constant) keeps alive. Maybe unaligned.
-struct Blob {
-  std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes;
-};
 
 struct TensorSpec {          // an input or output of the model
   std::string name;

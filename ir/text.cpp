@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 #include "support/diag.h"
 
 namespace tw {

@@ -9,7 +9,7 @@
 
 #include "frontend/mapped_file.h"
 #include "ir/dtype.h"
-#include "ir/program.h"
+#include "ir/blob.h"
 #include "support/diag.h"
 
 namespace tw::onnx_import {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/blob.h"
 #include "ir/dtype.h"
-#include "ir/program.h"
 #include "support/diag.h"
 
 namespace tw {

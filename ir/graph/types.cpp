@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ir/graph/graph.h"
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 #include "ir/simplify.h"
 
 namespace tw {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 
 namespace tw::interpreter {
 namespace {

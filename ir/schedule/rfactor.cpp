@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 #include "ir/simplify/simplifier.h"
 #include "support/diag.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 
 namespace tw::algebra {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 #include "support/diag.h"
 
 namespace tw::algebra {

@@ -1,6 +1,6 @@
 #include "ir/simplify/simplifier.h"
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 #include "support/diag.h"
 
 namespace tw::algebra {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 
 using namespace tw;
 

@@ -1,8 +1,8 @@
-// Unary, binary, select, cast. Types follow ir/expr.h; integers are computed by ir/int_ops.h.
+// Unary, binary, select, cast. Types follow ir/expr.h; integers are computed by ir/scalar_ops.h.
 #include <cmath>
 
 #include "ir/graph/ops/common.h"
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 
 namespace tw {
 namespace {

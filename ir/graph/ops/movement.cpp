@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "ir/graph/ops/common.h"
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 
 namespace tw {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ir/graph/ops/window.h"
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 
 namespace tw {
 namespace {

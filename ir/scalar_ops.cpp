@@ -1,4 +1,4 @@
-#include "ir/int_ops.h"
+#include "ir/scalar_ops.h"
 
 #include <cmath>
 
