@@ -10,13 +10,21 @@ namespace {
 
 struct Problem {
   int64_t points, in_channels, tiles, vectors, groups;   // A, .., channel groups of the output
+  int64_t row_tiles, images, plane_bytes;                // tiles of a row of the output; the padded input, a block of channels
 };
+
+int64_t bytes_of(const Kernel& k, const std::string& buffer) {
+  int64_t bytes = dtype_bytes(k.buffer(*k.find_buffer(buffer)).dtype);
+  for (const Expr& e : k.buffer(*k.find_buffer(buffer)).shape) bytes *= *as_const(e);
+  return bytes;
+}
 
 Problem problem_of(const ScheduleBuilder& s) {
   const Kernel& k = s.kernel();
-  const std::vector<Expr>&v = k.buffer(*k.find_buffer("v")).shape, &w = k.buffer(*k.find_buffer("w")).shape, &acc = k.buffer(*k.find_buffer("acc")).shape;
+  auto shape = [&](const char* name) { return k.buffer(*k.find_buffer(name)).shape; };
+  const std::vector<Expr> v = shape("v"), w = shape("w"), acc = shape("acc"), padded = shape("xp");
   auto at = [](const Expr& e) { return *as_const(e); };
-  return {at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0])};
+  return {at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0]), (at(padded[3]) - 2) / (at(v[0]) - 2), at(padded[0]), bytes_of(k, "xp") / at(padded[1])};
 }
 
 struct Blocking {
@@ -24,26 +32,38 @@ struct Blocking {
   bool whole_input;      // transformed before everything else
 };
 
-// Cycles of one point and input channel, up to a factor: products with the loads that hide behind them, and what comes of
-// reading the weights once a block (kWeightCycles a vector).
+// The padded copy of a block of input channels leaves room for what is made of it.
+bool stays_near(int64_t bytes, const Target& target) { return 2 * bytes <= target.l2_bytes; }
+
+// Blocks of whole rows of tiles read a part of the input that is known.
+bool whole_rows(const Problem& p, int64_t tiles) { return p.images == 1 && tiles % p.row_tiles == 0 && p.tiles % tiles == 0; }
+
+// Cycles of one point and input channel, up to a factor: products with the loads that hide behind them, what comes of reading the
+// weights once a block (kWeightCycles a vector), and of an input that the second-level cache does not hold: transformed (kSpillCycles
+// a tile, kFarCycles for every group of channels that reads a good part of the last cache) or before that (kStrayCycles a tile).
 Blocking choose_blocking(const Problem& p, const Target& target) {
-  constexpr double kWeightCycles = 0.8, kFewestProducts = 8, kTileCycles = 20;
+  constexpr double kWeightCycles = 0.8, kFewestProducts = 8, kTileCycles = 20, kSpillCycles = 0.4, kFarCycles = 0.4, kStrayCycles = 0.6;
   constexpr int64_t kMostTiles = 56;
-  const int64_t most_rows = std::max<int64_t>(1, (target.vector_registers - 1 - p.vectors) / p.vectors);
+  const int64_t lanes = target.lanes(4), most_rows = std::max<int64_t>(1, (target.vector_registers - 1 - p.vectors) / p.vectors);
+  const int64_t tile_bytes = p.points * p.points * 4 * (p.in_channels + p.vectors * lanes);
   Blocking best{};
   double best_cost = 0;
   for (int64_t tiles = 1; tiles <= std::min(p.tiles, kMostTiles); ++tiles) {
     const int64_t blocks = (p.tiles + tiles - 1) / tiles;
-    const bool whole_input = blocks < 4 * target.cores;
-    const int64_t shares = whole_input ? blocks * p.groups : blocks;
-    const double balance = static_cast<double>((shares + target.cores - 1) / target.cores * target.cores) / static_cast<double>(shares);
-    for (int64_t rows = 1; rows <= std::min(tiles, most_rows); ++rows) {
-      const double products = std::max(static_cast<double>(rows * p.vectors), kFewestProducts), loads = static_cast<double>(rows + p.vectors) / 2;
-      const double cost = balance * static_cast<double>(blocks) *
-                          (static_cast<double>((tiles + rows - 1) / rows) * (std::max(products, loads) + kTileCycles / static_cast<double>(p.in_channels)) + kWeightCycles * static_cast<double>(p.vectors));
-      if (best.tiles && cost > best_cost * 0.999) continue;
-      best = {tiles, rows, whole_input};
-      best_cost = cost;
+    for (const bool whole_input : {false, true}) {
+      const int64_t shares = whole_input ? blocks * p.groups : blocks, held = whole_input ? p.tiles : tiles;
+      const double balance = static_cast<double>((shares + target.cores - 1) / target.cores * target.cores) / static_cast<double>(shares);
+      double input = held * tile_bytes > target.l2_bytes ? kSpillCycles : 0;
+      if (4 * held * tile_bytes > target.l3_bytes) input += kFarCycles * static_cast<double>(p.groups);
+      if (whole_input ? !stays_near(p.plane_bytes, target) : !whole_rows(p, tiles)) input += kStrayCycles;
+      for (int64_t rows = 1; rows <= std::min(tiles, most_rows); ++rows) {
+        const double products = std::max(static_cast<double>(rows * p.vectors), kFewestProducts), loads = static_cast<double>(rows + p.vectors) / 2;
+        const double panel = static_cast<double>((tiles + rows - 1) / rows) * (std::max(products, loads) + kTileCycles / static_cast<double>(p.in_channels)) + kWeightCycles * static_cast<double>(p.vectors);
+        const double cost = balance * (static_cast<double>(blocks * p.groups) * panel + static_cast<double>(p.tiles) * input);
+        if (best.tiles && cost > best_cost * 0.999) continue;
+        best = {tiles, rows, whole_input};
+        best_cost = cost;
+      }
     }
   }
   return best;
@@ -72,13 +92,28 @@ void products(ScheduleBuilder& s, const Blocking& b) {
   s.vectorize("acc_al");
 }
 
+// Blocks of input channels one by one, each with its padded copy where that stays in the cache.
+void transform_input(ScheduleBuilder& s, const std::string& prefix) {
+  const std::string block = prefix + "vc", tile = prefix + "vp";
+  s.reorder({block, tile});
+  s.compute_at("vr", s.has_loop(tile) ? tile : block);
+  transform(s, "vr_rw", "vr_ra", "vr_rl");
+  transform(s, prefix + "va", prefix + "vb", prefix + "vl");
+  if (!s.has_loop(block)) return s.map_nest("pad");
+  ScheduleBuilder near = s;
+  near.compute_at("pad", block);
+  if (!stays_near(bytes_of(near.kernel(), "xp"), s.target())) return s.map_nest("pad");
+  s = near;
+  s.set_scope("xp", "thread");
+  s.vectorize("pad_pad4");
+}
+
 }  // namespace
 
 void schedule_winograd(ScheduleBuilder& s) {
   const Problem p = problem_of(s);
   const Blocking b = choose_blocking(p, s.target());
   const int64_t m = p.points - 2;
-  s.map_nest("pad");
   s.cache_write("acc", "sum", "register");
 
   s.split("s0", m, Tail::guard, "h0", "h1");
@@ -105,11 +140,9 @@ void schedule_winograd(ScheduleBuilder& s) {
     s.compute_at("v", "p0");
     s.set_scope("v", "thread");
   }
-  if (s.has_loop(prefix + "vc")) s.compute_at("vr", prefix + "vc");
-  transform(s, "vr_rw", "vr_ra", "vr_rl");
-  transform(s, prefix + "va", prefix + "vb", prefix + "vl");
+  transform_input(s, prefix);
   if (b.whole_input) {
-    s.parallelize({"vp", "vc"}, "vt");
+    s.parallelize(s.has_stage("pad") && s.loops_of("pad").front() == "vc" ? std::vector<std::string>{"vc"} : std::vector<std::string>{"vc", "vp"}, "vt");
     s.parallelize({"c0", "p0"}, "yp");
   } else {
     s.parallel("p0");

@@ -97,6 +97,8 @@ const Layer kLayers[] = {
     {2, 16, 16, 5, 7, 0},     // several images, no padding
     {1, 64, 32, 3, 3, 1},     // one tile and less
     {1, 16, 80, 24, 25, 2},   // more padding than the kernel needs, many blocks
+    {1, 32, 32, 40, 22, 1},   // blocks of whole rows of tiles
+    {1, 16, 32, 21, 46, 1},   // one block of input channels, the last tiles cut off
 };
 
 }  // namespace
@@ -104,6 +106,29 @@ const Layer kLayers[] = {
 TEST_CASE("Winograd convolutions, compiled for this host, equal the reference") {
   for (const Layer& layer : kLayers)
     for (Algorithm a : {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6}) check_layer(layer, host_target(), a);
+}
+
+TEST_CASE("The padded input of a Winograd convolution is made block by block, each in its thread") {
+  Target target = host_target();
+  target.cores = 2;
+  target.l2_bytes = 1 << 20;
+  AlgorithmOptions only;
+  only.only = Algorithm::winograd_f2;
+  const Layer rows = {1, 32, 32, 40, 22, 1}, few = {1, 64, 32, 8, 8, 1};
+  for (const Layer& layer : {rows, few}) {
+    CAPTURE(layer.h);
+    Model model;
+    model.graph = network(layer);
+    model.name = "layer";
+    CompileOptions options;
+    options.emit = Emit::scheduled;
+    options.algorithms = only;
+    auto report = compile_graph(std::move(model), options, target);
+    REQUIRE(bool(report));
+    const size_t kernel = report->text.find("temp xp"), line = report->text.find('\n', kernel);
+    REQUIRE(kernel != std::string::npos);
+    CHECK(report->text.substr(kernel, line - kernel).ends_with("thread"));
+  }
 }
 
 TEST_CASE("Winograd convolutions, compiled for narrower vectors, equal the reference") {
