@@ -84,8 +84,9 @@ void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::str
 }
 void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std::string>& reduce, const std::vector<std::string>& tile,
                                  const std::string& lane) {
-  std::vector<std::string> order = reduce;
-  order.insert(order.end(), tile.begin(), tile.end());
+  std::vector<std::string> order = reduce, longest_first = tile;
+  std::ranges::stable_sort(longest_first, std::greater(), [&](const std::string& loop) { return extent(loop).value_or(0); });
+  order.insert(order.end(), longest_first.begin(), longest_first.end());
   order.push_back(lane);
   reorder(order);
   if (!reduce.empty()) decompose(stage, reduce.front());
