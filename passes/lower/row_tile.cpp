@@ -7,13 +7,11 @@ namespace {
 
 constexpr int64_t kMostVectors = 4;
 constexpr int64_t kMostRows = 28;
-constexpr double kPanelReads = 0.16;   // time to read a vector of the panel, in multiply-adds
 
 double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t vectors) {
-  const double panel = kPanelReads * static_cast<double>(vectors);
-  const double whole = static_cast<double>(extent / rows) * (step_cost(target, rows, vectors) + panel);
+  const double whole = static_cast<double>(extent / rows) * step_cost(target, rows, vectors);
   const int64_t rest = extent % rows;
-  return (rest ? whole + step_cost(target, rest, vectors) + panel : whole) / static_cast<double>(vectors);
+  return (rest ? whole + step_cost(target, rest, vectors) : whole) / static_cast<double>(vectors);
 }
 
 }  // namespace
