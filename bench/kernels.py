@@ -1,30 +1,33 @@
 #!/usr/bin/env python3
-"""Compares our convolution and matrix-product kernels with oneDNN's (through OpenVINO), layer by layer inside whole models,
-so that both see the layouts, fused epilogues and cold weights of a real run. Blocks of both alternate.
+"""Our convolution and matrix-product kernels, layer by layer inside whole models, so that layouts, fused epilogues and cold weights are
+those of a real run: in percent of the peak that bench/peak.c measures with the target's instruction set in the same run, and, with
+--rival, against oneDNN (through OpenVINO) held to the same instruction set. Blocks of all alternate.
 
-    kernels.py --tilewright BUILD/tilewright [--threads 1] [--blocks 5] MODEL.onnx ...
+    kernels.py --tilewright BUILD/tilewright [--target x86-64-v3] [--algorithm direct] [--rival] [--threads 1] [--blocks 5] MODEL.onnx ...
 
-Per layer: medians in ms, the ratio (above 1: Tilewright is faster), GFLOP/s and percent of the multiply-add peak that the same
-run measured. FLOPs are the kernel's own: one that saves multiplications (Winograd, Strassen) is counted with those it does.
-Needs: numpy, onnx, openvino.
+Per kernel or layer: medians in ms, with --rival the ratio (above 1: Tilewright is faster), GFLOP/s, percent of the peak, stack accesses of
+inner loops. FLOPs are the kernel's own: one that saves multiplications (Winograd, Strassen) is counted with those it does. --folder keeps
+the compiled models, so that a second call only measures. Needs: clang-22; with --rival numpy, onnx, openvino.
 """
 import argparse
 import collections
 import json
 import math
+import os
 import pathlib
+import re
 import statistics
 import subprocess
 import tempfile
 
-import numpy as np
-import onnx
-import openvino
-
+# What oneDNN calls a target's instruction set; others are not held back.
+ISA = {"x86-64-v2": "SSE41", "x86-64-v3": "AVX2", "x86-64-v4": "AVX512_CORE"}
+FEWEST_FLOPS = 2e7   # of a kernel in the table
 LAYERS = {"Conv", "ConvTranspose", "MatMul", "Gemm"}
 
 
 def load_rival(path, threads):
+    import openvino
     core = openvino.Core()
     model = core.read_model(path)
     model.reshape({i: [d.get_length() if d.is_static else 1 for d in i.partial_shape] for i in model.inputs})
@@ -33,6 +36,8 @@ def load_rival(path, threads):
 
 
 def make_inputs(compiled):
+    import numpy as np
+    import openvino
     generator = np.random.default_rng(1)
     return [generator.standard_normal(i.shape, dtype=np.float32) if i.element_type == openvino.Type.f32
             else generator.integers(0, 2, i.shape).astype(i.element_type.to_dtype()) for i in compiled.inputs]
@@ -52,28 +57,65 @@ def time_ours(tilewright, artifact, threads, runs):
 
 def layers_of(path):
     """Names under which the layers may appear: the node's, or its output's."""
+    import onnx
     graph = onnx.load(path, load_external_data=False).graph
     return [(n.op_type, {n.name, n.output[0]} - {""}) for n in graph.node if n.op_type in LAYERS]
 
 
-def compare(args, path, folder):
-    artifact = pathlib.Path(folder) / f"{path.stem}.so"
-    subprocess.run([args.tilewright, "compile", path, "-o", artifact], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    compiled = load_rival(path, args.threads)
-    inputs, request = make_inputs(compiled), compiled.create_infer_request()
+def build_peak(target, threads, folder):
+    """The program that measures the peak, one copy a thread."""
+    source, program = pathlib.Path(__file__).with_name("peak.c"), folder / f"peak.{target}"
+    march = "native" if target == "host" else target
+    subprocess.run(["clang-22", "-O2", f"-march={march}", source, "-o", program], check=True)
+    return [program] * threads
+
+
+def measure_peak(programs):
+    runs = [subprocess.Popen([p], stdout=subprocess.PIPE, text=True) for p in programs]
+    return sum(float(re.search(r"([\d.]+) GFLOP/s", r.communicate()[0]).group(1)) for r in runs)
+
+
+def compiled(args, path, target, folder):
+    artifact = folder / f"{path.stem}.{target}.{args.algorithm or 'default'}.so"
+    if not artifact.exists():
+        command = [args.tilewright, "compile", path, "-t", target, "-o", artifact] + (["--algorithm", args.algorithm] if args.algorithm else [])
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return artifact
+
+
+def measure(args, path, target, folder):
+    artifact, peak = compiled(args, path, target, folder), build_peak(target, args.threads, folder)
     rival, ours, peaks = collections.defaultdict(list), collections.defaultdict(list), []
-    time_rival(request, inputs, 2, collections.defaultdict(list))
+    if args.rival:
+        network = load_rival(path, args.threads)
+        inputs, request = make_inputs(network), network.create_infer_request()
+        time_rival(request, inputs, 2, collections.defaultdict(list))
     for _ in range(args.blocks):
-        time_rival(request, inputs, args.runs, rival)
-        result = time_ours(args.tilewright, artifact, args.threads, args.runs)
-        peaks.append(result["peaks"]["gflops"])
-        for call in result["calls"]:
+        if args.rival:
+            time_rival(request, inputs, args.runs, rival)
+        peaks.append(measure_peak(peak))
+        for call in time_ours(args.tilewright, artifact, args.threads, args.runs)["calls"]:
             ours[call["name"]].append(call)
-    print(f"{path.stem}: peak {max(peaks):.0f} GFLOP/s with {args.threads} thread(s)")
-    report(layers_of(path), rival, ours, max(peaks))
+    print(f"{path.stem}, {target}: peak {max(peaks):.0f} GFLOP/s with {args.threads} thread(s)")
+    if args.rival:
+        report_layers(layers_of(path), rival, ours, max(peaks))
+    else:
+        report_kernels(ours, max(peaks))
 
 
-def report(layers, rival, ours, peak):
+def report_kernels(ours, peak):
+    kernels = collections.defaultdict(list)
+    for samples in ours.values():
+        kernels[samples[0]["kernel"]].append((statistics.median(c["ms"] for c in samples), samples[0]))
+    print(f"{'calls':>5} {'ms':>9} {'GFLOP/s':>8} {'% peak':>7} {'spills':>6}  kernel, first call")
+    for name, calls in sorted(kernels.items(), key=lambda k: -sum(c[0] for c in k[1])):
+        ms, first = statistics.median(c[0] for c in calls), calls[0][1]
+        if first["flops"] >= FEWEST_FLOPS:
+            speed = first["flops"] / ms * 1e-6
+            print(f"{len(calls):5d} {ms:9.4f} {speed:8.1f} {100 * speed / peak:7.1f} {first['spills']:6d}  {name} {first['name'].split('+')[0]}", flush=True)
+
+
+def report_layers(layers, rival, ours, peak):
     rows, missed = {}, 0
     for kind, names in layers:
         calls = tuple(c for c in ours if names & set(c.split("+")))
@@ -99,13 +141,22 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     parser.add_argument("--tilewright", required=True)
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--algorithm")
+    parser.add_argument("--rival", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--runs", type=int, default=10, help="a block's runs")
+    parser.add_argument("--folder", type=pathlib.Path)
+    parser.add_argument("--compile-only", action="store_true", help="into the folder")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    if args.target in ISA:
+        os.environ["ONEDNN_MAX_CPU_ISA"] = ISA[args.target]   # before the library is loaded
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.folder or pathlib.Path(temporary)
+        folder.mkdir(exist_ok=True)
         for path in args.models:
-            compare(args, path, folder)
+            compiled(args, path, args.target, folder) if args.compile_only else measure(args, path, args.target, folder)
 
 
 if __name__ == "__main__":

@@ -60,11 +60,13 @@ void accumulate(ScheduleBuilder& s, const std::string& row, const std::string& c
 }
 
 // Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding: where a tap is unrolled,
-// the emitter leaves it out.
+// the emitter leaves it out. Elsewhere the channels of a block are, where two operations a product leave none for a loop.
 void skip_padding(ScheduleBuilder& s, const std::string& tap, bool depthwise) {
   s.partition_edges("w0");
-  for (const char* part : {"", "_a", "_z"})
+  for (const char* part : {"", "_a", "_z"}) {
     if (depthwise || s.decides(tap + part)) s.unroll(tap + part);
+    else if (!fuses_products(s.target())) s.unroll(std::string("rl") + part);
+  }
 }
 
 // No reduction over channels: a tap is one multiplication a pixel.
@@ -128,6 +130,8 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   s.reorder(order);
   s.compute_at("acc", row);
   accumulate(s, "acc_a" + o.row, "acc_ac", "acc_al");
+  // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time.
+  if (tile > 1 && reduce_order(s.reduce_loops_of("acc")) == std::vector<std::string>{"rc", "rl"}) s.prefetch("x", "rc", 1);
   s.unroll("w1");
   s.unroll("c1");
   s.vectorize(o.lane);

@@ -77,15 +77,23 @@ void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& sc
 }
 void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::string& loop, int64_t distance) {
   const std::optional<BufferId> id = kernel_.find_buffer(buffer);
-  if (!id || kernel_.buffer(*id).role != BufferRole::constant || !has_loop(loop) || distance < 1) return;
+  if (!id || kernel_.buffer(*id).role != BufferRole::constant) return;
+  prefetch(buffer, loop, distance);
+}
+void ScheduleBuilder::prefetch(const std::string& buffer, const std::string& loop, int64_t distance) {
+  if (!has_loop(loop) || distance < 1) return;
   Step step = step::Prefetch{.buffer = buffer, .loop = loop, .distance = distance};
   if (Expected<Kernel> hinted = tw::apply(kernel_, step)) add(std::move(step));
   else llvm::consumeError(hinted.takeError());
 }
 void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std::string>& reduce, const std::vector<std::string>& tile,
                                  const std::string& lane) {
-  std::vector<std::string> order = reduce;
-  order.insert(order.end(), tile.begin(), tile.end());
+  std::vector<std::string> order = reduce, longest_first;
+  for (const std::string& loop : tile) {
+    const auto shorter = [&](const std::string& other) { return extent(other).value_or(0) < extent(loop).value_or(0); };
+    longest_first.insert(std::ranges::find_if(longest_first, shorter), loop);
+  }
+  order.insert(order.end(), longest_first.begin(), longest_first.end());
   order.push_back(lane);
   reorder(order);
   if (!reduce.empty()) decompose(stage, reduce.front());

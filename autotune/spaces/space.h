@@ -37,12 +37,15 @@ class ScheduleBuilder {
   void cache_write(const std::string& stage, const std::string& name, const std::string& scope);
   // register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized first.
   void set_scope(const std::string& buffer, const std::string& scope);
-  // Asks for constant weights some iterations of the loop ahead: they come from memory in a whole model. Nothing happens where the
-  // loop or the buffer is not there or is not constant, or where a prefetch is not legal.
+  // Asks for what is read some iterations of the loop later. Nothing happens where the loop or the buffer is not there, or where a
+  // prefetch is not legal.
+  void prefetch(const std::string& buffer, const std::string& loop, int64_t distance);
+  // The same for constant weights, which come from memory in a whole model; nothing for others.
   void prefetch_weights(const std::string& buffer, const std::string& loop, int64_t distance);
   void decompose(const std::string& stage, const std::string& loop);
-  // The sums of `stage` over its reduce loops, those outermost in the given order: below them the tile, unrolled, and vectors along
-  // the lane, in the init's nest (before the first of the reduce loops) too. In registers only with set_scope.
+  // The sums of `stage` over its reduce loops, those outermost in the given order: below them the tile, unrolled, its longer loop
+  // outside (passes/lower/register_tile.h counts on it), and vectors along the lane, in the init's nest (before the first of the
+  // reduce loops) too. In registers only with set_scope.
   void accumulate(const std::string& stage, const std::vector<std::string>& reduce, const std::vector<std::string>& tile, const std::string& lane);
   // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in the rest, and unrolls what
   // is cut off. Last of the steps: the copies have names of their own. Nothing happens where three on each side are too few.

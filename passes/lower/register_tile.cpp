@@ -7,14 +7,28 @@ namespace tw {
 constexpr int64_t kSetBytes = 4096;     // rows this far apart share a set of the L1 cache
 constexpr int64_t kSetWays = 8;
 constexpr int64_t kRowVectors = 8;      // of a panel for one row: long streams of weights
-constexpr double kPanelReads = 0.16;    // time to read a panel's row, in multiply-adds of as many vectors
-constexpr int64_t kInFlight = 8;        // accumulators that hide the latency of a multiply-add
+constexpr int64_t kMostVectors = 6;     // of a panel with few registers: two rows
+
+bool fuses_products(const Target& target) { return target.arch() != Arch::x86_64 || target.has("fma") || target.has("avx512f"); }
 
 bool fits_registers(const Target& target, const RegisterTile& tile) {
-  bool fused = target.arch() != Arch::x86_64 || target.has("fma") || target.has("avx512f");
-  int64_t usable = target.vector_registers - (target.has("avx512f") ? 1 : 0);
-  int64_t used = tile.rows * tile.vectors + (tile.vectors == 1 && target.has("avx512f") ? 1 : tile.vectors + 1) + (fused ? 0 : 1);
+  // AArch64 loads ahead, each into a register of its own.
+  int64_t usable = target.vector_registers - (target.arch() == Arch::aarch64 ? 2 : target.has("avx512f") ? 1 : 0);
+  bool folded = tile.vectors == 1 && target.has("avx512f");
+  int64_t used = tile.rows * tile.vectors + (folded ? 1 : std::min(tile.rows, tile.vectors) + 1) + (fuses_products(target) ? 0 : 1);
   return used <= usable;
+}
+
+double step_cost(const Target& target, int64_t rows, int64_t vectors) {
+  constexpr double kLoad = 1.07, kLoop = 0.5, kInFlight = 8;
+  constexpr double kPanelRead = 0.16;   // a vector of the panel, which comes from the second cache
+  const auto products = static_cast<double>(rows * vectors);
+  const double rest = kLoop + kPanelRead * static_cast<double>(vectors);
+  // Two operations a product and none that broadcasts from memory: a row's broadcast is a load and a shuffle beside them.
+  if (!fuses_products(target)) return std::max(products + static_cast<double>(rows), kInFlight) + rest;
+  // Wide vectors broadcast within the multiply-add; a single vector has nothing else to share the load with.
+  const double loads = target.vector_bits >= 512 && vectors == 1 ? static_cast<double>(rows) + 1 : kLoad * static_cast<double>(rows + vectors);
+  return std::max({products, loads, kInFlight}) + rest;
 }
 
 int64_t most_tile_rows(const Target& target, int64_t vectors) {
@@ -30,15 +44,17 @@ int64_t tile_rows(const Target& target, int64_t vectors, std::optional<int64_t> 
   if (row_bytes && *row_bytes % kSetBytes == 0) most = std::min(most, kSetWays);
   if (!extent) return most;
   if (*extent <= most) return std::max<int64_t>(1, *extent);
-  for (int64_t rows = most; rows >= 1 && rows * vectors >= kInFlight; --rows)
-    if (*extent % rows == 0 && 2 * rows >= most) return rows;
-  int64_t tiles = (*extent + most - 1) / most;
-  return (*extent + tiles - 1) / tiles;
+  auto cost = [&](int64_t rows) { return static_cast<double>((*extent + rows - 1) / rows) * step_cost(target, rows, vectors); };
+  int64_t best = most;
+  for (int64_t rows = most - 1; rows >= 1; --rows)
+    if (cost(rows) < cost(best)) best = rows;
+  return best;
 }
 
 RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int64_t> rows, std::optional<int64_t> columns, std::optional<int64_t> row_bytes) {
   bool one_row = rows == 1;
   int64_t widest = panel_vectors(target, one_row);
+  if (!one_row && rows && target.vector_registers < 32) widest = kMostVectors;
   if (one_row && columns && *columns >= 4 * kRowVectors * lanes) widest = kRowVectors;
   if (columns) widest = std::max<int64_t>(1, std::min(widest, (*columns + lanes - 1) / lanes));
   RegisterTile best{tile_rows(target, widest, rows, row_bytes), widest};
@@ -46,9 +62,11 @@ RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int
   double least = 0;
   for (int64_t vectors = widest; vectors >= std::min<int64_t>(2, widest); --vectors) {
     RegisterTile tile{tile_rows(target, vectors, rows, row_bytes), vectors};
-    auto padding = [](int64_t extent, int64_t part) { return static_cast<double>((extent + part - 1) / part * part) / static_cast<double>(extent); };
-    double cost = padding(*rows, tile.rows) * (columns ? padding(*columns, vectors * lanes) : 1) * (1 + kPanelReads / static_cast<double>(tile.rows));
-    if (vectors < widest && cost >= least) continue;
+    if (!fits_registers(target, tile)) continue;
+    auto parts = [](int64_t extent, int64_t part) { return static_cast<double>((extent + part - 1) / part); };
+    double cost = parts(*rows, tile.rows) * (columns ? parts(*columns, vectors * lanes) : 1 / static_cast<double>(vectors)) *
+                  step_cost(target, tile.rows, vectors);
+    if (least > 0 && cost >= least) continue;
     best = tile;
     least = cost;
   }

@@ -13,13 +13,19 @@ struct RegisterTile {
   int64_t vectors = 1;   // NV, of the target's lanes
 };
 
-// Rows * vectors accumulators, a row of the packed operand and one broadcast. With one vector a row the broadcast is an operand of the
-// multiplication where the instruction set can (AVX-512); a product that is not fused needs a register of its own.
+bool fuses_products(const Target& target);   // one instruction multiplies and adds
+
+// Rows * vectors accumulators, and of rows and vectors the fewer ones all at once, the others one at a time (the longer loop is the outer
+// one). With one vector a row the broadcast is an operand of the multiplication where the instruction set can (AVX-512); a product that is
+// not fused needs a register of its own.
 bool fits_registers(const Target& target, const RegisterTile& tile);
 int64_t most_tile_rows(const Target& target, int64_t vectors);   // 0: not even one row
 
-// The tile of a matrix product: least padding in both directions; among equals the taller one, whose panel is read less often (weights of a
-// network come from the last cache or memory, and only the first tile of a panel waits for them): 8x48 for 128 rows on AVX-512.
+// Time of one step of the reduction, in multiply-adds of a vector: sums below the latency of the multiply-adds in flight wait for each
+// other, every row and vector is loaded once, at nearly the rate of the multiply-adds, and the panel's vectors come from a farther cache.
+double step_cost(const Target& target, int64_t rows, int64_t vectors);
+
+// The tile of a matrix product: least time, padding in both directions counted: 8x48 for 128 rows on AVX-512, 4x24 on AVX2.
 // One row: long panels. Unknown extents count as whole tiles, unknown rows as few.
 RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int64_t> rows, std::optional<int64_t> columns, std::optional<int64_t> row_bytes);
 
@@ -27,9 +33,8 @@ RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int
 // row alone (a matrix-vector product) takes 4 everywhere.
 int64_t panel_vectors(const Target& target, bool one_row);
 
-// Rows over a panel of `vectors`: a divisor of `extent` that keeps at least 8 accumulators in flight if there is one, else the
-// fewest and most even tiles. row_bytes: distance of the rows in memory; a multiple of 4 KiB puts all into one set of the L1
-// cache, so at most 8 of them. Unknown extent: the largest tile.
+// Rows over a panel of `vectors`: those that pass all of `extent` in the least time. row_bytes: distance of the rows in memory; a
+// multiple of 4 KiB puts all into one set of the L1 cache, so at most 8 of them. Unknown extent: the largest tile.
 int64_t tile_rows(const Target& target, int64_t vectors, std::optional<int64_t> extent, std::optional<int64_t> row_bytes = std::nullopt);
 
 }  // namespace tw

@@ -8,16 +8,6 @@ namespace {
 constexpr int64_t kMostVectors = 4;
 constexpr int64_t kMostRows = 28;
 
-// Time of one step of the reduction, in multiply-adds of a vector: sums below the latency of the multiply-adds in flight
-// wait for each other, and every row and vector is loaded once, at nearly the rate of the multiply-adds.
-double step_cost(const Target& target, int64_t rows, int64_t vectors) {
-  constexpr double kLoad = 1.1, kLoop = 0.5;
-  const double in_flight = target.vector_bits >= 512 ? 8 : 10;
-  // Wide vectors broadcast within the multiply-add; a single vector has nothing else to share the load with.
-  const double loads = target.vector_bits >= 512 && vectors == 1 ? static_cast<double>(rows) + 1 : kLoad * static_cast<double>(rows + vectors);
-  return std::max({static_cast<double>(rows * vectors), loads, in_flight}) + kLoop;
-}
-
 double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t vectors) {
   const double whole = static_cast<double>(extent / rows) * step_cost(target, rows, vectors);
   const int64_t rest = extent % rows;

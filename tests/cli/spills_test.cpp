@@ -1,0 +1,82 @@
+// The default schedules keep their sums in registers: LLVM's own count of spills in the inner loops, for every instruction set.
+#include <doctest/doctest.h>
+
+#include "cli/compile.h"
+#include "tests/cli/cli_test_util.h"
+
+using namespace tw;
+
+namespace {
+
+ValueId must(Expected<ValueId> v) {
+  if (!v) FAIL(error_text(v.takeError()));
+  return *v;
+}
+
+struct Window { int64_t kernel, stride, groups; };
+
+// 1x1 into blocked channels, then the convolution.
+Graph convolution(int64_t in, int64_t out, int64_t width, const Window& w) {
+  Graph g;
+  g.name = "layer";
+  ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(4), Expr(width), Expr(width)}, {}});
+  op::Conv first, attrs;
+  first.strides = first.dilations = attrs.dilations = {1, 1};
+  first.pads = {0, 0, 0, 0};
+  attrs.strides = {w.stride, w.stride};
+  attrs.pads = std::vector<int64_t>(4, w.kernel / 2);
+  attrs.group = w.groups;
+  ValueId a = must(g.add(first, {x, g.add_constant("w0", Tensor::zeros(DType::f32, {in, 4, 1, 1}))}));
+  ValueId b = must(g.add(attrs, {a, g.add_constant("w1", Tensor::zeros(DType::f32, {out, in / w.groups, w.kernel, w.kernel}))}));
+  g.add_output(must(g.add(op::Binary{BinaryOp::max}, {b, g.add_constant("zero", Tensor::zeros(DType::f32, {}))})), "y");
+  return g;
+}
+
+Graph product(int64_t rows, int64_t depth, int64_t columns) {
+  Graph g;
+  g.name = "layer";
+  ValueId x = g.add_input("x", {DType::f32, {Expr(rows), Expr(depth)}, {}});
+  g.add_output(must(g.add(op::MatMul{}, {x, g.add_constant("w", Tensor::zeros(DType::f32, {depth, columns}))})), "y");
+  return g;
+}
+
+void check_spills(const Target& target, const Graph& graph, Algorithm algorithm) {
+  TestFolder folder;
+  Model model;
+  model.graph = graph;
+  model.name = "layer";
+  CompileOptions options;
+  options.output = folder / "layer.so";
+  options.algorithms.only = algorithm;
+  auto report = compile_graph(std::move(model), options, target);
+  if (!report) FAIL(error_text(report.takeError()));
+  for (const KernelReport& kernel : report->kernel_reports) {
+    CAPTURE(kernel.name);
+    CHECK(kernel.spills == 0);
+    CHECK(kernel.reloads == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("inner loops of default schedules do not spill, whatever the instruction set") {
+  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4", "cortex-a72", "cortex-a76", "neoverse-n1"}) {
+    CAPTURE(name);
+    auto target = load_target(name, {TW_SOURCE_DIR "/configs"});
+    if (!target) FAIL(error_text(target.takeError()));
+    for (const int64_t width : {56, 28, 14, 7}) {
+      CAPTURE(width);
+      for (const Window& w : {Window{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 64}, {3, 2, 64}}) {
+        CAPTURE(w.kernel);
+        CAPTURE(w.stride);
+        CAPTURE(w.groups);
+        check_spills(*target, convolution(64, 64, width, w), Algorithm::direct);
+      }
+    }
+    check_spills(*target, convolution(64, 64, 28, {3, 1, 1}), Algorithm::winograd_f2);
+    check_spills(*target, convolution(64, 64, 28, {3, 1, 1}), Algorithm::winograd_f4);
+    check_spills(*target, product(128, 64, 768), Algorithm::direct);
+    check_spills(*target, product(49, 64, 512), Algorithm::direct);
+    check_spills(*target, product(1, 64, 512), Algorithm::direct);
+  }
+}
