@@ -12,7 +12,8 @@ namespace {
 constexpr double kRoundings = 0.6;            // largest error of a sum, of the range of many, per square root of its length
 constexpr double kEpsilon = 0x1p-24;
 constexpr double kEfficiency = 0.93;          // of the products' loops
-constexpr double kStrassenInCycles = 3, kStrassenOutCycles = 14, kStrassenSpillCycles = 6, kStrassenKappa = 1.4;   // a vector of the operand and result
+constexpr double kStrassenCycles = 9, kStrassenSpillCycles = 6;   // a vector of the left operand's sums and of the result
+constexpr double kStrassenNarrow = 1.15, kStrassenKappa = 1.4;     // products of tiles one vector wide
 constexpr double kInputCycles = 5.5, kOutputCycles = 3.6;   // a vector and point of Winograd's transforms
 
 struct Product { double rows = 0, depth = 0, columns = 0; };   // of one matrix product; columns are output channels
@@ -74,11 +75,13 @@ AlgorithmEstimate strassen(const Graph& graph, const Node& node, const Target& t
   // Sums that the second-level cache does not hold go to the next one and back, unless they are made block by block.
   const double left_bytes = rows * p.depth * 2 * 4, held = static_cast<double>(target.l2_bytes);
   const bool blocks = 2 * 7 * p.depth * p.columns <= held;
-  const double in_cycles = kStrassenInCycles + (!blocks && 1.75 * left_bytes > held ? kStrassenSpillCycles : 0);
-  const double sums = rows * p.depth * 2 / lanes * in_cycles + rows * p.columns * 2 / lanes * kStrassenOutCycles;
+  const double in_cycles = kStrassenCycles + (!blocks && 1.75 * left_bytes > held ? kStrassenSpillCycles : 0);
+  const double sums = rows * p.depth * 2 / lanes * in_cycles + rows * p.columns * 2 / lanes * kStrassenCycles;
+  const int64_t half_rows = static_cast<int64_t>(rows), vectors = strassen_vectors(half_rows, static_cast<int64_t>(p.columns / 2 / lanes), target);
+  const double computed = padded(rows, static_cast<double>(strassen_rows(half_rows, vectors, target))) * (vectors == 1 ? kStrassenNarrow : 1);
   AlgorithmEstimate e;
   e.weight_bytes = 7 * p.depth * p.columns;   // seven quarters of four bytes
-  e.cycles = with_weights(7 * multiply_cycles({rows, p.depth / 2, p.columns / 2}, target) + sums, e.weight_bytes, target, model_bytes);
+  e.cycles = with_weights(7 * multiply_cycles({computed, p.depth / 2, p.columns / 2}, target) + sums, e.weight_bytes, target, model_bytes);
   e.error = rounding_error(kStrassenKappa, p.depth);
   return e;
 }

@@ -1,6 +1,7 @@
 // Rules that fold data movement into convolutions, pools and matrix products.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "passes/canonicalize.h"
@@ -61,6 +62,90 @@ bool pad_into_conv(Rewriter& rewriter, NodeId id) {
   std::vector<ValueId> inputs = node.inputs;
   inputs[0] = pad->source;
   rewriter.update(id, padded, inputs);
+  return true;
+}
+
+// The parts of one tensor that a concatenation along the channels puts side by side: every steps[i]-th point of spatial axis i, from
+// starts[part][i] on. Together they are the whole tensor.
+struct Phases {
+  ValueId source;
+  Ints steps;
+  std::vector<Ints> starts;
+};
+
+std::optional<Phases> phases_of(const Graph& graph, const Node& concat) {
+  if (std::get<op::Concat>(concat.attrs).axis != 1) return std::nullopt;
+  Phases phases;
+  int64_t points = 1;
+  for (ValueId part : concat.inputs) {
+    const Node* maker = graph.def(part);
+    const op::Slice* slice = get_if<op::Slice>(maker);
+    if (!slice || slice->sizes.size() < 3) return std::nullopt;
+    const Shape& whole = graph.value(maker->inputs[0]).type.shape;
+    if (part == concat.inputs[0]) phases = {maker->inputs[0], Ints(slice->steps.begin() + 2, slice->steps.end()), {}};
+    if (maker->inputs[0] != phases.source || !equal(Shape{slice->sizes[0]}, Shape{whole[0]})) return std::nullopt;
+    Ints start;
+    for (size_t i = 0; i < slice->sizes.size(); ++i) {
+      const std::optional<int64_t> from = as_const(slice->starts[i]), size = as_const(slice->sizes[i]), extent = as_const(whole[i]);
+      const int64_t step = i < 2 ? 1 : phases.steps[i - 2];
+      if (!from || slice->steps[i] != step || step < 1 || *from >= step || (i > 0 && (!size || !extent || *size * step != *extent))) return std::nullopt;
+      if (i >= 2) start.push_back(*from);
+      if (i >= 2 && phases.starts.empty()) points *= step;
+    }
+    if (std::find(phases.starts.begin(), phases.starts.end(), start) != phases.starts.end()) return std::nullopt;
+    phases.starts.push_back(std::move(start));
+  }
+  if (points < 2 || points != static_cast<int64_t>(phases.starts.size())) return std::nullopt;
+  return phases;
+}
+
+// Weights [M, parts * C, K...] of the parts as weights [M, C, K * steps...] of the whole.
+Tensor interleaved(const Tensor& w, const Phases& phases) {
+  const size_t rank = phases.steps.size();
+  const int64_t channels = w.shape[1] / static_cast<int64_t>(phases.starts.size());
+  const auto width = static_cast<size_t>(dtype_bytes(w.dtype));
+  std::vector<int64_t> shape = w.shape;
+  shape[1] = channels;
+  for (size_t i = 0; i < rank; ++i) shape[i + 2] *= phases.steps[i];
+  Tensor out = Tensor::zeros(w.dtype, shape);
+  for (int64_t from = 0; from < w.size(); ++from) {
+    std::vector<int64_t> at(w.shape.size());
+    for (int64_t axis = static_cast<int64_t>(at.size()) - 1, rest = from; axis >= 0; --axis) {
+      at[static_cast<size_t>(axis)] = rest % w.shape[static_cast<size_t>(axis)];
+      rest /= w.shape[static_cast<size_t>(axis)];
+    }
+    const Ints& start = phases.starts[static_cast<size_t>(at[1] / channels)];
+    int64_t to = at[0] * channels + at[1] % channels;
+    for (size_t i = 0; i < rank; ++i) to = to * shape[i + 2] + at[i + 2] * phases.steps[i] + start[i];
+    std::memcpy(out.bytes.data() + static_cast<size_t>(to) * width, w.bytes.data() + static_cast<size_t>(from) * width, width);
+  }
+  return out;
+}
+
+// conv(concat of every s-th point of x, from each start) -> conv(x) with s times the kernel and the stride: the same products,
+// without moving x first.
+bool phases_into_conv(Rewriter& rewriter, NodeId id) {
+  constexpr int64_t kMostChannels = 32;   // of the concatenation: wider stride-1 convolutions gain more from fewer multiplications
+  const Node& node = rewriter.node(id);
+  const op::Conv* conv = get_if<op::Conv>(&node);
+  if (!conv || conv->group != 1 || std::any_of(conv->dilations.begin(), conv->dilations.end(), [](int64_t d) { return d != 1; })) return false;
+  const Node* maker = rewriter.graph().def(node.inputs[0]);
+  if (!get_if<op::Concat>(maker) || rewriter.uses(node.inputs[0]) != 1 || !rewriter.graph().is_constant(node.inputs[1])) return false;
+  if (as_const(rewriter.type(node.inputs[0]).shape[1]).value_or(kMostChannels + 1) > kMostChannels) return false;
+  std::optional<Phases> phases = phases_of(rewriter.graph(), *maker);
+  if (!phases) return false;
+  op::Conv whole = *conv;
+  const size_t rank = phases->steps.size();
+  for (size_t i = 0; i < rank; ++i) {
+    whole.strides[i] *= phases->steps[i];
+    whole.pads[i] *= phases->steps[i];
+    whole.pads[i + rank] *= phases->steps[i];
+  }
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[0] = phases->source;
+  const std::string name = rewriter.graph().value(node.output).name + "_weights";
+  inputs[1] = rewriter.add_constant(name, interleaved(rewriter.graph().constant_tensor(inputs[1]), *phases));
+  rewriter.update(id, whole, inputs);
   return true;
 }
 
@@ -152,6 +237,7 @@ bool keep_rows_for_matmul(Rewriter& rewriter, NodeId id) {
 std::span<const Rule> contraction_rules() {
   static constexpr Rule kRules[] = {
       {"pad-into-conv", when_plain<pad_into_conv>},
+      {"phases-into-conv", when_plain<phases_into_conv>},
       {"pad-into-pool", when_plain<pad_into_pool>},
       {"transpose-into-matmul", when_plain<transpose_into_matmul>},
       {"keep-rows-for-matmul", when_plain<keep_rows_for_matmul>},

@@ -6,6 +6,7 @@
 namespace tw {
 namespace {
 
+constexpr double kLeastGain = 0.03;   // of a layer's time: less is within the model's own error
 constexpr double kPassedOn = 2;   // what later layers may make of an error, relative to their own range
 
 constexpr Algorithm kFast[] = {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6, Algorithm::strassen};
@@ -65,7 +66,7 @@ Upgrade best_upgrade(std::vector<Choice>& choices, double spare_bytes, double sp
     for (size_t i = 0; i < c.options.size(); ++i) {
       const AlgorithmEstimate& e = c.options[i].estimate;
       Upgrade u{&c, i, c.now().cycles - e.cycles, e.weight_bytes - c.now().weight_bytes};
-      if (u.gain <= 0 || u.bytes > spare_bytes || square_added(c, i) > spare_square) continue;
+      if (u.gain <= kLeastGain * c.now().cycles || u.bytes > spare_bytes || square_added(c, i) > spare_square) continue;
       if (better(u, best)) best = u;
     }
   return best;

@@ -14,6 +14,7 @@ constexpr int64_t kNominal = 8;   // stands for a symbol
 // Shares of the peak: blocked convolutions with two or more vectors of channels a tile, with one; plain ones, whose vectors
 // run along a row; depthwise ones.
 constexpr double kWide = 0.9, kNarrow = 0.75, kPlain = 0.1, kDepthwise = 0.5;
+constexpr double kPair = 0.93;   // what two narrow vectors reach of one twice as wide
 
 double nominal(const Expr& e) {
   return static_cast<double>(eval_int(e, [](std::string_view) { return kNominal; }));
@@ -105,9 +106,11 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
     work.vector_ops = points * products * m / lanes * used;
     work.efficiency = kPlain;
   } else {
-    double vectors = blocks(channels(y), out.block);
-    work.vector_ops = points * products * vectors;
-    work.efficiency = is_depthwise(graph_, node) ? kDepthwise : vectors >= 2 ? kWide : kNarrow;
+    // Of 512-bit units there is one, of narrower ones two.
+    const bool pairs = target_.vector_bits >= 512 && static_cast<double>(out.block) < lanes;
+    const double vectors = blocks(channels(y), out.block), whole = static_cast<double>(out.block) / lanes * vectors;
+    work.vector_ops = points * products * vectors * (pairs ? 0.5 : 1);
+    work.efficiency = (is_depthwise(graph_, node) ? kDepthwise : whole >= 2 ? kWide : kNarrow) * (pairs ? kPair : 1);
   }
   work.bytes = 4 * (product(y.shape) * padding(y, out) + product(w.shape));
   return seconds(work);
@@ -151,7 +154,8 @@ double LayoutCosts::direct(const Node& node, size_t i, const Layout& in, const L
   double scattered = seconds({0, 1, 0, elements});
   if (moves_points(node)) {
     bool same_points = !is_elementwise(node) || equal(x.shape, type(node.output).shape);
-    return in == out || (!same_points && in.plain()) ? 0 : scattered;
+    if (in == out || (!same_points && in.plain())) return 0;
+    return scattered + (is_elementwise(node) ? seconds({0, 1, 8 * elements, 0}) : 0);   // a kernel of its own, behind no other
   }
   if (std::holds_alternative<op::Transpose>(node.attrs)) return 0;   // no order of the input makes it a copy of rows
   if (const auto* reduce = std::get_if<op::Reduce>(&node.attrs))

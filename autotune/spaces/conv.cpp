@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "autotune/spaces/space.h"
+#include "ir/kernel/work.h"
 #include "passes/lower/row_tile.h"
 
 namespace tw {
 namespace {
 
+constexpr int64_t kMostPlanes = 4;      // channels of a first layer: too few for a loop
 constexpr int64_t kDepthwiseTile = 8;   // pixels: their sums, and inputs that neighbouring taps share, stay in registers
 
 bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
@@ -98,13 +100,23 @@ bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile,
   return true;
 }
 
+// Followers that evaluate functions want registers beside the sums: with fewer sums none goes to the stack and back before them.
+int64_t most_sums(const ScheduleBuilder& s) {
+  constexpr int64_t kFollowers = 8, kSimple = 8, kManyRegisters = 32;
+  const int64_t registers = s.target().vector_registers;
+  bool functions = false;
+  for (const Stmt& store : stores_of(s.kernel().body))
+    if (store->label == "y") visit(store->value, [&](const Expr& e) { functions |= e->kind == ExprKind::unary && flops_of(e->unary) > kSimple; });
+  return functions && registers >= kManyRegisters ? registers - kFollowers : registers;
+}
+
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   int64_t block = *s.extent(o.lane), vectors = 1;
   if (auto w = s.kernel().find_buffer("w")) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
   auto blocks = s.extent("c");
   if (!blocks || *blocks % vectors != 0) vectors = 1;
   const bool depthwise = is_depthwise(s);
-  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_tile_rows(s.target(), 1), kDepthwiseTile)) : row_tile_pixels(s.target(), s.extent(o.row), vectors);
+  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_tile_rows(s.target(), 1), kDepthwiseTile)) : row_tile_pixels(s.target(), s.extent(o.row), vectors, most_sums(s));
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner, rows = o.outer;
   if (tile > 1) {   // a symbolic row goes pixel by pixel
@@ -137,6 +149,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
   skip_padding(s, row_tap(s.reduce_loops_of("acc")), depthwise);
+  if (s.extent("rc").value_or(kMostPlanes + 1) <= kMostPlanes) s.unroll("rc");   // not at the edges, whose taps are unrolled
 }
 
 // Plain output: vectors run along the row, a few channels share the loaded pixels.

@@ -90,10 +90,20 @@ Value* math_exp(Values& v, Value* x) {
   return v.b.CreateFMul(y, power_of_two(v, v.b.CreateSub(e.k, half), f32));
 }
 
+// 1 / (1 + exp(-x)). The magic number carries the exponent's bias as well, so that a shift alone makes the power of two: 0 or
+// infinity at the clamped ends, which give 1 and 0. Results next to 0 are lost below a quarter of the smallest normal number.
 Value* math_sigmoid(Values& v, Value* x) {
-  Value* e = math_exp(v, v.b.CreateFNeg(v.abs(x)));
-  Value* top = v.select(v.less(x, v.real(x, 0)), e, v.real(x, 1));
-  return v.b.CreateFDiv(top, v.b.CreateFAdd(e, v.real(x, 1)));
+  const bool f32 = is_f32(x);
+  const int64_t mantissa = f32 ? 23 : 52;
+  const double magic = f32 ? 0x1.8p23 + 127 : 0x1.8p52 + 1023;
+  Value* t = v.b.CreateFNeg(clamp(v, x, f32 ? -89 : -710, f32 ? 88 : 709));
+  Value* sum = v.fma(t, v.real(x, kLog2E), v.real(x, magic));
+  Value* k = v.b.CreateFSub(sum, v.real(x, magic));
+  for (double part : TW_TABLE(x, kLn2)) t = v.fma(k, v.real(x, -part), t);
+  Value* power = v.from_bits(v.b.CreateShl(v.bits(sum), v.integer(v.bits(sum), mantissa)));
+  Value* one = v.real(x, 1);
+  Value* e = v.fma(v.fma(polynomial(v, t, TW_TABLE(x, kExp)), t, one), t, one);
+  return v.b.CreateFDiv(one, v.fma(e, power, one));
 }
 
 Value* math_tanh(Values& v, Value* x) {

@@ -16,10 +16,10 @@ double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t ve
 
 }  // namespace
 
-int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors) {
+int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors, int64_t most_sums) {
   if (!extent) return 1;
   int64_t best = 1;
-  for (int64_t rows = 2; rows <= std::min({most_tile_rows(target, vectors), kMostRows, *extent}); ++rows)
+  for (int64_t rows = 2; rows <= std::min({most_tile_rows(target, vectors), kMostRows, most_sums / vectors, *extent}); ++rows)
     if (cover_cost(target, *extent, rows, vectors) <= cover_cost(target, *extent, best, vectors)) best = rows;
   return best;
 }

@@ -5,8 +5,8 @@
 
 namespace tw {
 
-// Pixels of a tile, for `vectors` of channels; 1 when the extent is symbolic.
-int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors);
+// Pixels of a tile, for `vectors` of channels and at most `most_sums` accumulators; 1 when the extent is symbolic.
+int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors, int64_t most_sums = 64);
 // .rows: pixels. .vectors divides `blocks`.
 RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks);
 

@@ -81,6 +81,7 @@ struct Case {
   double low, high;
   bool specials;
   double f32_limit, f64_limit;
+  bool subnormals = true;   // false: 0 will do
 };
 
 template <class T>
@@ -91,7 +92,9 @@ void check(const Case& c, const Target& target, bool lanes, double limit) {
   double worst = 0;
   T at = 0, got = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    double error = ulps(y[i], c.want(x[i]));
+    long double want = c.want(x[i]);
+    if (!c.subnormals && y[i] == 0 && want < std::numeric_limits<T>::min()) continue;
+    double error = ulps(y[i], want);
     if (error > worst) worst = error, at = x[i], got = y[i];
   }
   CAPTURE(op_name(c.op));
@@ -107,7 +110,7 @@ long double rsqrt(long double x) { return 1 / std::sqrt(x); }
 
 const Case kCases[] = {
     {UnaryOp::exp, std::exp, -110, 95, true, 2, 2},       {UnaryOp::log, std::log, 0, 10, true, 2, 2},
-    {UnaryOp::tanh, std::tanh, -12, 12, true, 4, 4},      {UnaryOp::sigmoid, sigmoid, -90, 90, true, 3, 3},
+    {UnaryOp::tanh, std::tanh, -12, 12, true, 4, 4},      {UnaryOp::sigmoid, sigmoid, -90, 90, true, 3, 3, false},
     {UnaryOp::erf, std::erf, -6, 6, true, 6, 4},          {UnaryOp::sin, std::sin, -1000000, 1000000, false, 2, 3},
     {UnaryOp::cos, std::cos, -1000000, 1000000, false, 2, 3}, {UnaryOp::tan, std::tan, -100, 100, false, 4, 4},
     {UnaryOp::asin, std::asin, -1.1, 1.1, true, 4, 4},    {UnaryOp::acos, std::acos, -1.1, 1.1, true, 4, 4},

@@ -359,6 +359,66 @@ TEST_CASE("pads with other values, and before a max pool, stay") {
   )");
 }
 
+TEST_CASE("a convolution of a tensor's phases is one of the tensor") {
+  canonicalizes(R"(
+    %x: f32[2, 1, 4, 6] = input
+    %w: f32[2, 4, 1, 2] = const [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+    %b: f32[2] = const [1, 2]
+    %p: f32[2, 1, 2, 3] = slice(%x) starts=[0, 0, 0, 0] steps=[1, 1, 2, 2] sizes=[2, 1, 2, 3]
+    %q: f32[2, 1, 2, 3] = slice(%x) starts=[0, 0, 1, 0] steps=[1, 1, 2, 2] sizes=[2, 1, 2, 3]
+    %r: f32[2, 1, 2, 3] = slice(%x) starts=[0, 0, 0, 1] steps=[1, 1, 2, 2] sizes=[2, 1, 2, 3]
+    %s: f32[2, 1, 2, 3] = slice(%x) starts=[0, 0, 1, 1] steps=[1, 1, 2, 2] sizes=[2, 1, 2, 3]
+    %c: f32[2, 4, 2, 3] = concat(%p, %q, %r, %s) axis=1
+    %y: f32[2, 2, 2, 3] = conv(%c, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,1,0,0]
+    output %y
+  )", R"(
+    %x: f32[2, 1, 4, 6] = input
+    %b: f32[2] = const [1, 2]
+    %y_weights: f32[2, 1, 2, 4] = const [1, 5, 2, 6, 3, 7, 4, 8, 9, 13, 10, 14, 11, 15, 12, 16]
+    %y: f32[2, 2, 2, 3] = conv(%x, %y_weights, %b) strides=[2,2] dilations=[1,1] pads=[0,2,0,0]
+    output %y
+  )");
+  canonicalizes(R"(
+    %x: f32[1, 2, 9] = input
+    %w: f32[1, 6, 2] = const [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    %p: f32[1, 2, 3] = slice(%x) starts=[0, 0, 2] steps=[1, 1, 3] sizes=[1, 2, 3]
+    %q: f32[1, 2, 3] = slice(%x) starts=[0, 0, 0] steps=[1, 1, 3] sizes=[1, 2, 3]
+    %r: f32[1, 2, 3] = slice(%x) starts=[0, 0, 1] steps=[1, 1, 3] sizes=[1, 2, 3]
+    %c: f32[1, 6, 3] = concat(%p, %q, %r) axis=1
+    %y: f32[1, 1, 2] = conv(%c, %w) strides=[2] dilations=[1] pads=[1,0]
+    output %y
+  )", R"(
+    %x: f32[1, 2, 9] = input
+    %y_weights: f32[1, 2, 6] = const [5, 9, 1, 6, 10, 2, 7, 11, 3, 8, 12, 4]
+    %y: f32[1, 1, 2] = conv(%x, %y_weights) strides=[6] dilations=[1] pads=[3,0]
+    output %y
+  )");
+}
+
+TEST_CASE("phases that miss points, repeat some, or are read elsewhere stay") {
+  const char* slices[] = {"starts=[0, 0, 1] steps=[1, 1, 2] sizes=[1, 1, 3]", "starts=[0, 0, 0] steps=[1, 1, 2] sizes=[1, 1, 3]"};
+  const char* widths[] = {"7", "6"};   // an odd extent, and one start twice
+  for (int i = 0; i < 2; ++i)
+    keeps(std::string("%x: f32[1, 1, ") + widths[i] + R"(] = input
+    %w: f32[1, 2, 1] = const [1, 2]
+    %p: f32[1, 1, 3] = slice(%x) starts=[0, 0, 0] steps=[1, 1, 2] sizes=[1, 1, 3]
+    %q: f32[1, 1, 3] = slice(%x) )" + slices[i] + R"(
+    %c: f32[1, 2, 3] = concat(%p, %q) axis=1
+    %y: f32[1, 1, 3] = conv(%c, %w) strides=[1] dilations=[1] pads=[0,0]
+    output %y
+  )");
+  keeps(R"(
+    %x: f32[1, 1, 6] = input
+    %w: f32[1, 2, 1] = const [1, 2]
+    %p: f32[1, 1, 3] = slice(%x) starts=[0, 0, 0] steps=[1, 1, 2] sizes=[1, 1, 3]
+    %q: f32[1, 1, 3] = slice(%x) starts=[0, 0, 1] steps=[1, 1, 2] sizes=[1, 1, 3]
+    %c: f32[1, 2, 3] = concat(%p, %q) axis=1
+    %y: f32[1, 1, 3] = conv(%c, %w) strides=[1] dilations=[1] pads=[0,0]
+    output %y
+    output %c
+  )");
+}
+
 TEST_CASE("transposes of the last two axes are flags of a matmul; keys keep their rows") {
   canonicalizes(R"(
     %q: f32[2, 5, 4] = input
