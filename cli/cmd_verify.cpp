@@ -8,6 +8,7 @@
 #include "cli/model_run.h"
 #include "cli/per_node.h"
 #include "cli/progress.h"
+#include "cli/reference.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 
@@ -15,7 +16,7 @@ namespace tw {
 namespace {
 
 struct VerifyArgs {
-  std::string library, model;
+  std::string library, model, reference = "f64";
   InputFlags inputs;
   double tolerance = 1e-4;
   int threads = 0;
@@ -49,34 +50,40 @@ Expected<std::vector<Tensor>> inputs_of(const Graph& graph, const Inputs& inputs
 
 struct Reference {
   std::vector<Tensor> outputs;
-  std::vector<Tensor> inputs;   // in the graph's order
+  Inputs inputs;                // in the graph's order
 };
 
-Expected<Reference> evaluate_model(const VerifyArgs& args, const Manifest& manifest, const Inputs& inputs, const tw_api& api, Console& console) {
+Expected<Target> target_of(const Manifest& manifest, const std::string& library) {
+  return parse_target(manifest.target_yaml, library + " (its manifest's target)");
+}
+
+Expected<Reference> make_reference(const VerifyArgs& args, const Manifest& manifest, const Inputs& inputs, const tw_api& api, Console& console) {
+  const std::optional<ReferenceKind> kind = reference_from_name(args.reference);
   Progress progress(console);
   progress.begin("import");
-  TW_ASSIGN(const Model model, import_onnx(args.model, {manifest.dims}));
+  TW_ASSIGN(Model model, import_onnx(args.model, {manifest.dims}));
   if (model.sha256 != manifest.model_sha256)
     progress.print("warning: '" + args.library + "' was not compiled from '" + args.model + "' as it is now\n");
   Reference r;
-  TW_ASSIGN(r.inputs, inputs_of(model.graph, inputs, api));
+  r.inputs.symbols = inputs.symbols;
+  TW_ASSIGN(r.inputs.tensors, inputs_of(model.graph, inputs, api));
   progress.begin("reference");
-  TW_ASSIGN(r.outputs, evaluate(model.graph, r.inputs));
+  TW_ASSIGN(const Target target, target_of(manifest, args.library));
+  TW_ASSIGN(r.outputs, reference_outputs(*kind, std::move(model), r.inputs, target));
   if (r.outputs.size() != static_cast<size_t>(api.output_count))
     return make_error(DiagCode::invalid_argument, "the library has {0} outputs, '{1}' has {2}", api.output_count, args.model, r.outputs.size());
   return r;
 }
 
-Expected<PerNodeReport> per_node(const VerifyArgs& args, const Manifest& manifest, Inputs inputs, Reference reference) {
+Expected<PerNodeReport> per_node(const VerifyArgs& args, const Manifest& manifest, const Reference& reference) {
   CompileOptions options;
   options.model = args.model;
   options.dims = manifest.dims;
   options.pipeline = manifest.pipeline;
   options.algorithms = manifest.algorithms;
   options.name = "kept";
-  inputs.tensors = std::move(reference.inputs);
-  TW_ASSIGN(const Target target, parse_target(manifest.target_yaml, args.library + " (its manifest's target)"));
-  return compare_nodes(options, target, inputs, reference.outputs, args.tolerance, args.threads);
+  TW_ASSIGN(const Target target, target_of(manifest, args.library));
+  return compare_nodes(options, target, reference.inputs, reference.outputs, args.tolerance, args.threads);
 }
 
 Error check_args(const VerifyArgs& args) {
@@ -86,6 +93,8 @@ Error check_args(const VerifyArgs& args) {
   if (args.model.empty() && args.inputs.data.empty())
     return make_error(DiagCode::invalid_argument, "nothing to compare with: give the ONNX model, or --data with stored outputs");
   if (args.model.empty() && args.per_node) return make_error(DiagCode::invalid_argument, "--per-node needs the ONNX model");
+  if (!reference_from_name(args.reference))
+    return make_error(DiagCode::invalid_argument, "--reference '{0}' is none of f64, operators", args.reference);
   return Error::success();
 }
 
@@ -106,10 +115,10 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
     if (want.empty() && args.model.empty())
       return make_error(DiagCode::io, "'{0}' has no output_0.pb: give the ONNX model to compare with", flags.data);
   }
-  const std::string source = want.empty() ? "reference" : "stored";
+  const std::string source = want.empty() ? args.reference : "stored";
   Reference reference;
   if (want.empty() || args.per_node) {
-    TW_ASSIGN(reference, evaluate_model(args, manifest, inputs, model.api(), console));
+    TW_ASSIGN(reference, make_reference(args, manifest, inputs, model.api(), console));
     if (want.empty()) want = reference.outputs;
   }
 
@@ -124,7 +133,7 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
   }
   Json::Object result{{"ok", same}, {"against", source}, {"tolerance", args.tolerance}, {"outputs", list}};
   if (args.per_node) {
-    TW_ASSIGN(const PerNodeReport report, per_node(args, manifest, inputs, std::move(reference)));
+    TW_ASSIGN(const PerNodeReport report, per_node(args, manifest, reference));
     same &= !report.first;
     result.front().value = same;
     result.push_back({"per_node", to_json(report)});
@@ -139,9 +148,12 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
 CommandRun define_verify(Flags& flags) {
   auto args = std::make_shared<VerifyArgs>();
   flags.argument("LIBRARY", args->library, "The compiled model");
-  flags.argument("MODEL", args->model, "The ONNX file it was compiled from: its reference evaluation is compared with", false);
+  flags.argument("MODEL", args->model, "The ONNX file it was compiled from: what it computes is compared with", false);
   args->inputs.declare(flags);
   flags.text("--data", args->inputs.data, "DIR", "A folder with input_0.pb, ... and, to compare with, output_0.pb, ... (or .npy)");
+  flags.text("--reference", args->reference, "NAME",
+             "What the ONNX file's outputs are computed by: f64 (default), the whole model in doubles, compiled as plain loops; or operators, one "
+             "evaluator an operator, each rounded to its type: minutes for a large model");
   flags.number("--tolerance", args->tolerance, "T", "Largest error that passes, relative to an output's range; default 1e-4");
   flags.flag("--per-node", args->per_node, "Compile again with every fused group's result kept, and name the first that is off");
   flags.integer("--threads", args->threads, "0: as many as this process may use");

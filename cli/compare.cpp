@@ -14,7 +14,7 @@ namespace tw {
 namespace {
 
 // Floats as integers in which neighbours differ by one, both zeros being 0.
-double ordered(const Tensor& t, int64_t i) {
+double ordered(const Tensor& t, int64_t i = 0) {
   uint64_t bits = 0;
   const size_t bytes = static_cast<size_t>(dtype_bytes(t.dtype));
   std::memcpy(&bits, t.bytes.data() + static_cast<size_t>(i) * bytes, bytes);  // little endian
@@ -29,12 +29,21 @@ double distance(double got, double want) {
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
+// Units in the last place of got's type, to which a wider value is rounded.
+double ulps(const Tensor& got, const Tensor& want, int64_t i) {
+  if (got.dtype == want.dtype) return std::abs(ordered(got, i) - ordered(want, i));
+  Tensor rounded = Tensor::zeros(got.dtype, {1});
+  rounded.set(0, want.at(i));
+  return std::abs(ordered(got, i) - ordered(rounded));
+}
+
 }  // namespace
 
 Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
   static_assert(std::endian::native == std::endian::little);
   Difference d;
-  if (got.dtype != want.dtype) {
+  const bool floats = is_float(got.dtype) && is_float(want.dtype);
+  if (got.dtype != want.dtype && !(floats && want.dtype == DType::f64)) {
     d.problem = std::string("is ") + dtype_name(got.dtype) + ", expected " + dtype_name(want.dtype);
     return d;
   }
@@ -42,7 +51,6 @@ Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
     d.problem = "has shape " + shape_text(got.shape) + ", expected " + shape_text(want.shape);
     return d;
   }
-  const bool floats = is_float(want.dtype);
   double low = 0, high = 0;
   for (int64_t i = 0; i < want.size(); ++i) {
     const double a = got.at(i), b = want.at(i);
@@ -58,7 +66,7 @@ Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
       d.got = a;
       d.want = b;
     }
-    if (floats && off > 0) d.max_ulp = std::max(d.max_ulp, std::isinf(off) ? off : std::abs(ordered(got, i) - ordered(want, i)));
+    if (floats && off > 0) d.max_ulp = std::max(d.max_ulp, std::isinf(off) ? off : ulps(got, want, i));
   }
   const double range = high - low;
   d.max_rel = d.max_abs == 0 ? 0 : range > 0 ? d.max_abs / range : std::numeric_limits<double>::infinity();

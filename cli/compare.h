@@ -12,11 +12,11 @@ struct Difference {
   std::string problem;       // dtypes or shapes differ: the numbers below mean nothing
   double max_abs = 0;        // NaN against NaN and equal infinities count as equal, NaN against a number as infinity
   double max_rel = 0;        // max_abs over the reference's range: the smallest interval that holds 0 and its finite values
-  double max_ulp = 0;        // floats only: units in the last place of the tensors' type between the two values
+  double max_ulp = 0;        // floats only: units in the last place of the first tensor's type between the two values
   int64_t worst = 0;         // flat index of max_abs
   double got = 0, want = 0;  // there
 };
-// same: max_rel <= tolerance for floats, equality for integers and bools.
+// same: max_rel <= tolerance for floats, equality for integers and bools. Floats may be compared with f64.
 Difference compare(const Tensor& got, const Tensor& want, double tolerance);
 std::string to_string(const Difference& d);
 Json to_json(const Difference& d);

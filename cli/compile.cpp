@@ -143,8 +143,8 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   }
 
   // Fusion: which operators share a kernel; then the algorithm of each product.
-  std::vector<Group> groups = fuse_groups(graph);
-  choose_algorithms(graph, groups, target, options.algorithms);
+  std::vector<Group> groups = options.plain ? single_groups(graph) : fuse_groups(graph);
+  if (!options.plain) choose_algorithms(graph, groups, target, options.algorithms);
   report.groups = static_cast<int64_t>(groups.size());
   TW_TRY(dump.write("groups.txt", [&] { return print_groups(graph, groups); }));
   if (options.emit == Emit::groups) {
@@ -158,7 +158,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   Schedule schedule_in_use;
   program_options.schedule = [&](const LoweredGroup& lowered) -> Expected<Kernel> {
     CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
-    TW_ASSIGN(schedule_in_use, default_schedule(lowered.kernel, lowered.family, target));
+    TW_ASSIGN(schedule_in_use, options.plain ? plain_schedule(lowered.kernel, target) : default_schedule(lowered.kernel, lowered.family, target));
     return tw::apply(lowered.kernel, schedule_in_use, &target);
   };
   program_options.on_kernel = [&](const Kernel& lowered, const Kernel& scheduled) {

@@ -30,6 +30,7 @@ struct CompileOptions {
   std::string dump_dir;                 // every stage as text files, numbered; "" = none
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   AlgorithmOptions algorithms;          // budgets of the choice
+  bool plain = false;                   // a kernel an operator, direct, with the plain schedule: for references
   RunOptions passes;                    // hooks of the pass runner
   int64_t share_ns = CodegenOptions().share_ns;
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging

@@ -306,4 +306,10 @@ bool is_elementwise(const Node& node) {
 
 std::vector<Group> fuse_groups(const Graph& graph) { return Fuser(graph).run(); }
 
+std::vector<Group> single_groups(const Graph& graph) {
+  std::vector<Group> groups;
+  for (const NodeId id : graph.order()) groups.push_back({{id}, id});
+  return groups;
+}
+
 }  // namespace tw

@@ -21,6 +21,7 @@ ctest --test-dir build/release --output-on-failure -j "$jobs"
 scripts/demo.sh
 $python tests/docs/check_docs.py --tilewright build/release/tilewright
 $python tests/models/run.py --full --tilewright build/release/tilewright
+$python tests/models/algorithms.py --tilewright build/release/tilewright
 
 if [ $quick = 0 ]; then
   cmake --preset asan >/dev/null

@@ -78,22 +78,25 @@ bool is_depthwise(const ScheduleBuilder& s) {
 }
 
 // A 1x1 convolution has one row of all its pixels. Few channel panels alone cannot keep all threads equally busy: then the
-// row is split in parts of whole tiles, "wp" of them, as few as it takes, that overlap by next to nothing.
+// row is split in parts of whole tiles, "wp" of them, that overlap a little where their number does not divide. Overlap is paid
+// for on one thread too, so it counts three times what threads lose by waiting.
 bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile, int64_t panels) {
-  constexpr double kIdle = 1.05, kOverlap = 1.01;
+  constexpr double kGoodEnough = 1.05, kMostOverlap = 0.05, kOverlapWeight = 3;
   constexpr int64_t kMostParts = 32;
   const int64_t extent = *s.extent(row), tiles = (extent + tile - 1) / tile;
   double best = 0;
   int64_t chunk = extent;
-  for (int64_t parts = 1; parts <= std::min(tiles, kMostParts) && (parts == 1 || best > kIdle); ++parts) {
+  for (int64_t parts = 1; parts <= std::min(tiles, kMostParts) && (parts == 1 || best > kGoodEnough); ++parts) {
     const int64_t size = parts == 1 ? extent : (tiles + parts - 1) / parts * tile;
-    if (size > extent || (extent + size - 1) / size != parts || static_cast<double>(parts * size) > kOverlap * static_cast<double>(extent)) continue;
+    const double overlap = static_cast<double>(parts * size) / static_cast<double>(extent) - 1;
+    if (size > extent || (extent + size - 1) / size != parts || overlap > kMostOverlap) continue;
     double idle = 1;
     for (int64_t threads : {int64_t{2}, int64_t{3}, int64_t{4}, std::max<int64_t>(s.target().cores, 2)}) {
       const int64_t units = panels * parts, rounds = (units + threads - 1) / threads;
       idle = std::max(idle, static_cast<double>(rounds * threads) / static_cast<double>(units));
     }
-    if (parts == 1 || idle < best) best = idle, chunk = size;
+    const double cost = idle + kOverlapWeight * overlap;
+    if (parts == 1 || cost < best) best = cost, chunk = size;
   }
   if (chunk == extent) return false;
   s.split(row, chunk, extent % chunk == 0 ? Tail::guard : Tail::shift, "wp", "wr");

@@ -12,6 +12,9 @@ namespace tw {
 // of the space, reported with the step.
 Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target);
 
+// The schedule of reference computations: one rule for all kernels that shares none of the families' choices.
+Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target);
+
 // Builds a schedule step by step against the kernel it rewrites, so that later steps can look at the loops there are.
 class ScheduleBuilder {
  public:
@@ -57,6 +60,7 @@ class ScheduleBuilder {
   // The store with that label and nothing else in its nest: vectors along its last axis, threads over the others.
   void map_nest(const std::string& label);
 
+  bool sound() const { return failed_.empty(); }   // no step has failed
   Expected<Schedule> finish();
 
  private:

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <random>
 
 #include "passes/lower/lower.h"
 #include "tests/cli/compiled.h"
@@ -206,6 +207,53 @@ TEST_CASE("Strassen's products, compiled, equal the reference") {
   check_strassen(pointwise_network(16, 28, 64, 32), small, 2);
   check_strassen(pointwise_network(5, 6, 32, 48), half, 2);
   check_strassen(pointwise_network(7, 7, 48, 40), host, 0);   // no whole pairs of blocks
+}
+
+namespace {
+
+double worst_error(const Graph& graph, const std::vector<Tensor>& inputs, const Target& target, int threads, const AlgorithmOptions& algorithms) {
+  auto expected = evaluate(graph, inputs);
+  REQUIRE(bool(expected));
+  const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, target, threads, algorithms);
+  double span = 0, worst = 0;
+  for (int64_t i = 0; i < got[0].size(); ++i) {
+    span = std::max(span, std::fabs((*expected)[0].at(i)));
+    worst = std::max(worst, std::fabs(got[0].at(i) - (*expected)[0].at(i)));
+  }
+  return worst / span;
+}
+
+}  // namespace
+
+TEST_CASE("Winograd and Strassen on random shapes, forced or chosen by growth, equal the reference") {
+  std::mt19937 random(20);
+  auto between = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1)); };
+  const Algorithm winograd[] = {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6};
+  const double growths[] = {1, 1.5, 4};
+  for (int round = 0; round < 9; ++round) {
+    const Layer l{between(1, 3), between(16, 50), between(16, 70), between(3, 21), between(3, 21), between(0, 2)};
+    const int64_t rows = between(9, 70), depth = 32 * between(1, 4), columns = 32 * between(1, 3);
+    const int threads = 1 + round % 2;
+    CAPTURE(l.n);
+    CAPTURE(l.in);
+    CAPTURE(l.out);
+    CAPTURE(l.h);
+    CAPTURE(l.w);
+    CAPTURE(l.pad);
+    AlgorithmOptions forced, strassen, chosen;
+    forced.only = winograd[round % 3];
+    strassen.only = Algorithm::strassen;
+    chosen.max_weight_growth = growths[round % 3];
+    const std::vector<Tensor> image = {random_tensor({l.n, 4, l.h, l.w}, 5, 1)};
+    CHECK(worst_error(network(l), image, host_target(), threads, forced) <= 2e-5);
+    CHECK(worst_error(network(l), image, host_target(), threads, chosen) <= 2e-5);
+    CAPTURE(rows);
+    CAPTURE(depth);
+    CAPTURE(columns);
+    const Graph product = product_network(rows, depth, columns, round % 2 == 0);
+    CHECK(count(groups_text(product, host_target(), strassen), "strassen") == 1);
+    CHECK(worst_error(product, {random_tensor({1, rows, depth}, 5, 1)}, host_target(), threads, strassen) <= 5e-6);
+  }
 }
 
 TEST_CASE("the growth of weights bounds the choice") {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compiles whole models and compares their outputs with onnxruntime: on this machine at one and two threads, and for
-AArch64 under qemu. Real models and architectures come from ../shared/models where that folder is present.
+"""Compiles whole models and compares their outputs with onnxruntime, on this machine at one and two threads and for AArch64
+under qemu, and with the whole model in f64 (tilewright verify). Real models and architectures come from ../shared/models where that folder is present.
 
     run.py --tilewright BUILD/tilewright [--work DIR] [--only NAME,...] [--full]
 """
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -18,11 +19,14 @@ import onnxruntime
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHARED = ROOT.parent / "shared" / "models"
 TOLERANCE = 1e-4   # of an output's range
+MISMATCH = 4       # tilewright verify's exit status for outputs that are off
 EXAMPLES = {"digits": ROOT / "examples/digits/digits.onnx"}
 SKELETONS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "vgg16", "dcgan", "dqn", "lstm_lm", "bert_base_s128",
              "gpt2_s64"]
 REAL = ["face_rfb320", "yolox_nano"]
 ARM = ["digits", "resnet18", "mobilenet_v2"]
+GROWTHS = (1.0, 1.5, 4.0)   # of weights, for the small models; the others are verified at the default
+GROWN = ["digits", "squeezenet1_1", "dqn", "face_rfb320"]
 QUICK = ["digits", "mobilenet_v2", "squeezenet1_1", "dqn", "resnet18", "face_rfb320", "bert_base_s128"]
 
 
@@ -96,9 +100,16 @@ class Runner:
         built = subprocess.run([ROOT / "tests/cross_cc.sh", "aarch64", ROOT / "tests/models/driver.c", self.driver, "-I", ROOT], env=env)
         return ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"] if built.returncode == 0 else None
 
-    def compile(self, model, target, output, cwd=None):
-        subprocess.run([self.tilewright, "compile", model, "-t", target, "-o", output, "--name", "model"], check=True, cwd=cwd,
+    def compile(self, model, target, output, *flags, cwd=None):
+        subprocess.run([self.tilewright, "compile", model, "-t", target, "-o", output, "--name", "model", *flags], check=True, cwd=cwd,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def verify(self, artifact, model):
+        """The largest error against the model in f64, relative to an output's range."""
+        told = subprocess.run([self.tilewright, "verify", artifact, model, "--json"], capture_output=True, text=True)
+        if told.returncode not in (0, MISMATCH):
+            raise subprocess.CalledProcessError(told.returncode, told.args)
+        return max(output["difference"].get("max_rel", float("inf")) for output in json.loads(told.stdout)["outputs"])
 
     def native(self, artifact, inputs, outputs, threads):
         folder = self.work / "out"
@@ -222,6 +233,12 @@ def main():
             continue
         for threads in (1, 2):
             check(name, f"host, {threads} thread(s)", lambda: compare(expected, runner.native(artifact, inputs, outputs, threads)))
+        for growth in GROWTHS if name in GROWN else (None,):
+            verified = artifact
+            if growth is not None:
+                verified = work / "grown.so"
+                runner.compile(path, "host", verified, "--max-weight-growth", str(growth))
+            check(name, "f64" + (f", growth {growth}" if growth else ""), lambda: runner.verify(verified, path))
         same = check_schedules(runner.tilewright, path, work)
         passed, failed = passed + same, failed + (not same)
         print(f"{'ok  ' if same else 'FAIL'} {name:16} schedules reproduce the kernels")

@@ -1,0 +1,163 @@
+// Whole programs of lowered kernels in the interpreter: lowering, algorithms, shared storage and the memory plan, with no schedule
+// and no generated code between them and the evaluators.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "ir/kernel/interpreter.h"
+#include "passes/build_program.h"
+#include "passes/choose_algorithms.h"
+#include "random_graph.h"
+
+using namespace tw;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct Memory {
+  std::vector<Bytes> inputs, outputs;
+  Bytes arena, weights;
+
+  std::byte* at(const Operand& operand) {
+    const auto offset = as_const(operand.offset);
+    REQUIRE(offset);
+    switch (operand.place) {
+      case Place::input: return inputs[static_cast<size_t>(operand.index)].data() + *offset;
+      case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + *offset;
+      case Place::arena: return arena.data() + *offset;
+      case Place::weights: return weights.data() + *offset;
+    }
+    TW_UNREACHABLE("bad place");
+  }
+};
+
+size_t bytes_of(DType dtype, const Shape& shape) {
+  int64_t bytes = dtype_bytes(dtype);
+  for (const Expr& extent : shape) bytes *= as_const(simplify(extent)).value();
+  return static_cast<size_t>(bytes);
+}
+
+// Runs a kernel over pointers, one a parameter buffer.
+void run_kernel(const Kernel& kernel, const std::vector<std::byte*>& pointers) {
+  std::vector<KernelArgument> arguments;
+  std::vector<const Buffer*> buffers;
+  for (const Buffer& buffer : kernel.buffers)
+    if (buffer.role != BufferRole::temp) buffers.push_back(&buffer);
+  REQUIRE(buffers.size() == pointers.size());
+  for (size_t i = 0; i < buffers.size(); ++i)
+    arguments.push_back({Bytes(pointers[i], pointers[i] + bytes_of(buffers[i]->dtype, buffers[i]->shape))});
+  REQUIRE(error_text(interpret(kernel, arguments)) == "");
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i]->role == BufferRole::output) std::memcpy(pointers[i], arguments[i].bytes.data(), arguments[i].bytes.size());
+}
+
+Bytes packed_weights(const Program& program) {
+  Bytes weights(program.weight_bytes);
+  for (const WeightPiece& piece : program.weights) {
+    std::byte* to = weights.data() + piece.offset;
+    Bytes source(piece.source.bytes.begin(), piece.source.bytes.end());
+    if (piece.pack) run_kernel(*piece.pack, {source.data(), to});
+    else std::memcpy(to, source.data(), std::min(source.size(), static_cast<size_t>(piece.size)));
+  }
+  return weights;
+}
+
+struct Result {
+  std::vector<Tensor> outputs;
+  int chosen = 0;               // groups that the forced algorithm computes
+};
+
+Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Target& target, std::optional<Algorithm> only = std::nullopt) {
+  PassContext context{target};
+  REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
+  std::vector<Group> groups = fuse_groups(graph);
+  AlgorithmOptions algorithms;
+  algorithms.only = only;
+  choose_algorithms(graph, groups, target, algorithms);
+  Result result;
+  for (const Group& group : groups) result.chosen += only && group.algorithm == *only;
+  ProgramOptions options;
+  options.schedule = [](const LoweredGroup& lowered) -> Expected<Kernel> { return lowered.kernel; };
+  Expected<Program> program = build_program(graph, groups, target, options);
+  if (!program) FAIL(error_text(program.takeError()));
+
+  Memory memory;
+  for (const Tensor& tensor : inputs) memory.inputs.push_back(tensor.bytes);
+  for (const TensorSpec& spec : program->outputs) {
+    result.outputs.push_back(Tensor::zeros(spec.dtype, *static_shape(spec.dims)));
+    memory.outputs.push_back(result.outputs.back().bytes);
+  }
+  memory.arena.resize(static_cast<size_t>(as_const(program->arena_bytes).value()));
+  memory.weights = packed_weights(*program);
+  for (const KernelCall& call : program->calls) {
+    std::vector<std::byte*> pointers;
+    for (const Operand& operand : call.arguments) pointers.push_back(memory.at(operand));
+    run_kernel(program->kernels[static_cast<size_t>(call.kernel)], pointers);
+  }
+  for (size_t i = 0; i < result.outputs.size(); ++i) result.outputs[i].bytes = memory.outputs[i];
+  return result;
+}
+
+void check(const Graph& graph, const Target& target, std::optional<Algorithm> only, double tolerance) {
+  const std::vector<Tensor> inputs = test::random_inputs(graph, 7);
+  Expected<std::vector<Tensor>> expected = evaluate(graph, inputs);
+  REQUIRE(bool(expected));
+  const Result got = run_interpreted(graph, inputs, target, only);
+  if (only) CHECK(got.chosen >= 1);
+  REQUIRE(got.outputs.size() == expected->size());
+  for (size_t i = 0; i < got.outputs.size(); ++i) CHECK(test::relative_difference((*expected)[i], got.outputs[i]) < tolerance);
+}
+
+Tensor weights(std::mt19937& random, std::vector<int64_t> shape, int64_t depth) {
+  Tensor t = test::random_tensor(random, DType::f32, std::move(shape));
+  for (float& v : t.as<float>()) v *= std::sqrt(3.0f / static_cast<float>(depth));
+  return t;
+}
+
+ValueId conv(Graph& g, std::mt19937& random, ValueId x, int64_t in, int64_t out, int64_t kernel, int64_t pad) {
+  op::Conv attrs;
+  attrs.strides = attrs.dilations = {1, 1};
+  attrs.pads = {pad, pad, pad, pad};
+  ValueId w = g.add_constant("w", weights(random, {out, in, kernel, kernel}, in * kernel * kernel));
+  Expected<ValueId> y = g.add(attrs, {x, w, g.add_constant("b", test::random_tensor(random, DType::f32, {out}))});
+  REQUIRE(bool(y));
+  return *y;
+}
+
+// 1x1 into blocked channels, then the convolution looked at.
+Graph layer(int64_t n, int64_t in, int64_t out, int64_t h, int64_t w, int64_t kernel, int64_t pad) {
+  std::mt19937 random(static_cast<unsigned>(in + out * 64 + h * 4096 + w));
+  Graph g;
+  ValueId x = g.add_input("x", {DType::f32, {Expr(n), Expr(in), Expr(h), Expr(w)}, {}});
+  ValueId a = conv(g, random, x, in, in, 1, 0);
+  g.add_output(conv(g, random, a, in, out, kernel, pad), "y");
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("random graphs, lowered and interpreted, equal their evaluation") {
+  const Target target = baseline_target(Arch::x86_64);
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    check(test::random_graph(seed), target, std::nullopt, 1e-4);
+  }
+}
+
+TEST_CASE("Winograd's kernels, lowered and interpreted, equal the evaluators") {
+  const Target target = baseline_target(Arch::x86_64);   // vectors of four
+  for (Algorithm a : {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6}) {
+    CAPTURE(algorithm_name(a));
+    check(layer(1, 16, 8, 5, 7, 3, 1), target, a, 1e-5);
+    check(layer(2, 8, 16, 4, 9, 3, 0), target, a, 1e-5);
+    check(layer(1, 12, 20, 7, 3, 3, 2), target, a, 1e-5);
+  }
+}
+
+TEST_CASE("Strassen's kernels, lowered and interpreted, equal the evaluators") {
+  const Target target = baseline_target(Arch::x86_64);
+  check(layer(1, 16, 16, 5, 3, 1, 0), target, Algorithm::strassen, 1e-5);
+  check(layer(1, 8, 24, 4, 7, 1, 0), target, Algorithm::strassen, 1e-5);
+}
