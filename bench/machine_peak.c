@@ -1,9 +1,11 @@
 // The machine's limits as plain C reaches them: fp32 multiply-add rate and read bandwidth of L1, L2 and memory, summed over
 // the given number of threads. Prints one JSON object.  cc -O3 -march=native -ffp-contract=fast -pthread machine_peak.c
+// With -march=x86-64-v3 or x86-64-v2 the multiply-add rate is that of the narrower instruction set.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #if defined(__AVX512F__)
@@ -13,7 +15,7 @@ enum { kBytes = 32, kAccumulators = 12 };
 #else
 enum { kBytes = 16, kAccumulators = 12 };
 #endif
-enum { kLanes = kBytes / sizeof(float), kStreams = 8, kMaxThreads = 64, kRounds = 5 };
+enum { kLanes = kBytes / sizeof(float), kStreams = 8, kMaxThreads = 64, kRounds = 5, kHugePage = 2 << 20 };
 typedef float Vec __attribute__((vector_size(kBytes)));
 typedef unsigned Bits __attribute__((vector_size(kBytes)));
 
@@ -34,6 +36,15 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+#if defined(__aarch64__)
+#define IN_REGISTER(value) "+w"(value)
+#elif defined(__AVX512F__)
+#define IN_REGISTER(value) "+v"(value)
+#else
+#define IN_REGISTER(value) "+x"(value)
+#endif
+
+// Sums as in a matrix product: where there is no fused instruction, only the additions wait for each other.
 static double multiply_add(void* unused, long repeats) {
   (void)unused;
   Vec sum[kAccumulators], a, b;
@@ -42,7 +53,10 @@ static double multiply_add(void* unused, long repeats) {
   for (int i = 0; i < kAccumulators; ++i) sum[i] = b * (float)i;
   for (long r = 0; r < repeats; ++r) {
 #pragma GCC unroll 32
-    for (int i = 0; i < kAccumulators; ++i) sum[i] = sum[i] * a + b;
+    for (int i = 0; i < kAccumulators; ++i) {
+      sum[i] = a * b + sum[i];
+      __asm__ volatile("" : IN_REGISTER(a));   // the product is not lifted out of the loop
+    }
   }
   Vec total = sum[0];
 #pragma GCC unroll 32
@@ -59,8 +73,8 @@ static double read_array(void* data, long repeats) {
     for (size_t i = 0; i < count; i += kStreams) {
 #pragma GCC unroll 8
       for (int k = 0; k < kStreams; ++k) sum[k] ^= p[i + (size_t)k];
+      __asm__ volatile("" ::: "memory");   // block after block, as prefetchers like it
     }
-    __asm__ volatile("" ::: "memory");
   }
   for (int k = 1; k < kStreams; ++k) sum[0] ^= sum[k];
   sink = (float)sum[0][0];
@@ -107,7 +121,8 @@ static double read_rate(int threads, size_t bytes) {
   void* data[kMaxThreads];
   array_bytes = bytes / (kBytes * kStreams) * (kBytes * kStreams);
   for (int t = 0; t < threads; ++t) {
-    if (posix_memalign(&data[t], 4096, array_bytes)) exit(1);
+    if (posix_memalign(&data[t], kHugePage, array_bytes)) exit(1);
+    madvise(data[t], array_bytes, MADV_HUGEPAGE);   // else page walks are measured
     for (size_t i = 0; i < array_bytes / sizeof(unsigned); ++i) ((unsigned*)data[t])[i] = (unsigned)i;
   }
   const long repeats = (long)(4e8 / (double)array_bytes) + 1;
