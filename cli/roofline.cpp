@@ -1,10 +1,16 @@
 #include "cli/roofline.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <memory>
+#include <new>
 #include <thread>
 
 #include "backends/backend.h"
@@ -13,7 +19,8 @@
 namespace tw {
 namespace {
 
-constexpr double kProbeSeconds = 0.025;   // of each probe
+constexpr double kProbeSeconds = 0.025;   // of each probe, at least
+constexpr int kFewestPasses = 8;
 constexpr int kPasses = 20000;            // of the arithmetic probe's loop
 constexpr int kStreams = 8;               // vectors that the reading probe sums independently
 
@@ -66,7 +73,8 @@ double passes_per_second(int threads, const Pass& pass) {
     start.arrive_and_wait();
     const auto end = Clock::now() + std::chrono::duration<double>(kProbeSeconds);
     double best = std::numeric_limits<double>::infinity();
-    for (auto before = Clock::now(); before < end;) {
+    int passes = 0;
+    for (auto before = Clock::now(); before < end || passes < kFewestPasses; ++passes) {
       pass(thread);
       const auto after = Clock::now();
       best = std::min(best, std::chrono::duration<double>(after - before).count());
@@ -86,18 +94,34 @@ double passes_per_second(int threads, const Pass& pass) {
 struct alignas(64) Line {
   float values[16];
 };
-struct Buffers {
-  std::vector<Line> in, out;
+
+// Zeros on huge pages: weights lie on large pages of the page cache, and with small ones the page walks would be measured.
+class Pages {
+ public:
+  explicit Pages(int64_t lines) {
+    constexpr size_t kHuge = size_t{2} << 20;
+    const size_t bytes = (static_cast<size_t>(lines) * sizeof(Line) + kHuge - 1) / kHuge * kHuge;
+    data_.reset(static_cast<Line*>(std::aligned_alloc(kHuge, bytes)));
+    if (!data_) throw std::bad_alloc();
+    madvise(data_.get(), bytes, MADV_HUGEPAGE);
+    std::memset(data_.get(), 0, bytes);
+  }
+  Line* data() { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(Line* p) const { std::free(p); }
+  };
+  std::unique_ptr<Line, Free> data_;
 };
 
 double measure_gflops(Probe probe, int sums, int lanes, int threads) {
-  std::vector<Buffers> buffers(static_cast<size_t>(threads));
   Line half;
   std::fill(std::begin(half.values), std::end(half.values), 0.5f);
-  for (Buffers& b : buffers) b = {std::vector<Line>(16, half), std::vector<Line>(256)};
+  std::vector<Line> in(16, half);
+  std::vector<std::vector<Line>> out(static_cast<size_t>(threads), std::vector<Line>(256));
   const double rate = passes_per_second(threads, [&](int t) {
-    Buffers& b = buffers[static_cast<size_t>(t)];
-    void* arguments[] = {b.in.data(), b.out.data()};
+    void* arguments[] = {in.data(), out[static_cast<size_t>(t)].data()};
     probe(arguments, nullptr, nullptr);
   });
   return rate * 2 * kPasses * sums * lanes * 1e-9;
@@ -106,11 +130,11 @@ double measure_gflops(Probe probe, int sums, int lanes, int threads) {
 double measure_gbs(Probe probe, int64_t bytes_each, int lanes, int threads) {
   const int64_t block = int64_t{kStreams} * lanes * 4;
   const int64_t blocks = std::max<int64_t>(1, bytes_each / block);
-  std::vector<Buffers> buffers(static_cast<size_t>(threads));
-  for (Buffers& b : buffers) b = {std::vector<Line>(static_cast<size_t>(blocks * block / 64 + 1)), std::vector<Line>(64)};
+  std::vector<Pages> in;
+  for (int t = 0; t < threads; ++t) in.emplace_back(blocks * block / 64 + 1);
+  std::vector<std::vector<Line>> out(static_cast<size_t>(threads), std::vector<Line>(64));
   const double rate = passes_per_second(threads, [&](int t) {
-    Buffers& b = buffers[static_cast<size_t>(t)];
-    void* arguments[] = {b.in.data(), b.out.data()};
+    void* arguments[] = {in[static_cast<size_t>(t)].data(), out[static_cast<size_t>(t)].data()};
     probe(arguments, nullptr, &blocks);
   });
   return rate * static_cast<double>(blocks * block) * 1e-9;

@@ -10,6 +10,7 @@ namespace tw {
 namespace {
 
 constexpr int64_t kMostPlanes = 4;      // channels of a first layer: too few for a loop
+constexpr int64_t kRowsAhead = 16;      // of weights
 constexpr int64_t kDepthwiseTile = 8;   // pixels: their sums, and inputs that neighbouring taps share, stay in registers
 
 bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
@@ -21,10 +22,14 @@ struct OutputLoops {
 };
 OutputLoops output_loops(const ScheduleBuilder& s) {
   OutputLoops o;
+  int64_t phases = 0;
   for (const std::string& name : s.loops_of("y")) {
     if (name == "l") o.lane = name;
     else if (name != "c" && name != "n") {
-      if (!o.row.empty() && starts_with(name, "r")) { o.outer.push_back(name); continue; }   // the phase of a sub-pixel row
+      if (!o.row.empty() && starts_with(name, "r")) {   // a phase of sub-pixels has weights of its own: outside of the rows
+        o.outer.insert(o.outer.begin() + phases++, name);
+        continue;
+      }
       if (!o.row.empty()) o.outer.push_back(o.row);
       o.row = name;
     }
@@ -55,9 +60,9 @@ std::vector<std::string> reduce_order(const std::vector<std::string>& reduce) {
   return order;
 }
 
-// Register tile of acc below loop `at`: order is reduce loops, row, channel vectors, lane.
-void accumulate(ScheduleBuilder& s, const std::string& row, const std::string& channel, const std::string& lane) {
-  s.accumulate("acc", reduce_order(s.reduce_loops_of("acc")), {row, channel}, lane);
+// Register tile of acc below loop `at`: order is reduce loops, lines, row, channel vectors, lane.
+void accumulate(ScheduleBuilder& s, const std::string& line, const std::string& row, const std::string& channel, const std::string& lane) {
+  s.accumulate("acc", reduce_order(s.reduce_loops_of("acc")), {line, row, channel}, lane);
   s.set_scope("acc", "register");
 }
 
@@ -122,10 +127,19 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_tile_rows(s.target(), 1), kDepthwiseTile)) : row_tile_pixels(s.target(), s.extent(o.row), vectors, most_sums(s));
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner, rows = o.outer;
+  std::string line;
   if (tile > 1) {   // a symbolic row goes pixel by pixel
     if (o.outer.empty() && split_for_threads(s, row, tile, s.extent("n").value_or(1) * blocks.value_or(1) / vectors)) {
       rows.push_back("wp");
       row = "wr";
+    }
+    const bool plane = !depthwise && tile == s.extent(row) && !rows.empty() && !starts_with(rows.back(), "r") && rows.back() != "wp" && !s.decides(rows.back());
+    const int64_t lines = plane ? tile_lines(s.target(), s.extent(rows.back()), s.extent(row), vectors) : 1;
+    if (lines > 1) {
+      line = "acc_a" + rows.back();
+      s.split(rows.back(), lines, Tail::guard, "v0", "v1");
+      rows.back() = "v0";
+      inner.push_back("v1");
     }
     s.split(row, tile, Tail::guard, "w0", "w1");
     row = "w0";
@@ -144,11 +158,15 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   order.push_back(o.lane);
   s.reorder(order);
   s.compute_at("acc", row);
-  accumulate(s, "acc_a" + o.row, "acc_ac", "acc_al");
+  accumulate(s, line, "acc_a" + o.row, "acc_ac", "acc_al");
+  const std::vector<std::string> depth = reduce_order(s.reduce_loops_of("acc"));
   // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time.
-  if (tile > 1 && reduce_order(s.reduce_loops_of("acc")) == std::vector<std::string>{"rc", "rl"}) s.prefetch("x", "rc", 1);
-  s.unroll("w1");
-  s.unroll("c1");
+  if (tile > 1 && depth == std::vector<std::string>{"rc", "rl"}) s.prefetch("x", "rc", 1);
+  if (!depthwise && tile > 1) {
+    s.prefetch_next_panel("w", depth.back());
+    s.prefetch_weights("w", depth.back(), kRowsAhead);
+  }
+  for (const char* loop : {"v1", "w1", "c1"}) s.unroll(loop);
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
   skip_padding(s, row_tap(s.reduce_loops_of("acc")), depthwise);
@@ -168,7 +186,7 @@ void schedule_plain(ScheduleBuilder& s, const OutputLoops& o) {
   order.push_back("w1");
   s.reorder(order);
   s.compute_at("acc", "w0");
-  accumulate(s, "", "", "acc_a" + o.row);
+  accumulate(s, "", "", "", "acc_a" + o.row);
   s.vectorize("w1");
   s.parallelize(outer, "yp");
 }

@@ -51,7 +51,10 @@ void schedule_matmul(ScheduleBuilder& s) {
   }
   s.accumulate("acc", {"k"}, {"acc_ai", "acc_jv"}, acc_lane);
   s.set_scope("acc", "register");
-  if (rows > 1) s.prefetch_weights("w", "k", kRowsAhead);
+  if (rows > 1) {
+    s.prefetch_next_panel("w", "k");
+    s.prefetch_weights("w", "k", kRowsAhead);
+  }
   s.unroll("i1");
   s.unroll("jv");
   s.vectorize(column_lane);

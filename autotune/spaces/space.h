@@ -43,8 +43,11 @@ class ScheduleBuilder {
   // Asks for what is read some iterations of the loop later. Nothing happens where the loop or the buffer is not there, or where a
   // prefetch is not legal.
   void prefetch(const std::string& buffer, const std::string& loop, int64_t distance);
-  // The same for constant weights, which come from memory in a whole model; nothing for others.
-  void prefetch_weights(const std::string& buffer, const std::string& loop, int64_t distance);
+  // The same for constant weights, which come from the last cache or memory in a whole model; nothing for others. Loop `row` reads one
+  // row of a packed panel an iteration.
+  void prefetch_weights(const std::string& buffer, const std::string& row, int64_t distance);
+  // Where a panel that fits the second-level cache twice is used again and again: the next one, in equal parts meanwhile. False: nowhere.
+  bool prefetch_next_panel(const std::string& buffer, const std::string& row);
   void decompose(const std::string& stage, const std::string& loop);
   // The sums of `stage` over its reduce loops, those outermost in the given order: below them the tile, unrolled, its longer loop
   // outside (passes/lower/register_tile.h counts on it), and vectors along the lane, in the init's nest (before the first of the
@@ -65,6 +68,7 @@ class ScheduleBuilder {
 
  private:
   void add(Step step);
+  bool try_add(Step step);   // nothing happens where it is not legal
   Kernel kernel_;
   const Target* target_;
   Schedule schedule_;

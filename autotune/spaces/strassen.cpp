@@ -6,6 +6,8 @@
 namespace tw {
 namespace {
 
+constexpr int64_t kRowsAhead = 16;
+
 // Tiles of rows in a block, of `tiles` in all: the most whose sums fill half of the cache and that divide evenly among the cores.
 // 0: no blocks.
 int64_t block_tiles(int64_t tiles, int64_t tile_bytes, int64_t weight_bytes, const Target& target) {
@@ -43,6 +45,9 @@ void schedule_strassen(ScheduleBuilder& s) {
   s.compute_at("sum", "acc_aq");
   s.accumulate("sum", {"kc", "kl"}, {"sum_ai", "sum_ac"}, "sum_al");
   s.set_scope("sum", "register");
+  // Hints help weights that are used once, and are in the way where a large panel comes from the third-level cache again and again.
+  const std::string depth_loop = s.has_loop("kl") ? "kl" : "kc";
+  if (!s.prefetch_next_panel("w", depth_loop) && half_rows <= rows) s.prefetch_weights("w", depth_loop, kRowsAhead);
   s.unroll("acc_ai");
   s.unroll("acc_ac");
   s.vectorize("acc_al");

@@ -87,6 +87,7 @@ void products(ScheduleBuilder& s, const Blocking& b) {
   s.compute_at("sum", at);
   s.accumulate("sum", {"kc", "kl"}, {"sum_ap", "sum_ac"}, "sum_al");
   s.set_scope("sum", "register");
+  s.prefetch_next_panel("w", "kl");
   s.unroll(row);
   s.unroll("acc_ac");
   s.vectorize("acc_al");

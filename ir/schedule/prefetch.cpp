@@ -6,6 +6,13 @@
 // Each iteration asks for what a later one will read, one element a cache line of 64 bytes. The last iterations ask for what is not there, which
 // does no harm. The optional second number is the locality, 0 (used once) to 3 (default: into every cache).
 // Legal: loop and distance known, the loop's body reads the buffer at places that follow from its loops, and no more than 64 lines of it.
+//
+// prefetch w j 1 over k
+//   for j in 4 { for i in 2 { for k in 64 reduce {     ->   for j in 4 { for i in 2 { for k in 64 reduce {
+//     c: c[i, j, l] += x[i, k] * w[j, k, l]  (l in 32)        prefetch w[j + 1, 0, (i * 64 + k) * 16]
+//   } } }                                                     c: ...
+// What the iteration of j reads is asked for during the whole of the one before, an equal part in each iteration of k: memory delivers it
+// at its own rate while the panel in the cache is in use. Legal where that is one piece of the buffer and the loops down to k are known.
 #include <algorithm>
 
 #include "ir/schedule/regions.h"
@@ -36,6 +43,56 @@ Lines lines_of(const Buffer& buffer, const std::vector<DimRegion>& regions) {
   return lines;
 }
 
+Error check_body(const std::vector<Stmt>& path) {
+  for (const Stmt& around : path)
+    if (around->loop_kind == LoopKind::vector) return illegal("loop '{0}' is a vector loop: its body is evaluated once", around->var);
+  return Error::success();
+}
+
+Error too_many(const step::Prefetch& s, const std::string& loop, int64_t count) {
+  return illegal("an iteration of loop '{0}' reads {1} cache lines of '{2}', more than the {3} that can be asked for", loop, count, s.buffer, kMaxLines);
+}
+
+Expected<Kernel> with_asked(const Kernel& kernel, const std::vector<Stmt>& path, const Stmt& nest) {
+  return with_replaced(kernel, path, with_body(*path.back(), make_block({nest, path.back()->body[0]})));
+}
+
+Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt& nest) {
+  if (extent == 1) return Error::success();
+  TW_TRY(check_new_loop(kernel, name));
+  nest = make_loop(name, Expr(extent), std::move(nest), LoopKind::unroll);
+  return Error::success();
+}
+
+// The run in equal parts over the loops inside of `path` down to s.over.
+Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s, const std::vector<Stmt>& path, const std::vector<DimRegion>& regions, const Lines& lines) {
+  TW_ASSIGN(const std::vector<Stmt> inner, loop_path(kernel, s.over));
+  if (inner.size() <= path.size() || inner[path.size() - 1].get() != path.back().get()) return illegal("loop '{0}' is not inside of loop '{1}'", s.over, s.loop);
+  TW_TRY(check_body(inner));
+  for (size_t d = 0; d < lines.first; ++d)
+    if (!is_const(regions[d].extent, 1)) return illegal("what an iteration of loop '{0}' reads of '{1}' is not one piece", s.loop, s.buffer);
+  int64_t iterations = 1;
+  Expr at(0);
+  for (size_t i = path.size(); i < inner.size(); ++i) {
+    if (inner[i]->kind != StmtKind::loop) continue;
+    const std::optional<int64_t> extent = as_const(inner[i]->extent);
+    if (!extent || *extent < 1) return illegal("the extent of loop '{0}' is not known", inner[i]->var);
+    at = at * Expr(*extent) + var(inner[i]->var);
+    iterations *= *extent;
+  }
+  const Buffer& buffer = kernel.buffer(*kernel.find_buffer(s.buffer));
+  const int64_t step = std::max<int64_t>(1, kLineBytes / dtype_bytes(buffer.dtype));
+  const int64_t part = (lines.run + iterations - 1) / iterations, count = (part + step - 1) / step;
+  if (count > kMaxLines) return too_many(s, s.over, count);
+  const std::string along = s.buffer + "_" + s.loop + "_l";
+  StmtNode node{.kind = StmtKind::prefetch, .buffer = *kernel.find_buffer(s.buffer), .count = s.locality};
+  for (const DimRegion& region : regions) node.indices.push_back(region.min);
+  node.indices.back() = node.indices.back() + at * Expr(part) + (count == 1 ? Expr(0) : var(along) * Expr(step));
+  Stmt nest = make_stmt(std::move(node));
+  TW_TRY(around(kernel, along, count, nest));
+  return with_asked(kernel, inner, nest);
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
@@ -47,8 +104,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   const Buffer& buffer = kernel.buffer(*id);
   if (buffer.scope == "register") return illegal("'{0}' is in registers", s.buffer);
   if (buffer.shape.empty()) return illegal("'{0}' is one element", s.buffer);
-  for (const Stmt& around : path)
-    if (around->loop_kind == LoopKind::vector) return illegal("loop '{0}' is a vector loop: its body is evaluated once", around->var);
+  TW_TRY(check_body(path));
   const std::vector<Access> readers = accesses(kernel, *id, path);
   if (readers.empty()) return illegal("nothing in loop '{0}' reads '{1}'", s.loop, s.buffer);
 
@@ -60,10 +116,11 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
     regions[d].min = substitute(regions[d].min, s.loop, var(s.loop) + Expr(s.distance));
   }
   const Lines lines = lines_of(buffer, regions);
+  if (!s.over.empty()) return spread(kernel, s, path, regions, lines);
   const int64_t step = std::max<int64_t>(1, kLineBytes / dtype_bytes(buffer.dtype));
   int64_t count = (lines.run + step - 1) / step;
   for (size_t d = 0; d < lines.first; ++d) count *= *as_const(regions[d].extent);
-  if (count > kMaxLines) return illegal("an iteration of loop '{0}' reads {1} cache lines of '{2}', more than the {3} that can be asked for", s.loop, count, s.buffer, kMaxLines);
+  if (count > kMaxLines) return too_many(s, s.loop, count);
 
   StmtNode node{.kind = StmtKind::prefetch, .buffer = *id, .count = s.locality};
   const std::string prefix = s.buffer + "_" + s.loop + "_", along = prefix + "l";
@@ -83,15 +140,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
     }
   }
   Stmt nest = make_stmt(std::move(node));
-  const auto around = [&](const std::string& name, int64_t extent) -> Error {
-    if (extent == 1) return Error::success();
-    TW_TRY(check_new_loop(kernel, name));
-    nest = make_loop(name, Expr(extent), std::move(nest), LoopKind::unroll);
-    return Error::success();
-  };
-  TW_TRY(around(along, run_lines));
-  for (size_t d = lines.first; d-- > 0;) TW_TRY(around(prefix + std::to_string(d), *as_const(regions[d].extent)));
-  return with_replaced(kernel, path, with_body(*path.back(), make_block({nest, path.back()->body[0]})));
+  TW_TRY(around(kernel, along, run_lines, nest));
+  for (size_t d = lines.first; d-- > 0;) TW_TRY(around(kernel, prefix + std::to_string(d), *as_const(regions[d].extent), nest));
+  return with_asked(kernel, path, nest);
 }
 
 }  // namespace tw::sched

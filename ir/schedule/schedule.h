@@ -47,7 +47,8 @@ struct RFactor { std::string stage, loop, name; };                // one reduce 
 struct StorageAlign { std::string buffer; int64_t dim = 0, factor = 1, offset = 0; };  // stride of `dim` = offset modulo factor
 struct Pad { std::string loop; int64_t factor = 1; };             // the extent becomes a multiple; what is beyond contributes nothing
 struct Layout { std::string buffer; std::vector<std::string> dims; std::vector<Expr> map; };  // element [dims] of a temp moves to [map]
-struct Prefetch { std::string buffer, loop; int64_t distance = 1, locality = 3; };  // what the loop reads `distance` iterations later
+// What the loop reads `distance` iterations later; all at once, or in equal parts over the iterations of the loops down to `over`.
+struct Prefetch { std::string buffer, loop; int64_t distance = 1, locality = 3; std::string over = {}; };
 struct Annotate { std::string loop, key, value; };
 struct VirtualThread { std::string loop; };
 struct Bind { std::string loop, axis; };                          // to an axis of the target

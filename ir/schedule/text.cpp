@@ -26,6 +26,7 @@ class Printer {
   void word(const std::string& value, const char*) { text_ += " " + value; }
   void flag(bool value, const char* word) { if (value) text_ += std::string(" ") + word; }
   void arrow() { text_ += " ->"; }
+  void optional_name(const std::string& value, const char* keyword, const char*) { if (!value.empty()) text_ += std::string(" ") + keyword + " " + value; }
   void optional_number(int64_t value, int64_t usual, const char*) { if (value != usual) text_ += " " + std::to_string(value); }
   void numbers(const std::vector<int64_t>& values, const char* what) {
     for (const int64_t value : values) number(value, what);
@@ -76,6 +77,9 @@ class Reader {
   void flag(bool& value, const char* word) { value = on_line() && lexer_.accept(word); }
   void arrow() {
     if (ready("'->'")) error_ = lexer_.expect("->");
+  }
+  void optional_name(std::string& value, const char* keyword, const char* what) {
+    if (!error_ && on_line() && lexer_.accept(keyword)) name(value, what);
   }
   void names(std::vector<std::string>& values, const char* what) {
     do name(values.emplace_back(), what);
@@ -254,6 +258,7 @@ void fields(V& v, typename V::template Ref<step::Prefetch> s) {
   v.name(s.buffer, "a buffer");
   v.name(s.loop, "a loop");
   v.number(s.distance, "a number of iterations");
+  v.optional_name(s.over, "over", "an inner loop");
   v.optional_number(s.locality, 3, "a locality");
 }
 template <class V>

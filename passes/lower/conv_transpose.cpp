@@ -105,7 +105,7 @@ class TransposeLowering {
   // Packed [c blocks / V][r...][j...][rc][V lanes], 0 where tap j of phase r falls outside the kernel.
   Expr weight(const Index& out, const Index& phases, const Index& steps, const Ints& taps) {
     int64_t all = (m_ + block_ - 1) / block_, together = !blocked_ ? 1 : a_.group == 1 ? all : mg_ % block_ == 0 ? mg_ / block_ : 1;
-    int64_t vectors = row_tile(b_.target, as_const(out_axes_[1 + 2 * rank()].extent), together).vectors;
+    int64_t vectors = row_tile(b_.target, as_const(out_axes_[2 * rank()].extent), together, rank() < 2 ? 1 : as_const(out_axes_[2 * rank() - 2].extent)).vectors;
     std::vector<Axis> axes = {{"wc", Expr(all / vectors)}};
     for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wp", i), Expr(a_.strides[i])});
     for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wk", i), Expr(taps[i])});

@@ -7,6 +7,7 @@ namespace {
 
 constexpr int64_t kMostVectors = 4;
 constexpr int64_t kMostRows = 28;
+constexpr double kTileReads = 0.5;   // time for which a tile waits for a vector of weights that come from memory, in multiply-adds
 
 double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t vectors) {
   const double whole = static_cast<double>(extent / rows) * step_cost(target, rows, vectors);
@@ -24,13 +25,27 @@ int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int
   return best;
 }
 
-RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks) {
+int64_t tile_lines(const Target& target, std::optional<int64_t> lines, std::optional<int64_t> extent, int64_t vectors) {
+  if (!extent || !lines || row_tile_pixels(target, extent, vectors) < *extent) return 1;
+  const int64_t most = std::min(most_tile_rows(target, vectors), kMostRows) / *extent;
+  for (int64_t n = std::min(most, *lines); n > 1; --n)
+    if (*lines % n == 0) return n;
+  return 1;
+}
+
+RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks, std::optional<int64_t> lines) {
   if (!extent) return {1, blocks % 2 == 0 ? 2 : 1};
+  // Time of a line, and of the weights that each tile reads.
+  const auto cost = [&](const RegisterTile& tile) {
+    const int64_t together = tile_lines(target, lines, extent, tile.vectors);
+    if (together == 1) return cover_cost(target, *extent, tile.rows, tile.vectors) + (lines == 1 ? 0 : kTileReads * static_cast<double>((*extent + tile.rows - 1) / tile.rows));
+    return (cover_cost(target, together * *extent, together * *extent, tile.vectors) + kTileReads) / static_cast<double>(together);
+  };
   RegisterTile best{row_tile_pixels(target, extent, 1), 1};
   for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
     if (blocks % vectors != 0) continue;
     const RegisterTile tile{row_tile_pixels(target, extent, vectors), vectors};
-    if (cover_cost(target, *extent, tile.rows, vectors) < cover_cost(target, *extent, best.rows, best.vectors)) best = tile;
+    if (cost(tile) < cost(best)) best = tile;
   }
   return best;
 }

@@ -29,7 +29,7 @@ const char* const kAllSteps =
     "  storage_align c 0 32 16\n"
     "  pad k 4\n"
     "  layout t r c -> [c // 16, r, c % 16]\n"
-    "  prefetch w k 8 0\n"
+    "  prefetch w j 1 over k 2\n"
     "  annotate f grain 4\n"
     "  virtual_thread v\n"
     "  bind f block.x\n"
