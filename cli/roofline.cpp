@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <barrier>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -157,12 +158,16 @@ Expected<Peaks> measure_peaks(const Target& target, int threads) {
   peaks.gflops = measure_gflops(flops, sums, lanes, threads);
   const int64_t near = target.l2_bytes * threads;
   peaks.levels.push_back({"L2", near, measure_gbs(read, target.l2_bytes / 2, lanes, threads)});
+  const int64_t far = std::clamp<int64_t>(4 * std::max(near, target.l3_bytes), 64 << 20, 256 << 20);
+  const double memory = measure_gbs(read, far / threads, lanes, threads);
   if (target.l3_bytes > near) {
     const int64_t bytes = std::clamp(target.l3_bytes / 4, std::min(2 * near, target.l3_bytes / 2), target.l3_bytes / 2);
-    peaks.levels.push_back({"L3", target.l3_bytes, measure_gbs(read, bytes / threads, lanes, threads)});
+    MemoryLevel level{"L3", target.l3_bytes, measure_gbs(read, bytes / threads, lanes, threads)};
+    // Others may use the cache too: as large as what is read nearer to its rate than to the memory's.
+    while (level.bytes / 2 >= bytes && measure_gbs(read, level.bytes / threads, lanes, threads) < std::sqrt(level.gbs * memory)) level.bytes /= 2;
+    peaks.levels.push_back(level);
   }
-  const int64_t far = std::clamp<int64_t>(4 * std::max(near, target.l3_bytes), 64 << 20, 256 << 20);
-  peaks.levels.push_back({"DRAM", std::numeric_limits<int64_t>::max(), measure_gbs(read, far / threads, lanes, threads)});
+  peaks.levels.push_back({"DRAM", std::numeric_limits<int64_t>::max(), memory});
   return peaks;
 }
 
