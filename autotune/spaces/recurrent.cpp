@@ -1,5 +1,5 @@
-// Recurrent steps: a panel's sums (all gates of its cells, a few sequences) stay in registers, the cells are updated from there.
-// Panels are shared out to the threads in every step.
+// Recurrent steps: all sums of a step first, a panel's (all gates of its cells, a few sequences) in registers, so that the stream of
+// weights does not stop for the cells. Panels, then cells are shared out to the threads in every step.
 #include <algorithm>
 
 #include "autotune/spaces/space.h"
@@ -7,37 +7,49 @@
 namespace tw {
 namespace {
 
-// ACC: the stage of the sums; PREFIX: of the loops b, j, l of the nest that reads them.
-void map_cells(ScheduleBuilder& s, const std::string& acc, const std::string& prefix) {
+// ACC: the stage of the sums; its loops begin with P.
+void map_sums(ScheduleBuilder& s, const std::string& acc, const std::string& p) {
   const Kernel& k = s.kernel();
   int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(k.buffer(*k.find_buffer(acc)).dtype)));
-  int64_t gates = s.extent(acc + "_g").value_or(1), cells = s.extent(acc + "_l").value_or(1);
+  int64_t gates = s.extent(p + "g").value_or(1), cells = s.extent(p + "l").value_or(1);
   int64_t vectors = std::max<int64_t>(1, gates * cells / lanes);
-  // States are read back, so tiles of sequences may not overlap: a divisor of their number.
-  int64_t batch = s.extent(prefix + "b").value_or(1), rows = std::min(std::max<int64_t>(1, most_tile_rows(s.target(), vectors)), batch);
+  int64_t batch = s.extent(p + "b").value_or(1), rows = std::min(std::max<int64_t>(1, most_tile_rows(s.target(), vectors)), batch);
   while (batch % rows != 0) --rows;
-  std::string row = prefix + "b", lane = prefix + "l", column = acc + "_l";
+  const std::string sum = acc == "acc" ? "sum" : "sumn", out = acc + "_" + p, in = sum + "_" + p;
+  s.cache_write(acc, sum, "register");
+  std::string row = out + "b", lane = out + "l", column = in + "l";
   if (rows > 1) {
-    s.split(row, rows, Tail::guard, prefix + "b0", prefix + "b1");
-    row = prefix + "b0";
+    s.split(row, rows, Tail::guard, out + "b0", out + "b1");
+    row = out + "b0";
   }
-  bool wide = cells > lanes;
-  if (wide) {
+  if (cells > lanes) {
+    s.split(lane, lanes, Tail::guard, out + "lv", out + "ll");
+    lane = out + "ll";
+  }
+  s.reorder({out + "j", row, out + "b1", out + "g", out + "lv", lane});
+  s.compute_at(sum, s.has_loop(row) ? row : out + "j");
+  if (cells > lanes) {
+    s.split(column, lanes, Tail::guard, in + "lv", in + "ll");
+    column = in + "ll";
+  }
+  s.accumulate(sum, {p + "k"}, {in + "b", in + "g", in + "lv"}, column);
+  s.set_scope(sum, "register");
+  for (const char* loop : {"b1", "g", "lv"}) s.unroll(out + loop);
+  s.vectorize(lane);
+  s.parallelize({out + "j", row}, out + "jp");
+}
+
+// The cells, in a nest over PREFIXb, j, l.
+void map_cells(ScheduleBuilder& s, int64_t lanes, const std::string& prefix) {
+  std::string lane = prefix + "l";
+  if (s.extent(lane).value_or(1) > lanes) {
     s.split(lane, lanes, Tail::guard, prefix + "lv", prefix + "ll");
     lane = prefix + "ll";
   }
-  s.reorder({prefix + "j", row, prefix + "b1", prefix + "lv", lane});
-  s.compute_at(acc, s.has_loop(row) ? row : prefix + "j");
-  if (wide) {
-    s.split(column, lanes, Tail::guard, acc + "_lv", acc + "_ll");
-    column = acc + "_ll";
-  }
-  s.accumulate(acc, {acc + "_k"}, {acc + "_b", acc + "_g", acc + "_lv"}, column);
-  s.set_scope(acc, "register");
-  s.unroll(prefix + "b1");
+  s.reorder({prefix + "j", prefix + "b", prefix + "lv", lane});
   s.unroll(prefix + "lv");
   s.vectorize(lane);
-  s.parallelize({prefix + "j", row}, prefix + "jp");
+  s.parallelize({prefix + "j", prefix + "b"}, prefix + "jp");
 }
 
 }  // namespace
@@ -45,8 +57,15 @@ void map_cells(ScheduleBuilder& s, const std::string& acc, const std::string& pr
 void schedule_recurrent(ScheduleBuilder& s) {
   for (const char* label : {"r", "rn", "h.first", "c.first", "y.lasth", "y.lastc"})
     if (s.has_stage(label)) s.map_nest(label);
-  map_cells(s, "acc", s.has_stage("q") ? "q_" : "");
-  if (s.has_stage("accn")) map_cells(s, "accn", "");
+  const Kernel& k = s.kernel();
+  const int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(k.buffer(*k.find_buffer("acc")).dtype)));
+  const bool two = s.has_stage("accn");
+  map_sums(s, "acc", "a");
+  if (two) {
+    map_cells(s, lanes, "q_");
+    map_sums(s, "accn", "n");
+  }
+  map_cells(s, lanes, "");
 }
 
 }  // namespace tw

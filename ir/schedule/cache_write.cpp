@@ -3,13 +3,13 @@
 //     y: y[i] += a[i, k] init 0             ->  for y_i in 8 { y: y[y_i] = yc[y_i] }
 //   } }
 // The stage goes on under the new name and computes into a new temp of that name and of the old buffer's shape; stage y now copies.
-// Legal: the nest is as lowered, and the stage alone writes its buffer and does not read it.
+// Legal: the nest is as lowered (at the top of scan loops too), and the stage alone writes its buffer and does not read it.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s) {
-  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage));
+  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
   TW_TRY(check_new_stage(kernel, s.name));
   TW_TRY(check_movable(kernel, stage));
   const BufferId old = stage.store->buffer, cached{static_cast<int32_t>(kernel.buffers.size())};

@@ -73,11 +73,12 @@ class RecurrentLowering {
 
   // NAME[b, j, gate, l]: products of a state's row with the panels of r.
   void sums(const std::string& name, BufferId r, BufferId state, int64_t gates) {
-    std::vector<Axis> axes = {{name + "_b", batch_}, {name + "_j", blocks_}, {name + "_g", Expr(gates)}, {name + "_l", Expr(cells_)}};
+    const std::string p = name == "acc" ? "a" : "n";
+    std::vector<Axis> axes = {{p + "b", batch_}, {p + "j", blocks_}, {p + "g", Expr(gates)}, {p + "l", Expr(cells_)}};
     BufferId acc = b_.temp(name, t_, extents(axes));
     Index at = variables(axes);
-    axes.push_back({name + "_k", hidden_, AxisRole::reduce});
-    Expr k = var(name + "_k");
+    axes.push_back({p + "k", hidden_, AxisRole::reduce});
+    Expr k = var(p + "k");
     Expr left = state == h_ ? load(h_, t_, {var("t"), at[0], k}) : load(state, t_, {at[0], k});
     Expr right = widen(load(r, b_.type(node_.inputs[kR]).dtype, {at[1], k, at[2], at[3]}));
     b_.stage(name, axes, acc, at, left * right, Combiner::add, number(0));
