@@ -1,6 +1,6 @@
 // Recurrent networks. The input half of all steps is a matrix product in front; here the steps run in a scan. The recurrent weights
-// are packed in panels [cells/P][K][gate][P], so that one panel's sums are all gates of P cells and the cells are updated from
-// registers. The states are rows of h and c (workspace, a row a step), padded to whole panels.
+// are packed in panels [cells/P][K][gate][P], so that one panel's sums are all gates of P cells. The states are
+// rows of h and c (workspace, a row a step), padded to whole panels.
 // Stages: r (run-time packing only), h.first, c.first; in scan t: acc and the nest of the cells (c, h, y); for GRUs that reset
 // before the product, gates z and q = reset * h first, then the sums accn over q; after the scan the last states.
 #include "passes/lower/builder.h"
