@@ -26,11 +26,12 @@ ValueId must(Expected<ValueId> v) {
   return *v;
 }
 
-struct Layer { int64_t n, in, out, h, w, pad; };
+struct Layer { int64_t n, in, out, h, w, pad, stride = 1; };
 
-op::Conv conv_attrs(int64_t pad) {
+op::Conv conv_attrs(int64_t pad, int64_t stride = 1) {
   op::Conv attrs;
-  attrs.strides = attrs.dilations = {1, 1};
+  attrs.strides = {stride, stride};
+  attrs.dilations = {1, 1};
   attrs.pads = {pad, pad, pad, pad};
   return attrs;
 }
@@ -44,7 +45,7 @@ Graph network(const Layer& l) {
   ValueId x = g.add_input("x", {DType::f32, dims({l.n, 4, l.h, l.w}), {}});
   ValueId first = g.add_constant("w0", random_tensor({l.in, 4, 1, 1}, 1, he(4)));
   ValueId a = must(g.add(conv_attrs(0), {x, first}));
-  ValueId b = must(g.add(conv_attrs(l.pad), {a, g.add_constant("w1", random_tensor({l.out, l.in, 3, 3}, 2, he(9 * l.in))), g.add_constant("b1", random_tensor({l.out}, 3, 1))}));
+  ValueId b = must(g.add(conv_attrs(l.pad, l.stride), {a, g.add_constant("w1", random_tensor({l.out, l.in, 3, 3}, 2, he(9 * l.in))), g.add_constant("b1", random_tensor({l.out}, 3, 1))}));
   ValueId zero = g.add_constant("zero", Tensor::zeros(DType::f32, {}));
   ValueId c = must(g.add(op::Binary{BinaryOp::max}, {zero, b}));
   ValueId d = must(g.add(conv_attrs(1), {c, g.add_constant("w2", random_tensor({l.out, l.out, 3, 3}, 4, he(9 * l.out)))}));
@@ -100,6 +101,9 @@ const Layer kLayers[] = {
     {1, 16, 80, 24, 25, 2},   // more padding than the kernel needs, many blocks
     {1, 32, 32, 40, 22, 1},   // blocks of whole rows of tiles
     {1, 16, 32, 21, 46, 1},   // one block of input channels, the last tiles cut off
+    {1, 32, 48, 28, 28, 1, 2},   // stride 2
+    {2, 40, 37, 15, 22, 1, 2},
+    {1, 32, 32, 64, 44, 0, 2},
 };
 
 }  // namespace
@@ -289,6 +293,7 @@ TEST_CASE("errors grow with tiles and length") {
   CHECK(winograd_kappa(2) > 1);
   CHECK(winograd_kappa(4) > 3 * winograd_kappa(2));
   CHECK(winograd_kappa(6) > winograd_kappa(4));
+  CHECK(winograd_kappa(4, 2) < winograd_kappa(4));   // one tap less, half of the products alone
   CHECK(rounding_error(1, 512) > rounding_error(1, 64));
   CHECK(rounding_error(1, 768) == doctest::Approx(1e-6).epsilon(0.2));   // bench/calibrate_error.py
 }
