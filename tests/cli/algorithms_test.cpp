@@ -1,9 +1,11 @@
 // Algorithms with fewer multiplications, compiled, against the reference evaluators; and what the budgets let the choice take.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
+#include "passes/choose_algorithms.h"
 #include "passes/lower/lower.h"
 #include "tests/cli/compiled.h"
 
@@ -273,6 +275,54 @@ TEST_CASE("the growth of weights bounds the choice") {
   std::vector<size_t> steps;
   for (double growth : {1.0, 1.5, 2.0, 3.0, 5.0}) steps.push_back(taken(growth));
   CHECK(std::is_sorted(steps.begin(), steps.end()));
+}
+
+TEST_CASE("no other choice within the growth of weights takes fewer cycles") {
+  const Target target = host_target();
+  Graph g;
+  g.name = "products";
+  const std::vector<std::array<int64_t, 3>> shapes = {{256, 256, 256}, {512, 512, 256}, {128, 1024, 512}, {1024, 256, 512}, {196, 768, 768}};
+  for (const auto& [rows, depth, columns] : shapes) {
+    ValueId x = g.add_input("x" + std::to_string(rows), {DType::f32, {Expr(rows), Expr(depth)}, {}});
+    ValueId w = g.add_constant("w" + std::to_string(rows), random_tensor({depth, columns}, 1, 1));
+    g.add_output(must(g.add(op::MatMul{}, {x, w})), "y" + std::to_string(rows));
+  }
+  double model_bytes = 0;
+  std::vector<std::array<AlgorithmEstimate, 2>> estimates;   // direct, Strassen
+  std::vector<Group> groups = fuse_groups(g);
+  for (const auto& [rows, depth, columns] : shapes) model_bytes += static_cast<double>(depth * columns * 4);
+  for (const Group& group : groups) {
+    auto of = [&](Algorithm a) {
+      auto e = estimate_algorithm(g, g.node(group.anchor), a, target, model_bytes);
+      REQUIRE(e.has_value());
+      return *e;
+    };
+    const AlgorithmEstimate direct = of(Algorithm::direct), strassen = of(Algorithm::strassen);
+    estimates.push_back({direct, strassen.cycles < 0.97 * direct.cycles ? strassen : direct});   // less is no gain
+  }
+  REQUIRE(estimates.size() == shapes.size());
+  for (double growth : {1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75}) {
+    CAPTURE(growth);
+    AlgorithmOptions options;
+    options.max_weight_growth = growth;
+    choose_algorithms(g, groups, target, options);
+    double chosen = 0, chosen_bytes = 0, best = 1e30;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const AlgorithmEstimate& e = estimates[i][groups[i].algorithm == Algorithm::strassen];
+      chosen += e.cycles;
+      chosen_bytes += e.weight_bytes;
+    }
+    CHECK(chosen_bytes <= growth * model_bytes);
+    for (size_t all = 0; all < size_t{1} << estimates.size(); ++all) {
+      double cycles = 0, bytes = 0;
+      for (size_t i = 0; i < estimates.size(); ++i) {
+        cycles += estimates[i][all >> i & 1].cycles;
+        bytes += estimates[i][all >> i & 1].weight_bytes;
+      }
+      if (bytes <= (growth - 1e-3) * model_bytes) best = std::min(best, cycles);   // the choice counts in 4096th of the spare bytes
+    }
+    CHECK(chosen <= best * (1 + 1e-12));
+  }
 }
 
 TEST_CASE("the error budget bounds the choice") {
