@@ -57,7 +57,8 @@ Product product_of(const Graph& graph, const Node& node) {
 
 AlgorithmEstimate winograd(const Graph& graph, const Node& node, int tile, const Target& target, double model_bytes) {
   const TensorType &x = graph.value(node.inputs[0]).type, &y = graph.value(node.output).type;
-  const double lanes = target.lanes(4), points = (tile + 2) * (tile + 2);
+  const int stride = static_cast<int>(std::get<op::Conv>(node.attrs).strides[0]), axis_points = winograd_transform(tile, stride).points;
+  const double lanes = target.lanes(4), points = axis_points * axis_points;
   const double in = padded(static_cast<double>(extent(x.shape[1])), lanes), out = padded(static_cast<double>(extent(y.shape[1])), lanes);
   const double tiles = static_cast<double>(extent(y.shape[0])) * std::ceil(static_cast<double>(extent(y.shape[2])) / tile) *
                        std::ceil(static_cast<double>(extent(y.shape[3])) / tile);
@@ -65,7 +66,7 @@ AlgorithmEstimate winograd(const Graph& graph, const Node& node, int tile, const
   AlgorithmEstimate e;
   e.weight_bytes = points * in * out * 4;
   e.cycles = with_weights(points * multiply_cycles({tiles, in, out}, target) + transforms, e.weight_bytes, target, model_bytes);
-  e.error = rounding_error(winograd_kappa(tile), in);
+  e.error = rounding_error(winograd_kappa(tile, stride), in);
   return e;
 }
 
@@ -92,8 +93,8 @@ double rounding_error(double kappa, double length) { return kRoundings * kEpsilo
 
 // Variance of the error against that of the output, for inputs and weights without correlation: per axis the sum over the
 // points of AT^2 |BT row|^2 |G row|^2, averaged over the tile's outputs.
-double winograd_kappa(int tile) {
-  const WinogradTransform t = winograd_transform(tile);
+double winograd_kappa(int tile, int stride) {
+  const WinogradTransform t = winograd_transform(tile, stride);
   auto square = [](const std::vector<double>& row) {
     double sum = 0;
     for (double v : row) sum += v * v;

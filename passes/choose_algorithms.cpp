@@ -1,6 +1,7 @@
 #include "passes/choose_algorithms.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace tw {
@@ -44,32 +45,64 @@ double constant_bytes(const Graph& graph, const std::vector<Group>& groups) {
   return bytes;
 }
 
-// The best step that the budgets allow: most cycles saved a byte, those that cost none first.
-struct Upgrade { Choice* choice = nullptr; size_t option = 0; double gain = 0, bytes = 0; };
+double square(const Option& o) { return o.estimate.error * o.estimate.error; }
 
-bool better(const Upgrade& a, const Upgrade& b) {
-  if (!b.choice) return true;
-  if ((a.bytes <= 0) != (b.bytes <= 0)) return a.bytes <= 0;
-  if (a.bytes <= 0) return a.gain > b.gain;
-  return a.gain * b.bytes > b.gain * a.bytes;
+// A knapsack with one option for each choice: the least sum of cycles, and of squared errors at their price, within the spare bytes.
+void take_best(std::vector<Choice>& choices, double spare_bytes, double price) {
+  constexpr size_t kUnits = 4096;   // of the spare bytes
+  std::vector<double> cost(kUnits + 1, 0.0);   // of the choices so far, within so many units
+  std::vector<std::vector<size_t>> taken(choices.size());
+  auto units_of = [&](const Choice& c, size_t option) -> std::optional<size_t> {
+    const double bytes = c.options[option].estimate.weight_bytes - c.options[0].estimate.weight_bytes;
+    if (bytes <= 0) return 0;
+    if (bytes > spare_bytes) return std::nullopt;
+    return static_cast<size_t>(std::ceil(bytes / spare_bytes * kUnits));
+  };
+  for (size_t c = 0; c < choices.size(); ++c) {
+    std::vector<double> least(kUnits + 1, std::numeric_limits<double>::infinity());
+    taken[c].assign(kUnits + 1, 0);
+    for (size_t i = 0; i < choices[c].options.size(); ++i) {
+      const auto units = units_of(choices[c], i);
+      if (!units) continue;
+      const double own = choices[c].options[i].estimate.cycles + price * square(choices[c].options[i]);
+      for (size_t u = *units; u <= kUnits; ++u)
+        if (const double sum = cost[u - *units] + own; sum < least[u]) {
+          least[u] = sum;
+          taken[c][u] = i;
+        }
+    }
+    cost = std::move(least);
+  }
+  size_t left = kUnits;
+  for (size_t c = choices.size(); c-- > 0;) {
+    choices[c].taken = taken[c][left];
+    left -= *units_of(choices[c], choices[c].taken);
+  }
 }
 
 // Errors of different layers know nothing of each other: their squares add.
-double square_added(const Choice& c, size_t option) {
-  const double now = c.now().error, then = c.options[option].estimate.error;
-  return then * then - now * now;
+double squares(const std::vector<Choice>& choices) {
+  double sum = 0;
+  for (const Choice& c : choices) sum += square(c.options[c.taken]);
+  return sum;
 }
 
-Upgrade best_upgrade(std::vector<Choice>& choices, double spare_bytes, double spare_square) {
-  Upgrade best;
-  for (Choice& c : choices)
-    for (size_t i = 0; i < c.options.size(); ++i) {
-      const AlgorithmEstimate& e = c.options[i].estimate;
-      Upgrade u{&c, i, c.now().cycles - e.cycles, e.weight_bytes - c.now().weight_bytes};
-      if (u.gain <= kLeastGain * c.now().cycles || u.bytes > spare_bytes || square_added(c, i) > spare_square) continue;
-      if (better(u, best)) best = u;
-    }
-  return best;
+// The lowest price of errors at which they stay within their budget; the direct algorithms where none does that.
+void take_within(std::vector<Choice>& choices, double spare_bytes, double spare_square) {
+  take_best(choices, spare_bytes, 0);
+  if (squares(choices) <= spare_square) return;
+  double cycles = 0;
+  for (const Choice& c : choices) cycles += c.options[0].estimate.cycles;
+  double low = 0, high = cycles / (spare_square + std::numeric_limits<double>::min());
+  constexpr int kSteps = 40;
+  for (int i = 0; i < kSteps; ++i) {
+    const double price = i == 0 ? high : (low + high) / 2;
+    take_best(choices, spare_bytes, price);
+    (squares(choices) <= spare_square ? high : low) = price;
+  }
+  take_best(choices, spare_bytes, high);
+  if (squares(choices) > spare_square)
+    for (Choice& c : choices) c.taken = 0;
 }
 
 }  // namespace
@@ -105,7 +138,6 @@ int winograd_tile(Algorithm a) {
 AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups, const Target& target, const AlgorithmOptions& options) {
   const double model_bytes = constant_bytes(graph, groups);
   AlgorithmSummary total;
-  double squares = 0;
   std::vector<Choice> choices;
   for (Group& group : groups) {
     group.algorithm = Algorithm::direct;
@@ -114,27 +146,20 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
     Choice c{&group, {{Algorithm::direct, *estimate_algorithm(graph, node, Algorithm::direct, target, model_bytes)}}};
     for (Algorithm algorithm : kFast) {
       if (options.only && *options.only != algorithm) continue;
-      if (auto e = estimate_algorithm(graph, node, algorithm, target, model_bytes)) c.options.push_back({algorithm, *e});
+      auto e = estimate_algorithm(graph, node, algorithm, target, model_bytes);
+      if (e && (options.only || e->cycles < (1 - kLeastGain) * c.options[0].estimate.cycles)) c.options.push_back({algorithm, *e});
     }
     if (options.only) c.taken = c.options.size() - 1;
     total.direct_bytes += c.options[0].estimate.weight_bytes;
-    squares += c.now().error * c.now().error;
     choices.push_back(std::move(c));
   }
-  double spare = std::max(model_bytes, total.direct_bytes) * (options.max_weight_growth - 1);
-  while (!options.only) {
-    const double budget = target.accuracy / kPassedOn;
-    const Upgrade u = best_upgrade(choices, spare, budget * budget - squares);
-    if (!u.choice) break;
-    squares += square_added(*u.choice, u.option);
-    spare -= u.bytes;
-    u.choice->taken = u.option;
-  }
+  const double spare = std::max(model_bytes, total.direct_bytes) * (options.max_weight_growth - 1), budget = target.accuracy / kPassedOn;
+  if (!options.only) take_within(choices, spare, budget * budget);
   for (const Choice& c : choices) {
     c.group->algorithm = c.options[c.taken].algorithm;
     total.weight_bytes += c.now().weight_bytes;
   }
-  total.error = kPassedOn * std::sqrt(squares);
+  total.error = kPassedOn * std::sqrt(squares(choices));
   return total;
 }
 

@@ -22,7 +22,7 @@ struct AlgorithmEstimate {
 std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node, Algorithm algorithm, const Target& target, double model_bytes);
 // Largest error among sums of so many products in f32, relative to their range; kappa: how the algorithm's constants enlarge its roundings.
 double rounding_error(double kappa, double length);
-double winograd_kappa(int tile);   // of F(tile x tile, 3x3)
+double winograd_kappa(int tile, int stride = 1);   // of tiles of tile x tile outputs, 3x3
 
 struct AlgorithmSummary {
   double direct_bytes = 0, weight_bytes = 0;   // of the nodes looked at

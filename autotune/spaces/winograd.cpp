@@ -9,7 +9,7 @@ namespace tw {
 namespace {
 
 struct Problem {
-  int64_t points, in_channels, tiles, vectors, groups;   // A, .., channel groups of the output
+  int64_t tile, points, in_channels, tiles, vectors, groups;   // m, A, .., channel groups of the output
   int64_t row_tiles, images, plane_bytes;                // tiles of a row of the output; the padded input, a block of channels
 };
 
@@ -22,9 +22,10 @@ int64_t bytes_of(const Kernel& k, const std::string& buffer) {
 Problem problem_of(const ScheduleBuilder& s) {
   const Kernel& k = s.kernel();
   auto shape = [&](const char* name) { return k.buffer(*k.find_buffer(name)).shape; };
-  const std::vector<Expr> v = shape("v"), w = shape("w"), acc = shape("acc"), padded = shape("xp");
+  const std::vector<Expr> v = shape("v"), w = shape("w"), acc = shape("acc"), padded = shape("xp"), o = shape("o");
   auto at = [](const Expr& e) { return *as_const(e); };
-  return {at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0]), (at(padded[3]) - 2) / (at(v[0]) - 2), at(padded[0]), bytes_of(k, "xp") / at(padded[1])};
+  const int64_t tile = at(o[2]), row_tiles = (*s.extent("s1") + tile - 1) / tile;
+  return {tile, at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0]), row_tiles, at(padded[0]), bytes_of(k, "xp") / at(padded[1])};
 }
 
 struct Blocking {
@@ -114,11 +115,10 @@ void transform_input(ScheduleBuilder& s, const std::string& prefix) {
 void schedule_winograd(ScheduleBuilder& s) {
   const Problem p = problem_of(s);
   const Blocking b = choose_blocking(p, s.target());
-  const int64_t m = p.points - 2;
   s.cache_write("acc", "sum", "register");
 
-  s.split("s0", m, Tail::guard, "h0", "h1");
-  s.split("s1", m, Tail::guard, "w0", "w1");
+  s.split("s0", p.tile, Tail::guard, "h0", "h1");
+  s.split("s1", p.tile, Tail::guard, "w0", "w1");
   s.split("c", p.vectors, Tail::guard, "c0", "c1");
   s.reorder({"n", "h0", "w0", "c0", "c1", "h1", "w1", "l"});
   s.fuse({"n", "h0", "w0"}, "p");

@@ -1,5 +1,5 @@
-// Winograd's F(m x m, 3x3) for 3x3 convolutions of stride 1 over blocked channels (NCHWc), f32. Tiles of m x m outputs are
-// numbered through the batch; A = m + 2. The input may have blocks of another size (C).
+// Winograd's convolution for 3x3 kernels of stride 1 or 2 over blocked channels (NCHWc), f32. Tiles of m x m outputs are
+// numbered through the batch; A, inputs of a tile along an axis and points, is m + 2 (2 m + 1). The input may have blocks of another size (C).
 // Stages: pad (the input with zeros round it, up to whole tiles), vr and v (input transform along rows, then columns),
 // acc (A*A products of matrices over the channels), z and o (output transform), y (bias, followers).
 // Weights become G g GT in f64 at compile time, rounded once: w [oc/(V*B)][A][A][ic/C][C][V*B].
@@ -12,7 +12,8 @@ namespace {
 class WinogradLowering : ConvGroup {
  public:
   WinogradLowering(GroupBuilder& builder, const Node& conv, ConvShape shape, int tile)
-      : ConvGroup(builder, conv, std::move(shape)), t_(winograd_transform(tile)), m_(tile), a_(t_.points) {
+      : ConvGroup(builder, conv, std::move(shape)), t_(winograd_transform(tile, static_cast<int>(s_.strides[0]))), m_(tile), a_(t_.points) {
+    step_ = m_ * s_.strides[0];
     th_ = (*as_const(s_.out[0]) + m_ - 1) / m_;
     tw_ = (*as_const(s_.out[1]) + m_ - 1) / m_;
     tiles_ = *as_const(s_.n) * th_ * tw_;
@@ -22,7 +23,7 @@ class WinogradLowering : ConvGroup {
   }
 
   LoweredGroup lower() {
-    BufferId padded = b_.zero_padded(node_.inputs[0], {Expr(th_ * m_ + 2), Expr(tw_ * m_ + 2)}, s_.pads_begin);
+    BufferId padded = b_.zero_padded(node_.inputs[0], {Expr((th_ - 1) * step_ + a_), Expr((tw_ - 1) * step_ + a_)}, s_.pads_begin);
     BufferId rows = transform_rows(padded);
     BufferId v = transform_columns(rows);
     BufferId products = multiply(v);
@@ -54,7 +55,7 @@ class WinogradLowering : ConvGroup {
     Index at = variables(axes);
     Index tile = unflatten_index({s_.n, Expr(th_), Expr(tw_)}, at[0]);
     std::vector<Expr> d = loads(padded, a_, [&](const Expr& i) {
-      return Index{tile[0], at[1], tile[1] * Expr(m_) + i, tile[2] * Expr(m_) + at[3], at[4]};
+      return Index{tile[0], at[1], tile[1] * Expr(step_) + i, tile[2] * Expr(step_) + at[3], at[4]};
     });
     BufferId buffer = b_.temp("vr", DType::f32, extents(axes));
     b_.stage("vr", axes, buffer, at, select_row(at[2], linear_rows(t_.bt, d)));
@@ -131,7 +132,7 @@ class WinogradLowering : ConvGroup {
   }
 
   WinogradTransform t_;
-  int64_t m_, a_, th_, tw_, tiles_, in_block_, in_blocks_, out_blocks_;
+  int64_t m_, a_, step_ = 0, th_, tw_, tiles_, in_block_, in_blocks_, out_blocks_;
 };
 
 }  // namespace
@@ -153,7 +154,7 @@ bool winograd_applies(const Graph& graph, const Node& node) {
     for (const Expr& extent : t->shape)
       if (!as_const(extent)) return false;
   for (size_t i = 0; i < 2; ++i)
-    if (!is_const(w.shape[i + 2], 3) || conv->strides[i] != 1 || conv->dilations[i] != 1) return false;
+    if (!is_const(w.shape[i + 2], 3) || conv->strides[i] > 2 || conv->strides[i] != conv->strides[0] || conv->dilations[i] != 1) return false;
   return graph.is_constant(node.inputs[1]);
 }
 

@@ -60,34 +60,54 @@ void pair_columns(Matrix& matrix, std::vector<Expr>& values) {
     }
 }
 
-}  // namespace
-
-WinogradTransform winograd_transform(int tile) {
-  TW_CHECK(tile == 2 || tile == 4 || tile == 6, "no Winograd transform F({0}, 3)", tile);
+// F(tile, taps).
+WinogradTransform toom_cook(int tile, int taps) {
   const double kPoints[] = {0, 1, -1, 2, -2, 0.5, -0.5};
   WinogradTransform t;
   t.tile = tile;
-  t.points = tile + 2;
-  const size_t n = static_cast<size_t>(t.points), m = static_cast<size_t>(tile);
+  t.points = tile + taps - 1;
+  const size_t n = static_cast<size_t>(t.points), m = static_cast<size_t>(tile), k = static_cast<size_t>(taps);
   t.at.assign(m, std::vector<double>(n, 0.0));
-  t.g.assign(n, std::vector<double>(3, 0.0));
+  t.g.assign(n, std::vector<double>(k, 0.0));
   t.bt.assign(n, std::vector<double>(n, 0.0));
   for (size_t i = 0; i + 1 < n; ++i) {
     double product = 1;
     Polynomial others = {1};
-    for (size_t k = 0; k + 1 < n; ++k) {
-      if (k == i) continue;
-      product *= kPoints[i] - kPoints[k];
-      others = times_root(others, kPoints[k]);
+    for (size_t j = 0; j + 1 < n; ++j) {
+      if (j == i) continue;
+      product *= kPoints[i] - kPoints[j];
+      others = times_root(others, kPoints[j]);
     }
     for (size_t r = 0; r < m; ++r) t.at[r][i] = std::pow(kPoints[i], static_cast<double>(r));
-    for (size_t r = 0; r < 3; ++r) t.g[i][r] = std::pow(kPoints[i], static_cast<double>(r)) / product;
-    for (size_t k = 0; k < others.size(); ++k) t.bt[i][k] = others[k];
+    for (size_t r = 0; r < k; ++r) t.g[i][r] = std::pow(kPoints[i], static_cast<double>(r)) / product;
+    for (size_t j = 0; j < others.size(); ++j) t.bt[i][j] = others[j];
   }
   Polynomial all = {1};
-  for (size_t k = 0; k + 1 < n; ++k) all = times_root(all, kPoints[k]);
-  t.at[m - 1][n - 1] = t.g[n - 1][2] = 1;
+  for (size_t j = 0; j + 1 < n; ++j) all = times_root(all, kPoints[j]);
+  t.at[m - 1][n - 1] = t.g[n - 1][k - 1] = 1;
   t.bt[n - 1] = all;
+  return t;
+}
+
+}  // namespace
+
+WinogradTransform winograd_transform(int tile, int stride) {
+  TW_CHECK((tile == 2 || tile == 4 || tile == 6) && (stride == 1 || stride == 2), "no Winograd transform of {0} outputs, stride {1}", tile, stride);
+  if (stride == 1) return toom_cook(tile, 3);
+  const WinogradTransform even = toom_cook(tile, 2);
+  const size_t m = static_cast<size_t>(tile), n = static_cast<size_t>(even.points);
+  WinogradTransform t;
+  t.tile = tile;
+  t.points = even.points + tile;
+  t.at.assign(m, std::vector<double>(n + m, 0.0));
+  t.g.assign(n + m, std::vector<double>(3, 0.0));
+  t.bt.assign(n + m, std::vector<double>(n + m, 0.0));
+  for (size_t i = 0; i < n; ++i) {
+    t.g[i] = {even.g[i][0], 0, even.g[i][1]};
+    for (size_t r = 0; r < m; ++r) t.at[r][i] = even.at[r][i];
+    for (size_t j = 0; j < n; ++j) t.bt[i][2 * j] = even.bt[i][j];
+  }
+  for (size_t r = 0; r < m; ++r) t.at[r][n + r] = t.g[n + r][1] = t.bt[n + r][2 * r + 1] = 1;
   return t;
 }
 

@@ -1,4 +1,5 @@
-// The matrices of Winograd's convolution F(m, 3): y = AT [(G g) * (BT d)] for m outputs of one axis from m + 2 inputs.
+// The matrices of Winograd's convolution with three taps: y = AT [(G g) * (BT d)] for m outputs of one axis. Stride 1 is F(m, 3).
+// Stride 2 is F(m, 2) of the even inputs, with the outer taps, beside the odd inputs times the middle tap.
 #pragma once
 #include <vector>
 
@@ -10,11 +11,11 @@ using Matrix = std::vector<std::vector<double>>;
 
 struct WinogradTransform {
   int tile = 0;      // m
-  int points = 0;    // m + 2
+  int points = 0;    // as many as inputs: m + 2, of stride 2 2 m + 1
   Matrix at, g, bt;  // m x points, points x 3, points x points. Rows of bt lead with 1, so that g carries all divisions
 };
-// tile: 2, 4 or 6; interpolates at 0, 1, -1, 2, -2, 1/2, -1/2 (the first m + 1) and infinity.
-WinogradTransform winograd_transform(int tile);
+// tile: 2, 4 or 6; stride: 1 or 2. Interpolates at 0, 1, -1, 2, -2, 1/2, -1/2 (as many as it takes) and infinity.
+WinogradTransform winograd_transform(int tile, int stride = 1);
 
 // The products of every row of the matrix with the values, f32. Rows or columns that differ in signs only share their even
 // and odd halves, written alike, so that code generation computes them once.

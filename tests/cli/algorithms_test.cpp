@@ -1,9 +1,11 @@
 // Algorithms with fewer multiplications, compiled, against the reference evaluators; and what the budgets let the choice take.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
+#include "passes/choose_algorithms.h"
 #include "passes/lower/lower.h"
 #include "tests/cli/compiled.h"
 
@@ -26,11 +28,12 @@ ValueId must(Expected<ValueId> v) {
   return *v;
 }
 
-struct Layer { int64_t n, in, out, h, w, pad; };
+struct Layer { int64_t n, in, out, h, w, pad, stride = 1; };
 
-op::Conv conv_attrs(int64_t pad) {
+op::Conv conv_attrs(int64_t pad, int64_t stride = 1) {
   op::Conv attrs;
-  attrs.strides = attrs.dilations = {1, 1};
+  attrs.strides = {stride, stride};
+  attrs.dilations = {1, 1};
   attrs.pads = {pad, pad, pad, pad};
   return attrs;
 }
@@ -44,7 +47,7 @@ Graph network(const Layer& l) {
   ValueId x = g.add_input("x", {DType::f32, dims({l.n, 4, l.h, l.w}), {}});
   ValueId first = g.add_constant("w0", random_tensor({l.in, 4, 1, 1}, 1, he(4)));
   ValueId a = must(g.add(conv_attrs(0), {x, first}));
-  ValueId b = must(g.add(conv_attrs(l.pad), {a, g.add_constant("w1", random_tensor({l.out, l.in, 3, 3}, 2, he(9 * l.in))), g.add_constant("b1", random_tensor({l.out}, 3, 1))}));
+  ValueId b = must(g.add(conv_attrs(l.pad, l.stride), {a, g.add_constant("w1", random_tensor({l.out, l.in, 3, 3}, 2, he(9 * l.in))), g.add_constant("b1", random_tensor({l.out}, 3, 1))}));
   ValueId zero = g.add_constant("zero", Tensor::zeros(DType::f32, {}));
   ValueId c = must(g.add(op::Binary{BinaryOp::max}, {zero, b}));
   ValueId d = must(g.add(conv_attrs(1), {c, g.add_constant("w2", random_tensor({l.out, l.out, 3, 3}, 4, he(9 * l.out)))}));
@@ -100,6 +103,9 @@ const Layer kLayers[] = {
     {1, 16, 80, 24, 25, 2},   // more padding than the kernel needs, many blocks
     {1, 32, 32, 40, 22, 1},   // blocks of whole rows of tiles
     {1, 16, 32, 21, 46, 1},   // one block of input channels, the last tiles cut off
+    {1, 32, 48, 28, 28, 1, 2},   // stride 2
+    {2, 40, 37, 15, 22, 1, 2},
+    {1, 32, 32, 64, 44, 0, 2},
 };
 
 }  // namespace
@@ -271,6 +277,54 @@ TEST_CASE("the growth of weights bounds the choice") {
   CHECK(std::is_sorted(steps.begin(), steps.end()));
 }
 
+TEST_CASE("no other choice within the growth of weights takes fewer cycles") {
+  const Target target = host_target();
+  Graph g;
+  g.name = "products";
+  const std::vector<std::array<int64_t, 3>> shapes = {{256, 256, 256}, {512, 512, 256}, {128, 1024, 512}, {1024, 256, 512}, {196, 768, 768}};
+  for (const auto& [rows, depth, columns] : shapes) {
+    ValueId x = g.add_input("x" + std::to_string(rows), {DType::f32, {Expr(rows), Expr(depth)}, {}});
+    ValueId w = g.add_constant("w" + std::to_string(rows), random_tensor({depth, columns}, 1, 1));
+    g.add_output(must(g.add(op::MatMul{}, {x, w})), "y" + std::to_string(rows));
+  }
+  double model_bytes = 0;
+  std::vector<std::array<AlgorithmEstimate, 2>> estimates;   // direct, Strassen
+  std::vector<Group> groups = fuse_groups(g);
+  for (const auto& [rows, depth, columns] : shapes) model_bytes += static_cast<double>(depth * columns * 4);
+  for (const Group& group : groups) {
+    auto of = [&](Algorithm a) {
+      auto e = estimate_algorithm(g, g.node(group.anchor), a, target, model_bytes);
+      REQUIRE(e.has_value());
+      return *e;
+    };
+    const AlgorithmEstimate direct = of(Algorithm::direct), strassen = of(Algorithm::strassen);
+    estimates.push_back({direct, strassen.cycles < 0.97 * direct.cycles ? strassen : direct});   // less is no gain
+  }
+  REQUIRE(estimates.size() == shapes.size());
+  for (double growth : {1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75}) {
+    CAPTURE(growth);
+    AlgorithmOptions options;
+    options.max_weight_growth = growth;
+    choose_algorithms(g, groups, target, options);
+    double chosen = 0, chosen_bytes = 0, best = 1e30;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const AlgorithmEstimate& e = estimates[i][groups[i].algorithm == Algorithm::strassen];
+      chosen += e.cycles;
+      chosen_bytes += e.weight_bytes;
+    }
+    CHECK(chosen_bytes <= growth * model_bytes);
+    for (size_t all = 0; all < size_t{1} << estimates.size(); ++all) {
+      double cycles = 0, bytes = 0;
+      for (size_t i = 0; i < estimates.size(); ++i) {
+        cycles += estimates[i][all >> i & 1].cycles;
+        bytes += estimates[i][all >> i & 1].weight_bytes;
+      }
+      if (bytes <= (growth - 1e-3) * model_bytes) best = std::min(best, cycles);   // the choice counts in 4096th of the spare bytes
+    }
+    CHECK(chosen <= best * (1 + 1e-12));
+  }
+}
+
 TEST_CASE("the error budget bounds the choice") {
   Target target = host_target();
   Graph graph = network({1, 64, 64, 28, 28, 1});
@@ -289,6 +343,7 @@ TEST_CASE("errors grow with tiles and length") {
   CHECK(winograd_kappa(2) > 1);
   CHECK(winograd_kappa(4) > 3 * winograd_kappa(2));
   CHECK(winograd_kappa(6) > winograd_kappa(4));
+  CHECK(winograd_kappa(4, 2) < winograd_kappa(4));   // one tap less, half of the products alone
   CHECK(rounding_error(1, 512) > rounding_error(1, 64));
   CHECK(rounding_error(1, 768) == doctest::Approx(1e-6).epsilon(0.2));   // bench/calibrate_error.py
 }

@@ -55,26 +55,34 @@ std::vector<float> interpreted(const Matrix& matrix, const std::vector<double>& 
 }  // namespace
 
 TEST_CASE("Winograd's matrices compute three-tap convolutions") {
-  for (int tile : {2, 4, 6}) {
-    CAPTURE(tile);
-    WinogradTransform t = winograd_transform(tile);
-    std::vector<double> d = numbers(static_cast<size_t>(t.points), 1), g = numbers(3, 2);
-    std::vector<double> v = product(t.bt, d), u = product(t.g, g), m;
-    for (size_t i = 0; i < v.size(); ++i) m.push_back(v[i] * u[i]);
-    std::vector<double> y = product(t.at, m);
-    REQUIRE(y.size() == static_cast<size_t>(tile));
-    for (size_t i = 0; i < y.size(); ++i) CHECK(y[i] == doctest::Approx(d[i] * g[0] + d[i + 1] * g[1] + d[i + 2] * g[2]).epsilon(1e-9));
-  }
+  for (int stride : {1, 2})
+    for (int tile : {2, 4, 6}) {
+      CAPTURE(stride);
+      CAPTURE(tile);
+      WinogradTransform t = winograd_transform(tile, stride);
+      CHECK(t.points == (stride == 1 ? tile + 2 : 2 * tile + 1));
+      std::vector<double> d = numbers(static_cast<size_t>(t.points), 1), g = numbers(3, 2);
+      std::vector<double> v = product(t.bt, d), u = product(t.g, g), m;
+      for (size_t i = 0; i < v.size(); ++i) m.push_back(v[i] * u[i]);
+      std::vector<double> y = product(t.at, m);
+      REQUIRE(y.size() == static_cast<size_t>(tile));
+      for (size_t i = 0; i < y.size(); ++i) {
+        const size_t x = i * static_cast<size_t>(stride);
+        CHECK(y[i] == doctest::Approx(d[x] * g[0] + d[x + 1] * g[1] + d[x + 2] * g[2]).epsilon(1e-9));
+      }
+    }
 }
 
 TEST_CASE("rows of a matrix, as expressions with shared halves, equal the matrix") {
-  for (int tile : {2, 4, 6}) {
-    CAPTURE(tile);
-    WinogradTransform t = winograd_transform(tile);
-    for (const Matrix& matrix : {t.bt, t.at}) {
-      std::vector<double> x = numbers(matrix[0].size(), 3), want = product(matrix, x);
-      std::vector<float> got = interpreted(matrix, x);
-      for (size_t i = 0; i < want.size(); ++i) CHECK(static_cast<double>(got[i]) == doctest::Approx(want[i]).epsilon(1e-5));
+  for (int stride : {1, 2})
+    for (int tile : {2, 4, 6}) {
+      CAPTURE(stride);
+      CAPTURE(tile);
+      WinogradTransform t = winograd_transform(tile, stride);
+      for (const Matrix& matrix : {t.bt, t.at}) {
+        std::vector<double> x = numbers(matrix[0].size(), 3), want = product(matrix, x);
+        std::vector<float> got = interpreted(matrix, x);
+        for (size_t i = 0; i < want.size(); ++i) CHECK(static_cast<double>(got[i]) == doctest::Approx(want[i]).epsilon(1e-5));
+      }
     }
-  }
 }
