@@ -75,6 +75,9 @@ void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& sc
   if (scope == "register") scopes_.push_back({buffer, scope});
   else add(step::SetScope{buffer, scope});
 }
+void ScheduleBuilder::layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map) {
+  add(step::Layout{buffer, std::move(dims), std::move(map)});
+}
 void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::string& loop, int64_t distance) {
   const std::optional<BufferId> id = kernel_.find_buffer(buffer);
   if (!id || kernel_.buffer(*id).role != BufferRole::constant) return;

@@ -45,6 +45,7 @@ class ScheduleBuilder {
   void prefetch(const std::string& buffer, const std::string& loop, int64_t distance);
   // The same for constant weights, which come from memory in a whole model; nothing for others.
   void prefetch_weights(const std::string& buffer, const std::string& loop, int64_t distance);
+  void layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   void decompose(const std::string& stage, const std::string& loop);
   // The sums of `stage` over its reduce loops, those outermost in the given order: below them the tile, unrolled, its longer loop
   // outside (passes/lower/register_tile.h counts on it), and vectors along the lane, in the init's nest (before the first of the
