@@ -29,24 +29,42 @@ void keeps(const std::string& products) { run_pass("join-products", attention(pr
 
 TEST_CASE("the three products of an attention become one, with the biases that there are") {
   run_pass("join-products", attention(R"(
-    %x: f32[3, 2] = input
-    %wq: f32[2, 4] = const [1, 2, 3, 4, 5, 6, 7, 8]
-    %wk: f32[2, 4] = const [9, 1, 2, 3, 4, 5, 6, 7]
-    %wv: f32[2, 4] = const [3, 1, 4, 1, 5, 9, 2, 6]
+    %x: f32[3, 1] = input
+    %wq: f32[1, 4] = const [1, 2, 3, 4]
+    %wk: f32[1, 4] = const [9, 1, 2, 3]
+    %wv: f32[1, 4] = const [3, 1, 4, 1]
     %bk: f32[4] = const [1, 2, 3, 5]
     %q: f32[3, 4] = matmul(%x, %wq)
     %m: f32[3, 4] = matmul(%x, %wk)
     %k: f32[3, 4] = binary(%m, %bk) function=add
     %v: f32[3, 4] = matmul(%x, %wv)
   )").c_str(), attention(R"(
-    %x: f32[3, 2] = input
-    %q_weights: f32[2, 12] = const [1, 2, 3, 4, 9, 1, 2, 3, 3, 1, 4, 1, 5, 6, 7, 8, 4, 5, 6, 7, 5, 9, 2, 6]
+    %x: f32[3, 1] = input
+    %q_weights: f32[1, 12] = const [1, 2, 3, 4, 9, 1, 2, 3, 3, 1, 4, 1]
     %q_bias: f32[12] = const [0, 0, 0, 0, 1, 2, 3, 5, 0, 0, 0, 0]
     %q_joined: f32[3, 12] = matmul(%x, %q_weights)
     %q_biased: f32[3, 12] = binary(%q_joined, %q_bias) function=add
     %q: f32[3, 4] = slice(%q_biased) starts=[0,0] steps=[1,1] sizes=[3,4]
     %k: f32[3, 4] = slice(%q_biased) starts=[0,4] steps=[1,1] sizes=[3,4]
     %v: f32[3, 4] = slice(%q_biased) starts=[0,8] steps=[1,1] sizes=[3,4]
+  )").c_str());
+}
+
+TEST_CASE("constants of several rows lie side by side row by row") {
+  run_pass("join-products", attention(R"(
+    %x: f32[3, 2] = input
+    %v: f32[3, 4] = input
+    %wq: f32[2, 4] = const [1, 2, 3, 4, 5, 6, 7, 8]
+    %wk: f32[2, 4] = const [9, 1, 2, 3, 4, 5, 6, 7]
+    %q: f32[3, 4] = matmul(%x, %wq)
+    %k: f32[3, 4] = matmul(%x, %wk)
+  )").c_str(), attention(R"(
+    %x: f32[3, 2] = input
+    %v: f32[3, 4] = input
+    %q_weights: f32[2, 8] = const [1, 2, 3, 4, 9, 1, 2, 3, 5, 6, 7, 8, 4, 5, 6, 7]
+    %q_joined: f32[3, 8] = matmul(%x, %q_weights)
+    %q: f32[3, 4] = slice(%q_joined) starts=[0,0] steps=[1,1] sizes=[3,4]
+    %k: f32[3, 4] = slice(%q_joined) starts=[0,4] steps=[1,1] sizes=[3,4]
   )").c_str());
 }
 
