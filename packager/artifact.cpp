@@ -16,12 +16,12 @@ namespace {
 
 // Points the weights' program and section headers at [offset, offset + size) of the file.
 template <class Segment, class Section>
-void point_at(std::string& bytes, const ElfSegment& segment, const ElfSection& section, uint64_t offset, uint64_t size) {
+void point_at(std::string& bytes, const ElfSegment& segment, const ElfSection& section, uint64_t offset, uint64_t size, uint64_t alignment) {
   Segment s;
   std::memcpy(&s, bytes.data() + segment.header_offset, sizeof s);
   s.p_offset = static_cast<decltype(s.p_offset)>(offset);
   s.p_filesz = s.p_memsz = static_cast<decltype(s.p_filesz)>(size);
-  s.p_align = kWeightsAlignment;
+  s.p_align = static_cast<decltype(s.p_align)>(alignment);
   std::memcpy(bytes.data() + segment.header_offset, &s, sizeof s);
   Section h;
   std::memcpy(&h, bytes.data() + section.header_offset, sizeof h);
@@ -46,9 +46,10 @@ Expected<ArtifactWriter> ArtifactWriter::create(const std::string& path, const L
   const uint64_t size = weight_bytes > 0 ? weight_bytes : 64;  // a model without weights keeps a mappable segment
   if (!view.is64() && size >= uint64_t{1} << 31)
     return make_error(DiagCode::limit, "'{0}': {1} bytes of weights do not fit a 32-bit machine", path, weight_bytes);
-  const uint64_t start = (bytes.size() + kWeightsAlignment - 1) / kWeightsAlignment * kWeightsAlignment;
-  if (view.is64()) point_at<Elf64_Phdr, Elf64_Shdr>(bytes, *segment, *section, start, size);
-  else point_at<Elf32_Phdr, Elf32_Shdr>(bytes, *segment, *section, start, size);
+  const uint64_t alignment = size >= 2 * kHugePage ? kHugePage : kWeightsAlignment;
+  const uint64_t start = (bytes.size() + alignment - 1) / alignment * alignment;
+  if (view.is64()) point_at<Elf64_Phdr, Elf64_Shdr>(bytes, *segment, *section, start, size, alignment);
+  else point_at<Elf32_Phdr, Elf32_Shdr>(bytes, *segment, *section, start, size, alignment);
   if (weight_bytes > uint64_t{INT64_MAX} - start) return make_error(DiagCode::limit, "'{0}': too many bytes of weights", path);
   TW_ASSIGN(OutputFile file, OutputFile::create(path, start + size, true));
   TW_TRY(file.write(0, bytes));

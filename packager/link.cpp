@@ -64,7 +64,7 @@ SECTIONS {{
 std::string linker_script(bool artifact) {
   if (!artifact) return llvm::formatv(kScript, "", "", "").str();
   const std::string note = llvm::formatv("{0} : {{ *({0}) } :ro :note\n  {1} : {{ *({1}) } :ro", kNoteSection, kOffsetSection).str();
-  const std::string weights = llvm::formatv(". = ALIGN(65536);\n  {0} : {{ *({0}) } :wt", kWeightsSection).str();
+  const std::string weights = llvm::formatv(". = ALIGN({1});\n  {0} : {{ *({0}) } :wt", kWeightsSection, kHugePage).str();
   return llvm::formatv(kScript, "wt PT_LOAD FLAGS(4); note PT_NOTE FLAGS(4);", note, weights).str();
 }
 

@@ -13,6 +13,7 @@ const std::vector<Pass>& all_passes() {
       {"fold-batch-norm", "fold batch norms, scales and shifts into weights and biases", fold_batch_norm},
       {"fold-constants", "compute nodes whose inputs are constants", fold_constants},
       {"fold-shapes", "turn arithmetic on shapes into dimension expressions", fold_shapes},
+      {"join-products", "compute products of one operand with several weights, for attention, as one", join_products},
       {"widen-floats", "make every float tensor f64, the model's inputs and outputs too", widen_floats},
   };
   return table;

@@ -21,6 +21,8 @@ std::vector<std::string> default_pipeline() {
       // Last tidying before fusion, which wants no node without users and no movement that does nothing.
       "canonicalize",
       "eliminate-dead-code",
+      // After duplicates and biases are folded; before layouts, which see one product for several.
+      "join-products",
       // Last: casts between layouts would hide the patterns that the others look for.
       "assign-layouts",
   };

@@ -33,6 +33,27 @@ void map_fold(ScheduleBuilder& s, const std::string& name, const std::string& bl
   s.vectorize(name + "_f");
 }
 
+// The copy in panels; rows of the operand that become columns go in squares of vectors, which registers transpose.
+void map_panels(ScheduleBuilder& s, const std::string& copy, int64_t lanes) {
+  Stmt store;
+  for (const Stmt& stage : stores_of(s.kernel().body))
+    if (stage->label == copy) store = stage;
+  const std::string depth = copy + "_k", lane = copy + "_l";
+  const bool turned = store->value->kind == ExprKind::load && uses_var(store->value->args.back(), depth);
+  if (!turned || lanes < 2 || s.extent(depth).value_or(1) % lanes != 0 || s.extent(lane).value_or(1) % lanes != 0) return s.map_nest(copy);
+  std::vector<std::string> outer = s.loops_of(copy);
+  outer.resize(outer.size() - 2);
+  s.split(depth, lanes, Tail::guard, copy + "_k0", copy + "_k1");
+  s.split(lane, lanes, Tail::guard, copy + "_l0", copy + "_l1");
+  outer.insert(outer.end(), {copy + "_l0", copy + "_k0"});
+  std::vector<std::string> order = outer;
+  order.insert(order.end(), {copy + "_k1", copy + "_l1"});
+  s.reorder(order);
+  s.unroll(copy + "_k1");
+  s.vectorize(copy + "_l1");
+  s.parallelize(outer, copy + "_p");
+}
+
 // STAGE_j into panels jp and, in them, vectors jv of lanes; the name of the innermost loop.
 std::string split_columns(ScheduleBuilder& s, const std::string& stage, int64_t panel, int64_t lanes) {
   s.split(stage + "_j", panel, Tail::guard, stage + "_jp", stage + "_ji");
@@ -48,12 +69,12 @@ void schedule_attention(ScheduleBuilder& s) {
   auto panel_of = [&](const char* name) { return *as_const(k.buffer(*k.find_buffer(name)).shape.back()); };
   int64_t lanes = std::max(1, s.target().lanes(4)), key_panel = panel_of("kp"), column_panel = panel_of("vp");
   int64_t rows = s.extent("y_i").value_or(1), keys = panel_of("s");
-  int64_t tile = std::min(tile_rows(s.target(), std::max(key_panel, column_panel) / lanes, rows), rows);
-  int64_t fit = std::max<int64_t>(1, kStackBytes / 8 / keys);
-  tile = std::min(tile, fit);
-  int64_t block = std::min(rows, std::max(tile, std::min(kBlockRows, fit) / tile * tile));
-  s.map_nest("kp");
-  s.map_nest("vp");
+  const int64_t fit = std::max<int64_t>(1, kStackBytes / 8 / keys);
+  auto tile_of = [&](int64_t panel) { return std::min({tile_rows(s.target(), panel / lanes, rows), rows, fit}); };
+  const int64_t key_tile = tile_of(key_panel), tile = tile_of(column_panel), larger = std::max(tile, key_tile);
+  const int64_t block = std::min(rows, std::max(larger, std::min(kBlockRows, fit) / larger * larger));
+  map_panels(s, "kp", lanes);
+  map_panels(s, "vp", lanes);
 
   // Blocks and tiles of y.
   std::vector<std::string> outer = s.loops_of("y");
@@ -78,7 +99,7 @@ void schedule_attention(ScheduleBuilder& s) {
   s.vectorize("e_jl");
   map_fold(s, "top", "y_i0");
   s.compute_at("s", "y_i0");
-  s.split("s_i", tile, Tail::shift, "s_it", "s_ir");
+  s.split("s_i", key_tile, Tail::shift, "s_it", "s_ir");
   lane = split_columns(s, "s", key_panel, lanes);
   s.reorder({"s_jp", "s_it", "s_ir", "s_jv", lane});
   map_product(s, "acc", "s_it", lanes);

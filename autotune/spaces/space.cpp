@@ -75,6 +75,9 @@ void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& sc
   if (scope == "register") scopes_.push_back({buffer, scope});
   else add(step::SetScope{buffer, scope});
 }
+void ScheduleBuilder::layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map) {
+  add(step::Layout{buffer, std::move(dims), std::move(map)});
+}
 bool ScheduleBuilder::try_add(Step step) {
   Expected<Kernel> next = tw::apply(kernel_, step);
   if (next) add(std::move(step));

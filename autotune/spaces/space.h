@@ -48,6 +48,7 @@ class ScheduleBuilder {
   void prefetch_weights(const std::string& buffer, const std::string& row, int64_t distance);
   // Where a panel that fits the second-level cache twice is used again and again: the next one, in equal parts meanwhile. False: nowhere.
   bool prefetch_next_panel(const std::string& buffer, const std::string& row);
+  void layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   void decompose(const std::string& stage, const std::string& loop);
   // The sums of `stage` over its reduce loops, those outermost in the given order: below them the tile, unrolled, its longer loop
   // outside (passes/lower/register_tile.h counts on it), and vectors along the lane, in the init's nest (before the first of the

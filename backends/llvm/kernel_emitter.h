@@ -58,6 +58,7 @@ class KernelEmitter {
   void emit_loop(const Stmt& s);
   void emit_serial(const Stmt& s, Value* begin, Value* end);
   void emit_prefetch(const StmtNode& s);
+  bool emit_transpose(const Stmt& s);   // emit_transpose.cpp; false: the loop is no such copy
   // emit_intrinsic.cpp
   struct Operand {
     BufferId buffer;

@@ -28,7 +28,7 @@ class AttentionLowering {
   }
 
   LoweredGroup run() {
-    int64_t key_panel = panel_of(*as_const(keys_)), column_panel = panel_of(*as_const(columns_));
+    int64_t key_panel = panel_of(*as_const(keys_), *as_const(depth_)), column_panel = panel_of(*as_const(columns_), *as_const(keys_));
     bool transposed = get_if<op::MatMul>(scores_)->trans_b, value_transposed = get_if<op::MatMul>(&product_)->trans_b;
     BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, key_panel);
     BufferId vp = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, column_panel);
@@ -40,8 +40,11 @@ class AttentionLowering {
   }
 
  private:
-  int64_t panel_of(int64_t columns) const {
-    int64_t whole = lanes_ * panel_vectors(b_.target, false);
+  // Narrower where the tiles of a block would not find the panel in the first-level cache again.
+  int64_t panel_of(int64_t columns, int64_t depth) const {
+    int64_t vectors = panel_vectors(b_.target, false);
+    while (vectors > 2 && 2 * depth * vectors * lanes_ * 4 > b_.target.l1_bytes) vectors /= 2;
+    int64_t whole = lanes_ * vectors;
     return columns >= whole ? whole : (columns + lanes_ - 1) / lanes_ * lanes_;
   }
   // Axes NAME_b0.., NAME_i over the queries.

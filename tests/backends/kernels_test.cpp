@@ -91,6 +91,23 @@ TEST_CASE("access patterns of lanes") {
   for (const char* t : {"f32", "f64", "i32", "i8", "u16", "f16"}) check_text(with(text, {{"T", t}}), {}, 1e-3);
 }
 
+TEST_CASE("copies that turn columns into rows") {
+  for (const char* n : {"16", "8", "4", "2"})
+    for (const char* type : {"f32", "i8", "f64"}) {
+      std::string text = R"(kernel @turn(x: in TYPE[3, 32, 37], y: out TYPE[3, 2, 32, N]) {
+        for p in 3 parallel { for a in 2 { for j in N unroll { for i in N vector {
+          y: y[p, a, j + 3, i] = x[p, i + a * N, j + 5]
+        } } } }
+      })";
+      auto replace_all = [&](const std::string& from, const std::string& to) {
+        for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+      };
+      replace_all("TYPE", type);
+      replace_all("N", n);
+      check_text(text.c_str());
+    }
+}
+
 TEST_CASE("lanes that meet in one element are combined one after the other") {
   check_text(R"(kernel @histogram(x: in f32[32], h: out f32[5]) {
     for a in 5 { z: h[a] = 1.0 }

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "packager/artifact.h"
+#include "packager/data_object.h"
 #include "packager/elf_view.h"
 #include "packager/loaded_library.h"
 #include "packager/loaded_model.h"
@@ -62,6 +63,18 @@ TEST_CASE("an artifact needs nothing, exports one symbol and takes only allowed 
   const CommandResult dynamic = run_command("readelf -dW " + (dir / "fake.so"));
   if (dynamic.status == 0) CHECK(!contains(dynamic.output, "NEEDED"));
   else MESSAGE("skipped: no readelf");
+}
+
+TEST_CASE("large weights lie so that the system can map them by huge pages") {
+  const ScratchDir dir;
+  write_fake(dir / "large.so", "fake.x86_64", "fake", std::vector<float>(tw::kHugePage, 1.0f));
+  const std::string bytes = read(dir / "large.so");
+  auto view = tw::ElfView::parse(bytes, "large.so");
+  REQUIRE(bool(view));
+  const tw::ElfSection* weights = view->section(".tw_weights");
+  REQUIRE(weights);
+  CHECK(weights->offset % tw::kHugePage == 0);
+  CHECK(weights->address % tw::kHugePage == 0);
 }
 
 TEST_CASE("the same request gives the same bytes, anywhere and on any thread") {

@@ -84,7 +84,7 @@ TEST_CASE("no pass finds anything in a second run on random graphs") {
       changes += test::run_once(graph, pass.name);
       CHECK_FALSE(test::run_once(graph, pass.name));
     }
-    CHECK((changes > 50 || std::string(pass.name) == "fold-shapes"));  // random graphs have no shape arithmetic
+    CHECK((changes > 50 || std::string(pass.name) == "fold-shapes" || std::string(pass.name) == "join-products"));  // random graphs have no shape arithmetic, no attention
   }
 }
 
