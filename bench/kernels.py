@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Our convolution and matrix-product kernels, layer by layer inside whole models, so that layouts, fused epilogues and cold weights are
-those of a real run: in percent of the peak that bench/peak.c measures with the target's instruction set in the same run, and, with
+those of a real run: in percent of the peak that bench/machine_peak.c measures with the target's instruction set in the same run, and, with
 --rival, against oneDNN (through OpenVINO) held to the same instruction set. Blocks of all alternate.
 
     kernels.py --tilewright BUILD/tilewright [--target x86-64-v3] [--algorithm direct] [--rival] [--threads 1] [--blocks 5] MODEL.onnx ...
@@ -15,7 +15,6 @@ import json
 import math
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import tempfile
@@ -62,17 +61,15 @@ def layers_of(path):
     return [(n.op_type, {n.name, n.output[0]} - {""}) for n in graph.node if n.op_type in LAYERS]
 
 
-def build_peak(target, threads, folder):
-    """The program that measures the peak, one copy a thread."""
-    source, program = pathlib.Path(__file__).with_name("peak.c"), folder / f"peak.{target}"
+def build_peak(target, folder):
+    source, program = pathlib.Path(__file__).with_name("machine_peak.c"), folder / f"peak.{target}"
     march = "native" if target == "host" else target
-    subprocess.run(["clang-22", "-O2", f"-march={march}", source, "-o", program], check=True)
-    return [program] * threads
+    subprocess.run(["clang-22", "-O3", f"-march={march}", "-ffp-contract=fast", "-pthread", source, "-o", program], check=True)
+    return program
 
 
-def measure_peak(programs):
-    runs = [subprocess.Popen([p], stdout=subprocess.PIPE, text=True) for p in programs]
-    return sum(float(re.search(r"([\d.]+) GFLOP/s", r.communicate()[0]).group(1)) for r in runs)
+def measure_peak(program, threads):
+    return json.loads(subprocess.run([program, str(threads)], check=True, capture_output=True, text=True).stdout)["fma_gflops"]
 
 
 def compiled(args, path, target, folder):
@@ -84,8 +81,8 @@ def compiled(args, path, target, folder):
 
 
 def measure(args, path, target, folder):
-    artifact, peak = compiled(args, path, target, folder), build_peak(target, args.threads, folder)
-    rival, ours, peaks = collections.defaultdict(list), collections.defaultdict(list), []
+    artifact, peak = compiled(args, path, target, folder), build_peak(target, folder)
+    rival, ours, peaks = collections.defaultdict(list), collections.defaultdict(list), [measure_peak(peak, args.threads)]
     if args.rival:
         network = load_rival(path, args.threads)
         inputs, request = make_inputs(network), network.create_infer_request()
@@ -93,9 +90,9 @@ def measure(args, path, target, folder):
     for _ in range(args.blocks):
         if args.rival:
             time_rival(request, inputs, args.runs, rival)
-        peaks.append(measure_peak(peak))
         for call in time_ours(args.tilewright, artifact, args.threads, args.runs)["calls"]:
             ours[call["name"]].append(call)
+    peaks.append(measure_peak(peak, args.threads))
     print(f"{path.stem}, {target}: peak {max(peaks):.0f} GFLOP/s with {args.threads} thread(s)")
     if args.rival:
         report_layers(layers_of(path), rival, ours, max(peaks))
