@@ -170,7 +170,8 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
   skip_padding(s, row_tap(s.reduce_loops_of("acc")), depthwise);
-  if (s.extent("rc").value_or(kMostPlanes + 1) <= kMostPlanes) s.unroll("rc");   // not at the edges, whose taps are unrolled
+  // Few planes under a loop of taps; not at the edges, whose taps are unrolled.
+  if (s.reduce_loops_of("acc").size() > 1 && s.extent("rc").value_or(kMostPlanes + 1) <= kMostPlanes) s.unroll("rc");
 }
 
 // Plain output: vectors run along the row, a few channels share the loaded pixels.

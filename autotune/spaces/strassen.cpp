@@ -52,7 +52,7 @@ void schedule_strassen(ScheduleBuilder& s) {
   const int64_t own = even ? block_tiles(tiles, 7 * rows * depth * 4, weight_bytes, s.target()) : 0;   // tiles of a block with sums of its own
   const int64_t passing = own > 0 ? 1 : passing_tiles(tiles, even, half_blocks / vectors, 7 * rows * vectors * block * 4, s.target());
   const int64_t in_block = std::max(own, passing);
-  const bool blocks = in_block > 1 && in_block < tiles;
+  const bool blocks = own > 0 || (passing > 1 && passing < tiles);
   if (blocks) s.split("r", rows * in_block, Tail::guard, "rb", "ri");
   s.split(blocks ? "ri" : "r", rows, Tail::shift, "r0", "r1");
   if (own > 0) s.reorder({"n", "rb", "c0", "r0", "r1", "c1", "u", "v", "l"});
