@@ -237,7 +237,7 @@ TEST_CASE("Winograd and Strassen on random shapes, forced or chosen by growth, e
   const Algorithm winograd[] = {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6};
   const double growths[] = {1, 1.5, 4};
   for (int round = 0; round < 9; ++round) {
-    const Layer l{between(1, 3), between(16, 50), between(16, 70), between(3, 21), between(3, 21), between(0, 2)};
+    const Layer l{between(1, 3), between(16, 50), between(16, 70), between(3, 21), between(3, 21), between(0, 2), between(1, 2)};
     const int64_t rows = between(9, 70), depth = 32 * between(1, 4), columns = 32 * between(1, 3);
     const int threads = 1 + round % 2;
     CAPTURE(l.n);
@@ -246,6 +246,7 @@ TEST_CASE("Winograd and Strassen on random shapes, forced or chosen by growth, e
     CAPTURE(l.h);
     CAPTURE(l.w);
     CAPTURE(l.pad);
+    CAPTURE(l.stride);
     AlgorithmOptions forced, strassen, chosen;
     forced.only = winograd[round % 3];
     strassen.only = Algorithm::strassen;
