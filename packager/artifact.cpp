@@ -46,7 +46,7 @@ Expected<ArtifactWriter> ArtifactWriter::create(const std::string& path, const L
   const uint64_t size = weight_bytes > 0 ? weight_bytes : 64;  // a model without weights keeps a mappable segment
   if (!view.is64() && size >= uint64_t{1} << 31)
     return make_error(DiagCode::limit, "'{0}': {1} bytes of weights do not fit a 32-bit machine", path, weight_bytes);
-  const uint64_t alignment = size >= 2 * kHugePage ? kHugePage : kWeightsAlignment;
+  const uint64_t alignment = size >= kLargeWeights ? kHugePage : kWeightsAlignment;
   const uint64_t start = (bytes.size() + alignment - 1) / alignment * alignment;
   if (view.is64()) point_at<Elf64_Phdr, Elf64_Shdr>(bytes, *segment, *section, start, size, alignment);
   else point_at<Elf32_Phdr, Elf32_Shdr>(bytes, *segment, *section, start, size, alignment);

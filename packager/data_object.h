@@ -18,6 +18,7 @@ inline constexpr const char* kWeightsSection = ".tw_weights";
 inline constexpr const char* kOffsetSection = ".tw_offset";
 inline constexpr uint64_t kWeightsAlignment = 65536;  // the largest page of any supported machine
 inline constexpr uint64_t kHugePage = 2 << 20;        // of x86-64, AArch64 and RV64 with 4 KiB pages: where large weights begin
+inline constexpr uint64_t kLargeWeights = 32 << 20;   // the gap before them is then less than a sixteenth
 
 // `like`: an object of the same link, from which class, machine and flags are taken.
 Expected<std::string> make_data_object(std::string_view like, std::string_view manifest);

@@ -67,7 +67,9 @@ TEST_CASE("an artifact needs nothing, exports one symbol and takes only allowed 
 
 TEST_CASE("large weights lie so that the system can map them by huge pages") {
   const ScratchDir dir;
-  write_fake(dir / "large.so", "fake.x86_64", "fake", std::vector<float>(tw::kHugePage, 1.0f));
+  write_fake(dir / "small.so", "fake.x86_64", "fake", std::vector<float>(tw::kHugePage, 1.0f));
+  CHECK(read(dir / "small.so").size() < 4 * tw::kHugePage + 4 * tw::kWeightsAlignment);   // no gap
+  write_fake(dir / "large.so", "fake.x86_64", "fake", std::vector<float>(tw::kLargeWeights / sizeof(float), 1.0f));
   const std::string bytes = read(dir / "large.so");
   auto view = tw::ElfView::parse(bytes, "large.so");
   REQUIRE(bool(view));
