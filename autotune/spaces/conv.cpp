@@ -163,6 +163,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time.
   if (tile > 1 && depth == std::vector<std::string>{"rc", "rl"}) s.prefetch("x", "rc", 1);
   if (!depthwise && tile > 1) {
+    s.prefetch_operands("y", row);
     s.prefetch_next_panel("w", depth.back());
     s.prefetch_weights("w", depth.back(), kRowsAhead);
   }

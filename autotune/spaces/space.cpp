@@ -117,7 +117,20 @@ void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::str
 }
 
 void ScheduleBuilder::prefetch(const std::string& buffer, const std::string& loop, int64_t distance) {
-  if (has_loop(loop) && distance >= 1) try_add(step::Prefetch{.buffer = buffer, .loop = loop, .distance = distance});
+  if (has_loop(loop)) try_add(step::Prefetch{.buffer = buffer, .loop = loop, .distance = distance});
+}
+
+void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::string& loop) {
+  std::vector<std::string> names;
+  for (const Stmt& store : stores_of(kernel_.body))
+    if (store->label == stage)
+      visit(store->value, [&](const Expr& e) {
+        if (e->kind == ExprKind::load && kernel_.buffer(e->buffer).role == BufferRole::input) names.push_back(kernel_.buffer(e->buffer).name);
+      });
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  for (const std::string& name : names)
+    if (name != "x") prefetch(name, loop, 0);
 }
 
 bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::string& row) {
@@ -136,7 +149,7 @@ bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::
   if (panel == loops.rend()) return false;
   for (auto loop = panel; loop != loops.rend(); ++loop)
     if (moves(*loop)) bytes /= as_const((*loop)->extent).value_or(1);
-  return 2 * bytes <= target_->l2_bytes && try_add(step::Prefetch{.buffer = buffer, .loop = (*panel)->var, .over = row});
+  return 4 * bytes <= 3 * target_->l2_bytes && try_add(step::Prefetch{.buffer = buffer, .loop = (*panel)->var, .over = row});
 }
 
 void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std::string>& reduce, const std::vector<std::string>& tile,

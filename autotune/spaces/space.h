@@ -46,7 +46,11 @@ class ScheduleBuilder {
   // The same for constant weights, which come from the last cache or memory in a whole model; nothing for others. Loop `row` reads one
   // row of a packed panel an iteration.
   void prefetch_weights(const std::string& buffer, const std::string& row, int64_t distance);
-  // Where a panel that fits the second-level cache twice is used again and again: the next one, in equal parts meanwhile. False: nowhere.
+  // What the stage reads of other inputs than x (a residual, from a farther cache), at the beginning of the loop around it: there in time
+  // when the sums are complete.
+  void prefetch_operands(const std::string& stage, const std::string& loop);
+  // Where a panel that fits the second-level cache beside a third of the next one is used again and again: the next one, in equal parts
+  // meanwhile. False: nowhere.
   bool prefetch_next_panel(const std::string& buffer, const std::string& row);
   void layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   void decompose(const std::string& stage, const std::string& loop);

@@ -3,8 +3,8 @@
 //     c: c[i, j] += x[i, k] * w[k, j]            ->      for w_k_l in 3 unroll { prefetch w[k + 8, w_k_l * 16] }
 //   } }                                                  for j in 48 vector { c: c[i, j] += x[i, k] * w[k, j] }
 //                                                      }
-// Each iteration asks for what a later one will read, one element a cache line of 64 bytes. The last iterations ask for what is not there, which
-// does no harm. The optional second number is the locality, 0 (used once) to 3 (default: into every cache).
+// Each iteration asks for what a later one will read, one element a cache line of 64 bytes; with distance 0 for what it reads itself, later. The
+// last iterations ask for what is not there, which does no harm. The optional second number is the locality, 0 (used once) to 3 (default: into every cache).
 // Legal: loop and distance known, the loop's body reads the buffer at places that follow from its loops, and no more than 64 lines of it.
 //
 // prefetch w j 1 over k
@@ -99,7 +99,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   const std::optional<BufferId> id = kernel.find_buffer(s.buffer);
   if (!id) return illegal("the kernel has no buffer '{0}'", s.buffer);
-  if (s.distance < 1) return illegal("the distance {0} is not positive", s.distance);
+  if (s.distance < 0) return illegal("the distance {0} is negative", s.distance);
   if (s.locality < 0 || s.locality > 3) return illegal("the locality {0} is not 0 to 3", s.locality);
   const Buffer& buffer = kernel.buffer(*id);
   if (buffer.scope == "register") return illegal("'{0}' is in registers", s.buffer);

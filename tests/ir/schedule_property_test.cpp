@@ -259,7 +259,7 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
     case 22: return step::Pad{loop(), r.from(1, 4)};
     case 23: return random_layout(kernel, r, names);
-    case 24: return step::Prefetch{r.pick(names.buffers), loop(), r.from(1, 3), r.from(0, 3), r.below(2) ? loop() : ""};
+    case 24: return step::Prefetch{r.pick(names.buffers), loop(), r.from(0, 3), r.from(0, 3), r.below(2) ? loop() : ""};
     case 25: return step::Annotate{loop(), "grain", text("{0}", r.below(9))};
   }
   return step::DecomposeReduction{r.pick(names.stages), loop()};
