@@ -149,6 +149,28 @@ bool phases_into_conv(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
+// A pointwise convolution of a stride reads one point of several: conv(x) -> conv of stride 1 (every s-th point of x), whose points
+// are one row in memory. Copying them is little beside many output channels.
+bool points_before_conv(Rewriter& rewriter, NodeId id) {
+  constexpr int64_t kFewestOutputs = 128;
+  const Node& node = rewriter.node(id);
+  const op::Conv* conv = get_if<op::Conv>(&node);
+  if (!conv || conv->group != 1 || !is_float(rewriter.type(node.output).dtype)) return false;
+  const Shape& weights = rewriter.type(node.inputs[1]).shape;
+  if (as_const(weights[0]).value_or(0) < kFewestOutputs || !std::all_of(weights.begin() + 2, weights.end(), [](const Expr& k) { return is_const(k, 1); })) return false;
+  const auto all = [](const Ints& values, int64_t value) { return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; }); };
+  if (all(conv->strides, 1) || !all(conv->pads, 0)) return false;
+  op::Slice points{.starts = Shape(weights.size(), Expr(0)), .steps = {1, 1}, .sizes = rewriter.type(node.output).shape};
+  points.sizes[1] = rewriter.type(node.inputs[0]).shape[1];
+  points.steps.insert(points.steps.end(), conv->strides.begin(), conv->strides.end());
+  op::Conv dense = *conv;
+  dense.strides.assign(conv->strides.size(), 1);
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[0] = rewriter.add(points, {inputs[0]}, id, "points");
+  rewriter.update(id, dense, inputs);
+  return true;
+}
+
 double lowest(DType dtype) {
   if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
   return is_unsigned_int(dtype) || dtype == DType::boolean ? 0 : -std::ldexp(1.0, dtype_bytes(dtype) * 8 - 1);
@@ -238,6 +260,7 @@ std::span<const Rule> contraction_rules() {
   static constexpr Rule kRules[] = {
       {"pad-into-conv", when_plain<pad_into_conv>},
       {"phases-into-conv", when_plain<phases_into_conv>},
+      {"points-before-conv", when_plain<points_before_conv>},
       {"pad-into-pool", when_plain<pad_into_pool>},
       {"transpose-into-matmul", when_plain<transpose_into_matmul>},
       {"keep-rows-for-matmul", when_plain<keep_rows_for_matmul>},

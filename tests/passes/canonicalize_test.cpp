@@ -419,6 +419,30 @@ TEST_CASE("phases that miss points, repeat some, or are read elsewhere stay") {
   )");
 }
 
+TEST_CASE("a pointwise convolution of a stride takes the points that it reads") {
+  canonicalizes(R"(
+    %x: f32[2, 3, 5, 6] = input
+    %w: f32[128, 3, 1, 1] = input
+    %b: f32[128] = input
+    %y: f32[2, 128, 3, 2] = conv(%x, %w, %b) strides=[2,3] dilations=[1,1] pads=[0,0,0,0]
+    output %y
+  )", R"(
+    %x: f32[2, 3, 5, 6] = input
+    %w: f32[128, 3, 1, 1] = input
+    %b: f32[128] = input
+    %y_points: f32[2, 3, 3, 2] = slice(%x) starts=[0, 0, 0, 0] steps=[1, 1, 2, 3] sizes=[2, 3, 3, 2]
+    %y: f32[2, 128, 3, 2] = conv(%y_points, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    output %y
+  )");
+}
+
+TEST_CASE("strided convolutions of few outputs, of taps or of padding read in place") {
+  struct Case { const char *weights, *output, *pads; };
+  for (const Case& c : {Case{"64, 3, 1", "64, 4", "0,0"}, Case{"128, 3, 2", "128, 3", "0,0"}, Case{"128, 3, 1", "128, 4", "1,0"}})
+    keeps(std::string("%x: f32[1, 3, 7] = input\n%w: f32[") + c.weights + "] = input\n%y: f32[1, " + c.output +
+          "] = conv(%x, %w) strides=[2] dilations=[1] pads=[" + c.pads + "]\noutput %y\n");
+}
+
 TEST_CASE("transposes of the last two axes are flags of a matmul; keys keep their rows") {
   canonicalizes(R"(
     %q: f32[2, 5, 4] = input
