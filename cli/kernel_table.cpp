@@ -44,7 +44,8 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
     TW_ASSIGN(row.flops, value_of(call.flops, symbols));
     TW_ASSIGN(row.weight_bytes, value_of(call.weight_bytes, symbols));
     TW_ASSIGN(row.tensor_bytes, value_of(call.tensor_bytes, symbols));
-    row.roof = roof_of(peaks, row.flops, row.weight_bytes, row.tensor_bytes, resident);
+    TW_ASSIGN(row.loaded_bytes, value_of(call.loaded_bytes, symbols));
+    row.roof = roof_of(peaks, row.flops, row.loaded_bytes, row.weight_bytes, row.tensor_bytes, resident);
     row.spills = kernel.spills + kernel.reloads;
     table.rows.push_back(std::move(row));
   }
@@ -54,7 +55,7 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
 Json to_json(const KernelTable& table) {
   Json::Array list;
   for (const KernelRow& r : table.rows)
-    list.push_back(Json::Object{{"name", r.call}, {"kernel", r.kernel}, {"ms", r.ms}, {"flops", r.flops}, {"weight_bytes", r.weight_bytes},
+    list.push_back(Json::Object{{"name", r.call}, {"kernel", r.kernel}, {"ms", r.ms}, {"flops", r.flops}, {"loaded_bytes", r.loaded_bytes}, {"weight_bytes", r.weight_bytes},
                                 {"tensor_bytes", r.tensor_bytes}, {"gflops", per_second(r.flops, r.ms) * 1e-9},
                                 {"gbs", per_second(bytes_of(r), r.ms) * 1e-9}, {"roof_ms", r.roof.seconds * 1e3},
                                 {"roof_percent", roof_percent(r.roof.seconds, r.ms)}, {"bound", r.roof.bound}, {"spills", r.spills}});

@@ -9,7 +9,7 @@ namespace tw {
 struct KernelRow {
   std::string call, kernel;
   double ms = 0;
-  double flops = 0, weight_bytes = 0, tensor_bytes = 0;
+  double flops = 0, loaded_bytes = 0, weight_bytes = 0, tensor_bytes = 0;
   Roof roof;
   int64_t spills = 0;          // stack loads and stores in innermost loops
 };

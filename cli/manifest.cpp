@@ -1,5 +1,6 @@
 #include "cli/manifest.h"
 
+#include "ir/kernel/loads.h"
 #include "runtime/tilewright.h"
 
 namespace tw {
@@ -11,14 +12,14 @@ ManifestTensor describe(const TensorSpec& spec) {
   return t;
 }
 
-ManifestCall describe(const Program& program, const KernelCall& call) {
+ManifestCall describe(const Program& program, const KernelCall& call, const Expr& loaded) {
   const Kernel& kernel = program.kernels[static_cast<size_t>(call.kernel)];
   const Work& work = program.work[static_cast<size_t>(call.kernel)];
   auto text = [&](Expr e) {
     for (size_t s = 0; s < kernel.symbols.size(); ++s) e = substitute(e, kernel.symbols[s], call.symbols[s]);
     return to_string(e);
   };
-  return {call.kernel, call.name, text(work.flops), text(work.weight_bytes), text(work.tensor_bytes)};
+  return {call.kernel, call.name, text(work.flops), text(work.weight_bytes), text(work.tensor_bytes), text(loaded)};
 }
 
 Json tensors_json(const std::vector<ManifestTensor>& list) {
@@ -73,7 +74,9 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
     }
     m.kernels.push_back(std::move(k));
   }
-  for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c));
+  std::vector<Expr> loaded;
+  for (const Kernel& kernel : program.kernels) loaded.push_back(loaded_bytes(kernel));
+  for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c, loaded[static_cast<size_t>(c.kernel)]));
   return m;
 }
 
@@ -86,7 +89,7 @@ Json to_json(const Manifest& m) {
                                    {"reloads", k.reloads}});
   for (const ManifestCall& c : m.calls)
     calls.push_back(Json::Object{{"kernel", c.kernel}, {"name", c.name}, {"flops", c.flops}, {"weight_bytes", c.weight_bytes},
-                                 {"tensor_bytes", c.tensor_bytes}});
+                                 {"tensor_bytes", c.tensor_bytes}, {"loaded_bytes", c.loaded_bytes}});
   return Json::Object{
       {"tilewright", m.compiler},
       {"abi", static_cast<int>(TW_ABI_VERSION)},
@@ -141,7 +144,7 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
     if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file, m.calls.size());
     m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty(), c["flops"].text_or_empty(), c["weight_bytes"].text_or_empty(),
-                       c["tensor_bytes"].text_or_empty()});
+                       c["tensor_bytes"].text_or_empty(), c["loaded_bytes"].text_or_empty()});
   }
   return m;
 }

@@ -21,6 +21,7 @@ struct ManifestCall {
   int kernel = 0;                      // index into kernels
   std::string name;                    // the nodes it computes
   std::string flops, weight_bytes, tensor_bytes;  // ir/kernel/work.h, in terms of the model's symbols
+  std::string loaded_bytes;                       // ir/kernel/loads.h
 };
 struct Manifest {
   std::string compiler, name;          // version; C identifier

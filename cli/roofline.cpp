@@ -23,7 +23,9 @@ namespace {
 constexpr double kProbeSeconds = 0.025;   // of each probe, at least
 constexpr int kFewestPasses = 8;
 constexpr int kPasses = 20000;            // of the arithmetic probe's loop
-constexpr int kStreams = 8;               // vectors that the reading probe sums independently
+constexpr int kStreams = 8;               // vectors that the reading probes sum independently
+constexpr int kNearBlocks = 16;           // of the first-level probe: small enough for every such cache
+constexpr int kNearPasses = 2000;         // over them
 
 using Probe = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
 
@@ -40,20 +42,21 @@ std::string arithmetic_text(int sums, int lanes) {
          "  for i2 in " + a + " unroll { for l2 in " + l + " vector { y: y[i2, l2] = c[i2, l2] } }\n}\n";
 }
 
-// Reads n blocks once.
-std::string reading_text(int lanes) {
+// Reads n blocks once, or kNearBlocks again and again.
+std::string reading_text(int lanes, bool near) {
   const std::string a = number(kStreams), l = number(lanes);
-  return "kernel @probe_read[n](x: in f32[n, " + a + ", " + l + "], y: out f32[" + a + ", " + l + "]) {\n"
+  const std::string n = near ? number(kNearBlocks) : "n", again = number(near ? kNearPasses : 1);
+  return "kernel @" + std::string(near ? "probe_near(" : "probe_read[n](") + "x: in f32[" + n + ", " + a + ", " + l + "], y: out f32[" + a + ", " + l + "]) {\n"
          "  temp c: f32[" + a + ", " + l + "] register\n"
          "  for i0 in " + a + " unroll { for l0 in " + l + " vector { start: c[i0, l0] = 0.0 } }\n"
-         "  for k in n reduce { for i1 in " + a + " unroll { for l1 in " + l + " vector { c: c[i1, l1] += x[k, i1, l1] } } }\n"
+         "  for r in " + again + " scan { for k in " + n + " reduce { for i1 in " + a + " unroll { for l1 in " + l + " vector { c: c[i1, l1] += x[k, i1, l1] } } } }\n"
          "  for i2 in " + a + " unroll { for l2 in " + l + " vector { y: y[i2, l2] = c[i2, l2] } }\n}\n";
 }
 
 Expected<LoadedLibrary> load_probes(const Target& target, int sums, int lanes) {
   TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
   LinkRequest request;
-  for (const std::string& text : {arithmetic_text(sums, lanes), reading_text(lanes)}) {
+  for (const std::string& text : {arithmetic_text(sums, lanes), reading_text(lanes, false), reading_text(lanes, true)}) {
     TW_ASSIGN(const Kernel kernel, parse_kernel(text));
     TW_ASSIGN(std::string object, backend->compile_kernel(kernel));
     request.objects.push_back(std::move(object));
@@ -128,6 +131,16 @@ double measure_gflops(Probe probe, int sums, int lanes, int threads) {
   return rate * 2 * kPasses * sums * lanes * 1e-9;
 }
 
+double measure_l1_gbs(Probe probe, int lanes, int threads) {
+  std::vector<Line> in(static_cast<size_t>(kNearBlocks * kStreams * lanes * 4) / sizeof(Line) + 1);
+  std::vector<std::vector<Line>> out(static_cast<size_t>(threads), std::vector<Line>(64));
+  const double rate = passes_per_second(threads, [&](int t) {
+    void* arguments[] = {in.data(), out[static_cast<size_t>(t)].data()};
+    probe(arguments, nullptr, nullptr);
+  });
+  return rate * 4 * kNearPasses * kNearBlocks * kStreams * lanes * 1e-9;
+}
+
 double measure_gbs(Probe probe, int64_t bytes_each, int lanes, int threads) {
   const int64_t block = int64_t{kStreams} * lanes * 4;
   const int64_t blocks = std::max<int64_t>(1, bytes_each / block);
@@ -153,9 +166,10 @@ Expected<Peaks> measure_peaks(const Target& target, int threads) {
   const int lanes = target.lanes(4), sums = target.vector_registers >= 32 ? 24 : 12;
   TW_ASSIGN(const LoadedLibrary library, load_probes(target, sums, lanes));
   const auto flops = reinterpret_cast<Probe>(library.symbol("probe_flops"));
-  const auto read = reinterpret_cast<Probe>(library.symbol("probe_read"));
+  const auto read = reinterpret_cast<Probe>(library.symbol("probe_read")), near_read = reinterpret_cast<Probe>(library.symbol("probe_near"));
   Peaks peaks;
   peaks.gflops = measure_gflops(flops, sums, lanes, threads);
+  peaks.l1_gbs = measure_l1_gbs(near_read, lanes, threads);
   const int64_t near = target.l2_bytes * threads;
   peaks.levels.push_back({"L2", near, measure_gbs(read, target.l2_bytes / 2, lanes, threads)});
   const int64_t far = std::clamp<int64_t>(4 * std::max(near, target.l3_bytes), 64 << 20, 256 << 20);
@@ -171,27 +185,28 @@ Expected<Peaks> measure_peaks(const Target& target, int threads) {
   return peaks;
 }
 
-Roof roof_of(const Peaks& peaks, double flops, double weight_bytes, double tensor_bytes, double resident_bytes) {
+Roof roof_of(const Peaks& peaks, double flops, double loaded_bytes, double weight_bytes, double tensor_bytes, double resident_bytes) {
   const MemoryLevel& weights = level_for(peaks, resident_bytes);
   const MemoryLevel& tensors = level_for(peaks, tensor_bytes);
   const double compute = flops / (peaks.gflops * 1e9);
   const double from_weights = weight_bytes / (weights.gbs * 1e9), from_tensors = tensor_bytes / (tensors.gbs * 1e9);
-  if (compute >= from_weights + from_tensors) return {compute, "fma"};
+  const double loads = loaded_bytes / (peaks.l1_gbs * 1e9);
+  if (std::max(compute, loads) >= from_weights + from_tensors) return compute >= loads ? Roof{compute, "fma"} : Roof{loads, "L1"};
   return {from_weights + from_tensors, from_weights > from_tensors ? weights.name : tensors.name};
 }
 
 Json to_json(const Peaks& peaks) {
   Json::Array levels;
   for (const MemoryLevel& l : peaks.levels) levels.push_back(Json::Object{{"name", l.name}, {"gbs", l.gbs}});
-  return Json::Object{{"gflops", peaks.gflops}, {"levels", levels}};
+  return Json::Object{{"gflops", peaks.gflops}, {"l1_gbs", peaks.l1_gbs}, {"levels", levels}};
 }
 
 std::string to_string(const Peaks& peaks) {
   char text[64];
-  std::snprintf(text, sizeof text, "%.1f GFLOP/s;", peaks.gflops);
+  std::snprintf(text, sizeof text, "%.1f GFLOP/s; L1 %.0f GB/s", peaks.gflops, peaks.l1_gbs);
   std::string out = text;
   for (const MemoryLevel& l : peaks.levels) {
-    std::snprintf(text, sizeof text, "%s %s %.0f GB/s", &l == peaks.levels.data() ? "" : ",", l.name.c_str(), l.gbs);
+    std::snprintf(text, sizeof text, ", %s %.0f GB/s", l.name.c_str(), l.gbs);
     out += text;
   }
   return out;

@@ -15,21 +15,22 @@ struct MemoryLevel {
 };
 struct Peaks {
   double gflops = 0;          // f32 multiply-adds (a product and a sum where the target has no such instruction), all threads
-  std::vector<MemoryLevel> levels;  // nearest first
+  double l1_gbs = 0;          // loads that the first-level cache serves, 1e9 bytes a second, all threads
+  std::vector<MemoryLevel> levels;  // the caches behind it, nearest first
 };
 
 // Runs probes for about 0.1 s on `threads` threads. The target must be one that this machine can run.
 Expected<Peaks> measure_peaks(const Target& target, int threads);
 
-// The least time of a kernel that does `flops` operations on `tensor_bytes` of activations, which lie in the first level that
+// The least time of a kernel that does `flops` operations and loads `loaded_bytes` (ir/kernel/loads.h), on `tensor_bytes` of activations, which lie in the first level that
 // holds them, and `weight_bytes` of weights, which come from the first level that holds `resident_bytes`: all that a run touches.
 struct Roof {
   double seconds = 0;
-  std::string bound;          // "fma", or the level whose bandwidth counts most
+  std::string bound;          // "fma", "L1", or the level whose bandwidth counts most
 };
-Roof roof_of(const Peaks& peaks, double flops, double weight_bytes, double tensor_bytes, double resident_bytes);
+Roof roof_of(const Peaks& peaks, double flops, double loaded_bytes, double weight_bytes, double tensor_bytes, double resident_bytes);
 
 Json to_json(const Peaks& peaks);
-std::string to_string(const Peaks& peaks);  // "118.0 GFLOP/s; L2 117 GB/s, L3 98 GB/s, DRAM 24 GB/s"
+std::string to_string(const Peaks& peaks);  // "118.0 GFLOP/s; L1 223 GB/s, L2 117 GB/s, L3 98 GB/s, DRAM 24 GB/s"
 
 }  // namespace tw

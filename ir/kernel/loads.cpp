@@ -1,0 +1,110 @@
+#include "ir/kernel/loads.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/simplify.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kMostPoints = 1 << 14;   // of a straight piece that are looked at one by one
+
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
+  return found;
+}
+
+class Counter {
+ public:
+  explicit Counter(const Kernel& kernel) : kernel_(kernel) {
+    for (const std::string& symbol : kernel.symbols) ranges_[symbol] = {1, Expr()};
+  }
+
+  Expr run() {
+    walk(kernel_.body);
+    return simplify(bytes_, ranges_);
+  }
+
+ private:
+  using Point = std::vector<int64_t>;                              // indices of a load
+  using Elements = std::map<std::pair<int, size_t>, std::set<Point>>;  // by buffer and number of loops around that repeat the load
+
+  void walk(const Stmt& s) {
+    if (s->kind == StmtKind::store) return count(*s);
+    if (s->kind == StmtKind::loop) loops_.push_back(s.get());
+    if (s->kind == StmtKind::if_then) conditions_.push_back(s->condition);
+    for (const Stmt& child : s->body) walk(child);
+    if (s->kind == StmtKind::loop) loops_.pop_back();
+    if (s->kind == StmtKind::if_then) conditions_.pop_back();
+  }
+
+  static bool is_straight(const StmtNode& loop) {
+    const std::optional<int64_t> extent = as_const(loop.extent);
+    return extent && (*extent == 1 || loop.loop_kind == LoopKind::unroll || loop.loop_kind == LoopKind::vector);
+  }
+
+  void count(const StmtNode& s) {
+    size_t straight = loops_.size();
+    int64_t points = 1;
+    while (straight > 0 && is_straight(*loops_[straight - 1]) && points * *as_const(loops_[straight - 1]->extent) <= kMostPoints)
+      points *= *as_const(loops_[--straight]->extent);
+    std::map<std::string, int64_t, std::less<>> at;                // the variables of the straight piece; others are 0
+    Elements elements;
+    for (int64_t i = 0; i < points; ++i) {
+      int64_t rest = i;
+      for (size_t l = loops_.size(); l-- > straight;) {
+        const int64_t extent = *as_const(loops_[l]->extent);
+        at[loops_[l]->var] = rest % extent;
+        rest /= extent;
+      }
+      const auto value = [&](std::string_view name) {
+        const auto known = at.find(name);
+        return known == at.end() ? 0 : known->second;
+      };
+      const auto holds = [&](const Expr& e) { return reads_memory(e) || eval_int(e, value) != 0; };
+      if (!std::all_of(conditions_.begin(), conditions_.end(), holds)) continue;
+      for (const Expr& e : {s.value, s.where, s.init}) if (e.defined()) note(e, straight, i, value, elements);
+      for (const Expr& e : s.indices) note(e, straight, i, value, elements);
+    }
+    for (const auto& [key, set] : elements) {
+      Expr amount(static_cast<int64_t>(set.size()) * dtype_bytes(kernel_.buffers[static_cast<size_t>(key.first)].dtype));
+      for (size_t l = key.second; l-- > 0;) {                      // from the inside out: an extent may depend on the loops around it
+        amount = amount * loops_[l]->extent;
+        if (l > 0) amount = substitute(amount, loops_[l - 1]->var, floor_div(loops_[l - 1]->extent, 2));
+      }
+      for (const StmtNode* loop : loops_) amount = substitute(amount, loop->var, 0);
+      bytes_ = simplify(bytes_ + amount, ranges_);
+    }
+  }
+
+  // The loads of an expression at one point of the straight piece.
+  template <class Value>
+  void note(const Expr& e, size_t straight, int64_t point, const Value& value, Elements& elements) const {
+    visit(e, [&](const Expr& n) {
+      if (n->kind != ExprKind::load || kernel_.buffer(n->buffer).scope == "register") return;
+      size_t depth = straight;
+      const auto moved = [&](const StmtNode* loop) {
+        return std::any_of(n->args.begin(), n->args.end(), [&](const Expr& index) { return uses_var(index, loop->var); });
+      };
+      while (depth > 0 && !moved(loops_[depth - 1])) --depth;
+      Point indices;
+      for (const Expr& index : n->args) indices.push_back(reads_memory(index) ? point : eval_int(index, value));
+      elements[{n->buffer.index, depth}].insert(std::move(indices));
+    });
+  }
+
+  const Kernel& kernel_;
+  Ranges ranges_;
+  Expr bytes_ = 0;
+  std::vector<const StmtNode*> loops_;
+  std::vector<Expr> conditions_;
+};
+
+}  // namespace
+
+Expr loaded_bytes(const Kernel& kernel) { return Counter(kernel).run(); }
+
+}  // namespace tw
