@@ -160,8 +160,10 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   s.compute_at("acc", row);
   accumulate(s, line, "acc_a" + o.row, "acc_ac", "acc_al");
   const std::vector<std::string> depth = reduce_order(s.reduce_loops_of("acc"));
-  // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time.
-  if (tile > 1 && depth == std::vector<std::string>{"rc", "rl"}) s.prefetch("x", "rc", 1);
+  // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time; with all of the
+  // operands in the second-level cache asking costs more than waiting.
+  const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
+  if (tile > 1 && !cached && depth == std::vector<std::string>{"rc", "rl"}) s.prefetch("x", "rc", 1);
   if (!depthwise && tile > 1) {
     s.prefetch_operands("y", row);
     s.prefetch_next_panel("w", depth.back());

@@ -11,6 +11,17 @@ std::optional<int64_t> ScheduleBuilder::extent(const std::string& loop) const {
   return found ? as_const(found->extent) : std::nullopt;
 }
 
+std::optional<int64_t> ScheduleBuilder::bytes_of(const std::string& buffer) const {
+  const std::optional<BufferId> id = kernel_.find_buffer(buffer);
+  if (!id) return std::nullopt;
+  int64_t bytes = dtype_bytes(kernel_.buffer(*id).dtype);
+  for (const Expr& e : kernel_.buffer(*id).shape) {
+    if (!as_const(e)) return std::nullopt;
+    bytes *= *as_const(e);
+  }
+  return bytes;
+}
+
 std::vector<std::string> ScheduleBuilder::loops_of(const std::string& label) const {
   std::vector<std::string> names;
   for (const Stmt& s : path_to(kernel_.body, label))
@@ -83,73 +94,6 @@ bool ScheduleBuilder::try_add(Step step) {
   if (next) add(std::move(step));
   else llvm::consumeError(next.takeError());
   return bool(next);
-}
-
-namespace {
-
-// From the outside in, the named one last; empty when there is none.
-std::vector<Stmt> loops_around(const Stmt& s, const std::string& name) {
-  if (s->kind == StmtKind::loop && s->var == name) return {s};
-  for (const Stmt& child : s->body)
-    if (std::vector<Stmt> inside = loops_around(child, name); !inside.empty()) {
-      if (s->kind == StmtKind::loop) inside.insert(inside.begin(), s);
-      return inside;
-    }
-  return {};
-}
-
-// The loop says which element of the buffer is read.
-bool indexes(const Kernel& kernel, BufferId buffer, const std::string& loop) {
-  bool found = false;
-  for (const Stmt& store : stores_of(kernel.body))
-    visit(store->value, [&](const Expr& e) {
-      if (e->kind != ExprKind::load || e->buffer != buffer) return;
-      for (const Expr& index : e->args) found |= uses_var(index, loop);
-    });
-  return found;
-}
-
-}  // namespace
-
-void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::string& row, int64_t distance) {
-  const std::optional<BufferId> id = kernel_.find_buffer(buffer);
-  if (id && kernel_.buffer(*id).role == BufferRole::constant) prefetch(buffer, row, distance);
-}
-
-void ScheduleBuilder::prefetch(const std::string& buffer, const std::string& loop, int64_t distance) {
-  if (has_loop(loop)) try_add(step::Prefetch{.buffer = buffer, .loop = loop, .distance = distance});
-}
-
-void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::string& loop) {
-  std::vector<std::string> names;
-  for (const Stmt& store : stores_of(kernel_.body))
-    if (store->label == stage)
-      visit(store->value, [&](const Expr& e) {
-        if (e->kind == ExprKind::load && kernel_.buffer(e->buffer).role == BufferRole::input) names.push_back(kernel_.buffer(e->buffer).name);
-      });
-  std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
-  for (const std::string& name : names)
-    if (name != "x") prefetch(name, loop, 0);
-}
-
-bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::string& row) {
-  const std::optional<BufferId> id = kernel_.find_buffer(buffer);
-  if (!id || kernel_.buffer(*id).role != BufferRole::constant || !has_loop(row)) return false;
-  int64_t bytes = dtype_bytes(kernel_.buffer(*id).dtype);
-  for (const Expr& e : kernel_.buffer(*id).shape) {
-    if (!as_const(e)) return false;
-    bytes *= *as_const(e);
-  }
-  // The innermost loop that uses the weights inside of it again, and the panel outside of that.
-  const std::vector<Stmt> loops = loops_around(kernel_.body, row);
-  const auto moves = [&](const Stmt& loop) { return indexes(kernel_, *id, loop->var); };
-  const auto again = std::find_if(loops.rbegin(), loops.rend(), [&](const Stmt& loop) { return !moves(loop) && !is_const(loop->extent, 1); });
-  const auto panel = std::find_if(again, loops.rend(), moves);
-  if (panel == loops.rend()) return false;
-  for (auto loop = panel; loop != loops.rend(); ++loop)
-    if (moves(*loop)) bytes /= as_const((*loop)->extent).value_or(1);
-  return 4 * bytes <= 3 * target_->l2_bytes && try_add(step::Prefetch{.buffer = buffer, .loop = (*panel)->var, .over = row});
 }
 
 void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std::string>& reduce, const std::vector<std::string>& tile,

@@ -25,6 +25,7 @@ class ScheduleBuilder {
   bool has_loop(const std::string& name) const { return find_loop(kernel_.body, name) != nullptr; }
   bool has_stage(const std::string& label) const { return !path_to(kernel_.body, label).empty(); }
   std::optional<int64_t> extent(const std::string& loop) const;     // constant extent; nullopt: symbolic or no such loop
+  std::optional<int64_t> bytes_of(const std::string& buffer) const; // nullopt: symbolic or no such buffer
   std::vector<std::string> loops_of(const std::string& label) const;// outermost first
   std::vector<std::string> reduce_loops_of(const std::string& label) const;
   std::vector<std::string> spatial_loops_of(const std::string& label) const;
