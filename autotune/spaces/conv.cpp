@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kMostPlanes = 4;      // channels of a first layer: too few for a loop
 constexpr int64_t kRowsAhead = 16;      // of weights
+constexpr int64_t kStepsAhead = 4;      // of some pairs of rows
 constexpr int64_t kDepthwiseTile = 8;   // pixels: their sums, and inputs that neighbouring taps share, stay in registers
 
 bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
@@ -72,7 +73,8 @@ void skip_padding(ScheduleBuilder& s, const std::string& tap, bool depthwise) {
   s.partition_edges("w0");
   for (const char* part : {"", "_a", "_z"}) {
     if (depthwise || s.decides(tap + part)) s.unroll(tap + part);
-    else if (!fuses_products(s.target())) s.unroll(std::string("rl") + part);
+    else if (!fuses_products(s.target()))
+      for (const char* channels : {"rct", "rl2", "rl2t", "rl"}) s.unroll(std::string(channels) + part);
   }
 }
 
@@ -119,12 +121,13 @@ int64_t most_sums(const ScheduleBuilder& s) {
 }
 
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
+  const std::string paired = paired_loop(s);
   int64_t block = *s.extent(o.lane), vectors = 1;
-  if (auto w = s.kernel().find_buffer("w")) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
+  if (auto w = s.kernel().find_buffer("w"); w && paired.empty()) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
   auto blocks = s.extent("c");
   if (!blocks || *blocks % vectors != 0) vectors = 1;
   const bool depthwise = is_depthwise(s);
-  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_tile_rows(s.target(), 1), kDepthwiseTile)) : row_tile_pixels(s.target(), s.extent(o.row), vectors, most_sums(s));
+  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_tile_rows(s.target(), 1), kDepthwiseTile)) : !paired.empty() ? paired_rows(s.target(), s.extent(o.row)) : row_tile_pixels(s.target(), s.extent(o.row), vectors, most_sums(s));
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner, rows = o.outer;
   std::string line;
@@ -133,7 +136,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
       rows.push_back("wp");
       row = "wr";
     }
-    const bool plane = !depthwise && tile == s.extent(row) && !rows.empty() && !starts_with(rows.back(), "r") && rows.back() != "wp" && !s.decides(rows.back());
+    const bool plane = !depthwise && paired.empty() && tile == s.extent(row) && !rows.empty() && !starts_with(rows.back(), "r") && rows.back() != "wp" && !s.decides(rows.back());
     const int64_t lines = plane ? tile_lines(s.target(), s.extent(rows.back()), s.extent(row), vectors) : 1;
     if (lines > 1) {
       line = "acc_a" + rows.back();
@@ -157,24 +160,29 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   order.insert(order.end(), inner.begin(), inner.end());
   order.push_back(o.lane);
   s.reorder(order);
-  s.compute_at("acc", row);
-  accumulate(s, line, "acc_a" + o.row, "acc_ac", "acc_al");
-  const std::vector<std::string> depth = reduce_order(s.reduce_loops_of("acc"));
+  std::vector<std::string> depth = reduce_order(s.reduce_loops_of("acc"));
+  const bool pointwise = depth == std::vector<std::string>{"rc", "rl"};
+  if (paired.empty()) {
+    s.compute_at("acc", row);
+    accumulate(s, line, "acc_a" + o.row, "acc_ac", "acc_al");
+  } else {
+    depth = accumulate_pairs(s, row, paired, depth, {"a" + o.row}, "al");
+  }
   // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time; with all of the
   // operands in the second-level cache asking costs more than waiting.
   const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
-  if (tile > 1 && !cached && depth == std::vector<std::string>{"rc", "rl"}) s.prefetch("x", "rc", 1);
-  if (!depthwise && tile > 1) {
+  if (tile > 1 && !cached && pointwise && !depth.empty()) s.prefetch("x", depth.front(), 1);
+  if (!depthwise && tile > 1 && !depth.empty()) {
     s.prefetch_operands("y", row);
-    s.prefetch_next_panel("w", depth.back());
-    s.prefetch_weights("w", depth.back(), kRowsAhead);
+    const bool next = s.prefetch_next_panel("w", depth.back());
+    if (!next || paired.empty()) s.prefetch_weights("w", depth.back(), paired.empty() ? kRowsAhead : kStepsAhead);
   }
   for (const char* loop : {"v1", "w1", "c1"}) s.unroll(loop);
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
-  skip_padding(s, row_tap(s.reduce_loops_of("acc")), depthwise);
+  skip_padding(s, row_tap(depth), depthwise);
   // Few planes under a loop of taps; not at the edges, whose taps are unrolled.
-  if (s.reduce_loops_of("acc").size() > 1 && s.extent("rc").value_or(kMostPlanes + 1) <= kMostPlanes) s.unroll("rc");
+  if (depth.size() > 1 && s.extent("rc").value_or(kMostPlanes + 1) <= kMostPlanes) s.unroll("rc");
 }
 
 // Plain output: vectors run along the row, a few channels share the loaded pixels.

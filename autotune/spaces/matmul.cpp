@@ -6,7 +6,7 @@ namespace tw {
 namespace {
 
 // How far ahead the rows of a panel are asked for. A single row of products leaves no time for it: it waits for the weights anyway.
-constexpr int64_t kRowsAhead = 16;
+constexpr int64_t kRowsAhead = 16, kStepsAhead = 4;   // a step: some pairs of rows
 
 // Distance in memory of the left operand's rows: the depth, where it is a plain matrix.
 std::optional<int64_t> row_bytes(const Kernel& k) {
@@ -21,9 +21,11 @@ void schedule_matmul(ScheduleBuilder& s) {
   const Kernel& k = s.kernel();
   DType t = k.buffer(*k.find_buffer("acc")).dtype;
   int64_t lanes = s.target().lanes(dtype_bytes(t));
-  int64_t panel = *as_const(k.buffer(*k.find_buffer("w")).shape.back());
+  const std::string paired = paired_loop(s);
+  const Shape& packed = k.buffer(*k.find_buffer("w")).shape;
+  int64_t panel = *as_const(packed[packed.size() - (paired.empty() ? 1 : 2)]);
   int64_t vectors = std::max<int64_t>(1, panel / lanes), lane = std::min(panel, lanes);
-  int64_t rows = tile_rows(s.target(), vectors, s.extent("i"), row_bytes(k));
+  int64_t rows = paired.empty() ? tile_rows(s.target(), vectors, s.extent("i"), row_bytes(k)) : paired_rows(s.target(), s.extent("i"));
 
   s.split("j", panel, Tail::guard, "j0", "j1");
   bool split_panel = panel > lane;
@@ -43,17 +45,25 @@ void schedule_matmul(ScheduleBuilder& s) {
   std::vector<std::string> order = outer;
   order.insert(order.end(), {"i1", "jv", column_lane});
   s.reorder(order);
-  s.compute_at("acc", row);
-  std::string acc_lane = "acc_aj";
-  if (split_panel) {
-    s.split("acc_aj", lane, Tail::guard, "acc_jv", "acc_jl");
-    acc_lane = "acc_jl";
+  std::string depth = "k";
+  if (!paired.empty()) {
+    const std::vector<std::string> steps = accumulate_pairs(s, row, paired, {"k"}, {"ai"}, "aj");
+    depth = steps.empty() ? "" : steps.back();
+    for (const char* step : {"k2", "k2t"})
+      if (step != depth) s.unroll(step);
+  } else {
+    s.compute_at("acc", row);
+    std::string acc_lane = "acc_aj";
+    if (split_panel) {
+      s.split("acc_aj", lane, Tail::guard, "acc_jv", "acc_jl");
+      acc_lane = "acc_jl";
+    }
+    s.accumulate("acc", {"k"}, {"acc_ai", "acc_jv"}, acc_lane);
+    s.set_scope("acc", "register");
   }
-  s.accumulate("acc", {"k"}, {"acc_ai", "acc_jv"}, acc_lane);
-  s.set_scope("acc", "register");
   if (rows > 1) {
-    s.prefetch_next_panel("w", "k");
-    s.prefetch_weights("w", "k", kRowsAhead);
+    const bool next = s.prefetch_next_panel("w", depth);
+    if (!next || paired.empty()) s.prefetch_weights("w", depth, paired.empty() ? kRowsAhead : kStepsAhead);
   }
   s.unroll("i1");
   s.unroll("jv");

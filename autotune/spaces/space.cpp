@@ -89,6 +89,7 @@ void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& sc
 void ScheduleBuilder::layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map) {
   add(step::Layout{buffer, std::move(dims), std::move(map)});
 }
+void ScheduleBuilder::rfactor(const std::string& stage, const std::string& loop, const std::string& name) { add(step::RFactor{stage, loop, name}); }
 bool ScheduleBuilder::try_add(Step step) {
   Expected<Kernel> next = tw::apply(kernel_, step);
   if (next) add(std::move(step));

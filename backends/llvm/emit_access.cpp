@@ -1,5 +1,6 @@
 // Loads and stores. The offset's dependence on the vector variable decides the form: one scalar, a vector, two vectors and a
 // shuffle, single elements, or a gather; an active mask makes them masked, so inactive lanes touch no memory.
+#include <algorithm>
 #include <numeric>
 
 #include "backends/llvm/kernel_emitter.h"
@@ -120,6 +121,27 @@ Value* KernelEmitter::load(BufferId id, const Access& access) {
   return v_.from_storage(raw, buffer.dtype);
 }
 
+// Lanes at known places of a piece no longer than the vector, as x[l % 2]: that piece once, and a shuffle. Null: they are not.
+Value* KernelEmitter::load_repeated(BufferId id, const Access& access, Type* type) {
+  auto* offsets = llvm::dyn_cast_or_null<llvm::Constant>(access.lane_offsets);
+  std::vector<int64_t> at;
+  for (int i = 0; offsets && i < lane_count_; ++i) {
+    auto* number = llvm::dyn_cast_or_null<llvm::ConstantInt>(offsets->getAggregateElement(static_cast<unsigned>(i)));
+    if (!number) return nullptr;
+    at.push_back(number->getSExtValue());
+  }
+  if (at.empty()) return nullptr;
+  const auto [first, last] = std::ranges::minmax(at);
+  if (last - first >= lane_count_) return nullptr;
+  Access piece = access;
+  piece.constant += first;
+  Type* piece_type = v_.with_lanes(type, static_cast<int>(last - first + 1));
+  Value* v = v_.b.CreateAlignedLoad(piece_type, pointer(id, piece, 0), llvm::Align(static_cast<uint64_t>(dtype_bytes(kernel_.buffer(id).dtype))));
+  std::vector<int> order;
+  for (int64_t offset : at) order.push_back(static_cast<int>(offset - first));
+  return v_.shuffle(v, v, order);
+}
+
 Value* KernelEmitter::load_memory(BufferId id, const Access& access, Type* type) {
   auto& b = v_.b;
   int count = lane_count_;
@@ -148,6 +170,7 @@ Value* KernelEmitter::load_memory(BufferId id, const Access& access, Type* type)
     for (int i = 0; i < count; ++i) order.push_back(2 * i < count ? 2 * i : count + 2 * i - (count - 1));
     return v_.shuffle(low, high, order);
   }
+  if (Value* repeated = mask_ ? nullptr : load_repeated(id, access, type)) return repeated;
   if (access.lane_stride && !mask_) {
     Value* v = llvm::PoisonValue::get(lanes_type);
     for (int i = 0; i < count; ++i)

@@ -54,8 +54,31 @@ Terms terms_of(const Expr& e) {
   return {{{e}, 1, 0}};
 }
 
+const ExprNode* division(const IndexTerm& t, BinaryOp op) {   // by a constant, alone in its term
+  const ExprNode* e = t.factors.size() == 1 ? t.factors[0].get() : nullptr;
+  return e && e->kind == ExprKind::binary && e->binary == op && as_const(e->args[1]) ? e : nullptr;
+}
+
+// c * (e floor_div c) + e floor_mod c is e: dimensions that a fused loop runs through are one ramp where they lie side by side.
+void join_divisions(Terms& sum) {
+  for (size_t i = 0; i < sum.size(); ++i) {
+    const ExprNode* rest = division(sum[i], BinaryOp::floor_mod);
+    if (!rest || sum[i].coefficient == 0) continue;
+    const int64_t scale = sum[i].coefficient;
+    const auto whole = std::ranges::find_if(sum, [&](const IndexTerm& t) {
+      const ExprNode* q = division(t, BinaryOp::floor_div);
+      return q && equal(q->args[0], rest->args[0]) && equal(q->args[1], rest->args[1]) && t.coefficient == scale * *as_const(rest->args[1]);
+    });
+    if (whole == sum.end()) continue;
+    const Expr e = rest->args[0];
+    whole->coefficient = sum[i].coefficient = 0;
+    add_to(sum, terms_of(e), scale);
+  }
+}
+
 IndexForm finish(Terms terms, const LoopDepths& depths) {
   IndexForm form;
+  join_divisions(terms);
   for (IndexTerm& t : terms) {
     if (t.coefficient == 0) continue;
     if (t.factors.empty()) {

@@ -102,6 +102,7 @@ class KernelEmitter {
   Value* load(BufferId id, const Access& access);
   void store(BufferId id, const Access& access, Value* value);
   Value* load_memory(BufferId id, const Access& access, llvm::Type* type);
+  Value* load_repeated(BufferId id, const Access& access, llvm::Type* type);
   void store_memory(BufferId id, const Access& access, Value* value);
   Value* load_register(BufferId id, const Access& access);
   void store_register(BufferId id, const Access& access, Value* value);

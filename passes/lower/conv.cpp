@@ -1,7 +1,7 @@
 // Convolution over any number of spatial axes.
 // Stages: pad (the zero-padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers).
 // Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain
-// input) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
+// input; pairs of input channels innermost where the target sums by pairs) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
 // vectors run along the last spatial axis.
 #include "passes/lower/conv_group.h"
 #include "passes/lower/row_tile.h"
@@ -112,17 +112,21 @@ class ConvLowering : ConvGroup {
 
   Expr packed_weight(const Index& out, const Expr& rc, const Index& taps, bool block_axes) {
     int64_t blocks = (s_.m + block_ - 1) / block_, together = s_.group == 1 ? blocks : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
-    int64_t vectors = row_tile(b_.target, as_const(s_.out.back()), together).vectors;
     int64_t rl = block_axes ? x_type_.layout.block : 1;
+    const bool pairs = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
+                       x_type_.dtype == DType::f32 && b_.type(node_.inputs[1]).dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
+    int64_t vectors = pairs ? 1 : row_tile(b_.target, as_const(s_.out.back()), together).vectors;
     int64_t rows = (s_.cg + rl - 1) / rl;
     std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
     if (block_axes) axes.push_back({"wr", Expr(rows)});
     for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
-    axes.push_back(block_axes ? Axis{"wi", Expr(rl)} : Axis{"wr", Expr(rows)});
+    axes.push_back(block_axes ? Axis{"wi", Expr(pairs ? rl / 2 : rl)} : Axis{"wr", Expr(rows)});
     axes.push_back({"wl", Expr(vectors * block_)});
+    if (pairs) axes.push_back({"wp", Expr(2)});
     DType dtype = b_.type(node_.inputs[1]).dtype;
     BufferId buffer = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-      Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = block_axes ? var("wr") * Expr(rl) + var("wi") : var("wr");
+      Expr in = pairs ? var("wi") * Expr(2) + var("wp") : var("wi");
+      Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = block_axes ? var("wr") * Expr(rl) + in : var("wr");
       Index at = {m, c};
       for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
       pad_rank(at);
@@ -132,8 +136,10 @@ class ConvLowering : ConvGroup {
     Index at = {b_.simplified(floor_div(c, Expr(vectors)))};
     if (block_axes) at.push_back(b_.simplified(floor_div(rc, Expr(rl))));
     at.insert(at.end(), taps.begin(), taps.end());
-    at.push_back(block_axes ? b_.simplified(floor_mod(rc, Expr(rl))) : rc);
+    Expr in = block_axes ? b_.simplified(floor_mod(rc, Expr(rl))) : rc;
+    at.push_back(pairs ? floor_div(in, Expr(2)) : in);
     at.push_back(b_.simplified(floor_mod(c, Expr(vectors)) * Expr(block_) + out.back()));
+    if (pairs) at.push_back(floor_mod(in, Expr(2)));
     return load(buffer, dtype, at);
   }
 

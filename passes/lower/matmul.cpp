@@ -1,5 +1,5 @@
 // Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by the target's registers, padded with zeros):
-// at compile time when it is constant. Batches of a constant right operand join the rows: one [B*M, K] x [K, N].
+// at compile time when it is constant (then by pairs of depth steps where the target sums so). Batches of a constant right operand join the rows: one [B*M, K] x [K, N].
 // Stages: w (run-time packing only), acc [batch][row][column, padded to whole panels], y.
 #include "passes/lower/matmul_output.h"
 
@@ -45,7 +45,11 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   int64_t lanes = std::max(1, b.target.lanes(dtype_bytes(acc_type)));
   auto row_bytes = as_const(depth) ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type)) : std::nullopt;
   RegisterTile tile = product_tile(b.target, lanes, as_const(all_rows), as_const(columns), row_bytes);
-  int64_t panel = tile.vectors * lanes;
+  // Pairs of depth steps lie innermost: [N/P][K/2][P][2].
+  bool pairs = pairs_depth(b.target) && acc_type == DType::f32 && y.dtype == DType::f32 && !a.trans_a && !is_const(all_rows, 1) &&
+               b.graph.is_constant(right.value) && as_const(depth) && *as_const(depth) % 2 == 0;
+  if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
+  int64_t panel = tile.vectors * lanes / (pairs ? 2 : 1);
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
 
   // Panels of the right operand.
@@ -56,13 +60,14 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
       right_batch.push_back(ws[i]);
       pack_axes.push_back({"wb" + std::to_string(i), ws[i]});
     }
-  pack_axes.insert(pack_axes.end(), {{"wj", panels}, {"wk", depth}, {"wl", Expr(panel)}});
+  pack_axes.insert(pack_axes.end(), {{"wj", panels}, {"wk", pairs ? simplify(floor_div(depth, Expr(2))) : depth}, {"wl", Expr(panel)}});
+  if (pairs) pack_axes.push_back({"wp", Expr(2)});
   DType w_type = b.type(right.value).dtype;
   BufferId packed = b.packed(right.value, "w", pack_axes, [&](const auto& read) {
     Index own;
     for (size_t i = 0; i + 2 < ws.size(); ++i) own.push_back(var("wb" + std::to_string(i)));
     Expr column = var("wj") * Expr(panel) + var("wl");
-    return select(lt(column, columns), read(matrix_index(ws, right.transposed, own, var("wk"), column)), imm(0, w_type));
+    return select(lt(column, columns), read(matrix_index(ws, right.transposed, own, pairs ? var("wk") * Expr(2) + var("wp") : var("wk"), column)), imm(0, w_type));
   });
 
   // Sums.
@@ -93,7 +98,8 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   Index w_index;
   for (size_t d = 0; d + 2 < ws.size(); ++d)
     if (!is_const(ws[d], 1)) w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
-  w_index.insert(w_index.end(), {b.simplified(floor_div(j, Expr(panel))), k, b.simplified(floor_mod(j, Expr(panel)))});
+  w_index.insert(w_index.end(), {b.simplified(floor_div(j, Expr(panel))), pairs ? floor_div(k, Expr(2)) : k, b.simplified(floor_mod(j, Expr(panel)))});
+  if (pairs) w_index.push_back(floor_mod(k, Expr(2)));
   Shape acc_shape = outer;
   acc_shape.insert(acc_shape.end(), {padded_rows, simplify(panels * Expr(panel))});
   BufferId acc = b.temp("acc", acc_type, acc_shape);

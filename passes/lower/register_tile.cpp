@@ -11,6 +11,10 @@ constexpr int64_t kMostVectors = 6;     // of a panel with few registers: two ro
 
 bool fuses_products(const Target& target) { return target.arch() != Arch::x86_64 || target.has("fma") || target.has("avx512f"); }
 
+bool pairs_depth(const Target& target) {
+  return target.arch() == Arch::x86_64 && target.vector_bits == 128 && target.has("sse3") && !target.has("avx") && !fuses_products(target);
+}
+
 bool fits_registers(const Target& target, const RegisterTile& tile) {
   // AArch64 loads ahead, each into a register of its own.
   int64_t usable = target.vector_registers - (target.arch() == Arch::aarch64 ? 2 : target.has("avx512f") ? 1 : 0);
@@ -70,6 +74,19 @@ RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int
     best = tile;
     least = cost;
   }
+  return best;
+}
+
+int64_t paired_rows(const Target& target, std::optional<int64_t> extent) {
+  constexpr double kInFlight = 8, kRest = 1.5;   // a step's weights, and its end
+  const int64_t most = target.vector_registers / 2 / kPairedVectors;
+  if (!extent) return most;
+  const auto cost = [&](int64_t rows) {
+    return static_cast<double>((*extent + rows - 1) / rows) * (std::max(static_cast<double>(rows * kPairedVectors), kInFlight) + kRest);
+  };
+  int64_t best = std::min(most, *extent);
+  for (int64_t rows = best - 1; rows >= 1; --rows)
+    if (cost(rows) < cost(best)) best = rows;
   return best;
 }
 

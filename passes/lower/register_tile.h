@@ -15,6 +15,13 @@ struct RegisterTile {
 
 bool fuses_products(const Target& target);   // one instruction multiplies and adds
 
+// Sums go in pairs of depth steps, each lane of a vector over the even or the odd ones: one load doubles a pair of the left operand (movddup),
+// where a broadcast of one element is a load and a shuffle beside the two operations of a product.
+bool pairs_depth(const Target& target);
+constexpr int64_t kPairedVectors = 2;   // of such a tile: few loads of weights, each used for many rows
+// Rows over them. Half of the registers at most are sums: several steps stand in one straight line, and code generation loads ahead.
+int64_t paired_rows(const Target& target, std::optional<int64_t> extent);
+
 // Rows * vectors accumulators, and of rows and vectors the fewer ones all at once, the others one at a time (the longer loop is the outer
 // one). With one vector a row the broadcast is an operand of the multiplication where the instruction set can (AVX-512); a product that is
 // not fused needs a register of its own.
