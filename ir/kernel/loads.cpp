@@ -10,11 +10,17 @@ namespace tw {
 namespace {
 
 constexpr int64_t kMostPoints = 1 << 14;   // of a straight piece that are looked at one by one
+constexpr int64_t kSymbol = 65521;         // what a symbol counts as: large, and no multiple of a tile
 
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
-  return found;
+// The operands of e have a value, and none divides by zero.
+template <class Value>
+bool has_value(const Expr& e, const Value& value) {
+  if (e->kind == ExprKind::load) return false;
+  for (const Expr& arg : e->args)
+    if (!has_value(arg, value)) return false;
+  constexpr BinaryOp kDivisions[] = {BinaryOp::div, BinaryOp::floor_div, BinaryOp::floor_mod, BinaryOp::mod};
+  return e->kind != ExprKind::binary || std::ranges::find(kDivisions, e->binary) == std::end(kDivisions) ||
+         as_const(e->args[1]).value_or(0) != 0 || eval_int(e->args[1], value) != 0;
 }
 
 class Counter {
@@ -51,7 +57,7 @@ class Counter {
     int64_t points = 1;
     while (straight > 0 && is_straight(*loops_[straight - 1]) && points * *as_const(loops_[straight - 1]->extent) <= kMostPoints)
       points *= *as_const(loops_[--straight]->extent);
-    std::map<std::string, int64_t, std::less<>> at;                // the variables of the straight piece; others are 0
+    std::map<std::string, int64_t, std::less<>> at;                // the variables of the straight piece; other loops are at 0
     Elements elements;
     for (int64_t i = 0; i < points; ++i) {
       int64_t rest = i;
@@ -62,9 +68,9 @@ class Counter {
       }
       const auto value = [&](std::string_view name) {
         const auto known = at.find(name);
-        return known == at.end() ? 0 : known->second;
+        return known != at.end() ? known->second : std::ranges::find(kernel_.symbols, name) != kernel_.symbols.end() ? kSymbol : 0;
       };
-      const auto holds = [&](const Expr& e) { return reads_memory(e) || eval_int(e, value) != 0; };
+      const auto holds = [&](const Expr& e) { return !has_value(e, value) || eval_int(e, value) != 0; };
       if (!std::all_of(conditions_.begin(), conditions_.end(), holds)) continue;
       for (const Expr& e : {s.value, s.where, s.init}) if (e.defined()) note(e, straight, i, value, elements);
       for (const Expr& e : s.indices) note(e, straight, i, value, elements);
@@ -91,7 +97,7 @@ class Counter {
       };
       while (depth > 0 && !moved(loops_[depth - 1])) --depth;
       Point indices;
-      for (const Expr& index : n->args) indices.push_back(reads_memory(index) ? point : eval_int(index, value));
+      for (const Expr& index : n->args) indices.push_back(has_value(index, value) ? eval_int(index, value) : point);
       elements[{n->buffer.index, depth}].insert(std::move(indices));
     });
   }

@@ -42,3 +42,9 @@ TEST_CASE("conditions of the straight piece are decided, a gather loads at every
   CHECK(loaded("kernel @c(x: in f32[8], y: out f32[8]) { for i in 8 unroll { if i < 5 { y: y[i] = x[i] } } }") == "20");
   CHECK(loaded("kernel @g(w: const f32[100], i: in i64[4], y: out f32[4]) { for a in 4 unroll { y: y[a] = w[i[a]] } }") == "48");
 }
+
+TEST_CASE("indices may divide by a symbol, whatever it stands for") {
+  CHECK(loaded("kernel @s[n](x: in f32[n], y: out f32[8]) { for i in 8 unroll { y: y[i] = x[i % (n // 4)] } }") == "32");
+  CHECK(loaded("kernel @s[n](x: in f32[n], y: out f32[8]) { for i in 8 unroll { y: y[i] = x[i % (n - 65521)] } }") == "32");
+  CHECK(loaded("kernel @s[n](x: in f32[n], y: out f32[8]) { for i in 8 unroll { if i % (n // 70000) < 1 { y: y[i] = x[i] } } }") == "32");
+}
