@@ -1,0 +1,135 @@
+// Direct products and convolutions for older instruction sets of this machine, compiled and run, against the reference evaluators.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "tests/cli/cli_test_util.h"
+#include "tests/cli/compiled.h"
+
+using namespace tw;
+
+namespace {
+
+Tensor numbers(std::vector<int64_t> shape, uint64_t seed) {
+  Tensor t = Tensor::zeros(DType::f32, std::move(shape));
+  uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    t.set(i, static_cast<double>(state >> 40 & 0xffff) / 0x8000 - 1);
+  }
+  return t;
+}
+
+ValueId must(Expected<ValueId> v) {
+  if (!v) FAIL(error_text(v.takeError()));
+  return *v;
+}
+
+Graph product(int64_t rows, int64_t depth, int64_t columns) {
+  Graph g;
+  g.name = "layer";
+  ValueId x = g.add_input("x", {DType::f32, {Expr(rows), Expr(depth)}, {}});
+  ValueId a = must(g.add(op::MatMul{}, {x, g.add_constant("w", numbers({depth, columns}, 1))}));
+  g.add_output(must(g.add(op::Binary{BinaryOp::add}, {a, g.add_constant("b", numbers({columns}, 2))})), "y");
+  return g;
+}
+
+struct Layer { int64_t in, out, height, width, kernel, stride, groups; };
+
+// 1x1 into blocked channels, then the convolution.
+Graph convolution(const Layer& l) {
+  Graph g;
+  g.name = "layer";
+  ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(3), Expr(l.height), Expr(l.width)}, {}});
+  op::Conv first, attrs;
+  first.strides = first.dilations = attrs.dilations = {1, 1};
+  first.pads = {0, 0, 0, 0};
+  attrs.strides = {l.stride, l.stride};
+  attrs.pads = std::vector<int64_t>(4, l.kernel / 2);
+  attrs.group = l.groups;
+  ValueId a = must(g.add(first, {x, g.add_constant("w0", numbers({l.in, 3, 1, 1}, 1))}));
+  g.add_output(must(g.add(attrs, {a, g.add_constant("w1", numbers({l.out, l.in / l.groups, l.kernel, l.kernel}, 2)), g.add_constant("b1", numbers({l.out}, 3))})), "y");
+  return g;
+}
+
+AlgorithmOptions direct() {
+  AlgorithmOptions options;
+  options.only = Algorithm::direct;
+  return options;
+}
+
+Target set_of(const std::string& name) {
+  auto target = load_target(name, {TW_SOURCE_DIR "/configs"});
+  if (!target) FAIL(error_text(target.takeError()));
+  return *target;
+}
+
+std::string text_of(const Graph& graph, const Target& target, Emit emit) {
+  Model model;
+  model.graph = graph;
+  model.name = "layer";
+  CompileOptions options;
+  options.emit = emit;
+  options.algorithms = direct();
+  auto report = compile_graph(std::move(model), options, target);
+  if (!report) FAIL(error_text(report.takeError()));
+  return report->text;
+}
+
+void check(const Graph& graph, const Target& target, std::vector<int64_t> shape) {
+  const std::vector<Tensor> inputs = {numbers(std::move(shape), 5)};
+  auto expected = evaluate(graph, inputs);
+  REQUIRE(bool(expected));
+  for (int threads : {1, 2}) {
+    CAPTURE(threads);
+    const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, target, threads, direct());
+    double span = 0, worst = 0;
+    for (int64_t i = 0; i < got[0].size(); ++i) {
+      span = std::max(span, std::fabs((*expected)[0].at(i)));
+      worst = std::max(worst, std::fabs(got[0].at(i) - (*expected)[0].at(i)));
+    }
+    CHECK(worst <= 2e-6 * span);
+  }
+}
+
+bool runs_here(const Target& target) {
+  const Target host = host_target();
+  return host.arch() == target.arch() && std::ranges::all_of(target.features, [&](const std::string& f) { return host.has(f); });
+}
+
+}  // namespace
+
+TEST_CASE("products and convolutions of older instruction sets equal the reference") {
+  for (const char* name : {"x86-64-v2", "x86-64-v3"}) {
+    CAPTURE(name);
+    const Target target = set_of(name);
+    if (!runs_here(target)) {
+      MESSAGE("skipped: not a machine of " << name);
+      continue;
+    }
+    for (const auto& [rows, depth, columns] : {std::array<int64_t, 3>{128, 64, 96}, {7, 65, 40}, {1, 64, 32}, {5, 2, 3}, {33, 30, 19}}) {
+      CAPTURE(rows);
+      CAPTURE(depth);
+      CAPTURE(columns);
+      check(product(rows, depth, columns), target, {rows, depth});
+    }
+    for (const Layer& l : {Layer{32, 24, 9, 13, 1, 1, 1}, {20, 37, 14, 14, 3, 1, 1}, {17, 16, 15, 12, 3, 2, 1}, {32, 160, 14, 11, 1, 2, 1}, {16, 16, 9, 9, 5, 1, 1},
+                           {16, 16, 7, 30, 3, 1, 16}, {16, 32, 8, 8, 3, 1, 2}}) {
+      CAPTURE(l.in);
+      CAPTURE(l.kernel);
+      CAPTURE(l.stride);
+      CAPTURE(l.groups);
+      check(convolution(l), target, {1, 3, l.height, l.width});
+    }
+  }
+}
+
+TEST_CASE("SSE sums even and odd depth steps in lanes of their own, doubled by one load") {
+  const Target target = set_of("x86-64-v2");
+  CHECK(text_of(product(128, 64, 96), target, Emit::scheduled).find("accp") != std::string::npos);
+  CHECK(text_of(product(128, 64, 96), target, Emit::assembly).find("movddup") != std::string::npos);
+  CHECK(text_of(product(128, 63, 96), target, Emit::scheduled).find("accp") == std::string::npos);   // no whole pairs
+  CHECK(text_of(product(128, 64, 96), set_of("x86-64-v3"), Emit::scheduled).find("accp") == std::string::npos);
+}
