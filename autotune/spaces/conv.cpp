@@ -10,8 +10,6 @@ namespace tw {
 namespace {
 
 constexpr int64_t kMostPlanes = 4;      // channels of a first layer: too few for a loop
-constexpr int64_t kRowsAhead = 16;      // of weights
-constexpr int64_t kStepsAhead = 4;      // of some pairs of rows
 constexpr int64_t kDepthwiseTile = 8;   // pixels: their sums, and inputs that neighbouring taps share, stay in registers
 
 bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
@@ -174,8 +172,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   if (tile > 1 && !cached && pointwise && !depth.empty()) s.prefetch("x", depth.front(), 1);
   if (!depthwise && tile > 1 && !depth.empty()) {
     s.prefetch_operands("y", row);
-    const bool next = s.prefetch_next_panel("w", depth.back());
-    if (!next || paired.empty()) s.prefetch_weights("w", depth.back(), paired.empty() ? kRowsAhead : kStepsAhead);
+    s.prefetch_panels("w", depth.back(), !paired.empty());
   }
   for (const char* loop : {"v1", "w1", "c1"}) s.unroll(loop);
   s.vectorize(o.lane);

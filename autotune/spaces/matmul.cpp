@@ -5,9 +5,6 @@
 namespace tw {
 namespace {
 
-// How far ahead the rows of a panel are asked for. A single row of products leaves no time for it: it waits for the weights anyway.
-constexpr int64_t kRowsAhead = 16, kStepsAhead = 4;   // a step: some pairs of rows
-
 // Distance in memory of the left operand's rows: the depth, where it is a plain matrix.
 std::optional<int64_t> row_bytes(const Kernel& k) {
   auto depth = find_loop(k.body, "k") ? as_const(find_loop(k.body, "k")->extent) : std::nullopt;
@@ -61,10 +58,7 @@ void schedule_matmul(ScheduleBuilder& s) {
     s.accumulate("acc", {"k"}, {"acc_ai", "acc_jv"}, acc_lane);
     s.set_scope("acc", "register");
   }
-  if (rows > 1) {
-    const bool next = s.prefetch_next_panel("w", depth);
-    if (!next || paired.empty()) s.prefetch_weights("w", depth, paired.empty() ? kRowsAhead : kStepsAhead);
-  }
+  if (rows > 1) s.prefetch_panels("w", depth, !paired.empty());   // a single row leaves no time for it: it waits for the weights anyway
   s.unroll("i1");
   s.unroll("jv");
   s.vectorize(column_lane);

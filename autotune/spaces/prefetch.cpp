@@ -67,4 +67,9 @@ bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::
   return 4 * bytes <= 3 * target_->l2_bytes && try_add(step::Prefetch{.buffer = buffer, .loop = (*panel)->var, .over = row});
 }
 
+void ScheduleBuilder::prefetch_panels(const std::string& buffer, const std::string& row, bool pairs) {
+  const bool next = prefetch_next_panel(buffer, row);
+  if (!next || !pairs) prefetch_weights(buffer, row, pairs ? kStepsAhead : kRowsAhead);
+}
+
 }  // namespace tw

@@ -18,6 +18,7 @@ Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target);
 // Builds a schedule step by step against the kernel it rewrites, so that later steps can look at the loops there are.
 class ScheduleBuilder {
  public:
+  static constexpr int64_t kRowsAhead = 16, kStepsAhead = 4;   // usual distances of weights: rows of a panel, steps of some pairs of them
   ScheduleBuilder(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(&target) {}
 
   const Kernel& kernel() const { return kernel_; }
@@ -53,6 +54,8 @@ class ScheduleBuilder {
   // Where a panel that fits the second-level cache beside a third of the next one is used again and again: the next one, in equal parts
   // meanwhile. False: nowhere.
   bool prefetch_next_panel(const std::string& buffer, const std::string& row);
+  // Both, rows at the usual distance. Loop `row` may read some pairs of rows (`pairs`): then the next panel or the next rows.
+  void prefetch_panels(const std::string& buffer, const std::string& row, bool pairs);
   void layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   void rfactor(const std::string& stage, const std::string& loop, const std::string& name);
   void decompose(const std::string& stage, const std::string& loop);

@@ -10,8 +10,6 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kRowsAhead = 16;
-
 // Tiles of rows in a block, of `tiles` in all: the most whose sums fill half of the cache and that divide evenly among the cores.
 // 0: no blocks.
 int64_t block_tiles(int64_t tiles, int64_t tile_bytes, int64_t weight_bytes, const Target& target) {
@@ -46,10 +44,8 @@ void schedule_strassen(ScheduleBuilder& s) {
   s.split(blocked ? "s0" : "i", half_rows, Tail::guard, "u", "r");
   s.split("c", half_blocks, Tail::guard, "v", "g");
   s.split("g", vectors, Tail::guard, "c0", "c1");
-  int64_t weight_bytes = 4;
-  for (const Expr& e : w) weight_bytes *= at(e);
   const int64_t depth = at(w[2]) * block;
-  const int64_t own = even ? block_tiles(tiles, 7 * rows * depth * 4, weight_bytes, s.target()) : 0;   // tiles of a block with sums of its own
+  const int64_t own = even ? block_tiles(tiles, 7 * rows * depth * 4, *s.bytes_of("w"), s.target()) : 0;   // tiles of a block with sums of its own
   const int64_t passing = own > 0 ? 1 : passing_tiles(tiles, even, half_blocks / vectors, 7 * rows * vectors * block * 4, s.target());
   const int64_t in_block = std::max(own, passing);
   const bool blocks = own > 0 || (passing > 1 && passing < tiles);
@@ -72,7 +68,7 @@ void schedule_strassen(ScheduleBuilder& s) {
   s.set_scope("sum", "register");
   // Hints help weights that are used once, and are in the way where a large panel comes from the third-level cache again and again.
   const std::string depth_loop = s.has_loop("kl") ? "kl" : "kc";
-  if (!s.prefetch_next_panel("w", depth_loop) && half_rows <= rows) s.prefetch_weights("w", depth_loop, kRowsAhead);
+  if (!s.prefetch_next_panel("w", depth_loop) && half_rows <= rows) s.prefetch_weights("w", depth_loop, s.kRowsAhead);
   s.unroll(passing > 1 ? "acc_r1" : "acc_ai");
   s.unroll("acc_ac");
   s.vectorize("acc_al");

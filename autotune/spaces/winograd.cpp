@@ -13,19 +13,13 @@ struct Problem {
   int64_t row_tiles, images, plane_bytes;                // tiles of a row of the output; the padded input, a block of channels
 };
 
-int64_t bytes_of(const Kernel& k, const std::string& buffer) {
-  int64_t bytes = dtype_bytes(k.buffer(*k.find_buffer(buffer)).dtype);
-  for (const Expr& e : k.buffer(*k.find_buffer(buffer)).shape) bytes *= *as_const(e);
-  return bytes;
-}
-
 Problem problem_of(const ScheduleBuilder& s) {
   const Kernel& k = s.kernel();
   auto shape = [&](const char* name) { return k.buffer(*k.find_buffer(name)).shape; };
   const std::vector<Expr> v = shape("v"), w = shape("w"), acc = shape("acc"), padded = shape("xp"), o = shape("o");
   auto at = [](const Expr& e) { return *as_const(e); };
   const int64_t tile = at(o[2]), row_tiles = (*s.extent("s1") + tile - 1) / tile;
-  return {tile, at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0]), row_tiles, at(padded[0]), bytes_of(k, "xp") / at(padded[1])};
+  return {tile, at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0]), row_tiles, at(padded[0]), *s.bytes_of("xp") / at(padded[1])};
 }
 
 struct Blocking {
@@ -104,7 +98,7 @@ void transform_input(ScheduleBuilder& s, const std::string& prefix) {
   if (!s.has_loop(block)) return s.map_nest("pad");
   ScheduleBuilder near = s;
   near.compute_at("pad", block);
-  if (!stays_near(bytes_of(near.kernel(), "xp"), s.target())) return s.map_nest("pad");
+  if (!stays_near(*near.bytes_of("xp"), s.target())) return s.map_nest("pad");
   s = near;
   s.set_scope("xp", "thread");
   s.vectorize("pad_pad4");

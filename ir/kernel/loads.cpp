@@ -57,7 +57,8 @@ class Counter {
     int64_t points = 1;
     while (straight > 0 && is_straight(*loops_[straight - 1]) && points * *as_const(loops_[straight - 1]->extent) <= kMostPoints)
       points *= *as_const(loops_[--straight]->extent);
-    std::map<std::string, int64_t, std::less<>> at;                // the variables of the straight piece; other loops are at 0
+    std::map<std::string, int64_t, std::less<>> at;                // symbols and variables of the straight piece; other loops are at 0
+    for (const std::string& symbol : kernel_.symbols) at[symbol] = kSymbol;
     Elements elements;
     for (int64_t i = 0; i < points; ++i) {
       int64_t rest = i;
@@ -68,7 +69,7 @@ class Counter {
       }
       const auto value = [&](std::string_view name) {
         const auto known = at.find(name);
-        return known != at.end() ? known->second : std::ranges::find(kernel_.symbols, name) != kernel_.symbols.end() ? kSymbol : 0;
+        return known == at.end() ? 0 : known->second;
       };
       const auto holds = [&](const Expr& e) { return !has_value(e, value) || eval_int(e, value) != 0; };
       if (!std::all_of(conditions_.begin(), conditions_.end(), holds)) continue;
