@@ -8,35 +8,14 @@
 #include "passes/choose_algorithms.h"
 #include "passes/lower/lower.h"
 #include "tests/cli/compiled.h"
+#include "tests/cli/graphs.h"
 
 using namespace tw;
+using test::conv_attrs, test::must, test::seeded_tensor;
 
 namespace {
 
-Tensor random_tensor(std::vector<int64_t> shape, uint64_t seed, double scale) {
-  Tensor t = Tensor::zeros(DType::f32, std::move(shape));
-  uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
-  for (int64_t i = 0; i < t.size(); ++i) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    t.set(i, scale * (static_cast<double>(state >> 40 & 0xffff) / 0x8000 - 1));
-  }
-  return t;
-}
-
-ValueId must(Expected<ValueId> v) {
-  if (!v) FAIL(error_text(v.takeError()));
-  return *v;
-}
-
 struct Layer { int64_t n, in, out, h, w, pad, stride = 1; };
-
-op::Conv conv_attrs(int64_t pad, int64_t stride = 1) {
-  op::Conv attrs;
-  attrs.strides = {stride, stride};
-  attrs.dilations = {1, 1};
-  attrs.pads = {pad, pad, pad, pad};
-  return attrs;
-}
 
 // 1x1 into blocked channels, a 3x3 with bias, ReLU, a second 3x3 with the first one's input added.
 Graph network(const Layer& l) {
@@ -45,12 +24,12 @@ Graph network(const Layer& l) {
   auto dims = [](std::vector<int64_t> d) { return Shape(d.begin(), d.end()); };
   auto he = [](int64_t depth) { return std::sqrt(3.0 / static_cast<double>(depth)); };
   ValueId x = g.add_input("x", {DType::f32, dims({l.n, 4, l.h, l.w}), {}});
-  ValueId first = g.add_constant("w0", random_tensor({l.in, 4, 1, 1}, 1, he(4)));
+  ValueId first = g.add_constant("w0", seeded_tensor({l.in, 4, 1, 1}, 1, he(4)));
   ValueId a = must(g.add(conv_attrs(0), {x, first}));
-  ValueId b = must(g.add(conv_attrs(l.pad, l.stride), {a, g.add_constant("w1", random_tensor({l.out, l.in, 3, 3}, 2, he(9 * l.in))), g.add_constant("b1", random_tensor({l.out}, 3, 1))}));
+  ValueId b = must(g.add(conv_attrs(l.pad, l.stride), {a, g.add_constant("w1", seeded_tensor({l.out, l.in, 3, 3}, 2, he(9 * l.in))), g.add_constant("b1", seeded_tensor({l.out}, 3, 1))}));
   ValueId zero = g.add_constant("zero", Tensor::zeros(DType::f32, {}));
   ValueId c = must(g.add(op::Binary{BinaryOp::max}, {zero, b}));
-  ValueId d = must(g.add(conv_attrs(1), {c, g.add_constant("w2", random_tensor({l.out, l.out, 3, 3}, 4, he(9 * l.out)))}));
+  ValueId d = must(g.add(conv_attrs(1), {c, g.add_constant("w2", seeded_tensor({l.out, l.out, 3, 3}, 4, he(9 * l.out)))}));
   ValueId e = must(g.add(op::Binary{BinaryOp::add}, {d, c}));
   g.add_output(e, "y");
   return g;
@@ -81,7 +60,7 @@ void check_layer(const Layer& l, const Target& target, Algorithm algorithm) {
   AlgorithmOptions only;
   only.only = algorithm;
   CHECK(count(groups_text(graph, target, only), algorithm_name(algorithm)) >= 1);   // the first 3x3 may read a plain tensor
-  std::vector<Tensor> inputs = {random_tensor({l.n, 4, l.h, l.w}, 5, 1)};
+  std::vector<Tensor> inputs = {seeded_tensor({l.n, 4, l.h, l.w}, 5, 1)};
   auto expected = evaluate(graph, inputs);
   REQUIRE(bool(expected));
   double span = 0;
@@ -157,8 +136,8 @@ Graph product_network(int64_t rows, int64_t depth, int64_t columns, bool transpo
   ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(rows), Expr(depth)}, {}});
   double scale = std::sqrt(3.0 / static_cast<double>(depth));
   std::vector<int64_t> shape = transposed ? std::vector<int64_t>{columns, depth} : std::vector<int64_t>{depth, columns};
-  ValueId a = must(g.add(op::MatMul{false, transposed}, {x, g.add_constant("w", random_tensor(shape, 1, scale))}));
-  ValueId b = must(g.add(op::Binary{BinaryOp::add}, {a, g.add_constant("b", random_tensor({columns}, 2, 1))}));
+  ValueId a = must(g.add(op::MatMul{false, transposed}, {x, g.add_constant("w", seeded_tensor(shape, 1, scale))}));
+  ValueId b = must(g.add(op::Binary{BinaryOp::add}, {a, g.add_constant("b", seeded_tensor({columns}, 2, 1))}));
   ValueId c = must(g.add(op::Binary{BinaryOp::max}, {b, a}));
   g.add_output(c, "y");
   return g;
@@ -168,10 +147,10 @@ Graph pointwise_network(int64_t h, int64_t w, int64_t in, int64_t out) {
   Graph g;
   g.name = "pointwise";
   ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(3), Expr(h), Expr(w)}, {}});
-  ValueId a = must(g.add(conv_attrs(0), {x, g.add_constant("w0", random_tensor({in, 3, 1, 1}, 1, 1))}));
-  ValueId b = must(g.add(conv_attrs(0), {a, g.add_constant("w1", random_tensor({out, in, 1, 1}, 2, std::sqrt(3.0 / static_cast<double>(in)))),
-                                         g.add_constant("b1", random_tensor({out}, 3, 1))}));
-  ValueId c = must(g.add(conv_attrs(0), {b, g.add_constant("w2", random_tensor({in, out, 1, 1}, 4, std::sqrt(3.0 / static_cast<double>(out))))}));
+  ValueId a = must(g.add(conv_attrs(0), {x, g.add_constant("w0", seeded_tensor({in, 3, 1, 1}, 1, 1))}));
+  ValueId b = must(g.add(conv_attrs(0), {a, g.add_constant("w1", seeded_tensor({out, in, 1, 1}, 2, std::sqrt(3.0 / static_cast<double>(in)))),
+                                         g.add_constant("b1", seeded_tensor({out}, 3, 1))}));
+  ValueId c = must(g.add(conv_attrs(0), {b, g.add_constant("w2", seeded_tensor({in, out, 1, 1}, 4, std::sqrt(3.0 / static_cast<double>(out))))}));
   g.add_output(must(g.add(op::Binary{BinaryOp::add}, {a, c})), "y");
   return g;
 }
@@ -184,7 +163,7 @@ void check_strassen(const Graph& graph, const Target& target, size_t kernels) {
   Shape shape = graph.value(graph.inputs()[0]).type.shape;
   std::vector<int64_t> dims;
   for (const Expr& e : shape) dims.push_back(*as_const(e));
-  std::vector<Tensor> inputs = {random_tensor(dims, 5, 1)};
+  std::vector<Tensor> inputs = {seeded_tensor(dims, 5, 1)};
   auto expected = evaluate(graph, inputs);
   REQUIRE(bool(expected));
   double span = 0;
@@ -251,7 +230,7 @@ TEST_CASE("Winograd and Strassen on random shapes, forced or chosen by growth, e
     forced.only = winograd[round % 3];
     strassen.only = Algorithm::strassen;
     chosen.max_weight_growth = growths[round % 3];
-    const std::vector<Tensor> image = {random_tensor({l.n, 4, l.h, l.w}, 5, 1)};
+    const std::vector<Tensor> image = {seeded_tensor({l.n, 4, l.h, l.w}, 5, 1)};
     CHECK(worst_error(network(l), image, host_target(), threads, forced) <= 2e-5);
     CHECK(worst_error(network(l), image, host_target(), threads, chosen) <= 2e-5);
     CAPTURE(rows);
@@ -259,7 +238,7 @@ TEST_CASE("Winograd and Strassen on random shapes, forced or chosen by growth, e
     CAPTURE(columns);
     const Graph product = product_network(rows, depth, columns, round % 2 == 0);
     CHECK(count(groups_text(product, host_target(), strassen), "strassen") == 1);
-    CHECK(worst_error(product, {random_tensor({1, rows, depth}, 5, 1)}, host_target(), threads, strassen) <= 5e-6);
+    CHECK(worst_error(product, {seeded_tensor({1, rows, depth}, 5, 1)}, host_target(), threads, strassen) <= 5e-6);
   }
 }
 
@@ -285,7 +264,7 @@ TEST_CASE("no other choice within the growth of weights takes fewer cycles") {
   const std::vector<std::array<int64_t, 3>> shapes = {{256, 256, 256}, {512, 512, 256}, {128, 1024, 512}, {1024, 256, 512}, {196, 768, 768}};
   for (const auto& [rows, depth, columns] : shapes) {
     ValueId x = g.add_input("x" + std::to_string(rows), {DType::f32, {Expr(rows), Expr(depth)}, {}});
-    ValueId w = g.add_constant("w" + std::to_string(rows), random_tensor({depth, columns}, 1, 1));
+    ValueId w = g.add_constant("w" + std::to_string(rows), seeded_tensor({depth, columns}, 1, 1));
     g.add_output(must(g.add(op::MatMul{}, {x, w})), "y" + std::to_string(rows));
   }
   double model_bytes = 0;

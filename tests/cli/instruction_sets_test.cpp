@@ -7,32 +7,19 @@
 
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/compiled.h"
+#include "tests/cli/graphs.h"
 
 using namespace tw;
+using test::conv_attrs, test::must, test::seeded_tensor;
 
 namespace {
-
-Tensor numbers(std::vector<int64_t> shape, uint64_t seed) {
-  Tensor t = Tensor::zeros(DType::f32, std::move(shape));
-  uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
-  for (int64_t i = 0; i < t.size(); ++i) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    t.set(i, static_cast<double>(state >> 40 & 0xffff) / 0x8000 - 1);
-  }
-  return t;
-}
-
-ValueId must(Expected<ValueId> v) {
-  if (!v) FAIL(error_text(v.takeError()));
-  return *v;
-}
 
 Graph product(int64_t rows, int64_t depth, int64_t columns) {
   Graph g;
   g.name = "layer";
   ValueId x = g.add_input("x", {DType::f32, {Expr(rows), Expr(depth)}, {}});
-  ValueId a = must(g.add(op::MatMul{}, {x, g.add_constant("w", numbers({depth, columns}, 1))}));
-  g.add_output(must(g.add(op::Binary{BinaryOp::add}, {a, g.add_constant("b", numbers({columns}, 2))})), "y");
+  ValueId a = must(g.add(op::MatMul{}, {x, g.add_constant("w", seeded_tensor({depth, columns}, 1))}));
+  g.add_output(must(g.add(op::Binary{BinaryOp::add}, {a, g.add_constant("b", seeded_tensor({columns}, 2))})), "y");
   return g;
 }
 
@@ -43,14 +30,8 @@ Graph convolution(const Layer& l) {
   Graph g;
   g.name = "layer";
   ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(3), Expr(l.height), Expr(l.width)}, {}});
-  op::Conv first, attrs;
-  first.strides = first.dilations = attrs.dilations = {1, 1};
-  first.pads = {0, 0, 0, 0};
-  attrs.strides = {l.stride, l.stride};
-  attrs.pads = std::vector<int64_t>(4, l.kernel / 2);
-  attrs.group = l.groups;
-  ValueId a = must(g.add(first, {x, g.add_constant("w0", numbers({l.in, 3, 1, 1}, 1))}));
-  g.add_output(must(g.add(attrs, {a, g.add_constant("w1", numbers({l.out, l.in / l.groups, l.kernel, l.kernel}, 2)), g.add_constant("b1", numbers({l.out}, 3))})), "y");
+  ValueId a = must(g.add(conv_attrs(0), {x, g.add_constant("w0", seeded_tensor({l.in, 3, 1, 1}, 1))}));
+  g.add_output(must(g.add(conv_attrs(l.kernel / 2, l.stride, l.groups), {a, g.add_constant("w1", seeded_tensor({l.out, l.in / l.groups, l.kernel, l.kernel}, 2)), g.add_constant("b1", seeded_tensor({l.out}, 3))})), "y");
   return g;
 }
 
@@ -79,7 +60,7 @@ std::string text_of(const Graph& graph, const Target& target, Emit emit) {
 }
 
 void check(const Graph& graph, const Target& target, std::vector<int64_t> shape) {
-  const std::vector<Tensor> inputs = {numbers(std::move(shape), 5)};
+  const std::vector<Tensor> inputs = {seeded_tensor(std::move(shape), 5)};
   auto expected = evaluate(graph, inputs);
   REQUIRE(bool(expected));
   for (int threads : {1, 2}) {

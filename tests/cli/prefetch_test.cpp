@@ -4,15 +4,12 @@
 #include <algorithm>
 
 #include "tests/cli/compiled.h"
+#include "tests/cli/graphs.h"
 
 using namespace tw;
+using test::must;
 
 namespace {
-
-ValueId must(Expected<ValueId> v) {
-  if (!v) FAIL(error_text(v.takeError()));
-  return *v;
-}
 
 // The prefetches of [rows, depth] x [depth, columns], with 1 MiB of second-level cache.
 std::vector<std::string> prefetches(int64_t rows, int64_t depth, int64_t columns, bool constant) {

@@ -4,15 +4,12 @@
 
 #include "cli/compile.h"
 #include "tests/cli/cli_test_util.h"
+#include "tests/cli/graphs.h"
 
 using namespace tw;
+using test::conv_attrs, test::must;
 
 namespace {
-
-ValueId must(Expected<ValueId> v) {
-  if (!v) FAIL(error_text(v.takeError()));
-  return *v;
-}
 
 struct Window { int64_t kernel, stride, groups; };
 
@@ -21,14 +18,8 @@ Graph convolution(int64_t in, int64_t out, int64_t width, const Window& w) {
   Graph g;
   g.name = "layer";
   ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(4), Expr(width), Expr(width)}, {}});
-  op::Conv first, attrs;
-  first.strides = first.dilations = attrs.dilations = {1, 1};
-  first.pads = {0, 0, 0, 0};
-  attrs.strides = {w.stride, w.stride};
-  attrs.pads = std::vector<int64_t>(4, w.kernel / 2);
-  attrs.group = w.groups;
-  ValueId a = must(g.add(first, {x, g.add_constant("w0", Tensor::zeros(DType::f32, {in, 4, 1, 1}))}));
-  ValueId b = must(g.add(attrs, {a, g.add_constant("w1", Tensor::zeros(DType::f32, {out, in / w.groups, w.kernel, w.kernel}))}));
+  ValueId a = must(g.add(conv_attrs(0), {x, g.add_constant("w0", Tensor::zeros(DType::f32, {in, 4, 1, 1}))}));
+  ValueId b = must(g.add(conv_attrs(w.kernel / 2, w.stride, w.groups), {a, g.add_constant("w1", Tensor::zeros(DType::f32, {out, in / w.groups, w.kernel, w.kernel}))}));
   g.add_output(must(g.add(op::Binary{BinaryOp::max}, {b, g.add_constant("zero", Tensor::zeros(DType::f32, {}))})), "y");
   return g;
 }
