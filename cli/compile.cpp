@@ -142,9 +142,12 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     return done();
   }
 
-  // Fusion: which operators share a kernel; then the algorithm of each product.
+  // Fusion: which operators share a kernel; then the algorithm of each product, and the pools that suit it.
   std::vector<Group> groups = options.plain ? single_groups(graph) : fuse_groups(graph);
-  if (!options.plain) choose_algorithms(graph, groups, target, options.algorithms);
+  if (!options.plain) {
+    choose_algorithms(graph, groups, target, options.algorithms);
+    fuse_pools(graph, groups);
+  }
   report.groups = static_cast<int64_t>(groups.size());
   TW_TRY(dump.write("groups.txt", [&] { return print_groups(graph, groups); }));
   if (options.emit == Emit::groups) {

@@ -52,6 +52,8 @@ struct Group {
 };
 // Every group has one value that is read outside or is an output of the graph: its last node's. The others are internal.
 std::vector<Group> fuse_groups(const Graph& graph);   // passes/fuse_groups.cpp
+// Pools join the groups of the convolutions in front of them. After the choice of algorithms.
+void fuse_pools(const Graph& graph, std::vector<Group>& groups);   // passes/fuse_pools.cpp
 std::vector<Group> single_groups(const Graph& graph); // a group a node, nothing fused
 bool is_elementwise(const Node& node);                // unary, binary, select, cast: output points read the same input points
 std::string print_groups(const Graph& graph, const std::vector<Group>& groups);

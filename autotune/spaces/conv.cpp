@@ -1,5 +1,6 @@
 // Convolutions: a tile of one output row's pixels times V channel vectors in registers over the whole reduction. Rule:
-// TW * V + V + 1 registers at most; kernel taps stay rolled, for overlapping taps in one block make LLVM spill.
+// TW * V + V + 1 registers at most; kernel taps stay rolled, for overlapping taps in one block make LLVM spill. Before a pool such tiles
+// fill a buffer of its windows, line by line.
 #include <algorithm>
 
 #include "autotune/spaces/space.h"
@@ -114,8 +115,38 @@ int64_t most_sums(const ScheduleBuilder& s) {
   const int64_t registers = s.target().vector_registers;
   bool functions = false;
   for (const Stmt& store : stores_of(s.kernel().body))
-    if (store->label == "y") visit(store->value, [&](const Expr& e) { functions |= e->kind == ExprKind::unary && flops_of(e->unary) > kSimple; });
+    if (store->label == "y" || store->label == "conv") visit(store->value, [&](const Expr& e) { functions |= e->kind == ExprKind::unary && flops_of(e->unary) > kSimple; });
   return functions && registers >= kManyRegisters ? registers - kFollowers : registers;
+}
+
+// Pixels of a tile along a row of so many, in multiples of `step`.
+int64_t tile_pixels(const ScheduleBuilder& s, std::optional<int64_t> extent, int64_t vectors, bool paired, int64_t step) {
+  if (!extent) return 1;
+  if (is_depthwise(s)) return step * tile_of(*extent / step, std::max<int64_t>(1, std::min(most_tile_rows(s.target(), 1), kDepthwiseTile) / step));
+  if (paired) return step * std::max<int64_t>(1, paired_rows(s.target(), extent) / step);
+  return row_tile_pixels(s.target(), extent, vectors, most_sums(s), step);
+}
+
+// What the windows of y's tile below loop `at` read: stage conv, line by line in tiles of registers. The loop of such a tile.
+std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std::string& row, int64_t vectors, bool paired) {
+  s.compute_at("conv", at);
+  const std::string pixels = "conv_" + row;
+  std::vector<std::string> lines = s.spatial_loops_of("conv"), tile = {pixels, "conv_c", "conv_l"};
+  std::erase_if(lines, [](const std::string& loop) { return !starts_with(loop, "conv_s"); });
+  std::erase(lines, pixels);
+  const auto wide = s.extent(pixels);
+  if (const int64_t most = tile_pixels(s, wide, vectors, paired, 1); wide && most < *wide) {
+    s.split(pixels, most, Tail::shift, "conv_w0", pixels + "t");
+    lines.push_back("conv_w0");
+    tile.front() = pixels + "t";
+  }
+  std::vector<std::string> order = lines;
+  order.insert(order.end(), tile.begin(), tile.end());
+  s.reorder(order);
+  s.unroll(tile[0]);
+  s.unroll(tile[1]);
+  s.vectorize(tile[2]);
+  return lines.empty() ? at : lines.back();
 }
 
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
@@ -125,16 +156,19 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   auto blocks = s.extent("c");
   if (!blocks || *blocks % vectors != 0) vectors = 1;
   const bool depthwise = is_depthwise(s);
-  int64_t tile = depthwise ? tile_of(s.extent(o.row), std::min(most_tile_rows(s.target(), 1), kDepthwiseTile)) : !paired.empty() ? paired_rows(s.target(), s.extent(o.row)) : row_tile_pixels(s.target(), s.extent(o.row), vectors, most_sums(s));
+  const std::vector<int64_t> window = pool_window(s);
+  const int64_t pooled = window.empty() ? 1 : window.back();   // pixels for one of y
+  const auto pixels = s.extent(o.row) ? std::optional(*s.extent(o.row) * pooled) : std::nullopt;
+  const int64_t tile = tile_pixels(s, pixels, vectors, !paired.empty(), pooled);
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner, rows = o.outer;
   std::string line;
   if (tile > 1) {   // a symbolic row goes pixel by pixel
-    if (o.outer.empty() && split_for_threads(s, row, tile, s.extent("n").value_or(1) * blocks.value_or(1) / vectors)) {
+    if (o.outer.empty() && split_for_threads(s, row, tile / pooled, s.extent("n").value_or(1) * blocks.value_or(1) / vectors)) {
       rows.push_back("wp");
       row = "wr";
     }
-    const bool plane = !depthwise && paired.empty() && tile == s.extent(row) && !rows.empty() && !starts_with(rows.back(), "r") && rows.back() != "wp" && !s.decides(rows.back());
+    const bool plane = window.empty() && !depthwise && paired.empty() && tile == s.extent(row) && !rows.empty() && !starts_with(rows.back(), "r") && rows.back() != "wp" && !s.decides(rows.back());
     const int64_t lines = plane ? tile_lines(s.target(), s.extent(rows.back()), s.extent(row), vectors) : 1;
     if (lines > 1) {
       line = "acc_a" + rows.back();
@@ -142,7 +176,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
       rows.back() = "v0";
       inner.push_back("v1");
     }
-    s.split(row, tile, Tail::guard, "w0", "w1");
+    s.split(row, tile / pooled, Tail::guard, "w0", "w1");
     row = "w0";
     inner.push_back("w1");
   }
@@ -160,18 +194,19 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   s.reorder(order);
   std::vector<std::string> depth = reduce_order(s.reduce_loops_of("acc"));
   const bool pointwise = depth == std::vector<std::string>{"rc", "rl"};
+  const std::string at = window.empty() ? row : compute_windows(s, row, o.row, vectors, !paired.empty());
   if (paired.empty()) {
-    s.compute_at("acc", row);
+    s.compute_at("acc", at);
     accumulate(s, line, "acc_a" + o.row, "acc_ac", "acc_al");
   } else {
-    depth = accumulate_pairs(s, row, paired, depth, {"a" + o.row}, "al");
+    depth = accumulate_pairs(s, at, paired, depth, {"a" + o.row}, "al");
   }
   // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time; with all of the
   // operands in the second-level cache asking costs more than waiting.
   const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
   if (tile > 1 && !cached && pointwise && !depth.empty()) s.prefetch("x", depth.front(), 1);
   if (!depthwise && tile > 1 && !depth.empty()) {
-    s.prefetch_operands("y", row);
+    s.prefetch_operands(window.empty() ? "y" : "conv", at);
     s.prefetch_panels("w", depth.back(), !paired.empty());
   }
   for (const char* loop : {"v1", "w1", "c1"}) s.unroll(loop);

@@ -81,6 +81,7 @@ void ScheduleBuilder::vectorize(const std::string& loop) { if (has_loop(loop)) a
 void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
 void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
 void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
+void ScheduleBuilder::compute_inline(const std::string& stage) { add(step::ComputeInline{stage}); }
 void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name, const std::string& scope) { add(step::CacheWrite{stage, name, scope}); }
 void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) {
   if (scope == "register") scopes_.push_back({buffer, scope});
@@ -205,6 +206,15 @@ Expected<Schedule> ScheduleBuilder::finish() {
   for (const step::SetScope& scope : scopes_) add(scope);
   if (!failed_.empty()) return make_error(std::move(failed_));
   return std::move(schedule_);
+}
+
+std::vector<int64_t> pool_window(const ScheduleBuilder& s) {
+  std::vector<int64_t> window;
+  const auto conv = s.kernel().find_buffer("conv");
+  if (!conv) return window;
+  const Shape& shape = s.kernel().buffer(*conv).shape;
+  for (size_t i = 0; i + 3 < shape.size(); ++i) window.push_back(*as_const(shape[i + 2]) / *s.extent("s" + std::to_string(i)));
+  return window;
 }
 
 int64_t tile_of(std::optional<int64_t> extent, int64_t most) {

@@ -39,6 +39,7 @@ class ScheduleBuilder {
   void unroll(const std::string& loop);
   void parallel(const std::string& loop);
   void compute_at(const std::string& stage, const std::string& loop);
+  void compute_inline(const std::string& stage);
   void cache_write(const std::string& stage, const std::string& name, const std::string& scope);
   // register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized first.
   void set_scope(const std::string& buffer, const std::string& scope);
@@ -94,6 +95,9 @@ std::string paired_loop(const ScheduleBuilder& s);
 // of `reduce` outside of a step.
 std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& at, const std::string& paired, std::vector<std::string> reduce,
                                                const std::vector<std::string>& tile, const std::string& lane);
+
+// A window of the pool behind a convolution, which reads stage conv: its extent along each spatial axis. Empty: no pool.
+std::vector<int64_t> pool_window(const ScheduleBuilder& s);
 
 // Largest tile of an extent that fits `most` accumulators: a divisor when one is at least half of it, else balanced.
 int64_t tile_of(std::optional<int64_t> extent, int64_t most);

@@ -9,7 +9,8 @@ namespace tw {
 namespace {
 
 struct Problem {
-  int64_t tile, points, in_channels, tiles, vectors, groups;   // m, A, .., channel groups of the output
+  int64_t high, wide;                                    // of y, that a tile makes: m, or its windows where a pool follows
+  int64_t points, in_channels, tiles, vectors, groups;   // A, .., channel groups of the output
   int64_t row_tiles, images, plane_bytes;                // tiles of a row of the output; the padded input, a block of channels
 };
 
@@ -18,8 +19,10 @@ Problem problem_of(const ScheduleBuilder& s) {
   auto shape = [&](const char* name) { return k.buffer(*k.find_buffer(name)).shape; };
   const std::vector<Expr> v = shape("v"), w = shape("w"), acc = shape("acc"), padded = shape("xp"), o = shape("o");
   auto at = [](const Expr& e) { return *as_const(e); };
-  const int64_t tile = at(o[2]), row_tiles = (*s.extent("s1") + tile - 1) / tile;
-  return {tile, at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0]), row_tiles, at(padded[0]), *s.bytes_of("xp") / at(padded[1])};
+  const std::vector<int64_t> window = pool_window(s);
+  const int64_t tile = at(o[2]), high = window.empty() ? tile : tile / window[0], wide = window.empty() ? tile : tile / window[1];
+  const int64_t row_tiles = (*s.extent("s1") + wide - 1) / wide;
+  return {high, wide, at(v[0]), at(v[2]) * at(v[4]), at(v[3]), at(w[5]) / at(acc.back()), at(w[0]), row_tiles, at(padded[0]), *s.bytes_of("xp") / at(padded[1])};
 }
 
 struct Blocking {
@@ -110,9 +113,10 @@ void schedule_winograd(ScheduleBuilder& s) {
   const Problem p = problem_of(s);
   const Blocking b = choose_blocking(p, s.target());
   s.cache_write("acc", "sum", "register");
+  if (s.has_stage("conv")) s.compute_inline("conv");   // the pool takes its windows out of the transformed tile
 
-  s.split("s0", p.tile, Tail::guard, "h0", "h1");
-  s.split("s1", p.tile, Tail::guard, "w0", "w1");
+  s.split("s0", p.high, Tail::guard, "h0", "h1");
+  s.split("s1", p.wide, Tail::guard, "w0", "w1");
   s.split("c", p.vectors, Tail::guard, "c0", "c1");
   s.reorder({"n", "h0", "w0", "c0", "c1", "h1", "w1", "l"});
   s.fuse({"n", "h0", "w0"}, "p");

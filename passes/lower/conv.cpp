@@ -1,5 +1,6 @@
 // Convolution over any number of spatial axes.
-// Stages: pad (the zero-padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers).
+// Stages: pad (the zero-padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers; before a
+// pool they are stage conv, and y is the pool).
 // Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain
 // input; pairs of input channels innermost where the target sums by pairs) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
 // vectors run along the last spatial axis.
@@ -115,7 +116,7 @@ class ConvLowering : ConvGroup {
     int64_t rl = block_axes ? x_type_.layout.block : 1;
     const bool pairs = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
                        x_type_.dtype == DType::f32 && b_.type(node_.inputs[1]).dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
-    int64_t vectors = pairs ? 1 : row_tile(b_.target, as_const(s_.out.back()), together).vectors;
+    int64_t vectors = pairs ? 1 : row_tile(b_.target, as_const(s_.out.back()), together, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
     int64_t rows = (s_.cg + rl - 1) / rl;
     std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
     if (block_axes) axes.push_back({"wr", Expr(rows)});

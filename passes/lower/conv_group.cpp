@@ -48,6 +48,13 @@ Shape collapsed(const TensorType& t, const Expr& pixels) {
 ConvGroup::ConvGroup(GroupBuilder& builder, const Node& conv, ConvShape shape)
     : b_(builder), node_(conv), s_(std::move(shape)), x_type_(b_.type(conv.inputs[0])), y_type_(b_.type(conv.output)),
       blocked_(!y_type_.layout.plain()), block_(blocked_ ? y_type_.layout.block : 1), acc_type_(accumulator_type(y_type_.dtype)) {
+  for (NodeId id : b_.group.nodes)
+    if (const Node& node = b_.graph.node(id); std::holds_alternative<op::Pool>(node.attrs)) pool_ = &node;
+  if (pool_) {
+    const auto& pool = std::get<op::Pool>(pool_->attrs);
+    s_.pointwise = false;
+    for (size_t i = 0; i < rank(); ++i) s_.out[i] = simplify(b_.type(pool_->output).shape[i + 2] * Expr(pool.kernel[i]));
+  }
   if (!s_.pointwise) return;
   pixels_ = simplify(element_count(s_.out));
   s_.in = s_.out = {pixels_};
@@ -86,7 +93,7 @@ void ConvGroup::pad_rank(Index& at) const {
   while (at.size() < b_.type(node_.inputs[1]).shape.size()) at.push_back(Expr(0));
 }
 
-void ConvGroup::write_output(const std::function<Expr(const Index& at)>& sum) {
+void ConvGroup::define_sums(const std::function<Expr(const Index& at)>& sum) {
   bool has_bias = node_.inputs.size() > 2 && node_.inputs[2].valid();
   BufferId bias;
   if (has_bias && blocked_)
@@ -101,21 +108,60 @@ void ConvGroup::write_output(const std::function<Expr(const Index& at)>& sum) {
     }
     return total.type() == y_type_.dtype ? total : cast(y_type_.dtype, total);
   });
-  std::vector<Axis> axes = output_axes("");
+}
+
+// The element of a value at each point of the axes; channels that only fill a block are 0.
+void ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, BufferId buffer, ValueId result) {
   b_.declare(axes);
-  Index index = variables(axes);
-  Expr channel = b_.simplified(blocked_ ? index[1] * Expr(block_) + index.back() : index[1]);
-  Index logical = {index[0], channel};
+  const Index index = variables(axes), logical = logical_index(index);
+  Expr value = b_.element(result, logical);
+  if (blocked_ && s_.m % block_ != 0) value = select(lt(logical[1], Expr(s_.m)), value, imm(0, value.type()));
+  b_.stage(stage, axes, buffer, index, value);
+}
+
+// Stage conv makes what the pool reads; the pool's element is an expression over all points of its window.
+void ConvGroup::write_windows() {
+  const auto& pool = std::get<op::Pool>(pool_->attrs);
+  const TensorType& type = b_.type(pool_->output);
+  const std::vector<Axis> axes = output_axes("conv_");
+  const BufferId conv = b_.temp("conv", y_type_.dtype, extents(axes));
+  store("conv", axes, conv, pool_->inputs[0]);
+  b_.define(pool_->output, [this, &pool, &type, conv](const Index& logical) {
+    Expr all;
+    const Shape window(pool.kernel.begin(), pool.kernel.end());
+    const int64_t points = *as_const(simplify(element_count(window)));
+    for (int64_t point = 0; point < points; ++point) {
+      const Index tap = unflatten_index(window, Expr(point));
+      Index at = logical;
+      for (size_t i = 0; i < tap.size(); ++i) at[i + 2] = b_.simplified(logical[i + 2] * Expr(pool.kernel[i]) + tap[i]);
+      const Expr value = widen(load(conv, y_type_.dtype, output_index(at)));
+      all = !all.defined() ? value : pool.kind == PoolKind::max ? max(all, value) : all + value;
+    }
+    if (pool.kind != PoolKind::max) all = all * imm(1.0 / static_cast<double>(points), all.type());
+    return all.type() == type.dtype ? all : cast(type.dtype, all);
+  });
+}
+
+void ConvGroup::write_output(const std::function<Expr(const Index& at)>& sum) {
+  define_sums(sum);
+  std::vector<Axis> axes = output_axes("");
+  if (pool_) {
+    write_windows();
+    for (size_t i = 0; i < rank(); ++i) axes[i + 2].extent = b_.type(pool_->output).shape[i + 2];
+  }
+  const ValueId result = b_.output_value();
+  store("y", axes, b_.output(result, extents(axes)), result);
+}
+
+Index ConvGroup::logical_index(const Index& at) const {
+  Index logical = {at[0], b_.simplified(blocked_ ? at[1] * Expr(block_) + at.back() : at[1])};
   if (s_.pointwise) {
-    Index spatial = unflatten_index(Shape(y_type_.shape.begin() + 2, y_type_.shape.end()), index[2]);
+    Index spatial = unflatten_index(Shape(y_type_.shape.begin() + 2, y_type_.shape.end()), at[2]);
     for (const Expr& e : spatial) logical.push_back(b_.simplified(e));
   } else {
-    for (size_t i = 0; i < rank(); ++i) logical.push_back(index[i + 2]);
+    for (size_t i = 0; i < rank(); ++i) logical.push_back(at[i + 2]);
   }
-  ValueId result = b_.output_value();
-  Expr value = b_.element(result, logical);
-  if (blocked_ && s_.m % block_ != 0) value = select(lt(channel, Expr(s_.m)), value, imm(0, value.type()));
-  b_.stage("y", axes, b_.output(result, extents(axes)), index, value);
+  return logical;
 }
 
 Index ConvGroup::output_index(const Index& logical) const {

@@ -7,7 +7,7 @@ namespace tw {
 struct ConvShape {
   int64_t group, c, m, cg, mg;        // channels in and out, and per group
   Ints kernel, strides, dilations, pads_begin;
-  Shape in, out;                      // spatial extents
+  Shape in, out;                      // spatial extents; before a pool without what no window covers
   Expr n;
   bool padded = false, pointwise = true;
 };
@@ -15,7 +15,7 @@ struct ConvShape {
 // Errors: symbolic channels or kernel sizes.
 Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node);
 
-// 1x1 convolutions with stride 1 see their spatial axes as one.
+// 1x1 convolutions with stride 1 and no pool behind them see their spatial axes as one.
 class ConvGroup {
  public:
   ConvGroup(GroupBuilder& builder, const Node& conv, ConvShape shape);
@@ -31,7 +31,7 @@ class ConvGroup {
   Index physical(const Expr& n, const Expr& channel, const Index& at) const;
   // Axes of a tensor of the output's physical shape, named with a prefix: n, c, s0.., l (the lane).
   std::vector<Axis> output_axes(const std::string& prefix) const;
-  // Stage y: bias and followers on sum(physical index of the output).
+  // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in front of it, and y takes the windows.
   void write_output(const std::function<Expr(const Index& at)>& sum);
   // The weights keep their spatial rank when the convolution's axes were collapsed: the missing taps are 0.
   void pad_rank(Index& at) const;
@@ -44,9 +44,14 @@ class ConvGroup {
   int64_t block_;
   DType acc_type_;
   Expr pixels_;              // pointwise: all spatial axes as one
+  const Node* pool_ = nullptr;   // behind the convolution (passes/fuse_pools.cpp)
 
  private:
   Index output_index(const Index& logical) const;
+  Index logical_index(const Index& at) const;
+  void define_sums(const std::function<Expr(const Index& at)>& sum);
+  void write_windows();
+  void store(const std::string& stage, const std::vector<Axis>& axes, BufferId buffer, ValueId value);
 };
 
 }  // namespace tw

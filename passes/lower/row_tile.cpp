@@ -7,6 +7,7 @@ namespace {
 
 constexpr int64_t kMostVectors = 4;
 constexpr int64_t kMostRows = 28;
+constexpr int64_t kMostSums = 64;
 constexpr double kTileReads = 0.5;   // time for which a tile waits for a vector of weights that come from memory, in multiply-adds
 
 double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t vectors) {
@@ -17,10 +18,10 @@ double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t ve
 
 }  // namespace
 
-int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors, int64_t most_sums) {
+int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors, int64_t most_sums, int64_t step) {
   if (!extent) return 1;
-  int64_t best = 1;
-  for (int64_t rows = 2; rows <= std::min({most_tile_rows(target, vectors), kMostRows, most_sums / vectors, *extent}); ++rows)
+  int64_t best = step;
+  for (int64_t rows = 2 * step; rows <= std::min({most_tile_rows(target, vectors), kMostRows, most_sums / vectors, *extent}); rows += step)
     if (cover_cost(target, *extent, rows, vectors) <= cover_cost(target, *extent, best, vectors)) best = rows;
   return best;
 }
@@ -33,7 +34,7 @@ int64_t tile_lines(const Target& target, std::optional<int64_t> lines, std::opti
   return 1;
 }
 
-RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks, std::optional<int64_t> lines) {
+RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks, std::optional<int64_t> lines, int64_t step) {
   if (!extent) return {1, blocks % 2 == 0 ? 2 : 1};
   // Time of a line, and of the weights that each tile reads.
   const auto cost = [&](const RegisterTile& tile) {
@@ -41,10 +42,11 @@ RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64
     if (together == 1) return cover_cost(target, *extent, tile.rows, tile.vectors) + (lines == 1 ? 0 : kTileReads * static_cast<double>((*extent + tile.rows - 1) / tile.rows));
     return (cover_cost(target, together * *extent, together * *extent, tile.vectors) + kTileReads) / static_cast<double>(together);
   };
-  RegisterTile best{row_tile_pixels(target, extent, 1), 1};
+  const auto pixels = [&](int64_t vectors) { return row_tile_pixels(target, extent, vectors, kMostSums, step); };
+  RegisterTile best{pixels(1), 1};
   for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
-    if (blocks % vectors != 0) continue;
-    const RegisterTile tile{row_tile_pixels(target, extent, vectors), vectors};
+    if (blocks % vectors != 0 || step > most_tile_rows(target, vectors)) continue;
+    const RegisterTile tile{pixels(vectors), vectors};
     if (cost(tile) < cost(best)) best = tile;
   }
   return best;

@@ -5,11 +5,12 @@
 
 namespace tw {
 
-// Pixels of a tile, for `vectors` of channels and at most `most_sums` accumulators; 1 when the extent is symbolic.
-int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors, int64_t most_sums = 64);
+// Pixels of a tile, for `vectors` of channels and at most `most_sums` accumulators; 1 when the extent is symbolic. `step`: in multiples of it,
+// one at least (the windows of a pool).
+int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors, int64_t most_sums = 64, int64_t step = 1);
 // Rows of `extent` pixels in one tile, of `lines` in all: more than one where whole short rows fit. Fewer tiles read the weights less often.
 int64_t tile_lines(const Target& target, std::optional<int64_t> lines, std::optional<int64_t> extent, int64_t vectors);
 // .rows: pixels. .vectors divides `blocks`. `lines`: of the output where tiles may have several (tile_lines).
-RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks, std::optional<int64_t> lines = 1);
+RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks, std::optional<int64_t> lines = 1, int64_t step = 1);
 
 }  // namespace tw

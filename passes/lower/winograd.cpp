@@ -1,7 +1,7 @@
 // Winograd's convolution for 3x3 kernels of stride 1 or 2 over blocked channels (NCHWc), f32. Tiles of m x m outputs are
 // numbered through the batch; A, inputs of a tile along an axis and points, is m + 2 (2 m + 1). The input may have blocks of another size (C).
 // Stages: pad (the input with zeros round it, up to whole tiles), vr and v (input transform along rows, then columns),
-// acc (A*A products of matrices over the channels), z and o (output transform), y (bias, followers).
+// acc (A*A products of matrices over the channels), z and o (output transform), y (bias, followers; before a pool conv and y).
 // Weights become G g GT in f64 at compile time, rounded once: w [oc/(V*B)][A][A][ic/C][C][V*B].
 #include "passes/lower/conv_group.h"
 #include "passes/lower/winograd_transform.h"

@@ -2,6 +2,7 @@
 // and no generated code between them and the evaluators.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -67,6 +68,7 @@ Bytes packed_weights(const Program& program) {
 struct Result {
   std::vector<Tensor> outputs;
   int chosen = 0;               // groups that the forced algorithm computes
+  int pools = 0;                // of convolutions and pools
 };
 
 Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Target& target, std::optional<Algorithm> only = std::nullopt) {
@@ -76,8 +78,14 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
   AlgorithmOptions algorithms;
   algorithms.only = only;
   choose_algorithms(graph, groups, target, algorithms);
+  fuse_pools(graph, groups);
   Result result;
-  for (const Group& group : groups) result.chosen += only && group.algorithm == *only;
+  for (const Group& group : groups) {
+    result.chosen += only && group.algorithm == *only;
+    result.pools += std::holds_alternative<op::Conv>(graph.node(group.anchor).attrs) && std::ranges::any_of(group.nodes, [&](NodeId id) {
+      return std::holds_alternative<op::Pool>(graph.node(id).attrs);
+    });
+  }
   ProgramOptions options;
   options.schedule = [](const LoweredGroup& lowered) -> Expected<Kernel> { return lowered.kernel; };
   Expected<Program> program = build_program(graph, groups, target, options);
@@ -100,12 +108,13 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
   return result;
 }
 
-void check(const Graph& graph, const Target& target, std::optional<Algorithm> only, double tolerance) {
+void check(const Graph& graph, const Target& target, std::optional<Algorithm> only, double tolerance, int pools = 0) {
   const std::vector<Tensor> inputs = test::random_inputs(graph, 7);
   Expected<std::vector<Tensor>> expected = evaluate(graph, inputs);
   REQUIRE(bool(expected));
   const Result got = run_interpreted(graph, inputs, target, only);
   if (only) CHECK(got.chosen >= 1);
+  CHECK(got.pools >= pools);
   REQUIRE(got.outputs.size() == expected->size());
   for (size_t i = 0; i < got.outputs.size(); ++i) CHECK(test::relative_difference((*expected)[i], got.outputs[i]) < tolerance);
 }
@@ -160,4 +169,20 @@ TEST_CASE("Strassen's kernels, lowered and interpreted, equal the evaluators") {
   const Target target = baseline_target(Arch::x86_64);
   check(layer(1, 16, 16, 5, 3, 1, 0), target, Algorithm::strassen, 1e-5);
   check(layer(1, 8, 24, 4, 7, 1, 0), target, Algorithm::strassen, 1e-5);
+}
+
+TEST_CASE("pools behind convolutions, lowered and interpreted in one kernel, equal the evaluators") {
+  const Target target = baseline_target(Arch::x86_64);
+  for (Algorithm a : {Algorithm::direct, Algorithm::winograd_f2, Algorithm::winograd_f6})
+    for (PoolKind kind : {PoolKind::max, PoolKind::average}) {
+      CAPTURE(algorithm_name(a));
+      Graph g = layer(2, 8, 10, 9, 7, 3, 1);   // a row and a column that no window covers, channels that fill no block
+      const op::Pool pool{.kind = kind, .kernel = {2, 2}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {0, 0, 0, 0}};
+      Expected<ValueId> y = g.add(pool, {g.outputs()[0].value});
+      REQUIRE(bool(y));
+      Expected<ValueId> z = g.add(op::Unary{UnaryOp::tanh}, {*y});
+      REQUIRE(bool(z));
+      g.set_output(0, *z);
+      check(g, target, a, 1e-5, 1);
+    }
 }

@@ -1,0 +1,132 @@
+// Convolutions with a pool in their kernel, compiled for several instruction sets, against the reference evaluators.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "tests/cli/cli_test_util.h"
+#include "tests/cli/compiled.h"
+#include "tests/cli/graphs.h"
+
+using namespace tw;
+using test::conv_attrs, test::must, test::seeded_tensor;
+
+namespace {
+
+struct Layer {
+  int64_t n, in, out, h, w, kernel, stride, pad, groups;
+  int64_t high, wide;   // of the pool
+  PoolKind kind;
+  int followers;        // 0: none, 1: ReLU, 2: SiLU and a residual before the pool, tanh and a product behind it
+};
+
+// 1x1 into blocked channels, the convolution with bias and followers, the pool.
+Graph network(const Layer& l) {
+  Graph g;
+  g.name = "layer";
+  ValueId x = g.add_input("x", {DType::f32, {Expr(l.n), Expr(4), Expr(l.h), Expr(l.w)}, {}});
+  auto weights = [&](int64_t out, int64_t in, int64_t kernel, uint64_t seed) {
+    return g.add_constant("w", seeded_tensor({out, in, kernel, kernel}, seed, std::sqrt(3.0 / static_cast<double>(in * kernel * kernel))));
+  };
+  ValueId a = must(g.add(conv_attrs(0), {x, weights(l.in, 4, 1, 1)}));
+  ValueId c = must(g.add(conv_attrs(l.pad, l.stride, l.groups), {a, weights(l.out, l.in / l.groups, l.kernel, 2), g.add_constant("b", seeded_tensor({l.out}, 3))}));
+  if (l.followers == 1) c = must(g.add(op::Binary{BinaryOp::max}, {g.add_constant("zero", Tensor::zeros(DType::f32, {})), c}));
+  if (l.followers == 2) {
+    ValueId silu = must(g.add(op::Binary{BinaryOp::mul}, {c, must(g.add(op::Unary{UnaryOp::sigmoid}, {c}))}));
+    ValueId other = must(g.add(conv_attrs(0, l.stride), {x, weights(l.out, 4, 1, 4)}));
+    const bool same = equal(g.value(other).type.shape, g.value(c).type.shape);
+    c = same ? must(g.add(op::Binary{BinaryOp::add}, {silu, other})) : silu;
+  }
+  const op::Pool pool{.kind = l.kind, .kernel = {l.high, l.wide}, .strides = {l.high, l.wide}, .dilations = {1, 1}, .pads = {0, 0, 0, 0}};
+  ValueId y = must(g.add(pool, {c}));
+  if (l.followers == 2) y = must(g.add(op::Binary{BinaryOp::mul}, {must(g.add(op::Unary{UnaryOp::tanh}, {y})), g.add_constant("k", seeded_tensor({l.out, 1, 1}, 6))}));
+  g.add_output(y, "y");
+  return g;
+}
+
+std::string text_of(const Layer& l, const Target& target, Emit emit, const AlgorithmOptions& algorithms) {
+  Model model;
+  model.graph = network(l);
+  model.name = "layer";
+  CompileOptions options;
+  options.emit = emit;
+  options.algorithms = algorithms;
+  auto report = compile_graph(std::move(model), options, target);
+  if (!report) FAIL(error_text(report.takeError()));
+  return report->text;
+}
+
+// The pool's group begins with a convolution.
+bool is_fused(const Layer& l, const Target& target, const AlgorithmOptions& algorithms) {
+  const std::string text = text_of(l, target, Emit::groups, algorithms);
+  const std::string group = text.substr(0, text.find("= pool("));
+  return group.find("= conv(", group.rfind("group ")) != std::string::npos;
+}
+
+bool check(const Layer& l, const Target& target, int threads, std::optional<Algorithm> algorithm) {
+  CAPTURE(target.cpu);
+  CAPTURE(threads);
+  CAPTURE(text_of(l, target, Emit::groups, {.only = algorithm}));
+  const Graph graph = network(l);
+  const std::vector<Tensor> inputs = {seeded_tensor({l.n, 4, l.h, l.w}, 5)};
+  auto expected = evaluate(graph, inputs);
+  REQUIRE(bool(expected));
+  const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, target, threads, {.only = algorithm});
+  double span = 0, worst = 0;
+  for (int64_t i = 0; i < got[0].size(); ++i) {
+    span = std::max(span, std::fabs((*expected)[0].at(i)));
+    worst = std::max(worst, std::fabs(got[0].at(i) - (*expected)[0].at(i)));
+  }
+  CHECK(worst <= 2e-5 * span);
+  return is_fused(l, target, {.only = algorithm});
+}
+
+std::vector<Target> targets() {
+  const Target host = host_target();
+  std::vector<Target> all = {host};
+  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    auto target = load_target(name, {TW_SOURCE_DIR "/configs"});
+    if (!target) FAIL(error_text(target.takeError()));
+    const bool here = host.arch() == target->arch() && std::ranges::all_of(target->features, [&](const std::string& f) { return host.has(f); });
+    if (here) all.push_back(*target);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions and pools in one kernel equal the reference, direct and by Winograd, on every instruction set") {
+  using enum PoolKind;
+  const Layer layers[] = {
+      {1, 32, 32, 28, 28, 3, 1, 1, 1, 2, 2, max, 1},       // whole tiles
+      {2, 20, 37, 15, 13, 3, 1, 1, 1, 2, 2, max, 2},       // odd extents, channels that fill no block
+      {1, 16, 64, 9, 12, 3, 1, 0, 1, 2, 1, average, 0},    // lines only
+      {1, 32, 48, 12, 20, 3, 2, 1, 1, 1, 2, max, 1},       // pixels only
+      {1, 16, 32, 19, 19, 3, 1, 1, 1, 3, 3, average, 2},
+  };
+  for (const Target& target : targets())
+    for (const Layer& layer : layers)
+      for (Algorithm a : {Algorithm::direct, Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6}) {
+        CAPTURE(algorithm_name(a));
+        const int tile = winograd_tile(a);
+        CHECK(check(layer, target, 1 + tile % 4 / 2, a) == (tile == 0 || (tile % layer.high == 0 && tile % layer.wide == 0)));
+      }
+}
+
+TEST_CASE("convolutions with pools of random shapes equal the reference") {
+  std::mt19937 random(7);
+  auto between = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1)); };
+  const std::vector<Target> all = targets();
+  int fused = 0;
+  for (int round = 0; round < 40; ++round) {
+    Layer l{between(1, 2), between(8, 40), between(8, 70), between(6, 30), between(6, 40), 2 * between(0, 2) + 1, between(1, 2), between(0, 2), 1,
+            between(1, 4), between(1, 6), between(0, 1) ? PoolKind::max : PoolKind::average, static_cast<int>(between(0, 2))};
+    if (between(0, 3) == 0) l.groups = l.in, l.out = l.in;   // depthwise
+    l.h += l.kernel + l.stride * l.high, l.w += l.kernel + l.stride * l.wide;
+    CAPTURE(l.n); CAPTURE(l.in); CAPTURE(l.out); CAPTURE(l.h); CAPTURE(l.w); CAPTURE(l.kernel); CAPTURE(l.stride);
+    CAPTURE(l.pad); CAPTURE(l.groups); CAPTURE(l.high); CAPTURE(l.wide); CAPTURE(l.followers);
+    fused += check(l, all[static_cast<size_t>(round) % all.size()], 1 + round / 4 % 2, std::nullopt);
+  }
+  CHECK(fused >= 20);
+}
