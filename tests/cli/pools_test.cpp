@@ -30,11 +30,11 @@ Graph network(const Layer& l) {
     return g.add_constant("w", seeded_tensor({out, in, kernel, kernel}, seed, std::sqrt(3.0 / static_cast<double>(in * kernel * kernel))));
   };
   ValueId a = must(g.add(conv_attrs(0), {x, weights(l.in, 4, 1, 1)}));
+  ValueId other = must(g.add(conv_attrs(0, l.stride), {x, weights(l.out, 4, 1, 4)}));   // of the same shape where the padding makes it so
   ValueId c = must(g.add(conv_attrs(l.pad, l.stride, l.groups), {a, weights(l.out, l.in / l.groups, l.kernel, 2), g.add_constant("b", seeded_tensor({l.out}, 3))}));
   if (l.followers == 1) c = must(g.add(op::Binary{BinaryOp::max}, {g.add_constant("zero", Tensor::zeros(DType::f32, {})), c}));
   if (l.followers == 2) {
     ValueId silu = must(g.add(op::Binary{BinaryOp::mul}, {c, must(g.add(op::Unary{UnaryOp::sigmoid}, {c}))}));
-    ValueId other = must(g.add(conv_attrs(0, l.stride), {x, weights(l.out, 4, 1, 4)}));
     const bool same = equal(g.value(other).type.shape, g.value(c).type.shape);
     c = same ? must(g.add(op::Binary{BinaryOp::add}, {silu, other})) : silu;
   }
@@ -84,13 +84,14 @@ bool check(const Layer& l, const Target& target, int threads, std::optional<Algo
 
 std::vector<Target> targets() {
   const Target host = host_target();
-  std::vector<Target> all = {host};
+  std::vector<Target> all;
   for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
     auto target = load_target(name, {TW_SOURCE_DIR "/configs"});
     if (!target) FAIL(error_text(target.takeError()));
     const bool here = host.arch() == target->arch() && std::ranges::all_of(target->features, [&](const std::string& f) { return host.has(f); });
     if (here) all.push_back(*target);
   }
+  if (all.empty()) all.push_back(host);
   return all;
 }
 
@@ -105,13 +106,18 @@ TEST_CASE("convolutions and pools in one kernel equal the reference, direct and 
       {1, 32, 48, 12, 20, 3, 2, 1, 1, 1, 2, max, 1},       // pixels only
       {1, 16, 32, 19, 19, 3, 1, 1, 1, 3, 3, average, 2},
   };
-  for (const Target& target : targets())
-    for (const Layer& layer : layers)
-      for (Algorithm a : {Algorithm::direct, Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6}) {
+  const Algorithm winograd[] = {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6};
+  const std::vector<Target> all = targets();
+  size_t round = 0;
+  for (const Layer& layer : layers)
+    for (const Target& target : all) {
+      ++round;
+      for (Algorithm a : {Algorithm::direct, winograd[(round / all.size() + round) % 3]}) {   // every target meets all
         CAPTURE(algorithm_name(a));
-        const int tile = winograd_tile(a);
-        CHECK(check(layer, target, 1 + tile % 4 / 2, a) == (tile == 0 || (tile % layer.high == 0 && tile % layer.wide == 0)));
+        const int tile = winograd_tile(a), threads = 1 + static_cast<int>(round % 2);
+        CHECK(check(layer, target, threads, a) == (tile == 0 || (tile % layer.high == 0 && tile % layer.wide == 0)));
       }
+    }
 }
 
 TEST_CASE("convolutions with pools of random shapes equal the reference") {
@@ -119,14 +125,14 @@ TEST_CASE("convolutions with pools of random shapes equal the reference") {
   auto between = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1)); };
   const std::vector<Target> all = targets();
   int fused = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 30; ++round) {
     Layer l{between(1, 2), between(8, 40), between(8, 70), between(6, 30), between(6, 40), 2 * between(0, 2) + 1, between(1, 2), between(0, 2), 1,
             between(1, 4), between(1, 6), between(0, 1) ? PoolKind::max : PoolKind::average, static_cast<int>(between(0, 2))};
     if (between(0, 3) == 0) l.groups = l.in, l.out = l.in;   // depthwise
     l.h += l.kernel + l.stride * l.high, l.w += l.kernel + l.stride * l.wide;
     CAPTURE(l.n); CAPTURE(l.in); CAPTURE(l.out); CAPTURE(l.h); CAPTURE(l.w); CAPTURE(l.kernel); CAPTURE(l.stride);
     CAPTURE(l.pad); CAPTURE(l.groups); CAPTURE(l.high); CAPTURE(l.wide); CAPTURE(l.followers);
-    fused += check(l, all[static_cast<size_t>(round) % all.size()], 1 + round / 4 % 2, std::nullopt);
+    fused += check(l, all[static_cast<size_t>(round) % all.size()], 1 + round / 3 % 2, std::nullopt);
   }
-  CHECK(fused >= 20);
+  CHECK(fused >= 15);
 }
