@@ -149,12 +149,24 @@ std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std
   return lines.empty() ? at : lines.back();
 }
 
+// The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time; with all of the
+// operands in the second-level cache asking costs more than waiting.
+void prefetch_planes(ScheduleBuilder& s, const std::string& block) {
+  const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
+  if (!cached) s.prefetch("x", block, 1);
+}
+
+// Channel vectors of a tile, which the packing of the weights decides.
+int64_t tile_vectors(const ScheduleBuilder& s, int64_t block, bool paired) {
+  int64_t vectors = 1;
+  if (auto w = s.kernel().find_buffer("w"); w && !paired) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
+  const auto blocks = s.extent("c");
+  return blocks && *blocks % vectors == 0 ? vectors : 1;
+}
+
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   const std::string paired = paired_loop(s);
-  int64_t block = *s.extent(o.lane), vectors = 1;
-  if (auto w = s.kernel().find_buffer("w"); w && paired.empty()) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
-  auto blocks = s.extent("c");
-  if (!blocks || *blocks % vectors != 0) vectors = 1;
+  const int64_t vectors = tile_vectors(s, *s.extent(o.lane), !paired.empty());
   const bool depthwise = is_depthwise(s);
   const std::vector<int64_t> window = pool_window(s);
   const int64_t pooled = window.empty() ? 1 : window.back();   // pixels for one of y
@@ -164,7 +176,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   std::vector<std::string> inner, rows = o.outer;
   std::string line;
   if (tile > 1) {   // a symbolic row goes pixel by pixel
-    if (o.outer.empty() && split_for_threads(s, row, tile / pooled, s.extent("n").value_or(1) * blocks.value_or(1) / vectors)) {
+    if (o.outer.empty() && split_for_threads(s, row, tile / pooled, s.extent("n").value_or(1) * s.extent("c").value_or(1) / vectors)) {
       rows.push_back("wp");
       row = "wr";
     }
@@ -201,13 +213,12 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   } else {
     depth = accumulate_pairs(s, at, paired, depth, {"a" + o.row}, "al");
   }
-  // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time; with all of the
-  // operands in the second-level cache asking costs more than waiting.
-  const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
-  if (tile > 1 && !cached && pointwise && !depth.empty()) s.prefetch("x", depth.front(), 1);
-  if (!depthwise && tile > 1 && !depth.empty()) {
-    s.prefetch_operands(window.empty() ? "y" : "conv", at);
-    s.prefetch_panels("w", depth.back(), !paired.empty());
+  if (tile > 1 && !depth.empty()) {
+    if (pointwise) prefetch_planes(s, depth.front());
+    if (!depthwise) {
+      s.prefetch_operands(window.empty() ? "y" : "conv", at);
+      s.prefetch_panels("w", depth.back(), !paired.empty());
+    }
   }
   for (const char* loop : {"v1", "w1", "c1"}) s.unroll(loop);
   s.vectorize(o.lane);
