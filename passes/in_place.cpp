@@ -31,12 +31,14 @@ class Joiner {
     Operand& made = call.arguments[out];
     Kernel& kernel = program_.kernels[static_cast<size_t>(call.kernel)];
     if (kernel.buffers[out].role != BufferRole::output || made.place != Place::arena || lifetime(made).first != number) return;
-    const Operand* best = nullptr;   // the one made last: it is the likeliest to be in the cache
-    for (size_t in = 0; in < call.arguments.size(); ++in) {
-      const Operand& read = call.arguments[in];
+    const Operand* best = nullptr;
+    for (const BufferId id : inputs_of(call.kernel, out)) {
+      const Operand& read = call.arguments[static_cast<size_t>(id.index)];
       const bool fits = read.place == Place::arena && lifetime(read).first < number && lifetime(read).last == number && same(read.offset, made.offset) &&
-                        same(lifetime(read).bytes, lifetime(made).bytes) && alone(call, in) && alone(call, out) && allowed(call.kernel, out, in);
-      if (fits && (!best || lifetime(*best).first < lifetime(read).first)) best = &read;
+                        same(lifetime(read).bytes, lifetime(made).bytes) && alone(call, read) && alone(call, made);
+      if (!fits) continue;
+      best = &read;
+      break;
     }
     if (!best) return;
     const std::string& input = kernel.buffers[static_cast<size_t>(best - call.arguments.data())].name;
@@ -50,21 +52,20 @@ class Joiner {
 
   static bool same(const Expr& a, const Expr& b) { return is_const(simplify(a - b), 0); }
 
-  static bool alone(const KernelCall& call, size_t argument) {
-    const Operand& one = call.arguments[argument];
-    return std::ranges::count_if(call.arguments, [&](const Operand& o) { return o.place == Place::arena && o.index == one.index; }) == 1;
+  static bool alone(const KernelCall& call, const Operand& argument) {
+    return std::ranges::count_if(call.arguments, [&](const Operand& o) { return o.place == Place::arena && o.index == argument.index; }) == 1;
   }
 
-  bool allowed(int kernel, size_t out, size_t in) {
-    const auto [known, fresh] = allowed_.emplace(std::tuple(kernel, out, in), false);
-    if (fresh) known->second = may_be_in_place(program_.kernels[static_cast<size_t>(kernel)], BufferId{static_cast<int32_t>(out)}, BufferId{static_cast<int32_t>(in)});
+  const std::vector<BufferId>& inputs_of(int kernel, size_t out) {
+    const auto [known, fresh] = inputs_.try_emplace({kernel, out});
+    if (fresh) known->second = in_place_inputs(program_.kernels[static_cast<size_t>(kernel)], BufferId{static_cast<int32_t>(out)});
     return known->second;
   }
 
   Program& program_;
   std::vector<Lifetime>& lifetimes_;
   std::vector<size_t> home_;        // by lifetime: the one that it lies in
-  std::map<std::tuple<int, size_t, size_t>, bool> allowed_;   // by kernel, output and input
+  std::map<std::pair<int, size_t>, std::vector<BufferId>> inputs_;   // by kernel and output
 };
 
 }  // namespace

@@ -27,6 +27,12 @@ struct Sites {
   bool known = true;          // false: there is something whose order is not that of the text
 };
 
+bool loads(const Expr& e, BufferId buffer) {
+  bool found = false;
+  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == buffer; });
+  return found;
+}
+
 class Collector {
  public:
   Collector(BufferId out, BufferId in) : out_(out), in_(in) {}
@@ -43,7 +49,7 @@ class Collector {
         if (is_concurrent(s->loop_kind)) sites_.known = false;
         loops_.push_back(s.get());
         break;
-      case StmtKind::if_then: sites_.known &= !reads(s->condition); break;
+      case StmtKind::if_then: sites_.known &= !loads(s->condition, in_); break;
       case StmtKind::store: return note(s.get());
       case StmtKind::prefetch: return;
       case StmtKind::region:   // an instruction may read and write in an order of its own
@@ -56,12 +62,6 @@ class Collector {
     }
     for (const Stmt& child : s->body) walk(child);
     if (s->kind == StmtKind::loop) loops_.pop_back();
-  }
-
-  bool reads(const Expr& e) const {
-    bool found = false;
-    if (e.defined()) visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == in_; });
-    return found;
   }
 
   void note(const StmtNode* s) {
@@ -265,6 +265,11 @@ std::vector<BufferId> in_place_inputs(const Kernel& kernel, BufferId out) {
   std::vector<BufferId> found;
   for (size_t i = 0; i < kernel.buffers.size(); ++i)
     if (const BufferId in{static_cast<int32_t>(i)}; may_be_in_place(kernel, out, in)) found.push_back(in);
+  const std::vector<Stmt> stores = stores_of(kernel.body);
+  std::ranges::sort(found, {}, [&](BufferId in) {
+    const bool together = std::ranges::any_of(stores, [&](const Stmt& s) { return s->buffer == out && loads(s->value, in); });
+    return std::pair(!together, in.index);
+  });
   return found;
 }
 

@@ -12,7 +12,7 @@ Kernel parsed(const std::string& text) {
   return std::move(*kernel);
 }
 
-// Calls of kernel 0, y = a + b, and kernel 1, which reads a backwards; operands: numbers of lifetimes, -1: an input of the model, -2: an output.
+// Calls of kernel 0, y = a + b, kernel 1, which reads a backwards, and kernel 2, which reads all of a first; operands: numbers of lifetimes, -1: an input of the model, -2: an output.
 struct Call { int kernel, a, b, y; };
 
 struct Setup {
@@ -21,7 +21,8 @@ struct Setup {
 
   Setup(const std::vector<Call>& calls, int64_t bytes = 64) {
     program.kernels = {parsed("kernel @add(a: in f32[16], b: in f32[16], y: out f32[16]) { for i in 16 { s: y[i] = a[i] + b[i] } }"),
-                       parsed("kernel @turn(a: in f32[16], b: in f32[16], y: out f32[16]) { for i in 16 { s: y[i] = a[15 - i] + b[0] } }")};
+                       parsed("kernel @turn(a: in f32[16], b: in f32[16], y: out f32[16]) { for i in 16 { s: y[i] = a[15 - i] + b[0] } }"),
+                       parsed("kernel @late(a: in f32[16], b: in f32[16], y: out f32[16]) { temp t: f32[16] for j in 16 { t: t[j] = a[j] } for i in 16 { s: y[i] = t[i] + b[i] } }")};
     for (size_t c = 0; c < calls.size(); ++c) {
       KernelCall call;
       call.kernel = calls[c].kernel;
@@ -79,9 +80,12 @@ TEST_CASE("outputs in place: not of what is still read, of what two arguments sh
   CHECK_FALSE(joined(begun, 1));
 }
 
-TEST_CASE("outputs in place: of two inputs the one made last, each allowed for itself") {
-  Setup s({{0, -1, -1, 0}, {1, -1, -1, 1}, {0, 0, 1, 2}, {0, -1, -1, 3}, {0, 3, 2, -2}});
-  join_in_place(s.program, s.lifetimes);
-  CHECK(s.output(2) == 1);
-  CHECK(s.declared(0) == std::vector<std::string>{"b"});
+TEST_CASE("outputs in place: of two inputs the one read where the output is stored") {
+  Setup both({{0, -1, -1, 0}, {0, -1, -1, 1}, {0, 0, 1, 2}});
+  join_in_place(both.program, both.lifetimes);
+  CHECK(both.output(2) == 0);
+  Setup late({{0, -1, -1, 0}, {0, -1, -1, 1}, {2, 0, 1, 2}});
+  join_in_place(late.program, late.lifetimes);
+  CHECK(late.output(2) == 1);
+  CHECK(late.declared(2) == std::vector<std::string>{"b"});
 }
