@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "passes/in_place.h"
 #include "passes/storage.h"
 
 namespace tw {
@@ -179,6 +180,7 @@ class ProgramBuilder {
   }
 
   void plan() {
+    join_in_place(program_, lifetimes_);
     MemoryPlan memory = plan_memory(lifetimes_, symbols_);
     program_.arena_bytes = memory.bytes;
     if (options_.on_plan) options_.on_plan(memory, lifetimes_);

@@ -105,7 +105,7 @@ bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile,
     if (parts == 1 || cost < best) best = cost, chunk = size;
   }
   if (chunk == extent) return false;
-  s.split(row, chunk, extent % chunk == 0 ? Tail::guard : Tail::shift, "wp", "wr");
+  s.split(row, chunk, extent % tile == 0 ? Tail::guard : Tail::shift, "wp", "wr");
   return true;
 }
 

@@ -2,6 +2,8 @@
 // body becomes `body(params.., outer variables.., begin, end)`; with more than one thread a thunk `(arg, chunk)` unpacks the
 // parameters and runs its share of an even static partition, of that loop's iterations or of all those of the loop inside it
 // (shared_loop.h). A kernel that does little makes few shares, or none (shares_of).
+#include <set>
+
 #include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/shared_loop.h"
 
@@ -41,10 +43,15 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t 
   if (linkage == llvm::GlobalValue::ExternalLinkage) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   unsigned i = 0;
   function->getArg(i++)->setName("env");
+  std::set<std::string> shared;   // may lie in one place: no promise about these to LLVM
+  for (const Buffer& buffer : kernel_.buffers) {
+    if (!buffer.in_place.empty()) shared.insert(buffer.name);
+    shared.insert(buffer.in_place.begin(), buffer.in_place.end());
+  }
   auto describe = [&](const std::string& name, uint64_t align, bool read_only) {
     llvm::Argument* a = function->getArg(i++);
     a->setName(name);
-    a->addAttr(llvm::Attribute::NoAlias);
+    if (!shared.contains(name)) a->addAttr(llvm::Attribute::NoAlias);
     if (read_only) a->addAttr(llvm::Attribute::ReadOnly);
     a->addAttr(llvm::Attribute::getWithAlignment(b.getContext(), llvm::Align(align)));
   };

@@ -1,6 +1,8 @@
 // Arguments to memories, then the threads run.
 #include "ir/kernel/interpreter.h"
 
+#include <algorithm>
+
 #include "ir/kernel/threads.h"
 
 namespace tw {
@@ -53,18 +55,31 @@ class Runner {
       if (b.role == BufferRole::temp) {
         m.own.resize(bytes);
       } else {
-        if (next >= arguments.size() || arguments[next].bytes.size() != bytes)
+        TW_ASSIGN(KernelArgument* argument, argument_of(b, next++, arguments));
+        if (!argument || argument->bytes.size() != bytes)
           return make_error(DiagCode::invalid_argument, "kernel @{0}: argument '{1}' needs {2} bytes, not {3}", kernel_.name, b.name, bytes,
-                            next < arguments.size() ? std::to_string(arguments[next].bytes.size()) : "none");
-        m.data = arguments[next++].bytes.data();
+                            argument ? std::to_string(argument->bytes.size()) : "none");
+        m.data = argument->bytes.data();
       }
       if (b.role == BufferRole::temp || b.role == BufferRole::output) m.written.assign(static_cast<size_t>(count), 0);
       machine_.memories.push_back(std::move(m));
     }
     for (Memory& m : machine_.memories)
       if (!m.data) m.data = m.own.data();
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i)
+      for (const std::string& input : kernel_.buffers[i].in_place) machine_.memories[static_cast<size_t>(kernel_.find_buffer(input)->index)].takers.push_back(static_cast<int>(i));
     if (next == arguments.size()) return Error::success();
     return make_error(DiagCode::invalid_argument, "kernel @{0} takes {1} arguments, not {2}", kernel_.name, next, arguments.size());
+  }
+
+  // Whose bytes hold the parameter; null: there is no such argument.
+  Expected<KernelArgument*> argument_of(const Buffer& parameter, size_t index, std::span<KernelArgument> arguments) const {
+    if (index >= arguments.size()) return nullptr;
+    const std::optional<size_t> place = arguments[index].place;
+    if (!place) return &arguments[index];
+    if (*place >= arguments.size() || std::ranges::find(parameter.in_place, kernel_.buffers[*place].name) == parameter.in_place.end())
+      return make_error(DiagCode::invalid_argument, "kernel @{0}: '{1}' may not be made in place of argument {2}", kernel_.name, parameter.name, *place);
+    return &arguments[*place];
   }
 
   const Kernel& kernel_;

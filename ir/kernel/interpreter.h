@@ -14,9 +14,10 @@ namespace tw {
 // One dense array per parameter buffer (inputs, constants, outputs), in buffer order, sized for the symbols' values.
 struct KernelArgument {
   std::vector<std::byte> bytes;
+  std::optional<size_t> place{};  // of an output that is declared in place of that argument: made in its bytes, without own ones
 };
-// Outputs are written in place. Errors: a load or store outside its buffer (naming stage and indices), a read of a value that was
-// never written (temps and outputs start as "unwritten"), a wrong argument size.
+// Outputs are written where they lie. Errors: a load or store outside its buffer (naming stage and indices), a read of a value that was
+// never written (temps and outputs start as "unwritten") or of an input that the output in its place has overwritten, a wrong argument size.
 Error interpret(const Kernel& kernel, std::span<KernelArgument> arguments, const std::map<std::string, int64_t>& symbols = {});
 
 }  // namespace tw

@@ -22,7 +22,8 @@
 //    `init` whenever all the reduce variables of the stage's enclosing loops are 0 (decompose_reduction makes that a store of its own).
 //  * `where` guards the update only (never the init): points outside contribute nothing. An `if_then` guards everything.
 //  * Loads outside a buffer's shape are an error, except under a select or where whose condition excludes them.
-//  * Buffers never alias, except that an `out` buffer may be declared `inplace` with an input when every point reads only itself.
+//  * Buffers never alias, but a call may make an `out` buffer declared `inplace x` in the memory of the input x: then no element of x may be
+//    read once that element of the output is stored (ir/kernel/in_place.h).
 //  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the function that runs the
 //    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread; "register" temps become SSA
 //    values: all their indices must be constant once unroll and vector loops are expanded. Scope names of devices come from the
@@ -56,6 +57,7 @@ struct Buffer {
   BufferRole role = BufferRole::temp;
   std::string scope = "global";
   std::string per{};             // temp: the concurrent loop each of whose iterations has its own; empty: one in the kernel
+  std::vector<std::string> in_place{};  // output: inputs in whose memory a call may make it
 };
 
 // Counting semaphores: `signal` adds a token, `wait` takes some. They end with as many as they began with.

@@ -81,6 +81,8 @@ void Machine::report_race(const Memory& m, int64_t element, const char* access, 
 void Machine::check_read(int memory, int64_t element) {
   const Memory& m = memories[static_cast<size_t>(memory)];
   if (!m.written.empty() && !m.written[static_cast<size_t>(element)]) return fail(place(m, element) + " is read before it is written");
+  for (const int taker : m.takers)
+    if (memories[static_cast<size_t>(taker)].written[static_cast<size_t>(element)]) return fail(place(m, element) + " is read when " + memories[static_cast<size_t>(taker)].name + " has taken its place");
   if (!m.races) return;
   if (const int other = m.races->read(static_cast<size_t>(element), thread, *clock); other >= 0) report_race(m, element, "read", other);
 }

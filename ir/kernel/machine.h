@@ -21,6 +21,7 @@ struct Memory {                // of one buffer
   std::vector<std::byte> own;        // temps
   std::vector<uint8_t> written;      // temps and outputs, by element; empty: everything is
   std::unique_ptr<Races> races{};    // of what threads share; null: one thread, or nobody writes
+  std::vector<int> takers{};         // memories of outputs that may lie in its place: an element is not read once it is written there
 };
 
 struct Code {                  // one expression node

@@ -32,6 +32,7 @@ class Printer {
     for (const Buffer& b : kernel_.buffers) {
       if (b.role == BufferRole::temp) continue;
       out_ += (first ? "" : ", ") + b.name + ": " + kRoles[static_cast<size_t>(b.role)] + " " + type(b);
+      for (const std::string& input : b.in_place) out_ += " inplace " + input;
       first = false;
     }
     out_ += ") {\n";
@@ -164,7 +165,7 @@ class KernelParser {
  private:
   Error parse_parameter() { return parse_buffer(std::nullopt); }
 
-  // name: [role] dtype[shape] [scope]
+  // name: [role] dtype[shape] [scope] {"inplace" input}
   Error parse_buffer(std::optional<BufferRole> role) {
     Token at = lexer_.peek();
     Buffer buffer;
@@ -186,9 +187,13 @@ class KernelParser {
       if (!lexer_.accept(",")) break;
     }
     TW_TRY(lexer_.expect("]"));
-    constexpr std::array<const char*, 11> kNext = {"for", "if", "temp", "tokens", "per", "block", "roles", "signal", "wait", "barrier", "prefetch"};
+    constexpr std::array<const char*, 12> kNext = {"for", "if", "temp", "tokens", "per", "inplace", "block", "roles", "signal", "wait", "barrier", "prefetch"};
     const bool next = lexer_.peek(1).is(":") || std::any_of(kNext.begin(), kNext.end(), [&](const char* word) { return lexer_.at(word); });
     if (lexer_.peek().kind == TokenKind::identifier && !next) buffer.scope = lexer_.next().text;
+    while (buffer.role == BufferRole::output && lexer_.accept("inplace")) {
+      TW_ASSIGN(std::string input, lexer_.identifier("an input"));
+      buffer.in_place.push_back(std::move(input));
+    }
     TW_TRY(parse_per(buffer.per));
     kernel_.buffers.push_back(std::move(buffer));
     return Error::success();

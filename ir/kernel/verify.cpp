@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/kernel/kernel.h"
+#include "ir/kernel/in_place.h"
 #include "ir/kernel/verify_tokens.h"
 
 namespace tw {
@@ -36,6 +36,7 @@ class Verifier {
       if (!b.per.empty() && !owners_.contains(b.name)) report("'{0}' is per '{1}', which is no loop", b.name, b.per);
     for (const TokenQueue& q : kernel_.queues)
       if (!q.per.empty() && !owners_.contains(q.name)) report("token queue '{0}' is per '{1}', which is no loop", q.name, q.per);
+    if (diags_.empty()) check_in_place();
     if (diags_.empty()) verify_tokens(kernel_, [&](const std::string& problem) { report("{0}", problem); });
     return make_error(std::move(diags_));
   }
@@ -86,6 +87,18 @@ class Verifier {
         check_expr(extent, DType::i64, "an extent of the buffer", false);
         if (as_const(extent).value_or(0) < 0) report("buffer '{0}' has the extent {1}", b.name, text(extent));
         if (b.scope == "register" && !as_const(extent)) report("register buffer '{0}' needs constant extents, not {1}", b.name, text(extent));
+      }
+    }
+  }
+
+  void check_in_place() {
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+      std::set<std::string> inputs;
+      for (const std::string& name : kernel_.buffers[i].in_place) {
+        const std::optional<BufferId> input = kernel_.find_buffer(name);
+        if (!inputs.insert(name).second) report("'{0}' is in place of '{1}' twice", kernel_.buffers[i].name, name);
+        else if (!input || !may_be_in_place(kernel_, BufferId{static_cast<int32_t>(i)}, *input))
+          report("'{0}' may not be made in place of '{1}'", kernel_.buffers[i].name, name);
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ir/kernel/guards.h"
+#include "ir/kernel/in_place.h"
 #include "ir/kernel/interpreter.h"
 #include "ir/schedule/schedule.h"
 #include "ir/target.h"
@@ -108,6 +109,21 @@ std::string softmax(Random& r, const char* type) {
     y: y[i3, j3] = e[i3, j3] * 100 + sum[i3]
   } }
 })", type, r.from(1, 6), r.from(1, 9));
+}
+
+// An input of the output's shape, read where the output is written, once in a while also elsewhere.
+std::string residual(Random& r, const char* type) {
+  const int64_t rows = r.from(1, 9), columns = r.from(1, 9);
+  const char* elsewhere[] = {"0", "0", "0", "x1[{0} - 1 - i, j]", "x1[i, 0]", "x1[i, j]"};
+  return text(R"(kernel @residual(x: in {0}[{1}, {3}], w: const {0}[{3}, {2}], x1: in {0}[{1}, {2}], y: out {0}[{1}, {2}]) {{
+  temp c: {0}[{1}, {2}]
+  for i in {1} {{ for j in {2} {{ for k in {3} reduce {{
+    c: c[i, j] += x[i, k] * w[k, j] + {4} init 0
+  } } }
+  for i1 in {1} {{ for j1 in {2} {{
+    y: y[i1, j1] = max(0, c[i1, j1] + x1[i1, j1])
+  } }
+})", type, rows, columns, r.from(1, 4), text(elsewhere[r.below(6)], rows));
 }
 
 std::string pool(Random& r, const char* type) {
@@ -295,14 +311,40 @@ bool same(const Values& a, const Values& b) {
   return true;
 }
 
+// With every spatial loop run from its end.
+Kernel reversed(Kernel kernel) {
+  kernel.body = tw::rewrite(kernel.body, [](const Stmt& s) -> Stmt {
+    if (s->kind != StmtKind::loop || s->role != tw::AxisRole::spatial) return nullptr;
+    return tw::with_body(*s, tw::substitute(s->body[0], s->var, s->extent - 1 - tw::var(s->var)));
+  });
+  return kernel;
+}
+
+// Wherever an output may take an input's memory, it does: the results stay. How often.
+int check_in_place(const Kernel& kernel, const Values& start, const Values& expected, const std::map<std::string, int64_t>& symbols) {
+  int runs = 0;
+  for (Kernel made : {kernel, reversed(kernel)})
+    for (size_t out = 0; out < start.size(); ++out)
+      for (const tw::BufferId in : tw::in_place_inputs(made, tw::BufferId{static_cast<int32_t>(out)})) {
+        made.buffers[out].in_place = {made.buffer(in).name};
+        Values shared = start;
+        shared[out] = {{}, static_cast<size_t>(in.index)};
+        CAPTURE(made.buffer(in).name);
+        REQUIRE(tw::error_text(tw::interpret(made, shared, symbols)) == "");
+        REQUIRE(shared[static_cast<size_t>(in.index)].bytes == expected[out].bytes);
+        ++runs;
+      }
+  return runs;
+}
+
 struct Tally {
   std::array<int, std::variant_size_v<tw::Step>> applied{};  // by kind of step
-  int refused = 0;
+  int refused = 0, in_place = 0, may = 0;   // in_place: runs; may: kernels that could as lowered
 };
 
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
-  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool, two_gemms, staged};
+  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool, two_gemms, staged, residual, residual};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);
@@ -343,6 +385,8 @@ void try_schedule(uint32_t seed, Tally& tally) {
   Values actual = start;
   REQUIRE(tw::error_text(tw::interpret(current, actual, symbols)) == "");
   REQUIRE(same(actual, expected));
+  tally.in_place += check_in_place(current, start, expected, symbols);
+  tally.may += check_in_place(*kernel, start, expected, symbols) > 0;
   Kernel hoisted = current;
   hoisted.body = tw::hoist_guards(current.body);
   Values again = start;
@@ -369,5 +413,6 @@ TEST_CASE("schedule: random steps are refused or keep the results") {
     if (!given && !needs_instruction) CHECK_MESSAGE(tally.applied[kind] > 0, "no step of kind " << kind);
     applied += " " + std::to_string(tally.applied[kind]);
   }
-  MESSAGE("applied, by kind:" << applied << "; refused: " << tally.refused);
+  if (!given) CHECK(tally.in_place > tally.may / 3);
+  MESSAGE("applied, by kind:" << applied << "; refused: " << tally.refused << "; in place: " << tally.in_place << " of " << tally.may);
 }

@@ -40,7 +40,7 @@ size_t bytes_of(DType dtype, const Shape& shape) {
   return static_cast<size_t>(bytes);
 }
 
-// Runs a kernel over pointers, one a parameter buffer.
+// Runs a kernel over pointers, one a parameter buffer; an output where an input lies is made there.
 void run_kernel(const Kernel& kernel, const std::vector<std::byte*>& pointers) {
   std::vector<KernelArgument> arguments;
   std::vector<const Buffer*> buffers;
@@ -49,9 +49,12 @@ void run_kernel(const Kernel& kernel, const std::vector<std::byte*>& pointers) {
   REQUIRE(buffers.size() == pointers.size());
   for (size_t i = 0; i < buffers.size(); ++i)
     arguments.push_back({Bytes(pointers[i], pointers[i] + bytes_of(buffers[i]->dtype, buffers[i]->shape))});
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (const auto same = std::find(pointers.begin(), pointers.end(), pointers[i]); buffers[i]->role == BufferRole::output && buffers[static_cast<size_t>(same - pointers.begin())]->role == BufferRole::input)
+      arguments[i] = {{}, static_cast<size_t>(same - pointers.begin())};
   REQUIRE(error_text(interpret(kernel, arguments)) == "");
   for (size_t i = 0; i < buffers.size(); ++i)
-    if (buffers[i]->role == BufferRole::output) std::memcpy(pointers[i], arguments[i].bytes.data(), arguments[i].bytes.size());
+    if (const Bytes& made = arguments[arguments[i].place.value_or(i)].bytes; buffers[i]->role == BufferRole::output) std::memcpy(pointers[i], made.data(), made.size());
 }
 
 Bytes packed_weights(const Program& program) {
@@ -69,6 +72,7 @@ struct Result {
   std::vector<Tensor> outputs;
   int chosen = 0;               // groups that the forced algorithm computes
   int pools = 0;                // of convolutions and pools
+  int in_place = 0;             // calls whose output lies where an input does
 };
 
 Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Target& target, std::optional<Algorithm> only = std::nullopt) {
@@ -102,6 +106,7 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
   for (const KernelCall& call : program->calls) {
     std::vector<std::byte*> pointers;
     for (const Operand& operand : call.arguments) pointers.push_back(memory.at(operand));
+    result.in_place += std::find(pointers.begin(), pointers.end() - 1, pointers.back()) != pointers.end() - 1;
     run_kernel(program->kernels[static_cast<size_t>(call.kernel)], pointers);
   }
   for (size_t i = 0; i < result.outputs.size(); ++i) result.outputs[i].bytes = memory.outputs[i];
@@ -146,6 +151,25 @@ Graph layer(int64_t n, int64_t in, int64_t out, int64_t h, int64_t w, int64_t ke
 }
 
 }  // namespace
+
+TEST_CASE("residuals: outputs take the place of what was added") {
+  std::mt19937 random(5);
+  Graph g;
+  ValueId x = conv(g, random, g.add_input("x", {DType::f32, {Expr(1), Expr(4), Expr(6), Expr(5)}, {}}), 4, 16, 1, 0);
+  for (int block = 0; block < 3; ++block) {
+    Expected<ValueId> sum = g.add(op::Binary{BinaryOp::add}, {conv(g, random, conv(g, random, x, 16, 16, 3, 1), 16, 16, 1, 0), x});
+    REQUIRE(bool(sum));
+    x = *sum;
+  }
+  g.add_output(conv(g, random, x, 16, 4, 1, 0), "y");
+  const Target target = baseline_target(Arch::x86_64);
+  const std::vector<Tensor> inputs = test::random_inputs(g, 3);
+  Expected<std::vector<Tensor>> expected = evaluate(g, inputs);
+  REQUIRE(bool(expected));
+  const Result got = run_interpreted(g, inputs, target);
+  CHECK(got.in_place == 3);
+  CHECK(test::relative_difference((*expected)[0], got.outputs[0]) < 1e-5);
+}
 
 TEST_CASE("random graphs, lowered and interpreted, equal their evaluation") {
   const Target target = baseline_target(Arch::x86_64);
