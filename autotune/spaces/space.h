@@ -88,12 +88,12 @@ class ScheduleBuilder {
 
 // The reduce loop of stage acc whose pairs of steps the packed weights hold innermost (pairs_depth); "": none.
 std::string paired_loop(const ScheduleBuilder& s);
-// Below loop `at`: the sums of acc over even and odd steps of `paired` in lanes of their own (stage accp), added at the end. Other arguments
-// as of ScheduleBuilder::accumulate, the loops those of acc as lowered. A few pairs make a step: what is left of their loop
+// Below loop `at`: the sums of `stage` over even and odd steps of `paired` in lanes of their own (stage + "p"), added at the end. Other arguments
+// as of ScheduleBuilder::accumulate, the loops those of the stage as lowered. A few pairs make a step: what is left of their loop
 // (+ "t" when split) and loop "rct" of channel blocks, for the caller to unroll where no unrolled taps are around them. The result: the loops
 // of `reduce` outside of a step.
-std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& at, const std::string& paired, std::vector<std::string> reduce,
-                                               const std::vector<std::string>& tile, const std::string& lane);
+std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& stage, const std::string& at, const std::string& paired,
+                                          std::vector<std::string> reduce, const std::vector<std::string>& tile, const std::string& lane);
 
 // Largest tile of an extent that fits `most` accumulators: a divisor when one is at least half of it, else balanced.
 int64_t tile_of(std::optional<int64_t> extent, int64_t most);
