@@ -3,23 +3,66 @@
 // fill a buffer of its windows, line by line.
 #include <algorithm>
 
-#include "autotune/spaces/space.h"
+#include "autotune/spaces/conv.h"
 #include "ir/kernel/work.h"
 #include "passes/lower/row_tile.h"
 
 namespace tw {
+namespace conv {
 namespace {
+
+// The loop over the taps along the row: the last of k0, k1, ..
+std::string row_tap(const std::vector<std::string>& reduce) {
+  std::string last;
+  for (const std::string& name : reduce)
+    if (name[0] == 'k' && name > last) last = name;
+  return last;
+}
+
+}  // namespace
+
+std::vector<std::string> reduce_order(const std::vector<std::string>& reduce) {
+  bool blocked = std::ranges::find(reduce, "rl") != reduce.end();
+  std::vector<std::string> order;
+  if (blocked) order.push_back(std::ranges::find(reduce, "rci") != reduce.end() ? "rci" : "rc");
+  for (const std::string& name : reduce)
+    if (name[0] == 'k') order.push_back(name);
+  if (std::ranges::find(reduce, blocked ? "rl" : "rc") != reduce.end()) order.push_back(blocked ? "rl" : "rc");
+  return order;
+}
+
+// Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding: where a tap is unrolled,
+// the emitter leaves it out. The channels of a block are unrolled where two operations a product leave none for a loop; below unrolled taps
+// a loop of channels stays, which then is the innermost.
+void skip_padding(ScheduleBuilder& s, const std::string& tiles, const std::vector<std::string>& depth, bool depthwise) {
+  const std::string tap = row_tap(depth);
+  s.partition_edges(tiles);
+  for (const std::string part : {"", "_a", "_z"}) {
+    const bool taps = depthwise || s.decides(tap + part);
+    const bool rolled = !depthwise && depth.size() > 1 && depth.front()[0] == 'r' && s.has_loop(depth.front() + part);
+    if (taps && rolled && !fuses_products(s.target())) {
+      std::vector<std::string> order;
+      for (const std::string& loop : depth) order.push_back(loop + part);
+      std::ranges::rotate(order, order.begin() + 1);
+      s.reorder(order);
+    }
+    if (taps) s.unroll(tap + part);
+    if (fuses_products(s.target()) || (taps && !rolled)) continue;
+    for (const char* channels : {"rct", "rcit", "rl2", "rl2t", "rl"}) s.unroll(channels + part);
+  }
+}
+
+}  // namespace conv
+
+namespace {
+
+using conv::OutputLoops, conv::reduce_order, conv::skip_padding;
 
 constexpr int64_t kMostPlanes = 4;      // channels of a first layer: too few for a loop
 constexpr int64_t kDepthwiseTile = 8;   // pixels: their sums, and inputs that neighbouring taps share, stay in registers
 
 bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
 
-// Loops of y by their names: n, c, then s0.. (or q0, r0, ..), then the lane l when the output is blocked.
-struct OutputLoops {
-  std::vector<std::string> outer;   // all but the tiled row
-  std::string row, lane;
-};
 OutputLoops output_loops(const ScheduleBuilder& s) {
   OutputLoops o;
   int64_t phases = 0;
@@ -41,40 +84,10 @@ void schedule_pad(ScheduleBuilder& s) {
   if (s.has_stage("pad")) s.map_nest("pad");
 }
 
-// The loop over the taps along the row: the last of k0, k1, ..
-std::string row_tap(const std::vector<std::string>& reduce) {
-  std::string last;
-  for (const std::string& name : reduce)
-    if (name[0] == 'k' && name > last) last = name;
-  return last;
-}
-
-// Channel blocks, taps, channels: taps of one row are never in one straight line of code with a channel loop to separate them.
-std::vector<std::string> reduce_order(const std::vector<std::string>& reduce) {
-  bool blocked = std::ranges::find(reduce, "rl") != reduce.end();
-  std::vector<std::string> order;
-  if (blocked) order.push_back("rc");
-  for (const std::string& name : reduce)
-    if (name[0] == 'k') order.push_back(name);
-  if (std::ranges::find(reduce, blocked ? "rl" : "rc") != reduce.end()) order.push_back(blocked ? "rl" : "rc");
-  return order;
-}
-
 // Register tile of acc below loop `at`: order is reduce loops, lines, row, channel vectors, lane.
 void accumulate(ScheduleBuilder& s, const std::string& line, const std::string& row, const std::string& channel, const std::string& lane) {
   s.accumulate("acc", reduce_order(s.reduce_loops_of("acc")), {line, row, channel}, lane);
   s.set_scope("acc", "register");
-}
-
-// Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding: where a tap is unrolled,
-// the emitter leaves it out. Elsewhere the channels of a block are, where two operations a product leave none for a loop.
-void skip_padding(ScheduleBuilder& s, const std::string& tap, bool depthwise) {
-  s.partition_edges("w0");
-  for (const char* part : {"", "_a", "_z"}) {
-    if (depthwise || s.decides(tap + part)) s.unroll(tap + part);
-    else if (!fuses_products(s.target()))
-      for (const char* channels : {"rct", "rl2", "rl2t", "rl"}) s.unroll(std::string(channels) + part);
-  }
 }
 
 // No reduction over channels: a tap is one multiplication a pixel.
@@ -164,6 +177,16 @@ int64_t tile_vectors(const ScheduleBuilder& s, int64_t block, bool paired) {
   return blocks && *blocks % vectors == 0 ? vectors : 1;
 }
 
+// Lines in blocks "b0" outside of the panels, where that pays: lines_in_block. `line`: of the output, or its tiles where it is one row.
+bool split_blocks(ScheduleBuilder& s, const OutputLoops& o, int64_t panels, std::string& line) {
+  if (o.outer.empty() ? s.decides(line) : o.outer.size() > 1 || starts_with(line, "r")) return false;
+  const int64_t n = conv::lines_in_block(s, s.extent(line), panels);
+  if (n == 0) return false;
+  s.split(line, n, Tail::guard, "b0", "b1");
+  line = "b1";
+  return true;
+}
+
 void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   const std::string paired = paired_loop(s);
   const int64_t vectors = tile_vectors(s, *s.extent(o.lane), !paired.empty());
@@ -172,6 +195,10 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   const int64_t pooled = window.empty() ? 1 : window.back();   // pixels for one of y
   const auto pixels = s.extent(o.row) ? std::optional(*s.extent(o.row) * pooled) : std::nullopt;
   const int64_t tile = tile_pixels(s, pixels, vectors, !paired.empty(), pooled);
+  const int64_t panels = s.extent("c").value_or(1) / vectors;
+  const conv::Tile shape{tile, vectors, panels, paired};
+  const bool whole = depthwise || tile == 1 || !window.empty();
+  if (const int64_t chunk = whole ? 0 : conv::chunk_blocks(s, o, shape); chunk > 0) return conv::schedule_chunks(s, o, shape, chunk);
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner, rows = o.outer;
   std::string line;
@@ -197,7 +224,9 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
     channel = "c0";
     inner.push_back("c1");
   }
-  std::vector<std::string> order = {"n", channel};
+  std::vector<std::string> order = {"n"};
+  if (!whole && line.empty() && split_blocks(s, o, panels, o.outer.empty() ? row : rows.back())) order.push_back("b0");
+  order.push_back(channel);
   order.insert(order.end(), rows.begin(), rows.end());
   order.push_back(row);
   std::vector<std::string> outer(order.begin(), order.end() - 1);
@@ -211,7 +240,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
     s.compute_at("acc", at);
     accumulate(s, line, "acc_a" + o.row, "acc_ac", "acc_al");
   } else {
-    depth = accumulate_pairs(s, at, paired, depth, {"a" + o.row}, "al");
+    depth = accumulate_pairs(s, "acc", at, paired, depth, {"a" + o.row}, "al");
   }
   if (tile > 1 && !depth.empty()) {
     if (pointwise) prefetch_planes(s, depth.front());
@@ -223,7 +252,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   for (const char* loop : {"v1", "w1", "c1"}) s.unroll(loop);
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
-  skip_padding(s, row_tap(depth), depthwise);
+  skip_padding(s, "w0", depth, depthwise);
   // Few planes under a loop of taps; not at the edges, whose taps are unrolled.
   if (depth.size() > 1 && s.extent("rc").value_or(kMostPlanes + 1) <= kMostPlanes) s.unroll("rc");
 }

@@ -44,7 +44,7 @@ void schedule_matmul(ScheduleBuilder& s) {
   s.reorder(order);
   std::string depth = "k";
   if (!paired.empty()) {
-    const std::vector<std::string> steps = accumulate_pairs(s, row, paired, {"k"}, {"ai"}, "aj");
+    const std::vector<std::string> steps = accumulate_pairs(s, "acc", row, paired, {"k"}, {"ai"}, "aj");
     depth = steps.empty() ? "" : steps.back();
     for (const char* step : {"k2", "k2t"})
       if (step != depth) s.unroll(step);

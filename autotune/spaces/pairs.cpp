@@ -27,27 +27,32 @@ std::string paired_loop(const ScheduleBuilder& s) {
   return found;
 }
 
-std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& at, const std::string& paired, std::vector<std::string> reduce,
-                      const std::vector<std::string>& tile, const std::string& lane) {
-  const std::string pairs = paired + "2", parity = paired + "p";
+std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& stage, const std::string& at, const std::string& paired,
+                      std::vector<std::string> reduce, const std::vector<std::string>& tile, const std::string& lane) {
+  const std::string pairs = paired + "2", parity = paired + "p", partial_stage = stage + "p";
   s.split(paired, 2, Tail::guard, pairs, parity);
-  s.rfactor("acc", parity, "accp");
-  s.compute_at("acc", at);
-  s.compute_at("accp", at);
+  s.rfactor(stage, parity, partial_stage);
+  s.compute_at(stage, at);
+  s.compute_at(partial_stage, at);
   const auto named = [](const std::string& stage, std::vector<std::string> loops) {
     for (std::string& loop : loops) loop = stage + "_" + loop;
     return loops;
   };
-  const std::string sum = "acc_" + parity, columns = "accp_" + lane;
-  s.accumulate("acc", {sum}, named("acc", tile), "acc_" + lane);
+  const std::string sum = stage + "_" + parity, columns = partial_stage + "_" + lane, steps = partial_stage + "_" + parity;
+  s.accumulate(stage, {sum}, named(stage, tile), stage + "_" + lane);
   s.unroll(sum);
-  s.split(columns, s.target().lanes(4) / 2, Tail::guard, columns + "v", columns + "l");
-  std::vector<std::string> partial = named("accp", tile);
+  std::vector<std::string> partial = named(partial_stage, tile);
   partial.push_back(columns + "v");
-  std::vector<std::string> order = partial;
-  order.insert(order.end(), {columns + "l", "accp_" + parity});
-  s.reorder(order);
-  const std::string lanes = s.fuse({columns + "l", "accp_" + parity}, columns + "p");
+  const std::string lanes = columns + "p";
+  for (const char* nest : {"", "_init"}) {   // the init may have a nest of its own already
+    if (!s.has_loop(columns + nest)) continue;
+    s.split(columns + nest, s.target().lanes(4) / 2, Tail::guard, columns + "v" + nest, columns + "l" + nest);
+    std::vector<std::string> order;
+    for (const std::string& loop : partial) order.push_back(loop + nest);
+    order.insert(order.end(), {columns + "l" + nest, steps + nest});
+    s.reorder(order);
+    s.fuse({columns + "l" + nest, steps + nest}, lanes + nest);
+  }
   // Steps in one straight line: pairs, then blocks of channels.
   std::vector<std::string> rolled, together;
   int64_t left = kPairsTogether;
@@ -66,15 +71,15 @@ std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string&
   };
   cut(pairs);
   for (auto loop = reduce.rbegin(); loop != reduce.rend(); ++loop) {
-    if (*loop == "rc") cut(*loop);
+    if (*loop == "rc" || *loop == "rci") cut(*loop);
     else if (*loop != paired) rolled.push_back(*loop);
   }
   std::ranges::reverse(rolled);
   std::vector<std::string> all = rolled;
   all.insert(all.end(), together.begin(), together.end());
-  s.accumulate("accp", all, partial, lanes);
-  s.set_scope("acc", "register");
-  s.set_scope("accp", "register");
+  s.accumulate(partial_stage, all, partial, lanes);
+  s.set_scope(stage, "register");
+  s.set_scope(partial_stage, "register");
   return rolled;
 }
 

@@ -114,7 +114,10 @@ void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std
     vectorize(lane + suffix);
   }
 }
-void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) { if (has_loop(loop)) add(step::DecomposeReduction{stage, loop}); }
+void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) {
+  for (const Stmt& store : stores_of(kernel_.body))
+    if (store->label == stage && store->init.defined() && has_loop(loop)) return add(step::DecomposeReduction{stage, loop});
+}
 
 namespace {
 

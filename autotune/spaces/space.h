@@ -89,12 +89,12 @@ class ScheduleBuilder {
 
 // The reduce loop of stage acc whose pairs of steps the packed weights hold innermost (pairs_depth); "": none.
 std::string paired_loop(const ScheduleBuilder& s);
-// Below loop `at`: the sums of acc over even and odd steps of `paired` in lanes of their own (stage accp), added at the end. Other arguments
-// as of ScheduleBuilder::accumulate, the loops those of acc as lowered. A few pairs make a step: what is left of their loop
+// Below loop `at`: the sums of `stage` over even and odd steps of `paired` in lanes of their own (stage + "p"), added at the end. Other arguments
+// as of ScheduleBuilder::accumulate, the loops those of the stage as lowered. A few pairs make a step: what is left of their loop
 // (+ "t" when split) and loop "rct" of channel blocks, for the caller to unroll where no unrolled taps are around them. The result: the loops
 // of `reduce` outside of a step.
-std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& at, const std::string& paired, std::vector<std::string> reduce,
-                                               const std::vector<std::string>& tile, const std::string& lane);
+std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& stage, const std::string& at, const std::string& paired,
+                                          std::vector<std::string> reduce, const std::vector<std::string>& tile, const std::string& lane);
 
 // A window of the pool behind a convolution, which reads stage conv: its extent along each spatial axis. Empty: no pool.
 std::vector<int64_t> pool_window(const ScheduleBuilder& s);

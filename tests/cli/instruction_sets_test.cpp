@@ -97,7 +97,8 @@ TEST_CASE("products and convolutions of older instruction sets equal the referen
       check(product(rows, depth, columns), target, {rows, depth});
     }
     for (const Layer& l : {Layer{32, 24, 9, 13, 1, 1, 1}, {20, 37, 14, 14, 3, 1, 1}, {17, 16, 15, 12, 3, 2, 1}, {32, 160, 14, 11, 1, 2, 1}, {16, 16, 9, 9, 5, 1, 1},
-                           {16, 16, 7, 30, 3, 1, 16}, {16, 32, 8, 8, 3, 1, 2}}) {
+                           {16, 16, 7, 30, 3, 1, 16}, {16, 32, 8, 8, 3, 1, 2},
+                           {128, 24, 9, 13, 3, 2, 1}, {256, 12, 7, 7, 3, 1, 1}, {1024, 20, 5, 9, 1, 1, 1}, {64, 32, 66, 68, 3, 2, 1}, {64, 32, 66, 68, 1, 1, 1}}) {
       CAPTURE(l.in);
       CAPTURE(l.kernel);
       CAPTURE(l.stride);
@@ -113,4 +114,24 @@ TEST_CASE("SSE sums even and odd depth steps in lanes of their own, doubled by o
   CHECK(text_of(product(128, 64, 96), target, Emit::assembly).find("movddup") != std::string::npos);
   CHECK(text_of(product(128, 63, 96), target, Emit::scheduled).find("accp") == std::string::npos);   // no whole pairs
   CHECK(text_of(product(128, 64, 96), set_of("x86-64-v3"), Emit::scheduled).find("accp") == std::string::npos);
+}
+
+TEST_CASE("with few registers sums pass through memory between chunks of channels whose weights fill the first-level cache") {
+  const auto chunks = [](const Layer& l, const char* target) { return text_of(convolution(l), set_of(target), Emit::scheduled).find("accb") != std::string::npos; };
+  const Layer three{128, 32, 14, 14, 3, 1, 1}, one{1024, 24, 7, 7, 1, 1, 1}, shallow{32, 24, 14, 14, 3, 1, 1};
+  CHECK(chunks(three, "x86-64-v2"));
+  CHECK(chunks(three, "x86-64-v3"));
+  CHECK(chunks(one, "x86-64-v2"));
+  for (const char* target : {"x86-64-v4", "neoverse-n1"}) CHECK_FALSE(chunks(three, target));
+  CHECK_FALSE(chunks(one, "x86-64-v3"));
+  CHECK_FALSE(chunks(shallow, "x86-64-v2"));
+}
+
+TEST_CASE("lines of an input far larger than the second-level cache pass all panels in blocks") {
+  const auto blocks = [](const Layer& l) { return text_of(convolution(l), set_of("x86-64-v2"), Emit::schedules).find("-> b0 b1") != std::string::npos; };
+  for (const int64_t kernel : {1, 3}) {
+    CAPTURE(kernel);
+    CHECK(blocks({64, 32, 66, 68, kernel, kernel == 3 ? 2 : 1, 1}));
+    CHECK_FALSE(blocks({64, 32, 32, 32, kernel, kernel == 3 ? 2 : 1, 1}));
+  }
 }
