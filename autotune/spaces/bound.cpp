@@ -11,6 +11,7 @@ namespace tw {
 namespace {
 
 constexpr int64_t kThreads = 64;       // of a block
+constexpr int64_t kFewThreads = 256;   // in all: fewer do not fill a device, more rows a thread would not pay
 constexpr int64_t kMostSums = 64;      // of one thread and stage
 constexpr int64_t kTypicalSymbol = 8;  // where work is compared
 
@@ -107,7 +108,7 @@ class BoundSpace {
       if (!s.sound()) return false;
       nest = nest_of(s, label);
     }
-    const std::vector<std::string> inner = tile(s, nest, label, tiled, !sums.empty() || reads_sums(s, label));
+    const std::vector<std::string> inner = tile(s, nest, label, tiled, uses_products(s, sums.empty() ? label : sums, !sums.empty()));
     std::vector<std::string> outer = s.loops_of(label);
     std::erase_if(outer, [&](const std::string& loop) { return std::ranges::find(inner, loop) != inner.end() || find_loop(s.kernel().body, loop)->role == AxisRole::scan; });
     for (const std::string& loop : outer) count_ = &loop == &outer.front() ? find_loop(s.kernel().body, loop)->extent : count_ * find_loop(s.kernel().body, loop)->extent;
@@ -127,14 +128,17 @@ class BoundSpace {
     return true;
   }
 
-  bool reads_sums(const ScheduleBuilder& s, const std::string& label) const {
-    for (const Stmt& store : stores_of(s.kernel().body))
-      if (store->label != label && store->combiner != Combiner::none && reads(store_of(s, label), store->buffer)) return true;
-    return false;
+  // Sums of products, made by the stage or read by it: neighbouring rows and columns share operands.
+  static bool uses_products(const ScheduleBuilder& s, const std::string& label, bool own) {
+    const Stmt reader = store_of(s, label);
+    return std::ranges::any_of(stores_of(s.kernel().body), [&](const Stmt& store) {
+      const bool product = store->combiner == Combiner::add && store->value->kind == ExprKind::binary && store->value->binary == BinaryOp::mul;
+      return product && (own ? store->label == label : reads(reader, store->buffer));
+    });
   }
 
   // Cuts a vector off the last loop, and a few rows off the one before where sums are made; the inner loops, the lanes last.
-  std::vector<std::string> tile(ScheduleBuilder& s, const Nest& nest, const std::string& label, bool tiled, bool sums) {
+  std::vector<std::string> tile(ScheduleBuilder& s, const Nest& nest, const std::string& label, bool tiled, bool products) {
     const DType t = s.kernel().buffer(nest.store->buffer).dtype;
     const std::string last = nest.spatial.back();
     const int64_t lanes = target_.lanes(dtype_bytes(t));
@@ -147,10 +151,12 @@ class BoundSpace {
       inner = {label + "_v"};
       s.split(last, lanes, Tail::guard, label + "_w", label + "_v");
     }
-    if (!sums || nest.spatial.size() < 2) return inner;
+    if (!products || nest.spatial.size() < 2) return inner;
     const std::string row = nest.spatial[nest.spatial.size() - 2];
+    Expr points = 1;
+    for (const std::string& loop : nest.spatial) points = points * (loop == last ? Expr(*n / lanes) : find_loop(s.kernel().body, loop)->extent);
     const int64_t rows = rows_of(s.extent(row));
-    if (rows < 2) return inner;
+    if (rows < 2 || typical(points) < rows * kFewThreads) return inner;
     s.split(row, rows, Tail::guard, label + "_s", label + "_r");
     inner.insert(inner.begin(), label + "_r");
     std::vector<std::string> order;

@@ -23,7 +23,11 @@ bool may_wrap(const Expr& e) {
 }
 bool is_product(const Expr& e) { return e->kind == ExprKind::binary && e->binary == BinaryOp::mul; }
 
-std::string widened(const Text& t) { return t.narrow ? "(long)" + t.text : t.text; }
+std::string widened(const Text& t) {
+  if (!t.narrow) return t.text;
+  const bool digits = t.text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? t.text + "L" : "(long)" + t.text;
+}
 
 }  // namespace
 
@@ -98,17 +102,18 @@ Text Emitter::var_of(const Expr& e) {
 // Elements from the buffer's start, row-major.
 Text Emitter::offset(BufferId id, const std::vector<Expr>& indices) {
   const IndexForm form = offset_form(kernel_.buffer(id), indices, depths_);
-  Expr sum = form.constant;
-  std::vector<IndexTerm> terms = form.terms;
+  const Expr sum = form.constant;
   Expr all;
-  for (const IndexTerm& term : terms) {
+  for (const IndexTerm& term : form.terms) {
     Expr product = term.factors[0];
     for (size_t i = 1; i < term.factors.size(); ++i) product = product * term.factors[i];
     product = product * Expr(term.coefficient);
     all = all.defined() ? all + product : product;
   }
   kept_.push_back(all.defined() ? all + sum : sum);
-  return value(kept_.back());
+  Text at = value(kept_.back());
+  at.text = bare(at.text);
+  return at;
 }
 
 // f16 lies in memory as ushort: without cl_khr_fp16 half is no type of its own.

@@ -90,7 +90,7 @@ Text Emitter::lanes_node(const Expr& e) {
     for (const Expr& index : e->args) first.push_back(substitute(index, lane_, Expr(0)));
     const Text at = offset(e->buffer, first);
     if (*stride == 0) return read(e->buffer, at);
-    if (e.type() == DType::f16) return {"vload_half" + std::to_string(lane_count_) + "(0, " + half_pointer(e->buffer) + " + " + at.text + ")", false, lane_count_, 1};
+    if (e.type() == DType::f16) return {"vload_half" + std::to_string(lane_count_) + "(0, " + half_pointer(e->buffer) + " + (" + at.text + "))", false, lane_count_, 1};
     return element(e->buffer, at);
   }
   if (e->kind == ExprKind::unary && is_float(e.type())) return lanes_unary(e);

@@ -17,17 +17,23 @@ std::string Emitter::first_reduce_iteration() const {
   return all;
 }
 
+std::string Emitter::pointer(BufferId id, const Text& at) const {
+  const std::string& name = buffers_.at(id.index);
+  if (at.text == "0") return name;
+  return name + " + " + (at.depth > 0 ? "(" + at.text + ")" : at.text);
+}
+
 Text Emitter::element(BufferId id, const Text& at) {
   if (lane_.empty()) return read(id, at);
-  return {"vload" + std::to_string(lane_count_) + "(0, " + buffers_.at(id.index) + " + " + at.text + ")", false, lane_count_};
+  return {"vload" + std::to_string(lane_count_) + "(0, " + pointer(id, at) + ")", false, lane_count_};
 }
 
 void Emitter::write(BufferId id, const Text& at, const Text& value) {
   const std::string& name = buffers_.at(id.index);
   const DType t = kernel_.buffer(id).dtype;
-  if (!lane_.empty()) return line("vstore" + std::to_string(lane_count_) + "(" + value.text + ", 0, " + name + " + " + at.text + ");");
-  if (t == DType::f16) return line("vstore_half_rte(" + value.text + ", " + at.text + ", " + half_pointer(id) + ");");
-  line(name + "[" + at.text + "] = " + (t == DType::bf16 ? "tw_to_bfloat16(" + value.text + ")" : value.text) + ";");
+  if (!lane_.empty()) return line("vstore" + std::to_string(lane_count_) + "(" + bare(value.text) + ", 0, " + pointer(id, at) + ");");
+  if (t == DType::f16) return line("vstore_half_rte(" + bare(value.text) + ", " + at.text + ", " + half_pointer(id) + ");");
+  line(name + "[" + at.text + "] = " + (t == DType::bf16 ? "tw_to_bfloat16(" + bare(value.text) + ")" : bare(value.text)) + ";");
 }
 
 Text Emitter::combined(const StmtNode& s, const Text& old) {
@@ -81,7 +87,7 @@ void Emitter::emit_store(const Stmt& s) {
     emit_update(s, at ? *at : place());
   } else if (!is_const(where, 0)) {
     const std::string condition = value(where).text;
-    open("if (" + condition + ")");
+    open("if (" + bare(condition) + ")");
     emit_update(s, at ? *at : place());
     close();
   }

@@ -156,7 +156,7 @@ void Emitter::emit_plain(const Stmt& s) {
       count(s->condition);
       const std::string condition = value(s->condition).text;
       scopes_.pop_back();
-      open("if (" + condition + ")");
+      open("if (" + bare(condition) + ")");
       emit_plain(s->body[0]);
       return close();
     }

@@ -42,6 +42,7 @@ class Emitter {
   void emit_update(const Stmt& s, const Text& at);
   std::string first_reduce_iteration() const;
   Text combined(const StmtNode& s, const Text& old);
+  std::string pointer(BufferId id, const Text& at) const;
   Text element(BufferId id, const Text& at);
   void write(BufferId id, const Text& at, const Text& value);
   Text values_of(const Expr& e) { return lane_.empty() ? value(e) : splat(lanes_of(e), e.type()); }

@@ -54,6 +54,16 @@ std::string literal(int64_t value, DType t) {
   return value < 0 ? "(" + text + ")" : text;
 }
 
+std::string bare(const std::string& text) {
+  if (text.empty() || text.front() != '(' || text.back() != ')') return text;
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth == 0 && i + 1 < text.size()) return text;
+  }
+  return text.substr(1, text.size() - 2);
+}
+
 std::string Names::fresh(std::string_view wanted) {
   static const std::set<std::string, std::less<>> kReserved = {
       "auto", "bool", "break", "case", "char", "const", "constant", "continue", "default", "do", "double", "else", "enum", "event_t", "extern", "false",

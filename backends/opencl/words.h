@@ -15,6 +15,8 @@ std::string unsigned_type(DType t);  // in which integers of the type are added 
 std::string literal(double value, DType t);
 std::string literal(int64_t value, DType t);
 
+std::string bare(const std::string& text);   // without brackets around all of it
+
 // C names for those of the kernel: unique, no keyword, no function that the text calls.
 class Names {
  public:
