@@ -25,6 +25,13 @@ const Case kCases[] = {
 #include "tests/cli/operator_cases.inc"
 };
 
+// Large enough for tiles of several rows a thread.
+const Case kTiled[] = {
+    {"tiled product", "%x: f32[64, 24] = input\n%w: f32[24, 64] = input\n%b: f32[64] = input", "%p: f32[64, 64] = matmul(%x, %w)\n%q: f32[64, 64] = binary(%p, %b) function=add\n%y: f32[64, 64] = unary(%q) function=sigmoid"},
+    {"tiled convolution", "%x: f32[1, 8, 16, 16] = input\n%w: f32[32, 8, 3, 3] = input", "%a: f32[1, 32, 16, 16] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n%y: f32[1, 32, 16, 16] = unary(%a) function=tanh"},
+    {"tiled product, free batch", "%x: f32[batch, 40, 24] = input\n%w: f32[24, 96] = input", "%y: f32[batch, 40, 96] = matmul(%x, %w)"},
+};
+
 constexpr size_t kBatch = 24;   // kernels of one program: compiling has a fixed cost
 
 Target device_target(const std::string& name) {
@@ -94,15 +101,16 @@ void run_jobs(std::vector<test::Job> jobs, const Target& target) {
   }
 }
 
-std::vector<test::Job> operator_jobs(const Target& target, size_t every) {
+std::vector<test::Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every) {
   std::vector<test::Job> jobs;
-  for (size_t i = 0; i < std::size(kCases); i += every) {
-    CAPTURE(kCases[i].name);
-    const bool symbolic = std::string(kCases[i].inputs).find("batch") != std::string::npos;
-    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") + ") {\n" + kCases[i].inputs + "\n" + kCases[i].body + "\noutput %y\n}\n", kCases[i].name);
+  for (size_t i = 0; i < cases.size(); i += every) {
+    const Case& c = cases[i];
+    CAPTURE(c.name);
+    const bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
+    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n", c.name);
     if (!graph) FAIL(error_text(graph.takeError()));
     const std::vector<Tensor> inputs = inputs_of(*graph, 3);
-    for (test::Job& job : test::jobs_of(kCases[i].name, std::move(*graph), inputs, target, 3)) jobs.push_back(std::move(job));
+    for (test::Job& job : test::jobs_of(c.name, std::move(*graph), inputs, target, 3)) jobs.push_back(std::move(job));
   }
   return jobs;
 }
@@ -111,12 +119,37 @@ std::vector<test::Job> operator_jobs(const Target& target, size_t every) {
 
 TEST_CASE("kernels of operators on OpenCL equal the interpreter") {
   const Target target = device_target("opencl-generic");
-  run_jobs(operator_jobs(target, 1), target);
+  run_jobs(jobs_of_cases(kCases, target, 1), target);
 }
 
 TEST_CASE("kernels for a device without local memory") {
   const Target target = device_target("opencl-mali-midgard");
-  run_jobs(operator_jobs(target, 7), target);
+  run_jobs(jobs_of_cases(kCases, target, 7), target);
+}
+
+TEST_CASE("tiles of several rows a thread") {
+  const Target target = device_target("opencl-generic");
+  std::vector<test::Job> jobs = jobs_of_cases(kTiled, target, 1);
+  CHECK(print(jobs.front().kernel).find("for y_r in 4 unroll") != std::string::npos);
+  run_jobs(std::move(jobs), target);
+}
+
+TEST_CASE("a wrong program is noticed") {
+  const Target target = device_target("opencl-generic");
+  std::vector<test::Job> jobs = jobs_of_cases(std::span(kCases).first(1), target, 1);
+  Expected<OpenClSource> source = emit_opencl(jobs.front().kernel, target, "wrong");
+  REQUIRE(bool(source));
+  const size_t at = source->text.find("tanh");
+  REQUIRE(at != std::string::npos);
+  source->text.replace(at, 4, "fabs");
+  test::OpenClHost* device = host();
+  if (!device) return;
+  std::string log;
+  const auto built = device->build(opencl_program(std::span(&*source, 1)), log);
+  REQUIRE(built);
+  std::vector<std::vector<std::byte>> buffers = jobs.front().arguments;
+  CHECK(device->run(*built, jobs.front().kernel, *source, buffers, {}) == "");
+  CHECK(test::difference(jobs.front(), buffers) != "");
 }
 
 TEST_CASE("kernels of random graphs on OpenCL equal the interpreter") {

@@ -9,7 +9,7 @@ using namespace tw;
 namespace {
 
 const char* kChain = "graph @g() {\n%x: f32[64, 64] = input\n%w: f32[64, 64] = input\n"
-                     "%a: f32[64, 64] = matmul(%x, %w)\n%s: f32[64, 64] = softmax(%a) axis=1\n%y: f32[64, 64] = matmul(%s, %w)\noutput %y\n}\n";
+                     "%a: f32[64, 64] = matmul(%x, %w)\n%s: f32[64, 64] = softmax(%a) axis=1\n%y: f32[64, 64] = matmul(%w, %s)\noutput %y\n}\n";
 
 Target with_devices(size_t count) {
   Target target = baseline_target(Arch::x86_64);
