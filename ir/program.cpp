@@ -61,10 +61,15 @@ std::string call_text(const Program& program, const KernelCall& call) {
 }  // namespace
 
 std::vector<bool> kernels_of(const Program& program, int device) {
-  std::vector<bool> used(program.kernels.size());
-  for (const KernelCall& call : program.calls)
-    if (call.device == device && !call.is_transfer()) used[static_cast<size_t>(call.kernel)] = true;
-  return used;
+  std::vector<bool> here(program.kernels.size()), called(program.kernels.size());
+  for (const KernelCall& call : program.calls) {
+    const auto k = static_cast<size_t>(call.kernel);
+    called[k] = true;
+    if (call.device == device && !call.is_transfer()) here[k] = true;
+  }
+  for (size_t k = 0; k < called.size(); ++k)
+    if (!called[k] && device == 0) here[k] = true;
+  return here;
 }
 
 std::string print(const Program& program) {

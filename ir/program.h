@@ -81,7 +81,7 @@ struct WorkspaceLayout {
 };
 WorkspaceLayout workspace_layout(const Kernel& kernel, int threads = 1);
 
-// By kernel: whether the device (0: the processor) runs it.
+// By kernel: whether the device runs it; the processor (0) is there for what nobody calls.
 std::vector<bool> kernels_of(const Program& program, int device);
 
 std::string print(const Program& program);
