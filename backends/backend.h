@@ -26,6 +26,7 @@ struct CodegenOptions {
   std::string symbol = "model";       // C identifier: the exported function is tw_<symbol>_query
   std::string manifest;               // JSON text stored in the artifact
   std::string target_name;
+  std::vector<std::pair<std::string, std::string>> devices;  // names and drivers of Program::devices
   int64_t share_ns = 1000;            // parallel loops are cut into shares of at least that estimated time; 0: as many as threads
 };
 
@@ -43,5 +44,18 @@ class Backend {
 };
 
 Expected<std::unique_ptr<Backend>> make_backend(const Target& target);
+
+// Writes code for a device beside the processor (an entry of Target::devices), in the form that its driver in the runtime reads.
+class DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+  virtual Error supports(const Kernel& kernel) const = 0;   // a scheduled kernel: success, or the reason why not
+  // Fills the device's code and launches for the kernels that the program calls there; a report by kernel of the program, nameless for
+  // others. `device`: 1 + index into Target::devices.
+  virtual Expected<std::vector<KernelReport>> compile(Program& program, int device) const = 0;
+};
+
+// By the device's driver. Errors: no such driver (naming those there are), a feature that it does not know.
+Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device);
 
 }  // namespace tw

@@ -127,16 +127,26 @@ void print_manifest(Console& console, const Manifest& m) {
   for (const ManifestTensor& t : m.inputs) out << "input   " << to_string(t) << "\n";
   for (const ManifestTensor& t : m.outputs) out << "output  " << to_string(t) << "\n";
   for (const std::string& s : m.symbols) out << "symbol  " << s << "\n";
+  for (size_t d = 0; d < m.devices.size(); ++d) {
+    auto count = [&](auto is) { return std::count_if(m.calls.begin(), m.calls.end(), is); };
+    const int number = static_cast<int>(d) + 1;
+    out << "device  " << m.devices[d] << ": " << count([&](const ManifestCall& c) { return c.device == number && c.from == number; }) << " of "
+        << m.calls.size() << " calls, " << count([&](const ManifestCall& c) { return c.device != c.from && (c.device == number || c.from == number); })
+        << " transfers\n";
+  }
   out << "memory  weights " << format_bytes(m.weight_bytes) << ", arena " << arena_text(m) << ", without sharing "
       << format_bytes(m.naive_arena_bytes) << "\n"
       << "calls   bytes spills  hash              kernel\n";
-  std::vector<int> uses(m.kernels.size());
-  for (const ManifestCall& c : m.calls) ++uses[static_cast<size_t>(c.kernel)];
+  std::vector<int> uses(m.kernels.size()), device(m.kernels.size());
+  for (const ManifestCall& c : m.calls) {
+    ++uses[static_cast<size_t>(c.kernel)];
+    if (c.device == c.from) device[static_cast<size_t>(c.kernel)] = c.device;
+  }
   for (size_t i = 0; i < m.kernels.size(); ++i) {
     const ManifestKernel& k = m.kernels[i];
     char line[64];
     std::snprintf(line, sizeof line, "%5d %7lld %6lld  ", uses[i], static_cast<long long>(k.code_bytes), static_cast<long long>(k.spills));
-    out << line << k.hash << "  " << k.name << "\n";
+    out << line << k.hash << "  " << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "") << "\n";
   }
 }
 

@@ -14,6 +14,7 @@
 #include "cli/manifest.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
+#include "passes/place_groups.h"
 #include "support/repro.h"
 
 namespace tw {
@@ -81,11 +82,25 @@ class Stages {
 
 Expected<std::string> text_of_kernels(const Backend& backend, const Program& program, const char* stage) {
   std::string text;
-  for (const Kernel& kernel : program.kernels) {
-    TW_ASSIGN(std::string one, backend.disassemble(kernel, stage));
-    text += "; ---- " + kernel.name + "\n" + one + "\n";
+  const std::vector<bool> here = kernels_of(program, 0);
+  for (size_t k = 0; k < program.kernels.size(); ++k) {
+    if (!here[k]) continue;
+    TW_ASSIGN(std::string one, backend.disassemble(program.kernels[k], stage));
+    text += "; ---- " + program.kernels[k].name + "\n" + one + "\n";
   }
+  for (const DeviceProgram& device : program.devices) text += device.code;
   return text;
+}
+
+// Of the groups that could not go to a device, or should not: names and why.
+std::vector<std::string> host_reasons(const Graph& graph, const std::vector<Group>& groups, const Placement& placement) {
+  std::vector<std::string> reasons;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (placement.devices[g] != 0 || placement.reasons[g].empty()) continue;
+    const Node& node = graph.node(groups[g].anchor);
+    reasons.push_back((node.name.empty() ? graph.value(node.output).name : node.name) + " (" + op_info(node.attrs).name + ") on the processor: " + placement.reasons[g]);
+  }
+  return reasons;
 }
 
 }  // namespace
@@ -132,7 +147,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
 
   // Rewriting: everything that makes the graph smaller or its patterns plainer, layouts last.
   stages.begin("passes");
-  PassContext context{target, 64 << 20, ""};
+  PassContext context{target.main_device(), 64 << 20, ""};
   TW_TRY(run_passes(graph, context, options.pipeline.empty() ? default_pipeline() : options.pipeline, options.passes));
   if (options.edit_graph) options.edit_graph(graph);
   report.nodes = static_cast<int64_t>(graph.order().size());
@@ -144,7 +159,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
 
   // Fusion: which operators share a kernel; then the algorithm of each product, and the pools that suit it.
   std::vector<Group> groups = options.plain ? single_groups(graph) : fuse_groups(graph);
-  if (!options.plain) {
+  if (!options.plain && target.devices.empty()) {   // devices have the direct algorithms
     choose_algorithms(graph, groups, target, options.algorithms);
     fuse_pools(graph, groups);
   }
@@ -159,11 +174,24 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   stages.begin("lower");
   ProgramOptions program_options;
   Schedule schedule_in_use;
-  program_options.schedule = [&](const LoweredGroup& lowered) -> Expected<Kernel> {
+  program_options.schedule = [&](const LoweredGroup& lowered, const Target& place) -> Expected<Kernel> {
     CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
-    TW_ASSIGN(schedule_in_use, options.plain ? plain_schedule(lowered.kernel, target) : default_schedule(lowered.kernel, lowered.family, target));
-    return tw::apply(lowered.kernel, schedule_in_use, &target);
+    TW_ASSIGN(schedule_in_use, options.plain ? plain_schedule(lowered.kernel, place) : default_schedule(lowered.kernel, lowered.family, place));
+    return tw::apply(lowered.kernel, schedule_in_use, &place);
   };
+
+  // Which groups a device of the target takes.
+  std::vector<std::unique_ptr<DeviceBackend>> devices;
+  for (const Target& device : target.devices) {
+    TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(device));
+    devices.push_back(std::move(made));
+  }
+  Placement placement = place_groups(graph, groups, target, [&](const LoweredGroup& lowered, int device) -> Error {
+    TW_ASSIGN(const Kernel kernel, program_options.schedule(lowered, target.devices[static_cast<size_t>(device) - 1]));
+    return devices[static_cast<size_t>(device) - 1]->supports(kernel);
+  });
+  program_options.devices = placement.devices;
+  report.host_reasons = host_reasons(graph, groups, placement);
   program_options.on_kernel = [&](const Kernel& lowered, const Kernel& scheduled) {
     if (options.emit == Emit::kernels) report.text += print(lowered) + "\n";
     if (options.emit == Emit::schedules) {   // what 'opt' makes the scheduled kernel of
@@ -188,6 +216,12 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   // Machine code, a kernel an object.
   stages.begin("codegen");
   TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
+  std::vector<KernelReport> device_reports(program.kernels.size());
+  for (size_t d = 0; d < devices.size(); ++d) {
+    TW_ASSIGN(const std::vector<KernelReport> reports, devices[d]->compile(program, static_cast<int>(d) + 1));
+    for (size_t k = 0; k < reports.size(); ++k)
+      if (!reports[k].name.empty()) device_reports[k] = reports[k];
+  }
   if (options.emit == Emit::llvm || options.emit == Emit::assembly) {
     TW_ASSIGN(report.text, text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
     return done();
@@ -196,9 +230,12 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   codegen.jobs = jobs;
   codegen.symbol = options.name.empty() ? model.name : options.name;
   codegen.target_name = target.name;
+  for (const Target& device : target.devices) codegen.devices.emplace_back(device.name, device.driver);
   codegen.share_ns = options.share_ns;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
   report.kernel_reports = code.kernels;
+  for (size_t k = 0; k < device_reports.size(); ++k)
+    if (!device_reports[k].name.empty()) report.kernel_reports[k] = device_reports[k];
   report.output = options.output;
   report.header = options.header.empty() ? report.output.substr(0, report.output.find_last_of('.')) + ".h" : options.header;
 

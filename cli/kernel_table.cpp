@@ -45,7 +45,8 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
     TW_ASSIGN(row.weight_bytes, value_of(call.weight_bytes, symbols));
     TW_ASSIGN(row.tensor_bytes, value_of(call.tensor_bytes, symbols));
     TW_ASSIGN(row.loaded_bytes, value_of(call.loaded_bytes, symbols));
-    row.roof = roof_of(peaks, row.flops, row.loaded_bytes, row.weight_bytes, row.tensor_bytes, resident);
+    if (call.device == 0 && call.from == 0)   // the peaks are the processor's
+      row.roof = roof_of(peaks, row.flops, row.loaded_bytes, row.weight_bytes, row.tensor_bytes, resident);
     row.spills = kernel.spills + kernel.reloads;
     table.rows.push_back(std::move(row));
   }

@@ -1,5 +1,7 @@
 #include "cli/manifest.h"
 
+#include <algorithm>
+
 #include "ir/kernel/loads.h"
 #include "runtime/tilewright.h"
 
@@ -19,7 +21,7 @@ ManifestCall describe(const Program& program, const KernelCall& call, const Expr
     for (size_t s = 0; s < kernel.symbols.size(); ++s) e = substitute(e, kernel.symbols[s], call.symbols[s]);
     return to_string(e);
   };
-  return {call.kernel, call.name, text(work.flops), text(work.weight_bytes), text(work.tensor_bytes), text(loaded)};
+  return {call.kernel, call.name, text(work.flops), text(work.weight_bytes), text(work.tensor_bytes), text(loaded), call.device, call.from};
 }
 
 Json tensors_json(const std::vector<ManifestTensor>& list) {
@@ -74,6 +76,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
     }
     m.kernels.push_back(std::move(k));
   }
+  for (const Target& device : target.devices) m.devices.push_back(device.name);
   std::vector<Expr> loaded;
   for (const Kernel& kernel : program.kernels) loaded.push_back(loaded_bytes(kernel));
   for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c, loaded[static_cast<size_t>(c.kernel)]));
@@ -87,10 +90,13 @@ Json to_json(const Manifest& m) {
   for (const ManifestKernel& k : m.kernels)
     kernels.push_back(Json::Object{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills},
                                    {"reloads", k.reloads}});
-  for (const ManifestCall& c : m.calls)
-    calls.push_back(Json::Object{{"kernel", c.kernel}, {"name", c.name}, {"flops", c.flops}, {"weight_bytes", c.weight_bytes},
-                                 {"tensor_bytes", c.tensor_bytes}, {"loaded_bytes", c.loaded_bytes}});
-  return Json::Object{
+  for (const ManifestCall& c : m.calls) {
+    Json::Object call{{"kernel", c.kernel}, {"name", c.name}, {"flops", c.flops}, {"weight_bytes", c.weight_bytes},
+                      {"tensor_bytes", c.tensor_bytes}, {"loaded_bytes", c.loaded_bytes}};
+    if (!m.devices.empty()) call.push_back({"device", c.device}), call.push_back({"from", c.from});
+    calls.push_back(std::move(call));
+  }
+  Json::Object all{
       {"tilewright", m.compiler},
       {"abi", static_cast<int>(TW_ABI_VERSION)},
       {"name", m.name},
@@ -106,6 +112,8 @@ Json to_json(const Manifest& m) {
       {"kernels", kernels},
       {"calls", calls},
   };
+  if (!m.devices.empty()) all.push_back({"devices", json_array(m.devices)});
+  return all;
 }
 
 std::string print(const Manifest& manifest) { return dump(to_json(manifest), -1); }
@@ -139,12 +147,16 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   for (const Json& k : json["kernels"].items())
     m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
                          k["reloads"].integer_or(0)});
+  m.devices = texts(json["devices"]);
   for (const Json& c : json["calls"].items()) {
     const int64_t kernel = c["kernel"].integer_or(-1);
     if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file, m.calls.size());
     m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty(), c["flops"].text_or_empty(), c["weight_bytes"].text_or_empty(),
-                       c["tensor_bytes"].text_or_empty(), c["loaded_bytes"].text_or_empty()});
+                       c["tensor_bytes"].text_or_empty(), c["loaded_bytes"].text_or_empty(), static_cast<int>(c["device"].integer_or(0)),
+                       static_cast<int>(c["from"].integer_or(0))});
+    if (std::max(m.calls.back().device, m.calls.back().from) > static_cast<int>(m.devices.size()) || std::min(m.calls.back().device, m.calls.back().from) < 0)
+      return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no device", file, m.calls.size() - 1);
   }
   return m;
 }

@@ -22,6 +22,7 @@ struct ManifestCall {
   std::string name;                    // the nodes it computes
   std::string flops, weight_bytes, tensor_bytes;  // ir/kernel/work.h, in terms of the model's symbols
   std::string loaded_bytes;                       // ir/kernel/loads.h
+  int device = 0, from = 0;            // as KernelCall's: 0 the processor, else 1 + index into devices
 };
 struct Manifest {
   std::string compiler, name;          // version; C identifier
@@ -37,6 +38,7 @@ struct Manifest {
   uint64_t weight_bytes = 0, naive_arena_bytes = 0;
   std::string arena_bytes;             // a number or an expression of symbols
   std::vector<ManifestKernel> kernels;
+  std::vector<std::string> devices;    // names, in the target's order
   std::vector<ManifestCall> calls;     // in the order of tw_api's profile
 };
 

@@ -35,8 +35,10 @@ class Reader {
  private:
   struct Key {
     const char* name;
-    void (Reader::*read)(const YAML::Node&, Target&);
+    void (*read)(Reader&, const YAML::Node&, Target&);
   };
+  template <void (Reader::*member)(const YAML::Node&, Target&)>
+  static void call(Reader& reader, const YAML::Node& node, Target& target) { (reader.*member)(node, target); }
   void read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys, Target& target);
   void problem(const YAML::Node& node, std::string text, std::vector<std::string> notes = {}) {
     problems.push_back({DiagCode::parse, std::move(text), location(file_, node.Mark()), std::move(notes)});
@@ -61,6 +63,15 @@ class Reader {
   void read_axes(const YAML::Node& node, Target& t);
   void read_scopes(const YAML::Node& node, Target& t);
   void read_intrinsics(const YAML::Node& node, Target& t);
+  void read_devices(const YAML::Node& node, Target& t);
+  void read_device_features(const YAML::Node& node, Target& t);
+  void read_driver(const YAML::Node& node, Target& t) { t.driver = scalar(node, "driver"); }
+  void read_max_group(const YAML::Node& node, Target& t) { t.max_group = integer(node, "max_group", 1, 1 << 16); }
+  void read_local_bytes(const YAML::Node& node, Target& t) { t.local_bytes = bytes(node, "local_bytes"); }
+  void read_rates(const YAML::Node& node, Target& t);
+  void read_take_all(const YAML::Node& node, Target& t) { t.take_all = boolean(node, "take_all"); }
+  double positive(const YAML::Node& node, const char* key);
+  bool boolean(const YAML::Node& node, const char* key);
   void read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, const std::function<void(const std::vector<YAML::Node>&)>& read);
 
   std::string file_;
@@ -78,7 +89,7 @@ void Reader::read_map(const YAML::Node& node, const char* what, const std::vecto
     const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return name == k.name; });
     if (key == keys.end()) problem(entry.first, "unknown key '" + name + "' in " + what, {"accepted keys: " + accepted});
     else if (!seen.insert(name).second) problem(entry.first, "key '" + name + "' is given twice");
-    else (this->*key->read)(entry.second, target);
+    else key->read(*this, entry.second, target);
   }
   if (std::string_view(what) == "the target") seen_ = std::move(seen);
 }
@@ -138,7 +149,7 @@ void Reader::read_features(const YAML::Node& node, Target& t) {
 }
 
 void Reader::read_caches(const YAML::Node& node, Target& t) {
-  read_map(node, "caches", {{"l1", &Reader::read_l1}, {"l2", &Reader::read_l2}, {"l3", &Reader::read_l3}}, t);
+  read_map(node, "caches", {{"l1", call<&Reader::read_l1>}, {"l2", call<&Reader::read_l2>}, {"l3", call<&Reader::read_l3>}}, t);
 }
 
 void Reader::read_vector_bits(const YAML::Node& node, Target& t) {
@@ -151,18 +162,62 @@ void Reader::read_vector_registers(const YAML::Node& node, Target& t) {
 }
 
 void Reader::read_fast_math(const YAML::Node& node, Target& t) {
+  t.fast_math = boolean(node, "fast_math");
+}
+
+bool Reader::boolean(const YAML::Node& node, const char* key) {
   const std::string text = node.IsScalar() ? node.Scalar() : "";
-  if (text != "true" && text != "false") problem(node, "fast_math must be true or false");
-  t.fast_math = text == "true";
+  if (text != "true" && text != "false") problem(node, std::string(key) + " must be true or false");
+  return text == "true";
+}
+
+double Reader::positive(const YAML::Node& node, const char* key) {
+  double value = -1;
+  try {
+    value = node.as<double>();
+  } catch (const YAML::Exception&) {
+  }
+  if (!(value > 0) || !std::isfinite(value)) problem(node, std::string(key) + " must be a number above 0");
+  return value;
 }
 
 void Reader::read_accuracy(const YAML::Node& node, Target& t) {
-  try {
-    t.accuracy = node.as<double>();
-  } catch (const YAML::Exception&) {
-    t.accuracy = -1;
+  t.accuracy = positive(node, "accuracy");
+  if (t.accuracy > 1) problem(node, "accuracy must be a number above 0 and up to 1");
+}
+
+void Reader::read_rates(const YAML::Node& node, Target& t) {
+  read_map(node, "rates",
+           {{"flops", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.flops = r.positive(n, "flops"); }},
+            {"bytes", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.bytes = r.positive(n, "bytes"); }},
+            {"copy_bytes", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.copy_bytes = r.positive(n, "copy_bytes"); }},
+            {"launch", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.launch = r.positive(n, "launch"); }},
+            {"copy", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.copy = r.positive(n, "copy"); }}},
+           t);
+}
+
+void Reader::read_device_features(const YAML::Node& node, Target& t) {
+  if (!node.IsSequence()) return problem(node, "features must be a list, such as [fp64]");
+  for (const auto& item : node) t.features.push_back(scalar(item, "a feature"));
+  std::sort(t.features.begin(), t.features.end());
+  t.features.erase(std::unique(t.features.begin(), t.features.end()), t.features.end());
+}
+
+void Reader::read_devices(const YAML::Node& node, Target& t) {
+  if (!node.IsSequence()) return problem(node, "devices must be a list of maps");
+  std::set<std::string> names;
+  for (const auto& item : node) {
+    Target device;
+    const size_t before = problems.size();
+    read_map(item, "a device", {{"name", call<&Reader::read_name>}, {"driver", call<&Reader::read_driver>}, {"features", call<&Reader::read_device_features>},
+                                {"caches", call<&Reader::read_caches>}, {"vector_bits", call<&Reader::read_vector_bits>},
+                                {"vector_registers", call<&Reader::read_vector_registers>}, {"fast_math", call<&Reader::read_fast_math>},
+                                {"axes", call<&Reader::read_axes>}, {"scopes", call<&Reader::read_scopes>}, {"intrinsics", call<&Reader::read_intrinsics>},
+                                {"max_group", call<&Reader::read_max_group>}, {"local_bytes", call<&Reader::read_local_bytes>}, {"rates", call<&Reader::read_rates>}, {"take_all", call<&Reader::read_take_all>}}, device);
+    if (problems.size() == before && (device.name.empty() || device.driver.empty())) problem(item, "a device needs the keys name and driver");
+    if (!names.insert(device.name).second) problem(item, "a second device '" + device.name + "'");
+    t.devices.push_back(std::move(device));
   }
-  if (!(t.accuracy > 0 && t.accuracy <= 1)) problem(node, "accuracy must be a number above 0 and up to 1");
 }
 
 // A list of maps that each have all the keys; their values come in the order of the keys.
@@ -193,7 +248,7 @@ void Reader::read_list(const YAML::Node& node, const char* what, const std::vect
 
 void Reader::read_axes(const YAML::Node& node, Target& t) {
   read_list(node, "axes", {"name", "level", "max"}, [&](const std::vector<YAML::Node>& v) {
-    t.axes.push_back({scalar(v[0], "name"), scalar(v[1], "level"), integer(v[2], "max", 1, int64_t{1} << 40)});
+    t.axes.push_back({scalar(v[0], "name"), scalar(v[1], "level"), integer(v[2], "max", 0, int64_t{1} << 40)});
   });
 }
 
@@ -213,19 +268,20 @@ void Reader::read_intrinsics(const YAML::Node& node, Target& t) {
 Target Reader::read(const YAML::Node& root) {
   Target t;
   read_map(root, "the target",
-           {{"name", &Reader::read_name},
-            {"triple", &Reader::read_triple},
-            {"cpu", &Reader::read_cpu},
-            {"features", &Reader::read_features},
-            {"cores", &Reader::read_cores},
-            {"caches", &Reader::read_caches},
-            {"vector_bits", &Reader::read_vector_bits},
-            {"vector_registers", &Reader::read_vector_registers},
-            {"fast_math", &Reader::read_fast_math},
-            {"accuracy", &Reader::read_accuracy},
-            {"axes", &Reader::read_axes},
-            {"scopes", &Reader::read_scopes},
-            {"intrinsics", &Reader::read_intrinsics}},
+           {{"name", call<&Reader::read_name>},
+            {"triple", call<&Reader::read_triple>},
+            {"cpu", call<&Reader::read_cpu>},
+            {"features", call<&Reader::read_features>},
+            {"cores", call<&Reader::read_cores>},
+            {"caches", call<&Reader::read_caches>},
+            {"vector_bits", call<&Reader::read_vector_bits>},
+            {"vector_registers", call<&Reader::read_vector_registers>},
+            {"fast_math", call<&Reader::read_fast_math>},
+            {"accuracy", call<&Reader::read_accuracy>},
+            {"axes", call<&Reader::read_axes>},
+            {"scopes", call<&Reader::read_scopes>},
+            {"intrinsics", call<&Reader::read_intrinsics>},
+            {"devices", call<&Reader::read_devices>}},
            t);
   if (problems.empty() && !seen_.count("triple")) problem(root, "key 'triple' is missing", {"for example: triple: x86_64-linux-gnu"});
   if (!problems.empty()) return t;
@@ -238,6 +294,10 @@ Target Reader::read(const YAML::Node& root) {
   t.features = seen_.count("features") ? normal_features(arch, t.features) : cpu_features(arch, t.cpu);
   if (!seen_.count("vector_bits")) t.vector_bits = default_vector_bits(arch, t.features);
   if (!seen_.count("vector_registers")) t.vector_registers = default_vector_registers(arch, t.features);
+  for (Target& device : t.devices) {
+    device.triple = t.triple;
+    device.accuracy = t.accuracy;
+  }
   return t;
 }
 

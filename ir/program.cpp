@@ -48,7 +48,10 @@ std::string operand_text(const Operand& o) {
 }
 
 std::string call_text(const Program& program, const KernelCall& call) {
-  std::string out = "  call @" + program.kernels[static_cast<size_t>(call.kernel)].name;
+  std::string out = call.is_transfer() ? "  move " + std::to_string(call.from) + " to " + std::to_string(call.device) + " @"
+                    : call.device      ? "  call on " + std::to_string(call.device) + " @"
+                                       : "  call @";
+  out += program.kernels[static_cast<size_t>(call.kernel)].name;
   if (!call.symbols.empty()) out += list(call.symbols);
   out += "(";
   for (size_t i = 0; i < call.arguments.size(); ++i) out += (i ? ", " : "") + operand_text(call.arguments[i]);
@@ -56,6 +59,18 @@ std::string call_text(const Program& program, const KernelCall& call) {
 }
 
 }  // namespace
+
+std::vector<bool> kernels_of(const Program& program, int device) {
+  std::vector<bool> here(program.kernels.size()), called(program.kernels.size());
+  for (const KernelCall& call : program.calls) {
+    const auto k = static_cast<size_t>(call.kernel);
+    called[k] = true;
+    if (call.device == device && !call.is_transfer()) here[k] = true;
+  }
+  for (size_t k = 0; k < called.size(); ++k)
+    if (!called[k] && device == 0) here[k] = true;
+  return here;
+}
 
 std::string print(const Program& program) {
   std::string out = "program " + quoted(program.name);
@@ -69,6 +84,9 @@ std::string print(const Program& program) {
   tensors("output", program.outputs);
   out += "  arena " + to_string(program.arena_bytes) + " bytes ; " + std::to_string(program.naive_arena_bytes) + " without sharing\n";
   out += "  weights " + std::to_string(program.weight_bytes) + " bytes\n";
+  for (size_t d = 0; d < program.devices.size(); ++d)
+    out += "  device " + std::to_string(d + 1) + ": arena " + to_string(program.devices[d].arena_bytes) + " bytes, weights at " +
+           std::to_string(program.devices[d].weights_offset) + ", " + std::to_string(program.devices[d].weight_bytes) + " bytes\n";
   for (const WeightPiece& w : program.weights)
     out += "  weight [" + std::to_string(w.offset) + "] " + quoted(w.name) + ": " + std::to_string(w.size) + " bytes" +
            (w.pack ? " packed by @" + w.pack->name : "") + "\n";

@@ -1,6 +1,7 @@
 // The compiled model before code generation: distinct scheduled kernels, the calls in order, where every buffer lives,
 // and how the weights of the artifact are made. passes build it, backends and packager read it.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,6 +31,23 @@ struct KernelCall {
   std::vector<Expr> symbols;           // values for the kernel's symbols, in its order, in terms of the model's symbols
   Expr workspace = 0;                  // arena offset of the kernel's global temps, laid out by workspace_layout()
   std::string name;                    // for people: the nodes it computes
+  int device = 0;                      // that runs it: 0 the processor, else 1 + index into Target::devices. Arena, weights and workspace are the device's
+  int from = 0;                        // other than `device`: a transfer, whose kernel is a copy: arguments[0] lies there
+  bool is_transfer() const { return from != device; }
+};
+
+// Memory of a device besides the processor, and its code: what its back end made of the kernels called there.
+struct DeviceLaunch {
+  std::string function;
+  std::vector<int> buffers;            // its arguments: the call's, by index; -1: the workspace
+  std::vector<int> symbols;            // then the kernel's symbols, by index
+  std::array<Expr, 3> global = {1, 1, 1}, local = {1, 1, 1};   // work-items of the launch and of a group, in the kernel's symbols
+};
+struct DeviceProgram {
+  Expr arena_bytes = 0;
+  uint64_t weights_offset = 0, weight_bytes = 0;        // its stretch of the artifact's weights
+  std::string code;
+  std::vector<std::vector<DeviceLaunch>> launches;      // by kernel of the program: in their order, each after the one before has ended
 };
 
 // One part of the artifact's weights: bytes copied from `source`, or, with a pack kernel, the kernel's output over it.
@@ -48,7 +66,8 @@ struct Program {
   std::vector<Work> work;              // of each kernel as lowered, in its symbols
   std::vector<KernelCall> calls;
   Expr arena_bytes = 0;                // peak, 64-byte aligned, in terms of symbols
-  uint64_t weight_bytes = 0;
+  uint64_t weight_bytes = 0;           // of all, the devices' too
+  std::vector<DeviceProgram> devices;  // of Target::devices
   std::vector<WeightPiece> weights;
   uint64_t naive_arena_bytes = 0;      // sum of all intermediates (symbols as 1), for the report
 };
@@ -61,6 +80,9 @@ struct WorkspaceLayout {
   Expr bytes = 0;                      // in all
 };
 WorkspaceLayout workspace_layout(const Kernel& kernel, int threads = 1);
+
+// By kernel: whether the device runs it; the processor (0) is there for what nobody calls.
+std::vector<bool> kernels_of(const Program& program, int device);
 
 std::string print(const Program& program);
 

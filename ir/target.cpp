@@ -63,12 +63,16 @@ std::string number(double value) {
   return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
 }
 
-std::string instruction_set(const Target& t) {
+std::string feature_list(const Target& t) {
   std::vector<std::string> features = t.features;
   std::sort(features.begin(), features.end());
-  std::string out = "triple: " + scalar(t.triple) + "\ncpu: " + scalar(t.cpu) + "\nfeatures: [";
+  std::string out = "[";
   for (size_t i = 0; i < features.size(); ++i) out += (i ? ", " : "") + scalar(features[i]);
-  return out + "]\n";
+  return out + "]";
+}
+
+std::string instruction_set(const Target& t) {
+  return "triple: " + scalar(t.triple) + "\ncpu: " + scalar(t.cpu) + "\nfeatures: " + feature_list(t) + "\n";
 }
 
 std::string sizes(const Target& t) {
@@ -77,7 +81,7 @@ std::string sizes(const Target& t) {
   return out + "fast_math: " + (t.fast_math ? "true" : "false") + "\n";
 }
 
-std::string device(const Target& t) {
+std::string device(const Target& t) {   // what loops are bound to, and instructions
   std::string out;
   if (!t.axes.empty()) out += "axes:\n";
   for (const DeviceAxis& a : t.axes) out += "  - {name: " + scalar(a.name) + ", level: " + scalar(a.level) + ", max: " + std::to_string(a.max) + "}\n";
@@ -89,14 +93,40 @@ std::string device(const Target& t) {
   return out;
 }
 
+std::string rates(const Target& t) {
+  return "rates: {flops: " + number(t.rates.flops) + ", bytes: " + number(t.rates.bytes) + ", copy_bytes: " + number(t.rates.copy_bytes) +
+         ", launch: " + number(t.rates.launch) + ", copy: " + number(t.rates.copy) + "}\ntake_all: " + (t.take_all ? "true" : "false") + "\n";
+}
+
+// One entry of `devices`, which shares the host's triple and accuracy.
+std::string device_entry(const Target& d, bool with_rates) {
+  const std::string text = "name: " + scalar(d.name) + "\ndriver: " + scalar(d.driver) + "\nfeatures: " + feature_list(d) + "\n" + "max_group: " +
+                           std::to_string(d.max_group) + "\nlocal_bytes: " + std::to_string(d.local_bytes) + "\n" + sizes(d) +
+                           device(d) + (with_rates ? rates(d) : "");
+  std::string out;
+  for (size_t at = 0, end; at < text.size(); at = end + 1) {
+    end = text.find('\n', at);
+    out += (at == 0 ? "  - " : "    ") + text.substr(at, end - at + 1);
+  }
+  return out;
+}
+
+std::string all_devices(const Target& t, bool with_rates) {
+  std::string out = t.devices.empty() ? "" : "devices:\n";
+  for (const Target& d : t.devices) out += device_entry(d, with_rates);
+  return out;
+}
+
 }  // namespace
 
 std::string print(const Target& t) {
   return "name: " + scalar(t.name) + "\n" + instruction_set(t) + "cores: " + std::to_string(t.cores) + "\n" + sizes(t) +
-         "accuracy: " + number(t.accuracy) + "\n" + device(t);
+         "accuracy: " + number(t.accuracy) + "\n" + device(t) + all_devices(t, true);
 }
 
-std::string codegen_hash(const Target& target) { return short_hash(instruction_set(target) + sizes(target) + device(target)); }
+std::string codegen_hash(const Target& target) {
+  return short_hash(instruction_set(target) + sizes(target) + device(target) + all_devices(target, false));
+}
 
 Target baseline_target(Arch arch) {
   Target t;

@@ -14,12 +14,19 @@ const char* arch_name(Arch a);  // "x86_64", … as in LLVM triples
 std::optional<Arch> arch_from_triple(std::string_view triple);  // nullopt: not one that code can be generated for
 
 // What loops can be bound to and what is near the threads there. A level is a word that says what shares what: "block", "thread".
-struct DeviceAxis { std::string name, level; int64_t max = 0; };        // "block.x", of at most `max` iterations
+struct DeviceAxis { std::string name, level; int64_t max = 0; };        // "block.x", of at most `max` iterations; 0: any number
 struct MemoryScope { std::string name, level; };                  // each iteration of the axes of that level has its own
 
 // A hardware instruction as data: a kernel says what it computes, `emit` what the back end writes. Its only output is the
 // accumulator. emit = "llvm.name(c, a, b)": an LLVM intrinsic with these parameters of the kernel, whose result is the output.
 struct Intrinsic { std::string name, semantics, emit; };
+
+// What a device reaches, for the choice of where kernels run.
+struct DeviceRates {
+  double flops = 1e11, bytes = 2e10;   // a second
+  double copy_bytes = 5e9;             // a second, to and from the host's memory
+  double launch = 1e-5, copy = 2e-5;   // seconds that each costs besides
+};
 
 struct Target {
   std::string name;                    // of the description, for people; not part of the identity
@@ -37,12 +44,20 @@ struct Target {
   std::vector<DeviceAxis> axes;              // none on a CPU
   std::vector<MemoryScope> scopes;     // beyond global, stack and register
   std::vector<Intrinsic> intrinsics;
+  std::vector<Target> devices;         // beside the processor, the preferred first; these have no devices of their own
+  // Of a device only:
+  std::string driver;                  // what the runtime reaches it through, and who writes code for it
+  DeviceRates rates;
+  int64_t max_group = 256;             // threads below one iteration of the block axes
+  int64_t local_bytes = 0;             // that they can share
+  bool take_all = false;               // runs whatever it can; else what it is estimated to be faster at
 
   Arch arch() const;  // the triple must name one (checked when a description is read)
   bool has(const std::string& feature) const;
   const DeviceAxis* find_axis(std::string_view axis) const;              // null: there is none of that name
   const MemoryScope* find_scope(std::string_view scope) const;
   const Intrinsic* find_intrinsic(std::string_view intrinsic) const;
+  const Target& main_device() const { return devices.empty() ? *this : devices.front(); }   // whose shapes passes and layouts go by
   int lanes(int element_bytes) const { return vector_bits / 8 / element_bytes; }
 };
 

@@ -1,6 +1,7 @@
 #include "passes/build_program.h"
 
 #include <map>
+#include <set>
 
 #include "passes/in_place.h"
 #include "passes/storage.h"
@@ -17,15 +18,20 @@ class ProgramBuilder {
 
   Expected<Program> run() {
     describe();
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (!storage_.in_place(groups_[g])) made_on_[storage_.of(graph_.node(groups_[g].nodes.back()).output).root.index] = device_of(g);
     place_outputs();
-    for (const Group& group : groups_) {
-      if (!storage_.in_place(group)) {
-        if (Error error = add_group(group)) return error;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (!storage_.in_place(groups_[g])) {
+        TW_TRY(add_group(groups_[g], device_of(g)));
         continue;
       }
-      for (const PartCopy& copy : storage_.copies(group)) {
-        Operand to = shifted(tensor(copy.into, next_call()), copy.offset);
-        if (Error error = add_copy(copy.part, to, graph_.value(copy.part).name)) return error;
+      for (const PartCopy& copy : storage_.copies(groups_[g])) {
+        const int device = made_on(storage_.of(copy.into).root);
+        TW_TRY(bring(copy.part, device));
+        Operand to = shifted(tensor(copy.into, device), copy.offset);
+        TW_TRY(add_copy(copy.part, to, graph_.value(copy.part).name, device));
+        written(copy.into, device);
       }
     }
     if (Error error = copy_outputs()) return error;
@@ -35,6 +41,14 @@ class ProgramBuilder {
 
  private:
   int next_call() const { return static_cast<int>(program_.calls.size()); }
+  int device_of(size_t group) const { return options_.devices.empty() ? 0 : options_.devices[group]; }
+  const Target& target_of(int device) const { return device ? target_.devices[static_cast<size_t>(device) - 1] : target_; }
+
+  // The device whose kernels make the value; the processor for what no kernel makes.
+  int made_on(ValueId root) const {
+    auto found = made_on_.find(root.index);
+    return found == made_on_.end() ? 0 : found->second;
+  }
 
   static Operand shifted(Operand operand, const Expr& bytes) {
     operand.offset = simplify_dim(operand.offset + bytes);
@@ -44,6 +58,7 @@ class ProgramBuilder {
   void describe() {
     program_.name = graph_.name;
     program_.symbols = graph_.symbols;
+    program_.devices.resize(target_.devices.size());
     for (ValueId v : graph_.inputs()) program_.inputs.push_back({graph_.value(v).name, graph_.value(v).type.dtype, graph_.value(v).type.shape});
     for (const Graph::Output& o : graph_.outputs())
       program_.outputs.push_back({o.name, graph_.value(o.value).type.dtype, graph_.value(o.value).type.shape});
@@ -51,11 +66,11 @@ class ProgramBuilder {
 
   // A value that some kernel makes is made in the output's buffer itself, for the first output that shows it.
   void place_outputs() {
-    for (size_t i = 0; i < graph_.inputs().size(); ++i) place_[graph_.inputs()[i].index] = {Place::input, static_cast<int>(i), Expr(0)};
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) place_[{0, graph_.inputs()[i].index}] = {Place::input, static_cast<int>(i), Expr(0)};
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       auto [v, offset] = storage_.of(graph_.outputs()[i].value);
-      bool made = graph_.def(v) != nullptr && is_const(offset, 0) && same_bytes(v, graph_.outputs()[i].value);
-      if (made && !place_.count(v.index)) place_[v.index] = {Place::output, static_cast<int>(i), Expr(0)};
+      bool made = graph_.def(v) != nullptr && made_on(v) == 0 && is_const(offset, 0) && same_bytes(v, graph_.outputs()[i].value);
+      if (made && !place_.count({0, v.index})) place_[{0, v.index}] = {Place::output, static_cast<int>(i), Expr(0)};
       else copies_.push_back(i);
     }
   }
@@ -64,25 +79,30 @@ class ProgramBuilder {
     return is_const(simplify_dim(byte_count(graph_.value(a).type) - byte_count(graph_.value(b).type)), 0);
   }
 
-  Error add_group(const Group& group) {
-    TW_ASSIGN(LoweredGroup lowered, lower_group(graph_, group, target_));
-    std::string hash = kernel_hash(lowered.kernel);
-    auto found = kernels_.find(hash);
-    if (found == kernels_.end()) {
-      TW_ASSIGN(const int index, add_kernel(lowered, lowered.kernel.name));
-      found = kernels_.emplace(hash, index).first;
-    }
+  Error add_group(const Group& group, int device) {
+    TW_ASSIGN(LoweredGroup lowered, lower_group(graph_, group, target_of(device)));
+    TW_ASSIGN(const int kernel, kernel_index(lowered, lowered.kernel.name, device));
     std::string name;
     for (NodeId id : group.nodes) {
       const Node& node = graph_.node(id);
       const std::string& own = node.name.empty() ? graph_.value(node.output).name : node.name;
       if (name.find(own) == std::string::npos) name += (name.empty() ? "" : "+") + own;
     }
-    return add_call(found->second, lowered.kernel.symbols, lowered.arguments, name);
+    return add_call(kernel, lowered.kernel.symbols, lowered.arguments, name, device);
   }
 
-  Expected<int> add_kernel(const LoweredGroup& lowered, const std::string& stem) {
-    TW_ASSIGN(Kernel scheduled, options_.schedule(lowered));
+  Expected<int> kernel_index(const LoweredGroup& lowered, const std::string& stem, int device) {
+    const std::string hash = std::to_string(device) + ":" + kernel_hash(lowered.kernel);
+    auto found = kernels_.find(hash);
+    if (found == kernels_.end()) {
+      TW_ASSIGN(const int index, add_kernel(lowered, stem, target_of(device)));
+      found = kernels_.emplace(hash, index).first;
+    }
+    return found->second;
+  }
+
+  Expected<int> add_kernel(const LoweredGroup& lowered, const std::string& stem, const Target& target) {
+    TW_ASSIGN(Kernel scheduled, options_.schedule(lowered, target));
     const int index = static_cast<int>(program_.kernels.size());
     scheduled.name = stem + "_" + std::to_string(index);
     if (options_.on_kernel) options_.on_kernel(lowered.kernel, scheduled);
@@ -91,67 +111,98 @@ class ProgramBuilder {
     return index;
   }
 
-  Error add_call(int kernel, const std::vector<std::string>& symbols, const std::vector<LoweredArgument>& arguments, const std::string& name) {
+  Error add_call(int kernel, const std::vector<std::string>& symbols, const std::vector<LoweredArgument>& arguments, const std::string& name, int device) {
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (!arguments[i].constant && buffer(kernel, i).role != BufferRole::output) TW_TRY(bring(arguments[i].value, device));
     KernelCall call;
     call.kernel = kernel;
     call.name = name;
-    int index = next_call();
+    call.device = call.from = device;
     for (const std::string& symbol : symbols) call.symbols.push_back(var(symbol));
-    const Kernel& k = program_.kernels[static_cast<size_t>(kernel)];
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].constant) call.arguments.push_back(weight(arguments[i], k.buffers[i]));
-      else call.arguments.push_back(tensor(arguments[i].value, index));
+      if (arguments[i].constant) call.arguments.push_back(weight(arguments[i], buffer(kernel, i), device));
+      else call.arguments.push_back(tensor(arguments[i].value, device));
+      if (buffer(kernel, i).role == BufferRole::output) written(arguments[i].value, device);
     }
-    WorkspaceLayout layout = workspace_layout(k, target_.cores);
+    WorkspaceLayout layout = workspace_layout(program_.kernels[static_cast<size_t>(kernel)], target_of(device).cores);
     if (!is_const(layout.bytes, 0)) {
       workspace_.emplace_back(program_.calls.size(), lifetimes_.size());
-      lifetimes_.push_back({layout.bytes, index, index});
+      add_lifetime(layout.bytes, device);
     }
     program_.calls.push_back(std::move(call));
     return Error::success();
   }
 
-  // Arena operands carry the lifetime's number as their index until the plan is made.
-  Operand tensor(ValueId v, int call) {
+  const Buffer& buffer(int kernel, size_t argument) const { return program_.kernels[static_cast<size_t>(kernel)].buffers[argument]; }
+
+  // Of the next call.
+  int add_lifetime(const Expr& bytes, int device) {
+    lifetimes_.push_back({bytes, next_call(), next_call()});
+    lifetime_devices_.push_back(device);
+    return static_cast<int>(lifetimes_.size()) - 1;
+  }
+
+  // From now on the value's newest bytes are on that device alone.
+  void written(ValueId v, int device) { valid_on_[storage_.of(v).root.index] = {device}; }
+
+  // Sees to the value's bytes on a device before the next call; two devices meet in the processor's memory.
+  Error bring(ValueId v, int device) {
+    const ValueId root = storage_.of(v).root;
+    if (graph_.is_constant(root)) return Error::success();
+    std::set<int>& valid = valid_on_.try_emplace(root.index, std::set<int>{0}).first->second;
+    if (valid.count(device)) return Error::success();
+    if (device != 0) TW_TRY(bring(root, 0));
+    const int from = *valid.begin();
+    TW_TRY(add_copy(root, tensor(root, device), graph_.value(root).name, device, from));
+    valid.insert(device);
+    return Error::success();
+  }
+
+  // Arena operands carry the lifetime's number as their index until the plan is made; those of weights their piece's.
+  Operand tensor(ValueId v, int device) {
     auto [r, offset] = storage_.of(v);
-    if (graph_.is_constant(r)) return weight({r, true, *graph_.value(r).constant, nullptr}, {graph_.value(r).name, graph_.value(r).type.dtype, graph_.value(r).type.shape, BufferRole::constant, "global"});
-    auto found = place_.find(r.index);
+    if (graph_.is_constant(r)) return weight({r, true, *graph_.value(r).constant, nullptr}, {graph_.value(r).name, graph_.value(r).type.dtype, graph_.value(r).type.shape, BufferRole::constant, "global"}, device);
+    auto found = place_.find({device, r.index});
     if (found == place_.end()) {
-      lifetimes_.push_back({byte_count(graph_.value(r).type), call, call});
-      found = place_.emplace(r.index, Operand{Place::arena, static_cast<int>(lifetimes_.size()) - 1, Expr(0)}).first;
+      const int lifetime = add_lifetime(byte_count(graph_.value(r).type), device);
+      found = place_.emplace(std::pair(device, r.index), Operand{Place::arena, lifetime, Expr(0)}).first;
       naive_.push_back(lifetimes_.back().bytes);
     }
-    if (found->second.place == Place::arena) lifetimes_[static_cast<size_t>(found->second.index)].last = call;
+    if (found->second.place == Place::arena) lifetimes_[static_cast<size_t>(found->second.index)].last = next_call();
     return shifted(found->second, offset);
   }
 
-  Operand weight(const LoweredArgument& argument, const Buffer& buffer) {
-    std::string key = std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) + ":" + (argument.pack ? print(*argument.pack) : "");
+  Operand weight(const LoweredArgument& argument, const Buffer& buffer, int device) {
+    std::string key = std::to_string(device) + ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) + ":" + (argument.pack ? print(*argument.pack) : "");
     auto found = weights_.find(key);
     if (found == weights_.end()) {
       int64_t size = dtype_bytes(buffer.dtype);
       for (const Expr& extent : buffer.shape) size *= as_const(simplify(extent)).value_or(1);
       WeightPiece piece;
-      piece.offset = program_.weight_bytes;
       piece.size = static_cast<uint64_t>(size);
       piece.source = argument.blob;
       piece.pack = argument.pack;
       piece.name = argument.value.valid() ? graph_.value(argument.value).name : buffer.name;
-      program_.weight_bytes = (piece.offset + piece.size + 63) / 64 * 64;
       found = weights_.emplace(key, program_.weights.size()).first;
       program_.weights.push_back(std::move(piece));
+      weight_devices_.push_back(device);
     }
-    return {Place::weights, 0, Expr(static_cast<int64_t>(program_.weights[found->second].offset))};
+    return {Place::weights, static_cast<int>(found->second), Expr(0)};
   }
 
   // Outputs that are inputs, constants, parts of a value or a second name of another output are copied.
   Error copy_outputs() {
-    for (size_t i : copies_)
-      if (Error error = add_copy(graph_.outputs()[i].value, {Place::output, static_cast<int>(i), Expr(0)}, graph_.outputs()[i].name)) return error;
+    for (size_t i : copies_) {
+      const ValueId v = graph_.outputs()[i].value, root = storage_.of(v).root;
+      auto valid = valid_on_.find(root.index);
+      const int from = valid == valid_on_.end() || valid->second.count(0) ? 0 : *valid->second.begin();
+      TW_TRY(add_copy(v, {Place::output, static_cast<int>(i), Expr(0)}, graph_.outputs()[i].name, 0, graph_.is_constant(root) ? 0 : from));
+    }
     return Error::success();
   }
 
-  Error add_copy(ValueId from, const Operand& to, const std::string& name) {
+  // A copy on a device; from another one: a transfer.
+  Error add_copy(ValueId from, const Operand& to, const std::string& name, int device, std::optional<int> source = std::nullopt) {
     const TensorType& type = graph_.value(from).type;
     Expr count = simplify(element_count(physical_shape(type)), symbols_);
     Kernel copy;
@@ -164,31 +215,65 @@ class ProgramBuilder {
     store.indices = {var("i0")};
     store.value = load(BufferId{0}, type.dtype, {var("i0")});
     copy.body = make_loop("i0", count, make_store(std::move(store)));
-    std::string hash = kernel_hash(copy);
-    auto found = kernels_.find(hash);
-    if (found == kernels_.end()) {
-      TW_ASSIGN(const int index, add_kernel({copy, KernelFamily::elementwise, {}}, "copy"));
-      found = kernels_.emplace(hash, index).first;
-    }
     KernelCall call;
-    call.kernel = found->second;
+    TW_ASSIGN(call.kernel, kernel_index({copy, KernelFamily::elementwise, {}}, "copy", source.value_or(device) == device ? device : 0));
     call.name = name;
+    call.device = device;
+    call.from = source.value_or(device);
     for (const std::string& symbol : copy.symbols) call.symbols.push_back(var(symbol));
-    call.arguments = {tensor(from, next_call()), to};
+    call.arguments = {tensor(from, call.from), to};
     program_.calls.push_back(std::move(call));
     return Error::success();
   }
 
   void plan() {
     join_in_place(program_, lifetimes_);
-    MemoryPlan memory = plan_memory(lifetimes_, symbols_);
-    program_.arena_bytes = memory.bytes;
-    if (options_.on_plan) options_.on_plan(memory, lifetimes_);
-    for (KernelCall& call : program_.calls)
-      for (Operand& operand : call.arguments)
-        if (operand.place == Place::arena) operand = {Place::arena, 0, simplify_dim(memory.offsets[static_cast<size_t>(operand.index)] + operand.offset)};
-    for (auto [call, lifetime] : workspace_) program_.calls[call].workspace = memory.offsets[lifetime];
+    std::vector<Expr> offsets(lifetimes_.size());
+    for (int device = 0; device <= static_cast<int>(target_.devices.size()); ++device) {
+      plan_arena(device, offsets);
+      plan_weights(device);
+    }
+    for (KernelCall& call : program_.calls) {
+      for (size_t a = 0; a < call.arguments.size(); ++a) {
+        Operand& operand = call.arguments[a];
+        const auto index = static_cast<size_t>(operand.index);
+        if (operand.place == Place::arena) operand = {Place::arena, 0, simplify_dim(offsets[index] + operand.offset)};
+        if (operand.place != Place::weights) continue;
+        const int device = a == 0 ? call.from : call.device;
+        const uint64_t base = device ? program_.devices[static_cast<size_t>(device) - 1].weights_offset : 0;
+        operand = {Place::weights, 0, simplify_dim(Expr(static_cast<int64_t>(program_.weights[index].offset - base)) + operand.offset)};
+      }
+    }
+    for (auto [call, lifetime] : workspace_) program_.calls[call].workspace = offsets[lifetime];
     for (const Expr& bytes : naive_) program_.naive_arena_bytes += static_cast<uint64_t>(eval_int(bytes, [](std::string_view) { return int64_t{1}; }));
+  }
+
+  void plan_arena(int device, std::vector<Expr>& offsets) {
+    std::vector<size_t> own;
+    std::vector<Lifetime> lifetimes;
+    for (size_t i = 0; i < lifetimes_.size(); ++i) {
+      if (lifetime_devices_[i] != device) continue;
+      own.push_back(i);
+      lifetimes.push_back(lifetimes_[i]);
+    }
+    MemoryPlan memory = plan_memory(lifetimes, symbols_);
+    for (size_t i = 0; i < own.size(); ++i) offsets[own[i]] = memory.offsets[i];
+    (device ? program_.devices[static_cast<size_t>(device) - 1].arena_bytes : program_.arena_bytes) = memory.bytes;
+    if (device == 0 && options_.on_plan) options_.on_plan(memory, lifetimes);
+  }
+
+  // A device's weights lie together, in the order of their first use.
+  void plan_weights(int device) {
+    const uint64_t begin = program_.weight_bytes;
+    for (size_t i = 0; i < program_.weights.size(); ++i) {
+      if (weight_devices_[i] != device) continue;
+      program_.weights[i].offset = program_.weight_bytes;
+      program_.weight_bytes += (program_.weights[i].size + 63) / 64 * 64;
+    }
+    if (device == 0) return;
+    DeviceProgram& own = program_.devices[static_cast<size_t>(device) - 1];
+    own.weights_offset = begin;
+    own.weight_bytes = program_.weight_bytes - begin;
   }
 
   const Graph& graph_;
@@ -198,11 +283,14 @@ class ProgramBuilder {
   Program program_;
   Ranges symbols_;
   Storage storage_;
-  std::map<int32_t, Operand> place_;
-  std::map<std::string, int> kernels_;          // unscheduled hash -> index
+  std::map<std::pair<int, int32_t>, Operand> place_;   // by device and value
+  std::map<int32_t, int> made_on_;
+  std::map<int32_t, std::set<int>> valid_on_;   // devices that have a value's newest bytes; absent: an input, the processor
+  std::map<std::string, int> kernels_;          // device and unscheduled hash -> index
   std::map<std::string, size_t> weights_;
   std::vector<size_t> copies_;
   std::vector<Lifetime> lifetimes_;
+  std::vector<int> lifetime_devices_, weight_devices_;
   std::vector<std::pair<size_t, size_t>> workspace_;   // call, lifetime
   std::vector<Expr> naive_;
 };

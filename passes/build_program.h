@@ -8,8 +8,10 @@
 namespace tw {
 
 struct ProgramOptions {
-  // The schedule of a kernel: from the log, or the space's default point. Called once a distinct kernel.
-  std::function<Expected<Kernel>(const LoweredGroup&)> schedule;
+  // The schedule of a kernel for the target it runs on: from the log, or the space's default point. Called once a distinct kernel.
+  std::function<Expected<Kernel>(const LoweredGroup&, const Target&)> schedule;
+  // Where each group runs (passes/place_groups.h); empty: all on the processor.
+  std::vector<int> devices;
   // For --emit and --dump-dir: every distinct kernel before and after scheduling.
   std::function<void(const Kernel& lowered, const Kernel& scheduled)> on_kernel;
   // For the report: the arena's plan and the buffers in it.

@@ -20,6 +20,7 @@ class Joiner {
       KernelCall& call = program_.calls[c];
       for (Operand& operand : call.arguments)   // joined before
         if (operand.place == Place::arena) operand.index = static_cast<int>(home_[static_cast<size_t>(operand.index)]);
+      if (call.device != 0 || call.is_transfer()) continue;   // between memories, or by threads that the proof does not know
       for (size_t out = 0; out < call.arguments.size(); ++out) join(static_cast<int>(c), call, out);
     }
   }

@@ -17,7 +17,8 @@ static tw_context* map_context(void) {
   uint64_t numbers = (uint64_t)tw_model.symbol_count + (uint64_t)longest_shape();
   uint64_t pointers = (uint64_t)tw_model.input_count + (uint64_t)tw_model.output_count;
   uint64_t head = (sizeof(tw_context) + 63) & ~(uint64_t)63;
-  uint64_t bytes = head + numbers * sizeof(int64_t) + pointers * sizeof(void*);
+  uint64_t devices = head + numbers * sizeof(int64_t) + pointers * sizeof(void*);
+  uint64_t bytes = devices + tw_model.device_count * sizeof(tw_device);
   tw_context* c = tw_map(bytes);
   if (!c) return 0;
   c->mapped_bytes = bytes;
@@ -25,6 +26,7 @@ static tw_context* map_context(void) {
   c->dims = c->symbols + tw_model.symbol_count;
   c->inputs = (void**)(c->symbols + numbers);
   c->outputs = c->inputs + tw_model.input_count;
+  c->devices = (tw_device*)((char*)c + devices);
   c->error = (tw_text){c->error_data, 0, sizeof c->error_data};
   return c;
 }
@@ -56,6 +58,7 @@ static tw_status need_arena(tw_context* c, uint64_t bytes) {
 
 static void destroy(tw_context* c) {
   if (!c) return;
+  tw_devices_close(c->devices);
   tw_team_leave(&c->team);
   if (c->arena_owned) munmap(c->arena, (size_t)c->arena_bytes);
   munmap(c, (size_t)c->mapped_bytes);
@@ -80,6 +83,18 @@ static tw_status seat_context(tw_context* c, const tw_options* o) {
   return o->threads > 1 && c->team.threads == 1 ? TW_E_MEMORY : TW_OK;
 }
 
+static char g_create_error[256];
+
+static const uint8_t* weights(void) {
+  return (const uint8_t*)((uintptr_t)&tw_weights_offset + (uintptr_t)tw_weights_offset);
+}
+
+static tw_status open_devices(tw_context* c) {
+  tw_status status = tw_devices_open(c->devices, weights(), &c->error);
+  if (status != TW_OK) memcpy(g_create_error, c->error_data, sizeof g_create_error);
+  return status;
+}
+
 static tw_status create(const tw_options* given, tw_context** context) {
   tw_options o;
   if (!context) return TW_E_ARGUMENT;
@@ -98,25 +113,23 @@ static tw_status create(const tw_options* given, tw_context** context) {
   tw_status status = TW_OK;
   if (o.symbols || tw_model.symbol_count == 0) status = need_arena(c, tw_model.arena_bytes(o.symbols));
   if (status == TW_OK) status = seat_context(c, &o);
+  if (status == TW_OK) status = open_devices(c);
   if (status == TW_OK) *context = c;
   else destroy(c);
   return status;
-}
-
-static const uint8_t* weights(void) {
-  return (const uint8_t*)((uintptr_t)&tw_weights_offset + (uintptr_t)tw_weights_offset);
 }
 
 static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
   tw_status status = tw_verify_inputs(c, inputs);
   if (status == TW_OK) status = tw_verify_outputs(c, outputs);
   if (status == TW_OK) status = need_arena(c, tw_model.arena_bytes(c->symbols));
+  if (status == TW_OK) status = tw_devices_reserve(c->devices, c->symbols);
   if (status != TW_OK) return status;
-  tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, 0, ns};
+  tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, 0, ns, c->devices};
   tw_team_begin(&c->team);
   tw_model.program(&env);
   tw_team_end(&c->team);
-  return TW_OK;
+  return tw_devices_finish(c->devices);
 }
 
 static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
@@ -152,11 +165,12 @@ static const char* status_text(tw_status status) {
     case TW_E_SIZE: return "a buffer is too small";
     case TW_E_MEMORY: return "memory or threads could not be had";
     case TW_E_BUSY: return "the context is running already";
+    case TW_E_DEVICE: return "a device or its driver is missing or failed";
     default: return "unknown status";
   }
 }
 
-static const char* last_error(const tw_context* c) { return c ? c->error_data : ""; }
+static const char* last_error(const tw_context* c) { return c ? c->error_data : g_create_error; }
 
 static tw_api g_api;
 static _Atomic uint32_t g_api_state;   /* 0: empty, 1: being filled, 2: filled */

@@ -1,6 +1,7 @@
 /* A context: one mapping that holds this struct and its arrays; the arena is a mapping of its own or the caller's. */
 #ifndef TW_CONTEXT_H
 #define TW_CONTEXT_H
+#include "device.h"
 #include "model.h"
 #include "pool.h"
 #include "text.h"
@@ -16,6 +17,7 @@ struct tw_context {
   void** outputs;
   int64_t* symbols;           /* values of the current run */
   int64_t* dims;              /* room for the longest shape */
+  tw_device* devices;
   tw_text error;
   char error_data[256];
 };

@@ -15,7 +15,24 @@ typedef struct tw_env {
   int32_t threads;
   int32_t reserved;
   uint64_t* call_ns;          /* profile, else NULL: the program stores the nanoseconds of kernel call k in call_ns[k] (tw_clock_ns) */
+  struct tw_device* devices;  /* of tw_model.devices */
 } tw_env;
+
+/* A device beside the processor: its driver, its code in the form that the driver reads, what can be launched. */
+typedef struct tw_launch_desc {
+  const char* function;
+  int32_t buffer_count, symbol_count;
+} tw_launch_desc;
+typedef struct tw_device_desc {
+  const struct tw_driver* driver;
+  const char* name;
+  const char* code;
+  uint64_t code_bytes;
+  const tw_launch_desc* launches;
+  uint64_t launch_count;
+  uint64_t weights_offset, weight_bytes;   /* of its stretch of the weights */
+  uint64_t (*arena_bytes)(const int64_t* symbols);
+} tw_device_desc;
 
 typedef struct tw_model_desc {
   const char* name;
@@ -31,6 +48,8 @@ typedef struct tw_model_desc {
   uint64_t (*arena_bytes)(const int64_t* symbols);
   void (*output_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   void (*input_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
+  const tw_device_desc* devices;
+  uint64_t device_count;
 } tw_model_desc;
 
 extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
@@ -42,6 +61,14 @@ extern const char tw_manifest[] __attribute__((visibility("hidden")));         /
  * loop. A call from inside fn runs as a plain loop too. fn may use 64 KiB of stack (musl's threads have 128). */
 void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg, int32_t count);
 uint64_t tw_clock_ns(void);   /* CLOCK_MONOTONIC, by syscall */
+
+/* Called by generated code, in the order of the calls; a failure ends the device's part of the run and is the run's result.
+ * Arguments of a launch: work-items in x, y, z; those of a group in x, y, z; for each buffer its place (0: the device's arena, 1: its
+ * weights) and byte offset there; the symbols. */
+void tw_device_launch(const tw_env* env, int32_t device, int32_t launch, const int64_t* arguments);
+void tw_device_write(const tw_env* env, int32_t device, int64_t at, const void* from, int64_t bytes);  /* into its arena */
+void tw_device_read(const tw_env* env, int32_t device, int64_t at, void* to, int64_t bytes);
+void tw_device_wait(const tw_env* env, int32_t device);   /* a profile's calls end where they are timed */
 
 /* The body of the exported tw_<name>_query, which generated code defines. */
 const tw_api* tw_query(uint32_t version);

@@ -8,4 +8,6 @@
 #include "cpu_x86.c"
 #include "cpu_hwcap.c"
 #include "verify.c"
+#include "device.c"
+#include "opencl.c"
 #include "api.c"

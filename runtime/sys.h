@@ -12,6 +12,8 @@ extern void* memcpy(void* restrict to, const void* restrict from, size_t bytes);
 extern void* memset(void* to, int value, size_t bytes);
 typedef uintptr_t tw_thread;   /* pthread_t is one word in glibc, musl and bionic */
 extern int pthread_create(tw_thread* thread, const void* attributes, void* (*body)(void*), void* arg) __attribute__((weak));
+extern void* dlopen(const char* file, int mode) __attribute__((weak));   /* libraries of devices only */
+extern void* dlsym(void* library, const char* name) __attribute__((weak));
 extern int pthread_join(tw_thread thread, void** result) __attribute__((weak));
 
 #if defined(__x86_64__)

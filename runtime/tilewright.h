@@ -26,7 +26,8 @@ typedef enum tw_status {
   TW_E_SHAPE = 5,      /* a tensor's rank or a dimension is not the model's */
   TW_E_SIZE = 6,       /* a buffer is smaller than its shape needs, or the caller's arena than the run */
   TW_E_MEMORY = 7,     /* memory or a thread could not be had */
-  TW_E_BUSY = 8        /* a second run on a context that is running */
+  TW_E_BUSY = 8,       /* a second run on a context that is running */
+  TW_E_DEVICE = 9      /* a device or its driver is missing or failed; last_error says which and how */
 } tw_status;
 
 /* Element types; the numbers are ONNX's TensorProto.DataType. */
@@ -93,7 +94,8 @@ typedef struct tw_api {
   void (*destroy)(tw_context* context);
   tw_status (*run)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs);
   const char* (*status_text)(tw_status status);
-  /* What the last failed call on this context (or, with NULL, nothing) found: "input 0 (image): dim 2 is 3, expected 28". */
+  /* What the last failed call on this context found: "input 0 (image): dim 2 is 3, expected 28"; with NULL, why the last failed
+   * create found a device unfit. */
   const char* (*last_error)(const tw_context* context);
   /* Runs with a clock: ns[k] gets the nanoseconds of kernel call k (call_count of them, named by the manifest). */
   int32_t call_count;

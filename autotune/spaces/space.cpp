@@ -45,7 +45,7 @@ std::vector<std::string> ScheduleBuilder::spatial_loops_of(const std::string& la
 
 void ScheduleBuilder::add(Step step) {
   if (!failed_.empty()) return;
-  Expected<Kernel> next = tw::apply(kernel_, step);
+  Expected<Kernel> next = tw::apply(kernel_, step, target_);
   if (!next) {
     failed_ = take_diags(next.takeError());
     failed_.front().notes.push_back("step " + std::to_string(schedule_.steps.size() + 1) + ": " + print(step));
@@ -80,6 +80,7 @@ std::string ScheduleBuilder::fuse(std::vector<std::string> loops, const std::str
 void ScheduleBuilder::vectorize(const std::string& loop) { if (has_loop(loop)) add(step::Vectorize{loop}); }
 void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
 void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
+void ScheduleBuilder::bind(const std::string& loop, const std::string& axis) { if (has_loop(loop)) add(step::Bind{loop, axis}); }
 void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
 void ScheduleBuilder::compute_inline(const std::string& stage) { add(step::ComputeInline{stage}); }
 void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name, const std::string& scope) { add(step::CacheWrite{stage, name, scope}); }
@@ -236,6 +237,7 @@ void schedule_elementwise(ScheduleBuilder& s) {
 }
 
 Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target) {
+  if (!target.axes.empty()) return bound_schedule(kernel, target);
   ScheduleBuilder s(kernel, target);
   switch (family) {
     case KernelFamily::elementwise: schedule_elementwise(s); break;

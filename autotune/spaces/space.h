@@ -15,6 +15,9 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
 // The schedule of reference computations: one rule for all kernels that shares none of the families' choices.
 Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target);
 
+// For a target with axes: every nest over work-groups and their threads (levels "block" and "thread"), sums in the threads.
+Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target);
+
 // Builds a schedule step by step against the kernel it rewrites, so that later steps can look at the loops there are.
 class ScheduleBuilder {
  public:
@@ -38,6 +41,7 @@ class ScheduleBuilder {
   void vectorize(const std::string& loop);
   void unroll(const std::string& loop);
   void parallel(const std::string& loop);
+  void bind(const std::string& loop, const std::string& axis);
   void compute_at(const std::string& stage, const std::string& loop);
   void compute_inline(const std::string& stage);
   void cache_write(const std::string& stage, const std::string& name, const std::string& scope);

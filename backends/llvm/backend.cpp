@@ -135,6 +135,7 @@ Expected<std::string> LlvmBackend::program_object(const Program& program, const 
 
 Expected<ObjectCode> LlvmBackend::compile(const Program& program, const CodegenOptions& options) const {
   size_t count = program.kernels.size();
+  const std::vector<bool> here = kernels_of(program, 0);
   ObjectCode code;
   code.objects.resize(count + 1);
   code.kernels.resize(count);
@@ -144,6 +145,7 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program, const CodegenO
     auto machine = make_target_machine(target_.triple, traits_);
     TW_CHECK(bool(machine), "{0}", error_text(machine.takeError()));
     for (size_t i; (i = next++) <= count;) {
+      if (i < count && !here[i]) continue;
       auto object = i < count ? member(program, i, options, **machine, code.kernels[i]) : program_object(program, options);
       if (object) code.objects[i] = std::move(*object);
       else diags[i] = take_diags(object.takeError());
@@ -156,6 +158,7 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program, const CodegenO
   std::vector<Diag> all;
   for (std::vector<Diag>& list : diags) all.insert(all.end(), list.begin(), list.end());
   if (!all.empty()) return make_error(std::move(all));
+  std::erase(code.objects, "");
   return code;
 }
 }  // namespace

@@ -3,8 +3,10 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <map>
 
+#include "ir/simplify.h"
 #include "runtime/tilewright.h"
 
 namespace tw {
@@ -24,9 +26,10 @@ class ProgramEmitter {
 
   void emit(const CodegenOptions& options, const std::string& cpu_features) {
     llvm::Function* program = emit_dispatch(emit_calls(false), emit_calls(true));
-    llvm::Function* arena = emit_arena_bytes();
+    llvm::Function* arena = emit_arena_bytes("tw_arena_bytes", program_.arena_bytes);
     llvm::Function* outputs = emit_dims("tw_output_dims", program_.outputs);
     llvm::Function* inputs = emit_dims("tw_input_dims", program_.inputs);
+    std::vector<Constant*> devices = device_descriptions(options);
     std::vector<Constant*> names;
     for (const std::string& s : program_.symbols) names.push_back(text(s));
     auto* manifest = new llvm::GlobalVariable(module_, b_.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "tw_manifest");
@@ -36,7 +39,8 @@ class ProgramEmitter {
         text(program_.name), text(options.target_name), manifest,
         i32(program_.inputs.size()), i32(program_.outputs.size()), i32(program_.symbols.size()), i32(program_.calls.size()),
         tensor_infos(program_.inputs), tensor_infos(program_.outputs), array(b_.getPtrTy(), names),
-        b_.getInt64(program_.weight_bytes), text(cpu_features), program, arena, outputs, inputs};
+        b_.getInt64(program_.weight_bytes), text(cpu_features), program, arena, outputs, inputs,
+        array(device_type(), devices), b_.getInt64(devices.size())};
     Constant* description = llvm::ConstantStruct::getAnon(fields);
     auto* model = new llvm::GlobalVariable(module_, description->getType(), true, llvm::GlobalValue::ExternalLinkage, description, "tw_model");
     model->setVisibility(llvm::GlobalValue::HiddenVisibility);
@@ -118,6 +122,85 @@ class ProgramEmitter {
 
   Value* env_field(Value* env, unsigned index) { return b_.CreateLoad(b_.getPtrTy(), b_.CreateStructGEP(env_type_, env, index)); }
 
+  struct Environment {
+    Value *env, *inputs, *outputs, *arena, *weights;
+    const Variables& vars;
+  };
+
+  // Where an operand lies in the processor's memory.
+  Value* address(const Operand& o, const Environment& at) {
+    Value* base = nullptr;
+    switch (o.place) {
+      case Place::input: base = nth_pointer(at.inputs, o.index); break;
+      case Place::output: base = nth_pointer(at.outputs, o.index); break;
+      case Place::arena: base = at.arena; break;
+      case Place::weights: base = at.weights; break;
+    }
+    return is_const(o.offset, 0) ? base : b_.CreateGEP(b_.getInt8Ty(), base, number(o.offset, at.vars));
+  }
+
+  void emit_call(const KernelCall& call, const Environment& at) {
+    std::vector<Value*> arguments = {at.env};
+    for (const Operand& o : call.arguments) arguments.push_back(address(o, at));
+    arguments.push_back(b_.CreateGEP(b_.getInt8Ty(), at.arena, number(call.workspace, at.vars)));
+    for (const Expr& s : call.symbols) arguments.push_back(number(s, at.vars));
+    b_.CreateCall(kernel(call.kernel, arguments), arguments);
+  }
+
+  void runtime(const char* function, const std::vector<Value*>& arguments) {
+    std::vector<Type*> types;
+    for (Value* a : arguments) types.push_back(a->getType());
+    b_.CreateCall(module_.getOrInsertFunction(function, llvm::FunctionType::get(b_.getVoidTy(), types, false)), arguments);
+  }
+
+  // The kernel's symbols as the call binds them.
+  Expr bound(Expr e, const KernelCall& call) const {
+    const Kernel& kernel = program_.kernels[static_cast<size_t>(call.kernel)];
+    for (size_t s = 0; s < kernel.symbols.size(); ++s) e = substitute(e, kernel.symbols[s], call.symbols[s]);
+    return simplify(e);
+  }
+
+  // One side is the processor's.
+  void emit_transfer(const KernelCall& call, const Environment& at) {
+    const Buffer& copied = program_.kernels[static_cast<size_t>(call.kernel)].buffers.front();
+    Expr bytes = dtype_bytes(copied.dtype);
+    for (const Expr& extent : copied.shape) bytes = bytes * extent;
+    const bool out = call.device == 0;
+    const Operand& there = call.arguments[out ? 0 : 1];
+    runtime(out ? "tw_device_read" : "tw_device_write",
+            {at.env, b_.getInt32(static_cast<uint32_t>(std::max(call.device, call.from)) - 1), number(there.offset, at.vars),
+             address(call.arguments[out ? 1 : 0], at), number(bound(bytes, call), at.vars)});
+  }
+
+  // As runtime/model.h says the arguments of tw_device_launch.
+  void emit_launches(const KernelCall& call, const Environment& at) {
+    const size_t device = static_cast<size_t>(call.device) - 1;
+    const std::vector<DeviceLaunch>& launches = program_.devices[device].launches[static_cast<size_t>(call.kernel)];
+    for (size_t l = 0; l < launches.size(); ++l) {
+      const DeviceLaunch& launch = launches[l];
+      std::vector<Value*> arguments;
+      for (const Expr& e : launch.global) arguments.push_back(number(bound(e, call), at.vars));
+      for (const Expr& e : launch.local) arguments.push_back(number(bound(e, call), at.vars));
+      for (int buffer : launch.buffers) {
+        const Operand operand = buffer < 0 ? Operand{Place::arena, 0, call.workspace} : call.arguments[static_cast<size_t>(buffer)];
+        arguments.push_back(b_.getInt64(operand.place == Place::weights));
+        arguments.push_back(number(operand.offset, at.vars));
+      }
+      for (int symbol : launch.symbols) arguments.push_back(number(call.symbols[static_cast<size_t>(symbol)], at.vars));
+      llvm::IRBuilder<> entry(&b_.GetInsertBlock()->getParent()->getEntryBlock(), b_.GetInsertBlock()->getParent()->getEntryBlock().begin());
+      Value* list = entry.CreateAlloca(b_.getInt64Ty(), b_.getInt64(arguments.size()));
+      for (size_t a = 0; a < arguments.size(); ++a) b_.CreateStore(arguments[a], b_.CreateConstGEP1_64(b_.getInt64Ty(), list, a));
+      runtime("tw_device_launch", {at.env, b_.getInt32(static_cast<uint32_t>(device)), b_.getInt32(first_launch(device, call.kernel) + static_cast<uint32_t>(l)), list});
+    }
+  }
+
+  // Launches of a device are numbered kernel by kernel.
+  uint32_t first_launch(size_t device, int kernel) const {
+    size_t count = 0;
+    for (int k = 0; k < kernel; ++k) count += program_.devices[device].launches[static_cast<size_t>(k)].size();
+    return static_cast<uint32_t>(count);
+  }
+
   // void (ptr env): every call in order; profiled, with the nanoseconds of each stored to env->call_ns.
   llvm::Function* emit_calls(bool profiled) {
     llvm::Function* f = start(profiled ? "tw_program_profiled" : "tw_program_plain", b_.getVoidTy(), {b_.getPtrTy()});
@@ -127,22 +210,13 @@ class ProgramEmitter {
     Value* call_ns = profiled ? env_field(env, 8) : nullptr;
     auto clock = [&] { return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty())); };
     Value* before = profiled ? clock() : nullptr;
+    const Environment at{env, inputs, outputs, arena, weights, vars};
     for (size_t c = 0; c < program_.calls.size(); ++c) {
       const KernelCall& call = program_.calls[c];
-      std::vector<Value*> arguments = {env};
-      for (const Operand& o : call.arguments) {
-        Value* base = nullptr;
-        switch (o.place) {
-          case Place::input: base = nth_pointer(inputs, o.index); break;
-          case Place::output: base = nth_pointer(outputs, o.index); break;
-          case Place::arena: base = arena; break;
-          case Place::weights: base = weights; break;
-        }
-        arguments.push_back(is_const(o.offset, 0) ? base : b_.CreateGEP(b_.getInt8Ty(), base, number(o.offset, vars)));
-      }
-      arguments.push_back(b_.CreateGEP(b_.getInt8Ty(), arena, number(call.workspace, vars)));
-      for (const Expr& s : call.symbols) arguments.push_back(number(s, vars));
-      b_.CreateCall(kernel(call.kernel, arguments), arguments);
+      if (call.is_transfer()) emit_transfer(call, at);
+      else if (call.device) emit_launches(call, at);
+      else emit_call(call, at);
+      if (profiled && call.device) runtime("tw_device_wait", {env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
       if (!profiled) continue;
       Value* after = clock();
       b_.CreateStore(b_.CreateSub(after, before), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
@@ -177,10 +251,37 @@ class ProgramEmitter {
     return f;
   }
 
-  llvm::Function* emit_arena_bytes() {
-    llvm::Function* f = start("tw_arena_bytes", b_.getInt64Ty(), {b_.getPtrTy()});
-    b_.CreateRet(number(program_.arena_bytes, load_symbols(f->getArg(0))));
+  llvm::Function* emit_arena_bytes(const std::string& name, const Expr& bytes) {
+    llvm::Function* f = start(name, b_.getInt64Ty(), {b_.getPtrTy()});
+    b_.CreateRet(number(bytes, load_symbols(f->getArg(0))));
     return f;
+  }
+
+  llvm::StructType* device_type() {
+    Type *p = b_.getPtrTy(), *n = b_.getInt64Ty();
+    return llvm::StructType::get(p, p, p, n, p, n, n, n, p);   // tw_device_desc
+  }
+
+  // Devices that run something keep their place in the list; the others are there by name and driver alone.
+  std::vector<Constant*> device_descriptions(const CodegenOptions& options) {
+    std::vector<Constant*> list;
+    for (size_t d = 0; d < program_.devices.size(); ++d) {
+      const DeviceProgram& device = program_.devices[d];
+      llvm::StructType* launch_type = llvm::StructType::get(b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty());
+      std::vector<Constant*> launches;
+      for (size_t k = 0; k < device.launches.size(); ++k) {
+        for (const DeviceLaunch& launch : device.launches[k])
+          launches.push_back(llvm::ConstantStruct::get(launch_type, {text(launch.function), b_.getInt32(static_cast<uint32_t>(launch.buffers.size())),
+                                                                     b_.getInt32(static_cast<uint32_t>(launch.symbols.size()))}));
+      }
+      const auto& [name, driver] = options.devices[d];
+      auto* table = llvm::cast<llvm::GlobalVariable>(module_.getOrInsertGlobal("tw_" + driver + "_driver", b_.getInt8Ty()));
+      table->setVisibility(llvm::GlobalValue::HiddenVisibility);
+      list.push_back(llvm::ConstantStruct::get(device_type(), {table, text(name), text(device.code), b_.getInt64(device.code.size()), array(launch_type, launches),
+          b_.getInt64(launches.size()), b_.getInt64(device.weights_offset), b_.getInt64(device.weight_bytes),
+          emit_arena_bytes("tw_device_arena_bytes_" + std::to_string(d), device.arena_bytes)}));
+    }
+    return list;
   }
 
   // void (i32 i, ptr symbols, ptr dims)

@@ -26,7 +26,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s) {
   StmtNode copy{.kind = StmtKind::store};
   copy.label = s.stage;
   copy.buffer = old;
-  const auto copy_var = [&](const Stmt& loop) { return axis_name(s.stage, loop->var); };
+  const auto copy_var = [&](const Stmt& loop) { return s.stage + "_" + loop->var; };
   for (const int axis : stage.loop_of_dim) copy.indices.push_back(axis < 0 ? Expr(0) : var(copy_var(stage.spatial[static_cast<size_t>(axis)])));
   copy.value = load(cached, buffer.dtype, copy.indices);
   Stmt copy_nest = make_store(std::move(copy));

@@ -61,7 +61,7 @@ TEST_CASE("implied features are added") {
 TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncors: 4\n") ==
         "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, features, cores, caches, vector_bits, "
-        "vector_registers, fast_math, accuracy, axes, scopes, intrinsics");
+        "vector_registers, fast_math, accuracy, axes, scopes, intrinsics, devices");
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KiB, l4: 1}\n").find("t.yaml:2:21: unknown key 'l4' in caches") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: many\n").find("t.yaml:2:8: cores must be an integer from 1 to") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: 0\n").find("t.yaml:2:8: cores must be") == 0);
@@ -85,6 +85,50 @@ TEST_CASE("all mistakes are told at once") {
   CHECK(text.find("2:8") != std::string::npos);
   CHECK(text.find("3:14") != std::string::npos);
   CHECK(text.find("4:1") != std::string::npos);
+}
+
+const std::string kDevice = "triple: x86_64-linux-gnu\naccuracy: 1e-3\ndevices:\n  - name: gpu\n    driver: opencl\n    features: [fp64]\n    vector_bits: 256\n"
+                            "    max_group: 128\n    local_bytes: 16KiB\n    axes: [{name: block.x, level: block, max: 0}]\n    scopes: [{name: local, level: block}]\n"
+                            "    rates: {flops: 2e12, launch: 5e-6}\n    take_all: true\n";
+
+TEST_CASE("devices are targets of their own beside the processor") {
+  Expected<Target> t = parse_target(kDevice, "t.yaml");
+  if (!t) FAIL(error_text(t.takeError()));
+  REQUIRE(t->devices.size() == 1);
+  const Target& device = t->main_device();
+  CHECK(device.name == "gpu");
+  CHECK(device.driver == "opencl");
+  CHECK(device.triple == t->triple);
+  CHECK(device.accuracy == 1e-3);
+  CHECK(device.has("fp64"));
+  CHECK(device.lanes(4) == 8);
+  CHECK(device.max_group == 128);
+  CHECK(device.local_bytes == 16 << 10);
+  CHECK(device.find_axis("block.x") != nullptr);
+  CHECK(device.find_scope("local") != nullptr);
+  CHECK(device.rates.flops == 2e12);
+  CHECK(device.rates.launch == 5e-6);
+  CHECK(device.rates.copy_bytes == DeviceRates().copy_bytes);
+  CHECK(device.take_all);
+  Expected<Target> again = parse_target(print(*t), "printed.yaml");
+  if (!again) FAIL(error_text(again.takeError()));
+  CHECK(print(*again) == print(*t));
+  CHECK(codegen_hash(*again) == codegen_hash(*t));
+  Target faster = *t;
+  faster.devices[0].rates.flops = 1;
+  CHECK(codegen_hash(faster) == codegen_hash(*t));   // rates decide where, not what
+  faster.devices[0].max_group = 64;
+  CHECK(codegen_hash(faster) != codegen_hash(*t));
+}
+
+TEST_CASE("mistakes in devices") {
+  const auto in_device = [](const std::string& text) { return yaml_error("triple: x86_64-linux-gnu\ndevices:\n  - " + text + "\n"); };
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ndevices: gpu\n").find("t.yaml:2:10: devices must be a list of maps") == 0);
+  CHECK(in_device("{name: gpu}").find("a device needs the keys name and driver") != std::string::npos);
+  CHECK(in_device("{name: gpu, driver: opencl, colour: red}").find("unknown key 'colour' in a device") != std::string::npos);
+  CHECK(in_device("{name: gpu, driver: opencl, rates: {flops: 0}}").find("flops must be a number above 0") != std::string::npos);
+  CHECK(in_device("{name: gpu, driver: opencl, take_all: often}").find("take_all must be true or false") != std::string::npos);
+  CHECK(in_device("{name: a, driver: opencl}\n  - {name: a, driver: opencl}").find("a second device 'a'") != std::string::npos);
 }
 
 TEST_CASE("hostile files end in an error") {

@@ -5,6 +5,7 @@ under qemu, and with the whole model in f64 (tilewright verify). Real models and
     run.py --tilewright BUILD/tilewright [--work DIR] [--only NAME,...] [--full]
 """
 import argparse
+import ctypes
 import json
 import os
 import pathlib
@@ -25,6 +26,7 @@ SKELETONS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "vgg16", "
              "gpt2_s64"]
 REAL = ["face_rfb320", "yolox_nano"]
 ARM = ["digits", "resnet18", "mobilenet_v2"]
+OPENCL = ["digits", "resnet18", "face_rfb320", "lstm_lm"]
 GROWTHS = (1.0, 1.5, 4.0)   # of weights, for the small models; the others are verified at the default
 GROWN = ["digits", "squeezenet1_1", "dqn", "face_rfb320"]
 QUICK = ["digits", "mobilenet_v2", "squeezenet1_1", "dqn", "resnet18", "face_rfb320", "bert_base_s128"]
@@ -176,6 +178,40 @@ def check_musl(runner, artifact, inputs, expected):
     return compare(expected, runner.drive([driver], artifact, inputs, expected))
 
 
+def has_opencl():
+    """Whether some OpenCL platform answers."""
+    try:
+        library = ctypes.CDLL("libOpenCL.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_uint(0)
+    library.clGetPlatformIDs(0, None, ctypes.byref(count))
+    return count.value > 0
+
+
+def check_labels(runner, target):
+    """The digits of all test images on that target: how many are not what the host says, and how many labels are right."""
+    images = np.load(ROOT / "examples/digits/test_images.npy").reshape(-1, 1, 8, 8).astype(np.float32)
+    said = []
+    for place in ("host", target):
+        artifact = runner.work / "labels.so"
+        runner.compile(ROOT / "examples/digits/digits_batch.onnx", place, artifact)
+        said.append(runner.native(artifact, {"image": images}, ["logits"], 1)["logits"].argmax(axis=1))
+    right = int((said[1] == np.load(ROOT / "examples/digits/test_labels.npy")).sum())
+    return int((said[0] != said[1]).sum()), right, len(images)
+
+
+def check_no_driver(runner, artifact, inputs):
+    """Without a driver the library says so in one line and does not crash."""
+    paths = []
+    for name, value in inputs.items():
+        np.save(runner.work / "in.npy", value)
+        paths += ["--input", f"{name}={runner.work / 'in.npy'}"]
+    told = subprocess.run([runner.tilewright, "run", artifact, *paths], capture_output=True, text=True,
+                          env=dict(os.environ, OCL_ICD_VENDORS="/nonexistent"))
+    return told.returncode not in (0, -11) and "there is no OpenCL platform" in told.stderr
+
+
 def check_pictures(tilewright, work):
     """Detections on real pictures equal onnxruntime's; yields (name, ok)."""
     detect = tilewright.parent / "examples/detect"
@@ -207,6 +243,8 @@ def main():
     files, skipped = model_files(names, work)
     runner = Runner(args.tilewright.resolve(), work)
     passed = failed = 0
+    opencl = has_opencl()
+    os.environ.setdefault("POCL_CACHE_DIR", str(work))   # what PoCL compiles goes with the rest
 
     def check(name, what, action):
         nonlocal passed, failed
@@ -255,6 +293,17 @@ def main():
             check(name, "aarch64 under qemu", lambda: compare(expected, runner.arm(artifact, inputs, expected)))
         elif name in ARM:
             skipped.append(f"{name} for aarch64 (no qemu or no cross libc)")
+        if name in OPENCL and opencl:
+            runner.compile(path, "opencl-generic", artifact)
+            check(name, "OpenCL", lambda: compare(expected, runner.native(artifact, inputs, outputs, 1)))
+            if name in EXAMPLES:
+                good = check_no_driver(runner, artifact, inputs)
+                other, right, count = check_labels(runner, "opencl-generic")
+                good = good and other == 0
+                passed, failed = passed + good, failed + (not good)
+                print(f"{'ok  ' if good else 'FAIL'} {name:16} OpenCL: {right} of {count} labels right, {other} unlike the host's; without a driver it says so")
+        elif name in OPENCL:
+            skipped.append(f"{name} on OpenCL (no platform)")
     if SHARED.is_dir() and not args.only:
         try:
             for what, good in check_pictures(args.tilewright.resolve(), work):

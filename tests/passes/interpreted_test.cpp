@@ -9,6 +9,7 @@
 #include "ir/kernel/interpreter.h"
 #include "passes/build_program.h"
 #include "passes/choose_algorithms.h"
+#include "passes/storage.h"
 #include "random_graph.h"
 
 using namespace tw;
@@ -19,16 +20,18 @@ using Bytes = std::vector<std::byte>;
 
 struct Memory {
   std::vector<Bytes> inputs, outputs;
-  Bytes arena, weights;
+  std::vector<Bytes> arenas, weights;   // by device, the processor's first; a device's weights begin at 0
 
-  std::byte* at(const Operand& operand) {
+  std::byte* at(const Operand& operand, int device) {
     const auto offset = as_const(operand.offset);
     REQUIRE(offset);
+    REQUIRE((device == 0 || (operand.place != Place::input && operand.place != Place::output)));
+    const auto place = static_cast<size_t>(device);
     switch (operand.place) {
       case Place::input: return inputs[static_cast<size_t>(operand.index)].data() + *offset;
       case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + *offset;
-      case Place::arena: return arena.data() + *offset;
-      case Place::weights: return weights.data() + *offset;
+      case Place::arena: return arenas[place].data() + *offset;
+      case Place::weights: return weights[place].data() + *offset;
     }
     TW_UNREACHABLE("bad place");
   }
@@ -73,7 +76,19 @@ struct Result {
   int chosen = 0;               // groups that the forced algorithm computes
   int pools = 0;                // of convolutions and pools
   int in_place = 0;             // calls whose output lies where an input does
+  int transfers = 0;
 };
+
+// Devices for all groups, at random but for those that write parts of one value.
+std::vector<int> random_places(const Graph& graph, const std::vector<Group>& groups, const Target& target) {
+  Storage storage(graph, groups);
+  std::vector<int> places;
+  for (const Group& group : groups) {
+    const auto root = static_cast<uint32_t>(storage.of(graph.node(group.nodes.back()).output).root.index);
+    places.push_back(static_cast<int>((root * 2654435761u >> 8) % (target.devices.size() + 1)));
+  }
+  return places;
+}
 
 Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Target& target, std::optional<Algorithm> only = std::nullopt) {
   PassContext context{target};
@@ -91,7 +106,8 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
     });
   }
   ProgramOptions options;
-  options.schedule = [](const LoweredGroup& lowered) -> Expected<Kernel> { return lowered.kernel; };
+  options.schedule = [](const LoweredGroup& lowered, const Target&) -> Expected<Kernel> { return lowered.kernel; };
+  if (!target.devices.empty()) options.devices = random_places(graph, groups, target);
   Expected<Program> program = build_program(graph, groups, target, options);
   if (!program) FAIL(error_text(program.takeError()));
 
@@ -101,19 +117,27 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
     result.outputs.push_back(Tensor::zeros(spec.dtype, *static_shape(spec.dims)));
     memory.outputs.push_back(result.outputs.back().bytes);
   }
-  memory.arena.resize(static_cast<size_t>(as_const(program->arena_bytes).value()));
-  memory.weights = packed_weights(*program);
+  const Bytes all_weights = packed_weights(*program);
+  memory.arenas.emplace_back(static_cast<size_t>(as_const(program->arena_bytes).value()), std::byte{0xff});
+  memory.weights.push_back(all_weights);
+  for (const DeviceProgram& device : program->devices) {
+    memory.arenas.emplace_back(static_cast<size_t>(as_const(device.arena_bytes).value()), std::byte{0xff});
+    const auto begin = all_weights.begin() + static_cast<std::ptrdiff_t>(device.weights_offset);
+    memory.weights.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(device.weight_bytes));
+  }
   for (const KernelCall& call : program->calls) {
     std::vector<std::byte*> pointers;
-    for (const Operand& operand : call.arguments) pointers.push_back(memory.at(operand));
-    result.in_place += std::find(pointers.begin(), pointers.end() - 1, pointers.back()) != pointers.end() - 1;
+    for (const Operand& operand : call.arguments) pointers.push_back(memory.at(operand, pointers.empty() ? call.from : call.device));
+    result.in_place += !call.is_transfer() && std::find(pointers.begin(), pointers.end() - 1, pointers.back()) != pointers.end() - 1;
+    if (call.is_transfer()) REQUIRE((call.from == 0 || call.device == 0));
+    result.transfers += call.is_transfer();
     run_kernel(program->kernels[static_cast<size_t>(call.kernel)], pointers);
   }
   for (size_t i = 0; i < result.outputs.size(); ++i) result.outputs[i].bytes = memory.outputs[i];
   return result;
 }
 
-void check(const Graph& graph, const Target& target, std::optional<Algorithm> only, double tolerance, int pools = 0) {
+int check(const Graph& graph, const Target& target, std::optional<Algorithm> only, double tolerance, int pools = 0) {
   const std::vector<Tensor> inputs = test::random_inputs(graph, 7);
   Expected<std::vector<Tensor>> expected = evaluate(graph, inputs);
   REQUIRE(bool(expected));
@@ -122,6 +146,7 @@ void check(const Graph& graph, const Target& target, std::optional<Algorithm> on
   CHECK(got.pools >= pools);
   REQUIRE(got.outputs.size() == expected->size());
   for (size_t i = 0; i < got.outputs.size(); ++i) CHECK(test::relative_difference((*expected)[i], got.outputs[i]) < tolerance);
+  return got.transfers;
 }
 
 Tensor weights(std::mt19937& random, std::vector<int64_t> shape, int64_t depth) {
@@ -177,6 +202,17 @@ TEST_CASE("random graphs, lowered and interpreted, equal their evaluation") {
     CAPTURE(seed);
     check(test::random_graph(seed), target, std::nullopt, 1e-4);
   }
+}
+
+TEST_CASE("random graphs spread over two devices, each with its memory, equal their evaluation") {
+  Target target = baseline_target(Arch::x86_64);
+  target.devices.assign(2, target);
+  int transfers = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    transfers += check(test::random_graph(seed), target, std::nullopt, 1e-4);
+  }
+  CHECK(transfers > 60);
 }
 
 TEST_CASE("Winograd's kernels, lowered and interpreted, equal the evaluators") {

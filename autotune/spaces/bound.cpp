@@ -1,0 +1,238 @@
+// Targets with axes, one rule for all kernels. The points of a nest, in tiles of a vector (and a few rows where it sums), are numbered and
+// dealt out to blocks of threads; sums that only a nest reads are made in its threads, in registers. In a scan the threads of one block
+// run each nest. What does not fit the rule stays as it is: one thread runs it.
+#include <algorithm>
+#include <set>
+
+#include "autotune/spaces/space.h"
+#include "ir/simplify.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kThreads = 64;       // of a block
+constexpr int64_t kFewThreads = 256;   // in all: fewer do not fill a device, more rows a thread would not pay
+constexpr int64_t kMostSums = 64;      // of one thread and stage
+constexpr int64_t kTypicalSymbol = 8;  // where work is compared
+
+int64_t typical(const Expr& e) {
+  return eval_int(e, [](std::string_view) { return kTypicalSymbol; });
+}
+
+bool reads(const Stmt& root, BufferId buffer) {
+  bool found = false;
+  const auto note = [&](const Expr& e) {
+    if (e.defined()) visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == buffer; });
+  };
+  visit(root, [&](const Stmt& s) {
+    for (const Expr& e : {s->extent, s->condition, s->value, s->where, s->init}) note(e);
+    for (const Expr& e : s->indices) note(e);
+  });
+  return found;
+}
+
+Stmt store_of(const ScheduleBuilder& s, const std::string& label) {
+  for (const Stmt& store : stores_of(s.kernel().body))
+    if (store->label == label) return store;
+  TW_UNREACHABLE("no stage '{0}'", label);
+}
+
+class BoundSpace {
+ public:
+  BoundSpace(const Kernel& kernel, const Target& target) : s_(kernel, target), target_(target) {
+    for (const DeviceAxis& axis : target.axes) {
+      if (axis.level == "block" && block_.empty()) block_ = axis.name;
+      if (axis.level == "thread" && thread_.empty()) thread_ = axis.name, threads_ = axis.max > 0 ? std::min(axis.max, kThreads) : kThreads;
+    }
+  }
+
+  Expected<Schedule> run() {
+    std::vector<std::string> labels;
+    for (const Stmt& store : stores_of(s_.kernel().body)) labels.push_back(store->label);
+    for (auto label = labels.rbegin(); label != labels.rend(); ++label) {   // readers first: what they need may move into their threads
+      if (done_.contains(*label)) continue;
+      if (!attempt(*label, true)) attempt(*label, false);
+    }
+    return s_.finish();
+  }
+
+ private:
+  struct Nest {
+    std::vector<std::string> spatial, reduce;
+    bool in_scan = false, perfect = true;
+    Stmt store;
+  };
+
+  Nest nest_of(const ScheduleBuilder& s, const std::string& label) const {
+    Nest nest;
+    nest.store = store_of(s, label);
+    for (const Stmt& p : path_to(s.kernel().body, label)) {
+      if (p->kind == StmtKind::if_then) nest.perfect = false;
+      if (p->kind != StmtKind::loop) continue;
+      if (p->role == AxisRole::scan) nest.in_scan = true;
+      else if (p->role == AxisRole::reduce) nest.reduce.push_back(p->var);
+      else if (nest.reduce.empty()) nest.spatial.push_back(p->var);
+      else nest.perfect = false;
+      nest.perfect &= p->loop_kind == LoopKind::serial;
+    }
+    return nest;
+  }
+
+  // Stages in the same nest count as done with it.
+  bool attempt(const std::string& label, bool tiled) {
+    ScheduleBuilder s = s_;
+    std::set<std::string> done = {label};
+    if (!bind_nest(s, label, tiled, done) || !s.sound()) return false;
+    ScheduleBuilder probe = s;
+    Expected<Schedule> finished = probe.finish();
+    if (!finished) {
+      llvm::consumeError(finished.takeError());
+      return false;
+    }
+    s_ = std::move(s);
+    done_.merge(done);
+    return true;
+  }
+
+  bool bind_nest(ScheduleBuilder& s, const std::string& label, bool tiled, std::set<std::string>& done) {
+    Nest nest = nest_of(s, label);
+    if (nest.spatial.empty() || !nest.perfect) return false;
+    if (const Stmt outer = find_loop(s.kernel().body, nest.spatial.front()))
+      for (const Stmt& store : stores_of(outer)) done.insert(store->label);
+    const bool several = done.size() > 1;
+    std::string sums;
+    if (!nest.reduce.empty()) {   // the sums themselves: in registers, then stored
+      if (several) return false;
+      sums = label + "_sum";
+      s.cache_write(label, sums, "stack");
+      if (!s.sound()) return false;
+      nest = nest_of(s, label);
+    }
+    const std::vector<std::string> inner = tile(s, nest, label, tiled, uses_products(s, sums.empty() ? label : sums, !sums.empty()));
+    std::vector<std::string> outer = s.loops_of(label);
+    std::erase_if(outer, [&](const std::string& loop) { return std::ranges::find(inner, loop) != inner.end() || find_loop(s.kernel().body, loop)->role == AxisRole::scan; });
+    for (const std::string& loop : outer) count_ = &loop == &outer.front() ? find_loop(s.kernel().body, loop)->extent : count_ * find_loop(s.kernel().body, loop)->extent;
+    if (outer.empty()) return false;
+    const std::string all = s.fuse(outer, label + "_f");
+    const int64_t threads = std::min(threads_, s.extent(all).value_or(threads_));
+    s.split(all, threads, Tail::guard, label + "_b", label + "_t");
+    if (nest.in_scan) s.reorder({label + "_t", label + "_b"});
+    const std::string at = nest.in_scan ? label + "_b" : label + "_t";
+    if (!s.sound()) return false;
+    if (!sums.empty() && !move_sums(s, sums, at)) return false;
+    absorb(s, at, done);
+    for (size_t i = 0; i + 1 < inner.size(); ++i) s.unroll(inner[i]);
+    if (!inner.empty()) s.vectorize(inner.back());
+    s.bind(label + "_t", thread_);
+    if (!nest.in_scan) s.bind(label + "_b", block_);
+    return true;
+  }
+
+  // Sums of products, made by the stage or read by it: neighbouring rows and columns share operands.
+  static bool uses_products(const ScheduleBuilder& s, const std::string& label, bool own) {
+    const Stmt reader = store_of(s, label);
+    return std::ranges::any_of(stores_of(s.kernel().body), [&](const Stmt& store) {
+      const bool product = store->combiner == Combiner::add && store->value->kind == ExprKind::binary && store->value->binary == BinaryOp::mul;
+      return product && (own ? store->label == label : reads(reader, store->buffer));
+    });
+  }
+
+  // Cuts a vector off the last loop, and a few rows off the one before where sums are made; the inner loops, the lanes last.
+  std::vector<std::string> tile(ScheduleBuilder& s, const Nest& nest, const std::string& label, bool tiled, bool products) {
+    const DType t = s.kernel().buffer(nest.store->buffer).dtype;
+    const std::string last = nest.spatial.back();
+    const int64_t lanes = target_.lanes(dtype_bytes(t));
+    const std::optional<int64_t> n = s.extent(last);
+    const Expr index = nest.store->indices.empty() ? Expr(0) : nest.store->indices.back();
+    const bool side_by_side = index->kind == ExprKind::var && index->name == last;
+    if (!tiled || !is_float(t) || lanes < 2 || !n || *n % lanes != 0 || !side_by_side) return {};
+    std::vector<std::string> inner = {last};
+    if (*n > lanes) {
+      inner = {label + "_v"};
+      s.split(last, lanes, Tail::guard, label + "_w", label + "_v");
+    }
+    if (!products || nest.spatial.size() < 2) return inner;
+    const std::string row = nest.spatial[nest.spatial.size() - 2];
+    Expr points = 1;
+    for (const std::string& loop : nest.spatial) points = points * (loop == last ? Expr(*n / lanes) : find_loop(s.kernel().body, loop)->extent);
+    const int64_t rows = rows_of(s.extent(row));
+    if (rows < 2 || typical(points) < rows * kFewThreads) return inner;
+    s.split(row, rows, Tail::guard, label + "_s", label + "_r");
+    inner.insert(inner.begin(), label + "_r");
+    std::vector<std::string> order;
+    for (const std::string& loop : s.loops_of(label))
+      if (std::ranges::find(inner, loop) == inner.end() && find_loop(s.kernel().body, loop)->role == AxisRole::spatial) order.push_back(loop);
+    order.insert(order.end(), inner.begin(), inner.end());
+    s.reorder(order);
+    return inner;
+  }
+
+  static int64_t rows_of(std::optional<int64_t> extent) {
+    for (const int64_t rows : {4, 7, 6, 5, 3, 2})
+      if (extent && *extent % rows == 0) return rows;
+    return 1;
+  }
+
+  // Sums that this loop alone reads, few for each of its iterations and not made many times over.
+  void absorb(ScheduleBuilder& s, const std::string& at, std::set<std::string>& done) {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const Stmt& store : stores_of(s.kernel().body)) {
+        const Stmt loop = find_loop(s.kernel().body, at);
+        const std::vector<Stmt> stores = stores_of(loop);
+        const bool inside = std::ranges::any_of(stores, [&](const Stmt& other) { return other->label == store->label; });
+        if (inside || store->combiner == Combiner::none || !reads(loop, store->buffer)) continue;
+        ScheduleBuilder trial = s;
+        if (!move_sums(trial, store->label, at)) continue;
+        s = std::move(trial);
+        done.insert(store->label);
+        moved = true;
+        break;
+      }
+    }
+  }
+
+  bool move_sums(ScheduleBuilder& s, const std::string& label, const std::string& at) {
+    const Nest before = nest_of(s, label);
+    Expr points = 1;
+    for (const std::string& loop : before.spatial) points = points * find_loop(s.kernel().body, loop)->extent;
+    s.compute_at(label, at);
+    if (!s.sound()) return false;
+    Expr here = 1;
+    const Buffer& buffer = s.kernel().buffer(store_of(s, label)->buffer);
+    for (const Expr& extent : buffer.shape) here = here * extent;
+    const std::optional<int64_t> each = as_const(simplify(here));
+    if (!each || *each > kMostSums || *each * typical(count_) > 2 * typical(points)) return false;
+    const Nest nest = nest_of(s, label);
+    std::vector<std::string> spatial;   // of the stage itself, behind the loop
+    bool behind = false;
+    for (const std::string& loop : s.loops_of(label)) {
+      if (behind && std::ranges::find(nest.reduce, loop) == nest.reduce.end()) spatial.push_back(loop);
+      behind |= loop == at;
+    }
+    if (nest.reduce.empty()) return true;
+    if (spatial.empty()) {
+      s.decompose(label, nest.reduce.front());
+      return s.sound();
+    }
+    const std::string lane = spatial.back();
+    spatial.pop_back();
+    ScheduleBuilder trial = s;
+    trial.accumulate(label, nest.reduce, spatial, lane);
+    if (trial.sound()) s = std::move(trial);
+    return true;
+  }
+
+  ScheduleBuilder s_;
+  const Target& target_;
+  std::string block_, thread_;
+  int64_t threads_ = kThreads;
+  Expr count_ = 1;                     // iterations of the nest's outer loops
+  std::set<std::string> done_;
+};
+
+}  // namespace
+
+Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target) { return BoundSpace(kernel, target).run(); }
+
+}  // namespace tw

@@ -1,0 +1,23 @@
+// Which back end writes code for which driver of the runtime.
+#include "backends/backend.h"
+#include "backends/opencl/backend.h"
+
+namespace tw {
+namespace {
+struct Entry {
+  const char* driver;
+  Expected<std::unique_ptr<DeviceBackend>> (*make)(const Target& device);
+};
+constexpr Entry kDrivers[] = {{"opencl", make_opencl_backend}};
+}  // namespace
+
+Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device) {
+  std::string names;
+  for (const Entry& entry : kDrivers) {
+    if (device.driver == entry.driver) return entry.make(device);
+    names += (names.empty() ? "" : ", ") + std::string(entry.driver);
+  }
+  return make_error({DiagCode::unsupported, "device '" + device.name + "': there is no driver '" + device.driver + "'", {}, {"drivers: " + names}});
+}
+
+}  // namespace tw

@@ -1,0 +1,97 @@
+// Stores: init, condition, update; of one element or of the lanes of a vector loop.
+#include "backends/opencl/emitter.h"
+
+namespace tw::opencl {
+namespace {
+
+constexpr int64_t kMaxStatements = 4000;  // of one function
+
+}  // namespace
+
+// The reduce loops around are all at their first iteration; "": always, "0": never.
+std::string Emitter::first_reduce_iteration() const {
+  if (later_reduce_ > 0) return "0";
+  std::string all;
+  for (const StmtNode* loop : loops_)
+    if (loop->role == AxisRole::reduce) all += (all.empty() ? "" : " && ") + vars_.at(loop->var).text + " == 0";
+  return all;
+}
+
+std::string Emitter::pointer(BufferId id, const Text& at) const {
+  const std::string& name = buffers_.at(id.index);
+  if (at.text == "0") return name;
+  return name + " + " + (at.depth > 0 ? "(" + at.text + ")" : at.text);
+}
+
+Text Emitter::element(BufferId id, const Text& at) {
+  if (lane_.empty()) return read(id, at);
+  return {"vload" + std::to_string(lane_count_) + "(0, " + pointer(id, at) + ")", false, lane_count_};
+}
+
+void Emitter::write(BufferId id, const Text& at, const Text& value) {
+  const std::string& name = buffers_.at(id.index);
+  const DType t = kernel_.buffer(id).dtype;
+  if (!lane_.empty()) return line("vstore" + std::to_string(lane_count_) + "(" + bare(value.text) + ", 0, " + pointer(id, at) + ");");
+  if (t == DType::f16) return line("vstore_half_rte(" + bare(value.text) + ", " + at.text + ", " + half_pointer(id) + ");");
+  line(name + "[" + at.text + "] = " + (t == DType::bf16 ? "tw_to_bfloat16(" + bare(value.text) + ")" : bare(value.text)) + ";");
+}
+
+Text Emitter::combined(const StmtNode& s, const Text& old) {
+  const DType t = kernel_.buffer(s.buffer).dtype;
+  const std::string type = value_type(t), lanes = lane_.empty() ? "" : std::to_string(lane_count_);
+  const bool product = s.value->kind == ExprKind::binary && s.value->binary == BinaryOp::mul && (t == DType::f32 || t == DType::f64);
+  if (s.combiner == Combiner::add && product) {
+    const Text a = values_of(s.value->args[0]);
+    return {"tw_fma_" + type + "(" + a.text + ", " + values_of(s.value->args[1]).text + ", " + old.text + ")"};
+  }
+  const Text v = values_of(s.value);
+  if (s.combiner == Combiner::min || s.combiner == Combiner::max)
+    return {std::string(s.combiner == Combiner::min ? "tw_min_" : "tw_max_") + type + lanes + "(" + old.text + ", " + v.text + ")"};
+  const char* op = s.combiner == Combiner::add ? " + " : " * ";
+  if (is_float(t)) return {old.text + op + v.text};
+  const std::string u = unsigned_type(t);
+  return {"(" + type + ")((" + u + ")" + old.text + op + "(" + u + ")" + v.text + ")"};
+}
+
+void Emitter::emit_update(const Stmt& s, const Text& at) {
+  if (s->combiner == Combiner::none) return write(s->buffer, at, values_of(s->value));
+  const Text old = element(s->buffer, at);
+  write(s->buffer, at, combined(*s, old));
+}
+
+void Emitter::emit_store(const Stmt& s) {
+  if (++statements_ > kMaxStatements) return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
+  if (s->async) return fail("asynchronous copies have no OpenCL form");
+  counts_.clear();
+  for (const Expr& e : {s->value, s->where})
+    if (e.defined()) count(e);
+  scopes_.emplace_back();
+  std::vector<Expr> indices;
+  for (const Expr& e : s->indices) indices.push_back(lane_.empty() ? e : substitute(e, lane_, Expr(0)));
+  const auto place = [&] {
+    Text at = offset(s->buffer, indices);
+    if (at.depth > 0 && s->combiner != Combiner::none) at = {named(at.narrow ? "int" : "long", at), at.narrow};
+    return at;
+  };
+  std::optional<Text> at;
+  if (s->init.defined() && first_reduce_iteration() != "0") {
+    at = place();
+    const std::string first = first_reduce_iteration();
+    if (!first.empty()) open("if (" + first + ")");
+    write(s->buffer, *at, values_of(s->init));
+    if (!first.empty()) close();
+  }
+  const Expr where = s->where.defined() ? simplify(s->where, ranges_) : bool_imm(true);
+  kept_.push_back(where);
+  if (is_const(where, 1)) {
+    emit_update(s, at ? *at : place());
+  } else if (!is_const(where, 0)) {
+    const std::string condition = value(where).text;
+    open("if (" + bare(condition) + ")");
+    emit_update(s, at ? *at : place());
+    close();
+  }
+  scopes_.pop_back();
+}
+
+}  // namespace tw::opencl

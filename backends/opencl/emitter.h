@@ -1,0 +1,111 @@
+// Writes one launch as a function. Statements walk top-down; shared parts of a store's value become constants before it, and a load
+// under a condition is never done outside it. `unroll` loops repeat their text, `vector` loops make floatN where they can.
+#pragma once
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/llvm/index.h"
+#include "backends/opencl/launch.h"
+#include "backends/opencl/words.h"
+
+namespace tw::opencl {
+
+struct Text {
+  std::string text;
+  bool narrow = false;      // of type i64, and the text is an int
+  int lanes = 0;            // floatN, doubleN; 0: a scalar
+  int depth = 0;            // of nesting, roughly
+};
+
+class Emitter {
+ public:
+  Emitter(const Kernel& kernel, const Target& target, const LaunchPlan& plan, const Ranges& ranges);
+  // Fills `launch`, returns the function's text.
+  Expected<std::string> emit(const std::string& function, OpenClLaunch& launch);
+
+ private:
+  struct Scope { std::unordered_map<const ExprNode*, Text> known; };
+
+  // emitter.cpp: the function, statements
+  void declare_buffers();
+  void emit_stmt(const Stmt& s);
+  void emit_guarded(const Stmt& s);
+  void emit_plain(const Stmt& s);
+  void emit_loop(const Stmt& s);
+  void emit_bound(const Stmt& s);
+  void emit_sequence(const Stmt& s);
+  void barrier();
+  std::vector<std::string> absent_items(const Stmt& s) const;
+  // emit_store.cpp
+  void emit_store(const Stmt& s);
+  void emit_update(const Stmt& s, const Text& at);
+  std::string first_reduce_iteration() const;
+  Text combined(const StmtNode& s, const Text& old);
+  std::string pointer(BufferId id, const Text& at) const;
+  Text element(BufferId id, const Text& at);
+  void write(BufferId id, const Text& at, const Text& value);
+  Text values_of(const Expr& e) { return lane_.empty() ? value(e) : splat(lanes_of(e), e.type()); }
+  // emit_expr.cpp: scalars
+  Text value(const Expr& e);
+  Text node(const Expr& e);
+  Text var_of(const Expr& e);
+  Text unary_of(const Expr& e);
+  Text binary_of(const Expr& e);
+  Text integer_binary(const Expr& e, Text a, Text b);
+  Text float_binary(const Expr& e);
+  Text divided(const Expr& e, const Text& a, const Text& b);
+  Text select_of(const Expr& e);
+  Text logical_of(const Expr& e);
+  Text cast_of(const Expr& e);
+  Text conditional(const std::string& type, const std::string& condition, const Expr& yes, const Expr& no);
+  Text read(BufferId id, const Text& at);
+  std::string half_pointer(BufferId id) const;
+  Text offset(BufferId id, const std::vector<Expr>& indices);
+  bool fits_int(const Expr& e);
+  bool complex(const Expr& e);
+  void count(const Expr& e);
+  // emit_lanes.cpp: lanes of a vector loop
+  bool emit_vector(const Stmt& loop);   // false: it has another form
+  bool has_lanes(const Stmt& s, const std::string& var);
+  Text lanes_node(const Expr& e);
+  Text lanes_of(const Expr& e);
+  Text each_lane(const Expr& e);
+  Text splat(const Text& t, DType type) const;
+  Text lanes_unary(const Expr& e);
+  Text lanes_binary(const Expr& e);
+  std::optional<int64_t> lane_stride(BufferId id, const std::vector<Expr>& indices, const std::string& var) const;
+
+  void fail(const std::string& why) { if (problem_.empty()) problem_ = why; }
+  void line(const std::string& text) { text_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n"; }
+  void open(const std::string& text) { line(text + " {"); ++indent_; scopes_.emplace_back(); }
+  void close() { --indent_; scopes_.pop_back(); line("}"); }
+  std::string named(const std::string& type, const Text& t);   // a constant before the statement
+  Space space(BufferId id) const { return plan_.spaces.at(id.index); }
+
+  const Kernel& kernel_;
+  const Target& target_;
+  const LaunchPlan& plan_;
+  Ranges ranges_;
+  WorkspaceLayout layout_;
+  LoopDepths depths_;
+  Names names_;
+  std::string text_, problem_;
+  int indent_ = 0;
+  std::map<std::string, Text, std::less<>> vars_;
+  std::map<int32_t, std::string> buffers_;
+  std::vector<const StmtNode*> loops_;          // around, that are not expanded
+  std::vector<std::string> waiting_;            // conditions of work-items, for the statements below
+  std::array<bool, 3> bound_items_{}, bound_groups_{};
+  std::vector<Scope> scopes_;
+  std::unordered_map<const ExprNode*, int> counts_;
+  std::deque<Expr> kept_;                       // whose addresses are keys
+  std::vector<Stmt> bodies_;
+  int64_t statements_ = 0;
+  int64_t later_reduce_ = 0;                    // expanded reduce loops around that are past their first iteration
+  bool inline_ = false;                         // no constants: in a branch of an expression
+  std::string lane_;                            // of the vector loop around
+  int lane_count_ = 0;
+};
+
+}  // namespace tw::opencl

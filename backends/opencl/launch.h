@@ -1,0 +1,37 @@
+// What a launch is made of: which statements, which buffers where, how many work-groups and work-items.
+#pragma once
+#include <map>
+#include <optional>
+
+#include "backends/opencl/opencl.h"
+#include "ir/program.h"
+#include "ir/simplify.h"
+
+namespace tw::opencl {
+
+enum class Space : uint8_t { parameter, workspace, shared, own };  // shared: __local; own: of a work-item
+
+struct AxisPlace {
+  bool group = false;   // get_group_id, else get_local_id
+  int dim = 0;
+};
+
+struct LaunchPlan {
+  Stmt body;
+  std::map<int32_t, Space> spaces;       // of the buffers it uses
+  std::array<Expr, 3> groups;            // of each dimension
+  std::array<int64_t, 3> items;
+  int64_t local_bytes = 0;
+  int64_t work_items() const { return items[0] * items[1] * items[2]; }
+};
+
+// Axes of the level "block" count groups, those of the level "thread" the items of one, in the order of the target's list.
+std::optional<AxisPlace> axis_place(const Target& target, const std::string& axis);
+bool holds_loop_of(const Stmt& s, const Target& target, bool group);
+// Something in it makes work-items of a group wait for each other: a barrier, or loops over work-items beside or after each other.
+bool synchronizes(const Stmt& s, const Target& target);
+
+// The kernel's body (simplified) cut into launches. Errors: what does not map, without the kernel's name.
+Expected<std::vector<LaunchPlan>> plan_launches(const Kernel& kernel, const Stmt& body, const Target& target);
+
+}  // namespace tw::opencl

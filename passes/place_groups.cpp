@@ -1,0 +1,135 @@
+// A PBQP: nodes are groups, alternatives the places, an edge costs the copy of the value that one group makes and the other reads.
+#include "passes/place_groups.h"
+
+#include <limits>
+#include <map>
+#include <set>
+
+#include "ir/kernel/work.h"
+#include "passes/lower/lower.h"
+#include "passes/pbqp.h"
+#include "passes/storage.h"
+
+namespace tw {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int64_t kNominal = 8;   // stands for a symbol
+// What the generated code for a processor is counted with, per core.
+constexpr double kVectorsPerSecond = 4e9, kHostBytes = 2e10, kCall = 1e-6;
+
+double nominal(const Expr& e) {
+  return static_cast<double>(eval_int(e, [](std::string_view) { return kNominal; }));
+}
+
+class Placer {
+ public:
+  Placer(const Graph& graph, const std::vector<Group>& groups, const Target& target, const Runs& runs)
+      : graph_(graph), groups_(groups), target_(target), runs_(runs), storage_(graph, groups) {}
+
+  Placement run() {
+    const size_t places = target_.devices.size() + 1;
+    Placement placement{std::vector<int>(groups_.size()), std::vector<std::string>(groups_.size())};
+    PbqpProblem problem;
+    std::map<int32_t, size_t> maker;   // group that makes the value with this index
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      maker[graph_.node(groups_[g].nodes.back()).output.index] = g;
+      problem.nodes.push_back(costs(g, places, placement.reasons[g]));
+    }
+    for (size_t g = 0; g < groups_.size(); ++g) connect(g, maker, problem);
+    const PbqpSolution solution = solve(problem);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      placement.devices[g] = static_cast<int>(solution.choice[g]);
+      if (placement.devices[g] == 0 && placement.reasons[g].empty() && !storage_.in_place(groups_[g]))
+        placement.reasons[g] = "faster on the processor, by estimate";
+    }
+    return placement;
+  }
+
+ private:
+  std::vector<double> costs(size_t g, size_t places, std::string& reason) {
+    std::vector<double> seconds(places);
+    if (storage_.in_place(groups_[g])) return seconds;
+    for (size_t place = 1; place < places; ++place) {
+      const Target& device = target_.devices[place - 1];
+      const auto [time, problem] = on_device(g, static_cast<int>(place));
+      if (!problem.empty()) reason += (reason.empty() ? "" : "; ") + device.name + ": " + problem;
+      seconds[place] = time;
+    }
+    Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], target_);
+    const Work work = lowered ? count_work(lowered->kernel) : Work{0, 0, 0};
+    llvm::consumeError(lowered.takeError());   // building the program tells
+    const double vectors = static_cast<double>(target_.vector_bits) / 32 * kVectorsPerSecond;
+    seconds[0] = nominal(work.flops) / vectors + nominal(work.weight_bytes + work.tensor_bytes) / kHostBytes + kCall;
+    return seconds;
+  }
+
+  // Seconds, infinite with a reason.
+  std::pair<double, std::string> on_device(size_t g, int place) {
+    const Target& device = target_.devices[static_cast<size_t>(place) - 1];
+    Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], device);
+    if (!lowered) return {kNever, error_text(lowered.takeError())};
+    auto [known, fresh] = problems_.try_emplace({place, kernel_hash(lowered->kernel)});
+    if (fresh) {
+      if (Error error = runs_(*lowered, place)) known->second = error_text(std::move(error));
+    }
+    if (!known->second.empty()) return {kNever, known->second};
+    if (device.take_all) return {0, ""};
+    const Work work = count_work(lowered->kernel);
+    return {nominal(work.flops) / device.rates.flops + nominal(work.weight_bytes + work.tensor_bytes) / device.rates.bytes + device.rates.launch, ""};
+  }
+
+  // A group without a kernel is where the memory is that it only renames or gathers; other values are copied where they are read elsewhere.
+  void connect(size_t g, const std::map<int32_t, size_t>& maker, PbqpProblem& problem) const {
+    std::set<size_t> seen;
+    for (NodeId id : groups_[g].nodes)
+      for (ValueId input : graph_.node(id).inputs) {
+        if (!input.valid()) continue;
+        auto found = maker.find(input.index);
+        if (found == maker.end()) {
+          if (!graph_.is_constant(input)) add_from_host(g, input, problem);
+          continue;
+        }
+        if (found->second == g || !seen.insert(found->second).second) continue;
+        const double bytes = storage_.in_place(groups_[g]) ? kNever : nominal(byte_count(graph_.value(input).type));
+        problem.edges.push_back({found->second, g, copies(bytes, problem.nodes[g].size())});
+      }
+    for (const Graph::Output& output : graph_.outputs())
+      if (output.value == graph_.node(groups_[g].nodes.back()).output) add_from_host(g, output.value, problem);
+  }
+
+  void add_from_host(size_t g, ValueId v, PbqpProblem& problem) const {
+    for (size_t place = 1; place < problem.nodes[g].size(); ++place) problem.nodes[g][place] += copy_seconds(place, nominal(byte_count(graph_.value(v).type)));
+  }
+
+  double copy_seconds(size_t place, double bytes) const {
+    const Target& device = target_.devices[place - 1];
+    return device.take_all ? 0 : bytes / device.rates.copy_bytes + device.rates.copy;
+  }
+
+  std::vector<std::vector<double>> copies(double bytes, size_t places) const {
+    std::vector<std::vector<double>> cost(places, std::vector<double>(places));
+    for (size_t a = 0; a < places; ++a)
+      for (size_t b = 0; b < places; ++b) {
+        if (a == b) continue;
+        cost[a][b] = bytes == kNever ? kNever : (a ? copy_seconds(a, bytes) : 0) + (b ? copy_seconds(b, bytes) : 0);
+      }
+    return cost;
+  }
+
+  const Graph& graph_;
+  const std::vector<Group>& groups_;
+  const Target& target_;
+  const Runs& runs_;
+  Storage storage_;
+  std::map<std::pair<int, std::string>, std::string> problems_;   // by place and kernel; "": it runs
+};
+
+}  // namespace
+
+Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target, const Runs& runs) {
+  if (target.devices.empty()) return {std::vector<int>(groups.size()), std::vector<std::string>(groups.size())};
+  return Placer(graph, groups, target, runs).run();
+}
+
+}  // namespace tw

@@ -1,0 +1,137 @@
+#include "tests/opencl/jobs.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "autotune/spaces/space.h"
+#include "ir/kernel/interpreter.h"
+#include "passes/build_program.h"
+#include "passes/choose_algorithms.h"
+
+namespace tw::test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct Run {
+  std::vector<Bytes> inputs, outputs;
+  Bytes arena, weights;
+  int64_t symbol = 1;
+
+  int64_t value(const Expr& e) const {
+    return eval_int(e, [&](std::string_view) { return symbol; });
+  }
+  size_t bytes_of(const Buffer& buffer) const {
+    int64_t bytes = dtype_bytes(buffer.dtype);
+    for (const Expr& extent : buffer.shape) bytes *= value(extent);
+    return static_cast<size_t>(bytes);
+  }
+  std::byte* at(const Operand& operand) {
+    const int64_t offset = value(operand.offset);
+    switch (operand.place) {
+      case Place::input: return inputs[static_cast<size_t>(operand.index)].data() + offset;
+      case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + offset;
+      case Place::arena: return arena.data() + offset;
+      case Place::weights: return weights.data() + offset;
+    }
+    TW_UNREACHABLE("bad place");
+  }
+  // The arguments before and after.
+  std::pair<std::vector<Bytes>, std::vector<Bytes>> call(const Kernel& kernel, const std::vector<std::byte*>& pointers) const {
+    std::vector<KernelArgument> arguments;
+    std::vector<Bytes> before, after;
+    std::map<std::string, int64_t> symbols;
+    for (const std::string& name : kernel.symbols) symbols[name] = symbol;
+    for (size_t i = 0; i < pointers.size(); ++i) arguments.push_back({Bytes(pointers[i], pointers[i] + bytes_of(kernel.buffers[i]))});
+    for (const KernelArgument& a : arguments) before.push_back(a.bytes);
+    REQUIRE(error_text(interpret(kernel, arguments, symbols)) == "");
+    for (size_t i = 0; i < pointers.size(); ++i) {
+      if (kernel.buffers[i].role == BufferRole::output) std::memcpy(pointers[i], arguments[i].bytes.data(), arguments[i].bytes.size());
+      after.push_back(arguments[i].bytes);
+    }
+    return {before, after};
+  }
+};
+
+double element(DType t, const std::byte* at) {
+  const auto as = [&]<class T>(T v) {
+    std::memcpy(&v, at, sizeof v);
+    return v;
+  };
+  switch (t) {
+    case DType::f32: return double(as(float{}));
+    case DType::f64: return as(double{});
+    case DType::f16: return double(f16_to_f32(as(uint16_t{})));
+    case DType::bf16: return double(bf16_to_f32(as(uint16_t{})));
+    case DType::i8: return as(int8_t{});
+    case DType::i16: return as(int16_t{});
+    case DType::i32: return as(int32_t{});
+    case DType::i64: return double(as(int64_t{}));
+    case DType::u8: case DType::boolean: return as(uint8_t{});
+    case DType::u16: return as(uint16_t{});
+    case DType::u32: return as(uint32_t{});
+    case DType::u64: return double(as(uint64_t{}));
+  }
+  TW_UNREACHABLE("a type");
+}
+
+double tolerance(DType t) { return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 2e-2 : is_float(t) ? 2e-5 : 0; }
+
+}  // namespace
+
+std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs, const Target& target, int64_t symbol) {
+  PassContext context{target};
+  REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
+  std::vector<Group> groups = fuse_groups(graph);
+  choose_algorithms(graph, groups, target, {});
+  std::vector<Kernel> lowered;
+  ProgramOptions options;
+  options.schedule = [&](const LoweredGroup& group, const Target&) -> Expected<Kernel> {
+    TW_ASSIGN(const Schedule schedule, default_schedule(group.kernel, group.family, target));
+    return apply(group.kernel, schedule, &target);
+  };
+  options.on_kernel = [&](const Kernel& before, const Kernel&) { lowered.push_back(before); };
+  Expected<Program> program = build_program(graph, groups, target, options);
+  if (!program) FAIL(error_text(program.takeError()));
+  Run run;
+  run.symbol = symbol;
+  for (const Tensor& tensor : inputs) run.inputs.push_back(tensor.bytes);
+  for (const TensorSpec& spec : program->outputs) run.outputs.emplace_back(run.bytes_of({"", spec.dtype, spec.dims}));
+  run.arena.resize(static_cast<size_t>(run.value(program->arena_bytes)));
+  run.weights.resize(program->weight_bytes);
+  for (const WeightPiece& piece : program->weights) {
+    Bytes source(piece.source.bytes.begin(), piece.source.bytes.end());
+    if (piece.pack) run.call(*piece.pack, {source.data(), run.weights.data() + piece.offset});
+    else std::memcpy(run.weights.data() + piece.offset, source.data(), std::min(source.size(), static_cast<size_t>(piece.size)));
+  }
+  std::vector<Job> jobs;
+  for (const KernelCall& call : program->calls) {
+    std::vector<std::byte*> pointers;
+    for (const Operand& operand : call.arguments) pointers.push_back(run.at(operand));
+    const auto index = static_cast<size_t>(call.kernel);
+    auto [before, after] = run.call(lowered[index], pointers);
+    jobs.push_back({name, program->kernels[index], std::vector<int64_t>(lowered[index].symbols.size(), symbol), std::move(before), std::move(after)});
+  }
+  return jobs;
+}
+
+std::string difference(const Job& job, const std::vector<Bytes>& got) {
+  for (size_t i = 0; i < got.size(); ++i) {
+    const Buffer& buffer = job.kernel.buffers[i];
+    if (buffer.role != BufferRole::output) continue;
+    const size_t size = static_cast<size_t>(dtype_bytes(buffer.dtype)), count = got[i].size() / size;
+    double span = 1;
+    for (size_t j = 0; j < count; ++j)
+      if (const double want = element(buffer.dtype, job.expected[i].data() + j * size); std::isfinite(want)) span = std::max(span, std::fabs(want));
+    for (size_t j = 0; j < count; ++j) {
+      const double want = element(buffer.dtype, job.expected[i].data() + j * size), is = element(buffer.dtype, got[i].data() + j * size);
+      const bool same = want == is || (std::isnan(want) && std::isnan(is)) || std::fabs(want - is) <= tolerance(buffer.dtype) * span;
+      if (!same) return buffer.name + "[" + std::to_string(j) + "] is " + std::to_string(is) + ", not " + std::to_string(want);
+    }
+  }
+  return "";
+}
+
+}  // namespace tw::test

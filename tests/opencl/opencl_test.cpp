@@ -1,0 +1,164 @@
+// Kernels of the operators' cases and of random graphs, as OpenCL C on whatever OpenCL there is (PoCL in CI), against the interpreter. Without
+// OpenCL only their text is made, and the test says so.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "frontend/frontend.h"
+#include "tests/opencl/host.h"
+#include "tests/opencl/jobs.h"
+#include "tests/passes/random_graph.h"
+
+using namespace tw;
+
+namespace {
+
+struct Case {
+  const char* name;
+  const char* inputs;
+  const char* body;
+};
+const Case kCases[] = {
+#include "tests/cli/operator_cases.inc"
+};
+
+// Large enough for tiles of several rows a thread.
+const Case kTiled[] = {
+    {"tiled product", "%x: f32[64, 24] = input\n%w: f32[24, 64] = input\n%b: f32[64] = input", "%p: f32[64, 64] = matmul(%x, %w)\n%q: f32[64, 64] = binary(%p, %b) function=add\n%y: f32[64, 64] = unary(%q) function=sigmoid"},
+    {"tiled convolution", "%x: f32[1, 8, 16, 16] = input\n%w: f32[32, 8, 3, 3] = input", "%a: f32[1, 32, 16, 16] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n%y: f32[1, 32, 16, 16] = unary(%a) function=tanh"},
+    {"tiled product, free batch", "%x: f32[batch, 40, 24] = input\n%w: f32[24, 96] = input", "%y: f32[batch, 40, 96] = matmul(%x, %w)"},
+};
+
+constexpr size_t kBatch = 24;   // kernels of one program: compiling has a fixed cost
+
+Target device_target(const std::string& name) {
+  Expected<Target> target = load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"});
+  if (!target) FAIL(error_text(target.takeError()));
+  return target->main_device();
+}
+
+// PoCL keeps what it compiled in a folder; a new one each run.
+struct CacheFolder {
+  std::string path = (std::filesystem::temp_directory_path() / "tw_pocl_XXXXXX").string();
+  CacheFolder() {
+    REQUIRE(mkdtemp(path.data()) != nullptr);
+    setenv("POCL_CACHE_DIR", path.c_str(), 1);
+  }
+  ~CacheFolder() { std::filesystem::remove_all(path); }
+};
+
+test::OpenClHost* host() {
+  static CacheFolder cache;
+  static std::string why_not;
+  static const std::unique_ptr<test::OpenClHost> host = test::OpenClHost::open(why_not);
+  if (!host) std::cout << "SKIPPED: kernels were not run on OpenCL: " << why_not << " (scripts/setup.sh opencl)" << std::endl;
+  return host.get();
+}
+
+std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
+  std::vector<Tensor> inputs;
+  for (ValueId v : graph.inputs()) {
+    std::vector<int64_t> shape;
+    for (const Expr& e : graph.value(v).type.shape) shape.push_back(eval_int(e, [&](std::string_view) { return symbol; }));
+    inputs.push_back(Tensor::zeros(graph.value(v).type.dtype, shape));
+    uint64_t state = (inputs.size() + 7) * 0x9e3779b97f4a7c15ull + 1;
+    for (int64_t i = 0; i < inputs.back().size(); ++i) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
+      const auto r = static_cast<int64_t>(state >> 40 & 0xffff);
+      if (is_float(inputs.back().dtype)) inputs.back().set(i, static_cast<double>(r - 0x8000) / 0x4000);
+      else inputs.back().set_int(i, inputs.back().dtype == DType::boolean ? r & 1 : r % 3);
+    }
+  }
+  return inputs;
+}
+
+void run_jobs(std::vector<test::Job> jobs, const Target& target) {
+  std::set<std::string> seen;
+  std::erase_if(jobs, [&](const test::Job& job) { return !seen.insert(kernel_hash(job.kernel)).second; });
+  std::vector<OpenClSource> sources;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    Expected<OpenClSource> source = emit_opencl(jobs[i].kernel, target, "k" + std::to_string(i));
+    if (!source) FAIL(jobs[i].name << ": " << error_text(source.takeError()) << "\n" << print(jobs[i].kernel));
+    sources.push_back(std::move(*source));
+  }
+  test::OpenClHost* device = host();
+  for (size_t first = 0; device && first < jobs.size(); first += kBatch) {
+    const size_t count = std::min(kBatch, jobs.size() - first);
+    const std::string text = opencl_program(std::span(sources).subspan(first, count));
+    std::string log;
+    const auto built = device->build(text, log);
+    if (!built) FAIL(log << "\n" << text);
+    for (size_t i = first; i < first + count; ++i) {
+      CAPTURE(jobs[i].name);
+      std::vector<std::vector<std::byte>> buffers = jobs[i].arguments;
+      const std::string problem = device->run(*built, jobs[i].kernel, sources[i], buffers, jobs[i].symbols);
+      const std::string wrong = problem.empty() ? test::difference(jobs[i], buffers) : problem;
+      if (!wrong.empty()) FAIL_CHECK(wrong << "\n" << print(jobs[i].kernel) << "\n" << sources[i].text);
+    }
+  }
+}
+
+std::vector<test::Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every) {
+  std::vector<test::Job> jobs;
+  for (size_t i = 0; i < cases.size(); i += every) {
+    const Case& c = cases[i];
+    CAPTURE(c.name);
+    const bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
+    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n", c.name);
+    if (!graph) FAIL(error_text(graph.takeError()));
+    const std::vector<Tensor> inputs = inputs_of(*graph, 3);
+    for (test::Job& job : test::jobs_of(c.name, std::move(*graph), inputs, target, 3)) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+}  // namespace
+
+TEST_CASE("kernels of operators on OpenCL equal the interpreter") {
+  const Target target = device_target("opencl-generic");
+  run_jobs(jobs_of_cases(kCases, target, 1), target);
+}
+
+TEST_CASE("kernels for a device without local memory") {
+  const Target target = device_target("opencl-mali-midgard");
+  run_jobs(jobs_of_cases(kCases, target, 7), target);
+}
+
+TEST_CASE("tiles of several rows a thread") {
+  const Target target = device_target("opencl-generic");
+  std::vector<test::Job> jobs = jobs_of_cases(kTiled, target, 1);
+  CHECK(print(jobs.front().kernel).find("for y_r in 4 unroll") != std::string::npos);
+  run_jobs(std::move(jobs), target);
+}
+
+TEST_CASE("a wrong program is noticed") {
+  const Target target = device_target("opencl-generic");
+  std::vector<test::Job> jobs = jobs_of_cases(std::span(kCases).first(1), target, 1);
+  Expected<OpenClSource> source = emit_opencl(jobs.front().kernel, target, "wrong");
+  REQUIRE(bool(source));
+  const size_t at = source->text.find("tanh");
+  REQUIRE(at != std::string::npos);
+  source->text.replace(at, 4, "fabs");
+  test::OpenClHost* device = host();
+  if (!device) return;
+  std::string log;
+  const auto built = device->build(opencl_program(std::span(&*source, 1)), log);
+  REQUIRE(built);
+  std::vector<std::vector<std::byte>> buffers = jobs.front().arguments;
+  CHECK(device->run(*built, jobs.front().kernel, *source, buffers, {}) == "");
+  CHECK(test::difference(jobs.front(), buffers) != "");
+}
+
+TEST_CASE("kernels of random graphs on OpenCL equal the interpreter") {
+  const Target target = device_target("opencl-generic");
+  std::vector<test::Job> jobs;
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    Graph graph = test::random_graph(seed);
+    const std::vector<Tensor> inputs = test::random_inputs(graph, seed);
+    for (test::Job& job : test::jobs_of("seed " + std::to_string(seed), std::move(graph), inputs, target, 1)) jobs.push_back(std::move(job));
+  }
+  run_jobs(std::move(jobs), target);
+}
