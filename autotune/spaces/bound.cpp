@@ -11,6 +11,7 @@ namespace tw {
 namespace {
 
 constexpr int64_t kThreads = 64;       // of a block
+constexpr int64_t kLongRow = 128;      // elements: a block for it pays
 constexpr int64_t kFewThreads = 256;   // in all: fewer do not fill a device, more rows a thread would not pay
 constexpr int64_t kMostSums = 64;      // of one thread and stage
 constexpr int64_t kTypicalSymbol = 8;  // where work is compared
@@ -47,6 +48,7 @@ class BoundSpace {
   }
 
   Expected<Schedule> run() {
+    if (ScheduleBuilder rows = s_; rows_in_blocks(rows)) return rows.finish();
     std::vector<std::string> labels;
     for (const Stmt& store : stores_of(s_.kernel().body)) labels.push_back(store->label);
     for (auto label = labels.rbegin(); label != labels.rend(); ++label) {   // readers first: what they need may move into their threads
@@ -76,6 +78,66 @@ class BoundSpace {
       nest.perfect &= p->loop_kind == LoopKind::serial;
     }
     return nest;
+  }
+
+  // A kernel that makes something of whole rows (softmax, normalisation): a block a row, all stages of it in the block's own memory, the
+  // threads side by side along the row. False where it is no such kernel, rows are short or do not fit.
+  bool rows_in_blocks(ScheduleBuilder& s) const {
+    const auto shared = std::ranges::find(target_.scopes, "block", &MemoryScope::level);
+    if (shared == target_.scopes.end() || block_.empty() || thread_.empty() || !s.has_stage("y")) return false;
+    std::vector<std::string> rows = s.loops_of("y"), parts, threads;
+    if (rows.size() < 2 || !s.reduce_loops_of("y").empty() || s.extent(rows.back()).value_or(0) < kLongRow) return false;
+    rows.pop_back();
+    for (const Stmt& store : stores_of(s.kernel().body)) {
+      if (uses_products(s, store->label, true) || nest_of(s, store->label).in_scan) return false;
+      if (store->label.ends_with("_part")) parts.push_back(store->label);
+    }
+    if (parts.empty()) return false;
+    for (const std::string& part : parts) s.cache_write(part, part + "_sum", "stack");
+    const std::vector<Stmt> stores = stores_of(s.kernel().body);
+    int64_t bytes = 0;
+    for (auto store = stores.rbegin(); store != stores.rend() && s.sound(); ++store) {
+      const std::string& label = (*store)->label;
+      if (label == "y" || label.ends_with("_part_sum")) continue;
+      Expr points = 1;
+      for (const std::string& loop : s.loops_of(label)) points = points * find_loop(s.kernel().body, loop)->extent;
+      s.compute_at(label, rows.back());
+      if (!s.sound()) return false;
+      Expr again = 1;
+      for (const std::string& loop : s.loops_of(label)) again = again * find_loop(s.kernel().body, loop)->extent;
+      const std::string& buffer = s.kernel().buffer((*store)->buffer).name;
+      s.set_scope(buffer, shared->name);
+      bytes += s.bytes_of(buffer).value_or(INT32_MAX);
+      if (typical(again) > typical(points)) return false;
+      threads.push_back(spread(s, label, rows));
+    }
+    threads.push_back(spread(s, "y", rows));
+    if (bytes > target_.local_bytes) return false;
+    for (const std::string& loop : threads) s.bind(loop, thread_);
+    s.bind(s.fuse(rows, "rows"), block_);
+    ScheduleBuilder probe = s;
+    Expected<Schedule> finished = probe.finish();
+    if (!finished) llvm::consumeError(finished.takeError());
+    return bool(finished);
+  }
+
+  // The row's points of a stage in the turns of the threads, each with its sums: the loop over the threads. "": no points, one thread's.
+  std::string spread(ScheduleBuilder& s, const std::string& label, const std::vector<std::string>& rows) const {
+    std::vector<std::string> inner = s.spatial_loops_of(label);
+    std::erase_if(inner, [&](const std::string& loop) { return std::ranges::find(rows, loop) != rows.end(); });
+    if (inner.empty()) return "";
+    std::string points = s.fuse(inner, label + "_all");
+    if (s.extent(points).value_or(threads_ + 1) > threads_) {
+      s.split(points, threads_, Tail::guard, label + "_turn", label + "_thread");
+      s.reorder({label + "_thread", label + "_turn"});
+      points = label + "_thread";
+    }
+    if (const std::string sums = label + "_sum"; s.has_stage(sums)) {
+      s.compute_at(sums, points);
+      const std::vector<std::string> reduce = s.reduce_loops_of(sums);
+      if (!reduce.empty()) s.decompose(sums, reduce.front());
+    }
+    return points;
   }
 
   // Stages in the same nest count as done with it.
@@ -113,26 +175,26 @@ class BoundSpace {
     std::erase_if(outer, [&](const std::string& loop) { return std::ranges::find(inner, loop) != inner.end() || find_loop(s.kernel().body, loop)->role == AxisRole::scan; });
     for (const std::string& loop : outer) count_ = &loop == &outer.front() ? find_loop(s.kernel().body, loop)->extent : count_ * find_loop(s.kernel().body, loop)->extent;
     if (outer.empty()) return false;
-    const std::string all = s.fuse(outer, label + "_f");
+    const std::string all = s.fuse(outer, label + "_all");
     const int64_t threads = std::min(threads_, s.extent(all).value_or(threads_));
-    s.split(all, threads, Tail::guard, label + "_b", label + "_t");
-    if (nest.in_scan) s.reorder({label + "_t", label + "_b"});
-    const std::string at = nest.in_scan ? label + "_b" : label + "_t";
+    s.split(all, threads, Tail::guard, label + "_block", label + "_thread");
+    if (nest.in_scan) s.reorder({label + "_thread", label + "_block"});
+    const std::string at = nest.in_scan ? label + "_block" : label + "_thread";
     if (!s.sound()) return false;
     if (!sums.empty() && !move_sums(s, sums, at)) return false;
     absorb(s, at, done);
     for (size_t i = 0; i + 1 < inner.size(); ++i) s.unroll(inner[i]);
     if (!inner.empty()) s.vectorize(inner.back());
-    s.bind(label + "_t", thread_);
-    if (!nest.in_scan) s.bind(label + "_b", block_);
+    s.bind(label + "_thread", thread_);
+    if (!nest.in_scan) s.bind(label + "_block", block_);
     return true;
   }
 
-  // Sums of products, made by the stage or read by it: neighbouring rows and columns share operands.
+  // Sums of products (squares are none), made by the stage or read by it: neighbouring rows and columns share operands.
   static bool uses_products(const ScheduleBuilder& s, const std::string& label, bool own) {
     const Stmt reader = store_of(s, label);
     return std::ranges::any_of(stores_of(s.kernel().body), [&](const Stmt& store) {
-      const bool product = store->combiner == Combiner::add && store->value->kind == ExprKind::binary && store->value->binary == BinaryOp::mul;
+      const bool product = store->combiner == Combiner::add && store->value->kind == ExprKind::binary && store->value->binary == BinaryOp::mul && !equal(store->value->args[0], store->value->args[1]);
       return product && (own ? store->label == label : reads(reader, store->buffer));
     });
   }
@@ -148,8 +210,8 @@ class BoundSpace {
     if (!tiled || !is_float(t) || lanes < 2 || !n || *n % lanes != 0 || !side_by_side) return {};
     std::vector<std::string> inner = {last};
     if (*n > lanes) {
-      inner = {label + "_v"};
-      s.split(last, lanes, Tail::guard, label + "_w", label + "_v");
+      inner = {label + "_lane"};
+      s.split(last, lanes, Tail::guard, label + "_vec", label + "_lane");
     }
     if (!products || nest.spatial.size() < 2) return inner;
     const std::string row = nest.spatial[nest.spatial.size() - 2];
@@ -157,8 +219,8 @@ class BoundSpace {
     for (const std::string& loop : nest.spatial) points = points * (loop == last ? Expr(*n / lanes) : find_loop(s.kernel().body, loop)->extent);
     const int64_t rows = rows_of(s.extent(row));
     if (rows < 2 || typical(points) < rows * kFewThreads) return inner;
-    s.split(row, rows, Tail::guard, label + "_s", label + "_r");
-    inner.insert(inner.begin(), label + "_r");
+    s.split(row, rows, Tail::guard, label + "_tile", label + "_row");
+    inner.insert(inner.begin(), label + "_row");
     std::vector<std::string> order;
     for (const std::string& loop : s.loops_of(label))
       if (std::ranges::find(inner, loop) == inner.end() && find_loop(s.kernel().body, loop)->role == AxisRole::spatial) order.push_back(loop);

@@ -67,6 +67,11 @@ bool Emitter::complex(const Expr& e) {
 Text Emitter::value(const Expr& e) {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
     if (const auto known = scope->known.find(e.get()); known != scope->known.end()) return known->second;
+  if (e->kind == ExprKind::binary && !divisions_.empty() && (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod)) {
+    const auto [first, last] = divisions_.equal_range(hash_value(e));
+    for (auto at = first; at != last; ++at)
+      if (equal(at->second.first, e)) return at->second.second;
+  }
   Text t = node(e);
   const auto uses = counts_.find(e.get());
   const bool shared = uses != counts_.end() && uses->second > 1;

@@ -178,6 +178,34 @@ void Emitter::emit_sequence(const Stmt& s) {
   }
 }
 
+// Quotients and remainders of the numbers of groups and work-items, which many indices are made of: once, in front.
+void Emitter::name_divisions(const StmtNode& loop) {
+  std::vector<std::pair<Expr, int>> found;   // operands first
+  const auto division = [](const Expr& e) { return e->kind == ExprKind::binary && e.type() == DType::i64 && (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod); };
+  const auto known_here = [&](const Expr& e) {
+    bool known = uses_var(e, loop.var);
+    visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name)); });
+    return known;
+  };
+  std::function<void(const Expr&)> collect = [&](const Expr& e) {
+    for (const Expr& arg : e->args) collect(arg);
+    if (!division(e) || !known_here(e)) return;
+    const auto same = std::ranges::find_if(found, [&](const auto& f) { return equal(f.first, e); });
+    if (same == found.end()) found.emplace_back(e, 1);
+    else ++same->second;
+  };
+  visit(loop.body[0], [&](const Stmt& s) {
+    for (const Expr& e : {s->extent, s->condition, s->value, s->where})
+      if (e.defined()) collect(e);
+    for (const Expr& e : s->indices) collect(e);
+  });
+  for (const auto& [e, uses] : found) {
+    if (uses < 2) continue;
+    const Text t = value(e);
+    divisions_.emplace(hash_value(e), std::pair(e, Text{named(t.narrow ? "int" : "long", t), t.narrow}));
+  }
+}
+
 void Emitter::emit_bound(const Stmt& s) {
   const AxisPlace place = *axis_place(target_, s->axis);
   const auto dim = static_cast<size_t>(place.dim);
@@ -190,6 +218,7 @@ void Emitter::emit_bound(const Stmt& s) {
   bool& bound = (place.group ? bound_groups_ : bound_items_)[dim];
   const bool before = std::exchange(bound, true);
   loops_.push_back(s.get());
+  name_divisions(*s);
   const std::string guard = equal(all, s->extent) ? "" : vars_[s->var].text + " < " + value(s->extent).text;
   const bool meets = synchronizes(s->body[0], target_);
   if (!guard.empty() && meets) waiting_.push_back(guard);

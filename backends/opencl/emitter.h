@@ -36,6 +36,7 @@ class Emitter {
   void emit_bound(const Stmt& s);
   void emit_sequence(const Stmt& s);
   void barrier();
+  void name_divisions(const StmtNode& loop);
   std::vector<std::string> absent_items(const Stmt& s) const;
   // emit_store.cpp
   void emit_store(const Stmt& s);
@@ -99,6 +100,7 @@ class Emitter {
   std::array<bool, 3> bound_items_{}, bound_groups_{};
   std::vector<Scope> scopes_;
   std::unordered_map<const ExprNode*, int> counts_;
+  std::unordered_multimap<size_t, std::pair<Expr, Text>> divisions_;   // by hash: quotients and remainders that have a name
   std::deque<Expr> kept_;                       // whose addresses are keys
   std::vector<Stmt> bodies_;
   int64_t statements_ = 0;

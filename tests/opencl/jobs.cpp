@@ -15,6 +15,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
+constexpr size_t kSmall = 6400;   // bytes of an output
+
 struct Run {
   std::vector<Bytes> inputs, outputs;
   Bytes arena, weights;
@@ -111,7 +113,14 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
     std::vector<std::byte*> pointers;
     for (const Operand& operand : call.arguments) pointers.push_back(run.at(operand));
     const auto index = static_cast<size_t>(call.kernel);
+    std::vector<KernelArgument> scheduled;   // small ones by the interpreter too, which finds races
+    for (size_t i = 0; i < pointers.size(); ++i) scheduled.push_back({Bytes(pointers[i], pointers[i] + run.bytes_of(lowered[index].buffers[i]))});
+    const bool small = scheduled.back().bytes.size() <= kSmall;
     auto [before, after] = run.call(lowered[index], pointers);
+    std::map<std::string, int64_t> symbols;
+    for (const std::string& symbol_name : lowered[index].symbols) symbols[symbol_name] = symbol;
+    const std::string wrong = small ? error_text(interpret(program->kernels[index], scheduled, symbols)) : "";
+    if (wrong.find("threads at one time") == std::string::npos) CHECK(wrong == "");   // more than it can run
     jobs.push_back({name, program->kernels[index], std::vector<int64_t>(lowered[index].symbols.size(), symbol), std::move(before), std::move(after)});
   }
   return jobs;

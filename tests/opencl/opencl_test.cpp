@@ -2,14 +2,10 @@
 // OpenCL only their text is made, and the test says so.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <iostream>
 #include <set>
 
-#include "frontend/frontend.h"
-#include "tests/opencl/host.h"
 #include "tests/opencl/jobs.h"
+#include "tests/opencl/session.h"
 #include "tests/passes/random_graph.h"
 
 using namespace tw;
@@ -32,31 +28,14 @@ const Case kTiled[] = {
     {"tiled product, free batch", "%x: f32[batch, 40, 24] = input\n%w: f32[24, 96] = input", "%y: f32[batch, 40, 96] = matmul(%x, %w)"},
 };
 
-constexpr size_t kBatch = 24;   // kernels of one program: compiling has a fixed cost
-
-Target device_target(const std::string& name) {
-  Expected<Target> target = load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"});
-  if (!target) FAIL(error_text(target.takeError()));
-  return target->main_device();
-}
-
-// PoCL keeps what it compiled in a folder; a new one each run.
-struct CacheFolder {
-  std::string path = (std::filesystem::temp_directory_path() / "tw_pocl_XXXXXX").string();
-  CacheFolder() {
-    REQUIRE(mkdtemp(path.data()) != nullptr);
-    setenv("POCL_CACHE_DIR", path.c_str(), 1);
-  }
-  ~CacheFolder() { std::filesystem::remove_all(path); }
+const Case kRows[] = {
+    {"softmax of long rows", "%x: f32[5, 300] = input", "%y: f32[5, 300] = softmax(%x) axis=1"},
+    {"log softmax of long rows, free batch", "%x: f32[batch, 4, 130] = input", "%y: f32[batch, 4, 130] = softmax(%x) axis=2 log=true"},
+    {"layer norm of long rows", "%x: f32[2, 3, 256] = input\n%s: f32[256] = input\n%b: f32[256] = input", "%y: f32[2, 3, 256] = layer_norm(%x, %s, %b) axis=2"},
+    {"layer norm of half precision", "%x: f16[3, 200] = input\n%s: f16[200] = input", "%y: f16[3, 200] = layer_norm(%x, %s) axis=1"},
 };
 
-test::OpenClHost* host() {
-  static CacheFolder cache;
-  static std::string why_not;
-  static const std::unique_ptr<test::OpenClHost> host = test::OpenClHost::open(why_not);
-  if (!host) std::cout << "SKIPPED: kernels were not run on OpenCL: " << why_not << " (scripts/setup.sh opencl)" << std::endl;
-  return host.get();
-}
+constexpr size_t kBatch = 24;   // kernels of one program: compiling has a fixed cost
 
 std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
   std::vector<Tensor> inputs;
@@ -84,7 +63,7 @@ void run_jobs(std::vector<test::Job> jobs, const Target& target) {
     if (!source) FAIL(jobs[i].name << ": " << error_text(source.takeError()) << "\n" << print(jobs[i].kernel));
     sources.push_back(std::move(*source));
   }
-  test::OpenClHost* device = host();
+  test::OpenClHost* device = test::shared_host();
   for (size_t first = 0; device && first < jobs.size(); first += kBatch) {
     const size_t count = std::min(kBatch, jobs.size() - first);
     const std::string text = opencl_program(std::span(sources).subspan(first, count));
@@ -118,31 +97,45 @@ std::vector<test::Job> jobs_of_cases(std::span<const Case> cases, const Target& 
 }  // namespace
 
 TEST_CASE("kernels of operators on OpenCL equal the interpreter") {
-  const Target target = device_target("opencl-generic");
+  const Target target = test::device_target("opencl-generic");
   run_jobs(jobs_of_cases(kCases, target, 1), target);
 }
 
 TEST_CASE("kernels for a device without local memory") {
-  const Target target = device_target("opencl-mali-midgard");
+  const Target target = test::device_target("opencl-mali-midgard");
   run_jobs(jobs_of_cases(kCases, target, 7), target);
 }
 
 TEST_CASE("tiles of several rows a thread") {
-  const Target target = device_target("opencl-generic");
+  const Target target = test::device_target("opencl-generic");
   std::vector<test::Job> jobs = jobs_of_cases(kTiled, target, 1);
-  CHECK(print(jobs.front().kernel).find("for y_r in 4 unroll") != std::string::npos);
+  CHECK(print(jobs.front().kernel).find("for y_row in 4 unroll") != std::string::npos);
+  run_jobs(std::move(jobs), target);
+}
+
+TEST_CASE("a work-group a row, with memory of its own") {
+  const Target target = test::device_target("opencl-generic");
+  std::vector<test::Job> jobs = jobs_of_cases(kRows, target, 1);
+  for (const test::Job& job : jobs) {
+    CAPTURE(job.name);
+    CAPTURE(print(job.kernel));
+    Expected<OpenClSource> source = emit_opencl(job.kernel, target, "f");
+    REQUIRE(bool(source));
+    CHECK(source->launches.size() == 1);
+    CHECK(source->launches.front().local_bytes > 0);
+  }
   run_jobs(std::move(jobs), target);
 }
 
 TEST_CASE("a wrong program is noticed") {
-  const Target target = device_target("opencl-generic");
+  const Target target = test::device_target("opencl-generic");
   std::vector<test::Job> jobs = jobs_of_cases(std::span(kCases).first(1), target, 1);
   Expected<OpenClSource> source = emit_opencl(jobs.front().kernel, target, "wrong");
   REQUIRE(bool(source));
   const size_t at = source->text.find("tanh");
   REQUIRE(at != std::string::npos);
   source->text.replace(at, 4, "fabs");
-  test::OpenClHost* device = host();
+  test::OpenClHost* device = test::shared_host();
   if (!device) return;
   std::string log;
   const auto built = device->build(opencl_program(std::span(&*source, 1)), log);
@@ -153,7 +146,7 @@ TEST_CASE("a wrong program is noticed") {
 }
 
 TEST_CASE("kernels of random graphs on OpenCL equal the interpreter") {
-  const Target target = device_target("opencl-generic");
+  const Target target = test::device_target("opencl-generic");
   std::vector<test::Job> jobs;
   for (unsigned seed = 1; seed <= 6; ++seed) {
     Graph graph = test::random_graph(seed);
