@@ -12,8 +12,10 @@ namespace tw {
 namespace {
 
 std::string summary(const Target& t) {
+  std::string devices;
+  for (const Target& d : t.devices) devices += ", " + d.name + " by " + d.driver;
   return t.triple + ", " + (t.cpu.empty() ? "generic" : t.cpu) + ", " + std::to_string(t.cores) + (t.cores == 1 ? " core, " : " cores, ") +
-         std::to_string(t.vector_bits) + "-bit vectors, L2 " + std::to_string(t.l2_bytes >> 10) + " KiB";
+         std::to_string(t.vector_bits) + "-bit vectors, L2 " + std::to_string(t.l2_bytes >> 10) + " KiB" + devices;
 }
 
 // A description that does not load is an error, after the others are listed.

@@ -4,11 +4,13 @@
 
 typedef int32_t cl_code;
 typedef void* cl_object;   /* platforms, devices, contexts, queues, programs, kernels, buffers, events */
-enum { kClGpu = 4, kClAll = -1, kClReadWrite = 1, kClReadOnly = 4, kClCopyHost = 32, kClBuildLog = 0x1183 };
+enum { kClGpu = 4, kClAll = -1, kClReadWrite = 1, kClReadOnly = 4, kClCopyHost = 32, kClBuildLog = 0x1183,
+       kClSingleFpConfig = 0x101b, kClRoundedDivision = 1 << 7 };
 
 typedef struct cl_functions {
   cl_code (*get_platforms)(uint32_t room, cl_object* list, uint32_t* count);
   cl_code (*get_devices)(cl_object platform, uint64_t type, uint32_t room, cl_object* list, uint32_t* count);
+  cl_code (*device_info)(cl_object device, uint32_t what, size_t room, void* value, size_t* size);
   cl_object (*create_context)(const intptr_t* properties, uint32_t count, const cl_object* devices, void* notify, void* user, cl_code* code);
   cl_object (*create_queue)(cl_object context, cl_object device, uint64_t properties, cl_code* code);
   cl_object (*create_program)(cl_object context, uint32_t count, const char** texts, const size_t* lengths, cl_code* code);
@@ -30,7 +32,7 @@ typedef struct cl_functions {
 
 /* In the order of cl_functions, which holds nothing but pointers. */
 static const char* const kNames[] = {
-    "clGetPlatformIDs", "clGetDeviceIDs", "clCreateContext", "clCreateCommandQueue", "clCreateProgramWithSource", "clBuildProgram",
+    "clGetPlatformIDs", "clGetDeviceIDs", "clGetDeviceInfo", "clCreateContext", "clCreateCommandQueue", "clCreateProgramWithSource", "clBuildProgram",
     "clGetProgramBuildInfo", "clCreateKernel", "clCreateBuffer", "clSetKernelArg", "clEnqueueNDRangeKernel", "clEnqueueWriteBuffer",
     "clEnqueueReadBuffer", "clFinish", "clReleaseContext", "clReleaseCommandQueue", "clReleaseProgram", "clReleaseKernel", "clReleaseMemObject"};
 static const char* const kLibraries[] = {
@@ -75,7 +77,10 @@ static tw_status opencl_build(tw_device* d, cl_state* s) {
   size_t length = (size_t)d->desc->code_bytes;
   s->program = s->f.create_program(s->context, 1, &text, &length, &code);
   if (!s->program) return tw_device_failed(d, "the program's text is not taken", "", code);
-  code = s->f.build(s->program, 1, &s->device, "-cl-std=CL1.2", 0, 0);
+  uint64_t arithmetic = 0;
+  s->f.device_info(s->device, kClSingleFpConfig, sizeof arithmetic, &arithmetic, 0);
+  const char* options = arithmetic & kClRoundedDivision ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";
+  code = s->f.build(s->program, 1, &s->device, options, 0, 0);
   if (code) {
     char log[160] = {0};
     s->f.build_info(s->program, s->device, kClBuildLog, sizeof log - 1, log, 0);
