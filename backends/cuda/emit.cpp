@@ -79,6 +79,22 @@ void prepare(llvm::Function& body, bool meets) {
     if (meets && a.getType()->isPointerTy() && !a.onlyReadsMemory()) a.removeAttr(llvm::Attribute::NoAlias);
 }
 
+void inline_bodies(llvm::Module& module) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::AlwaysInlinerPass());
+  passes.run(module, modules);
+}
+
 Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& plan, const Target& device, const GpuForm& form, const std::string& name) {
   TW_ASSIGN(const ThreadForm thread, thread_form(plan, device));
   const LaunchSurroundings around(kernel, plan, thread, form, name);
@@ -126,17 +142,7 @@ Expected<std::vector<DeviceLaunch>> emit_gpu(llvm::Module& module, const Kernel&
 Expected<std::string> finish_gpu(llvm::Module& module, const GpuForm& form, bool assembly) {
   TW_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, form.machine());
   prepare_module(module, *machine, form.traits());
-  llvm::ModuleAnalysisManager modules;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::LoopAnalysisManager loops;
-  llvm::PassBuilder builder(machine.get());
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  llvm::AlwaysInlinerPass().run(module, modules);
+  inline_bodies(module);
   TW_TRY(run_passes(module, *machine, PassList::kernel));
   return generate_code(module, *machine, assembly, nullptr);
 }

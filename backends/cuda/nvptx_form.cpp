@@ -70,7 +70,6 @@ class NvptxForm : public GpuForm {
     std::string threads;
     for (const int64_t n : plan.items) threads += (threads.empty() ? "" : ",") + std::to_string(n);
     kernel->addFnAttr("nvvm.reqntid", threads);
-    kernel->addFnAttr("nvvm.maxntid", threads);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernel));
     std::vector<Value*> arguments = {llvm::ConstantPointerNull::get(b.getPtrTy())};
     for (llvm::Argument& a : kernel->args()) {

@@ -36,7 +36,7 @@ struct State {            // as backends/cuda/form.h says; then the emulator's o
 struct Device {
   int contexts = 0, current = 0;
   std::set<void*> memory;
-  int launches = 0, barriers = 0;
+  int launches = 0, barriers = 0, modules = 0;
 };
 Device device;            // one a process, as the driver has
 ucontext_t scheduler;
@@ -94,7 +94,7 @@ int32_t load(void** module, const void* image) {
   uint64_t headers = 0;   // the section headers end the file
   uint16_t size = 0, count = 0;
   std::memcpy(&headers, bytes + 40, 8), std::memcpy(&size, bytes + 58, 2), std::memcpy(&count, bytes + 60, 2);
-  const std::string stem = "/tmp/tilewright-fake-" + std::to_string(getpid()), object = stem + ".o", library = stem + ".so";
+  const std::string stem = "/tmp/tilewright-fake-" + std::to_string(getpid()) + "-" + std::to_string(device.modules++), object = stem + ".o", library = stem + ".so";
   FILE* file = std::fopen(object.c_str(), "wb");
   if (!file) return kNoImage;
   std::fwrite(bytes, 1, headers + static_cast<uint64_t>(size) * count, file);
@@ -121,10 +121,10 @@ int32_t release_memory(uint64_t at) {
   if (device.memory.erase(reinterpret_cast<void*>(at)) == 0) return kInvalid;
   return std::free(reinterpret_cast<void*>(at)), kOk;
 }
-int32_t write(uint64_t to, const void* from, size_t bytes, void*) {
+int32_t copy_in(uint64_t to, const void* from, size_t bytes, void*) {
   return device.current ? std::memcpy(reinterpret_cast<void*>(to), from, bytes), kOk : kNoContext;
 }
-int32_t read(void* to, uint64_t from, size_t bytes, void*) {
+int32_t copy_out(void* to, uint64_t from, size_t bytes, void*) {
   return device.current ? std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kOk : kNoContext;
 }
 int32_t stream(void** out, uint32_t) { return *out = &scheduler, kOk; }
@@ -167,7 +167,7 @@ extern "C" __attribute__((visibility("default"))) int32_t cuGetProcAddress(const
   static const Name names[] = {named("cuInit", init), named("cuDeviceGet", get_device), named("cuDeviceGetAttribute", attribute),
       named("cuDevicePrimaryCtxRetain", retain), named("cuDevicePrimaryCtxRelease", release), named("cuCtxPushCurrent", push),
       named("cuCtxPopCurrent", pop), named("cuModuleLoadData", load), named("cuModuleUnload", unload), named("cuModuleGetFunction", function),
-      named("cuMemAlloc", allocate), named("cuMemFree", release_memory), named("cuMemcpyHtoDAsync", write), named("cuMemcpyDtoHAsync", read),
+      named("cuMemAlloc", allocate), named("cuMemFree", release_memory), named("cuMemcpyHtoDAsync", copy_in), named("cuMemcpyDtoHAsync", copy_out),
       named("cuStreamCreate", stream), named("cuStreamDestroy", close_stream), named("cuStreamSynchronize", wait), named("cuLaunchKernel", launch),
       named("cuGetErrorString", words)};
   for (const Name& entry : names)
