@@ -2,7 +2,9 @@
 
 #include <llvm/ADT/StringRef.h>
 
-#include "backends/cuda/emit.h"
+#include <algorithm>
+
+#include "backends/cuda/cuda.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/ptxas.h"
 
@@ -33,16 +35,24 @@ Expected<Chip> chip_of(const Target& device) {
   return chip;
 }
 
+// Of PTX text: the functions of these launches.
+int64_t bytes_of(llvm::StringRef ptx, const std::vector<DeviceLaunch>& launches) {
+  int64_t bytes = 0;
+  for (const DeviceLaunch& launch : launches) {
+    const llvm::StringRef text = ptx.drop_front(ptx.find(".entry " + launch.function + "("));
+    bytes += static_cast<int64_t>(std::min(text.size(), text.find("\n}")));
+  }
+  return bytes;
+}
+
 class CudaBackend : public DeviceBackend {
  public:
   CudaBackend(Target device, Chip chip) : device_(std::move(device)), chip_(std::move(chip)), ptxas_(find_ptxas()) {}
 
   Error supports(const Kernel& kernel) const override {
-    const std::vector<const Kernel*> one = {&kernel};
-    std::vector<std::vector<DeviceLaunch>> launches;
-    TW_ASSIGN(const std::string ptx, code_of(one, *make_nvptx_form(chip_.name, chip_.level), true, launches));
-    if (ptxas_.empty()) return Error::success();
-    return run_ptxas(ptxas_, ptx, chip_.name).takeError();
+    const Kernel* one = &kernel;
+    TW_ASSIGN(const CudaCode code, cuda_code({&one, 1}, device_, {chip_.name, chip_.level}));
+    return ptxas_.empty() ? Error::success() : run_ptxas(ptxas_, code.bytes, chip_.name).takeError();
   }
 
   Expected<std::vector<KernelReport>> compile(Program& program, int device) const override {
@@ -55,47 +65,30 @@ class CudaBackend : public DeviceBackend {
     std::vector<KernelReport> reports(kernels.size());
     out.launches.assign(kernels.size(), {});
     if (!any) return reports;
-    TW_ASSIGN(const std::string ptx, code_of(kernels, *make_nvptx_form(chip_.name, chip_.level), true, out.launches));
+    TW_ASSIGN(CudaCode code, cuda_code(kernels, device_, {chip_.name, chip_.level}));
+    out.launches = std::move(code.launches);
     std::vector<CudaImage> images;
-    std::map<std::string, PtxasFunction> functions;
     const CudaImageKind kind = chip_.exact ? CudaImageKind::cubin_exact : CudaImageKind::cubin;
     if (chip_.emulated) {
-      TW_ASSIGN(const std::unique_ptr<GpuForm> form, make_emulated_form());
-      TW_ASSIGN(std::string object, code_of(kernels, *form, false, out.launches));
-      images.push_back({kind, chip_.number, std::move(object)});
+      TW_ASSIGN(CudaCode object, cuda_code(kernels, device_, {}));
+      images.push_back({kind, chip_.number, std::move(object.bytes)});
     } else if (!ptxas_.empty()) {
-      TW_ASSIGN(PtxasResult result, run_ptxas(ptxas_, ptx, chip_.name));
+      TW_ASSIGN(PtxasResult result, run_ptxas(ptxas_, code.bytes, chip_.name));
       images.push_back({kind, chip_.number, std::move(result.cubin)});
-      functions = std::move(result.functions);
     }
     if (chip_.exact) {
-      TW_ASSIGN(std::string portable, code_of(kernels, *make_nvptx_form("sm_" + std::to_string(kPortable), "ptx" + std::to_string(kPortable)), true, out.launches));
-      images.push_back({CudaImageKind::ptx, kPortable, portable + '\0'});
+      TW_ASSIGN(CudaCode portable, cuda_code(kernels, device_, {"sm_" + std::to_string(kPortable), chip_.level}));
+      images.push_back({CudaImageKind::ptx, kPortable, portable.bytes + '\0'});
     } else {
-      images.push_back({CudaImageKind::ptx, chip_.number, ptx + '\0'});
+      images.push_back({CudaImageKind::ptx, chip_.number, code.bytes + '\0'});
     }
     out.code = cuda_images(images);
     for (size_t k = 0; k < kernels.size(); ++k)
-      if (kernels[k]) reports[k] = {kernels[k]->name, static_cast<int64_t>(ptx.size() / kernels.size()), 0, 0};
+      if (kernels[k]) reports[k] = {kernels[k]->name, bytes_of(code.bytes, out.launches[k]), 0, 0};
     return reports;
   }
 
  private:
-  // All kernels (null ones left out) as one module, called k0, k1, ...
-  Expected<std::string> code_of(const std::vector<const Kernel*>& kernels, const GpuForm& form, bool assembly, std::vector<std::vector<DeviceLaunch>>& launches) const {
-    llvm::LLVMContext context;
-    llvm::Module module("tilewright", context);
-    TW_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, form.machine());
-    module.setTargetTriple(machine->getTargetTriple());
-    module.setDataLayout(machine->createDataLayout());
-    launches.assign(kernels.size(), {});
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      if (!kernels[k]) continue;
-      TW_ASSIGN(launches[k], emit_gpu(module, *kernels[k], device_, form, "k" + std::to_string(k)));
-    }
-    return finish_gpu(module, form, assembly);
-  }
-
   Target device_;
   Chip chip_;
   std::string ptxas_;

@@ -1,8 +1,10 @@
-#include "backends/cuda/emit.h"
+// Kernels to functions of an LLVM module, and that to bytes.
 
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/form.h"
 #include "backends/device/thread_form.h"
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/kernel_emitter.h"
@@ -119,9 +121,7 @@ DeviceLaunch describe(const Kernel& kernel, const LaunchPlan& plan, const std::s
   return launch;
 }
 
-}  // namespace
-
-Expected<std::vector<DeviceLaunch>> emit_gpu(llvm::Module& module, const Kernel& kernel, const Target& device, const GpuForm& form, const std::string& name) {
+Expected<std::vector<DeviceLaunch>> emit_kernel(llvm::Module& module, const Kernel& kernel, const Target& device, const GpuForm& form, const std::string& name) {
   const auto refused = [&](Error error) { return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name, error_text(std::move(error))); };
   const Kernel flat = kernel.queues.empty() ? interleave_virtual_threads(kernel) : kernel;
   Ranges ranges;
@@ -139,12 +139,28 @@ Expected<std::vector<DeviceLaunch>> emit_gpu(llvm::Module& module, const Kernel&
   return launches;
 }
 
-Expected<std::string> finish_gpu(llvm::Module& module, const GpuForm& form, bool assembly) {
-  TW_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, form.machine());
-  prepare_module(module, *machine, form.traits());
+}  // namespace
+
+Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Target& device, const CudaForm& wanted) {
+  std::unique_ptr<GpuForm> form;
+  if (wanted.chip.empty()) { TW_ASSIGN(form, make_emulated_form()); }
+  else form = make_nvptx_form(wanted.chip, wanted.level);
+  TW_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, form->machine());
+  llvm::LLVMContext context;
+  llvm::Module module("tilewright", context);
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  CudaCode code;
+  code.launches.resize(kernels.size());
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    if (!kernels[k]) continue;
+    TW_ASSIGN(code.launches[k], emit_kernel(module, *kernels[k], device, *form, "k" + std::to_string(k)));
+  }
+  prepare_module(module, *machine, form->traits());
   inline_bodies(module);
   TW_TRY(run_passes(module, *machine, PassList::kernel));
-  return generate_code(module, *machine, assembly, nullptr);
+  TW_ASSIGN(code.bytes, generate_code(module, *machine, !wanted.chip.empty(), nullptr));
+  return code;
 }
 
 }  // namespace tw
