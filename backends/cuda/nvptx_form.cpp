@@ -70,6 +70,7 @@ class NvptxForm : public GpuForm {
     std::string threads;
     for (const int64_t n : plan.items) threads += (threads.empty() ? "" : ",") + std::to_string(n);
     kernel->addFnAttr("nvvm.reqntid", threads);
+    kernel->addFnAttr("nvvm.minctasm", "1");   // else ptxas spills a few registers to fit more blocks
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernel));
     std::vector<Value*> arguments = {llvm::ConstantPointerNull::get(b.getPtrTy())};
     for (llvm::Argument& a : kernel->args()) {
