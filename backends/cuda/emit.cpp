@@ -2,6 +2,7 @@
 
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/Scalar/InferAlignment.h>
 
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/form.h"
@@ -81,7 +82,8 @@ void prepare(llvm::Function& body, bool meets) {
     if (meets && a.getType()->isPointerTy() && !a.onlyReadsMemory()) a.removeAttr(llvm::Attribute::NoAlias);
 }
 
-void inline_bodies(llvm::Module& module) {
+// One pass over a module.
+void run_pass(llvm::Module& module, llvm::function_ref<void(llvm::ModulePassManager&)> add) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -93,7 +95,7 @@ void inline_bodies(llvm::Module& module) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   llvm::ModulePassManager passes;
-  passes.addPass(llvm::AlwaysInlinerPass());
+  add(passes);
   passes.run(module, modules);
 }
 
@@ -157,8 +159,9 @@ Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Targe
     TW_ASSIGN(code.launches[k], emit_kernel(module, *kernels[k], device, *form, "k" + std::to_string(k)));
   }
   prepare_module(module, *machine, form->traits());
-  inline_bodies(module);
+  run_pass(module, [](llvm::ModulePassManager& passes) { passes.addPass(llvm::AlwaysInlinerPass()); });
   TW_TRY(run_passes(module, *machine, PassList::kernel));
+  run_pass(module, [](llvm::ModulePassManager& passes) { passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAlignmentPass())); });
   TW_ASSIGN(code.bytes, generate_code(module, *machine, !wanted.chip.empty(), nullptr));
   return code;
 }
