@@ -1,5 +1,6 @@
 // Which back end writes code for which driver of the runtime.
 #include "backends/backend.h"
+#include "backends/cuda/backend.h"
 #include "backends/opencl/backend.h"
 
 namespace tw {
@@ -8,7 +9,7 @@ struct Entry {
   const char* driver;
   Expected<std::unique_ptr<DeviceBackend>> (*make)(const Target& device);
 };
-constexpr Entry kDrivers[] = {{"opencl", make_opencl_backend}};
+constexpr Entry kDrivers[] = {{"cuda", make_cuda_backend}, {"opencl", make_opencl_backend}};
 }  // namespace
 
 Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device) {

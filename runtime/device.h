@@ -27,6 +27,7 @@ typedef struct tw_driver {
 } tw_driver;
 
 extern const tw_driver tw_opencl_driver __attribute__((visibility("hidden")));
+extern const tw_driver tw_cuda_driver __attribute__((visibility("hidden")));
 
 tw_status tw_device_failed(tw_device* device, const char* what, const char* which, int64_t code);  /* "opencl: what which: code" */
 /* For a context's devices: open all (or none), see to their arenas, wait for all and tell the first failure, close all. */

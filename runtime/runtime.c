@@ -10,4 +10,5 @@
 #include "verify.c"
 #include "device.c"
 #include "opencl.c"
+#include "cuda.c"
 #include "api.c"

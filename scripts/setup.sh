@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building, testing, training and the comparison with other compilers need. Idempotent: a second call only looks.
-#   scripts/setup.sh [core] [test] [sanitizers] [vdla] [opencl] [train] [rivals]      (default: core)
+#   scripts/setup.sh [core] [test] [sanitizers] [vdla] [opencl] [cuda] [train] [rivals]      (default: core)
 # apt packages go into the system (sudo is used when not root), Python packages into .venv/ (train: .venv-train/, rivals:
 # .venv-rivals/), the ONNX library into .deps/.
 set -euo pipefail
@@ -14,6 +14,7 @@ test_apt="libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross qe
 sanitizers_apt="libclang-rt-22-dev"
 vdla_apt="verilator yosys"
 opencl_apt="pocl-opencl-icd ocl-icd-libopencl1"
+cuda_apt=""
 train_apt=""
 rivals_apt=""
 core_pip=""
@@ -21,6 +22,7 @@ test_pip="onnxruntime==1.31.1 onnx==$ONNX_VERSION numpy==2.4.6 pillow==13.0.0"
 sanitizers_pip=""
 vdla_pip=""
 opencl_pip=""
+cuda_pip="nvidia-cuda-nvcc==13.0.88"   # ptxas
 # PyPI's torch for x86-64 links to the CUDA libraries, also where there is no GPU (3 GB); Triton, cuSOLVER and the like
 # are loaded late and never used here, so torch is installed without its own list of dependencies.
 train_pip="filelock typing-extensions sympy networkx jinja2 fsspec numpy==2.4.6 scikit-learn==1.9.1 onnx==$ONNX_VERSION
@@ -96,9 +98,16 @@ build_onnx() {
   printf '%s' "$want" > $stamp
 }
 
+# Where tilewright looks for it besides PATH.
+link_ptxas() {
+  local found
+  found=$(find .venv/lib -path '*/bin/ptxas' -type f | head -n 1)
+  [ -n "$found" ] && ln -sf "$PWD/$found" .venv/bin/ptxas
+}
+
 [ $# = 0 ] && set -- core
 for group in "$@"; do
-  case $group in core|test|sanitizers|vdla|opencl|train|rivals) ;; *) echo "setup: unknown group '$group' (core, test, sanitizers, vdla, opencl, train, rivals)" >&2; exit 2 ;; esac
+  case $group in core|test|sanitizers|vdla|opencl|cuda|train|rivals) ;; *) echo "setup: unknown group '$group' (core, test, sanitizers, vdla, opencl, cuda, train, rivals)" >&2; exit 2 ;; esac
 done
 for group in "$@"; do
   apt_list="${group}_apt" pip_list="${group}_pip" bare_list="${group}_pip_bare" venv=.venv
@@ -110,5 +119,6 @@ for group in "$@"; do
   # shellcheck disable=SC2086
   install_pip $venv --no-deps ${!bare_list:-}
   [ $group = core ] && build_onnx
+  [ $group = cuda ] && link_ptxas
 done
 say "ready: $*"

@@ -11,7 +11,7 @@ for argument in "$@"; do
 done
 jobs=$(nproc)
 
-scripts/setup.sh core test sanitizers vdla opencl
+scripts/setup.sh core test sanitizers vdla opencl cuda
 python=.venv/bin/python
 $python scripts/check_layout.py
 

@@ -88,8 +88,12 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
     at_line(1);
   }
   memo_.clear();
+  if (around_)
+    for (const auto& [name, range] : around_->variables()) region_.vars[name] = around_->variable(v_, name);
   Value* slice = chunk ? b.CreateMul(chunk, emit(layout_.slice_bytes), "slice") : v_.i64(0);
   for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
+    const BufferId id{static_cast<int32_t>(k)};
+    if (around_ && around_->holds(id)) region_.buffers[k] = around_->buffer(v_, id);
     if (!layout_.offsets[k].defined()) continue;
     Value* offset = emit(layout_.offsets[k]);
     if (kernel_.buffers[k].scope == "thread") offset = b.CreateAdd(offset, slice);

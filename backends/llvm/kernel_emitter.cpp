@@ -17,8 +17,8 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target)
-    : module_(module), kernel_(interleave_virtual_threads(kernel)), target_(target), v_(module.getContext(), traits, target.fast_math),
+KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target, const Surroundings* surroundings)
+    : module_(module), kernel_(interleave_virtual_threads(kernel)), target_(target), v_(module.getContext(), traits, target.fast_math), around_(surroundings),
       layout_(workspace_layout(kernel_, target.cores)), cores_(target.cores) {}
 
 void KernelEmitter::fail(const std::string& message) {
@@ -39,6 +39,7 @@ int64_t KernelEmitter::elements(BufferId id) const {
 // loops that run along its innermost elements.
 void KernelEmitter::analyse() {
   for (const std::string& s : kernel_.symbols) ranges_[s] = {1, Expr()};
+  if (around_) ranges_.insert(around_->variables().begin(), around_->variables().end());
   slot_lanes_.assign(kernel_.buffers.size(), 0);
   std::function<void(const Stmt&, int, const StmtNode*)> walk = [&](const Stmt& s, int depth, const StmtNode* lanes) {
     if (s->kind == StmtKind::loop) {
@@ -74,6 +75,7 @@ void KernelEmitter::analyse() {
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const Buffer& buffer = kernel_.buffers[i];
     if (buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread") continue;
+    if (around_ && around_->holds(BufferId{static_cast<int32_t>(i)})) continue;
     int64_t count = elements(BufferId{static_cast<int32_t>(i)});
     if (buffer.scope != "stack" && buffer.scope != "register") fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope + "', which a CPU does not have");
     if (count < 0) return fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " needs a constant shape");
@@ -131,8 +133,10 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
     case StmtKind::prefetch: return emit_prefetch(*s);
     case StmtKind::roles:
     case StmtKind::signal:
-    case StmtKind::wait:
-    case StmtKind::barrier: return fail("roles, tokens and barriers are a device's: a CPU has none");
+    case StmtKind::wait: return fail("roles and tokens are a device's: a CPU has none");
+    case StmtKind::barrier:
+      memo_.clear();
+      return around_ ? around_->barrier(v_) : fail("barriers are a device's: a CPU has none");
   }
 }
 

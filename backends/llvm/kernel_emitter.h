@@ -23,9 +23,21 @@ struct EmittedKernel {
 // How many shares of at least that estimated time the work makes; at least 1, an expression of the kernel's symbols.
 Expr shares_of(const Work& work, const Target& target, int64_t share_ns);
 
+// What a function finds around it besides its parameters and its stack. A kernel without bound loops may use these variables like symbols.
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+  virtual const Ranges& variables() const = 0;
+  virtual Value* variable(Values& v, const std::string& name) const = 0;          // i64; asked for where a function begins
+  virtual bool holds(BufferId buffer) const = 0;                                  // this temp lies elsewhere than on the stack
+  virtual Value* buffer(Values& v, BufferId buffer) const = 0;                     // its address, 64-byte aligned
+  virtual void barrier(Values& v) const = 0;
+};
+
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target);
+  // surroundings: null: none, as on a processor; must outlive it.
+  KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target, const Surroundings* surroundings = nullptr);
   // Defines `symbol`; parallel loops run on env's threads, in at most `shares` parts; 1: one after the other, and env is not
   // read. Errors: what the kernel asks for that code generation does not do (named), expansion beyond the limits.
   Expected<EmittedKernel> emit(const std::string& symbol, const Expr& shares);
@@ -120,6 +132,7 @@ class KernelEmitter {
   const Target& target_;
   std::unordered_map<const StmtNode*, Instruction> instructions_;  // by block
   Values v_;
+  const Surroundings* around_;
   WorkspaceLayout layout_;
   int cores_;                                     // slices that the workspace has for temps of scope thread
   Region region_;

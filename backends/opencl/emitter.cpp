@@ -271,7 +271,7 @@ Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target, c
   for (const std::string& symbol : plain.symbols) ranges[symbol] = {Expr(1), Expr()};
   visit(plain.body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), s->extent - Expr(1)}; });
   const Stmt body = hoist_guards(rewrite_exprs(plain.body, [&](const Expr& e) { return simplify(e, ranges); }));
-  auto plans = opencl::plan_launches(plain, body, target);
+  auto plans = plan_launches(plain, body, target);
   if (!plans) return refused(plans.takeError());
   OpenClSource source;
   for (size_t i = 0; i < plans->size(); ++i) {

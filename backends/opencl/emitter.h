@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "backends/llvm/index.h"
-#include "backends/opencl/launch.h"
+#include "backends/device/launch.h"
+#include "backends/opencl/opencl.h"
 #include "backends/opencl/words.h"
 
 namespace tw::opencl {

@@ -1,9 +1,9 @@
-#include "backends/opencl/launch.h"
+#include "backends/device/launch.h"
 
 #include <algorithm>
 #include <set>
 
-namespace tw::opencl {
+namespace tw {
 namespace {
 
 constexpr int64_t kMaxPrivateBytes = 64 << 10;  // of one work-item
@@ -41,7 +41,7 @@ class Planner {
     else if (s->kind == StmtKind::loop) ordered = true;
     if (s->kind == StmtKind::block && s->body.size() > 1) ordered = true;
     if (s->kind == StmtKind::roles || s->kind == StmtKind::signal || s->kind == StmtKind::wait || s->async)
-      return fail("roles, tokens and asynchronous copies have no OpenCL form");
+      return fail("roles, tokens and asynchronous copies are beyond this device");
     visit_buffers(*s, [&](BufferId id) { uses_[id.index].push_back(bound); });
     for (const Stmt& child : s->body) walk(child, bound, ordered);
   }
@@ -179,4 +179,4 @@ Expected<std::vector<LaunchPlan>> plan_launches(const Kernel& kernel, const Stmt
   return plans;
 }
 
-}  // namespace tw::opencl
+}  // namespace tw

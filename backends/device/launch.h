@@ -1,18 +1,20 @@
 // What a launch is made of: which statements, which buffers where, how many work-groups and work-items.
 #pragma once
+#include <array>
 #include <map>
 #include <optional>
 
-#include "backends/opencl/opencl.h"
 #include "ir/program.h"
 #include "ir/simplify.h"
+#include "ir/target.h"
+#include "support/diag.h"
 
-namespace tw::opencl {
+namespace tw {
 
 enum class Space : uint8_t { parameter, workspace, shared, own };  // shared: __local; own: of a work-item
 
 struct AxisPlace {
-  bool group = false;   // get_group_id, else get_local_id
+  bool group = false;   // counts work-groups, else the work-items of one
   int dim = 0;
 };
 
@@ -34,4 +36,4 @@ bool synchronizes(const Stmt& s, const Target& target);
 // The kernel's body (simplified) cut into launches. Errors: what does not map, without the kernel's name.
 Expected<std::vector<LaunchPlan>> plan_launches(const Kernel& kernel, const Stmt& body, const Target& target);
 
-}  // namespace tw::opencl
+}  // namespace tw

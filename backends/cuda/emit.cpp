@@ -1,0 +1,169 @@
+// Kernels to functions of an LLVM module, and that to bytes.
+
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/Scalar/InferAlignment.h>
+
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/form.h"
+#include "backends/device/thread_form.h"
+#include "backends/llvm/codegen.h"
+#include "backends/llvm/kernel_emitter.h"
+#include "ir/kernel/guards.h"
+#include "ir/schedule/interleave.h"
+
+namespace tw {
+namespace {
+
+class LaunchSurroundings : public Surroundings {
+ public:
+  LaunchSurroundings(const Kernel& kernel, const LaunchPlan& plan, const ThreadForm& thread, const GpuForm& form, const std::string& name)
+      : thread_(thread), form_(form) {
+    int64_t at = 0;
+    for (const auto& [index, space] : plan.spaces) {
+      if (space != Space::shared) continue;
+      const Buffer& buffer = kernel.buffers[static_cast<size_t>(index)];
+      int64_t bytes = dtype_bytes(buffer.dtype);
+      for (const Expr& extent : buffer.shape) bytes *= *as_const(extent);
+      places_[index] = {name + "." + buffer.name, at, bytes};
+      at += (bytes + 63) / 64 * 64;
+    }
+  }
+
+  const Ranges& variables() const override { return thread_.variables; }
+  Value* variable(Values& v, const std::string& name) const override {
+    for (int d = 0; d < 6; ++d)
+      if (const AxisPlace place{d < 3, d % 3}; thread_variable(place) == name) return form_.thread_id(v, place);
+    TW_UNREACHABLE("no thread variable '{0}'", name);
+  }
+  bool holds(BufferId buffer) const override { return places_.contains(buffer.index); }
+  Value* buffer(Values& v, BufferId buffer) const override {
+    const Piece& piece = places_.at(buffer.index);
+    return form_.shared(v, piece.name, piece.at, piece.bytes);
+  }
+  void barrier(Values& v) const override { form_.barrier(v); }
+
+ private:
+  struct Piece {
+    std::string name;
+    int64_t at = 0, bytes = 0;
+  };
+  const ThreadForm& thread_;
+  const GpuForm& form_;
+  std::map<int32_t, Piece> places_;
+};
+
+// The kernel that one thread of the launch runs: what is its own lies in registers or on its stack.
+Kernel kernel_of(const Kernel& kernel, const LaunchPlan& plan, const Stmt& body) {
+  Kernel out = kernel;
+  out.body = body;
+  for (size_t i = 0; i < out.buffers.size(); ++i) {
+    Buffer& buffer = out.buffers[i];
+    const auto space = plan.spaces.find(static_cast<int32_t>(i));
+    const bool own = space == plan.spaces.end() || space->second == Space::own;
+    const bool elsewhere = buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread";
+    if (!elsewhere && (!own || buffer.scope != "register")) buffer.scope = "stack";
+  }
+  return out;
+}
+
+bool has_barrier(const Stmt& s) {
+  bool found = false;
+  visit(s, [&](const Stmt& n) { found |= n->kind == StmtKind::barrier; });
+  return found;
+}
+
+// What threads pass to each other over a barrier is not one function's alone.
+void prepare(llvm::Function& body, bool meets) {
+  body.setLinkage(llvm::GlobalValue::InternalLinkage);
+  body.setVisibility(llvm::GlobalValue::DefaultVisibility);
+  body.addFnAttr(llvm::Attribute::AlwaysInline);
+  for (llvm::Argument& a : body.args())
+    if (meets && a.getType()->isPointerTy() && !a.onlyReadsMemory()) a.removeAttr(llvm::Attribute::NoAlias);
+}
+
+// One pass over a module.
+void run_pass(llvm::Module& module, llvm::function_ref<void(llvm::ModulePassManager&)> add) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  llvm::ModulePassManager passes;
+  add(passes);
+  passes.run(module, modules);
+}
+
+Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& plan, const Target& device, const GpuForm& form, const std::string& name) {
+  TW_ASSIGN(const ThreadForm thread, thread_form(plan, device));
+  const LaunchSurroundings around(kernel, plan, thread, form, name);
+  KernelEmitter emitter(module, form.traits(), kernel_of(kernel, plan, thread.body), device, &around);
+  TW_ASSIGN(EmittedKernel emitted, emitter.emit(name + ".body", 1));
+  prepare(*emitted.function, has_barrier(thread.body));
+  form.define(name, *emitted.function, plan);
+  for (llvm::Argument& a : emitted.function->args()) a.removeAttr(llvm::Attribute::NoAlias);   // the launched function's has it
+  return Error::success();
+}
+
+DeviceLaunch describe(const Kernel& kernel, const LaunchPlan& plan, const std::string& name) {
+  DeviceLaunch launch{name, {}, {}, {}, {}};
+  for (size_t i = 0; i < kernel.buffers.size(); ++i)
+    if (kernel.buffers[i].role != BufferRole::temp) launch.buffers.push_back(static_cast<int>(i));
+  launch.buffers.push_back(-1);
+  for (size_t i = 0; i < kernel.symbols.size(); ++i) launch.symbols.push_back(static_cast<int>(i));
+  for (size_t d = 0; d < 3; ++d) {
+    launch.local[d] = Expr(plan.items[d]);
+    launch.global[d] = simplify(plan.groups[d] * Expr(plan.items[d]));
+  }
+  return launch;
+}
+
+Expected<std::vector<DeviceLaunch>> emit_kernel(llvm::Module& module, const Kernel& kernel, const Target& device, const GpuForm& form, const std::string& name) {
+  const auto refused = [&](Error error) { return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name, error_text(std::move(error))); };
+  const Kernel flat = kernel.queues.empty() ? interleave_virtual_threads(kernel) : kernel;
+  Ranges ranges;
+  for (const std::string& symbol : flat.symbols) ranges[symbol] = {Expr(1), Expr()};
+  visit(flat.body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), s->extent - Expr(1)}; });
+  const Stmt body = hoist_guards(rewrite_exprs(flat.body, [&](const Expr& e) { return simplify(e, ranges); }));
+  auto plans = plan_launches(flat, body, device);
+  if (!plans) return refused(plans.takeError());
+  std::vector<DeviceLaunch> launches;
+  for (size_t i = 0; i < plans->size(); ++i) {
+    const std::string function = plans->size() == 1 ? name : name + "_" + std::to_string(i);
+    if (Error error = emit_launch(module, flat, (*plans)[i], device, form, function)) return refused(std::move(error));
+    launches.push_back(describe(flat, (*plans)[i], function));
+  }
+  return launches;
+}
+
+}  // namespace
+
+Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Target& device, const CudaForm& wanted) {
+  std::unique_ptr<GpuForm> form;
+  if (wanted.chip.empty()) { TW_ASSIGN(form, make_emulated_form()); }
+  else form = make_nvptx_form(wanted.chip, wanted.level);
+  TW_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, form->machine());
+  llvm::LLVMContext context;
+  llvm::Module module("tilewright", context);
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  CudaCode code;
+  code.launches.resize(kernels.size());
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    if (!kernels[k]) continue;
+    TW_ASSIGN(code.launches[k], emit_kernel(module, *kernels[k], device, *form, "k" + std::to_string(k)));
+  }
+  prepare_module(module, *machine, form->traits());
+  run_pass(module, [](llvm::ModulePassManager& passes) { passes.addPass(llvm::AlwaysInlinerPass()); });
+  TW_TRY(run_passes(module, *machine, PassList::kernel));
+  run_pass(module, [](llvm::ModulePassManager& passes) { passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAlignmentPass())); });
+  TW_ASSIGN(code.bytes, generate_code(module, *machine, !wanted.chip.empty(), nullptr));
+  return code;
+}
+
+}  // namespace tw

@@ -1,0 +1,95 @@
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "backends/cuda/form.h"
+
+extern "C" {   // there is no assembler for it, so the usual header of initializers does not do
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+namespace tw {
+namespace {
+
+constexpr unsigned kSharedSpace = 3;
+
+class NvptxForm : public GpuForm {
+ public:
+  NvptxForm(const std::string& chip, const std::string& level) {
+    traits_.cpu = chip;
+    traits_.features = "+" + level;
+    traits_.fma = traits_.round = traits_.half = true;
+    traits_.vector_bits = 128;
+  }
+
+  const CpuTraits& traits() const override { return traits_; }
+
+  Expected<std::unique_ptr<llvm::TargetMachine>> machine() const override {
+    static std::once_flag once;
+    std::call_once(once, [] { LLVMInitializeNVPTXTargetInfo(), LLVMInitializeNVPTXTarget(), LLVMInitializeNVPTXTargetMC(), LLVMInitializeNVPTXAsmPrinter(); });
+    const llvm::Triple triple("nvptx64-nvidia-cuda");
+    std::string reason;
+    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, reason);
+    if (!target) return make_error(DiagCode::unsupported, "no code generator for {0}: {1}", triple.str(), reason);
+    return std::unique_ptr<llvm::TargetMachine>(
+        target->createTargetMachine(triple, traits_.cpu, traits_.features, {}, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  }
+
+  Value* thread_id(Values& v, const AxisPlace& place) const override {
+    constexpr llvm::Intrinsic::ID kIds[2][3] = {
+        {llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z},
+        {llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z}};
+    return v.b.CreateZExt(v.b.CreateIntrinsic(kIds[place.group][place.dim], llvm::ArrayRef<llvm::Type*>(), llvm::ArrayRef<Value*>()), v.b.getInt64Ty());
+  }
+
+  Value* shared(Values& v, const std::string& name, int64_t, int64_t bytes) const override {
+    llvm::Module& module = *v.b.GetInsertBlock()->getModule();
+    auto* type = llvm::ArrayType::get(v.b.getInt8Ty(), static_cast<uint64_t>(bytes));
+    auto* array = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type), name, nullptr,
+                                           llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+    array->setAlignment(llvm::Align(64));
+    return v.b.CreateAddrSpaceCast(array, v.b.getPtrTy());
+  }
+
+  void barrier(Values& v) const override {
+    v.b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, llvm::ArrayRef<llvm::Type*>(), llvm::ArrayRef<Value*>{v.b.getInt32(0)});
+  }
+
+  void define(const std::string& name, llvm::Function& body, const LaunchPlan& plan) const override {
+    llvm::LLVMContext& context = body.getContext();
+    llvm::IRBuilder<> b(context);
+    const auto parameters = body.getFunctionType()->params().drop_front();
+    auto* kernel = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), parameters, false), llvm::GlobalValue::ExternalLinkage, name, body.getParent());
+    kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    std::string threads;
+    for (const int64_t n : plan.items) threads += (threads.empty() ? "" : ",") + std::to_string(n);
+    kernel->addFnAttr("nvvm.reqntid", threads);
+    kernel->addFnAttr("nvvm.minctasm", "1");   // else ptxas spills a few registers to fit more blocks
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernel));
+    std::vector<Value*> arguments = {llvm::ConstantPointerNull::get(b.getPtrTy())};
+    for (llvm::Argument& a : kernel->args()) {
+      const llvm::Argument& from = *body.getArg(a.getArgNo() + 1);
+      a.setName(from.getName());
+      llvm::AttrBuilder attributes(context, from.getAttributes());
+      a.addAttrs(attributes);
+      arguments.push_back(&a);
+    }
+    b.CreateCall(&body, arguments);
+    b.CreateRetVoid();
+  }
+
+ private:
+  CpuTraits traits_;
+};
+
+}  // namespace
+
+std::unique_ptr<GpuForm> make_nvptx_form(const std::string& chip, const std::string& level) { return std::make_unique<NvptxForm>(chip, level); }
+
+}  // namespace tw

@@ -1,0 +1,24 @@
+// NVIDIA's assembler as a program: PTX to a cubin, and what it says of each function.
+#pragma once
+#include <map>
+#include <string>
+
+#include "support/diag.h"
+
+namespace tw {
+
+struct PtxasFunction {
+  int64_t registers = 0, stack_bytes = 0, spill_bytes = 0;
+};
+struct PtxasResult {
+  std::string cubin;
+  std::map<std::string, PtxasFunction> functions;
+};
+
+std::string find_ptxas();   // empty: there is none
+// Errors: it refuses the text, spills registers, or repairs something on its own (its notes C75xx).
+Expected<PtxasResult> run_ptxas(const std::string& program, const std::string& ptx, const std::string& chip);
+// Of its report (-v), by function; errors as above.
+Expected<std::map<std::string, PtxasFunction>> read_ptxas_report(const std::string& report);
+
+}  // namespace tw

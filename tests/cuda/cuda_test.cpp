@@ -1,0 +1,220 @@
+// The CUDA path without a GPU: kernels of the operators' cases run in the emulator against the interpreter and pass ptxas where there is
+// one; models run whole, their runtime on a fake libcuda.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <set>
+
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/ptxas.h"
+#include "cli/compile.h"
+#include "frontend/frontend.h"
+#include "packager/loaded_model.h"
+#include "tests/cli/compiled.h"
+#include "tests/cuda/fake.h"
+#include "tests/opencl/jobs.h"
+#include "tests/passes/random_graph.h"
+
+using namespace tw;
+
+namespace {
+
+struct Case {
+  const char* name;
+  const char* inputs;
+  const char* body;
+};
+const Case kCases[] = {
+#include "tests/cli/operator_cases.inc"
+};
+
+Target cuda_target(const std::string& name = "nvidia-sm80") {
+  Expected<Target> target = load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"});
+  if (!target) FAIL(error_text(target.takeError()));
+  return *target;
+}
+
+Target emulated() {
+  Target target = cuda_target();
+  target.devices[0].features.insert(target.devices[0].features.begin(), "emulated");
+  return target;
+}
+
+std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
+  std::vector<Tensor> inputs;
+  for (ValueId v : graph.inputs()) {
+    std::vector<int64_t> shape;
+    for (const Expr& e : graph.value(v).type.shape) shape.push_back(eval_int(e, [&](std::string_view) { return symbol; }));
+    inputs.push_back(Tensor::zeros(graph.value(v).type.dtype, shape));
+    uint64_t state = (inputs.size() + 7) * 0x9e3779b97f4a7c15ull + 1;
+    for (int64_t i = 0; i < inputs.back().size(); ++i) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
+      const auto r = static_cast<int64_t>(state >> 40 & 0xffff);
+      if (is_float(inputs.back().dtype)) inputs.back().set(i, static_cast<double>(r - 0x8000) / 0x4000);
+      else inputs.back().set_int(i, inputs.back().dtype == DType::boolean ? r & 1 : r % 3);
+    }
+  }
+  return inputs;
+}
+
+std::vector<test::Job> jobs_of_cases(std::span<const Case> cases, const Target& device) {
+  std::vector<test::Job> jobs;
+  std::set<std::string> seen;
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    const bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
+    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n", c.name);
+    if (!graph) FAIL(error_text(graph.takeError()));
+    const std::vector<Tensor> inputs = inputs_of(*graph, 3);
+    for (test::Job& job : test::jobs_of(c.name, std::move(*graph), inputs, device, 3))
+      if (seen.insert(kernel_hash(job.kernel)).second) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device, const CudaForm& form) {
+  std::vector<const Kernel*> kernels;
+  for (const test::Job& job : jobs) kernels.push_back(&job.kernel);
+  Expected<CudaCode> code = cuda_code(kernels, device, form);
+  if (!code) FAIL(error_text(code.takeError()));
+  return std::move(*code);
+}
+
+void run_jobs(const std::vector<test::Job>& jobs, const Target& device) {
+  const CudaCode code = code_of(jobs, device, {});
+  test::FakeCuda& fake = test::FakeCuda::get();
+  REQUIRE(fake.load(code.bytes) == "");
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    std::vector<std::vector<std::byte>> buffers = jobs[i].arguments;
+    const std::string problem = fake.run(jobs[i].kernel, code.launches[i], buffers, jobs[i].symbols);
+    const std::string wrong = problem.empty() ? test::difference(jobs[i], buffers) : problem;
+    if (!wrong.empty()) FAIL_CHECK(jobs[i].name << ": " << wrong << "\n" << print(jobs[i].kernel));
+  }
+}
+
+std::string said_by(const Target& target, const char* chip) {
+  Model model;
+  Expected<Graph> graph = parse_graph("graph @g() {\n%x: f32[4] = input\n%y: f32[4] = unary(%x) function=abs\noutput %y\n}\n");
+  REQUIRE(bool(graph));
+  model.graph = std::move(*graph);
+  CompileOptions options;
+  options.output = "/tmp/tilewright-cuda-" + std::to_string(getpid()) + ".so";
+  options.name = "said";
+  auto report = compile_graph(std::move(model), options, target);
+  if (!report) FAIL(error_text(report.takeError()));
+  auto loaded = LoadedModel::open(options.output);
+  unlink(options.output.c_str());
+  unlink(report->header.c_str());
+  REQUIRE(bool(loaded));
+  setenv("TW_FAKE_CUDA_CHIP", chip, 1);
+  tw_context* context = nullptr;
+  const tw_status status = loaded->api().create(nullptr, &context);
+  unsetenv("TW_FAKE_CUDA_CHIP");
+  const std::string text = status == TW_OK ? "" : loaded->api().last_error(nullptr);
+  if (context) loaded->api().destroy(context);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("kernels of operators in the emulator equal the interpreter") {
+  const Target device = emulated().main_device();
+  run_jobs(jobs_of_cases(kCases, device), device);
+}
+
+TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {
+  const Target device = emulated().main_device();
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    Graph graph = test::random_graph(seed);
+    const std::vector<Tensor> inputs = test::random_inputs(graph, seed);
+    run_jobs(test::jobs_of("seed " + std::to_string(seed), std::move(graph), inputs, device, 1), device);
+  }
+}
+
+TEST_CASE("kernels of operators pass ptxas") {
+  const std::string program = find_ptxas();
+  for (const char* chip : {"80", "90a"}) {
+    const Target device = cuda_target(std::string("nvidia-sm") + chip).main_device();
+    const CudaCode code = code_of(jobs_of_cases(kCases, device), device, {std::string("sm_") + chip, "ptx80"});
+    const std::string& ptx = code.bytes;
+    CHECK(ptx.find(".version 8.0") != std::string::npos);
+    CHECK(ptx.find("mul.f32") == std::string::npos);   // what ptxas may contract
+    if (program.empty()) {
+      std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl;
+      continue;
+    }
+    Expected<PtxasResult> result = run_ptxas(program, ptx, std::string("sm_") + chip);
+    if (!result) FAIL(error_text(result.takeError()));
+    CHECK(result->functions.size() >= code.launches.size());
+    CHECK(result->functions.begin()->second.registers > 0);
+  }
+}
+
+TEST_CASE("threads that meet share memory") {
+  Expected<Kernel> kernel = parse_kernel(
+      "kernel @meet(x: in f32[3, 32], y: out f32[3, 32]) {\n  temp s: f32[32] shared per b\n  for b in 3 bind block.x {\n"
+      "    for t in 32 bind thread.x { s: s[t] = x[b, t] * 2.0 }\n    for u in 32 bind thread.x { y: y[b, u] = s[31 - u] }\n  }\n}\n");
+  if (!kernel) FAIL(error_text(kernel.takeError()));
+  REQUIRE(error_text(verify(*kernel)) == "");
+  test::Job job{"meet", *kernel, {}, {std::vector<std::byte>(384), std::vector<std::byte>(384)}, {}};
+  for (int i = 0; i < 96; ++i) reinterpret_cast<float*>(job.arguments[0].data())[i] = static_cast<float>(i);
+  job.expected = job.arguments;
+  for (int i = 0; i < 96; ++i) reinterpret_cast<float*>(job.expected[1].data())[i] = static_cast<float>(2 * (i / 32 * 32 + 31 - i % 32));
+  const test::FakeCounts before = test::FakeCuda::get().counts();
+  run_jobs({job}, emulated().main_device());
+  CHECK(test::FakeCuda::get().counts().barriers - before.barriers == 96);
+  const std::string ptx = code_of({job}, cuda_target().main_device(), {"sm_80", "ptx80"}).bytes;
+  CHECK(ptx.find("st.shared") != std::string::npos);
+  CHECK(ptx.find("bar.sync") != std::string::npos);
+}
+
+TEST_CASE("random graphs run whole on the fake driver, and nothing is left") {
+  const test::FakeCounts before = test::FakeCuda::get().counts();
+  for (unsigned seed = 1; seed <= 2; ++seed) {
+    const Graph graph = test::random_graph(seed);
+    const std::vector<Tensor> inputs = test::random_inputs(graph, seed);
+    Expected<std::vector<Tensor>> expected = evaluate(graph, inputs);
+    REQUIRE(bool(expected));
+    const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, emulated(), 1);
+    for (size_t i = 0; i < got.size(); ++i) CHECK(test::relative_difference((*expected)[i], got[i]) < 1e-4);
+  }
+  const test::FakeCounts after = test::FakeCuda::get().counts();
+  CHECK(after.launches > before.launches);
+  CHECK(after.contexts == before.contexts);
+  CHECK(after.current == before.current);
+  CHECK(after.allocations == before.allocations);
+}
+
+TEST_CASE("what does not run is said in words") {
+  test::FakeCuda::get();
+  CHECK(said_by(emulated(), "80") == "");
+  CHECK(said_by(emulated(), "86") == "");
+  CHECK(said_by(emulated(), "75").find("device gpu: the library has no code for this GPU's compute capability: error 75") != std::string::npos);
+  CHECK(said_by(emulated(), "90").find("device gpu: the kernels do not load: error 200 (device kernel image is invalid)") != std::string::npos);
+}
+
+TEST_CASE("ptxas' report") {
+  const std::string head = "ptxas info    : Compiling entry function 'k1' for 'sm_80'\nptxas info    : Function properties for k1\n";
+  auto good = read_ptxas_report(head + "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\nptxas info    : Used 22 registers, 384 bytes cmem[0]\n");
+  REQUIRE(bool(good));
+  CHECK(good->at("k1").registers == 22);
+  CHECK(good->at("k1").stack_bytes == 16);
+  auto spills = read_ptxas_report(head + "    24 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads\n");
+  REQUIRE_FALSE(spills);
+  CHECK(error_text(spills.takeError()).find("'k1' spills registers: 32 bytes") != std::string::npos);
+  auto note = read_ptxas_report("ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized\n");
+  REQUIRE_FALSE(note);
+  CHECK(error_text(note.takeError()).find("C7510") != std::string::npos);
+}
+
+TEST_CASE("a device needs a chip and a PTX level") {
+  for (const auto& [features, words] : {std::pair{std::vector<std::string>{"sm_80"}, "needs a chip and a PTX level"}, {std::vector<std::string>{"sm_80", "ptx80", "fp64"}, "unknown feature 'fp64'"}}) {
+    Target device = cuda_target().main_device();
+    device.features = features;
+    auto backend = make_device_backend(device);
+    REQUIRE_FALSE(backend);
+    CHECK(error_text(backend.takeError()).find(words) != std::string::npos);
+  }
+}
