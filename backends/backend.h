@@ -53,6 +53,7 @@ class DeviceBackend {
   // Fills the device's code and launches for the kernels that the program calls there; a report by kernel of the program, nameless for
   // others. `device`: 1 + index into Target::devices.
   virtual Expected<std::vector<KernelReport>> compile(Program& program, int device) const = 0;
+  virtual std::string note() const { return ""; }            // what people should know of the code that this machine can make
 };
 
 // By the device's driver. Errors: no such driver (naming those there are), a feature that it does not know.

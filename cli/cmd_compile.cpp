@@ -125,6 +125,7 @@ Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double
                    {"kernels", r.kernels}, {"calls", r.calls}, {"model_bytes", r.model_bytes}, {"weight_bytes", r.weight_bytes},
                    {"arena_bytes", r.arena_bytes}, {"naive_arena_bytes", r.naive_arena_bytes}, {"warm_share", r.warm_share}, {"artifact_bytes", r.artifact_bytes},
                    {"peak_memory_bytes", r.peak_memory_bytes}, {"stages", stages}, {"kernel_reports", kernels}};
+  if (!r.device_notes.empty()) out.push_back({"device_notes", json_array(r.device_notes)});
   if (!r.host_reasons.empty()) out.push_back({"on_processor", json_array(r.host_reasons)});
   if (!passes.empty()) out.push_back({"passes", times});
   return out;
@@ -137,6 +138,7 @@ void print_summary(Console& console, const CompileReport& r, double seconds) {
               << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups << " groups, " << r.nodes << " nodes\n"
               << "arena    " << format_bytes(r.arena_bytes) << ", without sharing " << format_bytes(r.naive_arena_bytes) << ", "
               << static_cast<int>(r.warm_share * 100 + 0.5) << "% of it reused while in the cache\n"
+              << (r.device_notes.empty() ? "" : r.device_notes.front() + "\n")
               << (r.host_reasons.empty() ? "" : std::to_string(r.host_reasons.size()) + " kernels on the processor; the first: " + r.host_reasons.front() + "\n")
               << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
 }

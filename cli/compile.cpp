@@ -184,6 +184,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   std::vector<std::unique_ptr<DeviceBackend>> devices;
   for (const Target& device : target.devices) {
     TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(device));
+    if (const std::string note = made->note(); !note.empty()) report.device_notes.push_back(device.name + ": " + note);
     devices.push_back(std::move(made));
   }
   Placement placement = place_groups(graph, groups, target, [&](const LoweredGroup& lowered, int device) -> Error {

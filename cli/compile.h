@@ -43,6 +43,7 @@ struct CompileReport {
   uint64_t model_bytes = 0, weight_bytes = 0, arena_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
   double warm_share = 0;   // of the bytes that tensors are made in: used so lately that the second cache level still has them
   std::vector<KernelReport> kernel_reports;
+  std::vector<std::string> device_notes;  // of the devices' code generators
   std::vector<std::string> host_reasons;  // with devices: what stays on the processor, and why
   std::string output, header, text;     // text: what --emit of a text stage asked for
 };

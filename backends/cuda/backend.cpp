@@ -88,6 +88,10 @@ class CudaBackend : public DeviceBackend {
     return reports;
   }
 
+  std::string note() const override {
+    return chip_.emulated || !ptxas_.empty() ? "" : "there is no ptxas (scripts/setup.sh cuda): the library holds PTX alone, unchecked, which the driver compiles when it is loaded";
+  }
+
  private:
   Target device_;
   Chip chip_;

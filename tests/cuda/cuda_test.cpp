@@ -187,6 +187,24 @@ TEST_CASE("random graphs run whole on the fake driver, and nothing is left") {
   CHECK(after.allocations == before.allocations);
 }
 
+TEST_CASE("the digits model runs whole on the fake driver") {
+  test::FakeCuda::get();
+  Expected<Model> model = import_onnx(std::string(TW_SOURCE_DIR) + "/examples/digits/digits.onnx");
+  if (!model) FAIL(error_text(model.takeError()));
+  const std::vector<Tensor> inputs = inputs_of(model->graph, 1);
+  Expected<std::vector<Tensor>> expected = evaluate(model->graph, inputs);
+  REQUIRE(bool(expected));
+  const std::vector<Tensor> device = test::run_compiled(model->graph, inputs, *expected, emulated(), 1);
+  Target processor = emulated();
+  processor.devices.clear();
+  const std::vector<Tensor> host = test::run_compiled(model->graph, inputs, *expected, processor, 1);
+  REQUIRE(device.size() == host.size());
+  for (size_t i = 0; i < host.size(); ++i) {
+    CHECK(test::relative_difference((*expected)[i], device[i]) < 1e-4);
+    CHECK(test::relative_difference(host[i], device[i]) < 1e-4);
+  }
+}
+
 TEST_CASE("what does not run is said in words") {
   test::FakeCuda::get();
   CHECK(said_by(emulated(), "80") == "");
