@@ -217,7 +217,7 @@ static tw_status cuda_launch(tw_device* d, int32_t index, const int64_t* argumen
   for (int i = 0; i < 3; ++i) {
     if (arguments[i] == 0) return TW_OK;
     block[i] = (uint32_t)arguments[3 + i];
-    grid[i] = (uint32_t)(arguments[i] / arguments[3 + i]);
+    grid[i] = (uint32_t)arguments[i];
   }
   uint64_t values[kCuMostArguments];
   void* parameters[kCuMostArguments];

@@ -63,7 +63,7 @@ void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), vo
 uint64_t tw_clock_ns(void);   /* CLOCK_MONOTONIC, by syscall */
 
 /* Called by generated code, in the order of the calls; a failure ends the device's part of the run and is the run's result.
- * Arguments of a launch: work-items in x, y, z; those of a group in x, y, z; for each buffer its place (0: the device's arena, 1: its
+ * Arguments of a launch: groups in x, y, z; work-items of a group in x, y, z; for each buffer its place (0: the device's arena, 1: its
  * weights) and byte offset there; the symbols. */
 void tw_device_launch(const tw_env* env, int32_t device, int32_t launch, const int64_t* arguments);
 void tw_device_write(const tw_env* env, int32_t device, int64_t at, const void* from, int64_t bytes);  /* into its arena */

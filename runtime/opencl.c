@@ -154,8 +154,8 @@ static tw_status opencl_launch(tw_device* d, int32_t index, const int64_t* argum
   cl_object kernel = s->kernels[index];
   size_t global[3], local[3];
   for (int i = 0; i < 3; ++i) {
-    global[i] = (size_t)arguments[i];
     local[i] = (size_t)arguments[3 + i];
+    global[i] = (size_t)arguments[i] * local[i];
     if (global[i] == 0) return TW_OK;
   }
   const int64_t* next = arguments + 6;

@@ -179,7 +179,7 @@ class ProgramEmitter {
     for (size_t l = 0; l < launches.size(); ++l) {
       const DeviceLaunch& launch = launches[l];
       std::vector<Value*> arguments;
-      for (const Expr& e : launch.global) arguments.push_back(number(bound(e, call), at.vars));
+      for (size_t d = 0; d < 3; ++d) arguments.push_back(number(bound(floor_div(launch.global[d], launch.local[d]), call), at.vars));
       for (const Expr& e : launch.local) arguments.push_back(number(bound(e, call), at.vars));
       for (int buffer : launch.buffers) {
         const Operand operand = buffer < 0 ? Operand{Place::arena, 0, call.workspace} : call.arguments[static_cast<size_t>(buffer)];
