@@ -105,7 +105,7 @@ class BoundSpace {
       if (!s.sound()) return false;
       Expr again = 1;
       for (const std::string& loop : s.loops_of(label)) again = again * find_loop(s.kernel().body, loop)->extent;
-      const std::string& buffer = s.kernel().buffer((*store)->buffer).name;
+      const std::string buffer = s.kernel().buffer((*store)->buffer).name;   // the kernel changes
       s.set_scope(buffer, shared->name);
       bytes += s.bytes_of(buffer).value_or(INT32_MAX);
       if (typical(again) > typical(points)) return false;
