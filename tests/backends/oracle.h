@@ -8,6 +8,7 @@
 
 #include "ir/kernel/interpreter.h"
 #include "tests/backends/harness.h"
+#include "tests/backends/read_element.h"
 
 namespace tw {
 
@@ -17,28 +18,6 @@ inline int64_t element_count(const Buffer& buffer, const Symbols& symbols) {
   int64_t count = 1;
   for (const Expr& e : buffer.shape) count *= eval_int(e, [&](std::string_view name) { return symbols.at(std::string(name)); });
   return count;
-}
-
-inline double read_element(DType t, const std::byte* at) {
-  auto as = [&]<class T>(T v) {
-    std::memcpy(&v, at, sizeof v);
-    return v;
-  };
-  switch (t) {
-    case DType::f32: return double(as(float{}));
-    case DType::f64: return as(double{});
-    case DType::f16: return double(f16_to_f32(as(uint16_t{})));
-    case DType::bf16: return double(bf16_to_f32(as(uint16_t{})));
-    case DType::i8: return as(int8_t{});
-    case DType::i16: return as(int16_t{});
-    case DType::i32: return as(int32_t{});
-    case DType::i64: return double(as(int64_t{}));
-    case DType::u8: case DType::boolean: return as(uint8_t{});
-    case DType::u16: return as(uint16_t{});
-    case DType::u32: return as(uint32_t{});
-    case DType::u64: return double(as(uint64_t{}));
-  }
-  TW_UNREACHABLE("a type");
 }
 
 // Floats in [-2, 2]; integers of small magnitude, not zero, so that they may divide; bool 0 and 1.

@@ -21,11 +21,10 @@ using namespace tw;
 
 namespace {
 
-struct Case {
-  const char* name;
-  const char* inputs;
-  const char* body;
-};
+using test::Case, test::inputs_of;
+
+std::vector<test::Job> kernels_of_cases(std::span<const Case> cases, const Target& device) { return test::distinct(test::jobs_of_cases(cases, device)); }
+
 const Case kCases[] = {
 #include "tests/cli/operator_cases.inc"
 };
@@ -40,38 +39,6 @@ Target emulated() {
   Target target = cuda_target();
   target.devices[0].features.insert(target.devices[0].features.begin(), "emulated");
   return target;
-}
-
-std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
-  std::vector<Tensor> inputs;
-  for (ValueId v : graph.inputs()) {
-    std::vector<int64_t> shape;
-    for (const Expr& e : graph.value(v).type.shape) shape.push_back(eval_int(e, [&](std::string_view) { return symbol; }));
-    inputs.push_back(Tensor::zeros(graph.value(v).type.dtype, shape));
-    uint64_t state = (inputs.size() + 7) * 0x9e3779b97f4a7c15ull + 1;
-    for (int64_t i = 0; i < inputs.back().size(); ++i) {
-      state = state * 6364136223846793005ull + 1442695040888963407ull;
-      const auto r = static_cast<int64_t>(state >> 40 & 0xffff);
-      if (is_float(inputs.back().dtype)) inputs.back().set(i, static_cast<double>(r - 0x8000) / 0x4000);
-      else inputs.back().set_int(i, inputs.back().dtype == DType::boolean ? r & 1 : r % 3);
-    }
-  }
-  return inputs;
-}
-
-std::vector<test::Job> jobs_of_cases(std::span<const Case> cases, const Target& device) {
-  std::vector<test::Job> jobs;
-  std::set<std::string> seen;
-  for (const Case& c : cases) {
-    CAPTURE(c.name);
-    const bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
-    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n", c.name);
-    if (!graph) FAIL(error_text(graph.takeError()));
-    const std::vector<Tensor> inputs = inputs_of(*graph, 3);
-    for (test::Job& job : test::jobs_of(c.name, std::move(*graph), inputs, device, 3))
-      if (seen.insert(kernel_hash(job.kernel)).second) jobs.push_back(std::move(job));
-  }
-  return jobs;
 }
 
 CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device, const CudaForm& form) {
@@ -121,7 +88,7 @@ std::string said_by(const Target& target, const char* chip) {
 
 TEST_CASE("kernels of operators in the emulator equal the interpreter") {
   const Target device = emulated().main_device();
-  run_jobs(jobs_of_cases(kCases, device), device);
+  run_jobs(kernels_of_cases(kCases, device), device);
 }
 
 TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {
@@ -137,7 +104,7 @@ TEST_CASE("kernels of operators pass ptxas") {
   const std::string program = find_ptxas();
   for (const char* chip : {"80", "90a"}) {
     const Target device = cuda_target(std::string("nvidia-sm") + chip).main_device();
-    const CudaCode code = code_of(jobs_of_cases(kCases, device), device, {std::string("sm_") + chip, "ptx80"});
+    const CudaCode code = code_of(kernels_of_cases(kCases, device), device, {std::string("sm_") + chip, "ptx80"});
     const std::string& ptx = code.bytes;
     CHECK(ptx.find(".version 8.0") != std::string::npos);
     CHECK(ptx.find("mul.f32") == std::string::npos);   // what ptxas may contract

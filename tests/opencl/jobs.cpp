@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "autotune/spaces/space.h"
 #include "ir/kernel/interpreter.h"
 #include "passes/build_program.h"
 #include "passes/choose_algorithms.h"
+#include "tests/backends/read_element.h"
 
 namespace tw::test {
 namespace {
@@ -57,28 +59,6 @@ struct Run {
   }
 };
 
-double element(DType t, const std::byte* at) {
-  const auto as = [&]<class T>(T v) {
-    std::memcpy(&v, at, sizeof v);
-    return v;
-  };
-  switch (t) {
-    case DType::f32: return double(as(float{}));
-    case DType::f64: return as(double{});
-    case DType::f16: return double(f16_to_f32(as(uint16_t{})));
-    case DType::bf16: return double(bf16_to_f32(as(uint16_t{})));
-    case DType::i8: return as(int8_t{});
-    case DType::i16: return as(int16_t{});
-    case DType::i32: return as(int32_t{});
-    case DType::i64: return double(as(int64_t{}));
-    case DType::u8: case DType::boolean: return as(uint8_t{});
-    case DType::u16: return as(uint16_t{});
-    case DType::u32: return as(uint32_t{});
-    case DType::u64: return double(as(uint64_t{}));
-  }
-  TW_UNREACHABLE("a type");
-}
-
 double tolerance(DType t) { return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 2e-2 : is_float(t) ? 2e-5 : 0; }
 
 }  // namespace
@@ -126,6 +106,43 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   return jobs;
 }
 
+std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
+  std::vector<Tensor> inputs;
+  for (ValueId v : graph.inputs()) {
+    std::vector<int64_t> shape;
+    for (const Expr& e : graph.value(v).type.shape) shape.push_back(eval_int(e, [&](std::string_view) { return symbol; }));
+    inputs.push_back(Tensor::zeros(graph.value(v).type.dtype, shape));
+    uint64_t state = (inputs.size() + 7) * 0x9e3779b97f4a7c15ull + 1;
+    for (int64_t i = 0; i < inputs.back().size(); ++i) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
+      const auto r = static_cast<int64_t>(state >> 40 & 0xffff);
+      if (is_float(inputs.back().dtype)) inputs.back().set(i, static_cast<double>(r - 0x8000) / 0x4000);
+      else inputs.back().set_int(i, inputs.back().dtype == DType::boolean ? r & 1 : r % 3);
+    }
+  }
+  return inputs;
+}
+
+std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every) {
+  std::vector<Job> jobs;
+  for (size_t i = 0; i < cases.size(); i += every) {
+    const Case& c = cases[i];
+    CAPTURE(c.name);
+    const bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
+    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n", c.name);
+    if (!graph) FAIL(error_text(graph.takeError()));
+    const std::vector<Tensor> inputs = inputs_of(*graph, 3);
+    for (Job& job : jobs_of(c.name, std::move(*graph), inputs, target, 3)) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+std::vector<Job> distinct(std::vector<Job> jobs) {
+  std::set<std::string> seen;
+  std::erase_if(jobs, [&](const Job& job) { return !seen.insert(kernel_hash(job.kernel)).second; });
+  return jobs;
+}
+
 std::string difference(const Job& job, const std::vector<Bytes>& got) {
   for (size_t i = 0; i < got.size(); ++i) {
     const Buffer& buffer = job.kernel.buffers[i];
@@ -133,9 +150,9 @@ std::string difference(const Job& job, const std::vector<Bytes>& got) {
     const size_t size = static_cast<size_t>(dtype_bytes(buffer.dtype)), count = got[i].size() / size;
     double span = 1;
     for (size_t j = 0; j < count; ++j)
-      if (const double want = element(buffer.dtype, job.expected[i].data() + j * size); std::isfinite(want)) span = std::max(span, std::fabs(want));
+      if (const double want = read_element(buffer.dtype, job.expected[i].data() + j * size); std::isfinite(want)) span = std::max(span, std::fabs(want));
     for (size_t j = 0; j < count; ++j) {
-      const double want = element(buffer.dtype, job.expected[i].data() + j * size), is = element(buffer.dtype, got[i].data() + j * size);
+      const double want = read_element(buffer.dtype, job.expected[i].data() + j * size), is = read_element(buffer.dtype, got[i].data() + j * size);
       const bool same = want == is || (std::isnan(want) && std::isnan(is)) || std::fabs(want - is) <= tolerance(buffer.dtype) * span;
       if (!same) return buffer.name + "[" + std::to_string(j) + "] is " + std::to_string(is) + ", not " + std::to_string(want);
     }

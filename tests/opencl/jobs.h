@@ -1,5 +1,6 @@
 // For tests: graphs cut into scheduled kernels, each with the arguments it has in a run of the whole and what the interpreter makes of them.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,18 @@ struct Job {
 
 // Lowered and scheduled for the target; kernels run once, in the order of the calls.
 std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs, const Target& target, int64_t symbol);
+// An operator's graph: lines of its inputs, lines that make %y of them. A dimension "batch" is free.
+struct Case {
+  const char* name;
+  const char* inputs;
+  const char* body;
+};
+// Values in [-2, 2), integers from 0 to 2, the same on every call; free dimensions have that size.
+std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol);
+// Of every so many-th case, free dimensions of size 3.
+std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every = 1);
+// The first job of each kernel.
+std::vector<Job> distinct(std::vector<Job> jobs);
 // How the outputs differ; "" if they do not.
 std::string difference(const Job& job, const std::vector<std::vector<std::byte>>& got);
 

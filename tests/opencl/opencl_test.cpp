@@ -2,8 +2,6 @@
 // OpenCL only their text is made, and the test says so.
 #include <doctest/doctest.h>
 
-#include <set>
-
 #include "tests/opencl/jobs.h"
 #include "tests/opencl/session.h"
 #include "tests/passes/random_graph.h"
@@ -12,11 +10,8 @@ using namespace tw;
 
 namespace {
 
-struct Case {
-  const char* name;
-  const char* inputs;
-  const char* body;
-};
+using test::Case, test::jobs_of_cases;
+
 const Case kCases[] = {
 #include "tests/cli/operator_cases.inc"
 };
@@ -37,26 +32,8 @@ const Case kRows[] = {
 
 constexpr size_t kBatch = 24;   // kernels of one program: compiling has a fixed cost
 
-std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
-  std::vector<Tensor> inputs;
-  for (ValueId v : graph.inputs()) {
-    std::vector<int64_t> shape;
-    for (const Expr& e : graph.value(v).type.shape) shape.push_back(eval_int(e, [&](std::string_view) { return symbol; }));
-    inputs.push_back(Tensor::zeros(graph.value(v).type.dtype, shape));
-    uint64_t state = (inputs.size() + 7) * 0x9e3779b97f4a7c15ull + 1;
-    for (int64_t i = 0; i < inputs.back().size(); ++i) {
-      state = state * 6364136223846793005ull + 1442695040888963407ull;
-      const auto r = static_cast<int64_t>(state >> 40 & 0xffff);
-      if (is_float(inputs.back().dtype)) inputs.back().set(i, static_cast<double>(r - 0x8000) / 0x4000);
-      else inputs.back().set_int(i, inputs.back().dtype == DType::boolean ? r & 1 : r % 3);
-    }
-  }
-  return inputs;
-}
-
 void run_jobs(std::vector<test::Job> jobs, const Target& target) {
-  std::set<std::string> seen;
-  std::erase_if(jobs, [&](const test::Job& job) { return !seen.insert(kernel_hash(job.kernel)).second; });
+  jobs = test::distinct(std::move(jobs));
   std::vector<OpenClSource> sources;
   for (size_t i = 0; i < jobs.size(); ++i) {
     Expected<OpenClSource> source = emit_opencl(jobs[i].kernel, target, "k" + std::to_string(i));
@@ -78,20 +55,6 @@ void run_jobs(std::vector<test::Job> jobs, const Target& target) {
       if (!wrong.empty()) FAIL_CHECK(wrong << "\n" << print(jobs[i].kernel) << "\n" << sources[i].text);
     }
   }
-}
-
-std::vector<test::Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every) {
-  std::vector<test::Job> jobs;
-  for (size_t i = 0; i < cases.size(); i += every) {
-    const Case& c = cases[i];
-    CAPTURE(c.name);
-    const bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
-    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n", c.name);
-    if (!graph) FAIL(error_text(graph.takeError()));
-    const std::vector<Tensor> inputs = inputs_of(*graph, 3);
-    for (test::Job& job : test::jobs_of(c.name, std::move(*graph), inputs, target, 3)) jobs.push_back(std::move(job));
-  }
-  return jobs;
 }
 
 }  // namespace
