@@ -1,6 +1,7 @@
 #include "backends/llvm/target_machine.h"
 
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Triple.h>
@@ -12,6 +13,17 @@
       LLVMInitialize##ARCH##AsmPrinter(), LLVMInitialize##ARCH##AsmParser()
 
 namespace tw {
+namespace {
+// No jump of x86 code touches the end of a 32-byte line: since the microcode that mends their erratum SKX102, Intel's Skylake to Cascade
+// Lake decode such a line again each time, which takes a fifth off a register tile's loop. LLVM knows it as an option of the process only; on
+// other chips the padding is a few instructions that do nothing a loop. In: assembled code; assembly text does not show it.
+void keep_jumps_within_lines() {
+  llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup("x86-branches-within-32B-boundaries");
+  TW_CHECK(option, "LLVM has no option for jumps within lines");
+  static_cast<llvm::cl::opt<bool>*>(option)->setValue(true);
+}
+}  // namespace
+
 Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -19,6 +31,7 @@ Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
     TW_INITIALIZE(AArch64);
     TW_INITIALIZE(ARM);
     TW_INITIALIZE(RISCV);
+    keep_jumps_within_lines();
   });
   std::string reason;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), reason);
