@@ -163,10 +163,10 @@ std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std
 }
 
 // The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time; with all of the
-// operands in the second-level cache asking costs more than waiting.
-void prefetch_planes(ScheduleBuilder& s, const std::string& block) {
+// operands in the second-level cache asking costs more than waiting. Line by line: a tile's 14 at once find no free miss buffers.
+void prefetch_planes(ScheduleBuilder& s, const std::string& block, const std::string& lane) {
   const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
-  if (!cached) s.prefetch("x", block, 1);
+  if (!cached) s.prefetch_over("x", block, lane);
 }
 
 // Channel vectors of a tile, which the packing of the weights decides.
@@ -234,7 +234,6 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   order.push_back(o.lane);
   s.reorder(order);
   std::vector<std::string> depth = reduce_order(s.reduce_loops_of("acc"));
-  const bool pointwise = depth == std::vector<std::string>{"rc", "rl"};
   const std::string at = window.empty() ? row : compute_windows(s, row, o.row, vectors, !paired.empty());
   if (paired.empty()) {
     s.compute_at("acc", at);
@@ -243,8 +242,8 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
     depth = accumulate_pairs(s, "acc", at, paired, depth, {"a" + o.row}, "al");
   }
   if (tile > 1 && !depth.empty()) {
-    if (pointwise) prefetch_planes(s, depth.front());
     if (!depthwise) {
+      prefetch_planes(s, depth.front(), depth.back());
       s.prefetch_operands(window.empty() ? "y" : "conv", at);
       s.prefetch_panels("w", depth.back(), !paired.empty());
     }

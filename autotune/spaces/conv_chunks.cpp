@@ -84,7 +84,7 @@ void schedule_chunks(ScheduleBuilder& s, const OutputLoops& o, const Tile& tile,
   } else {
     depth = accumulate_pairs(s, "accb", tiles, tile.paired, depth, {"a" + o.row}, "al");
   }
-  if (pointwise && !depth.empty()) s.prefetch("x", depth.front(), 1);
+  if (pointwise && !depth.empty()) s.prefetch_over("x", depth.front(), depth.back());
   // The next chunk of weights is asked for while this one is in use, a line at a time.
   if (!depth.empty() && !s.prefetch_next_panel("w", tile.paired.empty() ? depth[depth.size() - 2] : depth.back())) s.prefetch_panels("w", depth.back(), !tile.paired.empty());
   for (const char* loop : {"acc_w1", "acc_ac", "c1"}) s.unroll(loop);

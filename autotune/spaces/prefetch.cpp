@@ -39,6 +39,10 @@ void ScheduleBuilder::prefetch(const std::string& buffer, const std::string& loo
   if (has_loop(loop)) try_add(step::Prefetch{.buffer = buffer, .loop = loop, .distance = distance});
 }
 
+void ScheduleBuilder::prefetch_over(const std::string& buffer, const std::string& loop, const std::string& inner) {
+  if (loop == inner || !has_loop(loop) || !has_loop(inner) || !try_add(step::Prefetch{.buffer = buffer, .loop = loop, .over = inner})) prefetch(buffer, loop, 1);
+}
+
 void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::string& loop) {
   std::vector<std::string> names;
   for (const Stmt& store : stores_of(kernel_.body))

@@ -50,6 +50,8 @@ class ScheduleBuilder {
   // Asks for what is read some iterations of the loop later. Nothing happens where the loop or the buffer is not there, or where a
   // prefetch is not legal.
   void prefetch(const std::string& buffer, const std::string& loop, int64_t distance);
+  // What the loop's next iteration reads, a part in each iteration of the inner loop; at once where that is not legal.
+  void prefetch_over(const std::string& buffer, const std::string& loop, const std::string& inner);
   // The same for constant weights, which come from the last cache or memory in a whole model; nothing for others. Loop `row` reads one
   // row of a packed panel an iteration.
   void prefetch_weights(const std::string& buffer, const std::string& row, int64_t distance);

@@ -12,7 +12,9 @@
 //     c: c[i, j, l] += x[i, k] * w[j, k, l]  (l in 32)        prefetch w[j + 1, 0, (i * 64 + k) * 16]
 //   } } }                                                     c: ...
 // What the iteration of j reads is asked for during the whole of the one before, an equal part in each iteration of k: memory delivers it
-// at its own rate while the panel in the cache is in use. Legal where that is one piece of the buffer and the loops down to k are known.
+// at its own rate while the panel in the cache is in use. Where that is several pieces, the outermost loops inside of j that reach one piece each ask for
+// theirs: `prefetch x rc 1 over rl` asks for row k0 of the next plane in the iteration k0 of this one. Legal where that gives one piece of the
+// buffer and the loops down to k are known.
 #include <algorithm>
 
 #include "ir/schedule/regions.h"
@@ -64,23 +66,51 @@ Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt
   return Error::success();
 }
 
-// The run in equal parts over the loops inside of `path` down to s.over.
-Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s, const std::vector<Stmt>& path, const std::vector<DimRegion>& regions, const Lines& lines) {
+// What the body of the loop at the end of `path` reads, in the iteration of loop s.loop that is s.distance later. Error: not known.
+Expected<std::vector<DimRegion>> regions_ahead(const Kernel& kernel, const step::Prefetch& s, const std::vector<Stmt>& path) {
+  const BufferId id = *kernel.find_buffer(s.buffer);
+  const std::vector<Access> readers = accesses(kernel, id, path);
+  if (readers.empty()) return illegal("nothing in loop '{0}' reads '{1}'", path.back()->var, s.buffer);
+  const Ranges outer = ranges_of(kernel, path);
+  const std::vector<Expr>& shape = kernel.buffer(id).shape;
+  std::vector<DimRegion> regions;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    regions.push_back(region_of_dim(readers, d, shape[d], outer));
+    if (!as_const(regions[d].extent)) return illegal("it is not known which part of '{0}' an iteration of loop '{1}' reads", s.buffer, path.back()->var);
+    regions[d].min = substitute(regions[d].min, s.loop, var(s.loop) + Expr(s.distance));
+  }
+  return regions;
+}
+
+bool one_piece(const std::vector<DimRegion>& regions, const Lines& lines) {
+  return std::all_of(regions.begin(), regions.begin() + static_cast<ptrdiff_t>(lines.first), [](const DimRegion& r) { return is_const(r.extent, 1); });
+}
+
+// One piece in equal parts over the loops inside of the one that reads it down to s.over.
+Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s, const std::vector<Stmt>& path) {
   TW_ASSIGN(const std::vector<Stmt> inner, loop_path(kernel, s.over));
   if (inner.size() <= path.size() || inner[path.size() - 1].get() != path.back().get()) return illegal("loop '{0}' is not inside of loop '{1}'", s.over, s.loop);
   TW_TRY(check_body(inner));
-  for (size_t d = 0; d < lines.first; ++d)
-    if (!is_const(regions[d].extent, 1)) return illegal("what an iteration of loop '{0}' reads of '{1}' is not one piece", s.loop, s.buffer);
+  const Buffer& buffer = kernel.buffer(*kernel.find_buffer(s.buffer));
+  std::vector<Stmt> reader = path;
+  TW_ASSIGN(std::vector<DimRegion> regions, regions_ahead(kernel, s, reader));
+  Lines lines = lines_of(buffer, regions);
+  while (!one_piece(regions, lines) && reader.size() + 1 < inner.size()) {
+    reader.push_back(inner[reader.size()]);
+    if (reader.back()->kind != StmtKind::loop) continue;
+    TW_ASSIGN(regions, regions_ahead(kernel, s, reader));
+    lines = lines_of(buffer, regions);
+  }
+  if (!one_piece(regions, lines)) return illegal("what an iteration of loop '{0}' reads of '{1}' is not one piece", s.loop, s.buffer);
   int64_t iterations = 1;
   Expr at(0);
-  for (size_t i = path.size(); i < inner.size(); ++i) {
+  for (size_t i = reader.size(); i < inner.size(); ++i) {
     if (inner[i]->kind != StmtKind::loop) continue;
     const std::optional<int64_t> extent = as_const(inner[i]->extent);
     if (!extent || *extent < 1) return illegal("the extent of loop '{0}' is not known", inner[i]->var);
     at = at * Expr(*extent) + var(inner[i]->var);
     iterations *= *extent;
   }
-  const Buffer& buffer = kernel.buffer(*kernel.find_buffer(s.buffer));
   const int64_t step = std::max<int64_t>(1, kLineBytes / dtype_bytes(buffer.dtype));
   const int64_t part = (lines.run + iterations - 1) / iterations, count = (part + step - 1) / step;
   if (count > kMaxLines) return too_many(s, s.over, count);
@@ -105,18 +135,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   if (buffer.scope == "register") return illegal("'{0}' is in registers", s.buffer);
   if (buffer.shape.empty()) return illegal("'{0}' is one element", s.buffer);
   TW_TRY(check_body(path));
-  const std::vector<Access> readers = accesses(kernel, *id, path);
-  if (readers.empty()) return illegal("nothing in loop '{0}' reads '{1}'", s.loop, s.buffer);
-
-  const Ranges outer = ranges_of(kernel, path);
-  std::vector<DimRegion> regions;
-  for (size_t d = 0; d < buffer.shape.size(); ++d) {
-    regions.push_back(region_of_dim(readers, d, buffer.shape[d], outer));
-    if (!as_const(regions[d].extent)) return illegal("it is not known which part of '{0}' an iteration of loop '{1}' reads", s.buffer, s.loop);
-    regions[d].min = substitute(regions[d].min, s.loop, var(s.loop) + Expr(s.distance));
-  }
+  if (!s.over.empty()) return spread(kernel, s, path);
+  TW_ASSIGN(const std::vector<DimRegion> regions, regions_ahead(kernel, s, path));
   const Lines lines = lines_of(buffer, regions);
-  if (!s.over.empty()) return spread(kernel, s, path, regions, lines);
   const int64_t step = std::max<int64_t>(1, kLineBytes / dtype_bytes(buffer.dtype));
   int64_t count = (lines.run + step - 1) / step;
   for (size_t d = 0; d < lines.first; ++d) count *= *as_const(regions[d].extent);
