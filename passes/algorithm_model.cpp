@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "passes/analytic_cost.h"
 #include "passes/choose_algorithms.h"
 #include "passes/lower/lower.h"
 #include "passes/lower/winograd_transform.h"
@@ -21,7 +22,7 @@ struct Product { double rows = 0, depth = 0, columns = 0; };   // of one matrix 
 double padded(double n, double to) { return std::ceil(n / to) * to; }
 
 double multiply_cycles(const Product& p, const Target& target) {
-  const double lanes = target.lanes(4), a_cycle = target.vector_bits >= 512 ? 1 : 2;
+  const double lanes = target.lanes(4), a_cycle = wide_multiply_adds(target);
   const double rows = std::min<double>(p.rows, target.vector_registers / 2 - 2), fewest = 4 * a_cycle;   // products in flight
   const double hidden = std::min(1.0, 2 * rows / fewest);   // two vectors wide
   return p.rows * p.depth * padded(p.columns, lanes) / (lanes * a_cycle) / kEfficiency / hidden;

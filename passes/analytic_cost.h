@@ -9,4 +9,7 @@ class AnalyticCost : public CostOracle {
   double seconds(const WorkEstimate& work, const Target& target) const override;
 };
 
+// Multiply-adds of the widest vectors that a core starts in a cycle.
+double wide_multiply_adds(const Target& target);
+
 }  // namespace tw
