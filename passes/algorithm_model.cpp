@@ -22,7 +22,7 @@ struct Product { double rows = 0, depth = 0, columns = 0; };   // of one matrix 
 double padded(double n, double to) { return std::ceil(n / to) * to; }
 
 double multiply_cycles(const Product& p, const Target& target) {
-  const double lanes = target.lanes(4), a_cycle = wide_multiply_adds(target);
+  const double lanes = target.lanes(4), a_cycle = core_rates(target).multiply_adds;
   const double rows = std::min<double>(p.rows, target.vector_registers / 2 - 2), fewest = 4 * a_cycle;   // products in flight
   const double hidden = std::min(1.0, 2 * rows / fewest);   // two vectors wide
   return p.rows * p.depth * padded(p.columns, lanes) / (lanes * a_cycle) / kEfficiency / hidden;
@@ -30,7 +30,10 @@ double multiply_cycles(const Product& p, const Target& target) {
 
 // Weights are read once and cold; half of the lesser time hides behind the greater.
 double with_weights(double cycles, double bytes, const Target& target, double model_bytes) {
-  const double a_cycle = model_bytes <= static_cast<double>(target.l2_bytes) ? 32 : model_bytes <= static_cast<double>(target.l3_bytes) ? 20 : 8;
+  const CoreRates rates = core_rates(target);
+  const double a_cycle = model_bytes <= static_cast<double>(target.l2_bytes)   ? rates.l2_bytes
+                         : model_bytes <= static_cast<double>(target.l3_bytes) ? rates.l3_bytes
+                                                                               : rates.memory_bytes;
   const double reading = bytes / a_cycle;
   return std::max(cycles, reading) + 0.4 * std::min(cycles, reading);
 }
@@ -63,7 +66,7 @@ AlgorithmEstimate winograd(const Graph& graph, const Node& node, int tile, const
   const double in = padded(static_cast<double>(extent(x.shape[1])), lanes), out = padded(static_cast<double>(extent(y.shape[1])), lanes);
   const double tiles = static_cast<double>(extent(y.shape[0])) * std::ceil(static_cast<double>(extent(y.shape[2])) / tile) *
                        std::ceil(static_cast<double>(extent(y.shape[3])) / tile);
-  const double transforms = tiles * points / lanes * (in * kInputCycles + out * kOutputCycles);
+  const double transforms = tiles * points / lanes * (in * kInputCycles + out * kOutputCycles) / core_rates(target).sums;
   AlgorithmEstimate e;
   e.weight_bytes = points * in * out * 4;
   e.cycles = with_weights(points * multiply_cycles({tiles, in, out}, target) + transforms, e.weight_bytes, target, model_bytes);
@@ -78,7 +81,7 @@ AlgorithmEstimate strassen(const Graph& graph, const Node& node, const Target& t
   const double left_bytes = rows * p.depth * 2 * 4, held = static_cast<double>(target.l2_bytes);
   const bool blocks = 2 * 7 * p.depth * p.columns <= held;
   const double in_cycles = kStrassenCycles + (!blocks && 1.75 * left_bytes > held ? kStrassenSpillCycles : 0);
-  const double sums = rows * p.depth * 2 / lanes * in_cycles + rows * p.columns * 2 / lanes * kStrassenCycles;
+  const double sums = (rows * p.depth * 2 / lanes * in_cycles + rows * p.columns * 2 / lanes * kStrassenCycles) / core_rates(target).sums;
   const int64_t half_rows = static_cast<int64_t>(rows), vectors = strassen_vectors(half_rows, static_cast<int64_t>(p.columns / 2 / lanes), target);
   const double computed = padded(rows, static_cast<double>(strassen_rows(half_rows, vectors, target))) * (vectors == 1 ? kStrassenNarrow : 1);
   AlgorithmEstimate e;
