@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autotune/spaces/space.h"
+#include "passes/analytic_cost.h"
 
 namespace tw {
 namespace {
@@ -37,10 +38,13 @@ bool stays_near(int64_t bytes, const Target& target) { return 2 * bytes <= targe
 bool whole_rows(const Problem& p, int64_t tiles) { return p.images == 1 && tiles % p.row_tiles == 0 && p.tiles % tiles == 0; }
 
 // Cycles of one point and input channel, up to a factor: products with the loads that hide behind them, what comes of reading the
-// weights once a block (kWeightCycles a vector), and of an input that the second-level cache does not hold: transformed (kSpillCycles
+// weights once a block (weight_cycles a vector, 0.8 on Zen 4), and of an input that the second-level cache does not hold: transformed (kSpillCycles
 // a tile, kFarCycles for every group of channels that reads a good part of the last cache) or before that (kStrayCycles a tile).
 Blocking choose_blocking(const Problem& p, const Target& target) {
-  constexpr double kWeightCycles = 0.8, kFewestProducts = 8, kTileCycles = 20, kSpillCycles = 0.4, kFarCycles = 0.4, kStrayCycles = 0.6;
+  const CoreRates rates = core_rates(target);
+  const double a_step = target.vector_bits >= 512 ? rates.multiply_adds : rates.multiply_adds / 2;   // products in the time of a Zen 4 core's
+  const double weight_cycles = 0.8 * a_step * CoreRates{}.l3_bytes / rates.l3_bytes;
+  constexpr double kFewestProducts = 8, kTileCycles = 20, kSpillCycles = 0.4, kFarCycles = 0.4, kStrayCycles = 0.6;
   constexpr int64_t kMostTiles = 56;
   const int64_t lanes = target.lanes(4), most_rows = std::max<int64_t>(1, (target.vector_registers - 1 - p.vectors) / p.vectors);
   const int64_t tile_bytes = p.points * p.points * 4 * (p.in_channels + p.vectors * lanes);
@@ -56,7 +60,7 @@ Blocking choose_blocking(const Problem& p, const Target& target) {
       if (whole_input ? !stays_near(p.plane_bytes, target) : !whole_rows(p, tiles)) input += kStrayCycles;
       for (int64_t rows = 1; rows <= std::min(tiles, most_rows); ++rows) {
         const double products = std::max(static_cast<double>(rows * p.vectors), kFewestProducts), loads = static_cast<double>(rows + p.vectors) / 2;
-        const double panel = static_cast<double>((tiles + rows - 1) / rows) * (std::max(products, loads) + kTileCycles / static_cast<double>(p.in_channels)) + kWeightCycles * static_cast<double>(p.vectors);
+        const double panel = static_cast<double>((tiles + rows - 1) / rows) * (std::max(products, loads) + kTileCycles / static_cast<double>(p.in_channels)) + weight_cycles * static_cast<double>(p.vectors);
         const double cost = balance * (static_cast<double>(blocks * p.groups) * panel + static_cast<double>(p.tiles) * input);
         if (best.tiles && cost > best_cost * 0.999) continue;
         best = {tiles, rows, whole_input};
