@@ -3,8 +3,7 @@
 //         %y = cast(max(round(cast(%a) * const [xs * ws / ys]) + yz, yz)) to=i8 saturate=true
 // The arithmetic of onnxruntime's QLinearConv, QLinearMatMul and QGemm on x86: sums in i32, one f32 product with the scale
 // f32(f32(xs * ws) / ys), one rounding half to even. A clamp before the quantization is one of the quantized values, as rounding
-// keeps the order. Without a quantize behind it the product ends as f32(sum) * f32(xs * ws). Before, movement, maxima and clamps of
-// dequantized values become those of the integers, and quantize(dequantize(x)) with one scale is x.
+// keeps the order. Without a quantize behind it the product ends as f32(sum) * f32(xs * ws). quantize(dequantize(x)) with one scale is x.
 // Why here: before constants are folded, which would make floats of dequantized weights.
 #include <algorithm>
 #include <cmath>
@@ -20,13 +19,6 @@ constexpr int64_t kUnsignedZero = 128;
 
 bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
 
-// A clamp by a constant: max(c, x) or min(c, x).
-struct Clamp {
-  ValueId x;
-  BinaryOp function;
-  float bound;
-};
-
 // A convolution or matrix product of dequantized operands, with the bias behind it, and the scale of its integer sums.
 struct Product {
   NodeId node;
@@ -40,8 +32,7 @@ class Fuser {
   explicit Fuser(Graph& graph) : rewriter_(graph), graph_(graph) {}
 
   Expected<bool> run(PassContext& context) {
-    for (NodeId id : graph_.order())
-      if (!graph_.node(id).erased) sink(id);
+    sink_dequantization(rewriter_);
     for (NodeId id : graph_.order())
       if (!graph_.node(id).erased && get_if<op::Quantize>(&graph_.node(id))) fuse_into_quantize(id);
     const std::vector<NodeId> order = graph_.order();   // from the end: a product's bias is added behind it
@@ -53,73 +44,8 @@ class Fuser {
 
  private:
   std::string name_of(NodeId id) const { return graph_.value(graph_.node(id).output).name; }
-  ValueId number(NodeId like, const char* suffix, double value, DType t) { return rewriter_.add_constant(name_of(like) + suffix, from_doubles(t, {}, {value})); }
-
-  std::optional<Clamp> clamp(ValueId value) const {
-    const Node* node = graph_.def(value);
-    const auto* binary = get_if<op::Binary>(node);
-    if (!binary || (binary->function != BinaryOp::max && binary->function != BinaryOp::min)) return std::nullopt;
-    for (size_t side : {size_t{0}, size_t{1}}) {
-      const std::optional<double> bound = splat(graph_, node->inputs[side]);
-      const ValueId x = node->inputs[1 - side];
-      if (bound && equal(graph_.value(x).type.shape, graph_.value(value).type.shape)) return Clamp{x, binary->function, static_cast<float>(*bound)};
-    }
-    return std::nullopt;
-  }
-
-  // --- Movement and clamps of dequantized values.
-
-  // f(dequantize(x)) -> dequantize(f(x))
-  void sink(NodeId id) {
-    const Node& node = graph_.node(id);
-    if (node.inputs.empty() || !all_plain(graph_, node)) return;
-    const std::optional<Dequantized> first = dequantized(graph_, node.inputs[0]);
-    if (const std::optional<Clamp> c = clamp(node.output)) return sink_clamp(id, *c);
-    if (!first || first->by.axis >= 0) return;
-    if (get_if<op::Pad>(&node)) return sink_pad(id, *first);
-    if (!moves_elements(node)) return;
-    std::vector<ValueId> inputs = node.inputs;
-    for (size_t i = 0; i < (get_if<op::Concat>(&node) ? inputs.size() : 1); ++i) {
-      const std::optional<Dequantized> part = dequantized(graph_, inputs[i]);
-      if (!part || !(part->by == first->by)) return;
-      inputs[i] = part->x;
-    }
-    const std::vector<ValueId> parameters = parameters_of(node.inputs[0]);
-    dequantize_behind(id, rewriter_.add(OpAttrs(node.attrs), inputs, id, "integers"), parameters);
-  }
-
-  std::vector<ValueId> parameters_of(ValueId dequantized) const {
-    const std::vector<ValueId>& inputs = graph_.def(dequantized)->inputs;
-    return {inputs.begin() + 1, inputs.end()};
-  }
-
-  void dequantize_behind(NodeId id, ValueId integers, const std::vector<ValueId>& parameters) {
-    std::vector<ValueId> inputs = {integers};
-    inputs.insert(inputs.end(), parameters.begin(), parameters.end());
-    rewriter_.update(id, op::Dequantize{}, inputs);
-  }
-
-  // Only bounds that an integer stands for exactly.
-  void sink_clamp(NodeId id, const Clamp& c) {
-    const std::optional<Dequantized> x = dequantized(graph_, c.x);
-    if (!x || x->by.axis >= 0 || !is_byte(x->by.type)) return;
-    const int64_t bound = quantized_number(c.bound, x->by.scale[0], x->by.zero[0], x->by.type);
-    if (static_cast<float>(bound - x->by.zero[0]) * x->by.scale[0] != c.bound) return;
-    const std::vector<ValueId> parameters = parameters_of(c.x);
-    const ValueId limit = number(id, "_bound", static_cast<double>(bound), x->by.type);
-    dequantize_behind(id, rewriter_.add(op::Binary{c.function}, {limit, x->x}, id, "integers"), parameters);
-  }
-
-  // Zeros around: the zero point.
-  void sink_pad(NodeId id, const Dequantized& x) {
-    const Node& node = graph_.node(id);
-    const op::Pad pad = std::get<op::Pad>(node.attrs);
-    const ValueId value = input_or_none(node, 1);
-    if (pad.mode == PadMode::constant && value.valid() && splat(graph_, value) != 0.0) return;
-    const std::vector<ValueId> parameters = parameters_of(node.inputs[0]);
-    std::vector<ValueId> inputs = {x.x};
-    if (pad.mode == PadMode::constant) inputs.push_back(number(id, "_zero", static_cast<double>(x.by.zero[0]), x.by.type));
-    dequantize_behind(id, rewriter_.add(pad, inputs, id, "integers"), parameters);
+  ValueId number(NodeId like, const char* suffix, double value, DType t) {
+    return rewriter_.add_constant(name_of(like) + suffix, from_doubles(t, {}, {value}));
   }
 
   // --- What a quantize reads.
@@ -132,10 +58,9 @@ class Fuser {
     if (unwrap(id, *to) || add_dequantized(id, *to)) return;
     ValueId value = graph_.node(id).inputs[0];
     int64_t low = lowest_of(to->type), high = highest_of(to->type);
-    for (std::optional<Clamp> c; rewriter_.uses(value) == 1 && (c = clamp(value)); value = c->x) {
+    for (std::optional<Clamp> c; rewriter_.uses(value) == 1 && (c = constant_clamp(graph_, value)); value = c->x) {
       const int64_t bound = quantized_number(c->bound, to->scale[0], to->zero[0], to->type);
-      if (c->function == BinaryOp::max) low = std::clamp(std::max(low, bound), low, high);
-      else high = std::clamp(std::min(high, bound), low, high);
+      (c->function == BinaryOp::max ? low : high) = std::clamp(bound, low, high);
     }
     if (rewriter_.uses(value) == 1) requantize(id, *to, value, low, high);
   }
@@ -150,7 +75,7 @@ class Fuser {
 
   // A clamp that the quantization's own range makes again: relu with the smallest integer as the zero point.
   void drop_clamps(NodeId id, const Quantization& to) {
-    while (const std::optional<Clamp> c = clamp(graph_.node(id).inputs[0])) {
+    while (const std::optional<Clamp> c = constant_clamp(graph_, graph_.node(id).inputs[0])) {
       const int64_t bound = quantized_number(c->bound, to.scale[0], to.zero[0], to.type);
       if (bound != (c->function == BinaryOp::max ? lowest_of(to.type) : highest_of(to.type))) return;
       std::vector<ValueId> inputs = graph_.node(id).inputs;

@@ -34,6 +34,18 @@ std::optional<Dequantized> dequantized(const Graph& graph, ValueId value) {
   return Dequantized{node->inputs[0], std::move(*by)};
 }
 
+std::optional<Clamp> constant_clamp(const Graph& graph, ValueId value) {
+  const Node* node = graph.def(value);
+  const auto* binary = get_if<op::Binary>(node);
+  if (!binary || (binary->function != BinaryOp::max && binary->function != BinaryOp::min)) return std::nullopt;
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    const std::optional<double> bound = splat(graph, node->inputs[side]);
+    const ValueId x = node->inputs[1 - side];
+    if (bound && equal(graph.value(x).type.shape, graph.value(value).type.shape)) return Clamp{x, binary->function, static_cast<float>(*bound)};
+  }
+  return std::nullopt;
+}
+
 bool moves_elements(const Node& node) {
   const auto* pool = get_if<op::Pool>(&node);
   return (pool && pool->kind == PoolKind::max) || get_if<op::Reshape>(&node) || get_if<op::Transpose>(&node) || get_if<op::Slice>(&node) ||

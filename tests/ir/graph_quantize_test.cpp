@@ -21,7 +21,8 @@ TEST_CASE("quantize rounds ties to even, then adds the zero point and saturates"
 }
 
 TEST_CASE("scales and zero points along an axis") {
-  const Tensor x = tensor(DType::f32, {2, 3, 1}, {1, 1, 1, -1, -1, -1}), scale = tensor(DType::f32, {3}, {1, 0.5, 0.25}), zero = tensor(DType::u8, {3}, {10, 20, 30});
+  const Tensor x = tensor(DType::f32, {2, 3, 1}, {1, 1, 1, -1, -1, -1});
+  const Tensor scale = tensor(DType::f32, {3}, {1, 0.5, 0.25}), zero = tensor(DType::u8, {3}, {10, 20, 30});
   const Tensor q = run_op(op::Quantize{DType::u8, 1}, {x, scale, zero});
   CHECK(values(q) == std::vector<double>{11, 22, 34, 9, 18, 26});
   CHECK(values(run_op(op::Dequantize{-2}, {q, scale, zero})) == values(x));

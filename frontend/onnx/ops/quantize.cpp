@@ -11,7 +11,8 @@ bool is_quantized(DType t) { return t == DType::i8 || t == DType::u8 || t == DTy
 // A scalar or one number for each index of an axis; blocks are of a higher rank.
 void check_scale(NodeImport& n, Val scale) {
   if (n.integer("block_size", 0) != 0 || (!n.failed() && n.rank(scale) > 1)) return n.fail("scales by block", "quantize by tensor or by axis");
-  if (!n.failed() && n.dtype(scale) != DType::f32) return n.fail(llvm::formatv("scales of type {0}", dtype_name(n.dtype(scale))).str(), "quantize with float32 scales");
+  if (!n.failed() && n.dtype(scale) != DType::f32)
+    n.fail(llvm::formatv("scales of type {0}", dtype_name(n.dtype(scale))).str(), "quantize with float32 scales");
 }
 
 Val dequantize(NodeImport& n, Val x, Val scale, Val zero, int64_t axis) {

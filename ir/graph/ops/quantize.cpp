@@ -18,7 +18,8 @@ Error check_parameter(size_t index, const char* role, const TensorType& t, const
 }
 
 Error check_parameters(const Types& in, DType quantized, int64_t axis) {
-  if (!is_int(quantized) || dtype_bytes(quantized) > 4) return make_error(DiagCode::invalid_model, "quantized type {0}, expected i8 to i32 or u8 to u32", dtype_name(quantized));
+  if (!is_int(quantized) || dtype_bytes(quantized) > 4)
+    return make_error(DiagCode::invalid_model, "quantized type {0}, expected i8 to i32 or u8 to u32", dtype_name(quantized));
   if (!is_real(in[1]->dtype)) return input_error(1, "scale", "{0}, expected f32", dtype_name(in[1]->dtype));
   TW_TRY(check_parameter(1, "scale", *in[1], *in[0], axis));
   if (!present(in, 2)) return Error::success();
