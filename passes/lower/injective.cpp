@@ -50,9 +50,9 @@ Expr binary_element(GroupBuilder& b, const op::Binary& attrs, const Node& node, 
 Expr quantization_parameter(GroupBuilder& b, const Node& node, size_t input, int64_t axis, const Index& index) {
   if (input >= node.inputs.size() || !node.inputs[input].valid()) return {};
   const ValueId v = node.inputs[input];
-  const bool one = is_const(element_count(b.type(v).shape), 1);
-  const auto at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(index.size()) : axis);
-  return b.element(v, b.type(v).shape.empty() ? Index{} : Index{one ? Expr(0) : index[at]});
+  const Shape& shape = b.type(v).shape;
+  if (is_const(element_count(shape), 1)) return b.element(v, Index(shape.size(), Expr(0)));
+  return b.element(v, {index[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(index.size()) : axis)]});
 }
 
 Expr quantize_element(GroupBuilder& b, const op::Quantize& attrs, const Node& node, const Index& index) {

@@ -29,11 +29,11 @@ TEST_CASE("sign-quantization: u8 between quantized operators becomes i8") {
     %x: f32[1, 2, 4] = input
     %s: f32[] = const [0.5]
     %q_zero: i8[] = const [-28]
+    %w_zero: i8[] = const [-128]
+    %y_zero: i8[] = const [-28]
     %q: i8[1, 2, 4] = quantize(%x, %s, %q_zero) to=i8
     %p: i8[1, 2, 2] = pool(%q) kind=max kernel=[2] strides=[2] dilations=[1] pads=[0,0]
-    %y_zero: i8[] = const [-28]
     %y: f32[1, 2, 2] = dequantize(%p, %s, %y_zero)
-    %w_zero: i8[] = const [-128]
     %w: f32[1, 2, 4] = dequantize(%q, %s, %w_zero)
     output %y
     output %w
@@ -70,7 +70,7 @@ const std::string kConv = R"(graph @g() {
     %xf: f32[1, 2, 3, 3] = dequantize(%x, %xs, %xz)
     %wf: f32[2, 2, 1, 1] = dequantize(%w, %ws)
     %bf: f32[2] = dequantize(%b, %bs)
-    %c: f32[1, 2, 3, 3] = conv(%xf, %wf, %bf) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]
+    %c: f32[1, 2, 5, 5] = conv(%xf, %wf, %bf) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]
 )";
 
 Graph run_default(const std::string& text, std::vector<std::string> pipeline = {"sign-quantization", "fuse-quantization", "fold-constants"}) {
@@ -111,14 +111,12 @@ TEST_CASE("a convolution between dequantize and quantize: integer sums, one scal
 }
 
 TEST_CASE("without a quantize, or with a float bias, the sums are scaled in f32") {
-  const Graph plain = run_default(kConv + "output %c
-}");
+  const Graph plain = run_default(kConv + "output %c\n}");
   CHECK(count<op::Dequantize>(plain) == 0);
   CHECK(print(plain).find("f32[2, 1, 1] = const [0.125, 0.25]") != std::string::npos);
   std::string other = kConv;   // a scale of the bias that is not the sums'
   other.replace(other.find("[0.125, 0.25]"), 13, "[0.125, 1.0]");
-  const Graph floats = run_default(other + "output %c
-}");
+  const Graph floats = run_default(other + "output %c\n}");
   CHECK(print(floats).find("conv(%x, %w) ") != std::string::npos);
   CHECK(print(floats).find("const [0.625, -6]") != std::string::npos);
 }
@@ -297,7 +295,7 @@ TEST_CASE("ties of the requantization go to even") {
     Target target;
     PassContext context{target};
     REQUIRE(error_text(run_passes(graph, context, default_pipeline(), {})) == "");
-    const Expected<std::vector<Tensor>> y = evaluate(graph, {s.x});
+    Expected<std::vector<Tensor>> y = evaluate(graph, {s.x});
     REQUIRE(bool(y));
     for (int64_t i = 0; i < 256; ++i) {
       const int64_t sum = s.x.int_at(i) - s.x_zero + 3, half = sum >= 0 ? sum / 2 : -((-sum + 1) / 2), rounded = sum % 2 == 0 ? half : half + (half & 1);

@@ -32,8 +32,8 @@ template <class Real, class Fn>
 void each(const Tensors& in, int64_t axis, Fn fn) {
   const Tensor &x = *in[0], &scale = *in[1];
   int64_t inner = 1, count = 1;
-  if (const int64_t rank = static_cast<int64_t>(x.shape.size()); rank > 0) {
-    const int64_t at = axis < 0 ? axis + rank : axis;
+  if (scale.size() > 1 || (present(in, 2) && in[2]->size() > 1)) {   // else the axis means nothing
+    const int64_t rank = static_cast<int64_t>(x.shape.size()), at = axis < 0 ? axis + rank : axis;
     count = x.shape[static_cast<size_t>(at)];
     for (int64_t i = at + 1; i < rank; ++i) inner *= x.shape[static_cast<size_t>(i)];
   }
