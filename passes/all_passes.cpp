@@ -13,7 +13,9 @@ const std::vector<Pass>& all_passes() {
       {"fold-batch-norm", "fold batch norms, scales and shifts into weights and biases", fold_batch_norm},
       {"fold-constants", "compute nodes whose inputs are constants", fold_constants},
       {"fold-shapes", "turn arithmetic on shapes into dimension expressions", fold_shapes},
+      {"fuse-quantization", "compute products of dequantized values in integers, with one rounding to the quantized result", fuse_quantization},
       {"join-products", "compute products of one operand with several weights, for attention, as one", join_products},
+      {"sign-quantization", "store u8 values between quantized operators as i8", sign_quantization},
       {"widen-floats", "make every float tensor f64, the model's inputs and outputs too", widen_floats},
   };
   return table;

@@ -50,13 +50,13 @@ void add_to(Ints& pads, const Ints& more) {
   for (size_t i = 0; i < pads.size(); ++i) pads[i] += more[i];
 }
 
-// conv(pad(x, 0)) -> conv(x) with larger pads.
+// conv(pad(x, 0)) -> conv(x) with larger pads; quantized, the pad holds the zero point.
 bool pad_into_conv(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Conv* conv = get_if<op::Conv>(&node);
   if (!conv) return false;
   std::optional<FoldedPad> pad = padded_input(rewriter, node);
-  if (!pad || pad->value != 0) return false;
+  if (!pad || pad->value != static_cast<double>(conv->x_zero)) return false;
   op::Conv padded = *conv;
   add_to(padded.pads, pad->pads);
   std::vector<ValueId> inputs = node.inputs;

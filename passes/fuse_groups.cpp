@@ -47,6 +47,7 @@ class Fuser {
   bool fits(const std::set<int>& nodes) const;
   bool written_in_place(int position) const;
   bool only_inside(int position, const std::set<int>& nodes) const;
+  bool ends_product(int anchor, int last) const;
   void take(Draft draft);
   void take_attention();
   void grow_behind(Draft& draft) const;
@@ -68,6 +69,12 @@ class Fuser {
 bool stands_alone(const Node& node) {
   return std::holds_alternative<op::LayoutCast>(node.attrs) || std::holds_alternative<op::ShapeOf>(node.attrs) ||
          std::holds_alternative<op::DimVector>(node.attrs);
+}
+
+// The quantized result of a product of integers: what follows reads a byte an element anyway, and accelerators end here too.
+bool Fuser::ends_product(int anchor, int last) const {
+  const auto* cast = get_if<op::Cast>(&at(last));
+  return cast && cast->saturate && dtype_bytes(cast->to) == 1 && is_int(output_type(anchor).dtype);
 }
 
 bool is_window(const Node& node) { return std::holds_alternative<op::Pool>(node.attrs); }
@@ -191,7 +198,7 @@ void Fuser::grow_behind(Draft& draft) const {
     pending.insert(users_at(next).begin(), users_at(next).end());
     bool closed = std::all_of(nodes.begin(), nodes.end(), [&](int node) { return node == next || only_inside(node, nodes); });
     if (closed) draft.nodes = nodes;
-    if (is_output(next)) return;
+    if (is_output(next) || ends_product(anchor, next)) return;
   }
 }
 
@@ -301,7 +308,8 @@ std::vector<Group> Fuser::run() {
 
 bool is_elementwise(const Node& node) {
   return std::holds_alternative<op::Unary>(node.attrs) || std::holds_alternative<op::Binary>(node.attrs) ||
-         std::holds_alternative<op::Select>(node.attrs) || std::holds_alternative<op::Cast>(node.attrs);
+         std::holds_alternative<op::Select>(node.attrs) || std::holds_alternative<op::Cast>(node.attrs) ||
+         std::holds_alternative<op::Quantize>(node.attrs) || std::holds_alternative<op::Dequantize>(node.attrs);
 }
 
 std::vector<Group> fuse_groups(const Graph& graph) { return Fuser(graph).run(); }

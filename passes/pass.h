@@ -55,7 +55,7 @@ std::vector<Group> fuse_groups(const Graph& graph);   // passes/fuse_groups.cpp
 // Pools join the groups of the convolutions in front of them. After the choice of algorithms.
 void fuse_pools(const Graph& graph, std::vector<Group>& groups);   // passes/fuse_pools.cpp
 std::vector<Group> single_groups(const Graph& graph); // a group a node, nothing fused
-bool is_elementwise(const Node& node);                // unary, binary, select, cast: output points read the same input points
+bool is_elementwise(const Node& node);                // unary, binary, select, casts: output points read the same input points
 std::string print_groups(const Graph& graph, const std::vector<Group>& groups);
 
 }  // namespace tw

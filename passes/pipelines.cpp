@@ -9,6 +9,9 @@ std::vector<std::string> default_pipeline() {
       "eliminate-dead-code",
       // Before constants are folded: what depends on a static shape only is a constant afterwards.
       "fold-shapes",
+      // Before constants are folded: dequantized weights would become floats. First all 8-bit values of one type.
+      "sign-quantization",
+      "fuse-quantization",
       // Before constants are folded: a transposed or expanded weight becomes a flag or a broadcast, not a copy.
       "canonicalize",
       "fold-constants",

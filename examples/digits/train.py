@@ -14,11 +14,9 @@ import sys
 import numpy as np
 import onnx
 import torch
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
+from data import SEED, load
 from torch import nn
 
-SEED = 20
 EPOCHS = 60
 BATCH = 64
 
@@ -42,12 +40,6 @@ class Digits(nn.Module):
         x = self.stem(image)
         x = self.pool(torch.relu(x + self.residual(x)))
         return self.classes(torch.relu(self.hidden(torch.flatten(x, 1))))
-
-
-def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    pixels, labels = load_digits(return_X_y=True)
-    images = (pixels / 16).astype(np.float32).reshape(-1, 1, 8, 8)
-    return tuple(train_test_split(images, labels.astype(np.uint8), test_size=0.2, stratify=labels, random_state=SEED))
 
 
 def augment(images: torch.Tensor) -> torch.Tensor:

@@ -24,6 +24,8 @@ constexpr Row kRows[] = {
     row<op::Binary>("binary", injective, 2, 2, infer_binary, evaluate_binary),
     row<op::Select>("select", injective, 3, 3, infer_select, evaluate_select),
     row<op::Cast>("cast", injective, 1, 1, infer_cast, evaluate_cast),
+    row<op::Quantize>("quantize", injective, 2, 3, infer_quantize, evaluate_quantize),
+    row<op::Dequantize>("dequantize", injective, 2, 3, infer_dequantize, evaluate_dequantize),
     row<op::Conv>("conv", complex_out, 2, 3, infer_conv, evaluate_conv),
     row<op::ConvTranspose>("conv_transpose", complex_out, 2, 3, infer_conv_transpose, evaluate_conv_transpose),
     row<op::MatMul>("matmul", complex_out, 2, 2, infer_matmul, evaluate_matmul),

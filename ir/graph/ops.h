@@ -47,11 +47,27 @@ struct Cast {           // float -> int truncates; saturate clamps
   bool saturate = false;
   template <class V> void fields(V& v) { v("to", to); v("saturate", saturate); }
 };
+// x (f32), scale, optional zero_point of type `to` -> saturate(round_half_even(x / scale) + zero_point), ONNX's QuantizeLinear.
+// scale and zero_point are scalars, or [d] along `axis` of extent d.
+struct Quantize {
+  DType to{};
+  int64_t axis = 0;
+  template <class V> void fields(V& v) { v("to", to); v("axis", axis); }
+};
+// x (integers up to 32 bits), scale, optional zero_point of x's type -> (x - zero_point) * scale in scale's type.
+struct Dequantize {
+  int64_t axis = 0;
+  template <class V> void fields(V& v) { v("axis", axis); }
+};
 // x: [N, C, spatial...], w: [M, C/group, kernel...], optional bias [M] -> [N, M, spatial...]; any number of spatial axes.
+// Of integers narrower than 32 bits (x and w may differ) the sums and the bias are i32.
 struct Conv {
   Ints strides, dilations, pads;  // pads: all begins, then all ends
   int64_t group = 1;
-  template <class V> void fields(V& v) { v("strides", strides); v("dilations", dilations); v("pads", pads); v("group", group); }
+  int64_t x_zero = 0;             // integers: what stands for 0 in x, and what the padding holds; sums are of (x - x_zero) * w
+  template <class V> void fields(V& v) {
+    v("strides", strides); v("dilations", dilations); v("pads", pads); v("group", group); v("x_zero", x_zero);
+  }
 };
 // x: [N, C, spatial...], w: [C, M/group, kernel...], optional bias [M] -> [N, M, spatial...]
 struct ConvTranspose {
@@ -62,9 +78,11 @@ struct ConvTranspose {
   }
 };
 // a: [batch..., M, K] (or K x M when trans_a), b: [batch..., K, N] (or N x K when trans_b), batches broadcast; rank >= 2 both.
+// Of integers narrower than 32 bits (a and b may differ) the sums are i32.
 struct MatMul {
   bool trans_a = false, trans_b = false;
-  template <class V> void fields(V& v) { v("trans_a", trans_a); v("trans_b", trans_b); }
+  int64_t a_zero = 0;             // integers: what stands for 0 in a; sums are of (a - a_zero) * b
+  template <class V> void fields(V& v) { v("trans_a", trans_a); v("trans_b", trans_b); v("a_zero", a_zero); }
 };
 // x: [N, C, spatial...]; padding never wins a max and counts in an average only with count_include_pad.
 struct Pool {
@@ -178,7 +196,7 @@ struct LayoutCast {
 
 }  // namespace op
 
-using OpAttrs = std::variant<op::Unary, op::Binary, op::Select, op::Cast, op::Conv, op::ConvTranspose, op::MatMul, op::Pool,
+using OpAttrs = std::variant<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Conv, op::ConvTranspose, op::MatMul, op::Pool,
                              op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm, op::Transpose, op::Reshape,
                              op::Expand, op::Concat, op::Slice, op::Gather, op::Pad, op::Resize, op::Recurrent, op::ShapeOf, op::DimVector,
                              op::LayoutCast>;

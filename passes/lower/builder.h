@@ -53,9 +53,9 @@ class GroupBuilder {
   // schedule: applied to the pack kernel, whose loops are the axes.
   BufferId packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
                   const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element, const Schedule& schedule = {});
-  // A copy "xp" of x, made by stage "pad", with zeros around: its spatial axes (all behind the channels) have these extents, and
+  // A copy "xp" of x, made by stage "pad", with `fill` around: its spatial axes (all behind the channels) have these extents, and
   // x's first element lies at `before`.
-  BufferId zero_padded(ValueId x, const Shape& spatial, const Ints& before);
+  BufferId padded(ValueId x, const Shape& spatial, const Ints& before, int64_t fill = 0);
   // Inside the group, v's elements are made by this function instead of its node's own expression.
   void define(ValueId v, std::function<Expr(const Index&)> maker) { makers_[v.index] = std::move(maker); }
 
@@ -103,6 +103,7 @@ class GroupBuilder {
 
 // The expression of a node's output element from its inputs' elements (injective ops only; others are an internal error).
 Expr injective_element(GroupBuilder& b, const Node& node, const Index& index);
+Expr less_zero(const Expr& x, int64_t zero);   // x - zero, of a quantized operand
 DType accumulator_type(DType t);   // f32 for the short floats, else itself
 // Index of x's element for one of the broadcast result: aligned at the last axis, extent 1 reads 0.
 Index broadcast_index(const Shape& operand, const Index& result);

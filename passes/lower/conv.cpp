@@ -1,5 +1,5 @@
 // Convolution over any number of spatial axes.
-// Stages: pad (the zero-padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers; before a
+// Stages: pad (the padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers; before a
 // pool they are stage conv, and y is the pool).
 // Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain
 // input; pairs of input channels innermost where the target sums by pairs) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
@@ -42,7 +42,7 @@ class ConvLowering : ConvGroup {
     Shape spatial;
     for (size_t i = 0; i < rank(); ++i)
       spatial.push_back(simplify((s_.out[i] - Expr(1)) * Expr(s_.strides[i]) + Expr((s_.kernel[i] - 1) * s_.dilations[i] + 1)));
-    BufferId padded = b_.zero_padded(x, spatial, s_.pads_begin);
+    BufferId padded = b_.padded(x, spatial, s_.pads_begin, zero_);
     in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) { return load(padded, x_type_.dtype, physical(n, channel, at)); };
   }
 
@@ -78,7 +78,7 @@ class ConvLowering : ConvGroup {
     // All lanes of a block are of one group (or the block is a channel of its own), so the input's channel is uniform.
     Expr value = in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at);
     acc_ = b_.temp("acc", acc_type_, extents(output_axes("a")));
-    b_.stage("acc", axes, acc_, out, widen(value) * widen(weight), Combiner::add, imm(0, acc_type_), copies_input() ? Expr() : inside(at));
+    b_.stage("acc", axes, acc_, out, less_zero(widen(value), zero_) * widen(weight), Combiner::add, imm(0, acc_type_), copies_input() ? Expr() : inside(at));
   }
 
   // Taps in the padding contribute nothing. A copy with the padding in place pays only where the edges are so wide that the
@@ -151,6 +151,7 @@ class ConvLowering : ConvGroup {
     return b_.parameter_element(node_.inputs[1], at);
   }
 
+  const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
   bool depthwise_ = false;
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   BufferId acc_;

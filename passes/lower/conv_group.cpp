@@ -124,9 +124,10 @@ void ConvGroup::write_windows() {
   const auto& pool = std::get<op::Pool>(pool_->attrs);
   const TensorType& type = b_.type(pool_->output);
   const std::vector<Axis> axes = output_axes("conv_");
-  const BufferId conv = b_.temp("conv", y_type_.dtype, extents(axes));
+  const DType sum_type = accumulator_type(type.dtype);
+  const BufferId conv = b_.temp("conv", type.dtype, extents(axes));
   store("conv", axes, variables(axes), conv, pool_->inputs[0]);
-  b_.define(pool_->output, [this, &pool, &type, conv](const Index& logical) {
+  b_.define(pool_->output, [this, &pool, &type, sum_type, conv](const Index& logical) {
     Expr all;
     const Shape window(pool.kernel.begin(), pool.kernel.end());
     const int64_t points = *as_const(simplify(element_count(window)));
@@ -134,7 +135,7 @@ void ConvGroup::write_windows() {
       const Index tap = unflatten_index(window, Expr(point));
       Index at = logical;
       for (size_t i = 0; i < tap.size(); ++i) at[i + 2] = b_.simplified(logical[i + 2] * Expr(pool.kernel[i]) + tap[i]);
-      const Expr value = widen(load(conv, y_type_.dtype, output_index(at)));
+      const Expr read = load(conv, type.dtype, output_index(at)), value = sum_type == type.dtype ? read : cast(sum_type, read);
       all = !all.defined() ? value : pool.kind == PoolKind::max ? max(all, value) : all + value;
     }
     if (pool.kind != PoolKind::max) all = all * imm(1.0 / static_cast<double>(points), all.type());

@@ -82,7 +82,7 @@ class TransposeLowering {
       shape.push_back(simplify(floor_div(y_type_.shape[i + 2], s) + Expr(base[i] + (s - 1 + p) / s)));
     }
     TensorType padded_type{x_type_.dtype, shape, x_type_.layout};
-    BufferId padded = b_.zero_padded(x, Shape(shape.begin() + 2, shape.end()), base);
+    BufferId padded = b_.padded(x, Shape(shape.begin() + 2, shape.end()), base);
 
     std::vector<Axis> axes = out_axes_;
     axes.push_back({"rc", Expr(cg_), AxisRole::reduce});

@@ -22,10 +22,9 @@ bool is_flat(const GroupBuilder& b) {
   }
   for (NodeId id : b.group.nodes) {
     const Node& node = b.graph.node(id);
-    bool elementwise = std::holds_alternative<op::Unary>(node.attrs) || std::holds_alternative<op::Binary>(node.attrs) ||
-                       std::holds_alternative<op::Select>(node.attrs) || std::holds_alternative<op::Cast>(node.attrs);
-    if (!elementwise) return false;
+    if (!is_elementwise(node)) return false;
     for (ValueId v : node.inputs) {
+      if (!v.valid()) continue;
       const TensorType& t = b.type(v);
       if (is_const(element_count(t.shape), 1)) continue;
       if (t.shape.size() != out.shape.size() || !(t.layout == out.layout)) return false;
@@ -43,7 +42,7 @@ Expr flat_element(GroupBuilder& b, ValueId v, const Expr& flat, const Expr& coun
     return load(b.input(v, {count}), b.type(v).dtype, {flat});
   }
   for (ValueId input : node->inputs)
-    b.define(input, [&b, input, flat, count](const Index&) { return flat_element(b, input, flat, count); });
+    if (input.valid()) b.define(input, [&b, input, flat, count](const Index&) { return flat_element(b, input, flat, count); });
   return injective_element(b, *node, Index(b.type(v).shape.size(), flat));
 }
 
@@ -70,7 +69,7 @@ std::set<int64_t> cuts_of(const GroupBuilder& b, ValueId v, size_t axis) {
   }
   if (is_elementwise(node)) {
     for (ValueId input : node.inputs)
-      if (equal(b.type(input).shape, b.type(v).shape)) cuts.merge(cuts_of(b, input, axis));
+      if (input.valid() && equal(b.type(input).shape, b.type(v).shape)) cuts.merge(cuts_of(b, input, axis));
     return cuts;
   }
   const auto* concat = std::get_if<op::Concat>(&node.attrs);

@@ -46,6 +46,28 @@ Expr binary_element(GroupBuilder& b, const op::Binary& attrs, const Node& node, 
   return binary(attrs.function, left, right);
 }
 
+// Scale (input 1) or zero point (2) at a point of the quantized tensor; undefined when absent.
+Expr quantization_parameter(GroupBuilder& b, const Node& node, size_t input, int64_t axis, const Index& index) {
+  if (input >= node.inputs.size() || !node.inputs[input].valid()) return {};
+  const ValueId v = node.inputs[input];
+  const Shape& shape = b.type(v).shape;
+  if (is_const(element_count(shape), 1)) return b.element(v, Index(shape.size(), Expr(0)));
+  return b.element(v, {index[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(index.size()) : axis)]});
+}
+
+Expr quantize_element(GroupBuilder& b, const op::Quantize& attrs, const Node& node, const Index& index) {
+  const Expr x = b.element(node.inputs[0], index), zero = quantization_parameter(b, node, 2, attrs.axis, index);
+  const Expr rounded = unary(UnaryOp::round, binary(BinaryOp::div, x, quantization_parameter(b, node, 1, attrs.axis, index)));
+  return cast(attrs.to, zero.defined() && !is_const(zero, 0) ? rounded + cast(x.type(), zero) : rounded, true);
+}
+
+Expr dequantize_element(GroupBuilder& b, const op::Dequantize& attrs, const Node& node, const Index& index) {
+  const Expr wide = b.element(node.inputs[0], index), x = wide.type() == DType::i32 ? wide : cast(DType::i32, wide);
+  const Expr zero = quantization_parameter(b, node, 2, attrs.axis, index), scale = quantization_parameter(b, node, 1, attrs.axis, index);
+  const Expr shifted = !zero.defined() || is_const(zero, 0) ? x : x - (zero.type() == DType::i32 ? zero : cast(DType::i32, zero));
+  return cast(scale.type(), shifted) * scale;
+}
+
 Expr concat_element(GroupBuilder& b, const op::Concat& attrs, const Node& node, const Index& index) {
   auto axis = static_cast<size_t>(attrs.axis);
   Expr start(0), result;
@@ -204,6 +226,8 @@ Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
     if (x.type() == a->to) return x;
     return cast(a->to, x, a->saturate);
   }
+  if (auto* a = std::get_if<op::Quantize>(&attrs)) return quantize_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Dequantize>(&attrs)) return dequantize_element(b, *a, node, index);
   if (auto* a = std::get_if<op::Transpose>(&attrs)) {
     Index inner(index.size());
     for (size_t i = 0; i < index.size(); ++i) inner[static_cast<size_t>(a->perm[i])] = index[i];

@@ -105,7 +105,7 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   BufferId acc = b.temp("acc", acc_type, acc_shape);
   Index acc_at = batch_index;
   acc_at.insert(acc_at.end(), {var("ai"), j});
-  b.stage("acc", axes, acc, acc_at, widen(left_element) * widen(load(packed, w_type, w_index)), Combiner::add, imm(0, acc_type));
+  b.stage("acc", axes, acc, acc_at, less_zero(widen(left_element), a.a_zero) * widen(load(packed, w_type, w_index)), Combiner::add, imm(0, acc_type));
 
   write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });
   return b.finish(KernelFamily::matmul);

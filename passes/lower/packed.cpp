@@ -5,6 +5,8 @@ namespace tw {
 
 DType accumulator_type(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
 
+Expr less_zero(const Expr& x, int64_t zero) { return zero == 0 ? x : x - int_imm(zero, x.type()); }
+
 BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
                               const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element_at, const Schedule& schedule) {
   const Value& value = graph.value(v);
@@ -42,7 +44,7 @@ BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vec
   return constant(name, value.type.dtype, shape, *value.constant, kernel, v);
 }
 
-BufferId GroupBuilder::zero_padded(ValueId x, const Shape& spatial, const Ints& before) {
+BufferId GroupBuilder::padded(ValueId x, const Shape& spatial, const Ints& before, int64_t fill) {
   const TensorType& t = type(x);
   Shape logical = {t.shape[0], t.shape[1]};
   logical.insert(logical.end(), spatial.begin(), spatial.end());
@@ -56,7 +58,7 @@ BufferId GroupBuilder::zero_padded(ValueId x, const Shape& spatial, const Ints& 
     inside = logical_and(inside, logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], t.shape[i + 2])));
   }
   BufferId padded = temp("xp", t.dtype, extents(axes));
-  stage("pad", axes, padded, at, select(inside, load(input(x), t.dtype, from), imm(0, t.dtype)));
+  stage("pad", axes, padded, at, select(inside, load(input(x), t.dtype, from), is_float(t.dtype) ? imm(0, t.dtype) : int_imm(fill, t.dtype)));
   return padded;
 }
 

@@ -23,7 +23,7 @@ class WinogradLowering : ConvGroup {
   }
 
   LoweredGroup lower() {
-    BufferId padded = b_.zero_padded(node_.inputs[0], {Expr((th_ - 1) * step_ + a_), Expr((tw_ - 1) * step_ + a_)}, s_.pads_begin);
+    BufferId padded = b_.padded(node_.inputs[0], {Expr((th_ - 1) * step_ + a_), Expr((tw_ - 1) * step_ + a_)}, s_.pads_begin);
     BufferId rows = transform_rows(padded);
     BufferId v = transform_columns(rows);
     BufferId products = multiply(v);

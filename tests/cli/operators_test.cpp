@@ -22,7 +22,7 @@ std::string graph_text(const Case& c, const char* symbols) {
   return std::string("graph @case(") + symbols + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n";
 }
 
-// Deterministic values with ties and signs; integers stay small so that they can be indices.
+// Deterministic values with ties and signs; bytes are any, wider integers stay small so that they can be indices.
 tw::Tensor make_input(const tw::TensorType& type, uint64_t seed, int64_t symbol) {
   std::vector<int64_t> shape;
   for (const tw::Expr& e : type.shape) shape.push_back(tw::eval_int(e, [&](std::string_view) { return symbol; }));
@@ -32,7 +32,7 @@ tw::Tensor make_input(const tw::TensorType& type, uint64_t seed, int64_t symbol)
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     auto r = static_cast<int64_t>(state >> 40 & 0xffff);
     if (tw::is_float(type.dtype)) t.set(i, static_cast<double>(r - 0x8000) / 0x4000);
-    else t.set_int(i, type.dtype == tw::DType::boolean ? r & 1 : r % 3);
+    else t.set_int(i, type.dtype == tw::DType::boolean ? r & 1 : tw::dtype_bytes(type.dtype) == 1 ? r : r % 3);
   }
   return t;
 }

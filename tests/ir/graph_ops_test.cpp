@@ -27,7 +27,7 @@ double conv_at(const op::Conv& c, const Tensor& x, const Tensor& w, int64_t n, i
       for (int64_t kx = 0; kx < w.shape[3]; ++kx) {
         int64_t y = oy * c.strides[0] + ky * c.dilations[0] - c.pads[0], xx = ox * c.strides[1] + kx * c.dilations[1] - c.pads[1];
         if (y < 0 || xx < 0 || y >= x.shape[2] || xx >= x.shape[3]) continue;
-        sum += x.at(((n * x.shape[1] + first + i) * x.shape[2] + y) * x.shape[3] + xx) *
+        sum += (x.at(((n * x.shape[1] + first + i) * x.shape[2] + y) * x.shape[3] + xx) - static_cast<double>(c.x_zero)) *
                w.at(((m * per_group + i) * w.shape[2] + ky) * w.shape[3] + kx);
       }
   return sum;
@@ -51,7 +51,9 @@ TEST_CASE("random convolutions equal their definition, in every number type") {
     Tensor x = random_tensor(rng, dtype, {pick(rng, 1, 2), group * in, pick(rng, 3, 7), pick(rng, 3, 7)});
     Tensor w = random_tensor(rng, dtype, {group * out, in, pick(rng, 1, 2), pick(rng, 1, 2)});
     if (is_int(dtype) || pick(rng, 0, 1)) c.strides = {1, 2};
-    Tensor y = run_op(c, {x, w}), expected = Tensor::zeros(dtype, y.shape);
+    const bool narrow = is_int(dtype) && dtype_bytes(dtype) < 4;   // sums in i32, and a zero point
+    if (narrow) c.x_zero = pick(rng, is_signed_int(dtype) ? -5 : 0, 5);
+    Tensor y = run_op(c, {x, w}), expected = Tensor::zeros(narrow ? DType::i32 : dtype, y.shape);
     int64_t flat = 0;
     for (int64_t n = 0; n < y.shape[0]; ++n)
       for (int64_t m = 0; m < y.shape[1]; ++m)
@@ -61,6 +63,7 @@ TEST_CASE("random convolutions equal their definition, in every number type") {
             if (is_float(dtype)) expected.set(flat, sum);
             else expected.set_int(flat, static_cast<int64_t>(sum));
           }
+    CHECK(y.dtype == expected.dtype);
     CHECK(values(y) == values(expected));
   }
 }
@@ -88,8 +91,10 @@ TEST_CASE("transposed convolution is the adjoint of convolution") {
 TEST_CASE("integer sums are exact and wrap to their type") {
   Tensor a = ints(DType::i64, {1, 2}, {int64_t{1} << 62, 3}), b = ints(DType::i64, {2, 1}, {1, (int64_t{1} << 53) + 1});
   CHECK(run_op(op::MatMul{}, {a, b}).int_at(0) == (int64_t{1} << 62) + 3 * ((int64_t{1} << 53) + 1));
-  Tensor c = ints(DType::i8, {1, 2}, {100, 100}), d = ints(DType::i8, {2, 1}, {1, 1});
-  CHECK(run_op(op::MatMul{}, {c, d}).int_at(0) == -56);
+  Tensor c = ints(DType::i8, {1, 2}, {100, 100}), d = ints(DType::i16, {2, 1}, {1, 1});
+  CHECK(run_op(op::MatMul{}, {c, d}).int_at(0) == 200);   // of narrow ones they are i32
+  CHECK(run_op(op::MatMul{false, false, -28}, {c, d}).int_at(0) == 256);
+  CHECK(run_op(op::MatMul{}, {ints(DType::i32, {1, 2}, {1 << 30, 5}), ints(DType::i32, {2, 1}, {4, 1})}).int_at(0) == 5);
   Tensor e = ints(DType::u64, {2}, {-1, 5});  // 2^64 - 1
   CHECK(run_op(op::Reduce{ReduceKind::max, {0}, true}, {e}).int_at(0) == -1);
   CHECK(run_op(op::Reduce{ReduceKind::min, {0}, true}, {e}).int_at(0) == 5);

@@ -64,7 +64,7 @@ class RandomGraph {
     size_t rank = shape.size();
     int64_t last = static_cast<int64_t>(rank) - 1;
     Shape zeros(rank, Expr(0));
-    switch (pick(0, 24)) {
+    switch (pick(0, 26)) {
       case 0: return add(op::Unary{word<UnaryOp>(kUnaryOpCount)}, {x});
       case 1: return add(op::Binary{word<BinaryOp>(kBinaryOpCount)}, {x, pick(0, 1) ? any() : constant(type(x).dtype, {}, 1, 3)});
       case 2: return add(op::Select{}, {constant(DType::boolean, {1}, 0, 1), x, pick(0, 1) ? any() : x});
@@ -117,6 +117,8 @@ class RandomGraph {
         a.states = pick(0, 1) == 1;
         return add(a, {constant(DType::f32, {3, 2, a.gates() * 2}), constant(DType::f32, {1, a.gates() * 2, 2}), pick(0, 1) ? constant(DType::f32, {1, a.gates() * 4}) : ValueId{}});
       }
+      case 25: return add(op::Quantize{pick(0, 1) ? DType::i8 : DType::u8, last}, {x, constant(DType::f32, {extent(x, rank - 1)}, 1, 3)});
+      case 26: return add(op::Dequantize{last}, {x, constant(DType::f32, {}, 1, 3), pick(0, 1) ? constant(type(x).dtype, {}) : ValueId{}});
     }
   }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Compiles whole models and compares their outputs with onnxruntime, on this machine at one and two threads and for AArch64
-under qemu, and with the whole model in f64 (tilewright verify). Real models and architectures come from ../shared/models where that folder is present.
+under qemu, and with the whole model in f64 (tilewright verify); the quantized digits to the bit. Real models and architectures
+come from ../shared/models where that folder is present.
 
     run.py --tilewright BUILD/tilewright [--work DIR] [--only NAME,...] [--full]
 """
@@ -15,6 +16,7 @@ import sys
 import tempfile
 
 import numpy as np
+import onnx
 import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -201,6 +203,28 @@ def check_labels(runner, target):
     return int((said[0] != said[1]).sum()), right, len(images)
 
 
+def check_quantized(runner):
+    """The quantized digits on all test images, alone and as one batch: how many results are not onnxruntime's to the bit, and how
+    many labels are right."""
+    model = ROOT / "examples/digits/digits_int8.onnx"
+    images = np.load(ROOT / "examples/digits/test_images.npy").reshape(-1, 1, 8, 8).astype(np.float32)
+    session = onnxruntime.InferenceSession(str(model), quiet(), providers=["CPUExecutionProvider"])
+    expected = np.concatenate([session.run(None, {"image": image[None]})[0] for image in images])
+    artifact, batch = runner.work / "quantized.so", runner.work / "quantized_batch.onnx"
+    runner.compile(model, "host", artifact)
+    some = range(0, len(images), 90)
+    unlike = sum(int((runner.native(artifact, {"image": images[i:i + 1]}, ["logits"], 1)["logits"] != expected[i]).any()) for i in some)
+    free = onnx.load(model)
+    for value in (*free.graph.input, *free.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(free, batch)
+    runner.compile(batch, "host", artifact)
+    got = runner.native(artifact, {"image": images}, ["logits"], 2)["logits"]
+    unlike += int((got != expected).any(axis=1).sum())
+    right = int((got.argmax(axis=1) == np.load(ROOT / "examples/digits/test_labels.npy")).sum())
+    return unlike, right, len(images)
+
+
 def check_no_driver(runner, artifact, inputs):
     """Without a driver the library says so in one line and does not crash."""
     paths = []
@@ -304,6 +328,14 @@ def main():
                 print(f"{'ok  ' if good else 'FAIL'} {name:16} OpenCL: {right} of {count} labels right, {other} unlike the host's; without a driver it says so")
         elif name in OPENCL:
             skipped.append(f"{name} on OpenCL (no platform)")
+    if "digits" in names:
+        try:
+            unlike, right, count = check_quantized(runner)
+        except subprocess.CalledProcessError as e:
+            unlike, right, count = 1, 0, 0
+            print(f"  {e}")
+        passed, failed = passed + (unlike == 0), failed + (unlike != 0)
+        print(f"{'FAIL' if unlike else 'ok  '} {'digits_int8':16} {unlike} results unlike onnxruntime's, {right} of {count} labels right")
     if SHARED.is_dir() and not args.only:
         try:
             for what, good in check_pictures(args.tilewright.resolve(), work):

@@ -44,6 +44,12 @@ double relative_difference(const Tensor& a, const Tensor& b) {
 
 namespace {
 
+Tensor tensor_of(DType dtype, std::vector<int64_t> shape, double value) {
+  Tensor tensor = Tensor::zeros(dtype, std::move(shape));
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, value);
+  return tensor;
+}
+
 class Builder {
  public:
   explicit Builder(unsigned seed) : random_(seed) {}
@@ -62,6 +68,7 @@ class Builder {
   void element_wise(ValueId x);
   void heavy(ValueId x);
   void idiom(ValueId x);
+  void quantized(ValueId x);
 
   std::mt19937 random_;
   Graph graph_;
@@ -205,10 +212,44 @@ void Builder::heavy(ValueId x) {
   }
 }
 
+// quantize, dequantize, something between, quantize, dequantize. Scales are powers of two, so that all sums are exact in f32, and x is an
+// input, so that no other pass moves it across a tie.
+void Builder::quantized(ValueId x) {
+  if (graph_.value(x).type.dtype != DType::f32) return;
+  const auto power = [this](double scale) { return graph_.add_constant("s", tensor_of(DType::f32, {}, scale)); };
+  const auto weights = [this](std::vector<int64_t> shape) {
+    Tensor w = Tensor::zeros(DType::i8, std::move(shape));
+    for (int64_t i = 0; i < w.size(); ++i) w.set_int(i, static_cast<int64_t>(below(255)) - 127);
+    return graph_.add_constant("w", w);
+  };
+  const auto there_and_back = [&](ValueId from, double scale) {
+    const DType t = below(3) ? DType::u8 : DType::i8;
+    const ValueId s = power(scale), zero = graph_.add_constant("z", tensor_of(t, {}, static_cast<double>(below(100))));
+    make(op::Quantize{t}, {from, s, zero});
+    make(op::Dequantize{}, {values_.back(), s, zero});
+  };
+  there_and_back(x, 1.0 / 16);
+  const ValueId from = values_.back();
+  const std::vector<int64_t> own = shape(from);
+  const int64_t last = own.back();
+  if (below(3) == 0) movement(from);
+  else if (own.size() == 4) {
+    const ValueId w = weights({3, own[1], 2, 2}), ws = graph_.add_constant("ws", tensor_of(DType::f32, {3}, 1.0 / 64));
+    make(op::Dequantize{0}, {w, ws});
+    make(op::Conv{{1, 1}, {1, 1}, Ints(4, static_cast<int64_t>(below(2)))}, {from, values_.back()});
+  } else {
+    make(op::Dequantize{}, {weights({last, 5}), power(1.0 / 64)});
+    make(op::MatMul{}, {from, values_.back()});
+  }
+  if (below(2)) make(op::Binary{BinaryOp::max}, {graph_.add_constant("zero", tensor_of(DType::f32, {}, 0)), values_.back()});
+  there_and_back(values_.back(), 1.0 / 4);
+}
+
 // What passes look for, in one go, so that it is frequent.
 void Builder::idiom(ValueId x) {
   size_t rank = shape(x).size();
-  switch (below(6)) {
+  switch (below(7)) {
+    case 6: return quantized(values_[0]);
     case 0:  // a chain of scales and shifts behind something heavy
       heavy(x);
       for (size_t i = 0; i < 3; ++i) make(op::Binary{below(2) ? BinaryOp::mul : BinaryOp::add}, {values_.back(), affine_constant(values_.back())});

@@ -94,7 +94,7 @@ TEST_CASE("the runner reports, limits, prints and refuses") {
   PassContext context{target};
   std::vector<std::string> ran, titles;
   RunOptions options;
-  options.limit = 3;
+  options.limit = 5;
   options.print_after = {"canonicalize"};
   options.on_pass = [&](const std::string& pass, double seconds, bool, const std::string&) {
     CHECK(seconds >= 0);
@@ -105,7 +105,7 @@ TEST_CASE("the runner reports, limits, prints and refuses") {
     CHECK(text == print(graph));
   };
   CHECK(error_text(run_passes(graph, context, default_pipeline(), options)) == "");
-  CHECK(ran == std::vector<std::string>{"eliminate-dead-code", "fold-shapes", "canonicalize"});
+  CHECK(ran == std::vector<std::string>{"eliminate-dead-code", "fold-shapes", "sign-quantization", "fuse-quantization", "canonicalize"});
   CHECK(titles == std::vector<std::string>{"after canonicalize"});
   std::string unknown = error_text(run_passes(graph, context, {"canonicalise"}, {}));
   CHECK(unknown.find("unknown pass 'canonicalise'") != std::string::npos);

@@ -50,9 +50,6 @@ Window read_window(NodeImport& n, Val x, const Ints& kernel) {
   return w;
 }
 
-namespace {
-
-// The kernel's extents from the weights, which the attribute kernel_shape may only repeat.
 Ints kernel_of(NodeImport& n, Val x, Val w) {
   Ints kernel;
   if (!n.failed() && n.rank(w) < 3) n.invalid(llvm::formatv("weights of rank {0}, at least 3 is needed", n.rank(w)).str());
@@ -65,6 +62,8 @@ Ints kernel_of(NodeImport& n, Val x, Val w) {
   if (given && *given != kernel) n.invalid("attribute kernel_shape differs from the weights' shape");
   return kernel;
 }
+
+namespace {
 
 std::vector<Val> conv_inputs(NodeImport& n) {
   std::vector<Val> inputs = {n.in(0), n.in(1)};

@@ -15,6 +15,10 @@ struct Window {
   Ints strides, dilations, pads;
 };
 Window read_window(NodeImport& n, Val x, const Ints& kernel);
+// A convolution's kernel: the extents of the weights, which the attribute kernel_shape may only repeat.
+Ints kernel_of(NodeImport& n, Val x, Val w);
+// numpy.matmul: a vector on the left is a row, on the right a column, and its axis goes away again. a_zero: of a quantized a.
+Val matrix_product(NodeImport& n, Val a, Val b, int64_t a_zero = 0);
 
 // elementwise.cpp
 void import_unary(NodeImport& n, int param);
@@ -71,6 +75,13 @@ void import_instance_norm(NodeImport& n, int param);
 void import_group_norm(NodeImport& n, int param);
 void import_lrn(NodeImport& n, int param);
 void import_lp_normalization(NodeImport& n, int param);
+// quantize.cpp
+void import_quantize(NodeImport& n, int param);
+void import_dequantize(NodeImport& n, int param);
+void import_qlinear_conv(NodeImport& n, int param);
+void import_qlinear_matmul(NodeImport& n, int param);
+void import_matmul_integer(NodeImport& n, int param);
+void import_conv_integer(NodeImport& n, int param);
 // reduce.cpp
 void import_reduce(NodeImport& n, int param);
 void import_reduce_composed(NodeImport& n, int param);

@@ -4,20 +4,22 @@
 
 namespace tw::onnx_import {
 
-// numpy.matmul: a vector on the left is a row, on the right a column, and its axis goes away again.
-void import_matmul(NodeImport& n, int) {
-  Val a = n.in(0), b = n.in(1);
-  if (n.failed()) return;
+Val matrix_product(NodeImport& n, Val a, Val b, int64_t a_zero) {
   const int64_t rank_a = n.rank(a), rank_b = n.rank(b);
-  if (rank_a == 0 || rank_b == 0) return n.invalid("a scalar operand");
+  if (rank_a == 0 || rank_b == 0) n.invalid("a scalar operand");
   if (rank_a == 1) a = n.reshape(a, {1, n.dim(a, 0)});
   if (rank_b == 1) b = n.reshape(b, {n.dim(b, 0), 1});
-  const Val product = n.emit(op::MatMul{}, {a, b});
+  const Val product = n.emit(op::MatMul{false, false, a_zero}, {a, b});
   Shape shape = n.shape(product);
-  if (n.failed() || (rank_a > 1 && rank_b > 1)) return n.set(product);
+  if (n.failed() || (rank_a > 1 && rank_b > 1)) return product;
   if (rank_b == 1) shape.pop_back();
   if (rank_a == 1) shape.erase(shape.end() - (rank_b == 1 ? 1 : 2));
-  n.set(n.reshape(product, std::move(shape)));
+  return n.reshape(product, std::move(shape));
+}
+
+void import_matmul(NodeImport& n, int) {
+  const Val a = n.in(0), b = n.in(1);
+  if (!n.failed()) n.set(matrix_product(n, a, b));
 }
 
 // alpha A' B' + beta C

@@ -10,6 +10,31 @@ Error check_dtype(size_t index, const char* role, const TensorType& t, DType wan
   return input_error(index, role, "{0}, expected {1}", dtype_name(t.dtype), dtype_name(wanted));
 }
 
+namespace {
+bool is_narrow(DType t) { return is_int(t) && dtype_bytes(t) < 4; }
+}  // namespace
+
+DType product_type(DType operand) { return is_narrow(operand) ? DType::i32 : operand; }
+
+Error check_product_types(size_t index, const char* role, const TensorType& t, DType other) {
+  if (is_narrow(t.dtype) && is_narrow(other)) return Error::success();
+  return check_dtype(index, role, t, other);
+}
+
+Error check_zero(const char* what, int64_t zero, DType t) {
+  const int bits = 8 * dtype_bytes(t) - (is_signed_int(t) ? 1 : 0);
+  const int64_t low = is_signed_int(t) ? -(int64_t{1} << bits) : 0;
+  if (zero == 0 || (is_narrow(t) && zero >= low && zero < int64_t{1} << bits)) return Error::success();
+  return make_error(DiagCode::invalid_model, "{0} is {1}, which is no value of {2}", what, zero, dtype_name(t));
+}
+
+Tensor less_zero(const Tensor& x, int64_t zero) {
+  if (zero == 0) return x;
+  Tensor y = Tensor::zeros(DType::i32, x.shape);
+  for (int64_t i = 0; i < x.size(); ++i) y.set_int(i, x.int_at(i) - zero);
+  return y;
+}
+
 Error check_rank(size_t index, const char* role, const TensorType& t, size_t rank) {
   if (t.shape.size() == rank) return Error::success();
   return input_error(index, role, "rank {0} of {1}, expected {2}", t.shape.size(), to_string(t), rank);

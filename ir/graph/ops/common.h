@@ -13,12 +13,12 @@ using Tensors = std::vector<const Tensor*>;
 using InferFn = Expected<TensorType>(const OpAttrs&, const Types&);
 using EvaluateFn = Expected<Tensor>(const OpAttrs&, const TensorType& out, const Tensors&);
 
-InferFn infer_unary, infer_binary, infer_select, infer_cast;
+InferFn infer_unary, infer_binary, infer_select, infer_cast, infer_quantize, infer_dequantize;
 InferFn infer_conv, infer_conv_transpose, infer_matmul, infer_pool, infer_reduce, infer_arg_reduce;
 InferFn infer_softmax, infer_layer_norm, infer_batch_norm;
 InferFn infer_transpose, infer_reshape, infer_expand, infer_concat, infer_slice, infer_gather, infer_pad, infer_resize;
 InferFn infer_recurrent, infer_shape_of, infer_dim_vector, infer_layout_cast;
-EvaluateFn evaluate_unary, evaluate_binary, evaluate_select, evaluate_cast;
+EvaluateFn evaluate_unary, evaluate_binary, evaluate_select, evaluate_cast, evaluate_quantize, evaluate_dequantize;
 EvaluateFn evaluate_conv, evaluate_conv_transpose, evaluate_matmul, evaluate_pool, evaluate_reduce, evaluate_arg_reduce;
 EvaluateFn evaluate_softmax, evaluate_layer_norm, evaluate_batch_norm;
 EvaluateFn evaluate_transpose, evaluate_reshape, evaluate_expand, evaluate_concat, evaluate_slice, evaluate_gather;
@@ -38,6 +38,13 @@ Error check_dim(size_t index, const char* role, const char* what, const Expr& di
 Expected<size_t> checked_axis(int64_t axis, size_t rank);       // negative counts from the end
 // Every entry in [low, 2^20]: extents times them stay far from overflow; an attribute of `count` entries, "strides".
 Error check_ints(const char* what, const Ints& list, size_t count, int64_t low);
+
+// Products of integers narrower than 32 bits: the operands' types may differ, sums are i32. Other products are of one type.
+DType product_type(DType operand);
+Error check_product_types(size_t index, const char* role, const TensorType& t, DType other);
+// A zero point is a value of an integer type narrower than 32 bits; 0 is one of any type.
+Error check_zero(const char* what, int64_t zero, DType t);
+Tensor less_zero(const Tensor& x, int64_t zero);                // x - zero, as i32 unless zero is 0
 
 std::vector<int64_t> row_major_strides(std::span<const int64_t> shape);
 // Per axis of `out`: the stride in a row-major tensor of `shape`, 0 where it is broadcast.

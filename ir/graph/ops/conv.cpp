@@ -14,10 +14,10 @@ Expected<size_t> check_operands(const Types& in) {
   if (in[0]->shape.size() < 3) return input_error(0, "x", "rank {0} of {1}, expected at least 3", in[0]->shape.size(), to_string(*in[0]));
   if (in[0]->dtype == DType::boolean) return input_error(0, "x", "bool, expected a number type");
   TW_TRY(check_rank(1, "weights", *in[1], in[0]->shape.size()));
-  TW_TRY(check_dtype(1, "weights", *in[1], in[0]->dtype));
+  TW_TRY(check_product_types(1, "weights", *in[1], in[0]->dtype));
   if (present(in, 2)) {
     TW_TRY(check_rank(2, "bias", *in[2], 1));
-    TW_TRY(check_dtype(2, "bias", *in[2], in[0]->dtype));
+    TW_TRY(check_dtype(2, "bias", *in[2], product_type(in[0]->dtype)));
   }
   for (size_t i = 2; i < in[1]->shape.size(); ++i)
     if (as_const(in[1]->shape[i]).value_or(1) < 1) return input_error(1, "weights", "an empty kernel in {0}", to_string(*in[1]));
@@ -91,7 +91,8 @@ Expected<TensorType> infer_conv(const OpAttrs& attrs, const Types& in) {
   if (int64_t m = as_const(w[0]).value_or(0); m % conv.group)
     return input_error(1, "weights", "{0} output channels, expected a multiple of the group count {1}", m, conv.group);
   if (present(in, 2)) TW_TRY(check_dim(2, "bias", "elements", in[2]->shape[0], w[0]));
-  TensorType out{in[0]->dtype, {x[0], w[0]}, {}};
+  TW_TRY(check_zero("x_zero", conv.x_zero, in[0]->dtype));
+  TensorType out{product_type(in[0]->dtype), {x[0], w[0]}, {}};
   for (size_t i = 0; i < axes; ++i) {
     TW_ASSIGN(Expr extent, window_count(i, x[i + 2], w[i + 2], conv.strides[i], conv.dilations[i], conv.pads[i], conv.pads[i + axes], false));
     out.shape.push_back(std::move(extent));
@@ -101,7 +102,8 @@ Expected<TensorType> infer_conv(const OpAttrs& attrs, const Types& in) {
 
 Expected<Tensor> evaluate_conv(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
   const op::Conv& conv = std::get<op::Conv>(attrs);
-  const Tensor &x = *in[0], &w = *in[1];
+  const Tensor x = less_zero(*in[0], conv.x_zero);
+  const Tensor& w = *in[1];
   std::vector<int64_t> size = extents(out.shape);
   WindowGeometry g(spatial(x), std::span<const int64_t>(size).subspan(2), spatial(w), conv.strides, conv.dilations,
                    conv.pads);
@@ -127,7 +129,7 @@ Expected<TensorType> infer_conv_transpose(const OpAttrs& attrs, const Types& in)
     return input_error(1, "weights", "{0} input channels, expected a multiple of the group count {1}", channels, conv.group);
   Expr out_channels = simplify_dim(w[1] * conv.group);
   if (present(in, 2)) TW_TRY(check_dim(2, "bias", "elements", in[2]->shape[0], out_channels));
-  TensorType out{in[0]->dtype, {x[0], out_channels}, {}};
+  TensorType out{product_type(in[0]->dtype), {x[0], out_channels}, {}};
   for (size_t i = 0; i < axes; ++i) {
     int64_t rest = conv.output_padding[i] + 1 - conv.pads[i] - conv.pads[i + axes];
     Expr extent = simplify_dim((x[i + 2] - 1) * conv.strides[i] + (w[i + 2] - 1) * conv.dilations[i] + rest);

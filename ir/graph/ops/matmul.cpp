@@ -31,7 +31,8 @@ Expected<TensorType> infer_matmul(const OpAttrs& attrs, const Types& in) {
       return input_error(i, i ? "b" : "a", "rank {0} of {1}, expected at least 2", in[i]->shape.size(), to_string(*in[i]));
   }
   if (in[0]->dtype == DType::boolean) return input_error(0, "a", "bool, expected a number type");
-  TW_TRY(check_dtype(1, "b", *in[1], in[0]->dtype));
+  TW_TRY(check_product_types(1, "b", *in[1], in[0]->dtype));
+  TW_TRY(check_zero("a_zero", matmul.a_zero, in[0]->dtype));
   const Shape &a = in[0]->shape, &b = in[1]->shape;
   const Expr &m = matmul.trans_a ? a.back() : a[a.size() - 2], &k = matmul.trans_a ? a[a.size() - 2] : a.back();
   const Expr &kb = matmul.trans_b ? b.back() : b[b.size() - 2], &n = matmul.trans_b ? b[b.size() - 2] : b.back();
@@ -39,12 +40,13 @@ Expected<TensorType> infer_matmul(const OpAttrs& attrs, const Types& in) {
   TW_ASSIGN(Shape shape, broadcast_shapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2)));
   shape.push_back(m);
   shape.push_back(n);
-  return TensorType{in[0]->dtype, std::move(shape), {}};
+  return TensorType{product_type(in[0]->dtype), std::move(shape), {}};
 }
 
 Expected<Tensor> evaluate_matmul(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
   const op::MatMul& matmul = std::get<op::MatMul>(attrs);
-  const Tensor &a = *in[0], &b = *in[1];
+  const Tensor a = less_zero(*in[0], matmul.a_zero);
+  const Tensor& b = *in[1];
   std::vector<int64_t> shape = extents(out.shape);
   size_t rank = shape.size();
   auto batches = [](const Tensor& t) { return std::span<const int64_t>(t.shape).first(t.shape.size() - 2); };
