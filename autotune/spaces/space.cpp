@@ -84,6 +84,9 @@ void ScheduleBuilder::bind(const std::string& loop, const std::string& axis) { i
 void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
 void ScheduleBuilder::compute_inline(const std::string& stage) { add(step::ComputeInline{stage}); }
 void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name, const std::string& scope) { add(step::CacheWrite{stage, name, scope}); }
+void ScheduleBuilder::cache_read(const std::string& buffer, const std::string& stage, const std::string& name, const std::string& scope) {
+  add(step::CacheRead{buffer, stage, name, scope});
+}
 void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) {
   if (scope == "register") scopes_.push_back({buffer, scope});
   else add(step::SetScope{buffer, scope});
@@ -237,7 +240,7 @@ void schedule_elementwise(ScheduleBuilder& s) {
 }
 
 Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target) {
-  if (!target.axes.empty()) return bound_schedule(kernel, target);
+  if (!target.axes.empty()) return family == KernelFamily::tiles ? tiled_schedule(kernel, target) : bound_schedule(kernel, target);
   ScheduleBuilder s(kernel, target);
   switch (family) {
     case KernelFamily::elementwise: schedule_elementwise(s); break;
@@ -246,6 +249,7 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
     case KernelFamily::winograd: schedule_winograd(s); break;
     case KernelFamily::strassen: schedule_strassen(s); break;
     case KernelFamily::matmul: schedule_matmul(s); break;
+    case KernelFamily::tiles: break;   // of targets with axes alone
     case KernelFamily::reduce: schedule_reduce(s); break;
     case KernelFamily::pool: schedule_pool(s); break;
     case KernelFamily::attention: schedule_attention(s); break;

@@ -17,6 +17,8 @@ Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target);
 
 // For a target with axes: every nest over work-groups and their threads (levels "block" and "thread"), sums in the threads.
 Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target);
+// The same for kernels in tiles of a block, whose threads share memory.
+Expected<Schedule> tiled_schedule(const Kernel& kernel, const Target& target);
 
 // Builds a schedule step by step against the kernel it rewrites, so that later steps can look at the loops there are.
 class ScheduleBuilder {
@@ -63,6 +65,7 @@ class ScheduleBuilder {
   bool prefetch_next_panel(const std::string& buffer, const std::string& row);
   // Both, rows at the usual distance. Loop `row` may read some pairs of rows (`pairs`): then the next panel or the next rows.
   void prefetch_panels(const std::string& buffer, const std::string& row, bool pairs);
+  void cache_read(const std::string& buffer, const std::string& stage, const std::string& name, const std::string& scope);
   void layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   void rfactor(const std::string& stage, const std::string& loop, const std::string& name);
   void decompose(const std::string& stage, const std::string& loop);

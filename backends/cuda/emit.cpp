@@ -9,8 +9,6 @@
 #include "backends/device/thread_form.h"
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/kernel_emitter.h"
-#include "ir/kernel/guards.h"
-#include "ir/schedule/interleave.h"
 
 namespace tw {
 namespace {
@@ -54,9 +52,8 @@ class LaunchSurroundings : public Surroundings {
 };
 
 // The kernel that one thread of the launch runs: what is its own lies in registers or on its stack.
-Kernel kernel_of(const Kernel& kernel, const LaunchPlan& plan, const Stmt& body) {
-  Kernel out = kernel;
-  out.body = body;
+Kernel kernel_of(const ThreadForm& thread, const LaunchPlan& plan) {
+  Kernel out = thread.kernel;
   for (size_t i = 0; i < out.buffers.size(); ++i) {
     Buffer& buffer = out.buffers[i];
     const auto space = plan.spaces.find(static_cast<int32_t>(i));
@@ -100,11 +97,11 @@ void run_pass(llvm::Module& module, llvm::function_ref<void(llvm::ModulePassMana
 }
 
 Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& plan, const Target& device, const GpuForm& form, const std::string& name) {
-  TW_ASSIGN(const ThreadForm thread, thread_form(plan, device));
+  TW_ASSIGN(const ThreadForm thread, thread_form(kernel, plan, device));
   const LaunchSurroundings around(kernel, plan, thread, form, name);
-  KernelEmitter emitter(module, form.traits(), kernel_of(kernel, plan, thread.body), device, &around);
+  KernelEmitter emitter(module, form.traits(), kernel_of(thread, plan), device, &around);
   TW_ASSIGN(EmittedKernel emitted, emitter.emit(name + ".body", 1));
-  prepare(*emitted.function, has_barrier(thread.body));
+  prepare(*emitted.function, has_barrier(thread.kernel.body));
   form.define(name, *emitted.function, plan);
   for (llvm::Argument& a : emitted.function->args()) a.removeAttr(llvm::Attribute::NoAlias);   // the launched function's has it
   return Error::success();
@@ -124,19 +121,13 @@ DeviceLaunch describe(const Kernel& kernel, const LaunchPlan& plan, const std::s
 }
 
 Expected<std::vector<DeviceLaunch>> emit_kernel(llvm::Module& module, const Kernel& kernel, const Target& device, const GpuForm& form, const std::string& name) {
-  const auto refused = [&](Error error) { return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name, error_text(std::move(error))); };
-  const Kernel flat = kernel.queues.empty() ? interleave_virtual_threads(kernel) : kernel;
-  Ranges ranges;
-  for (const std::string& symbol : flat.symbols) ranges[symbol] = {Expr(1), Expr()};
-  visit(flat.body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), s->extent - Expr(1)}; });
-  const Stmt body = hoist_guards(rewrite_exprs(flat.body, [&](const Expr& e) { return simplify(e, ranges); }));
-  auto plans = plan_launches(flat, body, device);
-  if (!plans) return refused(plans.takeError());
+  TW_ASSIGN(const LaunchPlans plans, plan_launches(kernel, device));
   std::vector<DeviceLaunch> launches;
-  for (size_t i = 0; i < plans->size(); ++i) {
-    const std::string function = plans->size() == 1 ? name : name + "_" + std::to_string(i);
-    if (Error error = emit_launch(module, flat, (*plans)[i], device, form, function)) return refused(std::move(error));
-    launches.push_back(describe(flat, (*plans)[i], function));
+  for (size_t i = 0; i < plans.launches.size(); ++i) {
+    const std::string function = plans.launches.size() == 1 ? name : name + "_" + std::to_string(i);
+    if (Error error = emit_launch(module, plans.kernel, plans.launches[i], device, form, function))
+      return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name, error_text(std::move(error)));
+    launches.push_back(describe(plans.kernel, plans.launches[i], function));
   }
   return launches;
 }

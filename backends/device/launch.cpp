@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/kernel/guards.h"
+#include "ir/schedule/interleave.h"
+
 namespace tw {
 namespace {
 
@@ -10,10 +13,10 @@ constexpr int64_t kMaxPrivateBytes = 64 << 10;  // of one work-item
 
 Error refuse(const std::string& why) { return make_error(DiagCode::unsupported, "{0}", why); }
 
-void visit_buffers(const StmtNode& s, const std::function<void(BufferId)>& use) {
-  if (s.kind == StmtKind::store) use(s.buffer);
+void visit_buffers(const StmtNode& s, const std::function<void(BufferId, const std::vector<Expr>& indices)>& use) {
+  if (s.kind == StmtKind::store) use(s.buffer, s.indices);
   const auto loads = [&](const Expr& e) {
-    if (e.defined()) visit(e, [&](const Expr& n) { if (n->kind == ExprKind::load) use(n->buffer); });
+    if (e.defined()) visit(e, [&](const Expr& n) { if (n->kind == ExprKind::load) use(n->buffer, n->args); });
   };
   for (const Expr& e : {s.extent, s.condition, s.value, s.where, s.init}) loads(e);
   for (const Expr& e : s.indices) loads(e);
@@ -24,15 +27,18 @@ class Planner {
   Planner(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(target) {}
 
   Expected<LaunchPlan> plan(const Stmt& body) {
-    plan_ = {body, {}, {Expr(1), Expr(1), Expr(1)}, {1, 1, 1}, 0};
+    plan_ = {body, {}, {}, {Expr(1), Expr(1), Expr(1)}, {1, 1, 1}, 0};
     walk(body, {}, false);
     if (problem_.empty()) place_buffers();
     if (!problem_.empty()) return refuse(problem_);
     return plan_;
   }
-  const std::map<int32_t, std::vector<std::vector<const StmtNode*>>>& uses() const { return uses_; }
 
  private:
+  struct Use {
+    std::vector<const StmtNode*> path;   // bound loops around
+    std::vector<Expr> indices;
+  };
   void fail(const std::string& why) { if (problem_.empty()) problem_ = why; }
 
   // `ordered`: something outside runs in order, so that groups in here would have to wait for each other.
@@ -42,7 +48,7 @@ class Planner {
     if (s->kind == StmtKind::block && s->body.size() > 1) ordered = true;
     if (s->kind == StmtKind::roles || s->kind == StmtKind::signal || s->kind == StmtKind::wait || s->async)
       return fail("roles, tokens and asynchronous copies are beyond this device");
-    visit_buffers(*s, [&](BufferId id) { uses_[id.index].push_back(bound); });
+    visit_buffers(*s, [&](BufferId id, const std::vector<Expr>& indices) { uses_[id.index].push_back({bound, indices}); });
     for (const Stmt& child : s->body) walk(child, bound, ordered);
   }
 
@@ -64,15 +70,15 @@ class Planner {
 
   void place_buffers() {
     int64_t own_bytes = 0;
-    for (const auto& [index, paths] : uses_) {
+    for (const auto& [index, uses] : uses_) {
       const Buffer& buffer = kernel_.buffers[static_cast<size_t>(index)];
-      const Space space = space_of(buffer, paths);
+      const Space space = space_of(buffer, uses, plan_.thread_dims[index]);
       plan_.spaces[index] = space;
       if (space == Space::parameter || space == Space::workspace) continue;
-      int64_t bytes = (dtype_bytes(buffer.dtype));
-      for (const Expr& extent : buffer.shape) {
-        if (!as_const(extent)) return fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " needs a constant shape");
-        bytes *= *as_const(extent);
+      int64_t bytes = dtype_bytes(buffer.dtype);
+      for (size_t d = 0; d < buffer.shape.size(); ++d) {
+        if (!as_const(buffer.shape[d])) return fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " needs a constant shape");
+        if (std::ranges::find(plan_.thread_dims[index], d) == plan_.thread_dims[index].end()) bytes *= *as_const(buffer.shape[d]);
       }
       (space == Space::shared ? plan_.local_bytes : own_bytes) += bytes;
     }
@@ -81,11 +87,30 @@ class Planner {
     if (plan_.local_bytes > most) fail("a work-group would share " + std::to_string(plan_.local_bytes) + " bytes, the device has " + std::to_string(most));
   }
 
-  Space space_of(const Buffer& buffer, const std::vector<std::vector<const StmtNode*>>& paths) {
+  // The dimensions that count threads: indexed everywhere by the loops over them that are around. False: threads share elements.
+  bool split_by_threads(const std::vector<Use>& uses, const std::string& per, std::vector<size_t>& dims) const {
+    std::map<std::string, size_t> dim_of;   // by axis
+    for (const Use& use : uses)
+      for (const StmtNode* loop : use.path) {
+        if (loop->var == per || axis_place(target_, loop->axis)->group) continue;
+        const auto at = std::ranges::find_if(use.indices, [&](const Expr& e) { return e->kind == ExprKind::var && e->name == loop->var; });
+        if (at == use.indices.end()) return false;
+        const auto d = static_cast<size_t>(at - use.indices.begin());
+        if (dim_of.emplace(loop->axis, d).first->second != d) return false;
+      }
+    for (const Use& use : uses)
+      for (const auto& [axis, d] : dim_of)
+        if (std::ranges::none_of(use.path, [&](const StmtNode* loop) { return loop->axis == axis; })) return false;
+    for (const auto& [axis, d] : dim_of) dims.push_back(d);
+    std::ranges::sort(dims);
+    return true;
+  }
+
+  Space space_of(const Buffer& buffer, const std::vector<Use>& uses, std::vector<size_t>& thread_dims) {
     if (buffer.role != BufferRole::temp) return Space::parameter;
     if (buffer.scope == "global") return Space::workspace;
     if (buffer.scope == "thread") {
-      const bool bound = std::ranges::any_of(paths, [](const auto& path) { return !path.empty(); });
+      const bool bound = std::ranges::any_of(uses, [](const Use& use) { return !use.path.empty(); });
       if (bound) fail("buffer '" + buffer.name + "' of scope thread is used in a bound loop");
       return Space::workspace;
     }
@@ -93,13 +118,15 @@ class Planner {
     if (!scope && buffer.scope != "stack" && buffer.scope != "register") fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope + "', which the target does not have");
     // Shared where work-items meet in it: loops over them inside of its owner.
     bool meets = false;
-    for (const auto& path : paths) {
+    for (const auto& [path, indices] : uses) {
       const auto owner = std::ranges::find_if(path, [&](const StmtNode* loop) { return loop->var == buffer.per; });
       for (auto at = owner == path.end() ? path.begin() : owner + 1; at != path.end(); ++at) meets |= !axis_place(target_, (*at)->axis)->group && !is_const((*at)->extent, 1);
       const bool by_item = owner != path.end() && !axis_place(target_, (*owner)->axis)->group;
       if (meets && by_item) fail("buffer '" + buffer.name + "' is shared by the work-items below loop '" + buffer.per + "', but not by all of a group");
     }
     if (!meets && !(scope && scope->level == "block")) return Space::own;
+    if (!scope && split_by_threads(uses, buffer.per, thread_dims)) return Space::own;
+    thread_dims.clear();
     const bool any = scope ? scope->level == "block" : std::ranges::any_of(target_.scopes, [](const MemoryScope& m) { return m.level == "block"; });
     if (!any) fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " would be shared by work-items: the target has no memory of level block");
     return Space::shared;
@@ -108,7 +135,7 @@ class Planner {
   const Kernel& kernel_;
   const Target& target_;
   LaunchPlan plan_;
-  std::map<int32_t, std::vector<std::vector<const StmtNode*>>> uses_;   // by buffer: the bound loops around each use
+  std::map<int32_t, std::vector<Use>> uses_;   // by buffer
   std::string problem_;
 };
 
@@ -155,10 +182,12 @@ bool synchronizes(const Stmt& s, const Target& target) {
   return found;
 }
 
-Expected<std::vector<LaunchPlan>> plan_launches(const Kernel& kernel, const Stmt& body, const Target& target) {
+namespace {
+
+Expected<std::vector<LaunchPlan>> cut(const Kernel& kernel, const Target& target) {
   std::vector<Stmt> bodies;
   bool open = false;   // the last one is unbound: a statement without bound loops joins it
-  for (const Stmt& s : body->kind == StmtKind::block ? body->body : std::vector<Stmt>{body}) {
+  for (const Stmt& s : kernel.body->kind == StmtKind::block ? kernel.body->body : std::vector<Stmt>{kernel.body}) {
     const bool bound = holds_bound(s);
     if (!bound && open) bodies.back() = make_block({bodies.back(), s});
     else bodies.push_back(s);
@@ -177,6 +206,19 @@ Expected<std::vector<LaunchPlan>> plan_launches(const Kernel& kernel, const Stmt
     plans.push_back(std::move(plan));
   }
   return plans;
+}
+
+}  // namespace
+
+Expected<LaunchPlans> plan_launches(const Kernel& kernel, const Target& target) {
+  LaunchPlans out{kernel.queues.empty() ? interleave_virtual_threads(kernel) : kernel, {}, {}};
+  for (const std::string& symbol : out.kernel.symbols) out.ranges[symbol] = {Expr(1), Expr()};
+  visit(out.kernel.body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) out.ranges[s->var] = {Expr(0), s->extent - Expr(1)}; });
+  out.kernel.body = hoist_guards(rewrite_exprs(out.kernel.body, [&](const Expr& e) { return simplify(e, out.ranges); }));
+  auto launches = cut(out.kernel, target);
+  if (!launches) return refuse("kernel '" + kernel.name + "': " + error_text(launches.takeError()));
+  out.launches = std::move(*launches);
+  return out;
 }
 
 }  // namespace tw

@@ -21,6 +21,8 @@ struct AxisPlace {
 struct LaunchPlan {
   Stmt body;
   std::map<int32_t, Space> spaces;       // of the buffers it uses
+  // Of buffers that are a thread's own although all threads have one: these dimensions count the threads, and fall away.
+  std::map<int32_t, std::vector<size_t>> thread_dims;
   std::array<Expr, 3> groups;            // of each dimension
   std::array<int64_t, 3> items;
   int64_t local_bytes = 0;
@@ -33,7 +35,13 @@ bool holds_loop_of(const Stmt& s, const Target& target, bool group);
 // Something in it makes work-items of a group wait for each other: a barrier, or loops over work-items beside or after each other.
 bool synchronizes(const Stmt& s, const Target& target);
 
-// The kernel's body (simplified) cut into launches. Errors: what does not map, without the kernel's name.
-Expected<std::vector<LaunchPlan>> plan_launches(const Kernel& kernel, const Stmt& body, const Target& target);
+struct LaunchPlans {
+  Kernel kernel;                     // virtual threads interleaved, expressions simplified, conditions asked where they are known
+  Ranges ranges;                     // of its symbols and loops
+  std::vector<LaunchPlan> launches;  // in order; their bodies are parts of the kernel's
+};
+
+// The kernel cut into launches. Errors: what does not map, with the kernel's name.
+Expected<LaunchPlans> plan_launches(const Kernel& kernel, const Target& target);
 
 }  // namespace tw

@@ -1,5 +1,7 @@
 #include "backends/device/thread_form.h"
 
+#include <algorithm>
+
 #include "ir/kernel/guards.h"
 
 namespace tw {
@@ -10,17 +12,31 @@ Stmt barrier() {
   return make_stmt(std::move(node));
 }
 
+// What threads may see of each other's doing: buffers that they share, by whether they are written.
+using Shared = std::map<int32_t, bool>;
+
+bool conflict(const Shared& before, const Shared& after) {
+  return std::ranges::any_of(before, [&](const auto& use) {
+    const auto other = after.find(use.first);
+    return other != after.end() && (use.second || other->second);
+  });
+}
+
+void join(Shared& all, const Shared& more) {
+  for (const auto& [buffer, written] : more) all[buffer] |= written;
+}
+
 class Rewriter {
  public:
-  Rewriter(const LaunchPlan& plan, const Target& target) : plan_(plan), target_(target) {}
+  Rewriter(const Kernel& kernel, const LaunchPlan& plan, const Target& target) : kernel_(kernel), plan_(plan), target_(target) {}
 
   Expected<ThreadForm> run() {
-    ThreadForm form;
+    ThreadForm form{kernel_, {}};
     for (int d = 0; d < 3; ++d) {
       form.variables[thread_variable({true, d})] = {Expr(0), plan_.groups[static_cast<size_t>(d)] - Expr(1)};
       form.variables[thread_variable({false, d})] = {Expr(0), Expr(plan_.items[static_cast<size_t>(d)] - 1)};
     }
-    form.body = meeting(plan_.body);
+    form.kernel.body = without_thread_dims(meeting(plan_.body), form.kernel);
     if (!problem_.empty()) return make_error(DiagCode::unsupported, "{0}", problem_);
     return form;
   }
@@ -37,7 +53,8 @@ class Rewriter {
         if (s->loop_kind == LoopKind::bind) return bound(s);
         StmtNode loop = *s;
         if (loop.loop_kind == LoopKind::vector) loop.loop_kind = LoopKind::unroll;
-        loop.body = {make_block({meeting(s->body[0]), barrier()})};
+        const Shared inside = shared(s->body[0]);
+        loop.body = {conflict(inside, inside) ? make_block({meeting(s->body[0]), barrier()}) : meeting(s->body[0])};
         return make_stmt(std::move(loop));
       }
       case StmtKind::if_then: {
@@ -52,12 +69,54 @@ class Rewriter {
 
   Stmt sequence(const Stmt& s) {
     std::vector<Stmt> body;
+    Shared since;   // the last barrier
     for (const Stmt& child : s->body) {
-      const bool written = child->kind == StmtKind::barrier;
-      if (!body.empty() && !written && body.back()->kind != StmtKind::barrier) body.push_back(barrier());
+      const Shared here = shared(child);
+      if (conflict(since, here)) body.push_back(barrier());
+      if (conflict(since, here) || child->kind == StmtKind::barrier) since.clear();
       body.push_back(meeting(child));
+      join(since, here);
     }
     return make_block(std::move(body));
+  }
+
+  Shared shared(const Stmt& s) const {
+    Shared all;
+    const auto note = [&](BufferId id, bool written) {
+      if (plan_.spaces.at(id.index) != Space::own) all[id.index] |= written;
+    };
+    visit(s, [&](const Stmt& n) {
+      if (n->kind == StmtKind::store) note(n->buffer, true);
+      const auto loads = [&](const Expr& e) {
+        if (e.defined()) visit(e, [&](const Expr& x) { if (x->kind == ExprKind::load) note(x->buffer, false); });
+      };
+      for (const Expr& e : {n->extent, n->condition, n->value, n->where, n->init}) loads(e);
+      for (const Expr& e : n->indices) loads(e);
+    });
+    return all;
+  }
+
+  Stmt without_thread_dims(const Stmt& body, Kernel& kernel) const {
+    const auto drop = [&](BufferId id, std::vector<Expr>& list) {
+      const auto dims = plan_.thread_dims.find(id.index);
+      if (dims == plan_.thread_dims.end()) return;
+      for (auto d = dims->second.rbegin(); d != dims->second.rend(); ++d) list.erase(list.begin() + static_cast<ptrdiff_t>(*d));
+    };
+    for (const auto& [index, dims] : plan_.thread_dims) drop(BufferId{index}, kernel.buffers[static_cast<size_t>(index)].shape);
+    const Stmt loads = rewrite_exprs(body, [&](const Expr& whole) {
+      return rewrite(whole, [&](const Expr& e) {
+        if (e->kind != ExprKind::load) return Expr();
+        std::vector<Expr> args = e->args;
+        drop(e->buffer, args);
+        return args.size() == e->args.size() ? Expr() : load(e->buffer, e->type, std::move(args));
+      });
+    });
+    return rewrite(loads, [&](const Stmt& s) -> Stmt {
+      if (s->kind != StmtKind::store) return nullptr;
+      StmtNode store = *s;
+      drop(store.buffer, store.indices);
+      return make_store(std::move(store));
+    });
   }
 
   // What keeps all but one thread out, of the dimensions that no loop around or inside runs over.
@@ -126,6 +185,7 @@ class Rewriter {
     return result;
   }
 
+  const Kernel& kernel_;
   const LaunchPlan& plan_;
   const Target& target_;
   std::vector<Expr> waiting_;   // conditions for the statements below
@@ -137,6 +197,6 @@ class Rewriter {
 
 std::string thread_variable(const AxisPlace& place) { return (place.group ? "group." : "item.") + std::to_string(place.dim); }
 
-Expected<ThreadForm> thread_form(const LaunchPlan& plan, const Target& target) { return Rewriter(plan, target).run(); }
+Expected<ThreadForm> thread_form(const Kernel& kernel, const LaunchPlan& plan, const Target& target) { return Rewriter(kernel, plan, target).run(); }
 
 }  // namespace tw

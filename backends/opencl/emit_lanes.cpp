@@ -49,7 +49,7 @@ bool Emitter::emit_vector(const Stmt& loop) {
   if (!width || !lane_.empty() || !has_lanes(loop->body[0], loop->var)) return false;
   lane_ = loop->var;
   lane_count_ = static_cast<int>(lanes);
-  emit_plain(loop->body[0]);
+  emit_stmt(loop->body[0]);
   lane_.clear();
   return true;
 }

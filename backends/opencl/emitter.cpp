@@ -2,25 +2,21 @@
 
 #include <algorithm>
 
-#include "ir/kernel/guards.h"
-#include "ir/schedule/interleave.h"
-
 namespace tw::opencl {
 namespace {
 
 constexpr int64_t kMaxCopies = 64;        // of an unrolled body
 
-std::string id_of(const char* what, int dim) { return std::string("get_") + what + "_id(" + std::to_string(dim) + ")"; }
-
 }  // namespace
 
-Emitter::Emitter(const Kernel& kernel, const Target& target, const LaunchPlan& plan, const Ranges& ranges)
-    : kernel_(kernel), target_(target), plan_(plan), ranges_(ranges), layout_(workspace_layout(kernel)) {
+Emitter::Emitter(const ThreadForm& thread, const LaunchPlan& plan, const Ranges& ranges)
+    : thread_(thread), kernel_(thread.kernel), plan_(plan), ranges_(ranges), layout_(workspace_layout(kernel_)) {
+  ranges_.insert(thread.variables.begin(), thread.variables.end());
   std::function<void(const Stmt&, int)> walk = [&](const Stmt& s, int depth) {
     if (s->kind == StmtKind::loop) depths_[s->var] = ++depth;
     for (const Stmt& child : s->body) walk(child, depth);
   };
-  walk(plan.body, 0);
+  walk(kernel_.body, 0);
 }
 
 Expected<std::string> Emitter::emit(const std::string& function, OpenClLaunch& launch) {
@@ -57,7 +53,9 @@ Expected<std::string> Emitter::emit(const std::string& function, OpenClLaunch& l
   }
   open("void " + launch.function + "(" + parameters + ")");
   declare_buffers();
-  emit_stmt(plan_.body);
+  declare_variables();
+  name_divisions();
+  emit_stmt(kernel_.body);
   close();
   if (!problem_.empty()) return make_error(DiagCode::unsupported, "{0}", problem_);
   return std::move(text_);
@@ -82,108 +80,56 @@ void Emitter::declare_buffers() {
   }
 }
 
-void Emitter::barrier() { line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"); }
-
-// What keeps all but one work-item out, of the dimensions that no loop around or inside runs over.
-std::vector<std::string> Emitter::absent_items(const Stmt& s) const {
-  std::array<bool, 3> items = bound_items_, groups = bound_groups_;
-  visit(s, [&](const Stmt& n) {
-    if (n->kind != StmtKind::loop || n->loop_kind != LoopKind::bind) return;
-    if (const auto place = axis_place(target_, n->axis)) (place->group ? groups : items)[static_cast<size_t>(place->dim)] = true;
-  });
-  std::vector<std::string> conditions;
-  for (int d = 0; d < 3; ++d) {
-    const auto i = static_cast<size_t>(d);
-    if (!items[i] && plan_.items[i] > 1) conditions.push_back(id_of("local", d) + " == 0");
-    if (!groups[i] && !is_const(plan_.groups[i], 1)) conditions.push_back(id_of("group", d) + " == 0");
+// Which work-item this is, of those dimensions that the function asks for.
+void Emitter::declare_variables() {
+  for (int d = 0; d < 6; ++d) {
+    const AxisPlace place{d < 3, d % 3};
+    const std::string variable = thread_variable(place);
+    bool used = false;
+    rewrite_exprs(kernel_.body, [&](const Expr& e) { return used |= uses_var(e, variable), e; });
+    if (!used) continue;
+    const std::optional<int64_t> last = as_const(simplify(thread_.variables.at(variable).max));
+    const bool narrow = last && *last <= INT32_MAX;
+    const std::string type = narrow ? "int" : "long", what = place.group ? "group" : "local";
+    vars_[variable] = {names_.fresh((place.group ? "group" : "item") + std::to_string(place.dim)), narrow};
+    line("const " + type + " " + vars_[variable].text + " = (" + type + ")get_" + what + "_id(" + std::to_string(place.dim) + ");");
   }
-  return conditions;
 }
 
-// Where work-items must meet, all of them walk the structure and conditions wait for the statements; elsewhere they are asked at once.
 void Emitter::emit_stmt(const Stmt& s) {
-  if (!problem_.empty()) return;
-  if (!synchronizes(s, target_)) return emit_guarded(s);
-  switch (s->kind) {
-    case StmtKind::block: return emit_sequence(s);
-    case StmtKind::barrier: return barrier();
-    case StmtKind::region: return emit_stmt(s->body[0]);
-    case StmtKind::loop: return emit_loop(s);
-    case StmtKind::if_then: {
-      bool differs = false;
-      for (const StmtNode* loop : loops_)
-        if (loop->loop_kind == LoopKind::bind && !axis_place(target_, loop->axis)->group) differs |= uses_var(s->condition, loop->var);
-      if (differs) return fail("a barrier under a condition that differs between work-items");
-      open("if (" + value(s->condition).text + ")");
-      emit_stmt(s->body[0]);
-      return close();
-    }
-    case StmtKind::store:
-    case StmtKind::roles:
-    case StmtKind::signal:
-    case StmtKind::wait:
-    case StmtKind::prefetch: return emit_guarded(s);
-  }
-}
-
-void Emitter::emit_guarded(const Stmt& s) {
-  std::vector<std::string> conditions = std::exchange(waiting_, {});
-  const std::vector<std::string> kept = conditions;
-  for (std::string& absent : absent_items(s)) conditions.push_back(std::move(absent));
-  const auto groups = bound_groups_, items = bound_items_;
-  bound_groups_ = bound_items_ = {true, true, true};   // asked for here
-  std::string all;
-  for (const std::string& c : conditions) all += (all.empty() ? "" : " && ") + c;
-  if (!all.empty()) open("if (" + all + ")");
-  emit_plain(s);
-  if (!all.empty()) close();
-  bound_groups_ = groups, bound_items_ = items;
-  waiting_ = kept;
-}
-
-void Emitter::emit_plain(const Stmt& s) {
   if (!problem_.empty()) return;
   switch (s->kind) {
     case StmtKind::block:
-      for (const Stmt& child : s->body) emit_plain(child);
+      for (const Stmt& child : s->body) emit_stmt(child);
       return;
     case StmtKind::loop: return emit_loop(s);
     case StmtKind::store: return emit_store(s);
     case StmtKind::if_then: {
-      if (const auto known = as_const(simplify(s->condition, ranges_))) return *known ? emit_plain(s->body[0]) : void();
+      if (const auto known = as_const(simplify(s->condition, ranges_))) return *known ? emit_stmt(s->body[0]) : void();
       scopes_.emplace_back();
       counts_.clear();
       count(s->condition);
       const std::string condition = value(s->condition).text;
       scopes_.pop_back();
       open("if (" + bare(condition) + ")");
-      emit_plain(s->body[0]);
+      emit_stmt(s->body[0]);
       return close();
     }
-    case StmtKind::region: return emit_plain(s->body[0]);
+    case StmtKind::region: return emit_stmt(s->body[0]);
     case StmtKind::prefetch: return;   // a hint
+    case StmtKind::barrier: return line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
     case StmtKind::roles:
     case StmtKind::signal:
-    case StmtKind::wait:
-    case StmtKind::barrier: return fail("a barrier, roles or tokens where work-items cannot meet");
-  }
-}
-
-void Emitter::emit_sequence(const Stmt& s) {
-  bool first = true;
-  for (const Stmt& child : s->body) {
-    if (!first && child->kind != StmtKind::barrier) barrier();
-    emit_stmt(child);
-    first = child->kind == StmtKind::barrier;
+    case StmtKind::wait: return fail("roles, tokens and asynchronous copies are beyond OpenCL C");
   }
 }
 
 // Quotients and remainders of the numbers of groups and work-items, which many indices are made of: once, in front.
-void Emitter::name_divisions(const StmtNode& loop) {
+void Emitter::name_divisions() {
   std::vector<std::pair<Expr, int>> found;   // operands first
   const auto division = [](const Expr& e) { return e->kind == ExprKind::binary && e.type() == DType::i64 && (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod); };
   const auto known_here = [&](const Expr& e) {
-    bool known = uses_var(e, loop.var);
+    bool known = std::ranges::any_of(thread_.variables, [&](const auto& v) { return uses_var(e, v.first); });
     visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name)); });
     return known;
   };
@@ -194,7 +140,7 @@ void Emitter::name_divisions(const StmtNode& loop) {
     if (same == found.end()) found.emplace_back(e, 1);
     else ++same->second;
   };
-  visit(loop.body[0], [&](const Stmt& s) {
+  visit(kernel_.body, [&](const Stmt& s) {
     for (const Expr& e : {s->extent, s->condition, s->value, s->where})
       if (e.defined()) collect(e);
     for (const Expr& e : s->indices) collect(e);
@@ -206,36 +152,10 @@ void Emitter::name_divisions(const StmtNode& loop) {
   }
 }
 
-void Emitter::emit_bound(const Stmt& s) {
-  const AxisPlace place = *axis_place(target_, s->axis);
-  const auto dim = static_cast<size_t>(place.dim);
-  const std::optional<int64_t> extent = as_const(s->extent);
-  const bool narrow = extent && *extent <= INT32_MAX;
-  const Expr all = place.group ? plan_.groups[dim] : Expr(plan_.items[dim]);
-  vars_[s->var] = {names_.fresh(s->var), narrow};
-  const std::string type = narrow ? "int" : "long";
-  line("const " + type + " " + vars_[s->var].text + " = (" + type + ")" + id_of(place.group ? "group" : "local", place.dim) + ";");
-  bool& bound = (place.group ? bound_groups_ : bound_items_)[dim];
-  const bool before = std::exchange(bound, true);
-  loops_.push_back(s.get());
-  name_divisions(*s);
-  const std::string guard = equal(all, s->extent) ? "" : vars_[s->var].text + " < " + value(s->extent).text;
-  const bool meets = synchronizes(s->body[0], target_);
-  if (!guard.empty() && meets) waiting_.push_back(guard);
-  if (!guard.empty() && !meets) open("if (" + guard + ")");
-  meets ? emit_stmt(s->body[0]) : emit_guarded(s->body[0]);
-  if (!guard.empty() && !meets) close();
-  if (!guard.empty() && meets) waiting_.pop_back();
-  loops_.pop_back();
-  bound = before;
-}
-
 void Emitter::emit_loop(const Stmt& s) {
   const std::optional<int64_t> extent = as_const(s->extent);
   if (extent && *extent <= 0) return;
-  if (s->loop_kind == LoopKind::bind) return emit_bound(s);
   if (s->loop_kind == LoopKind::vector && emit_vector(s)) return;
-  const bool meets = synchronizes(s, target_);
   const bool expand = (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector) && extent && *extent <= kMaxCopies;
   if (extent && (*extent == 1 || expand)) {
     for (int64_t i = 0; i < *extent && problem_.empty(); ++i) {
@@ -243,9 +163,8 @@ void Emitter::emit_loop(const Stmt& s) {
       bodies_.push_back(copy);
       const bool later = s->role == AxisRole::reduce && i > 0;
       later_reduce_ += later;
-      meets ? emit_stmt(copy) : emit_plain(copy);
+      emit_stmt(copy);
       later_reduce_ -= later;
-      if (meets && i + 1 < *extent) barrier();
     }
     return;
   }
@@ -254,8 +173,7 @@ void Emitter::emit_loop(const Stmt& s) {
   vars_[s->var] = {name, narrow};
   loops_.push_back(s.get());
   open("for (" + std::string(narrow ? "int " : "long ") + name + " = 0; " + name + " < " + end + "; ++" + name + ")");
-  meets ? emit_stmt(s->body[0]) : emit_plain(s->body[0]);
-  if (meets) barrier();
+  emit_stmt(s->body[0]);
   close();
   loops_.pop_back();
 }
@@ -266,18 +184,14 @@ namespace tw {
 
 Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target, const std::string& name) {
   const auto refused = [&](Error error) { return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name, error_text(std::move(error))); };
-  const Kernel plain = kernel.queues.empty() ? interleave_virtual_threads(kernel) : kernel;
-  Ranges ranges;
-  for (const std::string& symbol : plain.symbols) ranges[symbol] = {Expr(1), Expr()};
-  visit(plain.body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), s->extent - Expr(1)}; });
-  const Stmt body = hoist_guards(rewrite_exprs(plain.body, [&](const Expr& e) { return simplify(e, ranges); }));
-  auto plans = plan_launches(plain, body, target);
-  if (!plans) return refused(plans.takeError());
+  TW_ASSIGN(const LaunchPlans plans, plan_launches(kernel, target));
   OpenClSource source;
-  for (size_t i = 0; i < plans->size(); ++i) {
-    const std::string function = plans->size() == 1 ? name : name + "_" + std::to_string(i);
+  for (size_t i = 0; i < plans.launches.size(); ++i) {
+    const std::string function = plans.launches.size() == 1 ? name : name + "_" + std::to_string(i);
+    auto thread = thread_form(plans.kernel, plans.launches[i], target);
+    if (!thread) return refused(thread.takeError());
     OpenClLaunch launch;
-    auto text = opencl::Emitter(plain, target, (*plans)[i], ranges).emit(function, launch);
+    auto text = opencl::Emitter(*thread, plans.launches[i], plans.ranges).emit(function, launch);
     if (!text) return refused(text.takeError());
     source.text += (i ? "\n" : "") + *text;
     source.launches.push_back(std::move(launch));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/llvm/index.h"
-#include "backends/device/launch.h"
+#include "backends/device/thread_form.h"
 #include "backends/opencl/opencl.h"
 #include "backends/opencl/words.h"
 
@@ -21,7 +21,7 @@ struct Text {
 
 class Emitter {
  public:
-  Emitter(const Kernel& kernel, const Target& target, const LaunchPlan& plan, const Ranges& ranges);
+  Emitter(const ThreadForm& thread, const LaunchPlan& plan, const Ranges& ranges);
   // Fills `launch`, returns the function's text.
   Expected<std::string> emit(const std::string& function, OpenClLaunch& launch);
 
@@ -30,15 +30,10 @@ class Emitter {
 
   // emitter.cpp: the function, statements
   void declare_buffers();
+  void declare_variables();
+  void name_divisions();
   void emit_stmt(const Stmt& s);
-  void emit_guarded(const Stmt& s);
-  void emit_plain(const Stmt& s);
   void emit_loop(const Stmt& s);
-  void emit_bound(const Stmt& s);
-  void emit_sequence(const Stmt& s);
-  void barrier();
-  void name_divisions(const StmtNode& loop);
-  std::vector<std::string> absent_items(const Stmt& s) const;
   // emit_store.cpp
   void emit_store(const Stmt& s);
   void emit_update(const Stmt& s, const Text& at);
@@ -85,8 +80,8 @@ class Emitter {
   std::string named(const std::string& type, const Text& t);   // a constant before the statement
   Space space(BufferId id) const { return plan_.spaces.at(id.index); }
 
+  const ThreadForm& thread_;
   const Kernel& kernel_;
-  const Target& target_;
   const LaunchPlan& plan_;
   Ranges ranges_;
   WorkspaceLayout layout_;
@@ -97,8 +92,6 @@ class Emitter {
   std::map<std::string, Text, std::less<>> vars_;
   std::map<int32_t, std::string> buffers_;
   std::vector<const StmtNode*> loops_;          // around, that are not expanded
-  std::vector<std::string> waiting_;            // conditions of work-items, for the statements below
-  std::array<bool, 3> bound_items_{}, bound_groups_{};
   std::vector<Scope> scopes_;
   std::unordered_map<const ExprNode*, int> counts_;
   std::unordered_multimap<size_t, std::pair<Expr, Text>> divisions_;   // by hash: quotients and remainders that have a name

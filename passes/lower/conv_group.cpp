@@ -110,10 +110,10 @@ void ConvGroup::define_sums(const std::function<Expr(const Index& at)>& sum) {
   });
 }
 
-// The element of a value at each point of the axes; channels that only fill a block are 0.
-void ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, BufferId buffer, ValueId result) {
+// Channels that only fill a block are 0.
+void ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, const Index& index, BufferId buffer, ValueId result) {
   b_.declare(axes);
-  const Index index = variables(axes), logical = logical_index(index);
+  const Index logical = logical_index(index);
   Expr value = b_.element(result, logical);
   if (blocked_ && s_.m % block_ != 0) value = select(lt(logical[1], Expr(s_.m)), value, imm(0, value.type()));
   b_.stage(stage, axes, buffer, index, value);
@@ -125,7 +125,7 @@ void ConvGroup::write_windows() {
   const TensorType& type = b_.type(pool_->output);
   const std::vector<Axis> axes = output_axes("conv_");
   const BufferId conv = b_.temp("conv", y_type_.dtype, extents(axes));
-  store("conv", axes, conv, pool_->inputs[0]);
+  store("conv", axes, variables(axes), conv, pool_->inputs[0]);
   b_.define(pool_->output, [this, &pool, &type, conv](const Index& logical) {
     Expr all;
     const Shape window(pool.kernel.begin(), pool.kernel.end());
@@ -150,7 +150,22 @@ void ConvGroup::write_output(const std::function<Expr(const Index& at)>& sum) {
     for (size_t i = 0; i < rank(); ++i) axes[i + 2].extent = b_.type(pool_->output).shape[i + 2];
   }
   const ValueId result = b_.output_value();
-  store("y", axes, b_.output(result, extents(axes)), result);
+  store("y", axes, variables(axes), b_.output(result, extents(axes)), result);
+}
+
+void ConvGroup::write_rows(const Expr& rows, const std::function<Expr(const Expr& row, const Expr& channel)>& sum) {
+  const Expr row = var("i"), channel = var("j");
+  define_sums([&](const Index&) { return sum(row, channel); });   // asked for where y is stored alone
+  const std::vector<Axis> axes = {{"i", rows}, {"j", Expr((s_.m + block_ - 1) / block_ * block_)}}, physical = output_axes("");
+  b_.declare(axes);
+  Shape all = {s_.n};
+  all.insert(all.end(), s_.out.begin(), s_.out.end());
+  const Index pixel = unflatten_index(all, row);
+  Index index = {pixel[0], blocked_ ? floor_div(channel, Expr(block_)) : channel};
+  index.insert(index.end(), pixel.begin() + 1, pixel.end());
+  if (blocked_) index.push_back(floor_mod(channel, Expr(block_)));
+  for (Expr& e : index) e = b_.simplified(e);
+  store("y", axes, index, b_.output(b_.output_value(), extents(physical)), b_.output_value());
 }
 
 Index ConvGroup::logical_index(const Index& at) const {

@@ -33,6 +33,8 @@ class ConvGroup {
   std::vector<Axis> output_axes(const std::string& prefix) const;
   // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in front of it, and y takes the windows.
   void write_output(const std::function<Expr(const Index& at)>& sum);
+  // The same where the sums are a matrix of output pixels and channels: stage y over its rows "i" and columns "j". No pool behind it.
+  void write_rows(const Expr& rows, const std::function<Expr(const Expr& row, const Expr& channel)>& sum);
   // The weights keep their spatial rank when the convolution's axes were collapsed: the missing taps are 0.
   void pad_rank(Index& at) const;
 
@@ -51,7 +53,8 @@ class ConvGroup {
   Index logical_index(const Index& at) const;
   void define_sums(const std::function<Expr(const Index& at)>& sum);
   void write_windows();
-  void store(const std::string& stage, const std::vector<Axis>& axes, BufferId buffer, ValueId value);
+  // At each point of the axes the element of a value that lies at this index of the physical output.
+  void store(const std::string& stage, const std::vector<Axis>& axes, const Index& index, BufferId buffer, ValueId value);
 };
 
 }  // namespace tw

@@ -2,6 +2,7 @@
 #include "passes/lower/lower.h"
 
 #include "passes/lower/builder.h"
+#include "passes/lower/tiles.h"
 
 namespace tw {
 
@@ -13,6 +14,7 @@ const char* family_name(KernelFamily f) {
     case KernelFamily::winograd: return "winograd";
     case KernelFamily::strassen: return "strassen";
     case KernelFamily::matmul: return "matmul";
+    case KernelFamily::tiles: return "tiles";
     case KernelFamily::reduce: return "reduce";
     case KernelFamily::pool: return "pool";
     case KernelFamily::recurrent: return "recurrent";
@@ -50,9 +52,16 @@ Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const
   const OpAttrs& attrs = anchor.attrs;
   if (int tile = winograd_tile(group.algorithm)) return lower_winograd(b, anchor, tile);
   if (group.algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
-  if (std::holds_alternative<op::Conv>(attrs)) return lower_conv(b, anchor);
+  if (std::holds_alternative<op::Conv>(attrs)) {
+    TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, anchor));
+    return tiles ? std::move(*tiles) : lower_conv(b, anchor);
+  }
   if (std::holds_alternative<op::ConvTranspose>(attrs)) return lower_conv_transpose(b, anchor);
-  if (std::holds_alternative<op::MatMul>(attrs)) return holds_softmax(graph, group) ? lower_attention(b, anchor) : lower_matmul(b, anchor);
+  if (std::holds_alternative<op::MatMul>(attrs) && holds_softmax(graph, group)) return lower_attention(b, anchor);
+  if (std::holds_alternative<op::MatMul>(attrs)) {
+    auto tiles = lower_matmul_in_tiles(b, anchor);
+    return tiles ? std::move(*tiles) : lower_matmul(b, anchor);
+  }
   if (std::holds_alternative<op::Pool>(attrs)) return lower_pool(b, anchor);
   if (std::holds_alternative<op::Reduce>(attrs)) return lower_reduce(b, anchor);
   if (std::holds_alternative<op::ArgReduce>(attrs)) return lower_arg_reduce(b, anchor);

@@ -18,7 +18,7 @@ struct LoweredArgument {
 };
 
 // Which search space and default schedule serve a kernel (autotune/spaces).
-enum class KernelFamily : uint8_t { elementwise, conv, depthwise, winograd, strassen, matmul, reduce, pool, recurrent, attention };
+enum class KernelFamily : uint8_t { elementwise, conv, depthwise, winograd, strassen, matmul, tiles, reduce, pool, recurrent, attention };
 const char* family_name(KernelFamily f);
 
 struct LoweredGroup {

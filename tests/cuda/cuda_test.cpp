@@ -29,6 +29,10 @@ const Case kCases[] = {
 #include "tests/cli/operator_cases.inc"
 };
 
+const Case kTiled[] = {
+#include "tests/opencl/tiled_cases.inc"
+};
+
 Target cuda_target(const std::string& name = "nvidia-sm80") {
   Expected<Target> target = load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"});
   if (!target) FAIL(error_text(target.takeError()));
@@ -91,6 +95,11 @@ TEST_CASE("kernels of operators in the emulator equal the interpreter") {
   run_jobs(kernels_of_cases(kCases, device), device);
 }
 
+TEST_CASE("tiles of a block in the emulator equal the interpreter") {
+  const Target device = emulated().main_device();
+  run_jobs(kernels_of_cases(kTiled, device), device);
+}
+
 TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {
   const Target device = emulated().main_device();
   for (unsigned seed = 1; seed <= 6; ++seed) {
@@ -100,22 +109,21 @@ TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {
   }
 }
 
-TEST_CASE("kernels of operators pass ptxas") {
+TEST_CASE("kernels of operators and tiles of a block pass ptxas, with no spill and no note") {
   const std::string program = find_ptxas();
+  if (program.empty()) std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl;
   for (const char* chip : {"80", "90a"}) {
     const Target device = cuda_target(std::string("nvidia-sm") + chip).main_device();
-    const CudaCode code = code_of(kernels_of_cases(kCases, device), device, {std::string("sm_") + chip, "ptx80"});
-    const std::string& ptx = code.bytes;
-    CHECK(ptx.find(".version 8.0") != std::string::npos);
-    CHECK(ptx.find("mul.f32") == std::string::npos);   // what ptxas may contract
-    if (program.empty()) {
-      std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl;
-      continue;
+    for (const std::span<const Case> cases : {std::span<const Case>(kCases), std::span<const Case>(kTiled)}) {
+      const CudaCode code = code_of(kernels_of_cases(cases, device), device, {std::string("sm_") + chip, "ptx80"});
+      CHECK(code.bytes.find(".version 8.0") != std::string::npos);
+      CHECK(code.bytes.find("mul.f32") == std::string::npos);   // what ptxas may contract
+      if (program.empty()) continue;
+      Expected<PtxasResult> result = run_ptxas(program, code.bytes, std::string("sm_") + chip);
+      if (!result) FAIL(error_text(result.takeError()));
+      CHECK(result->functions.size() >= code.launches.size());
+      CHECK(result->functions.begin()->second.registers > 0);
     }
-    Expected<PtxasResult> result = run_ptxas(program, ptx, std::string("sm_") + chip);
-    if (!result) FAIL(error_text(result.takeError()));
-    CHECK(result->functions.size() >= code.launches.size());
-    CHECK(result->functions.begin()->second.registers > 0);
   }
 }
 

@@ -16,11 +16,8 @@ const Case kCases[] = {
 #include "tests/cli/operator_cases.inc"
 };
 
-// Large enough for tiles of several rows a thread.
 const Case kTiled[] = {
-    {"tiled product", "%x: f32[64, 24] = input\n%w: f32[24, 64] = input\n%b: f32[64] = input", "%p: f32[64, 64] = matmul(%x, %w)\n%q: f32[64, 64] = binary(%p, %b) function=add\n%y: f32[64, 64] = unary(%q) function=sigmoid"},
-    {"tiled convolution", "%x: f32[1, 8, 16, 16] = input\n%w: f32[32, 8, 3, 3] = input", "%a: f32[1, 32, 16, 16] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n%y: f32[1, 32, 16, 16] = unary(%a) function=tanh"},
-    {"tiled product, free batch", "%x: f32[batch, 40, 24] = input\n%w: f32[24, 96] = input", "%y: f32[batch, 40, 96] = matmul(%x, %w)"},
+#include "tests/opencl/tiled_cases.inc"
 };
 
 const Case kRows[] = {
@@ -73,6 +70,9 @@ TEST_CASE("tiles of several rows a thread") {
   const Target target = test::device_target("opencl-generic");
   std::vector<test::Job> jobs = jobs_of_cases(kTiled, target, 1);
   CHECK(print(jobs.front().kernel).find("for y_row in 4 unroll") != std::string::npos);
+  size_t shared = 0;
+  for (const test::Job& job : jobs) shared += print(job.kernel).find(" local per tile") != std::string::npos;
+  CHECK(shared == std::size(kTiled) - 1);
   run_jobs(std::move(jobs), target);
 }
 

@@ -12,11 +12,11 @@ void f_0(__global const uchar* x_mem, long x_at, __global uchar* y_mem, long y_a
   __global const ushort* x = (__global const ushort*)(x_mem + x_at);
   __global ushort* y = (__global ushort*)(y_mem + y_at);
   __local float t[64];
-  const int g = (int)get_group_id(0);
-  const int i = (int)get_local_id(0);
-  t[i] = vload_half((g * 64) + i, (__global const half*)x);
+  const int group0 = (int)get_group_id(0);
+  const int item0 = (int)get_local_id(0);
+  t[item0] = vload_half(item0 + (group0 * 64), (__global const half*)x);
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  vstore_half_rte(tw_round_half((t[(i * (-1)) + 63] * 2.0f)), (g * 64) + i, (__global half*)y);
+  vstore_half_rte(tw_round_half((t[(item0 * (-1)) + 63] * 2.0f)), item0 + (group0 * 64), (__global half*)y);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))

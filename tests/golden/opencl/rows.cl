@@ -7,18 +7,18 @@ void f(__global const uchar* x_mem, long x_at, __global uchar* y_mem, long y_at)
   __global float* y = (__global float*)(y_mem + y_at);
   __local float part[32];
   __local float sum[1];
-  const int r = (int)get_group_id(0);
-  const int l = (int)get_local_id(0);
-  if (l < 32) {
-    part[l] = x[(r * 100) + l];
+  const int group0 = (int)get_group_id(0);
+  const int item0 = (int)get_local_id(0);
+  if (item0 < 32) {
+    part[item0] = x[item0 + (group0 * 100)];
     for (int k = 0; k < 3; ++k) {
-      if (((k * 32) + l) < 68) {
-        part[l] = part[l] + x[(((r * 100) + l) + (k * 32)) + 32];
+      if ((item0 + (k * 32)) < 68) {
+        part[item0] = part[item0] + x[((item0 + (group0 * 100)) + (k * 32)) + 32];
       }
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  if (get_local_id(0) == 0) {
+  if (item0 == 0) {
     for (int f_2 = 0; f_2 < 32; ++f_2) {
       if (f_2 == 0) {
         sum[0] = 0.0f;
@@ -27,9 +27,8 @@ void f(__global const uchar* x_mem, long x_at, __global uchar* y_mem, long y_at)
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  const int c0 = (int)get_local_id(0);
   for (int c1 = 0; c1 < 2; ++c1) {
-    y[((r * 100) + (c0 * 2)) + c1] = x[((r * 100) + (c0 * 2)) + c1] / sum[0];
+    y[((item0 * 2) + (group0 * 100)) + c1] = x[((item0 * 2) + (group0 * 100)) + c1] / sum[0];
   }
 }
 // f: global 250, 1, 1; local 50, 1, 1; 132 bytes shared
