@@ -118,6 +118,8 @@ TEST_CASE("kernels of operators and tiles of a block pass ptxas, with no spill a
       const CudaCode code = code_of(kernels_of_cases(cases, device), device, {std::string("sm_") + chip, "ptx80"});
       CHECK(code.bytes.find(".version 8.0") != std::string::npos);
       CHECK(code.bytes.find("mul.f32") == std::string::npos);   // what ptxas may contract
+      for (const char* instruction : {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "cp.async.ca.shared.global", "cp.async.wait_group 4"})
+        CHECK((code.bytes.find(instruction) != std::string::npos) == (cases.data() == kTiled));
       if (program.empty()) continue;
       Expected<PtxasResult> result = run_ptxas(program, code.bytes, std::string("sm_") + chip);
       if (!result) FAIL(error_text(result.takeError()));
