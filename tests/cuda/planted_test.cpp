@@ -106,7 +106,9 @@ TEST_CASE("a slot released early, the wrong order, the wrong parity: the interpr
     const char* interpreter;
   } planted[] = {
       {"a slot is filled again while it is read", {{steady, steady}, {"wt[(k0 + 2) % 3", "wt[k0 % 3"}}, "with nothing to order them"},
-      {"the copies come behind the end of their group", {{steady, steady}, {"signal wt.done async\n", "signal wt.done async\nsignal xt.done async\n"}, {"signal xt.done async\n", ""}}, "is read before it is written"},
+      {"the copies come behind the end of their group",
+       {{steady, steady}, {"signal wt.done async\n", "signal wt.done async\nsignal xt.done async\n"}, {"signal xt.done async\n", ""}},
+       "is read before it is written"},
       {"the sums read the next slot", {{"+= xt[k0 % 3", "+= xt[(k0 + 1) % 3"}}, "is read before it is written"},
   };
   for (const auto& p : planted) {
