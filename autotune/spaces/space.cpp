@@ -87,6 +87,9 @@ void ScheduleBuilder::cache_write(const std::string& stage, const std::string& n
 void ScheduleBuilder::cache_read(const std::string& buffer, const std::string& stage, const std::string& name, const std::string& scope) {
   add(step::CacheRead{buffer, stage, name, scope});
 }
+void ScheduleBuilder::tensorize(const std::string& loop, const std::string& intrinsic, const std::string& name) { add(step::Tensorize{loop, intrinsic, name}); }
+void ScheduleBuilder::async_copy(const std::string& stage) { add(step::AsyncCopy{stage}); }
+void ScheduleBuilder::pipeline(const std::string& loop, int64_t depth, std::vector<std::string> stages) { add(step::Pipeline{loop, depth, std::move(stages)}); }
 void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) {
   if (scope == "register") scopes_.push_back({buffer, scope});
   else add(step::SetScope{buffer, scope});

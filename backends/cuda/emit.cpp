@@ -40,6 +40,10 @@ class LaunchSurroundings : public Surroundings {
     return form_.shared(v, piece.name, piece.at, piece.bytes);
   }
   void barrier(Values& v) const override { form_.barrier(v); }
+  void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const override { form_.copy(v, to, from, bytes, there); }
+  void commit(Values& v) const override { form_.commit(v); }
+  void await(Values& v, int64_t groups) const override { form_.await(v, groups); }
+  Expected<Value*> together(Values& v, const Intrinsic& intrinsic, llvm::ArrayRef<Value*> operands) const override { return form_.together(v, intrinsic, operands); }
 
  private:
   struct Piece {
@@ -64,9 +68,9 @@ Kernel kernel_of(const ThreadForm& thread, const LaunchPlan& plan) {
   return out;
 }
 
-bool has_barrier(const Stmt& s) {
+bool threads_meet(const Stmt& s) {
   bool found = false;
-  visit(s, [&](const Stmt& n) { found |= n->kind == StmtKind::barrier; });
+  visit(s, [&](const Stmt& n) { found |= n->kind == StmtKind::barrier || n->kind == StmtKind::wait; });
   return found;
 }
 
@@ -101,7 +105,7 @@ Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& 
   const LaunchSurroundings around(kernel, plan, thread, form, name);
   KernelEmitter emitter(module, form.traits(), kernel_of(thread, plan), device, &around);
   TW_ASSIGN(EmittedKernel emitted, emitter.emit(name + ".body", 1));
-  prepare(*emitted.function, has_barrier(thread.kernel.body));
+  prepare(*emitted.function, threads_meet(thread.kernel.body));
   form.define(name, *emitted.function, plan);
   for (llvm::Argument& a : emitted.function->args()) a.removeAttr(llvm::Attribute::NoAlias);   // the launched function's has it
   return Error::success();

@@ -17,7 +17,7 @@ void LLVMInitializeNVPTXAsmPrinter();
 namespace tw {
 namespace {
 
-constexpr unsigned kSharedSpace = 3;
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 
 class NvptxForm : public GpuForm {
  public:
@@ -60,6 +60,23 @@ class NvptxForm : public GpuForm {
   void barrier(Values& v) const override {
     v.b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, llvm::ArrayRef<llvm::Type*>(), llvm::ArrayRef<Value*>{v.b.getInt32(0)});
   }
+
+  void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const override {
+    constexpr struct { int64_t bytes; llvm::Intrinsic::ID whole, zeros; } kCopies[] = {
+        {4, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s},
+        {8, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s},
+        {16, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s}};
+    const auto* found = std::ranges::find(kCopies, bytes, [](const auto& c) { return c.bytes; });
+    TW_CHECK(found != std::end(kCopies), "an asynchronous copy of {0} bytes", bytes);
+    std::vector<Value*> arguments = {v.b.CreateAddrSpaceCast(to, v.b.getPtrTy(kSharedSpace)), v.b.CreateAddrSpaceCast(from, v.b.getPtrTy(kGlobalSpace))};
+    if (there) arguments.push_back(v.b.CreateSelect(there, v.b.getInt32(static_cast<uint32_t>(bytes)), v.b.getInt32(0)));
+    v.b.CreateIntrinsic(there ? found->zeros : found->whole, llvm::ArrayRef<llvm::Type*>(), arguments);
+  }
+  void commit(Values& v) const override { v.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, llvm::ArrayRef<llvm::Type*>(), llvm::ArrayRef<Value*>()); }
+  void await(Values& v, int64_t groups) const override {
+    v.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, llvm::ArrayRef<llvm::Type*>(), llvm::ArrayRef<Value*>{v.b.getInt32(static_cast<uint32_t>(groups))});
+  }
+  Expected<Value*> together(Values&, const Intrinsic&, llvm::ArrayRef<Value*>) const override { return nullptr; }
 
   void define(const std::string& name, llvm::Function& body, const LaunchPlan& plan) const override {
     llvm::LLVMContext& context = body.getContext();

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
+#include "backends/device/together.h"
 #include "ir/kernel/guards.h"
 #include "ir/schedule/interleave.h"
 
@@ -46,10 +48,30 @@ class Planner {
     if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::bind) enter(*s, ordered), bound.push_back(s.get());
     else if (s->kind == StmtKind::loop) ordered = true;
     if (s->kind == StmtKind::block && s->body.size() > 1) ordered = true;
-    if (s->kind == StmtKind::roles || s->kind == StmtKind::signal || s->kind == StmtKind::wait || s->async)
-      return fail("roles, tokens and asynchronous copies are beyond this device");
+    if (s->kind == StmtKind::roles) return fail("roles are beyond this device");
+    if (s->kind == StmtKind::region && threads_together(*s, target_) > 1) return walk_instruction(*s, std::move(bound));
     visit_buffers(*s, [&](BufferId id, const std::vector<Expr>& indices) { uses_[id.index].push_back({bound, indices}); });
     for (const Stmt& child : s->body) walk(child, bound, ordered);
+  }
+
+  // An instruction of several threads: as a loop over them, each with its part of the operands.
+  void walk_instruction(const StmtNode& s, std::vector<const StmtNode*> bound) {
+    Ranges ranges;
+    visit(kernel_.body, [&](const Stmt& n) { if (n->kind == StmtKind::loop) ranges[n->var] = {Expr(0), n->extent - Expr(1)}; });
+    auto parts = parts_of(kernel_, s, target_, ranges);
+    if (!parts) return fail("block '" + s.label + "': " + error_text(parts.takeError()));
+    for (const StmtNode* loop : bound) {
+      const AxisPlace place = *axis_place(target_, loop->axis);
+      if (!place.group && place.dim == 0) return fail("block '" + s.label + "' is done by threads together, inside of loop '" + loop->var + "' over them");
+    }
+    bound.push_back(parts->threads.get());
+    enter(*parts->threads, true);
+    for (const auto& [name, operand] : parts->operands) {
+      std::vector<Expr> indices = operand.at;
+      indices[parts->dim.at(name)] = var(parts->threads->var);
+      uses_[operand.buffer.index].push_back({bound, indices});
+    }
+    instructions_.push_back(parts->threads);
   }
 
   void enter(const StmtNode& loop, bool ordered) {
@@ -87,12 +109,17 @@ class Planner {
     if (plan_.local_bytes > most) fail("a work-group would share " + std::to_string(plan_.local_bytes) + " bytes, the device has " + std::to_string(most));
   }
 
+  static std::span<const StmtNode* const> below(const std::vector<const StmtNode*>& path, const std::string& owner) {
+    const auto at = std::ranges::find_if(path, [&](const StmtNode* loop) { return loop->var == owner; });
+    return at == path.end() ? std::span(path) : std::span(path).subspan(static_cast<size_t>(at - path.begin()) + 1);
+  }
+
   // The dimensions that count threads: indexed everywhere by the loops over them that are around. False: threads share elements.
   bool split_by_threads(const std::vector<Use>& uses, const std::string& per, std::vector<size_t>& dims) const {
     std::map<std::string, size_t> dim_of;   // by axis
     for (const Use& use : uses)
-      for (const StmtNode* loop : use.path) {
-        if (loop->var == per || axis_place(target_, loop->axis)->group) continue;
+      for (const StmtNode* loop : below(use.path, per)) {
+        if (axis_place(target_, loop->axis)->group) continue;
         const auto at = std::ranges::find_if(use.indices, [&](const Expr& e) { return e->kind == ExprKind::var && e->name == loop->var; });
         if (at == use.indices.end()) return false;
         const auto d = static_cast<size_t>(at - use.indices.begin());
@@ -100,7 +127,7 @@ class Planner {
       }
     for (const Use& use : uses)
       for (const auto& [axis, d] : dim_of)
-        if (std::ranges::none_of(use.path, [&](const StmtNode* loop) { return loop->axis == axis; })) return false;
+        if (std::ranges::none_of(below(use.path, per), [&](const StmtNode* loop) { return loop->axis == axis; })) return false;
     for (const auto& [axis, d] : dim_of) dims.push_back(d);
     std::ranges::sort(dims);
     return true;
@@ -117,16 +144,15 @@ class Planner {
     const MemoryScope* scope = target_.find_scope(buffer.scope);
     if (!scope && buffer.scope != "stack" && buffer.scope != "register") fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope + "', which the target does not have");
     // Shared where work-items meet in it: loops over them inside of its owner.
-    bool meets = false;
-    for (const auto& [path, indices] : uses) {
-      const auto owner = std::ranges::find_if(path, [&](const StmtNode* loop) { return loop->var == buffer.per; });
-      for (auto at = owner == path.end() ? path.begin() : owner + 1; at != path.end(); ++at) meets |= !axis_place(target_, (*at)->axis)->group && !is_const((*at)->extent, 1);
-      const bool by_item = owner != path.end() && !axis_place(target_, (*owner)->axis)->group;
-      if (meets && by_item) fail("buffer '" + buffer.name + "' is shared by the work-items below loop '" + buffer.per + "', but not by all of a group");
+    bool meets = false, by_item = false;
+    for (const Use& use : uses) {
+      for (const StmtNode* loop : below(use.path, buffer.per)) meets |= !axis_place(target_, loop->axis)->group && !is_const(loop->extent, 1);
+      for (const StmtNode* loop : use.path) by_item |= loop->var == buffer.per && !axis_place(target_, loop->axis)->group;
     }
     if (!meets && !(scope && scope->level == "block")) return Space::own;
     if (!scope && split_by_threads(uses, buffer.per, thread_dims)) return Space::own;
     thread_dims.clear();
+    if (by_item) fail("buffer '" + buffer.name + "' is shared by the work-items below loop '" + buffer.per + "', but not by all of a group");
     const bool any = scope ? scope->level == "block" : std::ranges::any_of(target_.scopes, [](const MemoryScope& m) { return m.level == "block"; });
     if (!any) fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " would be shared by work-items: the target has no memory of level block");
     return Space::shared;
@@ -136,6 +162,7 @@ class Planner {
   const Target& target_;
   LaunchPlan plan_;
   std::map<int32_t, std::vector<Use>> uses_;   // by buffer
+  std::vector<Stmt> instructions_;             // loops that stand for those of several threads
   std::string problem_;
 };
 
@@ -173,7 +200,7 @@ bool holds_loop_of(const Stmt& s, const Target& target, bool group) {
 bool synchronizes(const Stmt& s, const Target& target) {
   bool found = false;
   visit(s, [&](const Stmt& n) {
-    found |= n->kind == StmtKind::barrier;
+    found |= n->kind == StmtKind::barrier || n->kind == StmtKind::signal || n->kind == StmtKind::wait;
     const bool repeats = n->kind == StmtKind::loop && n->loop_kind != LoopKind::bind && !is_const(n->extent, 1);
     const bool several = n->kind == StmtKind::block && n->body.size() > 1;
     if (repeats || several)

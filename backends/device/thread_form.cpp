@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/device/together.h"
 #include "ir/kernel/guards.h"
 
 namespace tw {
@@ -36,7 +37,11 @@ class Rewriter {
       form.variables[thread_variable({true, d})] = {Expr(0), plan_.groups[static_cast<size_t>(d)] - Expr(1)};
       form.variables[thread_variable({false, d})] = {Expr(0), Expr(plan_.items[static_cast<size_t>(d)] - 1)};
     }
-    form.kernel.body = without_thread_dims(meeting(plan_.body), form.kernel);
+    TW_ASSIGN(const Stmt body, with_group_counts(plan_.body));
+    visit(body, [&](const Stmt& s) { if (s->async && s->kind == StmtKind::store) copied_[s->buffer.index] = true; });
+    variables_ = form.variables;
+    visit(body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) variables_[s->var] = {Expr(0), s->extent - Expr(1)}; });
+    form.kernel.body = without_thread_dims(meeting(body), form.kernel);
     if (!problem_.empty()) return make_error(DiagCode::unsupported, "{0}", problem_);
     return form;
   }
@@ -53,40 +58,59 @@ class Rewriter {
         if (s->loop_kind == LoopKind::bind) return bound(s);
         StmtNode loop = *s;
         if (loop.loop_kind == LoopKind::vector) loop.loop_kind = LoopKind::unroll;
-        const Shared inside = shared(s->body[0]);
-        loop.body = {conflict(inside, inside) ? make_block({meeting(s->body[0]), barrier()}) : meeting(s->body[0])};
+        loop.body = {conflict(shared(s->body[0], true), shared(s->body[0], false)) ? make_block({meeting(s->body[0]), barrier()}) : meeting(s->body[0])};
         return make_stmt(std::move(loop));
       }
       case StmtKind::if_then: {
         bool differs = false;
         for (int d = 0; d < 3; ++d) differs |= uses_var(s->condition, thread_variable({false, d}));
         if (differs) problem_ = "a barrier under a condition that differs between threads";
-        return make_if(s->condition, meeting(s->body[0]));
+        return conditional(s->condition, s->body[0]);
       }
+      case StmtKind::signal:
+      case StmtKind::wait: return s;
       default: return guarded(s);
     }
+  }
+
+  // Groups of copies end whether there were any or not, so that every wait knows how many are behind it.
+  Stmt conditional(const Expr& condition, const Stmt& s) {
+    if (s->kind == StmtKind::signal) return s;
+    if (s->kind != StmtKind::block) return make_if(condition, meeting(s));
+    std::vector<Stmt> body, part;
+    const auto close = [&] {
+      if (!part.empty()) body.push_back(make_if(condition, meeting(make_block(std::exchange(part, {})))));
+    };
+    for (const Stmt& child : s->body) {
+      if (child->kind == StmtKind::signal) close(), body.push_back(child);
+      else part.push_back(child);
+    }
+    close();
+    return make_block(std::move(body));
   }
 
   Stmt sequence(const Stmt& s) {
     std::vector<Stmt> body;
     Shared since;   // the last barrier
     for (const Stmt& child : s->body) {
-      const Shared here = shared(child);
+      const Shared here = shared(child, false);
       if (conflict(since, here)) body.push_back(barrier());
       if (conflict(since, here) || child->kind == StmtKind::barrier) since.clear();
       body.push_back(meeting(child));
-      join(since, here);
+      join(since, shared(child, true));
     }
     return make_block(std::move(body));
   }
 
-  Shared shared(const Stmt& s) const {
+  // `past`: what others may have to wait for afterwards; a copy that was started only, for its own thread's wait first.
+  Shared shared(const Stmt& s, bool past) const {
     Shared all;
     const auto note = [&](BufferId id, bool written) {
       if (plan_.spaces.at(id.index) != Space::own) all[id.index] |= written;
     };
     visit(s, [&](const Stmt& n) {
-      if (n->kind == StmtKind::store) note(n->buffer, true);
+      if (n->kind == StmtKind::store && !(past && n->async)) note(n->buffer, true);
+      if (n->kind == StmtKind::wait && past) join(all, copied_);
       const auto loads = [&](const Expr& e) {
         if (e.defined()) visit(e, [&](const Expr& x) { if (x->kind == ExprKind::load) note(x->buffer, false); });
       };
@@ -123,6 +147,7 @@ class Rewriter {
   Expr absent(const Stmt& s) const {
     std::array<bool, 3> items = bound_items_, groups = bound_groups_;
     visit(s, [&](const Stmt& n) {
+      if (threads_together(*n, target_) > 1) items[0] = true;
       if (n->kind != StmtKind::loop || n->loop_kind != LoopKind::bind) return;
       if (const auto place = axis_place(target_, n->axis)) (place->group ? groups : items)[static_cast<size_t>(place->dim)] = true;
     });
@@ -157,7 +182,7 @@ class Rewriter {
         if (s->loop_kind == LoopKind::bind) return bound(s);
         return with_body(*s, plain(s->body[0]));
       case StmtKind::if_then: return with_body(*s, plain(s->body[0]));
-      case StmtKind::region: return plain(s->body[0]);
+      case StmtKind::region: return threads_together(*s, target_) > 1 ? instruction(*s) : plain(s->body[0]);
       case StmtKind::prefetch: return make_block({});   // a hint
       case StmtKind::store: return s;
       case StmtKind::roles:
@@ -166,6 +191,14 @@ class Rewriter {
       case StmtKind::barrier: problem_ = "a barrier, roles or tokens where threads cannot meet"; return s;
     }
     TW_UNREACHABLE("a statement");
+  }
+
+  Stmt instruction(const StmtNode& region) {
+    auto parts = parts_of(kernel_, region, target_, variables_);
+    if (!parts) return problem_ = error_text(parts.takeError()), make_block({});
+    if (!is_const(parts->threads->extent, plan_.items[0]))
+      problem_ = "block '" + region.label + "' is done by " + to_string(parts->threads->extent) + " threads together, of " + std::to_string(plan_.items[0]) + " along their axis";
+    return part_of_operands(parts->semantics, region, parts->operands);
   }
 
   Stmt bound(const Stmt& s) {
@@ -188,6 +221,8 @@ class Rewriter {
   const Kernel& kernel_;
   const LaunchPlan& plan_;
   const Target& target_;
+  Shared copied_;               // what asynchronous copies fill
+  Ranges variables_;
   std::vector<Expr> waiting_;   // conditions for the statements below
   std::array<bool, 3> bound_items_{}, bound_groups_{};
   std::string problem_;

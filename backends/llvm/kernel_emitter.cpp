@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "backends/llvm/shared_loop.h"
+#include "ir/kernel/copies.h"
 #include "ir/kernel/guards.h"
 #include "ir/schedule/interleave.h"
 
@@ -131,9 +132,12 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
     }
     case StmtKind::region: return emit_region(s);
     case StmtKind::prefetch: return emit_prefetch(*s);
-    case StmtKind::roles:
     case StmtKind::signal:
-    case StmtKind::wait: return fail("roles and tokens are a device's: a CPU has none");
+    case StmtKind::wait:
+      memo_.clear();
+      if (!around_) return fail("tokens are a device's: a CPU has none");
+      return s->kind == StmtKind::signal ? around_->commit(v_) : around_->await(v_, s->count);
+    case StmtKind::roles: return fail("roles are a device's: a CPU has none");
     case StmtKind::barrier:
       memo_.clear();
       return around_ ? around_->barrier(v_) : fail("barriers are a device's: a CPU has none");
@@ -250,6 +254,7 @@ void KernelEmitter::emit_store(const Stmt& s) {
   memo_.clear();
   memo_.emplace_back();
   if (lines_) at_line(lines_->store(s->label));
+  if (s->async && around_ && around_->holds(s->buffer)) return emit_async(*s);
   Access access = access_of(form_of(s.get(), s->buffer, s->indices));
   if (s->init.defined()) {
     v_.branch(first_reduce_iteration(), [&]() -> Value* {
@@ -277,6 +282,20 @@ void KernelEmitter::emit_store(const Stmt& s) {
     memo_.pop_back();
     return nullptr;
   }, []() -> Value* { return nullptr; });
+}
+
+// The lanes of a vector loop are one copy where they lie side by side.
+void KernelEmitter::emit_async(const StmtNode& s) {
+  const bool selects = s.value->kind == ExprKind::select;
+  const Expr from = copied_load(s.value);
+  Value* there = selects ? emit(resolved(s.value->args[0])) : nullptr;
+  const Access to_access = access_of(form_of(&s, s.buffer, s.indices)), from_access = access_of(form_of(from.get(), from->buffer, from->args));
+  const int64_t size = dtype_bytes(kernel_.buffer(s.buffer).dtype);
+  const bool side_by_side = !lane_count_ || (to_access.lane_stride == 1 && from_access.lane_stride == 1 && !to_access.lane_offsets && !from_access.lane_offsets);
+  if (mask_ || !side_by_side || (there && Values::lanes(there))) return fail("the lanes of the asynchronous stage '" + s.label + "' are no one copy");
+  const int64_t bytes = size * std::max(lane_count_, 1);
+  if (bytes != 4 && bytes != 8 && bytes != 16) return fail("the asynchronous stage '" + s.label + "' copies " + std::to_string(bytes) + " bytes at a time, not 4, 8 or 16");
+  around_->copy(v_, pointer(s.buffer, to_access, 0), pointer(from->buffer, from_access, 0), bytes, there && !is_all_true(there) ? there : nullptr);
 }
 
 void KernelEmitter::emit_update(const Stmt& s, const Access& access) {

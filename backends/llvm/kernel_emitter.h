@@ -32,6 +32,14 @@ class Surroundings {
   virtual bool holds(BufferId buffer) const = 0;                                  // this temp lies elsewhere than on the stack
   virtual Value* buffer(Values& v, BufferId buffer) const = 0;                     // its address, 64-byte aligned
   virtual void barrier(Values& v) const = 0;
+  // Starts a copy of that many bytes into a buffer that `holds`; `there`: i1, else zeros; null: always. Copies since the last commit are a
+  // group; await: all of this thread's groups but the last `groups` have landed.
+  virtual void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const = 0;
+  virtual void commit(Values& v) const = 0;
+  virtual void await(Values& v, int64_t groups) const = 0;
+  // What this thread has of the result of an instruction that several threads do together, from its parts of the operands (vectors, in the order of
+  // `emit`); null: LLVM's intrinsic is to be called.
+  virtual Expected<Value*> together(Values& v, const Intrinsic& intrinsic, llvm::ArrayRef<Value*> operands) const = 0;
 };
 
 class KernelEmitter {
@@ -78,6 +86,7 @@ class KernelEmitter {
     int64_t count = 0;          // elements
   };
   struct Instruction {          // no words: the block's loops are emitted
+    const Intrinsic* intrinsic = nullptr;
     std::vector<std::string> words;  // LLVM's intrinsic and its operands
     std::string result;
     std::map<std::string, Operand> operands;
@@ -87,7 +96,11 @@ class KernelEmitter {
   Value* load_operand(const Operand& operand);
   void store_operand(const Operand& operand, Value* value);
   Value* as_type(Value* value, llvm::Type* type);
+  bool add_arguments(Value* operand, const llvm::FunctionType& type, std::vector<Value*>& arguments);
+  Value* joined(Value* result);
+  Value* call_intrinsic(const Instruction& instruction, llvm::ArrayRef<Value*> operands, llvm::Type* out);
   void emit_store(const Stmt& s);
+  void emit_async(const StmtNode& s);
   void emit_update(const Stmt& s, const Access& access);
   Value* first_reduce_iteration();
   Expr resolved(const Expr& condition);

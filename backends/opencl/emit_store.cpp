@@ -60,6 +60,7 @@ void Emitter::emit_update(const Stmt& s, const Text& at) {
 }
 
 void Emitter::emit_store(const Stmt& s) {
+  if (s->async) return fail("the asynchronous stage '" + s->label + "' is beyond OpenCL C");
   if (++statements_ > kMaxStatements) return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   if (s->async) return fail("asynchronous copies have no OpenCL form");
   counts_.clear();

@@ -62,6 +62,7 @@ class Machine {
   double read_float(int memory, int64_t element) const;
   void write_int(int memory, int64_t element, int64_t value);
   void write_float(int memory, int64_t element, double value);
+  void write_zero(int memory, int64_t element) { is_float(memories[static_cast<size_t>(memory)].dtype) ? write_float(memory, element, 0) : write_int(memory, element, 0); }
   void fail(std::string message) { if (problem.empty()) problem = std::move(message); }
 
  private:

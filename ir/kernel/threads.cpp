@@ -173,11 +173,10 @@ void Threads::end(Thread& t) {
     for (size_t q = 0; q < kernel_.queues.size(); ++q)
       if (kernel_.queues[q].per.empty()) own.push_back(static_cast<int>(q));
   for (const int q : own) check_balance(t.queues[static_cast<size_t>(q)], kernel_.queues[static_cast<size_t>(q)]);
-  for (const Pending& p : t.engine->pending)
-    if (p.queue < 0 && t.engine->pending.back().queue < 0) {
-      machine_.fail("asynchronous copies of stage '" + *p.stage + "' are never waited for");
-      break;
-    }
+  if (!t.engine->pending.empty() && t.engine->pending.back().queue < 0) {
+    if (t.parent < 0) machine_.fail("asynchronous copies of stage '" + *t.engine->pending.back().stage + "' are never waited for");
+    else hand_over(t);
+  }
   for (const int memory : t.own_memories) machine_.drop_memory(memory);
   t.own_memories.clear();
   t.own_queues.clear();
@@ -193,6 +192,19 @@ void Threads::end(Thread& t) {
     ready_.push_back(t.parent);
   }
   change_active(t, -1);
+}
+
+// A thread of a bound loop leaves what it has started to the one that it comes back to.
+void Threads::hand_over(Thread& t) {
+  std::deque<Pending>& pending = t.engine->pending;
+  auto first = pending.end();
+  while (first != pending.begin() && std::prev(first)->queue < 0) --first;
+  for (auto p = first; p != pending.end(); ++p)
+    for (const int memory : t.own_memories)
+      if (p->target == memory) return machine_.fail("asynchronous copies of stage '" + *p->stage + "' are never waited for");
+  std::deque<Pending>& all = threads_[static_cast<size_t>(t.parent)].engine->pending;
+  all.insert(all.end(), first, pending.end());
+  pending.erase(first, pending.end());
 }
 
 Threads::Token Threads::known(Thread& t) {
@@ -267,7 +279,8 @@ void Threads::land(Engine& engine, int queue, size_t index) {
     engine.pending.pop_front();
     engine.clock.join(*p.issued);
     if (p.queue < 0) {
-      machine_.copy_element(p.source, p.from, p.target, p.to);
+      if (p.source >= 0) machine_.copy_element(p.source, p.from, p.target, p.to);
+      else machine_.write_zero(p.target, p.to);
       if (!machine_.problem.empty()) stage_ = *p.stage;
       continue;
     }
@@ -359,9 +372,15 @@ void Threads::put(const StoreCode& s, int64_t element, const Code& value, Combin
 }
 
 void Threads::issue(Thread& t, const StoreCode& s, int64_t element) {
-  const int64_t from = machine_.locate(s.value.slot, s.value.args, "load");
+  const bool selects = s.value.kind == ExprKind::select;
+  if (selects && !machine_.eval_int(s.value.args[0])) {
+    t.engine->pending.push_back({.target = machine_.memory_of(s.buffer), .to = element, .issued = known(t), .stage = &s.label});
+    return;
+  }
+  const Code& load = selects ? s.value.args[1] : s.value;
+  const int64_t from = machine_.locate(load.slot, load.args, "load");
   if (from < 0) return;
-  t.engine->pending.push_back({.source = machine_.memory_of(s.value.slot), .target = machine_.memory_of(s.buffer), .from = from, .to = element,
+  t.engine->pending.push_back({.source = machine_.memory_of(load.slot), .target = machine_.memory_of(s.buffer), .from = from, .to = element,
                                .issued = known(t), .stage = &s.label});
 }
 

@@ -18,7 +18,7 @@ class Threads {
  private:
   using Token = std::shared_ptr<const Clock>;  // what the giver knew
   struct Pending {                   // of an asynchronous copy, or the signal behind some
-    int source = -1, target = -1;    // memories
+    int source = -1, target = -1;    // memories; no source: a zero
     int64_t from = 0, to = 0;        // elements
     Token issued{};
     int queue = -1;                  // of a signal
@@ -62,6 +62,7 @@ class Threads {
   void fork(Thread& t, const Instruction& i);
   void start(Thread& parent, size_t pc, const std::string& name, const Instruction& i, int64_t value, const std::shared_ptr<Group>& group);
   void end(Thread& t);
+  void hand_over(Thread& t);
   void give_private(Thread& child, const std::string& loop);
   bool take(Thread& t, const Instruction& i);
   void give(Thread& t, const Instruction& i);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/kernel/copies.h"
 #include "ir/kernel/in_place.h"
 #include "ir/kernel/verify_tokens.h"
 
@@ -267,7 +268,7 @@ class Verifier {
     }
     if (s.init.defined() && s.combiner == Combiner::none) report("an init without a combiner");
     if (s.where.defined()) check_expr(s.where, DType::boolean, "the where condition", true);
-    if (s.async && (s.combiner != Combiner::none || s.where.defined() || s.value->kind != ExprKind::load)) report("an asynchronous store only copies");
+    if (s.async && (s.combiner != Combiner::none || s.where.defined() || !copied_load(s.value).defined())) report("an asynchronous store only copies, or stores zeros");
     stage_.clear();
   }
 

@@ -7,9 +7,10 @@
 //                                                                  for i1 in 8 reduce { c: c[0] += xs[i1] }
 //                                                                }
 // The copies of a stage are left to an engine, and waited for right behind them: pipeline moves the wait to where the data is needed.
-// Legal: the stage only copies, into a temp, and is not asynchronous yet; it is in no vector loop.
+// Legal: the stage only copies (or stores zeros where a condition does not hold), into a temp, and is not asynchronous yet.
 #include <algorithm>
 
+#include "ir/kernel/copies.h"
 #include "ir/schedule/owners.h"
 
 namespace tw::sched {
@@ -26,12 +27,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
   StmtNode store = *path.back();
   const std::string queue = done_queue(s.stage);
-  const bool copies = store.combiner == Combiner::none && !store.where.defined() && store.value->kind == ExprKind::load;
+  const bool copies = store.combiner == Combiner::none && !store.where.defined() && copied_load(store.value).defined();
   if (!copies) return illegal("stage '{0}' does more than copy: an engine cannot do that", s.stage);
   if (kernel.buffer(store.buffer).role != BufferRole::temp) return illegal("stage '{0}' writes the parameter '{1}', which nobody waits for", s.stage, kernel.buffer(store.buffer).name);
   if (store.async || kernel.find_queue(queue)) return illegal("stage '{0}' is asynchronous already", s.stage);
-  for (const Stmt& around : path)
-    if (around->kind == StmtKind::loop && around->loop_kind == LoopKind::vector) return illegal("stage '{0}' is in the vector loop '{1}'", s.stage, around->var);
   size_t at = own_statement(path);
   const std::string per = innermost_concurrent(path);
   while (at > 0 && !innermost_concurrent(std::span(path).subspan(at)).empty()) ++at;  // each iteration waits for its own

@@ -28,7 +28,7 @@ Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind
       return illegal("loop '{0}' is inside of the {1} loop '{2}'", loop.var, loop_kind_name(s->loop_kind), s->var);
   const bool waits = !find_path(loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::signal && n.async; }).empty();
   const std::vector<Stmt> copies = find_path(loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::store && n.async; });
-  if (!copies.empty() && !waits) return illegal("the asynchronous copies of stage '{0}' in loop '{1}' are waited for outside of it", copies.back()->label, loop.var);
+  if (!copies.empty() && !waits && kind != LoopKind::bind) return illegal("the asynchronous copies of stage '{0}' in loop '{1}' are waited for outside of it", copies.back()->label, loop.var);
   const Stmt outside = replace(kernel.body, path.back(), nullptr);
   for (const TokenQueue& queue : kernel.queues) {
     const auto is_use = [&](const StmtNode& n) { return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name; };

@@ -1,12 +1,15 @@
 #include "ir/schedule/intrinsic.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "ir/schedule/nest.h"
 
 namespace tw {
 
-namespace {
-
 using sched::illegal;
+
+namespace {
 
 struct Nest {
   std::vector<Stmt> loops;
@@ -129,6 +132,43 @@ class Matcher {
 
 Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel, const Stmt& nest, const Ranges& ranges) {
   return Matcher(instruction, kernel, ranges).run(nest);
+}
+
+IntrinsicCall intrinsic_call(const Intrinsic& intrinsic) {
+  IntrinsicCall call;
+  std::string word;
+  const auto take = [&] {
+    const size_t first = word.find_first_not_of(' '), last = word.find_last_not_of(' ');
+    const std::string trimmed = first == std::string::npos ? "" : word.substr(first, last - first + 1);
+    word.clear();
+    return trimmed;
+  };
+  for (const char c : intrinsic.emit) {
+    if (c == '(' || c == ',' || c == ')') call.words.push_back(take());
+    else word += c;
+  }
+  const std::string rest = take();
+  if (rest.starts_with("over ")) call.threads = std::max(1, std::atoi(rest.c_str() + 5));
+  return call;
+}
+
+Stmt part_of_operands(const Kernel& instruction, const StmtNode& region, const IntrinsicMatch& match) {
+  std::vector<Stmt> places;
+  for (const Buffer& parameter : instruction.buffers) {
+    const IntrinsicOperand& operand = match.at(parameter.name);
+    places.push_back(make_store({.kind = StmtKind::store, .label = parameter.name, .buffer = operand.buffer, .indices = operand.at, .value = imm(0, parameter.dtype)}));
+  }
+  StmtNode out = region;
+  out.body = {make_block(std::move(places))};
+  return make_stmt(std::move(out));
+}
+
+Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& region) {
+  IntrinsicMatch match;
+  for (const Stmt& place : stores_of(region.body[0])) match[place->label] = {place->buffer, place->indices};
+  for (const Buffer& parameter : instruction.buffers)
+    if (!match.contains(parameter.name)) return illegal("operand '{0}' has no place", parameter.name);
+  return match;
 }
 
 }  // namespace tw

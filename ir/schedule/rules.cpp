@@ -22,9 +22,9 @@ Error check_vector(const StmtNode& loop) {
   const std::vector<Stmt> inner = find_path(loop.body[0], [](const StmtNode& s) { return s.kind == StmtKind::loop; });
   if (!inner.empty()) return illegal("vector loop '{0}' holds loop '{1}': only an innermost loop can be vectorized", loop.var, inner.back()->var);
   const std::vector<Stmt> other = find_path(loop.body[0], [](const StmtNode& s) {
-    return s.kind == StmtKind::roles || s.kind == StmtKind::signal || s.kind == StmtKind::wait || s.kind == StmtKind::barrier || s.async;
+    return s.kind == StmtKind::roles || s.kind == StmtKind::signal || s.kind == StmtKind::wait || s.kind == StmtKind::barrier;
   });
-  if (!other.empty()) return illegal("vector loop '{0}' holds tokens, roles or asynchronous copies, which have no lanes", loop.var);
+  if (!other.empty()) return illegal("vector loop '{0}' holds tokens or roles, which have no lanes", loop.var);
   if (loop.role == AxisRole::scan) return illegal("loop '{0}' is a scan: its iterations run in order, not as lanes", loop.var);
   if (is_const(loop.extent, 1)) return Error::success();
   for (const Stmt& store : stores_of(loop.body[0])) {

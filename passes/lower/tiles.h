@@ -9,11 +9,14 @@ namespace tw {
 
 struct BlockTile {
   int64_t rows = 0, columns = 0, depth = 0;   // of a block, and of its copies of the operands at one time
-  int64_t thread_rows = 0, lanes = 0;         // of one thread's sums
-  int64_t threads() const { return rows / thread_rows * (columns / lanes); }
+  int64_t thread_rows = 0, lanes = 0;         // of one thread's sums; with an instruction: of those of the threads that do it together
+  const Intrinsic* instruction = nullptr;     // adds a product of matrices of the operands' type
+  int64_t m = 1, n = 1, k = 1;                // its rows, columns, depth
+  int64_t together = 1;                       // threads that do it
+  int64_t threads() const { return rows / thread_rows * (columns / lanes) * together; }
 };
 
-// The tile for such a product, by the target's memory of a block, its threads and vectors; nullopt: the target has no such memory, or the
+// The tile for such a product, by the target's memory of a block, its threads and instructions; nullopt: the target has no such memory, or the
 // product is too small to share much. Unknown rows count as many.
 std::optional<BlockTile> block_tile(const Target& target, DType operands, std::optional<int64_t> rows, int64_t columns, int64_t depth);
 const MemoryScope* block_memory(const Target& target);   // what the threads of a block share; null: nothing

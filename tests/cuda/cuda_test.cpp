@@ -65,6 +65,21 @@ void run_jobs(const std::vector<test::Job>& jobs, const Target& device) {
   }
 }
 
+// The kernels' PTX.
+std::string passes_ptxas(std::span<const Case> cases, const std::string& chip) {
+  const Target device = cuda_target("nvidia-sm" + chip).main_device();
+  const CudaCode code = code_of(kernels_of_cases(cases, device), device, {"sm_" + chip, "ptx80"});
+  CHECK(code.bytes.find(".version 8.0") != std::string::npos);
+  CHECK(code.bytes.find("mul.f32") == std::string::npos);   // what ptxas may contract
+  const std::string program = find_ptxas();
+  if (program.empty()) return std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl, code.bytes;
+  Expected<PtxasResult> result = run_ptxas(program, code.bytes, "sm_" + chip);
+  if (!result) FAIL(error_text(result.takeError()));
+  CHECK(result->functions.size() >= code.launches.size());
+  CHECK(result->functions.begin()->second.registers > 0);
+  return code.bytes;
+}
+
 std::string said_by(const Target& target, const char* chip) {
   Model model;
   Expected<Graph> graph = parse_graph("graph @g() {\n%x: f32[4] = input\n%y: f32[4] = unary(%x) function=abs\noutput %y\n}\n");
@@ -109,21 +124,15 @@ TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {
   }
 }
 
-TEST_CASE("kernels of operators and tiles of a block pass ptxas, with no spill and no note") {
-  const std::string program = find_ptxas();
-  if (program.empty()) std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl;
+TEST_CASE("kernels of operators pass ptxas, with no spill and no note") {
+  for (const char* chip : {"80", "90a"}) passes_ptxas(kCases, chip);
+}
+
+TEST_CASE("tiles of a block pass ptxas, with no spill and no note") {
   for (const char* chip : {"80", "90a"}) {
-    const Target device = cuda_target(std::string("nvidia-sm") + chip).main_device();
-    for (const std::span<const Case> cases : {std::span<const Case>(kCases), std::span<const Case>(kTiled)}) {
-      const CudaCode code = code_of(kernels_of_cases(cases, device), device, {std::string("sm_") + chip, "ptx80"});
-      CHECK(code.bytes.find(".version 8.0") != std::string::npos);
-      CHECK(code.bytes.find("mul.f32") == std::string::npos);   // what ptxas may contract
-      if (program.empty()) continue;
-      Expected<PtxasResult> result = run_ptxas(program, code.bytes, std::string("sm_") + chip);
-      if (!result) FAIL(error_text(result.takeError()));
-      CHECK(result->functions.size() >= code.launches.size());
-      CHECK(result->functions.begin()->second.registers > 0);
-    }
+    const std::string ptx = passes_ptxas(kTiled, chip);
+    for (const char* instruction : {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "cp.async.ca.shared.global", "cp.async.wait_group"})
+      CHECK(ptx.find(instruction) != std::string::npos);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace tw::test {
@@ -58,7 +59,7 @@ struct Thread {
 class Block {
  public:
   Block(const EmulatedLaunch& launch, EmulatorCounts& counts, uint64_t number, char* stacks, char* shared)
-      : launch_(launch), counts_(counts), threads_(size_t{launch.block[0]} * launch.block[1] * launch.block[2]), random_(launch.seed * 0x9e3779b97f4a7c15ull + number) {
+      : launch_(launch), counts_(counts), threads_(size_t{launch.block[0]} * launch.block[1] * launch.block[2]), random_(launch.choices.seed * 0x9e3779b97f4a7c15ull + number) {
     std::memset(shared, kPoison, kSharedBytes);
     for (size_t t = 0; t < threads_.size(); ++t) {
       Thread& s = threads_[t];
@@ -76,7 +77,7 @@ class Block {
     std::vector<size_t> order(threads_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     while (problem_.empty()) {
-      for (size_t i = order.size(); launch_.seed && i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+      for (size_t i = order.size(); launch_.choices.seed && i > 1; --i) std::swap(order[i - 1], order[random() % i]);
       bool ran = false;
       for (const size_t t : order) {
         if (threads_[t].at != At::runs || !problem_.empty()) continue;
@@ -114,7 +115,7 @@ class Block {
   void commit(Thread& t) {
     if (t.groups.empty()) t.groups.emplace_back();
     t.groups.emplace_back();
-    if (launch_.seed && random() % 2) land(t, 1 + random() % t.groups.size());
+    if (launch_.choices.seed && random() % 2) land(t, 1 + random() % t.groups.size());
   }
   // All committed groups but the last so many are there.
   void land(Thread& t, uint64_t left) {
@@ -134,21 +135,21 @@ class Block {
  private:
   void start(Thread& t, char* stack);
 
-  // Threads of a warp that all wait for the same instruction do it.
+  // Threads of a warp that all wait for the same instruction do it; one warp at a time, so that it comes as far before the others as it can.
   bool work_together() {
-    bool worked = false;
+    std::vector<std::pair<size_t, size_t>> ready;
     for (size_t first = 0; first < threads_.size();) {
       const Thread& lead = threads_[first];
-      const size_t width = lead.at == At::together ? static_cast<size_t>(lead.width) : 32;
-      const size_t end = std::min(first + width, threads_.size());
-      if (lead.at == At::together && end - first == width) {
-        const bool all = std::all_of(threads_.begin() + static_cast<ptrdiff_t>(first), threads_.begin() + static_cast<ptrdiff_t>(end),
-                                     [&](const Thread& t) { return t.at == At::together && t.meaning == lead.meaning; });
-        if (all) execute(first, end), worked = true;
-      }
+      const size_t width = lead.at == At::together ? static_cast<size_t>(lead.width) : 32, end = std::min(first + width, threads_.size());
+      const auto part = std::span(threads_).subspan(first, end - first);
+      const auto same = [&](const Thread& t) { return t.at == At::together && t.meaning == lead.meaning; };
+      if (lead.at == At::together && part.size() == width && std::ranges::all_of(part, same)) ready.emplace_back(first, end);
       first = end;
     }
-    return worked;
+    if (ready.empty()) return false;
+    const auto [first, end] = ready[launch_.choices.seed ? random() % ready.size() : 0];
+    execute(first, end);
+    return true;
   }
 
   void execute(size_t first, size_t end) {
@@ -202,11 +203,14 @@ void enter(uint32_t low, uint32_t high) {
 
 void Block::start(Thread& t, char* stack) {
   t.at = At::runs;
-  t.services = {[](Thread* s, int64_t place) { ++s->owner->counts().barriers, s->place = place, s->owner->stop(*s, At::barrier); },
+  t.services = {[](Thread* s, int64_t place) {
+                  if (s->owner->launch().choices.without_barrier == place) return;
+                  ++s->owner->counts().barriers, s->place = place, s->owner->stop(*s, At::barrier);
+                },
                 [](Thread* s, void* to, const void* from, int64_t bytes, int64_t there) {
                   s->owner->copy(*s, {static_cast<char*>(to), static_cast<const char*>(from), static_cast<size_t>(bytes), there != 0});
                 },
-                [](Thread* s) { s->owner->commit(*s); }, [](Thread* s, int64_t groups) { s->owner->land(*s, static_cast<uint64_t>(groups)); },
+                [](Thread* s) { s->owner->commit(*s); }, [](Thread* s, int64_t groups) { s->owner->land(*s, static_cast<uint64_t>(groups + s->owner->launch().choices.wait_fewer)); },
                 [](Thread* s, Meaning meaning, int64_t threads, int64_t operands, void** mine, const int64_t* bytes) {
                   s->meaning = meaning, s->width = threads, s->count = operands, s->mine = mine, s->bytes = bytes;
                   s->owner->stop(*s, At::together);

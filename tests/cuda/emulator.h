@@ -11,11 +11,17 @@
 
 namespace tw::test {
 
+struct EmulatorChoices {
+  uint64_t seed = 0;
+  // Bugs to plant: as if the code had no barrier at that place (numbered as they were written), or waited for so many groups of copies fewer.
+  int64_t without_barrier = -1, wait_fewer = 0;
+};
+
 struct EmulatedLaunch {
   void* kernel = nullptr;
   void** parameters = nullptr;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
-  uint64_t seed = 0;
+  EmulatorChoices choices{};
 };
 
 struct EmulatorCounts {

@@ -43,6 +43,14 @@ FakeCounts FakeCuda::counts() const {
   return c;
 }
 
+EmulatorCounts FakeCuda::emulated() const {
+  EmulatorCounts c;
+  reinterpret_cast<void (*)(EmulatorCounts*)>(dlsym(library_, "tw_fake_cuda_emulated"))(&c);
+  return c;
+}
+
+void FakeCuda::choose(const EmulatorChoices& choices) const { reinterpret_cast<void (*)(const EmulatorChoices*)>(dlsym(library_, "tw_fake_cuda_choose"))(&choices); }
+
 std::string FakeCuda::load(const std::string& object) {
   const int32_t code = find<int32_t(void**, const void*)>("cuModuleLoadData")(&module_, object.data());
   return code ? "cuModuleLoadData: " + std::to_string(code) : "";
@@ -76,7 +84,7 @@ std::string FakeCuda::run(const Kernel& kernel, const std::vector<DeviceLaunch>&
       grid[d] = static_cast<uint32_t>(value(launch.global[d])) / block[d];
     }
     const int32_t code = launch_kernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, nullptr, parameters.data(), nullptr);
-    if (code) return launch.function + ": " + std::to_string(code);
+    if (code) return launch.function + ": " + std::to_string(code) + " (" + reinterpret_cast<const char* (*)()>(dlsym(library_, "tw_fake_cuda_problem"))() + ")";
   }
   for (size_t i = 0; i < memories.size(); ++i) {
     const size_t bytes = i < buffers.size() ? buffers[i].size() : workspace;

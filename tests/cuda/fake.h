@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "tests/cuda/emulator.h"
 
 namespace tw::test {
 
@@ -18,6 +19,8 @@ class FakeCuda {
  public:
   static FakeCuda& get();       // loads it once
   FakeCounts counts() const;
+  EmulatorCounts emulated() const;
+  void choose(const EmulatorChoices& choices) const;   // for the launches to come
   // "" or what went wrong. `buffers`: one a parameter buffer of the kernel, read and written in place; bytes beside them are checked.
   std::string load(const std::string& object);
   std::string run(const Kernel& kernel, const std::vector<DeviceLaunch>& launches, std::vector<std::vector<std::byte>>& buffers, const std::vector<int64_t>& symbols);

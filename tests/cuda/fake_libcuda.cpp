@@ -1,8 +1,6 @@
-// A libcuda.so.1 for tests: memory is the host's, and launches run on the processor, a thread of the GPU a fiber. It takes modules with
-// the feature "emulated" (backends/cuda/form.h): object files, linked by the program that TW_FAKE_CUDA_LINKER names. Blocks run one after
-// the other, their shared memory begins as NaNs, and threads that do not all reach a barrier are a launch failure.
+// A libcuda.so.1 for tests: memory is the host's, and launches run in the emulator (emulator.h). It takes modules with the feature "emulated"
+// (backends/cuda/form.h): object files, linked by the program that TW_FAKE_CUDA_LINKER names.
 #include <dlfcn.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -14,65 +12,20 @@
 #include <string>
 #include <vector>
 
+#include "tests/cuda/emulator.h"
+
 namespace {
 
 enum Code : int32_t { kOk = 0, kInvalid = 1, kNoMemory = 2, kNoImage = 200, kNoContext = 201, kNotFound = 500, kLaunchFailed = 719 };
-constexpr size_t kStack = 256 << 10, kSharedBytes = 48 << 10;
-constexpr size_t kMostThreads = 1024;
-
-struct State;
-using Kernel = void (*)(State* state, void** parameters);
-
-struct State {            // as backends/cuda/form.h says; then the emulator's own
-  int64_t block[3], thread[3];
-  void* shared;
-  void (*barrier)(State* state);
-  ucontext_t here;
-  bool done;
-  Kernel kernel;
-  void** parameters;
-};
-
 struct Device {
   int contexts = 0, current = 0;
   std::set<void*> memory;
-  int launches = 0, barriers = 0, modules = 0;
+  int launches = 0, modules = 0;
+  tw::test::EmulatorCounts emulated;
+  tw::test::EmulatorChoices choices;
+  std::string problem;   // of the last launch
 };
 Device device;            // one a process, as the driver has
-ucontext_t scheduler;
-
-void meet(State* state) {
-  ++device.barriers;
-  swapcontext(&state->here, &scheduler);
-}
-
-void enter(uint32_t low, uint32_t high) {
-  State* state = reinterpret_cast<State*>(static_cast<uintptr_t>(low) | static_cast<uintptr_t>(high) << 32);
-  state->kernel(state, state->parameters);
-  state->done = true;
-}
-
-void start(State& state, char* stack) {
-  state.done = false;
-  getcontext(&state.here);
-  state.here.uc_stack.ss_sp = stack;
-  state.here.uc_stack.ss_size = kStack;
-  state.here.uc_link = &scheduler;
-  const auto at = reinterpret_cast<uintptr_t>(&state);
-  makecontext(&state.here, reinterpret_cast<void (*)()>(enter), 2, static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32));
-}
-
-// Rounds of all threads from one barrier to the next.
-Code run_block(std::vector<State>& threads) {
-  for (size_t done = 0; done < threads.size();) {
-    for (State& t : threads)
-      if (!t.done) swapcontext(&scheduler, &t.here);
-    done = 0;
-    for (const State& t : threads) done += t.done;
-    if (done != 0 && done != threads.size()) return kLaunchFailed;
-  }
-  return kOk;
-}
 
 int32_t init(uint32_t) { return kOk; }
 int32_t get_device(int32_t* out, int32_t ordinal) { return *out = ordinal, ordinal == 0 ? kOk : 101; }
@@ -127,29 +80,15 @@ int32_t copy_in(uint64_t to, const void* from, size_t bytes, void*) {
 int32_t copy_out(void* to, uint64_t from, size_t bytes, void*) {
   return device.current ? std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kOk : kNoContext;
 }
-int32_t stream(void** out, uint32_t) { return *out = &scheduler, kOk; }
+int32_t stream(void** out, uint32_t) { return *out = &device, kOk; }
 int32_t close_stream(void*) { return kOk; }
 int32_t wait(void*) { return device.current ? kOk : kNoContext; }
 
 int32_t launch(void* kernel, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, uint32_t, void*, void** parameters, void**) {
-  const size_t count = size_t{bx} * by * bz;
-  if (device.current == 0 || count == 0 || count > kMostThreads) return device.current ? kInvalid : kNoContext;
+  if (device.current == 0 || bx * by * bz == 0) return device.current ? kInvalid : kNoContext;
   ++device.launches;
-  static std::unique_ptr<char[]> stacks(new char[kMostThreads * kStack]);
-  alignas(64) static char shared[kSharedBytes];
-  std::vector<State> threads(count);
-  for (uint64_t b = 0; b < uint64_t{gx} * gy * gz; ++b) {
-    std::memset(shared, 0xFF, sizeof shared);
-    for (size_t t = 0; t < count; ++t) {
-      State& s = threads[t];
-      s.block[0] = static_cast<int64_t>(b % gx), s.block[1] = static_cast<int64_t>(b / gx % gy), s.block[2] = static_cast<int64_t>(b / gx / gy);
-      s.thread[0] = static_cast<int64_t>(t % bx), s.thread[1] = static_cast<int64_t>(t / bx % by), s.thread[2] = static_cast<int64_t>(t / bx / by);
-      s.shared = shared, s.barrier = meet, s.kernel = reinterpret_cast<Kernel>(kernel), s.parameters = parameters;
-      start(s, stacks.get() + t * kStack);
-    }
-    if (Code code = run_block(threads)) return code;
-  }
-  return kOk;
+  device.problem = tw::test::emulate({kernel, parameters, {gx, gy, gz}, {bx, by, bz}, device.choices}, device.emulated);
+  return device.problem.empty() ? kOk : kLaunchFailed;
 }
 
 int32_t words(int32_t code, const char** text) { return *text = code == kNoImage ? "device kernel image is invalid" : "a failure of the fake driver", kOk; }
@@ -178,5 +117,8 @@ extern "C" __attribute__((visibility("default"))) int32_t cuGetProcAddress(const
 // For tests: what is left, and what was done.
 extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_counts(int32_t* contexts, int32_t* current, int32_t* allocations, int32_t* launches, int32_t* barriers) {
   *contexts = device.contexts, *current = device.current, *allocations = static_cast<int32_t>(device.memory.size());
-  *launches = device.launches, *barriers = device.barriers;
+  *launches = device.launches, *barriers = device.emulated.barriers;
 }
+extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_choose(const tw::test::EmulatorChoices* choices) { device.choices = *choices; }
+extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_emulated(tw::test::EmulatorCounts* counts) { *counts = device.emulated; }
+extern "C" __attribute__((visibility("default"))) const char* tw_fake_cuda_problem() { return device.problem.c_str(); }

@@ -135,6 +135,10 @@ TEST_CASE("threads, barriers, tokens and asynchronous copies") {
   CHECK(error_of("for b in 1 bind block { for i in 8 { s: t[i % 4] = x[i] async signal q async u: y[i] = t[i % 4] wait q } }") ==
         "kernel @k: stage 'u': t[0] is read before it is written");
   CHECK(error_of("for b in 1 bind block { s: t[0] = x[0] async }") == "kernel @k: asynchronous copies of stage 's' are never waited for");
+  const std::string threads = "for b in 1 bind block { for i in 4 bind thread { s: t[i] = select(i < 3, x[i], 0.0) async } signal q async WAIT for j in 4 bind thread { u: y[j] = t[3 - j] } AFTER }";
+  const auto waits = [&](std::string at, std::string after) { return std::string(threads).replace(threads.find("AFTER"), 5, after).replace(threads.find("WAIT"), 4, at); };
+  CHECK(run_y(waits("wait q", "")) == std::vector<float>{0, 3, 2, 1, 0, 0, 0, 0});
+  CHECK(error_of(waits("", "wait q")) == "kernel @k: stage 'u': t[3] is read before it is written");
   CHECK(error_of("for b in 1 bind block { roles { one { wait q signal q } two { wait q signal q } } }").find("nothing can go on: b = 0, one waits for a token of 'q'; b = 0, two waits") !=
         std::string::npos);
 }

@@ -55,7 +55,7 @@ TEST_CASE("rules of loops, tokens and barriers of devices") {
   CHECK(device("signal q") == "kernel @k: token queue 'q' is given 1 more than are taken");
   CHECK(device("for i in 4 { signal r[i % 2] if i < 3 { wait r[i % 2] } }") == "kernel @k: token queue 'r[1]' is given 1 more than are taken");
   CHECK(device("signal r[2] wait r[2]") == "kernel @k: token queue 'r' has no element 2");
-  CHECK(device("s: t[0] += x[0] async") == "kernel @k: stage 's': an asynchronous store only copies");
+  CHECK(device("s: t[0] += x[0] async") == "kernel @k: stage 's': an asynchronous store only copies, or stores zeros");
   CHECK(device("for i in 8 { barrier i s: y[i] = 1 }") == "kernel @k: the barrier of 'i', which is no bound loop");
   CHECK(device("for i in 8 bind a { if i < 4 { barrier i } s: y[i] = 1 }") == "kernel @k: the barrier of 'i' is under a condition that differs between its threads");
   CHECK(device("for b in 2 bind a { for i in 4 bind c { if b < 1 { barrier i } s: y[b * 4 + i] = 1 } }") == "");

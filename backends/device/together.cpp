@@ -1,0 +1,126 @@
+#include "backends/device/together.h"
+
+#include <deque>
+
+namespace tw {
+namespace {
+
+constexpr int64_t kMostSteps = 1 << 18;
+
+// Runs the loops around signals and waits.
+class Groups {
+ public:
+  Expected<Stmt> run(const Stmt& body) {
+    walk(body, true);
+    if (!problem_.empty()) return make_error(DiagCode::unsupported, "{0}", problem_);
+    return rewrite(body, [&](const Stmt& s) -> Stmt {
+      const auto found = behind_.find(s.get());
+      if (found == behind_.end()) return nullptr;
+      StmtNode wait = *s;
+      wait.count = found->second;
+      return make_stmt(std::move(wait));
+    });
+  }
+
+ private:
+  void fail(const std::string& why) { if (problem_.empty()) problem_ = why; }
+
+  bool has_tokens(const Stmt& s) {
+    const auto known = tokens_.find(s.get());
+    if (known != tokens_.end()) return known->second;
+    bool found = s->kind == StmtKind::signal || s->kind == StmtKind::wait;
+    for (const Stmt& child : s->body) found |= has_tokens(child);
+    return tokens_[s.get()] = found;
+  }
+
+  std::optional<int64_t> value(const Expr& e) {
+    bool known = true;
+    visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name)); });
+    if (!known) return std::nullopt;
+    return eval_int(e, [&](std::string_view name) { return vars_.find(name)->second; });
+  }
+
+  // `there`: the conditions around hold.
+  void walk(const Stmt& s, bool there) {
+    if (!problem_.empty() || !has_tokens(s)) return;
+    if (++steps_ > kMostSteps) return fail("asynchronous copies in loops that are too long to count");
+    switch (s->kind) {
+      case StmtKind::loop: {
+        if (s->loop_kind == LoopKind::bind) return walk(s->body[0], there);
+        const auto extent = value(s->extent);
+        if (!extent) return fail("asynchronous copies in loop '" + s->var + "', whose extent is not known");
+        for (int64_t i = 0; i < *extent; ++i) vars_[s->var] = i, walk(s->body[0], there);
+        vars_.erase(s->var);
+        return;
+      }
+      case StmtKind::if_then: {
+        const auto holds = value(s->condition);
+        if (!holds) return fail("asynchronous copies under a condition that is not known");
+        return walk(s->body[0], there && *holds);
+      }
+      case StmtKind::signal:
+      case StmtKind::wait: return token(*s, there);
+      default:
+        for (const Stmt& child : s->body) walk(child, there);
+    }
+  }
+
+  void token(const StmtNode& s, bool there) {
+    if (!s.indices.empty() || s.count != 1 || (s.kind == StmtKind::signal && !s.async)) return fail("tokens of '" + s.label + "' that are not those of asynchronous copies");
+    if (s.kind == StmtKind::signal) {
+      ++given_;
+      if (there) queues_[s.label].push_back(given_);
+      return;
+    }
+    std::deque<int64_t>& queue = queues_[s.label];
+    if (!there || queue.empty()) return fail("a wait for '" + s.label + "' that nothing was given for");
+    const int64_t behind = given_ - queue.front();
+    queue.pop_front();
+    const auto [at, fresh] = behind_.emplace(&s, behind);
+    if (!fresh) at->second = std::min(at->second, behind);
+  }
+
+  std::map<const StmtNode*, int64_t> behind_;   // by wait
+  std::map<const StmtNode*, bool> tokens_;
+  std::map<std::string, int64_t, std::less<>> vars_;
+  std::map<std::string, std::deque<int64_t>> queues_;
+  int64_t given_ = 0, steps_ = 0;
+  std::string problem_;
+};
+
+}  // namespace
+
+int64_t threads_together(const StmtNode& region, const Target& target) {
+  const Intrinsic* intrinsic = region.kind != StmtKind::region || region.names.empty() ? nullptr : target.find_intrinsic(region.names[0]);
+  return intrinsic ? intrinsic_call(*intrinsic).threads : 1;
+}
+
+Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target, Ranges ranges) {
+  const Intrinsic& intrinsic = *target.find_intrinsic(region.names[0]);
+  TogetherParts parts;
+  TW_ASSIGN(parts.semantics, parse_kernel(intrinsic.semantics, intrinsic.name));
+  TW_ASSIGN(parts.operands, match_intrinsic(parts.semantics, kernel, region.body[0], ranges));
+  const int64_t threads = intrinsic_call(intrinsic).threads;
+  for (const Buffer& parameter : parts.semantics.buffers) {
+    int64_t each = 1, stride = 1;
+    for (const Expr& extent : parameter.shape) each *= as_const(extent).value_or(1);
+    each /= threads;
+    const IntrinsicOperand& operand = parts.operands.at(parameter.name);
+    const std::vector<Expr>& shape = kernel.buffer(operand.buffer).shape;
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (stride == each && is_const(shape[d], threads) && is_const(operand.at[d], 0)) parts.dim[parameter.name] = d;
+      stride *= as_const(shape[d]).value_or(0);
+    }
+    if (!parts.dim.contains(parameter.name))
+      return make_error(DiagCode::unsupported, "no dimension of '{0}' counts the {1} threads that do '{2}' together", kernel.buffer(operand.buffer).name, threads, intrinsic.name);
+  }
+  StmtNode loop{.kind = StmtKind::loop, .body = {make_block({})}, .var = region.label + ".threads", .extent = Expr(threads), .loop_kind = LoopKind::bind};
+  for (const DeviceAxis& axis : target.axes)
+    if (axis.level == "thread" && loop.axis.empty()) loop.axis = axis.name;
+  parts.threads = make_stmt(std::move(loop));
+  return parts;
+}
+
+Expected<Stmt> with_group_counts(const Stmt& body) { return Groups().run(body); }
+
+}  // namespace tw
