@@ -1,6 +1,7 @@
 // What a code generator offers. Made by one explicit function; what a device can do is data in the Target.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct KernelReport {          // what code generation found out about one kerne
   std::string name;
   int64_t code_bytes = 0;
   int64_t spills = 0, reloads = 0;  // inside loops, from LLVM's register allocator
+  int64_t instructions = 0, cycles = 0;   // of a device whose streams are predicted
 };
 
 struct ObjectCode {
@@ -50,6 +52,8 @@ class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
   virtual Error supports(const Kernel& kernel) const = 0;   // a scheduled kernel: success, or the reason why not
+  // The constants of one call of a kernel that is supported, by parameter (source empty: not constant): success, or why the device cannot take them.
+  virtual Error accepts(const Kernel&, std::span<const Constant>) const { return Error::success(); }
   // Fills the device's code and launches for the kernels that the program calls there; a report by kernel of the program, nameless for
   // others. `device`: 1 + index into Target::devices.
   virtual Expected<std::vector<KernelReport>> compile(Program& program, int device) const = 0;

@@ -2,6 +2,7 @@
 #include "backends/backend.h"
 #include "backends/cuda/backend.h"
 #include "backends/opencl/backend.h"
+#include "backends/vdla/backend.h"
 
 namespace tw {
 namespace {
@@ -9,7 +10,7 @@ struct Entry {
   const char* driver;
   Expected<std::unique_ptr<DeviceBackend>> (*make)(const Target& device);
 };
-constexpr Entry kDrivers[] = {{"cuda", make_cuda_backend}, {"opencl", make_opencl_backend}};
+constexpr Entry kDrivers[] = {{"cuda", make_cuda_backend}, {"opencl", make_opencl_backend}, {"vdla", make_vdla_backend}};
 }  // namespace
 
 Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device) {

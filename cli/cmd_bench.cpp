@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/compile.h"
+#include "cli/device_report.h"
 #include "cli/kernel_table.h"
 #include "cli/model_run.h"
 #include "cli/progress.h"
@@ -22,9 +23,9 @@ namespace {
 constexpr int kMaxRuns = 1000000;  // samples kept
 
 struct BenchArgs {
-  std::string file, target = "host";
+  std::string file, target = "host", device;
   InputFlags inputs;
-  int threads = 0, runs = 0, warmup = 3;
+  int threads = 0, runs = 0, warmup = 3, virtual_threads = 0;
   double seconds = 1;
   bool per_kernel = false;
 };
@@ -94,7 +95,8 @@ Expected<std::vector<double>> time_calls(const BenchArgs& args, ModelRun& run) {
 Expected<std::string> library_of(const BenchArgs& args, const std::string& folder, Console& console) {
   TW_ASSIGN(const bool artifact, is_artifact(args.file));
   if (artifact) return args.file;
-  TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  with_virtual_threads(target, args.virtual_threads);
   CompileOptions options;
   options.model = args.file;
   options.output = folder + "/model.so";
@@ -124,6 +126,7 @@ Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& r
 Expected<int> bench(const BenchArgs& args, Console& console) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   TW_ASSIGN(const std::string library, library_of(args, folder.path(), console));
+  use_device(args.device);
   TW_ASSIGN(const LoadedModel model, LoadedModel::open(library));
   InputFlags flags = args.inputs;
   if (!flags.random) flags.random = 0;
@@ -137,6 +140,9 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   if (!console.json)
     console.out << model.api().name << ": min " << padded("%.4f", s.min) << " ms, median " << padded("%.4f", s.median) << " ms, p95 "
                 << padded("%.4f", s.p95) << " ms in " << ms.size() << " runs\n";
+  TW_ASSIGN(const std::vector<DeviceReport> devices, device_reports(run));
+  if (!devices.empty()) result.push_back({"devices", to_json(devices)});
+  if (!console.json) console.out << to_string(devices);
   if (args.per_kernel) TW_TRY(bench_calls(args, library, run, console, result));
   if (console.json) write_json(console, result);
   return kExitOk;
@@ -148,6 +154,8 @@ CommandRun define_bench(Flags& flags) {
   auto args = std::make_shared<BenchArgs>();
   flags.argument("FILE", args->file, "A compiled model; or an ONNX file, which is compiled first, to a file that does not stay");
   flags.text("-t,--target", args->target, "NAME|FILE", "For an ONNX file: what to compile for; default: this machine");
+  flags.integer("--virtual-threads", args->virtual_threads, "For an ONNX file: as of compile");
+  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
   args->inputs.declare(flags);
   flags.integer("--threads", args->threads, "0: as many as this process may use");
   flags.integer("--runs", args->runs, "So many runs; 0: as many as --seconds allows");

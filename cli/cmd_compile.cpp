@@ -19,7 +19,7 @@ struct CompileArgs {
   std::string model, target = "host", output, name, header, emit = "so", dump_dir, algorithm;
   double accuracy = 0, max_weight_growth = AlgorithmOptions().max_weight_growth;   // accuracy 0: the target's
   std::vector<std::string> dims, passes, print_after;
-  int jobs = 0, pass_limit = -1;
+  int jobs = 0, pass_limit = -1, virtual_threads = 0;
   bool print_changed = false, time_passes = false, verify_each = false;
 };
 
@@ -158,6 +158,7 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   if (args.accuracy > 1) return make_error(DiagCode::invalid_argument, "--accuracy {0}: above 0 and up to 1, of an output's range", args.accuracy);
   if (args.accuracy > 0) target.accuracy = args.accuracy;
+  with_virtual_threads(target, args.virtual_threads);
   std::vector<PassTime> passes;
   const auto start = std::chrono::steady_clock::now();
   Progress progress(console);
@@ -197,6 +198,7 @@ CommandRun define_compile(Flags& flags) {
   flags.number("--accuracy", args->accuracy, "E", "Error that algorithms may add, relative to an output's range; default: the target's");
   flags.number("--max-weight-growth", args->max_weight_growth, "G", "Size of the weights, of what direct algorithms need; default 1.5");
   flags.text("--algorithm", args->algorithm, "NAME", "Use this one wherever it applies, whatever the budgets: direct, winograd_f2, ...");
+  flags.integer("--virtual-threads", args->virtual_threads, "Of devices that hide memory's latency with them; 1: none; default: what the target says");
   flags.integer("-j,--jobs", args->jobs, "Kernels compiled at once; 0: one a processor");
   flags.comma_list("--passes", args->passes, "P,P", "Run these graph passes instead of the default ones");
   flags.comma_list("--print-after", args->print_after, "P,P", "Print the graph after these passes, or after 'all'");

@@ -146,7 +146,8 @@ void print_manifest(Console& console, const Manifest& m) {
     const ManifestKernel& k = m.kernels[i];
     char line[64];
     std::snprintf(line, sizeof line, "%5d %7lld %6lld  ", uses[i], static_cast<long long>(k.code_bytes), static_cast<long long>(k.spills));
-    out << line << k.hash << "  " << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "") << "\n";
+    out << line << k.hash << "  " << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
+        << (k.instructions ? ": " + std::to_string(k.instructions) + " instructions, " + std::to_string(k.cycles) + " cycles" : "") << "\n";
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/compare.h"
+#include "cli/device_report.h"
 #include "cli/model_run.h"
 #include "packager/loaded_model.h"
 
@@ -11,12 +12,13 @@ namespace tw {
 namespace {
 
 struct RunArgs {
-  std::string library, output_dir;
+  std::string library, output_dir, device;
   InputFlags inputs;
   int threads = 0;
 };
 
 Expected<int> run(const RunArgs& args, Console& console) {
+  use_device(args.device);
   TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library));
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), args.inputs));
   TW_ASSIGN(ModelRun model_run, ModelRun::create(model.api(), std::move(inputs), args.threads));
@@ -40,7 +42,11 @@ Expected<int> run(const RunArgs& args, Console& console) {
                   << (file.empty() ? "" : "  -> " + file) << "\n";
     }
   }
-  if (console.json) write_json(console, Json::Object{{"outputs", list}});
+  TW_ASSIGN(const std::vector<DeviceReport> devices, device_reports(model_run));
+  Json::Object result{{"outputs", list}};
+  if (!devices.empty()) result.push_back({"devices", to_json(devices)});
+  if (console.json) write_json(console, result);
+  else console.out << to_string(devices);
   return kExitOk;
 }
 
@@ -51,6 +57,7 @@ CommandRun define_run(Flags& flags) {
   flags.argument("LIBRARY", args->library, "The compiled model");
   args->inputs.declare(flags);
   flags.integer("--threads", args->threads, "0: as many as this process may use");
+  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
   flags.text("-d,--output-dir", args->output_dir, "DIR", "Write every output there as NAME.npy, with '/' as '_'");
   return [args](Console& console) { return run(*args, console); };
 }

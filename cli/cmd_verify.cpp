@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "cli/commands.h"
+#include "cli/device_report.h"
 #include "cli/manifest.h"
 #include "cli/model_run.h"
 #include "cli/per_node.h"
@@ -16,7 +17,7 @@ namespace tw {
 namespace {
 
 struct VerifyArgs {
-  std::string library, model, reference = "f64";
+  std::string library, model, device, reference = "f64";
   InputFlags inputs;
   double tolerance = 1e-4;
   int threads = 0;
@@ -100,6 +101,7 @@ Error check_args(const VerifyArgs& args) {
 
 Expected<int> verify(const VerifyArgs& args, Console& console) {
   TW_TRY(check_args(args));
+  use_device(args.device);
   TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library));
   TW_ASSIGN(const std::string text, read_manifest(args.library));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.library));
@@ -154,6 +156,7 @@ CommandRun define_verify(Flags& flags) {
   flags.text("--reference", args->reference, "NAME",
              "What the ONNX file's outputs are computed by: f64 (default), the whole model in doubles, compiled as plain loops; or operators, one "
              "evaluator an operator, each rounded to its type: minutes for a large model");
+  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
   flags.number("--tolerance", args->tolerance, "T", "Largest error that passes, relative to an output's range; default 1e-4");
   flags.flag("--per-node", args->per_node, "Compile again with every fused group's result kept, and name the first that is off");
   flags.integer("--threads", args->threads, "0: as many as this process may use");

@@ -189,7 +189,11 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   }
   Placement placement = place_groups(graph, groups, target, [&](const LoweredGroup& lowered, int device) -> Error {
     TW_ASSIGN(const Kernel kernel, program_options.schedule(lowered, target.devices[static_cast<size_t>(device) - 1]));
-    return devices[static_cast<size_t>(device) - 1]->supports(kernel);
+    const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
+    TW_TRY(backend.supports(kernel));
+    std::vector<Constant> constants;
+    for (const LoweredArgument& argument : lowered.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
+    return backend.accepts(kernel, constants);
   });
   program_options.devices = placement.devices;
   report.host_reasons = host_reasons(graph, groups, placement);

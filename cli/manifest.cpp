@@ -68,11 +68,13 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.naive_arena_bytes = program.naive_arena_bytes;
   m.arena_bytes = to_string(program.arena_bytes);
   for (size_t i = 0; i < program.kernels.size(); ++i) {
-    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16), 0, 0, 0};
+    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16), 0, 0, 0, 0, 0};
     if (i < report.kernel_reports.size()) {
       k.code_bytes = report.kernel_reports[i].code_bytes;
       k.spills = report.kernel_reports[i].spills;
       k.reloads = report.kernel_reports[i].reloads;
+      k.instructions = report.kernel_reports[i].instructions;
+      k.cycles = report.kernel_reports[i].cycles;
     }
     m.kernels.push_back(std::move(k));
   }
@@ -87,9 +89,11 @@ Json to_json(const Manifest& m) {
   Json::Object dims;
   for (const auto& [name, value] : m.dims) dims.push_back({name, value});
   Json::Array kernels, calls;
-  for (const ManifestKernel& k : m.kernels)
-    kernels.push_back(Json::Object{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills},
-                                   {"reloads", k.reloads}});
+  for (const ManifestKernel& k : m.kernels) {
+    Json::Object kernel{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads}};
+    if (k.instructions) kernel.push_back({"instructions", k.instructions}), kernel.push_back({"cycles", k.cycles});
+    kernels.push_back(std::move(kernel));
+  }
   for (const ManifestCall& c : m.calls) {
     Json::Object call{{"kernel", c.kernel}, {"name", c.name}, {"flops", c.flops}, {"weight_bytes", c.weight_bytes},
                       {"tensor_bytes", c.tensor_bytes}, {"loaded_bytes", c.loaded_bytes}};
@@ -146,7 +150,7 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.arena_bytes = memory["arena"].text_or_empty();
   for (const Json& k : json["kernels"].items())
     m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
-                         k["reloads"].integer_or(0)});
+                         k["reloads"].integer_or(0), k["instructions"].integer_or(0), k["cycles"].integer_or(0)});
   m.devices = texts(json["devices"]);
   for (const Json& c : json["calls"].items()) {
     const int64_t kernel = c["kernel"].integer_or(-1);

@@ -16,6 +16,7 @@ struct ManifestTensor {
 struct ManifestKernel {
   std::string name, hash;              // hash: kernel_hash of the scheduled kernel
   int64_t code_bytes = 0, spills = 0, reloads = 0;
+  int64_t instructions = 0, cycles = 0;   // of a device whose streams are predicted
 };
 struct ManifestCall {
   int kernel = 0;                      // index into kernels

@@ -67,6 +67,12 @@ Error ModelRun::check(tw_status status) const {
   return make_error(code_of(status), "the model does not run: {0}", detail && *detail ? detail : api_->status_text(status));
 }
 
+tw_device_stats ModelRun::device_stats(int32_t device) const {
+  tw_device_stats stats{};
+  api_->device_stats(context_.get(), device, &stats);
+  return stats;
+}
+
 Error ModelRun::run() { return check(api_->run(context_.get(), input_views_.data(), output_views_.data())); }
 
 Error ModelRun::profile(std::span<uint64_t> call_ns) {

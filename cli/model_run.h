@@ -17,6 +17,7 @@ class ModelRun {
   Error profile(std::span<uint64_t> call_ns);  // api.call_count entries
   const std::vector<Tensor>& outputs() const { return outputs_; }
   const tw_api& api() const { return *api_; }
+  tw_device_stats device_stats(int32_t device) const;   // of the last run
   const Symbols& symbols() const { return inputs_.symbols; }
 
  private:

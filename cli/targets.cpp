@@ -25,4 +25,9 @@ std::vector<std::string> config_dirs() {
   return dirs;
 }
 
+void with_virtual_threads(Target& target, int threads) {
+  for (Target& device : target.devices)
+    if (threads > 0) device.virtual_threads = threads;
+}
+
 }  // namespace tw

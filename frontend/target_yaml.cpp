@@ -70,9 +70,12 @@ class Reader {
   void read_local_bytes(const YAML::Node& node, Target& t) { t.local_bytes = bytes(node, "local_bytes"); }
   void read_rates(const YAML::Node& node, Target& t);
   void read_take_all(const YAML::Node& node, Target& t) { t.take_all = boolean(node, "take_all"); }
+  void read_virtual_threads(const YAML::Node& node, Target& t) { t.virtual_threads = static_cast<int>(integer(node, "virtual_threads", 1, 64)); }
+  void read_address(const YAML::Node& node, Target& t) { t.address = scalar(node, "address"); }
+  void read_parameters(const YAML::Node& node, Target& t);
   double positive(const YAML::Node& node, const char* key);
   bool boolean(const YAML::Node& node, const char* key);
-  void read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, const std::function<void(const std::vector<YAML::Node>&)>& read);
+  void read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, size_t needed, const std::function<void(const std::vector<YAML::Node>&)>& read);
 
   std::string file_;
   std::set<std::string> seen_;                  // top-level keys
@@ -213,25 +216,35 @@ void Reader::read_devices(const YAML::Node& node, Target& t) {
                                 {"caches", call<&Reader::read_caches>}, {"vector_bits", call<&Reader::read_vector_bits>},
                                 {"vector_registers", call<&Reader::read_vector_registers>}, {"fast_math", call<&Reader::read_fast_math>},
                                 {"axes", call<&Reader::read_axes>}, {"scopes", call<&Reader::read_scopes>}, {"intrinsics", call<&Reader::read_intrinsics>},
-                                {"max_group", call<&Reader::read_max_group>}, {"local_bytes", call<&Reader::read_local_bytes>}, {"rates", call<&Reader::read_rates>}, {"take_all", call<&Reader::read_take_all>}}, device);
+                                {"max_group", call<&Reader::read_max_group>}, {"local_bytes", call<&Reader::read_local_bytes>}, {"rates", call<&Reader::read_rates>}, {"take_all", call<&Reader::read_take_all>},
+                                {"virtual_threads", call<&Reader::read_virtual_threads>}, {"address", call<&Reader::read_address>}, {"parameters", call<&Reader::read_parameters>}}, device);
     if (problems.size() == before && (device.name.empty() || device.driver.empty())) problem(item, "a device needs the keys name and driver");
     if (!names.insert(device.name).second) problem(item, "a second device '" + device.name + "'");
     t.devices.push_back(std::move(device));
   }
 }
 
-// A list of maps that each have all the keys; their values come in the order of the keys.
-void Reader::read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, const std::function<void(const std::vector<YAML::Node>&)>& read) {
+void Reader::read_parameters(const YAML::Node& node, Target& t) {
+  if (!node.IsMap()) return problem(node, "parameters must be a map of names to integers");
+  for (const auto& entry : node) {
+    const std::string name = scalar(entry.first, "a parameter's name");
+    if (t.parameter(name)) problem(entry.first, "key '" + name + "' is given twice");
+    else t.parameters.emplace_back(name, integer(entry.second, name.c_str(), 0, int64_t{1} << 40));
+  }
+}
+
+// A list of maps that each have the first `needed` of the keys and may have the others; their values, perhaps undefined, come in the order of the keys.
+void Reader::read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, size_t needed, const std::function<void(const std::vector<YAML::Node>&)>& read) {
   std::string accepted;
   for (const char* key : keys) accepted += (accepted.empty() ? "" : ", ") + std::string(key);
   if (!node.IsSequence()) return problem(node, std::string(what) + " must be a list of maps", {"keys: " + accepted});
   std::set<std::string> names;
   for (const auto& item : node) {
-    if (!item.IsMap() || item.size() != keys.size()) {
+    if (!item.IsMap() || item.size() < needed) {
       problem(item, std::string("one of the ") + what + " must be a map with the keys " + accepted);
       continue;
     }
-    std::vector<YAML::Node> values(keys.size());
+    std::vector<YAML::Node> values(keys.size(), YAML::Node(YAML::NodeType::Undefined));
     bool good = true;
     for (const auto& entry : item) {
       const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
@@ -240,6 +253,8 @@ void Reader::read_list(const YAML::Node& node, const char* what, const std::vect
       if (key == keys.end()) problem(entry.first, "unknown key '" + name + "' in " + what, {"accepted keys: " + accepted});
       else values[static_cast<size_t>(key - keys.begin())].reset(entry.second);
     }
+    for (size_t i = 0; i < needed && good; ++i)
+      if (!values[i].IsDefined()) problem(item, std::string("one of the ") + what + " lacks the key " + keys[i]), good = false;
     if (!good) continue;
     if (!names.insert(scalar(values[0], "name")).second) problem(values[0], std::string("a second '") + values[0].Scalar() + "' in " + what);
     read(values);
@@ -247,21 +262,27 @@ void Reader::read_list(const YAML::Node& node, const char* what, const std::vect
 }
 
 void Reader::read_axes(const YAML::Node& node, Target& t) {
-  read_list(node, "axes", {"name", "level", "max"}, [&](const std::vector<YAML::Node>& v) {
+  read_list(node, "axes", {"name", "level", "max"}, 3, [&](const std::vector<YAML::Node>& v) {
     t.axes.push_back({scalar(v[0], "name"), scalar(v[1], "level"), integer(v[2], "max", 0, int64_t{1} << 40)});
   });
 }
 
 void Reader::read_scopes(const YAML::Node& node, Target& t) {
-  read_list(node, "scopes", {"name", "level"}, [&](const std::vector<YAML::Node>& v) { t.scopes.push_back({scalar(v[0], "name"), scalar(v[1], "level")}); });
+  read_list(node, "scopes", {"name", "level", "bytes"}, 1, [&](const std::vector<YAML::Node>& v) {
+    t.scopes.push_back({scalar(v[0], "name"), v[1].IsDefined() ? scalar(v[1], "level") : "", v[2].IsDefined() ? bytes(v[2], "bytes") : 0});
+  });
 }
 
 void Reader::read_intrinsics(const YAML::Node& node, Target& t) {
-  read_list(node, "intrinsics", {"name", "semantics", "emit"}, [&](const std::vector<YAML::Node>& v) {
-    t.intrinsics.push_back({scalar(v[0], "name"), scalar(v[1], "semantics"), scalar(v[2], "emit")});
+  read_list(node, "intrinsics", {"name", "semantics", "emit", "scopes"}, 3, [&](const std::vector<YAML::Node>& v) {
+    t.intrinsics.push_back({scalar(v[0], "name"), scalar(v[1], "semantics"), scalar(v[2], "emit"), {}});
+    if (v[3].IsDefined())
+      for (const auto& scope : v[3]) t.intrinsics.back().scopes.push_back(scalar(scope, "a scope"));
     Expected<Kernel> kernel = parse_kernel(t.intrinsics.back().semantics);
     if (!kernel) return problem(v[1], "the semantics are no kernel: " + error_text(kernel.takeError()));
     if (Error error = verify(*kernel)) problem(v[1], "the semantics are no legal kernel: " + error_text(std::move(error)));
+    const std::vector<std::string>& scopes = t.intrinsics.back().scopes;
+    if (!scopes.empty() && scopes.size() != kernel->buffers.size()) problem(v[3], "scopes must be one for each parameter of the semantics");
   });
 }
 

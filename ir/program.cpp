@@ -1,6 +1,7 @@
 // Workspace layout and the printed form of a program (for people and golden tests; it is not parsed).
 #include "ir/program.h"
 
+#include "ir/kernel/interpreter.h"
 #include "ir/simplify.h"
 #include "support/lexer.h"
 
@@ -59,6 +60,40 @@ std::string call_text(const Program& program, const KernelCall& call) {
 }
 
 }  // namespace
+
+Expected<std::vector<std::byte>> contents(const Constant& constant) {
+  if (!constant.pack) return std::vector<std::byte>(constant.source.bytes.begin(), constant.source.bytes.end());
+  std::vector<KernelArgument> arguments(2);
+  arguments[0].bytes.assign(constant.source.bytes.begin(), constant.source.bytes.end());
+  int64_t bytes = dtype_bytes(constant.pack->buffers[1].dtype);
+  for (const Expr& extent : constant.pack->buffers[1].shape) bytes *= as_const(extent).value_or(0);
+  arguments[1].bytes.resize(static_cast<size_t>(bytes));
+  TW_TRY(interpret(*constant.pack, arguments));
+  return std::move(arguments[1].bytes);
+}
+
+uint64_t add_weights(Program& program, int device, WeightPiece piece) {
+  DeviceProgram& own = program.devices[static_cast<size_t>(device) - 1];
+  const uint64_t at = own.weights_offset + own.weight_bytes, room = (piece.size + 63) / 64 * 64;
+  for (WeightPiece& other : program.weights)
+    if (other.offset >= at) other.offset += room;
+  for (DeviceProgram& other : program.devices)
+    if (&other != &own && other.weights_offset >= at) other.weights_offset += room;
+  piece.offset = at;
+  program.weights.push_back(std::move(piece));
+  program.weight_bytes += room;
+  own.weight_bytes += room;
+  return at - own.weights_offset;
+}
+
+const WeightPiece* find_weights(const Program& program, int device, const Operand& operand) {
+  const std::optional<int64_t> offset = as_const(operand.offset);
+  if (operand.place != Place::weights || !offset) return nullptr;
+  const uint64_t at = program.devices[static_cast<size_t>(device) - 1].weights_offset + static_cast<uint64_t>(*offset);
+  for (const WeightPiece& piece : program.weights)
+    if (piece.offset == at && piece.size > 0) return &piece;
+  return nullptr;
+}
 
 std::vector<bool> kernels_of(const Program& program, int device) {
   std::vector<bool> here(program.kernels.size()), called(program.kernels.size());

@@ -81,6 +81,18 @@ struct WorkspaceLayout {
 };
 WorkspaceLayout workspace_layout(const Kernel& kernel, int threads = 1);
 
+// What a constant parameter of a kernel holds: bytes, or what `pack` (one input, one output) makes of them.
+struct Constant {
+  Blob source;
+  std::shared_ptr<const Kernel> pack;
+};
+// The bytes of a constant parameter, by the interpreter. Errors: a pack kernel that fails.
+Expected<std::vector<std::byte>> contents(const Constant& constant);
+// Another piece at the end of a device's weights (1 + index), behind which everything moves up. The result: its offset in the device's stretch.
+uint64_t add_weights(Program& program, int device, WeightPiece piece);
+// The piece that an operand of a call on the device begins at; null: none.
+const WeightPiece* find_weights(const Program& program, int device, const Operand& operand);
+
 // By kernel: whether the device runs it; the processor (0) is there for what nobody calls.
 std::vector<bool> kernels_of(const Program& program, int device);
 

@@ -49,6 +49,11 @@ const DeviceAxis* Target::find_axis(std::string_view axis) const { return find(a
 const MemoryScope* Target::find_scope(std::string_view scope) const { return find(scopes, scope); }
 const Intrinsic* Target::find_intrinsic(std::string_view intrinsic) const { return find(intrinsics, intrinsic); }
 
+std::optional<int64_t> Target::parameter(std::string_view parameter) const {
+  const auto at = std::ranges::find(parameters, parameter, &std::pair<std::string, int64_t>::first);
+  return at == parameters.end() ? std::nullopt : std::optional(at->second);
+}
+
 namespace {
 
 // A YAML scalar: plain where that is safe.
@@ -63,12 +68,16 @@ std::string number(double value) {
   return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
 }
 
+std::string word_list(const std::vector<std::string>& words) {
+  std::string out = "[";
+  for (size_t i = 0; i < words.size(); ++i) out += (i ? ", " : "") + scalar(words[i]);
+  return out + "]";
+}
+
 std::string feature_list(const Target& t) {
   std::vector<std::string> features = t.features;
   std::sort(features.begin(), features.end());
-  std::string out = "[";
-  for (size_t i = 0; i < features.size(); ++i) out += (i ? ", " : "") + scalar(features[i]);
-  return out + "]";
+  return word_list(features);
 }
 
 std::string instruction_set(const Target& t) {
@@ -86,10 +95,11 @@ std::string device(const Target& t) {   // what loops are bound to, and instruct
   if (!t.axes.empty()) out += "axes:\n";
   for (const DeviceAxis& a : t.axes) out += "  - {name: " + scalar(a.name) + ", level: " + scalar(a.level) + ", max: " + std::to_string(a.max) + "}\n";
   if (!t.scopes.empty()) out += "scopes:\n";
-  for (const MemoryScope& m : t.scopes) out += "  - {name: " + scalar(m.name) + ", level: " + scalar(m.level) + "}\n";
+  for (const MemoryScope& m : t.scopes) out += "  - {name: " + scalar(m.name) + (m.level.empty() ? "" : ", level: " + scalar(m.level)) + ", bytes: " + std::to_string(m.bytes) + "}\n";
   if (!t.intrinsics.empty()) out += "intrinsics:\n";
   for (const Intrinsic& i : t.intrinsics)
-    out += "  - name: " + scalar(i.name) + "\n    semantics: " + quoted(i.semantics) + "\n    emit: " + quoted(i.emit) + "\n";
+    out += "  - name: " + scalar(i.name) + "\n    semantics: " + quoted(i.semantics) + "\n    emit: " + quoted(i.emit) + "\n" +
+           (i.scopes.empty() ? "" : "    scopes: " + word_list(i.scopes) + "\n");
   return out;
 }
 
@@ -100,8 +110,12 @@ std::string rates(const Target& t) {
 
 // One entry of `devices`, which shares the host's triple and accuracy.
 std::string device_entry(const Target& d, bool with_rates) {
+  std::string own = "virtual_threads: " + std::to_string(d.virtual_threads) + "\n";
+  if (!d.address.empty()) own += "address: " + quoted(d.address) + "\n";
+  for (size_t i = 0; i < d.parameters.size(); ++i) own += (i ? ", " : "parameters: {") + scalar(d.parameters[i].first) + ": " + std::to_string(d.parameters[i].second);
+  if (!d.parameters.empty()) own += "}\n";
   const std::string text = "name: " + scalar(d.name) + "\ndriver: " + scalar(d.driver) + "\nfeatures: " + feature_list(d) + "\n" + "max_group: " +
-                           std::to_string(d.max_group) + "\nlocal_bytes: " + std::to_string(d.local_bytes) + "\n" + sizes(d) +
+                           std::to_string(d.max_group) + "\nlocal_bytes: " + std::to_string(d.local_bytes) + "\n" + own + sizes(d) +
                            device(d) + (with_rates ? rates(d) : "");
   std::string out;
   for (size_t at = 0, end; at < text.size(); at = end + 1) {

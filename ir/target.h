@@ -15,11 +15,12 @@ std::optional<Arch> arch_from_triple(std::string_view triple);  // nullopt: not 
 
 // What loops can be bound to and what is near the threads there. A level is a word that says what shares what: "block", "thread".
 struct DeviceAxis { std::string name, level; int64_t max = 0; };        // "block.x", of at most `max` iterations; 0: any number
-struct MemoryScope { std::string name, level; };                  // each iteration of the axes of that level has its own
+struct MemoryScope { std::string name, level; int64_t bytes = 0; };     // each iteration of the axes of that level has its own; bytes 0: not said
 
 // A hardware instruction as data: a kernel says what it computes, `emit` what the back end writes. Its only output is the
-// accumulator. emit = "llvm.name(c, a, b)": an LLVM intrinsic with these parameters of the kernel, whose result is the output.
-struct Intrinsic { std::string name, semantics, emit; };
+// accumulator. emit = "llvm.name(c, a, b)": an LLVM intrinsic with these parameters of the kernel, whose result is the output. scopes: the memory
+// that each parameter must lie in; empty: any.
+struct Intrinsic { std::string name, semantics, emit; std::vector<std::string> scopes = {}; };
 
 // What a device reaches, for the choice of where kernels run.
 struct DeviceRates {
@@ -51,12 +52,16 @@ struct Target {
   int64_t max_group = 256;             // threads below one iteration of the block axes
   int64_t local_bytes = 0;             // that they can share
   bool take_all = false;               // runs whatever it can; else what it is estimated to be faster at
+  int virtual_threads = 1;             // by default, where the schedule hides latency with them
+  std::string address;                 // where the driver finds it, unless it is told: "iss:"
+  std::vector<std::pair<std::string, int64_t>> parameters;   // the driver's numbers, by name
 
   Arch arch() const;  // the triple must name one (checked when a description is read)
   bool has(const std::string& feature) const;
   const DeviceAxis* find_axis(std::string_view axis) const;              // null: there is none of that name
   const MemoryScope* find_scope(std::string_view scope) const;
   const Intrinsic* find_intrinsic(std::string_view intrinsic) const;
+  std::optional<int64_t> parameter(std::string_view parameter) const;
   const Target& main_device() const { return devices.empty() ? *this : devices.front(); }   // whose shapes passes and layouts go by
   int lanes(int element_bytes) const { return vector_bits / 8 / element_bytes; }
 };

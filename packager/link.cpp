@@ -155,7 +155,7 @@ Error finish_weights_offset(std::string& bytes) {
 bool undefined_symbol_allowed(std::string_view name, bool weak) {
   for (std::string_view allowed : {"mmap", "munmap", "syscall", "memset", "memcpy"})
     if (name == allowed) return true;
-  for (std::string_view optional : {"pthread_create", "pthread_join", "dlopen", "dlsym"})
+  for (std::string_view optional : {"pthread_create", "pthread_join", "dlopen", "dlsym", "getenv"})
     if (weak && name == optional) return true;
   return false;
 }

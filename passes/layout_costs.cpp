@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/simplify.h"
+#include "passes/lower/tensor_form.h"
 
 namespace tw {
 namespace {
@@ -87,7 +88,8 @@ bool LayoutCosts::may_block(const Node& node, int64_t block) const {
 
 std::vector<Layout> LayoutCosts::alternatives(const Node& node) const {
   std::vector<Layout> list = {Layout{}};
-  for (int64_t block = target_.lanes(4); block >= 4; block /= 2)
+  const std::optional<TensorInstruction> tensor = tensor_instruction(target_, true);   // takes blocks of its lanes, no others
+  for (int64_t block = tensor ? tensor->lanes : target_.lanes(4); block >= (tensor ? tensor->lanes : 4); block /= 2)
     if (may_block(node, block)) list.push_back({1, block});
   return list;
 }

@@ -69,7 +69,10 @@ class Placer {
     const Target& device = target_.devices[static_cast<size_t>(place) - 1];
     Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], device);
     if (!lowered) return {kNever, error_text(lowered.takeError())};
-    auto [known, fresh] = problems_.try_emplace({place, kernel_hash(lowered->kernel)});
+    std::string key = kernel_hash(lowered->kernel);   // whether a device runs it may depend on its constants
+    for (const LoweredArgument& argument : lowered->arguments)
+      if (argument.constant) key += ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data()));
+    auto [known, fresh] = problems_.try_emplace({place, key});
     if (fresh) {
       if (Error error = runs_(*lowered, place)) known->second = error_text(std::move(error));
     }
@@ -122,7 +125,7 @@ class Placer {
   const Target& target_;
   const Runs& runs_;
   Storage storage_;
-  std::map<std::pair<int, std::string>, std::string> problems_;   // by place and kernel; "": it runs
+  std::map<std::pair<int, std::string>, std::string> problems_;   // by place, kernel and constants; "": it runs
 };
 
 }  // namespace

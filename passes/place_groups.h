@@ -13,7 +13,7 @@ struct Placement {
   std::vector<int> devices;            // by group: 0 the processor, else 1 + index into Target::devices
   std::vector<std::string> reasons;    // by group on the processor: why not on a device; "" where there is no kernel
 };
-// Whether a device can run the group's kernel. Called once a distinct kernel and device.
+// Whether a device can run the group's kernel with its constants. Called once a distinct one and device.
 struct LoweredGroup;
 using Runs = std::function<Error(const LoweredGroup&, int device)>;
 Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target, const Runs& runs);

@@ -172,6 +172,12 @@ static const char* status_text(tw_status status) {
 
 static const char* last_error(const tw_context* c) { return c ? c->error_data : g_create_error; }
 
+static tw_status device_stats(const tw_context* c, int32_t device, tw_device_stats* stats) {
+  if (!c || !stats || device < 0 || (uint64_t)device >= tw_model.device_count) return TW_E_ARGUMENT;
+  *stats = c->devices[device].stats;
+  return TW_OK;
+}
+
 static tw_api g_api;
 static _Atomic uint32_t g_api_state;   /* 0: empty, 1: being filled, 2: filled */
 
@@ -199,6 +205,8 @@ static void fill_api(void) {
   g_api.last_error = last_error;
   g_api.call_count = tw_model.call_count;
   g_api.profile = profile;
+  g_api.device_count = (int32_t)tw_model.device_count;
+  g_api.device_stats = device_stats;
 }
 
 const tw_api* tw_query(uint32_t version) {

@@ -54,6 +54,7 @@ tw_status tw_devices_reserve(tw_device* devices, const int64_t* symbols) {
     tw_device* device = &devices[i];
     uint64_t bytes = device->desc->arena_bytes(symbols);
     device->status = TW_OK;
+    memset(&device->stats, 0, sizeof device->stats);
     if (bytes <= device->arena_bytes) continue;
     tw_status status = device->desc->driver->reserve(device, bytes);
     if (status != TW_OK) return status;

@@ -10,6 +10,7 @@ typedef struct tw_device {
   void* state;                /* the driver's */
   uint64_t arena_bytes;
   tw_status status;           /* the first failure since the run began */
+  tw_device_stats stats;      /* of the run, kept by drivers that count */
   tw_text* error;             /* its text */
 } tw_device;
 
@@ -27,6 +28,7 @@ typedef struct tw_driver {
 } tw_driver;
 
 extern const tw_driver tw_opencl_driver __attribute__((visibility("hidden")));
+extern const tw_driver tw_vdla_driver __attribute__((visibility("hidden")));
 extern const tw_driver tw_cuda_driver __attribute__((visibility("hidden")));
 
 tw_status tw_device_failed(tw_device* device, const char* what, const char* which, int64_t code);  /* "opencl: what which: code" */

@@ -11,4 +11,5 @@
 #include "device.c"
 #include "opencl.c"
 #include "cuda.c"
+#include "vdla.c"
 #include "api.c"

@@ -13,18 +13,19 @@ extern void* memset(void* to, int value, size_t bytes);
 typedef uintptr_t tw_thread;   /* pthread_t is one word in glibc, musl and bionic */
 extern int pthread_create(tw_thread* thread, const void* attributes, void* (*body)(void*), void* arg) __attribute__((weak));
 extern void* dlopen(const char* file, int mode) __attribute__((weak));   /* libraries of devices only */
+extern char* getenv(const char* name) __attribute__((weak));
 extern void* dlsym(void* library, const char* name) __attribute__((weak));
 extern int pthread_join(tw_thread thread, void** result) __attribute__((weak));
 
 #if defined(__x86_64__)
 enum { SYS_read = 0, SYS_close = 3, SYS_rt_sigprocmask = 14, SYS_getpid = 39, SYS_futex = 202, SYS_sched_getaffinity = 204,
-       SYS_clock_gettime = 228, SYS_openat = 257 };
+       SYS_clock_gettime = 228, SYS_openat = 257, SYS_readlinkat = 267 };
 #elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
 enum { SYS_openat = 56, SYS_close = 57, SYS_read = 63, SYS_futex = 98, SYS_clock_gettime = 113, SYS_sched_getaffinity = 123,
-       SYS_rt_sigprocmask = 135, SYS_getpid = 172 };
+       SYS_rt_sigprocmask = 135, SYS_getpid = 172, SYS_readlinkat = 78 };
 #elif defined(__arm__)
 enum { SYS_read = 3, SYS_close = 6, SYS_getpid = 20, SYS_rt_sigprocmask = 175, SYS_futex = 240, SYS_sched_getaffinity = 242,
-       SYS_clock_gettime = 263, SYS_openat = 322 };
+       SYS_clock_gettime = 263, SYS_openat = 322, SYS_readlinkat = 332 };
 #else
 #error "no system call numbers for this architecture"
 #endif

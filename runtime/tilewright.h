@@ -74,6 +74,14 @@ typedef struct tw_options {
 
 typedef struct tw_context tw_context;
 
+/* What a device has done in a context's last run; 0 what its driver does not count. */
+typedef struct tw_device_stats {
+  uint64_t launches;
+  uint64_t cycles;               /* of its clock, in launches */
+  uint64_t busy_cycles;          /* of them, those in which its arithmetic worked */
+  uint64_t read_bytes, written_bytes;   /* of its memory */
+} tw_device_stats;
+
 typedef struct tw_api {
   uint32_t version, size;        /* TW_ABI_VERSION, sizeof(tw_api) */
   const char* name;
@@ -100,6 +108,9 @@ typedef struct tw_api {
   /* Runs with a clock: ns[k] gets the nanoseconds of kernel call k (call_count of them, named by the manifest). */
   int32_t call_count;
   tw_status (*profile)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns);
+  /* Devices beside the processor, in the manifest's order (where size reaches to here). */
+  int32_t device_count;
+  tw_status (*device_stats)(const tw_context* context, int32_t device, tw_device_stats* stats);
 } tw_api;
 
 typedef const tw_api* (*tw_query_fn)(uint32_t version);   /* NULL when the version is not served */

@@ -22,12 +22,12 @@ ONLY = {  # a pattern over #include or code -> rooms or folders that may match i
     r'#include [<"]lld/': ["packager"],
     r'#include [<"]zlib': ["packager", "cli"],
     r'#include [<"]CLI/': ["cli"],
-    r"\bgetenv\b": ["cli"],
+    r"\bgetenv\b": ["cli", "runtime", "packager"],   # the runtime: where a device is
     r'#include [<"](verilated|Vvdla)': ["backends/vdla/rtl"],
     r'#include [<"]llvm/(IR|CodeGen|Passes|Target|MC|Linker|Bitcode|Transforms|Analysis)/': ["backends"],
 }
 FOLDERS = {  # a folder -> what it may include of its own room and others
-    "backends/vdla": ["backends/vdla", "ir", "support"],
+    "backends/vdla": ["backends/vdla", "backends/backend.h", "ir", "support", "runtime"],
 }
 LIMIT = 800
 SOURCES = {".cpp", ".h", ".c", ".sv", ".py", ".sh", ".cmake"}

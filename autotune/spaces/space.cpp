@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/simplify.h"
+#include "passes/lower/tensor_form.h"
 
 namespace tw {
 
@@ -94,6 +95,9 @@ void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& sc
   if (scope == "register") scopes_.push_back({buffer, scope});
   else add(step::SetScope{buffer, scope});
 }
+void ScheduleBuilder::tensorize(const std::string& loop, const std::string& intrinsic, const std::string& name) { add(step::Tensorize{loop, intrinsic, name}); }
+void ScheduleBuilder::virtual_thread(const std::string& loop) { add(step::VirtualThread{loop}); }
+void ScheduleBuilder::roles(const std::string& loop, int64_t depth, step::RoleParts parts) { add(step::Roles{loop, depth, std::move(parts)}); }
 void ScheduleBuilder::layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map) {
   add(step::Layout{buffer, std::move(dims), std::move(map)});
 }
@@ -244,6 +248,7 @@ void schedule_elementwise(ScheduleBuilder& s) {
 
 Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target) {
   if (!target.axes.empty()) return family == KernelFamily::tiles ? tiled_schedule(kernel, target) : bound_schedule(kernel, target);
+  if (tensor_instruction(target, true)) return tensor_schedule(kernel, target);
   ScheduleBuilder s(kernel, target);
   switch (family) {
     case KernelFamily::elementwise: schedule_elementwise(s); break;

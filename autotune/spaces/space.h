@@ -20,6 +20,10 @@ Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target);
 // The same for kernels in tiles of a block, whose threads share memory.
 Expected<Schedule> tiled_schedule(const Kernel& kernel, const Target& target);
 
+// For a target with a product of tensors between memories of its own: loads, products and stores as parts that run at the same time, tiles shared
+// by virtual threads (passes/lower/tensor_form.h). A kernel that is not in that form keeps its loops.
+Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target);
+
 // Builds a schedule step by step against the kernel it rewrites, so that later steps can look at the loops there are.
 class ScheduleBuilder {
  public:
@@ -47,6 +51,9 @@ class ScheduleBuilder {
   void compute_at(const std::string& stage, const std::string& loop);
   void compute_inline(const std::string& stage);
   void cache_write(const std::string& stage, const std::string& name, const std::string& scope);
+  void tensorize(const std::string& loop, const std::string& intrinsic, const std::string& name);
+  void virtual_thread(const std::string& loop);
+  void roles(const std::string& loop, int64_t depth, step::RoleParts parts);
   // register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized first.
   void set_scope(const std::string& buffer, const std::string& scope);
   // Asks for what is read some iterations of the loop later. Nothing happens where the loop or the buffer is not there, or where a

@@ -5,6 +5,8 @@
 
 #include "backends/vdla/timing.h"
 
+struct tw_vdla_device;
+
 namespace tw::vdla {
 
 struct RtlOptions {
@@ -27,7 +29,7 @@ class RtlCore {
  private:
   RtlCore() = default;
   void* library_ = nullptr;
-  void* run_ = nullptr;
+  const ::tw_vdla_device* table_ = nullptr;
   Config config_;
 };
 

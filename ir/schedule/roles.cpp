@@ -6,11 +6,12 @@
 //   }                                                compute { for k_compute in 6 reduce {
 //                                                      wait load.compute   for i1 in 8 reduce { c: ... xs[k_compute % 2, i1] }   signal compute.load } }
 //                                                  }
-// The stages of the loop's body are done by parts that run at the same time, each with a loop of its own. What one part hands to another gets `depth`
-// slots; tokens follow from their use: a slot is waited for before it is filled again, and the filling before it is read. Asynchronous copies signal
-// when they have landed.
-// Legal: a serial loop outside of other roles, whose body is statements of one part each, without other tokens; what parts share are temps
-// used in the loop alone, each written by one part, that no part reads before it is written in an iteration.
+// The stages of the loop's body are done by parts that run at the same time, each with loops of its own: every loop that holds stages of several
+// parts is one in each of them. What one part hands to another gets `depth` slots; tokens follow from their use, in the innermost loop that has all
+// of it: a slot is waited for before it is filled again, and the filling before it is read. Asynchronous copies signal when they have landed.
+// Legal: a serial loop outside of other roles, without other tokens, whose nests are of one part each; what parts share are temps used in the
+// loop alone, each written by one part, that no part reads before it is written in an iteration. With two slots or more, a loop inside fills all
+// of them the same number of times.
 #include <algorithm>
 #include <map>
 
@@ -20,91 +21,17 @@ namespace tw::sched {
 
 namespace {
 
-struct Part {
-  std::string name;
-  std::vector<Stmt> body;
+constexpr const char* kTokens = "loop '{0}' has tokens or barriers already";
+
+// What goes from one part to another, by the loop whose iterations hand it over.
+struct Link {
+  size_t from, to;
+  std::string home;
+  bool operator<(const Link& o) const { return std::tie(from, to, home) < std::tie(o.from, o.to, o.home); }
 };
-using Link = std::pair<size_t, size_t>;  // from part, to part
+using Links = std::map<Link, std::vector<BufferId>>;
 
-Expected<size_t> part_of(const step::Roles& s, const std::string& label) {
-  for (size_t p = 0; p < s.parts.size(); ++p)
-    if (std::ranges::find(s.parts[p].second, label) != s.parts[p].second.end()) return p;
-  return illegal("stage '{0}' of loop '{1}' is in no part", label, s.loop);
-}
-
-// The done tokens of asynchronous copies are replaced by those of the parts.
-bool is_done_token(const Stmt& s, const std::vector<Stmt>& stores) {
-  if (s->kind != StmtKind::signal && s->kind != StmtKind::wait) return false;
-  return std::ranges::any_of(stores, [&](const Stmt& store) { return done_queue(store->label) == s->label; });
-}
-
-Expected<std::vector<Part>> parts_of(const StmtNode& loop, const step::Roles& s) {
-  std::vector<Part> parts;
-  for (const auto& [name, stages] : s.parts) {
-    if (std::ranges::count(parts, name, &Part::name)) return illegal("the part '{0}' is named twice", name);
-    parts.push_back({name, {}});
-  }
-  const std::vector<Stmt> all = stores_of(loop.body[0]);
-  for (const auto& [name, stages] : s.parts)
-    for (const std::string& stage : stages)
-      if (std::ranges::none_of(all, [&](const Stmt& store) { return store->label == stage; })) return illegal("loop '{0}' has no stage '{1}'", s.loop, stage);
-  const Stmt body = loop.body[0];
-  const std::vector<Stmt> children = body->kind == StmtKind::block ? body->body : std::vector<Stmt>{body};
-  for (const Stmt& child : children) {
-    if (is_done_token(child, all)) continue;
-    bool tokens = false;
-    visit(child, [&](const Stmt& n) { tokens |= n->kind == StmtKind::signal || n->kind == StmtKind::wait || n->kind == StmtKind::roles || n->kind == StmtKind::barrier; });
-    if (tokens) return illegal("loop '{0}' has tokens or barriers already", s.loop);
-    std::optional<size_t> owner;
-    for (const Stmt& store : stores_of(child)) {
-      TW_ASSIGN(const size_t part, part_of(s, store->label));
-      if (owner && *owner != part) return illegal("stage '{0}' shares a nest with one of another part", store->label);
-      owner = part;
-    }
-    if (owner) parts[*owner].body.push_back(child);
-  }
-  for (const Part& part : parts)
-    if (part.body.empty()) return illegal("the part '{0}' has no stage in loop '{1}'", part.name, s.loop);
-  return parts;
-}
-
-// The buffers that go from part to part, by link.
-Expected<std::map<Link, std::vector<BufferId>>> links_of(const Kernel& kernel, const std::vector<Part>& parts, const Stmt& loop) {
-  std::map<Link, std::vector<BufferId>> links;
-  const Stmt outside = replace(kernel.body, loop, nullptr);
-  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
-    const BufferId id{static_cast<int32_t>(b)};
-    const Buffer& buffer = kernel.buffers[b];
-    for (size_t from = 0; from < parts.size(); ++from) {
-      if (!writes(make_block(parts[from].body), id)) continue;
-      for (size_t to = 0; to < parts.size(); ++to) {
-        const Stmt other = make_block(parts[to].body);
-        if (to == from || !(reads(other, id) || writes(other, id))) continue;
-        if (writes(other, id)) return illegal("'{0}' is written by two parts, {1} and {2}", buffer.name, parts[from].name, parts[to].name);
-        if (buffer.role != BufferRole::temp) return illegal("the parameter '{0}' cannot go from part {1} to part {2}", buffer.name, parts[from].name, parts[to].name);
-        if (reads(outside, id) || writes(outside, id)) return illegal("'{0}' is used outside of loop '{1}'", buffer.name, loop->var);
-        links[{from, to}].push_back(id);
-      }
-    }
-  }
-  return links;
-}
-
-// In program order of the loop's body a slot is written, then read.
-Error check_forward(const Kernel& kernel, const StmtNode& loop, const std::map<Link, std::vector<BufferId>>& links) {
-  for (const auto& [link, buffers] : links) {
-    for (const BufferId id : buffers) {
-      bool written = false;
-      for (const Stmt& child : loop.body[0]->body) {
-        const bool here = writes(child, id);
-        if (!written && !here && reads(child, id)) return illegal("'{0}' is read before it is written: it carries a value from one iteration of loop '{1}' to the next", kernel.buffer(id).name, loop.var);
-        written |= here;
-      }
-    }
-  }
-  return Error::success();
-}
-
+std::vector<Stmt> children(const Stmt& body) { return body->kind == StmtKind::block ? body->body : std::vector<Stmt>{body}; }
 Stmt token(StmtKind kind, const std::string& queue, bool async = false) { return make_stmt({.kind = kind, .label = queue, .async = async}); }
 
 bool uses_any(const Stmt& s, const std::vector<BufferId>& buffers, bool write) {
@@ -121,6 +48,144 @@ void add_tokens(std::vector<Stmt>& body, const std::vector<BufferId>& buffers, b
   body.insert(std::ranges::find_if(body, touches), token(StmtKind::wait, take));
 }
 
+// The loop of a step and who does what in it.
+class RoleSplit {
+ public:
+  RoleSplit(const step::Roles& step, Stmt loop) : step_(step), loop_(std::move(loop)) {}
+
+  Error check() {
+    const std::vector<Stmt> all = stores_of(loop_->body[0]);
+    for (size_t p = 0; p < step_.parts.size(); ++p) {
+      const auto& [name, stages] = step_.parts[p];
+      if (std::ranges::count(step_.parts, name, &step::RoleParts::value_type::first) > 1) return illegal("the part '{0}' is named twice", name);
+      for (const std::string& stage : stages) {
+        if (std::ranges::none_of(all, [&](const Stmt& store) { return store->label == stage; })) return illegal("loop '{0}' has no stage '{1}'", step_.loop, stage);
+        owner_.emplace(stage, p);
+      }
+      if (stages.empty()) return illegal("the part '{0}' has no stage in loop '{1}'", name, step_.loop);
+    }
+    for (const Stmt& store : all) {
+      if (!owner_.count(store->label)) return illegal("stage '{0}' of loop '{1}' is in no part", store->label, step_.loop);
+      done_.push_back(done_queue(store->label));
+    }
+    bool tokens = false;
+    visit(loop_->body[0], [&](const Stmt& n) { tokens |= n->kind == StmtKind::roles || n->kind == StmtKind::barrier || (is_token(*n) && !is_done_token(*n)); });
+    if (tokens) return illegal(kTokens, step_.loop);
+    return check_shared(loop_);
+  }
+
+  size_t owner(const Stmt& store) const { return owner_.at(store->label); }
+  bool is_done_queue(const std::string& queue) const { return std::ranges::find(done_, queue) != done_.end(); }
+  bool shared(const Stmt& s) const {
+    const std::vector<Stmt> stores = stores_of(s);
+    return std::ranges::any_of(stores, [&](const Stmt& store) { return owner(store) != owner(stores[0]); });
+  }
+
+  // The innermost loop that holds all uses of the buffer, among those that several parts share.
+  Stmt home(BufferId id) const {
+    Stmt found = loop_;
+    for (bool deeper = true; deeper;) {
+      deeper = false;
+      std::vector<Stmt> users;
+      for (const Stmt& child : children(found->body[0]))
+        if (reads(child, id) || writes(child, id)) users.push_back(child);
+      if (users.size() == 1 && users[0]->kind == StmtKind::loop && shared(users[0])) found = users[0], deeper = true;
+    }
+    return found;
+  }
+
+  // The buffers that go from part to part.
+  Expected<Links> links(const Kernel& kernel) const {
+    Links links;
+    const Stmt outside = replace(kernel.body, loop_, nullptr);
+    for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+      const BufferId id{static_cast<int32_t>(b)};
+      std::vector<bool> writer(step_.parts.size()), reader(step_.parts.size());
+      for (const Stmt& store : stores_of(loop_)) {
+        if (writes(store, id)) writer[owner(store)] = true;
+        if (reads(store, id)) reader[owner(store)] = true;
+      }
+      for (size_t from = 0; from < writer.size(); ++from)
+        for (size_t to = 0; to < writer.size(); ++to) {
+          if (from == to || !writer[from] || !(writer[to] || reader[to])) continue;
+          const std::string &name = kernel.buffer(id).name, &source = step_.parts[from].first, &sink = step_.parts[to].first;
+          if (writer[to]) return illegal("'{0}' is written by two parts, {1} and {2}", name, source, sink);
+          if (kernel.buffer(id).role != BufferRole::temp) return illegal("the parameter '{0}' cannot go from part {1} to part {2}", name, source, sink);
+          if (reads(outside, id) || writes(outside, id)) return illegal("'{0}' is used outside of loop '{1}'", name, step_.loop);
+          TW_TRY(check_forward(kernel, id));
+          links[{from, to, home(id)->var}].push_back(id);
+        }
+    }
+    if (links.empty()) return illegal("the parts of loop '{0}' hand nothing to each other", step_.loop);
+    return links;
+  }
+
+  // What the part does of the statement; null: nothing. Shared loops get a name and tokens of their own.
+  Expected<Stmt> project(const Kernel& kernel, const Stmt& s, size_t part, const Links& links, const std::function<std::string(const Link&, bool filled)>& queue) const {
+    const std::vector<Stmt> stores = stores_of(s);
+    if (std::ranges::none_of(stores, [&](const Stmt& store) { return owner(store) == part; })) return Stmt();
+    if (s != loop_ && !shared(s)) return s;
+    std::vector<Stmt> body;
+    for (const Stmt& child : children(s->body[0])) {
+      TW_ASSIGN(Stmt mine, project(kernel, child, part, links, queue));
+      if (mine) body.push_back(std::move(mine));
+    }
+    for (const auto& [link, buffers] : links) {
+      if (link.home != s->var || (link.from != part && link.to != part)) continue;
+      const bool writer = link.from == part;
+      add_tokens(body, buffers, writer, queue(link, !writer), queue(link, writer));
+    }
+    StmtNode loop = *s;
+    loop.var = s->var + "_" + step_.parts[part].first;
+    TW_TRY(check_new_loop(kernel, loop.var));
+    return with_body(loop, substitute(make_block(std::move(body)), s->var, var(loop.var)));
+  }
+
+ private:
+  static bool is_token(const StmtNode& s) { return s.kind == StmtKind::signal || s.kind == StmtKind::wait; }
+  // The done tokens of asynchronous copies are replaced by those of the parts.
+  bool is_done_token(const StmtNode& s) const { return is_token(s) && is_done_queue(s.label); }
+
+  Error check_shared(const Stmt& loop) const {
+    for (const Stmt& child : children(loop->body[0])) {
+      if (!shared(child)) continue;
+      if (child->kind != StmtKind::loop || child->loop_kind != LoopKind::serial) {
+        const std::vector<Stmt> stores = stores_of(child);
+        const auto other = std::ranges::find_if(stores, [&](const Stmt& store) { return owner(store) != owner(stores[0]); });
+        return illegal("stage '{0}' shares a nest with one of another part", (*other)->label);
+      }
+      TW_TRY(check_shared(child));
+    }
+    return Error::success();
+  }
+
+  // In program order of its loop's body a slot is written, then read.
+  Error check_forward(const Kernel& kernel, BufferId id) const {
+    const Stmt loop = home(id);
+    bool written = false;
+    for (const Stmt& child : children(loop->body[0])) {
+      const bool here = writes(child, id);
+      if (!written && !here && reads(child, id)) return illegal("'{0}' is read before it is written: it carries a value from one iteration of loop '{1}' to the next", kernel.buffer(id).name, loop->var);
+      written |= here;
+    }
+    const std::optional<int64_t> extent = as_const(loop->extent);
+    if (loop != loop_ && step_.depth > 1 && (!extent || *extent % step_.depth != 0))
+      return illegal("loop '{0}' does not fill the {1} slots of '{2}' equally often", loop->var, step_.depth, kernel.buffer(id).name);
+    return Error::success();
+  }
+
+  const step::Roles& step_;
+  Stmt loop_;
+  std::map<std::string, size_t> owner_;   // part of a stage
+  std::vector<std::string> done_;         // queues of asynchronous copies
+};
+
+Expected<RoleSplit> role_split(const step::Roles& s, const Stmt& loop) {
+  RoleSplit split(s, loop);
+  TW_TRY(split.check());
+  return split;
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
@@ -131,41 +196,36 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
   for (const Stmt& around : path)
     if (around->kind == StmtKind::roles || around->loop_kind == LoopKind::vector || around->loop_kind == LoopKind::parallel)
       return illegal("loop '{0}' is in another role, or in a vector or parallel loop", s.loop);
-  TW_ASSIGN(std::vector<Part> parts, parts_of(*path.back(), s));
-  TW_ASSIGN(const auto links, links_of(kernel, parts, path.back()));
-  if (links.empty()) return illegal("the parts of loop '{0}' hand nothing to each other", s.loop);
-  TW_TRY(check_forward(kernel, *path.back(), links));
+  TW_ASSIGN(const RoleSplit before, role_split(s, path.back()));
+  TW_ASSIGN(const Links links, before.links(kernel));
 
   Kernel out = kernel;
   std::vector<BufferId> slotted;
   for (const auto& [link, buffers] : links)
     for (const BufferId id : buffers)
-      if (s.depth > 1 && std::ranges::find(slotted, id) == slotted.end()) slotted.push_back(id);
-  for (const BufferId id : slotted) {
-    TW_ASSIGN(path, loop_path(out, s.loop));
-    out = with_slots(out, id, s.depth, s.loop, path.back());
-  }
+      if (s.depth > 1 && std::ranges::find(slotted, id) == slotted.end()) {
+        slotted.push_back(id);
+        TW_ASSIGN(path, loop_path(out, link.home));
+        out = with_slots(out, id, s.depth, link.home, path.back());
+      }
   TW_ASSIGN(path, loop_path(out, s.loop));
-  TW_ASSIGN(parts, parts_of(*path.back(), s));
+  TW_ASSIGN(const RoleSplit split, role_split(s, path.back()));
   const std::string per = innermost_concurrent(path);
-  const std::vector<Stmt> stores = stores_of(path.back());
-  std::erase_if(out.queues, [&](const TokenQueue& q) { return std::ranges::any_of(stores, [&](const Stmt& store) { return done_queue(store->label) == q.name; }); });
-  for (const auto& [link, buffers] : links) {
-    const std::string filled = parts[link.first].name + "." + parts[link.second].name, freed = parts[link.second].name + "." + parts[link.first].name;
-    for (const std::string& name : {filled, freed})
-      if (out.find_queue(name)) return illegal("there is a token queue '{0}' already, or parts hand values both ways", name);
-    out.queues.push_back({filled, std::nullopt, 0, per});
-    out.queues.push_back({freed, std::nullopt, s.depth, per});
-    add_tokens(parts[link.first].body, buffers, true, freed, filled);
-    add_tokens(parts[link.second].body, buffers, false, filled, freed);
-  }
+  std::erase_if(out.queues, [&](const TokenQueue& q) { return split.is_done_queue(q.name); });
+  const auto queue = [&](const Link& link, bool filled) {
+    const std::string &from = s.parts[link.from].first, &to = s.parts[link.to].first;
+    return (filled ? from + "." + to : to + "." + from) + (link.home == s.loop ? "" : "." + link.home);
+  };
+  for (const auto& [link, buffers] : links)
+    for (const bool filled : {true, false}) {
+      if (out.find_queue(queue(link, filled))) return illegal("there is a token queue '{0}' already, or parts hand values both ways", queue(link, filled));
+      out.queues.push_back({queue(link, filled), std::nullopt, filled ? 0 : s.depth, per});
+    }
   StmtNode node{.kind = StmtKind::roles};
-  for (const Part& part : parts) {
-    StmtNode loop = *path.back();
-    loop.var = s.loop + "_" + part.name;
-    TW_TRY(check_new_loop(out, loop.var));
-    node.names.push_back(part.name);
-    node.body.push_back(with_body(loop, substitute(make_block(part.body), s.loop, var(loop.var))));
+  for (size_t part = 0; part < s.parts.size(); ++part) {
+    node.names.push_back(s.parts[part].first);
+    TW_ASSIGN(Stmt mine, split.project(out, path.back(), part, links, queue));
+    node.body.push_back(std::move(mine));
   }
   return with_replaced(out, path, make_stmt(std::move(node)));
 }

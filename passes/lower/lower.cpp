@@ -2,6 +2,7 @@
 #include "passes/lower/lower.h"
 
 #include "passes/lower/builder.h"
+#include "passes/lower/tensor_form.h"
 #include "passes/lower/tiles.h"
 
 namespace tw {
@@ -45,8 +46,7 @@ static bool holds_softmax(const Graph& graph, const Group& group) {
   return false;
 }
 
-Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
-  if (Error error = check_resizes(graph, group)) return error;
+static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& group, const Target& target) {
   GroupBuilder b(graph, group, target);
   const Node& anchor = graph.node(group.anchor);
   const OpAttrs& attrs = anchor.attrs;
@@ -70,6 +70,13 @@ Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const
   if (std::holds_alternative<op::Recurrent>(attrs)) return lower_recurrent(b, anchor);
   if (const Node& last = graph.node(group.nodes.back()); std::holds_alternative<op::Concat>(last.attrs)) return lower_concat(b, last);
   return lower_elementwise(b);
+}
+
+Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
+  if (Error error = check_resizes(graph, group)) return error;
+  TW_ASSIGN(LoweredGroup lowered, lower_anchor(graph, group, target));
+  to_tensor_form(lowered, target);
+  return lowered;
 }
 
 }  // namespace tw

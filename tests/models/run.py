@@ -115,7 +115,7 @@ class Runner:
             raise subprocess.CalledProcessError(told.returncode, told.args)
         return max(output["difference"].get("max_rel", float("inf")) for output in json.loads(told.stdout)["outputs"])
 
-    def native(self, artifact, inputs, outputs, threads):
+    def native(self, artifact, inputs, outputs, threads, *flags):
         folder = self.work / "out"
         shutil.rmtree(folder, ignore_errors=True)
         arguments = []
@@ -123,7 +123,7 @@ class Runner:
             path = self.work / f"in_{len(arguments)}.npy"
             np.save(path, value)
             arguments += ["--input", f"{name}={path}"]
-        subprocess.run([self.tilewright, "run", artifact, *arguments, "--threads", str(threads), "--output-dir", folder], check=True,
+        subprocess.run([self.tilewright, "run", artifact, *arguments, "--threads", str(threads), "--output-dir", folder, *flags], check=True,
                        stdout=subprocess.DEVNULL)
         return {name: np.load(folder / f"{name.replace('/', '_')}.npy") for name in outputs}
 
@@ -223,6 +223,28 @@ def check_quantized(runner):
     unlike += int((got != expected).any(axis=1).sum())
     right = int((got.argmax(axis=1) == np.load(ROOT / "examples/digits/test_labels.npy")).sum())
     return unlike, right, len(images)
+
+
+def check_vdla(runner, count=100):
+    """The quantized digits on the VDLA's simulator, races told, and on its core where Verilator has built that: yields (device, results that are
+    not onnxruntime's to the bit, cycles of an image by virtual threads); None instead of numbers where there is no core."""
+    model = ROOT / "examples/digits/digits_int8.onnx"
+    images = np.load(ROOT / "examples/digits/test_images.npy").reshape(-1, 1, 8, 8).astype(np.float32)[:count]
+    session = onnxruntime.InferenceSession(str(model), quiet(), providers=["CPUExecutionProvider"])
+    expected = [session.run(None, {"image": image[None]})[0] for image in images]
+    artifact = runner.work / "vdla.so"
+    for device, library in (("iss:?races=1", "libtilewright_vdla_iss.so"), ("rtl:", "libtilewright_vdla_rtl.so")):
+        if not (runner.tilewright.parent / library).exists():
+            yield device, None, None
+            continue
+        runner.compile(model, "vdla-16x16", artifact)
+        unlike = sum(int((runner.native(artifact, {"image": images[i:i + 1]}, ["logits"], 1, "--device", device)["logits"] != want).any()) for i, want in enumerate(expected))
+        cycles = []
+        for threads in (1, 2):
+            told = subprocess.run([runner.tilewright, "bench", model, "-t", "vdla-16x16", "--virtual-threads", str(threads), "--device", device, "--runs", "1", "--warmup", "0", "--json"],
+                                  check=True, capture_output=True, text=True)
+            cycles.append(json.loads(told.stdout)["devices"][0]["cycles"])
+        yield device, unlike, cycles
 
 
 def check_no_driver(runner, artifact, inputs):
@@ -336,6 +358,17 @@ def main():
             print(f"  {e}")
         passed, failed = passed + (unlike == 0), failed + (unlike != 0)
         print(f"{'FAIL' if unlike else 'ok  '} {'digits_int8':16} {unlike} results unlike onnxruntime's, {right} of {count} labels right")
+        try:
+            for device, unlike, cycles in check_vdla(runner):
+                if unlike is None:
+                    skipped.append(f"digits_int8 on the VDLA at {device} (scripts/setup.sh vdla)")
+                    continue
+                good = unlike == 0 and cycles[1] < cycles[0]
+                passed, failed = passed + good, failed + (not good)
+                print(f"{'ok  ' if good else 'FAIL'} {'digits_int8':16} VDLA {device}: {unlike} results unlike onnxruntime's; {cycles[0]} cycles, with two virtual threads {cycles[1]}", flush=True)
+        except subprocess.CalledProcessError as e:
+            failed += 1
+            print(f"FAIL digits_int8 on the VDLA: {e}")
     if SHARED.is_dir() and not args.only:
         try:
             for what, good in check_pictures(args.tilewright.resolve(), work):

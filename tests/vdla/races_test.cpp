@@ -15,22 +15,6 @@ namespace {
 
 constexpr GemmShape kShape{.tiles = 6, .steps = 2, .pixels = 4, .k_blocks = 2};
 
-struct Place { size_t index; bool Tokens::*token; };
-std::vector<Place> tokens_in(const std::vector<Instruction>& stream) {
-  std::vector<Place> places;
-  for (size_t i = 0; i < stream.size(); ++i)
-    for (bool Tokens::*token : {&Tokens::pop_prev, &Tokens::pop_next, &Tokens::push_prev, &Tokens::push_next})
-      if (tokens_of(stream[i]).*token) places.push_back({i, token});
-  return places;
-}
-std::vector<Instruction> without(std::vector<Instruction> stream, std::initializer_list<Place> places) {
-  for (auto [index, token] : places) {
-    Tokens tokens = tokens_of(stream[index]);
-    tokens.*token = false;
-    set_tokens(stream[index], tokens);
-  }
-  return stream;
-}
 Outcome outcome_of(const std::vector<Instruction>& stream) {
   Board board(stream);
   return run(board);
@@ -72,7 +56,7 @@ TEST_CASE("no single token can be deleted") {
   for (int threads : {1, 2}) {
     std::vector<Instruction> stream = gemm_stream(kShape, threads);
     int races = 0, deadlocks = 0;
-    for (const Place& place : tokens_in(stream)) {
+    for (const TokenPlace& place : tokens_in(stream)) {
       Outcome outcome = outcome_of(without(stream, {place}));
       CAPTURE(place.index);
       CHECK((!outcome.races.empty() || outcome.fault == Fault::deadlock));
@@ -86,28 +70,14 @@ TEST_CASE("no single token can be deleted") {
 TEST_CASE("no push can be deleted together with its pop") {
   // The counters stay balanced, so only the race checker can see it.
   std::vector<Instruction> stream = gemm_stream(kShape, 2);
-  using Link2 = std::pair<Engine, bool Tokens::*>;
-  int edges = 0;
-  for (auto [from, to] : {std::pair<Link2, Link2>{{Engine::load, &Tokens::push_next}, {Engine::compute, &Tokens::pop_prev}},
-                          {{Engine::compute, &Tokens::push_prev}, {Engine::load, &Tokens::pop_next}},
-                          {{Engine::compute, &Tokens::push_next}, {Engine::store, &Tokens::pop_prev}},
-                          {{Engine::store, &Tokens::push_prev}, {Engine::compute, &Tokens::pop_next}}}) {
-    auto places = [&](Link2 end) {
-      std::vector<Place> found;
-      for (const Place& place : tokens_in(stream))
-        if (engine_of(stream[place.index]) == end.first && place.token == end.second) found.push_back(place);
-      return found;
-    };
-    std::vector<Place> pushes = places(from), pops = places(to);
-    REQUIRE(pushes.size() == pops.size());
-    for (size_t k = 0; k < pushes.size(); ++k, ++edges) {
-      Outcome outcome = outcome_of(without(stream, {pushes[k], pops[k]}));
-      CAPTURE(pushes[k].index);
-      CHECK(outcome.fault == Fault::none);
-      CHECK(!outcome.races.empty());
-    }
+  const auto pairs = token_pairs(stream);
+  for (const auto& [push, pop] : pairs) {
+    Outcome outcome = outcome_of(without(stream, {push, pop}));
+    CAPTURE(push.index);
+    CHECK(outcome.fault == Fault::none);
+    CHECK(!outcome.races.empty());
   }
-  CHECK(edges == 12 + 10 + 6 + 4);
+  CHECK(pairs.size() == 12 + 10 + 6 + 4);
 }
 
 TEST_CASE("races name both instructions and the place") {
@@ -171,7 +141,7 @@ TEST_CASE("random ordered streams are race-free, and most lose that with a pair 
     Board board(stream, n + 1);
     Outcome outcome = run(board);
     REQUIRE_MESSAGE(outcome.ok(), text_of(describe(outcome, board.dram, board.launch)));
-    std::vector<Place> places = tokens_in(stream);
+    std::vector<TokenPlace> places = tokens_in(stream);
     if (places.empty()) continue;
     Outcome mutant = outcome_of(without(stream, {places[random() % places.size()]}));
     ++mutants;

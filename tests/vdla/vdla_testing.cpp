@@ -293,4 +293,38 @@ std::vector<Instruction> gemm_stream(const GemmShape& shape, int threads, const 
   return stream;
 }
 
+std::vector<TokenPlace> tokens_in(const std::vector<Instruction>& stream) {
+  std::vector<TokenPlace> places;
+  for (size_t i = 0; i < stream.size(); ++i)
+    for (bool Tokens::*token : {&Tokens::pop_prev, &Tokens::pop_next, &Tokens::push_prev, &Tokens::push_next})
+      if (tokens_of(stream[i]).*token) places.push_back({i, token});
+  return places;
+}
+std::vector<Instruction> without(std::vector<Instruction> stream, std::initializer_list<TokenPlace> places) {
+  for (auto [index, token] : places) {
+    Tokens tokens = tokens_of(stream[index]);
+    tokens.*token = false;
+    set_tokens(stream[index], tokens);
+  }
+  return stream;
+}
+
+std::vector<std::pair<TokenPlace, TokenPlace>> token_pairs(const std::vector<Instruction>& stream) {
+  using End = std::pair<Engine, bool Tokens::*>;
+  std::vector<std::pair<TokenPlace, TokenPlace>> pairs;
+  for (auto [from, to] : {std::pair<End, End>{{Engine::load, &Tokens::push_next}, {Engine::compute, &Tokens::pop_prev}},
+                          {{Engine::compute, &Tokens::push_prev}, {Engine::load, &Tokens::pop_next}},
+                          {{Engine::compute, &Tokens::push_next}, {Engine::store, &Tokens::pop_prev}},
+                          {{Engine::store, &Tokens::push_prev}, {Engine::compute, &Tokens::pop_next}}}) {
+    std::vector<TokenPlace> pushes, pops;
+    for (const TokenPlace& place : tokens_in(stream)) {
+      const End end{engine_of(stream[place.index]), place.token};
+      if (end == from) pushes.push_back(place);
+      if (end == to) pops.push_back(place);
+    }
+    for (size_t k = 0; k < std::min(pushes.size(), pops.size()); ++k) pairs.emplace_back(pushes[k], pops[k]);
+  }
+  return pairs;
+}
+
 }  // namespace tw::vdla

@@ -34,4 +34,11 @@ std::vector<Instruction> random_stream(Random& random, const Config& config, int
 struct GemmShape { int tiles = 4, steps = 2, pixels = 8, k_blocks = 2, out_blocks = 1; };
 std::vector<Instruction> gemm_stream(const GemmShape& shape, int threads, const Config& config = {});
 
+// The tokens of a stream, and the stream without some of them.
+struct TokenPlace { size_t index; bool Tokens::*token; };
+std::vector<TokenPlace> tokens_in(const std::vector<Instruction>& stream);
+std::vector<Instruction> without(std::vector<Instruction> stream, std::initializer_list<TokenPlace> places);
+// Every token as the push that gives it and the pop that takes it.
+std::vector<std::pair<TokenPlace, TokenPlace>> token_pairs(const std::vector<Instruction>& stream);
+
 }  // namespace tw::vdla

@@ -1,10 +1,11 @@
 // The simulated core with a DRAM behind its port: latency, bandwidth shared by reads and writes, and held-back handshakes by a seed.
+#include <cstdio>
 #include <deque>
 #include <memory>
 #include <random>
 
 #include "Vvdla_core.h"
-#include "backends/vdla/rtl/rtl_api.h"
+#include "runtime/vdla_device.h"
 #include "verilated.h"
 
 namespace {
@@ -27,7 +28,7 @@ void get(const VlWide<N>& port, uint8_t* bytes) {
 
 class Simulation {
  public:
-  Simulation(uint8_t* dram, uint64_t bytes, const tw_vdla_rtl_options_t& options)
+  Simulation(uint8_t* dram, uint64_t bytes, const tw_vdla_options& options)
       : dram_(dram), bytes_(bytes), options_(options), random_(options.seed), core_(std::make_unique<VerilatedContext>()),
         top_(std::make_unique<Vvdla_core>(core_.get())) {
     top_->reset = 1;
@@ -119,7 +120,7 @@ class Simulation {
 
   uint8_t* dram_;
   uint64_t bytes_;
-  tw_vdla_rtl_options_t options_;
+  tw_vdla_options options_;
   std::minstd_rand random_;
   std::unique_ptr<VerilatedContext> core_;
   std::unique_ptr<Vvdla_core> top_;
@@ -129,19 +130,14 @@ class Simulation {
   uint64_t cycle_ = 0, credit_ = 0;
 };
 
-}  // namespace
-
-#define TW_EXPORT extern "C" __attribute__((visibility("default")))
-
-TW_EXPORT void tw_vdla_rtl_config(tw_vdla_rtl_config_t* config) {
-  Simulation core(nullptr, 0, {0, 16, 0, 1, 0, 0});
+void configure(const tw_vdla_config*, tw_vdla_config* config) {   // a core has its sizes
+  Simulation core(nullptr, 0, {0, 16, 0, 1, 0, 0, 0});
   uint32_t shape = core.read(0x08), depths = core.read(0x0c);
-  *config = {1, 1u << (shape & 255), 1u << (shape >> 8 & 255), shape >> 16 & 255, 1u << (depths & 255), 1u << (depths >> 8 & 255),
+  *config = {1u << (shape & 255), 1u << (shape >> 8 & 255), shape >> 16 & 255, 1u << (depths & 255), 1u << (depths >> 8 & 255),
              1u << (depths >> 16 & 255), 1u << (depths >> 24), core.read(0x38), shape >> 24};
 }
 
-TW_EXPORT int tw_vdla_rtl_run(uint8_t* dram, uint64_t bytes, const tw_vdla_rtl_launch_t* launch, const tw_vdla_rtl_options_t* options,
-                              tw_vdla_rtl_result_t* result) {
+int run(const tw_vdla_config*, uint8_t* dram, uint64_t bytes, const tw_vdla_launch* launch, const tw_vdla_options* options, tw_vdla_result* result) {
   Simulation core(dram, bytes, *options);
   auto wide = [&](uint32_t address, uint64_t value) {
     core.write(address, static_cast<uint32_t>(value));
@@ -156,6 +152,14 @@ TW_EXPORT int tw_vdla_rtl_run(uint8_t* dram, uint64_t bytes, const tw_vdla_rtl_l
   bool ended = core.wait();
   *result = {ended ? core.read(0x18) : 8, core.read(0x1c), core.read(0x34), core.read(0x80), core.read(0x84), core.read(0x88),
              core.read(0x8c), core.read(0x90), core.read(0x94), core.read(0x98), core.read(0x9c), core.read(0xa0), core.read(0xa4),
-             core.read(0xa8)};
+             core.read(0xa8), {}};
+  if (result->fault) std::snprintf(result->message, sizeof result->message, "the core stopped at instruction %u of %u, fault", result->pc, launch->count);
   return 0;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const tw_vdla_device* tw_vdla_device_table() {
+  static const tw_vdla_device table = {TW_VDLA_DEVICE_ABI, configure, run};
+  return &table;
 }

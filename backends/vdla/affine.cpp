@@ -1,0 +1,113 @@
+#include "backends/vdla/affine.h"
+
+#include <algorithm>
+
+namespace tw::vdla {
+namespace {
+
+using Sum = std::pair<int64_t, std::map<std::string, int64_t>>;
+
+std::optional<Sum> sum_of(const Expr& e) {
+  if (e->kind == ExprKind::int_imm) return Sum{e->int_value, {}};
+  if (e->kind == ExprKind::var) return Sum{0, {{e->name, 1}}};
+  if (e->kind != ExprKind::binary) return std::nullopt;
+  const std::optional<Sum> a = sum_of(e->args[0]), b = sum_of(e->args[1]);
+  if (!a || !b) return std::nullopt;
+  const bool scales = e->binary == BinaryOp::mul && (a->second.empty() || b->second.empty());
+  if (scales) {
+    const int64_t factor = a->second.empty() ? a->first : b->first;
+    Sum out = a->second.empty() ? *b : *a;
+    out.first *= factor;
+    for (auto& [name, stride] : out.second) stride *= factor;
+    return out;
+  }
+  if (e->binary != BinaryOp::add && e->binary != BinaryOp::sub) return std::nullopt;
+  const int64_t sign = e->binary == BinaryOp::add ? 1 : -1;
+  Sum out = *a;
+  out.first += sign * b->first;
+  for (const auto& [name, stride] : b->second) out.second[name] += sign * stride;
+  return out;
+}
+
+Expr with_values(Expr e, const Values& values) {
+  return rewrite(e, [&](const Expr& n) -> Expr {
+    if (n->kind != ExprKind::var) return {};
+    const auto found = values.find(n->name);
+    return found == values.end() ? Expr() : Expr(found->second);
+  });
+}
+
+int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+}  // namespace
+
+int64_t Affine::at(const std::vector<int64_t>& point) const {
+  int64_t value = base;
+  for (size_t i = 0; i < strides.size(); ++i) value += strides[i] * point[i];
+  return value;
+}
+
+std::optional<Affine> affine(const Expr& e, const Values& values, const Nest& nest) {
+  const std::optional<Sum> sum = sum_of(simplify(with_values(e, values), nest.ranges));
+  if (!sum) return std::nullopt;
+  Affine out{sum->first, std::vector<int64_t>(nest.loops.size())};
+  for (const auto& [name, stride] : sum->second) {
+    const auto loop = std::ranges::find(nest.loops, name, &NestLoop::var);
+    if (loop == nest.loops.end()) return std::nullopt;
+    out.strides[static_cast<size_t>(loop - nest.loops.begin())] = stride;
+  }
+  return out;
+}
+
+std::optional<Affine> flat_affine(const Buffer& buffer, const std::vector<Expr>& indices, const Values& values, const Nest& nest) {
+  Expr flat = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!as_const(buffer.shape[d])) return std::nullopt;
+    flat = flat * buffer.shape[d] + indices[d];
+  }
+  return affine(flat, values, nest);
+}
+
+std::optional<Nest> nest_of(const Stmt& s, std::vector<Expr>* conditions) {
+  Nest nest;
+  for (Stmt at = s;; at = at->body[0]) {
+    if (at->kind == StmtKind::store || (at->kind == StmtKind::region && !at->names.empty())) {
+      nest.leaf = at;
+      return nest;
+    }
+    if (at->kind == StmtKind::if_then) conditions->push_back(at->condition);
+    else if (at->kind != StmtKind::loop || is_concurrent(at->loop_kind)) return std::nullopt;
+    if (at->kind != StmtKind::loop) continue;
+    const std::optional<int64_t> extent = as_const(at->extent);
+    if (!extent) return std::nullopt;
+    nest.loops.push_back({at->var, *extent, 0, *extent, at->role});
+    nest.ranges[at->var] = {Expr(0), Expr(*extent - 1)};
+  }
+}
+
+bool restrict(Nest& nest, const Expr& condition, const Values& values) {
+  if (condition->kind == ExprKind::binary && condition->binary == BinaryOp::logical_and)
+    return restrict(nest, condition->args[0], values) && restrict(nest, condition->args[1], values);
+  const Expr known = simplify(with_values(condition, values), nest.ranges);
+  if (known->kind == ExprKind::int_imm) {
+    nest.empty |= known->int_value == 0;
+    return true;
+  }
+  if (known->kind == ExprKind::binary && known->binary == BinaryOp::logical_and)
+    return restrict(nest, known->args[0], {}) && restrict(nest, known->args[1], {});
+  const bool less = known->kind == ExprKind::binary && known->binary == BinaryOp::lt;
+  if (!less && !(known->kind == ExprKind::binary && known->binary == BinaryOp::le)) return false;
+  const std::optional<Affine> rest = affine(known->args[1] - known->args[0] - Expr(less ? 1 : 0), {}, nest);   // >= 0
+  if (!rest) return false;
+  const auto moves = [](int64_t stride) { return stride != 0; };
+  if (std::ranges::count_if(rest->strides, moves) != 1) return false;
+  const size_t l = static_cast<size_t>(std::ranges::find_if(rest->strides, moves) - rest->strides.begin());
+  NestLoop& loop = nest.loops[l];
+  const int64_t stride = rest->strides[l];
+  if (stride > 0) loop.first = std::max(loop.first, -floor_quotient(rest->base, stride));
+  else loop.end = std::min(loop.end, floor_quotient(rest->base, -stride) + 1);
+  nest.empty |= loop.first >= loop.end;
+  return true;
+}
+
+}  // namespace tw::vdla

@@ -1,0 +1,103 @@
+#include "backends/vdla/backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/vdla/assembly.h"
+#include "backends/vdla/parameters.h"
+#include "backends/vdla/stream.h"
+#include "runtime/vdla_device.h"
+
+namespace tw {
+namespace {
+
+using namespace vdla;
+
+class VdlaBackend : public DeviceBackend {
+ public:
+  VdlaBackend(Target target, Device device) : target_(std::move(target)), device_(device) {}
+
+  Error supports(const Kernel& kernel) const override { return compile_stream(kernel, device_, target_).takeError(); }
+
+  Error accepts(const Kernel& kernel, std::span<const Constant> constants) const override {
+    TW_ASSIGN(const KernelStream stream, compile_stream(kernel, device_, target_));
+    return stream.parts.requant ? requant_table(kernel, stream.parts, constants).takeError() : Error::success();
+  }
+
+  Expected<std::vector<KernelReport>> compile(Program& program, int device) const override {
+    DeviceProgram& out = program.devices[static_cast<size_t>(device) - 1];
+    const std::vector<bool> here = kernels_of(program, device);
+    std::vector<KernelReport> reports(program.kernels.size());
+    std::vector<std::vector<Instruction>> streams;
+    out.launches.assign(program.kernels.size(), {});
+    for (size_t k = 0; k < program.kernels.size(); ++k) {
+      if (!here[k]) continue;
+      const Kernel& kernel = program.kernels[k];
+      TW_ASSIGN(KernelStream stream, compile_stream(kernel, device_, target_));
+      TW_TRY(add_parameters(program, device, static_cast<int>(k), stream.parts));
+      DeviceLaunch launch{kernel.name, stream.parts.bases, {}};
+      const auto params = std::ranges::count_if(kernel.buffers, [](const Buffer& b) { return b.role != BufferRole::temp; });
+      std::ranges::replace(launch.buffers, kNoBuffer, static_cast<int>(params));   // the argument behind the kernel's own
+      out.launches[k].push_back(std::move(launch));
+      TW_ASSIGN(const Cycles cycles, predict_cycles(device_.config, stream.instructions, device_.dram));
+      reports[k] = {kernel.name, static_cast<int64_t>(stream.instructions.size()) * kInstructionBytes, 0, 0, static_cast<int64_t>(stream.instructions.size()), static_cast<int64_t>(cycles.total)};
+      streams.push_back(std::move(stream.instructions));
+    }
+    if (!streams.empty()) out.code = code_of(streams);
+    return reports;
+  }
+
+ private:
+  // Each call brings the table of its own constants, as one more argument.
+  Error add_parameters(Program& program, int device, int kernel, const StreamParts& parts) const {
+    if (!parts.requant) return Error::success();
+    for (KernelCall& call : program.calls) {
+      if (call.kernel != kernel || call.device != device || call.is_transfer()) continue;
+      std::vector<Constant> constants;
+      for (const Operand& operand : call.arguments) {
+        const WeightPiece* piece = find_weights(program, device, operand);
+        constants.push_back(piece ? Constant{piece->source, piece->pack} : Constant{});
+      }
+      TW_ASSIGN(std::vector<std::byte> table, requant_table(program.kernels[static_cast<size_t>(kernel)], parts, constants));
+      auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(table));
+      WeightPiece piece{0, bytes->size(), {bytes, *bytes}, nullptr, call.name + " requantization"};
+      call.arguments.push_back({Place::weights, 0, Expr(static_cast<int64_t>(add_weights(program, device, std::move(piece))))});
+    }
+    return Error::success();
+  }
+
+  std::string code_of(const std::vector<std::vector<Instruction>>& streams) const {
+    const Config& c = device_.config;
+    auto u = [](int value) { return static_cast<uint32_t>(value); };
+    tw_vdla_code head{{'V', 'D', 'L', 'A'}, TW_VDLA_CODE_VERSION, {u(c.block_in), u(c.block_out), u(c.bus_bytes), u(c.inp_depth), u(c.wgt_depth), u(c.acc_depth), u(c.prm_depth), u(c.queue_depth), u(c.requant_lanes)},
+                      device_.dram.latency, device_.dram.bytes_per_cycle, static_cast<uint32_t>(streams.size()), {}};
+    target_.address.copy(head.address, sizeof head.address - 1);
+    std::string code(reinterpret_cast<const char*>(&head), sizeof head);
+    uint64_t at = (sizeof head + streams.size() * sizeof(tw_vdla_stream) + 63) / 64 * 64;
+    for (const auto& stream : streams) {
+      const tw_vdla_stream place{at, static_cast<uint32_t>(stream.size()), 0};
+      code.append(reinterpret_cast<const char*>(&place), sizeof place);
+      at += stream.size() * kInstructionBytes;
+    }
+    code.resize((code.size() + 63) / 64 * 64);
+    for (const auto& stream : streams) {
+      const std::vector<uint8_t> bytes = to_bytes(stream);
+      code.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    return code;
+  }
+
+  Target target_;
+  Device device_;
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<DeviceBackend>> make_vdla_backend(const Target& device) {
+  for (const std::string& feature : device.features) return make_error({DiagCode::unsupported, "device '" + device.name + "' has the unknown feature '" + feature + "'", {}, {"the driver vdla has no features"}});
+  TW_ASSIGN(const Device numbers, device_of(device));
+  if (device.address.size() >= sizeof(tw_vdla_code::address)) return make_error(DiagCode::unsupported, "device '{0}': the address '{1}' is too long", device.name, device.address);
+  return std::make_unique<VdlaBackend>(device, numbers);
+}
+
+}  // namespace tw

@@ -1,0 +1,16 @@
+// The numbers of a target's device of this driver.
+#pragma once
+#include "backends/vdla/timing.h"
+#include "ir/target.h"
+
+namespace tw::vdla {
+
+struct Device {
+  Config config;
+  DramModel dram;
+};
+// From its scopes (sram.inp, sram.wgt, sram.acc, sram.prm), the intrinsic that emits gemm and the parameters. Errors: what is missing, what no core has.
+Expected<Device> device_of(const Target& target);
+const char* scope_of(Space space);   // the name of a memory in kernels
+
+}  // namespace tw::vdla
