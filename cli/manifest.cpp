@@ -68,15 +68,19 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.naive_arena_bytes = program.naive_arena_bytes;
   m.arena_bytes = to_string(program.arena_bytes);
   for (size_t i = 0; i < program.kernels.size(); ++i) {
-    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16), 0, 0, 0};
+    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16)};
     if (i < report.kernel_reports.size()) {
       k.code_bytes = report.kernel_reports[i].code_bytes;
       k.spills = report.kernel_reports[i].spills;
       k.reloads = report.kernel_reports[i].reloads;
+      k.registers = report.kernel_reports[i].registers;
+      k.stack_bytes = report.kernel_reports[i].stack_bytes;
+      k.shared_bytes = report.kernel_reports[i].shared_bytes;
     }
     m.kernels.push_back(std::move(k));
   }
   for (const Target& device : target.devices) m.devices.push_back(device.name);
+  m.device_notes = report.device_notes;
   std::vector<Expr> loaded;
   for (const Kernel& kernel : program.kernels) loaded.push_back(loaded_bytes(kernel));
   for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c, loaded[static_cast<size_t>(c.kernel)]));
@@ -89,7 +93,7 @@ Json to_json(const Manifest& m) {
   Json::Array kernels, calls;
   for (const ManifestKernel& k : m.kernels)
     kernels.push_back(Json::Object{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills},
-                                   {"reloads", k.reloads}});
+                                   {"reloads", k.reloads}, {"registers", k.registers}, {"stack_bytes", k.stack_bytes}, {"shared_bytes", k.shared_bytes}});
   for (const ManifestCall& c : m.calls) {
     Json::Object call{{"kernel", c.kernel}, {"name", c.name}, {"flops", c.flops}, {"weight_bytes", c.weight_bytes},
                       {"tensor_bytes", c.tensor_bytes}, {"loaded_bytes", c.loaded_bytes}};
@@ -112,7 +116,7 @@ Json to_json(const Manifest& m) {
       {"kernels", kernels},
       {"calls", calls},
   };
-  if (!m.devices.empty()) all.push_back({"devices", json_array(m.devices)});
+  if (!m.devices.empty()) all.push_back({"devices", json_array(m.devices)}), all.push_back({"device_notes", json_array(m.device_notes)});
   return all;
 }
 
@@ -146,8 +150,9 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.arena_bytes = memory["arena"].text_or_empty();
   for (const Json& k : json["kernels"].items())
     m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
-                         k["reloads"].integer_or(0)});
+                         k["reloads"].integer_or(0), k["registers"].integer_or(0), k["stack_bytes"].integer_or(0), k["shared_bytes"].integer_or(0)});
   m.devices = texts(json["devices"]);
+  m.device_notes = texts(json["device_notes"]);
   for (const Json& c : json["calls"].items()) {
     const int64_t kernel = c["kernel"].integer_or(-1);
     if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))

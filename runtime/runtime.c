@@ -10,5 +10,7 @@
 #include "verify.c"
 #include "device.c"
 #include "opencl.c"
+#include "cuda_graph.c"
+#include "cuda_open.c"
 #include "cuda.c"
 #include "api.c"
