@@ -14,8 +14,12 @@ namespace tw {
 struct KernelReport {          // what code generation found out about one kernel
   std::string name;
   int64_t code_bytes = 0;
-  int64_t spills = 0, reloads = 0;  // inside loops, from LLVM's register allocator
-  int64_t instructions = 0, cycles = 0;   // of a device whose streams are predicted
+  int64_t spills = 0, reloads = 0;  // inside loops, from LLVM's register allocator; a device's compiler counts bytes
+  bool on_device = false;
+  // There: what its compiler says, 0 where it says nothing; of several launches the largest.
+  int64_t registers = 0, stack_bytes = 0;   // of a thread
+  int64_t shared_bytes = 0;                 // of a block
+  int64_t instructions = 0, cycles = 0;     // of a stream, predicted
 };
 
 struct ObjectCode {
@@ -51,13 +55,15 @@ Expected<std::unique_ptr<Backend>> make_backend(const Target& target);
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
-  virtual Error supports(const Kernel& kernel) const = 0;   // a scheduled kernel: success, or the reason why not
-  // The constants of one call of a kernel that is supported, by parameter (source empty: not constant): success, or why the device cannot take them.
+  // A scheduled kernel: success, or the reason why not. From several threads at once.
+  virtual Error supports(const Kernel& kernel) const = 0;
+  // The constants of one call of a kernel that is supported, by parameter (source empty: not constant): success, or why the device cannot take
+  // them. From several threads at once.
   virtual Error accepts(const Kernel&, std::span<const Constant>) const { return Error::success(); }
-  // Fills the device's code and launches for the kernels that the program calls there; a report by kernel of the program, nameless for
-  // others. `device`: 1 + index into Target::devices.
-  virtual Expected<std::vector<KernelReport>> compile(Program& program, int device) const = 0;
-  virtual std::string note() const { return ""; }            // what people should know of the code that this machine can make
+  // Fills the device's code and launches for the kernels that the program calls there, `jobs` at once; a report by kernel of the program,
+  // nameless for others. `device`: 1 + index into Target::devices.
+  virtual Expected<std::vector<KernelReport>> compile(Program& program, int device, int jobs) const = 0;
+  virtual std::string note() const { return ""; }            // what people should know of the code that this machine makes
 };
 
 // By the device's driver. Errors: no such driver (naming those there are), a feature that it does not know.

@@ -1,6 +1,7 @@
 // tilewright compile: flags to CompileOptions, progress while it works, a summary at the end.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -120,7 +121,8 @@ Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double
   for (const PassTime& p : passes)
     times.push_back(Json::Object{{"name", p.pass}, {"seconds", p.seconds}, {"changed", p.changed}, {"report", p.report}});
   for (const KernelReport& k : r.kernel_reports)
-    kernels.push_back(Json::Object{{"name", k.name}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads}});
+    kernels.push_back(Json::Object{{"name", k.name}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads},
+                                   {"registers", k.registers}, {"stack_bytes", k.stack_bytes}, {"shared_bytes", k.shared_bytes}});
   Json::Object out{{"output", r.output}, {"header", r.header}, {"seconds", seconds}, {"nodes", r.nodes}, {"groups", r.groups},
                    {"kernels", r.kernels}, {"calls", r.calls}, {"model_bytes", r.model_bytes}, {"weight_bytes", r.weight_bytes},
                    {"arena_bytes", r.arena_bytes}, {"naive_arena_bytes", r.naive_arena_bytes}, {"warm_share", r.warm_share}, {"artifact_bytes", r.artifact_bytes},
@@ -131,6 +133,21 @@ Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double
   return out;
 }
 
+std::string device_lines(const CompileReport& r) {
+  std::string text;
+  for (const std::string& note : r.device_notes) text += note + "\n";
+  int64_t kernels = 0, bytes = 0, registers = 0, shared = 0;
+  for (const KernelReport& k : r.kernel_reports) {
+    if (!k.on_device) continue;
+    ++kernels, bytes += k.code_bytes;
+    registers = std::max(registers, k.registers), shared = std::max(shared, k.shared_bytes);
+  }
+  if (kernels == 0) return text;
+  text += "devices  " + std::to_string(kernels) + " kernels, " + format_bytes(static_cast<uint64_t>(bytes)) + " of code, at most " +
+          (registers ? std::to_string(registers) + " registers and " : "") + format_bytes(static_cast<uint64_t>(shared)) + " a block\n";
+  return text;
+}
+
 void print_summary(Console& console, const CompileReport& r, double seconds) {
   console.out << r.output << ": " << format_bytes(r.artifact_bytes) << " (model " << format_bytes(r.model_bytes) << ", weights "
               << format_bytes(r.weight_bytes) << ")\n"
@@ -138,9 +155,8 @@ void print_summary(Console& console, const CompileReport& r, double seconds) {
               << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups << " groups, " << r.nodes << " nodes\n"
               << "arena    " << format_bytes(r.arena_bytes) << ", without sharing " << format_bytes(r.naive_arena_bytes) << ", "
               << static_cast<int>(r.warm_share * 100 + 0.5) << "% of it reused while in the cache\n"
-              << (r.device_notes.empty() ? "" : r.device_notes.front() + "\n")
               << (r.host_reasons.empty() ? "" : std::to_string(r.host_reasons.size()) + " kernels on the processor; the first: " + r.host_reasons.front() + "\n")
-              << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
+              << device_lines(r) << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
 }
 
 std::string pass_table(const std::vector<PassTime>& passes) {

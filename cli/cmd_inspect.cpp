@@ -127,26 +127,32 @@ void print_manifest(Console& console, const Manifest& m) {
   for (const ManifestTensor& t : m.inputs) out << "input   " << to_string(t) << "\n";
   for (const ManifestTensor& t : m.outputs) out << "output  " << to_string(t) << "\n";
   for (const std::string& s : m.symbols) out << "symbol  " << s << "\n";
-  for (size_t d = 0; d < m.devices.size(); ++d) {
-    auto count = [&](auto is) { return std::count_if(m.calls.begin(), m.calls.end(), is); };
-    const int number = static_cast<int>(d) + 1;
-    out << "device  " << m.devices[d] << ": " << count([&](const ManifestCall& c) { return c.device == number && c.from == number; }) << " of "
-        << m.calls.size() << " calls, " << count([&](const ManifestCall& c) { return c.device != c.from && (c.device == number || c.from == number); })
-        << " transfers\n";
-  }
-  out << "memory  weights " << format_bytes(m.weight_bytes) << ", arena " << arena_text(m) << ", without sharing "
-      << format_bytes(m.naive_arena_bytes) << "\n"
-      << "calls   bytes spills  hash              kernel\n";
   std::vector<int> uses(m.kernels.size()), device(m.kernels.size());
   for (const ManifestCall& c : m.calls) {
     ++uses[static_cast<size_t>(c.kernel)];
     if (c.device == c.from) device[static_cast<size_t>(c.kernel)] = c.device;
   }
+  for (size_t d = 0; d < m.devices.size(); ++d) {
+    auto count = [&](auto is) { return std::count_if(m.calls.begin(), m.calls.end(), is); };
+    const int number = static_cast<int>(d) + 1;
+    int64_t kernels = 0, bytes = 0;
+    for (size_t k = 0; k < m.kernels.size(); ++k)
+      if (device[k] == number) ++kernels, bytes += m.kernels[k].code_bytes;
+    out << "device  " << m.devices[d] << ": " << kernels << " kernels, " << format_bytes(static_cast<uint64_t>(bytes)) << " of code, " << count([&](const ManifestCall& c) { return c.device == number && c.from == number; }) << " of "
+        << m.calls.size() << " calls, " << count([&](const ManifestCall& c) { return c.device != c.from && (c.device == number || c.from == number); })
+        << " transfers\n";
+  }
+  for (const std::string& note : m.device_notes) out << "note    " << note << "\n";
+  out << "memory  weights " << format_bytes(m.weight_bytes) << ", arena " << arena_text(m) << ", without sharing "
+      << format_bytes(m.naive_arena_bytes) << "\n"
+      << "calls   bytes spills " << (m.devices.empty() ? "" : "registers  stack shared ") << " hash              kernel\n";
   for (size_t i = 0; i < m.kernels.size(); ++i) {
     const ManifestKernel& k = m.kernels[i];
-    char line[64];
-    std::snprintf(line, sizeof line, "%5d %7lld %6lld  ", uses[i], static_cast<long long>(k.code_bytes), static_cast<long long>(k.spills));
-    out << line << k.hash << "  " << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
+    char line[64], more[64] = "";
+    std::snprintf(line, sizeof line, "%5d %7lld %6lld ", uses[i], static_cast<long long>(k.code_bytes), static_cast<long long>(k.spills));
+    if (!m.devices.empty())
+      std::snprintf(more, sizeof more, "%9lld %6lld %6lld ", static_cast<long long>(k.registers), static_cast<long long>(k.stack_bytes), static_cast<long long>(k.shared_bytes));
+    out << line << more << " " << k.hash << "  " << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
         << (k.instructions ? ": " + std::to_string(k.instructions) + " instructions, " + std::to_string(k.cycles) + " cycles" : "") << "\n";
   }
 }

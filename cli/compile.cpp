@@ -15,6 +15,7 @@
 #include "packager/artifact.h"
 #include "packager/header.h"
 #include "passes/place_groups.h"
+#include "support/parallel.h"
 #include "support/repro.h"
 
 namespace tw {
@@ -174,9 +175,12 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   stages.begin("lower");
   ProgramOptions program_options;
   Schedule schedule_in_use;
+  auto schedule = [&](const LoweredGroup& lowered, const Target& place) {
+    return options.plain ? plain_schedule(lowered.kernel, place) : default_schedule(lowered.kernel, lowered.family, place);
+  };
   program_options.schedule = [&](const LoweredGroup& lowered, const Target& place) -> Expected<Kernel> {
     CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
-    TW_ASSIGN(schedule_in_use, options.plain ? plain_schedule(lowered.kernel, place) : default_schedule(lowered.kernel, lowered.family, place));
+    TW_ASSIGN(schedule_in_use, schedule(lowered, place));
     return tw::apply(lowered.kernel, schedule_in_use, &place);
   };
 
@@ -187,13 +191,24 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     if (const std::string note = made->note(); !note.empty()) report.device_notes.push_back(device.name + ": " + note);
     devices.push_back(std::move(made));
   }
-  Placement placement = place_groups(graph, groups, target, [&](const LoweredGroup& lowered, int device) -> Error {
-    TW_ASSIGN(const Kernel kernel, program_options.schedule(lowered, target.devices[static_cast<size_t>(device) - 1]));
-    const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
-    TW_TRY(backend.supports(kernel));
-    std::vector<Constant> constants;
-    for (const LoweredArgument& argument : lowered.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
-    return backend.accepts(kernel, constants);
+  Placement placement = place_groups(graph, groups, target, [&](const std::vector<LoweredGroup>& kernels, int device) {
+    const Target& place = target.devices[static_cast<size_t>(device) - 1];
+    std::vector<std::string> problems(kernels.size());
+    const auto runs = [&](const LoweredGroup& lowered) -> Error {
+      CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
+      TW_ASSIGN(const Schedule chosen, schedule(lowered, place));
+      TW_ASSIGN(const Kernel kernel, tw::apply(lowered.kernel, chosen, &place));
+      const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
+      TW_TRY(backend.supports(kernel));
+      std::vector<Constant> constants;
+      for (const LoweredArgument& argument : lowered.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
+      return backend.accepts(kernel, constants);
+    };
+    llvm::cantFail(parallel_for(jobs, kernels.size(), [&](size_t k) -> Error {
+      if (Error error = runs(kernels[k])) problems[k] = error_text(std::move(error));
+      return Error::success();
+    }));
+    return problems;
   });
   program_options.devices = placement.devices;
   report.host_reasons = host_reasons(graph, groups, placement);
@@ -223,7 +238,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
   std::vector<KernelReport> device_reports(program.kernels.size());
   for (size_t d = 0; d < devices.size(); ++d) {
-    TW_ASSIGN(const std::vector<KernelReport> reports, devices[d]->compile(program, static_cast<int>(d) + 1));
+    TW_ASSIGN(const std::vector<KernelReport> reports, devices[d]->compile(program, static_cast<int>(d) + 1, jobs));
     for (size_t k = 0; k < reports.size(); ++k)
       if (!reports[k].name.empty()) device_reports[k] = reports[k];
   }
@@ -240,7 +255,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
   report.kernel_reports = code.kernels;
   for (size_t k = 0; k < device_reports.size(); ++k)
-    if (!device_reports[k].name.empty()) report.kernel_reports[k] = device_reports[k];
+    if (!device_reports[k].name.empty()) report.kernel_reports[k] = device_reports[k], report.kernel_reports[k].on_device = true;
   report.output = options.output;
   report.header = options.header.empty() ? report.output.substr(0, report.output.find_last_of('.')) + ".h" : options.header;
 

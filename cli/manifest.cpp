@@ -68,17 +68,21 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.naive_arena_bytes = program.naive_arena_bytes;
   m.arena_bytes = to_string(program.arena_bytes);
   for (size_t i = 0; i < program.kernels.size(); ++i) {
-    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16), 0, 0, 0, 0, 0};
+    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16)};
     if (i < report.kernel_reports.size()) {
       k.code_bytes = report.kernel_reports[i].code_bytes;
       k.spills = report.kernel_reports[i].spills;
       k.reloads = report.kernel_reports[i].reloads;
       k.instructions = report.kernel_reports[i].instructions;
       k.cycles = report.kernel_reports[i].cycles;
+      k.registers = report.kernel_reports[i].registers;
+      k.stack_bytes = report.kernel_reports[i].stack_bytes;
+      k.shared_bytes = report.kernel_reports[i].shared_bytes;
     }
     m.kernels.push_back(std::move(k));
   }
   for (const Target& device : target.devices) m.devices.push_back(device.name);
+  m.device_notes = report.device_notes;
   std::vector<Expr> loaded;
   for (const Kernel& kernel : program.kernels) loaded.push_back(loaded_bytes(kernel));
   for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c, loaded[static_cast<size_t>(c.kernel)]));
@@ -90,7 +94,8 @@ Json to_json(const Manifest& m) {
   for (const auto& [name, value] : m.dims) dims.push_back({name, value});
   Json::Array kernels, calls;
   for (const ManifestKernel& k : m.kernels) {
-    Json::Object kernel{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads}};
+    Json::Object kernel{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads},
+                        {"registers", k.registers}, {"stack_bytes", k.stack_bytes}, {"shared_bytes", k.shared_bytes}};
     if (k.instructions) kernel.push_back({"instructions", k.instructions}), kernel.push_back({"cycles", k.cycles});
     kernels.push_back(std::move(kernel));
   }
@@ -116,7 +121,7 @@ Json to_json(const Manifest& m) {
       {"kernels", kernels},
       {"calls", calls},
   };
-  if (!m.devices.empty()) all.push_back({"devices", json_array(m.devices)});
+  if (!m.devices.empty()) all.push_back({"devices", json_array(m.devices)}), all.push_back({"device_notes", json_array(m.device_notes)});
   return all;
 }
 
@@ -150,8 +155,10 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.arena_bytes = memory["arena"].text_or_empty();
   for (const Json& k : json["kernels"].items())
     m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
-                         k["reloads"].integer_or(0), k["instructions"].integer_or(0), k["cycles"].integer_or(0)});
+                         k["reloads"].integer_or(0), k["registers"].integer_or(0), k["stack_bytes"].integer_or(0), k["shared_bytes"].integer_or(0),
+                         k["instructions"].integer_or(0), k["cycles"].integer_or(0)});
   m.devices = texts(json["devices"]);
+  m.device_notes = texts(json["device_notes"]);
   for (const Json& c : json["calls"].items()) {
     const int64_t kernel = c["kernel"].integer_or(-1);
     if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))

@@ -15,8 +15,9 @@ struct ManifestTensor {
 };
 struct ManifestKernel {
   std::string name, hash;              // hash: kernel_hash of the scheduled kernel
-  int64_t code_bytes = 0, spills = 0, reloads = 0;
-  int64_t instructions = 0, cycles = 0;   // of a device whose streams are predicted
+  int64_t code_bytes = 0, spills = 0, reloads = 0;            // as KernelReport has them
+  int64_t registers = 0, stack_bytes = 0, shared_bytes = 0;   // on a device
+  int64_t instructions = 0, cycles = 0;                       // of a stream
 };
 struct ManifestCall {
   int kernel = 0;                      // index into kernels
@@ -40,6 +41,7 @@ struct Manifest {
   std::string arena_bytes;             // a number or an expression of symbols
   std::vector<ManifestKernel> kernels;
   std::vector<std::string> devices;    // names, in the target's order
+  std::vector<std::string> device_notes;   // of their code generators
   std::vector<ManifestCall> calls;     // in the order of tw_api's profile
 };
 

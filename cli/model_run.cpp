@@ -15,6 +15,7 @@ DiagCode code_of(tw_status status) {
     case TW_E_BUSY: return DiagCode::invalid_argument;
     case TW_E_VERSION:
     case TW_E_DEVICE:
+    case TW_E_UNSUPPORTED:
     case TW_E_CPU: return DiagCode::unsupported;
     case TW_E_MEMORY: return DiagCode::limit;
   }

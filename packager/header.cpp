@@ -151,7 +151,7 @@ class HeaderWriter {
   void write_create() {
     line("/* A context for `threads` threads; 0: as many as the process may use. */");
     line("static inline tw_status tw_{0}_create(const tw_api* api, int32_t threads, tw_context** context) {{\n"
-         "  tw_options options = {{0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof options;\n  options.threads = threads;\n"
+         "  tw_options options = {{0, 0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof options;\n  options.threads = threads;\n"
          "  return api->create(&options, context);\n}\n", model_.name);
   }
 

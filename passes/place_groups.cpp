@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "ir/kernel/work.h"
@@ -29,6 +30,7 @@ class Placer {
 
   Placement run() {
     const size_t places = target_.devices.size() + 1;
+    for (size_t place = 1; place < places; ++place) ask(static_cast<int>(place));
     Placement placement{std::vector<int>(groups_.size()), std::vector<std::string>(groups_.size())};
     PbqpProblem problem;
     std::map<int32_t, size_t> maker;   // group that makes the value with this index
@@ -47,39 +49,59 @@ class Placer {
   }
 
  private:
-  std::vector<double> costs(size_t g, size_t places, std::string& reason) {
+  // What becomes of every group on a device.
+  void ask(int place) {
+    std::vector<LoweredGroup> distinct;
+    std::map<std::string, size_t> known;
+    std::vector<OnDevice>& all = on_device_.emplace_back(groups_.size());
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (storage_.in_place(groups_[g])) continue;
+      Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], target_.devices[static_cast<size_t>(place) - 1]);
+      if (!lowered) {
+        all[g].problem = error_text(lowered.takeError());
+        continue;
+      }
+      std::string key = kernel_hash(lowered->kernel);   // whether a device runs it may depend on its constants
+      for (const LoweredArgument& argument : lowered->arguments)
+        if (argument.constant) key += ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data()));
+      const auto [entry, fresh] = known.try_emplace(std::move(key), distinct.size());
+      if (fresh) distinct.push_back(std::move(*lowered));
+      all[g].kernel = entry->second;
+    }
+    const std::vector<std::string> problems = runs_(distinct, place);
+    std::vector<Work> work;
+    for (const LoweredGroup& lowered : distinct) work.push_back(count_work(lowered.kernel));
+    for (OnDevice& one : all) {
+      if (!one.kernel) continue;
+      one.problem = problems[*one.kernel];
+      one.work = work[*one.kernel];
+    }
+  }
+
+  std::vector<double> costs(size_t g, size_t places, std::string& reason) const {
     std::vector<double> seconds(places);
     if (storage_.in_place(groups_[g])) return seconds;
+    bool matters = false;   // what the processor takes for it
     for (size_t place = 1; place < places; ++place) {
       const Target& device = target_.devices[place - 1];
-      const auto [time, problem] = on_device(g, static_cast<int>(place));
-      if (!problem.empty()) reason += (reason.empty() ? "" : "; ") + device.name + ": " + problem;
-      seconds[place] = time;
+      const OnDevice& there = on_device_[place - 1][g];
+      if (!there.problem.empty()) reason += (reason.empty() ? "" : "; ") + device.name + ": " + there.problem;
+      seconds[place] = !there.problem.empty() ? kNever : device.take_all ? 0 : on_device(device, there.work);
+      matters |= there.problem.empty() && !device.take_all;
     }
-    Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], target_);
-    const Work work = lowered ? count_work(lowered->kernel) : Work{0, 0, 0};
-    llvm::consumeError(lowered.takeError());   // building the program tells
-    const double vectors = static_cast<double>(target_.vector_bits) / 32 * kVectorsPerSecond;
-    seconds[0] = nominal(work.flops) / vectors + nominal(work.weight_bytes + work.tensor_bytes) / kHostBytes + kCall;
+    seconds[0] = kCall + (matters ? on_host(g) : 0);
     return seconds;
   }
 
-  // Seconds, infinite with a reason.
-  std::pair<double, std::string> on_device(size_t g, int place) {
-    const Target& device = target_.devices[static_cast<size_t>(place) - 1];
-    Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], device);
-    if (!lowered) return {kNever, error_text(lowered.takeError())};
-    std::string key = kernel_hash(lowered->kernel);   // whether a device runs it may depend on its constants
-    for (const LoweredArgument& argument : lowered->arguments)
-      if (argument.constant) key += ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data()));
-    auto [known, fresh] = problems_.try_emplace({place, key});
-    if (fresh) {
-      if (Error error = runs_(*lowered, place)) known->second = error_text(std::move(error));
-    }
-    if (!known->second.empty()) return {kNever, known->second};
-    if (device.take_all) return {0, ""};
+  double on_host(size_t g) const {
+    Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], target_);
+    if (!lowered) return llvm::consumeError(lowered.takeError()), 0;   // building the program tells
     const Work work = count_work(lowered->kernel);
-    return {nominal(work.flops) / device.rates.flops + nominal(work.weight_bytes + work.tensor_bytes) / device.rates.bytes + device.rates.launch, ""};
+    return nominal(work.flops) / (static_cast<double>(target_.vector_bits) / 32 * kVectorsPerSecond) + nominal(work.weight_bytes + work.tensor_bytes) / kHostBytes;
+  }
+
+  static double on_device(const Target& device, const Work& work) {
+    return nominal(work.flops) / device.rates.flops + nominal(work.weight_bytes + work.tensor_bytes) / device.rates.bytes + device.rates.launch;
   }
 
   // A group without a kernel is where the memory is that it only renames or gathers; other values are copied where they are read elsewhere.
@@ -125,7 +147,12 @@ class Placer {
   const Target& target_;
   const Runs& runs_;
   Storage storage_;
-  std::map<std::pair<int, std::string>, std::string> problems_;   // by place, kernel and constants; "": it runs
+  struct OnDevice {
+    std::optional<size_t> kernel;   // of the distinct ones
+    std::string problem;            // "": it runs
+    Work work;
+  };
+  std::vector<std::vector<OnDevice>> on_device_;   // by device, by group
 };
 
 }  // namespace

@@ -13,9 +13,9 @@ struct Placement {
   std::vector<int> devices;            // by group: 0 the processor, else 1 + index into Target::devices
   std::vector<std::string> reasons;    // by group on the processor: why not on a device; "" where there is no kernel
 };
-// Whether a device can run the group's kernel with its constants. Called once a distinct one and device.
+// Which kernels a device can run: by group "" or the reason why not. Called once a device, with its distinct kernels and constants.
 struct LoweredGroup;
-using Runs = std::function<Error(const LoweredGroup&, int device)>;
+using Runs = std::function<std::vector<std::string>(const std::vector<LoweredGroup>& groups, int device)>;
 Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target, const Runs& runs);
 
 }  // namespace tw

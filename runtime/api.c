@@ -89,8 +89,8 @@ static const uint8_t* weights(void) {
   return (const uint8_t*)((uintptr_t)&tw_weights_offset + (uintptr_t)tw_weights_offset);
 }
 
-static tw_status open_devices(tw_context* c) {
-  tw_status status = tw_devices_open(c->devices, weights(), &c->error);
+static tw_status open_devices(tw_context* c, const tw_queue* queue) {
+  tw_status status = tw_devices_open(c->devices, weights(), queue, &c->error);
   if (status != TW_OK) memcpy(g_create_error, c->error_data, sizeof g_create_error);
   return status;
 }
@@ -113,26 +113,38 @@ static tw_status create(const tw_options* given, tw_context** context) {
   tw_status status = TW_OK;
   if (o.symbols || tw_model.symbol_count == 0) status = need_arena(c, tw_model.arena_bytes(o.symbols));
   if (status == TW_OK) status = seat_context(c, &o);
-  if (status == TW_OK) status = open_devices(c);
+  if (status == TW_OK) status = open_devices(c, o.queue);
   if (status == TW_OK) *context = c;
   else destroy(c);
   return status;
 }
 
-static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
-  tw_status status = tw_verify_inputs(c, inputs);
+/* How a run is wanted. */
+typedef struct tw_manner {
+  uint64_t* ns;            /* a profile's */
+  int32_t asynchronous;
+  const uint8_t* places;
+} tw_manner;
+
+static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, tw_manner manner) {
+  tw_status status = manner.asynchronous ? tw_devices_whole(&c->error) : TW_OK;
+  if (status == TW_OK) status = tw_verify_inputs(c, inputs);
   if (status == TW_OK) status = tw_verify_outputs(c, outputs);
   if (status == TW_OK) status = need_arena(c, tw_model.arena_bytes(c->symbols));
-  if (status == TW_OK) status = tw_devices_reserve(c->devices, c->symbols);
+  if (status == TW_OK) status = tw_devices_begin(c->devices, c->symbols, manner.ns != 0);
   if (status != TW_OK) return status;
-  tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, 0, ns, c->devices};
+  tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, manner.asynchronous, manner.ns, c->devices, manner.places};
+  if (manner.asynchronous) {
+    tw_model.program(&env);
+    return tw_devices_status(c->devices);
+  }
   tw_team_begin(&c->team);
   tw_model.program(&env);
   tw_team_end(&c->team);
   return tw_devices_finish(c->devices);
 }
 
-static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
+static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, tw_manner manner) {
   if (!c) return TW_E_ARGUMENT;
   if (TW_SWAP(&c->running, 1, ACQUIRE)) return TW_E_BUSY;
   tw_status status;
@@ -141,17 +153,29 @@ static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tenso
     text_add(&c->error, inputs || !tw_model.input_count ? "outputs is null" : "inputs is null");
     status = TW_E_ARGUMENT;
   } else {
-    status = run_verified(c, inputs, outputs, ns);
+    status = run_verified(c, inputs, outputs, manner);
   }
   TW_STORE(&c->running, 0, RELEASE);
   return status;
 }
 
-static tw_status run(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs) { return run_with(c, inputs, outputs, 0); }
+static tw_status run(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs) { return run_with(c, inputs, outputs, (tw_manner){0, 0, 0}); }
 
 static tw_status profile(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
   if (!ns) return TW_E_ARGUMENT;
-  return run_with(c, inputs, outputs, ns);
+  return run_with(c, inputs, outputs, (tw_manner){ns, 0, 0});
+}
+
+static tw_status run_async(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, const uint8_t* places) {
+  return run_with(c, inputs, outputs, (tw_manner){0, 1, places});
+}
+
+static tw_status wait(tw_context* c) {
+  if (!c) return TW_E_ARGUMENT;
+  if (TW_SWAP(&c->running, 1, ACQUIRE)) return TW_E_BUSY;
+  tw_status status = tw_devices_finish(c->devices);
+  TW_STORE(&c->running, 0, RELEASE);
+  return status;
 }
 
 static const char* status_text(tw_status status) {
@@ -166,6 +190,7 @@ static const char* status_text(tw_status status) {
     case TW_E_MEMORY: return "memory or threads could not be had";
     case TW_E_BUSY: return "the context is running already";
     case TW_E_DEVICE: return "a device or its driver is missing or failed";
+    case TW_E_UNSUPPORTED: return "the model cannot do that";
     default: return "unknown status";
   }
 }
@@ -205,6 +230,8 @@ static void fill_api(void) {
   g_api.last_error = last_error;
   g_api.call_count = tw_model.call_count;
   g_api.profile = profile;
+  g_api.run_async = run_async;
+  g_api.wait = wait;
   g_api.device_count = (int32_t)tw_model.device_count;
   g_api.device_stats = device_stats;
 }

@@ -13,9 +13,10 @@ typedef struct tw_env {
   const int64_t* symbols;
   void* pool;                 /* of tw_parallel_for */
   int32_t threads;
-  int32_t reserved;
+  int32_t asynchronous;       /* nothing waits for a device */
   uint64_t* call_ns;          /* profile, else NULL: the program stores the nanoseconds of kernel call k in call_ns[k] (tw_clock_ns) */
   struct tw_device* devices;  /* of tw_model.devices */
+  const uint8_t* places;      /* asynchronous: TW_HOST or TW_DEVICE, of the inputs, then the outputs; NULL: all TW_DEVICE */
 } tw_env;
 
 /* A device beside the processor: its driver, its code in the form that the driver reads, what can be launched. */
@@ -50,6 +51,7 @@ typedef struct tw_model_desc {
   void (*input_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   const tw_device_desc* devices;
   uint64_t device_count;
+  uint64_t host_calls;        /* that need the processor between what devices do: its kernels, and copies by way of its arena */
 } tw_model_desc;
 
 extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
@@ -66,8 +68,10 @@ uint64_t tw_clock_ns(void);   /* CLOCK_MONOTONIC, by syscall */
  * Arguments of a launch: groups in x, y, z; work-items of a group in x, y, z; for each buffer its place (0: the device's arena, 1: its
  * weights) and byte offset there; the symbols. */
 void tw_device_launch(const tw_env* env, int32_t device, int32_t launch, const int64_t* arguments);
-void tw_device_write(const tw_env* env, int32_t device, int64_t at, const void* from, int64_t bytes);  /* into its arena */
-void tw_device_read(const tw_env* env, int32_t device, int64_t at, void* to, int64_t bytes);
+/* Copies into its arena and out of it. `tensor`: 0, or 1 + the number of the input or output (counted behind the inputs) in whose data the
+ * other side lies. */
+void tw_device_write(const tw_env* env, int32_t device, int64_t at, const void* from, int64_t bytes, int32_t tensor);
+void tw_device_read(const tw_env* env, int32_t device, int64_t at, void* to, int64_t bytes, int32_t tensor);
 void tw_device_wait(const tw_env* env, int32_t device);   /* a profile's calls end where they are timed */
 
 /* The body of the exported tw_<name>_query, which generated code defines. */

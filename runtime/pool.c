@@ -37,17 +37,8 @@ typedef struct tw_pool {
   tw_worker workers[kMaxThreads - 1];
 } tw_pool;
 
-static _Atomic uint32_t g_lock;            /* of g_pool's life; never taken on the run path. 2: somebody sleeps */
+static _Atomic uint32_t g_lock;            /* of g_pool's life; never taken on the run path */
 static tw_pool* g_pool;
-
-static void lock(void) {
-  uint32_t free = 0;
-  if (__c11_atomic_compare_exchange_strong(&g_lock, &free, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-  while (TW_SWAP(&g_lock, 2, ACQUIRE) != 0) tw_futex_wait(&g_lock, 2);
-}
-static void unlock(void) {
-  if (TW_SWAP(&g_lock, 0, RELEASE) == 2) tw_futex_wake(&g_lock, 1);
-}
 
 static void run_share(const tw_lane* lane, int32_t share) {
   int32_t each = lane->count / lane->shares, rest = lane->count % lane->shares;
@@ -168,7 +159,7 @@ void tw_team_join(tw_team* team, int32_t threads) {
   team->pool = 0;
   if (threads <= 1) return;
   int32_t spare = tw_usable_cpus() - 1;
-  lock();
+  tw_lock(&g_lock);
   if (g_pool && g_pool->process != syscall(SYS_getpid)) g_pool = 0;   /* forked: the parent's pool stays as it was */
   tw_pool* pool = g_pool;
   if (!pool && (pool = tw_map(sizeof *pool)) != 0) {
@@ -190,13 +181,13 @@ void tw_team_join(tw_team* team, int32_t threads) {
     pool->seat_threads += threads - 1;
     TW_STORE(&pool->seats, seats | (uint64_t)1 << seat, RELEASE);
   }
-  unlock();
+  tw_unlock(&g_lock);
 }
 
 void tw_team_leave(tw_team* team) {
   tw_pool* pool = team->pool;
   if (!pool || pool->process != syscall(SYS_getpid)) return;
-  lock();
+  tw_lock(&g_lock);
   uint64_t seats = TW_LOAD(&pool->seats, RELAXED) & ~((uint64_t)1 << (team->lane - pool->lanes));
   TW_STORE(&pool->seats, seats, RELEASE);
   pool->seat_threads -= team->threads - 1;
@@ -207,5 +198,5 @@ void tw_team_leave(tw_team* team) {
     munmap(pool, sizeof *pool);
     g_pool = 0;
   }
-  unlock();
+  tw_unlock(&g_lock);
 }

@@ -10,6 +10,8 @@
 #include "verify.c"
 #include "device.c"
 #include "opencl.c"
+#include "cuda_graph.c"
+#include "cuda_open.c"
 #include "cuda.c"
 #include "vdla.c"
 #include "api.c"

@@ -58,6 +58,16 @@ static inline void tw_futex_wake(_Atomic uint32_t* word, int32_t count) {
   syscall(SYS_futex, word, 129L /* FUTEX_WAKE_PRIVATE */, (long)count, (void*)0, (void*)0, 0L);
 }
 
+/* A lock for what is never on the run path; 0: free, 2: somebody sleeps. */
+static inline void tw_lock(_Atomic uint32_t* lock) {
+  uint32_t free = 0;
+  if (__c11_atomic_compare_exchange_strong(lock, &free, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  while (TW_SWAP(lock, 2, ACQUIRE) != 0) tw_futex_wait(lock, 2);
+}
+static inline void tw_unlock(_Atomic uint32_t* lock) {
+  if (TW_SWAP(lock, 0, RELEASE) == 2) tw_futex_wake(lock, 1);
+}
+
 /* Zeroed pages, or NULL. */
 static inline void* tw_map(uint64_t bytes) {
   if (bytes == 0 || bytes > (uint64_t)PTRDIFF_MAX) return 0;

@@ -27,7 +27,8 @@ typedef enum tw_status {
   TW_E_SIZE = 6,       /* a buffer is smaller than its shape needs, or the caller's arena than the run */
   TW_E_MEMORY = 7,     /* memory or a thread could not be had */
   TW_E_BUSY = 8,       /* a second run on a context that is running */
-  TW_E_DEVICE = 9      /* a device or its driver is missing or failed; last_error says which and how */
+  TW_E_DEVICE = 9,     /* a device or its driver is missing or failed; last_error says which and how */
+  TW_E_UNSUPPORTED = 10  /* this model cannot do it: last_error says why */
 } tw_status;
 
 /* Element types; the numbers are ONNX's TensorProto.DataType. */
@@ -62,6 +63,13 @@ typedef struct tw_parallel {
   int32_t threads;       /* how many run at once: the code splits its work accordingly */
 } tw_parallel;
 
+/* A queue of the caller's on the device that the model runs on. */
+typedef struct tw_queue {
+  const char* driver;    /* what `handle` is: "cuda": a CUstream of the primary context of device 0 (NULL: its default stream);
+                            "opencl": a cl_command_queue that runs in order */
+  void* handle;
+} tw_queue;
+
 typedef struct tw_options {
   uint32_t size;                 /* sizeof(tw_options): later versions may append fields */
   int32_t threads;               /* 0: as many as the affinity mask and the cgroup quota allow; 1: the caller's thread only */
@@ -70,7 +78,11 @@ typedef struct tw_options {
   uint64_t arena_bytes;
   const int64_t* symbols;        /* the largest sizes of the model's symbols that this context will see; NULL: the first run decides.
                                     The context's own arena grows when a run needs more (then, and only then, a run allocates). */
+  const tw_queue* queue;         /* where this context's runs go, in order with what else is there, for models with one device; the
+                                    handle lives as long as the context. NULL: a queue of its own */
 } tw_options;
+
+enum { TW_HOST = 0, TW_DEVICE = 1 };   /* where a tensor of run_async lies */
 
 typedef struct tw_context tw_context;
 
@@ -108,6 +120,13 @@ typedef struct tw_api {
   /* Runs with a clock: ns[k] gets the nanoseconds of kernel call k (call_count of them, named by the manifest). */
   int32_t call_count;
   tw_status (*profile)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns);
+  /* The rest is there when `size` covers it.
+   * Puts a run on the context's queue and returns: for models that run whole on one device (else TW_E_UNSUPPORTED, and nothing is put
+   * there). places[i], inputs first, then outputs, says what data is: TW_HOST: the processor's memory; TW_DEVICE: the device's, a CUdeviceptr
+   * or a cl_mem; NULL: all are TW_DEVICE. All that memory must stay as it is until the queue is past the run. Failures that show only then are the
+   * queue's; `wait` tells them too. */
+  tw_status (*run_async)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs, const uint8_t* places);
+  tw_status (*wait)(tw_context* context);   /* until the context's queue has done all that is on it */
   /* Devices beside the processor, in the manifest's order (where size reaches to here). */
   int32_t device_count;
   tw_status (*device_stats)(const tw_context* context, int32_t device, tw_device_stats* stats);

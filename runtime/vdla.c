@@ -129,10 +129,10 @@ static tw_status vdla_room(tw_device* d, vdla_state* s, uint64_t arena_bytes) {
   return TW_OK;
 }
 
-static tw_status vdla_open(tw_device* d, const uint8_t* weights) {
-  vdla_state* s = tw_map(sizeof *s);
-  if (!s) return tw_device_failed(d, "no memory", "", 0);
-  d->state = s;
+static tw_status vdla_open(tw_device* d, const uint8_t* weights, const tw_queue* queue) {
+  (void)queue;   /* it has no `copy`, so nobody brings one */
+  vdla_state* s = tw_device_state(d, sizeof *s);
+  if (!s) return TW_E_DEVICE;
   if (!d->desc->launch_count) return TW_OK;   /* nothing runs here */
   if (!dlopen || !dlsym) return tw_device_failed(d, "the program that loads this library has no dlopen", "", 0);
   memcpy(&s->code, d->desc->code, sizeof s->code);
@@ -152,10 +152,7 @@ static tw_status vdla_open(tw_device* d, const uint8_t* weights) {
 
 static void vdla_close(tw_device* d) {
   vdla_state* s = d->state;
-  if (!s) return;
   if (s->dram) munmap(s->dram, (size_t)s->dram_bytes);
-  munmap(s, sizeof *s);
-  d->state = 0;
 }
 
 static tw_status vdla_reserve(tw_device* d, uint64_t bytes) { return vdla_room(d, d->state, bytes); }
@@ -200,4 +197,4 @@ static tw_status vdla_wait(tw_device* d) {
   return TW_OK;   /* a launch has ended when it returns */
 }
 
-const tw_driver tw_vdla_driver = {"vdla", vdla_open, vdla_close, vdla_reserve, vdla_write, vdla_read, vdla_launch, vdla_wait};
+const tw_driver tw_vdla_driver = {"vdla", vdla_open, vdla_close, vdla_reserve, vdla_write, vdla_read, vdla_launch, vdla_wait, 0, 0};

@@ -24,6 +24,8 @@ ONLY = {  # a pattern over #include or code -> rooms or folders that may match i
     r'#include [<"]CLI/': ["cli"],
     r"\bgetenv\b": ["cli", "runtime", "packager"],   # the runtime: where a device is
     r'#include [<"](verilated|Vvdla)': ["backends/vdla/rtl"],
+    # What a device can do is data in its description: nothing else asks what kind it is.
+    r'"(cuda|opencl|vdla)"|\bdriver\b(\(\))?\s*[!=]=': ["backends", "runtime"],
     r'#include [<"]llvm/(IR|CodeGen|Passes|Target|MC|Linker|Bitcode|Transforms|Analysis)/': ["backends"],
 }
 FOLDERS = {  # a folder -> what it may include of its own room and others

@@ -95,7 +95,6 @@ void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& sc
   if (scope == "register") scopes_.push_back({buffer, scope});
   else add(step::SetScope{buffer, scope});
 }
-void ScheduleBuilder::tensorize(const std::string& loop, const std::string& intrinsic, const std::string& name) { add(step::Tensorize{loop, intrinsic, name}); }
 void ScheduleBuilder::virtual_thread(const std::string& loop) { add(step::VirtualThread{loop}); }
 void ScheduleBuilder::roles(const std::string& loop, int64_t depth, step::RoleParts parts) { add(step::Roles{loop, depth, std::move(parts)}); }
 void ScheduleBuilder::layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map) {

@@ -73,7 +73,6 @@ class ScheduleBuilder {
   // Both, rows at the usual distance. Loop `row` may read some pairs of rows (`pairs`): then the next panel or the next rows.
   void prefetch_panels(const std::string& buffer, const std::string& row, bool pairs);
   void cache_read(const std::string& buffer, const std::string& stage, const std::string& name, const std::string& scope);
-  void tensorize(const std::string& loop, const std::string& intrinsic, const std::string& name);
   void async_copy(const std::string& stage);
   void pipeline(const std::string& loop, int64_t depth, std::vector<std::string> stages);
   void layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map);

@@ -1,12 +1,18 @@
 #include "backends/cuda/backend.h"
 
 #include <llvm/ADT/StringRef.h>
+#include <llvm/Object/ObjectFile.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
 
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/ptxas.h"
+#include "support/parallel.h"
 
 namespace tw {
 namespace {
@@ -18,6 +24,7 @@ struct Chip {
   uint32_t number = 0;                // 90
   bool exact = false;                 // with a letter: its code runs on no other chip
   bool emulated = false;
+  bool needs_ptxas = false;
 };
 
 Expected<Chip> chip_of(const Target& device) {
@@ -28,81 +35,132 @@ Expected<Chip> chip_of(const Target& device) {
     if (text.consume_front("sm_") && !text.consumeInteger(10, chip.number)) chip.name = feature, chip.exact = !text.empty();
     else if (llvm::StringRef rest = feature; rest.consume_front("ptx") && !rest.getAsInteger(10, level)) chip.level = feature;
     else if (feature == "emulated") chip.emulated = true;
-    else return make_error({DiagCode::unsupported, "device '" + device.name + "' has the unknown feature '" + feature + "'", {}, {"features of the driver cuda: a chip (sm_80), a PTX level (ptx80)"}});
+    else if (feature == "ptxas") chip.needs_ptxas = true;
+    else return make_error({DiagCode::unsupported, "device '" + device.name + "' has the unknown feature '" + feature + "'", {}, {"features of the driver cuda: a chip (sm_80), a PTX level (ptx80), ptxas: an error where there is none"}});
   }
   if (chip.name.empty() || chip.level.empty())
     return make_error({DiagCode::unsupported, "device '" + device.name + "' needs a chip and a PTX level", {}, {"for example features: [sm_80, ptx80]"}});
   return chip;
 }
 
-// Of PTX text: the functions of these launches.
-int64_t bytes_of(llvm::StringRef ptx, const std::vector<DeviceLaunch>& launches) {
+// Of the machine code in a cubin, an ELF file.
+int64_t code_bytes(const std::string& cubin) {
+  auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(cubin, "cubin"));
+  if (!file) return llvm::consumeError(file.takeError()), static_cast<int64_t>(cubin.size());
   int64_t bytes = 0;
-  for (const DeviceLaunch& launch : launches) {
-    const llvm::StringRef text = ptx.drop_front(ptx.find(".entry " + launch.function + "("));
-    bytes += static_cast<int64_t>(std::min(text.size(), text.find("\n}")));
-  }
+  for (const llvm::object::SectionRef& section : (*file)->sections())
+    if (section.isText()) bytes += static_cast<int64_t>(section.getSize());
   return bytes;
 }
 
+// A kernel alone.
+struct Compiled {
+  CudaCode ptx;
+  std::string cubin;     // empty: there is no ptxas
+  KernelReport report;   // nameless
+};
+
 class CudaBackend : public DeviceBackend {
  public:
-  CudaBackend(Target device, Chip chip) : device_(std::move(device)), chip_(std::move(chip)), ptxas_(find_ptxas()) {}
+  CudaBackend(Target device, Chip chip, std::string ptxas) : device_(std::move(device)), chip_(std::move(chip)), ptxas_(std::move(ptxas)) {}
 
-  Error supports(const Kernel& kernel) const override {
-    const Kernel* one = &kernel;
-    TW_ASSIGN(const CudaCode code, cuda_code({&one, 1}, device_, {chip_.name, chip_.level}));
-    return ptxas_.empty() ? Error::success() : run_ptxas(ptxas_, code.bytes, chip_.name).takeError();
-  }
+  Error supports(const Kernel& kernel) const override { return compiled(kernel).takeError(); }
 
-  Expected<std::vector<KernelReport>> compile(Program& program, int device) const override {
+  Expected<std::vector<KernelReport>> compile(Program& program, int device, int jobs) const override {
     DeviceProgram& out = program.devices[static_cast<size_t>(device) - 1];
     const std::vector<bool> here = kernels_of(program, device);
-    std::vector<const Kernel*> kernels(program.kernels.size());
-    bool any = false;
-    for (size_t k = 0; k < kernels.size(); ++k)
-      if (here[k]) kernels[k] = &program.kernels[k], any = true;
-    std::vector<KernelReport> reports(kernels.size());
-    out.launches.assign(kernels.size(), {});
-    if (!any) return reports;
-    TW_ASSIGN(CudaCode code, cuda_code(kernels, device_, {chip_.name, chip_.level}));
-    out.launches = std::move(code.launches);
-    std::vector<CudaImage> images;
-    const CudaImageKind kind = chip_.exact ? CudaImageKind::cubin_exact : CudaImageKind::cubin;
-    if (chip_.emulated) {
-      TW_ASSIGN(CudaCode object, cuda_code(kernels, device_, {}));
-      images.push_back({kind, chip_.number, std::move(object.bytes)});
-    } else if (!ptxas_.empty()) {
-      TW_ASSIGN(PtxasResult result, run_ptxas(ptxas_, code.bytes, chip_.name));
-      images.push_back({kind, chip_.number, std::move(result.cubin)});
+    const size_t count = program.kernels.size();
+    std::vector<KernelReport> reports(count);
+    std::vector<std::vector<CudaImage>> images(count);
+    out.launches.assign(count, {});
+    TW_TRY(parallel_for(jobs, count, [&](size_t k) -> Error {
+      if (!here[k]) return Error::success();
+      TW_ASSIGN(const std::shared_ptr<const Compiled> kernel, compiled(program.kernels[k]));
+      reports[k] = kernel->report;
+      reports[k].name = program.kernels[k].name;
+      out.launches[k] = kernel->ptx.launches.front();
+      TW_ASSIGN(images[k], images_of(program.kernels[k], *kernel));
+      return Error::success();
+    }));
+    std::vector<CudaImage> table;
+    uint32_t first = 0;
+    for (size_t k = 0; k < count; ++k) {
+      const auto launches = static_cast<uint32_t>(out.launches[k].size());
+      for (CudaImage& image : images[k]) {
+        image.first = first, image.launches = launches;
+        table.push_back(std::move(image));
+      }
+      first += launches;
     }
-    if (chip_.exact) {
-      TW_ASSIGN(CudaCode portable, cuda_code(kernels, device_, {"sm_" + std::to_string(kPortable), chip_.level}));
-      images.push_back({CudaImageKind::ptx, kPortable, portable.bytes + '\0'});
-    } else {
-      images.push_back({CudaImageKind::ptx, chip_.number, code.bytes + '\0'});
-    }
-    out.code = cuda_images(images);
-    for (size_t k = 0; k < kernels.size(); ++k)
-      if (kernels[k]) reports[k] = {kernels[k]->name, bytes_of(code.bytes, out.launches[k]), 0, 0};
+    if (!table.empty()) out.code = cuda_images(table);
     return reports;
   }
 
   std::string note() const override {
-    return chip_.emulated || !ptxas_.empty() ? "" : "there is no ptxas (scripts/setup.sh cuda): the library holds PTX alone, unchecked, which the driver compiles when it is loaded";
+    if (ptxas_.empty()) return "there is no ptxas (scripts/setup.sh cuda): the library holds PTX alone, unchecked, which the driver compiles when it is loaded";
+    return "machine code by ptxas " + ptxas_version(ptxas_) + ", on which the library's bytes depend";
   }
 
  private:
+  // Each once: the placement asks whether there is code for a kernel, then the program wants it.
+  Expected<std::shared_ptr<const Compiled>> compiled(const Kernel& kernel) const {
+    const std::string hash = kernel_hash(kernel);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = compiled_.find(hash); found != compiled_.end()) return found->second;
+    }
+    auto made = std::make_shared<Compiled>();
+    TW_ASSIGN(made->ptx, cuda_code(std::array{&kernel}, device_, {chip_.name, chip_.level}));
+    KernelReport& report = made->report;
+    report.code_bytes = static_cast<int64_t>(made->ptx.bytes.size());
+    if (!ptxas_.empty()) {
+      TW_ASSIGN(PtxasResult result, run_ptxas(ptxas_, made->ptx.bytes, chip_.name));
+      made->cubin = std::move(result.cubin);
+      report.code_bytes = code_bytes(made->cubin);
+      for (const auto& [name, function] : result.functions) {
+        report.registers = std::max(report.registers, function.registers);
+        report.stack_bytes = std::max(report.stack_bytes, function.stack_bytes);
+        report.shared_bytes = std::max(report.shared_bytes, function.shared_bytes);
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    return compiled_[hash] = std::move(made);
+  }
+
+  Expected<std::vector<CudaImage>> images_of(const Kernel& kernel, const Compiled& made) const {
+    std::vector<CudaImage> images;
+    const CudaImageKind kind = chip_.exact ? CudaImageKind::cubin_exact : CudaImageKind::cubin;
+    const auto add = [&](CudaImageKind what, uint32_t chip, std::string bytes) { images.push_back({what, chip, 0, 0, std::move(bytes)}); };
+    if (chip_.emulated) {
+      TW_ASSIGN(CudaCode object, cuda_code(std::array{&kernel}, device_, {}));
+      add(kind, chip_.number, std::move(object.bytes));
+    } else if (!made.cubin.empty()) {
+      add(kind, chip_.number, made.cubin);
+    }
+    if (chip_.exact) {
+      TW_ASSIGN(CudaCode portable, cuda_code(std::array{&kernel}, device_, {"sm_" + std::to_string(kPortable), chip_.level}));
+      add(CudaImageKind::ptx, kPortable, portable.bytes + '\0');
+    } else {
+      add(CudaImageKind::ptx, chip_.number, made.ptx.bytes + '\0');
+    }
+    return images;
+  }
+
   Target device_;
   Chip chip_;
   std::string ptxas_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<const Compiled>> compiled_;   // by kernel_hash
 };
 
 }  // namespace
 
 Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Target& device) {
   TW_ASSIGN(Chip chip, chip_of(device));
-  return std::make_unique<CudaBackend>(device, std::move(chip));
+  std::string ptxas = find_ptxas();
+  if (chip.needs_ptxas && ptxas.empty())
+    return make_error({DiagCode::unsupported, "device '" + device.name + "' has the feature 'ptxas', and there is no ptxas here", {}, {"scripts/setup.sh cuda installs it"}});
+  return std::make_unique<CudaBackend>(device, std::move(chip), std::move(ptxas));
 }
 
 }  // namespace tw

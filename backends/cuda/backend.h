@@ -3,6 +3,7 @@
 #include "backends/backend.h"
 
 namespace tw {
-// Features: the chip ("sm_80", "sm_90a"), the PTX level ("ptx80"), and for tests "emulated": the processor's code in the cubin's place.
+// Features: the chip ("sm_80", "sm_90a"), the PTX level ("ptx80"), "ptxas": an error where there is none, and for tests "emulated": the processor's
+// code in the cubin's place.
 Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Target& device);
 }

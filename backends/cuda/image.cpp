@@ -5,7 +5,7 @@
 namespace tw {
 namespace {
 
-constexpr size_t kHead = 8, kRecord = 24, kAlign = 16;
+constexpr size_t kHead = 8, kRecord = 32, kAlign = 16;
 
 template <class T>
 void put(std::string& out, T value) {
@@ -25,6 +25,8 @@ std::string cuda_images(const std::vector<CudaImage>& images) {
   for (const CudaImage& image : images) {
     put(out, static_cast<uint32_t>(image.kind));
     put(out, image.chip);
+    put(out, image.first);
+    put(out, image.launches);
     put(out, static_cast<uint64_t>(at));
     put(out, static_cast<uint64_t>(image.bytes.size()));
     at = padded(at + image.bytes.size());

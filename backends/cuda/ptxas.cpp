@@ -1,12 +1,12 @@
 #include "backends/cuda/ptxas.h"
 
-#include <llvm/ADT/ScopeExit.h>
 #include <llvm/ADT/StringRef.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/Program.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -24,6 +24,20 @@ int64_t number_before(StringRef line, StringRef what) {
   if (text.drop_front(text.find_last_of(" ,\t") + 1).getAsInteger(10, value)) return 0;
   return value;
 }
+
+struct TemporaryFile {
+  explicit TemporaryFile(const char* suffix) {
+    llvm::SmallString<128> name;
+    there = !llvm::sys::fs::createTemporaryFile("tilewright", suffix, name);
+    path = std::string(name);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (there) llvm::sys::fs::remove(path);
+  }
+  std::string path;
+  bool there = false;
+};
 
 std::string read_file(const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
@@ -54,7 +68,10 @@ Expected<std::map<std::string, PtxasFunction>> read_ptxas_report(const std::stri
       function.stack_bytes = number_before(line, "bytes stack frame");
       function.spill_bytes = number_before(line, "bytes spill stores") + number_before(line, "bytes spill loads");
     }
-    if (const size_t at = line.find("Used "); at != StringRef::npos) function.registers = number_before(line, "registers");
+    if (line.contains("Used ")) {
+      function.registers = number_before(line, "registers");
+      function.shared_bytes = number_before(line, "bytes smem");
+    }
   }
   functions.erase("");
   for (const auto& [name, function] : functions)
@@ -62,25 +79,29 @@ Expected<std::map<std::string, PtxasFunction>> read_ptxas_report(const std::stri
   return functions;
 }
 
+std::string ptxas_version(const std::string& program) {
+  TemporaryFile log("log");
+  const std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log.path), StringRef(log.path)};
+  if (!log.there || llvm::sys::ExecuteAndWait(program, {program, "--version"}, std::nullopt, redirects) != 0) return "of an unknown version";
+  const std::string text = read_file(log.path);
+  return StringRef(text).drop_front(std::min(text.size(), StringRef(text).rfind(" V") + 1)).take_until([](char c) { return c == '\n' || c == ' '; }).str();
+}
+
 Expected<PtxasResult> run_ptxas(const std::string& program, const std::string& ptx, const std::string& chip) {
-  llvm::SmallString<128> in, out, log;
-  for (auto [path, suffix] : {std::pair{&in, "ptx"}, {&out, "cubin"}, {&log, "log"}})
-    if (llvm::sys::fs::createTemporaryFile("tilewright", suffix, *path)) return make_error(DiagCode::io, "no temporary file for ptxas");
-  const auto remove = llvm::scope_exit([&] {
-    for (const auto* path : {&in, &out, &log}) llvm::sys::fs::remove(*path);
-  });
+  TemporaryFile in("ptx"), out("cubin"), log("log");
+  if (!in.there || !out.there || !log.there) return make_error(DiagCode::io, "no temporary file for ptxas");
   {
     std::error_code code;
-    llvm::raw_fd_ostream(in, code) << ptx;
+    llvm::raw_fd_ostream(in.path, code) << ptx;
   }
   const std::string arch = "-arch=" + chip;
-  const std::array<StringRef, 6> arguments = {program, arch, "-v", "-o", out, in};
-  const std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
+  const std::array<StringRef, 6> arguments = {program, arch, "-v", "-o", out.path, in.path};
+  const std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log.path), StringRef(log.path)};
   const int status = llvm::sys::ExecuteAndWait(program, arguments, std::nullopt, redirects);
-  const std::string report = read_file(std::string(log));
+  const std::string report = read_file(log.path);
   if (status != 0) return make_error(DiagCode::unsupported, "ptxas refuses it: {0}", StringRef(report).take_front(2000).trim().str());
   TW_ASSIGN(auto functions, read_ptxas_report(report));
-  return PtxasResult{read_file(std::string(out)), std::move(functions)};
+  return PtxasResult{read_file(out.path), std::move(functions)};
 }
 
 }  // namespace tw

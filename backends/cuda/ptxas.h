@@ -8,7 +8,7 @@
 namespace tw {
 
 struct PtxasFunction {
-  int64_t registers = 0, stack_bytes = 0, spill_bytes = 0;
+  int64_t registers = 0, stack_bytes = 0, spill_bytes = 0, shared_bytes = 0;
 };
 struct PtxasResult {
   std::string cubin;
@@ -16,6 +16,7 @@ struct PtxasResult {
 };
 
 std::string find_ptxas();   // empty: there is none
+std::string ptxas_version(const std::string& program);   // "V13.0.88"
 // Errors: it refuses the text, spills registers, or repairs something on its own (its notes C75xx).
 Expected<PtxasResult> run_ptxas(const std::string& program, const std::string& ptx, const std::string& chip);
 // Of its report (-v), by function; errors as above.

@@ -40,7 +40,7 @@ class ProgramEmitter {
         i32(program_.inputs.size()), i32(program_.outputs.size()), i32(program_.symbols.size()), i32(program_.calls.size()),
         tensor_infos(program_.inputs), tensor_infos(program_.outputs), array(b_.getPtrTy(), names),
         b_.getInt64(program_.weight_bytes), text(cpu_features), program, arena, outputs, inputs,
-        array(device_type(), devices), b_.getInt64(devices.size())};
+        array(device_type(), devices), b_.getInt64(devices.size()), b_.getInt64(host_calls())};
     Constant* description = llvm::ConstantStruct::getAnon(fields);
     auto* model = new llvm::GlobalVariable(module_, description->getType(), true, llvm::GlobalValue::ExternalLinkage, description, "tw_model");
     model->setVisibility(llvm::GlobalValue::HiddenVisibility);
@@ -160,7 +160,21 @@ class ProgramEmitter {
     return simplify(e);
   }
 
-  // One side is the processor's.
+  // Of a transfer: the side that is not the device's.
+  static const Operand& host_side(const KernelCall& call) { return call.arguments[call.device == 0 ? 1 : 0]; }
+
+  // As runtime/model.h counts tensors: 0 is none.
+  uint32_t tensor_number(const Operand& o) const {
+    if (o.place != Place::input && o.place != Place::output) return 0;
+    return static_cast<uint32_t>(1 + o.index) + (o.place == Place::output ? static_cast<uint32_t>(program_.inputs.size()) : 0);
+  }
+
+  // Calls that need the processor between what devices do.
+  uint64_t host_calls() const {
+    const auto needs = [&](const KernelCall& call) { return call.is_transfer() ? tensor_number(host_side(call)) == 0 : call.device == 0; };
+    return static_cast<uint64_t>(std::count_if(program_.calls.begin(), program_.calls.end(), needs));
+  }
+
   void emit_transfer(const KernelCall& call, const Environment& at) {
     const Buffer& copied = program_.kernels[static_cast<size_t>(call.kernel)].buffers.front();
     Expr bytes = dtype_bytes(copied.dtype);
@@ -169,7 +183,7 @@ class ProgramEmitter {
     const Operand& there = call.arguments[out ? 0 : 1];
     runtime(out ? "tw_device_read" : "tw_device_write",
             {at.env, b_.getInt32(static_cast<uint32_t>(std::max(call.device, call.from)) - 1), number(there.offset, at.vars),
-             address(call.arguments[out ? 1 : 0], at), number(bound(bytes, call), at.vars)});
+             address(host_side(call), at), number(bound(bytes, call), at.vars), b_.getInt32(tensor_number(host_side(call)))});
   }
 
   // As runtime/model.h says the arguments of tw_device_launch.

@@ -26,7 +26,7 @@ class OpenClBackend : public DeviceBackend {
 
   Error supports(const Kernel& kernel) const override { return emit_opencl(kernel, device_, "k").takeError(); }
 
-  Expected<std::vector<KernelReport>> compile(Program& program, int device) const override {
+  Expected<std::vector<KernelReport>> compile(Program& program, int device, int) const override {
     DeviceProgram& out = program.devices[static_cast<size_t>(device) - 1];
     const std::vector<bool> here = kernels_of(program, device);
     std::vector<KernelReport> reports(program.kernels.size());
@@ -36,7 +36,9 @@ class OpenClBackend : public DeviceBackend {
       if (!here[k]) continue;
       TW_ASSIGN(OpenClSource source, emit_opencl(program.kernels[k], device_, "k" + std::to_string(k)));
       for (const OpenClLaunch& launch : source.launches) out.launches[k].push_back(launch_of(launch));
-      reports[k] = {program.kernels[k].name, static_cast<int64_t>(source.text.size()), 0, 0};
+      reports[k].name = program.kernels[k].name;
+      reports[k].code_bytes = static_cast<int64_t>(source.text.size());
+      for (const OpenClLaunch& launch : source.launches) reports[k].shared_bytes = std::max(reports[k].shared_bytes, launch.local_bytes);
       sources.push_back(std::move(source));
     }
     if (!sources.empty()) out.code = opencl_program(sources);

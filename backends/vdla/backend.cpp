@@ -24,7 +24,7 @@ class VdlaBackend : public DeviceBackend {
     return stream.parts.requant ? requant_table(kernel, stream.parts, constants).takeError() : Error::success();
   }
 
-  Expected<std::vector<KernelReport>> compile(Program& program, int device) const override {
+  Expected<std::vector<KernelReport>> compile(Program& program, int device, int) const override {
     DeviceProgram& out = program.devices[static_cast<size_t>(device) - 1];
     const std::vector<bool> here = kernels_of(program, device);
     std::vector<KernelReport> reports(program.kernels.size());
@@ -40,7 +40,8 @@ class VdlaBackend : public DeviceBackend {
       std::ranges::replace(launch.buffers, kNoBuffer, static_cast<int>(params));   // the argument behind the kernel's own
       out.launches[k].push_back(std::move(launch));
       TW_ASSIGN(const Cycles cycles, predict_cycles(device_.config, stream.instructions, device_.dram));
-      reports[k] = {kernel.name, static_cast<int64_t>(stream.instructions.size()) * kInstructionBytes, 0, 0, static_cast<int64_t>(stream.instructions.size()), static_cast<int64_t>(cycles.total)};
+      reports[k] = {.name = kernel.name, .code_bytes = static_cast<int64_t>(stream.instructions.size()) * kInstructionBytes, .on_device = true,
+                    .instructions = static_cast<int64_t>(stream.instructions.size()), .cycles = static_cast<int64_t>(cycles.total)};
       streams.push_back(std::move(stream.instructions));
     }
     if (!streams.empty()) out.code = code_of(streams);

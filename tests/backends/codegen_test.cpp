@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/backends/harness.h"
+#include "tests/ir/parsed.h"
 
 using namespace tw;
 
@@ -36,12 +37,6 @@ Target haswell() {
   return t;
 }
 Target aarch64() { return baseline_target(Arch::aarch64); }
-
-Kernel parsed(const std::string& text) {
-  auto kernel = parse_kernel(text);
-  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
-  return std::move(*kernel);
-}
 
 std::string assembly(const Target& target, const Kernel& kernel) {
   auto backend = make_backend(target);
@@ -83,7 +78,7 @@ TEST_CASE("a register tile is one fused multiply-add per vector and no spill") {
                         Tile{haswell(), 4, 3, 8, "vfmadd"}, Tile{aarch64(), 7, 3, 4, "fmla"}}) {
     CAPTURE(t.rows);
     CAPTURE(t.vectors);
-    Kernel kernel = parsed(gemm(t.rows, t.vectors, t.lanes));
+    Kernel kernel = test::parsed_kernel(gemm(t.rows, t.vectors, t.lanes));
     std::string body = loop_body(assembly(t.target, kernel), "k");
     CHECK(count(body, t.instruction) == t.rows * t.vectors);
     CHECK(count(body, "call") == 0);
@@ -94,21 +89,21 @@ TEST_CASE("a register tile is one fused multiply-add per vector and no spill") {
 }
 
 TEST_CASE("spills of a tile that needs too many registers are counted") {
-  KernelReport r = report(znver4(), parsed(gemm(3, 12, 16)));
+  KernelReport r = report(znver4(), test::parsed_kernel(gemm(3, 12, 16)));
   CHECK(r.spills + r.reloads > 0);
   CHECK(r.name == "gemm");
   CHECK(r.code_bytes > 500);
 }
 
 TEST_CASE("without fused multiply-add in the instruction set there is none in the code") {
-  std::string text = assembly(baseline_target(Arch::x86_64), parsed(gemm(2, 2, 4)));
+  std::string text = assembly(baseline_target(Arch::x86_64), test::parsed_kernel(gemm(2, 2, 4)));
   CHECK(count(text, "fma") == 0);
   CHECK(count(loop_body(text, "k"), "mulps") == 4);
   CHECK(count(loop_body(text, "k"), "addps") == 4);
 }
 
 TEST_CASE("only checked extensions are used, whatever the cpu has") {
-  std::string text = assembly(znver4(), parsed(R"(kernel @k(x: in f32[64], y: out f32[64]) {
+  std::string text = assembly(znver4(), test::parsed_kernel(R"(kernel @k(x: in f32[64], y: out f32[64]) {
     for i in 4 { for l in 16 vector { y: y[i * 16 + l] = exp(x[i * 16 + l]) } }
   })"));
   CHECK(count(text, "vfmadd") > 0);
@@ -119,7 +114,7 @@ TEST_CASE("only checked extensions are used, whatever the cpu has") {
 TEST_CASE("disassembly has two stages") {
   auto backend = make_backend(znver4());
   REQUIRE(bool(backend));
-  Kernel kernel = parsed(gemm(4, 2, 16));
+  Kernel kernel = test::parsed_kernel(gemm(4, 2, 16));
   auto text = (*backend)->disassemble(kernel, "llvm");
   REQUIRE(bool(text));
   CHECK(count(*text, "llvm.fma.v16f32") >= 8);
@@ -128,7 +123,7 @@ TEST_CASE("disassembly has two stages") {
 }
 
 TEST_CASE("assembly stands under the lines of the kernel") {
-  std::string text = assembly(znver4(), parsed(gemm(4, 2, 16)));
+  std::string text = assembly(znver4(), test::parsed_kernel(gemm(4, 2, 16)));
   CHECK(text.find("# 1: kernel @gemm") == 0);
   std::string body = loop_body(text, "k");
   size_t line = body.find(": ");
@@ -137,12 +132,12 @@ TEST_CASE("assembly stands under the lines of the kernel") {
   CHECK(count(text, ".loc") == 0);
   CHECK(count(text, "debug_") == 0);
   CHECK(count(text, ".Ltmp") == 0);
-  std::string arm = assembly(aarch64(), parsed(gemm(4, 2, 4)));
+  std::string arm = assembly(aarch64(), test::parsed_kernel(gemm(4, 2, 4)));
   CHECK(arm.find("// 1: kernel @gemm") == 0);
 }
 
 TEST_CASE("fast_math relaxes arithmetic, and nothing else") {
-  Kernel kernel = parsed(R"(kernel @k(x: in f32[16], y: in f32[16], z: out f32[16]) {
+  Kernel kernel = test::parsed_kernel(R"(kernel @k(x: in f32[16], y: in f32[16], z: out f32[16]) {
     for l in 16 vector { z: z[l] = select(is_nan(x[l]), 0.0, max(x[l], y[l]) / y[l] + exp(x[l])) }
   })");
   for (bool fast : {false, true}) {

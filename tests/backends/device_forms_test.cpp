@@ -1,20 +1,15 @@
 // What a CPU makes of statements that devices have too.
 #include "tests/backends/oracle.h"
+#include "tests/ir/parsed.h"
 
 using namespace tw;
 
 namespace {
 
-Kernel parsed(const char* text) {
-  Expected<Kernel> kernel = parse_kernel(text);
-  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
-  return std::move(*kernel);
-}
-
 std::string refused(const char* text) {
   auto backend = make_backend(host_target());
   REQUIRE(bool(backend));
-  return error_text((*backend)->supports(parsed(text)));
+  return error_text((*backend)->supports(test::parsed_kernel(text)));
 }
 
 }  // namespace
@@ -30,7 +25,7 @@ TEST_CASE("prefetches become the instruction, in unrolled loops too, and need no
   check_text(text);
   auto backend = make_backend(host_target());
   REQUIRE(bool(backend));
-  auto code = (*backend)->disassemble(parsed(text), "asm");
+  auto code = (*backend)->disassemble(test::parsed_kernel(text), "asm");
   REQUIRE_MESSAGE(bool(code), error_text(code.takeError()));
   size_t kept = 0, once = 0;
   for (size_t at = 0; (at = code->find("prefetcht0", at)) != std::string::npos; ++at) ++kept;

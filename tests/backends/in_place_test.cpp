@@ -18,7 +18,7 @@ AlignedBytes whole_numbers(int64_t count, unsigned seed) {
 
 // Runs the kernel with its one output on its own and in place of each input that it names; outputs equal the interpreter's.
 void check_in_place(const std::string& text) {
-  const Kernel kernel = parsed(text);
+  const Kernel kernel = test::sound_kernel(text);
   std::vector<KernelArgument> expected;
   std::vector<AlignedBytes> initial;
   size_t out = 0;
@@ -93,7 +93,7 @@ TEST_CASE("in place: a row is read several times before it is written, a matrix 
 TEST_CASE("in place: only the two that may coincide lose noalias") {
   auto backend = make_backend(host_target());
   REQUIRE(bool(backend));
-  auto text = (*backend)->disassemble(parsed("kernel @sum(a: in f32[8], b: in f32[8], y: out f32[8] inplace b) { for i in 8 { s: y[i] = a[i] + b[i] } }"), "llvm");
+  auto text = (*backend)->disassemble(test::sound_kernel("kernel @sum(a: in f32[8], b: in f32[8], y: out f32[8] inplace b) { for i in 8 { s: y[i] = a[i] + b[i] } }"), "llvm");
   REQUIRE(bool(text));
   auto promised = [&](const std::string& name) {
     const size_t end = text->find(" %" + name), begin = text->rfind("ptr", end);

@@ -9,6 +9,7 @@
 #include "ir/kernel/interpreter.h"
 #include "tests/backends/harness.h"
 #include "tests/backends/read_element.h"
+#include "tests/ir/parsed.h"
 
 namespace tw {
 
@@ -49,14 +50,6 @@ struct AlignedBytes {
   std::byte* data;
   size_t bytes;
 };
-
-inline Kernel parsed(const std::string& text) {
-  auto kernel = parse_kernel(text);
-  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
-  Error invalid = verify(*kernel);
-  REQUIRE_MESSAGE(!invalid, error_text(std::move(invalid)));
-  return std::move(*kernel);
-}
 
 // Compares every output element; floats within tolerance * max(1, |expected|), integers and bool exactly.
 inline void check_against_interpreter(const Kernel& kernel, const Symbols& symbols = {}, double tolerance = 1e-5) {
@@ -111,7 +104,7 @@ inline void check_against_interpreter(const Kernel& kernel, const Symbols& symbo
 }
 
 inline void check_text(const std::string& text, const Symbols& symbols = {}, double tolerance = 1e-5) {
-  check_against_interpreter(parsed(text), symbols, tolerance);
+  check_against_interpreter(test::sound_kernel(text), symbols, tolerance);
 }
 
 }  // namespace tw

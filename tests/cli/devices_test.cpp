@@ -1,10 +1,11 @@
 // Models on devices beside the processor, whole: skipped, and said so, where there is no OpenCL.
-#include <doctest/doctest.h>
 #include <dlfcn.h>
+#include <doctest/doctest.h>
 
 #include "frontend/frontend.h"
 #include "packager/loaded_model.h"
 #include "tests/cli/compiled.h"
+#include "tests/ir/parsed.h"
 #include "tests/opencl/session.h"
 #include "tests/passes/random_graph.h"
 
@@ -17,28 +18,6 @@ Target opencl_target() {
   return *target;
 }
 
-// False where there is no OpenCL, and under the address sanitizer, which would check the driver's compiler; says so.
-bool has_opencl() {
-#ifdef TW_ADDRESS_SANITIZER
-  MESSAGE("SKIPPED: the address sanitizer is on");
-  return false;
-#else
-  static const test::CacheFolder cache;
-  void* library = dlopen("libOpenCL.so.1", RTLD_NOW);
-  unsigned platforms = 0;
-  if (library)
-    if (auto* count = reinterpret_cast<int (*)(unsigned, void*, unsigned*)>(dlsym(library, "clGetPlatformIDs"))) count(0, nullptr, &platforms);
-  if (platforms == 0) MESSAGE("SKIPPED: no OpenCL platform on this machine (scripts/setup.sh opencl)");
-  return platforms > 0;
-#endif
-}
-
-Graph parsed(const std::string& text) {
-  Expected<Graph> graph = parse_graph(text);
-  if (!graph) FAIL(error_text(graph.takeError()));
-  return std::move(*graph);
-}
-
 void check(const Graph& graph, const Target& target, unsigned seed) {
   const std::vector<Tensor> inputs = test::random_inputs(graph, seed);
   Expected<std::vector<Tensor>> expected = evaluate(graph, inputs);
@@ -46,6 +25,13 @@ void check(const Graph& graph, const Target& target, unsigned seed) {
   const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, target, 1);
   for (size_t i = 0; i < got.size(); ++i) CHECK(test::relative_difference((*expected)[i], got[i]) < 1e-4);
 }
+
+#if defined(TW_COUNTING_OPENCL) && !defined(TW_ADDRESS_SANITIZER)
+void* const g_counting = dlopen(TW_COUNTING_OPENCL, RTLD_NOW);   // before anybody asks for libOpenCL.so.1
+#else
+void* const g_counting = nullptr;
+#endif
+int32_t counted(const char* what) { return reinterpret_cast<int32_t (*)()>(dlsym(g_counting, what))(); }
 
 // The f64 part in the middle is beyond a device without fp64.
 const char* kSplit =
@@ -67,7 +53,7 @@ std::vector<std::string> stays(const Graph& graph, const Target& target) {
 }  // namespace
 
 TEST_CASE("random graphs run on an OpenCL device") {
-  if (!has_opencl()) return;
+  if (!test::shared_host()) return;
   for (unsigned seed = 1; seed <= 4; ++seed) {
     CAPTURE(seed);
     check(test::random_graph(seed), opencl_target(), seed);
@@ -76,16 +62,79 @@ TEST_CASE("random graphs run on an OpenCL device") {
 
 TEST_CASE("what the device lacks runs on the processor, with the same result") {
   Target target = opencl_target();
-  const Graph graph = parsed(kSplit);
+  const Graph graph = test::parsed_graph(kSplit);
   CHECK(stays(graph, target).empty());
   target.devices[0].features.clear();
   const std::vector<std::string> reasons = stays(graph, target);
   REQUIRE(reasons.size() == 1);
   CHECK(reasons[0].find("gpu: ") != std::string::npos);
   CHECK(reasons[0].find("f64") != std::string::npos);
-  if (!has_opencl()) return;
+  if (!test::shared_host()) return;
   check(graph, target, 3);
   check(graph, opencl_target(), 3);
+}
+
+TEST_CASE("a run on the caller's OpenCL queue, with its memory") {
+  test::OpenClHost* host = test::shared_host();
+  if (!host) return;
+  const Graph graph = test::parsed_graph(kSplit);
+  std::vector<Tensor> inputs = test::random_inputs(graph, 3);
+  Expected<std::vector<Tensor>> want = evaluate(graph, inputs);
+  REQUIRE(bool(want));
+  const LoadedModel loaded = test::compile_for(graph, opencl_target());
+  const tw_queue queue{"opencl", host->queue()};
+  tw_options options{};
+  options.size = sizeof options;
+  options.queue = &queue;
+  tw_context* contexts[2] = {};   // they share the program
+  for (tw_context*& context : contexts) REQUIRE(loaded.api().create(&options, &context) == TW_OK);
+  for (tw_context* context : contexts) {
+    Tensor kept = Tensor::zeros(DType::f32, {6, 16});
+    tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])}, out[] = {test::describe(kept), test::describe(kept)};
+    in[0].data = host->memory(inputs[0].bytes);
+    out[0].data = host->memory(kept.bytes);
+    const uint8_t places[] = {TW_DEVICE, TW_HOST, TW_DEVICE, TW_HOST};
+    REQUIRE(loaded.api().run_async(context, in, out, places) == TW_OK);
+    Tensor fetched = Tensor::zeros(DType::f32, {6, 16});
+    fetched.bytes = host->fetch(out[0].data, fetched.bytes.size());   // behind the run, on the same queue
+    CHECK(test::relative_difference((*want)[0], fetched) < 1e-4);
+    CHECK(loaded.api().wait(context) == TW_OK);
+    CHECK(test::relative_difference((*want)[1], kept) < 1e-4);
+    host->release(in[0].data);
+    host->release(out[0].data);
+  }
+  for (tw_context* context : contexts) loaded.api().destroy(context);
+
+  Target without = opencl_target();
+  without.devices[0].features.clear();   // no f64: a part runs on the processor
+  const LoadedModel split = test::compile_for(graph, without);
+  tw_context* context = nullptr;
+  REQUIRE(split.api().create(&options, &context) == TW_OK);
+  const tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])}, out[] = {test::describe((*want)[0]), test::describe((*want)[1])};
+  CHECK(split.api().run_async(context, in, out, nullptr) == TW_E_UNSUPPORTED);
+  CHECK(std::string(split.api().last_error(context)).find("calls need the processor") != std::string::npos);
+  split.api().destroy(context);
+}
+
+TEST_CASE("contexts of a process share one built program, and the last one takes it along") {
+  if (!test::shared_host() || !g_counting) return;
+  const Graph graph = test::parsed_graph(kSplit);
+  std::vector<Tensor> inputs = test::random_inputs(graph, 3);
+  const LoadedModel loaded = test::compile_for(graph, opencl_target());
+  for (int round = 0; round < 2; ++round) {
+    const int32_t builds = counted("tw_opencl_builds"), objects = counted("tw_opencl_objects");
+    tw_context* contexts[3] = {};
+    for (tw_context*& context : contexts) REQUIRE(loaded.api().create(nullptr, &context) == TW_OK);
+    CHECK(counted("tw_opencl_builds") == builds + 1);
+    for (tw_context* context : contexts) {
+      Tensor y = Tensor::zeros(DType::f32, {6, 16}), r = y;
+      const tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])}, out[] = {test::describe(y), test::describe(r)};
+      CHECK(loaded.api().run(context, in, out) == TW_OK);
+      CHECK(test::relative_difference((*evaluate(graph, inputs))[0], y) < 1e-4);
+    }
+    for (tw_context* context : contexts) loaded.api().destroy(context);
+    CHECK(counted("tw_opencl_objects") == objects);
+  }
 }
 
 TEST_CASE("an unknown driver or feature is an error before anything is compiled") {

@@ -1,7 +1,6 @@
 // The CUDA path without a GPU: kernels of the operators' cases run in the emulator against the interpreter and pass ptxas where there is
 // one; models run whole, their runtime on a fake libcuda.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <iostream>
@@ -11,7 +10,6 @@
 #include "backends/cuda/ptxas.h"
 #include "cli/compile.h"
 #include "frontend/frontend.h"
-#include "packager/loaded_model.h"
 #include "tests/cli/compiled.h"
 #include "tests/cuda/fake.h"
 #include "tests/opencl/jobs.h"
@@ -21,7 +19,7 @@ using namespace tw;
 
 namespace {
 
-using test::Case, test::inputs_of;
+using test::Case, test::cuda_target, test::emulated, test::inputs_of;
 
 std::vector<test::Job> kernels_of_cases(std::span<const Case> cases, const Target& device) { return test::distinct(test::jobs_of_cases(cases, device)); }
 
@@ -32,18 +30,6 @@ const Case kCases[] = {
 const Case kTiled[] = {
 #include "tests/opencl/tiled_cases.inc"
 };
-
-Target cuda_target(const std::string& name = "nvidia-sm80") {
-  Expected<Target> target = load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"});
-  if (!target) FAIL(error_text(target.takeError()));
-  return *target;
-}
-
-Target emulated() {
-  Target target = cuda_target();
-  target.devices[0].features.insert(target.devices[0].features.begin(), "emulated");
-  return target;
-}
 
 CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device, const CudaForm& form) {
   std::vector<const Kernel*> kernels;
@@ -81,25 +67,15 @@ std::string passes_ptxas(std::span<const Case> cases, const std::string& chip) {
 }
 
 std::string said_by(const Target& target, const char* chip) {
-  Model model;
   Expected<Graph> graph = parse_graph("graph @g() {\n%x: f32[4] = input\n%y: f32[4] = unary(%x) function=abs\noutput %y\n}\n");
   REQUIRE(bool(graph));
-  model.graph = std::move(*graph);
-  CompileOptions options;
-  options.output = "/tmp/tilewright-cuda-" + std::to_string(getpid()) + ".so";
-  options.name = "said";
-  auto report = compile_graph(std::move(model), options, target);
-  if (!report) FAIL(error_text(report.takeError()));
-  auto loaded = LoadedModel::open(options.output);
-  unlink(options.output.c_str());
-  unlink(report->header.c_str());
-  REQUIRE(bool(loaded));
+  const LoadedModel loaded = test::compile_for(*graph, target);
   setenv("TW_FAKE_CUDA_CHIP", chip, 1);
   tw_context* context = nullptr;
-  const tw_status status = loaded->api().create(nullptr, &context);
+  const tw_status status = loaded.api().create(nullptr, &context);
   unsetenv("TW_FAKE_CUDA_CHIP");
-  const std::string text = status == TW_OK ? "" : loaded->api().last_error(nullptr);
-  if (context) loaded->api().destroy(context);
+  const std::string text = status == TW_OK ? "" : loaded.api().last_error(nullptr);
+  if (context) loaded.api().destroy(context);
   return text;
 }
 
@@ -166,9 +142,8 @@ TEST_CASE("random graphs run whole on the fake driver, and nothing is left") {
   }
   const test::FakeCounts after = test::FakeCuda::get().counts();
   CHECK(after.launches > before.launches);
-  CHECK(after.contexts == before.contexts);
-  CHECK(after.current == before.current);
-  CHECK(after.allocations == before.allocations);
+  CHECK(after.same_objects(before));
+  CHECK(test::FakeCuda::get().breaches() == "");
 }
 
 TEST_CASE("the digits model runs whole on the fake driver") {

@@ -1,16 +1,27 @@
 #include "tests/cuda/fake.h"
 
-#include <dlfcn.h>
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <cstring>
+
+#include "frontend/frontend.h"
 
 namespace tw::test {
 namespace {
 constexpr size_t kShift = 192, kAlign = 64;   // where buffers begin in their memories
 constexpr std::byte kFill{0xA5};
 }  // namespace
+
+Target cuda_target(const std::string& name) {
+  Expected<Target> target = load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"});
+  if (!target) FAIL(error_text(target.takeError()));
+  return *target;
+}
+
+Target emulated() {
+  Target target = cuda_target();
+  target.devices[0].features.insert(target.devices[0].features.begin(), "emulated");
+  return target;
+}
 
 FakeCuda& FakeCuda::get() {
   static FakeCuda fake;
@@ -26,21 +37,17 @@ FakeCuda::FakeCuda() {
   REQUIRE(find<int32_t(void*)>("cuCtxPushCurrent")(context) == 0);   // as a caller with a context of its own
 }
 
-template <class F>
-F* FakeCuda::find(const char* name) const {
-  void* pointer = nullptr;
-  auto* address = reinterpret_cast<int32_t (*)(const char*, void**, int32_t, uint64_t)>(dlsym(library_, "cuGetProcAddress"));
-  REQUIRE((address != nullptr));
-  REQUIRE(address(name, &pointer, 12000, 0) == 0);
-  return reinterpret_cast<F*>(pointer);
-}
-
 FakeCounts FakeCuda::counts() const {
   FakeCounts c;
-  auto* ask = reinterpret_cast<void (*)(int32_t*, int32_t*, int32_t*, int32_t*, int32_t*)>(dlsym(library_, "tw_fake_cuda_counts"));
+  auto* ask = reinterpret_cast<void (*)(FakeCounts*)>(dlsym(library_, "tw_fake_cuda_counts"));
   REQUIRE((ask != nullptr));
-  ask(&c.contexts, &c.current, &c.allocations, &c.launches, &c.barriers);
-  return c;
+  return ask(&c), c;
+}
+
+std::string FakeCuda::breaches() const {
+  auto* ask = reinterpret_cast<const char* (*)()>(dlsym(library_, "tw_fake_cuda_breaches"));
+  REQUIRE((ask != nullptr));
+  return ask();
 }
 
 EmulatorCounts FakeCuda::emulated() const {
@@ -78,6 +85,7 @@ std::string FakeCuda::run(const Kernel& kernel, const std::vector<DeviceLaunch>&
     for (const int s : launch.symbols) values.push_back(static_cast<uint64_t>(symbols[static_cast<size_t>(s)]));
     std::vector<void*> parameters;
     for (uint64_t& v : values) parameters.push_back(&v);
+    parameters.push_back(nullptr);   // what the fake counts by
     uint32_t grid[3], block[3];
     for (size_t d = 0; d < 3; ++d) {
       block[d] = static_cast<uint32_t>(value(launch.local[d]));
@@ -86,6 +94,8 @@ std::string FakeCuda::run(const Kernel& kernel, const std::vector<DeviceLaunch>&
     const int32_t code = launch_kernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, nullptr, parameters.data(), nullptr);
     if (code) return launch.function + ": " + std::to_string(code) + " (" + reinterpret_cast<const char* (*)()>(dlsym(library_, "tw_fake_cuda_problem"))() + ")";
   }
+  if (const int32_t code = find<int32_t(void*)>("cuStreamSynchronize")(nullptr))
+    return kernel.name + ": " + std::to_string(code) + " (" + reinterpret_cast<const char* (*)()>(dlsym(library_, "tw_fake_cuda_problem"))() + ")";
   for (size_t i = 0; i < memories.size(); ++i) {
     const size_t bytes = i < buffers.size() ? buffers[i].size() : workspace;
     const std::byte* at = reinterpret_cast<const std::byte*>(place(i));

@@ -1,5 +1,8 @@
 // For tests: the fake libcuda (fake_libcuda.cpp) in this process, where a model's runtime finds it too, and launches through its functions.
 #pragma once
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -7,13 +10,15 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "ir/target.h"
 #include "tests/cuda/emulator.h"
+#include "tests/cuda/fake_counts.h"
 
 namespace tw::test {
 
-struct FakeCounts {
-  int32_t contexts = 0, current = 0, allocations = 0, launches = 0, barriers = 0;
-};
+// Of configs/; emulated: with the code that the fake runs.
+Target cuda_target(const std::string& name = "nvidia-sm80");
+Target emulated();
 
 class FakeCuda {
  public:
@@ -21,16 +26,27 @@ class FakeCuda {
   FakeCounts counts() const;
   EmulatorCounts emulated() const;
   void choose(const EmulatorChoices& choices) const;   // for the launches to come
+  std::string breaches() const;   // the rules of the API broken since the last call, in words
   // "" or what went wrong. `buffers`: one a parameter buffer of the kernel, read and written in place; bytes beside them are checked.
   std::string load(const std::string& object);
   std::string run(const Kernel& kernel, const std::vector<DeviceLaunch>& launches, std::vector<std::vector<std::byte>>& buffers, const std::vector<int64_t>& symbols);
 
+  template <class F>
+  F* find(const char* name) const;   // a function of the API
+
  private:
   FakeCuda();
-  template <class F>
-  F* find(const char* name) const;
   void* library_ = nullptr;
   void* module_ = nullptr;
 };
+
+template <class F>
+F* FakeCuda::find(const char* name) const {
+  void* pointer = nullptr;
+  auto* address = reinterpret_cast<int32_t (*)(const char*, void**, int32_t, uint64_t)>(dlsym(library_, "cuGetProcAddress"));
+  REQUIRE((address != nullptr));
+  REQUIRE(address(name, &pointer, 12000, 0) == 0);
+  return reinterpret_cast<F*>(pointer);
+}
 
 }  // namespace tw::test

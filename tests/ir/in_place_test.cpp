@@ -5,20 +5,15 @@
 #include <cstring>
 
 #include "ir/kernel/interpreter.h"
+#include "tests/ir/parsed.h"
 
 using namespace tw;
 
 namespace {
 
-Kernel parsed(const std::string& text) {
-  auto kernel = parse_kernel(text);
-  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
-  return std::move(*kernel);
-}
-
 // Whether y may take the place of x; the kernel is sound in any case.
 bool may(const std::string& text) {
-  const Kernel kernel = parsed(text);
+  const Kernel kernel = test::parsed_kernel(text);
   CHECK(error_text(verify(kernel)) == "");
   return may_be_in_place(kernel, *kernel.find_buffer("y"), *kernel.find_buffer("x"));
 }
@@ -97,13 +92,13 @@ TEST_CASE("in place: only an input of the same storage") {
   CHECK_FALSE(may("kernel @k(x: in f32[5], y: out f32[4]) { for i in 4 { s: y[i] = x[i] } }"));
   CHECK_FALSE(may("kernel @k[n](x: in f32[n], y: out f32[n + 1]) { for i in n { s: y[i] = x[i] } }"));
   CHECK_FALSE(may("kernel @k(x: const f32[4], y: out f32[4]) { for i in 4 { s: y[i] = x[i] } }"));
-  const Kernel sum = parsed("kernel @k(a: in f32[4], b: in f32[4], c: in f32[1], y: out f32[4]) { for i in 4 { s: y[i] = a[i] + b[i] * c[0] } }");
+  const Kernel sum = test::parsed_kernel("kernel @k(a: in f32[4], b: in f32[4], c: in f32[1], y: out f32[4]) { for i in 4 { s: y[i] = a[i] + b[i] * c[0] } }");
   CHECK(in_place_inputs(sum, BufferId{3}) == std::vector<BufferId>{BufferId{0}, BufferId{1}});
 }
 
 TEST_CASE("in place: the declaration is text, is checked, and means something") {
   const std::string text = "kernel @k(a: in f32[3], b: in f32[3], y: out f32[3] inplace b inplace a) {\n  for i in 3 {\n    s: y[i] = a[i] + b[i]\n  }\n}\n";
-  Kernel kernel = parsed(text);
+  Kernel kernel = test::parsed_kernel(text);
   CHECK(print(kernel) == text);
   CHECK(error_text(verify(kernel)) == "");
   Kernel plain = kernel;
@@ -119,7 +114,7 @@ TEST_CASE("in place: the declaration is text, is checked, and means something") 
   arguments[2] = {{}, 1};
   CHECK(error_text(interpret(plain, arguments)) == "kernel @k: 'y' may not be made in place of argument 1");
 
-  auto problem = [](const std::string& kernel_text) { return error_text(verify(parsed(kernel_text))); };
+  auto problem = [](const std::string& kernel_text) { return error_text(verify(test::parsed_kernel(kernel_text))); };
   CHECK(problem("kernel @k(a: in f32[3], y: out f32[3] inplace a inplace a) { for i in 3 { s: y[i] = a[i] } }") == "kernel @k: 'y' is in place of 'a' twice");
   CHECK(problem("kernel @k(a: in f32[3], y: out f32[3] inplace z) { for i in 3 { s: y[i] = a[i] } }") == "kernel @k: 'y' may not be made in place of 'z'");
   CHECK(problem("kernel @k(a: in f32[3], y: out f32[3] inplace a) { for i in 3 { s: y[i] = a[2 - i] } }") == "kernel @k: 'y' may not be made in place of 'a'");

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "ir/kernel/interpreter.h"
+#include "tests/ir/parsed.h"
 
 namespace {
 
@@ -28,12 +29,6 @@ Pair read_pair(const std::string& name) {
   const size_t at = all.find(mark);
   REQUIRE(at != std::string::npos);
   return {all.substr(0, at), all.substr(at + mark.size())};
-}
-
-Kernel parsed(const std::string& text) {
-  llvm::Expected<Kernel> kernel = tw::parse_kernel(text);
-  REQUIRE_MESSAGE(bool(kernel), tw::error_text(kernel.takeError()));
-  return std::move(*kernel);
 }
 
 Values arguments_of(const Kernel& kernel, uint32_t seed) {
@@ -77,7 +72,7 @@ bool close(const Kernel& kernel, const Values& a, const Values& b) {
 
 // What is wrong with the kernel; "" if it gives the plain one's values.
 std::string outcome(const std::string& text, const std::string& plain) {
-  const Kernel kernel = parsed(text), reference = parsed(plain);
+  const Kernel kernel = tw::test::parsed_kernel(text), reference = tw::test::parsed_kernel(plain);
   if (std::string problem = tw::error_text(tw::verify(kernel)); !problem.empty()) return problem;
   Values expected = arguments_of(reference, 7), actual = expected;
   REQUIRE(tw::error_text(tw::interpret(reference, expected)) == "");
@@ -107,8 +102,8 @@ TEST_CASE("text kernels: print as they stand, verify, and equal the plain ones")
     const std::string name = entry.path().stem().string();
     CAPTURE(name);
     const Pair pair = read_pair(name);
-    const std::string printed = tw::print(parsed(pair.kernel));
-    if (std::getenv("TW_UPDATE_GOLDEN")) std::ofstream(entry.path()) << printed << "// --- plain\n" << tw::print(parsed(pair.plain));
+    const std::string printed = tw::print(tw::test::parsed_kernel(pair.kernel));
+    if (std::getenv("TW_UPDATE_GOLDEN")) std::ofstream(entry.path()) << printed << "// --- plain\n" << tw::print(tw::test::parsed_kernel(pair.plain));
     else CHECK(printed == pair.kernel);
     CHECK(outcome(printed, pair.plain) == "");
     ++count;

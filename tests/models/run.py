@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles whole models and compares their outputs with onnxruntime, on this machine at one and two threads and for AArch64
-under qemu, and with the whole model in f64 (tilewright verify); the quantized digits to the bit. Real models and architectures
+"""Compiles whole models and compares their outputs with onnxruntime, on this machine at one and two threads, for AArch64 under qemu, for OpenCL,
+for CUDA on the tests' fake driver, and with the whole model in f64 (tilewright verify); the quantized digits to the bit. Real models and architectures
 come from ../shared/models where that folder is present.
 
     run.py --tilewright BUILD/tilewright [--work DIR] [--only NAME,...] [--full]
@@ -29,6 +29,7 @@ SKELETONS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "vgg16", "
 REAL = ["face_rfb320", "yolox_nano"]
 ARM = ["digits", "resnet18", "mobilenet_v2"]
 OPENCL = ["digits", "resnet18", "face_rfb320", "lstm_lm"]
+CUDA = ["digits", "resnet18", "face_rfb320"]   # on the tests' fake driver
 GROWTHS = (1.0, 1.5, 4.0)   # of weights, for the small models; the others are verified at the default
 GROWN = ["digits", "squeezenet1_1", "dqn", "face_rfb320"]
 QUICK = ["digits", "mobilenet_v2", "squeezenet1_1", "dqn", "resnet18", "face_rfb320", "bert_base_s128"]
@@ -191,16 +192,18 @@ def has_opencl():
     return count.value > 0
 
 
-def check_labels(runner, target):
-    """The digits of all test images on that target: how many are not what the host says, and how many labels are right."""
+def check_labels(runner, targets):
+    """The digits of all test images: yields the target, how many labels are not what the host says, how many are right, of how many."""
     images = np.load(ROOT / "examples/digits/test_images.npy").reshape(-1, 1, 8, 8).astype(np.float32)
-    said = []
-    for place in ("host", target):
+    truth = np.load(ROOT / "examples/digits/test_labels.npy")
+    like = {"logits": np.zeros((len(images), 10), np.float32)}
+    host = None
+    for name, (target, run) in targets.items():
         artifact = runner.work / "labels.so"
-        runner.compile(ROOT / "examples/digits/digits_batch.onnx", place, artifact)
-        said.append(runner.native(artifact, {"image": images}, ["logits"], 1)["logits"].argmax(axis=1))
-    right = int((said[1] == np.load(ROOT / "examples/digits/test_labels.npy")).sum())
-    return int((said[0] != said[1]).sum()), right, len(images)
+        runner.compile(ROOT / "examples/digits/digits_batch.onnx", target, artifact, "--dim", f"batch={len(images)}")
+        labels = run(artifact, {"image": images}, like)["logits"].argmax(axis=1)
+        host = labels if host is None else host
+        yield name, int((labels != host).sum()), int((labels == truth).sum()), len(images)
 
 
 def check_quantized(runner):
@@ -248,14 +251,25 @@ def check_vdla(runner, count=100):
 
 
 def check_no_driver(runner, artifact, inputs):
+def check_no_driver(runner, artifact, inputs, environment, words):
     """Without a driver the library says so in one line and does not crash."""
     paths = []
     for name, value in inputs.items():
         np.save(runner.work / "in.npy", value)
         paths += ["--input", f"{name}={runner.work / 'in.npy'}"]
-    told = subprocess.run([runner.tilewright, "run", artifact, *paths], capture_output=True, text=True,
-                          env=dict(os.environ, OCL_ICD_VENDORS="/nonexistent"))
-    return told.returncode not in (0, -11) and "there is no OpenCL platform" in told.stderr
+    told = subprocess.run([runner.tilewright, "run", artifact, *paths], capture_output=True, text=True, env=dict(os.environ, **environment))
+    return told.returncode not in (0, -11) and words in told.stderr
+
+
+def emulated_target(tilewright, work):
+    """nvidia-sm80 with the code that the tests' fake libcuda runs, which this process's children find from now on; None without it."""
+    folder = tilewright.parent / "tests/fake"
+    if not (folder / "libcuda.so.1").exists() or not shutil.which("ld"):
+        return None
+    os.environ.update(LD_LIBRARY_PATH=str(folder), TW_FAKE_CUDA_LINKER="ld", TW_FAKE_CUDA_STRICT="1")
+    path = work / "emulated.yaml"
+    path.write_text((ROOT / "configs/nvidia-sm80.yaml").read_text().replace("features: [", "features: [emulated, "))
+    return path
 
 
 def check_pictures(tilewright, work):
@@ -290,6 +304,7 @@ def main():
     runner = Runner(args.tilewright.resolve(), work)
     passed = failed = 0
     opencl = has_opencl()
+    cuda = emulated_target(runner.tilewright, work)
     os.environ.setdefault("POCL_CACHE_DIR", str(work))   # what PoCL compiles goes with the rest
 
     def check(name, what, action):
@@ -302,6 +317,11 @@ def main():
         good = error <= TOLERANCE
         passed, failed = passed + good, failed + (not good)
         print(f"{'ok  ' if good else 'FAIL'} {name:16} {what:18} error {error:.2e} of the range", flush=True)
+
+    def told(name, good, what):
+        nonlocal passed, failed
+        passed, failed = passed + good, failed + (not good)
+        print(f"{'ok  ' if good else 'FAIL'} {name:16} {what}", flush=True)
 
     for name, path in files.items():
         session = onnxruntime.InferenceSession(str(path), quiet(), providers=["CPUExecutionProvider"])
@@ -324,12 +344,10 @@ def main():
                 runner.compile(path, "host", verified, "--max-weight-growth", str(growth))
             check(name, "f64" + (f", growth {growth}" if growth else ""), lambda: runner.verify(verified, path))
         same = check_schedules(runner.tilewright, path, work)
-        passed, failed = passed + same, failed + (not same)
-        print(f"{'ok  ' if same else 'FAIL'} {name:16} schedules reproduce the kernels")
+        told(name, same, "schedules reproduce the kernels")
         if name in EXAMPLES:
             breaches = check_artifact(runner, path, artifact)
-            passed, failed = passed + (not breaches), failed + bool(breaches)
-            print(f"{'FAIL' if breaches else 'ok  '} {name:16} artifact {breaches or 'as promised'}")
+            told(name, not breaches, f"artifact {breaches or 'as promised'}")
             if shutil.which("musl-gcc"):
                 check(name, "in a musl program", lambda: check_musl(runner, artifact, inputs, expected))
             else:
@@ -343,21 +361,33 @@ def main():
             runner.compile(path, "opencl-generic", artifact)
             check(name, "OpenCL", lambda: compare(expected, runner.native(artifact, inputs, outputs, 1)))
             if name in EXAMPLES:
-                good = check_no_driver(runner, artifact, inputs)
-                other, right, count = check_labels(runner, "opencl-generic")
-                good = good and other == 0
-                passed, failed = passed + good, failed + (not good)
-                print(f"{'ok  ' if good else 'FAIL'} {name:16} OpenCL: {right} of {count} labels right, {other} unlike the host's; without a driver it says so")
+                told(name, check_no_driver(runner, artifact, inputs, {"OCL_ICD_VENDORS": "/nonexistent"}, "there is no OpenCL platform"), "OpenCL: without a driver it says so")
         elif name in OPENCL:
             skipped.append(f"{name} on OpenCL (no platform)")
+        if name in CUDA and cuda:
+            runner.compile(path, cuda, artifact)
+            check(name, "CUDA, fake driver", lambda: compare(expected, runner.native(artifact, inputs, outputs, 1)))
+            if name in EXAMPLES:
+                told(name, check_no_driver(runner, artifact, inputs, {"LD_LIBRARY_PATH": ""}, "no NVIDIA driver on this machine"), "CUDA: without a driver it says so")
+        elif name in CUDA:
+            skipped.append(f"{name} on the fake libcuda (no tests/fake/libcuda.so.1 beside tilewright, or no ld)")
+        if name in EXAMPLES:
+            def here(artifact, inputs, like):
+                return runner.native(artifact, inputs, list(like), 1)
+
+            targets = {"host": ("host", here)}
+            targets.update({"aarch64-generic": ("aarch64-generic", runner.arm)} if runner.qemu else {})
+            targets.update({"opencl-generic": ("opencl-generic", here)} if opencl else {})
+            targets.update({"nvidia-sm80": (cuda, here)} if cuda else {})
+            for target, other, right, count in check_labels(runner, targets):
+                told(name, other == 0, f"{target}: {right} of {count} labels right, {other} unlike the host's")
     if "digits" in names:
         try:
             unlike, right, count = check_quantized(runner)
         except subprocess.CalledProcessError as e:
             unlike, right, count = 1, 0, 0
             print(f"  {e}")
-        passed, failed = passed + (unlike == 0), failed + (unlike != 0)
-        print(f"{'FAIL' if unlike else 'ok  '} {'digits_int8':16} {unlike} results unlike onnxruntime's, {right} of {count} labels right")
+        told("digits_int8", unlike == 0, f"{unlike} results unlike onnxruntime's, {right} of {count} labels right")
         try:
             for device, unlike, cycles in check_vdla(runner):
                 if unlike is None:

@@ -8,6 +8,7 @@
 
 #include "backends/opencl/opencl.h"
 #include "frontend/frontend.h"
+#include "tests/ir/parsed.h"
 
 using namespace tw;
 
@@ -27,18 +28,11 @@ Target generic() {
   return target->main_device();
 }
 
-Kernel parsed(const std::string& text) {
-  Expected<Kernel> kernel = parse_kernel(text);
-  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
-  REQUIRE(error_text(verify(*kernel)) == "");
-  return std::move(*kernel);
-}
-
 std::string sizes(const std::array<Expr, 3>& list) { return to_string(list[0]) + ", " + to_string(list[1]) + ", " + to_string(list[2]); }
 
 // The program, then a line a launch.
 std::string emitted(const std::string& text) {
-  Expected<OpenClSource> source = emit_opencl(parsed(text), generic(), "f");
+  Expected<OpenClSource> source = emit_opencl(test::sound_kernel(text), generic(), "f");
   REQUIRE_MESSAGE(bool(source), error_text(source.takeError()));
   std::string out = opencl_program(std::span(&*source, 1));
   for (const OpenClLaunch& launch : source->launches)
@@ -47,7 +41,7 @@ std::string emitted(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  Expected<OpenClSource> source = emit_opencl(parsed(text), generic(), "f");
+  Expected<OpenClSource> source = emit_opencl(test::sound_kernel(text), generic(), "f");
   REQUIRE(!source);
   return error_text(source.takeError());
 }

@@ -103,6 +103,23 @@ std::string OpenClHost::device_name() const {
   return name;
 }
 
+void* OpenClHost::queue() const { return api_->queue; }
+
+void* OpenClHost::memory(const std::vector<std::byte>& bytes) {
+  int32_t error = 0;
+  Handle made = api_->create_buffer(api_->context, kReadWrite, bytes.size(), nullptr, &error);
+  if (!error) error = api_->write_buffer(api_->queue, made, kTrue, 0, bytes.size(), bytes.data(), 0, nullptr, nullptr);
+  return error ? nullptr : made;
+}
+
+std::vector<std::byte> OpenClHost::fetch(void* memory, size_t bytes) {
+  std::vector<std::byte> out(bytes);
+  const int32_t error = api_->read_buffer(api_->queue, memory, kTrue, 0, bytes, out.data(), 0, nullptr, nullptr);
+  return error ? std::vector<std::byte>() : out;
+}
+
+void OpenClHost::release(void* memory) { api_->release_buffer(memory); }
+
 std::shared_ptr<OpenClHost::Built> OpenClHost::build(const std::string& text, std::string& log) {
   int32_t error = 0;
   const char* source = text.c_str();

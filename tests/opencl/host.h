@@ -23,6 +23,12 @@ class OpenClHost {
                   const std::vector<int64_t>& symbols);
   std::string device_name() const;
 
+  // For a caller of its own: a queue (in its context), memory there, a copy of it when the queue is done.
+  void* queue() const;
+  void* memory(const std::vector<std::byte>& bytes);
+  std::vector<std::byte> fetch(void* memory, size_t bytes);
+  void release(void* memory);
+
  private:
   struct Api;
   OpenClHost();

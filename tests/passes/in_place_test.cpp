@@ -2,15 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/ir/parsed.h"
+
 using namespace tw;
 
 namespace {
-
-Kernel parsed(const std::string& text) {
-  auto kernel = parse_kernel(text);
-  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
-  return std::move(*kernel);
-}
 
 // Calls of kernel 0, y = a + b, kernel 1, which reads a backwards, and kernel 2, which reads all of a first; operands: numbers of lifetimes, -1: an input of the model, -2: an output.
 struct Call { int kernel, a, b, y; };
@@ -20,9 +16,9 @@ struct Setup {
   std::vector<Lifetime> lifetimes;
 
   Setup(const std::vector<Call>& calls, int64_t bytes = 64) {
-    program.kernels = {parsed("kernel @add(a: in f32[16], b: in f32[16], y: out f32[16]) { for i in 16 { s: y[i] = a[i] + b[i] } }"),
-                       parsed("kernel @turn(a: in f32[16], b: in f32[16], y: out f32[16]) { for i in 16 { s: y[i] = a[15 - i] + b[0] } }"),
-                       parsed("kernel @late(a: in f32[16], b: in f32[16], y: out f32[16]) { temp t: f32[16] for j in 16 { t: t[j] = a[j] } for i in 16 { s: y[i] = t[i] + b[i] } }")};
+    program.kernels = {test::parsed_kernel("kernel @add(a: in f32[16], b: in f32[16], y: out f32[16]) { for i in 16 { s: y[i] = a[i] + b[i] } }"),
+                       test::parsed_kernel("kernel @turn(a: in f32[16], b: in f32[16], y: out f32[16]) { for i in 16 { s: y[i] = a[15 - i] + b[0] } }"),
+                       test::parsed_kernel("kernel @late(a: in f32[16], b: in f32[16], y: out f32[16]) { temp t: f32[16] for j in 16 { t: t[j] = a[j] } for i in 16 { s: y[i] = t[i] + b[i] } }")};
     for (size_t c = 0; c < calls.size(); ++c) {
       KernelCall call;
       call.kernel = calls[c].kernel;

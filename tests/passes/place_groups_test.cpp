@@ -26,9 +26,11 @@ Placement placed(const Target& target, const Runs& runs) {
   return place_groups(*graph, fuse_groups(*graph), target, runs);
 }
 
-Error all(const LoweredGroup&, int) { return Error::success(); }
-Error no_reductions(const LoweredGroup& group, int) {
-  return group.family == KernelFamily::reduce ? make_error(DiagCode::unsupported, "no rows here") : Error::success();
+std::vector<std::string> all(const std::vector<LoweredGroup>& groups, int) { return std::vector<std::string>(groups.size()); }
+std::vector<std::string> no_reductions(const std::vector<LoweredGroup>& groups, int) {
+  std::vector<std::string> problems;
+  for (const LoweredGroup& group : groups) problems.push_back(group.family == KernelFamily::reduce ? "no rows here" : "");
+  return problems;
 }
 
 }  // namespace
@@ -63,4 +65,14 @@ TEST_CASE("the better of two devices is taken") {
   Target target = with_devices(2);
   target.devices[0].rates.flops = 1e9;
   CHECK(placed(target, all).devices == std::vector<int>{2, 2, 2});
+}
+
+TEST_CASE("a device is asked once, for each distinct kernel") {
+  std::vector<size_t> asked;
+  placed(with_devices(2), [&](const std::vector<LoweredGroup>& groups, int device) {
+    asked.push_back(groups.size());
+    CHECK(device == static_cast<int>(asked.size()));
+    return all(groups, device);
+  });
+  CHECK(asked == std::vector<size_t>{2, 2});   // the products are one kernel
 }

@@ -1,0 +1,25 @@
+// For tests: what a text describes; one that does not parse fails the test, and for a sound kernel one that is not sound.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "ir/graph/graph.h"
+#include "ir/kernel/kernel.h"
+
+namespace tw::test {
+
+template <class T>
+T there(Expected<T> value) {
+  REQUIRE_MESSAGE(bool(value), error_text(value.takeError()));
+  return std::move(*value);
+}
+inline Graph parsed_graph(const std::string& text) { return there(parse_graph(text)); }
+inline Kernel parsed_kernel(const std::string& text) { return there(parse_kernel(text)); }
+inline Kernel sound_kernel(const std::string& text) {
+  Kernel kernel = parsed_kernel(text);
+  REQUIRE(error_text(verify(kernel)) == "");
+  return kernel;
+}
+
+}  // namespace tw::test
