@@ -138,7 +138,8 @@ void print_manifest(Console& console, const Manifest& m) {
     int64_t kernels = 0, bytes = 0;
     for (size_t k = 0; k < m.kernels.size(); ++k)
       if (device[k] == number) ++kernels, bytes += m.kernels[k].code_bytes;
-    out << "device  " << m.devices[d] << ": " << kernels << " kernels, " << format_bytes(static_cast<uint64_t>(bytes)) << " of code, " << count([&](const ManifestCall& c) { return c.device == number && c.from == number; }) << " of "
+    out << "device  " << m.devices[d] << ": " << kernels << " kernels, " << format_bytes(static_cast<uint64_t>(bytes)) << " of code, "
+        << count([&](const ManifestCall& c) { return c.device == number && c.from == number; }) << " of "
         << m.calls.size() << " calls, " << count([&](const ManifestCall& c) { return c.device != c.from && (c.device == number || c.from == number); })
         << " transfers\n";
   }

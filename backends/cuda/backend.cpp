@@ -102,29 +102,33 @@ class CudaBackend : public DeviceBackend {
   }
 
  private:
-  // Each once: the placement asks whether there is code for a kernel, then the program wants it.
+  // Each once: the placement asks whether there is code for a kernel, from several threads, then the program wants it.
   Expected<std::shared_ptr<const Compiled>> compiled(const Kernel& kernel) const {
-    const std::string hash = kernel_hash(kernel);
+    Known* known = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      if (const auto found = compiled_.find(hash); found != compiled_.end()) return found->second;
+      known = &known_[kernel_hash(kernel)];
     }
+    const std::lock_guard lock(known->mutex);
+    if (!known->made) { TW_ASSIGN(known->made, compile_alone(kernel)); }
+    return known->made;
+  }
+
+  Expected<std::shared_ptr<const Compiled>> compile_alone(const Kernel& kernel) const {
     auto made = std::make_shared<Compiled>();
     TW_ASSIGN(made->ptx, cuda_code(std::array{&kernel}, device_, {chip_.name, chip_.level}));
     KernelReport& report = made->report;
     report.code_bytes = static_cast<int64_t>(made->ptx.bytes.size());
-    if (!ptxas_.empty()) {
-      TW_ASSIGN(PtxasResult result, run_ptxas(ptxas_, made->ptx.bytes, chip_.name));
-      made->cubin = std::move(result.cubin);
-      report.code_bytes = code_bytes(made->cubin);
-      for (const auto& [name, function] : result.functions) {
-        report.registers = std::max(report.registers, function.registers);
-        report.stack_bytes = std::max(report.stack_bytes, function.stack_bytes);
-        report.shared_bytes = std::max(report.shared_bytes, function.shared_bytes);
-      }
+    if (ptxas_.empty()) return made;
+    TW_ASSIGN(PtxasResult result, run_ptxas(ptxas_, made->ptx.bytes, chip_.name));
+    made->cubin = std::move(result.cubin);
+    report.code_bytes = code_bytes(made->cubin);
+    for (const auto& [name, function] : result.functions) {
+      report.registers = std::max(report.registers, function.registers);
+      report.stack_bytes = std::max(report.stack_bytes, function.stack_bytes);
+      report.shared_bytes = std::max(report.shared_bytes, function.shared_bytes);
     }
-    const std::lock_guard lock(mutex_);
-    return compiled_[hash] = std::move(made);
+    return made;
   }
 
   Expected<std::vector<CudaImage>> images_of(const Kernel& kernel, const Compiled& made) const {
@@ -149,8 +153,12 @@ class CudaBackend : public DeviceBackend {
   Target device_;
   Chip chip_;
   std::string ptxas_;
+  struct Known {
+    std::mutex mutex;
+    std::shared_ptr<const Compiled> made;   // null: not yet, or it failed
+  };
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::shared_ptr<const Compiled>> compiled_;   // by kernel_hash
+  mutable std::map<std::string, Known> known_;   // by kernel_hash
 };
 
 }  // namespace
