@@ -234,6 +234,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   order.push_back(o.lane);
   s.reorder(order);
   std::vector<std::string> depth = reduce_order(s.reduce_loops_of("acc"));
+  const bool pointwise = depth == std::vector<std::string>{"rc", "rl"};
   const std::string at = window.empty() ? row : compute_windows(s, row, o.row, vectors, !paired.empty());
   if (paired.empty()) {
     s.compute_at("acc", at);
@@ -243,7 +244,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   }
   if (tile > 1 && !depth.empty()) {
     if (!depthwise) {
-      prefetch_planes(s, depth.front(), depth.back());
+      if (pointwise || fuses_products(s.target())) prefetch_planes(s, depth.front(), depth.back());   // else the edges' loops change places
       s.prefetch_operands(window.empty() ? "y" : "conv", at);
       s.prefetch_panels("w", depth.back(), !paired.empty());
     }

@@ -16,11 +16,15 @@ namespace tw {
 namespace {
 // No jump of x86 code touches the end of a 32-byte line: since the microcode that mends their erratum SKX102, Intel's Skylake to Cascade
 // Lake decode such a line again each time, which takes a fifth off a register tile's loop. LLVM knows it as an option of the process only; on
-// other chips the padding is a few instructions that do nothing a loop. In: assembled code; assembly text does not show it.
+// other chips the padding is a few instructions that do nothing a loop. In: assembled code; assembly text does not show it. Again for every machine: a link
+// in the process sets LLVM's options back.
 void keep_jumps_within_lines() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup("x86-branches-within-32B-boundaries");
   TW_CHECK(option, "LLVM has no option for jumps within lines");
-  static_cast<llvm::cl::opt<bool>*>(option)->setValue(true);
+  auto* within = static_cast<llvm::cl::opt<bool>*>(option);
+  if (!within->getValue()) within->setValue(true);
 }
 }  // namespace
 
@@ -31,7 +35,6 @@ Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
     TW_INITIALIZE(AArch64);
     TW_INITIALIZE(ARM);
     TW_INITIALIZE(RISCV);
-    keep_jumps_within_lines();
   });
   std::string reason;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), reason);
@@ -41,6 +44,7 @@ Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
 
 Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::string& triple, const CpuTraits& traits) {
   TW_ASSIGN(const llvm::Target* target, find_llvm_target(triple));
+  keep_jumps_within_lines();
   llvm::TargetOptions options;
   options.MCOptions.AsmVerbose = true;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
