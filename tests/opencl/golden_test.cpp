@@ -69,7 +69,7 @@ TEST_CASE("kernels as OpenCL C") {
 }
 
 TEST_CASE("what has no OpenCL form is refused by name") {
-  CHECK(says(refusal("kernel @k(y: out f32[4]) { tokens q for i in 4 bind block.x { signal q wait q y: y[i] = 1 } }"), "kernel 'k': roles, tokens and asynchronous copies"));
+  CHECK(says(refusal("kernel @k(y: out f32[4]) { tokens q for i in 4 bind block.x { signal q wait q y: y[i] = 1 } }"), "tokens of 'q' that are not those of asynchronous copies"));
   CHECK(says(refusal("kernel @k(y: out f32[4]) { for i in 4 bind warp.x { y: y[i] = 1 } }"), "loop 'i' is bound to warp.x"));
   CHECK(says(refusal("kernel @k(y: out f32[2, 4]) { for t in 2 scan { for i in 4 bind block.x { y: y[t, i] = 1 } } }"), "groups cannot wait for each other"));
   CHECK(says(refusal("kernel @k(y: out f32[600]) { for i in 600 bind thread.x { y: y[i] = 1 } }"), "a work-group would have 600 work-items"));
