@@ -162,8 +162,8 @@ std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std
   return lines.empty() ? at : lines.back();
 }
 
-// The next block of input channels is a whole plane further, where no hardware goes by itself. Taps leave it time; with all of the
-// operands in the second-level cache asking costs more than waiting. Line by line: a tile's 14 at once find no free miss buffers.
+// The next block of input channels is a whole plane further, where no hardware goes by itself. With all of the operands in the second-level
+// cache asking costs more than waiting. Line by line: a tile's 14 at once find no free miss buffers.
 void prefetch_planes(ScheduleBuilder& s, const std::string& block, const std::string& lane) {
   const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
   if (!cached) s.prefetch_over("x", block, lane);

@@ -83,7 +83,6 @@ class TensorSpace {
     s_.compute_at("wgt", tile_.depth == sums_.problem.depth ? first_ : "rstep");
     s_.decompose("acc", "rstep");
     lane_ = lane;
-
   }
 
   void maxima() {
@@ -97,7 +96,6 @@ class TensorSpace {
     s_.compute_at("pad", at_);
     s_.decompose("acc", outer);
     lane_ = of_acc(sums_.lane);
-
   }
 
   ScheduleBuilder s_;
