@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "backends/vdla/assembly.h"
 #include "backends/vdla/parameters.h"
@@ -17,32 +19,32 @@ class VdlaBackend : public DeviceBackend {
  public:
   VdlaBackend(Target target, Device device) : target_(std::move(target)), device_(device) {}
 
-  Error supports(const Kernel& kernel) const override { return compile_stream(kernel, device_, target_).takeError(); }
+  Error supports(const Kernel& kernel) const override { return stream_of(kernel).takeError(); }
 
   Error accepts(const Kernel& kernel, std::span<const Constant> constants) const override {
-    TW_ASSIGN(const KernelStream stream, compile_stream(kernel, device_, target_));
-    return stream.parts.requant ? requant_table(kernel, stream.parts, constants).takeError() : Error::success();
+    TW_ASSIGN(const auto stream, stream_of(kernel));
+    return stream->parts.requant ? requant_table(kernel, stream->parts, constants).takeError() : Error::success();
   }
 
   Expected<std::vector<KernelReport>> compile(Program& program, int device, int) const override {
     DeviceProgram& out = program.devices[static_cast<size_t>(device) - 1];
     const std::vector<bool> here = kernels_of(program, device);
     std::vector<KernelReport> reports(program.kernels.size());
-    std::vector<std::vector<Instruction>> streams;
+    std::vector<std::shared_ptr<const KernelStream>> streams;
     out.launches.assign(program.kernels.size(), {});
     for (size_t k = 0; k < program.kernels.size(); ++k) {
       if (!here[k]) continue;
       const Kernel& kernel = program.kernels[k];
-      TW_ASSIGN(KernelStream stream, compile_stream(kernel, device_, target_));
-      TW_TRY(add_parameters(program, device, static_cast<int>(k), stream.parts));
-      DeviceLaunch launch{kernel.name, stream.parts.bases, {}};
+      TW_ASSIGN(auto stream, stream_of(kernel));
+      TW_TRY(add_parameters(program, device, static_cast<int>(k), stream->parts));
+      DeviceLaunch launch{kernel.name, stream->parts.bases, {}};
       const auto params = std::ranges::count_if(kernel.buffers, [](const Buffer& b) { return b.role != BufferRole::temp; });
       std::ranges::replace(launch.buffers, kNoBuffer, static_cast<int>(params));   // the argument behind the kernel's own
       out.launches[k].push_back(std::move(launch));
-      TW_ASSIGN(const Cycles cycles, predict_cycles(device_.config, stream.instructions, device_.dram));
-      reports[k] = {.name = kernel.name, .code_bytes = static_cast<int64_t>(stream.instructions.size()) * kInstructionBytes, .on_device = true,
-                    .instructions = static_cast<int64_t>(stream.instructions.size()), .cycles = static_cast<int64_t>(cycles.total)};
-      streams.push_back(std::move(stream.instructions));
+      TW_ASSIGN(const Cycles cycles, predict_cycles(device_.config, stream->instructions, device_.dram));
+      reports[k] = {.name = kernel.name, .code_bytes = static_cast<int64_t>(stream->instructions.size()) * kInstructionBytes, .on_device = true,
+                    .instructions = static_cast<int64_t>(stream->instructions.size()), .cycles = static_cast<int64_t>(cycles.total)};
+      streams.push_back(std::move(stream));
     }
     if (!streams.empty()) out.code = code_of(streams);
     return reports;
@@ -67,7 +69,7 @@ class VdlaBackend : public DeviceBackend {
     return Error::success();
   }
 
-  std::string code_of(const std::vector<std::vector<Instruction>>& streams) const {
+  std::string code_of(std::span<const std::shared_ptr<const KernelStream>> streams) const {
     const Config& c = device_.config;
     auto u = [](int value) { return static_cast<uint32_t>(value); };
     tw_vdla_code head{{'V', 'D', 'L', 'A'}, TW_VDLA_CODE_VERSION, {u(c.block_in), u(c.block_out), u(c.bus_bytes), u(c.inp_depth), u(c.wgt_depth), u(c.acc_depth), u(c.prm_depth), u(c.queue_depth), u(c.requant_lanes)},
@@ -76,20 +78,35 @@ class VdlaBackend : public DeviceBackend {
     std::string code(reinterpret_cast<const char*>(&head), sizeof head);
     uint64_t at = (sizeof head + streams.size() * sizeof(tw_vdla_stream) + 63) / 64 * 64;
     for (const auto& stream : streams) {
-      const tw_vdla_stream place{at, static_cast<uint32_t>(stream.size()), 0};
+      const size_t instructions = stream->instructions.size();
+      const tw_vdla_stream place{at, static_cast<uint32_t>(instructions), 0};
       code.append(reinterpret_cast<const char*>(&place), sizeof place);
-      at += stream.size() * kInstructionBytes;
+      at += instructions * kInstructionBytes;
     }
     code.resize((code.size() + 63) / 64 * 64);
     for (const auto& stream : streams) {
-      const std::vector<uint8_t> bytes = to_bytes(stream);
+      const std::vector<uint8_t> bytes = to_bytes(stream->instructions);
       code.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
     return code;
   }
 
+  // Made once a kernel: placement asks whether there is one, what its constants are, and compile takes it.
+  Expected<std::shared_ptr<const KernelStream>> stream_of(const Kernel& kernel) const {
+    const std::string hash = kernel_hash(kernel);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = streams_.find(hash); known != streams_.end()) return known->second;
+    }
+    TW_ASSIGN(KernelStream stream, compile_stream(kernel, device_, target_));
+    const std::lock_guard lock(mutex_);
+    return streams_.try_emplace(hash, std::make_shared<const KernelStream>(std::move(stream))).first->second;
+  }
+
   Target target_;
   Device device_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<const KernelStream>> streams_;   // by kernel_hash
 };
 
 }  // namespace

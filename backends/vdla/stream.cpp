@@ -92,6 +92,7 @@ class Streamer {
   Error split(const Stmt& s, const Values& values, int64_t thread, int line) {
     if (line >= 0 || begun_.count(thread)) return no("parts begin more than once");
     begun_.insert(thread);
+    TW_ASSIGN(sram_[thread], addresses(thread));
     for (const Stmt& part : s->body) {
       lines_.emplace_back();
       threads_of_.push_back(thread);
@@ -111,8 +112,7 @@ class Streamer {
 
   Error lower(const Stmt& s, const Values& values, int64_t thread, Line& line) {
     std::vector<Instruction> made;
-    TW_ASSIGN(const std::vector<int64_t> sram, addresses(thread));
-    TW_TRY(nests_.lower(s, values, sram, made));
+    TW_TRY(nests_.lower(s, values, sram_[thread], made));
     for (Instruction& instruction : made) {
       const Engine engine = engine_of(instruction);
       if (line.items.empty()) line.engine = engine;
@@ -237,6 +237,7 @@ class Streamer {
   std::vector<Line> lines_;
   std::vector<int64_t> threads_of_;      // by line
   std::set<int64_t> begun_;
+  std::map<int64_t, std::vector<int64_t>> sram_;   // by virtual thread: where its buffers lie
   size_t total_ = 0;
 };
 
