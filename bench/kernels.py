@@ -61,10 +61,10 @@ def layers_of(path):
     return [(n.op_type, {n.name, n.output[0]} - {""}) for n in graph.node if n.op_type in LAYERS]
 
 
-def build_peak(target, folder):
-    source, program = pathlib.Path(__file__).with_name("machine_peak.c"), folder / f"peak.{target}"
+def build_peak(target, folder):   # of a description file: the machine's own
+    source, program = pathlib.Path(__file__).with_name("machine_peak.c"), folder / f"peak.{pathlib.Path(target).stem}"
     if not program.exists():
-        march = "native" if target == "host" else target
+        march = "native" if target == "host" or pathlib.Path(target).exists() else target
         subprocess.run(["clang-22", "-O3", f"-march={march}", "-ffp-contract=fast", "-pthread", source, "-o", program], check=True)
     return program
 
@@ -74,7 +74,7 @@ def measure_peak(program, threads):
 
 
 def compiled(args, path, target, folder):
-    artifact = folder / f"{path.stem}.{target}.{args.algorithm or 'default'}.so"
+    artifact = folder / f"{path.stem}.{pathlib.Path(target).stem}.{args.algorithm or 'default'}.so"
     if not artifact.exists():
         command = [args.tilewright, "compile", path, "-t", target, "-o", artifact] + (["--algorithm", args.algorithm] if args.algorithm else [])
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -68,7 +68,9 @@ static double multiply_add(void* unused, long repeats) {
 static double read_array(void* data, long repeats) {
   const Bits* p = data;
   const size_t count = array_bytes / kBytes;
-  Bits sum[kStreams] = {{0}};
+  Bits sum[kStreams];   // not by an initializer, which some compilers write to memory and leave there
+#pragma GCC unroll 8
+  for (int k = 0; k < kStreams; ++k) sum[k] = (Bits){0};
   for (long r = 0; r < repeats; ++r) {
     for (size_t i = 0; i < count; i += kStreams) {
 #pragma GCC unroll 8
@@ -76,6 +78,7 @@ static double read_array(void* data, long repeats) {
       __asm__ volatile("" ::: "memory");   // block after block, as prefetchers like it
     }
   }
+#pragma GCC unroll 8
   for (int k = 1; k < kStreams; ++k) sum[0] ^= sum[k];
   sink = (float)sum[0][0];
   return (double)array_bytes * (double)repeats;
