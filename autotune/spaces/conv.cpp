@@ -226,8 +226,9 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   }
   std::vector<std::string> order = {"n"};
   if (!whole && line.empty() && split_blocks(s, o, panels, o.outer.empty() ? row : rows.back())) order.push_back("b0");
-  order.push_back(channel);
+  const auto place = !rows.empty() && rows.back() == "wp" && takes_rows(s, "x") ? order.size() + rows.size() : order.size();
   order.insert(order.end(), rows.begin(), rows.end());
+  order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), channel);
   order.push_back(row);
   std::vector<std::string> outer(order.begin(), order.end() - 1);
   order.insert(order.end(), inner.begin(), inner.end());

@@ -230,6 +230,8 @@ std::vector<int64_t> pool_window(const ScheduleBuilder& s) {
   return window;
 }
 
+bool takes_rows(const ScheduleBuilder& s, const std::string& left) { return s.bytes_of(left).value_or(0) > s.bytes_of("w").value_or(0); }
+
 int64_t tile_of(std::optional<int64_t> extent, int64_t most) {
   if (!extent) return 1;
   if (*extent <= most) return *extent;

@@ -117,6 +117,10 @@ std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string&
 // A window of the pool behind a convolution, which reads stage conv: its extent along each spatial axis. Empty: no pool.
 std::vector<int64_t> pool_window(const ScheduleBuilder& s);
 
+// Whether threads take blocks of rows (pixels) of the left operand and not panels of the weights w: where it is the larger one. What the kernel
+// before has made of them is then in their own caches, and nobody reads all of it.
+bool takes_rows(const ScheduleBuilder& s, const std::string& left);
+
 // Largest tile of an extent that fits `most` accumulators: a divisor when one is at least half of it, else balanced.
 int64_t tile_of(std::optional<int64_t> extent, int64_t most);
 

@@ -51,10 +51,11 @@ void schedule_strassen(ScheduleBuilder& s) {
   const bool blocks = own > 0 || (passing > 1 && passing < tiles);
   if (blocks) s.split("r", rows * in_block, Tail::guard, "rb", "ri");
   s.split(blocks ? "ri" : "r", rows, Tail::shift, "r0", "r1");
-  if (own > 0) s.reorder({"n", "rb", "c0", "r0", "r1", "c1", "u", "v", "l"});
+  const bool rows_first = own > 0 || (blocks && takes_rows(s, "s"));
+  if (rows_first) s.reorder({"n", "rb", "c0", "r0", "r1", "c1", "u", "v", "l"});
   else s.reorder({"n", "c0", "rb", "r0", "r1", "c1", "u", "v", "l"});
   if (passing > 1) {
-    s.compute_at("acc", blocks ? "rb" : "c0");
+    s.compute_at("acc", blocks && !rows_first ? "rb" : "c0");
     s.set_scope("acc", "thread");
     s.split("acc_ai", rows, Tail::shift, "acc_r0", "acc_r1");
     s.reorder({"acc_aq", "acc_r0", "acc_r1", "acc_ac", "acc_al"});
@@ -92,7 +93,8 @@ void schedule_strassen(ScheduleBuilder& s) {
   } else {
     s.parallelize({"sb", "si"}, "sp");
   }
-  s.parallelize({"n", "c0", passing > 1 ? "rb" : "r0"}, "yp");
+  if (rows_first) s.parallelize({"n", "rb", "c0"}, "yp");
+  else s.parallelize({"n", "c0", passing > 1 ? "rb" : "r0"}, "yp");
 }
 
 }  // namespace tw
