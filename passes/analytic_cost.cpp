@@ -19,7 +19,8 @@ constexpr CoreRates kIntelServer = {.multiply_adds = 2, .sums = 0.5, .l3_bytes =
 
 CoreRates core_rates(const Target& target) {
   if (target.vector_bits < 512) return {.multiply_adds = 2};   // the widest units come singly, narrower ones in pairs
-  return std::ranges::find(kIntelServers, target.cpu) != kIntelServers.end() ? kIntelServer : CoreRates{};
+  const bool server = target.has("amx-tile") || std::ranges::find(kIntelServers, target.cpu) != kIntelServers.end();   // virtual machines give other names
+  return server ? kIntelServer : CoreRates{};
 }
 
 double AnalyticCost::seconds(const WorkEstimate& work, const Target& target) const {
