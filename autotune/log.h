@@ -63,10 +63,11 @@ class TuningLog {
   // The result: how many were dropped.
   Expected<int64_t> prune(const PruneOptions& options);
 
+  class Statement;   // autotune/log_statement.h
+
  private:
-  class Statement;
   struct Close { void operator()(sqlite3* database) const; };
-  TuningLog(std::string path, sqlite3* database) : path_(std::move(path)), database_(database) {}
+  TuningLog(std::string path, sqlite3* database);
   Error failed() const;                              // what SQLite says
   Error run(const char* sql);
   Error prepare_file(Mode mode);
