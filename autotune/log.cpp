@@ -47,9 +47,8 @@ Expected<TuningLog::Statement> TuningLog::statement(const std::string& sql) {
   return Statement(made);
 }
 
-// IMMEDIATE: the lock is taken before anything is read, so that waiting for another writer cannot end in a deadlock.
-Error TuningLog::in_transaction(const std::function<Error()>& body) {
-  TW_TRY(run("BEGIN IMMEDIATE"));
+Error TuningLog::in_transaction(const char* begin, const std::function<Error()>& body) {
+  TW_TRY(run(begin));
   Error error = body();
   if (!error) error = run("COMMIT");
   if (error) sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
@@ -85,7 +84,7 @@ Error TuningLog::prepare_file(Mode mode) {
   sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   TW_TRY(run("PRAGMA cell_size_check = ON; PRAGMA synchronous = NORMAL"));
-  TW_TRY(check_schema());
+  TW_TRY(in_transaction("BEGIN", [&] { return check_schema(); }));   // one state of the file, whatever others do to it
   if (mode == Mode::read) return Error::success();
   // Changing the journal's mode needs the file for itself, and SQLite does not wait for that.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMs);
@@ -96,10 +95,12 @@ Error TuningLog::prepare_file(Mode mode) {
     llvm::consumeError(std::move(error));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return in_transaction([&]() -> Error {
+  return in_transaction(kWrite, [&]() -> Error {
     TW_ASSIGN(Statement tables, statement("SELECT count(*) FROM sqlite_schema"));
     if (tables.step() != SQLITE_ROW) return failed();
-    if (tables.integer(0) > 0) return check_schema();   // another process was first
+    const bool made = tables.integer(0) > 0;
+    tables.reset();
+    if (made) return check_schema();   // by another process, or before
     const std::string make = std::string(kTable) + "; " + kIndex + "; PRAGMA application_id = " + std::to_string(kApplication) +
                              "; PRAGMA user_version = " + std::to_string(kSchema);
     empty_ = false;

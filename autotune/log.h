@@ -21,9 +21,9 @@ struct LogFilter {
 };
 
 struct PruneOptions {
-  std::optional<int> keep;          // the best so many of each key and kernel; what failed goes too
-  bool other_languages = false;     // drops records of other versions of the schedule language
-  std::optional<int64_t> before;    // drops records of an earlier time
+  std::optional<int> keep = {};          // the best so many of each key and kernel; what failed goes too
+  bool other_languages = false;          // drops records of other versions of the schedule language
+  std::optional<int64_t> before = {};    // drops records of an earlier time
 };
 
 // A key whose best records are not the same.
@@ -72,7 +72,7 @@ class TuningLog {
   Error run(const char* sql);
   Error prepare_file(Mode mode);
   Error check_schema();
-  Error in_transaction(const std::function<Error()>& body);
+  Error in_transaction(const char* begin, const std::function<Error()>& body);
   Expected<Statement> statement(const std::string& sql);
   Expected<bool> insert(const Record& record);
 

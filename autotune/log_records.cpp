@@ -82,7 +82,7 @@ Expected<bool> TuningLog::insert(const Record& r) {
 
 Expected<bool> TuningLog::add(const Record& record) {
   bool added = false;
-  TW_TRY(in_transaction([&]() -> Error {
+  TW_TRY(in_transaction(kWrite, [&]() -> Error {
     TW_ASSIGN(added, insert(record));
     return Error::success();
   }));
@@ -91,7 +91,7 @@ Expected<bool> TuningLog::add(const Record& record) {
 
 Expected<int64_t> TuningLog::add_all(const std::vector<Record>& records) {
   int64_t added = 0;
-  TW_TRY(in_transaction([&]() -> Error {
+  TW_TRY(in_transaction(kWrite, [&]() -> Error {
     for (const Record& record : records) {
       TW_ASSIGN(const bool fresh, insert(record));
       added += fresh;
@@ -164,7 +164,7 @@ Expected<int64_t> TuningLog::export_lines(const LogFilter& filter, const std::fu
 
 Expected<int64_t> TuningLog::import_lines(std::string_view text, const std::string& file) {
   int64_t added = 0, line = 0;
-  TW_TRY(in_transaction([&]() -> Error {
+  TW_TRY(in_transaction(kWrite, [&]() -> Error {
     while (!text.empty()) {
       const size_t end = text.find('\n');
       const std::string_view one = text.substr(0, end);
@@ -187,7 +187,7 @@ Expected<int64_t> TuningLog::merge(TuningLog& other) {
 
 Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
   const int before = sqlite3_total_changes(database_.get());
-  TW_TRY(in_transaction([&]() -> Error {
+  TW_TRY(in_transaction(kWrite, [&]() -> Error {
     auto drop = [&](const char* where, int64_t value) -> Error {
       TW_ASSIGN(Statement s, statement(std::string("DELETE FROM records WHERE ") + where));
       s.bind(1, value);

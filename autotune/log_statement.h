@@ -8,6 +8,9 @@
 
 namespace tw {
 
+// How writing begins. The lock is taken before anything is read, so that waiting for another writer cannot end in a deadlock.
+inline constexpr const char* kWrite = "BEGIN IMMEDIATE";
+
 // A prepared statement; the same one is used again after reset().
 class TuningLog::Statement {
  public:

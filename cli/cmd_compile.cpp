@@ -160,7 +160,7 @@ std::string schedule_lines(const CompileReport& r) {
     const Pin& pin = r.schedules[i];
     char line[64];
     if (pin.tuned) std::snprintf(line, sizeof line, "  tuned   %s %9.4f ms  ", date_text(pin.time).c_str(), pin.seconds * 1e3);
-    else std::snprintf(line, sizeof line, "  default %24s", "");
+    else std::snprintf(line, sizeof line, "  default %25s", "");
     text += line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") + (pin.name.empty() ? "copy" : pin.name) + "\n";
   }
   return text;
@@ -174,7 +174,7 @@ void print_summary(Console& console, const CompileReport& r, double seconds) {
               << "arena    " << format_bytes(r.arena_bytes) << ", without sharing " << format_bytes(r.naive_arena_bytes) << ", "
               << static_cast<int>(r.warm_share * 100 + 0.5) << "% of it reused while in the cache\n"
               << (r.host_reasons.empty() ? "" : std::to_string(r.host_reasons.size()) + " kernels on the processor; the first: " + r.host_reasons.front() + "\n")
-              << device_lines(r) << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
+              << device_lines(r) << schedule_lines(r) << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
 }
 
 std::string remarks(const CompileReport& r) {

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <thread>
 
-#include "autotune/spaces/space.h"
 #include "cli/dump.h"
 #include "cli/manifest.h"
 #include "packager/artifact.h"
