@@ -1,4 +1,4 @@
-// One tuning result as it is stored.
+// What is known of one schedule of one task: the value of the tuning log, the same on every machine that shares it.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -7,29 +7,46 @@
 #include <string_view>
 #include <vector>
 
+#include "support/diag.h"
+
 namespace tw {
 
 enum class Status : uint8_t { ok, illegal, compile_error, timeout, wrong_result, crashed };
-const char* status_name(Status s);
+inline constexpr int kStatusCount = 6;
+const char* status_name(Status s);                                  // "ok", "illegal", "compile-error", ...
 std::optional<Status> status_from_name(std::string_view name);
 
 constexpr int kLanguageVersion = 1;          // of the schedule text; raised only when existing text changes meaning
+
 struct RecordKey {
-  std::string task, target;
+  std::string task, target;                  // task_key, target_key
   int threads = 1;
-  std::string regime = "cold-weights";
+  std::string regime = "cold-weights";       // what caches hold when a measured run begins
   int language = kLanguageVersion;
   auto operator<=>(const RecordKey&) const = default;
 };
+
 struct Record {
   RecordKey key;
   std::string algorithm, kernel_hash, schedule;   // kernel_hash: of the lowered kernel that the schedule text rewrites; schedule: text of ir/schedule
   std::vector<double> seconds;                    // all samples; empty unless ok
   Status status = Status::ok;
   std::string error;                              // one line
-  std::string device, tool;
-  int64_t time = 0;                               // device: fingerprint of the machine measured on; time: seconds since 1970
+  std::string device, tool;                       // device: fingerprint of the machine measured on
+  int64_t time = 0;                               // seconds since 1970
+  bool operator==(const Record&) const = default;
 };
-double median_seconds(const Record& record);
+double median_seconds(const Record& record);      // infinity without samples
+
+// What a log may hold: keys of the right form, samples exactly when ok, positive and finite, texts of bounded length.
+Error check(const Record& record);
+
+// One line of JSON without a newline, equal for equal records; the identity of a record is its hash.
+std::string print(const Record& record);
+Expected<Record> parse_record(std::string_view line, const std::string& file);
+std::string record_id(const Record& record);      // 32 hex digits
+
+std::string date_text(int64_t time);              // "2026-11-22", UTC
+std::optional<int64_t> date_from_text(std::string_view text);   // midnight, UTC
 
 }  // namespace tw

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "cli/flags.h"
-#include "cli/json.h"
 #include "support/diag.h"
+#include "support/json.h"
 
 namespace tw {
 

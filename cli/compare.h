@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "cli/json.h"
 #include "ir/graph/tensor.h"
+#include "support/json.h"
 
 namespace tw {
 

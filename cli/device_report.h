@@ -1,7 +1,7 @@
 // What the devices of a model did in its last run, as their drivers count it.
 #pragma once
-#include "cli/json.h"
 #include "cli/model_run.h"
+#include "support/json.h"
 
 namespace tw {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/compile.h"
-#include "cli/json.h"
+#include "support/json.h"
 
 namespace tw {
 

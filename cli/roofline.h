@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/json.h"
 #include "ir/target.h"
+#include "support/json.h"
 
 namespace tw {
 

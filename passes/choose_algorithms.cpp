@@ -1,5 +1,6 @@
 #include "passes/choose_algorithms.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -133,6 +134,24 @@ int winograd_tile(Algorithm a) {
     case Algorithm::strassen: return 0;
   }
   TW_UNREACHABLE("bad algorithm");
+}
+
+bool serves_pool(Algorithm algorithm, const op::Pool& pool) {
+  if (algorithm == Algorithm::strassen) return false;
+  const int tile = winograd_tile(algorithm);
+  return tile == 0 || std::ranges::all_of(pool.kernel, [&](int64_t kernel) { return tile % kernel == 0; });
+}
+
+std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group, const Target& target) {
+  std::vector<Algorithm> list = {Algorithm::direct};
+  const Node& anchor = graph.node(group.anchor);
+  if (!has_constant_weights(graph, anchor) || is_attention(graph, group)) return list;
+  const op::Pool* pool = nullptr;
+  for (NodeId id : group.nodes)
+    if (const auto* found = std::get_if<op::Pool>(&graph.node(id).attrs)) pool = found;
+  for (Algorithm algorithm : kFast)
+    if (estimate_algorithm(graph, anchor, algorithm, target, 0) && (!pool || serves_pool(algorithm, *pool))) list.push_back(algorithm);
+  return list;
 }
 
 AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups, const Target& target, const AlgorithmOptions& options) {

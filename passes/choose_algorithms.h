@@ -20,6 +20,10 @@ struct AlgorithmEstimate {
 };
 // nullopt: the algorithm does not apply. model_bytes: all weights of the model, which decide what cache they come from.
 std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node, Algorithm algorithm, const Target& target, double model_bytes);
+// Those that lower_group can compute the group with as it is fused, the direct one first.
+std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group, const Target& target);
+// Whether a pool may follow a convolution by the algorithm in one kernel: its windows are whole in what is computed at once.
+bool serves_pool(Algorithm algorithm, const op::Pool& pool);
 // Largest error among sums of so many products in f32, relative to their range; kappa: how the algorithm's constants enlarge its roundings.
 double rounding_error(double kappa, double length);
 double winograd_kappa(int tile, int stride = 1);   // of tiles of tile x tile outputs, 3x3

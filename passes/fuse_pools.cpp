@@ -6,7 +6,7 @@
 // The convolution's output is then never written: a tile of it makes a tile of the pool's.
 #include <algorithm>
 
-#include "passes/pass.h"
+#include "passes/choose_algorithms.h"
 #include "passes/rewriter.h"
 
 namespace tw {
@@ -29,9 +29,7 @@ bool side_by_side(const op::Pool& pool, const TensorType& in, const TensorType& 
 
 // Whether the group ends in what a pool may follow.
 bool computes_windows(const Graph& graph, const Group& group, const op::Pool& pool) {
-  if (!get_if<op::Conv>(&graph.node(group.anchor)) || group.algorithm == Algorithm::strassen) return false;
-  const int tile = winograd_tile(group.algorithm);
-  return tile == 0 || std::ranges::all_of(pool.kernel, [&](int64_t kernel) { return tile % kernel == 0; });
+  return get_if<op::Conv>(&graph.node(group.anchor)) && serves_pool(group.algorithm, pool);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/json.h"
+#include "support/json.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,0 +1,87 @@
+// The tuning log: an SQLite file of records. Several processes may use it at once, and one that dies at any moment leaves every record whose
+// add() has returned: each is a transaction of its own in the write-ahead log.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/record.h"
+
+struct sqlite3;
+
+namespace tw {
+
+// Which records; what is not set matches all.
+struct LogFilter {
+  std::string task = {}, target = {}, kernel_hash = {};
+  std::optional<int> threads = {}, language = {};
+  std::optional<Status> status = {};
+};
+
+struct PruneOptions {
+  std::optional<int> keep;          // the best so many of each key and kernel; what failed goes too
+  bool other_languages = false;     // drops records of other versions of the schedule language
+  std::optional<int64_t> before;    // drops records of an earlier time
+};
+
+// A key whose best records are not the same.
+struct LogDifference {
+  RecordKey key;
+  std::optional<Record> ours, theirs;
+};
+
+// Used by one thread at a time, and not on both sides of a fork.
+class TuningLog {
+ public:
+  enum class Mode : uint8_t { read, write };   // read: the file must be there; write: is made where it is not, with its folder
+  // Errors: no such file, not a tuning log, one of a newer version, damage.
+  static Expected<TuningLog> open(const std::string& path, Mode mode);
+  TuningLog(TuningLog&&) noexcept;
+  ~TuningLog();
+
+  const std::string& path() const { return path_; }
+
+  // false: it was there already. Errors: a record that check() refuses, a full disk, a file that stays locked for a minute.
+  Expected<bool> add(const Record& record);
+  // All or, on an error, none. The result: how many were not there yet.
+  Expected<int64_t> add_all(const std::vector<Record>& records);
+
+  // The ok record of least median time; with a kernel's hash: of the schedules for that kernel.
+  Expected<std::optional<Record>> best(const RecordKey& key, const std::string& kernel_hash = "");
+  // In the order of keys, then of median time (what failed last), then of identity: the same for equal logs.
+  Error each(const LogFilter& filter, const std::function<Error(const Record&)>& visit);
+  Expected<std::vector<Record>> all(const LogFilter& filter = {});
+  Expected<int64_t> count();
+
+  // JSON lines in the order of each(). The result: how many.
+  Expected<int64_t> export_lines(const LogFilter& filter, const std::function<Error(const std::string& line)>& write);
+  // Text of JSON lines; empty lines are skipped. All or, on an error (which names file and line), none. The result: how many were new.
+  Expected<int64_t> import_lines(std::string_view text, const std::string& file);
+  Expected<int64_t> merge(TuningLog& other);
+  // The result: how many were dropped.
+  Expected<int64_t> prune(const PruneOptions& options);
+
+ private:
+  class Statement;
+  struct Close { void operator()(sqlite3* database) const; };
+  TuningLog(std::string path, sqlite3* database) : path_(std::move(path)), database_(database) {}
+  Error failed() const;                              // what SQLite says
+  Error run(const char* sql);
+  Error prepare_file(Mode mode);
+  Error check_schema();
+  Error in_transaction(const std::function<Error()>& body);
+  Expected<Statement> statement(const std::string& sql);
+  Expected<bool> insert(const Record& record);
+
+  std::string path_;
+  bool empty_ = false;                               // opened for reading, without tables
+  std::unique_ptr<sqlite3, Close> database_;
+  std::unique_ptr<Statement> insert_;
+};
+
+// Keys of two logs whose best records differ, in their order.
+Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs);
+
+}  // namespace tw
