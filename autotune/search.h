@@ -34,8 +34,8 @@ class CostModel {  // higher score = faster
   virtual ~CostModel() = default;
   virtual void fit(std::span<const Candidate> candidates, std::span<const double> seconds) = 0;   // all of the task so far; seconds infinite: failed
   virtual std::vector<double> score(std::span<const Candidate> candidates) = 0;
-  // What similar tasks have taught, before the first fit.
-  virtual void transfer(std::span<const MeasuredSet>) {}
+  // What similar tasks have taught, before the first fit. Whether it can score by that.
+  virtual bool transfer(std::span<const MeasuredSet>) { return false; }
   // Whether the point alone is enough: the rest of the candidate may then be empty.
   virtual bool knows(const Point&) const { return false; }
 };

@@ -39,7 +39,7 @@ void TaskTuner::build(const std::vector<Point>& points) {
   std::vector<std::optional<Candidate>> built(points.size());
   std::vector<std::string> errors(points.size());
   const auto make = [&](size_t i) -> Error {
-    if (Expected<Candidate> candidate = hooks_.build(points[i])) built[i] = std::move(*candidate);
+    if (Expected<Candidate> candidate = hooks_.make(points[i])) built[i] = std::move(*candidate);
     else errors[i] = error_text(candidate.takeError());
     return Error::success();
   };
@@ -140,6 +140,13 @@ Expected<int> TaskTuner::measure(int most) {
     take(batch_[chosen[i]], results[i]);
   }
   return static_cast<int>(results.size());
+}
+
+std::vector<std::pair<Candidate, double>> TaskTuner::measured() const {
+  std::vector<std::pair<Candidate, double>> out;
+  for (size_t i = 0; i < seen_.size(); ++i)
+    if (!seen_[i].schedule.steps.empty()) out.push_back({Candidate{seen_[i].point, seen_[i].schedule, nullptr, seen_[i].variant}, seen_seconds_[i]});
+  return out;
 }
 
 // What was learned goes to the model first, then to the explorer, which asks the model.

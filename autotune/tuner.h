@@ -11,7 +11,7 @@
 namespace tw {
 
 struct TuneHooks {
-  MakeCandidate build;                                                                  // from several threads at once
+  MakeCandidate make;                                                                   // from several threads at once
   // Results of the candidates, in order; fewer of them when it was interrupted.
   std::function<std::vector<MeasureResult>(std::span<const Candidate>)> measure;
   std::function<void(const Candidate&, const MeasureResult&)> record = nullptr;          // of every new measurement, at once
@@ -65,6 +65,8 @@ class TaskTuner {
   const std::vector<double>& curve() const { return curve_; }     // best so far, by trial
   int trials() const { return static_cast<int>(curve_.size()); }  // known ones that were asked for too
   int illegal() const { return illegal_; }                        // points that were not measured
+  // What the model learns from, without kernels: measured, known, and adopted.
+  std::vector<std::pair<Candidate, double>> measured() const;
 
  private:
   struct Entry {

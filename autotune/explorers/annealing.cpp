@@ -78,7 +78,6 @@ class ScoredAnnealing : public Explorer {
     const double scale = deviation(at);
     int same = 0;
     for (int i = 0; i < options_.iterations && same < options_.patience; ++i) {
-      if (static_cast<int>(scores_.size()) >= options_.most_scored) return;
       const double temperature = scale * (options_.start - (options_.start - options_.end) * i / (options_.iterations + 1));
       std::vector<Point> next;
       for (const Point& point : chains_) next.push_back(space_.mutate(point, random_));

@@ -30,7 +30,6 @@ struct AnnealingOptions {
   double epsilon = 0.05;
   int random_first = 64;
   double diversity = 2;      // the batch is picked from so many times as many points by score and new knob values; 1: by score alone
-  int most_scored = 1 << 20; // new points scored for a batch: where a score costs a kernel
   // Without scores: as many chains as a batch has points; temperature in units of log(seconds), and its factor from batch to batch.
   double measured_start = 0.3, cooling = 0.9;
 };

@@ -1,5 +1,7 @@
 // The best-scored points of a search, and the batch that is picked from them.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -32,8 +34,10 @@ class Best {
   std::set<std::pair<double, Point>> entries_;     // by -score
 };
 
-// Of `count` proposals, how many are random.
-inline int random_share(double epsilon, int count) { return static_cast<int>(epsilon * count); }
+// Of `count` proposals, how many are random: one at least, but never all.
+inline int random_share(double epsilon, int count) {
+  return epsilon > 0 ? std::min(count - 1, static_cast<int>(std::ceil(epsilon * count))) : 0;
+}
 
 // `count` of the points (the best first), one after the other: each time the one whose rank and whose knob values that no chosen one has count most.
 std::vector<Point> pick_diverse(const std::vector<Point>& points, int count);

@@ -9,7 +9,7 @@
 
 namespace tw {
 namespace {
-constexpr size_t kMostKnown = 1 << 15;    // points whose features are kept
+constexpr size_t kMostKnown = 1 << 11;    // points whose features are kept, besides those measured
 constexpr double kLeastBase = 0.05;       // weight below which similar tasks are forgotten
 
 // Best time / time; failures 0.
@@ -112,8 +112,8 @@ BoosterParameters GbtModel::parameters() const {
 
 const GbtModel::Rows& GbtModel::rows_of(const Candidate& candidate) const { return known_.at(candidate.point); }
 
-// columns 0: as many as the longest row has. Shorter rows are filled up, longer ones cut.
-GbtModel::Parts GbtModel::parts_of(std::span<const Candidate> candidates, size_t columns) {
+// columns 0: as many as the longest row has. Shorter rows are filled up, longer ones cut. keep: the features of all, however many.
+GbtModel::Parts GbtModel::parts_of(std::span<const Candidate> candidates, size_t columns, bool keep) {
   std::vector<Rows> fresh(candidates.size());
   const auto compute = [&](size_t i) -> Error {
     if (!(in_space(candidates[i].point) && known_.contains(candidates[i].point))) fresh[i] = features_.rows(candidates[i]);
@@ -135,7 +135,7 @@ GbtModel::Parts GbtModel::parts_of(std::span<const Candidate> candidates, size_t
     parts.counts.push_back(static_cast<uint32_t>(rows(i).size()));
   }
   for (size_t i = 0; i < candidates.size(); ++i)
-    if (!fresh[i].empty() && in_space(candidates[i].point) && known_.size() < kMostKnown) known_.emplace(candidates[i].point, std::move(fresh[i]));
+    if (!fresh[i].empty() && in_space(candidates[i].point) && (keep || known_.size() < kMostKnown)) known_.emplace(candidates[i].point, std::move(fresh[i]));
   return parts;
 }
 
@@ -167,7 +167,7 @@ GbtModel::Trained GbtModel::train(Parts parts, const std::vector<float>& labels,
 }
 
 std::vector<float> GbtModel::base_margins(const Parts& own, std::span<const Candidate> candidates) {
-  const Parts wide = parts_of(candidates, base_->columns);
+  const Parts wide = parts_of(candidates, base_->columns, false);
   std::vector<float> margins = base_->booster.predict(wide.matrix);
   for (float& m : margins) m *= static_cast<float>(base_weight_);
   TW_CHECK(margins.size() == own.matrix.rows(), "rows of the base model");
@@ -178,7 +178,7 @@ void GbtModel::fit(std::span<const Candidate> candidates, std::span<const double
   own_.reset();
   const bool failed_all = std::none_of(seconds.begin(), seconds.end(), [](double s) { return std::isfinite(s); });
   if (candidates.empty() || failed_all) return;
-  Parts parts = parts_of(candidates, 0);
+  Parts parts = parts_of(candidates, 0, true);
   base_weight_ = std::exp2(-static_cast<double>(candidates.size()) / options_.top);
   if (base_ && base_weight_ >= kLeastBase) parts.matrix.margins = base_margins(parts, candidates);
   own_ = train(std::move(parts), throughputs(seconds), {static_cast<uint32_t>(candidates.size())}, options_.rounds, options_.patience, options_.top);
@@ -187,7 +187,7 @@ void GbtModel::fit(std::span<const Candidate> candidates, std::span<const double
 std::vector<double> GbtModel::score(std::span<const Candidate> candidates) {
   std::vector<double> out(candidates.size(), 0);
   if (candidates.empty() || (!own_ && !base_)) return out;
-  Parts parts = parts_of(candidates, own_ ? own_->columns : base_->columns);
+  Parts parts = parts_of(candidates, own_ ? own_->columns : base_->columns, false);
   const bool with_base = base_ && (!own_ || base_weight_ >= kLeastBase);
   if (own_ && with_base) parts.matrix.margins = base_margins(parts, candidates);
   const std::vector<float> rows = (own_ ? own_ : base_)->booster.predict(parts.matrix);
@@ -196,7 +196,7 @@ std::vector<double> GbtModel::score(std::span<const Candidate> candidates) {
   return out;
 }
 
-void GbtModel::transfer(std::span<const MeasuredSet> sets) {
+bool GbtModel::transfer(std::span<const MeasuredSet> sets) {
   std::vector<Candidate> candidates;
   std::vector<float> labels;
   std::vector<uint32_t> groups;
@@ -210,8 +210,9 @@ void GbtModel::transfer(std::span<const MeasuredSet> sets) {
     labels.insert(labels.end(), of_set.begin(), of_set.end());
     groups.push_back(static_cast<uint32_t>(of_set.size()));
   }
-  if (features_.of_point || static_cast<int>(candidates.size()) < options_.transfer_least) return;
-  base_ = train(parts_of(candidates, 0), labels, groups, options_.transfer_rounds, options_.transfer_patience, 2 * options_.top);
+  if (features_.of_point || static_cast<int>(candidates.size()) < options_.transfer_least) return false;
+  base_ = train(parts_of(candidates, 0, false), labels, groups, options_.transfer_rounds, options_.transfer_patience, 2 * options_.top);
+  return true;
 }
 
 std::string GbtModel::bytes() const { return own_ ? own_->booster.bytes() : base_ ? base_->booster.bytes() : std::string(); }

@@ -34,7 +34,7 @@ class GbtModel : public CostModel {
 
   void fit(std::span<const Candidate> candidates, std::span<const double> seconds) override;
   std::vector<double> score(std::span<const Candidate> candidates) override;
-  void transfer(std::span<const MeasuredSet> sets) override;
+  bool transfer(std::span<const MeasuredSet> sets) override;
   bool knows(const Point& point) const override { return in_space(point) && (features_.of_point || known_.contains(point)); }
 
   std::string bytes() const;       // of the trees that are in use: equal for equal data and seed
@@ -49,7 +49,7 @@ class GbtModel : public CostModel {
     Booster booster;
     size_t columns;
   };
-  Parts parts_of(std::span<const Candidate> candidates, size_t columns);
+  Parts parts_of(std::span<const Candidate> candidates, size_t columns, bool keep);
   const Rows& rows_of(const Candidate& candidate) const;
   Trained train(Parts parts, const std::vector<float>& labels, const std::vector<uint32_t>& groups, int rounds, int patience, int top) const;
   BoosterParameters parameters() const;

@@ -160,7 +160,7 @@ namespace {
 
 // A product of 64 x 64 x 64 with split loops, in two orders: real kernels, and a cost that their tiles decide.
 Space split_space() {
-  Sketch sketch{"product", 0, {{"i", {}}, {"j", {}}, {"k", {}}, {"order", {{0}, {1}}}}, nullptr};
+  Sketch sketch{"product", 0, {{"i", {}}, {"j", {}}, {"k", {}}, {"order", {{0}, {1}}}}, nullptr, {}};
   for (int k = 0; k < 3; ++k)
     for (const int64_t v : {2, 4, 8, 16, 32}) sketch.knobs[static_cast<size_t>(k)].values.push_back({v});
   sketch.fill = [knobs = sketch.knobs](const std::vector<int>& choice) -> Expected<Schedule> {

@@ -319,5 +319,5 @@ TEST_CASE("recall of the best") {
   CHECK(average_recall(std::vector<float>{1, 4, 3, 2}, labels, 4) == 1);
   CHECK(average_recall(std::vector<float>{1, 3, 4, 2}, labels, 2) == 0.5);            // none of 1, both of 2
   CHECK(average_recall(std::vector<float>{4, 1, 2, 3}, labels, 2) == 0);
-  CHECK(average_recall(std::vector<float>{4, 1, 2, 3}, labels, 4) == doctest::Approx((0 + 0 + 1.0 / 3 + 1) / 4));
+  CHECK(average_recall(std::vector<float>{4, 1, 2, 3}, labels, 4) == doctest::Approx((0 + 0 + 2.0 / 3 + 1) / 4));
 }

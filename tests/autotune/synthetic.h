@@ -17,7 +17,7 @@ inline constexpr double kFailed = std::numeric_limits<double>::infinity();
 inline Space power_space(int knobs, int values, int sketches = 1) {
   std::vector<Sketch> list;
   for (int s = 0; s < sketches; ++s) {
-    Sketch sketch{"s" + std::to_string(s), 0, {}, nullptr};
+    Sketch sketch{"s" + std::to_string(s), 0, {}, nullptr, {}};
     for (int k = 0; k < knobs; ++k) {
       Knob knob{"t" + std::to_string(k), {}};
       for (int v = 0; v < values; ++v) knob.values.push_back({int64_t{1} << v});
@@ -68,7 +68,7 @@ struct Search {
   }
   TuneHooks hooks() {
     TuneHooks hooks;
-    hooks.build = builder();
+    hooks.make = builder();
     hooks.measure = [this](std::span<const Candidate> candidates) {
       std::vector<MeasureResult> out;
       for (const Candidate& c : candidates) {
