@@ -192,7 +192,8 @@ Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) 
   TW_ASSIGN(const std::vector<Record> records, services_.known({search.task.key, target_key(target_), options_.threads}));
   for (const Record& r : records) {
     const auto hash = std::find(search.hashes.begin(), search.hashes.end(), r.kernel_hash);
-    if (hash != search.hashes.end()) known.push_back({static_cast<int>(hash - search.hashes.begin()), r.schedule, {r.status, r.seconds, r.error, r.device, false}});
+    if (hash == search.hashes.end()) continue;
+    known.push_back({static_cast<int>(hash - search.hashes.begin()), r.schedule, {r.status, r.seconds, r.error, r.device, false}});
   }
   return known;
 }
@@ -240,15 +241,9 @@ Error NetworkTuner::begin(Search& search) {
 }
 
 Expected<TaskRound> NetworkTuner::round(Search& search, int most, const std::atomic<bool>* stop) {
-  const bool fresh = !search.tuner;
-  if (fresh) TW_TRY(begin(search));
-  TW_ASSIGN(TuneStep step, search.tuner->step(most, stop));
-  // The default schedule and its like come first, and are no round of their own.
-  if (fresh && search.has_default && search.tuner->trials() > 0) search.first = search.tuner->curve().front();
-  if (fresh && step.measured < most && !search.tuner->done()) {
-    TW_ASSIGN(const TuneStep more, search.tuner->step(most - step.measured, stop));
-    step.measured += more.measured, step.known += more.known;
-  }
+  if (!search.tuner) TW_TRY(begin(search));
+  TW_ASSIGN(const TuneStep step, search.tuner->step(most, stop));
+  if (search.has_default) search.first = search.tuner->first_seconds();
   search.measured = search.tuner->measured();
   if (!storing_.empty()) return make_error(storing_);
   return TaskRound{step.measured, step.known, search.tuner->best_seconds(), search.tuner->done()};

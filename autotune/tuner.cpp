@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "support/parallel.h"
 
@@ -21,7 +22,8 @@ double seconds_of(const MeasureResult& result) {
 }
 
 TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model, TuneHooks hooks, TuneOptions options)
-    : name_(std::move(name)), space_(space), explorer_(explorer), model_(model), hooks_(std::move(hooks)), options_(options), best_seconds_(kInfinity) {}
+    : name_(std::move(name)), space_(space), explorer_(explorer), model_(model), hooks_(std::move(hooks)), options_(options), best_seconds_(kInfinity),
+      first_seconds_(kInfinity) {}
 
 void TaskTuner::know(std::vector<KnownResult> results) {
   for (KnownResult& r : results) {
@@ -33,6 +35,8 @@ void TaskTuner::know(std::vector<KnownResult> results) {
 
 void TaskTuner::begin_with(std::vector<Candidate> candidates) {
   for (Candidate& c : candidates) batch_.push_back({std::move(c)});
+  filled_ = false;
+  if (!batch_.empty()) batch_.front().first = true;
 }
 
 void TaskTuner::build(const std::vector<Point>& points) {
@@ -45,6 +49,8 @@ void TaskTuner::build(const std::vector<Point>& points) {
   };
   llvm::cantFail(parallel_for(options_.jobs, points.size(), make));
   for (size_t i = 0; i < points.size(); ++i) {
+    const auto same = [&](const Entry& e) { return e.candidate.point == points[i]; };   // what the search began with
+    if (built[i] && std::any_of(batch_.begin(), batch_.end(), same)) continue;
     if (built[i]) {
       batch_.push_back({std::move(*built[i])});
       illegal_in_a_row_ = 0;
@@ -59,7 +65,7 @@ void TaskTuner::build(const std::vector<Point>& points) {
 
 // Illegal points cost no measurement: the batch is filled up while less than half of it can be measured.
 Error TaskTuner::fill() {
-  int ask = options_.batch;
+  int ask = options_.batch - static_cast<int>(batch_.size());
   while (static_cast<int>(batch_.size()) * 2 < options_.batch && illegal_in_a_row_ < options_.most_illegal) {
     const std::vector<Point> points = explorer_.propose(ask);
     if (points.empty()) break;
@@ -67,6 +73,7 @@ Error TaskTuner::fill() {
     if (batch_.empty()) finish_batch();   // so that the explorer learns of them before it proposes again
     ask = options_.batch - static_cast<int>(batch_.size());
   }
+  filled_ = true;
   if (!batch_.empty()) return Error::success();
   done_ = true;
   if (trials() > 0) return Error::success();
@@ -86,6 +93,7 @@ void TaskTuner::note_best(const Candidate& candidate, double seconds) {
 void TaskTuner::take(Entry& entry, const MeasureResult& result) {
   entry.seconds = seconds_of(result);
   entry.answered = true;
+  if (entry.first) first_seconds_ = entry.seconds;
   note_best(entry.candidate, entry.seconds);
   curve_.push_back(best_seconds_);
 }
@@ -125,8 +133,9 @@ void TaskTuner::adopt_unused() {
 Expected<int> TaskTuner::measure(int most) {
   std::vector<size_t> chosen;
   std::vector<Candidate> candidates;
+  std::set<Key> keys;   // two points may mean one schedule
   for (size_t i = 0; i < batch_.size() && static_cast<int>(chosen.size()) < most; ++i) {
-    if (batch_[i].answered) continue;
+    if (batch_[i].answered || !keys.insert(key_of(batch_[i].candidate)).second) continue;
     chosen.push_back(i);
     candidates.push_back(batch_[i].candidate);
   }
@@ -136,7 +145,7 @@ Expected<int> TaskTuner::measure(int most) {
   TW_CHECK(results.size() <= chosen.size(), "{0}: more results than candidates", name_);
   for (size_t i = 0; i < results.size(); ++i) {
     if (hooks_.record) hooks_.record(candidates[i], results[i]);
-    known_[key_of(candidates[i])] = {results[i], true};   // two points may mean one schedule
+    known_[key_of(candidates[i])] = {results[i], true};
     take(batch_[chosen[i]], results[i]);
   }
   return static_cast<int>(results.size());
@@ -168,6 +177,7 @@ void TaskTuner::finish_batch() {
     seen_seconds_.push_back(entry.seconds);
   }
   batch_.clear();
+  filled_ = false;
   if (model_ && seen_.size() > fitted_) {
     fitted_ = seen_.size();
     model_->fit(seen_, seen_seconds_);
@@ -181,10 +191,11 @@ void TaskTuner::finish_batch() {
 Expected<TuneStep> TaskTuner::step(int most, const std::atomic<bool>* stop) {
   TuneStep out;
   if (done_ || is_set(stop)) return out;
-  if (batch_.empty()) TW_TRY(fill());
+  if (!filled_) TW_TRY(fill());
   if (done_) return out;
   out.known = answer_known();
   TW_ASSIGN(out.measured, measure(most));
+  out.known += answer_known();
   if (std::all_of(batch_.begin(), batch_.end(), [](const Entry& e) { return e.answered; })) finish_batch();
   return out;
 }

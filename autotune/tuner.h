@@ -50,7 +50,7 @@ class TaskTuner {
   TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model, TuneHooks hooks, TuneOptions options);
 
   void know(std::vector<KnownResult> results);
-  // Measured before anything else: the default schedule, the best ones of similar tasks.
+  // A part of the first batch: the default schedule, the best ones of similar tasks.
   void begin_with(std::vector<Candidate> candidates);
 
   // One batch, or as much of it as `most` new measurements allow; the rest is done in the next step. `stop`: may be set by a signal handler.
@@ -61,6 +61,7 @@ class TaskTuner {
 
   bool done() const { return done_; }                             // the space is exhausted, or patience is at its end
   double best_seconds() const { return best_seconds_; }           // infinite: nothing has worked
+  double first_seconds() const { return first_seconds_; }         // of the first one that it began with; infinite: none, or not yet
   const Candidate& best() const { return best_; }                 // of best_seconds(), where that is finite
   const std::vector<double>& curve() const { return curve_; }     // best so far, by trial
   int trials() const { return static_cast<int>(curve_.size()); }  // known ones that were asked for too
@@ -72,7 +73,7 @@ class TaskTuner {
   struct Entry {
     Candidate candidate;
     double seconds = 0;
-    bool answered = false;
+    bool answered = false, first = false;   // first: of those that the search began with
   };
   using Key = std::pair<int, std::string>;
   struct Known {
@@ -103,11 +104,11 @@ class TaskTuner {
   std::vector<double> seen_seconds_;
   size_t fitted_ = 0;                                             // of them, at the last fit
   Candidate best_;
-  double best_seconds_;
+  double best_seconds_, first_seconds_;
   std::vector<double> curve_;
   int illegal_ = 0, illegal_in_a_row_ = 0, last_gain_ = 0;
   std::string illegal_example_;
-  bool done_ = false, adopted_ = false;
+  bool done_ = false, adopted_ = false, filled_ = false;          // filled_: the batch has its proposals
 };
 
 }  // namespace tw

@@ -62,8 +62,8 @@ Expected<double> seconds_from(const std::string& text) {
   }
   const std::string unit = text.substr(end);
   const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (!(value > 0) || !std::isfinite(value) || factor == 0) return make_error(DiagCode::invalid_argument, "--time '{0}': a number above 0 with s, m or h, as in 90s or 10m", text);
-  return value * factor;
+  if (value > 0 && std::isfinite(value) && factor > 0) return value * factor;
+  return make_error(DiagCode::invalid_argument, "--time '{0}': a number above 0 with s, m or h, as in 90s or 10m", text);
 }
 
 // "2%" -> 0.02
@@ -75,8 +75,8 @@ Expected<double> share_from(const std::string& text) {
     value = std::stod(text, &end);
   } catch (const std::exception&) {
   }
-  if (!(value > 0 && value < 100) || text.substr(end) != "%") return make_error(DiagCode::invalid_argument, "--until '{0}': above 0% and below 100%, as in 2%", text);
-  return value / 100;
+  if (value > 0 && value < 100 && text.substr(end) == "%") return value / 100;
+  return make_error(DiagCode::invalid_argument, "--until '{0}': above 0% and below 100%, as in 2%", text);
 }
 
 Error wrong_word(const char* flag, const std::string& word, const std::string& words) {

@@ -129,7 +129,8 @@ Traffic traffic_of(const Kernel& kernel, const Statement& s, const Touch& touch)
     for (const Use& use : touch.uses) step = std::max(step, stride(kernel, s, use, moving - 1));
   const double repeats = s.iterations(moving);   // at one place
   const double lines_touched = moving > 0 ? n / repeats * std::min(1.0, step * element / kLineBytes) : 1;
-  return {&touch, uses * n * element, elements(kernel, s, touch, 0) * element, uses * std::max(1.0, lines_touched), lines(kernel, s, touch, 0, kLineBytes), step};
+  return {&touch, uses * n * element, elements(kernel, s, touch, 0) * element, uses * std::max(1.0, lines_touched),
+          lines(kernel, s, touch, 0, kLineBytes), step};
 }
 
 void add_buffers(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s, Row& row) {

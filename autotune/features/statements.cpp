@@ -106,7 +106,8 @@ void add_use(Statement& s, BufferId buffer, const std::vector<Expr>& indices, bo
   auto touch = std::find_if(s.touches.begin(), s.touches.end(), [&](const Touch& t) { return t.buffer == buffer; });
   if (touch == s.touches.end()) touch = s.touches.insert(s.touches.end(), Touch{buffer, false, false, {}});
   (written ? touch->written : touch->read) = true;
-  const auto same = [&](const Use& use) { return std::equal(use.indices.begin(), use.indices.end(), indices.begin(), indices.end(), equal); };
+  const auto same_index = [](const Expr& a, const Expr& b) { return equal(a, b); };
+  const auto same = [&](const Use& use) { return std::equal(use.indices.begin(), use.indices.end(), indices.begin(), indices.end(), same_index); };
   if (std::any_of(touch->uses.begin(), touch->uses.end(), same)) return;
   Use use{indices, {}};
   for (const Loop& l : s.loops)

@@ -74,7 +74,8 @@ struct Search {
       for (const Candidate& c : candidates) {
         CHECK(measured.insert(c.point).second);
         const double seconds = cost(c.point);
-        out.push_back(std::isfinite(seconds) ? MeasureResult{Status::ok, {seconds}, "", "", false} : MeasureResult{Status::crashed, {}, "signal 11", "", false});
+        if (std::isfinite(seconds)) out.push_back({Status::ok, {seconds}, "", "", false});
+        else out.push_back({Status::crashed, {}, "signal 11", "", false});
       }
       return out;
     };
