@@ -1,13 +1,11 @@
+// The file: opening, its tables, transactions. Records are log_records.cpp's.
 #include "autotune/log.h"
 
-#include <sqlite3.h>
-
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
-#include <map>
 #include <thread>
+
+#include "autotune/log_statement.h"
 
 namespace tw {
 namespace {
@@ -20,80 +18,12 @@ constexpr const char* kTable =
     "language INTEGER NOT NULL, algorithm TEXT NOT NULL, kernel TEXT NOT NULL, schedule TEXT NOT NULL, seconds TEXT NOT NULL, median REAL, "
     "status TEXT NOT NULL, error TEXT NOT NULL, device TEXT NOT NULL, tool TEXT NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID";
 constexpr const char* kIndex = "CREATE INDEX records_by_key ON records (task, target, threads, regime, language, median)";
-constexpr const char* kColumns =
-    "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, status, error, device, tool, time";
-constexpr const char* kOrder = " ORDER BY task, target, threads, regime, language, median IS NULL, median, id";
-
-std::string samples_text(const std::vector<double>& seconds) {
-  std::string text;
-  char buffer[64];
-  for (double s : seconds) text.append(text.empty() ? "" : " ").append(buffer, std::to_chars(buffer, buffer + sizeof buffer, s).ptr);
-  return text;
-}
-
-std::optional<std::vector<double>> parse_samples(const std::string& text) {
-  std::vector<double> out;
-  const char *at = text.data(), *end = at + text.size();
-  while (at != end) {
-    double value = 0;
-    const auto parsed = std::from_chars(at, end, value);
-    if (parsed.ec != std::errc() || (parsed.ptr != end && *parsed.ptr != ' ')) return std::nullopt;
-    out.push_back(value);
-    at = parsed.ptr == end ? end : parsed.ptr + 1;
-  }
-  return out;
-}
 
 }  // namespace
 
 void TuningLog::Close::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
 
-// A prepared statement; the same one is used again after reset().
-class TuningLog::Statement {
- public:
-  explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
-  Statement(Statement&& other) noexcept : statement_(std::exchange(other.statement_, nullptr)) {}
-  Statement& operator=(Statement&&) = delete;
-  ~Statement() { sqlite3_finalize(statement_); }
-
-  void bind(int at, const std::string& text) { sqlite3_bind_text64(statement_, at, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8); }
-  void bind(int at, int64_t value) { sqlite3_bind_int64(statement_, at, value); }
-  void bind(int at, double value) { sqlite3_bind_double(statement_, at, value); }
-  void bind_null(int at) { sqlite3_bind_null(statement_, at); }
-  int step() { return sqlite3_step(statement_); }   // SQLITE_ROW, SQLITE_DONE or an error
-  void reset() { sqlite3_reset(statement_); }
-  int64_t integer(int column) { return sqlite3_column_int64(statement_, column); }
-  double real(int column) { return sqlite3_column_double(statement_, column); }
-  std::string text(int column) {
-    const auto* bytes = sqlite3_column_text(statement_, column);
-    return bytes ? std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(sqlite3_column_bytes(statement_, column))) : std::string();
-  }
-
-  // A row of kColumns. The identity is computed anew: whatever wrote the row, it is what add() would have written.
-  Expected<Record> record(const std::string& file) {
-    Record r;
-    const auto seconds = parse_samples(text(9));
-    const std::optional<Status> status = status_from_name(text(11));
-    r.key = {text(1), text(2), static_cast<int>(integer(3)), text(4), static_cast<int>(integer(5))};
-    r.algorithm = text(6);
-    r.kernel_hash = text(7);
-    r.schedule = text(8);
-    r.seconds = seconds.value_or(std::vector<double>());
-    r.status = status.value_or(Status::crashed);
-    r.error = text(12);
-    r.device = text(13);
-    r.tool = text(14);
-    r.time = integer(15);
-    const bool same_median = r.seconds.empty() || median_seconds(r) == real(10);
-    if (!seconds || !status || !same_median || record_id(r) != text(0))
-      return make_error(DiagCode::io, "'{0}': the record {1} of this tuning log is damaged", file, text(0));
-    return r;
-  }
-
- private:
-  sqlite3_stmt* statement_;
-};
-
+TuningLog::TuningLog(std::string path, sqlite3* database) : path_(std::move(path)), database_(database) {}
 TuningLog::TuningLog(TuningLog&&) noexcept = default;
 TuningLog::~TuningLog() = default;
 
@@ -117,9 +47,8 @@ Expected<TuningLog::Statement> TuningLog::statement(const std::string& sql) {
   return Statement(made);
 }
 
-// IMMEDIATE: the lock is taken before anything is read, so that waiting for another writer cannot end in a deadlock.
-Error TuningLog::in_transaction(const std::function<Error()>& body) {
-  TW_TRY(run("BEGIN IMMEDIATE"));
+Error TuningLog::in_transaction(const char* begin, const std::function<Error()>& body) {
+  TW_TRY(run(begin));
   Error error = body();
   if (!error) error = run("COMMIT");
   if (error) sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
@@ -155,7 +84,7 @@ Error TuningLog::prepare_file(Mode mode) {
   sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   TW_TRY(run("PRAGMA cell_size_check = ON; PRAGMA synchronous = NORMAL"));
-  TW_TRY(check_schema());
+  TW_TRY(in_transaction("BEGIN", [&] { return check_schema(); }));   // one state of the file, whatever others do to it
   if (mode == Mode::read) return Error::success();
   // Changing the journal's mode needs the file for itself, and SQLite does not wait for that.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMs);
@@ -166,10 +95,12 @@ Error TuningLog::prepare_file(Mode mode) {
     llvm::consumeError(std::move(error));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return in_transaction([&]() -> Error {
+  return in_transaction(kWrite, [&]() -> Error {
     TW_ASSIGN(Statement tables, statement("SELECT count(*) FROM sqlite_schema"));
     if (tables.step() != SQLITE_ROW) return failed();
-    if (tables.integer(0) > 0) return check_schema();   // another process was first
+    const bool made = tables.integer(0) > 0;
+    tables.reset();
+    if (made) return check_schema();   // by another process, or before
     const std::string make = std::string(kTable) + "; " + kIndex + "; PRAGMA application_id = " + std::to_string(kApplication) +
                              "; PRAGMA user_version = " + std::to_string(kSchema);
     empty_ = false;
@@ -196,169 +127,6 @@ Error TuningLog::check_schema() {
   if (tables != std::vector<std::string>{kTable, kIndex})
     return make_error(DiagCode::io, "'{0}': this tuning log's tables are not those that tilewright makes", path_);
   return Error::success();
-}
-
-Expected<bool> TuningLog::insert(const Record& r) {
-  TW_TRY(check(r));
-  if (!insert_) {
-    TW_ASSIGN(Statement made, statement(std::string("INSERT OR IGNORE INTO records (") + kColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
-    insert_ = std::make_unique<Statement>(std::move(made));
-  }
-  Statement& s = *insert_;
-  const std::string texts[] = {record_id(r), r.key.task, r.key.target, r.key.regime, r.algorithm, r.kernel_hash, r.schedule, samples_text(r.seconds),
-                               status_name(r.status), r.error, r.device, r.tool};
-  constexpr int at[] = {1, 2, 3, 5, 7, 8, 9, 10, 12, 13, 14, 15};
-  for (size_t i = 0; i < std::size(texts); ++i) s.bind(at[i], texts[i]);
-  s.bind(4, int64_t{r.key.threads});
-  s.bind(6, int64_t{r.key.language});
-  if (r.seconds.empty()) s.bind_null(11);
-  else s.bind(11, median_seconds(r));
-  s.bind(16, r.time);
-  const bool done = s.step() == SQLITE_DONE;
-  const bool added = done && sqlite3_changes(database_.get()) > 0;
-  Error error = done ? Error::success() : failed();
-  s.reset();
-  if (error) return error;
-  return added;
-}
-
-Expected<bool> TuningLog::add(const Record& record) {
-  bool added = false;
-  TW_TRY(in_transaction([&]() -> Error {
-    TW_ASSIGN(added, insert(record));
-    return Error::success();
-  }));
-  return added;
-}
-
-Expected<int64_t> TuningLog::add_all(const std::vector<Record>& records) {
-  int64_t added = 0;
-  TW_TRY(in_transaction([&]() -> Error {
-    for (const Record& record : records) {
-      TW_ASSIGN(const bool fresh, insert(record));
-      added += fresh;
-    }
-    return Error::success();
-  }));
-  return added;
-}
-
-Expected<std::optional<Record>> TuningLog::best(const RecordKey& key, const std::string& kernel_hash) {
-  if (empty_) return std::optional<Record>();
-  TW_ASSIGN(Statement s, statement(std::string("SELECT ") + kColumns + " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
-                                   "language = ? AND status = 'ok' AND (? = '' OR kernel = ?)" + kOrder + " LIMIT 1"));
-  s.bind(1, key.task);
-  s.bind(2, key.target);
-  s.bind(3, int64_t{key.threads});
-  s.bind(4, key.regime);
-  s.bind(5, int64_t{key.language});
-  s.bind(6, kernel_hash);
-  s.bind(7, kernel_hash);
-  const int code = s.step();
-  if (code == SQLITE_DONE) return std::optional<Record>();
-  if (code != SQLITE_ROW) return failed();
-  TW_ASSIGN(Record record, s.record(path_));
-  return std::optional<Record>(std::move(record));
-}
-
-Expected<int64_t> TuningLog::count() {
-  if (empty_) return 0;
-  TW_ASSIGN(Statement s, statement("SELECT count(*) FROM records"));
-  if (s.step() != SQLITE_ROW) return failed();
-  return s.integer(0);
-}
-
-Error TuningLog::each(const LogFilter& filter, const std::function<Error(const Record&)>& visit) {
-  if (empty_) return Error::success();
-  TW_ASSIGN(Statement s, statement(std::string("SELECT ") + kColumns + " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
-                                   "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL OR language = ?5) AND (?6 = '' OR status = ?6)" + kOrder));
-  s.bind(1, filter.task);
-  s.bind(2, filter.target);
-  s.bind(3, filter.kernel_hash);
-  if (filter.threads) s.bind(4, int64_t{*filter.threads});
-  if (filter.language) s.bind(5, int64_t{*filter.language});
-  s.bind(6, std::string(filter.status ? status_name(*filter.status) : ""));
-  int code = SQLITE_OK;
-  while ((code = s.step()) == SQLITE_ROW) {
-    TW_ASSIGN(const Record record, s.record(path_));
-    TW_TRY(visit(record));
-  }
-  return code == SQLITE_DONE ? Error::success() : failed();
-}
-
-Expected<std::vector<Record>> TuningLog::all(const LogFilter& filter) {
-  std::vector<Record> out;
-  TW_TRY(each(filter, [&](const Record& record) {
-    out.push_back(record);
-    return Error::success();
-  }));
-  return out;
-}
-
-Expected<int64_t> TuningLog::export_lines(const LogFilter& filter, const std::function<Error(const std::string& line)>& write) {
-  int64_t count = 0;
-  TW_TRY(each(filter, [&](const Record& record) {
-    ++count;
-    return write(print(record));
-  }));
-  return count;
-}
-
-Expected<int64_t> TuningLog::import_lines(std::string_view text, const std::string& file) {
-  int64_t added = 0, line = 0;
-  TW_TRY(in_transaction([&]() -> Error {
-    while (!text.empty()) {
-      const size_t end = text.find('\n');
-      const std::string_view one = text.substr(0, end);
-      text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-      ++line;
-      if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      TW_ASSIGN(const Record record, parse_record(one, file + ":" + std::to_string(line)));
-      TW_ASSIGN(const bool fresh, insert(record));
-      added += fresh;
-    }
-    return Error::success();
-  }));
-  return added;
-}
-
-Expected<int64_t> TuningLog::merge(TuningLog& other) {
-  TW_ASSIGN(const std::vector<Record> records, other.all());
-  return add_all(records);
-}
-
-Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
-  const int before = sqlite3_total_changes(database_.get());
-  TW_TRY(in_transaction([&]() -> Error {
-    auto drop = [&](const char* where, int64_t value) -> Error {
-      TW_ASSIGN(Statement s, statement(std::string("DELETE FROM records WHERE ") + where));
-      s.bind(1, value);
-      return s.step() == SQLITE_DONE ? Error::success() : failed();
-    };
-    if (options.other_languages) TW_TRY(drop("language != ?", kLanguageVersion));
-    if (options.before) TW_TRY(drop("time < ?", *options.before));
-    if (!options.keep) return Error::success();
-    return drop("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY task, target, threads, regime, language, kernel ORDER BY median, id) "
-                "AS place FROM records WHERE status = 'ok') WHERE place <= ?)", *options.keep);
-  }));
-  return sqlite3_total_changes(database_.get()) - before;
-}
-
-Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs) {
-  std::map<RecordKey, LogDifference> found;
-  auto collect = [&](TuningLog& log, std::optional<Record> LogDifference::*side) {
-    return log.each({.status = Status::ok}, [&](const Record& record) {
-      std::optional<Record>& best = found.try_emplace(record.key, LogDifference{record.key, {}, {}}).first->second.*side;
-      if (!best) best = record;   // the first of a key is its best
-      return Error::success();
-    });
-  };
-  TW_TRY(collect(ours, &LogDifference::ours));
-  TW_TRY(collect(theirs, &LogDifference::theirs));
-  std::vector<LogDifference> out;
-  for (auto& [key, both] : found)
-    if (both.ours != both.theirs) out.push_back(std::move(both));
-  return out;
 }
 
 }  // namespace tw

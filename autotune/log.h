@@ -21,9 +21,9 @@ struct LogFilter {
 };
 
 struct PruneOptions {
-  std::optional<int> keep;          // the best so many of each key and kernel; what failed goes too
-  bool other_languages = false;     // drops records of other versions of the schedule language
-  std::optional<int64_t> before;    // drops records of an earlier time
+  std::optional<int> keep = {};          // the best so many of each key and kernel; what failed goes too
+  bool other_languages = false;          // drops records of other versions of the schedule language
+  std::optional<int64_t> before = {};    // drops records of an earlier time
 };
 
 // A key whose best records are not the same.
@@ -63,15 +63,16 @@ class TuningLog {
   // The result: how many were dropped.
   Expected<int64_t> prune(const PruneOptions& options);
 
+  class Statement;   // autotune/log_statement.h
+
  private:
-  class Statement;
   struct Close { void operator()(sqlite3* database) const; };
-  TuningLog(std::string path, sqlite3* database) : path_(std::move(path)), database_(database) {}
+  TuningLog(std::string path, sqlite3* database);
   Error failed() const;                              // what SQLite says
   Error run(const char* sql);
   Error prepare_file(Mode mode);
   Error check_schema();
-  Error in_transaction(const std::function<Error()>& body);
+  Error in_transaction(const char* begin, const std::function<Error()>& body);
   Expected<Statement> statement(const std::string& sql);
   Expected<bool> insert(const Record& record);
 

@@ -191,8 +191,13 @@ std::string task_name(const Graph& graph, const Group& group) {
 
 std::string target_key(const Target& target) {
   Target own = target;
+  own.name = own.address = "";
   own.devices.clear();
-  return codegen_hash(own);
+  if (target.driver.empty()) return codegen_hash(own);
+  Target host;   // a device counts as part of one, with all that describes it
+  host.triple = target.triple;
+  host.devices = {own};
+  return codegen_hash(host);
 }
 
 Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group>& groups, const Target& target, std::span<const int> devices) {

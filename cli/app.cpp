@@ -15,7 +15,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 9> kCommands = {{
+constexpr std::array<Command, 11> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -56,6 +56,19 @@ constexpr std::array<Command, 9> kCommands = {{
      "  tilewright opt graph.txt --passes canonicalize,fold-constants\n"
      "  tilewright opt kernel.txt --schedule tiles.txt --interp 1\n",
      define_opt},
+    {"log", "Look into tuning logs, share and merge them",
+     "  tilewright log show\n"
+     "  tilewright log best --target 0123456789abcdef --log team.db\n"
+     "  tilewright log export records.jsonl\n"
+     "  tilewright log import records.jsonl --log team.db\n"
+     "  tilewright log merge other.db\n"
+     "  tilewright log prune --keep 3 --before 2026-01-01 --other-languages\n"
+     "  tilewright log diff other.db\n",
+     define_log},
+    {"lock", "Write the schedules of a model's kernels into tilewright.lock beside it",
+     "  tilewright lock resnet50.onnx -t cortex-a72\n"
+     "  tilewright lock model.onnx --log team.db --threads 2\n",
+     define_lock},
 }};
 
 constexpr const char* kExitCodes =

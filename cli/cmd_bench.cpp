@@ -101,6 +101,7 @@ Expected<std::string> library_of(const BenchArgs& args, const std::string& folde
   options.model = args.file;
   options.output = folder + "/model.so";
   options.name = "model";
+  options.schedules.lock = lock_beside(args.file);
   Progress progress(console);
   TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
   progress.end();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/algorithm_flags.h"
 #include "cli/commands.h"
 #include "cli/compile.h"
 #include "cli/progress.h"
@@ -17,11 +18,11 @@ namespace tw {
 namespace {
 
 struct CompileArgs {
-  std::string model, target = "host", output, name, header, emit = "so", dump_dir, algorithm;
-  double accuracy = 0, max_weight_growth = AlgorithmOptions().max_weight_growth;   // accuracy 0: the target's
+  std::string model, target = "host", output, name, header, emit = "so", dump_dir, log;
+  AlgorithmFlags algorithms;
   std::vector<std::string> dims, passes, print_after;
-  int jobs = 0, pass_limit = -1, virtual_threads = 0;
-  bool print_changed = false, time_passes = false, verify_each = false;
+  int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
+  bool frozen = false, print_changed = false, time_passes = false, verify_each = false;
 };
 
 struct PassTime {
@@ -73,18 +74,6 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
   return make_error(std::move(list));
 }
 
-Expected<AlgorithmOptions> algorithms_of(const CompileArgs& args) {
-  AlgorithmOptions o;
-  o.max_weight_growth = args.max_weight_growth;
-  if (!(o.max_weight_growth >= 1)) return make_error(DiagCode::invalid_argument, "--max-weight-growth {0}: at least 1, which lets nothing grow", o.max_weight_growth);
-  if (args.algorithm.empty()) return o;
-  o.only = algorithm_from_name(args.algorithm);
-  if (o.only) return o;
-  std::string names;
-  for (int i = 0; i < kAlgorithmCount; ++i) names += (i ? ", " : "") + std::string(algorithm_name(static_cast<Algorithm>(i)));
-  return make_error(DiagCode::invalid_argument, "--algorithm '{0}': one of {1}", args.algorithm, names);
-}
-
 Expected<CompileOptions> options_of(const CompileArgs& args) {
   CompileOptions o;
   const std::optional<Emit> emit = emit_from_name(args.emit);
@@ -93,7 +82,6 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
   TW_ASSIGN(o.dims, parse_dims(args.dims));
-  TW_ASSIGN(o.algorithms, algorithms_of(args));
   o.model = args.model;
   o.output = args.output;
   if (o.output.empty() && !is_text(*emit)) o.output = std::filesystem::path(args.model).stem().string() + (*emit == Emit::so ? ".so" : ".o");
@@ -102,6 +90,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   o.emit = *emit;
   o.jobs = args.jobs;
   o.dump_dir = args.dump_dir;
+  o.schedules = {args.log, lock_beside(args.model), args.frozen, args.threads, args.log.empty() ? default_log() : ""};
   o.pipeline = args.passes;
   o.passes.verify_each = args.verify_each;
 #ifdef TW_VERIFY_EACH
@@ -115,18 +104,32 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   return o;
 }
 
+void add_schedule(Json::Object& kernel, const Pin& pin) {
+  kernel.push_back({"schedule", pin.tuned ? "tuned" : "default"});
+  if (!pin.task.empty()) kernel.push_back({"task", pin.task});
+  if (!pin.tuned) return;
+  kernel.push_back({"tuned", date_text(pin.time)});
+  kernel.push_back({"tuned_seconds", pin.seconds});
+}
+
 Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds) {
   Json::Array stages, times, kernels;
   for (const StageReport& s : r.stages) stages.push_back(Json::Object{{"name", s.name}, {"seconds", s.seconds}});
   for (const PassTime& p : passes)
     times.push_back(Json::Object{{"name", p.pass}, {"seconds", p.seconds}, {"changed", p.changed}, {"report", p.report}});
-  for (const KernelReport& k : r.kernel_reports)
-    kernels.push_back(Json::Object{{"name", k.name}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads},
-                                   {"registers", k.registers}, {"stack_bytes", k.stack_bytes}, {"shared_bytes", k.shared_bytes}});
+  for (size_t i = 0; i < r.kernel_reports.size(); ++i) {
+    const KernelReport& k = r.kernel_reports[i];
+    Json::Object kernel{{"name", k.name}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads},
+                        {"registers", k.registers}, {"stack_bytes", k.stack_bytes}, {"shared_bytes", k.shared_bytes}};
+    if (i < r.schedules.size()) add_schedule(kernel, r.schedules[i]);
+    kernels.push_back(std::move(kernel));
+  }
   Json::Object out{{"output", r.output}, {"header", r.header}, {"seconds", seconds}, {"nodes", r.nodes}, {"groups", r.groups},
                    {"kernels", r.kernels}, {"calls", r.calls}, {"model_bytes", r.model_bytes}, {"weight_bytes", r.weight_bytes},
                    {"arena_bytes", r.arena_bytes}, {"naive_arena_bytes", r.naive_arena_bytes}, {"warm_share", r.warm_share}, {"artifact_bytes", r.artifact_bytes},
                    {"peak_memory_bytes", r.peak_memory_bytes}, {"stages", stages}, {"kernel_reports", kernels}};
+  if (!r.warnings.empty()) out.push_back({"warnings", json_array(r.warnings)});
+  if (!r.notes.empty()) out.push_back({"notes", json_array(r.notes)});
   if (!r.device_notes.empty()) out.push_back({"device_notes", json_array(r.device_notes)});
   if (!r.host_reasons.empty()) out.push_back({"on_processor", json_array(r.host_reasons)});
   if (!passes.empty()) out.push_back({"passes", times});
@@ -148,6 +151,21 @@ std::string device_lines(const CompileReport& r) {
   return text;
 }
 
+// A line a kernel: where its schedule comes from.
+std::string schedule_lines(const CompileReport& r) {
+  if (!r.schedules_in_use) return "";
+  const auto tuned = std::count_if(r.schedules.begin(), r.schedules.end(), [](const Pin& pin) { return pin.tuned; });
+  std::string text = "schedules " + std::to_string(tuned) + " tuned, " + std::to_string(static_cast<std::ptrdiff_t>(r.schedules.size()) - tuned) + " default\n";
+  for (size_t i = 0; i < r.schedules.size(); ++i) {
+    const Pin& pin = r.schedules[i];
+    char line[64];
+    if (pin.tuned) std::snprintf(line, sizeof line, "  tuned   %s %9.4f ms  ", date_text(pin.time).c_str(), pin.seconds * 1e3);
+    else std::snprintf(line, sizeof line, "  default %25s", "");
+    text += line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") + (pin.name.empty() ? "copy" : pin.name) + "\n";
+  }
+  return text;
+}
+
 void print_summary(Console& console, const CompileReport& r, double seconds) {
   console.out << r.output << ": " << format_bytes(r.artifact_bytes) << " (model " << format_bytes(r.model_bytes) << ", weights "
               << format_bytes(r.weight_bytes) << ")\n"
@@ -156,7 +174,14 @@ void print_summary(Console& console, const CompileReport& r, double seconds) {
               << "arena    " << format_bytes(r.arena_bytes) << ", without sharing " << format_bytes(r.naive_arena_bytes) << ", "
               << static_cast<int>(r.warm_share * 100 + 0.5) << "% of it reused while in the cache\n"
               << (r.host_reasons.empty() ? "" : std::to_string(r.host_reasons.size()) + " kernels on the processor; the first: " + r.host_reasons.front() + "\n")
-              << device_lines(r) << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
+              << device_lines(r) << schedule_lines(r) << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
+}
+
+std::string remarks(const CompileReport& r) {
+  std::string text;
+  for (const std::string& warning : r.warnings) text += "warning: " + warning + "\n";
+  for (const std::string& note : r.notes) text += "note: " + note + "\n";
+  return text;
 }
 
 std::string pass_table(const std::vector<PassTime>& passes) {
@@ -172,8 +197,7 @@ std::string pass_table(const std::vector<PassTime>& passes) {
 Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(CompileOptions options, options_of(args));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
-  if (args.accuracy > 1) return make_error(DiagCode::invalid_argument, "--accuracy {0}: above 0 and up to 1, of an output's range", args.accuracy);
-  if (args.accuracy > 0) target.accuracy = args.accuracy;
+  TW_ASSIGN(options.algorithms, args.algorithms.options(target));
   with_virtual_threads(target, args.virtual_threads);
   std::vector<PassTime> passes;
   const auto start = std::chrono::steady_clock::now();
@@ -185,6 +209,7 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
     };
   TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
   progress.end();
+  if (!console.json) progress.print(remarks(report));
   if (!passes.empty() && !console.json) progress.print(pass_table(passes));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (is_text(options.emit)) {
@@ -211,9 +236,10 @@ CommandRun define_compile(Flags& flags) {
   flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
   flags.text("--emit", args->emit, "STAGE", std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
   flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");
-  flags.number("--accuracy", args->accuracy, "E", "Error that algorithms may add, relative to an output's range; default: the target's");
-  flags.number("--max-weight-growth", args->max_weight_growth, "G", "Size of the weights, of what direct algorithms need; default 1.5");
-  flags.text("--algorithm", args->algorithm, "NAME", "Use this one wherever it applies, whatever the budgets: direct, winograd_f2, ...");
+  args->algorithms.define(flags);
+  flags.text("--log", args->log, "FILE", "Take schedules from this tuning log; default: from the tilewright.lock beside the model, where it is there");
+  flags.integer("--threads", args->threads, "Of the log's records those that were measured with so many threads; default 1", 1);
+  flags.flag("--frozen", args->frozen, "Refuse to compile what the lock beside the model does not pin");
   flags.integer("--virtual-threads", args->virtual_threads, "Of devices that hide memory's latency with them; 1: none; default: what the target says");
   flags.integer("-j,--jobs", args->jobs, "Kernels compiled at once; 0: one a processor");
   flags.comma_list("--passes", args->passes, "P,P", "Run these graph passes instead of the default ones");

@@ -146,15 +146,17 @@ void print_manifest(Console& console, const Manifest& m) {
   for (const std::string& note : m.device_notes) out << "note    " << note << "\n";
   out << "memory  weights " << format_bytes(m.weight_bytes) << ", arena " << arena_text(m) << ", without sharing "
       << format_bytes(m.naive_arena_bytes) << "\n"
-      << "calls   bytes spills " << (m.devices.empty() ? "" : "registers  stack shared ") << " hash              kernel\n";
+      << "calls   bytes spills " << (m.devices.empty() ? "" : "registers  stack shared ") << " hash              schedule kernel\n";
   for (size_t i = 0; i < m.kernels.size(); ++i) {
     const ManifestKernel& k = m.kernels[i];
-    char line[64], more[64] = "";
+    char line[64], more[64] = "", schedule[16];
     std::snprintf(line, sizeof line, "%5d %7lld %6lld ", uses[i], static_cast<long long>(k.code_bytes), static_cast<long long>(k.spills));
     if (!m.devices.empty())
       std::snprintf(more, sizeof more, "%9lld %6lld %6lld ", static_cast<long long>(k.registers), static_cast<long long>(k.stack_bytes), static_cast<long long>(k.shared_bytes));
-    out << line << more << " " << k.hash << "  " << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
-        << (k.instructions ? ": " + std::to_string(k.instructions) + " instructions, " + std::to_string(k.cycles) + " cycles" : "") << "\n";
+    std::snprintf(schedule, sizeof schedule, "%-8.8s ", k.schedule.c_str());
+    out << line << more << " " << k.hash << "  " << schedule << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
+        << (k.instructions ? ": " + std::to_string(k.instructions) + " instructions, " + std::to_string(k.cycles) + " cycles" : "")
+        << (k.tuned.empty() ? "" : ", tuned on " + k.tuned) << "\n";
   }
 }
 

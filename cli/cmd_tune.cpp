@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/compile.h"
 #include "cli/progress.h"
+#include "cli/schedules.h"
 #include "cli/targets.h"
 #include "cli/tune_services.h"
 #include "cli/tune_table.h"
@@ -143,8 +144,8 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(const Peaks peaks, measure_peaks(target, options.threads));
   progress.end();
   std::optional<TuningLog> log;
-  if (!args.log.empty()) {
-    TW_ASSIGN(TuningLog opened, TuningLog::open(args.log, TuningLog::Mode::write));
+  if (const std::string path = args.log.empty() ? default_log() : args.log; !path.empty()) {
+    TW_ASSIGN(TuningLog opened, TuningLog::open(path, TuningLog::Mode::write));
     log.emplace(std::move(opened));
   }
   const Interrupts interrupts;
@@ -166,7 +167,7 @@ CommandRun define_tune(Flags& flags) {
   auto args = std::make_shared<TuneArgs>();
   flags.argument("MODEL", args->model, "The ONNX file");
   flags.text("-t,--target", args->target, "NAME|FILE", "A target that this machine can run; default: this machine");
-  flags.text("--log", args->log, "FILE", "Where records are kept and read; default: nowhere");
+  flags.text("--log", args->log, "FILE", "Where records are kept and read; default: the user's (docs/tuning.md)");
   flags.text("--tuner", args->tuner, "NAME", "gbt (trees and annealing), genetic, anneal, random, grid; default gbt");
   flags.text("--space", args->space, "NAME", "template or generated; default template");
   flags.flag("--no-rules", args->no_rules, "Spaces without their static rules: for comparing methods");

@@ -13,5 +13,7 @@ CommandRun define_inspect(Flags& flags);
 CommandRun define_targets(Flags& flags);
 CommandRun define_target(Flags& flags);
 CommandRun define_opt(Flags& flags);
+CommandRun define_log(Flags& flags);
+CommandRun define_lock(Flags& flags);
 
 }  // namespace tw

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <thread>
 
-#include "autotune/spaces/space.h"
 #include "cli/dump.h"
 #include "cli/manifest.h"
 #include "packager/artifact.h"
@@ -175,13 +174,14 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   stages.begin("lower");
   ProgramOptions program_options;
   Schedule schedule_in_use;
-  auto schedule = [&](const LoweredGroup& lowered, const Target& place) {
-    return options.plain ? plain_schedule(lowered.kernel, place) : default_schedule(lowered.kernel, lowered.family, place);
-  };
+  TW_ASSIGN(ScheduleChooser chooser, ScheduleChooser::make(options.schedules, options.model, options.dims, target));
+  if (!options.plain) TW_TRY(chooser.see(graph, groups));
   program_options.schedule = [&](const LoweredGroup& lowered, const Target& place) -> Expected<Kernel> {
     CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
-    TW_ASSIGN(schedule_in_use, schedule(lowered, place));
-    return tw::apply(lowered.kernel, schedule_in_use, &place);
+    TW_ASSIGN(ChosenSchedule chosen, chooser.take(lowered, place, options.plain));
+    schedule_in_use = std::move(chosen.schedule);
+    report.schedules.push_back(std::move(chosen.pin));
+    return std::move(chosen.kernel);
   };
 
   // Which groups a device of the target takes.
@@ -196,13 +196,12 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     std::vector<std::string> problems(kernels.size());
     const auto runs = [&](const LoweredGroup& lowered) -> Error {
       CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
-      TW_ASSIGN(const Schedule chosen, schedule(lowered, place));
-      TW_ASSIGN(const Kernel kernel, tw::apply(lowered.kernel, chosen, &place));
+      TW_ASSIGN(const ChosenSchedule chosen, std::as_const(chooser).choose(lowered, place, options.plain));
       const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
-      TW_TRY(backend.supports(kernel));
+      TW_TRY(backend.supports(chosen.kernel));
       std::vector<Constant> constants;
       for (const LoweredArgument& argument : lowered.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
-      return backend.accepts(kernel, constants);
+      return backend.accepts(chosen.kernel, constants);
     };
     llvm::cantFail(parallel_for(jobs, kernels.size(), [&](size_t k) -> Error {
       if (Error error = runs(kernels[k])) problems[k] = error_text(std::move(error));
@@ -225,6 +224,10 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     report.warm_share = warm_share(plan, buffers, target.l2_bytes);
   };
   TW_ASSIGN(Program program, build_program(graph, groups, target, program_options));
+  TW_TRY(chooser.complete());
+  report.schedules_in_use = chooser.in_use();
+  report.warnings = chooser.warnings();
+  report.notes = chooser.notes();
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());
   report.weight_bytes = program.weight_bytes;

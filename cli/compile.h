@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "cli/schedules.h"
 #include "frontend/frontend.h"
 #include "passes/build_program.h"
 #include "passes/choose_algorithms.h"
@@ -30,6 +31,7 @@ struct CompileOptions {
   std::string dump_dir;                 // every stage as text files, numbered; "" = none
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   AlgorithmOptions algorithms;          // budgets of the choice
+  ScheduleOptions schedules;            // where tuned schedules come from; by default from nowhere
   bool plain = false;                   // a kernel an operator, direct, with the plain schedule: for references
   RunOptions passes;                    // hooks of the pass runner
   int64_t share_ns = CodegenOptions().share_ns;
@@ -43,6 +45,9 @@ struct CompileReport {
   uint64_t model_bytes = 0, weight_bytes = 0, arena_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
   double warm_share = 0;   // of the bytes that tensors are made in: used so lately that the second cache level still has them
   std::vector<KernelReport> kernel_reports;
+  std::vector<Pin> schedules;             // of each kernel: which, and where it comes from; empty when plain
+  bool schedules_in_use = false;          // a log or a lock was read
+  std::vector<std::string> warnings, notes;   // about schedules, a line each
   std::vector<std::string> device_notes;  // of the devices' code generators
   std::vector<std::string> host_reasons;  // with devices: what stays on the processor, and why
   std::string output, header, text;     // text: what --emit of a text stage asked for

@@ -12,6 +12,10 @@ void Flags::argument(const std::string& name, std::string& value, const std::str
   app_.add_option(name, value, help)->required(required)->type_name("");
 }
 
+void Flags::arguments(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  app_.add_option(name, values, help)->type_name("");
+}
+
 void Flags::text(const std::string& names, std::string& value, const std::string& kind, const std::string& help) {
   app_.add_option(names, value, help)->type_name(kind);
 }
@@ -28,6 +32,11 @@ void Flags::integer(const std::string& names, int& value, const std::string& hel
   const int most = std::numeric_limits<int>::max();
   CLI::Validator range = CLI::Range(at_least, most);
   app_.add_option(names, value, help)->type_name("N")->check(range.description(""));
+}
+
+void Flags::optional_integer(const std::string& names, std::optional<int>& value, const std::string& help, int at_least) {
+  CLI::Validator range = CLI::Range(at_least, std::numeric_limits<int>::max());
+  app_.add_option_function<int>(names, [&value](const int& v) { value = v; }, help)->type_name("N")->check(range.description(""));
 }
 
 void Flags::number(const std::string& names, double& value, const std::string& kind, const std::string& help) {

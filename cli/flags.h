@@ -21,12 +21,14 @@ class Flags {
  public:
   explicit Flags(CLI::App& app) : app_(app) {}
   void argument(const std::string& name, std::string& value, const std::string& help, bool required = true);
+  void arguments(const std::string& name, std::vector<std::string>& values, const std::string& help);   // any number, behind the others
   void text(const std::string& names, std::string& value, const std::string& kind, const std::string& help);
   void repeated(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help);
   void comma_list(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help);
   // at_least: smaller values are usage errors
   void integer(const std::string& names, int& value, const std::string& help, int at_least = 0);
   void number(const std::string& names, double& value, const std::string& kind, const std::string& help);  // >= 0
+  void optional_integer(const std::string& names, std::optional<int>& value, const std::string& help, int at_least = 0);
   void seed(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
 

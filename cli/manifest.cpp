@@ -79,6 +79,10 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
       k.stack_bytes = report.kernel_reports[i].stack_bytes;
       k.shared_bytes = report.kernel_reports[i].shared_bytes;
     }
+    if (i < report.schedules.size() && report.schedules[i].tuned) {
+      k.schedule = "tuned";
+      k.tuned = date_text(report.schedules[i].time);
+    }
     m.kernels.push_back(std::move(k));
   }
   for (const Target& device : target.devices) m.devices.push_back(device.name);
@@ -96,6 +100,8 @@ Json to_json(const Manifest& m) {
   for (const ManifestKernel& k : m.kernels) {
     Json::Object kernel{{"name", k.name}, {"hash", k.hash}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads},
                         {"registers", k.registers}, {"stack_bytes", k.stack_bytes}, {"shared_bytes", k.shared_bytes}};
+    kernel.push_back({"schedule", k.schedule});
+    if (!k.tuned.empty()) kernel.push_back({"tuned", k.tuned});
     if (k.instructions) kernel.push_back({"instructions", k.instructions}), kernel.push_back({"cycles", k.cycles});
     kernels.push_back(std::move(kernel));
   }
@@ -153,10 +159,13 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.weight_bytes = bytes(memory["weights"]);
   m.naive_arena_bytes = bytes(memory["arena_naive"]);
   m.arena_bytes = memory["arena"].text_or_empty();
-  for (const Json& k : json["kernels"].items())
+  for (const Json& k : json["kernels"].items()) {
     m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
                          k["reloads"].integer_or(0), k["registers"].integer_or(0), k["stack_bytes"].integer_or(0), k["shared_bytes"].integer_or(0),
                          k["instructions"].integer_or(0), k["cycles"].integer_or(0)});
+    if (const std::string* schedule = k["schedule"].text()) m.kernels.back().schedule = *schedule;
+    m.kernels.back().tuned = k["tuned"].text_or_empty();
+  }
   m.devices = texts(json["devices"]);
   m.device_notes = texts(json["device_notes"]);
   for (const Json& c : json["calls"].items()) {

@@ -18,6 +18,7 @@ struct ManifestKernel {
   int64_t code_bytes = 0, spills = 0, reloads = 0;            // as KernelReport has them
   int64_t registers = 0, stack_bytes = 0, shared_bytes = 0;   // on a device
   int64_t instructions = 0, cycles = 0;                       // of a stream
+  std::string schedule = "default", tuned = {};               // or "tuned", and the date of that
 };
 struct ManifestCall {
   int kernel = 0;                      // index into kernels

@@ -22,6 +22,7 @@ ONLY = {  # a pattern over #include or code -> rooms or folders that may match i
     r'#include [<"]lld/': ["packager"],
     r'#include [<"]zlib': ["packager", "cli"],
     r'#include [<"]CLI/': ["cli"],
+    r'#include [<"]sqlite3': ["autotune"],
     r'#include [<"]xgboost/': ["autotune/models"],
     r"\bgetenv\b": ["cli", "runtime", "packager"],   # the runtime: where a device is
     r'#include [<"](verilated|Vvdla)': ["backends/vdla/rtl"],

@@ -76,7 +76,6 @@ Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const
   if (Error error = check_resizes(graph, group)) return error;
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(graph, group, target));
   to_tensor_form(lowered, target);
-  lowered.anchor = group.anchor;
   return lowered;
 }
 

@@ -25,7 +25,6 @@ struct LoweredGroup {
   Kernel kernel;                       // unscheduled; stages as the family's file documents
   KernelFamily family = KernelFamily::elementwise;
   std::vector<LoweredArgument> arguments;
-  NodeId anchor = {};                  // of the group; invalid: a copy that no node asks for
 };
 
 // Whether Winograd's algorithm computes the node: a 3x3 convolution of stride 1 with constant weights over blocked channels.

@@ -1,0 +1,102 @@
+#include "autotune/lock.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "autotune/record.h"
+#include "support/json.h"
+
+namespace tw {
+namespace {
+
+constexpr int kVersion = 1;
+
+auto place_of(const LockSection& s) { return std::tie(s.model, s.dims, s.target_hash, s.threads); }
+
+Json to_json(const Pin& pin) {
+  Json::Array lines;
+  for (size_t at = 0; at < pin.schedule.size();) {
+    const size_t end = std::min(pin.schedule.find('\n', at), pin.schedule.size());
+    lines.push_back(pin.schedule.substr(at, end - at));
+    at = end + 1;
+  }
+  Json::Object out{{"task", pin.task}, {"name", pin.name}, {"target", pin.target}, {"algorithm", pin.algorithm}, {"kernel", pin.kernel_hash},
+                   {"source", pin.tuned ? "tuned" : "default"}};
+  if (pin.tuned) {
+    out.push_back({"seconds", pin.seconds});
+    out.push_back({"date", date_text(pin.time)});
+  }
+  out.push_back({"schedule", lines});
+  return out;
+}
+
+Pin pin_of(const Json& json) {
+  Pin pin;
+  pin.task = json["task"].text_or_empty();
+  pin.target = json["target"].text_or_empty();
+  pin.kernel_hash = json["kernel"].text_or_empty();
+  pin.name = json["name"].text_or_empty();
+  pin.algorithm = json["algorithm"].text_or_empty();
+  pin.tuned = json["source"].text_or_empty() == "tuned";
+  pin.seconds = json["seconds"].number_or(0);
+  pin.time = date_from_text(json["date"].text_or_empty()).value_or(0);
+  for (const Json& line : json["schedule"].items()) pin.schedule += line.text_or_empty() + "\n";
+  return pin;
+}
+
+}  // namespace
+
+bool same_place(const LockSection& a, const LockSection& b) { return place_of(a) == place_of(b); }
+
+std::string describe(const LockSection& s) {
+  std::string dims;
+  for (const auto& [name, value] : s.dims) dims += (dims.empty() ? " (" : ", ") + name + "=" + std::to_string(value);
+  return s.model + dims + (dims.empty() ? "" : ")") + " for " + s.target + ", " + std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads");
+}
+
+const LockSection* Lock::find(const LockSection& place) const {
+  const auto found = std::ranges::find_if(sections, [&](const LockSection& s) { return same_place(s, place); });
+  return found == sections.end() ? nullptr : &*found;
+}
+
+void Lock::put(LockSection section) {
+  std::erase_if(sections, [&](const LockSection& s) { return same_place(s, section); });
+  sections.push_back(std::move(section));
+}
+
+std::string print(const Lock& lock) {
+  std::vector<LockSection> sections = lock.sections;
+  std::ranges::sort(sections, [](const LockSection& a, const LockSection& b) { return place_of(a) < place_of(b); });
+  Json::Array models;
+  for (LockSection& s : sections) {
+    std::ranges::sort(s.pins);
+    Json::Object dims;
+    for (const auto& [name, value] : s.dims) dims.push_back({name, value});
+    Json::Array kernels;
+    for (const Pin& pin : s.pins) kernels.push_back(to_json(pin));
+    models.push_back(Json::Object{{"model", s.model}, {"dims", dims}, {"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads},
+                                  {"kernels", kernels}});
+  }
+  return dump(Json::Object{{"tilewright_lock", kVersion}, {"language", kLanguageVersion}, {"models", models}}) + "\n";
+}
+
+Expected<Lock> parse_lock(std::string_view text, const std::string& file) {
+  TW_ASSIGN(const Json json, parse_json(text, file));
+  if (json["tilewright_lock"].integer_or(0) != kVersion || json["language"].integer_or(0) != kLanguageVersion)
+    return make_error(DiagCode::parse, "'{0}' is no lock of this version of tilewright: 'tilewright lock' writes one", file);
+  Lock lock;
+  for (const Json& model : json["models"].items()) {
+    LockSection s;
+    s.model = model["model"].text_or_empty();
+    if (const Json::Object* dims = model["dims"].object())
+      for (const Json::Member& d : *dims) s.dims[d.key] = d.value.integer_or(0);
+    s.target = model["target"].text_or_empty();
+    s.target_hash = model["target_hash"].text_or_empty();
+    s.threads = static_cast<int>(std::clamp<int64_t>(model["threads"].integer_or(0), 0, 65536));
+    for (const Json& kernel : model["kernels"].items()) s.pins.push_back(pin_of(kernel));
+    lock.sections.push_back(std::move(s));
+  }
+  return lock;
+}
+
+}  // namespace tw

@@ -1,0 +1,44 @@
+// tilewright.lock: the schedule of every kernel of a model, written beside it so that later compiles make the same code whatever a log has learned.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/diag.h"
+
+namespace tw {
+
+// How one kernel is scheduled, and where that comes from.
+struct Pin {
+  std::string task, target, kernel_hash;   // task_key, target_key of where it runs, hash of the lowered kernel; task "": a copy, never pinned
+  std::string name, algorithm;             // task_name, algorithm_name
+  bool tuned = false;                      // by a record; else the default schedule
+  double seconds = 0;                      // tuned: the record's median
+  int64_t time = 0;                        // tuned: when it was measured
+  std::string schedule;                    // text
+  auto operator<=>(const Pin&) const = default;
+};
+
+// The pins of one model for one target.
+struct LockSection {
+  std::string model;                       // file name
+  std::map<std::string, int64_t> dims;     // bound by --dim
+  std::string target, target_hash;         // name, codegen_hash
+  int threads = 1;
+  std::vector<Pin> pins;
+};
+// They pin the same compile.
+bool same_place(const LockSection& a, const LockSection& b);
+std::string describe(const LockSection& section);   // "digits.onnx (batch=1) for znver4, 1 thread"
+
+struct Lock {
+  std::vector<LockSection> sections;
+  const LockSection* find(const LockSection& place) const;   // null: none of that place
+  void put(LockSection section);                             // takes the place of one of the same place
+};
+
+// JSON, sorted: the same pins give the same bytes.
+std::string print(const Lock& lock);
+Expected<Lock> parse_lock(std::string_view text, const std::string& file);
+
+}  // namespace tw

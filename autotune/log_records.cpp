@@ -1,0 +1,223 @@
+// What goes into the log and comes out of it.
+#include <charconv>
+#include <map>
+
+#include "autotune/log_statement.h"
+
+namespace tw {
+namespace {
+
+constexpr const char* kColumns =
+    "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, status, error, device, tool, time";
+constexpr const char* kOrder = " ORDER BY task, target, threads, regime, language, median IS NULL, median, id";
+
+std::string samples_text(const std::vector<double>& seconds) {
+  std::string text;
+  char buffer[64];
+  for (double s : seconds) text.append(text.empty() ? "" : " ").append(buffer, std::to_chars(buffer, buffer + sizeof buffer, s).ptr);
+  return text;
+}
+
+std::optional<std::vector<double>> parse_samples(const std::string& text) {
+  std::vector<double> out;
+  const char *at = text.data(), *end = at + text.size();
+  while (at != end) {
+    double value = 0;
+    const auto parsed = std::from_chars(at, end, value);
+    if (parsed.ec != std::errc() || (parsed.ptr != end && *parsed.ptr != ' ')) return std::nullopt;
+    out.push_back(value);
+    at = parsed.ptr == end ? end : parsed.ptr + 1;
+  }
+  return out;
+}
+
+// A row of kColumns. The identity is computed anew: whatever wrote the row, it is what add() would have written.
+Expected<Record> record_of(TuningLog::Statement& row, const std::string& file) {
+  Record r;
+  const auto seconds = parse_samples(row.text(9));
+  const std::optional<Status> status = status_from_name(row.text(11));
+  r.key = {row.text(1), row.text(2), static_cast<int>(row.integer(3)), row.text(4), static_cast<int>(row.integer(5))};
+  r.algorithm = row.text(6);
+  r.kernel_hash = row.text(7);
+  r.schedule = row.text(8);
+  r.seconds = seconds.value_or(std::vector<double>());
+  r.status = status.value_or(Status::crashed);
+  r.error = row.text(12);
+  r.device = row.text(13);
+  r.tool = row.text(14);
+  r.time = row.integer(15);
+  Error unsound = check(r);
+  const bool sound = seconds && status && !unsound && (r.seconds.empty() || median_seconds(r) == row.real(10)) && record_id(r) == row.text(0);
+  llvm::consumeError(std::move(unsound));
+  if (!sound)
+    return make_error(DiagCode::io, "'{0}': the record {1} of this tuning log is damaged", file, row.text(0));
+  return r;
+}
+
+}  // namespace
+
+Expected<bool> TuningLog::insert(const Record& r) {
+  TW_TRY(check(r));
+  if (!insert_) {
+    TW_ASSIGN(Statement made, statement(std::string("INSERT OR IGNORE INTO records (") + kColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+    insert_ = std::make_unique<Statement>(std::move(made));
+  }
+  Statement& s = *insert_;
+  const std::string texts[] = {record_id(r), r.key.task, r.key.target, r.key.regime, r.algorithm, r.kernel_hash, r.schedule, samples_text(r.seconds),
+                               status_name(r.status), r.error, r.device, r.tool};
+  constexpr int at[] = {1, 2, 3, 5, 7, 8, 9, 10, 12, 13, 14, 15};
+  for (size_t i = 0; i < std::size(texts); ++i) s.bind(at[i], texts[i]);
+  s.bind(4, int64_t{r.key.threads});
+  s.bind(6, int64_t{r.key.language});
+  if (r.seconds.empty()) s.bind_null(11);
+  else s.bind(11, median_seconds(r));
+  s.bind(16, r.time);
+  const bool done = s.step() == SQLITE_DONE;
+  const bool added = done && sqlite3_changes(database_.get()) > 0;
+  Error error = done ? Error::success() : failed();
+  s.reset();
+  if (error) return error;
+  return added;
+}
+
+Expected<bool> TuningLog::add(const Record& record) {
+  bool added = false;
+  TW_TRY(in_transaction(kWrite, [&]() -> Error {
+    TW_ASSIGN(added, insert(record));
+    return Error::success();
+  }));
+  return added;
+}
+
+Expected<int64_t> TuningLog::add_all(const std::vector<Record>& records) {
+  int64_t added = 0;
+  TW_TRY(in_transaction(kWrite, [&]() -> Error {
+    for (const Record& record : records) {
+      TW_ASSIGN(const bool fresh, insert(record));
+      added += fresh;
+    }
+    return Error::success();
+  }));
+  return added;
+}
+
+Expected<std::optional<Record>> TuningLog::best(const RecordKey& key, const std::string& kernel_hash) {
+  if (empty_) return std::optional<Record>();
+  TW_ASSIGN(Statement s, statement(std::string("SELECT ") + kColumns + " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
+                                   "language = ? AND status = 'ok' AND (? = '' OR kernel = ?)" + kOrder + " LIMIT 1"));
+  s.bind(1, key.task);
+  s.bind(2, key.target);
+  s.bind(3, int64_t{key.threads});
+  s.bind(4, key.regime);
+  s.bind(5, int64_t{key.language});
+  s.bind(6, kernel_hash);
+  s.bind(7, kernel_hash);
+  const int code = s.step();
+  if (code == SQLITE_DONE) return std::optional<Record>();
+  if (code != SQLITE_ROW) return failed();
+  TW_ASSIGN(Record record, record_of(s, path_));
+  return std::optional<Record>(std::move(record));
+}
+
+Expected<int64_t> TuningLog::count() {
+  if (empty_) return 0;
+  TW_ASSIGN(Statement s, statement("SELECT count(*) FROM records"));
+  if (s.step() != SQLITE_ROW) return failed();
+  return s.integer(0);
+}
+
+Error TuningLog::each(const LogFilter& filter, const std::function<Error(const Record&)>& visit) {
+  if (empty_) return Error::success();
+  TW_ASSIGN(Statement s, statement(std::string("SELECT ") + kColumns + " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
+                                   "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL OR language = ?5) AND "
+                                   "(?6 = '' OR status = ?6)" + kOrder));
+  s.bind(1, filter.task);
+  s.bind(2, filter.target);
+  s.bind(3, filter.kernel_hash);
+  if (filter.threads) s.bind(4, int64_t{*filter.threads});
+  if (filter.language) s.bind(5, int64_t{*filter.language});
+  s.bind(6, std::string(filter.status ? status_name(*filter.status) : ""));
+  int code = SQLITE_OK;
+  while ((code = s.step()) == SQLITE_ROW) {
+    TW_ASSIGN(const Record record, record_of(s, path_));
+    TW_TRY(visit(record));
+  }
+  return code == SQLITE_DONE ? Error::success() : failed();
+}
+
+Expected<std::vector<Record>> TuningLog::all(const LogFilter& filter) {
+  std::vector<Record> out;
+  TW_TRY(each(filter, [&](const Record& record) {
+    out.push_back(record);
+    return Error::success();
+  }));
+  return out;
+}
+
+Expected<int64_t> TuningLog::export_lines(const LogFilter& filter, const std::function<Error(const std::string& line)>& write) {
+  int64_t count = 0;
+  TW_TRY(each(filter, [&](const Record& record) {
+    ++count;
+    return write(print(record));
+  }));
+  return count;
+}
+
+Expected<int64_t> TuningLog::import_lines(std::string_view text, const std::string& file) {
+  int64_t added = 0, line = 0;
+  TW_TRY(in_transaction(kWrite, [&]() -> Error {
+    while (!text.empty()) {
+      const size_t end = text.find('\n');
+      const std::string_view one = text.substr(0, end);
+      text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+      ++line;
+      if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+      TW_ASSIGN(const Record record, parse_record(one, file + ":" + std::to_string(line)));
+      TW_ASSIGN(const bool fresh, insert(record));
+      added += fresh;
+    }
+    return Error::success();
+  }));
+  return added;
+}
+
+Expected<int64_t> TuningLog::merge(TuningLog& other) {
+  TW_ASSIGN(const std::vector<Record> records, other.all());
+  return add_all(records);
+}
+
+Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
+  const int before = sqlite3_total_changes(database_.get());
+  TW_TRY(in_transaction(kWrite, [&]() -> Error {
+    auto drop = [&](const char* where, int64_t value) -> Error {
+      TW_ASSIGN(Statement s, statement(std::string("DELETE FROM records WHERE ") + where));
+      s.bind(1, value);
+      return s.step() == SQLITE_DONE ? Error::success() : failed();
+    };
+    if (options.other_languages) TW_TRY(drop("language != ?", kLanguageVersion));
+    if (options.before) TW_TRY(drop("time < ?", *options.before));
+    if (!options.keep) return Error::success();
+    return drop("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY task, target, threads, regime, language, kernel ORDER BY median, id) "
+                "AS place FROM records WHERE status = 'ok') WHERE place <= ?)", *options.keep);
+  }));
+  return sqlite3_total_changes(database_.get()) - before;
+}
+
+Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs) {
+  std::map<RecordKey, LogDifference> found;
+  auto collect = [&](TuningLog& log, std::optional<Record> LogDifference::*side) {
+    return log.each({.status = Status::ok}, [&](const Record& record) {
+      std::optional<Record>& best = found.try_emplace(record.key, LogDifference{record.key, {}, {}}).first->second.*side;
+      if (!best) best = record;   // the first of a key is its best
+      return Error::success();
+    });
+  };
+  TW_TRY(collect(ours, &LogDifference::ours));
+  TW_TRY(collect(theirs, &LogDifference::theirs));
+  std::vector<LogDifference> out;
+  for (auto& [key, both] : found)
+    if (both.ours != both.theirs) out.push_back(std::move(both));
+  return out;
+}
+
+}  // namespace tw

@@ -1,0 +1,20 @@
+// The flags about speed, size and accuracy, which compile and lock must be given alike.
+#pragma once
+#include <string>
+
+#include "cli/flags.h"
+#include "ir/target.h"
+#include "passes/choose_algorithms.h"
+
+namespace tw {
+
+struct AlgorithmFlags {
+  std::string algorithm;
+  double accuracy = 0, max_weight_growth = AlgorithmOptions().max_weight_growth;   // accuracy 0: the target's
+
+  void define(Flags& flags);
+  // What they say of the target is written there. Errors: values out of range, no algorithm of that name.
+  Expected<AlgorithmOptions> options(Target& target) const;
+};
+
+}  // namespace tw

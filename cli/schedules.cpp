@@ -1,0 +1,173 @@
+#include "cli/schedules.h"
+
+#include <llvm/Support/MemoryBuffer.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "autotune/spaces/space.h"
+#include "autotune/task.h"
+
+namespace tw {
+namespace {
+
+bool exists(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::exists(path, none);
+}
+
+// What a group's kernel makes; invalid: a copy that no node asks for.
+ValueId output_of(const LoweredGroup& lowered) {
+  for (size_t i = 0; i < lowered.arguments.size(); ++i)
+    if (lowered.kernel.buffers[i].role == BufferRole::output) return lowered.arguments[i].value;
+  return {};
+}
+
+// The first line of an error, for a message that it is part of.
+std::string first_line(Error error) {
+  const std::string text = error_text(std::move(error));
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+std::string lock_beside(const std::string& model) { return (std::filesystem::path(model).parent_path() / "tilewright.lock").string(); }
+
+std::string default_log() {
+  namespace fs = std::filesystem;
+  if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data == '/') return (fs::path(data) / "tilewright/tilewright.db").string();
+  if (const char* home = std::getenv("HOME"); home && *home) return (fs::path(home) / ".local/share/tilewright/tilewright.db").string();
+  return "";
+}
+
+Expected<Lock> read_lock(const std::string& path) {
+  if (!exists(path)) return Lock();
+  auto buffer = llvm::MemoryBuffer::getFile(path, true, false);
+  if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
+  return parse_lock((*buffer)->getBuffer(), path);
+}
+
+LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims, const Target& target, int threads) {
+  return {std::filesystem::path(model).filename().string(), dims, target.name, codegen_hash(target), threads, {}};
+}
+
+Expected<ScheduleChooser> ScheduleChooser::make(const ScheduleOptions& options, const std::string& model,
+                                                const std::map<std::string, int64_t>& dims, const Target& target) {
+  ScheduleChooser chooser(options, lock_place(model, dims, target, options.threads));
+  chooser.targets_.push_back(target_key(target));
+  for (const Target& device : target.devices) chooser.targets_.push_back(target_key(device));
+  if (options.frozen && !options.log.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "--frozen takes schedules from the lock alone: leave out --log, or write the lock with 'tilewright lock --log'");
+  if (options.log.empty()) TW_TRY(chooser.read_lock());
+  return chooser;
+}
+
+Error ScheduleChooser::read_lock() {
+  if (!options_.lock.empty()) {
+    TW_ASSIGN(const Lock lock, tw::read_lock(options_.lock));
+    if (const LockSection* section = lock.find(place_)) {
+      locked_ = true;
+      for (const Pin& pin : section->pins) pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, pin);
+    } else if (options_.frozen && !lock.sections.empty()) {
+      Diag d{DiagCode::invalid_argument, "--frozen: '" + options_.lock + "' pins nothing for " + describe(place_) + "; 'tilewright lock' adds it", {}, {}};
+      for (const LockSection& s : lock.sections) {
+        const bool changed = s.target == place_.target && s.target_hash != place_.target_hash;
+        d.notes.push_back("it pins " + describe(s) + (changed ? ", as it was described then" : ""));
+      }
+      return make_error(std::move(d));
+    }
+  }
+  if (options_.frozen && !locked_)
+    return make_error(DiagCode::invalid_argument, "--frozen: there is no 'tilewright.lock' beside the model; 'tilewright lock' writes it");
+  return Error::success();
+}
+
+// keep: the best schedule of each kernel becomes its pin. The result: how many of the model's tasks have a record.
+Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) {
+  TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
+  std::map<std::string, const GroupTask*> distinct;
+  for (const auto& [made, task] : tasks_) distinct.emplace(task.key, &task);
+  int64_t found = 0;
+  for (const auto& [key, task] : distinct) {
+    bool any = false;
+    for (const std::string& target : targets_) {
+      const LogFilter filter{key, target, "", options_.threads, kLanguageVersion, Status::ok};
+      TW_TRY(log.each(filter, [&](const Record& r) {
+        if (r.key.regime != RecordKey().regime) return Error::success();
+        any = true;   // records come in the order of their medians: the first of a kernel is its best
+        if (keep)
+          pins_.try_emplace({key, target, r.kernel_hash},
+                            Pin{key, target, r.kernel_hash, task->name, r.algorithm, true, median_seconds(r), r.time, r.schedule});
+        return Error::success();
+      }));
+    }
+    found += any;
+  }
+  return found;
+}
+
+Error ScheduleChooser::see(const Graph& graph, const std::vector<Group>& groups) {
+  std::set<std::string> distinct;
+  for (const Group& group : groups) {
+    const GroupTask task{task_key(graph, group), task_name(graph, group), algorithm_name(group.algorithm)};
+    for (NodeId id : group.nodes) tasks_[graph.node(id).output] = task;
+    distinct.insert(task.key);
+  }
+  if (!options_.log.empty()) return read_log(options_.log, true).takeError();
+  if (locked_ || options_.unused_log.empty() || !exists(options_.unused_log)) return Error::success();
+  Expected<int64_t> known = read_log(options_.unused_log, false);
+  if (!known) llvm::consumeError(known.takeError());   // nobody asked for that file
+  else if (*known > 0)
+    notes_.push_back(std::to_string(*known) + " of " + std::to_string(distinct.size()) + " tasks have tuning records in '" + options_.unused_log +
+                     "'; --log uses them");
+  return Error::success();
+}
+
+Expected<ChosenSchedule> ScheduleChooser::choose(const LoweredGroup& lowered, const Target& place, bool plain) const {
+  ChosenSchedule chosen;
+  chosen.pin.target = target_key(place);
+  chosen.pin.kernel_hash = kernel_hash(lowered.kernel);
+  if (const auto task = tasks_.find(output_of(lowered)); task != tasks_.end()) {
+    chosen.pin.task = task->second.key;
+    chosen.pin.name = task->second.name;
+    chosen.pin.algorithm = task->second.algorithm;
+  }
+  const auto pin = chosen.pin.task.empty() ? pins_.end() : pins_.find({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});
+  if (pin != pins_.end()) {
+    Expected<Schedule> schedule = parse_schedule(pin->second.schedule);
+    Expected<Kernel> kernel = schedule ? tw::apply(lowered.kernel, *schedule, &place) : Expected<Kernel>(schedule.takeError());
+    if (kernel) {
+      chosen.schedule = std::move(*schedule);
+      chosen.kernel = std::move(*kernel);
+      chosen.pin = pin->second;
+      return chosen;
+    }
+    chosen.problem = "the " + std::string(source()) + "'s schedule does not apply (" + first_line(kernel.takeError()) + ")";
+  }
+  TW_ASSIGN(chosen.schedule, plain ? plain_schedule(lowered.kernel, place) : default_schedule(lowered.kernel, lowered.family, place));
+  TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
+  chosen.pin.schedule = print(chosen.schedule);
+  return chosen;
+}
+
+Expected<ChosenSchedule> ScheduleChooser::take(const LoweredGroup& lowered, const Target& place, bool plain) {
+  TW_ASSIGN(ChosenSchedule chosen, choose(lowered, place, plain));
+  if (chosen.pin.task.empty()) return chosen;
+  const std::string name = "task " + chosen.pin.task + " (" + chosen.pin.name + ", " + chosen.pin.algorithm + ", kernel " + chosen.pin.kernel_hash + ")";
+  const bool pinned = chosen.problem.empty() && pins_.contains({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});
+  if (options_.frozen && !pinned) missing_.push_back(name + (chosen.problem.empty() ? "" : ": " + chosen.problem));
+  else if (!chosen.problem.empty()) warnings_.push_back(name + ": " + chosen.problem + "; the default is used");
+  else if (locked_ && !pinned) warnings_.push_back(name + " is not in the lock; the default is used");
+  return chosen;
+}
+
+Error ScheduleChooser::complete() const {
+  if (missing_.empty()) return Error::success();
+  const std::string count = std::to_string(missing_.size()) + (missing_.size() == 1 ? " kernel" : " kernels");
+  return make_error(Diag{DiagCode::invalid_argument, "--frozen: '" + options_.lock + "' does not pin " + count + " of " + describe(place_) +
+                                                         "; 'tilewright lock' writes it anew", {}, missing_});
+}
+
+}  // namespace tw

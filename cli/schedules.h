@@ -1,0 +1,76 @@
+// Where the schedule of each kernel comes from: a tuning log, the lock beside the model, or the search space's default point.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "autotune/lock.h"
+#include "autotune/log.h"
+#include "ir/schedule/schedule.h"
+#include "passes/lower/lower.h"
+
+namespace tw {
+
+struct ScheduleOptions {
+  std::string log;             // records are taken from it; "": none
+  std::string lock;            // else pins from it, where it is there; "": none
+  bool frozen = false;         // the lock must pin every kernel
+  int threads = 1;             // records that were measured with so many
+  std::string unused_log;      // only looked into, for a note; "": none
+};
+
+struct ChosenSchedule {
+  Schedule schedule;
+  Kernel kernel;               // scheduled
+  Pin pin;
+  std::string problem;         // a record or pin that cannot be used, and why; "": none
+};
+
+class ScheduleChooser {
+ public:
+  // model: the file's path or name; target: of the compile. Errors: a log or lock that cannot be read; frozen and no lock for this compile.
+  static Expected<ScheduleChooser> make(const ScheduleOptions& options, const std::string& model, const std::map<std::string, int64_t>& dims,
+                                        const Target& target);
+
+  // After fusion: which task each group is. Reads what is known of them.
+  Error see(const Graph& graph, const std::vector<Group>& groups);
+
+  // For a kernel of one of the groups on the target or one of its devices; any thread may ask. Without see() the default, or the plain schedule.
+  Expected<ChosenSchedule> choose(const LoweredGroup& lowered, const Target& place, bool plain = false) const;
+
+  // The same for a kernel that goes into the program: remembers problems and what is not pinned.
+  Expected<ChosenSchedule> take(const LoweredGroup& lowered, const Target& place, bool plain = false);
+  // Frozen: everything that the lock lacks, as one error.
+  Error complete() const;
+
+  bool in_use() const { return !options_.log.empty() || locked_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  using PinKey = std::tuple<std::string, std::string, std::string>;   // task, target, kernel
+  struct GroupTask { std::string key, name, algorithm; };
+
+  ScheduleChooser(ScheduleOptions options, LockSection place) : options_(std::move(options)), place_(std::move(place)) {}
+  Error read_lock();
+  Expected<int64_t> read_log(const std::string& path, bool keep);
+  const char* source() const { return options_.log.empty() ? "lock" : "log"; }
+
+  ScheduleOptions options_;
+  LockSection place_;
+  std::vector<std::string> targets_;           // keys of the processor and the devices
+  bool locked_ = false;
+  std::map<PinKey, Pin> pins_;
+  std::map<ValueId, GroupTask> tasks_;         // by what the nodes of the group make
+  std::vector<std::string> warnings_, notes_;
+  std::vector<std::string> missing_;
+};
+
+std::string lock_beside(const std::string& model);   // path of tilewright.lock
+Expected<Lock> read_lock(const std::string& path);   // an empty one where no file is
+LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims, const Target& target, int threads);
+std::string default_log();                           // per user: XDG_DATA_HOME or ~/.local/share, then tilewright/tilewright.db; "": no home
+
+}  // namespace tw

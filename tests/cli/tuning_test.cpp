@@ -1,0 +1,288 @@
+// Schedules from a log and from a lock, end to end on the digits model.
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+
+#include "autotune/log.h"
+#include "cli/schedules.h"
+#include "cli_test_util.h"
+
+using namespace tw;
+
+namespace {
+
+const std::string kDigits = TW_SOURCE_DIR "/examples/digits/digits.onnx";
+const std::string kDigitsBatch = TW_SOURCE_DIR "/examples/digits/digits_batch.onnx";
+const std::string kTarget = "x86-64-v2";   // its schedules are the same on every machine
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+template <class T>
+T must(Expected<T> value) {
+  if (!value) FAIL(error_text(value.takeError()));
+  return std::move(*value);
+}
+
+Json json_of(const CliResult& r) { return must(parse_json(r.out, "out")); }
+
+// A folder with the model and a home without a log.
+class Workplace {
+ public:
+  explicit Workplace(const std::string& from = kDigits) : model(folder.write("model.onnx", slurp(from))) {
+    ::setenv("XDG_DATA_HOME", (folder / "data").c_str(), 1);
+  }
+  ~Workplace() { ::unsetenv("XDG_DATA_HOME"); }
+
+  CliResult compile(std::vector<std::string> flags, const std::string& output = "model.so") const {
+    flags.insert(flags.begin(), {"compile", model, "-t", kTarget, "-o", folder / output});
+    return cli(flags);
+  }
+  CliResult lock(std::vector<std::string> flags = {}) const {
+    flags.insert(flags.begin(), {"lock", model, "-t", kTarget});
+    return cli(flags);
+  }
+  std::vector<Pin> pins() const {
+    const Lock lock = must(read_lock(lock_beside(model)));
+    REQUIRE(lock.sections.size() == 1);
+    return lock.sections[0].pins;
+  }
+  // The manifest's kernels.
+  Json::Array kernels(const std::string& library = "model.so") const {
+    return json_of(cli({"inspect", folder / library, "--json"}))["manifest"]["kernels"].items();
+  }
+
+  TestFolder folder;
+  std::string model;
+};
+
+Record record_of(const Pin& pin, const std::string& schedule, double seconds = 1e-6) {
+  Record r;
+  r.key = {pin.task, pin.target};
+  r.algorithm = pin.algorithm;
+  r.kernel_hash = pin.kernel_hash;
+  r.schedule = schedule;
+  r.seconds = {seconds};
+  r.device = "by hand";
+  r.tool = "test";
+  r.time = 1'763'800'000;   // 2025-11-22
+  return r;
+}
+
+// Writes a log with the records and gives its path.
+std::string log_of(const Workplace& place, const std::vector<Record>& records, const std::string& name = "tuned.db") {
+  TuningLog log = must(TuningLog::open(place.folder / name, TuningLog::Mode::write));
+  must(log.add_all(records));
+  return place.folder / name;
+}
+
+int count_tuned(const Json::Array& kernels) {
+  return static_cast<int>(std::count_if(kernels.begin(), kernels.end(), [](const Json& k) { return k["schedule"].text_or_empty() == "tuned"; }));
+}
+
+const std::string kNoSteps = "schedule {\n}\n";   // always legal: the kernel as it was lowered
+
+}  // namespace
+
+TEST_CASE("a record changes its kernel, and no results") {
+  const Workplace place;
+  REQUIRE_MESSAGE(place.lock().code == kExitOk, place.lock().err);
+  const std::vector<Pin> pins = place.pins();
+  std::filesystem::remove(lock_beside(place.model));
+  REQUIRE(place.compile({}, "plain.so").code == kExitOk);
+  const Json::Array plain = place.kernels("plain.so");
+  CHECK(count_tuned(plain) == 0);
+
+  const auto conv = std::ranges::find_if(pins, [](const Pin& pin) { return pin.name.starts_with("conv"); });
+  REQUIRE(conv != pins.end());
+  CHECK(conv->schedule != kNoSteps);
+  const std::string log = log_of(place, {record_of(*conv, kNoSteps), record_of(*conv, "schedule {\n  unroll nothing\n}\n", 1)});
+  const CliResult compiled = place.compile({"--log", log, "--json"});
+  REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.out);
+  const Json report = json_of(compiled);
+  CHECK(report["warnings"].items().empty());
+  CHECK(count_tuned(report["kernel_reports"].items()) == 1);
+  for (const Json& kernel : report["kernel_reports"].items())
+    if (kernel["schedule"].text_or_empty() == "tuned") {
+      CHECK(kernel["task"].text_or_empty() == conv->task);
+      CHECK(kernel["tuned"].text_or_empty() == "2025-11-22");
+      CHECK(kernel["tuned_seconds"].number_or(0) == 1e-6);
+    }
+  const Json::Array tuned = place.kernels();
+  REQUIRE(tuned.size() == plain.size());
+  int changed = 0;
+  for (size_t i = 0; i < tuned.size(); ++i) {
+    const bool other = tuned[i]["hash"].text_or_empty() != plain[i]["hash"].text_or_empty();
+    CHECK(other == (tuned[i]["schedule"].text_or_empty() == "tuned"));
+    changed += other;
+  }
+  CHECK(changed == 1);
+  const CliResult verified = cli({"verify", place.folder / "model.so", place.model, "--random", "3"});
+  CHECK_MESSAGE(verified.code == kExitOk, verified.out << verified.err);
+  const CliResult text = place.compile({"--log", log});
+  CHECK(has(text.out, "schedules 1 tuned"));
+  CHECK(has(text.out, conv->name));
+  CHECK(has(cli({"inspect", place.folder / "model.so"}).out, "tuned on 2025-11-22"));
+}
+
+TEST_CASE("records of another target, kernel, thread count or language are not used") {
+  const Workplace place;
+  REQUIRE(place.lock().code == kExitOk);
+  const std::vector<Pin> pins = place.pins();
+  std::filesystem::remove(lock_beside(place.model));
+  std::vector<Record> records(5, record_of(pins[0], kNoSteps));
+  records[0].key.target = "0123456789abcdef";
+  records[1].kernel_hash = "0123456789abcdef";
+  records[2].key.threads = 2;
+  records[3].key.language = kLanguageVersion + 1;
+  records[4].key.regime = "warm";
+  const std::string log = log_of(place, records);
+  REQUIRE(place.compile({"--log", log}).code == kExitOk);
+  CHECK(count_tuned(place.kernels()) == 0);
+  REQUIRE(place.compile({"--log", log, "--threads", "2"}).code == kExitOk);
+  CHECK(count_tuned(place.kernels()) == 1);
+  REQUIRE(cli({"compile", place.model, "-t", "x86-64-v3", "-o", place.folder / "model.so", "--log", log, "--threads", "2"}).code == kExitOk);
+  CHECK(count_tuned(place.kernels()) == 0);
+}
+
+TEST_CASE("a schedule that does not apply is a warning, and the default is used") {
+  const Workplace place;
+  REQUIRE(place.lock().code == kExitOk);
+  const std::vector<Pin> pins = place.pins();
+  std::filesystem::remove(lock_beside(place.model));
+  REQUIRE(place.compile({}, "plain.so").code == kExitOk);
+  for (const char* wrong : {"schedule {\n  unroll nothing\n}\n", "no schedule"}) {
+    const std::string log = log_of(place, {record_of(pins[0], wrong)}, std::string("bad") + wrong[0] + ".db");
+    const CliResult compiled = place.compile({"--log", log});
+    CHECK(compiled.code == kExitOk);
+    CHECK(has(compiled.err, "warning: task " + pins[0].task));
+    CHECK(has(compiled.err, "the default is used"));
+    CHECK(count_tuned(place.kernels()) == 0);
+  }
+  CHECK(has(place.compile({"--log", place.folder / "none.db"}).err, "there is no tuning log"));
+}
+
+TEST_CASE("compile says that it knows of records it was not told to use") {
+  const Workplace place;
+  REQUIRE(place.lock().code == kExitOk);
+  const std::vector<Pin> pins = place.pins();
+  std::filesystem::remove(lock_beside(place.model));
+  REQUIRE(place.compile({}, "before.so").code == kExitOk);
+  log_of(place, {record_of(pins[0], kNoSteps)}, "data/tilewright/tilewright.db");
+  const CliResult compiled = place.compile({}, "after.so");
+  CHECK(has(compiled.err, "note: 1 of "));
+  CHECK(has(compiled.err, "--log uses them"));
+  CHECK(count_tuned(place.kernels("after.so")) == 0);
+  CHECK(json_of(place.compile({"--json"}))["notes"].items().size() == 1);
+  const CliResult other = cli({"compile", place.model, "-t", "x86-64-v3", "-o", place.folder / "other.so"});
+  CHECK(other.code == kExitOk);
+  CHECK(!has(other.err, "note: "));
+  place.folder.write("data/tilewright/tilewright.db", "not a log");
+  CHECK(place.compile({}).code == kExitOk);   // nobody asked for that file
+}
+
+TEST_CASE("lock and --frozen") {
+  const Workplace place;
+  CHECK(has(place.compile({"--frozen"}).err, "there is no 'tilewright.lock'"));
+  REQUIRE(place.lock().code == kExitOk);
+  const std::vector<Pin> pins = place.pins();
+  CHECK(place.compile({"--frozen"}, "default.so").code == kExitOk);   // defaults are pinned too
+
+  const std::string log = log_of(place, {record_of(pins[0], kNoSteps)});
+  CHECK(has(place.compile({"--frozen", "--log", log}).err, "leave out --log"));
+  const CliResult locked = place.lock({"--log", log});
+  CHECK(has(locked.out, "1 of " + std::to_string(pins.size()) + " kernels tuned"));
+  const std::string bytes = slurp(lock_beside(place.model));
+  REQUIRE(place.lock({"--log", log}).code == kExitOk);
+  CHECK(slurp(lock_beside(place.model)) == bytes);
+  CHECK(print(must(parse_lock(bytes, "lock"))) == bytes);
+
+  REQUIRE(place.compile({"--log", log}, "logged.so").code == kExitOk);
+  REQUIRE(place.compile({}, "locked.so").code == kExitOk);
+  REQUIRE(place.compile({"--frozen"}, "frozen.so").code == kExitOk);
+  CHECK(count_tuned(place.kernels("locked.so")) == 1);
+  for (const char* other : {"locked.so", "frozen.so"}) {
+    const Json::Array a = place.kernels("logged.so"), b = place.kernels(other);
+    REQUIRE(a.size() == b.size());
+    for (size_t i = 0; i < a.size(); ++i) CHECK(dump(a[i]) == dump(b[i]));
+  }
+
+  // Another target gets a section of its own; none of it is lost when the first is written anew.
+  CHECK(has(cli({"compile", place.model, "-t", "x86-64-v3", "--frozen", "-o", place.folder / "x.so"}).err, "pins nothing for model.onnx for x86-64-v3"));
+  REQUIRE(cli({"lock", place.model, "-t", "x86-64-v3"}).code == kExitOk);
+  REQUIRE(place.lock({"--log", log}).code == kExitOk);
+  CHECK(must(read_lock(lock_beside(place.model))).sections.size() == 2);
+  CHECK(cli({"compile", place.model, "-t", "x86-64-v3", "--frozen", "-o", place.folder / "x.so"}).code == kExitOk);
+}
+
+TEST_CASE("--frozen names everything that the lock lacks") {
+  const Workplace place;
+  REQUIRE(place.lock().code == kExitOk);
+  Lock lock = must(read_lock(lock_beside(place.model)));
+  std::vector<Pin>& pins = lock.sections[0].pins;
+  REQUIRE(pins.size() >= 3);
+  const std::vector<Pin> gone = {pins[0], pins[1]};
+  pins.erase(pins.begin(), pins.begin() + 2);
+  pins[0].schedule = "schedule {\n  unroll nothing\n}\n";
+  place.folder.write("tilewright.lock", print(lock));
+  const CliResult refused = place.compile({"--frozen"});
+  CHECK(refused.code == kExitUser);
+  CHECK(has(refused.err, "does not pin 3 kernels"));
+  for (const Pin& pin : gone) CHECK(has(refused.err, "task " + pin.task + " (" + pin.name));
+  CHECK(has(refused.err, "does not apply"));
+  const CliResult warned = place.compile({});
+  CHECK(warned.code == kExitOk);
+  CHECK(has(warned.err, "is not in the lock; the default is used"));
+  place.folder.write("tilewright.lock", "{}");
+  CHECK(has(place.compile({}).err, "is no lock of this version"));
+}
+
+TEST_CASE("a lock is for one binding of the symbols") {
+  const Workplace place(kDigitsBatch);
+  REQUIRE(place.lock({"--dim", "batch=2"}).code == kExitOk);
+  CHECK(place.compile({"--frozen", "--dim", "batch=2"}).code == kExitOk);
+  const CliResult other = place.compile({"--frozen"});
+  CHECK(has(other.err, "pins nothing for model.onnx for " + kTarget));
+  CHECK(has(other.err, "it pins model.onnx (batch=2) for " + kTarget));
+}
+
+TEST_CASE("the log command") {
+  const Workplace place;
+  REQUIRE(place.lock().code == kExitOk);
+  const std::vector<Pin> pins = place.pins();
+  Record failed = record_of(pins[1], kNoSteps);
+  failed.seconds.clear();
+  failed.status = Status::timeout;
+  const std::string a = log_of(place, {record_of(pins[0], kNoSteps), record_of(pins[0], pins[0].schedule, 2e-6), failed});
+  const std::string b = log_of(place, {record_of(pins[0], kNoSteps, 5e-7)}, "b.db");
+
+  const Json shown = json_of(cli({"log", "show", "--log", a, "--json"}));
+  CHECK(shown["records"].integer_or(0) == 3);
+  CHECK(shown["keys"].items().size() == 2);
+  CHECK(has(cli({"log", "show", "--log", a}).out, "0.0010 ms  2025-11-22"));
+  const Json best = json_of(cli({"log", "best", "--log", a, "--task", pins[0].task, "--json"}));
+  REQUIRE(best["best"].items().size() == 1);
+  CHECK(best["best"].items()[0]["schedule"].text_or_empty() == kNoSteps);
+  CHECK(has(cli({"log", "best", "--log", a}).out, kNoSteps));
+
+  const std::string lines = place.folder / "records.jsonl";
+  REQUIRE(cli({"log", "export", lines, "--log", a}).code == kExitOk);
+  CHECK(slurp(lines) == cli({"log", "export", "--log", a}).out);
+  const std::string c = place.folder / "c.db";
+  CHECK(json_of(cli({"log", "import", lines, lines, "--log", c, "--json"}))["records"].integer_or(0) == 3);
+  CHECK(cli({"log", "export", "--log", c}).out == slurp(lines));
+
+  CHECK(json_of(cli({"log", "diff", b, "--log", c, "--json"}))["differences"].items().size() == 1);
+  CHECK(has(cli({"log", "diff", b, "--log", c}).out, "1 keys differ"));
+  CHECK(has(cli({"log", "merge", b, "--log", c}).out, "1 new records"));
+  CHECK(has(cli({"log", "merge", b, "--log", c}).out, "0 new records"));
+  CHECK(has(cli({"log", "prune", "--keep", "1", "--log", c}).out, "3 records dropped, 1 left"));
+  CHECK(has(cli({"log", "diff", b, "--log", c}).out, "0 keys differ"));
+
+  CHECK(has(cli({"log", "show"}).err, "there is no tuning log"));   // the user's own
+  CHECK(has(cli({"log", "show", "--log", kDigits}).err, "is no tuning log"));
+  CHECK(has(cli({"log", "shout", "--log", a}).err, "one of show, best"));
+  CHECK(has(cli({"log", "diff", "--log", a}).err, "log diff takes another log"));
+  CHECK(has(cli({"log", "prune", "--log", a}).err, "drops nothing"));
+  CHECK(has(cli({"log", "prune", "--before", "soon", "--log", a}).err, "is no date"));
+}
