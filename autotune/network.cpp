@@ -14,7 +14,7 @@ constexpr std::array<const char*, kTunerKindCount> kTuners = {"gbt", "genetic", 
 constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve", "loops"};
 constexpr size_t kNeighbours = 2;       // tasks alike whose best schedules are tried first
 constexpr size_t kTaught = 256;         // measurements of another task that a model learns from, at most
-constexpr int kMostBatch = 64, kLeastBatch = 8, kTimedBatch = 16;
+constexpr int kMostBatch = 64, kTimedBatch = 16;
 constexpr int kChains = 32, kSteps = 48;   // of annealing where features need kernels: so many are built for a batch
 
 template <size_t N>
@@ -98,7 +98,7 @@ Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> t
   std::unique_ptr<NetworkTuner> out(new NetworkTuner(target, std::move(services), options));
   int& batch = out->options_.scheduler.batch;
   const int trials = options.scheduler.trials, count = static_cast<int>(std::max<size_t>(1, tasks.size()));
-  if (batch <= 0) batch = trials > 0 ? std::clamp(trials / count, kLeastBatch, kMostBatch) : kTimedBatch;
+  if (batch <= 0) batch = trials > 0 ? std::clamp(trials / count, 1, kMostBatch) : kTimedBatch;
   out->options_.scheduler.seed = options.seed;
   for (Task& task : tasks) {
     TW_ASSIGN(Space space, out->services_.space(task));

@@ -178,7 +178,7 @@ CommandRun define_tune(Flags& flags) {
   flags.text("--time", args->time, "TIME", "Stop after 90s, 10m, 1h");
   flags.text("--until", args->until, "P%", "Stop when two rounds of every kernel gain less, as 2%");
   flags.integer("--patience", args->patience, "Leave a kernel after so many measurements without a gain; 0: never");
-  flags.integer("--batch", args->batch, "Measurements between two fits of the model; 0: trials over kernels, 8 to 64");
+  flags.integer("--batch", args->batch, "Measurements between two fits of the model; 0: trials over kernels, at most 64");
   flags.seed("--seed", args->seed, "Of the search; default 1");
   flags.integer("--threads", args->threads, "That the tuned kernels will run on; default 1", 1);
   flags.integer("-j,--jobs", args->jobs, "Candidates built at once; 0: one a processor");
