@@ -74,7 +74,8 @@ std::string print(const Lock& lock) {
     for (const auto& [name, value] : s.dims) dims.push_back({name, value});
     Json::Array kernels;
     for (const Pin& pin : s.pins) kernels.push_back(to_json(pin));
-    models.push_back(Json::Object{{"model", s.model}, {"dims", dims}, {"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads}, {"kernels", kernels}});
+    models.push_back(Json::Object{{"model", s.model}, {"dims", dims}, {"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads},
+                                  {"kernels", kernels}});
   }
   return dump(Json::Object{{"tilewright_lock", kVersion}, {"language", kLanguageVersion}, {"models", models}}) + "\n";
 }

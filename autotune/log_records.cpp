@@ -129,7 +129,8 @@ Expected<int64_t> TuningLog::count() {
 Error TuningLog::each(const LogFilter& filter, const std::function<Error(const Record&)>& visit) {
   if (empty_) return Error::success();
   TW_ASSIGN(Statement s, statement(std::string("SELECT ") + kColumns + " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
-                                   "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL OR language = ?5) AND (?6 = '' OR status = ?6)" + kOrder));
+                                   "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL OR language = ?5) AND "
+                                   "(?6 = '' OR status = ?6)" + kOrder));
   s.bind(1, filter.task);
   s.bind(2, filter.target);
   s.bind(3, filter.kernel_hash);

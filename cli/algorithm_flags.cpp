@@ -11,7 +11,8 @@ void AlgorithmFlags::define(Flags& flags) {
 Expected<AlgorithmOptions> AlgorithmFlags::options(Target& target) const {
   AlgorithmOptions o;
   o.max_weight_growth = max_weight_growth;
-  if (!(o.max_weight_growth >= 1)) return make_error(DiagCode::invalid_argument, "--max-weight-growth {0}: at least 1, which lets nothing grow", o.max_weight_growth);
+  if (!(o.max_weight_growth >= 1))
+    return make_error(DiagCode::invalid_argument, "--max-weight-growth {0}: at least 1, which lets nothing grow", o.max_weight_growth);
   if (accuracy > 1) return make_error(DiagCode::invalid_argument, "--accuracy {0}: above 0 and up to 1, of an output's range", accuracy);
   if (accuracy > 0) target.accuracy = accuracy;
   if (algorithm.empty()) return o;

@@ -15,7 +15,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 10> kCommands = {{
+constexpr std::array<Command, 11> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -35,6 +35,11 @@ constexpr std::array<Command, 10> kCommands = {{
      "  tilewright bench model.so --seconds 5 --per-kernel\n"
      "  tilewright bench model.so --runs 100 --json\n",
      define_bench},
+    {"tune", "Search for faster schedules of a model's kernels on this machine",
+     "  tilewright tune resnet18.onnx --log tilewright.db --trials 1000\n"
+     "  tilewright tune model.onnx --log tilewright.db --time 10m --until 2%\n"
+     "  tilewright tune model.onnx --tuner random --space generated --no-rules --trials 200 --seed 3 --json\n",
+     define_tune},
     {"inspect", "Show what is in a model (and what cannot be compiled) or in a compiled library",
      "  tilewright inspect model.onnx\n"
      "  tilewright inspect model.so --json\n",

@@ -58,7 +58,8 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   lock.put(std::move(section));
   TW_TRY(write_file(path, print(lock)));
   if (console.json) {
-    write_json(console, Json::Object{{"lock", path}, {"log", options.schedules.log}, {"kernels", int64_t{count}}, {"tuned", int64_t{tuned}}, {"warnings", json_array(report.warnings)}});
+    write_json(console, Json::Object{{"lock", path}, {"log", options.schedules.log}, {"kernels", int64_t{count}}, {"tuned", int64_t{tuned}},
+                                     {"warnings", json_array(report.warnings)}});
     return kExitOk;
   }
   for (const std::string& warning : report.warnings) progress.print("warning: " + warning + "\n");

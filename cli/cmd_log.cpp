@@ -208,7 +208,8 @@ Expected<int> log_command(const LogArgs& args, Console& console) {
 
 CommandRun define_log(Flags& flags) {
   auto args = std::make_shared<LogArgs>();
-  flags.argument("ACTION", args->action, "show: what is known of each key; best: the best schedule of each; export FILE, import FILE..: JSON lines; merge LOG..; prune; diff LOG");
+  flags.argument("ACTION", args->action, "show: what is known of each key; best: the best schedule of each; export FILE, import FILE..: JSON lines; "
+                                         "merge LOG..; prune; diff LOG");
   flags.arguments("FILE", args->files, "Of export, import, merge and diff");
   flags.text("--log", args->log, "FILE", "The tuning log; default: tilewright/tilewright.db in XDG_DATA_HOME or ~/.local/share");
   flags.text("--task", args->task, "KEY", "Of show, best and export: only this task");

@@ -52,13 +52,14 @@ LockSection lock_place(const std::string& model, const std::map<std::string, int
   return {std::filesystem::path(model).filename().string(), dims, target.name, codegen_hash(target), threads, {}};
 }
 
-Expected<ScheduleChooser> ScheduleChooser::make(const ScheduleOptions& options, const std::string& model, const std::map<std::string, int64_t>& dims,
-                                                const Target& target) {
+Expected<ScheduleChooser> ScheduleChooser::make(const ScheduleOptions& options, const std::string& model,
+                                                const std::map<std::string, int64_t>& dims, const Target& target) {
   ScheduleChooser chooser(options, lock_place(model, dims, target, options.threads));
   chooser.targets_.push_back(target_key(target));
   for (const Target& device : target.devices) chooser.targets_.push_back(target_key(device));
   if (options.frozen && !options.log.empty())
-    return make_error(DiagCode::invalid_argument, "--frozen takes schedules from the lock alone: leave out --log, or write the lock with 'tilewright lock --log'");
+    return make_error(DiagCode::invalid_argument,
+                      "--frozen takes schedules from the lock alone: leave out --log, or write the lock with 'tilewright lock --log'");
   if (options.log.empty()) TW_TRY(chooser.read_lock());
   return chooser;
 }
@@ -71,7 +72,10 @@ Error ScheduleChooser::read_lock() {
       for (const Pin& pin : section->pins) pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, pin);
     } else if (options_.frozen && !lock.sections.empty()) {
       Diag d{DiagCode::invalid_argument, "--frozen: '" + options_.lock + "' pins nothing for " + describe(place_) + "; 'tilewright lock' adds it", {}, {}};
-      for (const LockSection& s : lock.sections) d.notes.push_back("it pins " + describe(s) + (s.target == place_.target && s.target_hash != place_.target_hash ? " as it was described then" : ""));
+      for (const LockSection& s : lock.sections) {
+        const bool changed = s.target == place_.target && s.target_hash != place_.target_hash;
+        d.notes.push_back("it pins " + describe(s) + (changed ? ", as it was described then" : ""));
+      }
       return make_error(std::move(d));
     }
   }
@@ -93,7 +97,9 @@ Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) 
       TW_TRY(log.each(filter, [&](const Record& r) {
         if (r.key.regime != RecordKey().regime) return Error::success();
         any = true;   // records come in the order of their medians: the first of a kernel is its best
-        if (keep) pins_.try_emplace({key, target, r.kernel_hash}, Pin{key, target, r.kernel_hash, task->name, r.algorithm, true, median_seconds(r), r.time, r.schedule});
+        if (keep)
+          pins_.try_emplace({key, target, r.kernel_hash},
+                            Pin{key, target, r.kernel_hash, task->name, r.algorithm, true, median_seconds(r), r.time, r.schedule});
         return Error::success();
       }));
     }
@@ -114,7 +120,8 @@ Error ScheduleChooser::see(const Graph& graph, const std::vector<Group>& groups)
   Expected<int64_t> known = read_log(options_.unused_log, false);
   if (!known) llvm::consumeError(known.takeError());   // nobody asked for that file
   else if (*known > 0)
-    notes_.push_back(std::to_string(*known) + " of " + std::to_string(distinct.size()) + " tasks have tuning records in '" + options_.unused_log + "'; --log uses them");
+    notes_.push_back(std::to_string(*known) + " of " + std::to_string(distinct.size()) + " tasks have tuning records in '" + options_.unused_log +
+                     "'; --log uses them");
   return Error::success();
 }
 
@@ -158,9 +165,9 @@ Expected<ChosenSchedule> ScheduleChooser::take(const LoweredGroup& lowered, cons
 
 Error ScheduleChooser::complete() const {
   if (missing_.empty()) return Error::success();
-  Diag d{DiagCode::invalid_argument, "--frozen: '" + options_.lock + "' does not pin " + std::to_string(missing_.size()) +
-                                         (missing_.size() == 1 ? " kernel" : " kernels") + " of " + describe(place_) + "; 'tilewright lock' writes it anew", {}, missing_};
-  return make_error(std::move(d));
+  const std::string count = std::to_string(missing_.size()) + (missing_.size() == 1 ? " kernel" : " kernels");
+  return make_error(Diag{DiagCode::invalid_argument, "--frozen: '" + options_.lock + "' does not pin " + count + " of " + describe(place_) +
+                                                         "; 'tilewright lock' writes it anew", {}, missing_});
 }
 
 }  // namespace tw

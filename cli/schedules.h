@@ -31,7 +31,8 @@ struct ChosenSchedule {
 class ScheduleChooser {
  public:
   // model: the file's path or name; target: of the compile. Errors: a log or lock that cannot be read; frozen and no lock for this compile.
-  static Expected<ScheduleChooser> make(const ScheduleOptions& options, const std::string& model, const std::map<std::string, int64_t>& dims, const Target& target);
+  static Expected<ScheduleChooser> make(const ScheduleOptions& options, const std::string& model, const std::map<std::string, int64_t>& dims,
+                                        const Target& target);
 
   // After fusion: which task each group is. Reads what is known of them.
   Error see(const Graph& graph, const std::vector<Group>& groups);

@@ -23,6 +23,7 @@ ONLY = {  # a pattern over #include or code -> rooms or folders that may match i
     r'#include [<"]zlib': ["packager", "cli"],
     r'#include [<"]CLI/': ["cli"],
     r'#include [<"]sqlite3': ["autotune"],
+    r'#include [<"]xgboost/': ["autotune/models"],
     r"\bgetenv\b": ["cli", "runtime", "packager"],   # the runtime: where a device is
     r'#include [<"](verilated|Vvdla)': ["backends/vdla/rtl"],
     # What a device can do is data in its description: nothing else asks what kind it is.

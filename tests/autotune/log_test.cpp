@@ -147,7 +147,8 @@ TEST_CASE("what is no record is refused with a reason") {
   CHECK(reason([](Record& r) { r.seconds[1] = std::numeric_limits<double>::infinity(); }).find("positive") != std::string::npos);
   CHECK(reason([](Record& r) { r.error = "two\nlines"; }).find("one line") != std::string::npos);
   CHECK(reason([](Record& r) { r.schedule.assign((1 << 20) + 1, ' '); }).find("longer") != std::string::npos);
-  for (const char* line : {"", "[]", "{}", "{\"status\":\"ok\"}", "{\"status\":\"fine\"}", "{"}) CHECK(!error_text(parse_record(line, "f:1").takeError()).empty());
+  for (const char* line : {"", "[]", "{}", "{\"status\":\"ok\"}", "{\"status\":\"fine\"}", "{"})
+    CHECK(!error_text(parse_record(line, "f:1").takeError()).empty());
 }
 
 TEST_CASE("dates") {
@@ -306,9 +307,10 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
   CHECK(error_of_reading(folder / "").find("it is a folder") != std::string::npos);
   CHECK(error_of_reading(write("text.db", std::string(5000, 'x'))).find("not an SQLite file") != std::string::npos);
   CHECK(error_of_reading(database("other.db", "CREATE TABLE t (a)")).find("of another program") != std::string::npos);
-  CHECK(error_of_reading(database("newer.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 2; CREATE TABLE t (a)")).find("has version 2") != std::string::npos);
-  CHECK(error_of_reading(database("shape.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 1; CREATE VIEW records AS SELECT 1")).find("tables") !=
-        std::string::npos);
+  const std::string newer = database("newer.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 2; CREATE TABLE t (a)");
+  CHECK(error_of_reading(newer).find("has version 2") != std::string::npos);
+  const std::string shape = database("shape.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 1; CREATE VIEW records AS SELECT 1");
+  CHECK(error_of_reading(shape).find("tables") != std::string::npos);
   CHECK(error_text(TuningLog::open(folder / "other.db", TuningLog::Mode::write).takeError()).find("of another program") != std::string::npos);
 
   CHECK(error_of_reading(write("empty.db", "")).empty());   // of a process that died before it wrote

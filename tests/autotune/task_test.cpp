@@ -25,7 +25,8 @@ std::string network(const std::string& prefix, const std::string& symbol, const 
          v("x") + ": f32[" + n + ", 2, 8, 8] = input\n" +
          v("w") + ": f32[2, 2, 1, 1] = const [1.5, 2.0, 3.0, 4.0]\n" +
          v("zero") + ": f32[] = const [" + (more == "six" ? "6.0" : "0.0") + "]\n" +
-         v("c") + ": f32[" + n + ", 2, 8, 8] = conv(" + v("x") + ", " + v("w") + ") strides=[1,1] dilations=[1,1] pads=[0,0,0,0] node=\"" + prefix + "conv\"\n" +
+         v("c") + ": f32[" + n + ", 2, 8, 8] = conv(" + v("x") + ", " + v("w") +
+         ") strides=[1,1] dilations=[1,1] pads=[0,0,0,0] node=\"" + prefix + "conv\"\n" +
          v("y") + ": f32[" + n + ", 2, 8, 8] = binary(" + v("c") + ", " + v("zero") + ") function=max node=\"" + prefix + "relu\"\n" +
          "output " + v("y") + "\n}\n";
 }

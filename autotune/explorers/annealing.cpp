@@ -1,0 +1,160 @@
+// Simulated annealing. With a model, parallel chains walk over its scores and the best points that they meet are proposed (AutoTVM); without
+// one, each chain moves by what was measured.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "autotune/explorers/explorers.h"
+#include "autotune/explorers/pick.h"
+#include "autotune/explorers/seen.h"
+
+namespace tw {
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Whether a chain moves from energy `old` to `next` (lower is better; infinite: illegal) at the temperature.
+bool accepts(double old, double next, double temperature, std::mt19937_64& random) {
+  const double chance = unit(random);   // always drawn, so that the sequence does not depend on the energies
+  if (next == kInfinity) return old == kInfinity;
+  if (old == kInfinity || next <= old) return true;
+  return chance < std::exp((old - next) / (temperature + 1e-5));
+}
+
+class ScoredAnnealing : public Explorer {
+ public:
+  ScoredAnnealing(const Space& space, uint64_t seed, const AnnealingOptions& options, ScorePoints score)
+      : space_(space), seen_(space), random_(seed), options_(options), score_(std::move(score)) {}
+
+  std::vector<Point> propose(int count) override {
+    if (told_ < options_.random_first) return seen_.draw(count, random_);
+    const int planned = count - random_share(options_.epsilon, count);
+    Best best(static_cast<int>(planned * std::max(1.0, options_.diversity)));
+    walk(best);
+    std::vector<Point> out = pick_diverse(best.points(), planned);
+    for (const Point& point : out) seen_.add(point);
+    const std::vector<Point> rest = seen_.draw(count - static_cast<int>(out.size()), random_);
+    out.insert(out.end(), rest.begin(), rest.end());
+    return out;
+  }
+  void tell(std::span<const Point> points, std::span<const double>) override {
+    for (const Point& point : points)
+      if (in_space(point)) seen_.add(point);
+    told_ += static_cast<int>(points.size());
+  }
+  bool exhausted() const override { return seen_.exhausted(); }
+
+ private:
+  // Asks for what is not known of the model as it is now, and offers it.
+  std::vector<double> energies(const std::vector<Point>& points, Best& best, bool& changed) {
+    std::vector<Point> fresh;
+    for (const Point& point : points)
+      if (scores_.emplace(point, 0).second) fresh.push_back(point);
+    const std::vector<double> scores = score_(fresh);
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      scores_[fresh[i]] = scores[i];
+      if (!seen_.has(fresh[i])) changed |= best.offer(fresh[i], scores[i]);
+    }
+    std::vector<double> out;
+    for (const Point& point : points) out.push_back(-scores_[point]);
+    return out;
+  }
+
+  static double deviation(const std::vector<double>& energies) {
+    double sum = 0, squares = 0, count = 0;
+    for (const double e : energies) {
+      if (e == kInfinity) continue;
+      sum += e, squares += e * e, ++count;
+    }
+    const double variance = count > 0 ? squares / count - (sum / count) * (sum / count) : 0;
+    return variance > 1e-12 ? std::sqrt(variance) : 1;
+  }
+
+  // The chains go on where they were after the last batch.
+  void walk(Best& best) {
+    scores_.clear();
+    while (static_cast<int>(chains_.size()) < options_.chains) chains_.push_back(space_.sample(random_));
+    bool changed = false;
+    std::vector<double> at = energies(chains_, best, changed);
+    const double scale = deviation(at);
+    int same = 0;
+    for (int i = 0; i < options_.iterations && same < options_.patience; ++i) {
+      const double temperature = scale * (options_.start - (options_.start - options_.end) * i / (options_.iterations + 1));
+      std::vector<Point> next;
+      for (const Point& point : chains_) next.push_back(space_.mutate(point, random_));
+      changed = false;
+      const std::vector<double> to = energies(next, best, changed);
+      for (size_t c = 0; c < chains_.size(); ++c) {
+        if (!accepts(at[c], to[c], temperature, random_)) continue;
+        chains_[c] = std::move(next[c]);
+        at[c] = to[c];
+      }
+      same = changed ? 0 : same + 1;
+    }
+  }
+
+  const Space& space_;
+  Seen seen_;
+  std::mt19937_64 random_;
+  AnnealingOptions options_;
+  ScorePoints score_;
+  int told_ = 0;
+  std::vector<Point> chains_;
+  std::map<Point, double> scores_;
+};
+
+class MeasuredAnnealing : public Explorer {
+ public:
+  MeasuredAnnealing(const Space& space, uint64_t seed, const AnnealingOptions& options)
+      : seen_(space), random_(seed), temperature_(options.measured_start), cooling_(options.cooling) {}
+
+  std::vector<Point> propose(int count) override {
+    std::vector<Point> out;
+    for (size_t c = 0; static_cast<int>(out.size()) < count; ++c) {
+      if (c == chains_.size()) chains_.emplace_back();
+      std::optional<Point> next = in_space(chains_[c].point) ? seen_.near(chains_[c].point, random_) : seen_.draw(random_);
+      if (!next) break;
+      waiting_[*next] = c;
+      out.push_back(std::move(*next));
+    }
+    return out;
+  }
+
+  void tell(std::span<const Point> points, std::span<const double> seconds) override {
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (!in_space(points[i])) continue;
+      seen_.add(points[i]);
+      const double energy = std::isfinite(seconds[i]) ? std::log(seconds[i]) : kInfinity;
+      const auto chain = waiting_.find(points[i]);
+      if (chain == waiting_.end()) {                          // not proposed here: a chain starts from it
+        chains_.push_back({points[i], energy});
+        continue;
+      }
+      Chain& c = chains_[chain->second];
+      waiting_.erase(chain);
+      if (!in_space(c.point) || accepts(c.energy, energy, temperature_, random_)) c = {points[i], energy};
+    }
+    temperature_ *= cooling_;
+  }
+
+  bool exhausted() const override { return seen_.exhausted(); }
+
+ private:
+  struct Chain {
+    Point point{-1, {}};
+    double energy = kInfinity;
+  };
+  Seen seen_;
+  std::mt19937_64 random_;
+  double temperature_, cooling_;
+  std::vector<Chain> chains_;
+  std::map<Point, size_t> waiting_;   // proposed points and their chains
+};
+
+}  // namespace
+
+std::unique_ptr<Explorer> annealing_explorer(const Space& space, uint64_t seed, const AnnealingOptions& options, ScorePoints score) {
+  if (!score) return std::make_unique<MeasuredAnnealing>(space, seed, options);
+  return std::make_unique<ScoredAnnealing>(space, seed, options, std::move(score));
+}
+
+}  // namespace tw

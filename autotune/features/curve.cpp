@@ -1,0 +1,71 @@
+// The context-relation features of AutoTVM: of the statement with most to do, for each buffer, four curves between how the touched elements, their
+// reuse and the iterations grow from loop to loop (log2, each sorted), sampled at 0, 1, ..., 19. A sample is the last point of the curve at or
+// before it: its height, and how far behind it lies.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "autotune/features/features.h"
+#include "autotune/features/statements.h"
+
+namespace tw {
+namespace {
+using namespace features;
+constexpr size_t kSlots = 4;       // buffers: the written one, then those read
+constexpr int kSamples = 20;
+constexpr const char* kCurves[] = {"reuse_of_count", "count_of_reuse", "topdown_of_count", "count_of_topdown"};
+
+using Axis = std::vector<double>;
+
+void sample(const Axis& x, const Axis& y, FeatureRow& row) {
+  for (int at = 0; at < kSamples; ++at) {
+    size_t j = 0;
+    while (j + 1 < x.size() && x[j + 1] <= at) ++j;
+    row.push_back(static_cast<float>(y[j]));
+    row.push_back(static_cast<float>(at - x[j]));
+  }
+}
+
+void add_buffer(const Statement& s, const Use& use, FeatureRow& row) {
+  Axis count = {0}, reuse = {0}, topdown = {0};
+  double product = 1;
+  for (size_t i = 0; i < s.loops.size(); ++i) {
+    product *= s.loops[i].extent;
+    count.push_back(std::log2(features::count(s, use, i)));
+    reuse.push_back(std::log2(features::reuse(s, use, i)));
+    topdown.push_back(std::log2(product));
+  }
+  for (Axis* axis : {&count, &reuse, &topdown}) std::sort(axis->begin(), axis->end());
+  sample(count, reuse, row);
+  sample(reuse, count, row);
+  sample(count, topdown, row);
+  sample(topdown, count, row);
+}
+
+}  // namespace
+
+FeatureRow curve_row(const Kernel& kernel) {
+  const std::vector<Statement> statements = statements_of(kernel);
+  const auto work = [](const Statement& s) { return s.iterations() * (1 + s.floats.total()); };
+  const auto main = std::max_element(statements.begin(), statements.end(), [&](const Statement& a, const Statement& b) { return work(a) < work(b); });
+  FeatureRow row;
+  if (main != statements.end())
+    for (size_t t = 0; t < main->touches.size() && t < kSlots; ++t) add_buffer(*main, main->touches[t].uses.back(), row);
+  row.resize(kSlots * std::size(kCurves) * kSamples * 2, std::numeric_limits<float>::quiet_NaN());
+  return row;
+}
+
+std::vector<std::string> curve_feature_names() {
+  std::vector<std::string> names;
+  for (size_t slot = 0; slot < kSlots; ++slot)
+    for (const char* curve : kCurves)
+      for (int at = 0; at < kSamples; ++at)
+        for (const char* what : {"", ".behind"}) names.push_back("buffer" + std::to_string(slot) + "." + curve + "[" + std::to_string(at) + "]" + what);
+  return names;
+}
+
+Features curve_features() {
+  return {"curve", false, [](const Candidate& candidate) { return std::vector<FeatureRow>{curve_row(*candidate.kernel)}; }};
+}
+
+}  // namespace tw

@@ -1,0 +1,59 @@
+// What the feature extractors read off a scheduled kernel: its innermost statements, the loops around them, and what those touch. Plain numbers,
+// as exact as boxes are: thousands of candidates are looked at. Symbols count as kSymbolValue, other loops as in their middle.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace tw::features {
+
+inline constexpr double kSymbolValue = 64;
+
+struct Loop {
+  const StmtNode* node = nullptr;
+  double extent = 1;
+};
+
+// One place where a statement reads or writes a buffer.
+struct Use {
+  std::vector<Expr> indices;
+  std::vector<bool> moved;           // by loop: whether the indices depend on it
+};
+// All of a statement's uses of one buffer.
+struct Touch {
+  BufferId buffer;
+  bool read = false, written = false;
+  std::vector<Use> uses;
+};
+
+// By kind; a product that is added at once is one `mad`.
+struct OpCounts {
+  double mad = 0, add = 0, mul = 0, div = 0, compare = 0, math = 0, other = 0;
+  double total() const { return 2 * mad + add + mul + div + compare + math + other; }
+};
+
+struct Statement {
+  const StmtNode* store = nullptr;
+  std::vector<Loop> loops;           // outermost first
+  std::vector<Touch> touches;        // the written buffer first, then in order of reading
+  OpCounts floats, ints;             // of one run; ints: indices too
+  double bools = 0, selects = 0;
+  int guards = 0;                    // ifs around it, and its own condition
+
+  double iterations(size_t from = 0) const;   // of the loops from that one inwards
+};
+
+std::vector<Statement> statements_of(const Kernel& kernel);
+
+// Of the loops from `level` inwards, those outside standing still:
+double elements(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level);        // distinct ones, at most
+double lines(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level, double line_bytes);
+double count(const Statement& s, const Use& use, size_t level);   // iterations of the loops that move the indices
+double reuse(const Statement& s, const Use& use, size_t level);   // ... and of the others
+bool moves(const Touch& touch, size_t loop);                      // the loop moves some use
+double stride(const Kernel& kernel, const Statement& s, const Use& use, size_t loop);               // elements from one iteration to the next; absolute
+double modulus(const Use& use, std::string_view var);             // of the floor_mod around the variable; 0: none
+double bytes_of(const Kernel& kernel, BufferId buffer);           // of the whole buffer
+
+}  // namespace tw::features

@@ -1,0 +1,294 @@
+#include "autotune/network.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "autotune/spaces/space.h"
+
+namespace tw {
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::array<const char*, kTunerKindCount> kTuners = {"gbt", "genetic", "anneal", "random", "grid"};
+constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve", "loops"};
+constexpr size_t kNeighbours = 2;       // tasks alike whose best schedules are tried first
+constexpr size_t kTaught = 256;         // measurements of another task that a model learns from, at most
+constexpr int kMostBatch = 64, kTimedBatch = 16;
+constexpr int kChains = 32, kSteps = 48;   // of annealing where features need kernels: so many are built for a batch
+
+template <size_t N>
+std::optional<int> index_of(const std::array<const char*, N>& words, std::string_view name) {
+  for (size_t i = 0; i < N; ++i)
+    if (name == words[i]) return static_cast<int>(i);
+  return std::nullopt;
+}
+
+Features features_of(FeatureKind kind, const Space& space) {
+  switch (kind) {
+    case FeatureKind::knob: return knob_features(space);
+    case FeatureKind::itervar: return itervar_features();
+    case FeatureKind::curve: return curve_features();
+    case FeatureKind::loops: return loop_features();
+  }
+  TW_UNREACHABLE("features");
+}
+
+// log2 of what a task does and of the elements it touches: near tasks differ little.
+std::vector<double> shape_of(const Task& task) {
+  double bytes[4] = {0, 0, 0, 0};
+  for (const Buffer& b : task.variants.front().lowered.kernel.buffers) {
+    double size = dtype_bytes(b.dtype);
+    for (const Expr& extent : b.shape) size *= static_cast<double>(as_const(extent).value_or(1));
+    bytes[static_cast<size_t>(b.role)] += size;
+  }
+  std::vector<double> out = {std::log2(task.flops + 1)};
+  for (const BufferRole role : {BufferRole::input, BufferRole::output, BufferRole::constant}) out.push_back(std::log2(bytes[static_cast<size_t>(role)] + 1));
+  return out;
+}
+
+KernelFamily family_of(const Task& task) { return task.variants.front().lowered.family; }
+
+uint64_t seed_of(uint64_t seed, const std::string& key) {   // of its own for each task, the same in every network
+  uint64_t hash = 0xcbf29ce484222325 ^ seed;
+  for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace
+
+const char* tuner_name(TunerKind kind) { return kTuners[static_cast<size_t>(kind)]; }
+const char* feature_name(FeatureKind kind) { return kFeatures[static_cast<size_t>(kind)]; }
+std::optional<TunerKind> tuner_from_name(std::string_view name) {
+  const std::optional<int> i = index_of(kTuners, name);
+  return i ? std::optional(static_cast<TunerKind>(*i)) : std::nullopt;
+}
+std::optional<FeatureKind> feature_from_name(std::string_view name) {
+  const std::optional<int> i = index_of(kFeatures, name);
+  return i ? std::optional(static_cast<FeatureKind>(*i)) : std::nullopt;
+}
+
+Expected<Candidate> candidate_of(const Task& task, const Target& target, int variant, Schedule schedule, const Point& point) {
+  if (variant < 0 || static_cast<size_t>(variant) >= task.variants.size())
+    return make_error(DiagCode::invalid_argument, "{0} has no variant {1}", task.name, variant);
+  TW_ASSIGN(Kernel kernel, apply(task.variants[static_cast<size_t>(variant)].lowered.kernel, schedule, &target));
+  return Candidate{point, std::move(schedule), std::make_shared<const Kernel>(std::move(kernel)), variant};
+}
+
+struct NetworkTuner::Search {
+  Search(Task t, Space s) : task(std::move(t)), space(std::move(s)) {}
+  Task task;
+  Space space;
+  std::vector<std::string> hashes;                        // of the variants' kernels
+  std::vector<double> shape;
+  std::unique_ptr<GbtModel> model;
+  std::unique_ptr<Explorer> explorer;
+  std::unique_ptr<TaskTuner> tuner;                       // from its first round on
+  std::vector<std::pair<Candidate, double>> measured;     // without kernels
+  bool has_default = false;
+  double first = kInfinity;                               // seconds of the default schedule
+};
+
+NetworkTuner::NetworkTuner(const Target& target, NetworkServices services, const NetworkOptions& options)
+    : target_(target), services_(std::move(services)), options_(options) {}
+NetworkTuner::~NetworkTuner() = default;
+
+Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> tasks, const Target& target, NetworkServices services,
+                                                             const NetworkOptions& options) {
+  std::unique_ptr<NetworkTuner> out(new NetworkTuner(target, std::move(services), options));
+  int& batch = out->options_.scheduler.batch;
+  const int trials = options.scheduler.trials, count = static_cast<int>(std::max<size_t>(1, tasks.size()));
+  if (batch <= 0) batch = trials > 0 ? std::clamp(trials / count, 1, kMostBatch) : kTimedBatch;
+  out->options_.scheduler.seed = options.seed;
+  for (Task& task : tasks) {
+    TW_ASSIGN(Space space, out->services_.space(task));
+    auto search = std::make_unique<Search>(std::move(task), std::move(space));
+    for (const Variant& v : search->task.variants) search->hashes.push_back(kernel_hash(v.lowered.kernel));
+    search->shape = shape_of(search->task);
+    out->searches_.push_back(std::move(search));
+  }
+  return out;
+}
+
+Record NetworkTuner::record_of(const Search& search, const Candidate& candidate, const MeasureResult& result) const {
+  Record record;
+  record.key = {search.task.key, target_key(target_), options_.threads};
+  record.algorithm = algorithm_name(search.task.variants[static_cast<size_t>(candidate.variant)].algorithm);
+  record.kernel_hash = search.hashes[static_cast<size_t>(candidate.variant)];
+  record.schedule = print(candidate.schedule);
+  record.seconds = result.status == Status::ok ? result.seconds : std::vector<double>();
+  record.status = result.status;
+  record.error = result.error;
+  record.device = result.device;
+  return record;
+}
+
+// Of the same family, the nearest shape first; those that have results.
+std::vector<const NetworkTuner::Search*> NetworkTuner::nearest(const Search& search) const {
+  std::vector<std::pair<double, const Search*>> list;
+  for (const auto& other : searches_) {
+    if (other.get() == &search || !other->tuner || !std::isfinite(other->tuner->best_seconds()) || family_of(other->task) != family_of(search.task)) continue;
+    double distance = 0;
+    for (size_t i = 0; i < search.shape.size(); ++i) distance += std::abs(search.shape[i] - other->shape[i]);
+    list.push_back({distance, other.get()});
+  }
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<const Search*> out;
+  for (const auto& [distance, other] : list) out.push_back(other);
+  return out;
+}
+
+bool NetworkTuner::learn_from_others(Search& search, GbtModel& model) {
+  std::vector<MeasuredSet> sets;
+  for (const Search* other : nearest(search)) {
+    MeasuredSet set;
+    for (size_t i = 0; i < other->measured.size() && i < kTaught; ++i) {
+      const auto& [candidate, seconds] = other->measured[i];
+      Expected<Candidate> whole = candidate_of(other->task, target_, candidate.variant, candidate.schedule);
+      if (!whole) {
+        llvm::consumeError(whole.takeError());
+        continue;
+      }
+      set.candidates.push_back(std::move(*whole));
+      set.seconds.push_back(seconds);
+    }
+    sets.push_back(std::move(set));
+  }
+  return !sets.empty() && model.transfer(sets);
+}
+
+MakeCandidate NetworkTuner::maker(Search& search) const {
+  return [this, &search](const Point& point) -> Expected<Candidate> {
+    TW_ASSIGN(Schedule schedule, search.space.schedule(point));
+    return candidate_of(search.task, target_, search.space.sketches()[static_cast<size_t>(point.sketch)].variant, std::move(schedule), point);
+  };
+}
+
+void NetworkTuner::choose_method(Search& search) {
+  const uint64_t seed = seed_of(options_.seed, search.task.key);
+  const int batch = options_.scheduler.batch;
+  switch (options_.tuner) {
+    case TunerKind::gbt: {
+      GbtOptions gbt;
+      gbt.objective = options_.objective, gbt.top = batch, gbt.seed = seed & 0x7fffffff, gbt.jobs = options_.jobs;
+      search.model = std::make_unique<GbtModel>(features_of(options_.features, search.space), gbt);
+      AnnealingOptions annealing;
+      annealing.random_first = options_.transfer && learn_from_others(search, *search.model) ? 0 : batch;
+      if (options_.features != FeatureKind::knob) annealing.chains = kChains, annealing.iterations = kSteps;
+      search.explorer = annealing_explorer(search.space, seed, annealing, score_points(maker(search), *search.model, options_.jobs));
+      return;
+    }
+    case TunerKind::genetic: search.explorer = genetic_explorer(search.space, seed); return;
+    case TunerKind::anneal: search.explorer = annealing_explorer(search.space, seed); return;
+    case TunerKind::random: search.explorer = random_explorer(search.space, seed); return;
+    case TunerKind::grid: search.explorer = grid_explorer(search.space); return;
+  }
+}
+
+// Records of the task as they are today: those of a kernel that was lowered in another way are left out.
+Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) const {
+  std::vector<KnownResult> known;
+  if (!services_.known) return known;
+  TW_ASSIGN(const std::vector<Record> records, services_.known({search.task.key, target_key(target_), options_.threads}));
+  for (const Record& r : records) {
+    const auto hash = std::find(search.hashes.begin(), search.hashes.end(), r.kernel_hash);
+    if (hash == search.hashes.end()) continue;
+    known.push_back({static_cast<int>(hash - search.hashes.begin()), r.schedule, {r.status, r.seconds, r.error, r.device, false}});
+  }
+  return known;
+}
+
+// The default schedule; then the best ones of tasks alike, where they are legal here.
+std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
+  std::vector<Candidate> out;
+  const auto add = [&](Expected<Candidate> candidate) {
+    if (candidate) out.push_back(std::move(*candidate));
+    else llvm::consumeError(candidate.takeError());   // it is only a start
+  };
+  const LoweredGroup& used = search.task.variants.front().lowered;
+  if (const std::optional<Point> usual = search.space.default_point()) add(maker(search)(*usual));
+  else if (Expected<Schedule> schedule = default_schedule(used.kernel, used.family, target_)) add(candidate_of(search.task, target_, 0, std::move(*schedule)));
+  else llvm::consumeError(schedule.takeError());
+  search.has_default = !out.empty();
+  if (!options_.transfer || options_.tuner == TunerKind::grid || options_.tuner == TunerKind::random) return out;
+  const std::vector<const Search*> others = nearest(search);
+  for (size_t i = 0; i < others.size() && i < kNeighbours; ++i) {
+    const Candidate& best = others[i]->tuner->best();
+    add(candidate_of(search.task, target_, best.variant, best.schedule));
+  }
+  return out;
+}
+
+// At a task's first round, so that it can learn from those before it.
+Error NetworkTuner::begin(Search& search) {
+  choose_method(search);
+  TuneHooks hooks;
+  hooks.make = maker(search);
+  hooks.adopt = [this, &search](int variant, const Schedule& schedule) { return candidate_of(search.task, target_, variant, schedule); };
+  hooks.measure = [this, &search](std::span<const Candidate> candidates) { return services_.measure(search.task, candidates); };
+  hooks.record = [this, &search](const Candidate& candidate, const MeasureResult& result) {
+    if (!services_.store) return;
+    if (Error e = services_.store(record_of(search, candidate, result)))
+      for (Diag& d : take_diags(std::move(e))) storing_.push_back(std::move(d));
+  };
+  TuneOptions tune;
+  tune.batch = options_.scheduler.batch, tune.patience = options_.patience, tune.jobs = options_.jobs;
+  TW_ASSIGN(std::vector<KnownResult> known, known_of(search));
+  search.tuner = std::make_unique<TaskTuner>(search.task.name, search.space, *search.explorer, search.model.get(), std::move(hooks), tune);
+  search.tuner->know(std::move(known));
+  search.tuner->begin_with(beginning(search));
+  return Error::success();
+}
+
+Expected<TaskRound> NetworkTuner::round(Search& search, int most, const std::atomic<bool>* stop) {
+  if (!search.tuner) TW_TRY(begin(search));
+  TW_ASSIGN(const TuneStep step, search.tuner->step(most, stop));
+  if (search.has_default) search.first = search.tuner->first_seconds();
+  search.measured = search.tuner->measured();
+  if (!storing_.empty()) return make_error(storing_);
+  return TaskRound{step.measured, step.known, search.tuner->best_seconds(), search.tuner->done()};
+}
+
+Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock, const std::atomic<bool>* stop, const std::function<void(size_t)>& on_round) {
+  std::vector<ScheduledTask> tasks;
+  for (const auto& search : searches_) {
+    const Task& task = search->task;
+    tasks.push_back({task.name, similar_group(family_name(family_of(task)), task.flops), static_cast<double>(task.calls), task.flops,
+                     [this, s = search.get(), stop](int most) { return round(*s, most, stop); }});
+  }
+  scheduler_ = std::make_unique<TaskScheduler>(std::move(tasks), options_.scheduler);
+  TW_ASSIGN(const StopReason reason, scheduler_->run(clock, stop, on_round));
+  if (!storing_.empty()) return make_error(std::move(storing_));
+  return reason;
+}
+
+size_t NetworkTuner::task_count() const { return searches_.size(); }
+
+NetworkTuner::Row NetworkTuner::row(size_t task) const {
+  const Search& s = *searches_[task];
+  Row row{&s.task, s.first, kInfinity, 0, 0, 0, s.space.size(), ""};
+  if (s.tuner) row.best = s.tuner->best_seconds(), row.illegal = s.tuner->illegal();
+  if (scheduler_) {
+    const TaskState& state = scheduler_->states()[task];
+    row.measured = state.measured, row.known = state.known, row.error = state.error;
+  }
+  return row;
+}
+
+const std::vector<double>& NetworkTuner::curve(size_t task) const {
+  static const std::vector<double> none;
+  return searches_[task]->tuner ? searches_[task]->tuner->curve() : none;
+}
+
+double NetworkTuner::network_seconds() const { return scheduler_ ? scheduler_->network_seconds() : 0; }
+
+double NetworkTuner::first_seconds() const {
+  double sum = 0;
+  for (const auto& s : searches_)
+    if (std::isfinite(s->first)) sum += static_cast<double>(s->task.calls) * s->first;
+  return sum;
+}
+
+int NetworkTuner::measured() const { return scheduler_ ? scheduler_->measured() : 0; }
+
+}  // namespace tw

@@ -1,0 +1,95 @@
+// Tuning a network: a search for each of its tasks, which learn from each other and from records, and the scheduler that shares the trials.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "autotune/explorers/explorers.h"
+#include "autotune/models/gbt.h"
+#include "autotune/scheduler.h"
+#include "autotune/task.h"
+#include "autotune/tuner.h"
+
+namespace tw {
+
+enum class TunerKind : uint8_t { gbt, genetic, anneal, random, grid };
+inline constexpr int kTunerKindCount = 5;
+const char* tuner_name(TunerKind kind);
+std::optional<TunerKind> tuner_from_name(std::string_view name);
+enum class FeatureKind : uint8_t { knob, itervar, curve, loops };
+inline constexpr int kFeatureKindCount = 4;
+const char* feature_name(FeatureKind kind);
+std::optional<FeatureKind> feature_from_name(std::string_view name);
+
+struct NetworkOptions {
+  TunerKind tuner = TunerKind::gbt;
+  Objective objective = Objective::rank;       // gbt
+  FeatureKind features = FeatureKind::loops;   // gbt
+  bool transfer = true;                        // tasks learn from those of the same family
+  SchedulerOptions scheduler;                  // batch 0: after the trials and the tasks that there are
+  int patience = 0;                            // trials of a task without a gain; 0: never
+  uint64_t seed = 1;
+  int threads = 1;                             // of the records' key
+  int jobs = 1;                                // threads that build candidates
+};
+
+// What a search needs of the rest of the tuner. Each is called from one thread.
+struct NetworkServices {
+  std::function<Expected<Space>(const Task&)> space;
+  // Results of the candidates in order; fewer when it was interrupted.
+  std::function<std::vector<MeasureResult>(const Task&, std::span<const Candidate>)> measure;
+  std::function<Expected<std::vector<Record>>(const RecordKey&)> known;   // null: none
+  std::function<Error(Record)> store;                                     // without tool and time; null: nowhere
+};
+
+// Candidates of a task: its variants' kernels with schedules applied.
+Expected<Candidate> candidate_of(const Task& task, const Target& target, int variant, Schedule schedule, const Point& point = {-1, {}});
+
+class NetworkTuner {
+ public:
+  // Errors: a space that cannot be made.
+  static Expected<std::unique_ptr<NetworkTuner>> create(std::vector<Task> tasks, const Target& target, NetworkServices services, const NetworkOptions& options);
+  ~NetworkTuner();
+
+  // clock: seconds since anything. Errors: every task failed; records that cannot be read or stored.
+  Expected<StopReason> run(const std::function<double()>& clock, const std::atomic<bool>* stop = nullptr,
+                           const std::function<void(size_t task)>& on_round = nullptr);
+
+  struct Row {                  // of a task, for people
+    const Task* task = nullptr;
+    double first = 0;           // seconds of the default schedule; infinite: none yet, or it fails
+    double best = 0;            // infinite: none yet
+    int measured = 0, known = 0, illegal = 0;
+    double space = 0;           // points
+    std::string error;          // why it is no longer tuned, where that is a failure
+  };
+  size_t task_count() const;
+  Row row(size_t task) const;
+  const std::vector<double>& curve(size_t task) const;   // best so far, by trial
+  double network_seconds() const;
+  double first_seconds() const;                          // by the default schedules, of the same tasks
+  int measured() const;
+
+ private:
+  struct Search;
+  NetworkTuner(const Target& target, NetworkServices services, const NetworkOptions& options);
+  Error begin(Search& search);
+  bool learn_from_others(Search& search, GbtModel& model);
+  std::vector<const Search*> nearest(const Search& search) const;
+  Expected<TaskRound> round(Search& search, int most, const std::atomic<bool>* stop);
+  Record record_of(const Search& search, const Candidate& candidate, const MeasureResult& result) const;
+  MakeCandidate maker(Search& search) const;
+  void choose_method(Search& search);
+  Expected<std::vector<KnownResult>> known_of(const Search& search) const;
+  std::vector<Candidate> beginning(Search& search) const;
+
+  const Target& target_;
+  NetworkServices services_;
+  NetworkOptions options_;
+  std::vector<std::unique_ptr<Search>> searches_;
+  std::unique_ptr<TaskScheduler> scheduler_;
+  std::vector<Diag> storing_;   // records that could not be stored
+};
+
+}  // namespace tw

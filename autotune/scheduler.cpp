@@ -1,0 +1,138 @@
+#include "autotune/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tw {
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kGolden = 1.618;
+constexpr size_t kPatientRounds = 5;   // that a task may stay behind its group
+}  // namespace
+
+std::string similar_group(const std::string& family, double flops) {
+  return family + "/" + std::to_string(static_cast<int>(std::log(std::max(flops, 1.0)) / std::log(kGolden)));
+}
+
+const char* stop_reason_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::trials: return "trials";
+    case StopReason::time: return "time";
+    case StopReason::converged: return "converged";
+    case StopReason::finished: return "finished";
+    case StopReason::interrupted: return "interrupted";
+  }
+  TW_UNREACHABLE("a stop reason");
+}
+
+double TaskState::best() const { return history.empty() ? kInfinity : history.back(); }
+
+TaskScheduler::TaskScheduler(std::vector<ScheduledTask> tasks, SchedulerOptions options)
+    : tasks_(std::move(tasks)), options_(options), states_(tasks_.size()), random_(options.seed) {}
+
+double TaskScheduler::network_seconds() const {
+  double sum = 0;
+  for (size_t i = 0; i < tasks_.size(); ++i)
+    if (std::isfinite(states_[i].best())) sum += tasks_[i].weight * states_[i].best();
+  return sum;
+}
+
+// What one more round is expected to change of the network's time (negative: a gain): a part goes by the last rounds, the rest is the lesser of
+// "as if the time went down as 1/rounds" and what tasks alike have reached.
+double TaskScheduler::gradient(size_t task) const {
+  const std::vector<double>& g = states_[task].history;
+  const size_t t = g.size(), window = static_cast<size_t>(options_.window);
+  const double now = g.back();
+  const bool far_enough = t > window && std::isfinite(g[t - 1 - window]);
+  const double backward = far_enough ? (now - g[t - 1 - window]) / options_.window : 0;
+  double next = now - now / static_cast<double>(t);
+  double rate = 0;
+  for (size_t i = 0; i < tasks_.size(); ++i)
+    if (tasks_[i].group == tasks_[task].group && std::isfinite(states_[i].best())) rate = std::max(rate, tasks_[i].flops / states_[i].best());
+  if (rate > 0 && tasks_[task].flops > 0) next = std::min(next, options_.beta * tasks_[task].flops / rate);
+  return tasks_[task].weight * (options_.alpha * backward + (1 - options_.alpha) * (next - now));
+}
+
+// The steepest; any of them when all are alike.
+size_t TaskScheduler::choose() {
+  std::vector<size_t> alive;
+  for (size_t i = 0; i < tasks_.size(); ++i)
+    if (!states_[i].dead) alive.push_back(i);
+  std::vector<double> gradients;
+  for (const size_t i : alive) gradients.push_back(gradient(i));
+  const auto [least, most] = std::minmax_element(gradients.begin(), gradients.end());
+  if (*least == *most) return alive[random_() % alive.size()];
+  return alive[static_cast<size_t>(least - gradients.begin())];
+}
+
+// A task whose rate stays far below its group's best is of another kind: it is compared with nothing any more.
+void TaskScheduler::leave_hopeless(size_t task) {
+  if (tasks_[task].flops <= 0 || !std::isfinite(states_[task].best())) return;
+  const double rate = tasks_[task].flops / states_[task].best();
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    if (i == task || tasks_[i].group != tasks_[task].group || !std::isfinite(states_[i].best())) continue;
+    if (states_[task].history.size() > states_[i].history.size() + kPatientRounds && rate < options_.gamma * tasks_[i].flops / states_[i].best())
+      tasks_[task].group = "/" + std::to_string(task);
+  }
+}
+
+void TaskScheduler::one_round(size_t task, int most) {
+  TaskState& state = states_[task];
+  Expected<TaskRound> round = tasks_[task].round(most);
+  if (!round) {
+    state.dead = true;
+    std::vector<Diag> diags = take_diags(round.takeError());
+    state.error = diags.empty() ? "failed" : to_string(diags.front());
+    return;
+  }
+  state.measured += round->measured;
+  state.known += round->known;
+  measured_ += round->measured;
+  state.history.push_back(round->best);
+  state.dead = round->done || round->measured + round->known == 0;
+  if (!std::isfinite(round->best) && static_cast<int>(state.history.size()) >= options_.warm_rounds) {
+    state.dead = true;
+    state.error = tasks_[task].name + ": no candidate has worked";
+  }
+  leave_hopeless(task);
+}
+
+bool TaskScheduler::converged() const {
+  const size_t lap = 2 * static_cast<size_t>(std::count_if(states_.begin(), states_.end(), [](const TaskState& s) { return s.error.empty(); }));
+  if (options_.until <= 0 || network_.size() <= lap || lap == 0) return false;
+  return network_.back() > (1 - options_.until) * network_[network_.size() - 1 - lap];
+}
+
+Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock, const std::atomic<bool>* stop, const std::function<void(size_t)>& on_round) {
+  const double start = clock();
+  const auto reason = [&]() -> std::optional<StopReason> {
+    if (stop && stop->load(std::memory_order_relaxed)) return StopReason::interrupted;
+    if (options_.trials > 0 && measured_ >= options_.trials) return StopReason::trials;
+    if (options_.seconds > 0 && clock() - start >= options_.seconds) return StopReason::time;
+    if (converged()) return StopReason::converged;
+    return std::nullopt;
+  };
+  while (true) {
+    if (const std::optional<StopReason> why = reason()) return *why;
+    // First a round of each, again for those without a result.
+    size_t task = 0;
+    while (task < tasks_.size() && (states_[task].dead || std::isfinite(states_[task].best()))) ++task;
+    const bool warm = task == tasks_.size();
+    if (!warm)
+      for (size_t i = task; i < tasks_.size(); ++i)
+        if (!states_[i].dead && !std::isfinite(states_[i].best()) && states_[i].history.size() < states_[task].history.size()) task = i;
+    if (warm && std::all_of(states_.begin(), states_.end(), [](const TaskState& s) { return s.dead; })) break;
+    if (warm) task = choose();
+    one_round(task, options_.trials > 0 ? std::min(options_.batch, options_.trials - measured_) : options_.batch);
+    if (warm) network_.push_back(network_seconds());
+    if (on_round) on_round(task);
+  }
+  std::vector<Diag> failures;
+  for (const TaskState& state : states_)
+    if (!state.error.empty()) failures.push_back({DiagCode::illegal_schedule, state.error, {}, {}});
+  if (!failures.empty() && failures.size() == states_.size()) return make_error(std::move(failures));
+  return StopReason::finished;
+}
+
+}  // namespace tw

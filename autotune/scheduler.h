@@ -1,0 +1,78 @@
+// Which of a network's tasks is tuned next: Ansor's gradient of the network's time by a task's trials.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/diag.h"
+
+namespace tw {
+
+struct TaskRound {
+  int measured = 0;            // new measurements
+  int known = 0;               // answered by records
+  double best = 0;             // seconds so far; infinite: nothing has worked
+  bool done = false;           // there is nothing left to do
+};
+struct ScheduledTask {
+  std::string name, group;     // group: tasks alike, which should reach the same rate (similar_group)
+  double weight = 1;           // how often the network runs it
+  double flops = 0;            // of one run; 0: not compared with others
+  std::function<Expected<TaskRound>(int most)> round;   // at most so many new measurements
+};
+// Tasks of one family whose operation counts are within about a factor of 1.6.
+std::string similar_group(const std::string& family, double flops);
+
+struct SchedulerOptions {
+  int trials = 0;              // new measurements in all; 0: no limit
+  double seconds = 0;          // of the clock; 0: no limit
+  double until = 0;            // relative: stop when two laps over the tasks gain less; 0: never
+  int batch = 64;              // measurements a round
+  double alpha = 0.2, beta = 2, gamma = 0.5;
+  int window = 3;              // rounds back
+  int warm_rounds = 3;         // a task that has no result after so many is given up
+  uint64_t seed = 0;
+};
+
+enum class StopReason : uint8_t { trials, time, converged, finished, interrupted };
+const char* stop_reason_name(StopReason reason);
+
+struct TaskState {
+  std::vector<double> history;   // best after every round
+  bool dead = false;             // done, failed, or far behind its group
+  std::string error;             // why it failed
+  int measured = 0, known = 0;
+  double best() const;           // infinite: none
+};
+
+// It keeps nothing between runs: tasks that answer from records lead it to where it was.
+class TaskScheduler {
+ public:
+  TaskScheduler(std::vector<ScheduledTask> tasks, SchedulerOptions options);
+
+  // clock: seconds since anything. on_round: after every round of a task. Error: every task failed.
+  Expected<StopReason> run(const std::function<double()>& clock, const std::atomic<bool>* stop = nullptr,
+                           const std::function<void(size_t task)>& on_round = nullptr);
+
+  const std::vector<TaskState>& states() const { return states_; }
+  double network_seconds() const;   // sum of weight * best, of the tasks that have one
+  int measured() const { return measured_; }
+
+ private:
+  void one_round(size_t task, int most);
+  size_t choose();
+  double gradient(size_t task) const;
+  void leave_hopeless(size_t task);
+  bool converged() const;
+
+  std::vector<ScheduledTask> tasks_;
+  SchedulerOptions options_;
+  std::vector<TaskState> states_;
+  std::vector<double> network_;     // network_seconds() after every round, once each task has a result
+  std::mt19937_64 random_;
+  int measured_ = 0;
+};
+
+}  // namespace tw

@@ -1,0 +1,214 @@
+#include "autotune/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "support/parallel.h"
+
+namespace tw {
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+bool is_set(const std::atomic<bool>* stop) { return stop && stop->load(std::memory_order_relaxed); }
+}  // namespace
+
+double seconds_of(const MeasureResult& result) {
+  if (result.status != Status::ok || result.seconds.empty()) return kInfinity;
+  std::vector<double> sorted = result.seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t n = sorted.size();
+  return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model, TuneHooks hooks, TuneOptions options)
+    : name_(std::move(name)), space_(space), explorer_(explorer), model_(model), hooks_(std::move(hooks)), options_(options), best_seconds_(kInfinity),
+      first_seconds_(kInfinity) {}
+
+void TaskTuner::know(std::vector<KnownResult> results) {
+  for (KnownResult& r : results) {
+    Known& known = known_[{r.variant, std::move(r.schedule)}];
+    // Of several measurements of one schedule the one that worked, and then the fastest.
+    if (known.result.seconds.empty() || seconds_of(r.result) < seconds_of(known.result)) known.result = std::move(r.result);
+  }
+}
+
+void TaskTuner::begin_with(std::vector<Candidate> candidates) {
+  for (Candidate& c : candidates) batch_.push_back({std::move(c)});
+  filled_ = false;
+  if (!batch_.empty()) batch_.front().first = true;
+}
+
+void TaskTuner::build(const std::vector<Point>& points) {
+  std::vector<std::optional<Candidate>> built(points.size());
+  std::vector<std::string> errors(points.size());
+  const auto make = [&](size_t i) -> Error {
+    if (Expected<Candidate> candidate = hooks_.make(points[i])) built[i] = std::move(*candidate);
+    else errors[i] = error_text(candidate.takeError());
+    return Error::success();
+  };
+  llvm::cantFail(parallel_for(options_.jobs, points.size(), make));
+  for (size_t i = 0; i < points.size(); ++i) {
+    const auto same = [&](const Entry& e) { return e.candidate.point == points[i]; };   // what the search began with
+    if (built[i] && std::any_of(batch_.begin(), batch_.end(), same)) continue;
+    if (built[i]) {
+      batch_.push_back({std::move(*built[i])});
+      illegal_in_a_row_ = 0;
+      continue;
+    }
+    illegal_points_.push_back(points[i]);
+    ++illegal_;
+    ++illegal_in_a_row_;
+    if (illegal_example_.empty()) illegal_example_ = space_.print(points[i]) + ": " + errors[i];
+  }
+}
+
+// Illegal points cost no measurement: the batch is filled up while less than half of it can be measured.
+Error TaskTuner::fill() {
+  int ask = options_.batch - static_cast<int>(batch_.size());
+  while (static_cast<int>(batch_.size()) * 2 < options_.batch && illegal_in_a_row_ < options_.most_illegal) {
+    const std::vector<Point> points = explorer_.propose(ask);
+    if (points.empty()) break;
+    build(points);
+    if (batch_.empty()) finish_batch();   // so that the explorer learns of them before it proposes again
+    ask = options_.batch - static_cast<int>(batch_.size());
+  }
+  filled_ = true;
+  if (!batch_.empty()) return Error::success();
+  done_ = true;
+  if (trials() > 0) return Error::success();
+  Diag d{DiagCode::illegal_schedule, name_ + ": none of the " + std::to_string(illegal_) + " points tried is legal; its space has " +
+         llvm::formatv("{0:f0}", space_.size()).str(), {}, {}};
+  if (!illegal_example_.empty()) d.notes.push_back("the first of them: " + illegal_example_);
+  return make_error(std::move(d));
+}
+
+void TaskTuner::note_best(const Candidate& candidate, double seconds) {
+  if (seconds >= best_seconds_) return;
+  if (!(seconds > best_seconds_ * (1 - options_.gain))) last_gain_ = trials();
+  best_seconds_ = seconds;
+  best_ = candidate;
+}
+
+void TaskTuner::take(Entry& entry, const MeasureResult& result) {
+  entry.seconds = seconds_of(result);
+  entry.answered = true;
+  if (entry.first) first_seconds_ = entry.seconds;
+  note_best(entry.candidate, entry.seconds);
+  curve_.push_back(best_seconds_);
+}
+
+int TaskTuner::answer_known() {
+  int count = 0;
+  if (known_.empty()) return 0;
+  for (Entry& entry : batch_) {
+    if (entry.answered) continue;
+    const auto known = known_.find(key_of(entry.candidate));
+    if (known == known_.end()) continue;
+    known->second.used = true;
+    take(entry, known->second.result);
+    ++count;
+  }
+  return count;
+}
+
+void TaskTuner::adopt_unused() {
+  if (std::exchange(adopted_, true) || !hooks_.adopt) return;
+  for (const auto& [key, known] : known_) {
+    if (known.used) continue;
+    Expected<Schedule> schedule = parse_schedule(key.second);
+    Expected<Candidate> candidate = schedule ? hooks_.adopt(key.first, *schedule) : Expected<Candidate>(schedule.takeError());
+    if (!candidate) {   // of another version of the kernel: as if it were not there
+      llvm::consumeError(candidate.takeError());
+      continue;
+    }
+    candidate->point = {-1, {}};
+    const double seconds = seconds_of(known.result);
+    note_best(*candidate, seconds);
+    seen_.push_back(std::move(*candidate));
+    seen_seconds_.push_back(seconds);
+  }
+}
+
+Expected<int> TaskTuner::measure(int most) {
+  std::vector<size_t> chosen;
+  std::vector<Candidate> candidates;
+  std::set<Key> keys;   // two points may mean one schedule
+  for (size_t i = 0; i < batch_.size() && static_cast<int>(chosen.size()) < most; ++i) {
+    if (batch_[i].answered || !keys.insert(key_of(batch_[i].candidate)).second) continue;
+    chosen.push_back(i);
+    candidates.push_back(batch_[i].candidate);
+  }
+  if (chosen.empty()) return 0;
+  adopt_unused();
+  const std::vector<MeasureResult> results = hooks_.measure(candidates);
+  TW_CHECK(results.size() <= chosen.size(), "{0}: more results than candidates", name_);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (hooks_.record) hooks_.record(candidates[i], results[i]);
+    known_[key_of(candidates[i])] = {results[i], true};
+    take(batch_[chosen[i]], results[i]);
+  }
+  return static_cast<int>(results.size());
+}
+
+std::vector<std::pair<Candidate, double>> TaskTuner::measured() const {
+  std::vector<std::pair<Candidate, double>> out;
+  for (size_t i = 0; i < seen_.size(); ++i)
+    if (!seen_[i].schedule.steps.empty()) out.push_back({Candidate{seen_[i].point, seen_[i].schedule, nullptr, seen_[i].variant}, seen_seconds_[i]});
+  return out;
+}
+
+// What was learned goes to the model first, then to the explorer, which asks the model.
+void TaskTuner::finish_batch() {
+  std::vector<Point> points = std::move(illegal_points_);
+  std::vector<double> seconds(points.size(), kInfinity);
+  illegal_points_.clear();
+  for (const Point& point : points) {
+    if (!model_ || !model_->knows(point)) continue;   // it has no kernel to learn from
+    seen_.push_back({point, {}, nullptr, 0});
+    seen_seconds_.push_back(kInfinity);
+  }
+  for (Entry& entry : batch_) {
+    if (in_space(entry.candidate.point)) {
+      points.push_back(entry.candidate.point);
+      seconds.push_back(entry.seconds);
+    }
+    seen_.push_back(std::move(entry.candidate));
+    seen_seconds_.push_back(entry.seconds);
+  }
+  batch_.clear();
+  filled_ = false;
+  if (model_ && seen_.size() > fitted_) {
+    fitted_ = seen_.size();
+    model_->fit(seen_, seen_seconds_);
+    for (Candidate& c : seen_)
+      if (model_->knows(c.point)) c.kernel.reset();
+  }
+  explorer_.tell(points, seconds);
+  if (options_.patience > 0 && trials() - last_gain_ >= options_.patience) done_ = true;
+}
+
+Expected<TuneStep> TaskTuner::step(int most, const std::atomic<bool>* stop) {
+  TuneStep out;
+  if (done_ || is_set(stop)) return out;
+  if (!filled_) TW_TRY(fill());
+  if (done_) return out;
+  out.known = answer_known();
+  TW_ASSIGN(out.measured, measure(most));
+  out.known += answer_known();
+  if (std::all_of(batch_.begin(), batch_.end(), [](const Entry& e) { return e.answered; })) finish_batch();
+  return out;
+}
+
+Expected<TuneStep> TaskTuner::run(int most, const std::atomic<bool>* stop) {
+  TuneStep sum;
+  while (sum.measured < most && !done_ && !is_set(stop)) {
+    TW_ASSIGN(const TuneStep one, step(most - sum.measured, stop));
+    sum.measured += one.measured;
+    sum.known += one.known;
+    if (one.measured + one.known == 0) break;
+  }
+  return sum;
+}
+
+}  // namespace tw

@@ -1,0 +1,189 @@
+// tilewright tune: a network's kernels are tuned on this machine, and what is learned is kept in the log.
+#include <csignal>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <ostream>
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/compile.h"
+#include "cli/progress.h"
+#include "cli/schedules.h"
+#include "cli/targets.h"
+#include "cli/tune_services.h"
+#include "cli/tune_table.h"
+
+namespace tw {
+namespace {
+
+struct TuneArgs {
+  std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank", features = "loops", log, time, until;
+  std::vector<std::string> dims;
+  bool no_rules = false, no_transfer = false;
+  int trials = 0, threads = 1, jobs = 0, batch = 0, patience = 0;
+  std::optional<uint64_t> seed;
+};
+
+std::atomic<bool>& interrupted() {   // by the user; a handler reaches nothing else
+  static std::atomic<bool> flag{false};
+  return flag;
+}
+
+// The first Ctrl-C asks for an orderly end, the second one ends the process.
+class Interrupts {
+ public:
+  Interrupts() {
+    interrupted() = false;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interrupted() = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~Interrupts() {
+    for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Interrupts(const Interrupts&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM};
+  struct sigaction before_[2] = {};
+};
+
+// "90", "90s", "10m", "1.5h" -> seconds
+Expected<double> seconds_from(const std::string& text) {
+  if (text.empty()) return 0;
+  size_t end = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = text.substr(end);
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (value > 0 && std::isfinite(value) && factor > 0) return value * factor;
+  return make_error(DiagCode::invalid_argument, "--time '{0}': a number above 0 with s, m or h, as in 90s or 10m", text);
+}
+
+// "2%" -> 0.02
+Expected<double> share_from(const std::string& text) {
+  if (text.empty()) return 0;
+  size_t end = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+  }
+  if (value > 0 && value < 100 && text.substr(end) == "%") return value / 100;
+  return make_error(DiagCode::invalid_argument, "--until '{0}': above 0% and below 100%, as in 2%", text);
+}
+
+Error wrong_word(const char* flag, const std::string& word, const std::string& words) {
+  return make_error(DiagCode::invalid_argument, "{0} '{1}': one of {2}", flag, word, words);
+}
+
+template <class Kind>
+std::string words_of(int count, const char* (*name)(Kind)) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += (i ? ", " : "") + std::string(name(static_cast<Kind>(i)));
+  return out;
+}
+
+Expected<NetworkOptions> options_of(const TuneArgs& args) {
+  NetworkOptions o;
+  const std::optional<TunerKind> tuner = tuner_from_name(args.tuner);
+  if (!tuner) return wrong_word("--tuner", args.tuner, words_of(kTunerKindCount, tuner_name));
+  const std::optional<FeatureKind> features = feature_from_name(args.features);
+  if (!features) return wrong_word("--features", args.features, words_of(kFeatureKindCount, feature_name));
+  if (args.objective != "rank" && args.objective != "regression") return wrong_word("--objective", args.objective, "rank, regression");
+  if (args.space != "template" && args.space != "generated") return wrong_word("--space", args.space, "template, generated");
+  o.tuner = *tuner;
+  o.features = *features;
+  o.objective = args.objective == "rank" ? Objective::rank : Objective::regression;
+  o.transfer = !args.no_transfer;
+  o.patience = args.patience;
+  o.seed = args.seed.value_or(1);
+  o.threads = args.threads;
+  o.jobs = args.jobs > 0 ? args.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  o.scheduler.trials = args.trials;
+  o.scheduler.batch = args.batch;
+  TW_ASSIGN(o.scheduler.seconds, seconds_from(args.time));
+  TW_ASSIGN(o.scheduler.until, share_from(args.until));
+  return o;
+}
+
+// The tasks of a model, as compile would fuse it.
+Expected<std::vector<Task>> load_tasks(const TuneArgs& args, const Target& target) {
+  TW_ASSIGN(const auto dims, parse_dims(args.dims));
+  TW_ASSIGN(Model model, import_onnx(args.model, {dims}));
+  PassContext context{target.main_device(), 64 << 20, ""};
+  TW_TRY(run_passes(model.graph, context, default_pipeline()));
+  std::vector<Group> groups = fuse_groups(model.graph);
+  choose_algorithms(model.graph, groups, target, {});
+  fuse_pools(model.graph, groups);
+  return tasks_of(model.graph, groups, target);
+}
+
+Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, double seconds) {
+  Json::Array tasks;
+  for (size_t i = 0; i < tuner.task_count(); ++i) tasks.push_back(tune_json(tuner, i, peaks));
+  return Json::Object{{"stopped", stop_reason_name(reason)}, {"seconds", seconds}, {"trials", tuner.measured()}, {"network_seconds", tuner.network_seconds()},
+                      {"default_network_seconds", tuner.first_seconds()}, {"tasks", tasks}};
+}
+
+Expected<int> tune(const TuneArgs& args, Console& console) {
+  TW_ASSIGN(const NetworkOptions options, options_of(args));
+  TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  if (!target.devices.empty()) return make_error(DiagCode::unsupported, "target '{0}' has devices; kernels are tuned for a processor alone", target.name);
+  Progress progress(console);
+  progress.begin("import");
+  TW_ASSIGN(std::vector<Task> tasks, load_tasks(args, target));
+  progress.begin("probe");
+  TW_ASSIGN(const Peaks peaks, measure_peaks(target, options.threads));
+  progress.end();
+  std::optional<TuningLog> log;
+  if (const std::string path = args.log.empty() ? default_log() : args.log; !path.empty()) {
+    TW_ASSIGN(TuningLog opened, TuningLog::open(path, TuningLog::Mode::write));
+    log.emplace(std::move(opened));
+  }
+  const Interrupts interrupts;
+  TW_ASSIGN(NetworkServices services, tune_services(target, {args.space == "generated", !args.no_rules, options.seed}, log ? &*log : nullptr, &interrupted()));
+  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), target, std::move(services), options));
+  const auto start = std::chrono::steady_clock::now();
+  const auto clock = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  TuneView view(console, *tuner, peaks);
+  TW_ASSIGN(const StopReason reason, tuner->run(clock, &interrupted(), [&](size_t task) { view.after_round(task, clock()); }));
+  view.finish();
+  if (console.json) console.out << dump(summary(*tuner, peaks, reason, clock()), -1) << "\n";
+  else console.out << tune_table(*tuner, peaks) << "stopped: " << stop_reason_name(reason) << " after " << format_seconds(clock()) << "\n";
+  return kExitOk;
+}
+
+}  // namespace
+
+CommandRun define_tune(Flags& flags) {
+  auto args = std::make_shared<TuneArgs>();
+  flags.argument("MODEL", args->model, "The ONNX file");
+  flags.text("-t,--target", args->target, "NAME|FILE", "A target that this machine can run; default: this machine");
+  flags.text("--log", args->log, "FILE", "Where records are kept and read; default: the user's (docs/tuning.md)");
+  flags.text("--tuner", args->tuner, "NAME", "gbt (trees and annealing), genetic, anneal, random, grid; default gbt");
+  flags.text("--space", args->space, "NAME", "template or generated; default template");
+  flags.flag("--no-rules", args->no_rules, "Spaces without their static rules: for comparing methods");
+  flags.text("--objective", args->objective, "NAME", "Of gbt: rank or regression; default rank");
+  flags.text("--features", args->features, "NAME", "Of gbt: loops, curve, itervar, knob; default loops");
+  flags.flag("--no-transfer", args->no_transfer, "Tasks do not learn from each other");
+  flags.integer("--trials", args->trials, "Stop after so many measurements; 0: no limit");
+  flags.text("--time", args->time, "TIME", "Stop after 90s, 10m, 1h");
+  flags.text("--until", args->until, "P%", "Stop when two rounds of every kernel gain less, as 2%");
+  flags.integer("--patience", args->patience, "Leave a kernel after so many measurements without a gain; 0: never");
+  flags.integer("--batch", args->batch, "Measurements between two fits of the model; 0: trials over kernels, at most 64");
+  flags.seed("--seed", args->seed, "Of the search; default 1");
+  flags.integer("--threads", args->threads, "That the tuned kernels will run on; default 1", 1);
+  flags.integer("-j,--jobs", args->jobs, "Candidates built at once; 0: one a processor");
+  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
+  return [args](Console& console) { return tune(*args, console); };
+}
+
+}  // namespace tw

@@ -1,0 +1,31 @@
+// What tune shows while it works: a live table on a terminal, a line a round elsewhere, JSON lines with --json.
+#pragma once
+#include <string>
+
+#include "autotune/network.h"
+#include "cli/app.h"
+#include "cli/roofline.h"
+
+namespace tw {
+
+// Largest share of the network's time first; rows: at most so many, 0: all.
+inline constexpr int kNameWidth = 44;
+std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, size_t rows = 0, int name_width = kNameWidth);
+// Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak", "trials", "known", "illegal"}
+Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks);
+
+class TuneView {
+ public:
+  TuneView(Console& console, const NetworkTuner& tuner, const Peaks& peaks) : console_(console), tuner_(tuner), peaks_(peaks) {}
+  void after_round(size_t task, double seconds);   // seconds: since the beginning
+  void finish();                                   // the table stays
+
+ private:
+  void redraw(const std::string& text);
+  Console& console_;
+  const NetworkTuner& tuner_;
+  const Peaks& peaks_;
+  int drawn_ = 0;                                  // lines of the live table
+};
+
+}  // namespace tw

@@ -1,0 +1,194 @@
+#include "autotune/network.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/autotune/synthetic.h"
+#include "tests/ir/parsed.h"
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+// A product of n x 64 x 64, and its space: three tiles. The schedule that is the default has none of them.
+Task product(const std::string& key, int64_t n, int64_t calls) {
+  const std::string rows = std::to_string(n);
+  Task task{key, "product " + rows, calls, 2.0 * static_cast<double>(n) * 64 * 64, {}};
+  const Kernel kernel = parsed_kernel("kernel @m(x: in f32[" + rows + ", 64], w: const f32[64, 64], y: out f32[" + rows + ", 64]) {"
+                                      "  for i in " + rows + " { for j in 64 { for k in 64 reduce { y: y[i, j] += x[i, k] * w[k, j] init 0 } } } }");
+  task.variants.push_back({Algorithm::direct, {kernel, KernelFamily::matmul, {}}});
+  return task;
+}
+
+Space tiles() {
+  Sketch sketch{"tiles", 0, {{"i", {}}, {"j", {}}, {"k", {}}}, nullptr, std::vector<int>{0, 0, 0}};
+  for (Knob& knob : sketch.knobs)
+    for (const int64_t v : {1, 2, 4, 8, 16, 32}) knob.values.push_back({v});
+  sketch.fill = [knobs = sketch.knobs](const std::vector<int>& choice) -> Expected<Schedule> {
+    Schedule s;
+    std::vector<std::string> outer, inner;
+    for (size_t k = 0; k < 3; ++k) {
+      const std::string loop = knobs[k].name;
+      s.steps.push_back(step::Split{loop, knobs[k].values[static_cast<size_t>(choice[k])][0], Tail::guard, loop + "0", loop + "1"});
+      outer.push_back(loop + "0");
+      inner.push_back(loop + "1");
+    }
+    outer.insert(outer.end(), inner.begin(), inner.end());
+    s.steps.push_back(step::Reorder{outer});
+    return s;
+  };
+  return Space({sketch});
+}
+
+double seconds_of_schedule(const Task& task, const Schedule& schedule) {
+  double cost = 1;
+  const double best[] = {3, 4, 1};
+  for (size_t k = 0; k < 3; ++k) {
+    const double off = std::log2(static_cast<double>(std::get<step::Split>(schedule.steps[k]).factor)) - best[k];
+    cost += off * off;
+  }
+  return cost * task.flops * 1e-9;
+}
+
+struct Lab {
+  std::vector<Record> records = {};
+  std::vector<std::string> order = {};     // schedules as they were measured
+  std::vector<Record> known = {};
+  std::function<Error(const Record&)> check = [](const Record&) { return Error::success(); };
+
+  NetworkServices services() {
+    NetworkServices s;
+    s.space = [](const Task&) -> Expected<Space> { return tiles(); };
+    s.measure = [this](const Task& task, std::span<const Candidate> candidates) {
+      std::vector<MeasureResult> out;
+      for (const Candidate& c : candidates) {
+        REQUIRE(c.kernel != nullptr);
+        order.push_back(task.key + print(c.schedule));
+        out.push_back({Status::ok, {seconds_of_schedule(task, c.schedule)}, "", "here", false});
+      }
+      return out;
+    };
+    s.known = [this](const RecordKey& key) -> Expected<std::vector<Record>> {
+      std::vector<Record> out;
+      for (const Record& r : known)
+        if (r.key == key) out.push_back(r);
+      return out;
+    };
+    s.store = [this](Record record) -> Error {
+      records.push_back(record);
+      return check(record);
+    };
+    return s;
+  }
+};
+
+struct Outcome { double seconds = 0, first = 0; int measured = 0; StopReason reason = StopReason::trials; };
+
+NetworkOptions options_of(TunerKind tuner, int trials) {
+  NetworkOptions options;
+  options.tuner = tuner;
+  options.scheduler.trials = trials;
+  options.scheduler.batch = 16;
+  return options;
+}
+
+Outcome run(Lab& lab, const NetworkOptions& options) {
+  const Target target = baseline_target(Arch::x86_64);
+  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target, lab.services(), options);
+  REQUIRE(bool(tuner));
+  auto reason = (*tuner)->run([] { return 0.0; });
+  REQUIRE_MESSAGE(bool(reason), error_text(reason.takeError()));
+  CHECK((*tuner)->row(1).task->name == "product 128");
+  CHECK((*tuner)->row(0).space == 216);
+  CHECK((*tuner)->row(0).measured + (*tuner)->row(1).measured == (*tuner)->measured());
+  return {(*tuner)->network_seconds(), (*tuner)->first_seconds(), (*tuner)->measured(), *reason};
+}
+
+}  // namespace
+
+TEST_CASE("a network is tuned from its default schedules on") {
+  for (const TunerKind kind : {TunerKind::gbt, TunerKind::genetic, TunerKind::anneal, TunerKind::random}) {
+    CAPTURE(tuner_name(kind));
+    Lab lab;
+    const Outcome done = run(lab, options_of(kind, 200));
+    const Schedule usual = there(tiles().schedule({0, {0, 0, 0}}));
+    CHECK(lab.order.front() == "00000000000000aa" + print(usual));
+    CHECK(done.first == doctest::Approx(27 * (1 + 6) * 2 * 64 * 64 * 64 * 1e-9));   // 1 + 9 + 16 + 1 = 27
+    CHECK(done.measured == 200);
+    CHECK(lab.records.size() == 200);
+    CHECK(done.seconds < done.first / 4);
+    std::sort(lab.order.begin(), lab.order.end());
+    CHECK(std::adjacent_find(lab.order.begin(), lab.order.end()) == lab.order.end());   // nothing twice
+  }
+}
+
+TEST_CASE("every feature leads trees to good schedules of a network") {
+  for (int f = 0; f < kFeatureKindCount; ++f) {
+    CAPTURE(feature_name(static_cast<FeatureKind>(f)));
+    Lab lab;
+    NetworkOptions options = options_of(TunerKind::gbt, 160);
+    options.features = static_cast<FeatureKind>(f);
+    CHECK(run(lab, options).seconds <= 8.001 * 2 * 64 * 64 * 64 * 1e-9);   // 7 is the least
+  }
+}
+
+TEST_CASE("a task begins with the best schedule of the nearest one of its family") {
+  Lab lab;
+  run(lab, options_of(TunerKind::gbt, 48));
+  std::string best;
+  double least = kFailed;
+  for (const Record& r : lab.records) {
+    if (r.key.task != "00000000000000aa") break;
+    if (r.seconds.front() < least) least = r.seconds.front(), best = r.schedule;
+  }
+  const auto other = std::find_if(lab.records.begin(), lab.records.end(), [](const Record& r) { return r.key.task == "00000000000000bb"; });
+  REQUIRE(other != lab.records.end());
+  REQUIRE(other + 1 != lab.records.end());
+  CHECK((other + 1)->schedule == best);
+}
+
+TEST_CASE("a network's tuning goes on from its records") {
+  for (const TunerKind kind : {TunerKind::gbt, TunerKind::genetic}) {
+    CAPTURE(tuner_name(kind));
+    Lab whole, first;
+    const Outcome expected = run(whole, options_of(kind, 120));
+    run(first, options_of(kind, 53));
+    Lab second;
+    second.known = first.records;
+    CHECK(run(second, options_of(kind, 67)).seconds == expected.seconds);
+    std::vector<std::string> both = first.order;
+    both.insert(both.end(), second.order.begin(), second.order.end());
+    std::sort(both.begin(), both.end());
+    std::sort(whole.order.begin(), whole.order.end());
+    CHECK(both == whole.order);
+  }
+}
+
+TEST_CASE("records of a kernel that is lowered in another way are left out") {
+  Lab first, second;
+  run(first, options_of(TunerKind::random, 40));
+  second.known = first.records;
+  for (Record& r : second.known) r.kernel_hash = "0";
+  CHECK(run(second, options_of(TunerKind::random, 40)).seconds == run(first, options_of(TunerKind::random, 40)).seconds);
+  CHECK(second.records.size() == 40);
+  CHECK(second.records.front().schedule == first.records.front().schedule);   // measured again
+}
+
+TEST_CASE("records that cannot be stored end the tuning with their error") {
+  Lab lab;
+  lab.check = [](const Record&) { return make_error(DiagCode::io, "tilewright.db: the disk is full"); };
+  const Target target = baseline_target(Arch::x86_64);
+  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1)}, target, lab.services(), options_of(TunerKind::random, 40));
+  REQUIRE(bool(tuner));
+  auto reason = (*tuner)->run([] { return 0.0; });
+  REQUIRE_FALSE(bool(reason));
+  CHECK(error_text(reason.takeError()).find("the disk is full") != std::string::npos);
+  CHECK(lab.records.size() <= 17);
+}
+
+TEST_CASE("names of methods and features") {
+  CHECK(tuner_from_name("gbt") == TunerKind::gbt);
+  CHECK(feature_from_name("curve") == FeatureKind::curve);
+  CHECK_FALSE(tuner_from_name("gbm").has_value());
+}

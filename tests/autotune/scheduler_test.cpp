@@ -1,0 +1,158 @@
+#include "autotune/scheduler.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/autotune/synthetic.h"
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+// Tasks whose best time after n trials is known. Counts the trials that each gets.
+struct Network {
+  std::vector<std::function<double(int trials)>> best;
+  std::vector<int> trials = std::vector<int>(best.size(), 0);
+
+  ScheduledTask task(size_t i, double weight = 1, double flops = 0) {
+    const auto round = [this, i](int most) -> Expected<TaskRound> {
+      trials[i] += most;
+      return TaskRound{most, 0, best[i](trials[i]), false};
+    };
+    return {"task" + std::to_string(i), "g" + std::to_string(i), weight, flops, round};
+  }
+};
+
+const auto kNoClock = [] { return 0.0; };
+
+StopReason run(TaskScheduler& scheduler, const std::function<double()>& clock = kNoClock, const std::atomic<bool>* stop = nullptr) {
+  auto reason = scheduler.run(clock, stop);
+  REQUIRE_MESSAGE(bool(reason), error_text(reason.takeError()));
+  return *reason;
+}
+
+SchedulerOptions with_trials(int trials) {
+  SchedulerOptions options;
+  options.trials = trials;
+  options.batch = 8;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("trials go to the task that the network gains by") {
+  Network net{{[](int) { return 1e-3; },                        // at its limit
+               [](int n) { return 1e-3 * (1 + 40.0 / n); },     // gains
+               [](int) { return 1e-6; }}};                      // of no weight
+  TaskScheduler scheduler({net.task(0), net.task(1), net.task(2)}, with_trials(240));
+  CHECK(run(scheduler) == StopReason::trials);
+  CHECK(net.trials[0] + net.trials[1] + net.trials[2] == 240);
+  CHECK(net.trials[1] > net.trials[0]);
+  CHECK(net.trials[2] == 8);
+  CHECK(scheduler.network_seconds() == doctest::Approx(2e-3 + 1e-6 + 1e-3 * 40 / net.trials[1]));
+}
+
+TEST_CASE("calls weigh, and a group's best rate says how much there is to gain") {
+  const auto flat = [](int) { return 1e-3; };
+  Network calls{{flat, flat}};
+  TaskScheduler weighted({calls.task(0, 1), calls.task(1, 8)}, with_trials(160));
+  run(weighted);
+  CHECK(calls.trials[1] > 2 * calls.trials[0]);
+
+  // Alike in work, but one is 5 times slower: it can be expected to gain.
+  Network group{{[](int) { return 1e-3; }, [](int) { return 5e-3; }}};
+  ScheduledTask fast = group.task(0, 5, 1e9), slow = group.task(1, 1, 1e9);
+  fast.group = slow.group = similar_group("conv", 1e9);
+  TaskScheduler grouped({fast, slow}, with_trials(80));
+  run(grouped);
+  CHECK(group.trials[1] > group.trials[0]);
+  CHECK(similar_group("conv", 1e9) == similar_group("conv", 1.1e9));
+  CHECK(similar_group("conv", 1e9) != similar_group("conv", 4e9));
+  CHECK(similar_group("conv", 1e9) != similar_group("pool", 1e9));
+}
+
+TEST_CASE("a scheduler stops by time, by gain, when all is done, and on request") {
+  const auto flat = [](int) { return 1e-3; };
+  double now = 5;
+  const auto clock = [&] { return now += 1; };
+  Network a{{flat, flat}};
+  SchedulerOptions timed;
+  timed.seconds = 20;
+  TaskScheduler by_time({a.task(0), a.task(1)}, timed);
+  CHECK(run(by_time, clock) == StopReason::time);
+
+  Network b{{[](int n) { return 1e-3 * (1 + 10.0 / n); }, flat}};
+  SchedulerOptions gain;
+  gain.until = 0.02;
+  gain.batch = 8;
+  TaskScheduler by_gain({b.task(0), b.task(1)}, gain);
+  CHECK(run(by_gain) == StopReason::converged);
+  CHECK(b.trials[0] > 40);
+
+  TaskScheduler finished({{"t", "g", 1, 0, [](int) -> Expected<TaskRound> { return TaskRound{1, 0, 1e-3, true}; }}}, {});
+  CHECK(run(finished) == StopReason::finished);
+
+  std::atomic<bool> stop = false;
+  Network c{{flat, [&](int) { stop = true; return 1e-3; }}};
+  TaskScheduler interrupted({c.task(0), c.task(1)}, {});
+  CHECK(run(interrupted, kNoClock, &stop) == StopReason::interrupted);
+  CHECK(interrupted.measured() == 128);
+}
+
+TEST_CASE("a task that fails leaves the others, all of them are an error") {
+  const auto failing = [](int) -> Expected<TaskRound> { return make_error(DiagCode::illegal_schedule, "conv: none of the 9 points tried is legal"); };
+  const auto hopeless = [](int most) -> Expected<TaskRound> { return TaskRound{most, 0, kFailed, false}; };
+  Network net{{[](int) { return 1e-3; }}};
+  TaskScheduler one({net.task(0), {"a", "a", 1, 0, failing}, {"b", "b", 1, 0, hopeless}}, with_trials(100));
+  CHECK(run(one) == StopReason::trials);
+  CHECK(one.states()[1].error == "conv: none of the 9 points tried is legal");
+  CHECK(one.states()[2].error == "b: no candidate has worked");
+  CHECK(one.states()[2].measured == 24);   // three rounds
+  CHECK(one.network_seconds() == 1e-3);
+
+  TaskScheduler all({{"a", "a", 1, 0, failing}, {"b", "b", 1, 0, hopeless}}, {});
+  auto reason = all.run(kNoClock);
+  REQUIRE_FALSE(bool(reason));
+  const std::string text = error_text(reason.takeError());
+  CHECK(text.find("none of the 9 points") != std::string::npos);
+  CHECK(text.find("b: no candidate has worked") != std::string::npos);
+}
+
+TEST_CASE("a network's search that goes on from records ends where one in one go does") {
+  const Space small = power_space(3, 4), large = power_space(5, 6);
+  struct Part {
+    Search search;
+    std::unique_ptr<Explorer> explorer;
+    std::unique_ptr<TaskTuner> tuner;
+  };
+  const auto run_network = [&](int trials, const std::vector<std::vector<KnownResult>>& known, std::vector<std::vector<KnownResult>>& records) {
+    std::vector<std::unique_ptr<Part>> parts;
+    std::vector<ScheduledTask> tasks;
+    for (const Space* space : {&small, &large}) {
+      parts.push_back(std::make_unique<Part>(Part{{*space, tiled_cost}, random_explorer(*space, 3), nullptr}));
+      Part& part = *parts.back();
+      TuneOptions options;
+      options.batch = 8;
+      part.tuner = std::make_unique<TaskTuner>("task", *space, *part.explorer, nullptr, part.search.hooks(), options);
+      if (!known.empty()) part.tuner->know(known[parts.size() - 1]);
+      TaskTuner* tuner = part.tuner.get();
+      tasks.push_back({"t", "g", 1, 0, [tuner](int most) -> Expected<TaskRound> {
+                         TW_ASSIGN(const TuneStep step, tuner->step(most));
+                         return TaskRound{step.measured, step.known, tuner->best_seconds(), tuner->done()};
+                       }});
+    }
+    TaskScheduler scheduler(std::move(tasks), with_trials(trials));
+    run(scheduler);
+    records.clear();
+    for (const auto& part : parts) records.push_back(part->search.records);
+    return scheduler.network_seconds();
+  };
+  std::vector<std::vector<KnownResult>> whole, first, second;
+  const double expected = run_network(100, {}, whole);
+  run_network(37, {}, first);
+  CHECK(run_network(63, first, second) == expected);
+  for (size_t i = 0; i < whole.size(); ++i) CHECK(first[i].size() + second[i].size() == whole[i].size());
+}

@@ -1,0 +1,56 @@
+#include <doctest/doctest.h>
+
+#include "autotune/log.h"
+#include "cli_test_util.h"
+
+using namespace tw;
+
+TEST_CASE("tune: wrong words name what there is") {
+  const auto error = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"tune", "no/such/model.onnx"});
+    const CliResult r = cli(words);
+    CHECK(r.code == kExitUser);
+    CHECK(r.out.empty());
+    return r.err;
+  };
+  CHECK(error({"--tuner", "gbm"}).find("--tuner 'gbm': one of gbt, genetic, anneal, random, grid") != std::string::npos);
+  CHECK(error({"--features", "all"}).find("one of knob, itervar, curve, loops") != std::string::npos);
+  CHECK(error({"--objective", "mse"}).find("one of rank, regression") != std::string::npos);
+  CHECK(error({"--space", "big"}).find("one of template, generated") != std::string::npos);
+  for (const char* time : {"soon", "10x", "-3s", "0", "m"}) CHECK(error({"--time", time}).find("--time '") != std::string::npos);
+  for (const char* until : {"2", "0%", "100%", "%"}) CHECK(error({"--until", until}).find("as in 2%") != std::string::npos);
+}
+
+TEST_CASE("tune: measures, keeps records, goes on from them, writes JSON lines") {
+  const TestFolder folder;
+  const std::string log = folder / "tilewright.db", model = TW_SOURCE_DIR "/examples/digits/digits.onnx";
+  const auto run = [&](const std::string& trials) {
+    const CliResult r = cli({"tune", model, "--log", log, "--tuner", "random", "--trials", trials, "--json"});
+    REQUIRE(r.code == kExitOk);
+    std::vector<Json> lines;
+    std::istringstream text(r.out);
+    for (std::string line; std::getline(text, line);) {
+      Expected<Json> json = parse_json(line, "out");
+      REQUIRE(bool(json));
+      lines.push_back(std::move(*json));
+    }
+    REQUIRE_FALSE(lines.empty());
+    return lines;
+  };
+  const auto count = [&] {
+    Expected<TuningLog> opened = TuningLog::open(log, TuningLog::Mode::read);
+    REQUIRE(bool(opened));
+    Expected<int64_t> n = opened->count();
+    REQUIRE(bool(n));
+    return *n;
+  };
+  const std::vector<Json> first = run("6");
+  CHECK(first.front()["round"]["name"].text() != nullptr);
+  CHECK(first.back()["stopped"].text_or_empty() == "trials");
+  CHECK(first.back()["trials"].integer_or(0) == 6);
+  CHECK(first.back()["network_seconds"].number_or(0) > 0);
+  CHECK(count() == 6);
+  const std::vector<Json> second = run("4");
+  CHECK(second.back()["trials"].integer_or(0) == 4);
+  CHECK(count() == 10);
+}
