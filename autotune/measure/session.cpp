@@ -1,0 +1,119 @@
+#include "autotune/measure/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <set>
+
+#include "autotune/measure/sampler.h"
+#include "support/parallel.h"
+
+namespace tw {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double seconds_of(const MeasureResult& result) { return result.status == Status::ok && !result.seconds.empty() ? median_of(result.seconds) : kNever; }
+
+}  // namespace
+
+struct Measurer::Trial {
+  std::string key;       // into known_; empty: it was not built
+  MeasureJob job;
+  MeasureResult failed;  // if it was not built
+};
+
+Measurer::Measurer(Transport& transport, BuildCandidate build, MeasurerOptions options)
+    : transport_(transport), build_(std::move(build)), options_(options), best_(kNever) {}
+
+std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
+  const double start = now();
+  std::vector<Trial> trials = build_all(kernels, reference);
+  const double built = now();
+  build_seconds_ += built - start;
+  time_new(trials);
+  check_best(trials, reference);
+  measure_seconds_ += now() - built;
+  std::vector<MeasureResult> results;
+  for (const Trial& trial : trials) results.push_back(trial.key.empty() ? trial.failed : known_[trial.key]);
+  return results;
+}
+
+std::vector<Measurer::Trial> Measurer::build_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
+  std::vector<Trial> trials(kernels.size());
+  const auto build = [&](size_t i) -> Error {
+    TW_ASSIGN(const BuiltCandidate built, build_(*kernels[i]));
+    TW_ASSIGN(trials[i].job, job_of(*kernels[i], built, reference));
+    trials[i].key = built.code_hash;
+    for (const int64_t symbol : reference.symbols) trials[i].key += "," + std::to_string(symbol);
+    return Error::success();
+  };
+  llvm::cantFail(parallel_for(options_.jobs, kernels.size(), [&](size_t i) -> Error {
+    if (Error error = build(i)) {
+      trials[i].failed.status = Status::compile_error;
+      trials[i].failed.error = error_text(std::move(error));
+      std::ranges::replace(trials[i].failed.error, '\n', ' ');
+    }
+    return Error::success();
+  }));
+  counts_.candidates += static_cast<int64_t>(kernels.size());
+  return trials;
+}
+
+void Measurer::time_new(std::vector<Trial>& trials) {
+  std::vector<Trial*> fresh;
+  std::set<std::string> seen;
+  for (Trial& trial : trials) {
+    if (trial.key.empty()) continue;
+    if (known_.count(trial.key) || !seen.insert(trial.key).second) ++counts_.same_code;
+    else fresh.push_back(&trial);
+  }
+  counts_.timed += static_cast<int64_t>(fresh.size());
+  double fastest = best_;
+  const size_t together = static_cast<size_t>(std::max(options_.together, 1));
+  for (size_t at = 0; at < fresh.size(); at += together) {
+    std::vector<MeasureJob> jobs;
+    const size_t end = std::min(at + together, fresh.size());
+    for (size_t i = at; i < end; ++i) {
+      jobs.push_back(fresh[i]->job);
+      jobs.back().limits = options_.limits;
+      if (options_.slower > 0 && fastest < kNever) jobs.back().limits.clearly_slower = options_.slower * fastest;
+    }
+    const std::vector<MeasureResult> results = transport_.run(jobs);
+    TW_CHECK(results.size() == jobs.size(), "{0} results for {1} jobs", results.size(), jobs.size());
+    for (size_t i = at; i < end; ++i) {
+      fastest = std::min(fastest, seconds_of(results[i - at]));
+      known_[fresh[i]->key] = results[i - at];
+    }
+  }
+}
+
+void Measurer::check_best(std::vector<Trial>& trials, const Reference& reference) {
+  std::vector<Trial*> order;
+  for (Trial& trial : trials)
+    if (!trial.key.empty()) order.push_back(&trial);
+  std::ranges::stable_sort(order, {}, [&](const Trial* trial) { return seconds_of(known_[trial->key]); });
+  for (Trial* trial : order) {
+    MeasureResult& result = known_[trial->key];
+    const double seconds = seconds_of(result);
+    if (seconds >= best_) return;
+    if (!reference.outputs.empty()) {
+      ++counts_.checked;
+      MeasureJob job = trial->job;
+      job.limits = options_.limits;
+      job.limits.most_samples = 0;
+      job.expected = reference.outputs;
+      std::vector<MeasureResult> checked = transport_.run({&job, 1});
+      if (checked.front().status != Status::ok) {
+        result = std::move(checked.front());
+        continue;
+      }
+    }
+    best_ = seconds;
+    return;
+  }
+}
+
+}  // namespace tw
