@@ -2,27 +2,31 @@
 
 #include "backends/backend.h"
 #include "packager/link.h"
-#include "support/hash.h"
 
 namespace tw {
+namespace {
 
-Expected<BuildCandidate> candidate_builder(const Target& target) {
+constexpr const char* kSymbol = "candidate";   // of every candidate, so that the same code has the same bytes
+
+Expected<std::string> link_candidate(const std::string& object) {
+  LinkRequest request;
+  request.objects = {object};
+  request.exports = {kSymbol};
+  TW_ASSIGN(LinkedImage image, link_shared(request));
+  return std::move(image.bytes);
+}
+
+}  // namespace
+
+Expected<CandidateBuilder> candidate_builder(const Target& target) {
   TW_ASSIGN(std::unique_ptr<Backend> made, make_backend(target));
   const std::shared_ptr<const Backend> backend = std::move(made);
-  return [backend](const Kernel& kernel) -> Expected<BuiltCandidate> {
+  const auto compile = [backend](const Kernel& kernel) {
     Kernel named = kernel;
-    named.name = "candidate";   // the same code has the same bytes
-    TW_ASSIGN(std::string object, backend->compile_kernel(named));
-    BuiltCandidate built;
-    built.symbol = named.name;
-    built.code_hash = short_hash(object);
-    LinkRequest request;
-    request.objects = {std::move(object)};
-    request.exports = {built.symbol};
-    TW_ASSIGN(LinkedImage image, link_shared(request));
-    built.library = std::move(image.bytes);
-    return built;
+    named.name = kSymbol;
+    return backend->compile_kernel(named);
   };
+  return CandidateBuilder{compile, link_candidate, kSymbol};
 }
 
 }  // namespace tw

@@ -7,6 +7,6 @@
 namespace tw {
 
 // Errors: a target that nothing can be compiled for.
-Expected<BuildCandidate> candidate_builder(const Target& target);
+Expected<CandidateBuilder> candidate_builder(const Target& target);
 
 }  // namespace tw

@@ -45,11 +45,9 @@ Expected<std::vector<BufferSpec>> buffers_of(const Kernel& kernel, const Values&
 
 }  // namespace
 
-Expected<MeasureJob> job_of(const Kernel& scheduled, const BuiltCandidate& built, const Reference& reference) {
+Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference) {
   TW_ASSIGN(const Values values, values_of(scheduled, reference.symbols));
   MeasureJob job;
-  job.library = built.library;
-  job.symbol = built.symbol;
   TW_ASSIGN(job.buffers, buffers_of(scheduled, values));
   TW_ASSIGN(job.workspace_bytes, evaluate(workspace_layout(scheduled).bytes, values, "the workspace"));
   job.symbols = reference.symbols;
@@ -58,9 +56,11 @@ Expected<MeasureJob> job_of(const Kernel& scheduled, const BuiltCandidate& built
   return job;
 }
 
-Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs, const BuildCandidate& build, Transport& transport) {
-  TW_ASSIGN(const BuiltCandidate built, build(scheduled));
-  TW_ASSIGN(MeasureJob job, job_of(scheduled, built, inputs));
+Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs, const CandidateBuilder& builder, Transport& transport) {
+  TW_ASSIGN(MeasureJob job, job_of(scheduled, inputs));
+  TW_ASSIGN(const std::string object, builder.compile(scheduled));
+  TW_ASSIGN(job.library, builder.link(object));
+  job.symbol = builder.symbol;
   job.limits.most_samples = 0;
   job.limits.timeout = 60;
   job.return_outputs = true;

@@ -10,12 +10,14 @@
 
 namespace tw {
 
-struct BuiltCandidate {
-  std::string library, symbol;   // of a MeasureJob
-  std::string code_hash;         // of the object code: candidates with the same one need to be measured once
+// Makes libraries of scheduled kernels; whoever knows code generation and the linker hands it in.
+struct CandidateBuilder {
+  // Object code that defines `symbol`. From several threads at once. The same code has the same bytes.
+  std::function<Expected<std::string>(const Kernel& kernel)> compile;
+  // A shared library of it. Never while anything is compiled: the linker resets options that code generation reads.
+  std::function<Expected<std::string>(const std::string& object)> link;
+  std::string symbol;
 };
-// Compiles and links a scheduled kernel. Called from several threads at once.
-using BuildCandidate = std::function<Expected<BuiltCandidate>(const Kernel& kernel)>;
 
 struct Reference {
   std::vector<int64_t> symbols;      // in the kernel's order
@@ -25,10 +27,11 @@ struct Reference {
 };
 
 // The parameters are the same for every schedule of a lowered kernel, the workspace is not. Errors: fewer values than symbols, a negative size.
-Expected<MeasureJob> job_of(const Kernel& scheduled, const BuiltCandidate& built, const Reference& reference);
+// Library and symbol are left to the caller.
+Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference);
 
 // Outputs by a schedule that is known to be good (the default one), compiled and run where candidates will run. Errors: it does not build or run.
-Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs, const BuildCandidate& build, Transport& transport);
+Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs, const CandidateBuilder& builder, Transport& transport);
 // The same by the interpreter, which is independent of code generation and slow: for kernels below a few million operations.
 Expected<Reference> reference_outputs(const Kernel& kernel, Reference inputs);
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "autotune/measure/sampler.h"
+#include "support/hash.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -21,56 +22,77 @@ double seconds_of(const MeasureResult& result) { return result.status == Status:
 
 struct Measurer::Trial {
   std::string key;       // into known_; empty: it was not built
+  std::string object;
   MeasureJob job;
   MeasureResult failed;  // if it was not built
+
+  void fail(Error error) {
+    key.clear();
+    failed.status = Status::compile_error;
+    failed.error = error_text(std::move(error));
+    std::ranges::replace(failed.error, '\n', ' ');
+  }
 };
 
-Measurer::Measurer(Transport& transport, BuildCandidate build, MeasurerOptions options)
-    : transport_(transport), build_(std::move(build)), options_(options), best_(kNever) {}
+Measurer::Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options)
+    : transport_(transport), builder_(std::move(builder)), options_(options), best_(kNever) {}
 
 std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
   const double start = now();
-  std::vector<Trial> trials = build_all(kernels, reference);
+  std::vector<Trial> trials = compile_all(kernels, reference);
+  const std::vector<Trial*> fresh = link_new(trials);
   const double built = now();
   build_seconds_ += built - start;
-  time_new(trials);
-  check_best(trials, reference);
+  time_all(fresh);
+  check_best(fresh, reference);
   measure_seconds_ += now() - built;
   std::vector<MeasureResult> results;
   for (const Trial& trial : trials) results.push_back(trial.key.empty() ? trial.failed : known_[trial.key]);
   return results;
 }
 
-std::vector<Measurer::Trial> Measurer::build_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
+std::vector<Measurer::Trial> Measurer::compile_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
   std::vector<Trial> trials(kernels.size());
-  const auto build = [&](size_t i) -> Error {
-    TW_ASSIGN(const BuiltCandidate built, build_(*kernels[i]));
-    TW_ASSIGN(trials[i].job, job_of(*kernels[i], built, reference));
-    trials[i].key = built.code_hash;
+  const auto compile = [&](size_t i) -> Error {
+    TW_ASSIGN(trials[i].object, builder_.compile(*kernels[i]));
+    TW_ASSIGN(trials[i].job, job_of(*kernels[i], reference));
+    trials[i].key = short_hash(trials[i].object);
     for (const int64_t symbol : reference.symbols) trials[i].key += "," + std::to_string(symbol);
     return Error::success();
   };
   llvm::cantFail(parallel_for(options_.jobs, kernels.size(), [&](size_t i) -> Error {
-    if (Error error = build(i)) {
-      trials[i].failed.status = Status::compile_error;
-      trials[i].failed.error = error_text(std::move(error));
-      std::ranges::replace(trials[i].failed.error, '\n', ' ');
-    }
+    if (Error error = compile(i)) trials[i].fail(std::move(error));
     return Error::success();
   }));
   counts_.candidates += static_cast<int64_t>(kernels.size());
   return trials;
 }
 
-void Measurer::time_new(std::vector<Trial>& trials) {
+// The first ones of code that has not been timed, with their libraries.
+std::vector<Measurer::Trial*> Measurer::link_new(std::vector<Trial>& trials) {
   std::vector<Trial*> fresh;
   std::set<std::string> seen;
   for (Trial& trial : trials) {
     if (trial.key.empty()) continue;
-    if (known_.count(trial.key) || !seen.insert(trial.key).second) ++counts_.same_code;
-    else fresh.push_back(&trial);
+    if (known_.count(trial.key) || seen.count(trial.key)) {
+      ++counts_.same_code;
+      continue;
+    }
+    Expected<std::string> library = builder_.link(trial.object);
+    if (!library) {
+      trial.fail(library.takeError());
+      continue;
+    }
+    trial.job.library = std::move(*library);
+    trial.job.symbol = builder_.symbol;
+    seen.insert(trial.key);
+    fresh.push_back(&trial);
   }
   counts_.timed += static_cast<int64_t>(fresh.size());
+  return fresh;
+}
+
+void Measurer::time_all(const std::vector<Trial*>& fresh) {
   double fastest = best_;
   const size_t together = static_cast<size_t>(std::max(options_.together, 1));
   for (size_t at = 0; at < fresh.size(); at += together) {
@@ -90,12 +112,9 @@ void Measurer::time_new(std::vector<Trial>& trials) {
   }
 }
 
-void Measurer::check_best(std::vector<Trial>& trials, const Reference& reference) {
-  std::vector<Trial*> order;
-  for (Trial& trial : trials)
-    if (!trial.key.empty()) order.push_back(&trial);
-  std::ranges::stable_sort(order, {}, [&](const Trial* trial) { return seconds_of(known_[trial->key]); });
-  for (Trial* trial : order) {
+void Measurer::check_best(std::vector<Trial*> fresh, const Reference& reference) {
+  std::ranges::stable_sort(fresh, {}, [&](const Trial* trial) { return seconds_of(known_[trial->key]); });
+  for (const Trial* trial : fresh) {
     MeasureResult& result = known_[trial->key];
     const double seconds = seconds_of(result);
     if (seconds >= best_) return;

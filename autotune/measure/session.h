@@ -28,7 +28,7 @@ class KernelMeasurer {
 // On the processor, for one task. Times are medians.
 class Measurer : public KernelMeasurer {
  public:
-  Measurer(Transport& transport, BuildCandidate build, MeasurerOptions options);
+  Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options);
 
   // A candidate whose median would be the best of the task so far has had its outputs compared with the reference's; others have not.
   std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) override;
@@ -41,12 +41,13 @@ class Measurer : public KernelMeasurer {
 
  private:
   struct Trial;
-  std::vector<Trial> build_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference);
-  void time_new(std::vector<Trial>& trials);
-  void check_best(std::vector<Trial>& trials, const Reference& reference);
+  std::vector<Trial> compile_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference);
+  std::vector<Trial*> link_new(std::vector<Trial>& trials);
+  void time_all(const std::vector<Trial*>& fresh);
+  void check_best(std::vector<Trial*> fresh, const Reference& reference);
 
   Transport& transport_;
-  BuildCandidate build_;
+  CandidateBuilder builder_;
   MeasurerOptions options_;
   std::map<std::string, MeasureResult> known_;      // by the hash of code and symbols
   double best_;

@@ -3,6 +3,7 @@
 #include <llvm/TargetParser/Host.h>
 
 #include "autotune/measure/local.h"
+#include "autotune/measure/sampler.h"
 #include "autotune/measure/session.h"
 #include "cli/candidate.h"
 #include "ir/target.h"
@@ -25,10 +26,10 @@ Kernel wrong() { return kernel_of("for i in 1024 { y: y[i] = x[i] - w[i] }"); }
 Kernel crashing() { return kernel_of("for i in 1024 { y: y[i + 100000000000] = x[i] }"); }                          // far outside
 Kernel endless() { return kernel_of("for i in 1024 { for k in 1099511627776 reduce { y: y[i] += x[i] init 0 } }"); }   // for an hour at least
 
-const BuildCandidate& builder() {
-  static const BuildCandidate build = [] {
+const CandidateBuilder& builder() {
+  static const CandidateBuilder build = [] {
     const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
-    Expected<BuildCandidate> made = candidate_builder(baseline_target(host));
+    Expected<CandidateBuilder> made = candidate_builder(baseline_target(host));
     REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
     return *made;
   }();
@@ -42,10 +43,14 @@ std::unique_ptr<LocalTransport> transport() {
 }
 
 MeasureJob job_for(const Kernel& kernel, const Reference& reference = {}) {
-  Expected<BuiltCandidate> built = builder()(kernel);
-  REQUIRE_MESSAGE(bool(built), error_text(built.takeError()));
-  Expected<MeasureJob> job = job_of(kernel, *built, reference);
+  Expected<std::string> object = builder().compile(kernel);
+  REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
+  Expected<MeasureJob> job = job_of(kernel, reference);
   REQUIRE_MESSAGE(bool(job), error_text(job.takeError()));
+  Expected<std::string> library = builder().link(*object);
+  REQUIRE_MESSAGE(bool(library), error_text(library.takeError()));
+  job->library = *library;
+  job->symbol = builder().symbol;
   job->expected = reference.outputs;
   return *job;
 }
@@ -222,12 +227,29 @@ TEST_CASE("measurer: a wrong candidate does not become the best") {
   CHECK(measurer.measure(one, interpreted(good()))[0].status == Status::wrong_result);
 }
 
+TEST_CASE("measurer: when the fastest are wrong, twice the same code too, the best right one is found") {
+  const auto local = transport();
+  Measurer measurer(*local, builder(), {});
+  const Kernel less = kernel_of("for i in 16 { y: y[i] = x[i] }");
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  for (const Kernel& kernel : {less, less, good()}) kernels.push_back(std::make_shared<const Kernel>(kernel));
+  const std::vector<MeasureResult> results = measurer.measure(kernels, interpreted(good()));
+  CHECK(results[0].status == Status::wrong_result);
+  CHECK(results[1].status == Status::wrong_result);
+  check_times(results[2]);
+  CHECK(measurer.best_seconds() == median_of(results[2].seconds));
+}
+
 TEST_CASE("measurer: a kernel that does not compile is one result") {
   const auto local = transport();
-  const BuildCandidate failing = [](const Kernel&) -> Expected<BuiltCandidate> { return make_error(DiagCode::unsupported, "two\nlines"); };
+  CandidateBuilder failing = builder();
+  failing.compile = [](const Kernel&) -> Expected<std::string> { return make_error(DiagCode::unsupported, "two\nlines"); };
   Measurer measurer(*local, failing, {});
   const std::vector<std::shared_ptr<const Kernel>> one = {std::make_shared<const Kernel>(good())};
   const MeasureResult result = measurer.measure(one, {}).front();
   CHECK(result.status == Status::compile_error);
   CHECK(result.error == "two lines");
+  failing = builder();
+  failing.link = [](const std::string&) -> Expected<std::string> { return make_error(DiagCode::io, "no linker"); };
+  CHECK(Measurer(*local, failing, {}).measure(one, {}).front().error == "no linker");
 }
