@@ -113,7 +113,7 @@ void Measurer::time_all(const std::vector<Trial*>& fresh) {
 }
 
 void Measurer::check_best(std::vector<Trial*> fresh, const Reference& reference) {
-  std::ranges::stable_sort(fresh, {}, [&](const Trial* trial) { return seconds_of(known_[trial->key]); });
+  std::ranges::sort(fresh, {}, [&](const Trial* trial) { return std::pair(seconds_of(known_[trial->key]), trial); });
   for (const Trial* trial : fresh) {
     MeasureResult& result = known_[trial->key];
     const double seconds = seconds_of(result);

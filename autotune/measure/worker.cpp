@@ -190,6 +190,7 @@ bool is_measure_worker(int argc, const char* const* argv) { return argc == 3 && 
 int measure_worker(const char* const* argv) {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT}) std::signal(fatal, SIG_DFL);   // sanitizers would exit instead
   pin(std::atoi(argv[2]));
   const int socket = STDIN_FILENO;
   Worker worker(socket);

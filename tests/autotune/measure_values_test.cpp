@@ -47,7 +47,9 @@ struct Invented {
   double run = 1e-3;
   int64_t disturbed_probes = 0;      // so many blocks see another involuntary switch
   double noise = 0;
-  int64_t runs = 0, switches = 0;
+  double sentinel = 1e-5;
+  int64_t slow_probe = -1;           // the one whose sentinel takes a fifth longer
+  int64_t runs = 0, switches = 0, probes = 0;
   std::mt19937 random{1};
 
   Samples take(const MeasureLimits& limits) {
@@ -57,7 +59,7 @@ struct Invented {
     };
     const auto probe = [&]() -> Probe {
       if (disturbed_probes-- > 0) ++switches;
-      return {1e-5, switches};
+      return {sentinel * (probes++ == slow_probe ? 1.2 : 1.0), switches};
     };
     return take_samples(limits, go(1), 1e-5, go, probe);
   }
@@ -244,6 +246,18 @@ TEST_CASE("sampler: disturbed blocks are taken again, a few times") {
   CHECK(all.contended);
   CHECK(all.seconds.size() >= 6);
   CHECK(always.runs < 200);
+}
+
+TEST_CASE("sampler: a slow sentinel disturbs the blocks on both its sides, one that is slow throughout all of them") {
+  Invented quiet{.run = 1e-3};
+  quiet.take({});
+  Invented once{.run = 1e-3, .slow_probe = 1};
+  CHECK_FALSE(once.take({}).contended);
+  CHECK(once.runs == quiet.runs + 10);
+  Invented throttled{.run = 1e-3, .sentinel = 1.4e-5};   // against 1e-5 on the undisturbed machine
+  CHECK(throttled.take({}).contended);
+  Invented other_clock{.run = 1e-3, .sentinel = 1.2e-5};
+  CHECK_FALSE(other_clock.take({}).contended);
 }
 
 TEST_CASE("device: a fingerprint and sizes that make sense") {
