@@ -1,6 +1,7 @@
 #include "autotune/measure/worker.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -80,12 +81,19 @@ class Library {
   void* handle_ = nullptr;
 };
 
-// The process ends when the candidate takes this much of the processor, also when nobody is left to end it.
+// The process ends when the candidate takes this much of the processor.
 void limit_time(double seconds) {
   itimerval timer{};
   timer.it_value.tv_sec = static_cast<time_t>(seconds);
   timer.it_value.tv_usec = static_cast<suseconds_t>((seconds - std::floor(seconds)) * 1e6);
   ::setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+// While a candidate runs nothing is sent here, so what happens to the socket is its end: then the tuner is gone, and SIGIO ends this process.
+void end_with_tuner(int socket, bool on) {
+  ::fcntl(socket, F_SETOWN, ::getpid());
+  const int flags = ::fcntl(socket, F_GETFL);
+  ::fcntl(socket, F_SETFL, on ? flags | O_ASYNC : flags & ~O_ASYNC);
 }
 
 // One line, whatever dlopen or a Diag says.
@@ -127,7 +135,9 @@ class Worker {
 
     send_frame(socket_, FrameKind::started, "");
     limit_time(2 * job.limits.timeout + 1);
+    end_with_tuner(socket_, true);
     time(job, function, result);
+    end_with_tuner(socket_, false);
     limit_time(0);
     return result;
   }
