@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -87,7 +88,10 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
   TW_ASSIGN(const std::unique_ptr<ChildProcess> child, ChildProcess::start(options.program, arguments));
   bool late = false;
   const std::optional<Frame> answer = child->next_frame(kStartSeconds + 10 * options.seconds, late);
-  if (!answer) return make_error(DiagCode::io, "comparing '{0}' and '{1}' failed: {2}", arguments[1], arguments[2], late ? "it took too long" : child->end(true).text);
+  if (!answer) {
+    const std::string why = late ? "it took too long" : child->end(true).text;
+    return make_error(DiagCode::io, "comparing '{0}' and '{1}' failed: {2}", arguments[1], arguments[2], why);
+  }
   if (!answer->payload.starts_with("t")) return make_error(DiagCode::invalid_argument, "{0}", answer->payload.substr(1));
   Pairs pairs;
   const char* at = answer->payload.c_str() + 1;
