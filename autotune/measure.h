@@ -1,4 +1,4 @@
-// Measuring as plain values: jobs and results could travel to another machine.
+// What is timed and what comes back, as plain values, and the way to whoever times it: a process here, a simulator, a farm of boards.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,19 +11,48 @@
 
 namespace tw {
 
-struct MeasureLimits { double timeout = 5, least_time = 0.02, relative_interval = 0.02; int most_samples = 50; double clearly_slower = 0; };
-struct BufferSpec { uint64_t bytes = 0; DType dtype = DType::f32; bool input = true, constant = false; };
+// Sampling ends when the 95 % interval of the median is narrower than `relative_interval` of it and `least_time` was measured, or at a limit.
+struct MeasureLimits {
+  double timeout = 5;                // seconds that the candidate may take in all
+  double least_time = 0.02;          // seconds to sample at least
+  double relative_interval = 0.02;
+  int most_samples = 50;             // 0: the candidate runs once, for its outputs
+  double clearly_slower = 0;         // seconds of a run above which few samples are enough; 0: never
+};
+
+struct BufferSpec {
+  uint64_t bytes = 0;
+  DType dtype = DType::f32;
+  bool input = true, constant = false;   // neither: an output
+};
+
 struct MeasureJob {
-  std::string library /* bytes of a shared library */, symbol;
-  std::vector<BufferSpec> buffers;
+  std::string library;               // bytes of a shared library
+  std::string symbol;                // void(void* const* buffers, void* workspace, const int64_t* symbols)
+  std::vector<BufferSpec> buffers;   // the function's parameters in order
   uint64_t workspace_bytes = 0;
   std::vector<int64_t> symbols;
-  uint64_t seed = 0;
+  uint64_t seed = 0;                 // of the contents of inputs and constants
   MeasureLimits limits;
-  std::vector<std::byte> expected;   // bytes of the outputs to compare with, empty: not compared
-  double tolerance = 1e-4;
+  std::vector<std::byte> expected;   // the outputs' bytes, one after the other; empty: not compared
+  double tolerance = 1e-4;           // of floats, relative to the range of the expected output
+  bool return_outputs = false;       // of the first run
 };
-struct MeasureResult { Status status = Status::ok; std::vector<double> seconds; std::string error; std::string device; bool contended = false; };
-class Transport { public: virtual ~Transport() = default; virtual std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) = 0; };
+
+struct MeasureResult {
+  Status status = Status::ok;
+  std::vector<double> seconds;       // of a run, by sample
+  std::string error;                 // one line
+  std::string device;                // fingerprint of the machine
+  bool contended = false;            // something disturbed some samples, also when they were taken again
+  std::vector<std::byte> outputs;    // where asked for
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // A result a job, in order. A job that fails says so in its own result.
+  virtual std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) = 0;
+};
 
 }  // namespace tw

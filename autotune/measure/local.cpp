@@ -1,0 +1,116 @@
+#include "autotune/measure/local.h"
+
+#include <sched.h>
+
+#include <csignal>
+
+#include "autotune/measure/message.h"
+#include "autotune/measure/process.h"
+#include "autotune/measure/worker.h"
+
+namespace tw {
+namespace {
+
+constexpr double kGrace = 0.25;           // beyond the time-out, which the worker keeps by itself where it can
+constexpr double kPrepareSeconds = 120;   // of processor time: starting, making inputs, loading
+
+int last_core() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return -1;
+  for (int core = CPU_SETSIZE; core-- > 0;)
+    if (CPU_ISSET(core, &set)) return core;
+  return -1;
+}
+
+}  // namespace
+
+struct LocalTransport::State {
+  LocalOptions options;
+  std::unique_ptr<ChildProcess> process;
+  std::string device;
+  int started = 0, jobs = 0;   // jobs: of this process
+
+  Error renew();
+  Expected<MeasureResult> ask(const std::string& job, double timeout);
+};
+
+Error LocalTransport::State::renew() {
+  process.reset();
+  TW_ASSIGN(process, ChildProcess::start(options.program, {std::string(kMeasureWorker), std::to_string(options.core)}));
+  bool late = false;
+  std::optional<Frame> hello = process->next_frame(kPrepareSeconds, late);
+  if (!hello || hello->kind != FrameKind::hello) {
+    const std::string how = process->end(!late).text;
+    process.reset();
+    return make_error(DiagCode::io, "'{0} {1}' does not measure: {2}", options.program, kMeasureWorker, how);
+  }
+  device = std::move(hello->payload);
+  ++started;
+  jobs = 0;
+  return Error::success();
+}
+
+// What the process answers, or what became of it: then it is gone. Error: what came is no result.
+Expected<MeasureResult> LocalTransport::State::ask(const std::string& job, double timeout) {
+  ++jobs;
+  bool late = false;
+  process->send(FrameKind::job, job);   // if it cannot be sent, nothing comes back either
+  std::optional<Frame> frame = process->next_frame(kPrepareSeconds, late);
+  if (frame && frame->kind == FrameKind::started) frame = process->next_frame(timeout + kGrace, late);
+  if (frame && frame->kind == FrameKind::result) return result_from_bytes(frame->payload);
+  const ChildProcess::End end = process->end(!late && !frame);
+  process.reset();
+  MeasureResult failed;
+  failed.device = device;
+  const bool timed_out = late || end.signal == SIGPROF;
+  failed.status = timed_out ? Status::timeout : Status::crashed;
+  failed.error = timed_out ? llvm::formatv("took more than {0:f2} s", timeout).str() : end.text;
+  return failed;
+}
+
+LocalTransport::LocalTransport(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LocalTransport::~LocalTransport() = default;
+const std::string& LocalTransport::device() const { return state_->device; }
+int LocalTransport::workers_started() const { return state_->started; }
+
+Expected<std::unique_ptr<LocalTransport>> LocalTransport::create(const LocalOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  if (options.core < 0) state->options.core = last_core();
+  TW_TRY(state->renew());
+  return std::unique_ptr<LocalTransport>(new LocalTransport(std::move(state)));
+}
+
+std::vector<MeasureResult> LocalTransport::run(std::span<const MeasureJob> jobs) {
+  std::vector<MeasureResult> results;
+  for (const MeasureJob& job : jobs) results.push_back(run(job));
+  return results;
+}
+
+MeasureResult LocalTransport::run(const MeasureJob& job) {
+  const std::string bytes = to_bytes(job);
+  while (true) {
+    MeasureResult failed;
+    failed.status = Status::crashed;
+    failed.device = state_->device;
+    if (!state_->process) {
+      if (Error error = state_->renew()) {
+        failed.error = error_text(std::move(error));
+        return failed;
+      }
+    }
+    Expected<MeasureResult> result = state_->ask(bytes, job.limits.timeout);
+    if (!result) {
+      failed.error = error_text(result.takeError());
+      state_->process.reset();
+    }
+    const Status status = result ? result->status : Status::crashed;
+    if (status == Status::wrong_result) state_->process.reset();   // the candidate may have written where it should not
+    // A process that crashes may have been damaged by a candidate before: once more in a fresh one.
+    if (status == Status::crashed && state_->jobs > 1) continue;
+    return result ? std::move(*result) : failed;
+  }
+}
+
+}  // namespace tw

@@ -1,0 +1,89 @@
+#include "autotune/measure/reference.h"
+
+#include <map>
+
+#include "autotune/measure/data.h"
+#include "ir/kernel/interpreter.h"
+#include "ir/program.h"
+
+namespace tw {
+namespace {
+
+using Values = std::map<std::string, int64_t, std::less<>>;
+
+Expected<Values> values_of(const Kernel& kernel, const std::vector<int64_t>& symbols) {
+  if (symbols.size() != kernel.symbols.size())
+    return make_error(DiagCode::invalid_argument, "kernel '{0}' has {1} symbols, {2} values are given", kernel.name, kernel.symbols.size(), symbols.size());
+  Values values;
+  for (size_t i = 0; i < symbols.size(); ++i) values[kernel.symbols[i]] = symbols[i];
+  return values;
+}
+
+Expected<uint64_t> evaluate(const Expr& bytes, const Values& values, const std::string& what) {
+  const int64_t size = eval_int(bytes, [&](std::string_view name) {
+    const auto value = values.find(name);
+    return value == values.end() ? int64_t{0} : value->second;
+  });
+  if (size < 0) return make_error(DiagCode::invalid_argument, "the size of {0} is negative", what);
+  return static_cast<uint64_t>(size);
+}
+
+Expected<std::vector<BufferSpec>> buffers_of(const Kernel& kernel, const Values& values) {
+  std::vector<BufferSpec> buffers;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.role == BufferRole::temp) continue;
+    BufferSpec spec{static_cast<uint64_t>(dtype_bytes(buffer.dtype)), buffer.dtype, buffer.role == BufferRole::input, buffer.role == BufferRole::constant};
+    for (const Expr& extent : buffer.shape) {
+      TW_ASSIGN(const uint64_t size, evaluate(extent, values, "buffer '" + buffer.name + "'"));
+      if (__builtin_mul_overflow(spec.bytes, size, &spec.bytes))
+        return make_error(DiagCode::limit, "buffer '{0}' of kernel '{1}' has too many elements", buffer.name, kernel.name);
+    }
+    buffers.push_back(spec);
+  }
+  return buffers;
+}
+
+}  // namespace
+
+Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference) {
+  TW_ASSIGN(const Values values, values_of(scheduled, reference.symbols));
+  MeasureJob job;
+  TW_ASSIGN(job.buffers, buffers_of(scheduled, values));
+  TW_ASSIGN(job.workspace_bytes, evaluate(workspace_layout(scheduled).bytes, values, "the workspace"));
+  job.symbols = reference.symbols;
+  job.seed = reference.seed;
+  job.tolerance = reference.tolerance;
+  return job;
+}
+
+Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs, const CandidateBuilder& builder, Transport& transport) {
+  TW_ASSIGN(MeasureJob job, job_of(scheduled, inputs));
+  TW_ASSIGN(const std::string object, builder.compile(scheduled));
+  TW_ASSIGN(job.library, builder.link(object));
+  job.symbol = builder.symbol;
+  job.limits.most_samples = 0;
+  job.limits.timeout = 60;
+  job.return_outputs = true;
+  std::vector<MeasureResult> results = transport.run({&job, 1});
+  if (results.front().status != Status::ok)
+    return make_error(DiagCode::unsupported, "the reference schedule of kernel '{0}' does not run: {1}", scheduled.name, results.front().error);
+  inputs.outputs = std::move(results.front().outputs);
+  return inputs;
+}
+
+Expected<Reference> reference_outputs(const Kernel& kernel, Reference inputs) {
+  TW_ASSIGN(const Values values, values_of(kernel, inputs.symbols));
+  TW_ASSIGN(const std::vector<BufferSpec> buffers, buffers_of(kernel, values));
+  std::vector<KernelArgument> arguments;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    arguments.push_back({std::vector<std::byte>(buffers[i].bytes, std::byte{0xff})});
+    if (buffers[i].input || buffers[i].constant) fill_parameter(arguments[i].bytes, buffers[i].dtype, inputs.seed, i);
+  }
+  TW_TRY(interpret(kernel, arguments, {values.begin(), values.end()}));
+  inputs.outputs.clear();
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (!buffers[i].input && !buffers[i].constant) inputs.outputs.insert(inputs.outputs.end(), arguments[i].bytes.begin(), arguments[i].bytes.end());
+  return inputs;
+}
+
+}  // namespace tw

@@ -1,0 +1,138 @@
+#include "autotune/measure/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <set>
+
+#include "autotune/measure/sampler.h"
+#include "support/hash.h"
+#include "support/parallel.h"
+
+namespace tw {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double seconds_of(const MeasureResult& result) { return result.status == Status::ok && !result.seconds.empty() ? median_of(result.seconds) : kNever; }
+
+}  // namespace
+
+struct Measurer::Trial {
+  std::string key;       // into known_; empty: it was not built
+  std::string object;
+  MeasureJob job;
+  MeasureResult failed;  // if it was not built
+
+  void fail(Error error) {
+    key.clear();
+    failed.status = Status::compile_error;
+    failed.error = error_text(std::move(error));
+    std::ranges::replace(failed.error, '\n', ' ');
+  }
+};
+
+Measurer::Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options)
+    : transport_(transport), builder_(std::move(builder)), options_(options), best_(kNever) {}
+
+std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
+  const double start = now();
+  std::vector<Trial> trials = compile_all(kernels, reference);
+  const std::vector<Trial*> fresh = link_new(trials);
+  const double built = now();
+  build_seconds_ += built - start;
+  time_all(fresh);
+  check_best(fresh, reference);
+  measure_seconds_ += now() - built;
+  std::vector<MeasureResult> results;
+  for (const Trial& trial : trials) results.push_back(trial.key.empty() ? trial.failed : known_[trial.key]);
+  return results;
+}
+
+std::vector<Measurer::Trial> Measurer::compile_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
+  std::vector<Trial> trials(kernels.size());
+  const auto compile = [&](size_t i) -> Error {
+    TW_ASSIGN(trials[i].object, builder_.compile(*kernels[i]));
+    TW_ASSIGN(trials[i].job, job_of(*kernels[i], reference));
+    trials[i].key = short_hash(trials[i].object);
+    for (const int64_t symbol : reference.symbols) trials[i].key += "," + std::to_string(symbol);
+    return Error::success();
+  };
+  llvm::cantFail(parallel_for(options_.jobs, kernels.size(), [&](size_t i) -> Error {
+    if (Error error = compile(i)) trials[i].fail(std::move(error));
+    return Error::success();
+  }));
+  counts_.candidates += static_cast<int64_t>(kernels.size());
+  return trials;
+}
+
+// The first ones of code that has not been timed, with their libraries.
+std::vector<Measurer::Trial*> Measurer::link_new(std::vector<Trial>& trials) {
+  std::vector<Trial*> fresh;
+  std::set<std::string> seen;
+  for (Trial& trial : trials) {
+    if (trial.key.empty()) continue;
+    if (known_.count(trial.key) || seen.count(trial.key)) {
+      ++counts_.same_code;
+      continue;
+    }
+    Expected<std::string> library = builder_.link(trial.object);
+    if (!library) {
+      trial.fail(library.takeError());
+      continue;
+    }
+    trial.job.library = std::move(*library);
+    trial.job.symbol = builder_.symbol;
+    seen.insert(trial.key);
+    fresh.push_back(&trial);
+  }
+  counts_.timed += static_cast<int64_t>(fresh.size());
+  return fresh;
+}
+
+void Measurer::time_all(const std::vector<Trial*>& fresh) {
+  double fastest = best_;
+  const size_t together = static_cast<size_t>(std::max(options_.together, 1));
+  for (size_t at = 0; at < fresh.size(); at += together) {
+    std::vector<MeasureJob> jobs;
+    const size_t end = std::min(at + together, fresh.size());
+    for (size_t i = at; i < end; ++i) {
+      jobs.push_back(fresh[i]->job);
+      jobs.back().limits = options_.limits;
+      if (options_.slower > 0 && fastest < kNever) jobs.back().limits.clearly_slower = options_.slower * fastest;
+    }
+    const std::vector<MeasureResult> results = transport_.run(jobs);
+    TW_CHECK(results.size() == jobs.size(), "{0} results for {1} jobs", results.size(), jobs.size());
+    for (size_t i = at; i < end; ++i) {
+      fastest = std::min(fastest, seconds_of(results[i - at]));
+      known_[fresh[i]->key] = results[i - at];
+    }
+  }
+}
+
+void Measurer::check_best(std::vector<Trial*> fresh, const Reference& reference) {
+  std::ranges::sort(fresh, {}, [&](const Trial* trial) { return std::pair(seconds_of(known_[trial->key]), trial); });
+  for (const Trial* trial : fresh) {
+    MeasureResult& result = known_[trial->key];
+    const double seconds = seconds_of(result);
+    if (seconds >= best_) return;
+    if (!reference.outputs.empty()) {
+      ++counts_.checked;
+      MeasureJob job = trial->job;
+      job.limits = options_.limits;
+      job.limits.most_samples = 0;
+      job.expected = reference.outputs;
+      std::vector<MeasureResult> checked = transport_.run({&job, 1});
+      if (checked.front().status != Status::ok) {
+        result = std::move(checked.front());
+        continue;
+      }
+    }
+    best_ = seconds;
+    return;
+  }
+}
+
+}  // namespace tw

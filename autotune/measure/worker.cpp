@@ -1,0 +1,228 @@
+#include "autotune/measure/worker.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "autotune/measure/data.h"
+#include "autotune/measure/device.h"
+#include "autotune/measure/frames.h"
+#include "autotune/measure/job_memory.h"
+#include "autotune/measure/message.h"
+#include "autotune/measure/sampler.h"
+
+namespace tw {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Function = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Four chains of multiplications: as long as nobody else uses the core, its time depends on the clock alone.
+double sentinel() {
+  double least = std::numeric_limits<double>::infinity();
+  for (int attempt = 0; attempt < 2; ++attempt) {   // one interrupt must not look like a neighbour
+    const auto start = Clock::now();
+    uint64_t a = 1, b = 2, c = 3, d = 4;
+    for (int i = 0; i < 20000; ++i) {
+      a = a * 0x5851f42d4c957f2d + 1;
+      b = b * 0x5851f42d4c957f2d + 1;
+      c = c * 0x5851f42d4c957f2d + 1;
+      d = d * 0x5851f42d4c957f2d + 1;
+    }
+    asm volatile("" : : "r"(a ^ b ^ c ^ d));   // the result is needed
+    least = std::min(least, seconds_since(start));
+  }
+  return least;
+}
+
+Probe probe() {
+  const double seconds = sentinel();
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return {seconds, usage.ru_nivcsw};
+}
+
+// A library loaded from memory. The file stays open as long: the loader knows libraries by name, and this one's holds the number.
+class Library {
+ public:
+  explicit Library(const std::string& bytes) {
+    file_ = ::memfd_create("candidate", MFD_CLOEXEC);
+    for (size_t at = 0; file_ >= 0 && at < bytes.size();) {
+      const ssize_t done = ::write(file_, bytes.data() + at, bytes.size() - at);
+      if (done <= 0) return;
+      at += static_cast<size_t>(done);
+    }
+    handle_ = ::dlopen(("/proc/self/fd/" + std::to_string(file_)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() {
+    if (handle_) ::dlclose(handle_);
+    if (file_ >= 0) ::close(file_);
+  }
+  void* handle() const { return handle_; }
+
+ private:
+  int file_ = -1;
+  void* handle_ = nullptr;
+};
+
+// The process ends when the candidate takes this much of the processor.
+void limit_time(double seconds) {
+  itimerval timer{};
+  timer.it_value.tv_sec = static_cast<time_t>(seconds);
+  timer.it_value.tv_usec = static_cast<suseconds_t>((seconds - std::floor(seconds)) * 1e6);
+  ::setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+// While a candidate runs nothing is sent here, so what happens to the socket is its end: then the tuner is gone, and SIGIO ends this process.
+void end_with_tuner(int socket, bool on) {
+  ::fcntl(socket, F_SETOWN, ::getpid());
+  const int flags = ::fcntl(socket, F_GETFL);
+  ::fcntl(socket, F_SETFL, on ? flags | O_ASYNC : flags & ~O_ASYNC);
+}
+
+// One line, whatever dlopen or a Diag says.
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+class Worker {
+ public:
+  explicit Worker(int socket) : socket_(socket), cold_bytes_(static_cast<uint64_t>(cold_bytes())) {
+    result_.device = device_fingerprint();
+    usual_sentinel_ = sentinel();
+    for (int i = 0; i < 10; ++i) usual_sentinel_ = std::min(usual_sentinel_, sentinel());
+  }
+
+  const std::string& device() const { return result_.device; }
+
+  MeasureResult run(const MeasureJob& job) {
+    MeasureResult result = result_;
+    const auto fail = [&](Status status, std::string error) {
+      result.status = status;
+      result.error = one_line(std::move(error));
+      return result;
+    };
+    if (!memory_ || !memory_->serves(job)) {
+      memory_.reset();
+      Expected<JobMemory> memory = JobMemory::create(job, cold_bytes_);
+      if (!memory) return fail(Status::illegal, error_text(memory.takeError()));
+      memory_.emplace(std::move(*memory));
+    }
+    if (Error error = memory_->prepare(job.workspace_bytes)) return fail(Status::illegal, error_text(std::move(error)));
+    const Library library(job.library);
+    if (!library.handle()) return fail(Status::compile_error, std::string("the library does not load: ") + ::dlerror());
+    const auto function = reinterpret_cast<Function>(::dlsym(library.handle(), job.symbol.c_str()));
+    if (!function) return fail(Status::compile_error, "the library has no function '" + job.symbol + "'");
+    if (!job.expected.empty() && job.expected.size() != output_bytes(job.buffers))
+      return fail(Status::illegal, "the expected outputs are not of the outputs' size");
+
+    send_frame(socket_, FrameKind::started, "");
+    limit_time(2 * job.limits.timeout + 1);
+    end_with_tuner(socket_, true);
+    time(job, function, result);
+    end_with_tuner(socket_, false);
+    limit_time(0);
+    return result;
+  }
+
+ private:
+  void time(const MeasureJob& job, Function function, MeasureResult& result) {
+    uint64_t count = 0;
+    const auto run = [&](int64_t runs) {
+      const auto start = Clock::now();
+      for (int64_t i = 0; i < runs; ++i) function(memory_->parameters(count++), memory_->workspace(), job.symbols.data());
+      return seconds_since(start);
+    };
+    const double first = run(1);
+    check(job, result);
+    if (result.status != Status::ok) return;
+    Samples samples = take_samples(job.limits, first, usual_sentinel_, run, probe);
+    result.seconds = std::move(samples.seconds);
+    result.contended = samples.contended;
+  }
+
+  void check(const MeasureJob& job, MeasureResult& result) {
+    size_t at = 0;
+    int output = 0;
+    for (size_t i = 0; i < job.buffers.size(); ++i) {
+      const BufferSpec& buffer = job.buffers[i];
+      if (buffer.input || buffer.constant) continue;
+      const std::span<const std::byte> got = memory_->output(i);
+      if (job.return_outputs) result.outputs.insert(result.outputs.end(), got.begin(), got.end());
+      if (!job.expected.empty()) {
+        const std::string problem = output_difference(got, std::span(job.expected).subspan(at, buffer.bytes), buffer.dtype, job.tolerance);
+        at += buffer.bytes;
+        if (!problem.empty() && result.status == Status::ok) {
+          result.status = Status::wrong_result;
+          result.error = "output " + std::to_string(output) + ": " + problem;
+        }
+      }
+      ++output;
+    }
+  }
+
+  int socket_;
+  uint64_t cold_bytes_;
+  double usual_sentinel_ = 0;
+  std::optional<JobMemory> memory_;   // of the last job: candidates of one task share it
+  MeasureResult result_;
+};
+
+void pin(int core) {
+  if (core < 0 || core >= CPU_SETSIZE) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace
+
+bool is_measure_worker(int argc, const char* const* argv) { return argc == 3 && kMeasureWorker == argv[1]; }
+
+int measure_worker(const char* const* argv) {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT}) std::signal(fatal, SIG_DFL);   // sanitizers would exit instead
+  pin(std::atoi(argv[2]));
+  const int socket = STDIN_FILENO;
+  Worker worker(socket);
+  if (!send_frame(socket, FrameKind::hello, worker.device())) return 0;
+  FrameReader reader(socket);
+  while (reader.read() == FrameReader::State::more) {
+    while (std::optional<Frame> frame = reader.next()) {
+      if (frame->kind != FrameKind::job) return 1;
+      Expected<MeasureJob> job = job_from_bytes(frame->payload);
+      MeasureResult result;
+      if (job) {
+        frame->payload.clear();
+        result = worker.run(*job);
+      } else {
+        result.status = Status::illegal;
+        result.error = one_line(error_text(job.takeError()));
+        result.device = worker.device();
+      }
+      if (!send_frame(socket, FrameKind::result, to_bytes(result))) return 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace tw

@@ -1,0 +1,34 @@
+// Two compiled models of the same interface against each other: is the tuned one faster? Only ratios of interleaved blocks count, since a
+// machine's speed changes from one second to the next.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "autotune/measure/sampler.h"
+#include "support/diag.h"
+
+namespace tw {
+
+struct CompareOptions {
+  int processes = 7;                 // fresh ones: each has its own places in memory. At least 6, or there is no interval
+  double seconds = 1.5;              // of runs in each
+  int threads = 1;
+  std::vector<std::string> dims;     // "batch=1"
+  std::string program = "/proc/self/exe";   // started as PROGRAM compare-worker ...
+};
+
+struct Comparison {
+  double first_ms = 0, second_ms = 0;   // medians over the processes
+  double ratio = 0;                     // median over the processes of first / second: above 1, the second is faster
+  MedianInterval interval;                    // of the ratio, 95 %
+  bool second_is_faster() const { return interval.low > 1; }
+  bool first_is_faster() const { return interval.high < 1; }
+};
+// Errors: a library that does not load or run.
+Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second, const CompareOptions& options);
+
+// The child's side: PROGRAM compare-worker FIRST SECOND THREADS SECONDS DIM...
+bool is_compare_worker(int argc, const char* const* argv);
+int compare_worker(int argc, const char* const* argv);
+
+}  // namespace tw

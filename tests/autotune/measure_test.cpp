@@ -1,0 +1,255 @@
+// The measuring process and what survives it: good, wrong, crashing and endless candidates.
+#include <doctest/doctest.h>
+#include <llvm/TargetParser/Host.h>
+
+#include "autotune/measure/local.h"
+#include "autotune/measure/sampler.h"
+#include "autotune/measure/session.h"
+#include "cli/candidate.h"
+#include "ir/target.h"
+
+using namespace tw;
+
+namespace {
+
+const std::string kParameters = "(x: in f32[1024], w: const f32[1024], y: out f32[1024])";
+
+Kernel kernel_of(const std::string& body, const std::string& parameters = kParameters) {
+  Expected<Kernel> kernel = parse_kernel("kernel @test" + parameters + " { " + body + " }");
+  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  return *kernel;
+}
+
+Kernel good() { return kernel_of("for i in 1024 { y: y[i] = x[i] + w[i] }"); }
+Kernel also_good() { return kernel_of("for i in 512 { for j in 2 { y: y[i * 2 + j] = w[i * 2 + j] + x[i * 2 + j] } }"); }
+Kernel wrong() { return kernel_of("for i in 1024 { y: y[i] = x[i] - w[i] }"); }
+Kernel crashing() { return kernel_of("for i in 1024 { y: y[i + 100000000000] = x[i] }"); }                          // far outside
+Kernel endless() { return kernel_of("for i in 1024 { for k in 1099511627776 reduce { y: y[i] += x[i] init 0 } }"); }   // for an hour at least
+
+const CandidateBuilder& builder() {
+  static const CandidateBuilder build = [] {
+    const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
+    Expected<CandidateBuilder> made = candidate_builder(baseline_target(host));
+    REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
+    return *made;
+  }();
+  return build;
+}
+
+std::unique_ptr<LocalTransport> transport() {
+  Expected<std::unique_ptr<LocalTransport>> made = LocalTransport::create();
+  REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
+  return std::move(*made);
+}
+
+MeasureJob job_for(const Kernel& kernel, const Reference& reference = {}) {
+  Expected<std::string> object = builder().compile(kernel);
+  REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
+  Expected<MeasureJob> job = job_of(kernel, reference);
+  REQUIRE_MESSAGE(bool(job), error_text(job.takeError()));
+  Expected<std::string> library = builder().link(*object);
+  REQUIRE_MESSAGE(bool(library), error_text(library.takeError()));
+  job->library = *library;
+  job->symbol = builder().symbol;
+  job->expected = reference.outputs;
+  return *job;
+}
+
+Reference interpreted(const Kernel& kernel) {
+  Expected<Reference> reference = reference_outputs(kernel, Reference{});
+  REQUIRE_MESSAGE(bool(reference), error_text(reference.takeError()));
+  return *reference;
+}
+
+MeasureResult run_one(LocalTransport& local, const MeasureJob& job) { return local.run({&job, 1}).front(); }
+
+void check_times(const MeasureResult& result) {
+  CHECK_MESSAGE(result.status == Status::ok, result.error);
+  CHECK(result.seconds.size() >= 1);
+  for (const double s : result.seconds) CHECK(s > 0);
+  CHECK(!result.device.empty());
+}
+
+class Recording : public Transport {   // passes on and keeps
+ public:
+  explicit Recording(Transport& to) : to_(to) {}
+  std::vector<MeasureResult> run(std::span<const MeasureJob> list) override {
+    jobs.insert(jobs.end(), list.begin(), list.end());
+    return to_.run(list);
+  }
+  std::vector<MeasureJob> jobs;
+
+ private:
+  Transport& to_;
+};
+
+}  // namespace
+
+TEST_CASE("measure: a good candidate has times and the outputs of the interpreter") {
+  const auto local = transport();
+  MeasureJob job = job_for(good(), interpreted(good()));
+  job.limits.most_samples = 7;
+  job.limits.relative_interval = 0;
+  const MeasureResult result = run_one(*local, job);
+  check_times(result);
+  CHECK(result.seconds.size() == 7);
+  CHECK(result.outputs.empty());
+  CHECK(local->workers_started() == 1);
+}
+
+TEST_CASE("measure: without samples a candidate runs for its outputs only") {
+  const auto local = transport();
+  MeasureJob job = job_for(good());
+  job.limits.most_samples = 0;
+  job.return_outputs = true;
+  const MeasureResult result = run_one(*local, job);
+  CHECK(result.status == Status::ok);
+  CHECK(result.seconds.empty());
+  CHECK(result.outputs.size() == 4096);
+}
+
+TEST_CASE("measure: a wrong candidate is found out before it is timed") {
+  const auto local = transport();
+  const MeasureResult result = run_one(*local, job_for(wrong(), interpreted(good())));
+  CHECK(result.status == Status::wrong_result);
+  CHECK(result.seconds.empty());
+  CHECK(result.error.find("output 0: element ") == 0);
+}
+
+TEST_CASE("measure: crashes and endless loops end their process and nothing else") {
+  const auto local = transport();
+  const Reference reference = interpreted(good());
+  const MeasureResult crashed = run_one(*local, job_for(crashing(), reference));
+  CHECK(crashed.status == Status::crashed);
+  CHECK(crashed.error.find("SIGSEGV") == 0);
+  CHECK(!crashed.device.empty());
+  check_times(run_one(*local, job_for(good(), reference)));
+  CHECK(local->workers_started() == 2);
+
+  MeasureJob job = job_for(endless(), reference);
+  job.limits.timeout = 0.1;
+  const MeasureResult late = run_one(*local, job);
+  CHECK(late.status == Status::timeout);
+  CHECK(late.seconds.empty());
+  check_times(run_one(*local, job_for(good(), reference)));
+  CHECK(local->workers_started() == 3);
+}
+
+TEST_CASE("measure: a process that has served others gets a second chance before its candidate is blamed") {
+  const auto local = transport();
+  check_times(run_one(*local, job_for(good())));
+  CHECK(run_one(*local, job_for(crashing())).status == Status::crashed);
+  CHECK(local->workers_started() == 2);
+  check_times(run_one(*local, job_for(good())));
+  CHECK(local->workers_started() == 3);
+}
+
+TEST_CASE("measure: inputs and constants cannot be written") {
+  const auto local = transport();
+  MeasureJob job = job_for(good());
+  job.buffers[2].input = true;      // which the library does not know
+  CHECK(run_one(*local, job).status == Status::crashed);
+  job.buffers[2].constant = true;
+  CHECK(run_one(*local, job).status == Status::crashed);
+}
+
+TEST_CASE("measure: jobs that cannot be run are results too") {
+  const auto local = transport();
+  MeasureJob job = job_for(good());
+  job.symbol = "nobody";
+  CHECK(run_one(*local, job).status == Status::compile_error);
+  job = job_for(good());
+  job.library.resize(100);
+  CHECK(run_one(*local, job).status == Status::compile_error);
+  job = job_for(good());
+  job.buffers[0].bytes = uint64_t{1} << 60;
+  CHECK(run_one(*local, job).status == Status::illegal);
+  job = job_for(good());
+  job.workspace_bytes = uint64_t{1} << 60;
+  CHECK(run_one(*local, job).status == Status::illegal);
+  job = job_for(good());
+  job.expected.resize(3);
+  CHECK(run_one(*local, job).status == Status::illegal);
+  check_times(run_one(*local, job_for(good())));
+}
+
+TEST_CASE("measure: a program that is no measuring process is an error") {
+  LocalOptions options;
+  options.program = "/bin/true";
+  CHECK(!error_text(LocalTransport::create(options).takeError()).empty());
+  options.program = "/no/such/program";
+  CHECK(!error_text(LocalTransport::create(options).takeError()).empty());
+}
+
+TEST_CASE("measurer: one result a kernel, the same code timed once, the best one checked") {
+  const auto local = transport();
+  Recording recording(*local);
+  MeasurerOptions options;
+  options.jobs = 2;
+  Measurer measurer(recording, builder(), options);
+  Expected<Reference> made = reference_outputs(good(), Reference{}, builder(), *local);
+  REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
+  const Reference reference = *made;
+  CHECK(reference.outputs == interpreted(good()).outputs);
+
+  Kernel renamed = good();
+  renamed.name = "another";
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  for (const Kernel& kernel : {good(), renamed, also_good(), crashing()}) kernels.push_back(std::make_shared<const Kernel>(kernel));
+  const std::vector<MeasureResult> results = measurer.measure(kernels, reference);
+  REQUIRE(results.size() == 4);
+  check_times(results[0]);
+  check_times(results[2]);
+  CHECK(results[0].seconds == results[1].seconds);
+  CHECK(results[3].status == Status::crashed);
+  CHECK(measurer.counts().candidates == 4);
+  CHECK(measurer.counts().timed == 3);
+  CHECK(measurer.counts().same_code == 1);
+  CHECK(measurer.counts().checked == 1);
+  CHECK(recording.jobs.size() == 4);
+  CHECK(recording.jobs[0].limits.clearly_slower == 0);
+  CHECK(recording.jobs[1].limits.clearly_slower > 0);
+
+  CHECK(measurer.measure(kernels, reference)[2].seconds == results[2].seconds);   // nothing new: nothing is run
+  CHECK(measurer.counts().timed == 3);
+  CHECK(measurer.counts().checked == 1);
+  CHECK(recording.jobs.size() == 4);
+}
+
+TEST_CASE("measurer: a wrong candidate does not become the best") {
+  const auto local = transport();
+  Measurer measurer(*local, builder(), {});
+  const std::vector<std::shared_ptr<const Kernel>> one = {std::make_shared<const Kernel>(wrong())};
+  const std::vector<MeasureResult> results = measurer.measure(one, interpreted(good()));
+  CHECK(results[0].status == Status::wrong_result);
+  CHECK(results[0].seconds.empty());
+  CHECK(measurer.best_seconds() > 1e300);
+  CHECK(measurer.measure(one, interpreted(good()))[0].status == Status::wrong_result);
+}
+
+TEST_CASE("measurer: when the fastest are wrong, twice the same code too, the best right one is found") {
+  const auto local = transport();
+  Measurer measurer(*local, builder(), {});
+  const Kernel less = kernel_of("for i in 16 { y: y[i] = x[i] }");
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  for (const Kernel& kernel : {less, less, good()}) kernels.push_back(std::make_shared<const Kernel>(kernel));
+  const std::vector<MeasureResult> results = measurer.measure(kernels, interpreted(good()));
+  CHECK(results[0].status == Status::wrong_result);
+  CHECK(results[1].status == Status::wrong_result);
+  check_times(results[2]);
+  CHECK(measurer.best_seconds() == median_of(results[2].seconds));
+}
+
+TEST_CASE("measurer: a kernel that does not compile is one result") {
+  const auto local = transport();
+  CandidateBuilder failing = builder();
+  failing.compile = [](const Kernel&) -> Expected<std::string> { return make_error(DiagCode::unsupported, "two\nlines"); };
+  Measurer measurer(*local, failing, {});
+  const std::vector<std::shared_ptr<const Kernel>> one = {std::make_shared<const Kernel>(good())};
+  const MeasureResult result = measurer.measure(one, {}).front();
+  CHECK(result.status == Status::compile_error);
+  CHECK(result.error == "two lines");
+  failing = builder();
+  failing.link = [](const std::string&) -> Expected<std::string> { return make_error(DiagCode::io, "no linker"); };
+  CHECK(Measurer(*local, failing, {}).measure(one, {}).front().error == "no linker");
+}
