@@ -13,7 +13,6 @@ constexpr uint32_t kVersion = 1;
 constexpr std::string_view kJob = "TWMJ", kResult = "TWMR";
 constexpr int kMostSamples = 1000000;
 constexpr double kMostSeconds = 1e6;
-constexpr int kStatusCount = static_cast<int>(Status::crashed) + 1;
 
 class Writer {
  public:
