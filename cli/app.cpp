@@ -15,7 +15,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 8> kCommands = {{
+constexpr std::array<Command, 9> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -51,6 +51,11 @@ constexpr std::array<Command, 8> kCommands = {{
      "  tilewright opt graph.txt --passes canonicalize,fold-constants\n"
      "  tilewright opt kernel.txt --schedule tiles.txt --interp 1\n",
      define_opt},
+    {"space", "Show what tuning could try for the kernels of a model",
+     "  tilewright space resnet18.onnx -t x86-64-v3\n"
+     "  tilewright space model.onnx --space generated --kernel 3 --sample 5 --seed 7\n"
+     "  tilewright space model.onnx --no-rules --json\n",
+     define_space},
 }};
 
 constexpr const char* kExitCodes =

@@ -12,5 +12,6 @@ CommandRun define_inspect(Flags& flags);
 CommandRun define_targets(Flags& flags);
 CommandRun define_target(Flags& flags);
 CommandRun define_opt(Flags& flags);
+CommandRun define_space(Flags& flags);
 
 }  // namespace tw

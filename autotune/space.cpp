@@ -1,0 +1,123 @@
+#include "autotune/space.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tw {
+namespace {
+
+// Below n >= 1; the same numbers with every standard library.
+size_t below(size_t n, std::mt19937_64& random) { return static_cast<size_t>(random() % n); }
+
+double points_of(const Sketch& sketch) {
+  double points = 1;
+  for (const Knob& knob : sketch.knobs) points *= static_cast<double>(knob.values.size());
+  return points;
+}
+
+// Indices of the knobs that have something to choose from.
+std::vector<size_t> free_knobs(const Sketch& sketch) {
+  std::vector<size_t> free;
+  for (size_t i = 0; i < sketch.knobs.size(); ++i)
+    if (sketch.knobs[i].values.size() > 1) free.push_back(i);
+  return free;
+}
+
+std::string text_of(const std::vector<int64_t>& value) {
+  std::string text;
+  for (int64_t number : value) text += (text.empty() ? "" : "x") + std::to_string(number);
+  return text;
+}
+
+}  // namespace
+
+Space::Space(std::vector<Sketch> sketches) : sketches_(std::move(sketches)) {
+  TW_CHECK(!sketches_.empty(), "a space without sketches");
+  double end = 0;
+  for (const Sketch& sketch : sketches_) {
+    for (const Knob& knob : sketch.knobs) TW_CHECK(!knob.values.empty(), "knob '{0}' has no values", knob.name);
+    ends_.push_back(end += points_of(sketch));
+  }
+}
+
+Point Space::at(double index) const {
+  TW_CHECK(index >= 0 && index < size(), "no point {0} in a space of {1}", index, size());
+  Point point;
+  while (index >= ends_[static_cast<size_t>(point.sketch)]) ++point.sketch;
+  const Sketch& sketch = sketches_[static_cast<size_t>(point.sketch)];
+  if (point.sketch > 0) index -= ends_[static_cast<size_t>(point.sketch) - 1];
+  point.choice.resize(sketch.knobs.size());
+  for (size_t i = sketch.knobs.size(); i-- > 0;) {   // the last knob goes round fastest
+    const auto count = static_cast<double>(sketch.knobs[i].values.size());
+    point.choice[i] = static_cast<int>(std::fmod(index, count));
+    index = std::floor(index / count);
+  }
+  return point;
+}
+
+Point Space::sample_in(size_t sketch, std::mt19937_64& random) const {
+  Point point{static_cast<int>(sketch), {}};
+  for (const Knob& knob : sketches_[sketch].knobs) point.choice.push_back(static_cast<int>(below(knob.values.size(), random)));
+  return point;
+}
+
+Point Space::sample(std::mt19937_64& random) const {
+  const double at = static_cast<double>(random() >> 11) * 0x1p-53 * size();
+  const auto sketch = std::ranges::upper_bound(ends_, at) - ends_.begin();
+  return sample_in(std::min(static_cast<size_t>(sketch), sketches_.size() - 1), random);
+}
+
+Point Space::mutate(const Point& point, std::mt19937_64& random) const {
+  constexpr size_t kOtherSketch = 16, kTwoKnobs = 4;   // one time in so many
+  const Sketch& sketch = sketches_[static_cast<size_t>(point.sketch)];
+  const std::vector<size_t> free = free_knobs(sketch);
+  if (sketches_.size() > 1 && (free.empty() || below(kOtherSketch, random) == 0)) {
+    const size_t other = below(sketches_.size() - 1, random);
+    return sample_in(other + (other >= static_cast<size_t>(point.sketch)), random);
+  }
+  Point changed = point;
+  if (free.empty()) return changed;
+  const size_t first = below(free.size(), random);
+  const auto change = [&](size_t knob) {
+    const size_t count = sketch.knobs[knob].values.size();
+    changed.choice[knob] = static_cast<int>((static_cast<size_t>(changed.choice[knob]) + 1 + below(count - 1, random)) % count);
+  };
+  change(free[first]);
+  if (free.size() > 1 && below(kTwoKnobs, random) == 0) change(free[(first + 1 + below(free.size() - 1, random)) % free.size()]);
+  return changed;
+}
+
+Point Space::cross(const Point& a, const Point& b, std::mt19937_64& random) const {
+  Point child = a;
+  if (a.sketch != b.sketch) return child;
+  for (size_t i = 0; i < child.choice.size(); ++i)
+    if (below(2, random) == 1) child.choice[i] = b.choice[i];
+  return child;
+}
+
+Expected<Schedule> Space::schedule(const Point& point) const {
+  const auto index = static_cast<size_t>(point.sketch);
+  bool inside = point.sketch >= 0 && index < sketches_.size() && point.choice.size() == sketches_[index].knobs.size();
+  for (size_t i = 0; inside && i < point.choice.size(); ++i)
+    inside = point.choice[i] >= 0 && static_cast<size_t>(point.choice[i]) < sketches_[index].knobs[i].values.size();
+  if (!inside) return make_error(DiagCode::invalid_argument, "the point is of another space than this one of {0} sketches", sketches_.size());
+  return sketches_[index].fill(point.choice);
+}
+
+std::string Space::print(const Point& point) const {
+  const Sketch& sketch = sketches_[static_cast<size_t>(point.sketch)];
+  std::string text;
+  for (size_t i = 0; i < sketch.knobs.size(); ++i) {
+    const Knob& knob = sketch.knobs[i];
+    text += (i ? ", " : "") + knob.name + "=" + text_of(knob.values[static_cast<size_t>(point.choice[i])]);
+  }
+  return sketch.name + "{" + text + "}";
+}
+
+std::optional<Point> Space::default_point() const {
+  for (size_t i = 0; i < sketches_.size(); ++i)
+    if (sketches_[i].usual) return Point{static_cast<int>(i), *sketches_[i].usual};
+  return std::nullopt;
+}
+
+}  // namespace tw
