@@ -38,8 +38,10 @@ Expected<std::vector<Task>> model_tasks(const std::string& path, const std::map<
       Group one = group;
       if (i >= 0) one.algorithm = static_cast<Algorithm>(i);
       if (i >= 0 && (one.algorithm == group.algorithm || !applies(model.graph, model.graph.node(group.anchor), one.algorithm, target))) continue;
-      TW_ASSIGN(LoweredGroup lowered, lower_group(model.graph, one, target.main_device()));
-      task.variants.push_back({one.algorithm, std::move(lowered)});
+      Expected<LoweredGroup> lowered = lower_group(model.graph, one, target.main_device());
+      if (lowered) task.variants.push_back({one.algorithm, std::move(*lowered)});
+      else if (i < 0) return lowered.takeError();
+      else llvm::consumeError(lowered.takeError());   // what the group has beside its anchor does not go with the algorithm
     }
     task.name = name_of(task.variants.front().lowered);
     const auto [found, fresh] = seen.try_emplace(kernel_hash(task.variants.front().lowered.kernel), tasks.size());

@@ -4,18 +4,16 @@
 
 namespace tw {
 
-Choices::Choices(const std::vector<Knob>& knobs, const std::vector<int>& choice, bool rules) : rules_(rules), knobs_(knobs), choice_(&choice) {}
-
 std::vector<int64_t> Choices::take(const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values) {
-  const auto found = std::ranges::find(knobs_, knob, &Knob::name);
-  if (found != knobs_.end()) return found->values[choice_ ? static_cast<size_t>((*choice_)[static_cast<size_t>(found - knobs_.begin())]) : 0];
+  const std::vector<Knob>& known = given_ ? *given_ : noted_;
+  const auto found = std::ranges::find(known, knob, &Knob::name);
+  if (found != known.end()) return found->values[given_ ? static_cast<size_t>((*choice_)[static_cast<size_t>(found - known.begin())]) : 0];
   const std::vector<std::vector<int64_t>> all = values();
-  if (!choice_) {
-    Knob fresh{knob, {}};
-    for (const std::vector<int64_t>& value : all)
-      if (std::ranges::find(fresh.values, value) == fresh.values.end()) fresh.values.push_back(value);
-    knobs_.push_back(std::move(fresh));
-  }
+  if (given_) return all.front();
+  Knob fresh{knob, {}};
+  for (const std::vector<int64_t>& value : all)
+    if (std::ranges::find(fresh.values, value) == fresh.values.end()) fresh.values.push_back(value);
+  noted_.push_back(std::move(fresh));
   return all.front();
 }
 
@@ -23,7 +21,7 @@ Sketch open_sketch(std::string name, int variant, const BuildSchedule& build, co
   Choices seen(options.rules);
   Expected<Schedule> usual = build(seen);
   if (!usual) llvm::consumeError(usual.takeError());
-  std::vector<Knob> knobs = seen.knobs();
+  std::vector<Knob> knobs = seen.noted();
   std::erase_if(knobs, [](const Knob& knob) { return knob.values.size() < 2; });
   auto fill = [knobs, build, rules = options.rules](const std::vector<int>& choice) {
     Choices choices(knobs, choice, rules);

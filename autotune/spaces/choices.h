@@ -12,16 +12,17 @@ namespace tw {
 class Choices {
  public:
   explicit Choices(bool rules) : rules_(rules) {}                                                  // notes knobs, gives the usual values
-  Choices(const std::vector<Knob>& knobs, const std::vector<int>& choice, bool rules);              // gives the point's
+  Choices(const std::vector<Knob>& knobs, const std::vector<int>& choice, bool rules) : rules_(rules), given_(&knobs), choice_(&choice) {}   // gives the point's
   bool rules() const { return rules_; }
   // values: the usual one first. A knob that is asked for again keeps its values; one that is not in the point has the usual one.
   std::vector<int64_t> take(const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values);
-  const std::vector<Knob>& knobs() const { return knobs_; }
+  const std::vector<Knob>& noted() const { return noted_; }
 
  private:
   bool rules_ = true;
-  std::vector<Knob> knobs_;
-  const std::vector<int>* choice_ = nullptr;   // null: notes knobs
+  std::vector<Knob> noted_;
+  const std::vector<Knob>* given_ = nullptr;   // null: notes knobs
+  const std::vector<int>* choice_ = nullptr;
 };
 
 using BuildSchedule = std::function<Expected<Schedule>(Choices& choices)>;   // the same steps for the same choices, from any thread

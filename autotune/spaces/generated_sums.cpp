@@ -28,13 +28,13 @@ std::map<std::string, std::string> reader_loops(const Nest& sum, const Nest& rea
 }
 
 // A block of the reader's points whose sums are made at one time. Knobs "at_SUM": 0 all before the reader, else at its so-many-th loop, and "rows_SUM", in
-// parts of so many iterations. True: at a loop, and the reader's nest is finished.
-bool block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
-  if (sum.readers.size() != 1) return false;
+// parts of so many iterations. The reader's loops outside of them, for the threads once the sums are in place; none: all before.
+std::vector<std::string> block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
+  if (sum.readers.size() != 1) return {};
   const Nest& reader = k.nest(sum.readers.front());
-  if (!reader.alone || !reader.reduce.empty() || reader.in_scan != sum.in_scan || k.central(reader.label)) return false;
+  if (!reader.alone || !reader.reduce.empty() || reader.in_scan != sum.in_scan || k.central(reader.label)) return {};
   const auto at = static_cast<size_t>(s.choose("at_" + sum.label, 0, counted(1, static_cast<int64_t>(reader.spatial.size()) - 1)));
-  if (at == 0) return false;
+  if (at == 0) return {};
   const int64_t rows = s.choose("rows_" + sum.label, 1, {2, 4, 8, 16});
   std::vector<std::string> outer(reader.spatial.begin(), reader.spatial.begin() + static_cast<std::ptrdiff_t>(at));
   if (const std::string loop = outer.back(); rows > 1 && s.extent(loop).value_or(rows + 1) > rows) {
@@ -50,8 +50,7 @@ bool block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
   s.compute_at(sum.label, outer.back());
   keep_near(s, sum.buffer);
   s.vectorize(lane);
-  s.parallelize(outer, reader.label + "_p");
-  return true;
+  return outer;
 }
 
 // The sum's own nest in tiles, each of which stage `part` sums in registers. `over`: a reduce loop of the nest, "" for none.
@@ -76,11 +75,18 @@ void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const std
   }
 }
 
+void finish_reader(ScheduleBuilder& s, const Nest& sum, const std::vector<std::string>& outer, std::vector<std::string>& taken) {
+  if (outer.empty()) return;
+  s.parallelize(outer, sum.readers.front() + "_p");
+  taken.push_back(sum.readers.front());
+}
+
 // Splits the longest reduce loop into parts and gives each sums of its own, stage NAME; the sum adds them up. The new outer loop.
-std::string cut_reduction(ScheduleBuilder& s, Nest& part, const std::string& name, const std::string& knob, const std::vector<int64_t>& counts) {
+std::string cut_reduction(ScheduleBuilder& s, Nest& part, const std::string& name, const std::string& knob, std::vector<int64_t> counts) {
   const auto longest = std::ranges::max_element(part.reduce, {}, [&](const std::string& loop) { return s.extent(loop).value_or(0); });
   const std::string loop = *longest;
   const std::optional<int64_t> n = s.extent(loop);
+  std::erase_if(counts, [&](int64_t parts) { return parts > 2 && n.value_or(0) < 2 * parts; });
   const int64_t parts = s.choose(knob, counts.front(), counts);
   if (!n || *n < 2 * parts) {
     s.fail("loop '" + loop + "' is too short for " + std::to_string(parts) + " parts");
@@ -125,9 +131,9 @@ void sketch_cache_write(ScheduleBuilder& s, const Structure& k) {
     const Nest& sum = k.nests[i];
     const std::string name = sum.label + "_sum";
     s.cache_write(sum.label, name, "stack");
-    const bool at = block_of_reader(s, k, sum);
-    if (at) taken.push_back(sum.readers.front());
-    tile_sum(s, k, sum, sum.label, sum, name, "", !at);
+    const std::vector<std::string> outer = block_of_reader(s, k, sum);
+    tile_sum(s, k, sum, sum.label, sum, name, "", outer.empty());
+    finish_reader(s, sum, outer, taken);
   }
   map_others(s, k, taken);
 }
@@ -140,9 +146,9 @@ void sketch_chunks(ScheduleBuilder& s, const Structure& k) {
     const std::string name = sum.label + "_chunk";
     Nest part = sum;
     const std::string over = cut_reduction(s, part, name, "chunks_" + sum.label, {2, 3, 4, 8, 16});
-    const bool at = block_of_reader(s, k, sum);
-    if (at) taken.push_back(sum.readers.front());
-    tile_sum(s, k, sum, sum.label, part, name, loop_name(sum.label, over), !at);
+    const std::vector<std::string> outer = block_of_reader(s, k, sum);
+    tile_sum(s, k, sum, sum.label, part, name, loop_name(sum.label, over), outer.empty());
+    finish_reader(s, sum, outer, taken);
   }
   map_others(s, k, taken);
 }

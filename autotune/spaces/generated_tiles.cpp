@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kMostUnrolled = 128;   // vectors of a tile, without rules
 constexpr int64_t kMostPart = 16;        // of a tile along a loop that has no lanes
 constexpr size_t kMostTiles = 48;        // of a knob, with rules
+constexpr int64_t kSetWays = 8;          // rows that fit one set of the cache
 
 // Iterations of the loop in vectors of so many load neighbouring elements, or all the same one: nothing is gathered.
 bool loads_vectors(const Structure& k, const Nest& sum, const std::string& loop, int64_t lanes) {
@@ -44,6 +45,22 @@ bool is_row(const Nest& sum, const std::string& loop, const std::string& lane) {
   return row;
 }
 
+// Some operand's elements for neighbouring iterations lie a multiple of 4 KiB apart: in one set of the first-level cache.
+bool shares_sets(const Structure& k, const Nest& sum, const std::string& loop) {
+  constexpr int64_t kSetBytes = 4096;
+  bool shares = false;
+  visit(sum.store->value, [&](const Expr& e) {
+    if (e->kind != ExprKind::load) return;
+    const Buffer& buffer = k.kernel.buffer(e->buffer);
+    int64_t bytes = dtype_bytes(buffer.dtype);
+    for (size_t d = e->args.size(); d-- > 0;) {
+      shares |= uses_var(e->args[d], loop) && bytes % kSetBytes == 0;
+      bytes *= as_const(buffer.shape[d]).value_or(1);
+    }
+  });
+  return shares;
+}
+
 std::vector<int64_t> lane_parts(const Structure& k, const Nest& sum, const ScheduleBuilder& s) {
   const std::string& loop = sum.spatial.back();
   const int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(k.kernel.buffer(sum.store->buffer).dtype)));
@@ -60,11 +77,12 @@ std::vector<int64_t> lane_parts(const Structure& k, const Nest& sum, const Sched
   return parts;
 }
 
-std::vector<int64_t> other_parts(const std::optional<int64_t>& n, bool rules) {
+std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const std::string& loop, const ScheduleBuilder& s) {
+  const std::optional<int64_t> n = s.extent(loop);
   if (!n) return {1, 2, 4, 6, 8};
   std::vector<int64_t> parts;
-  for (int64_t part = 1; part <= std::min(*n, kMostPart); ++part)
-    if (!rules || (*n + part - 1) / part * part * 8 <= *n * 9) parts.push_back(part);
+  for (int64_t part = 1; part <= std::min(*n, s.rules() && shares_sets(k, sum, loop) ? kSetWays : kMostPart); ++part)
+    if (!s.rules() || (*n + part - 1) / part * part * 8 <= *n * 9) parts.push_back(part);
   return parts;
 }
 
@@ -103,7 +121,7 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
   Tiles tiles;
   const std::string& lane = sum.spatial.back();
   for (const std::string& loop : sum.spatial) {
-    tiles.parts.push_back(loop == lane ? lane_parts(k, sum, s) : other_parts(s.extent(loop), s.rules()));
+    tiles.parts.push_back(loop == lane ? lane_parts(k, sum, s) : other_parts(k, sum, loop, s));
     tiles.row.push_back(is_row(sum, loop, lane));
   }
   std::vector<int64_t> tile;
@@ -124,7 +142,7 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<
     const std::string& loop = loops[i];
     const std::optional<int64_t> n = s.extent(loop);
     if (!s.has_loop(loop)) continue;
-    const int64_t block = n && *n <= tile[i] ? 1 : s.choose("block_" + loop, 1, {2, 4, 8, 16});
+    const int64_t block = n == 1 ? 1 : s.choose("block_" + loop, 1, {2, 4, 8, 16});
     if (n && *n <= tile[i]) {
       (*n == 1 ? outer[i] : levels.inner).push_back(loop);
       continue;
