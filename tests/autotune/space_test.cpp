@@ -128,12 +128,12 @@ void check_space(MakeSpace make, const char* kind, bool rules, int samples, doub
       CAPTURE(bits);
       for (const Task& task : tasks_of_case(c, target)) check_points(c, task, must_space(make, task, target, rules), target, samples, false, tally);
     }
-    MESSAGE(title + ", " + c.name + ": ", tally.legal, " of ", tally.sampled, " legal, ", tally.texts.size(), " different");
+    MESSAGE(title, ", ", c.name, ": ", tally.legal, " of ", tally.sampled, " legal, ", tally.texts.size(), " different");
     CHECK(tally.legal > 0);
     all.legal += tally.legal;
     all.sampled += tally.sampled;
   }
-  MESSAGE(title + ": ", 100.0 * all.legal / all.sampled, " % legal");
+  MESSAGE(title, ": ", 100.0 * all.legal / all.sampled, " % legal");
   CHECK(all.legal > least_legal * all.sampled);
 }
 
