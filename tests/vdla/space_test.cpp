@@ -5,6 +5,7 @@
 #include "autotune/spaces/space.h"
 #include "backends/vdla/config.h"
 #include "backends/vdla/timing.h"
+#include "passes/lower/tensor_form.h"
 #include "tests/vdla/layers.h"
 
 using namespace tw;
@@ -36,7 +37,7 @@ double check_points(const LayerCase& layer, int samples) {
   task.variants.push_back({Algorithm::direct, layer.group});
   LoweredGroup& formed = task.variants[0].lowered;
   to_tensor_form(formed, target);
-  Expected<Space> space = template_space(task, target, {});
+  Expected<tw::Space> space = template_space(task, target, {});
   if (!space) FAIL(error_text(space.takeError()));
   Expected<Schedule> usual = default_schedule(formed.kernel, formed.family, target), found = space->schedule(*space->default_point());
   if (!usual || !found) FAIL("the default schedule is illegal");
