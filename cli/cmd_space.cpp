@@ -71,11 +71,13 @@ std::string sketches_text(const Space& space) {
 
 Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
   const bool generated = args.space == "generated";
-  if (!generated && args.space != "template") return make_error(DiagCode::invalid_argument, "there is no space '{0}': template and generated are the two", args.space);
+  if (!generated && args.space != "template")
+    return make_error(DiagCode::invalid_argument, "there is no space '{0}': template and generated are the two", args.space);
   TW_ASSIGN(const auto dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(const std::vector<Task> tasks, model_tasks(args.model, dims, target));
-  if (static_cast<size_t>(args.kernel) > tasks.size()) return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}", args.kernel, tasks.size());
+  if (static_cast<size_t>(args.kernel) > tasks.size())
+    return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}", args.kernel, tasks.size());
   Json::Array list;
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (args.kernel > 0 && i + 1 != static_cast<size_t>(args.kernel)) continue;
@@ -90,12 +92,13 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
     }
     Sampled sampled = sample(space, args);
     if (!console.json) {
-      console.out << i + 1 << " " << task.name << ", " << task.calls << (task.calls == 1 ? " call" : " calls") << ": " << words << "; " << count_text(space.size()) << " points\n"
+      console.out << i + 1 << " " << task.name << ", " << task.calls << (task.calls == 1 ? " call" : " calls") << ": " << words << "; "
+                  << count_text(space.size()) << " points\n"
                   << sketches_text(space) << sampled.text;
       if (sampled.taken > 0) console.out << "  " << sampled.legal << " of " << sampled.taken << " legal\n";
     }
-    list.push_back(Json::Object{{"kernel", static_cast<int64_t>(i + 1)}, {"name", task.name}, {"calls", task.calls}, {"variants", variants}, {"points", space.size()},
-                                {"sketches", sketches_json(space)}, {"legal", sampled.legal}, {"samples", std::move(sampled.list)}});
+    list.push_back(Json::Object{{"kernel", static_cast<int64_t>(i + 1)}, {"name", task.name}, {"calls", task.calls}, {"variants", variants},
+                                {"points", space.size()}, {"sketches", sketches_json(space)}, {"legal", sampled.legal}, {"samples", std::move(sampled.list)}});
   }
   if (console.json) write_json(console, Json::Object{{"space", args.space}, {"rules", !args.no_rules}, {"kernels", list}});
   return kExitOk;

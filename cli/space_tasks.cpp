@@ -15,6 +15,7 @@ std::string name_of(const LoweredGroup& lowered) {
 }
 
 bool applies(const Graph& graph, const Node& anchor, Algorithm a, const Target& target) {
+  if (!target.devices.empty()) return a == Algorithm::direct;
   if (winograd_tile(a) != 0) return winograd_applies(graph, anchor);
   return a == Algorithm::direct || strassen_applies(graph, anchor, target);
 }

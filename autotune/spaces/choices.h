@@ -11,8 +11,10 @@ namespace tw {
 
 class Choices {
  public:
-  explicit Choices(bool rules) : rules_(rules) {}                                                  // notes knobs, gives the usual values
-  Choices(const std::vector<Knob>& knobs, const std::vector<int>& choice, bool rules) : rules_(rules), given_(&knobs), choice_(&choice) {}   // gives the point's
+  // Notes knobs, gives the usual values.
+  explicit Choices(bool rules) : rules_(rules) {}
+  // Gives the point's.
+  Choices(const std::vector<Knob>& knobs, const std::vector<int>& choice, bool rules) : rules_(rules), given_(&knobs), choice_(&choice) {}
   bool rules() const { return rules_; }
   // values: the usual one first. A knob that is asked for again keeps its values; one that is not in the point has the usual one.
   std::vector<int64_t> take(const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values);

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "autotune/spaces/generated.h"
+#include "passes/lower/tensor_form.h"
 
 namespace tw {
 namespace {
@@ -40,6 +41,8 @@ bool some_legal(const Sketch& sketch) {
 }  // namespace
 
 Expected<Space> generated_space(const Task& task, const Target& target, const SpaceOptions& options) {
+  if (!target.axes.empty() || tensor_instruction(target, true))
+    return make_error(DiagCode::unsupported, "generated spaces are for processors, not for '{0}': its space is the template one", target.name);
   std::vector<Sketch> sketches;
   const auto place = std::make_shared<const Target>(target);
   for (size_t v = 0; v < task.variants.size(); ++v) {

@@ -35,13 +35,15 @@ struct Levels {
   std::vector<std::string> outer, middle, inner;
   std::vector<std::string> around() const;    // outer, then middle
 };
-// Factors for the loops of a sum, the last being the lanes': what fits the registers, the cheapest by step_cost first. Without rules all that the language can say.
+// Factors for the loops of a sum, the last being the lanes': what fits the registers, the cheapest by step_cost first. Without rules all
+// that the language can say.
 std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum, const ScheduleBuilder& s);
 // `loops` of one nest by these factors. Knobs "block_LOOP" and "outermost_NAME". `once`: points may not be computed twice. Between the outer and
 // the middle ones stand `between`.
 Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<std::string>& loops, const std::vector<int64_t>& tile, bool once,
                  const std::vector<std::string>& between = {});
-// The stage below loop `at`: sums over its reduce loops in registers. Knobs "depth_STAGE", "first_STAGE", "steps_STAGE" (order, blocks and unrolling of the reduction), "prefetch_STAGE".
+// The stage below loop `at`: sums over its reduce loops in registers. Knobs "first_STAGE", "depth_STAGE", "steps_STAGE" (order, blocks and
+// unrolling of the reduction), "prefetch_STAGE".
 void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& stage, const std::string& buffer, const std::string& at);
 // The tile's lines unrolled, its lanes in a vector; the outer loops on all threads.
 void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& lane, const std::string& name, bool threads);

@@ -53,8 +53,9 @@ std::vector<std::string> block_of_reader(ScheduleBuilder& s, const Structure& k,
   return outer;
 }
 
-// The sum's own nest in tiles, each of which stage `part` sums in registers. `over`: a reduce loop of the nest, "" for none.
-void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const std::string& stage, const Nest& part, const std::string& name, const std::string& over, bool threads) {
+// The sum's own nest in tiles, each of which stage NAME sums in registers over the reduce loops of `part`. `over`: a reduce loop of the nest, "" for none.
+void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nest& part, const std::string& name, const std::string& over, bool threads) {
+  const std::string& stage = sum.label;
   std::vector<std::string> loops;
   for (const std::string& loop : sum.spatial) loops.push_back(loop_name(stage, loop));
   const std::vector<int64_t> tile = choose_tile(s, k, sum);
@@ -107,7 +108,8 @@ void sketch_tile(ScheduleBuilder& s, const Structure& k) {
     const Nest& sum = k.nests[i];
     const Nest* reader = sum.readers.size() == 1 ? &k.nest(sum.readers.front()) : nullptr;
     const std::map<std::string, std::string> of = reader ? reader_loops(sum, *reader) : std::map<std::string, std::string>{};
-    if (of.empty() || !reader->alone || !reader->reduce.empty() || k.central(reader->label)) return s.fail("stage '" + sum.label + "' has no reader that takes it point by point");
+    if (of.empty() || !reader->alone || !reader->reduce.empty() || k.central(reader->label))
+      return s.fail("stage '" + sum.label + "' has no reader that takes it point by point");
     const std::vector<int64_t> tile = choose_tile(s, k, sum);
     std::vector<int64_t> factors;   // of the reader's loops
     for (const std::string& loop : reader->spatial) {
@@ -132,7 +134,7 @@ void sketch_cache_write(ScheduleBuilder& s, const Structure& k) {
     const std::string name = sum.label + "_sum";
     s.cache_write(sum.label, name, "stack");
     const std::vector<std::string> outer = block_of_reader(s, k, sum);
-    tile_sum(s, k, sum, sum.label, sum, name, "", outer.empty());
+    tile_sum(s, k, sum, sum, name, "", outer.empty());
     finish_reader(s, sum, outer, taken);
   }
   map_others(s, k, taken);
@@ -147,7 +149,7 @@ void sketch_chunks(ScheduleBuilder& s, const Structure& k) {
     Nest part = sum;
     const std::string over = cut_reduction(s, part, name, "chunks_" + sum.label, {2, 3, 4, 8, 16});
     const std::vector<std::string> outer = block_of_reader(s, k, sum);
-    tile_sum(s, k, sum, sum.label, part, name, loop_name(sum.label, over), outer.empty());
+    tile_sum(s, k, sum, part, name, loop_name(sum.label, over), outer.empty());
     finish_reader(s, sum, outer, taken);
   }
   map_others(s, k, taken);

@@ -180,7 +180,8 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& st
   std::erase_if(reduce, [&](const std::string& loop) { return !s.has_loop(loop); });
   if (reduce.empty()) return s.fail("stage '" + stage + "' has no sums");
   const auto first = static_cast<size_t>(s.choose("first_" + stage, 0, counted(1, static_cast<int64_t>(sum.reduce.size()) - 1)));
-  if (first < reduce.size()) std::rotate(reduce.begin(), reduce.begin() + static_cast<std::ptrdiff_t>(first), reduce.begin() + static_cast<std::ptrdiff_t>(first) + 1);
+  const auto outermost = reduce.begin() + static_cast<std::ptrdiff_t>(first);
+  if (first < reduce.size()) std::rotate(reduce.begin(), outermost, outermost + 1);
   s.compute_at(stage, at);
   const auto longest = std::ranges::max_element(reduce, {}, [&](const std::string& loop) { return s.extent(loop).value_or(1 << 20); });
   if (const int64_t depth = s.choose("depth_" + stage, 0, {4, 16, 64, 256}); depth > 0 && s.extent(*longest).value_or(depth + 1) > depth) {

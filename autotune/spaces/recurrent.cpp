@@ -16,7 +16,8 @@ void map_sums(ScheduleBuilder& s, const std::string& acc, const std::string& p) 
   int64_t vectors = std::max<int64_t>(1, gates * cells / lanes);
   int64_t batch = s.extent(p + "b").value_or(1), rows = std::min(std::max<int64_t>(1, most_tile_rows(s.target(), vectors)), batch);
   while (batch % rows != 0) --rows;
-  if (s.extent(p + "b")) rows = s.choose("rows_" + acc, rows, s.rules() ? divisors(batch, std::max<int64_t>(1, most_tile_rows(s.target(), vectors))) : divisors(batch, batch));
+  const int64_t most = s.rules() ? std::max<int64_t>(1, most_tile_rows(s.target(), vectors)) : batch;
+  if (s.extent(p + "b")) rows = s.choose("rows_" + acc, rows, divisors(batch, most));
   const std::string sum = acc == "acc" ? "sum" : "sumn", out = acc + "_" + p, in = sum + "_" + p;
   s.cache_write(acc, sum, "register");
   std::string row = out + "b", lane = out + "l", column = in + "l";

@@ -74,7 +74,8 @@ void schedule_strassen(ScheduleBuilder& s) {
   s.set_scope("sum", "register");
   // Hints help weights that are used once, and are in the way where a large panel comes from the third-level cache again and again.
   const std::string depth_loop = s.has_loop("kl") ? "kl" : "kc";
-  if (const bool asked = s.choose_switch("prefetch_w", true); asked && !s.prefetch_next_panel("w", depth_loop) && half_rows <= rows) s.prefetch_weights("w", depth_loop, s.kRowsAhead);
+  const bool hints = s.choose_switch("prefetch_w", true);
+  if (hints && !s.prefetch_next_panel("w", depth_loop) && half_rows <= rows) s.prefetch_weights("w", depth_loop, s.kRowsAhead);
   s.unroll(passing > 1 ? "acc_r1" : "acc_ai");
   s.unroll("acc_ac");
   s.vectorize("acc_al");
