@@ -45,7 +45,7 @@ struct MeasureResult {
   std::string error;                 // one line
   std::string device;                // fingerprint of the machine
   bool contended = false;            // something disturbed some samples, also when they were taken again
-  std::vector<std::byte> outputs;    // where asked for
+  std::vector<std::byte> outputs = {};   // where asked for
 };
 
 class Transport {

@@ -193,7 +193,7 @@ Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) 
   for (const Record& r : records) {
     const auto hash = std::find(search.hashes.begin(), search.hashes.end(), r.kernel_hash);
     if (hash == search.hashes.end()) continue;
-    known.push_back({static_cast<int>(hash - search.hashes.begin()), r.schedule, {r.status, r.seconds, r.error, r.device, false, {}}});
+    known.push_back({static_cast<int>(hash - search.hashes.begin()), r.schedule, {r.status, r.seconds, r.error, r.device, false}});
   }
   return known;
 }

@@ -15,7 +15,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 11> kCommands = {{
+constexpr std::array<Command, 12> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -69,6 +69,11 @@ constexpr std::array<Command, 11> kCommands = {{
      "  tilewright lock resnet50.onnx -t cortex-a72\n"
      "  tilewright lock model.onnx --log team.db --threads 2\n",
      define_lock},
+    {"space", "Show what tuning could try for the kernels of a model",
+     "  tilewright space resnet18.onnx -t x86-64-v3\n"
+     "  tilewright space model.onnx --space generated --kernel 3 --sample 5 --seed 7\n"
+     "  tilewright space model.onnx --no-rules --json\n",
+     define_space},
 }};
 
 constexpr const char* kExitCodes =

@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/compile.h"
+#include "cli/model_tasks.h"
 #include "cli/progress.h"
 #include "cli/schedules.h"
 #include "cli/targets.h"
@@ -23,7 +24,7 @@ struct TuneArgs {
   std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank", features = "loops", log, time, until;
   std::vector<std::string> dims;
   bool no_rules = false, no_transfer = false;
-  int trials = 0, threads = 1, jobs = 0, batch = 0, patience = 0;
+  int trials = 0, jobs = 0, batch = 0, patience = 0;
   std::optional<uint64_t> seed;
 };
 
@@ -105,25 +106,12 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
   o.transfer = !args.no_transfer;
   o.patience = args.patience;
   o.seed = args.seed.value_or(1);
-  o.threads = args.threads;
   o.jobs = args.jobs > 0 ? args.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   o.scheduler.trials = args.trials;
   o.scheduler.batch = args.batch;
   TW_ASSIGN(o.scheduler.seconds, seconds_from(args.time));
   TW_ASSIGN(o.scheduler.until, share_from(args.until));
   return o;
-}
-
-// The tasks of a model, as compile would fuse it.
-Expected<std::vector<Task>> load_tasks(const TuneArgs& args, const Target& target) {
-  TW_ASSIGN(const auto dims, parse_dims(args.dims));
-  TW_ASSIGN(Model model, import_onnx(args.model, {dims}));
-  PassContext context{target.main_device(), 64 << 20, ""};
-  TW_TRY(run_passes(model.graph, context, default_pipeline()));
-  std::vector<Group> groups = fuse_groups(model.graph);
-  choose_algorithms(model.graph, groups, target, {});
-  fuse_pools(model.graph, groups);
-  return tasks_of(model.graph, groups, target);
 }
 
 Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, double seconds) {
@@ -139,7 +127,8 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   if (!target.devices.empty()) return make_error(DiagCode::unsupported, "target '{0}' has devices; kernels are tuned for a processor alone", target.name);
   Progress progress(console);
   progress.begin("import");
-  TW_ASSIGN(std::vector<Task> tasks, load_tasks(args, target));
+  TW_ASSIGN(const auto dims, parse_dims(args.dims));
+  TW_ASSIGN(std::vector<Task> tasks, model_tasks(args.model, dims, target));
   progress.begin("probe");
   TW_ASSIGN(const Peaks peaks, measure_peaks(target, options.threads));
   progress.end();
@@ -149,7 +138,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
     log.emplace(std::move(opened));
   }
   const Interrupts interrupts;
-  TW_ASSIGN(NetworkServices services, tune_services(target, {args.space == "generated", !args.no_rules, options.seed}, log ? &*log : nullptr, &interrupted()));
+  TW_ASSIGN(NetworkServices services, tune_services(target, {args.space == "generated", !args.no_rules, options.seed, options.jobs}, log ? &*log : nullptr, &interrupted()));
   TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), target, std::move(services), options));
   const auto start = std::chrono::steady_clock::now();
   const auto clock = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -180,7 +169,6 @@ CommandRun define_tune(Flags& flags) {
   flags.integer("--patience", args->patience, "Leave a kernel after so many measurements without a gain; 0: never");
   flags.integer("--batch", args->batch, "Measurements between two fits of the model; 0: trials over kernels, at most 64");
   flags.seed("--seed", args->seed, "Of the search; default 1");
-  flags.integer("--threads", args->threads, "That the tuned kernels will run on; default 1", 1);
   flags.integer("-j,--jobs", args->jobs, "Candidates built at once; 0: one a processor");
   flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
   return [args](Console& console) { return tune(*args, console); };

@@ -15,5 +15,6 @@ CommandRun define_target(Flags& flags);
 CommandRun define_opt(Flags& flags);
 CommandRun define_log(Flags& flags);
 CommandRun define_lock(Flags& flags);
+CommandRun define_space(Flags& flags);
 
 }  // namespace tw

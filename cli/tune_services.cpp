@@ -1,94 +1,101 @@
-// Stand-ins for spaces and measuring: a space of two points a variant, times taken in this process.
 #include "cli/tune_services.h"
 
-#include <chrono>
-#include <cstring>
+#include <algorithm>
 #include <ctime>
 #include <map>
 
+#include "autotune/measure/local.h"
+#include "autotune/measure/session.h"
 #include "autotune/spaces/space.h"
-#include "backends/backend.h"
-#include "packager/loaded_library.h"
+#include "cli/candidate.h"
+#include "frontend/frontend.h"
 
 namespace tw {
 namespace {
 
-using KernelFunction = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
-constexpr int kRuns = 5;
+constexpr size_t kTogether = 8;   // candidates between two looks at the interrupt
 
-Space stand_in_space(const Task& task, const Target& target) {
-  std::vector<Sketch> sketches;
-  for (size_t v = 0; v < task.variants.size(); ++v) {
-    const LoweredGroup* lowered = &task.variants[v].lowered;
-    sketches.push_back({algorithm_name(task.variants[v].algorithm), static_cast<int>(v), {{"plain", {{0}, {1}}}},
-                        [lowered, &target](const std::vector<int>& choice) {
-                          return choice[0] ? plain_schedule(lowered->kernel, target) : default_schedule(lowered->kernel, lowered->family, target);
-                        }});
-  }
-  return Space(std::move(sketches));
+Error runs_here(const Target& target) {
+  const Target host = host_target();
+  if (target.arch() != host.arch())
+    return make_error(DiagCode::unsupported, "target '{0}' is for {1}, and kernels are measured on this machine, {2}", target.name, arch_name(target.arch()), arch_name(host.arch()));
+  std::string missing;
+  for (const std::string& feature : target.features)
+    if (!host.has(feature)) missing += (missing.empty() ? "" : ", ") + feature;
+  if (missing.empty()) return Error::success();
+  return make_error(DiagCode::unsupported, "target '{0}' wants features that this machine, where kernels are measured, does not have: {1}", target.name, missing);
 }
 
-int64_t value_of(const Expr& e) {
-  return eval_int(e, [](std::string_view) { return int64_t{1}; });
-}
-
-Expected<std::vector<double>> time_kernel(const Kernel& kernel, const Backend& backend) {
-  TW_TRY(backend.supports(kernel));
-  LinkRequest request;
-  TW_ASSIGN(std::string object, backend.compile_kernel(kernel));
-  request.objects.push_back(std::move(object));
-  request.exports.push_back(kernel.name);
-  TW_ASSIGN(const LinkedImage image, link_shared(request));
-  TW_ASSIGN(const LoadedLibrary library, LoadedLibrary::load(image));
-  const auto function = reinterpret_cast<KernelFunction>(library.symbol(kernel.name));
-  std::vector<std::vector<std::max_align_t>> memory;
-  std::vector<void*> arguments;
-  const auto allocate = [&](int64_t bytes) {
-    memory.emplace_back(static_cast<size_t>(bytes) / sizeof(std::max_align_t) + 9);
-    const auto address = (reinterpret_cast<uintptr_t>(memory.back().data()) + 63) / 64 * 64;
-    return reinterpret_cast<void*>(address);
-  };
-  for (const Buffer& buffer : kernel.buffers) {
-    if (buffer.role == BufferRole::temp) continue;
-    int64_t bytes = dtype_bytes(buffer.dtype);
-    for (const Expr& extent : buffer.shape) bytes *= value_of(extent);
-    arguments.push_back(allocate(bytes));
-  }
-  void* workspace = allocate(value_of(workspace_layout(kernel).bytes));
-  const std::vector<int64_t> symbols(kernel.symbols.size() + 1, 1);
-  std::vector<double> seconds;
-  for (int run = 0; run < kRuns; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    function(arguments.data(), workspace, symbols.data());
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return seconds;
-}
-
-MeasureResult measure_one(const Kernel& kernel, const Backend& backend) {
+MeasureResult no_reference(const std::string& error) {
   MeasureResult result;
-  Expected<std::vector<double>> seconds = time_kernel(kernel, backend);
-  if (seconds) result.seconds = std::move(*seconds);
-  else result.status = Status::compile_error, result.error = error_text(seconds.takeError());
-  result.error = result.error.substr(0, result.error.find('\n'));
+  result.status = Status::compile_error;
+  result.error = "the default schedule gives nothing to compare with: " + error;
+  std::ranges::replace(result.error, '\n', ' ');
   return result;
 }
 
-}  // namespace
+// All measurements of a network: one process that runs candidates, a measurer a task, a reference a variant.
+class Measuring {
+ public:
+  Measuring(const Target& target, std::unique_ptr<Transport> transport, CandidateBuilder builder, const TuneSources& sources)
+      : target_(target), transport_(std::move(transport)), builder_(std::move(builder)), sources_(sources) {}
 
-Expected<NetworkServices> tune_services(const Target& target, const TuneSources&, TuningLog* log, const std::atomic<bool>* stop) {
-  TW_ASSIGN(std::unique_ptr<Backend> made, make_backend(target));
-  const std::shared_ptr<Backend> backend = std::move(made);
-  NetworkServices services;
-  services.space = [&target](const Task& task) -> Expected<Space> { return stand_in_space(task, target); };
-  services.measure = [backend, stop](const Task&, std::span<const Candidate> candidates) {
+  std::vector<MeasureResult> run(const Task& task, std::span<const Candidate> candidates, const std::atomic<bool>* stop) {
     std::vector<MeasureResult> out;
-    for (const Candidate& c : candidates) {
+    for (size_t at = 0; at < candidates.size();) {
       if (stop && stop->load(std::memory_order_relaxed)) break;
-      out.push_back(measure_one(*c.kernel, *backend));
+      size_t end = at + 1;   // of one variant, whose outputs are compared with the same
+      while (end < candidates.size() && end - at < kTogether && candidates[end].variant == candidates[at].variant) ++end;
+      for (MeasureResult& result : run_variant(task, candidates.subspan(at, end - at))) out.push_back(std::move(result));
+      at = end;
     }
     return out;
+  }
+
+ private:
+  std::vector<MeasureResult> run_variant(const Task& task, std::span<const Candidate> candidates) {
+    const std::pair<std::string, int> key{task.key, candidates.front().variant};
+    if (!references_.count(key) && !errors_.count(key)) {
+      if (Expected<Reference> made = make_reference(task.variants[static_cast<size_t>(key.second)])) references_.emplace(key, std::move(*made));
+      else errors_.emplace(key, error_text(made.takeError()));
+    }
+    if (const auto failed = errors_.find(key); failed != errors_.end()) return std::vector<MeasureResult>(candidates.size(), no_reference(failed->second));
+    std::vector<std::shared_ptr<const Kernel>> kernels;
+    for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
+    auto& measurer = measurers_[task.key];
+    if (!measurer) measurer = std::make_unique<Measurer>(*transport_, builder_, MeasurerOptions{.jobs = sources_.jobs});
+    return measurer->measure(kernels, references_.at(key));
+  }
+
+  // What the default schedule computes; free dimensions are 1.
+  Expected<Reference> make_reference(const Variant& variant) {
+    const Kernel& lowered = variant.lowered.kernel;
+    TW_ASSIGN(const Schedule schedule, default_schedule(lowered, variant.lowered.family, target_));
+    TW_ASSIGN(const Kernel scheduled, tw::apply(lowered, schedule, &target_));
+    return reference_outputs(scheduled, {std::vector<int64_t>(lowered.symbols.size(), 1), sources_.seed, {}}, builder_, *transport_);
+  }
+
+  const Target& target_;
+  std::unique_ptr<Transport> transport_;
+  CandidateBuilder builder_;
+  TuneSources sources_;
+  std::map<std::string, std::unique_ptr<Measurer>> measurers_;                // by the task's key
+  std::map<std::pair<std::string, int>, Reference> references_;               // by key and variant
+  std::map<std::pair<std::string, int>, std::string> errors_;                 // of those that cannot be made
+};
+
+}  // namespace
+
+Expected<NetworkServices> tune_services(const Target& target, const TuneSources& sources, TuningLog* log, const std::atomic<bool>* stop) {
+  TW_TRY(runs_here(target));
+  TW_ASSIGN(CandidateBuilder builder, candidate_builder(target));
+  TW_ASSIGN(std::unique_ptr<Transport> transport, LocalTransport::create());
+  const auto measuring = std::make_shared<Measuring>(target, std::move(transport), std::move(builder), sources);
+  NetworkServices services;
+  services.space = [&target, sources](const Task& task) {
+    return sources.generated ? generated_space(task, target, {sources.rules}) : template_space(task, target, {sources.rules});
   };
+  services.measure = [measuring, stop](const Task& task, std::span<const Candidate> candidates) { return measuring->run(task, candidates, stop); };
   if (!log) return services;
   services.known = [log](const RecordKey& key) -> Expected<std::vector<Record>> {
     LogFilter filter;
@@ -98,7 +105,6 @@ Expected<NetworkServices> tune_services(const Target& target, const TuneSources&
   services.store = [log](Record record) -> Error {
     record.tool = std::string("tilewright ") + TW_VERSION;
     record.time = static_cast<int64_t>(std::time(nullptr));
-    if (record.device.empty()) record.device = "unknown";
     return log->add(record).takeError();
   };
   return services;

@@ -13,6 +13,7 @@ struct TuneSources {
   bool generated = false;   // which space
   bool rules = true;        // its static rules
   uint64_t seed = 1;        // of the contents of parameters
+  int jobs = 1;             // threads that build candidates
 };
 
 // target, log and stop must outlive the result; log: null: nothing is kept. Errors: a target that this machine cannot measure.

@@ -14,13 +14,14 @@ constexpr int64_t kStackBytes = 40 << 10;   // of the scores and their exponenti
 // The register tile of a product ACC at LOOP of its reader; its columns are one panel.
 void map_product(ScheduleBuilder& s, const std::string& acc, const std::string& loop, int64_t lanes) {
   s.compute_at(acc, loop);
-  std::string column = acc + "_j";
+  std::string depth = acc + "_k", column = acc + "_j";
   if (s.extent(column).value_or(0) > lanes) {
     s.split(column, lanes, Tail::guard, acc + "_jv", acc + "_jl");
     column = acc + "_jl";
   }
-  s.accumulate(acc, {acc + "_k"}, {acc + "_i", acc + "_jv"}, column);
+  s.accumulate(acc, {depth}, {acc + "_i", acc + "_jv"}, column);
   s.set_scope(acc, "register");
+  s.unroll_part(depth);
 }
 
 // NAME's lanes in registers and their fold, row by row, in the block of queries.
@@ -70,9 +71,15 @@ void schedule_attention(ScheduleBuilder& s) {
   int64_t lanes = std::max(1, s.target().lanes(4)), key_panel = panel_of("kp"), column_panel = panel_of("vp");
   int64_t rows = s.extent("y_i").value_or(1), keys = panel_of("s");
   const int64_t fit = std::max<int64_t>(1, kStackBytes / 8 / keys);
-  auto tile_of = [&](int64_t panel) { return std::min({tile_rows(s.target(), panel / lanes, rows), rows, fit}); };
-  const int64_t key_tile = tile_of(key_panel), tile = tile_of(column_panel), larger = std::max(tile, key_tile);
-  const int64_t block = std::min(rows, std::max(larger, std::min(kBlockRows, fit) / larger * larger));
+  auto tile_of = [&](const char* knob, int64_t panel) {
+    std::vector<int64_t> others;
+    for (int64_t n = 1; s.open() && n <= std::min({rows, fit, int64_t{s.target().vector_registers}}); ++n)
+      if (!s.rules() || fits_registers(s.target(), {n, panel / lanes})) others.push_back(n);
+    return s.choose(knob, std::min({tile_rows(s.target(), panel / lanes, rows), rows, fit}), others);
+  };
+  const int64_t key_tile = tile_of("key_rows", key_panel), tile = tile_of("rows", column_panel), larger = std::max(tile, key_tile);
+  const int64_t usual_block = std::min(rows, std::max(larger, std::min(kBlockRows, fit) / larger * larger));
+  const int64_t block = std::clamp(s.choose("block_rows", usual_block, {4, 6, 8, 12, 16, 24, 32, 48, 64}), std::min(larger, rows), rows);
   map_panels(s, "kp", lanes);
   map_panels(s, "vp", lanes);
 

@@ -40,11 +40,16 @@ Stmt store_of(const ScheduleBuilder& s, const std::string& label) {
 
 class BoundSpace {
  public:
-  BoundSpace(const Kernel& kernel, const Target& target) : s_(kernel, target), target_(target) {
+  BoundSpace(const Kernel& kernel, const Target& target, Choices* choices) : s_(kernel, target, choices), target_(target) {
+    int64_t most = 0;
     for (const DeviceAxis& axis : target.axes) {
       if (axis.level == "block" && block_.empty()) block_ = axis.name;
-      if (axis.level == "thread" && thread_.empty()) thread_ = axis.name, threads_ = axis.max > 0 ? std::min(axis.max, kThreads) : kThreads;
+      if (axis.level == "thread" && thread_.empty()) thread_ = axis.name, threads_ = axis.max > 0 ? std::min(axis.max, kThreads) : kThreads, most = axis.max;
     }
+    std::vector<int64_t> others;
+    for (const int64_t threads : {16, 32, 64, 128, 256})
+      if (threads <= target.max_group && (most <= 0 || threads <= most)) others.push_back(threads);
+    threads_ = s_.choose("threads", threads_, others);
   }
 
   Expected<Schedule> run() {
@@ -217,7 +222,7 @@ class BoundSpace {
     const std::string row = nest.spatial[nest.spatial.size() - 2];
     Expr points = 1;
     for (const std::string& loop : nest.spatial) points = points * (loop == last ? Expr(*n / lanes) : find_loop(s.kernel().body, loop)->extent);
-    const int64_t rows = rows_of(s.extent(row));
+    const int64_t rows = s.choose("rows_" + label, rows_of(s.extent(row)), {1, 2, 4, 8});
     if (rows < 2 || typical(points) < rows * kFewThreads) return inner;
     s.split(row, rows, Tail::guard, label + "_tile", label + "_row");
     inner.insert(inner.begin(), label + "_row");
@@ -295,6 +300,6 @@ class BoundSpace {
 
 }  // namespace
 
-Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target) { return BoundSpace(kernel, target).run(); }
+Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target, Choices* choices) { return BoundSpace(kernel, target, choices).run(); }
 
 }  // namespace tw

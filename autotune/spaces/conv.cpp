@@ -117,7 +117,9 @@ bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile,
     const double cost = idle + kOverlapWeight * overlap;
     if (parts == 1 || cost < best) best = cost, chunk = size;
   }
-  if (chunk == extent) return false;
+  const int64_t usual = (extent + chunk - 1) / chunk;
+  if (const int64_t parts = s.choose("parts", usual, {1, 2, 3, 4, 6, 8, 12, 16}); parts != usual) chunk = (tiles + parts - 1) / parts * tile;
+  if (chunk >= extent) return false;
   s.split(row, chunk, extent % tile == 0 ? Tail::guard : Tail::shift, "wp", "wr");
   return true;
 }
@@ -132,12 +134,29 @@ int64_t most_sums(const ScheduleBuilder& s) {
   return functions && registers >= kManyRegisters ? registers - kFollowers : registers;
 }
 
-// Pixels of a tile along a row of so many, in multiples of `step`.
-int64_t tile_pixels(const ScheduleBuilder& s, std::optional<int64_t> extent, int64_t vectors, bool paired, int64_t step) {
-  if (!extent) return 1;
-  if (is_depthwise(s)) return step * tile_of(*extent / step, std::max<int64_t>(1, std::min(most_tile_rows(s.target(), 1), kDepthwiseTile) / step));
+int64_t usual_pixels(const ScheduleBuilder& s, int64_t extent, int64_t vectors, bool paired, int64_t step) {
+  if (is_depthwise(s)) return step * tile_of(extent / step, std::max<int64_t>(1, std::min(most_tile_rows(s.target(), 1), kDepthwiseTile) / step));
   if (paired) return step * std::max<int64_t>(1, paired_rows(s.target(), extent) / step);
   return row_tile_pixels(s.target(), extent, vectors, most_sums(s), step);
+}
+
+// Pixels of a tile along a row of so many, in multiples of `step`.
+int64_t tile_pixels(const ScheduleBuilder& s, std::optional<int64_t> extent, int64_t vectors, bool paired, int64_t step, const std::string& knob) {
+  constexpr int64_t kMostTile = 64;   // of vectors, without rules
+  if (!extent) return 1;
+  std::vector<int64_t> others;
+  const int64_t wide = paired ? kPairedVectors : is_depthwise(s) ? 1 : vectors;
+  for (int64_t pixels = std::max<int64_t>(step, 2); s.open() && pixels <= *extent; ++pixels)
+    if (pixels % step == 0 && (s.rules() ? fits_registers(s.target(), {pixels, wide}) : pixels * wide <= kMostTile)) others.push_back(pixels);
+  return s.choose(knob, usual_pixels(s, *extent, vectors, paired, step), others);
+}
+
+// Whole short rows in one tile.
+int64_t plane_lines(const ScheduleBuilder& s, int64_t lines, int64_t pixels, int64_t vectors) {
+  std::vector<int64_t> others;
+  for (int64_t n = 1; s.open() && n <= lines; ++n)
+    if (fits_registers(s.target(), {n * pixels, vectors})) others.push_back(n);
+  return s.choose("lines", tile_lines(s.target(), lines, pixels, vectors), others);
 }
 
 // What the windows of y's tile below loop `at` read: stage conv, line by line in tiles of registers. The loop of such a tile.
@@ -148,7 +167,7 @@ std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std
   std::erase_if(lines, [](const std::string& loop) { return !starts_with(loop, "conv_s"); });
   std::erase(lines, pixels);
   const auto wide = s.extent(pixels);
-  if (const int64_t most = tile_pixels(s, wide, vectors, paired, 1); wide && most < *wide) {
+  if (const int64_t most = tile_pixels(s, wide, vectors, paired, 1, "line_pixels"); wide && most < *wide) {
     s.split(pixels, most, Tail::shift, "conv_w0", pixels + "t");
     lines.push_back("conv_w0");
     tile.front() = pixels + "t";
@@ -166,7 +185,7 @@ std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std
 // cache asking costs more than waiting. Line by line: a tile's 14 at once find no free miss buffers.
 void prefetch_planes(ScheduleBuilder& s, const std::string& block, const std::string& lane) {
   const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
-  if (!cached) s.prefetch_over("x", block, lane);
+  if (s.choose_switch("prefetch_x", !cached)) s.prefetch_over("x", block, lane);
 }
 
 // Channel vectors of a tile, which the packing of the weights decides.
@@ -181,7 +200,7 @@ int64_t tile_vectors(const ScheduleBuilder& s, int64_t block, bool paired) {
 bool split_blocks(ScheduleBuilder& s, const OutputLoops& o, int64_t panels, std::string& line) {
   if (o.outer.empty() ? s.decides(line) : o.outer.size() > 1 || starts_with(line, "r")) return false;
   const int64_t n = conv::lines_in_block(s, s.extent(line), panels);
-  if (n == 0) return false;
+  if (n == 0 || n == s.extent(line)) return false;
   s.split(line, n, Tail::guard, "b0", "b1");
   line = "b1";
   return true;
@@ -194,7 +213,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   const std::vector<int64_t> window = pool_window(s);
   const int64_t pooled = window.empty() ? 1 : window.back();   // pixels for one of y
   const auto pixels = s.extent(o.row) ? std::optional(*s.extent(o.row) * pooled) : std::nullopt;
-  const int64_t tile = tile_pixels(s, pixels, vectors, !paired.empty(), pooled);
+  const int64_t tile = tile_pixels(s, pixels, vectors, !paired.empty(), pooled, "pixels");
   const int64_t panels = s.extent("c").value_or(1) / vectors;
   const conv::Tile shape{tile, vectors, panels, paired};
   const bool whole = depthwise || tile == 1 || !window.empty();
@@ -208,7 +227,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
       row = "wr";
     }
     const bool plane = window.empty() && !depthwise && paired.empty() && tile == s.extent(row) && !rows.empty() && !starts_with(rows.back(), "r") && rows.back() != "wp" && !s.decides(rows.back());
-    const int64_t lines = plane ? tile_lines(s.target(), s.extent(rows.back()), s.extent(row), vectors) : 1;
+    const int64_t lines = plane && s.extent(rows.back()) ? plane_lines(s, *s.extent(rows.back()), tile, vectors) : 1;
     if (lines > 1) {
       line = "acc_a" + rows.back();
       s.split(rows.back(), lines, Tail::guard, "v0", "v1");
@@ -226,9 +245,10 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   }
   std::vector<std::string> order = {"n"};
   if (!whole && line.empty() && split_blocks(s, o, panels, o.outer.empty() ? row : rows.back())) order.push_back("b0");
-  const auto place = !rows.empty() && rows.back() == "wp" && takes_rows(s, "x") ? order.size() + rows.size() : order.size();
+  const bool rows_outside = !rows.empty() && s.choose_switch("rows_outside", rows.back() == "wp" && takes_rows(s, "x"));
+  if (!rows_outside) order.push_back(channel);
   order.insert(order.end(), rows.begin(), rows.end());
-  order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), channel);
+  if (rows_outside) order.push_back(channel);
   order.push_back(row);
   std::vector<std::string> outer(order.begin(), order.end() - 1);
   order.insert(order.end(), inner.begin(), inner.end());
@@ -243,6 +263,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   } else {
     depth = accumulate_pairs(s, "acc", at, paired, depth, {"a" + o.row}, "al");
   }
+  if (paired.empty() && !depthwise && !depth.empty()) s.unroll_part(depth.back());
   if (tile > 1 && !depth.empty()) {
     if (!depthwise) {
       if (pointwise || fuses_products(s.target())) prefetch_planes(s, depth.front(), depth.back());   // else the edges' loops change places

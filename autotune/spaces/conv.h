@@ -24,10 +24,10 @@ void skip_padding(ScheduleBuilder& s, const std::string& tiles, const std::vecto
 
 // Of `lines` in all (rows of the output, or tiles where all pixels are one row) as many as pass all panels before the next ones do, where
 // the input is far too large to stay in the second-level cache from panel to panel: what such a block of lines reads does stay, and the
-// panels come again for every block. 0: all lines pass each panel.
+// panels come again for every block. 0: all lines pass each panel. Knob "block_lines".
 int64_t lines_in_block(const ScheduleBuilder& s, std::optional<int64_t> lines, int64_t panels);
 
-// Blocks of input channels in a chunk, 0 for all at once.
+// Blocks of input channels in a chunk, 0 for all at once. Knob "chunk".
 int64_t chunk_blocks(const ScheduleBuilder& s, const OutputLoops& o, const Tile& tile);
 
 // Sums over `chunk` blocks of input channels at a time, whose weights stay in the first-level cache while all pixels pass; between them

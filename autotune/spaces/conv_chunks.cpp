@@ -2,13 +2,16 @@
 // every tile reads so many cache lines in so few cycles that weights and pixels from the second-level cache hold it up.
 #include <algorithm>
 
+#include "autotune/spaces/choices.h"
 #include "autotune/spaces/conv.h"
 
 namespace tw::conv {
 
 constexpr int64_t kManyRegisters = 32;   // tiles of so many sums work for as long as their operands take
 
-int64_t lines_in_block(const ScheduleBuilder& s, std::optional<int64_t> lines, int64_t panels) {
+namespace {
+
+int64_t usual_lines(const ScheduleBuilder& s, std::optional<int64_t> lines, int64_t panels) {
   constexpr int64_t kFar = 4;   // caches that the input is as large as
   const auto input = s.bytes_of("x"), weights = s.bytes_of("w");
   const int64_t l2 = s.target().l2_bytes, images = s.extent("n").value_or(1);
@@ -21,18 +24,32 @@ int64_t lines_in_block(const ScheduleBuilder& s, std::optional<int64_t> lines, i
   return best && 2 * (all + *weights * (*lines / best)) <= all * panels ? best : 0;
 }
 
+}  // namespace
+
+int64_t lines_in_block(const ScheduleBuilder& s, std::optional<int64_t> lines, int64_t panels) {
+  const int64_t usual = usual_lines(s, lines, panels);
+  if (!lines || panels < 2) return usual;
+  std::vector<int64_t> others = divisors(*lines, *lines - 1);
+  others.insert(others.begin(), 0);
+  return s.choose("block_lines", usual, others);
+}
+
 int64_t chunk_blocks(const ScheduleBuilder& s, const OutputLoops& o, const Tile& tile) {
   const auto weights = s.bytes_of("w"), blocks = s.extent("rc");
   const bool planes = s.extent(o.row) && std::ranges::all_of(o.outer, [&](const std::string& loop) { return loop[0] != 'r' && s.extent(loop); });
   const bool taps = s.reduce_loops_of("acc").size() > 2;   // else a fused tile, of more pixels than one of pairs, gains nothing
-  if (s.target().vector_registers >= kManyRegisters || !planes || !weights || !blocks || !s.has_loop("rl") || (!taps && tile.paired.empty())) return 0;
+  if (!planes || !weights || !blocks || !s.has_loop("rl") || (!taps && tile.paired.empty())) return 0;
   const int64_t l1 = s.target().l1_bytes, panel = *weights / tile.panels;
-  if (2 * panel < l1) return 0;
+  const bool pays = s.target().vector_registers < kManyRegisters && 2 * panel >= l1;
   const int64_t step = tile.paired.empty() ? 1 : 2;   // pairs of two blocks are one straight line
   int64_t chunk = 0;
-  for (int64_t n = step; n < *blocks; n += step)
-    if (*blocks % n == 0 && panel / *blocks * n <= 3 * l1 / 8) chunk = n;
-  return chunk;
+  std::vector<int64_t> others = {0};
+  for (int64_t n = step; n < *blocks; n += step) {
+    if (*blocks % n != 0) continue;
+    if (pays && panel / *blocks * n <= 3 * l1 / 8) chunk = n;
+    others.push_back(n);
+  }
+  return s.choose("chunk", chunk, others);
 }
 
 namespace {
@@ -46,7 +63,7 @@ Nest output_nest(ScheduleBuilder& s, const OutputLoops& o, const Tile& tile) {
   rows.push_back(o.row);
   Nest nest{{}, {"n"}};
   const int64_t lines = *s.extent(rows.front()), unit = !o.outer.empty() ? 1 : lines % tile.pixels == 0 ? tile.pixels : lines;
-  if (const int64_t n = rows.size() > 2 ? 0 : lines_in_block(s, lines / unit, tile.panels); n > 0) {
+  if (const int64_t n = rows.size() > 2 ? 0 : lines_in_block(s, lines / unit, tile.panels); n > 0 && n < lines / unit) {
     s.split(rows.front(), n * unit, Tail::guard, "b0", "b1");
     rows.front() = "b1";
     nest.outer.push_back("b0");

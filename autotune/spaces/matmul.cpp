@@ -11,6 +11,19 @@ std::optional<int64_t> row_bytes(const Kernel& k) {
   return depth ? std::optional<int64_t>(*depth * dtype_bytes(k.buffer(*k.find_buffer("acc")).dtype)) : std::nullopt;
 }
 
+// Of the register tile.
+int64_t block_rows(const ScheduleBuilder& s, int64_t vectors, bool paired) {
+  constexpr int64_t kMostTile = 64, kSetBytes = 4096, kSetWays = 8;   // vectors, without rules; rows that share a set of the cache
+  const std::optional<int64_t> all = s.extent("i"), bytes = row_bytes(s.kernel());
+  const int64_t wide = paired ? kPairedVectors : vectors, most = all.value_or(s.target().vector_registers);
+  std::vector<int64_t> others;
+  for (int64_t rows = 1; s.open() && rows <= most; ++rows) {
+    const bool strided = bytes && *bytes % kSetBytes == 0 && rows > kSetWays;
+    if (s.rules() ? fits_registers(s.target(), {rows, wide}) && !strided : rows * wide <= kMostTile) others.push_back(rows);
+  }
+  return s.choose("rows", paired ? paired_rows(s.target(), all) : tile_rows(s.target(), vectors, all, bytes), others);
+}
+
 }  // namespace
 
 void schedule_matmul(ScheduleBuilder& s) {
@@ -22,7 +35,7 @@ void schedule_matmul(ScheduleBuilder& s) {
   const Shape& packed = k.buffer(*k.find_buffer("w")).shape;
   int64_t panel = *as_const(packed[packed.size() - (paired.empty() ? 1 : 2)]);
   int64_t vectors = std::max<int64_t>(1, panel / lanes), lane = std::min(panel, lanes);
-  int64_t rows = paired.empty() ? tile_rows(s.target(), vectors, s.extent("i"), row_bytes(k)) : paired_rows(s.target(), s.extent("i"));
+  const int64_t rows = block_rows(s, vectors, !paired.empty());
 
   s.split("j", panel, Tail::guard, "j0", "j1");
   bool split_panel = panel > lane;
@@ -37,19 +50,21 @@ void schedule_matmul(ScheduleBuilder& s) {
   std::vector<std::string> outer;
   for (const std::string& name : s.loops_of("y"))
     if (name[0] == 'b') outer.push_back(name);
-  outer.push_back("j0");
-  outer.push_back(row);
+  const bool rows_outside = s.choose_switch("rows_outside", false);   // panels pass each block of rows
+  outer.push_back(rows_outside ? row : "j0");
+  outer.push_back(rows_outside ? "j0" : row);
+  const std::string at = outer.back();
   std::vector<std::string> order = outer;
   order.insert(order.end(), {"i1", "jv", column_lane});
   s.reorder(order);
   std::string depth = "k";
   if (!paired.empty()) {
-    const std::vector<std::string> steps = accumulate_pairs(s, "acc", row, paired, {"k"}, {"ai"}, "aj");
+    const std::vector<std::string> steps = accumulate_pairs(s, "acc", at, paired, {"k"}, {"ai"}, "aj");
     depth = steps.empty() ? "" : steps.back();
     for (const char* step : {"k2", "k2t"})
       if (step != depth) s.unroll(step);
   } else {
-    s.compute_at("acc", row);
+    s.compute_at("acc", at);
     std::string acc_lane = "acc_aj";
     if (split_panel) {
       s.split("acc_aj", lane, Tail::guard, "acc_jv", "acc_jl");
@@ -57,6 +72,7 @@ void schedule_matmul(ScheduleBuilder& s) {
     }
     s.accumulate("acc", {"k"}, {"acc_ai", "acc_jv"}, acc_lane);
     s.set_scope("acc", "register");
+    s.unroll_part(depth);
   }
   if (rows > 1) s.prefetch_panels("w", depth, !paired.empty());   // a single row leaves no time for it: it waits for the weights anyway
   s.unroll("i1");

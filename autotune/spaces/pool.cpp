@@ -1,5 +1,8 @@
 // Pooling: blocked layouts keep a tile of one output row in registers over the window, as depthwise convolutions do; other
 // layouts go element by element.
+#include <algorithm>
+
+#include "autotune/spaces/choices.h"
 #include "autotune/spaces/space.h"
 
 namespace tw {
@@ -24,7 +27,8 @@ void schedule_pool(ScheduleBuilder& s) {
   const std::string lane = loops.back(), row = loops[loops.size() - 2];
   const std::string acc_row = "acc_a" + row.substr(1), acc_lane = "acc_a" + lane.substr(1);
   loops.resize(loops.size() - 2);
-  const int64_t tile = tile_of(s.extent(row), kTile);
+  const int64_t pixels = s.extent(row).value_or(1), most = s.rules() ? most_tile_rows(s.target(), 1) : 2 * s.target().vector_registers;
+  const int64_t tile = s.choose("pixels", tile_of(s.extent(row), kTile), counted(1, std::min(pixels, most)));
   if (tile > 1) s.split(row, tile, Tail::guard, "w0", "w1");
   s.compute_at("acc", tile > 1 ? "w0" : row);
   const std::vector<std::string> reduce = s.reduce_loops_of("acc");
@@ -36,7 +40,7 @@ void schedule_pool(ScheduleBuilder& s) {
   s.partition_edges("w0");
   if (reduce.empty()) return;
   for (const char* part : {"", "_a", "_z"})
-    if (s.extent(reduce.back() + part).value_or(kMostTaps + 1) <= kMostTaps) s.unroll(reduce.back() + part);
+    if (s.extent(reduce.back() + part).value_or(kMostTaps + 1) <= kMostTaps && s.choose_switch("unroll_taps", true)) s.unroll(reduce.back() + part);
 }
 
 }  // namespace tw

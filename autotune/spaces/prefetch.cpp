@@ -53,7 +53,7 @@ void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::str
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
   for (const std::string& name : names)
-    if (name != "x") prefetch(name, loop, 0);
+    if (name != "x" && choose_switch("prefetch_" + name, true)) prefetch(name, loop, 0);
 }
 
 bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::string& row) {
@@ -72,6 +72,9 @@ bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::
 }
 
 void ScheduleBuilder::prefetch_panels(const std::string& buffer, const std::string& row, bool pairs) {
+  const int64_t ahead = choose("prefetch_" + buffer, 1, {0, 4, 8, 16, 32});
+  if (ahead > 1) prefetch_weights(buffer, row, ahead);
+  if (ahead != 1) return;
   const bool next = prefetch_next_panel(buffer, row);
   if (!next || !pairs) prefetch_weights(buffer, row, pairs ? kStepsAhead : kRowsAhead);
 }

@@ -2,6 +2,7 @@
 // weights does not stop for the cells. Panels, then cells are shared out to the threads in every step.
 #include <algorithm>
 
+#include "autotune/spaces/choices.h"
 #include "autotune/spaces/space.h"
 
 namespace tw {
@@ -15,6 +16,8 @@ void map_sums(ScheduleBuilder& s, const std::string& acc, const std::string& p) 
   int64_t vectors = std::max<int64_t>(1, gates * cells / lanes);
   int64_t batch = s.extent(p + "b").value_or(1), rows = std::min(std::max<int64_t>(1, most_tile_rows(s.target(), vectors)), batch);
   while (batch % rows != 0) --rows;
+  const int64_t most = s.rules() ? std::max<int64_t>(1, most_tile_rows(s.target(), vectors)) : batch;
+  if (s.extent(p + "b")) rows = s.choose("rows_" + acc, rows, divisors(batch, most));
   const std::string sum = acc == "acc" ? "sum" : "sumn", out = acc + "_" + p, in = sum + "_" + p;
   s.cache_write(acc, sum, "register");
   std::string row = out + "b", lane = out + "l", column = in + "l";
@@ -32,8 +35,11 @@ void map_sums(ScheduleBuilder& s, const std::string& acc, const std::string& p) 
     s.split(column, lanes, Tail::guard, in + "lv", in + "ll");
     column = in + "ll";
   }
-  s.accumulate(sum, {p + "k"}, {in + "b", in + "g", in + "lv"}, column);
+  std::string depth = p + "k";
+  s.accumulate(sum, {depth}, {in + "b", in + "g", in + "lv"}, column);
   s.set_scope(sum, "register");
+  s.unroll_part(depth);
+  if (const int64_t ahead = s.choose("prefetch_" + acc, 0, {4, 8, 16}); ahead > 0) s.prefetch_weights(acc == "acc" ? "r" : "rn", depth, ahead);
   for (const char* loop : {"b1", "g", "lv"}) s.unroll(out + loop);
   s.vectorize(lane);
   s.parallelize({out + "j", row}, out + "jp");

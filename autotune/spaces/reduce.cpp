@@ -22,6 +22,7 @@ void map_stage(ScheduleBuilder& s, const std::string& label, bool in_registers) 
   if (!partial || first == all.begin()) return;
   std::string lane = *(first - 1);
   s.accumulate(label, reduce, {}, lane);
+  s.unroll_part(reduce.back());
   if (!in_registers) return;
   s.set_scope(label, "register");
   std::string folded = label.substr(0, label.size() - 5);
@@ -45,7 +46,7 @@ void schedule_reduce(ScheduleBuilder& s) {
   if (is_row_reduction(s, labels) && rows.size() > 1) {
     column = rows.back();
     rows.pop_back();
-    bool fits = true;
+    bool fits = s.choose_switch("rows_inside", true);
     if (auto e = s.kernel().find_buffer("e")) {
       auto n = as_const(s.kernel().buffer(*e).shape.back());
       fits = n && *n * 4 <= kStackBytes;
@@ -68,13 +69,13 @@ void schedule_reduce(ScheduleBuilder& s) {
       for (const std::string& label : labels) map_stage(s, label, true);
       if (s.has_stage("e")) {
         std::string lane = s.loops_of("e").back();
-        int64_t lanes = s.target().lanes(4);
+        int64_t lanes = s.target().lanes(4) * s.choose("vectors_e", 1, {2, 4});
         if (auto n = s.extent(lane); n && *n >= lanes) {
           s.split(lane, lanes, Tail::shift, "e_o", "e_v");
           s.vectorize("e_v");
         }
       }
-      int64_t lanes = s.target().lanes(4);
+      int64_t lanes = s.target().lanes(4) * s.choose("vectors_y", 1, {2, 4});
       if (auto n = s.extent(column); n && *n >= lanes) {
         s.split(column, lanes, Tail::shift, "y_o", "y_v");
         s.vectorize("y_v");
@@ -92,7 +93,7 @@ void schedule_reduce(ScheduleBuilder& s) {
     } else if (!partial && !spatial.empty() && label == "acc") {
       // A reduction over outer axes: lanes run along the last axis that stays.
       std::string lane = spatial.back();
-      int64_t lanes = s.target().lanes(4);
+      int64_t lanes = s.target().lanes(4) * s.choose("vectors_" + label, 1, {2, 4, 8});
       auto n = s.extent(lane);
       if (n && (*n == lanes || *n % lanes == 0 || *n > lanes)) {
         if (*n != lanes) {

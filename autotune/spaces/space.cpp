@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "autotune/spaces/choices.h"
+#include "ir/schedule/nest.h"
 #include "ir/simplify.h"
 #include "passes/lower/tensor_form.h"
 
@@ -44,6 +46,22 @@ std::vector<std::string> ScheduleBuilder::spatial_loops_of(const std::string& la
   return names;
 }
 
+int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual, const std::vector<int64_t>& others) const {
+  if (!choices_) return usual;
+  const auto values = [&] {
+    std::vector<std::vector<int64_t>> all = {{usual}};
+    for (int64_t other : others) all.push_back({other});
+    return all;
+  };
+  return choices_->take(knob, values).front();
+}
+
+std::vector<int64_t> ScheduleBuilder::choose(const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values) const {
+  return choices_ ? choices_->take(knob, values) : values().front();
+}
+
+bool ScheduleBuilder::rules() const { return !choices_ || choices_->rules(); }
+
 void ScheduleBuilder::add(Step step) {
   if (!failed_.empty()) return;
   Expected<Kernel> next = tw::apply(kernel_, step, target_);
@@ -55,6 +73,10 @@ void ScheduleBuilder::add(Step step) {
   }
   kernel_ = std::move(*next);
   schedule_.steps.push_back(std::move(step));
+}
+
+void ScheduleBuilder::fail(const std::string& reason) {
+  if (failed_.empty()) failed_.push_back({DiagCode::illegal_schedule, reason, {}, {}});
 }
 
 void ScheduleBuilder::split(const std::string& loop, int64_t factor, Tail tail, const std::string& outer, const std::string& inner) {
@@ -80,6 +102,15 @@ std::string ScheduleBuilder::fuse(std::vector<std::string> loops, const std::str
 
 void ScheduleBuilder::vectorize(const std::string& loop) { if (has_loop(loop)) add(step::Vectorize{loop}); }
 void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
+void ScheduleBuilder::unroll_part(std::string& loop) {
+  const std::optional<int64_t> n = extent(loop);
+  if (!n) return;
+  const int64_t part = choose("unroll_" + loop, 1, {2, 4, 8});
+  if (part == 1) return;
+  split(loop, part, Tail::guard, loop + "s", loop + "t");
+  unroll(loop + "t");
+  loop += "s";
+}
 void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
 void ScheduleBuilder::bind(const std::string& loop, const std::string& axis) { if (has_loop(loop)) add(step::Bind{loop, axis}); }
 void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
@@ -190,7 +221,12 @@ void ScheduleBuilder::partition_edges(const std::string& loop) {
 }
 
 void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const std::string& name) {
-  std::string loop = fuse(loops, name);
+  std::vector<std::string> all = loops;
+  std::erase_if(all, [&](const std::string& loop) { return !has_loop(loop); });
+  const auto count = static_cast<int64_t>(all.size());
+  const int64_t fused = choose("parallel_" + name, count, rules() ? counted(std::max<int64_t>(1, count - 1), count) : counted(1, count));
+  all.resize(static_cast<size_t>(std::min(fused, count)));
+  std::string loop = fuse(all, name);
   if (!loop.empty()) parallel(loop);
 }
 
@@ -200,7 +236,8 @@ void ScheduleBuilder::map_nest(const std::string& label) {
   Stmt store;
   for (const Stmt& s : stores_of(kernel_.body))
     if (s->label == label) store = s;
-  int64_t lanes = target_->lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype));
+  const int64_t vectors = choose("vectors_" + label, 1, {2, 4}), steps = choose("unroll_" + label, 1, {2, 4});
+  int64_t lanes = target_->lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype)) * vectors;
   std::string last = loops.back();
   loops.pop_back();
   auto size = extent(last);
@@ -212,12 +249,19 @@ void ScheduleBuilder::map_nest(const std::string& label) {
     vectorize(last + "_v");
     loops.push_back(last + "_o");
   }
+  if (steps > 1 && !loops.empty()) {
+    const std::string line = loops.back();
+    split(line, steps, Tail::guard, line + "_s", line + "_u");
+    unroll(line + "_u");
+    loops.back() = line + "_s";
+  }
   parallelize(loops, label + "_p");
 }
 
 Expected<Schedule> ScheduleBuilder::finish() {
   for (const step::SetScope& scope : scopes_) add(scope);
   if (!failed_.empty()) return make_error(std::move(failed_));
+  if (choices_) TW_TRY(sched::check_scopes(kernel_));
   return std::move(schedule_);
 }
 
@@ -247,10 +291,12 @@ void schedule_elementwise(ScheduleBuilder& s) {
   for (const std::string& label : labels) s.map_nest(label);
 }
 
-Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target) {
-  if (!target.axes.empty()) return family == KernelFamily::tiles ? tiled_schedule(kernel, target) : bound_schedule(kernel, target);
-  if (tensor_instruction(target, true)) return tensor_schedule(kernel, target);
-  ScheduleBuilder s(kernel, target);
+namespace {
+
+Expected<Schedule> family_schedule(const Kernel& kernel, KernelFamily family, const Target& target, Choices* choices) {
+  if (!target.axes.empty()) return family == KernelFamily::tiles ? tiled_schedule(kernel, target) : bound_schedule(kernel, target, choices);
+  if (tensor_instruction(target, true)) return tensor_schedule(kernel, target, choices);
+  ScheduleBuilder s(kernel, target, choices);
   switch (family) {
     case KernelFamily::elementwise: schedule_elementwise(s); break;
     case KernelFamily::conv:
@@ -265,6 +311,16 @@ Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, c
     case KernelFamily::recurrent: schedule_recurrent(s); break;
   }
   return s.finish();
+}
+
+}  // namespace
+
+Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target) {
+  return family_schedule(kernel, family, target, nullptr);
+}
+
+Expected<Schedule> chosen_schedule(const Kernel& kernel, KernelFamily family, const Target& target, Choices& choices) {
+  return family_schedule(kernel, family, target, &choices);
 }
 
 }  // namespace tw

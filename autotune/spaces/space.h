@@ -1,6 +1,8 @@
-// Search spaces, one file a kernel family: today each gives its default point, chosen by static rules from the target's
-// numbers (registers, vector width); a space with holes is the same steps with factors left open.
+// Hand-written schedules, one file a kernel family. Each gives the default schedule, by static rules from the target's numbers (registers,
+// vector width), and says at each decision what else could be done: those are the knobs of the template space (autotune/space.h).
 #pragma once
+#include <functional>
+
 #include "ir/schedule/schedule.h"
 #include "ir/target.h"
 #include "passes/lower/lower.h"
@@ -12,23 +14,27 @@ namespace tw {
 // of the space, reported with the step.
 Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family, const Target& target);
 
+class Choices;   // of a point of the template space (autotune/spaces/choices.h)
+// The same by a point's choices. Error: an illegal point.
+Expected<Schedule> chosen_schedule(const Kernel& kernel, KernelFamily family, const Target& target, Choices& choices);
+
 // The schedule of reference computations: one rule for all kernels that shares none of the families' choices.
 Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target);
 
 // For a target with axes: every nest over work-groups and their threads (levels "block" and "thread"), sums in the threads.
-Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target);
+Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target, Choices* choices = nullptr);
 // The same for kernels in tiles of a block, whose threads share memory.
 Expected<Schedule> tiled_schedule(const Kernel& kernel, const Target& target);
 
 // For a target with a product of tensors between memories of its own: loads, products and stores as parts that run at the same time, tiles shared
 // by virtual threads (passes/lower/tensor_form.h). A kernel that is not in that form keeps its loops.
-Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target);
+Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target, Choices* choices = nullptr);
 
 // Builds a schedule step by step against the kernel it rewrites, so that later steps can look at the loops there are.
 class ScheduleBuilder {
  public:
   static constexpr int64_t kRowsAhead = 16, kStepsAhead = 4;   // usual distances of weights: rows of a panel, steps of some pairs of them
-  ScheduleBuilder(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(&target) {}
+  ScheduleBuilder(const Kernel& kernel, const Target& target, Choices* choices = nullptr) : kernel_(kernel), target_(&target), choices_(choices) {}
 
   const Kernel& kernel() const { return kernel_; }
   const Target& target() const { return *target_; }
@@ -40,12 +46,22 @@ class ScheduleBuilder {
   std::vector<std::string> reduce_loops_of(const std::string& label) const;
   std::vector<std::string> spatial_loops_of(const std::string& label) const;
 
+  // A decision: the usual value, unless a point of a space says otherwise, which may say one of `others`. Names of knobs are unique in a
+  // schedule, and what they offer depends on the kernel as lowered, not on other decisions.
+  int64_t choose(const std::string& knob, int64_t usual, const std::vector<int64_t>& others) const;
+  std::vector<int64_t> choose(const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values) const;   // asked for once a space
+  bool choose_switch(const std::string& knob, bool usual) const { return choose(knob, usual, {0, 1}) != 0; }
+  bool rules() const;                                // whether `others` are to be what static rules allow, or all there are
+  bool open() const { return choices_ != nullptr; }  // whether somebody else decides: what is only needed for `others` may be left out if not
+
   // Each does nothing after a failed step; absent loops (extent 1 regions are dropped) are skipped where a list is given.
   void split(const std::string& loop, int64_t factor, Tail tail, const std::string& outer, const std::string& inner);
   void reorder(std::vector<std::string> loops);
   std::string fuse(std::vector<std::string> loops, const std::string& name);  // the surviving loop's name, "" if none
   void vectorize(const std::string& loop);
   void unroll(const std::string& loop);
+  // A few iterations in one straight line, where a point says so (knob "unroll_" + loop): `loop` is then the loop over such parts.
+  void unroll_part(std::string& loop);
   void parallel(const std::string& loop);
   void bind(const std::string& loop, const std::string& axis);
   void compute_at(const std::string& stage, const std::string& loop);
@@ -70,7 +86,8 @@ class ScheduleBuilder {
   // Where a panel that fits the second-level cache beside a third of the next one is used again and again: the next one, in equal parts
   // meanwhile. False: nowhere.
   bool prefetch_next_panel(const std::string& buffer, const std::string& row);
-  // Both, rows at the usual distance. Loop `row` may read some pairs of rows (`pairs`): then the next panel or the next rows.
+  // Both, rows at the usual distance. Loop `row` may read some pairs of rows (`pairs`): then the next panel or the next rows. Knob "prefetch_" +
+  // buffer: 1 as said, 0 nothing, else rows at that distance.
   void prefetch_panels(const std::string& buffer, const std::string& row, bool pairs);
   void cache_read(const std::string& buffer, const std::string& stage, const std::string& name, const std::string& scope);
   void async_copy(const std::string& stage);
@@ -87,12 +104,14 @@ class ScheduleBuilder {
   void partition_edges(const std::string& loop);
   // Whether a condition in the loop depends on its variable.
   bool decides(const std::string& loop) const;
-  // Fuses the loops (a prefix of a nest) and runs them on all threads.
+  // Fuses the loops (a prefix of a nest) and runs them on all threads. Knob "parallel_" + name: how many of the loops.
   void parallelize(const std::vector<std::string>& loops, const std::string& name);
-  // The store with that label and nothing else in its nest: vectors along its last axis, threads over the others.
+  // The store with that label and nothing else in its nest: vectors along its last axis, threads over the others. Knobs "vectors_" + label, how
+  // many in one step, and "unroll_" + label, how many steps in one line.
   void map_nest(const std::string& label);
 
   bool sound() const { return failed_.empty(); }   // no step has failed
+  void fail(const std::string& reason);            // as if a step had
   Expected<Schedule> finish();
 
  private:
@@ -100,6 +119,7 @@ class ScheduleBuilder {
   bool try_add(Step step);   // nothing happens where it is not legal
   Kernel kernel_;
   const Target* target_;
+  Choices* choices_;
   Schedule schedule_;
   std::vector<step::SetScope> scopes_;
   std::vector<Diag> failed_;

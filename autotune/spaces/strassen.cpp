@@ -36,8 +36,12 @@ void schedule_strassen(ScheduleBuilder& s) {
   auto at = [](const Expr& e) { return *as_const(e); };
   const std::vector<Expr>&acc = k.buffer(*k.find_buffer("acc")).shape, &w = k.buffer(*k.find_buffer("w")).shape;
   const int64_t half_rows = at(acc[1]), half_blocks = at(acc[2]), block = at(acc[3]), vectors = at(w[4]) / block;
-  const int64_t rows = strassen_rows(half_rows, vectors, s.target()), tiles = (half_rows + rows - 1) / rows;
+  std::vector<int64_t> others;
+  for (int64_t n = 1; s.open() && n <= half_rows && n <= s.target().vector_registers; ++n)
+    if (!s.rules() || fits_registers(s.target(), {n, vectors})) others.push_back(n);
+  const int64_t rows = s.choose("rows", strassen_rows(half_rows, vectors, s.target()), others), tiles = (half_rows + rows - 1) / rows;
   const bool blocked = s.has_loop("s0"), even = half_rows % rows == 0;
+  const std::optional<int64_t> weight_bytes = s.bytes_of("w");
   if (!blocked) s.split("j", block, Tail::guard, "c", "l");
   s.cache_write("acc", "sum", "register");
 
@@ -45,17 +49,19 @@ void schedule_strassen(ScheduleBuilder& s) {
   s.split("c", half_blocks, Tail::guard, "v", "g");
   s.split("g", vectors, Tail::guard, "c0", "c1");
   const int64_t depth = at(w[2]) * block;
-  const int64_t own = even ? block_tiles(tiles, 7 * rows * depth * 4, *s.bytes_of("w"), s.target()) : 0;   // tiles of a block with sums of its own
-  const int64_t passing = own > 0 ? 1 : passing_tiles(tiles, even, half_blocks / vectors, 7 * rows * vectors * block * 4, s.target());
+  const int64_t usual_own = even ? block_tiles(tiles, 7 * rows * depth * 4, *weight_bytes, s.target()) : 0;
+  const int64_t own = std::min(s.choose("own_tiles", usual_own, {0, 1, 2, 4, 8}), even ? tiles : 0);   // tiles of a block with sums of its own
+  const int64_t usual_passing = passing_tiles(tiles, even, half_blocks / vectors, 7 * rows * vectors * block * 4, s.target());
+  const int64_t passing = own > 0 ? 1 : std::min(s.choose("passing_tiles", usual_passing, {1, 2, 3, 4, 6, 8, 12, 16}), tiles);
   const int64_t in_block = std::max(own, passing);
   const bool blocks = own > 0 || (passing > 1 && passing < tiles);
   if (blocks) s.split("r", rows * in_block, Tail::guard, "rb", "ri");
   s.split(blocks ? "ri" : "r", rows, Tail::shift, "r0", "r1");
-  const bool rows_first = own > 0 || (blocks && takes_rows(s, "s"));
-  if (rows_first) s.reorder({"n", "rb", "c0", "r0", "r1", "c1", "u", "v", "l"});
+  const bool rows_outside = own > 0 || (blocks && s.choose_switch("rows_outside", takes_rows(s, "s")));
+  if (rows_outside) s.reorder({"n", "rb", "c0", "r0", "r1", "c1", "u", "v", "l"});
   else s.reorder({"n", "c0", "rb", "r0", "r1", "c1", "u", "v", "l"});
   if (passing > 1) {
-    s.compute_at("acc", blocks && !rows_first ? "rb" : "c0");
+    s.compute_at("acc", blocks && !rows_outside ? "rb" : "c0");
     s.set_scope("acc", "thread");
     s.split("acc_ai", rows, Tail::shift, "acc_r0", "acc_r1");
     s.reorder({"acc_aq", "acc_r0", "acc_r1", "acc_ac", "acc_al"});
@@ -69,7 +75,8 @@ void schedule_strassen(ScheduleBuilder& s) {
   s.set_scope("sum", "register");
   // Hints help weights that are used once, and are in the way where a large panel comes from the third-level cache again and again.
   const std::string depth_loop = s.has_loop("kl") ? "kl" : "kc";
-  if (!s.prefetch_next_panel("w", depth_loop) && half_rows <= rows) s.prefetch_weights("w", depth_loop, s.kRowsAhead);
+  const bool hints = s.choose_switch("prefetch_w", true);
+  if (hints && !s.prefetch_next_panel("w", depth_loop) && half_rows <= rows) s.prefetch_weights("w", depth_loop, s.kRowsAhead);
   s.unroll(passing > 1 ? "acc_r1" : "acc_ai");
   s.unroll("acc_ac");
   s.vectorize("acc_al");
@@ -93,7 +100,7 @@ void schedule_strassen(ScheduleBuilder& s) {
   } else {
     s.parallelize({"sb", "si"}, "sp");
   }
-  if (rows_first) s.parallelize({"n", "rb", "c0"}, "yp");
+  if (rows_outside) s.parallelize({"n", "rb", "c0"}, "yp");
   else s.parallelize({"n", "c0", passing > 1 ? "rb" : "r0"}, "yp");
 }
 

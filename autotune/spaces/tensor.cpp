@@ -11,8 +11,8 @@ namespace {
 
 class TensorSpace {
  public:
-  TensorSpace(const Kernel& kernel, const Target& target, const TensorInstruction& instruction, const TensorSums& sums, const TensorTile& tile)
-      : s_(kernel, target), instruction_(instruction), sums_(sums), tile_(tile) {}
+  TensorSpace(ScheduleBuilder s, const TensorInstruction& instruction, const TensorSums& sums, const TensorTile& tile)
+      : s_(std::move(s)), instruction_(instruction), sums_(sums), tile_(tile) {}
 
   Expected<Schedule> run() {
     tile_result();
@@ -101,20 +101,38 @@ class TensorSpace {
   ScheduleBuilder s_;
   const TensorInstruction& instruction_;
   const TensorSums& sums_;
-  const TensorTile& tile_;
+  TensorTile tile_;
   std::string at_, lane_, first_ = "ytc";   // the innermost loop of tiles, the instruction's loop, the loop of channel tiles
 };
 
+// The usual tile, or a point's: knob "tile", of virtual threads, the axis that they share, blocks, depth and rows.
+TensorTile choose_tile(const ScheduleBuilder& s, const TensorProblem& problem, const TensorInstruction& instruction, const TensorTile& usual) {
+  constexpr size_t kBest = 256, kMany = 4096;   // of the tiles, with rules and without
+  const auto numbers = [](const TensorTile& tile) {
+    std::vector<int64_t> all = {tile.threads, tile.split, tile.blocks, tile.depth};
+    all.insert(all.end(), tile.rows.begin(), tile.rows.end());
+    return all;
+  };
+  const std::vector<int64_t> chosen = s.choose("tile", [&] {
+    std::vector<std::vector<int64_t>> values = {numbers(usual)};
+    if (s.open())
+      for (const TensorTile& tile : tensor_tiles(problem, instruction, s.target(), s.rules() ? kBest : kMany)) values.push_back(numbers(tile));
+    return values;
+  });
+  return {chosen[0], chosen[2], chosen[3], {chosen.begin() + 4, chosen.end()}, static_cast<int>(chosen[1])};
+}
+
 }  // namespace
 
-Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target) {
+Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target, Choices* choices) {
+  const ScheduleBuilder s(kernel, target, choices);
   for (const bool weights : {true, false}) {
     const std::optional<TensorInstruction> instruction = tensor_instruction(target, weights);
     if (!instruction || !kernel.find_buffer("xp")) continue;
     const std::optional<TensorSums> sums = tensor_sums(kernel, instruction->lanes);
     if (!sums || sums->problem.weights != weights) continue;
     const std::optional<TensorTile> tile = tensor_tile(sums->problem, *instruction, target);
-    if (tile) return TensorSpace(kernel, target, *instruction, *sums, *tile).run();
+    if (tile) return TensorSpace(s, *instruction, *sums, choose_tile(s, sums->problem, *instruction, *tile)).run();
   }
   return Schedule{};
 }

@@ -71,6 +71,20 @@ Blocking choose_blocking(const Problem& p, const Target& target) {
   return best;
 }
 
+// The usual blocking, or what a point makes of it.
+Blocking blocking_of(const ScheduleBuilder& s, const Problem& p) {
+  Blocking b = choose_blocking(p, s.target());
+  std::vector<int64_t> tiles, rows;
+  for (const int64_t n : {2, 4, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64})
+    if (n <= p.tiles) tiles.push_back(n);
+  for (int64_t n = 1; n <= std::min<int64_t>(p.tiles, s.target().vector_registers); ++n)
+    if (!s.rules() || fits_registers(s.target(), {n, p.vectors})) rows.push_back(n);
+  b.tiles = s.choose("tiles", b.tiles, tiles);
+  b.rows = std::min(s.choose("rows", b.rows, rows), b.tiles);
+  b.whole_input = s.choose_switch("whole_input", b.whole_input);
+  return b;
+}
+
 // One-dimensional transforms: `fixed` stays a loop, the transformed axis is unrolled so that its rows share what they can.
 void transform(ScheduleBuilder& s, const std::string& fixed, const std::string& along, const std::string& lane) {
   s.reorder({fixed, along, lane});
@@ -89,7 +103,9 @@ void products(ScheduleBuilder& s, const Blocking& b) {
   s.compute_at("sum", at);
   s.accumulate("sum", {"kc", "kl"}, {"sum_ap", "sum_ac"}, "sum_al");
   s.set_scope("sum", "register");
-  s.prefetch_next_panel("w", "kl");
+  std::string depth = "kl";
+  s.unroll_part(depth);
+  if (s.choose_switch("prefetch_w", true)) s.prefetch_next_panel("w", depth);
   s.unroll(row);
   s.unroll("acc_ac");
   s.vectorize("acc_al");
@@ -115,7 +131,7 @@ void transform_input(ScheduleBuilder& s, const std::string& prefix) {
 
 void schedule_winograd(ScheduleBuilder& s) {
   const Problem p = problem_of(s);
-  const Blocking b = choose_blocking(p, s.target());
+  const Blocking b = blocking_of(s, p);
   s.cache_write("acc", "sum", "register");
   if (s.has_stage("conv")) s.compute_inline("conv");   // the pool takes its windows out of the transformed tile
 

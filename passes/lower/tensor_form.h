@@ -37,6 +37,9 @@ struct TensorTile {
 // Least time by a simple count: the array's steps or the bytes of operands, whichever takes longer. nullopt: no tile fits the memories.
 std::optional<TensorTile> tensor_tile(const TensorProblem& problem, const TensorInstruction& instruction, const Target& target);
 
+// The `most` fastest by that count, from the fastest on.
+std::vector<TensorTile> tensor_tiles(const TensorProblem& problem, const TensorInstruction& instruction, const Target& target, size_t most);
+
 // What a kernel's stages acc and y say, before or in the form.
 struct TensorSums {
   TensorProblem problem;

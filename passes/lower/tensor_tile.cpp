@@ -45,6 +45,8 @@ class TileSearch {
   }
 
   std::optional<TensorTile> best;
+  bool keep_all = false;
+  std::vector<std::pair<double, TensorTile>> all;   // with their times, where they are kept
 
  private:
   void add_axis(TensorTile& tile) {
@@ -71,6 +73,7 @@ class TileSearch {
       if ((axis == 0 ? p_.blocks / tile.blocks : ceil_of(p_.out[static_cast<size_t>(axis) - 1], tile.rows[static_cast<size_t>(axis) - 1])) % tile.threads == 0) tile.split = axis;
     if (tile.threads > 1 && tile.split < 0) return;
     const double seconds = time(tile, static_cast<double>(tiles), left, right, static_cast<double>(sums), static_cast<double>(sums * p_.depth * taps));
+    if (keep_all) all.emplace_back(seconds, tile);
     if (best && seconds >= time_) return;
     time_ = seconds;
     best = tile;
@@ -119,6 +122,17 @@ std::optional<TensorTile> tensor_tile(const TensorProblem& problem, const Tensor
   if (target.virtual_threads > 1) search.run(target.virtual_threads);
   search.run(1);
   return search.best;
+}
+
+std::vector<TensorTile> tensor_tiles(const TensorProblem& problem, const TensorInstruction& instruction, const Target& target, size_t most) {
+  TileSearch search(problem, instruction, target);
+  search.keep_all = true;
+  for (int threads = std::max(1, target.virtual_threads); threads >= 1; --threads) search.run(threads);
+  std::ranges::stable_sort(search.all, {}, [](const auto& one) { return one.first; });
+  if (search.all.size() > most) search.all.resize(most);
+  std::vector<TensorTile> tiles;
+  for (auto& [seconds, tile] : search.all) tiles.push_back(std::move(tile));
+  return tiles;
 }
 
 }  // namespace tw

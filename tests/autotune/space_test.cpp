@@ -1,0 +1,283 @@
+// Spaces: counting, sampling, walking; and of both kinds of spaces, that each legal point computes what its kernel does.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "autotune/space.h"
+#include "autotune/spaces/space.h"
+#include "tests/autotune/kernels.h"
+#include "tests/backends/harness.h"
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+const GraphCase kCases[] = {
+    {"conv 3x3", "%x: f32[1, 16, 6, 7] = input\n%w: f32[16, 16, 3, 3] = input", "%y: f32[1, 16, 6, 7] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]"},
+    {"conv 3x3 chain", "%x: f32[1, 16, 5, 6] = input\n%w: f32[16, 16, 3, 3] = input",
+     "%a: f32[1, 16, 5, 6] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n%b: f32[1, 16, 5, 6] = unary(%a) function=tanh\n%y: f32[1, 16, 5, 6] = conv(%b, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]"},
+    {"conv 1x1, residual", "%x: f32[1, 32, 6, 7] = input\n%w: f32[48, 32, 1, 1] = input\n%r: f32[1, 48, 6, 7] = input",
+     "%a: f32[1, 48, 6, 7] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]\n%y: f32[1, 48, 6, 7] = binary(%a, %r) function=add"},
+    {"conv stride 2", "%x: f32[1, 3, 11, 11] = input\n%w: f32[32, 3, 3, 3] = input", "%y: f32[1, 32, 6, 6] = conv(%x, %w) strides=[2,2] dilations=[1,1] pads=[1,1,1,1]"},
+    {"depthwise", "%x: f32[1, 32, 9, 10] = input\n%w: f32[32, 1, 3, 3] = input", "%y: f32[1, 32, 9, 10] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] group=32"},
+    {"matmul", "%x: f32[12, 40] = input\n%w: f32[40, 48] = input\n%r: f32[12, 48] = input", "%a: f32[12, 48] = matmul(%x, %w)\n%y: f32[12, 48] = binary(%a, %r) function=add"},
+    {"matmul, one row", "%x: f32[1, 64] = input\n%w: f32[64, 40] = input", "%y: f32[1, 40] = matmul(%x, %w)"},
+    {"matmul, even", "%x: f32[16, 32] = input\n%w: f32[32, 64] = input", "%y: f32[16, 64] = matmul(%x, %w)"},
+    {"batched matmul", "%x: f32[3, 6, 20] = input\n%z: f32[3, 20, 17] = input", "%y: f32[3, 6, 17] = matmul(%x, %z)"},
+    {"matmul, free batch", "%x: f32[batch, 20] = input\n%w: f32[20, 35] = input", "%y: f32[batch, 35] = matmul(%x, %w)", 5},
+    {"softmax", "%x: f32[5, 48] = input", "%y: f32[5, 48] = softmax(%x) axis=1"},
+    {"layer norm", "%x: f32[6, 64] = input\n%s: f32[64] = input\n%b: f32[64] = input", "%y: f32[6, 64] = layer_norm(%x, %s, %b) axis=1"},
+    {"sum of the first axis", "%x: f32[16, 24] = input", "%y: f32[1, 24] = reduce(%x) kind=sum axes=[0]"},
+    {"mean of planes", "%x: f32[1, 16, 5, 5] = input", "%y: f32[1, 16, 1, 1] = reduce(%x) kind=mean axes=[2,3]"},
+    {"max pool", "%x: f32[1, 16, 11, 11] = input", "%y: f32[1, 16, 6, 6] = pool(%x) kind=max kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]"},
+    {"conv, max pool", "%x: f32[1, 3, 8, 12] = input\n%w: f32[16, 3, 3, 3] = input",
+     "%a: f32[1, 16, 8, 12] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n%y: f32[1, 16, 4, 6] = pool(%a) kind=max kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]"},
+    {"attention", "%q: f32[1, 2, 12, 16] = input\n%k: f32[1, 2, 20, 16] = input\n%v: f32[1, 2, 20, 16] = input",
+     "%a: f32[1, 2, 12, 20] = matmul(%q, %k) trans_b=true\n%p: f32[1, 2, 12, 20] = softmax(%a) axis=3\n%y: f32[1, 2, 12, 16] = matmul(%p, %v)"},
+    {"lstm", "%x: f32[3, 2, 96] = input\n%w: f32[1, 96, 24] = input", "%y: f32[3, 2, 24] = recurrent(%x, %w) kind=lstm f=sigmoid g=tanh h=tanh"},
+    {"gru", "%x: f32[3, 1, 48] = input\n%w: f32[1, 48, 16] = input", "%y: f32[3, 1, 16] = recurrent(%x, %w) kind=gru f=sigmoid g=tanh"},
+    {"elementwise", "%x: f32[7, 5, 19] = input\n%z: f32[5, 1] = input", "%a: f32[7, 5, 19] = binary(%x, %z) function=mul\n%y: f32[7, 5, 19] = unary(%a) function=sigmoid"},
+    {"transpose", "%x: f32[2, 9, 37] = input", "%y: f32[2, 37, 9] = transpose(%x) perm=[0,2,1]"},
+};
+
+constexpr int kWidths[] = {128, 256, 512};
+
+Sketch small_sketch(const char* name, std::vector<int> counts) {
+  Sketch sketch;
+  sketch.name = name;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    sketch.knobs.push_back({"k" + std::to_string(i), {}});
+    for (int v = 0; v < counts[i]; ++v) sketch.knobs.back().values.push_back({v + 1, 2 * v});
+  }
+  sketch.fill = [](const std::vector<int>& choice) -> Expected<Schedule> {
+    if (choice[0] == 1) return make_error(DiagCode::illegal_schedule, "the second value is illegal");
+    return Schedule{};
+  };
+  return sketch;
+}
+
+Space small_space() { return Space({small_sketch("a", {3, 2}), small_sketch("b", {5}), small_sketch("c", {2, 1, 4})}); }
+
+struct Tally {
+  int legal = 0, sampled = 0;
+  std::set<std::string> texts;
+};
+
+// Samples points; the legal ones must compute what the kernel does.
+void check_points(const GraphCase& c, const Task& task, const Space& space, const Target& target, int samples, bool compiled, Tally& tally) {
+  std::vector<std::vector<KernelArgument>> inputs, outputs;
+  for (const Variant& variant : task.variants) {
+    inputs.push_back(random_arguments(variant.lowered.kernel, c.symbol, 11));
+    outputs.push_back(inputs.back());
+    REQUIRE(error_text(interpret(variant.lowered.kernel, outputs.back(), symbols_of(variant.lowered.kernel, c.symbol))) == "");
+  }
+  std::mt19937_64 random(5);
+  for (int i = 0; i < samples; ++i) {
+    const Point point = space.sample(random);
+    ++tally.sampled;
+    Expected<Schedule> schedule = space.schedule(point);
+    if (!schedule) {
+      for (const Diag& d : take_diags(schedule.takeError())) CHECK_MESSAGE(d.code == DiagCode::illegal_schedule, d.message);
+      continue;
+    }
+    CAPTURE(space.print(point));
+    const auto v = static_cast<size_t>(space.sketches()[static_cast<size_t>(point.sketch)].variant);
+    const Kernel& kernel = task.variants[v].lowered.kernel;
+    Expected<Kernel> scheduled = apply(kernel, *schedule, &target);
+    REQUIRE_MESSAGE(bool(scheduled), error_text(scheduled.takeError()) << print(*schedule));   // what a point gives is legal as a whole
+    REQUIRE(error_text(verify(*scheduled)) == "");
+    ++tally.legal;
+    if (!tally.texts.insert(space.print(point).substr(0, 3) + print(*schedule)).second) continue;
+    std::vector<KernelArgument> got = inputs[v];
+    if (!compiled) {
+      REQUIRE_MESSAGE(error_text(interpret(*scheduled, got, symbols_of(kernel, c.symbol))) == "", print(*schedule));
+    } else {
+      Expected<LoadedKernel> loaded = LoadedKernel::compile(target, *scheduled);
+      REQUIRE_MESSAGE(bool(loaded), error_text(loaded.takeError()));
+      std::vector<void*> buffers;
+      for (KernelArgument& argument : got) buffers.push_back(argument.bytes.data());
+      std::vector<int64_t> symbols(kernel.symbols.size(), c.symbol);
+      const auto bytes = static_cast<size_t>(eval_int(workspace_layout(*scheduled).bytes, [&](std::string_view) { return int64_t{c.symbol}; }));
+      std::unique_ptr<void, decltype(&std::free)> workspace(std::aligned_alloc(64, (bytes + 127) / 64 * 64), &std::free);
+      (*loaded)(buffers, workspace.get(), symbols.data());
+    }
+    const std::string off = difference(kernel, outputs[v], got);
+    REQUIRE_MESSAGE(off == "", off << "\n" << print(*schedule));
+  }
+}
+
+using MakeSpace = Expected<Space> (*)(const Task&, const Target&, const SpaceOptions&);
+
+Space must_space(MakeSpace make, const Task& task, const Target& target, bool rules) {
+  Expected<Space> space = make(task, target, {rules});
+  if (!space) FAIL(error_text(space.takeError()));
+  return std::move(*space);
+}
+
+void check_space(MakeSpace make, const char* kind, bool rules, int samples, double least_legal) {
+  const std::string title = std::string(kind) + (rules ? ", rules on" : ", rules off");
+  Tally all;
+  for (const GraphCase& c : kCases) {
+    CAPTURE(c.name);
+    Tally tally;
+    for (const int bits : kWidths) {
+      if (!rules && bits != kWidths[1]) continue;
+      const Target target = vector_target(bits);
+      CAPTURE(bits);
+      for (const Task& task : tasks_of_case(c, target)) check_points(c, task, must_space(make, task, target, rules), target, samples, false, tally);
+    }
+    MESSAGE(title, ", ", c.name, ": ", tally.legal, " of ", tally.sampled, " legal, ", tally.texts.size(), " different");
+    CHECK(tally.legal > 0);
+    all.legal += tally.legal;
+    all.sampled += tally.sampled;
+  }
+  MESSAGE(title, ": ", 100.0 * all.legal / all.sampled, " % legal");
+  CHECK(all.legal > least_legal * all.sampled);
+}
+
+}  // namespace
+
+TEST_CASE("spaces: counting equals enumeration") {
+  const Space space = small_space();
+  CHECK(space.size() == 19);
+  std::set<Point> seen;
+  for (double i = 0; i < space.size(); ++i) seen.insert(space.at(i));
+  CHECK(seen.size() == 19);
+  CHECK(space.at(0) == Point{0, {0, 0}});
+  CHECK(space.at(1) == Point{0, {0, 1}});
+  CHECK(space.at(6) == Point{1, {0}});
+  CHECK(space.at(18) == Point{2, {1, 0, 3}});
+}
+
+TEST_CASE("spaces: sampling is uniform over all points of all sketches") {
+  const Space space = small_space();
+  std::mt19937_64 random(3);
+  std::map<Point, int> counts;
+  constexpr int kSamples = 19000;
+  for (int i = 0; i < kSamples; ++i) ++counts[space.sample(random)];
+  double chi = 0;
+  const double expected = kSamples / space.size();
+  for (double i = 0; i < space.size(); ++i) chi += (counts[space.at(i)] - expected) * (counts[space.at(i)] - expected) / expected;
+  CHECK(chi < 42.3);   // 18 degrees of freedom: exceeded once in a thousand seeds
+  CHECK(chi > 3);      // nor better than chance
+}
+
+TEST_CASE("spaces: mutation and crossing stay inside") {
+  const Space space = small_space();
+  std::mt19937_64 random(4);
+  std::set<Point> all;
+  for (double i = 0; i < space.size(); ++i) all.insert(space.at(i));
+  std::set<Point> reached;
+  Point at = space.at(0);
+  int other_sketch = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const Point next = space.mutate(at, random);
+    REQUIRE(all.contains(next));
+    REQUIRE(next != at);
+    int changed = 0;
+    for (size_t k = 0; next.sketch == at.sketch && k < at.choice.size(); ++k) changed += next.choice[k] != at.choice[k];
+    REQUIRE(changed <= 2);
+    other_sketch += next.sketch != at.sketch;
+    const Point child = space.cross(at, next, random);
+    REQUIRE(child.sketch == at.sketch);
+    for (size_t k = 0; k < child.choice.size(); ++k)
+      REQUIRE((child.choice[k] == at.choice[k] || (next.sketch == at.sketch && child.choice[k] == next.choice[k])));
+    reached.insert(at = next);
+  }
+  CHECK(reached == all);
+  CHECK(other_sketch > 100);
+  CHECK(other_sketch < 1000);
+}
+
+TEST_CASE("spaces: points print, and those of other spaces are errors") {
+  const Space space = small_space();
+  CHECK(space.print(Point{0, {2, 1}}) == "a{k0=3x4, k1=2x2}");
+  CHECK(space.print(Point{1, {0}}) == "b{k0=1x0}");
+  CHECK(!space.default_point());
+  CHECK(error_text(space.schedule(Point{0, {1, 0}}).takeError()).find("the second value is illegal") != std::string::npos);
+  for (const Point& strange : {Point{3, {}}, Point{0, {0}}, Point{0, {0, 2}}, Point{-1, {0, 0}}, Point{0, {-1, 0}}}) {
+    Expected<Schedule> schedule = space.schedule(strange);
+    REQUIRE(!schedule);
+    CHECK(error_text(schedule.takeError()).find("another space") != std::string::npos);
+  }
+}
+
+TEST_CASE("spaces: the template's default point is the default schedule") {
+  int knobs = 0;
+  for (const GraphCase& c : kCases) {
+    CAPTURE(c.name);
+    for (const int bits : kWidths) {
+      const Target target = vector_target(bits);
+      for (const bool rules : {true, false}) {
+        for (const Task& task : tasks_of_case(c, target)) {
+          const Space space = must_space(template_space, task, target, rules);
+          REQUIRE(space.default_point());
+          CHECK(space.default_point()->sketch == 0);
+          for (size_t v = 0; v < task.variants.size(); ++v) {
+            const LoweredGroup& lowered = task.variants[v].lowered;
+            Expected<Schedule> usual = default_schedule(lowered.kernel, lowered.family, target), found = space.schedule({static_cast<int>(v), *space.sketches()[v].usual});
+            REQUIRE_MESSAGE(bool(usual), error_text(usual.takeError()));
+            REQUIRE_MESSAGE(bool(found), error_text(found.takeError()));
+            CHECK(print(*found) == print(*usual));
+            knobs += static_cast<int>(space.sketches()[v].knobs.size());
+          }
+        }
+      }
+    }
+  }
+  CHECK(knobs > 400);
+}
+
+TEST_CASE("spaces: the same task gives the same space, rules narrow it") {
+  const Target target = vector_target(256);
+  for (const GraphCase& c : {kCases[0], kCases[5], kCases[16]}) {
+    const std::vector<Task> tasks = tasks_of_case(c, target);
+    for (MakeSpace make : {template_space, generated_space}) {
+      const Space one = must_space(make, tasks[0], target, true), again = must_space(make, tasks[0], target, true), wide = must_space(make, tasks[0], target, false);
+      CHECK(one.size() == again.size());
+      CHECK(one.size() < wide.size());
+      std::mt19937_64 random(6);
+      for (int i = 0; i < 20; ++i) {
+        const Point point = one.sample(random);
+        CHECK(one.print(point) == again.print(point));
+      }
+    }
+  }
+}
+
+TEST_CASE("spaces: generated sketches of one kernel differ in kind") {
+  const Target target = vector_target(256);
+  const Space space = must_space(generated_space, tasks_of_case(kCases[5], target)[0], target, true);
+  std::set<std::string> words;   // of the steps' sequences
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 200; ++i) {
+    Expected<Schedule> schedule = space.schedule(space.sample(random));
+    if (!schedule) {
+      llvm::consumeError(schedule.takeError());
+      continue;
+    }
+    std::string kinds;
+    for (const Step& step : schedule->steps) kinds += print(step).substr(0, print(step).find(' ')) + " ";
+    words.insert(kinds);
+  }
+  CHECK(space.sketches().size() >= 4);
+  CHECK(words.size() > 20);
+}
+
+TEST_CASE("spaces: points of the template space compute what the kernel does") { check_space(template_space, "template", true, 8, 0.3); }
+TEST_CASE("spaces: points of the template space without rules do, too") { check_space(template_space, "template", false, 6, 0.2); }
+TEST_CASE("spaces: points of the generated space compute what the kernel does") { check_space(generated_space, "generated", true, 12, 0.3); }
+TEST_CASE("spaces: points of the generated space without rules do, too") { check_space(generated_space, "generated", false, 8, 0.1); }
+
+TEST_CASE("spaces: points compute the same when compiled") {
+  const Target target = host_target();
+  Tally tally;
+  for (const GraphCase& c : kCases) {
+    CAPTURE(c.name);
+    for (const Task& task : tasks_of_case(c, target))
+      for (MakeSpace make : {template_space, generated_space}) check_points(c, task, must_space(make, task, target, true), target, 3, true, tally);
+  }
+  CHECK(tally.legal > 60);
+}
