@@ -6,19 +6,21 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
+#include <thread>
 
 #include "cli/algorithm_flags.h"
 #include "cli/commands.h"
 #include "cli/compile.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
+#include "cli/tune_network.h"
 #include "packager/output_file.h"
 
 namespace tw {
 namespace {
 
 struct CompileArgs {
-  std::string model, target = "host", output, name, header, emit = "so", dump_dir, log;
+  std::string model, target = "host", output, name, header, emit = "so", dump_dir, log, tune;
   AlgorithmFlags algorithms;
   std::vector<std::string> dims, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
@@ -194,12 +196,37 @@ std::string pass_table(const std::vector<PassTime>& passes) {
   return text;
 }
 
+// Tunes for so long, and takes the log's schedules where the whole network is faster with them. The result: a line about it.
+Expected<std::string> tune(const CompileArgs& args, const Target& target, CompileOptions& options, Console& console) {
+  if (args.frozen) return make_error(DiagCode::invalid_argument, "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
+  if (is_text(options.emit)) return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text", args.emit);
+  TuneRequest request;
+  request.model = args.model;
+  request.dims = options.dims;
+  request.network.jobs = args.jobs > 0 ? args.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  request.network.scheduler.batch = 0;
+  request.network.scheduler.seconds = seconds_from_text(args.tune);
+  if (request.network.scheduler.seconds == 0) return make_error(DiagCode::invalid_argument, "--tune '{0}': a number above 0 with s, m or h, as in 60s or 10m", args.tune);
+  request.sources.jobs = request.network.jobs;
+  request.log = args.log.empty() ? default_log() : args.log;
+  if (request.log.empty()) return make_error(DiagCode::invalid_argument, "there is no home folder for the tuning log: --log FILE says where it is");
+  TW_TRY(tune_network(request, target, console, true));
+  options.schedules.log.clear();
+  TW_ASSIGN(const Comparison proof, prove(options, request.log, target));
+  if (proof.second_is_faster()) options.schedules.log = request.log;
+  return proof_text(proof) + (proof.second_is_faster() ? "" : "; not surely faster, so the schedules are those without it");
+}
+
 Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(CompileOptions options, options_of(args));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(options.algorithms, args.algorithms.options(target));
   with_virtual_threads(target, args.virtual_threads);
   std::vector<PassTime> passes;
+  std::string tuned;
+  if (!args.tune.empty()) {
+    TW_ASSIGN(tuned, tune(args, target, options, console));
+  }
   const auto start = std::chrono::steady_clock::now();
   Progress progress(console);
   options.passes.print = [&](const std::string& title, const std::string& text) { progress.print("; " + title + "\n" + text + "\n"); };
@@ -207,8 +234,9 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
     options.passes.on_pass = [&](const std::string& pass, double seconds, bool changed, const std::string& report) {
       passes.push_back({pass, report, seconds, changed});
     };
-  TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
+  TW_ASSIGN(CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
   progress.end();
+  if (!tuned.empty()) report.notes.push_back("tuning: " + tuned);
   if (!console.json) progress.print(remarks(report));
   if (!passes.empty() && !console.json) progress.print(pass_table(passes));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -238,6 +266,7 @@ CommandRun define_compile(Flags& flags) {
   flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");
   args->algorithms.define(flags);
   flags.text("--log", args->log, "FILE", "Take schedules from this tuning log; default: from the tilewright.lock beside the model, where it is there");
+  flags.text("--tune", args->tune, "TIME", "Tune the kernels for 60s, 10m, 1h before, and use what was found if the whole network is faster with it");
   flags.integer("--threads", args->threads, "Of the log's records those that were measured with so many threads; default 1", 1);
   flags.flag("--frozen", args->frozen, "Refuse to compile what the lock beside the model does not pin");
   flags.integer("--virtual-threads", args->virtual_threads, "Of devices that hide memory's latency with them; 1: none; default: what the target says");

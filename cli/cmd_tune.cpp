@@ -1,21 +1,12 @@
 // tilewright tune: a network's kernels are tuned on this machine, and what is learned is kept in the log.
-#include <csignal>
-
-#include <atomic>
-#include <chrono>
-#include <cmath>
 #include <memory>
 #include <ostream>
 #include <thread>
 
 #include "cli/commands.h"
-#include "cli/compile.h"
-#include "cli/model_tasks.h"
-#include "cli/progress.h"
 #include "cli/schedules.h"
 #include "cli/targets.h"
-#include "cli/tune_services.h"
-#include "cli/tune_table.h"
+#include "cli/tune_network.h"
 
 namespace tw {
 namespace {
@@ -23,48 +14,15 @@ namespace {
 struct TuneArgs {
   std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank", features = "loops", log, time, until;
   std::vector<std::string> dims;
-  bool no_rules = false, no_transfer = false;
+  bool no_rules = false, no_transfer = false, prove = false;
   int trials = 0, jobs = 0, batch = 0, patience = 0;
   std::optional<uint64_t> seed;
 };
 
-std::atomic<bool>& interrupted() {   // by the user; a handler reaches nothing else
-  static std::atomic<bool> flag{false};
-  return flag;
-}
-
-// The first Ctrl-C asks for an orderly end, the second one ends the process.
-class Interrupts {
- public:
-  Interrupts() {
-    interrupted() = false;
-    struct sigaction action = {};
-    action.sa_handler = [](int) { interrupted() = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before_[i]);
-  }
-  ~Interrupts() {
-    for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  Interrupts(const Interrupts&) = delete;
-
- private:
-  static constexpr int kSignals[] = {SIGINT, SIGTERM};
-  struct sigaction before_[2] = {};
-};
-
-// "90", "90s", "10m", "1.5h" -> seconds
+// "10m" -> 600
 Expected<double> seconds_from(const std::string& text) {
   if (text.empty()) return 0;
-  size_t end = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &end);
-  } catch (const std::exception&) {
-  }
-  const std::string unit = text.substr(end);
-  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (value > 0 && std::isfinite(value) && factor > 0) return value * factor;
+  if (const double seconds = seconds_from_text(text); seconds > 0) return seconds;
   return make_error(DiagCode::invalid_argument, "--time '{0}': a number above 0 with s, m or h, as in 90s or 10m", text);
 }
 
@@ -114,39 +72,24 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
   return o;
 }
 
-Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, double seconds) {
-  Json::Array tasks;
-  for (size_t i = 0; i < tuner.task_count(); ++i) tasks.push_back(tune_json(tuner, i, peaks));
-  return Json::Object{{"stopped", stop_reason_name(reason)}, {"seconds", seconds}, {"trials", tuner.measured()}, {"network_seconds", tuner.network_seconds()},
-                      {"default_network_seconds", tuner.first_seconds()}, {"tasks", tasks}};
-}
-
 Expected<int> tune(const TuneArgs& args, Console& console) {
-  TW_ASSIGN(const NetworkOptions options, options_of(args));
+  TuneRequest request;
+  request.model = args.model;
+  TW_ASSIGN(request.network, options_of(args));
+  TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
-  if (!target.devices.empty()) return make_error(DiagCode::unsupported, "target '{0}' has devices; kernels are tuned for a processor alone", target.name);
-  Progress progress(console);
-  progress.begin("import");
-  TW_ASSIGN(const auto dims, parse_dims(args.dims));
-  TW_ASSIGN(std::vector<Task> tasks, model_tasks(args.model, dims, target));
-  progress.begin("probe");
-  TW_ASSIGN(const Peaks peaks, measure_peaks(target, options.threads));
-  progress.end();
-  std::optional<TuningLog> log;
-  if (const std::string path = args.log.empty() ? default_log() : args.log; !path.empty()) {
-    TW_ASSIGN(TuningLog opened, TuningLog::open(path, TuningLog::Mode::write));
-    log.emplace(std::move(opened));
-  }
-  const Interrupts interrupts;
-  TW_ASSIGN(NetworkServices services, tune_services(target, {args.space == "generated", !args.no_rules, options.seed, options.jobs}, log ? &*log : nullptr, &interrupted()));
-  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), target, std::move(services), options));
-  const auto start = std::chrono::steady_clock::now();
-  const auto clock = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  TuneView view(console, *tuner, peaks);
-  TW_ASSIGN(const StopReason reason, tuner->run(clock, &interrupted(), [&](size_t task) { view.after_round(task, clock()); }));
-  view.finish();
-  if (console.json) console.out << dump(summary(*tuner, peaks, reason, clock()), -1) << "\n";
-  else console.out << tune_table(*tuner, peaks) << "stopped: " << stop_reason_name(reason) << " after " << format_seconds(clock()) << "\n";
+  request.log = args.log.empty() ? default_log() : args.log;
+  if (request.log.empty()) return make_error(DiagCode::invalid_argument, "there is no home folder for the tuning log: --log FILE says where it is");
+  request.sources = {args.space == "generated", !args.no_rules, request.network.seed, request.network.jobs};
+  TW_TRY(tune_network(request, target, console, false));
+  if (!args.prove) return kExitOk;
+  CompileOptions plain;
+  plain.model = args.model;
+  plain.dims = request.dims;
+  plain.jobs = args.jobs;
+  TW_ASSIGN(const Comparison proof, prove(plain, request.log, target));
+  if (console.json) console.out << dump(Json::Object{{"proof", to_json(proof)}}, -1) << "\n";
+  else console.out << "network: " << proof_text(proof) << "\n";
   return kExitOk;
 }
 
@@ -170,6 +113,7 @@ CommandRun define_tune(Flags& flags) {
   flags.integer("--batch", args->batch, "Measurements between two fits of the model; 0: trials over kernels, at most 64");
   flags.seed("--seed", args->seed, "Of the search; default 1");
   flags.integer("-j,--jobs", args->jobs, "Candidates built at once; 0: one a processor");
+  flags.flag("--prove", args->prove, "Then time the whole network with the log's schedules against the default ones");
   flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
   return [args](Console& console) { return tune(*args, console); };
 }

@@ -84,6 +84,7 @@ void TuneView::redraw(const std::string& text) {
 }
 
 void TuneView::after_round(size_t task, double seconds) {
+  if (console_.json && quiet_) return;
   if (console_.json) {
     console_.out << dump(Json::Object{{"round", tune_json(tuner_, task, peaks_)}, {"network_seconds", tuner_.network_seconds()},
                                       {"trials", tuner_.measured()}, {"elapsed", seconds}}, -1)

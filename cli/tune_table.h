@@ -16,7 +16,8 @@ Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks);
 
 class TuneView {
  public:
-  TuneView(Console& console, const NetworkTuner& tuner, const Peaks& peaks) : console_(console), tuner_(tuner), peaks_(peaks) {}
+  // quiet: no JSON lines.
+  TuneView(Console& console, const NetworkTuner& tuner, const Peaks& peaks, bool quiet) : console_(console), tuner_(tuner), peaks_(peaks), quiet_(quiet) {}
   void after_round(size_t task, double seconds);   // seconds: since the beginning
   void finish();                                   // the table stays
 
@@ -25,6 +26,7 @@ class TuneView {
   Console& console_;
   const NetworkTuner& tuner_;
   const Peaks& peaks_;
+  bool quiet_;
   int drawn_ = 0;                                  // lines of the live table
 };
 

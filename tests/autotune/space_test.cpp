@@ -120,7 +120,7 @@ void check_space(MakeSpace make, const char* kind, bool rules, int samples, doub
   const std::string title = std::string(kind) + (rules ? ", rules on" : ", rules off");
   Tally all;
   for (const GraphCase& c : kCases) {
-    CAPTURE(c.name);
+    CAPTURE(std::string(c.name));
     Tally tally;
     for (const int bits : kWidths) {
       if (!rules && bits != kWidths[1]) continue;
@@ -128,7 +128,7 @@ void check_space(MakeSpace make, const char* kind, bool rules, int samples, doub
       CAPTURE(bits);
       for (const Task& task : tasks_of_case(c, target)) check_points(c, task, must_space(make, task, target, rules), target, samples, false, tally);
     }
-    MESSAGE(title, ", ", c.name, ": ", tally.legal, " of ", tally.sampled, " legal, ", tally.texts.size(), " different");
+    MESSAGE(title, ", ", std::string(c.name), ": ", tally.legal, " of ", tally.sampled, " legal, ", tally.texts.size(), " different");
     CHECK(tally.legal > 0);
     all.legal += tally.legal;
     all.sampled += tally.sampled;
@@ -207,7 +207,7 @@ TEST_CASE("spaces: points print, and those of other spaces are errors") {
 TEST_CASE("spaces: the template's default point is the default schedule") {
   int knobs = 0;
   for (const GraphCase& c : kCases) {
-    CAPTURE(c.name);
+    CAPTURE(std::string(c.name));
     for (const int bits : kWidths) {
       const Target target = vector_target(bits);
       for (const bool rules : {true, false}) {
@@ -275,7 +275,7 @@ TEST_CASE("spaces: points compute the same when compiled") {
   const Target target = host_target();
   Tally tally;
   for (const GraphCase& c : kCases) {
-    CAPTURE(c.name);
+    CAPTURE(std::string(c.name));
     for (const Task& task : tasks_of_case(c, target))
       for (MakeSpace make : {template_space, generated_space}) check_points(c, task, must_space(make, task, target, true), target, 3, true, tally);
   }

@@ -54,3 +54,31 @@ TEST_CASE("tune: measures, keeps records, goes on from them, writes JSON lines")
   CHECK(second.back()["trials"].integer_or(0) == 4);
   CHECK(count() == 10);
 }
+
+TEST_CASE("tune: a target of another machine is refused before anything is measured") {
+  const TestFolder folder;
+  const CliResult r = cli({"tune", TW_SOURCE_DIR "/examples/digits/digits.onnx", "-t", "aarch64-generic", "--log", folder / "t.db"});
+  CHECK(r.code == kExitUnsupported);
+  CHECK(r.err.find("target 'aarch64-generic' is for aarch64") != std::string::npos);
+}
+
+TEST_CASE("compile --tune: tunes, times the network both ways, and the library computes the same") {
+  const TestFolder folder;
+  const std::string model = TW_SOURCE_DIR "/examples/digits/digits.onnx", log = folder / "t.db";
+  const CliResult wrong = cli({"compile", model, "-o", folder / "x.so", "--tune", "soon"});
+  CHECK(wrong.code == kExitUser);
+  CHECK(wrong.err.find("--tune 'soon'") != std::string::npos);
+  CHECK(cli({"compile", model, "-o", folder / "x.so", "--tune", "1s", "--frozen"}).code == kExitUser);
+  const CliResult r = cli({"compile", model, "-o", folder / "tuned.so", "--tune", "1s", "--log", log, "--json"});
+  REQUIRE(r.code == kExitOk);
+  Expected<Json> report = parse_json(r.out, "out");
+  REQUIRE(bool(report));
+  REQUIRE((*report)["notes"].items().size() == 1);
+  CHECK((*report)["notes"].items()[0].text_or_empty().find("ms by default") != std::string::npos);
+  CHECK(cli({"verify", folder / "tuned.so", model}).code == kExitOk);
+  Expected<TuningLog> opened = TuningLog::open(log, TuningLog::Mode::read);
+  REQUIRE(bool(opened));
+  Expected<int64_t> count = opened->count();
+  REQUIRE(bool(count));
+  CHECK(*count > 0);
+}

@@ -1,0 +1,113 @@
+#include "cli/tune_network.h"
+
+#include <csignal>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ostream>
+
+#include "cli/model_tasks.h"
+#include "cli/progress.h"
+#include "cli/temporary_folder.h"
+#include "cli/tune_table.h"
+
+namespace tw {
+namespace {
+
+std::atomic<bool>& interrupted() {   // by the user; a handler reaches nothing else
+  static std::atomic<bool> flag{false};
+  return flag;
+}
+
+// The first Ctrl-C asks for an orderly end, the second one ends the process.
+class Interrupts {
+ public:
+  Interrupts() {
+    interrupted() = false;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interrupted() = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~Interrupts() {
+    for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Interrupts(const Interrupts&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM};
+  struct sigaction before_[2] = {};
+};
+
+Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, double seconds) {
+  Json::Array tasks;
+  for (size_t i = 0; i < tuner.task_count(); ++i) tasks.push_back(tune_json(tuner, i, peaks));
+  return Json::Object{{"stopped", stop_reason_name(reason)}, {"seconds", seconds}, {"trials", tuner.measured()}, {"network_seconds", tuner.network_seconds()},
+                      {"default_network_seconds", tuner.first_seconds()}, {"tasks", tasks}};
+}
+
+}  // namespace
+
+double seconds_from_text(const std::string& text) {
+  size_t end = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = text.substr(end);
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  return value > 0 && std::isfinite(value) ? value * factor : 0;
+}
+
+Error tune_network(const TuneRequest& request, const Target& target, Console& console, bool quiet) {
+  if (!target.devices.empty()) return make_error(DiagCode::unsupported, "target '{0}' has devices; kernels are tuned for a processor alone", target.name);
+  TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::write));
+  const Interrupts interrupts;
+  TW_ASSIGN(NetworkServices services, tune_services(target, request.sources, &log, &interrupted()));
+  Progress progress(console);
+  progress.begin("import");
+  TW_ASSIGN(std::vector<Task> tasks, model_tasks(request.model, request.dims, target));
+  progress.begin("probe");
+  TW_ASSIGN(const Peaks peaks, measure_peaks(target, 1));
+  progress.end();
+  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), target, std::move(services), request.network));
+  const auto start = std::chrono::steady_clock::now();
+  const auto clock = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  TuneView view(console, *tuner, peaks, quiet);
+  TW_ASSIGN(const StopReason reason, tuner->run(clock, &interrupted(), [&](size_t task) { view.after_round(task, clock()); }));
+  view.finish();
+  if (quiet) return Error::success();
+  if (console.json) console.out << dump(summary(*tuner, peaks, reason, clock()), -1) << "\n";
+  else console.out << tune_table(*tuner, peaks) << "stopped: " << stop_reason_name(reason) << " after " << format_seconds(clock()) << "\n";
+  return Error::success();
+}
+
+Expected<Comparison> prove(const CompileOptions& plain, const std::string& log, const Target& target) {
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  CompileOptions options = plain;
+  options.emit = Emit::so;
+  options.header.clear();
+  options.dump_dir.clear();
+  const std::string by_default = folder.path() + "/default.so", tuned = folder.path() + "/tuned.so";
+  options.output = by_default;
+  TW_TRY(compile_model(options, target).takeError());
+  options.output = tuned;
+  options.schedules.log = log;
+  TW_TRY(compile_model(options, target).takeError());
+  return compare_artifacts(by_default, tuned, {});
+}
+
+Json to_json(const Comparison& proof) {
+  return Json::Object{{"default_ms", proof.first_ms}, {"tuned_ms", proof.second_ms}, {"ratio", proof.ratio}, {"low", proof.interval.low}, {"high", proof.interval.high}};
+}
+
+std::string proof_text(const Comparison& proof) {
+  char text[128];
+  std::snprintf(text, sizeof text, "%.4g ms by default, %.4g ms tuned: %.3f x (%.3f .. %.3f)", proof.first_ms, proof.second_ms, proof.ratio, proof.interval.low, proof.interval.high);
+  return text;
+}
+
+}  // namespace tw
