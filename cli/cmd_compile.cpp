@@ -199,6 +199,7 @@ std::string pass_table(const std::vector<PassTime>& passes) {
 // Tunes for so long, and takes the log's schedules where the whole network is faster with them. The result: a line about it.
 Expected<std::string> tune(const CompileArgs& args, const Target& target, CompileOptions& options, Console& console) {
   if (args.frozen) return make_error(DiagCode::invalid_argument, "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
+  if (!target.devices.empty()) return make_error(DiagCode::unsupported, "--tune times processors; for device '{0}': tilewright tune, then compile --log", target.main_device().name);
   if (is_text(options.emit)) return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text", args.emit);
   TuneRequest request;
   request.model = args.model;

@@ -81,6 +81,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   request.log = args.log.empty() ? default_log() : args.log;
   if (request.log.empty()) return make_error(DiagCode::invalid_argument, "there is no home folder for the tuning log: --log FILE says where it is");
   request.sources = {args.space == "generated", !args.no_rules, request.network.seed, request.network.jobs};
+  if (args.prove && !target.devices.empty()) return make_error(DiagCode::unsupported, "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench", target.main_device().name);
   TW_TRY(tune_network(request, target, console, false));
   if (!args.prove) return kExitOk;
   CompileOptions plain;

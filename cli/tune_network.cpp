@@ -63,17 +63,23 @@ double seconds_from_text(const std::string& text) {
 }
 
 Error tune_network(const TuneRequest& request, const Target& target, Console& console, bool quiet) {
-  if (!target.devices.empty()) return make_error(DiagCode::unsupported, "target '{0}' has devices; kernels are tuned for a processor alone", target.name);
+  const Target& place = target.main_device();
   TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::write));
   const Interrupts interrupts;
-  TW_ASSIGN(NetworkServices services, tune_services(target, request.sources, &log, &interrupted()));
+  TW_ASSIGN(NetworkServices services, tune_services(place, request.sources, &log, &interrupted()));
   Progress progress(console);
   progress.begin("import");
   TW_ASSIGN(std::vector<Task> tasks, model_tasks(request.model, request.dims, target));
-  progress.begin("probe");
-  TW_ASSIGN(const Peaks peaks, measure_peaks(target, 1));
+  Peaks peaks;
+  if (!place.driver.empty()) {
+    TW_TRY(keep_runnable(tasks, place));
+    if (tasks.empty()) return make_error(DiagCode::unsupported, "device '{0}' runs no kernel of '{1}'", place.name, request.model);
+  } else {
+    progress.begin("probe");
+    TW_ASSIGN(peaks, measure_peaks(target, 1));
+  }
   progress.end();
-  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), target, std::move(services), request.network));
+  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), place, std::move(services), request.network));
   const auto start = std::chrono::steady_clock::now();
   const auto clock = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   TuneView view(console, *tuner, peaks, quiet);

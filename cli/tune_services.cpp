@@ -4,9 +4,11 @@
 #include <ctime>
 #include <map>
 
+#include "autotune/measure/cycles.h"
 #include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
 #include "autotune/spaces/space.h"
+#include "backends/backend.h"
 #include "cli/candidate.h"
 #include "frontend/frontend.h"
 
@@ -84,18 +86,58 @@ class Measuring {
   std::map<std::pair<std::string, int>, std::string> errors_;                 // of those that cannot be made
 };
 
-}  // namespace
+std::vector<Constant> constants_of(const LoweredGroup& lowered) {
+  std::vector<Constant> constants;
+  for (const LoweredArgument& argument : lowered.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
+  return constants;
+}
 
-Expected<NetworkServices> tune_services(const Target& target, const TuneSources& sources, TuningLog* log, const std::atomic<bool>* stop) {
+using MeasureTask = std::function<std::vector<MeasureResult>(const Task&, std::span<const Candidate>)>;
+
+Expected<MeasureTask> on_processor(const Target& target, const TuneSources& sources, const std::atomic<bool>* stop) {
   TW_TRY(runs_here(target));
   TW_ASSIGN(CandidateBuilder builder, candidate_builder(target));
   TW_ASSIGN(std::unique_ptr<Transport> transport, LocalTransport::create());
   const auto measuring = std::make_shared<Measuring>(target, std::move(transport), std::move(builder), sources);
+  return [measuring, stop](const Task& task, std::span<const Candidate> candidates) { return measuring->run(task, candidates, stop); };
+}
+
+// Devices have one variant of each task: the direct algorithm.
+Expected<MeasureTask> by_cycles(const Target& device, const TuneSources& sources) {
+  TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(device));
+  const std::shared_ptr<const DeviceBackend> backend = std::move(made);
+  return [backend, &device, jobs = sources.jobs](const Task& task, std::span<const Candidate> candidates) {
+    std::vector<std::shared_ptr<const Kernel>> kernels;
+    for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
+    return CycleMeasurer(backend, device, constants_of(task.variants.front().lowered), jobs).measure(kernels, {});
+  };
+}
+
+}  // namespace
+
+Error keep_runnable(std::vector<Task>& tasks, const Target& device) {
+  TW_ASSIGN(const std::unique_ptr<DeviceBackend> backend, make_device_backend(device));
+  const auto runs = [&](const LoweredGroup& lowered) -> Error {
+    TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.family, device));
+    TW_ASSIGN(const Kernel kernel, tw::apply(lowered.kernel, schedule, &device));
+    TW_TRY(backend->supports(kernel));
+    return backend->accepts(kernel, constants_of(lowered));
+  };
+  std::erase_if(tasks, [&](const Task& task) {
+    Error error = runs(task.variants.front().lowered);
+    const bool refused = bool(error);
+    llvm::consumeError(std::move(error));
+    return refused;
+  });
+  return Error::success();
+}
+
+Expected<NetworkServices> tune_services(const Target& target, const TuneSources& sources, TuningLog* log, const std::atomic<bool>* stop) {
   NetworkServices services;
+  TW_ASSIGN(services.measure, target.driver.empty() ? on_processor(target, sources, stop) : by_cycles(target, sources));
   services.space = [&target, sources](const Task& task) {
     return sources.generated ? generated_space(task, target, {sources.rules}) : template_space(task, target, {sources.rules});
   };
-  services.measure = [measuring, stop](const Task& task, std::span<const Candidate> candidates) { return measuring->run(task, candidates, stop); };
   if (!log) return services;
   services.known = [log](const RecordKey& key) -> Expected<std::vector<Record>> {
     LogFilter filter;

@@ -82,3 +82,21 @@ TEST_CASE("compile --tune: tunes, times the network both ways, and the library c
   REQUIRE(bool(count));
   CHECK(*count > 0);
 }
+
+TEST_CASE("tune: a device whose code generator predicts cycles is tuned by them, and a compile takes what was found") {
+  const TestFolder folder;
+  const std::string model = TW_SOURCE_DIR "/examples/digits/digits_int8.onnx", log = folder / "t.db";
+  const CliResult r = cli({"tune", model, "-t", "vdla-16x16", "--log", log, "--trials", "40", "--tuner", "random", "--json"});
+  REQUIRE(r.code == kExitOk);
+  Expected<Json> last = parse_json(r.out.substr(r.out.rfind('\n', r.out.size() - 2) + 1), "out");
+  REQUIRE(bool(last));
+  CHECK((*last)["tasks"].items().size() == 5);   // what the device runs
+  CHECK((*last)["network_seconds"].number_or(0) > 0);
+  CHECK((*last)["network_seconds"].number_or(0) <= (*last)["default_network_seconds"].number_or(0));
+  const CliResult compiled = cli({"compile", model, "-t", "vdla-16x16", "--log", log, "-o", folder / "tuned.so"});
+  CHECK(compiled.code == kExitOk);
+  CHECK(compiled.out.find("schedules 5 tuned") != std::string::npos);
+  const CliResult proof = cli({"tune", model, "-t", "vdla-16x16", "--log", log, "--trials", "1", "--prove"});
+  CHECK(proof.code == kExitUnsupported);
+  CHECK(proof.err.find("--prove times processors") != std::string::npos);
+}
