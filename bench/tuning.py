@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""What tuning gains on whole networks: each model is compiled with default schedules, tuned, compiled with the log, and the two libraries run in
+turns, every run in a process of its own. A ratio is the median over the rounds of the default one's median time over the tuned one's.
+
+    tuning.py --tilewright BUILD/tilewright [--trials 1000] [--rounds 7] [--log FILE] [--rivals rivals.json] [--markdown FILE] MODEL.onnx ...
+
+--rivals: the JSON file of compare_rivals.py, whose best rival stands beside ours (of another run: for orientation). With --log of an earlier call its
+records are used and tuning goes on from them. Prints a table line a model when it is done.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+
+THREADS = (1, 2)
+
+
+def run(*command):
+    return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout
+
+
+def interval(ratios):   # of the median, 95 % and more from seven rounds on: smallest and largest
+    ordered = sorted(ratios)
+    return statistics.median(ordered), ordered[0], ordered[-1]
+
+
+def tune(args, model, log):
+    start = time.monotonic()
+    lines = run(args.tilewright, "tune", model, "-t", args.target, "--log", log, "--trials", args.trials, "--json").splitlines()
+    summary = json.loads(lines[-1])
+    return summary["trials"], time.monotonic() - start
+
+
+def time_both(args, libraries):
+    times = {(name, threads): [] for name in libraries for threads in THREADS}
+    for turn in range(args.rounds):
+        for threads in THREADS:
+            for name in list(libraries)[::1 if turn % 2 else -1]:
+                result = json.loads(run(args.tilewright, "bench", libraries[name], "--threads", threads, "--seconds", args.seconds, "--json"))
+                times[name, threads].append(result["median"])
+    return times
+
+
+def best_rival(rivals, model, threads):
+    blocks = rivals.get("results", {}).get(model, {}).get(str(threads), {}).get("blocks", [])
+    names = {name for block in blocks for name in block} - {"tilewright"}
+    medians = {name: statistics.median(block[name] for block in blocks if name in block) for name in names}
+    return min(((ms, name) for name, ms in medians.items()), default=None)
+
+
+def line_of(args, model, rivals, folder):
+    libraries = {name: folder / f"{model.stem}.{name}.so" for name in ("default", "tuned")}
+    log = args.log or folder / "tuning.db"
+    run(args.tilewright, "compile", model, "-t", args.target, "-o", libraries["default"])
+    trials, seconds = tune(args, model, log)
+    run(args.tilewright, "compile", model, "-t", args.target, "--log", log, "-o", libraries["tuned"])
+    times = time_both(args, libraries)
+    cells = [model.stem, str(trials), f"{seconds / 60:.1f}"]
+    for threads in THREADS:
+        default, tuned = times["default", threads], times["tuned", threads]
+        ratio, low, high = interval([a / b for a, b in zip(default, tuned)])
+        rival = best_rival(rivals, model.stem, threads)
+        cells += [f"{statistics.median(default):.3f}", f"{statistics.median(tuned):.3f}", f"{ratio:.3f} ({low:.3f} .. {high:.3f})", f"{rival[1]} {rival[0]:.3f}" if rival else "-"]
+    for library in libraries.values():
+        library.unlink()
+    return "| " + " | ".join(cells) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tilewright", required=True)
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--log", type=pathlib.Path)
+    parser.add_argument("--rivals", type=pathlib.Path)
+    parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    args = parser.parse_args()
+    rivals = json.loads(args.rivals.read_text()) if args.rivals else {}
+    head = ["model", "trials", "minutes"]
+    for threads in THREADS:
+        head += [f"default, {threads} thread(s), ms", "tuned", "ratio", "best rival"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    print("\n".join(lines), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for model in args.models:
+            lines.append(line_of(args, model, rivals, pathlib.Path(folder)))
+            print(lines[-1], flush=True)
+            if args.markdown:
+                args.markdown.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
