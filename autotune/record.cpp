@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autotune/measure/sampler.h"
 #include "support/hash.h"
 #include "support/json.h"
 
@@ -36,11 +37,7 @@ std::optional<Status> status_from_name(std::string_view name) {
 }
 
 double median_seconds(const Record& record) {
-  std::vector<double> sorted = record.seconds;
-  if (sorted.empty()) return std::numeric_limits<double>::infinity();
-  std::ranges::sort(sorted);
-  const size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return record.seconds.empty() ? std::numeric_limits<double>::infinity() : median_of(record.seconds);
 }
 
 Error check(const Record& r) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "autotune/measure/sampler.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -12,14 +13,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 bool is_set(const std::atomic<bool>* stop) { return stop && stop->load(std::memory_order_relaxed); }
 }  // namespace
-
-double seconds_of(const MeasureResult& result) {
-  if (result.status != Status::ok || result.seconds.empty()) return kInfinity;
-  std::vector<double> sorted = result.seconds;
-  std::sort(sorted.begin(), sorted.end());
-  const size_t n = sorted.size();
-  return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
 
 TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model, TuneHooks hooks, TuneOptions options)
     : name_(std::move(name)), space_(space), explorer_(explorer), model_(model), hooks_(std::move(hooks)), options_(options), best_seconds_(kInfinity),

@@ -39,9 +39,6 @@ struct TuneStep {
   int known = 0;                // answered by results that were there
 };
 
-// The median of a result's samples; infinite unless it is ok.
-double seconds_of(const MeasureResult& result);
-
 // Resuming: a search is deterministic, so it is run again with the known results as answers and goes on where they end. Known results that it
 // does not ask for (of another seed or method) teach the model and count for the best when the first new measurement is due.
 class TaskTuner {

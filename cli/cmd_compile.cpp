@@ -205,12 +205,11 @@ Expected<std::string> tune(const CompileArgs& args, const Target& target, Compil
   request.model = args.model;
   request.dims = options.dims;
   request.network.jobs = args.jobs > 0 ? args.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  request.network.scheduler.batch = 0;
+  request.network.scheduler.batch = 0;   // after the tasks that there are
   request.network.scheduler.seconds = seconds_from_text(args.tune);
   if (request.network.scheduler.seconds == 0) return make_error(DiagCode::invalid_argument, "--tune '{0}': a number above 0 with s, m or h, as in 60s or 10m", args.tune);
   request.sources.jobs = request.network.jobs;
-  request.log = args.log.empty() ? default_log() : args.log;
-  if (request.log.empty()) return make_error(DiagCode::invalid_argument, "there is no home folder for the tuning log: --log FILE says where it is");
+  TW_ASSIGN(request.log, tuning_log(args.log));
   TW_TRY(tune_network(request, target, console, true));
   options.schedules.log.clear();
   TW_ASSIGN(const Comparison proof, prove(options, request.log, target));

@@ -78,8 +78,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(request.network, options_of(args));
   TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
-  request.log = args.log.empty() ? default_log() : args.log;
-  if (request.log.empty()) return make_error(DiagCode::invalid_argument, "there is no home folder for the tuning log: --log FILE says where it is");
+  TW_ASSIGN(request.log, tuning_log(args.log));
   request.sources = {args.space == "generated", !args.no_rules, request.network.seed, request.network.jobs};
   if (args.prove && !target.devices.empty()) return make_error(DiagCode::unsupported, "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench", target.main_device().name);
   TW_TRY(tune_network(request, target, console, false));

@@ -199,9 +199,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
       TW_ASSIGN(const ChosenSchedule chosen, std::as_const(chooser).choose(lowered, place, options.plain));
       const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
       TW_TRY(backend.supports(chosen.kernel));
-      std::vector<Constant> constants;
-      for (const LoweredArgument& argument : lowered.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
-      return backend.accepts(chosen.kernel, constants);
+      return backend.accepts(chosen.kernel, constants_of(lowered));
     };
     llvm::cantFail(parallel_for(jobs, kernels.size(), [&](size_t k) -> Error {
       if (Error error = runs(kernels[k])) problems[k] = error_text(std::move(error));

@@ -50,6 +50,11 @@ Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, d
 
 }  // namespace
 
+Expected<std::string> tuning_log(const std::string& flag) {
+  if (const std::string path = flag.empty() ? default_log() : flag; !path.empty()) return path;
+  return make_error(DiagCode::invalid_argument, "there is no home folder for the tuning log: --log FILE says where it is");
+}
+
 double seconds_from_text(const std::string& text) {
   size_t end = 0;
   double value = -1;

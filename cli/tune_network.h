@@ -17,6 +17,8 @@ struct TuneRequest {
 // Until a limit of the request or Ctrl-C. quiet: nothing on console.out. Errors: a target that this machine cannot run, no task that can be measured.
 Error tune_network(const TuneRequest& request, const Target& target, Console& console, bool quiet);
 
+// Of --log, or the user's own. Error: neither is there.
+Expected<std::string> tuning_log(const std::string& flag);
 double seconds_from_text(const std::string& text);   // "90", "90s", "10m", "1.5h"; 0: not a time
 
 // The library that `plain` makes (first) against that of `plain` with the log's schedules (second), both built in a temporary folder and run in

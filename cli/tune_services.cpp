@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "cli/candidate.h"
 #include "frontend/frontend.h"
+#include "passes/place_groups.h"
 
 namespace tw {
 namespace {
@@ -85,12 +86,6 @@ class Measuring {
   std::map<std::pair<std::string, int>, Reference> references_;               // by key and variant
   std::map<std::pair<std::string, int>, std::string> errors_;                 // of those that cannot be made
 };
-
-std::vector<Constant> constants_of(const LoweredGroup& lowered) {
-  std::vector<Constant> constants;
-  for (const LoweredArgument& argument : lowered.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
-  return constants;
-}
 
 using MeasureTask = std::function<std::vector<MeasureResult>(const Task&, std::span<const Candidate>)>;
 

@@ -157,6 +157,12 @@ class Placer {
 
 }  // namespace
 
+std::vector<Constant> constants_of(const LoweredGroup& group) {
+  std::vector<Constant> constants;
+  for (const LoweredArgument& argument : group.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
+  return constants;
+}
+
 Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target, const Runs& runs) {
   if (target.devices.empty()) return {std::vector<int>(groups.size()), std::vector<std::string>(groups.size())};
   return Placer(graph, groups, target, runs).run();

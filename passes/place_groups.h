@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ir/target.h"
+#include "ir/program.h"
 #include "passes/pass.h"
 
 namespace tw {
@@ -16,6 +17,8 @@ struct Placement {
 // Which kernels a device can run: by group "" or the reason why not. Called once a device, with its distinct kernels and constants.
 struct LoweredGroup;
 using Runs = std::function<std::vector<std::string>(const std::vector<LoweredGroup>& groups, int device)>;
+// The constants of a kernel by parameter, as devices are asked about them; empty: not constant.
+std::vector<Constant> constants_of(const LoweredGroup& group);
 Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target, const Runs& runs);
 
 }  // namespace tw

@@ -115,6 +115,10 @@ double median_of(std::vector<double> samples) {
   return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
 }
 
+double seconds_of(const MeasureResult& result) {
+  return result.status == Status::ok && !result.seconds.empty() ? median_of(result.seconds) : std::numeric_limits<double>::infinity();
+}
+
 MedianInterval median_interval(std::vector<double> samples) {
   const size_t n = samples.size();
   if (n < kLeastSamples) return {0, std::numeric_limits<double>::infinity()};

@@ -16,8 +16,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-double seconds_of(const MeasureResult& result) { return result.status == Status::ok && !result.seconds.empty() ? median_of(result.seconds) : kNever; }
-
 }  // namespace
 
 struct Measurer::Trial {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autotune/measure/sampler.h"
 #include "autotune/models/gbt.h"
 #include "autotune/scheduler.h"
 #include "tests/autotune/synthetic.h"
