@@ -21,10 +21,11 @@ Json to_json(const Pin& pin) {
     at = end + 1;
   }
   Json::Object out{{"task", pin.task}, {"name", pin.name}, {"target", pin.target}, {"algorithm", pin.algorithm}, {"kernel", pin.kernel_hash},
-                   {"source", pin.tuned ? "tuned" : "default"}};
+                   {"source", source_of(pin)}};
   if (pin.tuned) {
     out.push_back({"seconds", pin.seconds});
     out.push_back({"date", date_text(pin.time)});
+    if (!pin.tool.empty()) out.push_back({"tool", pin.tool});
   }
   out.push_back({"schedule", lines});
   return out;
@@ -38,6 +39,8 @@ Pin pin_of(const Json& json) {
   pin.name = json["name"].text_or_empty();
   pin.algorithm = json["algorithm"].text_or_empty();
   pin.tuned = json["source"].text_or_empty() == "tuned";
+  pin.transferred = json["source"].text_or_empty() == "transferred";
+  pin.tool = json["tool"].text_or_empty();
   pin.seconds = json["seconds"].number_or(0);
   pin.time = date_from_text(json["date"].text_or_empty()).value_or(0);
   for (const Json& line : json["schedule"].items()) pin.schedule += line.text_or_empty() + "\n";
@@ -45,6 +48,8 @@ Pin pin_of(const Json& json) {
 }
 
 }  // namespace
+
+const char* source_of(const Pin& pin) { return pin.tuned ? "tuned" : pin.transferred ? "transferred" : "default"; }
 
 bool same_place(const LockSection& a, const LockSection& b) { return place_of(a) == place_of(b); }
 
@@ -74,8 +79,11 @@ std::string print(const Lock& lock) {
     for (const auto& [name, value] : s.dims) dims.push_back({name, value});
     Json::Array kernels;
     for (const Pin& pin : s.pins) kernels.push_back(to_json(pin));
-    models.push_back(Json::Object{{"model", s.model}, {"dims", dims}, {"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads},
-                                  {"kernels", kernels}});
+    Json::Object layouts, model{{"model", s.model}, {"dims", dims}, {"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads}};
+    for (const auto& [name, block] : s.layouts) layouts.push_back({name, block});
+    if (!layouts.empty()) model.push_back({"layouts", layouts});
+    model.push_back({"kernels", kernels});
+    models.push_back(std::move(model));
   }
   return dump(Json::Object{{"tilewright_lock", kVersion}, {"language", kLanguageVersion}, {"models", models}}) + "\n";
 }
@@ -93,6 +101,8 @@ Expected<Lock> parse_lock(std::string_view text, const std::string& file) {
     s.target = model["target"].text_or_empty();
     s.target_hash = model["target_hash"].text_or_empty();
     s.threads = static_cast<int>(std::clamp<int64_t>(model["threads"].integer_or(0), 0, 65536));
+    if (const Json::Object* layouts = model["layouts"].object())
+      for (const Json::Member& l : *layouts) s.layouts[l.key] = l.value.integer_or(0);
     for (const Json& kernel : model["kernels"].items()) s.pins.push_back(pin_of(kernel));
     lock.sections.push_back(std::move(s));
   }

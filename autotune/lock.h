@@ -12,12 +12,16 @@ namespace tw {
 struct Pin {
   std::string task, target, kernel_hash;   // task_key, target_key of where it runs, hash of the lowered kernel; task "": a copy, never pinned
   std::string name, algorithm;             // task_name, algorithm_name
-  bool tuned = false;                      // by a record; else the default schedule
+  bool tuned = false;                      // by a record of its own; else the default schedule
+  bool transferred = false;                // or that of the record of a kernel like it
   double seconds = 0;                      // tuned: the record's median
   int64_t time = 0;                        // tuned: when it was measured
+  std::string tool;                        // tuned: the version of tilewright that measured it
   std::string schedule;                    // text
   auto operator<=>(const Pin&) const = default;
 };
+
+const char* source_of(const Pin& pin);     // "tuned", "transferred", "default"
 
 // The pins of one model for one target.
 struct LockSection {
@@ -25,7 +29,8 @@ struct LockSection {
   std::map<std::string, int64_t> dims;     // bound by --dim
   std::string target, target_hash;         // name, codegen_hash
   int threads = 1;
-  std::vector<Pin> pins;
+  std::map<std::string, int64_t> layouts = {};   // blocks of values by name, where measured times chose them
+  std::vector<Pin> pins = {};
 };
 // They pin the same compile.
 bool same_place(const LockSection& a, const LockSection& b);

@@ -4,19 +4,21 @@
 #include <chrono>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include "autotune/log_statement.h"
 
 namespace tw {
 namespace {
 
-constexpr int kSchema = 1, kApplication = 0x54774c67;   // "TwLg"
+constexpr int kSchema = 2, kApplication = 0x54774c67;   // "TwLg"
 constexpr int kBusyMs = 60000;
 constexpr int kMostBytes = 16 << 20;                    // of a value: damaged files ask for no more
 constexpr const char* kTable =
     "CREATE TABLE records (id TEXT PRIMARY KEY, task TEXT NOT NULL, target TEXT NOT NULL, threads INTEGER NOT NULL, regime TEXT NOT NULL, "
     "language INTEGER NOT NULL, algorithm TEXT NOT NULL, kernel TEXT NOT NULL, schedule TEXT NOT NULL, seconds TEXT NOT NULL, median REAL, "
-    "status TEXT NOT NULL, error TEXT NOT NULL, device TEXT NOT NULL, tool TEXT NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID";
+    "status TEXT NOT NULL, error TEXT NOT NULL, device TEXT NOT NULL, tool TEXT NOT NULL, time INTEGER NOT NULL, about TEXT NOT NULL DEFAULT '') WITHOUT ROWID";
+constexpr std::string_view kAbout = ", about TEXT NOT NULL DEFAULT ''";   // what version 1 does not have
 constexpr const char* kIndex = "CREATE INDEX records_by_key ON records (task, target, threads, regime, language, median)";
 
 }  // namespace
@@ -100,7 +102,11 @@ Error TuningLog::prepare_file(Mode mode) {
     if (tables.step() != SQLITE_ROW) return failed();
     const bool made = tables.integer(0) > 0;
     tables.reset();
-    if (made) return check_schema();   // by another process, or before
+    if (made) {   // by another process, or before
+      TW_TRY(check_schema());
+      if (!std::exchange(old_, false)) return Error::success();
+      return run(("ALTER TABLE records ADD COLUMN " + std::string(kAbout.substr(2)) + "; PRAGMA user_version = " + std::to_string(kSchema)).c_str());
+    }
     const std::string make = std::string(kTable) + "; " + kIndex + "; PRAGMA application_id = " + std::to_string(kApplication) +
                              "; PRAGMA user_version = " + std::to_string(kSchema);
     empty_ = false;
@@ -122,9 +128,12 @@ Error TuningLog::check_schema() {
   empty_ = tables.empty() && application == 0;
   if (empty_) return Error::success();
   if (application != kApplication) return make_error(DiagCode::io, "'{0}' is no tuning log: it is an SQLite file of another program", path_);
-  if (version != kSchema)
+  old_ = version == 1;
+  if (version != kSchema && !old_)
     return make_error(DiagCode::io, "'{0}': this tuning log has version {1}; this tilewright reads version {2}", path_, version, kSchema);
-  if (tables != std::vector<std::string>{kTable, kIndex})
+  std::string table = kTable;
+  if (old_) table.erase(table.find(kAbout), kAbout.size());
+  if (tables != std::vector<std::string>{table, kIndex})
     return make_error(DiagCode::io, "'{0}': this tuning log's tables are not those that tilewright makes", path_);
   return Error::success();
 }

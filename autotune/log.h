@@ -53,6 +53,8 @@ class TuningLog {
   // In the order of keys, then of median time (what failed last), then of identity: the same for equal logs.
   Error each(const LogFilter& filter, const std::function<Error(const Record&)>& visit);
   Expected<std::vector<Record>> all(const LogFilter& filter = {});
+  // Of every kernel measured on the target with so many threads, the best record that says what it is about.
+  Expected<std::vector<Record>> best_of_kernels(const std::string& target, int threads);
   Expected<int64_t> count();
 
   // JSON lines in the order of each(). The result: how many.
@@ -77,6 +79,9 @@ class TuningLog {
   Expected<bool> insert(const Record& record);
 
   std::string path_;
+  std::string columns() const;                       // of records, in the order of a row
+
+  bool old_ = false;                                 // opened for reading, of the version without Record::about
   bool empty_ = false;                               // opened for reading, without tables
   std::unique_ptr<sqlite3, Close> database_;
   std::unique_ptr<Statement> insert_;

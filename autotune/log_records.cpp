@@ -8,7 +8,7 @@ namespace tw {
 namespace {
 
 constexpr const char* kColumns =
-    "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, status, error, device, tool, time";
+    "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, status, error, device, tool, time, about";
 constexpr const char* kOrder = " ORDER BY task, target, threads, regime, language, median IS NULL, median, id";
 
 std::string samples_text(const std::vector<double>& seconds) {
@@ -46,6 +46,7 @@ Expected<Record> record_of(TuningLog::Statement& row, const std::string& file) {
   r.device = row.text(13);
   r.tool = row.text(14);
   r.time = row.integer(15);
+  r.about = row.text(16);
   Error unsound = check(r);
   const bool sound = seconds && status && !unsound && (r.seconds.empty() || median_seconds(r) == row.real(10)) && record_id(r) == row.text(0);
   llvm::consumeError(std::move(unsound));
@@ -56,10 +57,15 @@ Expected<Record> record_of(TuningLog::Statement& row, const std::string& file) {
 
 }  // namespace
 
+std::string TuningLog::columns() const {
+  const std::string all = kColumns;
+  return old_ ? all.substr(0, all.rfind("about")) + "'' AS about" : all;
+}
+
 Expected<bool> TuningLog::insert(const Record& r) {
   TW_TRY(check(r));
   if (!insert_) {
-    TW_ASSIGN(Statement made, statement(std::string("INSERT OR IGNORE INTO records (") + kColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+    TW_ASSIGN(Statement made, statement(std::string("INSERT OR IGNORE INTO records (") + kColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
     insert_ = std::make_unique<Statement>(std::move(made));
   }
   Statement& s = *insert_;
@@ -72,11 +78,19 @@ Expected<bool> TuningLog::insert(const Record& r) {
   if (r.seconds.empty()) s.bind_null(11);
   else s.bind(11, median_seconds(r));
   s.bind(16, r.time);
+  s.bind(17, r.about);
   const bool done = s.step() == SQLITE_DONE;
   const bool added = done && sqlite3_changes(database_.get()) > 0;
   Error error = done ? Error::success() : failed();
   s.reset();
   if (error) return error;
+  if (!added && !r.about.empty()) {   // it is there already: of what two logs say about it, both keep the same
+    TW_ASSIGN(Statement tell, statement("UPDATE records SET about = ? WHERE id = ? AND about < ?"));
+    tell.bind(1, r.about);
+    tell.bind(2, record_id(r));
+    tell.bind(3, r.about);
+    if (tell.step() != SQLITE_DONE) return failed();
+  }
   return added;
 }
 
@@ -103,7 +117,7 @@ Expected<int64_t> TuningLog::add_all(const std::vector<Record>& records) {
 
 Expected<std::optional<Record>> TuningLog::best(const RecordKey& key, const std::string& kernel_hash) {
   if (empty_) return std::optional<Record>();
-  TW_ASSIGN(Statement s, statement(std::string("SELECT ") + kColumns + " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
+  TW_ASSIGN(Statement s, statement("SELECT " + columns() + " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
                                    "language = ? AND status = 'ok' AND (? = '' OR kernel = ?)" + kOrder + " LIMIT 1"));
   s.bind(1, key.task);
   s.bind(2, key.target);
@@ -128,7 +142,7 @@ Expected<int64_t> TuningLog::count() {
 
 Error TuningLog::each(const LogFilter& filter, const std::function<Error(const Record&)>& visit) {
   if (empty_) return Error::success();
-  TW_ASSIGN(Statement s, statement(std::string("SELECT ") + kColumns + " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
+  TW_ASSIGN(Statement s, statement("SELECT " + columns() + " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
                                    "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL OR language = ?5) AND "
                                    "(?6 = '' OR status = ?6)" + kOrder));
   s.bind(1, filter.task);
@@ -143,6 +157,25 @@ Error TuningLog::each(const LogFilter& filter, const std::function<Error(const R
     TW_TRY(visit(record));
   }
   return code == SQLITE_DONE ? Error::success() : failed();
+}
+
+Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& target, int threads) {
+  std::vector<Record> out;
+  if (empty_ || old_) return out;
+  // With min(), SQLite takes the other columns of the row that has the least.
+  TW_ASSIGN(Statement s, statement("SELECT " + columns() + ", min(median) FROM records WHERE target = ? AND threads = ? AND regime = ? AND language = ? AND "
+                                   "status = 'ok' AND about != '' GROUP BY task, kernel ORDER BY task, kernel"));
+  s.bind(1, target);
+  s.bind(2, int64_t{threads});
+  s.bind(3, RecordKey().regime);
+  s.bind(4, int64_t{kLanguageVersion});
+  int code = SQLITE_OK;
+  while ((code = s.step()) == SQLITE_ROW) {
+    TW_ASSIGN(Record record, record_of(s, path_));
+    out.push_back(std::move(record));
+  }
+  if (code != SQLITE_DONE) return failed();
+  return out;
 }
 
 Expected<std::vector<Record>> TuningLog::all(const LogFilter& filter) {

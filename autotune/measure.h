@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "ir/dtype.h"
 
 namespace tw {
+
+// Whether a search is to end now, because somebody asks for it or its time is over. From any thread; empty: never.
+using StopAsked = std::function<bool()>;
 
 // Sampling ends when the 95 % interval of the median is narrower than `relative_interval` of it and `least_time` was measured, or at a limit.
 struct MeasureLimits {
@@ -28,7 +32,7 @@ struct BufferSpec {
 
 struct MeasureJob {
   std::string library;               // bytes of a shared library
-  std::string symbol;                // void(void* const* buffers, void* workspace, const int64_t* symbols)
+  std::string symbol;                // void(void* const* buffers, void* workspace, const int64_t* symbols, const tw_parallel*)
   std::vector<BufferSpec> buffers;   // the function's parameters in order
   uint64_t workspace_bytes = 0;
   std::vector<int64_t> symbols;
@@ -37,6 +41,8 @@ struct MeasureJob {
   std::vector<std::byte> expected;   // the outputs' bytes, one after the other; empty: not compared
   double tolerance = 1e-4;           // of floats, relative to the range of the expected output
   bool return_outputs = false;       // of the first run
+  bool artifact = false;             // the symbol is a tw_query_fn: the library runs the kernel on a device, as its only call that is no copy
+  int threads = 1;                   // of the pool that the function is handed: a tw_parallel, behind the symbols
 };
 
 struct MeasureResult {

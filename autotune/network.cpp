@@ -34,19 +34,6 @@ Features features_of(FeatureKind kind, const Space& space) {
   TW_UNREACHABLE("features");
 }
 
-// log2 of what a task does and of the elements it touches: near tasks differ little.
-std::vector<double> shape_of(const Task& task) {
-  double bytes[4] = {0, 0, 0, 0};
-  for (const Buffer& b : task.variants.front().lowered.kernel.buffers) {
-    double size = dtype_bytes(b.dtype);
-    for (const Expr& extent : b.shape) size *= static_cast<double>(as_const(extent).value_or(1));
-    bytes[static_cast<size_t>(b.role)] += size;
-  }
-  std::vector<double> out = {std::log2(task.flops + 1)};
-  for (const BufferRole role : {BufferRole::input, BufferRole::output, BufferRole::constant}) out.push_back(std::log2(bytes[static_cast<size_t>(role)] + 1));
-  return out;
-}
-
 KernelFamily family_of(const Task& task) { return task.variants.front().lowered.family; }
 
 uint64_t seed_of(uint64_t seed, const std::string& key) {   // of its own for each task, the same in every network
@@ -80,7 +67,7 @@ struct NetworkTuner::Search {
   Task task;
   Space space;
   std::vector<std::string> hashes;                        // of the variants' kernels
-  std::vector<double> shape;
+  KernelShape shape;
   std::unique_ptr<GbtModel> model;
   std::unique_ptr<Explorer> explorer;
   std::unique_ptr<TaskTuner> tuner;                       // from its first round on
@@ -100,11 +87,15 @@ Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> t
   const int trials = options.scheduler.trials, count = static_cast<int>(std::max<size_t>(1, tasks.size()));
   if (batch <= 0) batch = trials > 0 ? std::clamp(trials / count, 1, kMostBatch) : kTimedBatch;
   out->options_.scheduler.seed = options.seed;
+  out->options_.scheduler.count_known = options.table;
+  if (out->services_.notes && options.transfer && !options.table) {
+    TW_ASSIGN(out->notes_, out->services_.notes());
+  }
   for (Task& task : tasks) {
     TW_ASSIGN(Space space, out->services_.space(task));
     auto search = std::make_unique<Search>(std::move(task), std::move(space));
     for (const Variant& v : search->task.variants) search->hashes.push_back(kernel_hash(v.lowered.kernel));
-    search->shape = shape_of(search->task);
+    search->shape = shape_of(search->task.variants.front().lowered);
     out->searches_.push_back(std::move(search));
   }
   return out;
@@ -120,6 +111,8 @@ Record NetworkTuner::record_of(const Search& search, const Candidate& candidate,
   record.status = result.status;
   record.error = result.error;
   record.device = result.device;
+  if (in_space(candidate.point))
+    record.about = print(RecordNote{shape_of(search.task.variants[static_cast<size_t>(candidate.variant)].lowered), search.space.print(candidate.point)});
   return record;
 }
 
@@ -128,13 +121,11 @@ std::vector<const NetworkTuner::Search*> NetworkTuner::nearest(const Search& sea
   std::vector<std::pair<double, const Search*>> list;
   for (const auto& other : searches_) {
     if (other.get() == &search || !other->tuner || !std::isfinite(other->tuner->best_seconds()) || family_of(other->task) != family_of(search.task)) continue;
-    double distance = 0;
-    for (size_t i = 0; i < search.shape.size(); ++i) distance += std::abs(search.shape[i] - other->shape[i]);
-    list.push_back({distance, other.get()});
+    list.push_back({distance(search.shape, other->shape), other.get()});
   }
   std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<const Search*> out;
-  for (const auto& [distance, other] : list) out.push_back(other);
+  for (const auto& [d, other] : list) out.push_back(other);
   return out;
 }
 
@@ -198,7 +189,8 @@ Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) 
   return known;
 }
 
-// The default schedule; then the best ones of tasks alike, where they are legal here.
+// The default schedule; those of the other algorithms, so that there is something to choose from; then the best ones of tasks alike, where they
+// are legal here.
 std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
   std::vector<Candidate> out;
   const auto add = [&](Expected<Candidate> candidate) {
@@ -210,12 +202,19 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
   else if (Expected<Schedule> schedule = default_schedule(used.kernel, used.family, target_)) add(candidate_of(search.task, target_, 0, std::move(*schedule)));
   else llvm::consumeError(schedule.takeError());
   search.has_default = !out.empty();
+  for (size_t v = 1; v < search.task.variants.size(); ++v) {
+    const LoweredGroup& other = search.task.variants[v].lowered;
+    if (Expected<Schedule> schedule = default_schedule(other.kernel, other.family, target_)) add(candidate_of(search.task, target_, static_cast<int>(v), std::move(*schedule)));
+    else llvm::consumeError(schedule.takeError());
+  }
   if (!options_.transfer || options_.tuner == TunerKind::grid || options_.tuner == TunerKind::random) return out;
   const std::vector<const Search*> others = nearest(search);
   for (size_t i = 0; i < others.size() && i < kNeighbours; ++i) {
     const Candidate& best = others[i]->tuner->best();
     add(candidate_of(search.task, target_, best.variant, best.schedule));
   }
+  for (const std::string& text : nearest_points(notes_, search.shape, kNeighbours))   // of other networks
+    if (const std::optional<Point> point = search.space.parse(text)) add(maker(search)(*point));
   return out;
 }
 
@@ -224,8 +223,8 @@ Error NetworkTuner::begin(Search& search) {
   choose_method(search);
   TuneHooks hooks;
   hooks.make = maker(search);
-  hooks.adopt = [this, &search](int variant, const Schedule& schedule) { return candidate_of(search.task, target_, variant, schedule); };
-  hooks.measure = [this, &search](std::span<const Candidate> candidates) { return services_.measure(search.task, candidates); };
+  if (!options_.table) hooks.adopt = [this, &search](int variant, const Schedule& schedule) { return candidate_of(search.task, target_, variant, schedule); };
+  hooks.measure = [this, &search](std::span<const Candidate> candidates) { return services_.measure(search.task, candidates, stop_); };
   hooks.record = [this, &search](const Candidate& candidate, const MeasureResult& result) {
     if (!services_.store) return;
     if (Error e = services_.store(record_of(search, candidate, result)))
@@ -236,13 +235,13 @@ Error NetworkTuner::begin(Search& search) {
   TW_ASSIGN(std::vector<KnownResult> known, known_of(search));
   search.tuner = std::make_unique<TaskTuner>(search.task.name, search.space, *search.explorer, search.model.get(), std::move(hooks), tune);
   search.tuner->know(std::move(known));
-  search.tuner->begin_with(beginning(search));
+  if (!options_.table) search.tuner->begin_with(beginning(search));
   return Error::success();
 }
 
-Expected<TaskRound> NetworkTuner::round(Search& search, int most, const std::atomic<bool>* stop) {
+Expected<TaskRound> NetworkTuner::round(Search& search, int most) {
   if (!search.tuner) TW_TRY(begin(search));
-  TW_ASSIGN(const TuneStep step, search.tuner->step(most, stop));
+  TW_ASSIGN(const TuneStep step, search.tuner->step(most, stop_));
   if (search.has_default) search.first = search.tuner->first_seconds();
   search.measured = search.tuner->measured();
   if (!storing_.empty()) return make_error(storing_);
@@ -254,9 +253,12 @@ Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock, con
   for (const auto& search : searches_) {
     const Task& task = search->task;
     tasks.push_back({task.name, similar_group(family_name(family_of(task)), task.flops), static_cast<double>(task.calls), task.flops,
-                     [this, s = search.get(), stop](int most) { return round(*s, most, stop); }});
+                     [this, s = search.get()](int most) { return round(*s, most); }});
   }
   scheduler_ = std::make_unique<TaskScheduler>(std::move(tasks), options_.scheduler);
+  stop_ = [clock, stop, end = options_.scheduler.seconds > 0 ? clock() + options_.scheduler.seconds : kInfinity] {
+    return (stop && stop->load(std::memory_order_relaxed)) || clock() >= end;
+  };
   TW_ASSIGN(const StopReason reason, scheduler_->run(clock, stop, on_round));
   if (!storing_.empty()) return make_error(std::move(storing_));
   return reason;

@@ -9,6 +9,7 @@
 #include "autotune/models/gbt.h"
 #include "autotune/scheduler.h"
 #include "autotune/task.h"
+#include "autotune/transfer.h"
 #include "autotune/tuner.h"
 
 namespace tw {
@@ -27,6 +28,7 @@ struct NetworkOptions {
   Objective objective = Objective::rank;       // gbt
   FeatureKind features = FeatureKind::loops;   // gbt
   bool transfer = true;                        // tasks learn from those of the same family
+  bool table = false;                          // for comparing methods: records answer what a search asks for, count as its trials, and teach it nothing
   SchedulerOptions scheduler;                  // batch 0: after the trials and the tasks that there are
   int patience = 0;                            // trials of a task without a gain; 0: never
   uint64_t seed = 1;
@@ -38,8 +40,9 @@ struct NetworkOptions {
 struct NetworkServices {
   std::function<Expected<Space>(const Task&)> space;
   // Results of the candidates in order; fewer when it was interrupted.
-  std::function<std::vector<MeasureResult>(const Task&, std::span<const Candidate>)> measure;
+  std::function<std::vector<MeasureResult>(const Task&, std::span<const Candidate>, const StopAsked&)> measure;
   std::function<Expected<std::vector<Record>>(const RecordKey&)> known;   // null: none
+  std::function<Expected<std::vector<RecordNote>>()> notes;               // of all kernels known for the target; null: none
   std::function<Error(Record)> store;                                     // without tool and time; null: nowhere
 };
 
@@ -52,7 +55,7 @@ class NetworkTuner {
   static Expected<std::unique_ptr<NetworkTuner>> create(std::vector<Task> tasks, const Target& target, NetworkServices services, const NetworkOptions& options);
   ~NetworkTuner();
 
-  // clock: seconds since anything. Errors: every task failed; records that cannot be read or stored.
+  // clock: seconds since anything. A round is cut short when the time is over. Errors: every task failed; records that cannot be read or stored.
   Expected<StopReason> run(const std::function<double()>& clock, const std::atomic<bool>* stop = nullptr,
                            const std::function<void(size_t task)>& on_round = nullptr);
 
@@ -77,7 +80,7 @@ class NetworkTuner {
   Error begin(Search& search);
   bool learn_from_others(Search& search, GbtModel& model);
   std::vector<const Search*> nearest(const Search& search) const;
-  Expected<TaskRound> round(Search& search, int most, const std::atomic<bool>* stop);
+  Expected<TaskRound> round(Search& search, int most);
   Record record_of(const Search& search, const Candidate& candidate, const MeasureResult& result) const;
   MakeCandidate maker(Search& search) const;
   void choose_method(Search& search);
@@ -89,6 +92,8 @@ class NetworkTuner {
   NetworkOptions options_;
   std::vector<std::unique_ptr<Search>> searches_;
   std::unique_ptr<TaskScheduler> scheduler_;
+  std::vector<RecordNote> notes_;
+  StopAsked stop_;              // of the present run: asked for, or out of time
   std::vector<Diag> storing_;   // records that could not be stored
 };
 

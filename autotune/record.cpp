@@ -47,7 +47,7 @@ Error check(const Record& r) {
   if (r.key.threads < 1 || r.key.threads > 65536) return wrong("threads are 1 to 65536");
   if (r.key.language < 1) return wrong("the language version is 1 or more");
   if (r.key.regime.empty() || r.algorithm.empty()) return wrong("the cache regime and the algorithm have names");
-  for (const std::string* text : {&r.key.regime, &r.algorithm, &r.error, &r.device, &r.tool})
+  for (const std::string* text : {&r.key.regime, &r.algorithm, &r.error, &r.device, &r.tool, &r.about})
     if (!is_line(*text)) return wrong("names and messages are one line of up to 4096 bytes");
   if (r.schedule.size() > kMostText) return wrong("the schedule is longer than 1 MiB");
   if (r.schedule.find('\0') != std::string::npos) return wrong("the schedule holds a zero byte");
@@ -58,10 +58,12 @@ Error check(const Record& r) {
 }
 
 std::string print(const Record& r) {
-  return dump(Json::Object{{"task", r.key.task}, {"target", r.key.target}, {"threads", r.key.threads}, {"regime", r.key.regime},
+  Json::Object out{{"task", r.key.task}, {"target", r.key.target}, {"threads", r.key.threads}, {"regime", r.key.regime},
                            {"language", r.key.language}, {"algorithm", r.algorithm}, {"kernel", r.kernel_hash}, {"schedule", r.schedule},
                            {"seconds", json_array(r.seconds)}, {"status", status_name(r.status)}, {"error", r.error}, {"device", r.device},
-                           {"tool", r.tool}, {"time", r.time}}, -1);
+                           {"tool", r.tool}, {"time", r.time}};
+  if (!r.about.empty()) out.push_back({"about", r.about});
+  return dump(out, -1);
 }
 
 Expected<Record> parse_record(std::string_view line, const std::string& file) {
@@ -84,11 +86,17 @@ Expected<Record> parse_record(std::string_view line, const std::string& file) {
   r.device = json["device"].text_or_empty();
   r.tool = json["tool"].text_or_empty();
   r.time = json["time"].integer_or(0);
+  r.about = json["about"].text_or_empty();
   if (Error error = check(r)) return make_error(DiagCode::parse, "'{0}': {1}", file, error_text(std::move(error)));
   return r;
 }
 
-std::string record_id(const Record& record) { return sha256_hex(print(record)).substr(0, 32); }
+std::string record_id(const Record& record) {
+  if (record.about.empty()) return sha256_hex(print(record)).substr(0, 32);
+  Record bare = record;
+  bare.about.clear();
+  return record_id(bare);
+}
 
 std::string date_text(int64_t time) {
   constexpr int64_t kDay = 86400, kFarthest = 200000;   // days: years that have four digits

@@ -34,6 +34,7 @@ struct Record {
   std::string error;                              // one line
   std::string device, tool;                       // device: fingerprint of the machine measured on
   int64_t time = 0;                               // seconds since 1970
+  std::string about = {};                         // of the kernel and the point, for kernels like it (autotune/transfer.h); no part of the identity
   bool operator==(const Record&) const = default;
 };
 double median_seconds(const Record& record);      // infinity without samples
@@ -41,7 +42,7 @@ double median_seconds(const Record& record);      // infinity without samples
 // What a log may hold: keys of the right form, samples exactly when ok, positive and finite, texts of bounded length.
 Error check(const Record& record);
 
-// One line of JSON without a newline, equal for equal records; the identity of a record is its hash.
+// One line of JSON without a newline, equal for equal records; the identity of a record is its hash without `about`.
 std::string print(const Record& record);
 Expected<Record> parse_record(std::string_view line, const std::string& file);
 std::string record_id(const Record& record);      // 32 hex digits

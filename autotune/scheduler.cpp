@@ -89,6 +89,7 @@ void TaskScheduler::one_round(size_t task, int most) {
   state.measured += round->measured;
   state.known += round->known;
   measured_ += round->measured;
+  known_ += round->known;
   state.history.push_back(round->best);
   state.dead = round->done || round->measured + round->known == 0;
   if (!std::isfinite(round->best) && static_cast<int>(state.history.size()) >= options_.warm_rounds) {
@@ -108,7 +109,7 @@ Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock, co
   const double start = clock();
   const auto reason = [&]() -> std::optional<StopReason> {
     if (stop && stop->load(std::memory_order_relaxed)) return StopReason::interrupted;
-    if (options_.trials > 0 && measured_ >= options_.trials) return StopReason::trials;
+    if (options_.trials > 0 && trials() >= options_.trials) return StopReason::trials;
     if (options_.seconds > 0 && clock() - start >= options_.seconds) return StopReason::time;
     if (converged()) return StopReason::converged;
     return std::nullopt;
@@ -124,7 +125,7 @@ Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock, co
         if (!states_[i].dead && !std::isfinite(states_[i].best()) && states_[i].history.size() < states_[task].history.size()) task = i;
     if (warm && std::all_of(states_.begin(), states_.end(), [](const TaskState& s) { return s.dead; })) break;
     if (warm) task = choose();
-    one_round(task, options_.trials > 0 ? std::min(options_.batch, options_.trials - measured_) : options_.batch);
+    one_round(task, options_.trials > 0 ? std::min(options_.batch, options_.trials - trials()) : options_.batch);
     if (warm) network_.push_back(network_seconds());
     if (on_round) on_round(task);
   }

@@ -27,6 +27,7 @@ std::string similar_group(const std::string& family, double flops);
 
 struct SchedulerOptions {
   int trials = 0;              // new measurements in all; 0: no limit
+  bool count_known = false;    // what records answer counts as well
   double seconds = 0;          // of the clock; 0: no limit
   double until = 0;            // relative: stop when two laps over the tasks gain less; 0: never
   int batch = 64;              // measurements a round
@@ -72,7 +73,8 @@ class TaskScheduler {
   std::vector<TaskState> states_;
   std::vector<double> network_;     // network_seconds() after every round, once each task has a result
   std::mt19937_64 random_;
-  int measured_ = 0;
+  int trials() const { return measured_ + (options_.count_known ? known_ : 0); }
+  int measured_ = 0, known_ = 0;
 };
 
 }  // namespace tw

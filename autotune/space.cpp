@@ -114,6 +114,23 @@ std::string Space::print(const Point& point) const {
   return sketch.name + "{" + text + "}";
 }
 
+std::optional<Point> Space::parse(std::string_view text) const {
+  const size_t brace = text.find('{');
+  if (brace == std::string_view::npos || !text.ends_with('}')) return std::nullopt;
+  const auto found = std::ranges::find(sketches_, text.substr(0, brace), &Sketch::name);
+  if (found == sketches_.end()) return std::nullopt;
+  Point point{static_cast<int>(found - sketches_.begin()), {}};
+  std::string_view rest = text.substr(brace + 1, text.size() - brace - 2);
+  for (const Knob& knob : found->knobs) {
+    const std::string_view one = rest.substr(0, rest.find(", "));
+    rest = one.size() == rest.size() ? std::string_view() : rest.substr(one.size() + 2);
+    const auto value = std::ranges::find_if(knob.values, [&](const std::vector<int64_t>& v) { return one == knob.name + "=" + text_of(v); });
+    if (value == knob.values.end()) return std::nullopt;
+    point.choice.push_back(static_cast<int>(value - knob.values.begin()));
+  }
+  return rest.empty() ? std::optional(point) : std::nullopt;
+}
+
 std::optional<Point> Space::default_point() const {
   for (size_t i = 0; i < sketches_.size(); ++i)
     if (sketches_[i].usual) return Point{static_cast<int>(i), *sketches_[i].usual};

@@ -41,6 +41,7 @@ class Space {
   Point cross(const Point& a, const Point& b, std::mt19937_64& random) const;  // knob by knob from either, of a's sketch; a where sketches differ
   Expected<Schedule> schedule(const Point& point) const;
   std::string print(const Point& point) const;      // "sketch{tile_i=4x16, unroll=1}"
+  std::optional<Point> parse(std::string_view text) const;   // nothing: no sketch of that name, other knobs, a value that this space does not have
   std::optional<Point> default_point() const;       // the point of the default schedule, where the space has it
 
  private:

@@ -84,8 +84,8 @@ class CanonicalText {
       for (ValueId input : node.inputs)
         if (input.valid()) collector.note(graph_.value(input).type.shape);
     }
-    for (const std::string& symbol : graph_.symbols)
-      if (used.contains(symbol)) names_.emplace(symbol, var("s" + std::to_string(names_.size())));
+    for (const std::string& symbol : graph_.all_symbols())
+      if (used.contains(symbol)) names_.emplace(symbol, var("s" + std::to_string(names_.size()) + (least_of(symbol) == 0 ? ".0" : "")));
   }
 
   std::string type(ValueId id) const {
@@ -161,6 +161,8 @@ bool holds(const Task& task, Algorithm algorithm) {
 Error complete(Task& task, const Graph& graph, Group group, const Target& target) {
   for (Algorithm algorithm : applicable_algorithms(graph, group, target)) {
     if (holds(task, algorithm)) continue;
+    const auto estimate = estimate_algorithm(graph, graph.node(group.anchor), algorithm, target, 0);
+    if (algorithm != Algorithm::direct && estimate && estimate->error > target.accuracy) continue;   // no network could take it
     group.algorithm = algorithm;
     TW_ASSIGN(LoweredGroup lowered, lower_group(graph, group, target));
     task.variants.push_back({algorithm, std::move(lowered)});
@@ -209,7 +211,7 @@ Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group
   std::set<std::string> kernels;
   for (size_t g = 0; g < groups.size(); ++g) {
     const Group& group = groups[g];
-    if (storage.in_place(group) || (!devices.empty() && devices[g] != 0)) continue;
+    if (storage.in_place(group) || is_extern(graph, group) || (!devices.empty() && devices[g] != 0)) continue;
     const std::string text = std::string(algorithm_name(group.algorithm)) + "\n" + CanonicalText(graph, group, true).run();
     if (auto seen = lowered.find(text); seen != lowered.end()) {
       ++tasks[seen->second].calls;

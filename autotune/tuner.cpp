@@ -11,7 +11,7 @@
 namespace tw {
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-bool is_set(const std::atomic<bool>* stop) { return stop && stop->load(std::memory_order_relaxed); }
+bool is_set(const StopAsked& stop) { return stop && stop(); }
 }  // namespace
 
 TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model, TuneHooks hooks, TuneOptions options)
@@ -57,9 +57,10 @@ void TaskTuner::build(const std::vector<Point>& points) {
 }
 
 // Illegal points cost no measurement: the batch is filled up while less than half of it can be measured.
-Error TaskTuner::fill() {
+Error TaskTuner::fill(const StopAsked& stop) {
   int ask = options_.batch - static_cast<int>(batch_.size());
   while (static_cast<int>(batch_.size()) * 2 < options_.batch && illegal_in_a_row_ < options_.most_illegal) {
+    if (is_set(stop)) return Error::success();
     const std::vector<Point> points = explorer_.propose(ask);
     if (points.empty()) break;
     build(points);
@@ -181,11 +182,11 @@ void TaskTuner::finish_batch() {
   if (options_.patience > 0 && trials() - last_gain_ >= options_.patience) done_ = true;
 }
 
-Expected<TuneStep> TaskTuner::step(int most, const std::atomic<bool>* stop) {
+Expected<TuneStep> TaskTuner::step(int most, const StopAsked& stop) {
   TuneStep out;
   if (done_ || is_set(stop)) return out;
-  if (!filled_) TW_TRY(fill());
-  if (done_) return out;
+  if (!filled_) TW_TRY(fill(stop));
+  if (done_ || !filled_) return out;
   out.known = answer_known();
   TW_ASSIGN(out.measured, measure(most));
   out.known += answer_known();
@@ -193,7 +194,7 @@ Expected<TuneStep> TaskTuner::step(int most, const std::atomic<bool>* stop) {
   return out;
 }
 
-Expected<TuneStep> TaskTuner::run(int most, const std::atomic<bool>* stop) {
+Expected<TuneStep> TaskTuner::run(int most, const StopAsked& stop) {
   TuneStep sum;
   while (sum.measured < most && !done_ && !is_set(stop)) {
     TW_ASSIGN(const TuneStep one, step(most - sum.measured, stop));

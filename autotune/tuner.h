@@ -1,6 +1,5 @@
 // The loop for one task: proposals of an explorer are built, measured, and told to model and explorer, batch by batch.
 #pragma once
-#include <atomic>
 #include <map>
 #include <string>
 #include <utility>
@@ -50,11 +49,11 @@ class TaskTuner {
   // A part of the first batch: the default schedule, the best ones of similar tasks.
   void begin_with(std::vector<Candidate> candidates);
 
-  // One batch, or as much of it as `most` new measurements allow; the rest is done in the next step. `stop`: may be set by a signal handler.
+  // One batch, or as much of it as `most` new measurements allow; the rest is done in the next step, and so is what `stop` cuts off.
   // Error: the space has no legal point among those that were tried.
-  Expected<TuneStep> step(int most, const std::atomic<bool>* stop = nullptr);
+  Expected<TuneStep> step(int most, const StopAsked& stop = nullptr);
   // Steps until `most` new measurements are made, or nothing is left to do.
-  Expected<TuneStep> run(int most, const std::atomic<bool>* stop = nullptr);
+  Expected<TuneStep> run(int most, const StopAsked& stop = nullptr);
 
   bool done() const { return done_; }                             // the space is exhausted, or patience is at its end
   double best_seconds() const { return best_seconds_; }           // infinite: nothing has worked
@@ -79,7 +78,7 @@ class TaskTuner {
   };
   static Key key_of(const Candidate& candidate) { return {candidate.variant, print(candidate.schedule)}; }
 
-  Error fill();                                                   // the next batch
+  Error fill(const StopAsked& stop);                                                 // the next batch
   void build(const std::vector<Point>& points);
   int answer_known();
   void adopt_unused();

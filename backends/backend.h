@@ -42,9 +42,10 @@ class Backend {
   virtual Error supports(const Kernel& kernel) const = 0;   // success, or the reason why not
   // Objects of the whole model: kernels, the program function, descriptors, runtime support code.
   virtual Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const = 0;
-  // One object with `void <kernel.name>(void* const* buffers, void* workspace, const int64_t* symbols)` exported, single-threaded:
-  // weight packing, tests and tuning candidates.
-  virtual Expected<std::string> compile_kernel(const Kernel& kernel) const = 0;
+  // One object with `void <kernel.name>(void* const* buffers, void* workspace, const int64_t* symbols)` exported: weight packing, tests and
+  // tuning candidates. Single-threaded; with `parallel` a fourth parameter, a `const tw_parallel*`, runs the parallel loops, shared out as in
+  // a program.
+  virtual Expected<std::string> compile_kernel(const Kernel& kernel, bool parallel = false) const = 0;
   // Text of the kernel at a stage of code generation: "llvm" or "asm".
   virtual Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const = 0;
 };
@@ -63,6 +64,7 @@ class DeviceBackend {
   // Fills the device's code and launches for the kernels that the program calls there, `jobs` at once; a report by kernel of the program,
   // nameless for others. `device`: 1 + index into Target::devices.
   virtual Expected<std::vector<KernelReport>> compile(Program& program, int device, int jobs) const = 0;
+  virtual bool predicts_cycles() const { return false; }     // whether reports say how many cycles a kernel takes
   virtual std::string note() const { return ""; }            // what people should know of the code that this machine makes
 };
 

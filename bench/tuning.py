@@ -2,10 +2,11 @@
 """What tuning gains on whole networks: each model is compiled with default schedules, tuned, compiled with the log, and the two libraries run in
 turns, every run in a process of its own. A ratio is the median over the rounds of the default one's median time over the tuned one's.
 
-    tuning.py --tilewright BUILD/tilewright [--trials 1000] [--rounds 7] [--log FILE] [--rivals rivals.json] [--markdown FILE] MODEL.onnx ...
+    tuning.py --tilewright BUILD/tilewright --folder OUT [--time 120s | --trials 1000] [--rounds 7] [--rivals rivals.json] MODEL.onnx ...
 
---rivals: the JSON file of compare_rivals.py, whose best rival stands beside ours (of another run: for orientation). With --log of an earlier call its
-records are used and tuning goes on from them. Prints a table line a model when it is done.
+Nine models of two minutes each take half an hour. --rivals: the JSON file of compare_rivals.py, whose best rival stands beside ours (of another run:
+for orientation). Writes OUT/tuning.md and OUT/tuning.json after each model, and keeps the log in OUT/tuning.db; called again it goes on with the models
+that are missing.
 """
 import argparse
 import json
@@ -29,7 +30,8 @@ def interval(ratios):   # of the median, 95 % and more from seven rounds on: sma
 
 def tune(args, model, log):
     start = time.monotonic()
-    lines = run(args.tilewright, "tune", model, "-t", args.target, "--log", log, "--trials", args.trials, "--json").splitlines()
+    limit = ("--trials", args.trials) if args.trials else ("--time", args.time)
+    lines = run(args.tilewright, "tune", model, "-t", args.target, "--log", log, *limit, "--json").splitlines()
     summary = json.loads(lines[-1])
     return summary["trials"], time.monotonic() - start
 
@@ -51,21 +53,25 @@ def best_rival(rivals, model, threads):
     return min(((ms, name) for name, ms in medians.items()), default=None)
 
 
-def line_of(args, model, rivals, folder):
+def measure(args, model, folder):
     libraries = {name: folder / f"{model.stem}.{name}.so" for name in ("default", "tuned")}
-    log = args.log or folder / "tuning.db"
+    log = args.folder / "tuning.db"
     run(args.tilewright, "compile", model, "-t", args.target, "-o", libraries["default"])
     trials, seconds = tune(args, model, log)
     run(args.tilewright, "compile", model, "-t", args.target, "--log", log, "-o", libraries["tuned"])
     times = time_both(args, libraries)
-    cells = [model.stem, str(trials), f"{seconds / 60:.1f}"]
-    for threads in THREADS:
-        default, tuned = times["default", threads], times["tuned", threads]
-        ratio, low, high = interval([a / b for a, b in zip(default, tuned)])
-        rival = best_rival(rivals, model.stem, threads)
-        cells += [f"{statistics.median(default):.3f}", f"{statistics.median(tuned):.3f}", f"{ratio:.3f} ({low:.3f} .. {high:.3f})", f"{rival[1]} {rival[0]:.3f}" if rival else "-"]
     for library in libraries.values():
         library.unlink()
+    return {"trials": trials, "minutes": seconds / 60, "times": {f"{name} {threads}": values for (name, threads), values in times.items()}}
+
+
+def line_of(name, result, rivals):
+    cells = [name, str(result["trials"]), f"{result['minutes']:.1f}"]
+    for threads in THREADS:
+        default, tuned = result["times"][f"default {threads}"], result["times"][f"tuned {threads}"]
+        ratio, low, high = interval([a / b for a, b in zip(default, tuned)])
+        rival = best_rival(rivals, name, threads)
+        cells += [f"{statistics.median(default):.3f}", f"{statistics.median(tuned):.3f}", f"{ratio:.3f} ({low:.3f} .. {high:.3f})", f"{rival[1]} {rival[0]:.3f}" if rival else "-"]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -73,12 +79,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tilewright", required=True)
     parser.add_argument("--target", default="host")
-    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--folder", required=True, type=pathlib.Path)
+    parser.add_argument("--time", default="120s")
+    parser.add_argument("--trials", type=int, default=0, help="instead of --time")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--log", type=pathlib.Path)
     parser.add_argument("--rivals", type=pathlib.Path)
-    parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
     rivals = json.loads(args.rivals.read_text()) if args.rivals else {}
@@ -87,12 +93,17 @@ def main():
         head += [f"default, {threads} thread(s), ms", "tuned", "ratio", "best rival"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     print("\n".join(lines), flush=True)
+    args.folder.mkdir(parents=True, exist_ok=True)
+    state = args.folder / "tuning.json"
+    results = json.loads(state.read_text()) if state.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         for model in args.models:
-            lines.append(line_of(args, model, rivals, pathlib.Path(folder)))
+            if model.stem not in results:
+                results[model.stem] = measure(args, model, pathlib.Path(folder))
+                state.write_text(json.dumps(results))
+            lines.append(line_of(model.stem, results[model.stem], rivals))
             print(lines[-1], flush=True)
-            if args.markdown:
-                args.markdown.write_text("\n".join(lines) + "\n")
+            (args.folder / "tuning.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 12> kCommands = {{
+constexpr std::array<Command, 13> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -74,6 +74,10 @@ constexpr std::array<Command, 12> kCommands = {{
      "  tilewright space model.onnx --space generated --kernel 3 --sample 5 --seed 7\n"
      "  tilewright space model.onnx --no-rules --json\n",
      define_space},
+    {"reduce", "Cut a model that fails to compile or to verify down to the nodes that it takes",
+     "  tilewright reduce model.onnx -o small.onnx\n"
+     "  tilewright reduce model.onnx -t opencl-generic --seconds 30 --json\n",
+     define_reduce},
 }};
 
 constexpr const char* kExitCodes =

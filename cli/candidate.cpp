@@ -18,13 +18,13 @@ Expected<std::string> link_candidate(const std::string& object) {
 
 }  // namespace
 
-Expected<CandidateBuilder> candidate_builder(const Target& target) {
+Expected<CandidateBuilder> candidate_builder(const Target& target, int threads) {
   TW_ASSIGN(std::unique_ptr<Backend> made, make_backend(target));
   const std::shared_ptr<const Backend> backend = std::move(made);
-  const auto compile = [backend](const Kernel& kernel) {
+  const auto compile = [backend, parallel = threads > 1](const Kernel& kernel) {
     Kernel named = kernel;
     named.name = kSymbol;
-    return backend->compile_kernel(named);
+    return backend->compile_kernel(named, parallel);
   };
   return CandidateBuilder{compile, link_candidate, kSymbol};
 }

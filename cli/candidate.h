@@ -1,5 +1,5 @@
-// Candidates for measuring: a scheduled kernel becomes a library with one function. The function runs on the thread that calls it, whatever its
-// parallel loops say: what is timed is the code of one thread.
+// Candidates for measuring: a scheduled kernel becomes a library with one function. For one thread it runs on the caller, whatever its parallel
+// loops say; for more they are shared out as in a program, by the pool of the measuring process.
 #pragma once
 #include "autotune/measure/reference.h"
 #include "ir/target.h"
@@ -7,6 +7,6 @@
 namespace tw {
 
 // Errors: a target that nothing can be compiled for.
-Expected<CandidateBuilder> candidate_builder(const Target& target);
+Expected<CandidateBuilder> candidate_builder(const Target& target, int threads = 1);
 
 }  // namespace tw

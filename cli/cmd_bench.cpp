@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <ostream>
-#include <thread>
 
 #include "cli/commands.h"
 #include "cli/compile.h"
@@ -16,6 +15,7 @@
 #include "cli/temporary_folder.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
+#include "support/parallel.h"
 
 namespace tw {
 namespace {
@@ -115,7 +115,7 @@ Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& r
   if (manifest.calls.size() != ms.size())
     return make_error(DiagCode::invalid_model, "'{0}': the manifest lists {1} calls, the library has {2}", library, manifest.calls.size(), ms.size());
   TW_ASSIGN(const Target target, parse_target(manifest.target_yaml, library + " (its manifest's target)"));
-  const int threads = args.threads ? args.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = threads_or_all(args.threads);
   TW_ASSIGN(const Peaks peaks, measure_peaks(target, threads));
   TW_ASSIGN(const KernelTable table, kernel_table(manifest, run.symbols(), peaks, ms));
   result.push_back({"peaks", to_json(peaks)});

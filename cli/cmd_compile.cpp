@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
+#include <map>
 #include <memory>
 #include <ostream>
-#include <thread>
 
 #include "cli/algorithm_flags.h"
 #include "cli/commands.h"
@@ -15,6 +16,7 @@
 #include "cli/targets.h"
 #include "cli/tune_network.h"
 #include "packager/output_file.h"
+#include "support/parallel.h"
 
 namespace tw {
 namespace {
@@ -83,7 +85,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   TW_TRY(check_name(args.name));
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
-  TW_ASSIGN(o.dims, parse_dims(args.dims));
+  TW_TRY(parse_dims(args.dims, o.dims, o.limits));
   o.model = args.model;
   o.output = args.output;
   if (o.output.empty() && !is_text(*emit)) o.output = std::filesystem::path(args.model).stem().string() + (*emit == Emit::so ? ".so" : ".o");
@@ -107,7 +109,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
 }
 
 void add_schedule(Json::Object& kernel, const Pin& pin) {
-  kernel.push_back({"schedule", pin.tuned ? "tuned" : "default"});
+  kernel.push_back({"schedule", source_of(pin)});
   if (!pin.task.empty()) kernel.push_back({"task", pin.task});
   if (!pin.tuned) return;
   kernel.push_back({"tuned", date_text(pin.time)});
@@ -156,13 +158,23 @@ std::string device_lines(const CompileReport& r) {
 // A line a kernel: where its schedule comes from.
 std::string schedule_lines(const CompileReport& r) {
   if (!r.schedules_in_use) return "";
-  const auto tuned = std::count_if(r.schedules.begin(), r.schedules.end(), [](const Pin& pin) { return pin.tuned; });
-  std::string text = "schedules " + std::to_string(tuned) + " tuned, " + std::to_string(static_cast<std::ptrdiff_t>(r.schedules.size()) - tuned) + " default\n";
+  std::map<std::string_view, int> counts;
+  for (const Pin& pin : r.schedules) ++counts[source_of(pin)];
+  std::string text = "schedules " + std::to_string(counts["tuned"]) + " tuned, " + std::to_string(counts["transferred"]) + " transferred, " +
+                     std::to_string(counts["default"]) + " default\n";
+  int64_t oldest = std::numeric_limits<int64_t>::max(), others = 0;
+  for (const Pin& pin : r.schedules) {
+    if (!pin.tuned) continue;
+    oldest = std::min(oldest, pin.time);
+    others += !pin.tool.empty() && pin.tool != std::string("tilewright ") + TW_VERSION;
+  }
+  if (counts["tuned"] > 0)
+    text += "  measured since " + date_text(oldest) + (others ? ", " + std::to_string(others) + " by other versions of tilewright" : "") + "\n";
   for (size_t i = 0; i < r.schedules.size(); ++i) {
     const Pin& pin = r.schedules[i];
     char line[64];
     if (pin.tuned) std::snprintf(line, sizeof line, "  tuned   %s %9.4f ms  ", date_text(pin.time).c_str(), pin.seconds * 1e3);
-    else std::snprintf(line, sizeof line, "  default %25s", "");
+    else std::snprintf(line, sizeof line, "  %-11s %21s", source_of(pin), "");
     text += line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") + (pin.name.empty() ? "copy" : pin.name) + "\n";
   }
   return text;
@@ -196,25 +208,23 @@ std::string pass_table(const std::vector<PassTime>& passes) {
   return text;
 }
 
-// Tunes for so long, and takes the log's schedules where the whole network is faster with them. The result: a line about it.
-Expected<std::string> tune(const CompileArgs& args, const Target& target, CompileOptions& options, Console& console) {
+// Tunes for so long; the result: the log.
+Expected<std::string> tune(const CompileArgs& args, const Target& target, const CompileOptions& options, Console& console) {
   if (args.frozen) return make_error(DiagCode::invalid_argument, "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
   if (!target.devices.empty()) return make_error(DiagCode::unsupported, "--tune times processors; for device '{0}': tilewright tune, then compile --log", target.main_device().name);
   if (is_text(options.emit)) return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text", args.emit);
   TuneRequest request;
   request.model = args.model;
   request.dims = options.dims;
-  request.network.jobs = args.jobs > 0 ? args.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  request.network.jobs = threads_or_all(args.jobs);
   request.network.scheduler.batch = 0;   // after the tasks that there are
   request.network.scheduler.seconds = seconds_from_text(args.tune);
   if (request.network.scheduler.seconds == 0) return make_error(DiagCode::invalid_argument, "--tune '{0}': a number above 0 with s, m or h, as in 60s or 10m", args.tune);
   request.sources.jobs = request.network.jobs;
+  request.sources.threads = request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
   TW_TRY(tune_network(request, target, console, true));
-  options.schedules.log.clear();
-  TW_ASSIGN(const Comparison proof, prove(options, request.log, target));
-  if (proof.second_is_faster()) options.schedules.log = request.log;
-  return proof_text(proof) + (proof.second_is_faster() ? "" : "; not surely faster, so the schedules are those without it");
+  return request.log;
 }
 
 Expected<int> compile(const CompileArgs& args, Console& console) {
@@ -223,9 +233,8 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(options.algorithms, args.algorithms.options(target));
   with_virtual_threads(target, args.virtual_threads);
   std::vector<PassTime> passes;
-  std::string tuned;
   if (!args.tune.empty()) {
-    TW_ASSIGN(tuned, tune(args, target, options, console));
+    TW_ASSIGN(options.schedules.log, tune(args, target, options, console));
   }
   const auto start = std::chrono::steady_clock::now();
   Progress progress(console);
@@ -234,9 +243,9 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
     options.passes.on_pass = [&](const std::string& pass, double seconds, bool changed, const std::string& report) {
       passes.push_back({pass, report, seconds, changed});
     };
-  TW_ASSIGN(CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
+  const OnStage on_stage = [&](const std::string& stage) { progress.begin(stage); };
+  TW_ASSIGN(CompileReport report, args.tune.empty() ? compile_model(options, target, on_stage) : compile_proven(options, target, on_stage));
   progress.end();
-  if (!tuned.empty()) report.notes.push_back("tuning: " + tuned);
   if (!console.json) progress.print(remarks(report));
   if (!passes.empty() && !console.json) progress.print(pass_table(passes));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -261,7 +270,7 @@ CommandRun define_compile(Flags& flags) {
   flags.text("-o,--output", args->output, "FILE", "The library; default: the model's name with .so, here");
   flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
   flags.text("--name", args->name, "ID", "C identifier of the model: the library exports tw_ID_query");
-  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
+  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B", "Bind a symbolic dimension, or say what it may be: batch=1, seq=1..512");
   flags.text("--emit", args->emit, "STAGE", std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
   flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");
   args->algorithms.define(flags);

@@ -116,7 +116,8 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
 
 std::string arena_text(const Manifest& m) {
   const bool number = !m.arena_bytes.empty() && m.arena_bytes.find_first_not_of("0123456789") == std::string::npos && m.arena_bytes.size() < 19;
-  return number ? format_bytes(std::stoull(m.arena_bytes)) : m.arena_bytes + " bytes";
+  const std::string most = m.max_arena_bytes ? " (at most " + format_bytes(*m.max_arena_bytes) + ")" : "";
+  return (number ? format_bytes(std::stoull(m.arena_bytes)) : m.arena_bytes + " bytes") + most + (m.grows ? " and what data ask for" : "");
 }
 
 void print_manifest(Console& console, const Manifest& m) {
@@ -126,9 +127,17 @@ void print_manifest(Console& console, const Manifest& m) {
   for (const auto& [name, value] : m.dims) out << "dim     " << name << "=" << value << "\n";
   for (const ManifestTensor& t : m.inputs) out << "input   " << to_string(t) << "\n";
   for (const ManifestTensor& t : m.outputs) out << "output  " << to_string(t) << "\n";
-  for (const std::string& s : m.symbols) out << "symbol  " << s << "\n";
+  for (const std::string& s : m.symbols) {
+    const auto range = m.limits.find(s);
+    out << "symbol  " << s << (range == m.limits.end() ? "" : llvm::formatv(" of {0} to {1}", range->second.least, range->second.most).str()) << "\n";
+  }
   std::vector<int> uses(m.kernels.size()), device(m.kernels.size());
+  std::map<std::string, int> functions;   // of the runtime library
   for (const ManifestCall& c : m.calls) {
+    if (c.kernel < 0) {
+      ++functions[c.function];
+      continue;
+    }
     ++uses[static_cast<size_t>(c.kernel)];
     if (c.device == c.from) device[static_cast<size_t>(c.kernel)] = c.device;
   }
@@ -157,6 +166,11 @@ void print_manifest(Console& console, const Manifest& m) {
     out << line << more << " " << k.hash << "  " << schedule << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
         << (k.instructions ? ": " + std::to_string(k.instructions) + " instructions, " + std::to_string(k.cycles) + " cycles" : "")
         << (k.tuned.empty() ? "" : ", tuned on " + k.tuned) << "\n";
+  }
+  for (const auto& [function, count] : functions) {
+    char line[24];
+    std::snprintf(line, sizeof line, "%5d ", count);
+    out << line << "of the runtime library's " << function << "\n";
   }
 }
 

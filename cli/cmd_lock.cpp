@@ -52,6 +52,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   progress.end();
   LockSection section = lock_place(args.model, options.dims, target, args.threads);
   section.pins = pins_of(report);
+  section.layouts = report.layouts;
   const auto tuned = std::ranges::count_if(section.pins, [](const Pin& pin) { return pin.tuned; });
   const auto count = static_cast<std::ptrdiff_t>(section.pins.size());
   const std::string what = describe(section);

@@ -97,7 +97,8 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
                   << sketches_text(space) << sampled.text;
       if (sampled.taken > 0) console.out << "  " << sampled.legal << " of " << sampled.taken << " legal\n";
     }
-    list.push_back(Json::Object{{"kernel", static_cast<int64_t>(i + 1)}, {"name", task.name}, {"calls", task.calls}, {"variants", variants},
+    list.push_back(Json::Object{{"kernel", static_cast<int64_t>(i + 1)}, {"task", task.key}, {"name", task.name},
+                                {"family", family_name(task.variants.front().lowered.family)}, {"calls", task.calls}, {"flops", task.flops}, {"variants", variants},
                                 {"points", space.size()}, {"sketches", sketches_json(space)}, {"legal", sampled.legal}, {"samples", std::move(sampled.list)}});
   }
   if (console.json) write_json(console, Json::Object{{"space", args.space}, {"rules", !args.no_rules}, {"kernels", list}});

@@ -1,12 +1,13 @@
 // tilewright tune: a network's kernels are tuned on this machine, and what is learned is kept in the log.
 #include <memory>
 #include <ostream>
-#include <thread>
 
 #include "cli/commands.h"
 #include "cli/schedules.h"
 #include "cli/targets.h"
+#include "cli/tune_check.h"
 #include "cli/tune_network.h"
+#include "support/parallel.h"
 
 namespace tw {
 namespace {
@@ -14,8 +15,8 @@ namespace {
 struct TuneArgs {
   std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank", features = "loops", log, time, until;
   std::vector<std::string> dims;
-  bool no_rules = false, no_transfer = false, prove = false;
-  int trials = 0, jobs = 0, batch = 0, patience = 0;
+  bool no_rules = false, no_transfer = false, prove = false, table = false;
+  int trials = 0, jobs = 0, batch = 0, patience = 0, threads = 1, kernel = 0, check = 0;
   std::optional<uint64_t> seed;
 };
 
@@ -64,12 +65,24 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
   o.transfer = !args.no_transfer;
   o.patience = args.patience;
   o.seed = args.seed.value_or(1);
-  o.jobs = args.jobs > 0 ? args.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  o.jobs = threads_or_all(args.jobs);
+  o.threads = args.threads;
+  o.table = args.table;
   o.scheduler.trials = args.trials;
   o.scheduler.batch = args.batch;
   TW_ASSIGN(o.scheduler.seconds, seconds_from(args.time));
   TW_ASSIGN(o.scheduler.until, share_from(args.until));
   return o;
+}
+
+Expected<int> check(const TuneRequest& request, const Target& target, int processes, Console& console) {
+  TW_ASSIGN(const std::vector<CheckedKernel> kernels, check_records(request, target, processes));
+  if (!console.json) {
+    console.out << check_table(kernels);
+    return kExitOk;
+  }
+  for (const CheckedKernel& kernel : kernels) console.out << dump(to_json(kernel), -1) << "\n";
+  return kExitOk;
 }
 
 Expected<int> tune(const TuneArgs& args, Console& console) {
@@ -79,7 +92,9 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(request.log, tuning_log(args.log));
-  request.sources = {args.space == "generated", !args.no_rules, request.network.seed, request.network.jobs};
+  request.sources = {args.space == "generated", !args.no_rules, request.network.seed, request.network.jobs, args.threads};
+  request.kernel = args.kernel;
+  if (args.check > 0) return check(request, target, args.check, console);
   if (args.prove && !target.devices.empty()) return make_error(DiagCode::unsupported, "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench", target.main_device().name);
   TW_TRY(tune_network(request, target, console, false));
   if (!args.prove) return kExitOk;
@@ -87,7 +102,9 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   plain.model = args.model;
   plain.dims = request.dims;
   plain.jobs = args.jobs;
-  TW_ASSIGN(const Comparison proof, prove(plain, request.log, target));
+  plain.schedules.threads = args.threads;
+  plain.schedules.log = request.log;
+  TW_ASSIGN(const Comparison proof, prove(plain, target));
   if (console.json) console.out << dump(Json::Object{{"proof", to_json(proof)}}, -1) << "\n";
   else console.out << "network: " << proof_text(proof) << "\n";
   return kExitOk;
@@ -112,7 +129,11 @@ CommandRun define_tune(Flags& flags) {
   flags.integer("--patience", args->patience, "Leave a kernel after so many measurements without a gain; 0: never");
   flags.integer("--batch", args->batch, "Measurements between two fits of the model; 0: trials over kernels, at most 64");
   flags.seed("--seed", args->seed, "Of the search; default 1");
+  flags.integer("--threads", args->threads, "Measure kernels on so many threads; default 1", 1);
   flags.integer("-j,--jobs", args->jobs, "Candidates built at once; 0: one a processor");
+  flags.integer("--kernel", args->kernel, "Tune only this one, counted from 1 as in tilewright space");
+  flags.flag("--table", args->table, "For comparing methods: records answer what a search asks for, count as its trials, and teach it nothing");
+  flags.integer("--check", args->check, "Search nothing: measure the best records again beside the default schedules, in so many processes");
   flags.flag("--prove", args->prove, "Then time the whole network with the log's schedules against the default ones");
   flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
   return [args](Console& console) { return tune(*args, console); };

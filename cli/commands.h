@@ -16,5 +16,6 @@ CommandRun define_opt(Flags& flags);
 CommandRun define_log(Flags& flags);
 CommandRun define_lock(Flags& flags);
 CommandRun define_space(Flags& flags);
+CommandRun define_reduce(Flags& flags);
 
 }  // namespace tw

@@ -13,7 +13,7 @@ struct CompareOptions {
   int processes = 7;                 // fresh ones: each has its own places in memory. At least 6, or there is no interval
   double seconds = 1.5;              // of runs in each
   int threads = 1;
-  std::vector<std::string> dims;     // "batch=1"
+  std::vector<std::string> dims{};     // "batch=1"
   std::string program = "/proc/self/exe";   // started as PROGRAM compare-worker ...
 };
 

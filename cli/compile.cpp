@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <thread>
 
 #include "cli/dump.h"
 #include "cli/manifest.h"
@@ -33,14 +32,14 @@ std::string stem_of(const std::string& path) {
 ModelInterface interface_of(const Program& program, const std::string& name) {
   ModelInterface model;
   model.name = name;
-  model.symbols = program.symbols;
+  for (const std::string& symbol : program.symbols) model.symbols.push_back(interface_name(symbol));
   auto tensor = [&](const TensorSpec& spec) {
     InterfaceTensor t{spec.name, spec.dtype, {}};
     for (const Expr& dim : spec.dims) {
       InterfaceDim d;
       if (auto extent = as_const(dim)) {
         d.extent = *extent;
-      } else if (dim->kind == ExprKind::var) {
+      } else if (dim->kind == ExprKind::var && std::ranges::count(program.symbols, dim->name)) {
         d.kind = InterfaceDim::Kind::symbol;
         d.extent = std::find(program.symbols.begin(), program.symbols.end(), dim->name) - program.symbols.begin();
       } else {
@@ -54,6 +53,8 @@ ModelInterface interface_of(const Program& program, const std::string& name) {
   for (const TensorSpec& spec : program.inputs) model.inputs.push_back(tensor(spec));
   for (const TensorSpec& spec : program.outputs) model.outputs.push_back(tensor(spec));
   if (auto bytes = as_const(program.arena_bytes)) model.arena_bytes = static_cast<uint64_t>(*bytes);
+  if (auto bytes = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes) : std::nullopt) model.max_arena_bytes = static_cast<uint64_t>(*bytes);
+  model.grows = program.rooms > 0;
   return model;
 }
 
@@ -92,6 +93,15 @@ Expected<std::string> text_of_kernels(const Backend& backend, const Program& pro
   return text;
 }
 
+std::map<std::string, int64_t> blocks_of(const Graph& graph) {
+  std::map<std::string, int64_t> blocks;
+  for (const NodeId id : graph.order()) {
+    const Value& value = graph.value(graph.node(id).output);
+    if (!value.type.layout.plain() && !std::holds_alternative<op::LayoutCast>(graph.node(id).attrs)) blocks[value.name] = value.type.layout.block;
+  }
+  return blocks;
+}
+
 // Of the groups that could not go to a device, or should not: names and why.
 std::vector<std::string> host_reasons(const Graph& graph, const std::vector<Group>& groups, const Placement& placement) {
   std::vector<std::string> reasons;
@@ -122,7 +132,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
   auto start = std::chrono::steady_clock::now();
   if (progress) progress("import");
-  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims}));
+  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits}));
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CompileOptions named = options;
   if (named.output.empty()) named.output = stem_of(options.model) + ".so";
@@ -133,7 +143,7 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
 
 Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress) {
   CompileReport report;
-  int jobs = options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int jobs = threads_or_all(options.jobs);
   Stages stages(report, progress);
   Dump dump(options.dump_dir);
   auto done = [&] {
@@ -148,7 +158,20 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   // Rewriting: everything that makes the graph smaller or its patterns plainer, layouts last.
   stages.begin("passes");
   PassContext context{target.main_device(), 64 << 20, ""};
+  TW_ASSIGN(ScheduleChooser chooser, ScheduleChooser::make(options.schedules, options.model, options.dims, target));
+  std::unique_ptr<CostOracle> costs;
+  if (chooser.in_use() && !options.plain && target.devices.empty() && options.pipeline.empty()) {   // what is known of layouts: values keep their numbers up to there
+    Graph before = graph;
+    std::vector<std::string> pipeline = default_pipeline();
+    TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");
+    pipeline.pop_back();
+    PassContext own{target.main_device()};
+    TW_TRY(run_passes(before, own, pipeline));
+    TW_ASSIGN(costs, chooser.layout_costs(before, target, options.algorithms));
+    context.costs = costs.get();
+  }
   TW_TRY(run_passes(graph, context, options.pipeline.empty() ? default_pipeline() : options.pipeline, options.passes));
+  if (costs) report.layouts = blocks_of(graph);
   if (options.edit_graph) options.edit_graph(graph);
   report.nodes = static_cast<int64_t>(graph.order().size());
   TW_TRY(dump.write("optimized.graph", [&] { return print(graph); }));
@@ -160,7 +183,8 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   // Fusion: which operators share a kernel; then the algorithm of each product, and the pools that suit it.
   std::vector<Group> groups = options.plain ? single_groups(graph) : fuse_groups(graph);
   if (!options.plain && target.devices.empty()) {   // devices have the direct algorithms
-    choose_algorithms(graph, groups, target, options.algorithms);
+    TW_ASSIGN(const AlgorithmOptions algorithms, chooser.algorithms(graph, groups, target, options.algorithms));
+    choose_algorithms(graph, groups, target, algorithms);
     fuse_pools(graph, groups);
   }
   report.groups = static_cast<int64_t>(groups.size());
@@ -174,7 +198,6 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   stages.begin("lower");
   ProgramOptions program_options;
   Schedule schedule_in_use;
-  TW_ASSIGN(ScheduleChooser chooser, ScheduleChooser::make(options.schedules, options.model, options.dims, target));
   if (!options.plain) TW_TRY(chooser.see(graph, groups));
   program_options.schedule = [&](const LoweredGroup& lowered, const Target& place) -> Expected<Kernel> {
     CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
@@ -195,6 +218,8 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     const Target& place = target.devices[static_cast<size_t>(device) - 1];
     std::vector<std::string> problems(kernels.size());
     const auto runs = [&](const LoweredGroup& lowered) -> Error {
+      if (std::ranges::any_of(lowered.kernel.symbols, [](const std::string& symbol) { return least_of(symbol) == 0; }))
+        return make_error(DiagCode::unsupported, "its sizes are made from data");
       CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
       TW_ASSIGN(const ChosenSchedule chosen, std::as_const(chooser).choose(lowered, place, options.plain));
       const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
@@ -208,6 +233,14 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     return problems;
   });
   program_options.devices = placement.devices;
+  program_options.region_groups = [&](const Graph& region) {
+    std::vector<Group> own = options.plain ? single_groups(region) : fuse_groups(region);
+    if (!options.plain) {
+      choose_algorithms(region, own, target, options.algorithms);
+      fuse_pools(region, own);
+    }
+    return own;
+  };
   report.host_reasons = host_reasons(graph, groups, placement);
   program_options.on_kernel = [&](const Kernel& lowered, const Kernel& scheduled) {
     if (options.emit == Emit::kernels) report.text += print(lowered) + "\n";

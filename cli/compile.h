@@ -27,6 +27,7 @@ struct CompileOptions {
   std::string name;                     // C identifier of the model; "" = from the file name
   Emit emit = Emit::so;
   std::map<std::string, int64_t> dims;
+  SymbolLimitsOf limits;                // of dimensions that stay free
   int jobs = 0;                         // 0: as many as there are processors
   std::string dump_dir;                 // every stage as text files, numbered; "" = none
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
@@ -45,6 +46,7 @@ struct CompileReport {
   uint64_t model_bytes = 0, weight_bytes = 0, arena_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
   double warm_share = 0;   // of the bytes that tensors are made in: used so lately that the second cache level still has them
   std::vector<KernelReport> kernel_reports;
+  std::map<std::string, int64_t> layouts; // blocks of values, where measured times or a lock chose them
   std::vector<Pin> schedules;             // of each kernel: which, and where it comes from; empty when plain
   bool schedules_in_use = false;          // a log or a lock was read
   std::vector<std::string> warnings, notes;   // about schedules, a line each

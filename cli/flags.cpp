@@ -51,19 +51,38 @@ void Flags::seed(const std::string& names, std::optional<uint64_t>& value, const
 
 void Flags::flag(const std::string& names, bool& value, const std::string& help) { app_.add_flag(names, value, help); }
 
+static std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits) {
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('='), dots = text.find("..");
+    const std::string name = text.substr(0, equals);
+    const std::string_view behind = equals == std::string::npos ? "" : std::string_view(text).substr(equals + 1);
+    if (dims.count(name) || limits.count(name)) return make_error(DiagCode::invalid_argument, "--dim gives '{0}' twice", name);
+    if (dots != std::string::npos && equals < dots && !name.empty()) {
+      const auto least = whole_number(behind.substr(0, dots - equals - 1)), most = whole_number(behind.substr(dots - equals + 1));
+      if (!least || !most || *least < 0 || *most < *least)
+        return make_error(DiagCode::invalid_argument, "--dim '{0}' is not NAME=A..B with 0 <= A <= B, for example --dim seq=1..512", text);
+      limits[name] = {*least, *most};
+      continue;
+    }
+    const auto value = whole_number(behind);
+    if (name.empty() || !value || *value < 1)
+      return make_error(DiagCode::invalid_argument, "--dim '{0}' is not NAME=N with N >= 1, for example --dim batch=1", text);
+    dims[name] = *value;
+  }
+  return Error::success();
+}
+
 Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> dims;
-  for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    int64_t value = 0;
-    const char* end = text.data() + text.size();
-    const bool good = equals != std::string::npos && equals > 0;
-    const auto parsed = std::from_chars(good ? text.data() + equals + 1 : end, end, value);
-    if (!good || parsed.ec != std::errc() || parsed.ptr != end || value < 1)
-      return make_error(DiagCode::invalid_argument, "--dim '{0}' is not NAME=N with N >= 1, for example --dim batch=1", text);
-    if (!dims.emplace(text.substr(0, equals), value).second)
-      return make_error(DiagCode::invalid_argument, "--dim gives '{0}' twice", text.substr(0, equals));
-  }
+  SymbolLimitsOf limits;
+  TW_TRY(parse_dims(texts, dims, limits));
+  if (!limits.empty()) return make_error(DiagCode::invalid_argument, "--dim '{0}': a range is for compile alone", limits.begin()->first);
   return dims;
 }
 

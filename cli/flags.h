@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/simplify.h"
 #include "support/diag.h"
 
 namespace CLI {
@@ -38,5 +39,7 @@ class Flags {
 
 // {"batch=1", "seq=128"} -> {{"batch", 1}, {"seq", 128}}. Errors: no '=', not an integer >= 1, a name twice.
 Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts);
+// The same with ranges: {"seq=1..512"}.
+Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits);
 
 }  // namespace tw

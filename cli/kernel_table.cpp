@@ -12,9 +12,14 @@ Expected<double> value_of(const std::string& text, const Symbols& symbols) {
   if (text.empty()) return 0.0;   // a library of a version that did not count
   TW_ASSIGN(const Expr e, parse_expr(text));
   bool known = e.type() == DType::i64;
-  visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::var || symbols.count(n->name) != 0; });
+  const auto value = [&](std::string_view name) -> std::optional<int64_t> {
+    const auto found = symbols.find(interface_name(std::string(name)));
+    if (found != symbols.end()) return found->second;
+    return least_of(name) == 0 ? std::optional<int64_t>(1) : std::nullopt;   // made from data, and so not told
+  };
+  visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::var || value(n->name).has_value(); });
   if (!known) return make_error(DiagCode::parse, "the manifest's count '{0}' is no expression of the model's symbols", text);
-  return static_cast<double>(eval_int(e, [&](std::string_view name) { return symbols.find(std::string(name))->second; }));
+  return static_cast<double>(eval_int(e, [&](std::string_view name) { return *value(name); }));
 }
 
 double per_second(double amount, double ms) { return ms > 0 ? amount / (ms * 1e-3) : 0; }
@@ -36,7 +41,8 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
   const double resident = arena + static_cast<double>(manifest.weight_bytes);
   for (size_t i = 0; i < ms.size(); ++i) {
     const ManifestCall& call = manifest.calls[i];
-    const ManifestKernel& kernel = manifest.kernels[static_cast<size_t>(call.kernel)];
+    const bool library = call.kernel < 0;
+    const ManifestKernel kernel = library ? ManifestKernel{call.function, ""} : manifest.kernels[static_cast<size_t>(call.kernel)];
     KernelRow row;
     row.call = call.name;
     row.kernel = kernel.name;
@@ -45,7 +51,7 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
     TW_ASSIGN(row.weight_bytes, value_of(call.weight_bytes, symbols));
     TW_ASSIGN(row.tensor_bytes, value_of(call.tensor_bytes, symbols));
     TW_ASSIGN(row.loaded_bytes, value_of(call.loaded_bytes, symbols));
-    if (call.device == 0 && call.from == 0)   // the peaks are the processor's
+    if (call.device == 0 && call.from == 0 && !library)   // the peaks are the processor's
       row.roof = roof_of(peaks, row.flops, row.loaded_bytes, row.weight_bytes, row.tensor_bytes, resident);
     row.spills = kernel.spills + kernel.reloads;
     table.rows.push_back(std::move(row));

@@ -14,14 +14,24 @@ ManifestTensor describe(const TensorSpec& spec) {
   return t;
 }
 
-ManifestCall describe(const Program& program, const KernelCall& call, const Expr& loaded) {
+// What is known of a library function: the bytes of its operands.
+ManifestCall describe_extern(const KernelCall& call) {
+  Expr bytes = 0;
+  for (const auto* views : {&call.function->inputs, &call.function->outputs})
+    for (const ExternCall::View& view : *views)
+      if (view.argument >= 0) bytes = bytes + element_count(view.dims) * Expr(dtype_bytes(view.dtype));
+  return {-1, call.name, "0", "0", to_string(simplify_dim(bytes)), "0", 0, 0, call.function->function};
+}
+
+ManifestCall describe(const Program& program, const KernelCall& call, const std::vector<Expr>& loaded) {
+  if (call.function) return describe_extern(call);
   const Kernel& kernel = program.kernels[static_cast<size_t>(call.kernel)];
   const Work& work = program.work[static_cast<size_t>(call.kernel)];
   auto text = [&](Expr e) {
     for (size_t s = 0; s < kernel.symbols.size(); ++s) e = substitute(e, kernel.symbols[s], call.symbols[s]);
     return to_string(e);
   };
-  return {call.kernel, call.name, text(work.flops), text(work.weight_bytes), text(work.tensor_bytes), text(loaded), call.device, call.from};
+  return {call.kernel, call.name, text(work.flops), text(work.weight_bytes), text(work.tensor_bytes), text(loaded[static_cast<size_t>(call.kernel)]), call.device, call.from};
 }
 
 Json tensors_json(const std::vector<ManifestTensor>& list) {
@@ -61,12 +71,15 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.dims = options.dims;
   m.pipeline = options.pipeline;
   m.algorithms = options.algorithms;
-  m.symbols = program.symbols;
+  for (const std::string& symbol : program.symbols) m.symbols.push_back(interface_name(symbol));
   for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t));
   for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t));
   m.weight_bytes = program.weight_bytes;
   m.naive_arena_bytes = program.naive_arena_bytes;
   m.arena_bytes = to_string(program.arena_bytes);
+  if (const auto most = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes) : std::nullopt) m.max_arena_bytes = static_cast<uint64_t>(*most);
+  for (const auto& [symbol, limits] : program.limits) m.limits[interface_name(symbol)] = limits;
+  m.grows = program.rooms > 0;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16)};
     if (i < report.kernel_reports.size()) {
@@ -79,8 +92,8 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
       k.stack_bytes = report.kernel_reports[i].stack_bytes;
       k.shared_bytes = report.kernel_reports[i].shared_bytes;
     }
+    if (i < report.schedules.size()) k.schedule = source_of(report.schedules[i]);
     if (i < report.schedules.size() && report.schedules[i].tuned) {
-      k.schedule = "tuned";
       k.tuned = date_text(report.schedules[i].time);
     }
     m.kernels.push_back(std::move(k));
@@ -89,7 +102,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.device_notes = report.device_notes;
   std::vector<Expr> loaded;
   for (const Kernel& kernel : program.kernels) loaded.push_back(loaded_bytes(kernel));
-  for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c, loaded[static_cast<size_t>(c.kernel)]));
+  for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c, loaded));
   return m;
 }
 
@@ -109,6 +122,7 @@ Json to_json(const Manifest& m) {
     Json::Object call{{"kernel", c.kernel}, {"name", c.name}, {"flops", c.flops}, {"weight_bytes", c.weight_bytes},
                       {"tensor_bytes", c.tensor_bytes}, {"loaded_bytes", c.loaded_bytes}};
     if (!m.devices.empty()) call.push_back({"device", c.device}), call.push_back({"from", c.from});
+    if (!c.function.empty()) call.push_back({"function", c.function});
     calls.push_back(std::move(call));
   }
   Json::Object all{
@@ -127,6 +141,11 @@ Json to_json(const Manifest& m) {
       {"kernels", kernels},
       {"calls", calls},
   };
+  Json::Object limits;
+  for (const auto& [symbol, range] : m.limits) limits.push_back({symbol, Json::Array{range.least, range.most}});
+  if (!limits.empty()) all.push_back({"limits", limits});
+  if (m.max_arena_bytes) all.push_back({"max_arena_bytes", *m.max_arena_bytes});
+  if (m.grows) all.push_back({"grows", true});
   if (!m.devices.empty()) all.push_back({"devices", json_array(m.devices)}), all.push_back({"device_notes", json_array(m.device_notes)});
   return all;
 }
@@ -159,6 +178,11 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.weight_bytes = bytes(memory["weights"]);
   m.naive_arena_bytes = bytes(memory["arena_naive"]);
   m.arena_bytes = memory["arena"].text_or_empty();
+  if (const Json::Object* limits = json["limits"].object())
+    for (const Json::Member& l : *limits)
+      if (l.value.items().size() == 2) m.limits[l.key] = {l.value.items()[0].integer_or(1), l.value.items()[1].integer_or(INT64_MAX)};
+  if (const uint64_t most = bytes(json["max_arena_bytes"])) m.max_arena_bytes = most;
+  m.grows = json["grows"].boolean() && *json["grows"].boolean();
   for (const Json& k : json["kernels"].items()) {
     m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
                          k["reloads"].integer_or(0), k["registers"].integer_or(0), k["stack_bytes"].integer_or(0), k["shared_bytes"].integer_or(0),
@@ -170,11 +194,13 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.device_notes = texts(json["device_notes"]);
   for (const Json& c : json["calls"].items()) {
     const int64_t kernel = c["kernel"].integer_or(-1);
-    if (kernel < 0 || kernel >= static_cast<int64_t>(m.kernels.size()))
+    const std::string function = c["function"].text_or_empty();
+    if ((kernel < 0 && function.empty()) || kernel >= static_cast<int64_t>(m.kernels.size()))
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file, m.calls.size());
     m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty(), c["flops"].text_or_empty(), c["weight_bytes"].text_or_empty(),
                        c["tensor_bytes"].text_or_empty(), c["loaded_bytes"].text_or_empty(), static_cast<int>(c["device"].integer_or(0)),
-                       static_cast<int>(c["from"].integer_or(0))});
+                       static_cast<int>(c["from"].integer_or(0)), function});
+    if (!function.empty()) m.calls.back().kernel = -1;
     if (std::max(m.calls.back().device, m.calls.back().from) > static_cast<int>(m.devices.size()) || std::min(m.calls.back().device, m.calls.back().from) < 0)
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no device", file, m.calls.size() - 1);
   }

@@ -21,11 +21,12 @@ struct ManifestKernel {
   std::string schedule = "default", tuned = {};               // or "tuned", and the date of that
 };
 struct ManifestCall {
-  int kernel = 0;                      // index into kernels
+  int kernel = 0;                      // index into kernels; -1: a call of `function`
   std::string name;                    // the nodes it computes
   std::string flops, weight_bytes, tensor_bytes;  // ir/kernel/work.h, in terms of the model's symbols
   std::string loaded_bytes;                       // ir/kernel/loads.h
   int device = 0, from = 0;            // as KernelCall's: 0 the processor, else 1 + index into devices
+  std::string function = {};           // of the runtime library
 };
 struct Manifest {
   std::string compiler, name;          // version; C identifier
@@ -40,6 +41,9 @@ struct Manifest {
   std::vector<ManifestTensor> inputs, outputs;
   uint64_t weight_bytes = 0, naive_arena_bytes = 0;
   std::string arena_bytes;             // a number or an expression of symbols
+  std::optional<uint64_t> max_arena_bytes;   // of symbols within limits
+  SymbolLimitsOf limits;               // --dim seq=1..512
+  bool grows = false;                  // runs may ask for memory: data decide about sizes
   std::vector<ManifestKernel> kernels;
   std::vector<std::string> devices;    // names, in the target's order
   std::vector<std::string> device_notes;   // of their code generators

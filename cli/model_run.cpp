@@ -1,5 +1,7 @@
 #include "cli/model_run.h"
 
+#include <algorithm>
+
 namespace tw {
 namespace {
 
@@ -22,7 +24,10 @@ DiagCode code_of(tw_status status) {
   return DiagCode::invalid_argument;  // the number came from a library of another version
 }
 
+bool is_known(const std::vector<int64_t>& shape) { return std::ranges::count(shape, -1) == 0; }
+
 tw_tensor view_of(Tensor& t) {
+  if (!is_known(t.shape)) return {nullptr, 0, dtype_info(t.dtype).onnx, static_cast<int32_t>(t.shape.size()), nullptr};   // the library's memory
   return {t.bytes.empty() ? &empty_tensor : t.bytes.data(), t.bytes.size(), dtype_info(t.dtype).onnx,
           static_cast<int32_t>(t.shape.size()), t.shape.data()};
 }
@@ -57,7 +62,7 @@ Error ModelRun::allocate_outputs() {
     if (!dtype) return make_error(DiagCode::unsupported, "output '{0}' has element type {1}, which is not known here", info.name, info.dtype);
     std::vector<int64_t> shape(static_cast<size_t>(info.rank));
     api_->output_dims(i, symbols_.data(), shape.data());
-    outputs_.push_back(Tensor::zeros(*dtype, std::move(shape)));
+    outputs_.push_back(is_known(shape) ? Tensor::zeros(*dtype, std::move(shape)) : Tensor{*dtype, std::move(shape), {}});
   }
   return Error::success();
 }
@@ -74,7 +79,18 @@ tw_device_stats ModelRun::device_stats(int32_t device) const {
   return stats;
 }
 
-Error ModelRun::run() { return check(api_->run(context_.get(), input_views_.data(), output_views_.data())); }
+Error ModelRun::run() {
+  TW_TRY(check(api_->run(context_.get(), input_views_.data(), output_views_.data())));
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (output_views_[i].data) continue;
+    void* data = nullptr;
+    TW_TRY(check(api_->output_of_run(context_.get(), static_cast<int32_t>(i), outputs_[i].shape.data(), &data)));
+    const auto* bytes = static_cast<const std::byte*>(data);
+    const int64_t size = element_count(std::span<const int64_t>(outputs_[i].shape)) * dtype_bytes(outputs_[i].dtype);
+    outputs_[i].bytes.assign(bytes, bytes + size);
+  }
+  return Error::success();
+}
 
 Error ModelRun::profile(std::span<uint64_t> call_ns) {
   TW_CHECK(call_ns.size() == static_cast<size_t>(api_->call_count), "{0} slots for {1} calls", call_ns.size(), api_->call_count);

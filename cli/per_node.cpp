@@ -29,30 +29,32 @@ bool used_outside(const Group& group, const std::vector<NodeId>& users) {
   });
 }
 
+// Shows a value of the group that is an output or read outside.
+Error keep(Graph& graph, const Group& group, ValueId made, const std::vector<NodeId>& users, KeptGraph& result) {
+  const auto& outputs = graph.outputs();
+  const auto shown = std::find_if(outputs.begin(), outputs.end(), [&](const Graph::Output& o) { return o.value == made; });
+  if (shown != outputs.end()) {
+    result.kept.push_back({made, static_cast<size_t>(shown - outputs.begin()), group.nodes});
+    return Error::success();
+  }
+  if (!used_outside(group, users)) return Error::success();
+  ValueId plain = made;
+  if (!graph.value(made).type.layout.plain()) {
+    TW_ASSIGN(plain, graph.add(op::LayoutCast{-1, 0}, {made}));
+  }
+  result.kept.push_back({plain, graph.outputs().size(), group.nodes});
+  graph.add_output(plain, "kept_" + std::to_string(graph.outputs().size()));
+  return Error::success();
+}
+
 // Makes every fused group's results outputs, in plain layout, behind the model's own.
 void keep_all(Graph& graph, KeptGraph& result) {
   const std::vector<std::vector<NodeId>> users = graph.users();
   for (const Group& group : fuse_groups(graph)) {
-    for (const NodeId id : group.nodes) {
-      const ValueId made = graph.node(id).output;
-      const auto& outputs = graph.outputs();
-      const auto shown = std::find_if(outputs.begin(), outputs.end(), [&](const Graph::Output& o) { return o.value == made; });
-      if (shown != outputs.end()) {
-        result.kept.push_back({made, static_cast<size_t>(shown - outputs.begin()), group.nodes});
-      } else if (used_outside(group, users[static_cast<size_t>(made.index)])) {
-        ValueId plain = made;
-        if (!graph.value(made).type.layout.plain()) {
-          Expected<ValueId> cast = graph.add(op::LayoutCast{-1, 0}, {made});
-          if (!cast) {
-            for (Diag& d : take_diags(cast.takeError())) result.failed.push_back(std::move(d));
-            continue;
-          }
-          plain = *cast;
-        }
-        result.kept.push_back({plain, graph.outputs().size(), group.nodes});
-        graph.add_output(plain, "kept_" + std::to_string(graph.outputs().size()));
-      }
-    }
+    for (const NodeId id : group.nodes)
+      for (const ValueId made : graph.node(id).outputs())
+        if (Error error = keep(graph, group, made, users[static_cast<size_t>(made.index)], result))
+          for (Diag& d : take_diags(std::move(error))) result.failed.push_back(std::move(d));
   }
   result.graph = graph;
 }

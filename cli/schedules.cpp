@@ -12,6 +12,8 @@
 namespace tw {
 namespace {
 
+constexpr size_t kNearKernels = 4;   // whose points are tried where a kernel has no record
+
 bool exists(const std::string& path) {
   std::error_code none;
   return std::filesystem::exists(path, none);
@@ -69,6 +71,7 @@ Error ScheduleChooser::read_lock() {
     TW_ASSIGN(const Lock lock, tw::read_lock(options_.lock));
     if (const LockSection* section = lock.find(place_)) {
       locked_ = true;
+      place_.layouts = section->layouts;
       for (const Pin& pin : section->pins) pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, pin);
     } else if (options_.frozen && !lock.sections.empty()) {
       Diag d{DiagCode::invalid_argument, "--frozen: '" + options_.lock + "' pins nothing for " + describe(place_) + "; 'tilewright lock' adds it", {}, {}};
@@ -99,18 +102,85 @@ Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) 
         any = true;   // records come in the order of their medians: the first of a kernel is its best
         if (keep)
           pins_.try_emplace({key, target, r.kernel_hash},
-                            Pin{key, target, r.kernel_hash, task->name, r.algorithm, true, median_seconds(r), r.time, r.schedule});
+                            Pin{key, target, r.kernel_hash, task->name, r.algorithm, true, false, median_seconds(r), r.time, r.tool, r.schedule});
         return Error::success();
       }));
     }
     found += any;
   }
+  for (const std::string& target : targets_) {
+    if (!keep) break;
+    TW_ASSIGN(const std::vector<Record> records, log.best_of_kernels(target, options_.threads));
+    for (const Record& r : records)
+      if (std::optional<RecordNote> note = parse_note(r.about)) notes_of_[target].push_back(std::move(*note));
+  }
   return found;
+}
+
+// The schedule of the nearest kernel of the family whose point the template space of this one has, by its static rules too.
+bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place, ChosenSchedule& chosen) const {
+  const auto notes = notes_of_.find(chosen.pin.target);
+  const std::optional<Algorithm> algorithm = algorithm_from_name(chosen.pin.algorithm);
+  if (notes == notes_of_.end() || !algorithm) return false;
+  const std::vector<std::string> points = nearest_points(notes->second, shape_of(lowered), kNearKernels);
+  if (points.empty()) return false;
+  const auto accept = [&](const Space& space, const std::string& text) -> Error {
+    const std::optional<Point> point = space.parse(text);
+    if (!point) return make_error(DiagCode::illegal_schedule, "the space has no such point");
+    TW_ASSIGN(chosen.schedule, space.schedule(*point));
+    TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
+    return Error::success();
+  };
+  Expected<Space> space = template_space({chosen.pin.task, chosen.pin.name, 1, 0, {{*algorithm, lowered}}}, place, {});
+  if (!space) {
+    llvm::consumeError(space.takeError());
+    return false;
+  }
+  for (const std::string& text : points) {
+    Error error = accept(*space, text);
+    if (!error) return true;
+    llvm::consumeError(std::move(error));
+  }
+  return false;
+}
+
+Expected<AlgorithmOptions> ScheduleChooser::algorithms(const Graph& graph, const std::vector<Group>& groups, const Target& target,
+                                                       AlgorithmOptions options) const {
+  if (options.only || !in_use()) return options;
+  const std::string place = target_key(target);
+  if (locked_) {
+    TW_ASSIGN(const AlgorithmSeconds pinned, measured_algorithms(graph, groups, target, options, [&](const std::string& task, const std::string& kernel) {
+                return Expected<std::optional<double>>(pins_.contains({task, place, kernel}) ? std::optional(1.0) : std::nullopt);
+              }));
+    for (const auto& [anchor, known] : pinned) options.fixed.emplace(anchor, known.begin()->first);
+    return options;
+  }
+  TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
+  TW_ASSIGN(options.measured, measured_algorithms(graph, groups, target, options, measured_by(log, target)));
+  return options;
+}
+
+KernelSeconds ScheduleChooser::measured_by(TuningLog& log, const Target& target) const {
+  return [&log, place = target_key(target), threads = options_.threads](const std::string& task, const std::string& kernel) -> Expected<std::optional<double>> {
+    TW_ASSIGN(const std::optional<Record> record, log.best({task, place, threads}, kernel));
+    return record ? std::optional(median_seconds(*record)) : std::nullopt;
+  };
+}
+
+Expected<std::unique_ptr<CostOracle>> ScheduleChooser::layout_costs(const Graph& graph, const Target& target, const AlgorithmOptions& options) const {
+  std::unique_ptr<CostOracle> costs;
+  if (locked_ && !place_.layouts.empty()) return settled_costs(place_.layouts);
+  if (options_.log.empty()) return costs;
+  TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
+  TW_ASSIGN(LayoutSeconds measured, measured_layouts(graph, target, options, measured_by(log, target)));
+  if (!measured.empty()) costs = measured_costs(graph, target, std::move(measured));
+  return costs;
 }
 
 Error ScheduleChooser::see(const Graph& graph, const std::vector<Group>& groups) {
   std::set<std::string> distinct;
   for (const Group& group : groups) {
+    if (is_extern(graph, group)) continue;
     const GroupTask task{task_key(graph, group), task_name(graph, group), algorithm_name(group.algorithm)};
     for (NodeId id : group.nodes) tasks_[graph.node(id).output] = task;
     distinct.insert(task.key);
@@ -129,7 +199,7 @@ Expected<ChosenSchedule> ScheduleChooser::choose(const LoweredGroup& lowered, co
   ChosenSchedule chosen;
   chosen.pin.target = target_key(place);
   chosen.pin.kernel_hash = kernel_hash(lowered.kernel);
-  if (const auto task = tasks_.find(output_of(lowered)); task != tasks_.end()) {
+  if (const auto task = tasks_.find(output_of(lowered)); task != tasks_.end() && !lowered.in_region) {
     chosen.pin.task = task->second.key;
     chosen.pin.name = task->second.name;
     chosen.pin.algorithm = task->second.algorithm;
@@ -145,6 +215,11 @@ Expected<ChosenSchedule> ScheduleChooser::choose(const LoweredGroup& lowered, co
       return chosen;
     }
     chosen.problem = "the " + std::string(source()) + "'s schedule does not apply (" + first_line(kernel.takeError()) + ")";
+  }
+  if (!plain && !chosen.pin.task.empty() && transfer(lowered, place, chosen)) {
+    chosen.pin.transferred = true;
+    chosen.pin.schedule = print(chosen.schedule);
+    return chosen;
   }
   TW_ASSIGN(chosen.schedule, plain ? plain_schedule(lowered.kernel, place) : default_schedule(lowered.kernel, lowered.family, place));
   TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));

@@ -1,6 +1,7 @@
 // Where the schedule of each kernel comes from: a tuning log, the lock beside the model, or the search space's default point.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -8,7 +9,10 @@
 
 #include "autotune/lock.h"
 #include "autotune/log.h"
+#include "autotune/measured_layouts.h"
+#include "autotune/transfer.h"
 #include "ir/schedule/schedule.h"
+#include "passes/choose_algorithms.h"
 #include "passes/lower/lower.h"
 
 namespace tw {
@@ -34,6 +38,11 @@ class ScheduleChooser {
   static Expected<ScheduleChooser> make(const ScheduleOptions& options, const std::string& model, const std::map<std::string, int64_t>& dims,
                                         const Target& target);
 
+  // Before layouts are assigned: what the log has measured of other ones, or those that the lock has settled. Null: nothing.
+  Expected<std::unique_ptr<CostOracle>> layout_costs(const Graph& graph, const Target& target, const AlgorithmOptions& options) const;
+  // Before the choice of algorithms: what the log has measured of each, and what the lock pins.
+  Expected<AlgorithmOptions> algorithms(const Graph& graph, const std::vector<Group>& groups, const Target& target, AlgorithmOptions options) const;
+
   // After fusion: which task each group is. Reads what is known of them.
   Error see(const Graph& graph, const std::vector<Group>& groups);
 
@@ -56,13 +65,16 @@ class ScheduleChooser {
   ScheduleChooser(ScheduleOptions options, LockSection place) : options_(std::move(options)), place_(std::move(place)) {}
   Error read_lock();
   Expected<int64_t> read_log(const std::string& path, bool keep);
+  bool transfer(const LoweredGroup& lowered, const Target& place, ChosenSchedule& chosen) const;
+  KernelSeconds measured_by(TuningLog& log, const Target& target) const;
   const char* source() const { return options_.log.empty() ? "lock" : "log"; }
 
   ScheduleOptions options_;
-  LockSection place_;
+  LockSection place_;                          // layouts: of the lock
   std::vector<std::string> targets_;           // keys of the processor and the devices
   bool locked_ = false;
   std::map<PinKey, Pin> pins_;
+  std::map<std::string, std::vector<RecordNote>> notes_of_;   // by target: of kernels that have records
   std::map<ValueId, GroupTask> tasks_;         // by what the nodes of the group make
   std::vector<std::string> warnings_, notes_;
   std::vector<std::string> missing_;

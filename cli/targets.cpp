@@ -17,7 +17,7 @@ std::vector<std::string> config_dirs() {
   std::error_code none;
   const fs::path program = fs::read_symlink("/proc/self/exe", none);
   if (!none) dirs.push_back((program.parent_path().parent_path() / "share/tilewright/configs").string());
-  dirs.push_back(TW_SOURCE_CONFIGS);
+  dirs.emplace_back(TW_SOURCE_CONFIGS);
   std::erase_if(dirs, [](const std::string& dir) {
     std::error_code missing;
     return !fs::is_directory(dir, missing);

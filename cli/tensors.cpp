@@ -9,6 +9,7 @@
 
 #include "cli/npz.h"
 #include "frontend/frontend.h"
+#include "ir/storage_types.h"
 
 namespace tw {
 namespace {
@@ -61,6 +62,7 @@ class InputReader {
 
   Error put(size_t index, Tensor tensor, const std::string& from) {
     if (found_[index]) return make_error(DiagCode::invalid_argument, "input '{0}' is given twice, by '{1}' too", specs_[index].name, from);
+    if (is_storage_only(specs_[index].dtype) && tensor.dtype == DType::u8) tensor.dtype = specs_[index].dtype;   // as .npy files have them
     TW_TRY(bind_shape(specs_[index], tensor, from, symbols));
     found_[index] = std::move(tensor);
     return Error::success();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <ostream>
 
 #include "cli/model_tasks.h"
@@ -41,14 +42,22 @@ class Interrupts {
   struct sigaction before_[2] = {};
 };
 
-Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, double seconds) {
+Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, double seconds, bool curves) {
   Json::Array tasks;
-  for (size_t i = 0; i < tuner.task_count(); ++i) tasks.push_back(tune_json(tuner, i, peaks));
+  for (size_t i = 0; i < tuner.task_count(); ++i) tasks.push_back(tune_json(tuner, i, peaks, curves));
   return Json::Object{{"stopped", stop_reason_name(reason)}, {"seconds", seconds}, {"trials", tuner.measured()}, {"network_seconds", tuner.network_seconds()},
                       {"default_network_seconds", tuner.first_seconds()}, {"tasks", tasks}};
 }
 
 }  // namespace
+
+Expected<std::vector<Task>> chosen_tasks(const TuneRequest& request, const Target& target) {
+  TW_ASSIGN(std::vector<Task> tasks, model_tasks(request.model, request.dims, target));
+  if (request.kernel == 0) return tasks;
+  if (request.kernel < 0 || static_cast<size_t>(request.kernel) > tasks.size())
+    return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}", request.kernel, tasks.size());
+  return std::vector<Task>{std::move(tasks[static_cast<size_t>(request.kernel) - 1])};
+}
 
 Expected<std::string> tuning_log(const std::string& flag) {
   if (const std::string path = flag.empty() ? default_log() : flag; !path.empty()) return path;
@@ -71,44 +80,75 @@ Error tune_network(const TuneRequest& request, const Target& target, Console& co
   const Target& place = target.main_device();
   TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::write));
   const Interrupts interrupts;
-  TW_ASSIGN(NetworkServices services, tune_services(place, request.sources, &log, &interrupted()));
+  TW_ASSIGN(TuneServices services, tune_services(target, request.sources, &log));
   Progress progress(console);
   progress.begin("import");
-  TW_ASSIGN(std::vector<Task> tasks, model_tasks(request.model, request.dims, target));
+  TW_ASSIGN(std::vector<Task> tasks, chosen_tasks(request, target));
   Peaks peaks;
-  if (!place.driver.empty()) {
-    TW_TRY(keep_runnable(tasks, place));
+  if (services.runs) {
+    std::erase_if(tasks, [&](const Task& task) { return !services.runs(task); });
     if (tasks.empty()) return make_error(DiagCode::unsupported, "device '{0}' runs no kernel of '{1}'", place.name, request.model);
-  } else {
+  } else if (!request.network.table) {   // comparing methods needs no share of the peak
     progress.begin("probe");
-    TW_ASSIGN(peaks, measure_peaks(target, 1));
+    TW_ASSIGN(peaks, measure_peaks(target, request.network.threads));
   }
   progress.end();
-  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), place, std::move(services), request.network));
+  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), place, std::move(services.network), request.network));
   const auto start = std::chrono::steady_clock::now();
   const auto clock = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   TuneView view(console, *tuner, peaks, quiet);
   TW_ASSIGN(const StopReason reason, tuner->run(clock, &interrupted(), [&](size_t task) { view.after_round(task, clock()); }));
   view.finish();
   if (quiet) return Error::success();
-  if (console.json) console.out << dump(summary(*tuner, peaks, reason, clock()), -1) << "\n";
+  if (console.json) console.out << dump(summary(*tuner, peaks, reason, clock(), request.network.table), -1) << "\n";
   else console.out << tune_table(*tuner, peaks) << "stopped: " << stop_reason_name(reason) << " after " << format_seconds(clock()) << "\n";
   return Error::success();
 }
 
-Expected<Comparison> prove(const CompileOptions& plain, const std::string& log, const Target& target) {
+Expected<Comparison> prove(const CompileOptions& tuned, const Target& target) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
-  CompileOptions options = plain;
+  CompileOptions options = tuned;
   options.emit = Emit::so;
   options.header.clear();
   options.dump_dir.clear();
-  const std::string by_default = folder.path() + "/default.so", tuned = folder.path() + "/tuned.so";
-  options.output = by_default;
+  const std::string with = folder.path() + "/tuned.so", without = folder.path() + "/default.so";
+  options.output = with;
   TW_TRY(compile_model(options, target).takeError());
-  options.output = tuned;
-  options.schedules.log = log;
+  options.schedules.log.clear();
+  options.output = without;
   TW_TRY(compile_model(options, target).takeError());
-  return compare_artifacts(by_default, tuned, {});
+  return compare_artifacts(without, with, {.threads = options.schedules.threads});
+}
+
+// The library without the log is built elsewhere, under the same file name: that is part of its bytes.
+Expected<CompileReport> compile_proven(const CompileOptions& tuned, const Target& target, const OnStage& progress) {
+  namespace fs = std::filesystem;
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  TW_ASSIGN(CompileReport report, compile_model(tuned, target, progress));
+  CompileOptions plain = tuned;
+  plain.schedules.log.clear();
+  plain.output = folder.path() + "/" + fs::path(report.output).filename().string();
+  plain.header = folder.path() + "/" + fs::path(report.header).filename().string();
+  plain.dump_dir.clear();
+  plain.passes = {};
+  TW_ASSIGN(CompileReport without, compile_model(plain, target));
+  if (progress) progress("prove");
+  TW_ASSIGN(const Comparison proof, compare_artifacts(without.output, report.output, {.threads = tuned.schedules.threads}));
+  if (proof.second_is_faster()) {
+    report.notes.push_back("tuning: " + proof_text(proof));
+    return report;
+  }
+  const auto put = [](const std::string& from, const std::string& to) -> Error {   // a new file: somebody may have loaded the old one
+    std::error_code code;
+    fs::remove(to, code);
+    fs::copy_file(from, to, code);
+    return code ? make_error(DiagCode::io, "cannot write '{0}': {1}", to, code.message()) : Error::success();
+  };
+  TW_TRY(put(without.output, report.output));
+  TW_TRY(put(without.header, report.header));
+  without.output = report.output, without.header = report.header;
+  without.notes.push_back("tuning: " + proof_text(proof) + "; not surely faster, so the schedules are those without it");
+  return without;
 }
 
 Json to_json(const Comparison& proof) {

@@ -1,6 +1,5 @@
 // What a network's search needs from the other rooms: spaces, measurements on this machine, and the log.
 #pragma once
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -14,12 +13,14 @@ struct TuneSources {
   bool rules = true;        // its static rules
   uint64_t seed = 1;        // of the contents of parameters
   int jobs = 1;             // threads that build candidates
+  int threads = 1;          // that candidates run on
 };
 
-// Leaves the tasks that the device can run by their default schedules. Errors: no back end for the device.
-Error keep_runnable(std::vector<Task>& tasks, const Target& device);
-
-// target: a processor that this machine can stand for, or a device whose code generator predicts cycles. target, log and stop must outlive the result; log: null: nothing is kept. Errors: a target that this machine cannot measure.
-Expected<NetworkServices> tune_services(const Target& target, const TuneSources& sources, TuningLog* log, const std::atomic<bool>* stop);
+struct TuneServices {
+  NetworkServices network;
+  std::function<bool(const Task&)> runs;   // whether a device can run the task by its default schedule; null: all run
+};
+// target: a processor that this machine can stand for, or a device whose code generator predicts cycles. target and log must outlive the result; log: null: nothing is kept. Errors: a target that this machine cannot measure.
+Expected<TuneServices> tune_services(const Target& target, const TuneSources& sources, TuningLog* log);
 
 }  // namespace tw

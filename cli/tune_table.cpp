@@ -66,12 +66,13 @@ std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, size_t row
   return text;
 }
 
-Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks) {
+Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve) {
   const NetworkTuner::Row row = tuner.row(task);
   const Line l = line_of(tuner, row, peaks);
   Json::Object out{{"task", row.task->key}, {"name", row.task->name}, {"calls", row.task->calls}, {"seconds", row.best}, {"default_seconds", row.first},
                    {"share", l.share}, {"gflops", l.gflops}, {"peak", l.peak}, {"trials", row.measured}, {"known", row.known}, {"illegal", row.illegal},
                    {"space", row.space}};
+  if (curve) out.push_back({"curve", json_array(tuner.curve(task))});
   if (!row.error.empty()) out.push_back({"error", row.error});
   return out;
 }

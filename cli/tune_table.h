@@ -11,8 +11,8 @@ namespace tw {
 // Largest share of the network's time first; rows: at most so many, 0: all.
 inline constexpr int kNameWidth = 44;
 std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, size_t rows = 0, int name_width = kNameWidth);
-// Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak", "trials", "known", "illegal"}
-Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks);
+// Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak", "trials", "known", "illegal"}; with `curve` the best so far by trial too
+Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve = false);
 
 class TuneView {
  public:

@@ -1,6 +1,8 @@
 // ONNX files to Graphs, YAML files to Targets. The only room that knows protobuf, ONNX and yaml-cpp.
 #pragma once
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ struct Gap {
 
 struct ImportOptions {
   std::map<std::string, int64_t> dims;   // --dim batch=1
+  SymbolLimitsOf limits{};               // --dim seq=1..512, by the model's names
 };
 
 struct Model {
@@ -39,6 +42,21 @@ std::string print_gaps(const std::vector<Gap>& gaps);
 
 // An ONNX TensorProto file (.pb), as the node tests store inputs and outputs.
 Expected<Tensor> read_tensor_proto(const std::string& path);
+
+// Smaller models out of an ONNX file, for finding the part of it that fails.
+class CutModel {
+ public:
+  static Expected<CutModel> open(const std::string& path);   // errors: io, invalid_model
+  size_t node_count() const;
+  // The bytes of a model of only these nodes (in their order): values that others made are its inputs, what nobody reads its outputs. nullopt: the type
+  // of one of them is not known.
+  std::optional<std::string> cut(const std::vector<size_t>& nodes) const;
+  std::string operators(const std::vector<size_t>& nodes) const;   // "Conv Relu"
+
+ private:
+  struct Data;
+  std::shared_ptr<const Data> data_;
+};
 
 // `name_or_path`: a file, or a name in config_dirs (name.yaml); "host" describes this machine. Unknown keys are errors with line and column.
 Expected<Target> load_target(const std::string& name_or_path, const std::vector<std::string>& config_dirs);

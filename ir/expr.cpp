@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
 #include "support/diag.h"
 
 namespace tw {
@@ -96,6 +97,7 @@ const char* op_name(BinaryOp op) { return kBinaryNames[static_cast<size_t>(op)];
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::lt && op <= BinaryOp::ne; }
 
 const char* operand_error(UnaryOp op, DType a) {
+  if (is_storage_only(a)) return "the operand must be cast to a type of arithmetic";
   if (op == UnaryOp::logical_not) return a == DType::boolean ? nullptr : "the operand must be bool";
   if (op == UnaryOp::bit_not) return is_int(a) ? nullptr : "the operand must be an integer";
   if (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::sign) return a == DType::boolean ? "the operand must be a number" : nullptr;
@@ -104,6 +106,7 @@ const char* operand_error(UnaryOp op, DType a) {
 
 const char* operand_error(BinaryOp op, DType a, DType b) {
   if (a != b) return "the operands differ in type";
+  if (is_storage_only(a)) return "the operands must be cast to a type of arithmetic";
   if (is_logical(op)) return a == DType::boolean ? nullptr : "the operands must be bool";
   if (is_bitwise(op)) return is_int(a) ? nullptr : "the operands must be integers";
   if (a == DType::boolean && op != BinaryOp::eq && op != BinaryOp::ne) return "the operands must be numbers";
@@ -166,10 +169,10 @@ Expr select(Expr condition, Expr then, Expr otherwise) {
 Expr cast(DType type, Expr a, bool saturate) {
   TW_CHECK(a.defined(), "cast of nothing");
   if (a.type() == type) return a;
-  bool narrowed = saturate && is_int(type);  // only float -> int and int -> int can saturate
+  bool narrowed = saturate && (is_int(type) || is_small_float(type));  // other floats cannot saturate
   if (is_int_imm(a) && !is_float(type)) return int_imm(cast_int(type, a.type(), a->int_value, saturate), type);
-  if (is_int_imm(a) && a.type() != DType::u64) return float_imm(static_cast<double>(a->int_value), type);
-  if (a->kind == ExprKind::float_imm && is_float(type)) return float_imm(a->float_value, type);
+  if (is_int_imm(a) && a.type() != DType::u64) return float_imm(round_to(type, static_cast<double>(a->int_value), narrowed), type);
+  if (a->kind == ExprKind::float_imm && is_float(type)) return float_imm(round_to(type, a->float_value, narrowed), type);
   return make({.kind = ExprKind::cast, .type = type, .saturate = narrowed, .args = {std::move(a)}});
 }
 

@@ -10,7 +10,7 @@ namespace tw {
 WorkspaceLayout workspace_layout(const Kernel& kernel, int threads) {
   constexpr int kAlignment = 64;
   Ranges ranges;
-  for (const std::string& symbol : kernel.symbols) ranges[symbol] = {Expr(1), Expr()};
+  for (const std::string& symbol : kernel.symbols) ranges[symbol] = symbol_range(symbol);
   WorkspaceLayout layout;
   layout.offsets.resize(kernel.buffers.size());
   for (const char* scope : {"global", "thread"}) {
@@ -44,19 +44,45 @@ std::string operand_text(const Operand& o) {
     case Place::output: return "output " + std::to_string(o.index) + at;
     case Place::arena: return "arena[" + to_string(o.offset) + "]";
     case Place::weights: return "weights[" + to_string(o.offset) + "]";
+    case Place::room: return "room " + std::to_string(o.index) + at;
   }
   TW_UNREACHABLE("bad place");
+}
+
+std::string extern_text(const KernelCall& call) {
+  auto views = [&](const std::vector<ExternCall::View>& list_of_views) {
+    std::string out;
+    for (const ExternCall::View& v : list_of_views)
+      out += (out.empty() ? "" : ", ") + (v.argument < 0 ? "none" : operand_text(call.arguments[static_cast<size_t>(v.argument)]) + " " + dtype_name(v.dtype) + list(v.dims));
+    return out;
+  };
+  return "(" + views(call.function->inputs) + ") -> (" + views(call.function->outputs) + ") ; " + call.name + "\n";
+}
+
+std::string step_text(const Program& program, const SizeStep& step) {
+  switch (step.kind) {
+    case SizeStep::Kind::read: {
+      std::string out = "  read " + program.data_symbols[static_cast<size_t>(step.symbol)] + " = " + operand_text(step.at) + " " + dtype_name(step.dtype);
+      if (step.bound.defined()) out += " <= " + to_string(step.bound);
+      if (step.equals.defined()) out += " == " + to_string(step.equals);
+      return out + " ; " + step.what + "\n";
+    }
+    case SizeStep::Kind::check: return "  check " + to_string(step.equals) + " ; " + step.what + "\n";
+    case SizeStep::Kind::room: return "  grow " + operand_text(step.at) + " to " + to_string(step.bytes) + " bytes\n";
+  }
+  TW_UNREACHABLE("bad step");
 }
 
 std::string call_text(const Program& program, const KernelCall& call) {
   std::string out = call.is_transfer() ? "  move " + std::to_string(call.from) + " to " + std::to_string(call.device) + " @"
                     : call.device      ? "  call on " + std::to_string(call.device) + " @"
                                        : "  call @";
+  if (call.function) return (call.function->region ? "  run " : "  call tw_op_") + call.function->function + extern_text(call);
   out += program.kernels[static_cast<size_t>(call.kernel)].name;
   if (!call.symbols.empty()) out += list(call.symbols);
   out += "(";
   for (size_t i = 0; i < call.arguments.size(); ++i) out += (i ? ", " : "") + operand_text(call.arguments[i]);
-  return out + ") workspace " + to_string(call.workspace) + " ; " + call.name + "\n";
+  return out + ") workspace " + (call.workspace_room < 0 ? "" : "room " + std::to_string(call.workspace_room) + " ") + to_string(call.workspace) + " ; " + call.name + "\n";
 }
 
 }  // namespace
@@ -98,6 +124,7 @@ const WeightPiece* find_weights(const Program& program, int device, const Operan
 std::vector<bool> kernels_of(const Program& program, int device) {
   std::vector<bool> here(program.kernels.size()), called(program.kernels.size());
   for (const KernelCall& call : program.calls) {
+    if (call.function) continue;
     const auto k = static_cast<size_t>(call.kernel);
     called[k] = true;
     if (call.device == device && !call.is_transfer()) here[k] = true;
@@ -106,6 +133,8 @@ std::vector<bool> kernels_of(const Program& program, int device) {
     if (!called[k] && device == 0) here[k] = true;
   return here;
 }
+
+std::string interface_name(const std::string& symbol) { return symbol.ends_with(".0") ? symbol.substr(0, symbol.size() - 2) : symbol; }
 
 std::string print(const Program& program) {
   std::string out = "program " + quoted(program.name);
@@ -125,7 +154,16 @@ std::string print(const Program& program) {
   for (const WeightPiece& w : program.weights)
     out += "  weight [" + std::to_string(w.offset) + "] " + quoted(w.name) + ": " + std::to_string(w.size) + " bytes" +
            (w.pack ? " packed by @" + w.pack->name : "") + "\n";
-  for (const KernelCall& call : program.calls) out += call_text(program, call);
+  auto step = program.steps.begin();
+  for (size_t c = 0; c <= program.calls.size(); ++c) {
+    for (; step != program.steps.end() && step->before == c; ++step) out += step_text(program, *step);
+    if (c < program.calls.size()) out += call_text(program, program.calls[c]);
+  }
+  for (size_t r = 0; r < program.regions.size(); ++r) {
+    const Program& region = program.regions[r];
+    out += "  region " + std::to_string(r) + " " + quoted(region.name) + ": arena " + to_string(region.arena_bytes) + " bytes\n";
+    for (const KernelCall& call : region.calls) out += "  " + call_text(program, call);
+  }
   out += "}\n";
   for (const Kernel& kernel : program.kernels) out += "\n" + print(kernel);
   return out;

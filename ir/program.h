@@ -9,6 +9,7 @@
 
 #include "ir/blob.h"
 #include "ir/kernel/work.h"
+#include "ir/simplify.h"
 
 namespace tw {
 
@@ -18,21 +19,67 @@ struct TensorSpec {          // an input or output of the model
   std::vector<Expr> dims;    // constants, symbols or expressions of symbols
 };
 
-enum class Place : uint8_t { input, output, arena, weights };
+enum class Place : uint8_t { input, output, arena, weights, room };
 struct Operand {
   Place place = Place::arena;
-  int index = 0;             // input, output: which one
-  Expr offset = 0;           // arena: bytes, may use symbols; weights: constant bytes
+  int index = 0;             // input, output, room: which one
+  Expr offset = 0;           // arena, room: bytes, may use symbols; weights: constant bytes
+};
+
+// What is done between calls where sizes are made from data; in this order in front of the same call.
+struct SizeStep {
+  enum class Kind : uint8_t {
+    read,                    // data symbol `symbol` is `dtype` at `at`; it must lie in [0, bound] and be `equals`, where those are defined
+    check,                   // `equals` must hold (a bool)
+    room,                    // `at` (a room, or an output of unknown size) gets `bytes`; what was in a room before is gone
+  };
+  Kind kind = Kind::read;
+  size_t before = 0;         // which call; behind the last one: their number
+  Operand at{};
+  int symbol = 0;
+  DType dtype = DType::i64;
+  Expr bound{}, equals{}, bytes{};
+  std::string what{};        // for messages: "element 0 of 'count'"
+};
+
+// Regions that a call runs: a choice between two, or a loop over one. Offsets are in the call's workspace, which begins with the regions'
+// arena.
+struct RegionCall {
+  std::vector<int> regions;            // of Program::regions: then and else, or a loop's body
+  bool loop = false, conditional = false;
+  Expr trip;                           // undefined: no limit
+  std::string turn;                    // the body's symbol
+  int carried = 0, sliced = 0;
+  std::vector<Expr> bytes;             // of each carried value, of a row of each sliced value and stacked result
+  std::vector<Expr> spare;             // second memory of each carried value
+  Expr condition = 0;                  // room for the next one
+};
+
+// A call of a function of the runtime library instead of a kernel. Views describe its inputs, then its outputs; all are dense and row-major.
+struct ExternCall {
+  struct View {
+    int argument = 0;                  // of the call; -1: an optional input that is absent
+    DType dtype = DType::f32;
+    std::vector<Expr> dims;            // in the model's symbols
+  };
+  std::string function;                // the C function is tw_op_<function>
+  std::vector<View> inputs, outputs;
+  std::vector<int64_t> ints;
+  std::vector<double> reals;
+  int in_place = -1;                   // the input whose memory the first output may take
+  std::shared_ptr<const RegionCall> region = nullptr;   // instead of the function: what its inputs and outputs are is the operator's matter
 };
 
 struct KernelCall {
-  int kernel = 0;                      // index into Program::kernels
+  int kernel = 0;                      // index into Program::kernels; -1: a call of `function`
   std::vector<Operand> arguments;      // one a parameter buffer of the kernel (inputs, constants, outputs), in buffer order
   std::vector<Expr> symbols;           // values for the kernel's symbols, in its order, in terms of the model's symbols
-  Expr workspace = 0;                  // arena offset of the kernel's global temps, laid out by workspace_layout()
+  Expr workspace = 0;                  // offset of the kernel's global temps, laid out by workspace_layout(), in the arena or in room
+  int workspace_room = -1;             // ... of this number
   std::string name;                    // for people: the nodes it computes
   int device = 0;                      // that runs it: 0 the processor, else 1 + index into Target::devices. Arena, weights and workspace are the device's
   int from = 0;                        // other than `device`: a transfer, whose kernel is a copy: arguments[0] lies there
+  std::shared_ptr<const ExternCall> function = nullptr;
   bool is_transfer() const { return from != device; }
 };
 
@@ -61,15 +108,21 @@ struct WeightPiece {
 struct Program {
   std::string name;
   std::vector<std::string> symbols;
+  SymbolLimitsOf limits;               // of those that have some
   std::vector<TensorSpec> inputs, outputs;
-  std::vector<Kernel> kernels;         // scheduled
+  std::vector<Kernel> kernels;         // scheduled; the regions' too
   std::vector<Work> work;              // of each kernel as lowered, in its symbols
   std::vector<KernelCall> calls;
   Expr arena_bytes = 0;                // peak, 64-byte aligned, in terms of symbols
+  std::vector<std::string> data_symbols;   // whose values are made while the model runs
+  std::vector<SizeStep> steps;         // sorted by `before`
+  int rooms = 0;                       // memory that grows, for what has no bound before the run
+  Expr max_arena_bytes{};              // for any symbols within their limits; undefined: they have none
   uint64_t weight_bytes = 0;           // of all, the devices' too
   std::vector<DeviceProgram> devices;  // of Target::devices
   std::vector<WeightPiece> weights;
   uint64_t naive_arena_bytes = 0;      // sum of all intermediates (symbols as 1), for the report
+  std::vector<Program> regions;        // of all calls, inner ones first: no kernels, weights and regions of their own
 };
 
 // Where a kernel's temps of scope global and thread lie in its workspace, 64-byte aligned: the global ones, then `threads`
@@ -95,6 +148,9 @@ const WeightPiece* find_weights(const Program& program, int device, const Operan
 
 // By kernel: whether the device runs it; the processor (0) is there for what nobody calls.
 std::vector<bool> kernels_of(const Program& program, int device);
+
+// As the artifact's interface calls a symbol: without the mark that it may be 0 (ir/simplify.h).
+std::string interface_name(const std::string& symbol);
 
 std::string print(const Program& program);
 

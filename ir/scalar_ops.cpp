@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/storage_types.h"
 #include "support/diag.h"
 
 namespace tw {
@@ -22,7 +23,10 @@ int64_t wrap_to(DType type, int64_t value) {
     case DType::f16:
     case DType::bf16: break;
   }
-  TW_UNREACHABLE("{0} is not an integer type", dtype_name(type));
+  TW_CHECK(is_int(type), "{0} is not an integer type", dtype_name(type));
+  const int unused = 64 - dtype_bits(type);   // 2 or 4 bits
+  const uint64_t top = static_cast<uint64_t>(value) << unused;
+  return is_signed_int(type) ? static_cast<int64_t>(top) >> unused : static_cast<int64_t>(top >> unused);
 }
 
 bool divides(BinaryOp op) {
@@ -110,11 +114,7 @@ namespace {
 int64_t saturate_int(DType type, DType from, int64_t v) {
   if (wrap_to(type, v) == v && !((type == DType::u64 && is_signed_int(from) && v < 0) || (from == DType::u64 && v < 0 && type != DType::u64)))
     return v;
-  bool negative = is_signed_int(from) && v < 0;
-  int bits = dtype_bytes(type) * 8;
-  uint64_t all = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-  if (is_signed_int(type)) return negative ? -static_cast<int64_t>(all >> 1) - 1 : static_cast<int64_t>(all >> 1);
-  return negative ? 0 : static_cast<int64_t>(all);
+  return is_signed_int(from) && v < 0 ? lowest_of(type) : highest_of(type);
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ int64_t cast_int(DType type, DType from, int64_t value, bool saturate) {
   return saturate && is_int(type) ? saturate_int(type, from, value) : wrap_to(type, value);
 }
 
-double round_to(DType type, double value) {
+double round_to(DType type, double value, bool saturate) {
   switch (type) {
     case DType::f64: return value;
     case DType::f32: return static_cast<float>(value);
@@ -139,7 +139,8 @@ double round_to(DType type, double value) {
     case DType::u64:
     case DType::boolean: break;
   }
-  TW_UNREACHABLE("{0} is not a float type", dtype_name(type));
+  TW_CHECK(is_small_float(type), "{0} is not a float type", dtype_name(type));
+  return small_to_f32(type, f32_to_small(type, static_cast<float>(value), saturate));
 }
 
 double float_unary(UnaryOp f, double x) {

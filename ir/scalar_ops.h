@@ -14,7 +14,7 @@ int64_t int_binary(BinaryOp op, DType type, int64_t a, int64_t b);
 int64_t cast_int(DType type, DType from, int64_t value, bool saturate);
 int64_t floor_div_int(int64_t a, int64_t b);
 int64_t floor_mod_int(int64_t a, int64_t b);
-double round_to(DType type, double value);   // to the nearest value of a float type
+double round_to(DType type, double value, bool saturate = false);   // as a cast to a float type does
 // Of float operands of any type, in double; predicates and comparisons give 0 or 1. Bit operations are an internal error.
 double float_unary(UnaryOp op, double x);
 double float_binary(BinaryOp op, double a, double b);

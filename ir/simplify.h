@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "ir/expr.h"
 
@@ -12,7 +13,21 @@ namespace tw {
 struct Range {        // of a variable: min <= v <= max, either side may be unknown (undefined Expr)
   Expr min, max;
 };
-using Ranges = std::map<std::string, Range, std::less<>>;  // loop variable: {0, extent - 1}; symbol: {0 or 1, undefined}
+using Ranges = std::map<std::string, Range, std::less<>>;  // loop variable: {0, extent - 1}; symbol: symbol_range
+
+// A symbol of dims whose name ends in ".0" may be 0, any other is at least 1. The name says it, so that expressions do without a table.
+inline int64_t least_of(std::string_view symbol) { return symbol.ends_with(".0") ? 0 : 1; }
+inline Range symbol_range(std::string_view symbol) { return {Expr(least_of(symbol)), Expr()}; }
+// What the user says of a symbol of the inputs: runs with other values end with TW_E_SHAPE.
+struct SymbolLimits {
+  int64_t least = 1, most = INT64_MAX;
+};
+using SymbolLimitsOf = std::map<std::string, SymbolLimits, std::less<>>;
+inline SymbolLimits limits_of(const SymbolLimitsOf& given, std::string_view symbol) {
+  const auto found = given.find(symbol);
+  return found == given.end() ? SymbolLimits{least_of(symbol), INT64_MAX} : found->second;
+}
+Ranges symbol_ranges(const Expr& e);                       // of every variable in it, taken for a symbol
 
 // Same value for every assignment inside the ranges; non-index (float, load) sub-expressions are simplified inside.
 // Guarantees: sums are in one deterministic order, like terms merged; (16*a + b) floor_div 16 = a when 0 <= b < 16, and the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "ir/storage_types.h"
 #include "runtime/embedded.h"
 
 namespace tw {
@@ -34,32 +35,15 @@ const char* c_type(DType t) {
     case DType::u64: return "uint64_t";
     case DType::boolean: return "uint8_t";
   }
-  TW_UNREACHABLE("bad dtype");
-}
-
-const char* abi_type(DType t) {
-  switch (t) {
-    case DType::f32: return "TW_F32";
-    case DType::f64: return "TW_F64";
-    case DType::f16: return "TW_F16";
-    case DType::bf16: return "TW_BF16";
-    case DType::i8: return "TW_I8";
-    case DType::i16: return "TW_I16";
-    case DType::i32: return "TW_I32";
-    case DType::i64: return "TW_I64";
-    case DType::u8: return "TW_U8";
-    case DType::u16: return "TW_U16";
-    case DType::u32: return "TW_U32";
-    case DType::u64: return "TW_U64";
-    case DType::boolean: return "TW_BOOL";
-  }
-  TW_UNREACHABLE("bad dtype");
+  return is_signed_int(t) ? "int8_t" : "uint8_t";   // types for storage
 }
 
 std::string upper(std::string s) {
   for (char& c : s) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return s;
 }
+
+std::string abi_type(DType t) { return "TW_" + upper(dtype_name(t)); }
 
 std::string comment_text(const std::string& s) {  // a name must not end the comment that it stands in
   std::string out;
@@ -121,6 +105,8 @@ class HeaderWriter {
     line("#define {0}_INPUTS {1}\n#define {0}_OUTPUTS {2}", prefix, model_.inputs.size(), model_.outputs.size());
     line("#define {0}_ALIGNMENT 64 /* of buffers, for speed; the element size will do */", prefix);
     if (model_.arena_bytes) line("#define {0}_ARENA_BYTES {1}", prefix, *model_.arena_bytes);
+    if (model_.max_arena_bytes) line("#define {0}_MAX_ARENA_BYTES {1} /* of the largest sizes */", prefix, *model_.max_arena_bytes);
+    if (model_.grows) line("/* Data decide about sizes: a run may ask for memory besides the arena, which the context keeps. */");
     const auto tensors = [&](const char* kind, const std::vector<InterfaceTensor>& list, const std::vector<std::string>& names) {
       for (size_t i = 0; i < list.size(); ++i) {
         const std::string name = llvm::formatv("{0}_{1}_{2}", prefix, kind, upper(names[i])).str();

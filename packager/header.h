@@ -29,6 +29,8 @@ struct ModelInterface {
   std::vector<InterfaceTensor> inputs, outputs;
   std::vector<std::string> symbols;
   std::optional<uint64_t> arena_bytes;  // of a model without symbols
+  std::optional<uint64_t> max_arena_bytes;   // of one whose symbols have limits
+  bool grows = false;                   // data decide about sizes: runs may allocate
 };
 
 // The header's text: C99 and C++11, clean under -Wall -Wextra -pedantic. It has names, sizes, and typed create and run helpers

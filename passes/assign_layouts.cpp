@@ -37,6 +37,9 @@ class LayoutAssigner {
       TW_ASSIGN(ValueId plain, in_layout(outputs[i].value, {}));
       if (plain != outputs[i].value) graph_.set_output(i, plain);
     }
+    for (DataSymbol& symbol : graph_.data_symbols) {
+      TW_ASSIGN(symbol.value, in_layout(symbol.value, {}));
+    }
     report = llvm::formatv("{0} of {1} values in blocks, {2} casts, {3}", blocked, order_.size(), casts_.size(), solution.optimal ? "optimal" : "heuristic").str();
     return changed_;
   }

@@ -3,7 +3,10 @@
 #include <map>
 #include <set>
 
+#include "ir/graph/externs.h"
 #include "passes/in_place.h"
+#include "passes/region_calls.h"
+#include "passes/sizes.h"
 #include "passes/storage.h"
 
 namespace tw {
@@ -13,26 +16,27 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const Graph& graph, const std::vector<Group>& groups, const Target& target, const ProgramOptions& options)
       : graph_(graph), groups_(groups), target_(target), options_(options), storage_(graph, groups) {
-    for (const std::string& symbol : graph.symbols) symbols_[symbol] = Range{Expr(1), Expr()};
+    for (const std::string& symbol : graph.all_symbols()) symbols_[symbol] = symbol_range(symbol);
+    for (const DataSymbol& symbol : graph.data_symbols) symbols_[symbol.name].max = symbol.bound;
+    for (const auto& [symbol, limits] : graph.limits) symbols_[symbol] = {Expr(limits.least), limits.most < INT64_MAX ? Expr(limits.most) : Expr()};
   }
 
   Expected<Program> run() {
     describe();
     for (size_t g = 0; g < groups_.size(); ++g)
-      if (!storage_.in_place(groups_[g])) made_on_[storage_.of(graph_.node(groups_[g].nodes.back()).output).root.index] = device_of(g);
+      if (!storage_.in_place(groups_[g]))
+        for (ValueId v : graph_.node(groups_[g].nodes.back()).outputs()) made_on_[storage_.of(v).root.index] = device_of(g);
     place_outputs();
+    for (const ValueId input : graph_.inputs()) TW_TRY(read_symbols(input));
+    for (const DataSymbol& symbol : graph_.data_symbols)
+      if (graph_.is_constant(symbol.value)) TW_TRY(read_symbols(symbol.value));
     for (size_t g = 0; g < groups_.size(); ++g) {
-      if (!storage_.in_place(groups_[g])) {
-        TW_TRY(add_group(groups_[g], device_of(g)));
-        continue;
-      }
-      for (const PartCopy& copy : storage_.copies(groups_[g])) {
-        const int device = made_on(storage_.of(copy.into).root);
-        TW_TRY(bring(copy.part, device));
-        Operand to = shifted(tensor(copy.into, device), copy.offset);
-        TW_TRY(add_copy(copy.part, to, graph_.value(copy.part).name, device));
-        written(copy.into, device);
-      }
+      for (const NodeId id : groups_[g].nodes) check_sizes(graph_.node(id));
+      TW_TRY(is_extern(graph_, groups_[g])     ? add_extern(graph_.node(groups_[g].anchor))
+             : storage_.in_place(groups_[g]) ? add_copies(groups_[g])
+                                             : add_group(groups_[g], device_of(g)));
+      for (const NodeId id : groups_[g].nodes)
+        for (const ValueId made : graph_.node(id).outputs()) TW_TRY(read_symbols(made));
     }
     if (Error error = copy_outputs()) return error;
     plan();
@@ -50,6 +54,47 @@ class ProgramBuilder {
     return found == made_on_.end() ? 0 : found->second;
   }
 
+  Error add_copies(const Group& group) {
+    for (const PartCopy& copy : storage_.copies(group)) {
+      const int device = made_on(storage_.of(copy.into).root);
+      TW_TRY(bring(copy.part, device));
+      Operand to = shifted(tensor(copy.into, device), copy.offset);
+      TW_TRY(add_copy(copy.part, to, graph_.value(copy.part).name, device));
+      written(copy.into, device);
+    }
+    return Error::success();
+  }
+
+  // Behind the call that makes the value.
+  Error read_symbols(ValueId v) {
+    for (size_t s = 0; s < graph_.data_symbols.size(); ++s) {
+      const DataSymbol& symbol = graph_.data_symbols[s];
+      if (symbol.value != v || is_read_[s]) continue;
+      is_read_[s] = true;
+      const Value& value = graph_.value(v);
+      TW_CHECK(value.type.layout.plain(), "symbol {0} is read from blocks", symbol.name);
+      TW_TRY(bring(v, 0));
+      SizeStep step{.kind = SizeStep::Kind::read, .before = program_.calls.size(), .at = shifted(tensor(v, 0), Expr(symbol.element * dtype_bytes(value.type.dtype)))};
+      step.symbol = static_cast<int>(s);
+      step.dtype = value.type.dtype;
+      step.bound = symbol.bound;
+      step.equals = symbol.equals;
+      step.what = "element " + std::to_string(symbol.element) + " of '" + value.name + "'";
+      program_.steps.push_back(std::move(step));
+    }
+    return Error::success();
+  }
+
+  // What a node's infer function could not show, as sizes come from data.
+  void check_sizes(const Node& node) {
+    for (const Expr& condition : unproven(graph_, node, symbols_)) {
+      SizeStep step{.kind = SizeStep::Kind::check, .before = program_.calls.size()};
+      step.equals = condition;
+      step.what = (node.name.empty() ? graph_.value(node.output).name : node.name) + " (" + op_info(node.attrs).name + ")";
+      program_.steps.push_back(std::move(step));
+    }
+  }
+
   static Operand shifted(Operand operand, const Expr& bytes) {
     operand.offset = simplify_dim(operand.offset + bytes);
     return operand;
@@ -58,6 +103,9 @@ class ProgramBuilder {
   void describe() {
     program_.name = graph_.name;
     program_.symbols = graph_.symbols;
+    program_.limits = graph_.limits;
+    for (const DataSymbol& symbol : graph_.data_symbols) program_.data_symbols.push_back(symbol.name);
+    is_read_.resize(graph_.data_symbols.size());
     program_.devices.resize(target_.devices.size());
     for (ValueId v : graph_.inputs()) program_.inputs.push_back({graph_.value(v).name, graph_.value(v).type.dtype, graph_.value(v).type.shape});
     for (const Graph::Output& o : graph_.outputs())
@@ -81,6 +129,7 @@ class ProgramBuilder {
 
   Error add_group(const Group& group, int device) {
     TW_ASSIGN(LoweredGroup lowered, lower_group(graph_, group, target_of(device)));
+    lowered.in_region = in_region_;
     TW_ASSIGN(const int kernel, kernel_index(lowered, lowered.kernel.name, device));
     std::string name;
     for (NodeId id : group.nodes) {
@@ -89,6 +138,86 @@ class ProgramBuilder {
       if (name.find(own) == std::string::npos) name += (name.empty() ? "" : "+") + own;
     }
     return add_call(kernel, lowered.kernel.symbols, lowered.arguments, name, device);
+  }
+
+  // A function of the runtime library or regions, on the processor.
+  Error add_extern(const Node& node) {
+    for (ValueId v : node.inputs)
+      if (v.valid()) TW_TRY(bring(v, 0));
+    KernelCall call;
+    call.kernel = -1;
+    call.name = node.name.empty() ? graph_.value(node.output).name : node.name;
+    ExternCall function;
+    function.function = op_info(node.attrs).name;
+    if (const auto* op = std::get_if<op::Extern>(&node.attrs)) {
+      const ExternInfo& info = extern_info(op->function);
+      function.function = info.name;
+      function.ints = op->ints;
+      function.reals = op->reals;
+      function.in_place = info.in_place;
+    } else {
+      TW_ASSIGN(function.region, add_regions(node));
+    }
+    for (ValueId v : node.inputs) function.inputs.push_back(view(v, call));
+    for (ValueId v : node.outputs()) {
+      function.outputs.push_back(view(v, call));
+      written(v, 0);
+    }
+    call.function = std::make_shared<const ExternCall>(std::move(function));
+    program_.calls.push_back(std::move(call));
+    return Error::success();
+  }
+
+  // Such operands lie in one piece: parts of other values are stretches of them.
+  ExternCall::View view(ValueId v, KernelCall& call) {
+    if (!v.valid()) return {-1, DType::f32, {}};
+    const TensorType& type = graph_.value(v).type;
+    TW_CHECK(type.layout.plain(), "'{0}' of {1} has the layout of {2}", graph_.value(v).name, call.name, to_string(type));
+    call.arguments.push_back(tensor(v, 0));
+    return {static_cast<int>(call.arguments.size()) - 1, type.dtype, type.shape};
+  }
+
+  // Programs of the node's regions, and what the call needs to run them.
+  Expected<std::shared_ptr<const RegionCall>> add_regions(const Node& node) {
+    std::vector<int> numbers;
+    for (const Graph* region : regions_of(node.attrs)) {
+      if (!region->data_symbols.empty())
+        return make_error(DiagCode::unsupported, "{0} '{1}': data inside of it decide about sizes (element {2} of '{3}')", op_info(node.attrs).name, node.name,
+                          region->data_symbols[0].element, region->value(region->data_symbols[0].value).name);
+      const std::vector<Group> groups = options_.region_groups ? options_.region_groups(*region) : fuse_groups(*region);
+      ProgramOptions options = options_;
+      options.devices.clear();
+      options.on_plan = nullptr;
+      ProgramBuilder inner(*region, groups, target_, options);
+      inner.in_region_ = true;
+      exchange_shared(inner);
+      Expected<Program> made = inner.run();
+      if (!made) return made.takeError();
+      exchange_lists(inner.program_, *made);   // which has left the builder with them
+      exchange_shared(inner);
+      numbers.push_back(static_cast<int>(program_.regions.size()));
+      program_.regions.push_back(std::move(*made));
+    }
+    TW_ASSIGN(RegionLayout layout, lay_out_regions(graph_, node, numbers, program_.regions));
+    if (!is_const(layout.workspace, 0)) {
+      workspace_.emplace_back(program_.calls.size(), lifetimes_.size());
+      add_lifetime(layout.workspace, 0);
+    }
+    return std::make_shared<const RegionCall>(std::move(layout.call));
+  }
+
+  // What all programs of a model have together.
+  static void exchange_lists(Program& a, Program& b) {
+    std::swap(a.kernels, b.kernels);
+    std::swap(a.work, b.work);
+    std::swap(a.weights, b.weights);
+    std::swap(a.regions, b.regions);
+  }
+  void exchange_shared(ProgramBuilder& other) {
+    exchange_lists(program_, other.program_);
+    std::swap(kernels_, other.kernels_);
+    std::swap(weights_, other.weights_);
+    std::swap(weight_devices_, other.weight_devices_);
   }
 
   Expected<int> kernel_index(const LoweredGroup& lowered, const std::string& stem, int device) {
@@ -169,7 +298,16 @@ class ProgramBuilder {
       naive_.push_back(lifetimes_.back().bytes);
     }
     if (found->second.place == Place::arena) lifetimes_[static_cast<size_t>(found->second.index)].last = next_call();
+    if (found->second.place == Place::output) need_room(found->second, byte_count(graph_.value(r).type));
     return shifted(found->second, offset);
+  }
+
+  // In front of the first call that writes an output of unknown size.
+  void need_room(const Operand& at, const Expr& bytes) {
+    if (in_region_ || !is_data_dependent(bytes) || !has_room_.insert(at.index).second) return;
+    SizeStep step{.kind = SizeStep::Kind::room, .before = program_.calls.size(), .at = {at.place, at.index, Expr(0)}};
+    step.bytes = bytes;
+    program_.steps.push_back(std::move(step));
   }
 
   Operand weight(const LoweredArgument& argument, const Buffer& buffer, int device) {
@@ -196,6 +334,7 @@ class ProgramBuilder {
       const ValueId v = graph_.outputs()[i].value, root = storage_.of(v).root;
       auto valid = valid_on_.find(root.index);
       const int from = valid == valid_on_.end() || valid->second.count(0) ? 0 : *valid->second.begin();
+      need_room({Place::output, static_cast<int>(i), Expr(0)}, byte_count(graph_.value(v).type));
       TW_TRY(add_copy(v, {Place::output, static_cast<int>(i), Expr(0)}, graph_.outputs()[i].name, 0, graph_.is_constant(root) ? 0 : from));
     }
     return Error::success();
@@ -207,7 +346,9 @@ class ProgramBuilder {
     Expr count = simplify(element_count(physical_shape(type)), symbols_);
     Kernel copy;
     copy.name = "copy";
-    copy.symbols = graph_.symbols;
+    visit(count, [&](const Expr& e) {
+      if (e->kind == ExprKind::var && !std::ranges::count(copy.symbols, e->name)) copy.symbols.push_back(e->name);
+    });
     copy.buffers = {{"x", type.dtype, {count}, BufferRole::input, "global"}, {"y", type.dtype, {count}, BufferRole::output, "global"}};
     StmtNode store{};
     store.label = "y";
@@ -228,37 +369,55 @@ class ProgramBuilder {
 
   void plan() {
     join_in_place(program_, lifetimes_);
+    if (in_region_) rooms_.assign(lifetimes_.size(), -1);   // the workspace of the call around it holds all
+    else rooms_ = plan_rooms(lifetimes_, symbols_, program_);
     std::vector<Expr> offsets(lifetimes_.size());
     for (int device = 0; device <= static_cast<int>(target_.devices.size()); ++device) {
       plan_arena(device, offsets);
-      plan_weights(device);
+      if (!in_region_) plan_weights(device);
     }
-    for (KernelCall& call : program_.calls) {
-      for (size_t a = 0; a < call.arguments.size(); ++a) {
-        Operand& operand = call.arguments[a];
-        const auto index = static_cast<size_t>(operand.index);
-        if (operand.place == Place::arena) operand = {Place::arena, 0, simplify_dim(offsets[index] + operand.offset)};
-        if (operand.place != Place::weights) continue;
-        const int device = a == 0 ? call.from : call.device;
-        const uint64_t base = device ? program_.devices[static_cast<size_t>(device) - 1].weights_offset : 0;
-        operand = {Place::weights, 0, simplify_dim(Expr(static_cast<int64_t>(program_.weights[index].offset - base)) + operand.offset)};
-      }
+    for (KernelCall& call : program_.calls)
+      for (size_t a = 0; a < call.arguments.size(); ++a) settle(call.arguments[a], a == 0 ? call.from : call.device, offsets);
+    for (SizeStep& step : program_.steps)
+      if (step.kind == SizeStep::Kind::read) settle(step.at, 0, offsets);
+    for (Program& region : program_.regions)
+      for (KernelCall& call : region.calls)
+        for (Operand& operand : call.arguments)
+          if (!in_region_) settle_weights(operand, 0);
+    for (auto [call, lifetime] : workspace_) {
+      program_.calls[call].workspace = rooms_[lifetime] < 0 ? offsets[lifetime] : Expr(0);
+      program_.calls[call].workspace_room = rooms_[lifetime];
     }
-    for (auto [call, lifetime] : workspace_) program_.calls[call].workspace = offsets[lifetime];
     for (const Expr& bytes : naive_) program_.naive_arena_bytes += static_cast<uint64_t>(eval_int(bytes, [](std::string_view) { return int64_t{1}; }));
+  }
+
+  // From the number of a lifetime to where it lies.
+  void settle(Operand& operand, int device, const std::vector<Expr>& offsets) {
+    const auto index = static_cast<size_t>(operand.index);
+    if (operand.place == Place::arena && rooms_[index] >= 0) operand = {Place::room, rooms_[index], operand.offset};
+    else if (operand.place == Place::arena) operand = {Place::arena, 0, simplify_dim(offsets[index] + operand.offset)};
+    else if (!in_region_) settle_weights(operand, device);
+  }
+
+  // From the number of a piece of the weights, which are planned when all programs are there, to its place.
+  void settle_weights(Operand& operand, int device) const {
+    if (operand.place != Place::weights) return;
+    const uint64_t base = device ? program_.devices[static_cast<size_t>(device) - 1].weights_offset : 0;
+    operand = {Place::weights, 0, simplify_dim(Expr(static_cast<int64_t>(program_.weights[static_cast<size_t>(operand.index)].offset - base)) + operand.offset)};
   }
 
   void plan_arena(int device, std::vector<Expr>& offsets) {
     std::vector<size_t> own;
     std::vector<Lifetime> lifetimes;
     for (size_t i = 0; i < lifetimes_.size(); ++i) {
-      if (lifetime_devices_[i] != device) continue;
+      if (lifetime_devices_[i] != device || rooms_[i] >= 0) continue;
       own.push_back(i);
       lifetimes.push_back(lifetimes_[i]);
     }
     MemoryPlan memory = plan_memory(lifetimes, symbols_);
     for (size_t i = 0; i < own.size(); ++i) offsets[own[i]] = memory.offsets[i];
     (device ? program_.devices[static_cast<size_t>(device) - 1].arena_bytes : program_.arena_bytes) = memory.bytes;
+    if (device == 0 && !program_.symbols.empty()) program_.max_arena_bytes = largest(memory.bytes, program_.symbols, symbols_);
     if (device == 0 && options_.on_plan) options_.on_plan(memory, lifetimes);
   }
 
@@ -293,6 +452,10 @@ class ProgramBuilder {
   std::vector<int> lifetime_devices_, weight_devices_;
   std::vector<std::pair<size_t, size_t>> workspace_;   // call, lifetime
   std::vector<Expr> naive_;
+  bool in_region_ = false;                             // builds the program of a region
+  std::vector<bool> is_read_;       // by data symbol
+  std::set<int> has_room_;          // outputs
+  std::vector<int> rooms_;          // by lifetime; -1: in the arena
 };
 
 }  // namespace

@@ -12,6 +12,8 @@ struct ProgramOptions {
   std::function<Expected<Kernel>(const LoweredGroup&, const Target&)> schedule;
   // Where each group runs (passes/place_groups.h); empty: all on the processor.
   std::vector<int> devices;
+  // Fuses a graph that a node runs, as the model's own was.
+  std::function<std::vector<Group>(const Graph&)> region_groups;
   // For --emit and --dump-dir: every distinct kernel before and after scheduling.
   std::function<void(const Kernel& lowered, const Kernel& scheduled)> on_kernel;
   // For the report: the arena's plan and the buffers in it.

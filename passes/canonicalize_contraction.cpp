@@ -190,6 +190,9 @@ bool pad_into_pool(Rewriter& rewriter, NodeId id) {
       if (pad->value != 0 || (had_pads && !pool->count_include_pad)) return false;
       padded.count_include_pad = true;
       break;
+    case PoolKind::sum:
+      if (pad->value != 0) return false;
+      break;
     case PoolKind::max:
       if (pad->value != lowest(rewriter.type(node.output).dtype)) return false;
       break;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/storage_types.h"
 #include "passes/canonicalize.h"
 
 namespace tw {
@@ -190,10 +191,11 @@ bool merge_limits(Rewriter& rewriter, NodeId id) {
 
 // Every value of `from` is one of `to`.
 bool holds_all_values(DType from, DType to) {
-  if (from == to || from == DType::boolean) return true;
-  if (to == DType::boolean) return false;
-  int from_bits = dtype_bytes(from) * 8, to_bits = dtype_bytes(to) * 8;
-  if (is_float(from)) return (to == DType::f32 && from_bits == 16) || to == DType::f64;
+  if (from == to) return true;
+  if (to == DType::boolean || is_storage_only(to)) return false;
+  if (from == DType::boolean) return true;
+  int from_bits = dtype_bits(from), to_bits = dtype_bits(to);
+  if (is_float(from)) return (to == DType::f32 && from_bits <= 16) || to == DType::f64;
   if (is_float(to)) return (to == DType::f32 && from_bits <= 16) || (to == DType::f64 && from_bits <= 32);
   if (is_unsigned_int(from)) return to_bits > from_bits || (to_bits == from_bits && is_unsigned_int(to));
   return is_signed_int(to) && to_bits >= from_bits;

@@ -46,6 +46,38 @@ double constant_bytes(const Graph& graph, const std::vector<Group>& groups) {
   return bytes;
 }
 
+double middle(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// Cycles become measured seconds. Where there are none, the estimate times what measured kernels of that algorithm, else of any, took for theirs.
+void use_measured(std::vector<Choice>& choices, const AlgorithmSeconds& measured) {
+  const auto seconds_of = [&](const Choice& c, const Option& o) -> std::optional<double> {
+    const auto known = measured.find(c.group->anchor);
+    if (known == measured.end()) return std::nullopt;
+    const auto seconds = known->second.find(o.algorithm);
+    return seconds == known->second.end() ? std::nullopt : std::optional(seconds->second);
+  };
+  std::map<Algorithm, std::vector<double>> ratios;
+  std::vector<double> all;
+  for (const Choice& c : choices)
+    for (const Option& o : c.options)
+      if (const auto seconds = seconds_of(c, o)) {
+        ratios[o.algorithm].push_back(*seconds / o.estimate.cycles);
+        all.push_back(*seconds / o.estimate.cycles);
+      }
+  if (all.empty()) return;
+  for (Choice& c : choices) {
+    for (Option& o : c.options) {
+      const auto own = ratios.find(o.algorithm);
+      o.estimate.cycles = seconds_of(c, o).value_or(o.estimate.cycles * middle(own == ratios.end() ? all : own->second));
+    }
+    const double most = (1 - kLeastGain) * c.options[0].estimate.cycles;   // measured twice, the same kernel differs by as much
+    std::erase_if(c.options, [&](const Option& o) { return o.algorithm != Algorithm::direct && o.estimate.cycles >= most; });
+  }
+}
+
 double square(const Option& o) { return o.estimate.error * o.estimate.error; }
 
 // A knapsack with one option for each choice: the least sum of cycles, and of squared errors at their price, within the spare bytes.
@@ -79,6 +111,11 @@ void take_best(std::vector<Choice>& choices, double spare_bytes, double price) {
     choices[c].taken = taken[c][left];
     left -= *units_of(choices[c], choices[c].taken);
   }
+}
+
+bool is_measured(const AlgorithmSeconds& measured, NodeId anchor, Algorithm algorithm) {
+  const auto known = measured.find(anchor);
+  return known != measured.end() && known->second.contains(algorithm);
 }
 
 // Errors of different layers know nothing of each other: their squares add.
@@ -157,23 +194,34 @@ std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& gr
 AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups, const Target& target, const AlgorithmOptions& options) {
   const double model_bytes = constant_bytes(graph, groups);
   AlgorithmSummary total;
-  std::vector<Choice> choices;
+  std::vector<Choice> choices, settled;
   for (Group& group : groups) {
     group.algorithm = Algorithm::direct;
     const Node& node = graph.node(group.anchor);
     if (!has_constant_weights(graph, node) || is_attention(graph, group)) continue;
+    const auto found = options.fixed.find(group.anchor);
+    const Algorithm* fixed = found == options.fixed.end() ? nullptr : &found->second;
     Choice c{&group, {{Algorithm::direct, *estimate_algorithm(graph, node, Algorithm::direct, target, model_bytes)}}};
     for (Algorithm algorithm : kFast) {
       if (options.only && *options.only != algorithm) continue;
+      if (fixed && *fixed != algorithm) continue;
       auto e = estimate_algorithm(graph, node, algorithm, target, model_bytes);
-      if (e && (options.only || e->cycles < (1 - kLeastGain) * c.options[0].estimate.cycles)) c.options.push_back({algorithm, *e});
+      if (!e) continue;
+      const bool promising = e->cycles < (1 - kLeastGain) * c.options[0].estimate.cycles;
+      if (options.only || fixed || promising || is_measured(options.measured, group.anchor, algorithm)) c.options.push_back({algorithm, *e});
     }
-    if (options.only) c.taken = c.options.size() - 1;
+    if (options.only || fixed) c.taken = c.options.size() - 1;
     total.direct_bytes += c.options[0].estimate.weight_bytes;
-    choices.push_back(std::move(c));
+    (fixed ? settled : choices).push_back(std::move(c));
   }
-  const double spare = std::max(model_bytes, total.direct_bytes) * (options.max_weight_growth - 1), budget = target.accuracy / kPassedOn;
-  if (!options.only) take_within(choices, spare, budget * budget);
+  double spare = std::max(model_bytes, total.direct_bytes) * (options.max_weight_growth - 1);
+  for (const Choice& c : settled) spare -= c.now().weight_bytes - c.options[0].estimate.weight_bytes;
+  const double budget = target.accuracy / kPassedOn, spare_square = std::max(0.0, budget * budget - squares(settled));
+  if (!options.only) {
+    use_measured(choices, options.measured);
+    take_within(choices, std::max(0.0, spare), spare_square);
+  }
+  choices.insert(choices.end(), std::make_move_iterator(settled.begin()), std::make_move_iterator(settled.end()));
   for (const Choice& c : choices) {
     c.group->algorithm = c.options[c.taken].algorithm;
     total.weight_bytes += c.now().weight_bytes;

@@ -1,15 +1,21 @@
-// Picks the algorithm of every convolution and matrix product with constant weights: the fastest by a static cost model
+// Picks the algorithm of every convolution and matrix product with constant weights: the fastest by a static cost model, or as measured,
 // that keeps the model within its error budget (Target::accuracy) and its weights within their growth.
 #pragma once
+#include <map>
 #include <optional>
 
 #include "passes/pass.h"
 
 namespace tw {
 
+// What kernels took, by the anchor of their group.
+using AlgorithmSeconds = std::map<NodeId, std::map<Algorithm, double>>;
+
 struct AlgorithmOptions {
   double max_weight_growth = 1.5;   // weight bytes in all, of what they are with direct algorithms only; >= 1
   std::optional<Algorithm> only;    // this one wherever it applies, whatever the budgets
+  AlgorithmSeconds measured = {};   // stands in for the model, whose figures for the rest are brought to the same measure
+  std::map<NodeId, Algorithm> fixed = {};   // by anchor: already chosen, within the budgets
 };
 
 // What one algorithm makes of one node, by the model of docs/algorithms.md.

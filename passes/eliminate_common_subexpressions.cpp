@@ -65,7 +65,7 @@ Expected<bool> eliminate_common_subexpressions(Graph& graph, PassContext&) {
   std::map<std::tuple<size_t, std::vector<ValueId>, std::string>, std::vector<NodeId>> seen;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (node.erased) continue;
+    if (node.erased || has_several_outputs(node.attrs)) continue;
     std::vector<ValueId> inputs = node.inputs;
     if (is_commutative(node)) std::sort(inputs.begin(), inputs.end());
     std::vector<NodeId>& same = seen[{node.attrs.index(), std::move(inputs), print_attrs(node.attrs)}];

@@ -3,6 +3,7 @@
 // Reference evaluators compute the values. What folding adds to the model's bytes is charged to the context's budget; a
 // reshaped constant shares its bytes. Nodes that need many multiply-accumulates stay.
 // Why here: after canonicalize has turned transposed and expanded weights into flags and broadcasts, which cost nothing.
+#include "ir/graph/externs.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -11,21 +12,24 @@ namespace {
 
 constexpr int64_t kMaxMacs = int64_t{1} << 26;
 
-// Whether the node's value is known here: of constants, or of the extents of a static shape.
+// Whether the node's value is known here: of constants, or of the extents of a static shape. Indices are cheaper to make than to read.
 bool is_known(const Graph& graph, const Node& node) {
+  if (!regions_of(node.attrs).empty()) return false;   // they may run long
+  if (get_if<op::Iota>(&node)) return false;
   if (const op::DimVector* dims = get_if<op::DimVector>(&node)) return static_shape(dims->values).has_value();
   if (std::holds_alternative<op::ShapeOf>(node.attrs)) return static_shape(graph.value(node.inputs[0]).type.shape).has_value();
+  if (const op::Extern* call = get_if<op::Extern>(&node); call && !extern_info(call->function).folds) return false;
   for (ValueId input : node.inputs)
     if (input.valid() && !graph.is_constant(input)) return false;
   return true;
 }
 
-Expected<Tensor> compute(const Graph& graph, const Node& node) {
+Expected<std::vector<Tensor>> compute(const Graph& graph, const Node& node) {
   if (std::holds_alternative<op::ShapeOf>(node.attrs)) {
     std::vector<int64_t> extents = *static_shape(graph.value(node.inputs[0]).type.shape);
     Tensor tensor = Tensor::zeros(DType::i64, {static_cast<int64_t>(extents.size())});
     for (size_t i = 0; i < extents.size(); ++i) tensor.set_int(static_cast<int64_t>(i), extents[i]);
-    return tensor;
+    return std::vector<Tensor>{std::move(tensor)};
   }
   std::vector<Tensor> tensors(node.inputs.size());
   std::vector<const Tensor*> inputs(node.inputs.size(), nullptr);
@@ -34,12 +38,19 @@ Expected<Tensor> compute(const Graph& graph, const Node& node) {
     tensors[i] = graph.constant_tensor(node.inputs[i]);
     inputs[i] = &tensors[i];
   }
-  return op_info(node.attrs).evaluate(node.attrs, graph.value(node.output).type, inputs);
+  std::vector<TensorType> types;
+  for (ValueId output : node.outputs()) types.push_back(graph.value(output).type);
+  return evaluate_node(node.attrs, types, inputs);
 }
 
-// Bytes that the result adds: its own less those of the constants that nobody else reads.
-int64_t growth(Rewriter& rewriter, const Node& node, const std::vector<int64_t>& shape) {
-  int64_t bytes = element_count(std::span<const int64_t>(shape)) * dtype_bytes(rewriter.type(node.output).dtype);
+// Bytes that the results add: their own less those of the constants that nobody else reads. nullopt: symbolic.
+std::optional<int64_t> growth(Rewriter& rewriter, const Node& node) {
+  int64_t bytes = 0;
+  for (ValueId output : node.outputs()) {
+    const auto count = as_const(element_count(rewriter.type(output).shape));
+    if (!count) return std::nullopt;
+    bytes += *count * dtype_bytes(rewriter.type(output).dtype);
+  }
   for (ValueId input : node.inputs)
     if (input.valid() && rewriter.graph().is_constant(input) && rewriter.uses(input) == 1) bytes -= constant_bytes(rewriter.graph(), input);
   return bytes;
@@ -54,22 +65,21 @@ Expected<bool> fold_constants(Graph& graph, PassContext& context) {
     const Node& node = graph.node(id);
     if (node.erased || !all_plain(graph, node) || std::holds_alternative<op::LayoutCast>(node.attrs)) continue;
     if (!is_known(graph, node)) continue;
-    std::optional<std::vector<int64_t>> shape = static_shape(graph.value(node.output).type.shape);
-    if (!shape) continue;
+    const std::optional<int64_t> added = growth(rewriter, node);
+    if (!added) continue;
     if (std::holds_alternative<op::Reshape>(node.attrs)) {
       rewriter.replace_by_constant(id, *graph.value(node.inputs[0]).constant);
       ++folded;
       continue;
     }
-    int64_t added = growth(rewriter, node, *shape);
-    if (added > context.fold_budget_bytes || macs(graph, node) > kMaxMacs) continue;
-    Expected<Tensor> result = compute(graph, node);
+    if (*added > context.fold_budget_bytes || macs(graph, node) > kMaxMacs) continue;
+    Expected<std::vector<Tensor>> result = compute(graph, node);
     if (!result) {  // an index out of range, a division by zero: a matter of running the model, if the node ever runs
       llvm::consumeError(result.takeError());
       continue;
     }
-    if (added > 0) context.fold_budget_bytes -= added;
-    rewriter.replace_by_constant(id, *result);
+    if (*added > 0) context.fold_budget_bytes -= *added;
+    rewriter.replace_by_constants(id, *result);
     ++folded;
   }
   context.report = llvm::formatv("{0} nodes folded", folded).str();

@@ -82,7 +82,7 @@ bool is_window(const Node& node) { return std::holds_alternative<op::Pool>(node.
 // Reads points of its input several times; concat may compute all its parts at every point and choose.
 bool repeats_points(const Node& node) {
   return std::holds_alternative<op::Expand>(node.attrs) || std::holds_alternative<op::Gather>(node.attrs) ||
-         std::holds_alternative<op::Resize>(node.attrs) || std::holds_alternative<op::Concat>(node.attrs);
+         std::holds_alternative<op::Take>(node.attrs) || std::holds_alternative<op::Resize>(node.attrs) || std::holds_alternative<op::Concat>(node.attrs);
 }
 
 bool is_cheap(UnaryOp function) {
@@ -131,6 +131,7 @@ Fuser::Fuser(const Graph& graph)
     }
   }
   for (const Graph::Output& output : graph.outputs()) outputs_[static_cast<size_t>(output.value.index)] = true;
+  for (const DataSymbol& symbol : graph.data_symbols) outputs_[static_cast<size_t>(symbol.value.index)] = true;   // read between kernels
 }
 
 // Position of the node that makes the value; -1: a graph input or a constant.
@@ -202,7 +203,10 @@ void Fuser::grow_behind(Draft& draft) const {
   }
 }
 
-// Element-wise producers over the points that the reduction reads, used nowhere else, the nearest first.
+// Reads each of its points from somewhere else, once.
+bool picks_points(const Node& node) { return std::holds_alternative<op::Take>(node.attrs) || std::holds_alternative<op::Gather>(node.attrs); }
+
+// Element-wise producers over the points that the reduction reads, used nowhere else, the nearest first. A sum also picks its points itself.
 void Fuser::grow_before_reduction(Draft& draft) const {
   if (is_window(at(draft.anchor))) return;
   int first = maker_of(at(draft.anchor).inputs[0]);
@@ -211,11 +215,13 @@ void Fuser::grow_before_reduction(Draft& draft) const {
   while (!candidates.empty()) {
     int next = *candidates.rbegin();
     candidates.erase(next);
-    if (!is_free(next) || !is_elementwise(at(next)) || !same_space(next, first) || !only_inside(next, draft.nodes)) continue;
+    const bool picks = (get_if<op::Reduce>(&at(draft.anchor)) || get_if<op::ArgReduce>(&at(draft.anchor))) && picks_points(at(next));
+    if (!is_free(next) || (!is_elementwise(at(next)) && !picks) || !same_space(next, first) || !only_inside(next, draft.nodes)) continue;
     std::set<int> nodes = draft.nodes;
     nodes.insert(next);
     if (!fits(nodes)) continue;
     draft.nodes = nodes;
+    if (picks) continue;
     for (ValueId input : at(next).inputs)
       if (int maker = maker_of(input); maker >= 0 && !draft.nodes.contains(maker)) candidates.insert(maker);
   }
@@ -305,6 +311,8 @@ std::vector<Group> Fuser::run() {
 }
 
 }  // namespace
+
+bool is_extern(const Graph& graph, const Group& group) { return has_several_outputs(graph.node(group.anchor).attrs); }
 
 bool is_elementwise(const Node& node) {
   return std::holds_alternative<op::Unary>(node.attrs) || std::holds_alternative<op::Binary>(node.attrs) ||

@@ -38,6 +38,7 @@ void fuse_pools(const Graph& graph, std::vector<Group>& groups) {
   std::vector<int> uses(graph.value_count(), 0);
   std::vector<Group*> maker(graph.value_count(), nullptr);
   for (const Graph::Output& output : graph.outputs()) ++uses[static_cast<size_t>(output.value.index)];
+  for (const DataSymbol& symbol : graph.data_symbols) ++uses[static_cast<size_t>(symbol.value.index)];
   for (Group& group : groups) {
     maker[static_cast<size_t>(graph.node(group.nodes.back()).output.index)] = &group;
     for (NodeId id : group.nodes)

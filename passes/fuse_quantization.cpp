@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/storage_types.h"
 #include "passes/passes.h"
 #include "passes/quantization.h"
 

@@ -21,7 +21,15 @@ class Joiner {
       for (Operand& operand : call.arguments)   // joined before
         if (operand.place == Place::arena) operand.index = static_cast<int>(home_[static_cast<size_t>(operand.index)]);
       if (call.device != 0 || call.is_transfer()) continue;   // between memories, or by threads that the proof does not know
+      if (call.function) {
+        join_extern(static_cast<int>(c), call);
+        continue;
+      }
       for (size_t out = 0; out < call.arguments.size(); ++out) join(static_cast<int>(c), call, out);
+    }
+    for (SizeStep& step : program_.steps) {
+      if (step.kind != SizeStep::Kind::read || step.at.place != Place::arena) continue;
+      for (size_t home = home_[static_cast<size_t>(step.at.index)]; home != static_cast<size_t>(step.at.index); home = home_[home]) step.at.index = static_cast<int>(home);
     }
   }
 
@@ -35,9 +43,7 @@ class Joiner {
     const Operand* best = nullptr;
     for (const BufferId id : inputs_of(call.kernel, out)) {
       const Operand& read = call.arguments[static_cast<size_t>(id.index)];
-      const bool fits = read.place == Place::arena && lifetime(read).first < number && lifetime(read).last == number && same(read.offset, made.offset) &&
-                        same(lifetime(read).bytes, lifetime(made).bytes) && alone(call, read) && alone(call, made);
-      if (!fits) continue;
+      if (!fits(number, call, read, made)) continue;
       best = &read;
       break;
     }
@@ -45,10 +51,30 @@ class Joiner {
     const std::string& input = kernel.buffers[static_cast<size_t>(best - call.arguments.data())].name;
     std::vector<std::string>& declared = kernel.buffers[out].in_place;
     if (std::ranges::find(declared, input) == declared.end()) declared.push_back(input);
-    lifetime(*best).last = lifetime(made).last;
+    move_into(*best, made);
+  }
+
+  // A function says itself which input it may overwrite.
+  void join_extern(int number, KernelCall& call) {
+    const int input = call.function->in_place;
+    const int read = input < 0 ? -1 : call.function->inputs[static_cast<size_t>(input)].argument;
+    if (read < 0) return;
+    Operand& made = call.arguments[static_cast<size_t>(call.function->outputs[0].argument)];
+    const Operand& from = call.arguments[static_cast<size_t>(read)];
+    if (made.place == Place::arena && lifetime(made).first == number && fits(number, call, from, made)) move_into(from, made);
+  }
+
+  // The input dies here, and the output has its size and place.
+  bool fits(int number, const KernelCall& call, const Operand& read, const Operand& made) {
+    return read.place == Place::arena && lifetime(read).first < number && lifetime(read).last == number && same(read.offset, made.offset) &&
+           same(lifetime(read).bytes, lifetime(made).bytes) && alone(call, read) && alone(call, made);
+  }
+
+  void move_into(const Operand& home, Operand& made) {
+    lifetime(home).last = lifetime(made).last;
     lifetime(made).bytes = Expr(0);
-    home_[static_cast<size_t>(made.index)] = static_cast<size_t>(best->index);
-    made.index = best->index;
+    home_[static_cast<size_t>(made.index)] = static_cast<size_t>(home.index);
+    made.index = home.index;
   }
 
   static bool same(const Expr& a, const Expr& b) { return is_const(simplify(a - b), 0); }

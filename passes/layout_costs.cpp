@@ -119,6 +119,7 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
 }
 
 double LayoutCosts::node(const Node& node, const Layout& out) const {
+  if (const std::optional<double> known = kernels_ ? kernels_->kernel(graph_, node, out) : std::nullopt) return *known;
   if (is_convolution(node)) return convolution(node, out);
   const TensorType& y = type(node.output);
   double elements = product(y.shape) * padding(y, out);
@@ -148,7 +149,8 @@ double LayoutCosts::direct(const Node& node, size_t i, const Layout& in, const L
   const TensorType& x = type(node.inputs[i]);
   double elements = product(x.shape);
   if (must_match(node, i, out)) return in == out ? 0 : kNever;
-  if (std::holds_alternative<op::MatMul>(node.attrs)) return in.plain() ? 0 : kNever;
+  if (std::holds_alternative<op::MatMul>(node.attrs) || std::holds_alternative<op::MatMulNBits>(node.attrs) || has_several_outputs(node.attrs))
+    return in.plain() ? 0 : kNever;
   if (is_convolution(node)) {   // the sums run over the padding of a blocked input
     if (i != 0 || in.plain()) return 0;
     return seconds({0, 1, 4 * elements * (padding(x, in) - 1), 0}) + (padding(x, in) - 1) * convolution(node, out);

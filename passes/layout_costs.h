@@ -1,13 +1,23 @@
 // What operators cost in which layouts, and which they can be in at all: the numbers behind assign_layouts.
 #pragma once
+#include <optional>
+
 #include "ir/cost.h"
 #include "passes/pass.h"
 
 namespace tw {
 
+// A cost oracle that knows kernels of the graph, too: where there is one, it has the first word.
+class KernelCosts : public CostOracle {
+ public:
+  // Seconds of the kernel that a node is the heart of, written in that layout; none: not known.
+  virtual std::optional<double> kernel(const Graph& graph, const Node& node, const Layout& out) const = 0;
+};
+
 class LayoutCosts {
  public:
-  LayoutCosts(const Graph& graph, const Target& target, const CostOracle& oracle) : graph_(graph), target_(target), oracle_(oracle) {}
+  LayoutCosts(const Graph& graph, const Target& target, const CostOracle& oracle)
+      : graph_(graph), target_(target), oracle_(oracle), kernels_(dynamic_cast<const KernelCosts*>(&oracle)) {}
 
   // The layouts that a node's output may take, plain first.
   std::vector<Layout> alternatives(const Node& node) const;
@@ -32,6 +42,7 @@ class LayoutCosts {
   const Graph& graph_;
   const Target& target_;
   const CostOracle& oracle_;
+  const KernelCosts* kernels_;   // the oracle, where it is one
 };
 
 bool is_depthwise(const Graph& graph, const Node& node);

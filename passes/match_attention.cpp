@@ -9,8 +9,6 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kMaxRow = 2048;   // keys: a few rows of scores stay on the stack
-
 class Matcher {
  public:
   Matcher(const Graph& graph, const std::function<std::vector<NodeId>(ValueId)>& users, const std::function<bool(ValueId)>& is_output)
@@ -22,8 +20,7 @@ class Matcher {
     const TensorType& type = type_of(node.output);
     auto rank = static_cast<int64_t>(type.shape.size());
     if (!attrs || attrs->log || (attrs->axis != -1 && attrs->axis != rank - 1) || type.dtype != DType::f32 || rank < 2) return std::nullopt;
-    auto keys = as_const(type.shape.back()), rows = as_const(type.shape[type.shape.size() - 2]);
-    if (!keys || !rows || *keys > kMaxRow || *rows < 2) return std::nullopt;
+    if (auto rows = as_const(type.shape[type.shape.size() - 2]); rows && *rows < 2) return std::nullopt;
     match_.softmax = softmax;
     take(softmax);
     NodeId product = only_user(node.output);
@@ -35,9 +32,11 @@ class Matcher {
     if (!take_scores(node)) return std::nullopt;
     const Node& scores = graph_.node(match_.scores);
     if (get_if<op::MatMul>(&scores)->trans_a || !as_const(type_of(scores.inputs[0]).shape.back())) return std::nullopt;
+    if (!as_const(type_of(graph_.node(product).output).shape.back())) return std::nullopt;
+    if (type_of(scores.output).dtype != DType::f32 || type_of(graph_.node(product).output).dtype != DType::f32) return std::nullopt;
     if (!equal(type_of(scores.output).shape, type.shape)) return std::nullopt;
     for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]})
-      if (graph_.is_constant(v) || !static_shape(v)) return std::nullopt;
+      if (graph_.is_constant(v)) return std::nullopt;
     for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]}) take_movement(v);
     take_merge();
     match_.nodes.assign(taken_.begin(), taken_.end());
@@ -47,9 +46,6 @@ class Matcher {
  private:
   const TensorType& type_of(ValueId v) const { return graph_.value(v).type; }
   static Shape batch_of(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
-  bool static_shape(ValueId v) const {
-    return std::all_of(type_of(v).shape.begin(), type_of(v).shape.end(), [](const Expr& e) { return as_const(e).has_value(); });
-  }
   void take(NodeId id) { taken_.insert(id); }
   NodeId only_user(ValueId v) const {
     if (is_output_(v)) return {};

@@ -15,8 +15,8 @@ struct Attention {
   std::vector<NodeId> nodes;         // all of the group, unordered
 };
 
-// users(v): the nodes that read v, each once; is_output(v): the graph's caller reads v. nullopt: no attention, or one of a size that a streaming
-// kernel does not serve (symbolic, or rows too long for a block of them in cache).
+// users(v): the nodes that read v, each once; is_output(v): the graph's caller reads v. Rows, keys and batches may be symbolic. nullopt: no attention,
+// or one that the kernel does not serve: a single query, columns of an unknown number.
 std::optional<Attention> match_attention(const Graph& graph, NodeId softmax, const std::function<std::vector<NodeId>(ValueId)>& users,
                                          const std::function<bool(ValueId)>& is_output);
 

@@ -56,6 +56,24 @@ Expected<bool> run_one(Graph& graph, PassContext& context, const Pass& pass, boo
   return changed;
 }
 
+Error run_on_regions(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline, const RunOptions& options) {
+  RunOptions inner;
+  inner.verify_each = options.verify_each;
+  inner.limit = options.limit;
+  for (NodeId id : graph.order()) {
+    Error error = Error::success();
+    if (!regions_of(graph.node(id).attrs).empty())
+      for_each_region(graph.node(id).attrs, [&](Region& region) {
+        if (error) return;
+        Graph own = *region.graph;
+        error = run_passes(own, context, pipeline, inner);
+        region.graph = std::make_shared<const Graph>(std::move(own));
+      });
+    if (error) return error;
+  }
+  return Error::success();
+}
+
 }  // namespace
 
 const Pass* find_pass(std::string_view name) {
@@ -76,6 +94,7 @@ Error run_passes(Graph& graph, PassContext& context, const std::vector<std::stri
   bool verified = kVerifyEach || options.verify_each;
   if (verified) TW_TRY(verify(graph));
   if (options.limit >= 0 && static_cast<size_t>(options.limit) < passes.size()) passes.resize(static_cast<size_t>(options.limit));
+  TW_TRY(run_on_regions(graph, context, pipeline, options));
   for (const Pass* pass : passes) {
     auto start = std::chrono::steady_clock::now();
     TW_ASSIGN(bool changed, run_one(graph, context, *pass, verified));

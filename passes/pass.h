@@ -35,6 +35,7 @@ struct RunOptions {
   std::function<void(const std::string& title, const std::string& text)> print;            // where printed graphs go
   std::function<void(const std::string& pass, double seconds, bool changed, const std::string& report)> on_pass;
 };
+// The graphs inside of nodes first, the innermost before those around them.
 Error run_passes(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline, const RunOptions& options = {});
 
 // How the anchor of a group is computed. All but direct need fewer multiplications and round more (docs/algorithms.md).
@@ -50,11 +51,13 @@ struct Group {
   NodeId anchor;                 // the complex_out or reduction node that the kernel is scheduled round; else the last node
   Algorithm algorithm = Algorithm::direct;   // of the anchor (passes/choose_algorithms.h)
 };
-// Every group has one value that is read outside or is an output of the graph: its last node's. The others are internal.
+// Every group has one value that is read outside or is an output of the graph: its last node's. The others are internal. A node of several
+// outputs is alone.
 std::vector<Group> fuse_groups(const Graph& graph);   // passes/fuse_groups.cpp
 // Pools join the groups of the convolutions in front of them. After the choice of algorithms.
 void fuse_pools(const Graph& graph, std::vector<Group>& groups);   // passes/fuse_pools.cpp
 std::vector<Group> single_groups(const Graph& graph); // a group a node, nothing fused
+bool is_extern(const Graph& graph, const Group& group);   // a call of a library function or of regions: no kernel of its own
 bool is_elementwise(const Node& node);                // unary, binary, select, casts: output points read the same input points
 std::string print_groups(const Graph& graph, const std::vector<Group>& groups);
 

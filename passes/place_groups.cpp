@@ -1,6 +1,7 @@
 // A PBQP: nodes are groups, alternatives the places, an edge costs the copy of the value that one group makes and the other reads.
 #include "passes/place_groups.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
@@ -35,7 +36,7 @@ class Placer {
     PbqpProblem problem;
     std::map<int32_t, size_t> maker;   // group that makes the value with this index
     for (size_t g = 0; g < groups_.size(); ++g) {
-      maker[graph_.node(groups_[g].nodes.back()).output.index] = g;
+      for (ValueId v : graph_.node(groups_[g].nodes.back()).outputs()) maker[v.index] = g;
       problem.nodes.push_back(costs(g, places, placement.reasons[g]));
     }
     for (size_t g = 0; g < groups_.size(); ++g) connect(g, maker, problem);
@@ -119,8 +120,9 @@ class Placer {
         const double bytes = storage_.in_place(groups_[g]) ? kNever : nominal(byte_count(graph_.value(input).type));
         problem.edges.push_back({found->second, g, copies(bytes, problem.nodes[g].size())});
       }
+    const std::vector<ValueId> made = graph_.node(groups_[g].nodes.back()).outputs();
     for (const Graph::Output& output : graph_.outputs())
-      if (output.value == graph_.node(groups_[g].nodes.back()).output) add_from_host(g, output.value, problem);
+      if (std::ranges::count(made, output.value)) add_from_host(g, output.value, problem);
   }
 
   void add_from_host(size_t g, ValueId v, PbqpProblem& problem) const {

@@ -49,9 +49,11 @@ std::string print_groups(const Graph& graph, const std::vector<Group>& groups) {
   for (size_t i = 0; i < groups.size(); ++i) {
     const Group& group = groups[i];
     const Node& anchor = graph.node(group.anchor);
-    const Value& output = graph.value(graph.node(group.nodes.back()).output);
-    text += llvm::formatv("group {0} {1}{2} {3} -> %{4}: {5}\n", i, class_name(op_info(anchor.attrs).fusion),
-                          group.algorithm == Algorithm::direct ? "" : std::string(" ") + algorithm_name(group.algorithm), list(graph, external_inputs(graph, group)), output.name, to_string(output.type)).str();
+    const std::vector<ValueId> outputs = graph.node(group.nodes.back()).outputs();
+    std::string made;
+    for (ValueId v : outputs) made += (made.empty() ? "%" : ", %") + graph.value(v).name + ": " + to_string(graph.value(v).type);
+    text += llvm::formatv("group {0} {1}{2} {3} -> {4}\n", i, class_name(op_info(anchor.attrs).fusion),
+                          group.algorithm == Algorithm::direct ? "" : std::string(" ") + algorithm_name(group.algorithm), list(graph, external_inputs(graph, group)), made).str();
     for (NodeId id : group.nodes) {
       const Node& node = graph.node(id);
       text += llvm::formatv("  %{0} = {1}{2}{3}\n", graph.value(node.output).name, op_info(node.attrs).name, list(graph, node.inputs),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/storage_types.h"
+
 namespace tw {
 
 std::optional<Quantization> quantization(const Graph& graph, const Node& node) {
@@ -15,6 +17,7 @@ std::optional<Quantization> quantization(const Graph& graph, const Node& node) {
   const int64_t count = std::max(scales.size(), zeros.size());
   Quantization q;
   q.type = quantize ? quantize->to : graph.value(node.inputs[0]).type.dtype;
+  if (is_storage_only(q.type)) return std::nullopt;   // nothing is computed in them
   for (int64_t i = 0; i < count; ++i) {
     q.scale.push_back(static_cast<float>(scales.at(scales.size() == 1 ? 0 : i)));
     q.zero.push_back(zeros.int_at(zeros.size() == 1 ? 0 : i));
@@ -51,9 +54,6 @@ bool moves_elements(const Node& node) {
   return (pool && pool->kind == PoolKind::max) || get_if<op::Reshape>(&node) || get_if<op::Transpose>(&node) || get_if<op::Slice>(&node) ||
          get_if<op::Concat>(&node) || get_if<op::Gather>(&node);
 }
-
-int64_t lowest_of(DType t) { return is_unsigned_int(t) ? 0 : -(int64_t{1} << (8 * dtype_bytes(t) - 1)); }
-int64_t highest_of(DType t) { return (int64_t{1} << (8 * dtype_bytes(t) - (is_unsigned_int(t) ? 0 : 1))) - 1; }
 
 int64_t quantized_number(float x, float scale, int64_t zero, DType to) {
   const double rounded = static_cast<double>(std::nearbyint(x / scale)) + static_cast<double>(zero);

@@ -34,9 +34,6 @@ std::optional<Clamp> constant_clamp(const Graph& graph, ValueId value);
 
 // Its output's elements are elements of input 0 (Concat: of all inputs), whatever they mean: movement, and the largest of a window.
 bool moves_elements(const Node& node);
-// Smallest and largest value of an integer type up to 32 bits.
-int64_t lowest_of(DType t);
-int64_t highest_of(DType t);
 // saturate(round_half_even(x / scale) + zero) in f32, as QuantizeLinear computes it.
 int64_t quantized_number(float x, float scale, int64_t zero, DType to);
 

@@ -9,6 +9,7 @@ Rewriter::Rewriter(Graph& graph) : graph_(graph) {
     for (ValueId value : graph.node(id).inputs)
       if (value.valid()) ++count(value);
   for (const Graph::Output& output : graph.outputs()) ++count(output.value);
+  for (const DataSymbol& symbol : graph.data_symbols) ++count(symbol.value);
 }
 
 int& Rewriter::count(ValueId value) {
@@ -26,6 +27,8 @@ void Rewriter::release(ValueId value) {
   if (!value.valid() || --count(value) > 0) return;
   NodeId maker = graph_.value(value).def;
   if (!maker.valid()) return;
+  for (ValueId made : graph_.node(maker).outputs())
+    if (uses(made) > 0) return;
   std::vector<ValueId> inputs = graph_.node(maker).inputs;
   graph_.erase(maker);
   for (ValueId input : inputs) release(input);
@@ -76,6 +79,20 @@ void Rewriter::replace_by_constant(NodeId id, Blob blob) {
   replace(id, constant);
 }
 
+void Rewriter::replace_by_constants(NodeId id, const std::vector<Tensor>& tensors) {
+  const std::vector<ValueId> outputs = graph_.node(id).outputs(), inputs = graph_.node(id).inputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ValueId constant = graph_.add_constant(graph_.value(outputs[i]).name, tensors[i]);
+    swap_names(outputs[i], constant);
+    graph_.replace_uses(outputs[i], constant);
+    count(constant) += uses(outputs[i]);
+    count(outputs[i]) = 0;
+  }
+  graph_.erase(id);
+  for (ValueId input : inputs) release(input);
+  changed_ = true;
+}
+
 void Rewriter::replace_by_constant(NodeId id, const Tensor& tensor) {
   ValueId from = graph_.node(id).output;
   std::string name = graph_.value(from).name;
@@ -101,7 +118,9 @@ ValueId input_or_none(const Node& node, size_t index) {
 bool all_plain(const Graph& graph, const Node& node) {
   for (ValueId input : node.inputs)
     if (input.valid() && !graph.value(input).type.layout.plain()) return false;
-  return graph.value(node.output).type.layout.plain();
+  for (ValueId output : node.outputs())
+    if (!graph.value(output).type.layout.plain()) return false;
+  return true;
 }
 
 int64_t constant_bytes(const Graph& graph, ValueId constant) {

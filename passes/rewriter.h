@@ -17,7 +17,7 @@ class Rewriter {
 
   const Node& node(NodeId id) const { return graph_.node(id); }
   const TensorType& type(ValueId value) const { return graph_.value(value).type; }
-  int uses(ValueId value) const;  // by live nodes (once a use) and by graph outputs
+  int uses(ValueId value) const;  // by live nodes (once a use), graph outputs and data symbols
 
   // A node beside `like`, whose names it derives its own from. Operands must suit: infer failing is a bug of the pass.
   ValueId add(OpAttrs attrs, std::vector<ValueId> inputs, NodeId like, const std::string& suffix);
@@ -29,6 +29,7 @@ class Rewriter {
   // The same with a new constant, which takes over the output's name.
   void replace_by_constant(NodeId id, Blob blob);
   void replace_by_constant(NodeId id, const Tensor& tensor);
+  void replace_by_constants(NodeId id, const std::vector<Tensor>& tensors);   // one an output of the node
 
  private:
   int& count(ValueId value);
@@ -47,7 +48,7 @@ const Op* get_if(const Node* node) {
 bool is_binary(const Node* node, BinaryOp function);
 bool is_unary(const Node* node, UnaryOp function);
 ValueId input_or_none(const Node& node, size_t index);        // invalid when absent
-bool all_plain(const Graph& graph, const Node& node);         // inputs and output are stored row-major
+bool all_plain(const Graph& graph, const Node& node);         // inputs and outputs are stored row-major
 int64_t constant_bytes(const Graph& graph, ValueId constant);
 // The value of a constant whose elements are all equal (floats and integers below 2^53), looked at without a copy.
 std::optional<double> splat(const Graph& graph, ValueId value);

@@ -2,6 +2,7 @@
 // after:  %p = pool(%x) kind=max  %m = max(%z, %p)  %y = dequantize(%m, %s, %z)
 // Movement, maxima, clamps and pads of dequantized values are those of the integers, exactly: the map from one to the other is the
 // same for every element and rising. Part of fuse-quantization, before it looks at what quantize reads.
+#include "ir/storage_types.h"
 #include "passes/quantization.h"
 
 namespace tw {

@@ -116,6 +116,7 @@ bool Storage::concat(const Node& node) {
   if (!attrs || !is_contiguous(graph_, node)) return false;
   auto axis = static_cast<size_t>(attrs->axis);
   const TensorType& type = graph_.value(node.output).type;
+  if (is_data_dependent(type.shape[axis])) return false;   // a part may be made before it is known where it belongs
   std::vector<std::pair<ValueId, Expr>> moved;   // roots
   std::vector<PartCopy> copies;
   Expr extent(0);

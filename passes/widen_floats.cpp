@@ -2,12 +2,17 @@
 // after:  %x: f64[8] = input  %y: f64[8] = mul(%x, const [0.1 as an f32 holds it])
 // Every float tensor, inputs, outputs and constants included, becomes f64: the same model without rounding to speak of. In no
 // pipeline of the product; `tilewright verify` compares with it.
+#include "ir/storage_types.h"
 #include "passes/passes.h"
 
 namespace tw {
 
+namespace {
+bool widens(DType t) { return is_float(t) && t != DType::f64 && !is_small_float(t); }   // small floats are what quantization means
+}  // namespace
+
 Tensor widened(const Tensor& tensor) {
-  if (!is_float(tensor.dtype) || tensor.dtype == DType::f64) return tensor;
+  if (!widens(tensor.dtype)) return tensor;
   Tensor wide = Tensor::zeros(DType::f64, tensor.shape);
   const std::span<double> out = wide.as<double>();
   for (int64_t i = 0; i < tensor.size(); ++i) out[static_cast<size_t>(i)] = tensor.at(i);
@@ -19,7 +24,7 @@ Expected<bool> widen_floats(Graph& graph, PassContext& context) {
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const ValueId id{static_cast<int32_t>(i)};
     Value& value = graph.value(id);
-    if (!is_float(value.type.dtype) || value.type.dtype == DType::f64) continue;
+    if (!widens(value.type.dtype)) continue;
     if (value.constant) {
       auto wide = std::make_shared<const Tensor>(widened(graph.constant_tensor(id)));
       value.constant = Blob{wide, std::span<const std::byte>(wide->bytes)};
@@ -28,7 +33,7 @@ Expected<bool> widen_floats(Graph& graph, PassContext& context) {
     ++values;
   }
   for (const NodeId id : graph.order())
-    if (auto* cast = std::get_if<op::Cast>(&graph.node(id).attrs); cast && is_float(cast->to)) cast->to = DType::f64;
+    if (auto* cast = std::get_if<op::Cast>(&graph.node(id).attrs); cast && widens(cast->to)) cast->to = DType::f64;
   context.report = llvm::formatv("{0} values widened", values).str();
   return values > 0;
 }

@@ -13,20 +13,27 @@ static int32_t longest_shape(void) {
   return rank;
 }
 
+static uint64_t room_count(void) {
+  return tw_model.data_symbol_count ? (uint64_t)tw_model.room_count + (uint64_t)tw_model.output_count : 0;
+}
+
 static tw_context* map_context(void) {
-  uint64_t numbers = (uint64_t)tw_model.symbol_count + (uint64_t)longest_shape();
+  uint64_t symbols = (uint64_t)tw_model.symbol_count + (uint64_t)tw_model.data_symbol_count;
+  uint64_t numbers = symbols + (uint64_t)longest_shape();
+  uint64_t rooms = room_count();
   uint64_t pointers = (uint64_t)tw_model.input_count + (uint64_t)tw_model.output_count;
   uint64_t head = (sizeof(tw_context) + 63) & ~(uint64_t)63;
   uint64_t devices = head + numbers * sizeof(int64_t) + pointers * sizeof(void*);
-  uint64_t bytes = devices + tw_model.device_count * sizeof(tw_device);
+  uint64_t bytes = devices + tw_model.device_count * sizeof(tw_device) + rooms * sizeof(tw_room_memory);
   tw_context* c = tw_map(bytes);
   if (!c) return 0;
   c->mapped_bytes = bytes;
   c->symbols = (int64_t*)((char*)c + head);
-  c->dims = c->symbols + tw_model.symbol_count;
+  c->dims = c->symbols + symbols;
   c->inputs = (void**)(c->symbols + numbers);
   c->outputs = c->inputs + tw_model.input_count;
   c->devices = (tw_device*)((char*)c + devices);
+  c->rooms = (tw_room_memory*)((char*)c + bytes - rooms * sizeof(tw_room_memory));
   c->error = (tw_text){c->error_data, 0, sizeof c->error_data};
   return c;
 }
@@ -61,6 +68,8 @@ static void destroy(tw_context* c) {
   tw_devices_close(c->devices);
   tw_team_leave(&c->team);
   if (c->arena_owned) munmap(c->arena, (size_t)c->arena_bytes);
+  for (uint64_t r = 0; r < room_count(); ++r)
+    if (c->rooms[r].mapped) munmap(c->rooms[r].data, (size_t)c->rooms[r].mapped);
   munmap(c, (size_t)c->mapped_bytes);
 }
 
@@ -68,7 +77,7 @@ static int options_are_sound(const tw_options* o) {
   if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes)) return 0;
   if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1)) return 0;
   for (int32_t s = 0; o->symbols && s < tw_model.symbol_count; ++s)
-    if (o->symbols[s] < 1) return 0;
+    if (o->symbols[s] < tw_model.symbol_limits[2 * s] || o->symbols[s] > tw_model.symbol_limits[2 * s + 1]) return 0;
   return 1;
 }
 
@@ -128,20 +137,26 @@ typedef struct tw_manner {
 
 static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, tw_manner manner) {
   tw_status status = manner.asynchronous ? tw_devices_whole(&c->error) : TW_OK;
+  c->has_run = 0;
   if (status == TW_OK) status = tw_verify_inputs(c, inputs);
   if (status == TW_OK) status = tw_verify_outputs(c, outputs);
   if (status == TW_OK) status = need_arena(c, tw_model.arena_bytes(c->symbols));
   if (status == TW_OK) status = tw_devices_begin(c->devices, c->symbols, manner.ns != 0);
   if (status != TW_OK) return status;
-  tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, manner.asynchronous, manner.ns, c->devices, manner.places};
+  tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, manner.asynchronous, manner.ns, c->devices, manner.places,
+                &c->error, c->runs++, c};
+  c->given = outputs;
   if (manner.asynchronous) {
-    tw_model.program(&env);
-    return tw_devices_status(c->devices);
+    status = tw_model.program(&env);
+    return status == TW_OK ? tw_devices_status(c->devices) : status;
   }
   tw_team_begin(&c->team);
-  tw_model.program(&env);
+  status = tw_model.program(&env);
   tw_team_end(&c->team);
-  return tw_devices_finish(c->devices);
+  tw_status devices = tw_devices_finish(c->devices);
+  if (status == TW_OK) status = devices;
+  c->has_run = status == TW_OK;
+  return status;
 }
 
 static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, tw_manner manner) {
@@ -203,6 +218,22 @@ static tw_status device_stats(const tw_context* c, int32_t device, tw_device_sta
   return TW_OK;
 }
 
+static tw_status output_of_run(tw_context* c, int32_t i, int64_t* dims, void** data) {
+  if (!c || !dims || i < 0 || i >= tw_model.output_count) return TW_E_ARGUMENT;
+  if (TW_SWAP(&c->running, 1, ACQUIRE)) return TW_E_BUSY;
+  tw_status status = TW_E_ARGUMENT;
+  if (c->has_run) {
+    tw_model.output_dims_of_run(i, c->symbols, dims);
+    if (data) *data = c->outputs[i];
+    status = TW_OK;
+  } else {
+    text_clear(&c->error);
+    text_add(&c->error, "no run of this context has made outputs");
+  }
+  TW_STORE(&c->running, 0, RELEASE);
+  return status;
+}
+
 static tw_api g_api;
 static _Atomic uint32_t g_api_state;   /* 0: empty, 1: being filled, 2: filled */
 
@@ -234,6 +265,7 @@ static void fill_api(void) {
   g_api.wait = wait;
   g_api.device_count = (int32_t)tw_model.device_count;
   g_api.device_stats = device_stats;
+  g_api.output_of_run = output_of_run;
 }
 
 const tw_api* tw_query(uint32_t version) {

@@ -6,6 +6,11 @@
 #include "pool.h"
 #include "text.h"
 
+typedef struct tw_room_memory {
+  void* data;
+  uint64_t mapped;
+} tw_room_memory;
+
 struct tw_context {
   tw_team team;
   _Atomic uint32_t running;
@@ -15,9 +20,13 @@ struct tw_context {
   uint64_t mapped_bytes;      /* of the context itself */
   void** inputs;              /* pointers of the current run */
   void** outputs;
-  int64_t* symbols;           /* values of the current run */
+  int64_t* symbols;           /* values of the current run: the model's, then those made from data */
+  tw_room_memory* rooms;      /* then those of the outputs */
+  const tw_tensor* given;     /* outputs of the current run */
+  int32_t has_run;            /* and so output_of_run has an answer */
   int64_t* dims;              /* room for the longest shape */
   tw_device* devices;
+  uint64_t runs;              /* begun so far */
   tw_text error;
   char error_data[256];
 };

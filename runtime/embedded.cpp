@@ -6,8 +6,8 @@
 namespace tw {
 
 // Written by embed.cmake, in the order of CMakeLists.txt.
-extern const unsigned char kFile0[], kFile1[], kFile2[], kFile3[], kFile4[];
-extern const std::size_t kFile0Size, kFile1Size, kFile2Size, kFile3Size, kFile4Size;
+extern const unsigned char kFile0[], kFile1[], kFile2[], kFile3[], kFile4[], kFile5[], kFile6[], kFile7[], kFile8[];
+extern const std::size_t kFile0Size, kFile1Size, kFile2Size, kFile3Size, kFile4Size, kFile5Size, kFile6Size, kFile7Size, kFile8Size;
 
 namespace {
 
@@ -30,14 +30,16 @@ struct Architecture {
   std::string_view prefix;  // of the triple
   const unsigned char* data;
   const std::size_t* size;
+  const unsigned char* ops;
+  const std::size_t* ops_size;
   std::span<const std::string_view> features;
 };
 const Architecture kArchitectures[] = {
-    {"x86_64", kFile0, &kFile0Size, kX86Features},
-    {"aarch64", kFile1, &kFile1Size, kAarch64Features},
-    {"arm64", kFile1, &kFile1Size, kAarch64Features},
-    {"arm", kFile2, &kFile2Size, kArmFeatures},
-    {"riscv64", kFile3, &kFile3Size, kRiscvFeatures},
+    {"x86_64", kFile0, &kFile0Size, kFile5, &kFile5Size, kX86Features},
+    {"aarch64", kFile1, &kFile1Size, kFile6, &kFile6Size, kAarch64Features},
+    {"arm64", kFile1, &kFile1Size, kFile6, &kFile6Size, kAarch64Features},
+    {"arm", kFile2, &kFile2Size, kFile7, &kFile7Size, kArmFeatures},
+    {"riscv64", kFile3, &kFile3Size, kFile8, &kFile8Size, kRiscvFeatures},
 };
 
 const Architecture* find(std::string_view triple) {
@@ -53,6 +55,11 @@ std::string_view text(const unsigned char* data, std::size_t size) { return {rei
 std::string_view runtime_bitcode(std::string_view triple) {
   const Architecture* a = find(triple);
   return a ? text(a->data, *a->size) : std::string_view();
+}
+
+std::string_view ops_bitcode(std::string_view triple) {
+  const Architecture* a = find(triple);
+  return a ? text(a->ops, *a->ops_size) : std::string_view();
 }
 
 std::vector<std::string_view> runtime_cpu_features(std::string_view triple) {

@@ -10,6 +10,9 @@ namespace tw {
 // architecture's baseline. Empty when there is none.
 std::string_view runtime_bitcode(std::string_view triple);
 
+// The same of the functions that op::Extern calls (runtime/ops); it uses names of the runtime's.
+std::string_view ops_bitcode(std::string_view triple);
+
 // LLVM names of the CPU features that check_cpu knows; any other name in tw_model_desc::cpu_features fails the check.
 std::vector<std::string_view> runtime_cpu_features(std::string_view triple);
 

@@ -17,6 +17,9 @@ typedef struct tw_env {
   uint64_t* call_ns;          /* profile, else NULL: the program stores the nanoseconds of kernel call k in call_ns[k] (tw_clock_ns) */
   struct tw_device* devices;  /* of tw_model.devices */
   const uint8_t* places;      /* asynchronous: TW_HOST or TW_DEVICE, of the inputs, then the outputs; NULL: all TW_DEVICE */
+  struct tw_text* error;      /* of the context: why the program ends the run */
+  uint64_t run;               /* how many runs the context has begun before this one */
+  struct tw_context* context;
 } tw_env;
 
 /* A device beside the processor: its driver, its code in the form that the driver reads, what can be launched. */
@@ -45,13 +48,17 @@ typedef struct tw_model_desc {
   const char* const* symbols;
   uint64_t weight_bytes;
   const char* cpu_features;                                     /* "avx2,fma,...": what check_cpu asks for, LLVM's names; "" for the baseline */
-  void (*program)(const tw_env* env);                           /* the whole model */
+  int32_t (*program)(const tw_env* env);                        /* the whole model; TW_OK, or the status that ended it */
   uint64_t (*arena_bytes)(const int64_t* symbols);
   void (*output_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   void (*input_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   const tw_device_desc* devices;
   uint64_t device_count;
   uint64_t host_calls;        /* that need the processor between what devices do: its kernels, and copies by way of its arena */
+  int32_t data_symbol_count;  /* read while the model runs; their values are behind the others */
+  int32_t room_count;         /* memory that grows from run to run */
+  const int64_t* symbol_limits;   /* smallest and largest value of each symbol of the inputs */
+  void (*output_dims_of_run)(int32_t i, const int64_t* symbols, int64_t* dims);   /* of all symbols; output_dims gives -1 for what the data decide */
 } tw_model_desc;
 
 extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
@@ -73,6 +80,13 @@ void tw_device_launch(const tw_env* env, int32_t device, int32_t launch, const i
 void tw_device_write(const tw_env* env, int32_t device, int64_t at, const void* from, int64_t bytes, int32_t tensor);
 void tw_device_read(const tw_env* env, int32_t device, int64_t at, void* to, int64_t bytes, int32_t tensor);
 void tw_device_wait(const tw_env* env, int32_t device);   /* a profile's calls end where they are timed */
+
+/* Called by generated code of models with sizes made from data; a status other than TW_OK ends the run (runtime/sizes.c).
+ * tw_symbol: data symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_room: so many bytes in room `index`, or,
+ * behind the rooms, in output index - room_count, of which the caller's memory is taken where there is some. */
+int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact, const char* what);
+int32_t tw_require(const tw_env* env, int32_t holds, const char* what);
+int32_t tw_room(const tw_env* env, int32_t index, int64_t bytes, void** memory);
 
 /* The body of the exported tw_<name>_query, which generated code defines. */
 const tw_api* tw_query(uint32_t version);

@@ -1,7 +1,8 @@
 /* A bounded text buffer: what snprintf would do, without libc. Text that does not fit is cut. */
 #ifndef TW_TEXT_H
 #define TW_TEXT_H
-#include "sys.h"
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct tw_text {
   char* data;

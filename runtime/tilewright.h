@@ -34,7 +34,9 @@ typedef enum tw_status {
 /* Element types; the numbers are ONNX's TensorProto.DataType. */
 typedef enum tw_dtype {
   TW_F32 = 1, TW_U8 = 2, TW_I8 = 3, TW_U16 = 4, TW_I16 = 5, TW_I32 = 6, TW_I64 = 7, TW_BOOL = 9,
-  TW_F16 = 10, TW_F64 = 11, TW_U32 = 12, TW_U64 = 13, TW_BF16 = 16
+  TW_F16 = 10, TW_F64 = 11, TW_U32 = 12, TW_U64 = 13, TW_BF16 = 16,
+  /* A byte an element, also where the type is narrower: its low bits count when it is read, and it is written zero- or sign-extended. */
+  TW_F8E4M3FN = 17, TW_F8E4M3FNUZ = 18, TW_F8E5M2 = 19, TW_F8E5M2FNUZ = 20, TW_U4 = 21, TW_I4 = 22, TW_F4E2M1 = 23, TW_F8E8M0 = 24, TW_U2 = 25, TW_I2 = 26
 } tw_dtype;
 
 /* A dense row-major tensor. data must be aligned to its element size; 64 bytes is fastest. */
@@ -47,7 +49,7 @@ typedef struct tw_tensor {
 } tw_tensor;
 
 /* What the model says of an input or output. dims[i] >= 0 is an extent; dims[i] = -1 - k is symbol k of the model
- * (bound by the inputs of a run, 1 at least); TW_DIM_COMPUTED is an expression of symbols: ask input_dims, output_dims. */
+ * (bound by the inputs of a run); TW_DIM_COMPUTED is an expression of symbols: ask input_dims, output_dims. */
 #define TW_DIM_COMPUTED INT64_MIN
 typedef struct tw_tensor_info {
   const char* name;
@@ -130,6 +132,10 @@ typedef struct tw_api {
   /* Devices beside the processor, in the manifest's order (where size reaches to here). */
   int32_t device_count;
   tw_status (*device_stats)(const tw_context* context, int32_t device, tw_device_stats* stats);
+  /* Where data decide about the size of an output, output_dims says -1 of its dims, and `run` takes for it a tensor whose dims may be
+   * NULL and whose memory is the caller's, `bytes` large (TW_E_SIZE when that does not do), or, with data NULL, the library's own.
+   * After a run: the extents of output i, and with data not NULL where it lies; the library's memory is good until the next run. */
+  tw_status (*output_of_run)(tw_context* context, int32_t i, int64_t* dims, void** data);
 } tw_api;
 
 typedef const tw_api* (*tw_query_fn)(uint32_t version);   /* NULL when the version is not served */

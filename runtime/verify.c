@@ -4,6 +4,8 @@
 static uint32_t dtype_bytes(int32_t dtype) {
   switch (dtype) {
     case TW_U8: case TW_I8: case TW_BOOL: return 1;
+    case TW_F8E4M3FN: case TW_F8E4M3FNUZ: case TW_F8E5M2: case TW_F8E5M2FNUZ: case TW_F8E8M0: return 1;
+    case TW_U4: case TW_I4: case TW_F4E2M1: case TW_U2: case TW_I2: return 1;
     case TW_U16: case TW_I16: case TW_F16: case TW_BF16: return 2;
     case TW_F32: case TW_I32: case TW_U32: return 4;
     default: return 8;
@@ -25,6 +27,16 @@ static const char* dtype_name(int32_t dtype) {
     case TW_U32: return "u32";
     case TW_U64: return "u64";
     case TW_BF16: return "bf16";
+    case TW_F8E4M3FN: return "f8e4m3fn";
+    case TW_F8E4M3FNUZ: return "f8e4m3fnuz";
+    case TW_F8E5M2: return "f8e5m2";
+    case TW_F8E5M2FNUZ: return "f8e5m2fnuz";
+    case TW_F8E8M0: return "f8e8m0";
+    case TW_F4E2M1: return "f4e2m1";
+    case TW_U4: return "u4";
+    case TW_I4: return "i4";
+    case TW_U2: return "u2";
+    case TW_I2: return "i2";
     default: return 0;
   }
 }
@@ -102,6 +114,13 @@ static tw_status verify_kind(const tw_item* item, const tw_tensor* tensor, int d
   return TW_OK;
 }
 
+static tw_status misaligned(const tw_item* item) {
+  tw_text* t = begin_error(item);
+  text_add(t, "data is not aligned to the element size of ");
+  text_add_number(t, dtype_bytes(item->info->dtype));
+  return TW_E_ARGUMENT;
+}
+
 /* The buffer behind a tensor whose extents are known to be `dims`. */
 static tw_status verify_buffer(const tw_item* item, const tw_tensor* tensor, const int64_t* dims) {
   uint64_t element = dtype_bytes(item->info->dtype), bytes = element;
@@ -117,13 +136,24 @@ static tw_status verify_buffer(const tw_item* item, const tw_tensor* tensor, con
     text_add(begin_error(item), "data is null");
     return TW_E_ARGUMENT;
   }
-  if ((uintptr_t)tensor->data & (element - 1)) {
-    tw_text* t = begin_error(item);
-    text_add(t, "data is not aligned to the element size of ");
-    text_add_number(t, (int64_t)element);
-    return TW_E_ARGUMENT;
+  return (uintptr_t)tensor->data & (element - 1) ? misaligned(item) : TW_OK;
+}
+
+/* The limits of the symbol that dim i is. */
+static int within_limits(const tw_item* item, int32_t i, int64_t got) {
+  const int64_t* limits = &tw_model.symbol_limits[2 * (-1 - item->info->dims[i])];
+  if (got >= limits[0] && got <= limits[1]) return 1;
+  tw_text* t = begin_dim_error(item, i, got);
+  text_add(t, limits[1] == INT64_MAX ? "at least " : "");
+  text_add_number(t, limits[0]);
+  if (limits[1] != INT64_MAX) {
+    text_add(t, " to ");
+    text_add_number(t, limits[1]);
   }
-  return TW_OK;
+  text_add(t, " (");
+  text_add(t, tw_model.symbols[-1 - item->info->dims[i]]);
+  text_add(t, ")");
+  return 0;
 }
 
 static tw_status bind_dims(const tw_item* item, const tw_tensor* tensor) {
@@ -133,13 +163,7 @@ static tw_status bind_dims(const tw_item* item, const tw_tensor* tensor) {
     if (want == TW_DIM_COMPUTED) continue;
     if (want < 0) {
       int64_t* symbol = &symbols[-1 - want];
-      if (*symbol < 0 && got < 1) {
-        tw_text* t = begin_dim_error(item, i, got);
-        text_add(t, "at least 1 (");
-        text_add(t, tw_model.symbols[-1 - want]);
-        text_add(t, ")");
-        return TW_E_SHAPE;
-      }
+      if (*symbol < 0 && !within_limits(item, i, got)) return TW_E_SHAPE;
       if (*symbol < 0) *symbol = got;
       want = *symbol;
       if (got != want) {
@@ -156,10 +180,16 @@ static tw_status bind_dims(const tw_item* item, const tw_tensor* tensor) {
   return TW_OK;
 }
 
+/* Of an output whose size the data decide, -1 stands for what is not known yet; its memory is looked at once it is (sizes.c). */
 static tw_status verify_bound(const tw_item* item, const tw_tensor* tensor, const int64_t* dims) {
-  for (int32_t i = 0; tensor->dims && i < item->info->rank; ++i)
-    if (tensor->dims[i] != dims[i]) return wrong_dim(item, i, tensor->dims[i], dims[i]);
-  return verify_buffer(item, tensor, dims);
+  int32_t unknown = 0;
+  for (int32_t i = 0; i < item->info->rank; ++i) {
+    if (dims[i] == -1) unknown = 1;
+    else if (tensor->dims && tensor->dims[i] != dims[i]) return wrong_dim(item, i, tensor->dims[i], dims[i]);
+  }
+  if (!unknown) return verify_buffer(item, tensor, dims);
+  if (!tensor->data || !((uintptr_t)tensor->data & (dtype_bytes(item->info->dtype) - 1))) return TW_OK;
+  return misaligned(item);
 }
 
 tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs) {

@@ -6,6 +6,8 @@
 
 namespace tw {
 
+int threads_or_all(int asked) { return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
 Error parallel_for(int jobs, size_t count, llvm::function_ref<Error(size_t)> body) {
   std::vector<std::vector<Diag>> diags(count);   // by piece, so that the report does not depend on the threads
   std::atomic<size_t> next{0};

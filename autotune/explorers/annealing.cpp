@@ -5,8 +5,7 @@
 #include <map>
 
 #include "autotune/explorers/explorers.h"
-#include "autotune/explorers/pick.h"
-#include "autotune/explorers/seen.h"
+#include "autotune/explorers/scored.h"
 
 namespace tw {
 namespace {
@@ -20,28 +19,17 @@ bool accepts(double old, double next, double temperature, std::mt19937_64& rando
   return chance < std::exp((old - next) / (temperature + 1e-5));
 }
 
-class ScoredAnnealing : public Explorer {
+class ScoredAnnealing : public ScoredExplorer {
  public:
   ScoredAnnealing(const Space& space, uint64_t seed, const AnnealingOptions& options, ScorePoints score)
-      : space_(space), seen_(space), random_(seed), options_(options), score_(std::move(score)) {}
+      : ScoredExplorer(space, seed, options.random_first, options.epsilon), options_(options), score_(std::move(score)) {}
 
-  std::vector<Point> propose(int count) override {
-    if (told_ < options_.random_first) return seen_.draw(count, random_);
-    const int planned = count - random_share(options_.epsilon, count);
+ protected:
+  std::vector<Point> choose(int planned, int) override {
     Best best(static_cast<int>(planned * std::max(1.0, options_.diversity)));
     walk(best);
-    std::vector<Point> out = pick_diverse(best.points(), planned);
-    for (const Point& point : out) seen_.add(point);
-    const std::vector<Point> rest = seen_.draw(count - static_cast<int>(out.size()), random_);
-    out.insert(out.end(), rest.begin(), rest.end());
-    return out;
+    return pick_diverse(best.points(), planned);
   }
-  void tell(std::span<const Point> points, std::span<const double>) override {
-    for (const Point& point : points)
-      if (in_space(point)) seen_.add(point);
-    told_ += static_cast<int>(points.size());
-  }
-  bool exhausted() const override { return seen_.exhausted(); }
 
  private:
   // Asks for what is not known of the model as it is now, and offers it.
@@ -92,12 +80,8 @@ class ScoredAnnealing : public Explorer {
     }
   }
 
-  const Space& space_;
-  Seen seen_;
-  std::mt19937_64 random_;
   AnnealingOptions options_;
   ScorePoints score_;
-  int told_ = 0;
   std::vector<Point> chains_;
   std::map<Point, double> scores_;
 };

@@ -4,8 +4,7 @@
 #include <map>
 
 #include "autotune/explorers/explorers.h"
-#include "autotune/explorers/pick.h"
-#include "autotune/explorers/seen.h"
+#include "autotune/explorers/scored.h"
 
 namespace tw {
 namespace {
@@ -20,18 +19,29 @@ void sort_best_first(Population& population) {
   std::stable_sort(population.begin(), population.end(), [](const Individual& a, const Individual& b) { return a.fitness > b.fitness; });
 }
 
-class Genetic : public Explorer {
+// Of a sorted population: the best of a few.
+const Individual& parent(const Population& population, int tournament, std::mt19937_64& random) {
+  size_t best = population.size();
+  for (int i = 0; i < tournament; ++i) best = std::min(best, static_cast<size_t>(random() % population.size()));
+  return population[best];
+}
+
+Point child(const Space& space, const Population& population, int tournament, double mutation, std::mt19937_64& random) {
+  const Point a = parent(population, tournament, random).point, b = parent(population, tournament, random).point;
+  Point point = space.cross(a, b, random);
+  return unit(random) < mutation ? space.mutate(point, random) : point;
+}
+
+class MeasuredGenetic : public Explorer {
  public:
-  Genetic(const Space& space, uint64_t seed, const GeneticOptions& options, ScorePoints score)
-      : space_(space), seen_(space), random_(seed), options_(options), score_(std::move(score)) {}
+  MeasuredGenetic(const Space& space, uint64_t seed, const GeneticOptions& options) : space_(space), seen_(space), random_(seed), options_(options) {}
 
   std::vector<Point> propose(int count) override {
-    if (score_) return told_ < options_.random_first ? seen_.draw(count, random_) : propose_bred(count);
     std::vector<Point> out;
     while (static_cast<int>(out.size()) < count && !seen_.exhausted()) {
       std::optional<Point> next;
       if (population_.empty()) next = seen_.draw(random_);
-      else if (Point point = child(population_, options_.mutation); seen_.add(point)) next = point;
+      else if (Point point = child(space_, population_, options_.tournament, options_.mutation, random_); seen_.add(point)) next = point;
       else next = seen_.near(point, random_);
       if (next) out.push_back(std::move(*next));
     }
@@ -43,11 +53,7 @@ class Genetic : public Explorer {
       if (!in_space(points[i])) continue;
       seen_.add(points[i]);
       generation_.push_back({points[i], -seconds[i]});
-      measured_.push_back(generation_.back());
     }
-    told_ += static_cast<int>(points.size());
-    sort_best_first(measured_);
-    if (measured_.size() > static_cast<size_t>(options_.scored_population)) measured_.resize(static_cast<size_t>(options_.scored_population));
     const size_t full = static_cast<size_t>(std::max(1, population_.empty() ? options_.population : options_.population - options_.elites));
     if (generation_.size() < full) return;
     for (size_t i = 0; i < population_.size() && i < static_cast<size_t>(options_.elites); ++i) generation_.push_back(population_[i]);
@@ -59,18 +65,45 @@ class Genetic : public Explorer {
   bool exhausted() const override { return seen_.exhausted(); }
 
  private:
-  const Individual& parent(const Population& population) {   // the best of a few
-    size_t best = population.size();
-    for (int i = 0; i < options_.tournament; ++i) best = std::min(best, static_cast<size_t>(random_() % population.size()));
-    return population[best];                                 // sorted: a lower index is better
+  const Space& space_;
+  Seen seen_;
+  std::mt19937_64 random_;
+  GeneticOptions options_;
+  Population population_, generation_;   // the last whole one; the measured ones of the next
+};
+
+class ScoredGenetic : public ScoredExplorer {
+ public:
+  ScoredGenetic(const Space& space, uint64_t seed, const GeneticOptions& options, ScorePoints score)
+      : ScoredExplorer(space, seed, options.random_first, options.epsilon), options_(options), score_(std::move(score)) {}
+
+  void tell(std::span<const Point> points, std::span<const double> seconds) override {
+    ScoredExplorer::tell(points, seconds);
+    for (size_t i = 0; i < points.size(); ++i)
+      if (in_space(points[i])) measured_.push_back({points[i], -seconds[i]});
+    sort_best_first(measured_);
+    if (measured_.size() > static_cast<size_t>(options_.scored_population)) measured_.resize(static_cast<size_t>(options_.scored_population));
   }
 
-  Point child(const Population& population, double mutation) {
-    const Point a = parent(population).point, b = parent(population).point;
-    Point point = space_.cross(a, b, random_);
-    return unit(random_) < mutation ? space_.mutate(point, random_) : point;
+ protected:
+  std::vector<Point> choose(int planned, int) override {
+    scores_.clear();
+    Best best(planned);
+    const size_t size = static_cast<size_t>(options_.scored_population);
+    Population population(measured_.begin(), measured_.begin() + static_cast<std::ptrdiff_t>(
+                              std::min(measured_.size(), static_cast<size_t>(options_.measured_share * options_.scored_population))));
+    while (population.size() < size) population.push_back({space_.sample(random_), 0});
+    evaluate(population, best);
+    for (int g = 0; g < options_.generations; ++g) {
+      Population next(population.begin(), population.begin() + std::min<std::ptrdiff_t>(options_.elites, static_cast<std::ptrdiff_t>(size)));
+      while (next.size() < size) next.push_back({child(space_, population, options_.tournament, options_.scored_mutation, random_), 0});
+      population = std::move(next);
+      evaluate(population, best);
+    }
+    return best.points();
   }
 
+ private:
   void evaluate(Population& population, Best& best) {
     std::vector<Point> fresh;
     for (const Individual& i : population)
@@ -84,34 +117,8 @@ class Genetic : public Explorer {
     sort_best_first(population);
   }
 
-  std::vector<Point> propose_bred(int count) {
-    scores_.clear();
-    Best best(count - random_share(options_.epsilon, count));
-    const size_t size = static_cast<size_t>(options_.scored_population);
-    Population population(measured_.begin(), measured_.begin() + static_cast<std::ptrdiff_t>(
-                              std::min(measured_.size(), static_cast<size_t>(options_.measured_share * options_.scored_population))));
-    while (population.size() < size) population.push_back({space_.sample(random_), 0});
-    evaluate(population, best);
-    for (int g = 0; g < options_.generations; ++g) {
-      Population next(population.begin(), population.begin() + std::min<std::ptrdiff_t>(options_.elites, static_cast<std::ptrdiff_t>(size)));
-      while (next.size() < size) next.push_back({child(population, options_.scored_mutation), 0});
-      population = std::move(next);
-      evaluate(population, best);
-    }
-    std::vector<Point> out = best.points();
-    for (const Point& point : out) seen_.add(point);
-    const std::vector<Point> rest = seen_.draw(count - static_cast<int>(out.size()), random_);
-    out.insert(out.end(), rest.begin(), rest.end());
-    return out;
-  }
-
-  const Space& space_;
-  Seen seen_;
-  std::mt19937_64 random_;
   GeneticOptions options_;
   ScorePoints score_;
-  int told_ = 0;
-  Population population_, generation_;   // the last whole one; the measured ones of the next
   Population measured_;                  // the best of all
   std::map<Point, double> scores_;       // of the model as it is now
 };
@@ -119,7 +126,8 @@ class Genetic : public Explorer {
 }  // namespace
 
 std::unique_ptr<Explorer> genetic_explorer(const Space& space, uint64_t seed, const GeneticOptions& options, ScorePoints score) {
-  return std::make_unique<Genetic>(space, seed, options, std::move(score));
+  if (!score) return std::make_unique<MeasuredGenetic>(space, seed, options);
+  return std::make_unique<ScoredGenetic>(space, seed, options, std::move(score));
 }
 
 }  // namespace tw

@@ -1,50 +1,50 @@
 // Uniform draws; with a model, the best of a larger draw.
-#include <algorithm>
-
 #include "autotune/explorers/explorers.h"
-#include "autotune/explorers/pick.h"
-#include "autotune/explorers/seen.h"
+#include "autotune/explorers/scored.h"
 
 namespace tw {
 namespace {
 
-class Random : public Explorer {
+class ScoredRandom : public ScoredExplorer {
  public:
-  Random(const Space& space, uint64_t seed, const RandomOptions& options, ScorePoints score)
-      : seen_(space), random_(seed), options_(options), score_(std::move(score)) {}
+  ScoredRandom(const Space& space, uint64_t seed, const RandomOptions& options, ScorePoints score)
+      : ScoredExplorer(space, seed, options.random_first, options.epsilon), pool_(options.pool), score_(std::move(score)) {}
 
-  std::vector<Point> propose(int count) override {
-    if (!score_ || told_ < options_.random_first) return seen_.draw(count, random_);
+ protected:
+  std::vector<Point> choose(int planned, int count) override {
     Seen pool = seen_;   // what is drawn and not taken stays to be drawn
-    Best best(count - random_share(options_.epsilon, count));
-    const std::vector<Point> drawn = pool.draw(count * options_.pool, random_);
+    Best best(planned);
+    const std::vector<Point> drawn = pool.draw(count * pool_, random_);
     const std::vector<double> scores = score_(drawn);
     for (size_t i = 0; i < drawn.size(); ++i) best.offer(drawn[i], scores[i]);
-    std::vector<Point> out = best.points();
-    for (const Point& point : out) seen_.add(point);
-    const std::vector<Point> rest = seen_.draw(count - static_cast<int>(out.size()), random_);
-    out.insert(out.end(), rest.begin(), rest.end());
-    return out;
+    return best.points();
   }
+
+ private:
+  int pool_;
+  ScorePoints score_;
+};
+
+class Random : public Explorer {
+ public:
+  Random(const Space& space, uint64_t seed) : seen_(space), random_(seed) {}
+  std::vector<Point> propose(int count) override { return seen_.draw(count, random_); }
   void tell(std::span<const Point> points, std::span<const double>) override {
     for (const Point& point : points)
       if (in_space(point)) seen_.add(point);
-    told_ += static_cast<int>(points.size());
   }
   bool exhausted() const override { return seen_.exhausted(); }
 
  private:
   Seen seen_;
   std::mt19937_64 random_;
-  RandomOptions options_;
-  ScorePoints score_;
-  int told_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Explorer> random_explorer(const Space& space, uint64_t seed, const RandomOptions& options, ScorePoints score) {
-  return std::make_unique<Random>(space, seed, options, std::move(score));
+  if (!score) return std::make_unique<Random>(space, seed);
+  return std::make_unique<ScoredRandom>(space, seed, options, std::move(score));
 }
 
 }  // namespace tw

@@ -14,7 +14,8 @@ class CycleMeasurer : public KernelMeasurer {
   CycleMeasurer(std::shared_ptr<const DeviceBackend> backend, const Target& device, std::vector<Constant> constants, int jobs = 1);
   // One sample a kernel: cycles at 100 MHz. Kernels that the device cannot take are compile errors. The outputs are not looked at: the
   // device's own tests answer for them.
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) override;
+  using KernelMeasurer::measure;
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop) override;
 
   static constexpr double kCycleSeconds = 1e-8;
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
 #include "support/diag.h"
 
 namespace tw {
@@ -109,7 +111,9 @@ void fill_parameter(std::span<std::byte> bytes, DType dtype, uint64_t seed, size
     case DType::u64: return fill_with<uint64_t>(bytes, start, small_unsigned<uint64_t>);
     case DType::boolean: return fill_with<uint8_t>(bytes, start, [](uint64_t b) { return static_cast<uint8_t>(b >> 63); });
   }
-  TW_UNREACHABLE("bad element type");
+  const int unused = 64 - dtype_bits(dtype);
+  if (!is_small_float(dtype)) return fill_with<int8_t>(bytes, start, [&](uint64_t b) { return static_cast<int8_t>(wrap_to(dtype, static_cast<int64_t>(b >> unused))); });
+  fill_with<uint8_t>(bytes, start, [&](uint64_t b) { return f32_to_small(dtype, unit(b), true); });
 }
 
 uint64_t output_bytes(std::span<const BufferSpec> buffers) {
@@ -136,7 +140,7 @@ std::string output_difference(std::span<const std::byte> got, std::span<const st
     case DType::u32: return int_difference<uint32_t>(got, want);
     case DType::u64: return int_difference<uint64_t>(got, want);
   }
-  TW_UNREACHABLE("bad element type");
+  return int_difference<int8_t>(got, want);   // types for storage
 }
 
 }  // namespace tw

@@ -14,13 +14,14 @@ namespace {
 constexpr double kGrace = 0.25;           // beyond the time-out, which the worker keeps by itself where it can
 constexpr double kPrepareSeconds = 120;   // of processor time: starting, making inputs, loading
 
-int last_core() {
+std::vector<int> last_cores(int count) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return -1;
-  for (int core = CPU_SETSIZE; core-- > 0;)
-    if (CPU_ISSET(core, &set)) return core;
-  return -1;
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = CPU_SETSIZE; core-- > 0 && static_cast<int>(cores.size()) < count;)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
 }
 
 }  // namespace
@@ -28,16 +29,16 @@ int last_core() {
 struct LocalTransport::State {
   LocalOptions options;
   std::unique_ptr<ChildProcess> process;
-  std::string device;
+  std::string device, cores;
   int started = 0, jobs = 0;   // jobs: of this process
 
   Error renew();
-  Expected<MeasureResult> ask(const std::string& job, double timeout);
+  Expected<MeasureResult> ask(const std::string& job, double timeout, int threads);
 };
 
 Error LocalTransport::State::renew() {
   process.reset();
-  TW_ASSIGN(process, ChildProcess::start(options.program, {std::string(kMeasureWorker), std::to_string(options.core)}));
+  TW_ASSIGN(process, ChildProcess::start(options.program, {std::string(kMeasureWorker), cores}));
   bool late = false;
   std::optional<Frame> hello = process->next_frame(kPrepareSeconds, late);
   if (!hello || hello->kind != FrameKind::hello) {
@@ -52,12 +53,12 @@ Error LocalTransport::State::renew() {
 }
 
 // What the process answers, or what became of it: then it is gone. Error: what came is no result.
-Expected<MeasureResult> LocalTransport::State::ask(const std::string& job, double timeout) {
+Expected<MeasureResult> LocalTransport::State::ask(const std::string& job, double timeout, int threads) {
   ++jobs;
   bool late = false;
   process->send(FrameKind::job, job);   // if it cannot be sent, nothing comes back either
   std::optional<Frame> frame = process->next_frame(kPrepareSeconds, late);
-  if (frame && frame->kind == FrameKind::started) frame = process->next_frame(timeout + kGrace, late);
+  if (frame && frame->kind == FrameKind::started) frame = process->next_frame((timeout + kGrace) * threads, late);
   if (frame && frame->kind == FrameKind::result) return result_from_bytes(frame->payload);
   const ChildProcess::End end = process->end(!late && !frame);
   process.reset();
@@ -77,7 +78,10 @@ int LocalTransport::workers_started() const { return state_->started; }
 Expected<std::unique_ptr<LocalTransport>> LocalTransport::create(const LocalOptions& options) {
   auto state = std::make_unique<State>();
   state->options = options;
-  if (options.core < 0) state->options.core = last_core();
+  const std::vector<int> cores = last_cores(options.threads);
+  if (static_cast<int>(cores.size()) < options.threads)
+    return make_error(DiagCode::invalid_argument, "{0} threads are to be measured, and this process may use {1} cores", options.threads, cores.size());
+  for (const int core : cores) state->cores += (state->cores.empty() ? "" : ",") + std::to_string(core);
   TW_TRY(state->renew());
   return std::unique_ptr<LocalTransport>(new LocalTransport(std::move(state)));
 }
@@ -100,7 +104,7 @@ MeasureResult LocalTransport::run(const MeasureJob& job) {
         return failed;
       }
     }
-    Expected<MeasureResult> result = state_->ask(bytes, job.limits.timeout);
+    Expected<MeasureResult> result = state_->ask(bytes, job.limits.timeout, job.threads);
     if (!result) {
       failed.error = error_text(result.takeError());
       state_->process.reset();

@@ -10,8 +10,8 @@
 namespace tw {
 
 struct LocalOptions {
-  std::string program = "/proc/self/exe";   // started as PROGRAM measure-worker CORE (autotune/measure/worker.h)
-  int core = -1;                            // that candidates run on; -1: the last one that this process may use
+  std::string program = "/proc/self/exe";   // started as PROGRAM measure-worker CORE,... (autotune/measure/worker.h)
+  int threads = 1;                          // that candidates may run on, each on a core of its own: the last ones that this process may use; 0: one that is not pinned
 };
 
 class LocalTransport : public Transport {

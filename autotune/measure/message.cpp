@@ -4,14 +4,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/storage_types.h"
+
 namespace tw {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr std::string_view kJob = "TWMJ", kResult = "TWMR";
-constexpr int kMostSamples = 1000000;
+constexpr int kMostSamples = 1000000, kMostThreads = 1024;
 constexpr double kMostSeconds = 1e6;
 
 class Writer {
@@ -56,11 +58,7 @@ class Reader {
   bool get_flag(const char* name) { return get<uint8_t>(0, 1, name) != 0; }
   template <class T> T get_list() {
     using Item = std::remove_cvref_t<decltype(*std::declval<T>().data())>;
-    const uint64_t count = get<uint64_t>();
-    if (count > rest_.size() / sizeof(Item)) {
-      fail("ends too early");
-      return {};
-    }
+    const uint64_t count = get_count(sizeof(Item));
     T list;
     list.resize(count);
     if (count > 0) std::memcpy(list.data(), rest_.data(), count * sizeof(Item));
@@ -110,7 +108,7 @@ MeasureLimits get_limits(Reader& r) {
 BufferSpec get_buffer(Reader& r) {
   BufferSpec buffer;
   buffer.bytes = r.get<uint64_t>();
-  buffer.dtype = static_cast<DType>(r.get<uint8_t>(0, kDTypeCount - 1, "it has an unknown element type"));
+  buffer.dtype = static_cast<DType>(r.get<uint8_t>(0, kAllDTypeCount - 1, "it has an unknown element type"));
   buffer.input = r.get_flag("a flag is neither 0 nor 1");
   buffer.constant = r.get_flag("a flag is neither 0 nor 1");
   return buffer;
@@ -136,6 +134,8 @@ std::string to_bytes(const MeasureJob& job) {
   w.put_list(job.expected);
   w.put(job.tolerance);
   w.put_flag(job.return_outputs);
+  w.put_flag(job.artifact);
+  w.put<int32_t>(job.threads);
   return w.take();
 }
 
@@ -164,6 +164,8 @@ Expected<MeasureJob> job_from_bytes(std::string_view bytes) {
   job.expected = r.get_list<std::vector<std::byte>>();
   job.tolerance = r.get<double>(0, kMostSeconds, "its tolerance is out of range");
   job.return_outputs = r.get_flag("a flag is neither 0 nor 1");
+  job.artifact = r.get_flag("a flag is neither 0 nor 1");
+  job.threads = r.get<int32_t>(1, kMostThreads, "its number of threads is out of range");
   TW_TRY(r.finish("job"));
   return job;
 }

@@ -49,10 +49,11 @@ Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference)
   TW_ASSIGN(const Values values, values_of(scheduled, reference.symbols));
   MeasureJob job;
   TW_ASSIGN(job.buffers, buffers_of(scheduled, values));
-  TW_ASSIGN(job.workspace_bytes, evaluate(workspace_layout(scheduled).bytes, values, "the workspace"));
+  TW_ASSIGN(job.workspace_bytes, evaluate(workspace_layout(scheduled, reference.threads).bytes, values, "the workspace"));
   job.symbols = reference.symbols;
   job.seed = reference.seed;
   job.tolerance = reference.tolerance;
+  job.threads = reference.threads;
   return job;
 }
 
@@ -61,6 +62,7 @@ Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs,
   TW_ASSIGN(const std::string object, builder.compile(scheduled));
   TW_ASSIGN(job.library, builder.link(object));
   job.symbol = builder.symbol;
+  job.artifact = builder.artifact;
   job.limits.most_samples = 0;
   job.limits.timeout = 60;
   job.return_outputs = true;

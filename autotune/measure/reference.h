@@ -17,6 +17,7 @@ struct CandidateBuilder {
   // A shared library of it. Never while anything is compiled: the linker resets options that code generation reads.
   std::function<Expected<std::string>(const std::string& object)> link;
   std::string symbol;
+  bool artifact = false;             // libraries are whole ones, with a query function (MeasureJob::artifact)
 };
 
 struct Reference {
@@ -24,6 +25,7 @@ struct Reference {
   uint64_t seed = 0;
   std::vector<std::byte> outputs;    // empty: candidates are not checked
   double tolerance = 1e-4;
+  int threads = 1;                   // that candidates run on
 };
 
 // The parameters are the same for every schedule of a lowered kernel, the workspace is not. Errors: fewer values than symbols, a negative size.

@@ -23,6 +23,7 @@ struct Measurer::Trial {
   std::string object;
   MeasureJob job;
   MeasureResult failed;  // if it was not built
+  bool left = false;     // stopped before it was built
 
   void fail(Error error) {
     key.clear();
@@ -35,21 +36,24 @@ struct Measurer::Trial {
 Measurer::Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options)
     : transport_(transport), builder_(std::move(builder)), options_(options), best_(kNever) {}
 
-std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
+std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop) {
   const double start = now();
-  std::vector<Trial> trials = compile_all(kernels, reference);
+  std::vector<Trial> trials = compile_all(kernels, reference, stop);
   const std::vector<Trial*> fresh = link_new(trials);
   const double built = now();
   build_seconds_ += built - start;
-  time_all(fresh);
+  time_all(fresh, stop);
   check_best(fresh, reference);
   measure_seconds_ += now() - built;
   std::vector<MeasureResult> results;
-  for (const Trial& trial : trials) results.push_back(trial.key.empty() ? trial.failed : known_[trial.key]);
+  for (const Trial& trial : trials) {
+    if (trial.left || (!trial.key.empty() && !known_.contains(trial.key))) break;   // stopped
+    results.push_back(trial.key.empty() ? trial.failed : known_[trial.key]);
+  }
   return results;
 }
 
-std::vector<Measurer::Trial> Measurer::compile_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) {
+std::vector<Measurer::Trial> Measurer::compile_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop) {
   std::vector<Trial> trials(kernels.size());
   const auto compile = [&](size_t i) -> Error {
     TW_ASSIGN(trials[i].object, builder_.compile(*kernels[i]));
@@ -59,6 +63,8 @@ std::vector<Measurer::Trial> Measurer::compile_all(std::span<const std::shared_p
     return Error::success();
   };
   llvm::cantFail(parallel_for(options_.jobs, kernels.size(), [&](size_t i) -> Error {
+    trials[i].left = stop && stop();
+    if (trials[i].left) return Error::success();
     if (Error error = compile(i)) trials[i].fail(std::move(error));
     return Error::success();
   }));
@@ -83,6 +89,7 @@ std::vector<Measurer::Trial*> Measurer::link_new(std::vector<Trial>& trials) {
     }
     trial.job.library = std::move(*library);
     trial.job.symbol = builder_.symbol;
+    trial.job.artifact = builder_.artifact;
     seen.insert(trial.key);
     fresh.push_back(&trial);
   }
@@ -90,10 +97,10 @@ std::vector<Measurer::Trial*> Measurer::link_new(std::vector<Trial>& trials) {
   return fresh;
 }
 
-void Measurer::time_all(const std::vector<Trial*>& fresh) {
+void Measurer::time_all(const std::vector<Trial*>& fresh, const StopAsked& stop) {
   double fastest = best_;
   const size_t together = static_cast<size_t>(std::max(options_.together, 1));
-  for (size_t at = 0; at < fresh.size(); at += together) {
+  for (size_t at = 0; at < fresh.size() && !(stop && stop()); at += together) {
     std::vector<MeasureJob> jobs;
     const size_t end = std::min(at + together, fresh.size());
     for (size_t i = at; i < end; ++i) {
@@ -111,6 +118,7 @@ void Measurer::time_all(const std::vector<Trial*>& fresh) {
 }
 
 void Measurer::check_best(std::vector<Trial*> fresh, const Reference& reference) {
+  std::erase_if(fresh, [&](const Trial* trial) { return !known_.contains(trial->key); });   // not timed, as it was stopped
   std::ranges::sort(fresh, {}, [&](const Trial* trial) { return std::pair(seconds_of(known_[trial->key]), trial); });
   for (const Trial* trial : fresh) {
     MeasureResult& result = known_[trial->key];

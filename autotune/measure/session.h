@@ -21,8 +21,9 @@ struct MeasurerOptions {
 class KernelMeasurer {
  public:
   virtual ~KernelMeasurer() = default;
-  // A result a scheduled kernel, in order. Kernels of one call are schedules of the reference's lowered kernel.
-  virtual std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) = 0;
+  // A result a scheduled kernel, in order; fewer when it was stopped. Kernels of one call are schedules of the reference's lowered kernel.
+  virtual std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop) = 0;
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) { return measure(kernels, reference, nullptr); }
 };
 
 // On the processor, for one task. Times are medians.
@@ -31,7 +32,8 @@ class Measurer : public KernelMeasurer {
   Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options);
 
   // A candidate whose median would be the best of the task so far has had its outputs compared with the reference's; others have not.
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference) override;
+  using KernelMeasurer::measure;
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop) override;
 
   double best_seconds() const { return best_; }     // infinity: none yet
   struct Counts { int64_t candidates = 0, timed = 0, same_code = 0, checked = 0; };
@@ -41,9 +43,9 @@ class Measurer : public KernelMeasurer {
 
  private:
   struct Trial;
-  std::vector<Trial> compile_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference);
+  std::vector<Trial> compile_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop);
   std::vector<Trial*> link_new(std::vector<Trial>& trials);
-  void time_all(const std::vector<Trial*>& fresh);
+  void time_all(const std::vector<Trial*>& fresh, const StopAsked& stop);
   void check_best(std::vector<Trial*> fresh, const Reference& reference);
 
   Transport& transport_;

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -18,16 +17,18 @@
 
 #include "autotune/measure/data.h"
 #include "autotune/measure/device.h"
+#include "autotune/measure/device_run.h"
 #include "autotune/measure/frames.h"
 #include "autotune/measure/job_memory.h"
 #include "autotune/measure/message.h"
 #include "autotune/measure/sampler.h"
+#include "autotune/measure/team.h"
 
 namespace tw {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Function = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
+using Function = void (*)(void* const* buffers, void* workspace, const int64_t* symbols, const tw_parallel* parallel);
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -104,7 +105,7 @@ std::string one_line(std::string text) {
 
 class Worker {
  public:
-  explicit Worker(int socket) : socket_(socket), cold_bytes_(static_cast<uint64_t>(cold_bytes())) {
+  Worker(int socket, Team& team) : socket_(socket), team_(team), cold_bytes_(static_cast<uint64_t>(cold_bytes())) {
     result_.device = device_fingerprint();
     usual_sentinel_ = sentinel();
     for (int i = 0; i < 10; ++i) usual_sentinel_ = std::min(usual_sentinel_, sentinel());
@@ -119,6 +120,8 @@ class Worker {
       result.error = one_line(std::move(error));
       return result;
     };
+    if (job.threads > team_.size())
+      return fail(Status::illegal, "the job wants " + std::to_string(job.threads) + " threads, this process has " + std::to_string(team_.size()));
     if (!memory_ || !memory_->serves(job)) {
       memory_.reset();
       Expected<JobMemory> memory = JobMemory::create(job, cold_bytes_);
@@ -128,15 +131,24 @@ class Worker {
     if (Error error = memory_->prepare(job.workspace_bytes)) return fail(Status::illegal, error_text(std::move(error)));
     const Library library(job.library);
     if (!library.handle()) return fail(Status::compile_error, std::string("the library does not load: ") + ::dlerror());
-    const auto function = reinterpret_cast<Function>(::dlsym(library.handle(), job.symbol.c_str()));
-    if (!function) return fail(Status::compile_error, "the library has no function '" + job.symbol + "'");
+    void* const symbol = ::dlsym(library.handle(), job.symbol.c_str());
+    if (!symbol) return fail(Status::compile_error, "the library has no function '" + job.symbol + "'");
+    std::optional<DeviceRun> device;
+    if (job.artifact) {   // the device's compiler, and the copies of constants, are no part of the time
+      Expected<DeviceRun> made = DeviceRun::create(reinterpret_cast<tw_query_fn>(symbol), job, *memory_);
+      if (!made) return fail(Status::compile_error, error_text(made.takeError()));
+      device.emplace(std::move(*made));
+    }
     if (!job.expected.empty() && job.expected.size() != output_bytes(job.buffers))
       return fail(Status::illegal, "the expected outputs are not of the outputs' size");
 
     send_frame(socket_, FrameKind::started, "");
-    limit_time(2 * job.limits.timeout + 1);
+    limit_time((2 * job.limits.timeout + 1) * job.threads);
     end_with_tuner(socket_, true);
-    time(job, function, result);
+    if (job.threads > 1) team_.begin();
+    if (device) time(job, [&](int64_t runs) { return device->run(runs); }, result);
+    else time(job, reinterpret_cast<Function>(symbol), result);
+    team_.end();
     end_with_tuner(socket_, false);
     limit_time(0);
     return result;
@@ -145,13 +157,20 @@ class Worker {
  private:
   void time(const MeasureJob& job, Function function, MeasureResult& result) {
     uint64_t count = 0;
+    const tw_parallel* const parallel = team_.parallel(job.threads);
     const auto run = [&](int64_t runs) {
       const auto start = Clock::now();
-      for (int64_t i = 0; i < runs; ++i) function(memory_->parameters(count++), memory_->workspace(), job.symbols.data());
+      for (int64_t i = 0; i < runs; ++i) function(memory_->parameters(count++), memory_->workspace(), job.symbols.data(), parallel);
       return seconds_since(start);
     };
+    time(job, run, result);
+  }
+
+  // run(n): n times, in so many seconds; negative: it has failed.
+  void time(const MeasureJob& job, llvm::function_ref<double(int64_t)> run, MeasureResult& result) {
     const double first = run(1);
-    check(job, result);
+    if (first < 0) result.status = Status::crashed, result.error = "the device has failed";
+    if (result.status == Status::ok) check(job, result);
     if (result.status != Status::ok) return;
     Samples samples = take_samples(job.limits, first, usual_sentinel_, run, probe);
     result.seconds = std::move(samples.seconds);
@@ -179,18 +198,21 @@ class Worker {
   }
 
   int socket_;
+  Team& team_;
   uint64_t cold_bytes_;
   double usual_sentinel_ = 0;
   std::optional<JobMemory> memory_;   // of the last job: candidates of one task share it
   MeasureResult result_;
 };
 
-void pin(int core) {
-  if (core < 0 || core >= CPU_SETSIZE) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
+// "3,1,0"
+std::vector<int> cores_from(const char* text) {
+  std::vector<int> cores;
+  for (char* end = nullptr; *text; text = *end == ',' ? end + 1 : end) {
+    cores.push_back(static_cast<int>(std::strtol(text, &end, 10)));
+    if (end == text) return {};
+  }
+  return cores;
 }
 
 }  // namespace
@@ -201,9 +223,9 @@ int measure_worker(const char* const* argv) {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT}) std::signal(fatal, SIG_DFL);   // sanitizers would exit instead
-  pin(std::atoi(argv[2]));
+  Team team(cores_from(argv[2]));
   const int socket = STDIN_FILENO;
-  Worker worker(socket);
+  Worker worker(socket, team);
   if (!send_frame(socket, FrameKind::hello, worker.device())) return 0;
   FrameReader reader(socket);
   while (reader.read() == FrameReader::State::more) {

@@ -1,6 +1,7 @@
 // Attention: a block of query rows at a time. Its scores stay on the stack, the tiles of both products in registers; a panel of keys or values
 // stays in the L1 cache while the block's rows pass it.
 #include <algorithm>
+#include <bit>
 
 #include "autotune/spaces/space.h"
 #include "passes/lower/register_tile.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int64_t kBlockRows = 16;
 constexpr int64_t kStackBytes = 40 << 10;   // of the scores and their exponentials
+constexpr int64_t kMostKeys = 2048;         // of a row there
 
 // The register tile of a product ACC at LOOP of its reader; its columns are one panel.
 void map_product(ScheduleBuilder& s, const std::string& acc, const std::string& loop, int64_t lanes) {
@@ -69,24 +71,26 @@ void schedule_attention(ScheduleBuilder& s) {
   const Kernel& k = s.kernel();
   auto panel_of = [&](const char* name) { return *as_const(k.buffer(*k.find_buffer(name)).shape.back()); };
   int64_t lanes = std::max(1, s.target().lanes(4)), key_panel = panel_of("kp"), column_panel = panel_of("vp");
-  int64_t rows = s.extent("y_i").value_or(1), keys = panel_of("s");
-  const int64_t fit = std::max<int64_t>(1, kStackBytes / 8 / keys);
+  const std::optional<int64_t> all_rows = s.extent("y_i"), keys = as_const(k.buffer(*k.find_buffer("s")).shape.back());
+  const bool on_stack = keys && *keys <= kMostKeys;   // else a thread's part of the arena holds a block's scores
+  const int64_t rows = all_rows.value_or(kFreeRows), fit = on_stack ? std::max<int64_t>(1, kStackBytes / 8 / *keys) : kBlockRows;
   auto tile_of = [&](const char* knob, int64_t panel) {
     std::vector<int64_t> others;
+    if (!all_rows) return std::bit_floor(static_cast<uint64_t>(std::min(tile_rows(s.target(), panel / lanes, rows), rows)));   // a part of a block
     for (int64_t n = 1; s.open() && n <= std::min({rows, fit, int64_t{s.target().vector_registers}}); ++n)
       if (!s.rules() || fits_registers(s.target(), {n, panel / lanes})) others.push_back(n);
-    return s.choose(knob, std::min({tile_rows(s.target(), panel / lanes, rows), rows, fit}), others);
+    return static_cast<uint64_t>(s.choose(knob, std::min({tile_rows(s.target(), panel / lanes, rows), rows, fit}), others));
   };
-  const int64_t key_tile = tile_of("key_rows", key_panel), tile = tile_of("rows", column_panel), larger = std::max(tile, key_tile);
-  const int64_t usual_block = std::min(rows, std::max(larger, std::min(kBlockRows, fit) / larger * larger));
-  const int64_t block = std::clamp(s.choose("block_rows", usual_block, {4, 6, 8, 12, 16, 24, 32, 48, 64}), std::min(larger, rows), rows);
+  const auto key_tile = static_cast<int64_t>(tile_of("key_rows", key_panel)), tile = static_cast<int64_t>(tile_of("rows", column_panel));
+  const int64_t larger = std::max(tile, key_tile), usual_block = std::min(rows, std::max(larger, std::min(kBlockRows, fit) / larger * larger));
+  const int64_t block = !all_rows ? rows : std::clamp(s.choose("block_rows", usual_block, {4, 6, 8, 12, 16, 24, 32, 48, 64}), std::min(larger, rows), rows);
   map_panels(s, "kp", lanes);
   map_panels(s, "vp", lanes);
 
   // Blocks and tiles of y.
   std::vector<std::string> outer = s.loops_of("y");
   outer.resize(outer.size() - 2);
-  s.split("y_i", block, Tail::shift, "y_i0", "y_iq");
+  s.split("y_i", block, all_rows ? Tail::shift : Tail::guard, "y_i0", "y_iq");
   s.split("y_iq", tile, Tail::shift, "y_it", "y_ir");
   std::string lane = split_columns(s, "y", column_panel, lanes);
   std::vector<std::string> order = outer;
@@ -114,6 +118,8 @@ void schedule_attention(ScheduleBuilder& s) {
   s.unroll("s_jv");
   s.vectorize(lane);
   outer.push_back("y_i0");
+  if (!on_stack)
+    for (const char* buffer : {"s", "e"}) s.set_scope(buffer, "thread");
   s.parallelize(outer, "yp");
 }
 

@@ -27,7 +27,8 @@ int64_t block_rows(const ScheduleBuilder& s, int64_t vectors, bool paired) {
 }  // namespace
 
 void schedule_matmul(ScheduleBuilder& s) {
-  if (s.has_stage("w")) s.map_nest("w");
+  for (const char* copy : {"w", "ws", "wo"})
+    if (s.has_stage(copy)) s.map_nest(copy);
   const Kernel& k = s.kernel();
   DType t = k.buffer(*k.find_buffer("acc")).dtype;
   int64_t lanes = s.target().lanes(dtype_bytes(t));
@@ -37,9 +38,11 @@ void schedule_matmul(ScheduleBuilder& s) {
   int64_t vectors = std::max<int64_t>(1, panel / lanes), lane = std::min(panel, lanes);
   const int64_t rows = block_rows(s, vectors, !paired.empty());
 
-  s.split("j", panel, Tail::guard, "j0", "j1");
+  const bool one_column = s.extent("j") == 1;   // its lanes would all store to one place
+  const std::string panels = one_column ? "j" : "j0";
+  if (!one_column) s.split("j", panel, Tail::guard, "j0", "j1");
   bool split_panel = panel > lane;
-  if (split_panel) s.split("j1", lane, Tail::guard, "jv", "jl");
+  if (split_panel && !one_column) s.split("j1", lane, Tail::guard, "jv", "jl");
   std::string column_lane = split_panel ? "jl" : "j1";
   // The sums of a symbolic number of rows come in whole tiles; the tail is a branch a row of the output only.
   std::string row = "i";
@@ -51,8 +54,8 @@ void schedule_matmul(ScheduleBuilder& s) {
   for (const std::string& name : s.loops_of("y"))
     if (name[0] == 'b') outer.push_back(name);
   const bool rows_outside = s.choose_switch("rows_outside", false);   // panels pass each block of rows
-  outer.push_back(rows_outside ? row : "j0");
-  outer.push_back(rows_outside ? "j0" : row);
+  outer.push_back(rows_outside ? row : panels);
+  outer.push_back(rows_outside ? panels : row);
   const std::string at = outer.back();
   std::vector<std::string> order = outer;
   order.insert(order.end(), {"i1", "jv", column_lane});
@@ -70,8 +73,11 @@ void schedule_matmul(ScheduleBuilder& s) {
       s.split("acc_aj", lane, Tail::guard, "acc_jv", "acc_jl");
       acc_lane = "acc_jl";
     }
-    s.accumulate("acc", {"k"}, {"acc_ai", "acc_jv"}, acc_lane);
+    const bool in_blocks = s.has_loop("kr");   // of small integers (passes/lower/matmul_nbits.cpp)
+    if (in_blocks) depth = "kc";
+    s.accumulate("acc", in_blocks ? std::vector<std::string>{"kb", "kc", "kr"} : std::vector<std::string>{"k"}, {"acc_ai", "acc_jv"}, acc_lane);
     s.set_scope("acc", "register");
+    if (in_blocks) s.unroll("kr");
     s.unroll_part(depth);
   }
   if (rows > 1) s.prefetch_panels("w", depth, !paired.empty());   // a single row leaves no time for it: it waits for the weights anyway

@@ -105,7 +105,7 @@ void schedule_reduce(ScheduleBuilder& s) {
         }
         s.accumulate(label, reduce, {}, lane);
       }
-      s.parallelize(spatial, label + "_p");
+      s.parallelize(spatial, label + "_rows");   // label_p0, label_p1 ... are loops of the partial sums
     }
   }
 }

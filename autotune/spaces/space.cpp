@@ -100,7 +100,15 @@ std::string ScheduleBuilder::fuse(std::vector<std::string> loops, const std::str
   return fused;
 }
 
-void ScheduleBuilder::vectorize(const std::string& loop) { if (has_loop(loop)) add(step::Vectorize{loop}); }
+void ScheduleBuilder::vectorize(const std::string& loop) {
+  const auto found = find_loop(kernel_.body, loop);
+  if (!found) return;
+  // A column alone, padded to a panel: all lanes have one place, which vectors cannot store to, and all but the first are outside.
+  if (found->role != AxisRole::reduce && !is_const(found->extent, 1))
+    for (const Stmt& store : stores_of(found->body[0]))
+      if (std::ranges::none_of(store->indices, [&](const Expr& index) { return uses_var(index, loop); })) return unroll(loop);
+  add(step::Vectorize{loop});
+}
 void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
 void ScheduleBuilder::unroll_part(std::string& loop) {
   const std::optional<int64_t> n = extent(loop);
@@ -171,7 +179,7 @@ struct Condition {
 std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& loop) {
   std::vector<Condition> found;
   Ranges ranges;
-  for (const std::string& symbol : kernel.symbols) ranges.emplace(symbol, Range{Expr(1), Expr()});
+  for (const std::string& symbol : kernel.symbols) ranges.emplace(symbol, symbol_range(symbol));
   std::function<void(const Stmt&, Ranges, bool)> walk = [&](const Stmt& s, Ranges around, bool inside) {
     if (s->kind == StmtKind::loop) {
       around.insert_or_assign(s->var, Range{Expr(0), simplify(s->extent - Expr(1))});
@@ -231,7 +239,7 @@ void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const s
 }
 
 void ScheduleBuilder::map_nest(const std::string& label) {
-  std::vector<std::string> loops = loops_of(label);
+  std::vector<std::string> loops = spatial_loops_of(label);
   if (loops.empty()) return;
   Stmt store;
   for (const Stmt& s : stores_of(kernel_.body))
@@ -244,8 +252,9 @@ void ScheduleBuilder::map_nest(const std::string& label) {
   if (size && *size <= lanes) {
     if (*size > 1) vectorize(last);
   } else {
-    bool divides = size && *size % lanes == 0;
-    split(last, lanes, divides || !size ? Tail::guard : Tail::shift, last + "_o", last + "_v");
+    bool divides = size && *size % lanes == 0, carried = false;   // what it reads of itself is not there twice
+    visit(store->value, [&](const Expr& e) { carried |= e->kind == ExprKind::load && e->buffer == store->buffer; });
+    split(last, lanes, divides || !size || carried ? Tail::guard : Tail::shift, last + "_o", last + "_v");
     vectorize(last + "_v");
     loops.push_back(last + "_o");
   }

@@ -239,7 +239,7 @@ Expected<std::vector<LaunchPlan>> cut(const Kernel& kernel, const Target& target
 
 Expected<LaunchPlans> plan_launches(const Kernel& kernel, const Target& target) {
   LaunchPlans out{kernel.queues.empty() ? interleave_virtual_threads(kernel) : kernel, {}, {}};
-  for (const std::string& symbol : out.kernel.symbols) out.ranges[symbol] = {Expr(1), Expr()};
+  for (const std::string& symbol : out.kernel.symbols) out.ranges[symbol] = symbol_range(symbol);
   visit(out.kernel.body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) out.ranges[s->var] = {Expr(0), s->extent - Expr(1)}; });
   out.kernel.body = hoist_guards(rewrite_exprs(out.kernel.body, [&](const Expr& e) { return simplify(e, out.ranges); }));
   auto launches = cut(out.kernel, target);

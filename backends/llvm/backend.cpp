@@ -28,13 +28,43 @@ int64_t code_bytes(const std::string& object) {
   return bytes;
 }
 
-// void <name>(ptr buffers, ptr workspace, ptr symbols), calling the kernel's function.
-void add_entry(llvm::Module& module, const Kernel& kernel, llvm::Function* function) {
+// What parallel loops read of a tw_env (runtime/model.h): the pool, here a tw_parallel, behind five pointers, then the number of threads, which
+// a tw_parallel has behind two.
+constexpr uint64_t kEnvPool = 5, kEnvWords = 7, kParallelThreads = 2;
+
+llvm::Value* make_env(llvm::IRBuilder<>& b, llvm::Value* parallel) {
+  llvm::Value* env = b.CreateAlloca(llvm::ArrayType::get(b.getPtrTy(), kEnvWords), nullptr, "env");
+  b.CreateStore(parallel, b.CreateConstGEP1_64(b.getPtrTy(), env, kEnvPool));
+  llvm::Value* threads = b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getPtrTy(), parallel, kParallelThreads), "threads");
+  b.CreateStore(threads, b.CreateConstGEP1_64(b.getPtrTy(), env, kEnvPool + 1));
+  return env;
+}
+
+// The body of what parallel loops call, where there are some: the caller's pool does it.
+void define_parallel_for(llvm::Module& module) {
+  llvm::Function* function = module.getFunction("tw_parallel_for");
+  if (!function) return;
+  function->setLinkage(llvm::GlobalValue::InternalLinkage);
+  function->setVisibility(llvm::GlobalValue::DefaultVisibility);
   llvm::IRBuilder<> b(module.getContext());
-  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
+  b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", function));
+  llvm::Value* parallel = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), function->getArg(0), kEnvPool), "parallel");
+  llvm::Value* run = b.CreateLoad(b.getPtrTy(), parallel, "run");
+  llvm::Value* pool = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), parallel, 1), "pool");
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty()}, false);
+  b.CreateCall(type, run, {pool, function->getArg(1), function->getArg(2), function->getArg(3)});
+  b.CreateRetVoid();
+}
+
+// void <name>(ptr buffers, ptr workspace, ptr symbols), calling the kernel's function; parallel: with a fourth parameter, a tw_parallel.
+void add_entry(llvm::Module& module, const Kernel& kernel, llvm::Function* function, bool parallel) {
+  llvm::IRBuilder<> b(module.getContext());
+  std::vector<llvm::Type*> parameters(parallel ? 4 : 3, b.getPtrTy());
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), parameters, false);
   auto* entry = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kernel.name, module);
   b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", entry));
-  std::vector<Value*> arguments = {llvm::ConstantPointerNull::get(b.getPtrTy())};
+  std::vector<Value*> arguments = {parallel ? make_env(b, entry->getArg(3)) : llvm::ConstantPointerNull::get(b.getPtrTy())};
+  if (parallel) define_parallel_for(module);
   uint64_t i = 0;
   for (const Buffer& buffer : kernel.buffers)
     if (buffer.role != BufferRole::temp)
@@ -61,7 +91,7 @@ class LlvmBackend : public Backend {
 
   Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const override;
 
-  Expected<std::string> compile_kernel(const Kernel& kernel) const override { return standalone(kernel, Stage::object); }
+  Expected<std::string> compile_kernel(const Kernel& kernel, bool parallel) const override { return standalone(kernel, Stage::object, parallel); }
 
   Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const override {
     if (stage == "llvm") return standalone(kernel, Stage::llvm_text);
@@ -70,7 +100,7 @@ class LlvmBackend : public Backend {
   }
 
  private:
-  Expected<std::string> standalone(const Kernel& kernel, Stage stage) const;
+  Expected<std::string> standalone(const Kernel& kernel, Stage stage, bool parallel = false) const;
   Expected<std::string> member(const Program& program, size_t index, const CodegenOptions& options, llvm::TargetMachine& machine,
                                KernelReport& report) const;
   Expected<std::string> program_object(const Program& program, const CodegenOptions& options) const;
@@ -79,7 +109,7 @@ class LlvmBackend : public Backend {
   CpuTraits traits_, baseline_;
 };
 
-Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage) const {
+Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage, bool parallel) const {
   llvm::LLVMContext context;
   llvm::Module module(kernel.name, context);
   TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
@@ -87,10 +117,10 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage)
   KernelEmitter emitter(module, traits_, kernel, target_);
   std::optional<KernelLines> lines;
   if (stage == Stage::assembly) emitter.set_lines(&lines.emplace(kernel));
-  TW_ASSIGN(EmittedKernel emitted, emitter.emit("tw_kernel", 1));
+  TW_ASSIGN(EmittedKernel emitted, emitter.emit("tw_kernel", parallel ? shares_of(count_work(kernel), target_, CodegenOptions().share_ns) : Expr(1)));
   emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
   emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
-  add_entry(module, kernel, emitted.function);
+  add_entry(module, kernel, emitted.function, parallel);
   prepare_module(module, *machine, traits_);
   TW_TRY(run_passes(module, *machine, PassList::kernel));
   if (stage == Stage::llvm_text) {

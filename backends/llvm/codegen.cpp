@@ -12,6 +12,9 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/IPO/GlobalOpt.h>
+#include <llvm/Transforms/IPO/SCCP.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
@@ -119,17 +122,22 @@ Error run_passes(llvm::Module& module, llvm::TargetMachine& machine, PassList li
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  if (list == PassList::program) {
-    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
-    return verify_module(module);
-  }
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(true));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   llvm::ModulePassManager pipeline;
+  if (list == PassList::program) {   // the runtime's bitcode is optimised already: what the model does not use goes
+    pipeline.addPass(llvm::GlobalDCEPass());
+    pipeline.addPass(llvm::IPSCCPPass());
+    pipeline.addPass(llvm::GlobalOptPass());
+    pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+    pipeline.addPass(llvm::GlobalDCEPass());
+    pipeline.run(module, modules);
+    return verify_module(module);
+  }
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   pipeline.run(module, modules);
   for (llvm::Function& f : module)

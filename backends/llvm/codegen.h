@@ -13,7 +13,7 @@ namespace tw {
 
 enum class PassList {
   kernel,   // SROA, EarlyCSE, InstCombine, SimplifyCFG, LICM: what explicit vector code needs, and nothing that unrolls or merges taps
-  program,  // LLVM's O2, for the program function and the runtime's C code
+  program,  // what the program needs of the runtime, which is optimised already
 };
 
 // Sets triple, data layout and the per-function cpu attributes of every defined function.

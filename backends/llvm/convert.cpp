@@ -1,5 +1,6 @@
 // Conversions between element types; f16 and bf16 by integer arithmetic where the cpu has no instruction, so no library call remains.
 #include "backends/llvm/values.h"
+#include "ir/storage_types.h"
 
 namespace tw {
 
@@ -52,7 +53,66 @@ Value* Values::float_to_bfloat(Value* f) {
   return b.CreateTrunc(select(b.CreateFCmpUNO(f, f), quiet, rounded), with_lanes(b.getInt16Ty(), lanes(f)));
 }
 
-Value* Values::to_storage(Value* x, DType t) {
+// As i8. Numbers of the type, scaled by a power of two, are the floats with their bits in place: a multiplication makes subnormals right too.
+Value* Values::small_to_float(Value* x, DType t) {
+  const SmallFloat& f = small_float(t);
+  Value* wide = b.CreateZExt(x, with_lanes(b.getInt32Ty(), lanes(x)));
+  if (t == storage::f8e8m0) {
+    Value* power = b.CreateShl(wide, integer(wide, 23));
+    power = select(b.CreateICmpEQ(wide, integer(wide, 0)), integer(wide, 0x400000), power);   // 2^-127
+    return from_bits(select(b.CreateICmpEQ(wide, integer(wide, f.nan)), integer(wide, 0x7fc00000), power));
+  }
+  const int sign_bit = dtype_bits(t) - 1;
+  Value* magnitude = b.CreateAnd(wide, integer(wide, (1 << sign_bit) - 1));
+  Value* sign = b.CreateShl(b.CreateAnd(wide, integer(wide, 1 << sign_bit)), integer(wide, 31 - sign_bit));
+  Value* shifted = from_bits(b.CreateShl(magnitude, integer(wide, 23 - f.mantissa_bits)));
+  Value* value = bits(b.CreateFMul(shifted, real(shifted, std::ldexp(1.0, 127 - f.bias))));
+  if (f.one_zero) {
+    value = select(b.CreateICmpEQ(wide, integer(wide, f.nan)), integer(wide, 0x7fc00000), value);
+  } else if (t != storage::f4e2m1) {
+    value = select(b.CreateICmpUGT(magnitude, integer(wide, f.largest)), integer(wide, 0x7fc00000), value);
+    if (f.overflow != f.nan) value = select(b.CreateICmpEQ(magnitude, integer(wide, f.overflow)), integer(wide, 0x7f800000), value);
+  }
+  return from_bits(b.CreateOr(value, sign));
+}
+
+Value* Values::float_to_small(Value* x, DType t, bool saturate) {
+  const SmallFloat& f = small_float(t);
+  llvm::Type* narrow_type = with_lanes(b.getInt8Ty(), lanes(x));
+  Value* all = bits(x);
+  if (t == storage::f8e8m0) return b.CreateTrunc(b.CreateLShr(all, integer(all, 23)), narrow_type);
+  const int shift = 23 - f.mantissa_bits;
+  Value* magnitude = b.CreateAnd(all, integer(all, 0x7fffffff));
+  Value* odd = b.CreateAnd(b.CreateLShr(magnitude, integer(all, shift)), integer(all, 1));
+  Value* rounded = b.CreateAdd(b.CreateAdd(magnitude, integer(all, (1 << (shift - 1)) - 1)), odd);
+  Value* normal = b.CreateLShr(b.CreateSub(rounded, integer(all, int64_t{127 - f.bias} << 23)), integer(all, shift));
+  // The smallest subnormal is the last bit of a float in [magic, 2 magic).
+  Value* magic = real(x, std::ldexp(1.0, 24 - f.bias - f.mantissa_bits));
+  Value* subnormal = b.CreateSub(bits(b.CreateFAdd(from_bits(magnitude), magic)), bits(magic));
+  Value* result = select(b.CreateICmpULT(magnitude, integer(all, int64_t{128 - f.bias} << 23)), subnormal, normal);
+  result = select(b.CreateICmpUGT(result, integer(all, f.largest)), integer(all, saturate ? f.largest : f.overflow), result);
+  result = select(b.CreateICmpUGT(magnitude, integer(all, 0x7f800000)), integer(all, t == storage::f4e2m1 ? 0 : f.nan), result);
+  Value* sign = b.CreateAnd(b.CreateLShr(all, integer(all, 32 - dtype_bits(t))), integer(all, 1 << (dtype_bits(t) - 1)));
+  if (t == storage::f4e2m1) sign = select(b.CreateFCmpUNO(x, x), integer(all, 8), sign);
+  if (f.one_zero) sign = select(b.CreateICmpEQ(result, integer(all, 0)), integer(all, 0), sign);
+  return b.CreateTrunc(b.CreateOr(result, sign), narrow_type);
+}
+
+Value* Values::wrap(Value* x, DType t) {
+  const int unused = 8 - dtype_bits(t);
+  if (is_unsigned_int(t)) return b.CreateAnd(x, integer(x, (1 << dtype_bits(t)) - 1));
+  return b.CreateAShr(b.CreateShl(x, integer(x, unused)), integer(x, unused));
+}
+
+// To the values of `to`, in the integer type of x, which holds them.
+Value* Values::clamp(Value* x, bool is_signed, DType to) {
+  Value *low = integer(x, lowest_of(to)), *high = integer(x, highest_of(to));
+  x = select(is_signed ? b.CreateICmpSGT(x, high) : b.CreateICmpUGT(x, high), high, x);
+  return is_signed ? select(b.CreateICmpSLT(x, low), low, x) : x;
+}
+
+Value* Values::to_storage(Value* x, DType t, bool saturate) {
+  if (is_small_float(t)) return float_to_small(x, t, saturate);
   if (t == DType::f16) return float_to_half(x);
   if (t == DType::bf16) return float_to_bfloat(x);
   if (t == DType::boolean) return b.CreateZExt(x, with_lanes(b.getInt8Ty(), lanes(x)));
@@ -60,6 +120,8 @@ Value* Values::to_storage(Value* x, DType t) {
 }
 
 Value* Values::from_storage(Value* x, DType t) {
+  if (is_small_float(t)) return small_to_float(x, t);
+  if (is_int(t) && dtype_bits(t) < 8) return wrap(x, t);   // a caller's byte may hold anything
   if (t == DType::f16) return half_to_float(x);
   if (t == DType::boolean) return b.CreateICmpNE(x, integer(x, 0));
   if (t != DType::bf16) return x;
@@ -72,11 +134,12 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   int count = lanes(x);
   Type* type = with_lanes(compute_type(to), count);
   bool is_signed = is_signed_int(to);
+  int width = dtype_bits(to);
   if (saturate) {
     auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    return b.CreateIntrinsic(id, {type, x->getType()}, {x});
+    Value* result = b.CreateIntrinsic(id, {type, x->getType()}, {x});
+    return width < 8 ? clamp(result, is_signed, to) : result;
   }
-  int width = dtype_bytes(to) * 8;
   if (width == 64 && !is_signed) {
     // Negative values wrap: through the signed conversion below 2^63.
     Value* large = b.CreateFCmpOGE(x, real(x, 0x1p63));
@@ -84,7 +147,8 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
     return b.CreateFreeze(b.CreateXor(low, select(large, integer(low, INT64_MIN), integer(low, 0))));
   }
   Type* wide = width == 64 || (width == 32 && !is_signed) ? b.getInt64Ty() : b.getInt32Ty();
-  return b.CreateTrunc(b.CreateFreeze(b.CreateFPToSI(x, with_lanes(wide, count))), type);
+  Value* result = b.CreateTrunc(b.CreateFreeze(b.CreateFPToSI(x, with_lanes(wide, count))), type);
+  return width < 8 ? wrap(result, to) : result;
 }
 
 Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
@@ -95,26 +159,17 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   if (is_float(from) && is_float(to)) {
     if (to == DType::f64) return b.CreateFPExt(x, type);
     if (from == DType::f64) x = narrow(x);
-    return to == DType::f32 ? x : from_storage(to_storage(x, to), to);
+    return to == DType::f32 ? x : from_storage(to_storage(x, to, saturate), to);
   }
   if (is_float(from)) return float_to_int(x, to, saturate);
   if (is_float(to)) {
     Value* real_value = is_signed_int(from) ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
-    return to == DType::f16 || to == DType::bf16 ? from_storage(to_storage(real_value, to), to) : real_value;
+    return to == DType::f32 || to == DType::f64 ? real_value : from_storage(to_storage(real_value, to, saturate), to);
   }
-  if (saturate) {
-    // Clamp in the wider type; a signed source of an unsigned type is clamped at 0 first.
-    unsigned from_bits_count = x->getType()->getScalarSizeInBits(), to_bits = type->getScalarSizeInBits();
-    bool from_signed = is_signed_int(from), to_signed = is_signed_int(to);
-    if (from_signed && !to_signed) x = select(b.CreateICmpSLT(x, integer(x, 0)), integer(x, 0), x), from_signed = false;
-    unsigned value_bits = from_bits_count - (from_signed ? 1 : 0), limit_bits = to_bits - (to_signed ? 1 : 0);
-    if (value_bits > limit_bits) {
-      auto* high = llvm::ConstantInt::get(x->getType(), llvm::APInt::getLowBitsSet(from_bits_count, limit_bits));
-      auto* low = llvm::ConstantInt::get(x->getType(), llvm::APInt::getHighBitsSet(from_bits_count, from_bits_count - limit_bits));
-      x = select(from_signed ? b.CreateICmpSGT(x, high) : b.CreateICmpUGT(x, high), high, x);
-      if (from_signed) x = select(b.CreateICmpSLT(x, low), low, x);
-    }
-  }
-  return is_signed_int(from) && !(saturate && !is_signed_int(to)) ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
+  const int to_bits = dtype_bits(to);
+  if (saturate && dtype_bits(from) - (is_signed_int(from) ? 1 : 0) > to_bits - (is_signed_int(to) ? 1 : 0)) x = clamp(x, is_signed_int(from), to);
+  else if (saturate && is_signed_int(from) && !is_signed_int(to)) x = select(b.CreateICmpSLT(x, integer(x, 0)), integer(x, 0), x);
+  Value* result = is_signed_int(from) ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
+  return to_bits < 8 && !saturate ? wrap(result, to) : result;
 }
 }  // namespace tw

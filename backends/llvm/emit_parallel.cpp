@@ -180,6 +180,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
     shared_.begin = begin;
     shared_.end = end;
     Value* inner = emit(shared_.loop->extent);
+    inner = b.CreateSelect(b.CreateICmpEQ(inner, v_.i64(0)), v_.i64(1), inner);   // an empty loop has no share
     begin = b.CreateUDiv(begin, inner);
     end = b.CreateUDiv(b.CreateAdd(end, b.CreateSub(inner, v_.i64(1))), inner);
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "ir/simplify.h"
 #include "runtime/tilewright.h"
@@ -21,17 +22,26 @@ class ProgramEmitter {
  public:
   ProgramEmitter(llvm::Module& module, const Program& program) : module_(module), program_(program), b_(module.getContext()) {
     Type* p = b_.getPtrTy();
-    env_type_ = llvm::StructType::create({p, p, p, p, p, p, b_.getInt32Ty(), b_.getInt32Ty(), p}, "tw_env");
+    env_type_ = llvm::StructType::create({p, p, p, p, p, p, b_.getInt32Ty(), b_.getInt32Ty(), p, p, p, p, b_.getInt64Ty()}, "tw_env");
+    view_type_ = llvm::StructType::create({p, p, b_.getInt32Ty(), b_.getInt32Ty()}, "tw_view");
+    args_type_ = llvm::StructType::create({p, p, p, p, p, b_.getInt64Ty(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty()}, "tw_op_args");
   }
 
   void emit(const CodegenOptions& options, const std::string& cpu_features) {
+    for (size_t number = 0; number < program_.regions.size(); ++number) emit_region(number);
     llvm::Function* program = emit_dispatch(emit_calls(false), emit_calls(true));
     llvm::Function* arena = emit_arena_bytes("tw_arena_bytes", program_.arena_bytes);
-    llvm::Function* outputs = emit_dims("tw_output_dims", program_.outputs);
-    llvm::Function* inputs = emit_dims("tw_input_dims", program_.inputs);
+    llvm::Function* outputs = emit_dims("tw_output_dims", program_.outputs, false);
+    llvm::Function* inputs = emit_dims("tw_input_dims", program_.inputs, false);
+    llvm::Function* dims_of_run = emit_dims("tw_output_dims_of_run", program_.outputs, true);
     std::vector<Constant*> devices = device_descriptions(options);
     std::vector<Constant*> names;
-    for (const std::string& s : program_.symbols) names.push_back(text(s));
+    std::vector<Constant*> limits;
+    for (const std::string& s : program_.symbols) {
+      const SymbolLimits range = limits_of(program_.limits, s);
+      names.push_back(text(interface_name(s)));
+      for (const int64_t limit : {range.least, range.most}) limits.push_back(b_.getInt64(static_cast<uint64_t>(limit)));
+    }
     auto* manifest = new llvm::GlobalVariable(module_, b_.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "tw_manifest");
     manifest->setVisibility(llvm::GlobalValue::HiddenVisibility);
     auto i32 = [&](size_t n) { return b_.getInt32(static_cast<uint32_t>(n)); };
@@ -40,7 +50,8 @@ class ProgramEmitter {
         i32(program_.inputs.size()), i32(program_.outputs.size()), i32(program_.symbols.size()), i32(program_.calls.size()),
         tensor_infos(program_.inputs), tensor_infos(program_.outputs), array(b_.getPtrTy(), names),
         b_.getInt64(program_.weight_bytes), text(cpu_features), program, arena, outputs, inputs,
-        array(device_type(), devices), b_.getInt64(devices.size()), b_.getInt64(host_calls())};
+        array(device_type(), devices), b_.getInt64(devices.size()), b_.getInt64(host_calls()),
+        i32(program_.data_symbols.size()), i32(static_cast<size_t>(program_.rooms)), array(b_.getInt64Ty(), limits), dims_of_run};
     Constant* description = llvm::ConstantStruct::getAnon(fields);
     auto* model = new llvm::GlobalVariable(module_, description->getType(), true, llvm::GlobalValue::ExternalLinkage, description, "tw_model");
     model->setVisibility(llvm::GlobalValue::HiddenVisibility);
@@ -107,10 +118,16 @@ class ProgramEmitter {
     TW_UNREACHABLE("operator {0} in an expression of symbols", op_name(op));
   }
 
-  Variables load_symbols(Value* symbols) {
+  // The model's symbols, then those made from data; of which only a run that has ended knows all.
+  Variables load_symbols(Value* symbols, bool data = false) {
+    std::vector<std::string> names = program_.symbols;
+    if (data) names.insert(names.end(), program_.data_symbols.begin(), program_.data_symbols.end());
+    return load_symbols(names, symbols);
+  }
+  Variables load_symbols(const std::vector<std::string>& names, Value* symbols) {
     Variables vars;
-    for (size_t i = 0; i < program_.symbols.size(); ++i)
-      vars[program_.symbols[i]] = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, i), program_.symbols[i]);
+    for (size_t i = 0; i < names.size(); ++i)
+      vars[names[i]] = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, i), names[i]);
     return vars;
   }
 
@@ -124,13 +141,16 @@ class ProgramEmitter {
 
   struct Environment {
     Value *env, *inputs, *outputs, *arena, *weights;
-    const Variables& vars;
+    Variables vars;
+    std::map<std::pair<Place, int>, Value*> made{};     // outputs of unknown size, and rooms
   };
 
   // Where an operand lies in the processor's memory.
   Value* address(const Operand& o, const Environment& at) {
     Value* base = nullptr;
-    switch (o.place) {
+    if (auto made = at.made.find({o.place, o.index}); made != at.made.end()) base = made->second;
+    else switch (o.place) {
+      case Place::room: TW_UNREACHABLE("room {0} is used before it is made", o.index);
       case Place::input: base = nth_pointer(at.inputs, o.index); break;
       case Place::output: base = nth_pointer(at.outputs, o.index); break;
       case Place::arena: base = at.arena; break;
@@ -142,15 +162,39 @@ class ProgramEmitter {
   void emit_call(const KernelCall& call, const Environment& at) {
     std::vector<Value*> arguments = {at.env};
     for (const Operand& o : call.arguments) arguments.push_back(address(o, at));
-    arguments.push_back(b_.CreateGEP(b_.getInt8Ty(), at.arena, number(call.workspace, at.vars)));
+    arguments.push_back(address({call.workspace_room < 0 ? Place::arena : Place::room, call.workspace_room, call.workspace}, at));
     for (const Expr& s : call.symbols) arguments.push_back(number(s, at.vars));
     b_.CreateCall(kernel(call.kernel, arguments), arguments);
   }
 
-  void runtime(const char* function, const std::vector<Value*>& arguments) {
+  Value* runtime(const char* function, const std::vector<Value*>& arguments, Type* result = nullptr) {
     std::vector<Type*> types;
     for (Value* a : arguments) types.push_back(a->getType());
-    b_.CreateCall(module_.getOrInsertFunction(function, llvm::FunctionType::get(b_.getVoidTy(), types, false)), arguments);
+    return b_.CreateCall(module_.getOrInsertFunction(function, llvm::FunctionType::get(result ? result : b_.getVoidTy(), types, false)), arguments);
+  }
+
+  void emit_step(const SizeStep& step, Environment& at) {
+    const auto limit = [&](const Expr& e, int64_t none) { return e.defined() ? number(e, at.vars) : b_.getInt64(static_cast<uint64_t>(none)); };
+    switch (step.kind) {
+      case SizeStep::Kind::read: {
+        Value* element = b_.CreateAlignedLoad(b_.getIntNTy(static_cast<unsigned>(8 * dtype_bytes(step.dtype))), address(step.at, at), llvm::Align(1));
+        Value* value = b_.CreateIntCast(element, b_.getInt64Ty(), is_signed_int(step.dtype));
+        end_unless_ok(runtime("tw_symbol", {at.env, b_.getInt32(static_cast<uint32_t>(step.symbol)), value, limit(step.bound, INT64_MAX), limit(step.equals, -1), text(step.what)},
+                              b_.getInt32Ty()));
+        at.vars[program_.data_symbols[static_cast<size_t>(step.symbol)]] = value;
+        return;
+      }
+      case SizeStep::Kind::check: {
+        return end_unless_ok(runtime("tw_require", {at.env, b_.CreateZExt(number(step.equals, at.vars), b_.getInt32Ty()), text(step.what)}, b_.getInt32Ty()));
+      }
+      case SizeStep::Kind::room: {
+        const int index = step.at.index + (step.at.place == Place::output ? program_.rooms : 0);
+        Value* memory = local(b_.getPtrTy());
+        end_unless_ok(runtime("tw_room", {at.env, b_.getInt32(static_cast<uint32_t>(index)), number(step.bytes, at.vars), memory}, b_.getInt32Ty()));
+        at.made[{step.at.place, step.at.index}] = b_.CreateLoad(b_.getPtrTy(), memory);
+        return;
+      }
+    }
   }
 
   // The kernel's symbols as the call binds them.
@@ -201,8 +245,7 @@ class ProgramEmitter {
         arguments.push_back(number(operand.offset, at.vars));
       }
       for (int symbol : launch.symbols) arguments.push_back(number(call.symbols[static_cast<size_t>(symbol)], at.vars));
-      llvm::IRBuilder<> entry(&b_.GetInsertBlock()->getParent()->getEntryBlock(), b_.GetInsertBlock()->getParent()->getEntryBlock().begin());
-      Value* list = entry.CreateAlloca(b_.getInt64Ty(), b_.getInt64(arguments.size()));
+      Value* list = local(b_.getInt64Ty(), arguments.size());
       for (size_t a = 0; a < arguments.size(); ++a) b_.CreateStore(arguments[a], b_.CreateConstGEP1_64(b_.getInt64Ty(), list, a));
       runtime("tw_device_launch", {at.env, b_.getInt32(static_cast<uint32_t>(device)), b_.getInt32(first_launch(device, call.kernel) + static_cast<uint32_t>(l)), list});
     }
@@ -215,28 +258,198 @@ class ProgramEmitter {
     return static_cast<uint32_t>(count);
   }
 
-  // void (ptr env): every call in order; profiled, with the nanoseconds of each stored to env->call_ns.
+  // Memory of the running function, allotted once.
+  Value* local(Type* type, size_t count = 1) {
+    llvm::BasicBlock& first = b_.GetInsertBlock()->getParent()->getEntryBlock();
+    return llvm::IRBuilder<>(&first, first.begin()).CreateAlloca(type, b_.getInt64(count));
+  }
+
+  // Extents of a view: a constant where they are known.
+  Value* extents(const std::vector<Expr>& dims, const Variables& vars) {
+    std::vector<Constant*> known;
+    for (const Expr& dim : dims)
+      if (const auto value = as_const(dim)) known.push_back(b_.getInt64(static_cast<uint64_t>(*value)));
+    if (known.size() == dims.size()) return array(b_.getInt64Ty(), known);
+    Value* list = local(b_.getInt64Ty(), dims.size());
+    for (size_t d = 0; d < dims.size(); ++d) b_.CreateStore(number(dims[d], vars), b_.CreateConstGEP1_64(b_.getInt64Ty(), list, d));
+    return list;
+  }
+
+  Value* views(const KernelCall& call, const std::vector<ExternCall::View>& list, const Environment& at) {
+    Value* table = local(view_type_, std::max<size_t>(list.size(), 1));
+    for (size_t i = 0; i < list.size(); ++i) {
+      const ExternCall::View& view = list[i];
+      const bool present = view.argument >= 0;
+      Value* entry = b_.CreateConstGEP1_64(view_type_, table, i);
+      Value* null = llvm::ConstantPointerNull::get(b_.getPtrTy());
+      store_fields(view_type_, entry, {present ? address(call.arguments[static_cast<size_t>(view.argument)], at) : null, present ? extents(view.dims, at.vars) : null,
+                                       b_.getInt32(present ? static_cast<uint32_t>(view.dims.size()) : ~0u),
+                                       b_.getInt32(static_cast<uint32_t>(dtype_info(view.dtype).onnx))});
+    }
+    return table;
+  }
+
+  void store_fields(llvm::StructType* type, Value* to, const std::vector<Value*>& values) {
+    for (unsigned i = 0; i < values.size(); ++i) b_.CreateStore(values[i], b_.CreateStructGEP(type, to, i));
+  }
+
+  // A function of runtime/ops, as ops.h says its arguments; a status other than TW_OK ends the program.
+  void emit_extern(const KernelCall& call, const Environment& at) {
+    const ExternCall& f = *call.function;
+    std::vector<Constant*> ints, reals;
+    for (int64_t v : f.ints) ints.push_back(b_.getInt64(static_cast<uint64_t>(v)));
+    for (double v : f.reals) reals.push_back(llvm::ConstantFP::get(b_.getDoubleTy(), v));
+    auto count = [&](size_t n) { return b_.getInt32(static_cast<uint32_t>(n)); };
+    Value *in = views(call, f.inputs, at), *out = views(call, f.outputs, at), *args = local(args_type_);
+    Value* run = b_.CreateLoad(b_.getInt64Ty(), b_.CreateStructGEP(env_type_, at.env, 12));
+    store_fields(args_type_, args, {in, out, array(b_.getInt64Ty(), ints), array(b_.getDoubleTy(), reals), env_field(at.env, 11), run,
+                                    count(f.inputs.size()), count(f.outputs.size()), count(ints.size()), count(reals.size())});
+    auto callee = module_.getOrInsertFunction("tw_op_" + f.function, llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false));
+    llvm::cast<llvm::Function>(callee.getCallee())->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    end_unless_ok(b_.CreateCall(callee, {args}));
+  }
+
+  static std::string region_symbol(size_t number) { return "tw_region_" + std::to_string(number); }
+
+  // i32 (ptr env): the calls of a region, on what the call that runs it gives it.
+  void emit_region(size_t number) {
+    const Program& region = program_.regions[number];
+    llvm::Function* f = start(region_symbol(number), b_.getInt32Ty(), {b_.getPtrTy()});
+    Value* env = f->getArg(0);
+    Environment at{env, env_field(env, 0), env_field(env, 1), env_field(env, 2), env_field(env, 3), load_symbols(region.symbols, env_field(env, 4))};
+    auto step = region.steps.begin();
+    for (size_t c = 0; c < region.calls.size(); ++c) {
+      for (; step != region.steps.end() && step->before == c; ++step) emit_step(*step, at);
+      emit_host_call(region.calls[c], at);
+    }
+    b_.CreateRet(b_.getInt32(TW_OK));
+  }
+
+  void emit_host_call(const KernelCall& call, const Environment& at) {
+    if (!call.function) emit_call(call, at);
+    else if (!call.function->region) emit_extern(call, at);
+    else if (call.function->region->loop) emit_loop(call, at);
+    else emit_choice(call, at);
+  }
+
+  // The addresses of a call's operands, behind `lead` free places.
+  Value* operand_table(const KernelCall& call, std::span<const ExternCall::View> views, size_t lead, const Environment& at) {
+    Value* list = local(b_.getPtrTy(), std::max<size_t>(lead + views.size(), 1));
+    for (size_t i = 0; i < views.size(); ++i)
+      b_.CreateStore(address(call.arguments[static_cast<size_t>(views[i].argument)], at), b_.CreateConstGEP1_64(b_.getPtrTy(), list, lead + i));
+    return list;
+  }
+
+  Value* in_workspace(const KernelCall& call, const Expr& offset, const Environment& at) {
+    return address({call.workspace_room < 0 ? Place::arena : Place::room, call.workspace_room, call.workspace + offset}, at);
+  }
+
+  // The values of a region's symbols; a loop writes its turn itself.
+  Value* region_symbols(const Program& region, const std::string& turn, const Environment& at) {
+    Value* list = local(b_.getInt64Ty(), std::max<size_t>(region.symbols.size(), 1));
+    for (size_t i = 0; i < region.symbols.size(); ++i)
+      if (region.symbols[i] != turn) b_.CreateStore(number(var(region.symbols[i]), at.vars), b_.CreateConstGEP1_64(b_.getInt64Ty(), list, i));
+    return list;
+  }
+
+  // One of two regions, by a bool.
+  void emit_choice(const KernelCall& call, const Environment& at) {
+    const ExternCall& f = *call.function;
+    Value* condition = b_.CreateLoad(b_.getInt8Ty(), address(call.arguments[static_cast<size_t>(f.inputs[0].argument)], at));
+    Value* outputs = operand_table(call, f.outputs, 0, at);
+    llvm::Function* function = b_.GetInsertBlock()->getParent();
+    auto block = [&](const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, function); };
+    llvm::BasicBlock *blocks[] = {block("then"), block("else")}, *end = block("end");
+    b_.CreateCondBr(b_.CreateICmpNE(condition, b_.getInt8(0)), blocks[0], blocks[1]);
+    size_t first = 1;
+    for (size_t k = 0; k < 2; ++k) {
+      const auto number = static_cast<size_t>(f.region->regions[k]);
+      const Program& region = program_.regions[number];
+      b_.SetInsertPoint(blocks[k]);
+      Value* env = local(env_type_);
+      b_.CreateStore(b_.CreateLoad(env_type_, at.env), env);
+      Value* own[] = {operand_table(call, std::span(f.inputs).subspan(first, region.inputs.size()), 0, at), outputs, in_workspace(call, 0, at)};
+      for (unsigned field = 0; field < 3; ++field) b_.CreateStore(own[field], b_.CreateStructGEP(env_type_, env, field));
+      b_.CreateStore(region_symbols(region, "", at), b_.CreateStructGEP(env_type_, env, 4));
+      b_.CreateStore(llvm::ConstantPointerNull::get(b_.getPtrTy()), b_.CreateStructGEP(env_type_, env, 8));   // no times of its calls
+      end_unless_ok(b_.CreateCall(module_.getFunction(region_symbol(number)), {env}));
+      b_.CreateBr(end);
+      first += region.inputs.size();
+    }
+    b_.SetInsertPoint(end);
+  }
+
+  // By tw_loop of the runtime, which runtime/control.h tells about.
+  void emit_loop(const KernelCall& call, const Environment& at) {
+    const ExternCall& f = *call.function;
+    const RegionCall& loop = *f.region;
+    const auto body = static_cast<size_t>(loop.regions[0]), lead = static_cast<size_t>(loop.conditional ? 1 : 0), carried = static_cast<size_t>(loop.carried);
+    const std::vector<std::string>& names = program_.regions[body].symbols;
+    const size_t stacked = f.outputs.size() - carried - lead;
+    const auto outputs = std::span(f.outputs);
+    Value *null = llvm::ConstantPointerNull::get(b_.getPtrTy()), *symbols = region_symbols(program_.regions[body], loop.turn, at);
+    Value* rows = operand_table(call, outputs.subspan(carried, stacked), lead + carried, at);
+    if (loop.conditional) b_.CreateStore(in_workspace(call, loop.condition, at), rows);
+    Value* spare = local(b_.getPtrTy(), std::max<size_t>(carried, 1));
+    for (size_t i = 0; i < carried; ++i) b_.CreateStore(in_workspace(call, loop.spare[i], at), b_.CreateConstGEP1_64(b_.getPtrTy(), spare, i));
+    const auto turn = static_cast<size_t>(std::find(names.begin(), names.end(), loop.turn) - names.begin());
+    auto operand = [&](const ExternCall::View& view) { return address(call.arguments[static_cast<size_t>(view.argument)], at); };
+    auto count = [&](size_t n) { return b_.getInt32(static_cast<uint32_t>(n)); };
+    const std::vector<Value*> fields = {
+        module_.getFunction(region_symbol(body)), loop.trip.defined() ? number(loop.trip, at.vars) : b_.getInt64(INT64_MAX),
+        operand_table(call, std::span(f.inputs).subspan(lead), 0, at), rows, operand_table(call, outputs.first(carried), 0, at), spare,
+        extents(loop.bytes, at.vars), in_workspace(call, 0, at), symbols,
+        turn < names.size() ? b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, turn) : null,
+        loop.conditional ? operand(f.inputs[0]) : null, loop.conditional ? operand(f.outputs.back()) : null,
+        count(carried), count(static_cast<size_t>(loop.sliced)), count(stacked)};
+    std::vector<Type*> types;
+    for (Value* field : fields) types.push_back(field->getType());
+    llvm::StructType* type = llvm::StructType::get(module_.getContext(), types);
+    Value* description = local(type);
+    store_fields(type, description, fields);
+    auto callee = module_.getOrInsertFunction("tw_loop", llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}, false));
+    llvm::cast<llvm::Function>(callee.getCallee())->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    end_unless_ok(b_.CreateCall(callee, {at.env, description}));
+  }
+
+  void end_unless_ok(Value* status) {
+    llvm::Function* f = b_.GetInsertBlock()->getParent();
+    auto* failed = llvm::BasicBlock::Create(module_.getContext(), "failed", f);
+    auto* next = llvm::BasicBlock::Create(module_.getContext(), "next", f);
+    b_.CreateCondBr(b_.CreateICmpEQ(status, b_.getInt32(TW_OK)), next, failed);
+    b_.SetInsertPoint(failed);
+    b_.CreateRet(status);
+    b_.SetInsertPoint(next);
+  }
+
+  // i32 (ptr env): every call in order; profiled, with the nanoseconds of each stored to env->call_ns.
   llvm::Function* emit_calls(bool profiled) {
-    llvm::Function* f = start(profiled ? "tw_program_profiled" : "tw_program_plain", b_.getVoidTy(), {b_.getPtrTy()});
+    llvm::Function* f = start(profiled ? "tw_program_profiled" : "tw_program_plain", b_.getInt32Ty(), {b_.getPtrTy()});
     Value* env = f->getArg(0);
     Value *inputs = env_field(env, 0), *outputs = env_field(env, 1), *arena = env_field(env, 2), *weights = env_field(env, 3);
-    Variables vars = load_symbols(env_field(env, 4));
+    Value* symbols = env_field(env, 4);
     Value* call_ns = profiled ? env_field(env, 8) : nullptr;
     auto clock = [&] { return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty())); };
     Value* before = profiled ? clock() : nullptr;
-    const Environment at{env, inputs, outputs, arena, weights, vars};
+    Environment at{env, inputs, outputs, arena, weights, load_symbols(symbols)};
+    auto step = program_.steps.begin();
+    const auto steps_before = [&](size_t call) {
+      for (; step != program_.steps.end() && step->before == call; ++step) emit_step(*step, at);
+    };
     for (size_t c = 0; c < program_.calls.size(); ++c) {
       const KernelCall& call = program_.calls[c];
+      steps_before(c);
       if (call.is_transfer()) emit_transfer(call, at);
       else if (call.device) emit_launches(call, at);
-      else emit_call(call, at);
+      else emit_host_call(call, at);
       if (profiled && call.device) runtime("tw_device_wait", {env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
       if (!profiled) continue;
       Value* after = clock();
       b_.CreateStore(b_.CreateSub(after, before), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
       before = after;
     }
-    b_.CreateRetVoid();
+    steps_before(program_.calls.size());
+    b_.CreateRet(b_.getInt32(TW_OK));
     return f;
   }
 
@@ -253,14 +466,13 @@ class ProgramEmitter {
   }
 
   llvm::Function* emit_dispatch(llvm::Function* plain, llvm::Function* profiled) {
-    llvm::Function* f = start("tw_program", b_.getVoidTy(), {b_.getPtrTy()});
+    llvm::Function* f = start("tw_program", b_.getInt32Ty(), {b_.getPtrTy()});
     auto* yes = llvm::BasicBlock::Create(module_.getContext(), "profiled", f);
     auto* no = llvm::BasicBlock::Create(module_.getContext(), "plain", f);
     b_.CreateCondBr(b_.CreateIsNotNull(env_field(f->getArg(0), 8)), yes, no);
     for (auto [block, callee] : {std::pair(yes, profiled), std::pair(no, plain)}) {
       b_.SetInsertPoint(block);
-      b_.CreateCall(callee, {f->getArg(0)});
-      b_.CreateRetVoid();
+      b_.CreateRet(b_.CreateCall(callee, {f->getArg(0)}));
     }
     return f;
   }
@@ -298,10 +510,14 @@ class ProgramEmitter {
     return list;
   }
 
-  // void (i32 i, ptr symbols, ptr dims)
-  llvm::Function* emit_dims(const std::string& name, const std::vector<TensorSpec>& tensors) {
+  bool is_known(const Expr& dim) const {
+    return std::ranges::none_of(program_.data_symbols, [&](const std::string& s) { return uses_var(dim, s); });
+  }
+
+  // void (i32 i, ptr symbols, ptr dims). Dims that are not known before the run are -1, unless it is over.
+  llvm::Function* emit_dims(const std::string& name, const std::vector<TensorSpec>& tensors, bool after) {
     llvm::Function* f = start(name, b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()});
-    Variables vars = load_symbols(f->getArg(1));
+    Variables vars = load_symbols(f->getArg(1), after);
     auto* end = llvm::BasicBlock::Create(module_.getContext(), "end", f);
     auto* choice = b_.CreateSwitch(f->getArg(0), end, static_cast<unsigned>(tensors.size()));
     for (size_t t = 0; t < tensors.size(); ++t) {
@@ -309,7 +525,7 @@ class ProgramEmitter {
       choice->addCase(b_.getInt32(static_cast<uint32_t>(t)), block);
       b_.SetInsertPoint(block);
       for (size_t d = 0; d < tensors[t].dims.size(); ++d)
-        b_.CreateStore(number(tensors[t].dims[d], vars), b_.CreateConstGEP1_64(b_.getInt64Ty(), f->getArg(2), d));
+        b_.CreateStore(after || is_known(tensors[t].dims[d]) ? number(tensors[t].dims[d], vars) : b_.getInt64(~uint64_t{0}), b_.CreateConstGEP1_64(b_.getInt64Ty(), f->getArg(2), d));
       b_.CreateBr(end);
     }
     b_.SetInsertPoint(end);
@@ -362,7 +578,7 @@ class ProgramEmitter {
   llvm::Module& module_;
   const Program& program_;
   llvm::IRBuilder<> b_;
-  llvm::StructType* env_type_;
+  llvm::StructType *env_type_, *view_type_, *args_type_;   // as runtime/model.h and runtime/ops/ops.h have them
 };
 }  // namespace
 

@@ -39,7 +39,7 @@ int64_t KernelEmitter::elements(BufferId id) const {
 // Depths, ranges and roles of all loops, and the width of each register buffer's slots: the common divisor of the vector
 // loops that run along its innermost elements.
 void KernelEmitter::analyse() {
-  for (const std::string& s : kernel_.symbols) ranges_[s] = {1, Expr()};
+  for (const std::string& s : kernel_.symbols) ranges_[s] = symbol_range(s);
   if (around_) ranges_.insert(around_->variables().begin(), around_->variables().end());
   slot_lanes_.assign(kernel_.buffers.size(), 0);
   std::function<void(const Stmt&, int, const StmtNode*)> walk = [&](const Stmt& s, int depth, const StmtNode* lanes) {

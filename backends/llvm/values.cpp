@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/llvm/math.h"
+#include "ir/storage_types.h"
 
 namespace tw {
 
@@ -34,12 +35,12 @@ Type* Values::compute_type(DType t) {
     case DType::i64: case DType::u64: return b.getInt64Ty();
     case DType::boolean: return b.getInt1Ty();
   }
-  TW_UNREACHABLE("a type");
+  return is_small_float(t) ? b.getFloatTy() : static_cast<Type*>(b.getInt8Ty());
 }
 
 Type* Values::storage_type(DType t) {
   if (t == DType::f16 || t == DType::bf16) return b.getInt16Ty();
-  if (t == DType::boolean) return b.getInt8Ty();
+  if (t == DType::boolean || is_small_float(t)) return b.getInt8Ty();
   return compute_type(t);
 }
 

@@ -1,5 +1,6 @@
 // Arithmetic on scalars and on lanes alike: an operand that is the same for all lanes stays scalar until it meets a vector.
-// Types of expressions: f16 and bf16 are computed as f32, bool is i1; in memory f16 and bf16 are i16 and bool is i8.
+// Types of expressions: floats of 16 bits and less are f32, bool is i1, integers narrower than a byte are i8; in memory f16 and bf16 are
+// i16, bool and what is smaller than 16 bits are i8.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
@@ -52,7 +53,7 @@ class Values {
   Value* horizontal(Combiner combiner, DType t, Value* lanes_value);  // all lanes into one scalar, pairwise
   Value* identity(Combiner combiner, DType t);
   Value* convert(Value* x, DType from, DType to, bool saturate);
-  Value* to_storage(Value* x, DType t);
+  Value* to_storage(Value* x, DType t, bool saturate = false);   // saturate: of small floats
   Value* from_storage(Value* x, DType t);
   Value* shuffle(Value* x, Value* y, llvm::ArrayRef<int> mask) { return b.CreateShuffleVector(x, y, mask); }
   // Calls `then`/`otherwise` in their own blocks and joins their values; null values allowed when both are null.
@@ -65,6 +66,10 @@ class Values {
   Value* half_to_float(Value* h);
   Value* float_to_half(Value* f);
   Value* float_to_bfloat(Value* f);
+  Value* small_to_float(Value* x, DType t);       // ir/dtype.h: SmallFloat
+  Value* float_to_small(Value* f, DType t, bool saturate);
+  Value* clamp(Value* x, bool is_signed, DType to);
+  Value* wrap(Value* x, DType t);                 // i8 -> the value that the low bits of i4, i2, u4, u2 give
 };
 
 bool is_all_true(const Value* v);   // constants only

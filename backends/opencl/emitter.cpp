@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/storage_types.h"
+
 namespace tw::opencl {
 namespace {
 
@@ -182,8 +184,25 @@ void Emitter::emit_loop(const Stmt& s) {
 
 namespace tw {
 
+namespace {
+// A type that the kernel loads, stores or computes and that is for storage only.
+std::optional<DType> storage_only_type(const Kernel& kernel) {
+  std::optional<DType> found;
+  for (const Buffer& buffer : kernel.buffers)
+    if (is_storage_only(buffer.dtype)) found = buffer.dtype;
+  visit(kernel.body, [&](const Stmt& s) {
+    if (!s->value.defined()) return;
+    visit(s->value, [&](const Expr& e) {
+      if (is_storage_only(e.type())) found = e.type();
+    });
+  });
+  return found;
+}
+}  // namespace
+
 Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target, const std::string& name) {
   const auto refused = [&](Error error) { return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name, error_text(std::move(error))); };
+  if (const std::optional<DType> type = storage_only_type(kernel)) return refused(make_error(DiagCode::unsupported, "{0} has no form in OpenCL C", dtype_name(*type)));
   TW_ASSIGN(const LaunchPlans plans, plan_launches(kernel, target));
   OpenClSource source;
   for (size_t i = 0; i < plans.launches.size(); ++i) {

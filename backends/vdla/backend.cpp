@@ -19,6 +19,7 @@ class VdlaBackend : public DeviceBackend {
  public:
   VdlaBackend(Target target, Device device) : target_(std::move(target)), device_(device) {}
 
+  bool predicts_cycles() const override { return true; }
   Error supports(const Kernel& kernel) const override { return stream_of(kernel).takeError(); }
 
   Error accepts(const Kernel& kernel, std::span<const Constant> constants) const override {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "frontend/onnx/elements.h"
+#include "ir/graph/externs.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -83,11 +84,24 @@ Val Builder::scalar(double value, DType dtype) {
 
 Val Builder::known(std::vector<Expr> elements, DType dtype, Shape shape) {
   std::vector<int64_t> values, extents;
+  for (Expr& e : elements) e = current(e);
   for (const Expr& e : elements)
     if (const auto value = as_const(e)) values.push_back(*value);
   for (const Expr& e : shape) extents.push_back(*as_const(e));
   if (values.size() == elements.size()) return add_constant(integer_tensor(values, dtype, std::move(extents)));
   return push({Kind::known, {dtype, std::move(shape), {}}, "", {}, std::move(elements), {}, {}, {}, {}});
+}
+
+Val Builder::list(ListKind kind, std::vector<Val> items) {
+  const Kind own = kind == ListKind::sequence ? Kind::sequence : Kind::optional;
+  return push({own, {}, "", {}, {}, {}, std::move(items), {}, {}});
+}
+
+std::optional<Builder::ListKind> Builder::list_kind(Val v) const {
+  if (!v.valid()) return std::nullopt;
+  if (entry(v).kind == Kind::sequence) return ListKind::sequence;
+  if (entry(v).kind == Kind::optional) return ListKind::optional;
+  return std::nullopt;
 }
 
 const std::vector<Expr>* Builder::elements(Val v) {
@@ -111,11 +125,22 @@ std::optional<Tensor> Builder::constant(Val v) const {
 
 void Builder::set_name(Val v, const std::string& name) {
   Entry& e = entry(v);
-  if (e.kind == Kind::op || e.name.empty()) e.name = name;
+  if (e.kind == Kind::op || e.kind == Kind::extra || e.name.empty()) e.name = name;
 }
 
 void Builder::add_symbol(const std::string& symbol) {
-  if (symbols_.emplace(symbol, Range{Expr(1), Expr()}).second) symbol_order_.push_back(symbol);
+  if (symbols_.emplace(symbol, symbol_range(symbol)).second) symbol_order_.push_back(symbol);
+}
+
+void Builder::add_symbol(const std::string& symbol, Range range) {
+  if (symbols_.emplace(symbol, std::move(range)).second) symbol_order_.push_back(symbol);
+}
+
+void Builder::share_symbols(const Builder& around) {
+  for (const auto& [symbol, range] : around.symbols_) {
+    if (!around.replaced_.count(symbol)) add_symbol(symbol, range);
+    around_.insert(symbol);
+  }
 }
 
 bool Builder::has_symbols(Val v) const {
@@ -144,21 +169,71 @@ std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& i
   return std::nullopt;
 }
 
+// Its dims simplified, not negative and within the limit.
+Expected<TensorType> Builder::checked(TensorType type) const {
+  for (Expr& dim : type.shape)
+    if (!as_const(dim)) dim = simplified(dim);
+  TW_TRY(checked_count(type.shape).takeError());
+  return type;
+}
+
 Expected<Val> Builder::emit(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin) {
+  TW_CHECK(!has_several_outputs(attrs), "{0} has several outputs", op_info(attrs).name);
   std::vector<const TensorType*> types;
   std::vector<KnownInput> knowns;
   for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
-  TW_ASSIGN(TensorType result, op_info(attrs).infer(attrs, types));
-  for (Expr& dim : result.shape)
-    if (!as_const(dim)) dim = simplified(dim);
-  TW_ASSIGN(const std::optional<int64_t> count, checked_count(result.shape));
+  attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
+  Expected<TensorType> inferred = op_info(attrs).infer(attrs, types);
+  if (!inferred && unify_operands(attrs, inputs)) {
+    llvm::consumeError(inferred.takeError());
+    attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
+    inferred = op_info(attrs).infer(attrs, types);
+  }
+  TW_ASSIGN(TensorType made, std::move(inferred));
+  TW_ASSIGN(TensorType result, checked(std::move(made)));
   if (std::holds_alternative<op::ShapeOf>(attrs)) return known(entry(inputs[0]).type.shape, result.dtype, result.shape);
   if (std::optional<Val> folded = fold(attrs, inputs, result)) return *folded;
-  if (count && carries_elements(result)) {
+  if (carries_elements(result)) {
     for (Val input : inputs) knowns.push_back(input.valid() ? KnownInput{&type(input), elements(input)} : KnownInput{});
     if (auto values = propagate(attrs, knowns, result, symbols_)) return known(std::move(*values), result.dtype, result.shape);
   }
   return push({Kind::op, std::move(result), "", {}, {}, std::move(attrs), std::move(inputs), origin, {}});
+}
+
+// All inputs are constants, and all outputs are as small.
+bool Builder::foldable(const OpAttrs& attrs, const std::vector<Val>& inputs, const std::vector<TensorType>& types) const {
+  const auto* call = std::get_if<op::Extern>(&attrs);
+  if (!call || !extern_info(call->function).folds) return false;
+  for (Val input : inputs)
+    if (input.valid() && !constant(input)) return false;
+  for (const TensorType& type : types) {
+    const auto count = as_const(element_count(type.shape));
+    if (!count || *count > kFoldElements) return false;
+  }
+  return true;
+}
+
+Expected<std::vector<Val>> Builder::emit_all(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin) {
+  std::vector<const TensorType*> types;
+  for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
+  attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
+  TW_ASSIGN(std::vector<TensorType> results, op_info(attrs).infer_all(attrs, types));
+  for (TensorType& result : results) {
+    TW_ASSIGN(result, checked(std::move(result)));
+  }
+  std::vector<Val> made;
+  if (foldable(attrs, inputs, results)) {
+    std::vector<Tensor> tensors;
+    std::vector<const Tensor*> pointers;
+    for (Val input : inputs) tensors.push_back(input.valid() ? *constant(input) : Tensor());
+    for (size_t i = 0; i < inputs.size(); ++i) pointers.push_back(inputs[i].valid() ? &tensors[i] : nullptr);
+    TW_ASSIGN(const std::vector<Tensor> folded, evaluate_node(attrs, results, pointers));
+    for (const Tensor& tensor : folded) made.push_back(add_constant(tensor));
+    return made;
+  }
+  made.push_back(push({Kind::op, std::move(results[0]), "", {}, {}, std::move(attrs), std::move(inputs), origin, {}}));
+  for (size_t i = 1; i < results.size(); ++i) made.push_back(push({Kind::extra, std::move(results[i]), "", {}, {}, {}, {made[0]}, origin, {}}));
+  return made;
 }
 
 // A DimVector of rank 0 or 1, reshaped and cast where the value is not i64 of that rank.
@@ -175,35 +250,55 @@ Expected<ValueId> Builder::make_known(Graph& graph, const Entry& e) {
   return value;
 }
 
-Expected<ValueId> Builder::make(Graph& graph, const Entry& e) {
+// Its further outputs stand right behind it on the tape.
+Expected<ValueId> Builder::make_op(Graph& graph, size_t index) {
+  const Entry& e = entries_[index];
+  std::vector<ValueId> inputs;
+  for (Val input : e.inputs) inputs.push_back(input.valid() ? entry(input).made : ValueId{});
+  std::vector<std::string> names = {e.name};
+  for (size_t i = index + 1; i < entries_.size() && entries_[i].kind == Kind::extra; ++i) names.push_back(entries_[i].name);
+  TW_ASSIGN(const NodeId node, graph.add_node(*e.attrs, std::move(inputs), std::move(names), e.origin.node, e.origin.op));
+  const std::vector<ValueId> extra = graph.node(node).extra;
+  for (size_t i = 0; i < extra.size(); ++i) entries_[index + 1 + i].made = extra[i];
+  return graph.node(node).output;
+}
+
+Expected<ValueId> Builder::make(Graph& graph, size_t index) {
+  const Entry& e = entries_[index];
   switch (e.kind) {
     case Kind::input: return graph.add_input(e.name, e.type);
     case Kind::constant: return graph.add_constant(e.name.empty() ? "const" : e.name, e.type, *e.blob);
     case Kind::known: return make_known(graph, e);
-    case Kind::op: {
-      std::vector<ValueId> inputs;
-      for (Val input : e.inputs) inputs.push_back(input.valid() ? entry(input).made : ValueId{});
-      return graph.add(*e.attrs, std::move(inputs), e.name, e.origin.node, e.origin.op);
-    }
+    case Kind::op: return make_op(graph, index);
+    case Kind::extra: return e.made;
+    case Kind::sequence: case Kind::optional: break;
   }
-  TW_UNREACHABLE("bad kind");
+  TW_UNREACHABLE("a list in the graph");
 }
 
 Expected<Graph> Builder::finish(const std::string& name, const std::vector<Output>& outputs) {
   std::vector<bool> needed(entries_.size(), false);
   for (const Output& output : outputs) needed[static_cast<size_t>(output.value.index)] = true;
-  for (size_t i = entries_.size(); i-- > 0;)
-    if (needed[i])
-      for (Val input : entries_[i].inputs)
-        if (input.valid()) needed[static_cast<size_t>(input.index)] = true;
+  for (const Symbol& symbol : data_symbols_)
+    if (symbol.equals.defined()) need_symbols({symbol.equals, var(symbol.name)}, needed);
+  for (size_t i = entries_.size(); i-- > 0;) {
+    if (!needed[i]) continue;
+    for (Val input : entries_[i].inputs)
+      if (input.valid()) needed[static_cast<size_t>(input.index)] = true;
+    if (entries_[i].attrs) need_symbols(tw::dims_of(*entries_[i].attrs), needed);
+    if (entries_[i].elements) need_symbols(*entries_[i].elements, needed);
+  }
   Graph graph;
   graph.name = name;
   graph.symbols = symbol_order_;
+  for (const auto& [symbol, limits] : limits_)
+    if (std::ranges::count(symbol_order_, symbol)) graph.limits[symbol] = limits;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    Entry& e = entries_[i];
-    if (!needed[i] && e.kind != Kind::input) continue;
-    TW_ASSIGN(e.made, make(graph, e));
+    if (!needed[i] && entries_[i].kind != Kind::input) continue;
+    TW_ASSIGN(entries_[i].made, make(graph, i));
   }
+  for (const Symbol& s : data_symbols_)
+    if (needed[static_cast<size_t>(s.value.index)]) graph.data_symbols.push_back({s.name, entry(s.value).made, s.element, s.bound, s.equals});
   for (const Output& output : outputs) graph.add_output(entry(output.value).made, output.name);
   return graph;
 }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,19 +32,39 @@ class Builder {
   // Integer (or bool: 0, 1) elements in row-major order; shape must be static.
   Val known(std::vector<Expr> elements, DType dtype, Shape shape);
 
+  // A sequence, or an optional of at most one item: known while importing, never in the Graph.
+  enum class ListKind : uint8_t { sequence, optional };
+  Val list(ListKind kind, std::vector<Val> items);
+  std::optional<ListKind> list_kind(Val v) const;
+  const std::vector<Val>& items(Val v) const { return entry(v).inputs; }   // of a list
+
   // Infers, folds, and appends. Errors are those of the operator's infer function.
   Expected<Val> emit(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin);
+  // The same for operators of several outputs.
+  Expected<std::vector<Val>> emit_all(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin);
 
   const TensorType& type(Val v) const { return entry(v).type; }
   // Elements of an integer or bool value of static shape and at most kKnownElements, or null.
   const std::vector<Expr>* elements(Val v);
+  const Blob* blob(Val v) const { return entry(v).blob ? &*entry(v).blob : nullptr; }   // a constant's
+  const std::string& name(Val v) const { return entry(v).name; }
   bool is_constant(Val v) const { return entry(v).blob.has_value(); }
   std::optional<Tensor> constant(Val v) const;   // a copy, of constants up to kFoldElements
   void set_name(Val v, const std::string& name); // keeps the name of inputs and constants
   Expr simplified(const Expr& e) const { return simplify(e, symbols_); }
   void add_symbol(const std::string& symbol);
+  void add_symbol(const std::string& symbol, Range range);
+  void share_symbols(const Builder& around);     // of a region: those of the graph around it
   const Ranges& symbols() const { return symbols_; }
   bool has_symbols(Val v) const;                 // in its shape
+
+  // An element of an integer value as a dim: what is known of it, else a symbol that is read while the model runs and must then
+  // lie in [0, bound] (bound may be undefined).
+  Expr element(Val v, int64_t index, const Expr& bound = {});
+  // Follows the element to where it was made, through operators that move it: v and index then say where. The result, if it is known.
+  std::optional<Expr> known_element(Val& v, int64_t& index);
+  // From now on a and b are one: the model's run fails where they are not. False: neither of them is a symbol that could go.
+  bool unify(const Expr& a, const Expr& b);
 
   struct Output {
     std::string name;
@@ -53,7 +74,7 @@ class Builder {
   Expected<Graph> finish(const std::string& name, const std::vector<Output>& outputs);
 
  private:
-  enum class Kind : uint8_t { input, constant, known, op };
+  enum class Kind : uint8_t { input, constant, known, op, extra, sequence, optional };   // extra: a further output of the operator `inputs[0]`
   struct Entry {
     Kind kind;
     TensorType type;
@@ -61,7 +82,7 @@ class Builder {
     std::optional<Blob> blob;                      // constants
     std::optional<std::vector<Expr>> elements;
     std::optional<OpAttrs> attrs;
-    std::vector<Val> inputs;
+    std::vector<Val> inputs;                       // of an op; a list's items
     Origin origin;
     ValueId made;
   };
@@ -69,13 +90,34 @@ class Builder {
   Entry& entry(Val v) { return entries_[static_cast<size_t>(v.index)]; }
   Val push(Entry entry);
   std::optional<Val> fold(const OpAttrs& attrs, const std::vector<Val>& inputs, const TensorType& type);
-  Expected<ValueId> make(Graph& graph, const Entry& entry);
+  Expected<TensorType> checked(TensorType type) const;
+  bool foldable(const OpAttrs& attrs, const std::vector<Val>& inputs, const std::vector<TensorType>& types) const;
+  Expected<ValueId> make(Graph& graph, size_t index);
+  Expected<ValueId> make_op(Graph& graph, size_t index);
+  struct Symbol {                                  // read from an element of a value
+    std::string name;
+    Val value;
+    int64_t element;
+    Expr bound, equals;
+  };
+  bool may_replace(const std::string& symbol, const Expr& by);
+  void replace_symbol(const std::string& symbol, const Expr& by);
+  bool limit(const Expr& symbol, const Expr& cut);
+  void refresh();
+  Expr current(const Expr& dim) const;             // with replaced symbols replaced
+  Symbol* data_symbol(std::string_view name);
+  bool unify_operands(const OpAttrs& attrs, const std::vector<Val>& inputs);
+  void need_symbols(const std::vector<Expr>& dims, std::vector<bool>& needed);
   Expected<ValueId> make_known(Graph& graph, const Entry& entry);
 
   std::deque<Entry> entries_;  // references to types stay good while values are added
   std::map<std::pair<uint64_t, DType>, Val> scalars_;  // by the value's bits
   std::vector<std::string> symbol_order_;
+  std::vector<Symbol> data_symbols_;
+  std::set<std::string, std::less<>> around_;        // symbols of the graph around
+  std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
+  SymbolLimitsOf limits_;                            // that the model itself says
 };
 
 }  // namespace tw::onnx_import

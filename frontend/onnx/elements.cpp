@@ -1,5 +1,8 @@
 #include "frontend/onnx/elements.h"
 
+#include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
+
 namespace tw::onnx_import {
 namespace {
 
@@ -143,7 +146,12 @@ struct Propagate {
   }
   Elements operator()(const op::Cast& a) const {
     if (is_float(a.to) || a.to == DType::boolean) return std::nullopt;
-    return *in[0].elements;
+    std::vector<Expr> result = *in[0].elements;
+    for (Expr& e : result) {
+      if (const std::optional<int64_t> value = as_const(e)) e = cast_int(a.to, in[0].type->dtype, *value, a.saturate);
+      else if (dtype_bits(a.to) < 32) return std::nullopt;   // extents fit 32 bits by far
+    }
+    return result;
   }
   Elements operator()(const op::Reshape&) const { return *in[0].elements; }
   Elements operator()(const op::Expand&) const {

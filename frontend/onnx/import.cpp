@@ -1,19 +1,16 @@
-// import_onnx and gap_report: binds the inputs' dimensions, runs the importers over the nodes, and collects what they refuse.
+// import_onnx and gap_report: binds the inputs' dimensions, imports the main graph, and collects what the importers refuse.
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "frontend/frontend.h"
-#include "frontend/onnx/gaps.h"
-#include "frontend/onnx/import_table.h"
-#include "frontend/onnx/node_import.h"
+#include "frontend/onnx/graph_import.h"
 #include "support/hash.h"
 
 namespace tw {
 namespace onnx_import {
 namespace {
 
-constexpr int64_t kMaxDim = int64_t{1} << 40;
+constexpr int64_t kMaxDim = int64_t{1} << 40, kMaxItems = 1000;
 
 std::string identifier(const std::string& text) {
   std::string out;
@@ -25,15 +22,33 @@ std::string identifier(const std::string& text) {
   return out.empty() ? "_" : out;
 }
 
-std::string full_name(const OnnxNode& node) { return node.domain.empty() ? node.op_type : node.domain + "." + node.op_type; }
-
 // The symbols of a model's inputs: as written, and as identifiers of our own.
 class Symbols {
  public:
-  Symbols(const OnnxModel& model, const ImportOptions& options) : options_(options) {
-    for (const OnnxValueInfo& input : model.inputs)
-      for (size_t axis = 0; axis < input.dims.size(); ++axis)
-        if (input.dims[axis].value < 0) intern(written(input, axis));
+  Symbols(const OnnxGraph& graph, const ImportOptions& options) : options_(options) {
+    for (const OnnxValueInfo& input : graph.inputs) {
+      if (is_list(input)) lists_.insert(input.name);
+      for (int64_t i = 0, count = items(input).value_or(0); i < count && is_list(input); ++i) add(item(input, i));
+      if (!is_list(input)) add(input);
+    }
+  }
+
+  static bool is_list(const OnnxValueInfo& input) {
+    return input.kind == "sequence" || input.kind == "optional" || input.kind == "optional sequence";
+  }
+  // How many tensors a sequence or an optional stands for, where the options say it.
+  std::optional<int64_t> items(const OnnxValueInfo& input) const {
+    const auto given = options_.dims.find(input.name);
+    if (given == options_.dims.end() || given->second < 0 || given->second > kMaxItems) return std::nullopt;
+    return given->second;
+  }
+  // One of these tensors. A symbol stands for an extent of each sequence's items of that number.
+  static OnnxValueInfo item(OnnxValueInfo input, int64_t number) {
+    const std::string suffix = "_" + std::to_string(number);
+    input.name += suffix;
+    for (OnnxDim& dim : input.dims)
+      if (dim.value < 0 && !dim.symbol.empty()) dim.symbol += suffix;
+    return input;
   }
 
   // Names in the options that the model does not have, and values that are no extents.
@@ -42,11 +57,22 @@ class Symbols {
     for (const std::string& name : order_) names += (names.empty() ? "" : ", ") + name;
     std::vector<Diag> problems;
     for (const auto& [name, value] : options_.dims) {
+      if (lists_.count(name)) {
+        if (value < 0 || value > kMaxItems)
+          problems.push_back({DiagCode::invalid_argument, "input '" + name + "' cannot hold " + std::to_string(value) + " tensors", {}, {}});
+        continue;
+      }
       if (!names_.count(name) && !own_.count(name))
         problems.push_back({DiagCode::invalid_argument,
                             "the model has no dimension '" + name + "'; it has " + (names.empty() ? "only static ones" : names), {}, {}});
       else if (value < 1 || value > kMaxDim)
         problems.push_back({DiagCode::invalid_argument, "dimension '" + name + "' cannot be " + std::to_string(value), {}, {}});
+    }
+    for (const auto& [name, range] : options_.limits) {
+      if (!names_.count(name) && !own_.count(name))
+        problems.push_back({DiagCode::invalid_argument, "the model has no dimension '" + name + "'; it has " + (names.empty() ? "only static ones" : names), {}, {}});
+      else if (range.least < 0 || range.most < range.least || range.most > kMaxDim)
+        problems.push_back({DiagCode::invalid_argument, llvm::formatv("dimension '{0}' cannot go from {1} to {2}", name, range.least, range.most).str(), {}, {}});
     }
     return make_error(std::move(problems));
   }
@@ -57,14 +83,26 @@ class Symbols {
     const std::string name = written(input, axis), own = names_.at(name);
     for (const std::string& key : {name, own})
       if (auto bound = options_.dims.find(key); bound != options_.dims.end()) return bound->second;
+    for (const std::string& key : {name, own})
+      if (auto range = options_.limits.find(key); range != options_.limits.end()) {
+        const std::string symbol = own + (range->second.least == 0 ? ".0" : "");   // ir/simplify.h
+        limits_[symbol] = range->second;
+        builder.add_symbol(symbol, {Expr(range->second.least), Expr(range->second.most)});
+        return var(symbol);
+      }
     builder.add_symbol(own);
     return var(own);
   }
+  const SymbolLimitsOf& limits() const { return limits_; }
 
  private:
   static std::string written(const OnnxValueInfo& input, size_t axis) {
     const OnnxDim& dim = input.dims[axis];
     return dim.symbol.empty() ? identifier(input.name) + "_" + std::to_string(axis) : dim.symbol;
+  }
+  void add(const OnnxValueInfo& input) {
+    for (size_t axis = 0; axis < input.dims.size(); ++axis)
+      if (input.dims[axis].value < 0) intern(written(input, axis));
   }
   void intern(const std::string& name) {
     if (names_.count(name)) return;
@@ -76,56 +114,82 @@ class Symbols {
   }
 
   const ImportOptions& options_;
+  std::set<std::string> lists_;                  // inputs
   std::map<std::string, std::string> names_;
+  mutable SymbolLimitsOf limits_;                // of symbols that inputs have
   std::set<std::string> own_;
   std::vector<std::string> order_;
 };
 
 class Importer {
  public:
-  Importer(const OnnxModel& model, const ImportOptions& options) : model_(model), symbols_(model, options) {}
+  Importer(const OnnxModel& model, const ImportOptions& options)
+      : model_(model.graph), symbols_(model.graph, options), main_(model.graph, builder_, state_) {}
 
   Error run() {
     TW_TRY(symbols_.check());
-    import_inputs();
-    import_initializers();
-    find_wanted();
-    for (size_t i = 0; i < model_.nodes.size(); ++i)
-      if (live_[i]) import_node(model_.nodes[i]);
+    for (const OnnxValueInfo& input : model_.inputs) main_.bind(input.name, import_input(input));
+    main_.run();
     std::set<std::string> names;
     for (const std::string& output : model_.outputs) {
-      const auto found = values_.find(output);
-      if (!names.insert(output).second)
-        gaps_.add(DiagCode::invalid_model, "output", "output '" + output + "' is listed twice", "", output);
-      else if (found == values_.end())
-        gaps_.add(DiagCode::invalid_model, "output", "no node makes output '" + output + "'", "", output);
-      else if (found->second.valid())
-        outputs_.push_back({output, found->second});
+      if (!names.insert(output).second) {
+        state_.gaps.add(DiagCode::invalid_model, "output", "output '" + output + "' is listed twice", "", output);
+        continue;
+      }
+      if (const Val v = main_.output(output); v.valid()) add_output(output, v);
     }
+    if (outputs_.empty() && state_.gaps.empty() && !model_.outputs.empty())
+      state_.gaps.add(DiagCode::unsupported, "output", "all of them are empty lists", "", model_.outputs.front());
     return Error::success();
   }
 
-  Gaps& gaps() { return gaps_; }
-  Expected<Graph> finish(const std::string& name) { return builder_.finish(name, outputs_); }
+  Gaps& gaps() { return state_.gaps; }
+  Expected<Graph> finish(const std::string& name) {
+    TW_ASSIGN(Graph graph, builder_.finish(name, outputs_));
+    for (const auto& [symbol, limits] : symbols_.limits())
+      if (std::ranges::count(graph.symbols, symbol)) {
+        SymbolLimits& all = graph.limits.try_emplace(symbol, limits).first->second;
+        all = {std::max(all.least, limits.least), std::min(all.most, limits.most)};
+      }
+    return graph;
+  }
 
  private:
-  void poison(const std::string& value) { values_[value] = Val{}; }
+  Val refuse(DiagCode code, const std::string& problem, const std::string& advice, const OnnxValueInfo& input) {
+    state_.gaps.add(code, "input", problem, advice, input.name);
+    return {};
+  }
 
-  void import_inputs() {
-    for (const OnnxValueInfo& input : model_.inputs) {
-      poison(input.name);
-      const auto dtype = dtype_from_onnx(input.element_type);
-      if (input.kind != "tensor") {
-        gaps_.add(DiagCode::unsupported, "input", "type " + input.kind, "only tensors can be inputs", input.name);
-      } else if (!dtype) {
-        gaps_.add(DiagCode::unsupported, "input", "dtype " + element_type_name(input.element_type),
-                  "convert the model to float32 or an integer type", input.name);
-      } else if (!input.has_shape) {
-        gaps_.add(DiagCode::unsupported, "input", "no shape, not even a rank", "give the input a shape when exporting", input.name);
-      } else if (std::optional<Shape> shape = input_shape(input)) {
-        values_[input.name] = builder_.add_input(input.name, {*dtype, std::move(*shape), {}});
-      }
+  // Invalid: reported.
+  Val import_input(const OnnxValueInfo& input) {
+    if (input.kind == "tensor") return import_tensor(input);
+    if (!Symbols::is_list(input)) return refuse(DiagCode::unsupported, "type " + input.kind, "only tensors, sequences and optionals can be inputs", input);
+    return import_list(input);
+  }
+
+  Val import_tensor(const OnnxValueInfo& input) {
+    const auto dtype = dtype_from_onnx(input.element_type);
+    if (!dtype)
+      return refuse(DiagCode::unsupported, "dtype " + element_type_name(input.element_type), "convert the model to float32 or an integer type", input);
+    if (!input.has_shape) return refuse(DiagCode::unsupported, "no shape, not even a rank", "give the input a shape when exporting", input);
+    std::optional<Shape> shape = input_shape(input);
+    return shape ? builder_.add_input(input.name, {*dtype, std::move(*shape), {}}) : Val{};
+  }
+
+  // The tensors of a list are inputs of their own, numbered: x_0, x_1, ... An optional has one or none.
+  Val import_list(const OnnxValueInfo& input) {
+    const std::optional<int64_t> count = symbols_.items(input);
+    if (!count || (input.kind == "optional" && *count > 1))
+      return refuse(DiagCode::unsupported, "type " + input.kind + " of a length that is not known",
+                    "say how many tensors it holds: --dim " + input.name + "=N", input);
+    std::vector<Val> items;
+    for (int64_t i = 0; i < *count; ++i) {
+      items.push_back(import_tensor(Symbols::item(input, i)));
+      if (!items.back().valid()) return {};
     }
+    if (input.kind == "optional") return builder_.list(Builder::ListKind::optional, std::move(items));
+    const Val sequence = builder_.list(Builder::ListKind::sequence, std::move(items));
+    return input.kind == "sequence" ? sequence : builder_.list(Builder::ListKind::optional, {sequence});
   }
 
   std::optional<Shape> input_shape(const OnnxValueInfo& input) {
@@ -135,7 +199,7 @@ class Importer {
       shape.push_back(symbols_.dim(input, axis, builder_));
       const int64_t extent = std::max<int64_t>(1, as_const(shape.back()).value_or(1));
       if (extent > kMaxDim / count) {
-        gaps_.add(DiagCode::limit, "input", "more than 2^40 elements", "", input.name);
+        refuse(DiagCode::limit, "more than 2^40 elements", "", input);
         return std::nullopt;
       }
       count *= extent;
@@ -143,92 +207,23 @@ class Importer {
     return shape;
   }
 
-  void import_initializers() {
-    for (const OnnxTensor& tensor : model_.initializers) {
-      poison(tensor.name);
-      if (const auto dtype = tensor.dtype())
-        values_[tensor.name] =
-            builder_.add_constant(tensor.name, {*dtype, Shape(tensor.dims.begin(), tensor.dims.end()), {}}, tensor.data);
-      else
-        initializer_types_[tensor.name] = tensor.element_type;
+  // A list's tensors are outputs of their own, numbered as those of inputs are.
+  void add_output(const std::string& name, Val v) {
+    const auto kind = builder_.list_kind(v);
+    if (!kind) {
+      outputs_.push_back({name, v});
+    } else if (*kind == Builder::ListKind::optional) {
+      for (Val item : builder_.items(v)) add_output(builder_.list_kind(item) ? name : name + "_0", item);
+    } else {
+      for (size_t i = 0; i < builder_.items(v).size(); ++i) add_output(name + "_" + std::to_string(i), builder_.items(v)[i]);
     }
   }
 
-  // Values that the outputs need, backwards over the sorted nodes.
-  void find_wanted() {
-    wanted_.insert(model_.outputs.begin(), model_.outputs.end());
-    live_.assign(model_.nodes.size(), false);
-    for (size_t i = model_.nodes.size(); i-- > 0;) {
-      const OnnxNode& node = model_.nodes[i];
-      live_[i] = std::any_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& o) { return wanted_.count(o) > 0; });
-      if (live_[i]) wanted_.insert(node.inputs.begin(), node.inputs.end());
-    }
-    wanted_.erase("");
-  }
-
-  void import_node(const OnnxNode& node) {
-    for (const std::string& output : node.outputs) poison(output);
-    const ImportRow* row = find_importer(node.domain, node.op_type, node.since_version);
-    if (!row) return report_unsupported(node);
-    std::vector<Val> inputs;
-    bool poisoned = false;
-    for (const std::string& input : node.inputs) {
-      const auto found = values_.find(input);
-      inputs.push_back(found == values_.end() ? Val{} : found->second);
-      if (input.empty()) continue;
-      if (found == values_.end())
-        gaps_.add(DiagCode::invalid_model, full_name(node), "no node before makes input '" + input + "'",
-                  "the model breaks the ONNX standard: export it again", node.name);
-      else if (const auto type = initializer_types_.find(input); type != initializer_types_.end())
-        gaps_.add(DiagCode::unsupported, full_name(node), "dtype " + element_type_name(type->second),
-                  "convert the model to float32 or an integer type", node.name);
-      poisoned = poisoned || !inputs.back().valid();
-    }
-    if (!poisoned) run_importer(node, *row, std::move(inputs));
-  }
-
-  void run_importer(const OnnxNode& node, const ImportRow& row, std::vector<Val> inputs) {
-    std::vector<bool> wanted;
-    for (const std::string& output : node.outputs) wanted.push_back(wanted_.count(output) > 0);
-    NodeImport context(builder_, node, std::move(inputs), std::move(wanted));
-    row.import(context, row.param);
-    for (size_t i = 0; i < node.outputs.size() && !context.failed(); ++i)
-      if (context.wanted(i) && !context.outputs()[i].valid())
-        context.fail(llvm::formatv("output {0} is not supported", i).str(), "remove the uses of this output");
-    if (const auto& problem = context.problem()) {
-      gaps_.add(problem->code, full_name(node), problem->text, problem->advice, node.name);
-      return;
-    }
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      const Val value = context.outputs()[i];
-      if (!value.valid() || node.outputs[i].empty()) continue;
-      builder_.set_name(value, node.outputs[i]);
-      values_[node.outputs[i]] = value;
-    }
-  }
-
-  void report_unsupported(const OnnxNode& node) {
-    std::string problem = "operator not supported", advice = "replace it by supported operators, or leave this part out of the model";
-    if (!node.domain.empty() && node.since_version == 0) {
-      problem = "operator of domain " + node.domain + " not supported";
-      advice = "export with standard operators, or with model-local functions for it";
-    } else if (node.since_version == 0) {
-      problem = "no such operator at this opset";
-    } else if (const ImportRow* row = find_importer_any_version(node.domain, node.op_type)) {
-      problem = llvm::formatv("version {0} of the operator not supported", node.since_version).str();
-      advice = llvm::formatv("export at an opset where the operator's version is {0} to {1}", row->first, row->last).str();
-    }
-    gaps_.add(DiagCode::unsupported, full_name(node), problem, advice, node.name);
-  }
-
-  const OnnxModel& model_;
+  const OnnxGraph& model_;
   Symbols symbols_;
   Builder builder_;
-  Gaps gaps_;
-  std::unordered_map<std::string, Val> values_;      // invalid: its maker was reported
-  std::map<std::string, int> initializer_types_;     // of those without a DType
-  std::set<std::string> wanted_;
-  std::vector<bool> live_;
+  ImportState state_;
+  GraphImport main_;
   std::vector<Builder::Output> outputs_;
 };
 

@@ -7,10 +7,12 @@ namespace tw::onnx_import {
 class NodeImport;
 
 struct ImportRow {
-  std::string_view op_type;              // domain ai.onnx
+  std::string_view op_type;
   int first, last;                       // since-versions of the operator that the importer knows
   void (*import)(NodeImport&, int param);
   int param = 0;                         // tells apart the operators that share an importer
+  std::string_view domain = "";          // "" is ai.onnx; operators that ONNX has no schema of have the version `first`
+  bool takes_lists = false;              // sequences and optionals may be among its inputs
 };
 
 // Null when there is no importer for this version; any_version ignores it.

@@ -196,12 +196,12 @@ const onnx::OpSchema* schema_of(const onnx::NodeProto& node, const Opsets& opset
 std::vector<onnx::NodeProto*> expandable(onnx::ModelProto& model) {
   const Opsets opsets = opsets_of(model);
   std::vector<onnx::NodeProto*> found;
-  for (auto& node : *model.mutable_graph()->mutable_node()) {
+  for_each_node(model, [&](onnx::NodeProto& node) {
     const onnx::OpSchema* schema = schema_of(node, opsets);
     if (schema && (schema->HasFunction() || schema->HasContextDependentFunction()) &&
         !find_importer(node.domain(), node.op_type(), schema->since_version()))
       found.push_back(&node);
-  }
+  });
   return found;
 }
 
@@ -214,17 +214,32 @@ void fill_defaults(onnx::NodeProto& node, const onnx::OpSchema& schema) {
   }
 }
 
-// Bodies that depend on types need the type of every value.
+// Bodies that depend on types need the type of every value. The library looks for them in the main graph alone, so what the inner
+// graphs know is told there, too, but for names that mean more than one value.
 void add_types(onnx::ModelProto& model) {
-  for (const auto& tensor : model.graph().initializer()) {
-    auto* info = model.mutable_graph()->add_value_info();
-    info->set_name(tensor.name());
-    auto* type = info->mutable_type()->mutable_tensor_type();
-    type->set_elem_type(tensor.data_type());
-    type->mutable_shape();
-    for (int64_t dim : tensor.dims()) type->mutable_shape()->add_dim()->set_dim_value(dim);
-  }
+  for_each_graph(*model.mutable_graph(), [](onnx::GraphProto& graph) {
+    for (const auto& tensor : graph.initializer()) {
+      auto* info = graph.add_value_info();
+      info->set_name(tensor.name());
+      auto* type = info->mutable_type()->mutable_tensor_type();
+      type->set_elem_type(tensor.data_type());
+      type->mutable_shape();
+      for (int64_t dim : tensor.dims()) type->mutable_shape()->add_dim()->set_dim_value(dim);
+    }
+  });
   onnx::shape_inference::InferShapes(model);
+  std::map<std::string, int> makers;
+  std::vector<onnx::ValueInfoProto> inner;
+  for_each_graph(*model.mutable_graph(), [&](onnx::GraphProto& graph) {
+    std::set<std::string> own;
+    for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()})
+      for (const auto& info : *list) {
+        if (own.insert(info.name()).second) ++makers[info.name()];
+        if (&graph != model.mutable_graph()) inner.push_back(info);
+      }
+  });
+  for (const onnx::ValueInfoProto& info : inner)
+    if (makers[info.name()] == 1) *model.mutable_graph()->add_value_info() = info;
 }
 
 // Bodies are written for recent opsets, and may use operators with bodies again.
@@ -286,7 +301,7 @@ Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file, co
   if (!proto.has_graph()) return make_error(DiagCode::invalid_model, "not an ONNX model: it has no graph");
   ExternalData external(file, path);
   TW_TRY(prepare(proto, external, model));
-  TW_TRY(read_graph(proto.graph(), opsets_of(proto), external, model));
+  TW_ASSIGN(model.graph, read_graph(proto.graph(), opsets_of(proto), external));
   return model;
 }
 

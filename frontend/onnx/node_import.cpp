@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/graph/externs.h"
+
 namespace tw::onnx_import {
 namespace {
 
@@ -28,14 +30,14 @@ const char* kind_name(AttributeKind kind) {
 }  // namespace
 
 std::string bind_advice(const Ranges& symbols) {
-  if (symbols.empty()) return "";
-  std::string text = "bind the symbolic dimensions:";
-  for (const auto& [name, range] : symbols) text += " --dim " + name + "=N";
+  std::string text;
+  for (const auto& [name, range] : symbols)
+    if (least_of(name) > 0) text += (text.empty() ? "bind the symbolic dimensions: --dim " : " --dim ") + name + "=N";
   return text;
 }
 
-NodeImport::NodeImport(Builder& builder, const OnnxNode& n, std::vector<Val> inputs, std::vector<bool> wanted)
-    : node(n), builder_(builder), inputs_(std::move(inputs)), outputs_(n.outputs.size()), wanted_(std::move(wanted)) {}
+NodeImport::NodeImport(Builder& builder, Bodies& bodies, const OnnxNode& n, std::vector<Val> inputs, std::vector<bool> wanted)
+    : node(n), builder_(builder), bodies_(bodies), inputs_(std::move(inputs)), outputs_(n.outputs.size()), wanted_(std::move(wanted)) {}
 
 Val NodeImport::in(size_t i) {
   if (has(i)) return inputs_[i];
@@ -86,6 +88,46 @@ const OnnxTensor* NodeImport::tensor(const char* name) {
   return a ? a->tensor.get() : nullptr;
 }
 
+const OnnxGraph* NodeImport::graph(const char* name) {
+  const OnnxAttribute* a = attribute(name, AttributeKind::graph);
+  if (!a) invalid(llvm::formatv("attribute {0} is missing", name).str());
+  return a ? a->graph.get() : nullptr;
+}
+
+const std::vector<Val>& NodeImport::items(size_t i) {
+  static const std::vector<Val> none;
+  const Val v = in(i);
+  if (is_list(v, ListKind::sequence)) return builder_.items(v);
+  invalid(llvm::formatv("input {0} is not a sequence", i).str());
+  return none;
+}
+
+std::optional<std::vector<Val>> NodeImport::inlined(const OnnxGraph& body, const std::vector<Val>& inputs) {
+  if (failed()) return std::nullopt;
+  if (inputs.size() != body.inputs.size()) {
+    invalid(llvm::formatv("a graph of {0} inputs is given {1}", body.inputs.size(), inputs.size()).str());
+    return std::nullopt;
+  }
+  std::optional<std::vector<Val>> outputs = bodies_.inlined(body, inputs);
+  if (!outputs) fail_reported();
+  return outputs;
+}
+
+std::unique_ptr<RegionDraft> NodeImport::region(const OnnxGraph& body, const Bodies::Inputs& inputs) {
+  if (problem_ && !problem_->reported) return nullptr;   // what is wrong in another body does not hide what is wrong in this one
+  std::unique_ptr<RegionDraft> draft = bodies_.region(body, inputs);
+  if (!draft) fail_reported();
+  return draft;
+}
+
+std::vector<Val> NodeImport::emit_all(OpAttrs attrs, std::vector<Val> inputs) {
+  if (failed()) return {};
+  Expected<std::vector<Val>> result = builder_.emit_all(std::move(attrs), inputs, {node.name, node.op_type});
+  if (result) return std::move(*result);
+  refused(result.takeError(), inputs);
+  return {};
+}
+
 const TensorType& NodeImport::type(Val v) const { return v.valid() ? builder_.type(v) : no_type(); }
 
 Expr NodeImport::dim(Val v, int64_t axis) const {
@@ -119,17 +161,45 @@ std::optional<std::vector<Expr>> NodeImport::known(Val v) {
   return elements ? std::optional<std::vector<Expr>>(*elements) : std::nullopt;
 }
 
+std::optional<int64_t> NodeImport::length(Val v, const char* what) {
+  const auto count = v.valid() ? as_const(element_count(shape(v))) : std::nullopt;
+  if (!v.valid()) return std::nullopt;
+  if (!is_int(dtype(v)) || rank(v) > 1) invalid(llvm::formatv("{0} is {1}, expected a list of integers", what, to_string(type(v))).str());
+  else if (!count || *count > kKnownElements) fail(llvm::formatv("{0} has an unknown number of entries: {1}", what, to_string(type(v))).str());
+  return failed() ? std::nullopt : count;
+}
+
+Expr NodeImport::symbol_of(Val v, int64_t element, const Expr& bound) {
+  return failed() || !v.valid() ? Expr(1) : builder_.element(v, element, bound);
+}
+
+Val NodeImport::dim_values(std::vector<Expr> dims) {
+  const auto count = static_cast<int64_t>(dims.size());
+  return builder_.known(std::move(dims), DType::i64, {count});
+}
+
+Val NodeImport::element_value(Val v, int64_t element) {
+  if (failed() || !v.valid()) return {};
+  if (const auto known = builder_.known_element(v, element)) return dim_value(*known);
+  return cast(reshape(rank(v) == 0 ? v : slice(v, 0, element, 1), {}), DType::i64);
+}
+
 std::vector<Expr> NodeImport::dims(Val v, const char* what) {
   if (!v.valid()) return {};
   if (auto elements = known(v)) return *elements;
-  fail(llvm::formatv("{0} computed from the data", what).str(),
-       builder_.symbols().empty() ? "make it a constant" : "make it a constant, or " + bind_advice(builder_.symbols()));
-  return {};
+  std::vector<Expr> list;
+  const int64_t count = length(v, what).value_or(0);
+  for (int64_t i = 0; i < count; ++i) list.push_back(symbol_of(v, i));
+  return list;
 }
 
 Ints NodeImport::constants(Val v, const char* what) {
   Ints out;
-  for (const Expr& e : dims(v, what)) {
+  const auto elements = known(v);
+  if (!elements && v.valid())
+    fail(llvm::formatv("{0} computed from the data", what).str(),
+         builder_.symbols().empty() ? "make it a constant" : "make it a constant, or " + bind_advice(builder_.symbols()));
+  for (const Expr& e : elements.value_or(std::vector<Expr>())) {
     const std::optional<int64_t> value = as_const(e);
     if (!value) fail_symbolic(llvm::formatv("{0} must be a constant, it is {1}", what, to_string(e)).str());
     out.push_back(value.value_or(0));
@@ -139,17 +209,31 @@ Ints NodeImport::constants(Val v, const char* what) {
 
 Val NodeImport::emit(OpAttrs attrs, std::vector<Val> inputs) {
   if (failed()) return {};
-  bool symbolic = false;
-  for (Val v : inputs) symbolic = symbolic || (v.valid() && builder_.has_symbols(v));
   const OpInfo& info = op_info(attrs);
   TW_CHECK(static_cast<int>(inputs.size()) >= info.min_inputs, "{0} emitted with {1} inputs", info.name, inputs.size());
   for (size_t i = 0; i < static_cast<size_t>(info.min_inputs); ++i)
     TW_CHECK(inputs[i].valid(), "{0} of node {1}: input {2} is not there", info.name, node.name, i);
-  Expected<Val> result = builder_.emit(std::move(attrs), std::move(inputs), {node.name, node.op_type});
+  Expected<Val> result = builder_.emit(std::move(attrs), inputs, {node.name, node.op_type});
   if (result) return *result;
-  const std::vector<Diag> diags = take_diags(result.takeError());
-  problem_ = Problem{diags[0].code, diags[0].message, symbolic ? bind_advice(builder_.symbols()) : ""};
+  refused(result.takeError(), inputs);
   return {};
+}
+
+std::vector<Val> NodeImport::emit_extern(ExternFunction function, Ints ints, std::vector<double> reals, std::vector<Val> inputs, Shape dims) {
+  const std::vector<Val> none(static_cast<size_t>(extern_info(function).outputs));
+  if (failed()) return none;
+  Expected<std::vector<Val>> result =
+      builder_.emit_all(op::Extern{function, std::move(ints), std::move(reals), std::move(dims)}, inputs, {node.name, node.op_type});
+  if (result) return std::move(*result);
+  refused(result.takeError(), inputs);
+  return none;
+}
+
+void NodeImport::refused(Error error, const std::vector<Val>& inputs) {
+  bool symbolic = false;
+  for (Val v : inputs) symbolic = symbolic || (v.valid() && builder_.has_symbols(v));
+  const std::vector<Diag> diags = take_diags(std::move(error));
+  problem_ = Problem{diags[0].code, diags[0].message, symbolic ? bind_advice(builder_.symbols()) : "", false};
 }
 
 Val NodeImport::cast(Val a, DType to) { return dtype(a) == to && a.valid() ? a : emit(op::Cast{to, false}, {a}); }
@@ -207,11 +291,15 @@ void NodeImport::set(size_t i, Val v) {
 }
 
 void NodeImport::fail(std::string text, std::string advice) {
-  if (!problem_) problem_ = Problem{DiagCode::unsupported, std::move(text), std::move(advice)};
+  if (!problem_) problem_ = Problem{DiagCode::unsupported, std::move(text), std::move(advice), false};
 }
 
 void NodeImport::invalid(std::string text) {
-  if (!problem_) problem_ = Problem{DiagCode::invalid_model, std::move(text), "the model breaks the ONNX standard: export it again"};
+  if (!problem_) problem_ = Problem{DiagCode::invalid_model, std::move(text), "the model breaks the ONNX standard: export it again", false};
+}
+
+void NodeImport::fail_reported() {
+  if (!problem_) problem_ = Problem{DiagCode::unsupported, "", "", true};
 }
 
 void NodeImport::fail_symbolic(std::string text) { fail(std::move(text), bind_advice(builder_.symbols())); }

@@ -2,6 +2,8 @@
 // Failures stick: the first one is kept, and later calls return invalid values that further calls pass over, so importers
 // read as straight lines. Shape accessors of invalid values give harmless answers (rank 0, extent 1).
 #pragma once
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,11 +16,31 @@ namespace tw::onnx_import {
 struct Problem {          // becomes a Gap
   DiagCode code = DiagCode::unsupported;
   std::string text, advice;
+  bool reported = false;  // it is one already
+};
+
+// A body as a graph of its own, while it is made.
+struct RegionDraft {
+  Builder builder;
+  std::vector<Val> outputs;           // of the body, in `builder`
+  std::vector<Val> captured;          // of the graph around it: what the region's last inputs are given
+};
+
+// Runs the graphs in a node's attributes; importers of control flow ask for it.
+class Bodies {
+ public:
+  virtual ~Bodies() = default;
+  using Inputs = std::function<std::vector<Val>(Builder&)>;   // makes the values that the body's inputs stand for
+  // Imports the body into a graph of its own; null when a problem in it was reported.
+  virtual std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Inputs& inputs) = 0;
+  virtual std::string fresh_symbol(const std::string& stem) = 0;   // no other of the model
+  // Imports the body's nodes where the node stands; nothing when a problem in them was reported.
+  virtual std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs) = 0;
 };
 
 class NodeImport {
  public:
-  NodeImport(Builder& builder, const OnnxNode& node, std::vector<Val> inputs, std::vector<bool> wanted);
+  NodeImport(Builder& builder, Bodies& bodies, const OnnxNode& node, std::vector<Val> inputs, std::vector<bool> wanted);
 
   const OnnxNode& node;
   int version() const { return node.since_version; }
@@ -39,6 +61,7 @@ class NodeImport {
   std::optional<std::vector<float>> reals(const char* name);
   std::optional<std::vector<std::string>> texts(const char* name);
   const OnnxTensor* tensor(const char* name);
+  const OnnxGraph* graph(const char* name);       // a required one
 
   // Types.
   const TensorType& type(Val v) const;
@@ -51,15 +74,37 @@ class NodeImport {
   int64_t axis(int64_t given, int64_t rank);                      // non-negative; a failure when out of range, then 0
   Ints axes(const Ints& given, int64_t rank);                     // the same, sorted, no duplicates
 
-  // Contents of integer tensors, known before the model runs. dims: perhaps symbolic; constants: plain numbers.
+  // Contents of integer tensors. known, constants (plain numbers): before the model runs. dims: sizes, perhaps symbols of the inputs, or
+  // such as are read while the model runs, which must then not be negative. symbol_of: one of them.
   std::optional<std::vector<Expr>> known(Val v);
   std::vector<Expr> dims(Val v, const char* what);
+  Expr symbol_of(Val v, int64_t element, const Expr& bound = {});
+  Val dim_value(const Expr& dim) { return builder_.known({dim}, DType::i64, {}); }    // rank 0
+  Val dim_values(std::vector<Expr> dims);                                             // a vector
+  Val element_value(Val v, int64_t element);                                          // rank 0, i64
+  Val iota(Shape shape, size_t axis) { return emit(op::Iota{std::move(shape), static_cast<int64_t>(axis)}, {}); }
+  std::optional<int64_t> length(Val v, const char* what);   // of an integer vector or scalar; a failure when that is not known
   Ints constants(Val v, const char* what);
   std::optional<Tensor> constant(Val v) const { return v.valid() ? builder_.constant(v) : std::nullopt; }
   Expr simplified(const Expr& e) const { return builder_.simplified(e); }
 
+  // Sequences and optionals.
+  using ListKind = Builder::ListKind;
+  bool is_list(Val v, ListKind kind) const { return builder_.list_kind(v) == kind; }
+  Val sequence(std::vector<Val> items) { return builder_.list(ListKind::sequence, std::move(items)); }
+  const std::vector<Val>& items(size_t i);        // of input i, a sequence; a failure when it is none
+
+  // A graph of an attribute in place of the node. Nothing: the node has failed, or something in the body, which is reported.
+  std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs);
+  // The same as a graph of its own, which a node then runs. Null: as above.
+  std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Bodies::Inputs& inputs);
+  std::string fresh_symbol(const std::string& stem) { return bodies_.fresh_symbol(stem); }
+  std::vector<Val> emit_all(OpAttrs attrs, std::vector<Val> inputs);   // of several outputs; empty after a failure
+
   // Core operators.
   Val emit(OpAttrs attrs, std::vector<Val> inputs);
+  // A function of the runtime library: all its outputs, scratch memory too; inputs may be absent. Invalid values after a failure.
+  std::vector<Val> emit_extern(ExternFunction function, Ints ints, std::vector<double> reals, std::vector<Val> inputs, Shape dims = {});
   Val unary(UnaryOp op, Val a) { return emit(op::Unary{op}, {a}); }
   Val binary(BinaryOp op, Val a, Val b) { return emit(op::Binary{op}, {a, b}); }
   Val add(Val a, Val b) { return binary(BinaryOp::add, a, b); }
@@ -91,13 +136,16 @@ class NodeImport {
   void fail(std::string text, std::string advice = "");
   void invalid(std::string text);
   void fail_symbolic(std::string text);          // with advice to bind the symbols
+  void fail_reported();                          // what is wrong was reported at the node that it is about
   bool failed() const { return problem_.has_value(); }
   const std::optional<Problem>& problem() const { return problem_; }
 
  private:
   const OnnxAttribute* attribute(const char* name, AttributeKind kind);
+  void refused(Error error, const std::vector<Val>& inputs);
 
   Builder& builder_;
+  Bodies& bodies_;
   std::vector<Val> inputs_, outputs_;
   std::vector<bool> wanted_;
   std::optional<Problem> problem_;

@@ -24,6 +24,8 @@ struct OnnxTensor {
 
 enum class AttributeKind : uint8_t { integer, real, text, tensor, integers, reals, texts, graph, other };
 
+struct OnnxGraph;
+
 struct OnnxAttribute {
   AttributeKind kind = AttributeKind::other;
   int64_t integer = 0;
@@ -33,6 +35,7 @@ struct OnnxAttribute {
   std::vector<float> reals;
   std::vector<std::string> texts;
   std::shared_ptr<const OnnxTensor> tensor;
+  std::shared_ptr<const OnnxGraph> graph;
 };
 
 struct OnnxNode {
@@ -40,6 +43,7 @@ struct OnnxNode {
   int since_version = 0;              // of the operator at the model's opset; 0: the ONNX library does not know it
   std::vector<std::string> inputs, outputs;  // "": absent
   std::map<std::string, OnnxAttribute, std::less<>> attributes;
+  std::vector<std::string> captures;  // names of the graphs around it that the graphs in its attributes use
 };
 
 struct OnnxDim {
@@ -49,20 +53,24 @@ struct OnnxDim {
 
 struct OnnxValueInfo {
   std::string name;
-  std::string kind = "tensor";        // "sequence", "map", "optional", "sparse tensor": not tensors
+  std::string kind = "tensor";        // "sequence", "optional", "optional sequence": of the tensors that the rest says; "map", "sparse tensor", ...
   int element_type = 0;
   bool has_shape = false;
   std::vector<OnnxDim> dims;
+};
+
+struct OnnxGraph {
+  std::vector<OnnxValueInfo> inputs;  // without the initializers
+  std::vector<std::string> outputs;
+  std::vector<OnnxTensor> initializers;
+  std::vector<OnnxNode> nodes;        // topologically sorted
 };
 
 struct OnnxModel {
   std::string producer;
   int64_t opset = 0;                  // of ai.onnx, as the file says
   std::map<std::string, int> op_counts;
-  std::vector<OnnxValueInfo> inputs;  // without the initializers
-  std::vector<std::string> outputs;
-  std::vector<OnnxTensor> initializers;
-  std::vector<OnnxNode> nodes;        // topologically sorted
+  OnnxGraph graph;
 };
 
 // Parses, checks, inlines functions, and brings the model to opsets that the importers know. `path` finds external data.

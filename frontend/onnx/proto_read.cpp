@@ -2,9 +2,14 @@
 
 #include <onnx/defs/schema.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <set>
+
+#include "frontend/onnx/import_table.h"
+#include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -85,11 +90,24 @@ std::string typed_bytes(const onnx::TensorProto& proto, DType dtype) {
       for (char& byte : bytes) byte = byte != 0;
       return bytes;
     }
+    default: return narrowed<uint8_t>(proto.int32_data());   // a byte each, packed ones too
   }
-  TW_UNREACHABLE("bad dtype");
 }
 
-Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, ExternalData& external) {
+// Numbers narrower than a byte, packed from the low bits up, as a byte each.
+std::string unpacked(std::span<const std::byte> packed, DType dtype, int64_t elements) {
+  const int bits = dtype_bits(dtype), each = 8 / bits;
+  std::string out(static_cast<size_t>(elements), '\0');
+  for (int64_t i = 0; i < elements; ++i) {
+    const int64_t value = std::to_integer<int64_t>(packed[static_cast<size_t>(i / each)]) >> (i % each * bits) & ((1 << bits) - 1);
+    out[static_cast<size_t>(i)] = static_cast<char>(is_int(dtype) ? wrap_to(dtype, value) : value);
+  }
+  return out;
+}
+
+using Opsets = std::map<std::string, int64_t>;
+
+Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, const Opsets& opsets, ExternalData& external) {
   OnnxAttribute out;
   switch (proto.type()) {
     case onnx::AttributeProto::INT: out.kind = AttributeKind::integer; break;
@@ -114,23 +132,47 @@ Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, Extern
     TW_ASSIGN(OnnxTensor tensor, read_tensor(proto.t(), external));
     out.tensor = std::make_shared<const OnnxTensor>(std::move(tensor));
   }
+  if (out.kind == AttributeKind::graph) {
+    if (!proto.has_g()) return make_error(DiagCode::unsupported, "attribute '{0}' is a list of graphs", proto.name());
+    TW_ASSIGN(OnnxGraph graph, read_graph(proto.g(), opsets, external));
+    out.graph = std::make_shared<const OnnxGraph>(std::move(graph));
+  }
   return out;
+}
+
+// What a sequence or an optional holds, and its name with the holders in front: "optional sequence".
+const onnx::TypeProto& held_type(const onnx::TypeProto& type, std::string& kind) {
+  if (type.value_case() == onnx::TypeProto::kOptionalType && kind.empty()) {
+    kind = "optional";
+    return held_type(type.optional_type().elem_type(), kind);
+  }
+  if (type.value_case() == onnx::TypeProto::kSequenceType && kind.find("sequence") == std::string::npos) {
+    kind += kind.empty() ? "sequence" : " sequence";
+    return held_type(type.sequence_type().elem_type(), kind);
+  }
+  return type;
 }
 
 OnnxValueInfo read_value_info(const onnx::ValueInfoProto& proto) {
   OnnxValueInfo out;
   out.name = proto.name();
-  const onnx::TypeProto& type = proto.type();
+  std::string holders;
+  const onnx::TypeProto& type = held_type(proto.type(), holders);
+  const char* what = "tensor";
   switch (type.value_case()) {
-    case onnx::TypeProto::kSequenceType: out.kind = "sequence"; break;
-    case onnx::TypeProto::kMapType: out.kind = "map"; break;
-    case onnx::TypeProto::kOptionalType: out.kind = "optional"; break;
-    case onnx::TypeProto::kSparseTensorType: out.kind = "sparse tensor"; break;
-    case onnx::TypeProto::kOpaqueType: out.kind = "opaque"; break;
+    case onnx::TypeProto::kSequenceType: what = "sequence"; break;
+    case onnx::TypeProto::kMapType: what = "map"; break;
+    case onnx::TypeProto::kOptionalType: what = "optional"; break;
+    case onnx::TypeProto::kSparseTensorType: what = "sparse tensor"; break;
+    case onnx::TypeProto::kOpaqueType: what = "opaque"; break;
     case onnx::TypeProto::kTensorType: break;
-    case onnx::TypeProto::VALUE_NOT_SET: out.kind = "untyped value"; break;
+    case onnx::TypeProto::VALUE_NOT_SET: what = "untyped value"; break;
   }
-  if (out.kind != "tensor") return out;
+  if (type.value_case() != onnx::TypeProto::kTensorType) {
+    out.kind = holders.empty() ? what : holders + " of " + what;
+    return out;
+  }
+  if (!holders.empty()) out.kind = holders;
   out.element_type = type.tensor_type().elem_type();
   out.has_shape = type.tensor_type().has_shape();
   for (const auto& dim : type.tensor_type().shape().dim())
@@ -138,7 +180,24 @@ OnnxValueInfo read_value_info(const onnx::ValueInfoProto& proto) {
   return out;
 }
 
-Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const std::map<std::string, int64_t>& opsets, ExternalData& external) {
+// Names that the graph uses and does not make.
+std::set<std::string> free_names(const OnnxGraph& graph) {
+  std::set<std::string> made = {""}, free;
+  for (const OnnxValueInfo& input : graph.inputs) made.insert(input.name);
+  for (const OnnxTensor& tensor : graph.initializers) made.insert(tensor.name);
+  const auto use = [&](const std::string& name) {
+    if (!made.count(name)) free.insert(name);
+  };
+  for (const OnnxNode& node : graph.nodes) {
+    std::for_each(node.inputs.begin(), node.inputs.end(), use);
+    std::for_each(node.captures.begin(), node.captures.end(), use);
+    made.insert(node.outputs.begin(), node.outputs.end());
+  }
+  std::for_each(graph.outputs.begin(), graph.outputs.end(), use);
+  return free;
+}
+
+Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const Opsets& opsets, ExternalData& external) {
   OnnxNode node;
   node.op_type = proto.op_type();
   node.domain = proto.domain();
@@ -147,7 +206,10 @@ Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const std::map<std::s
   node.name = !proto.name().empty() ? proto.name() : node.outputs.empty() ? node.op_type : node.outputs.front();
   node.since_version = since_version(proto, opsets);
   for (const auto& attribute : proto.attribute()) {
-    TW_ASSIGN(node.attributes[attribute.name()], read_attribute(attribute, external));
+    TW_ASSIGN(OnnxAttribute& read = node.attributes[attribute.name()], read_attribute(attribute, opsets, external));
+    if (!read.graph) continue;
+    const std::set<std::string> names = free_names(*read.graph);
+    node.captures.insert(node.captures.end(), names.begin(), names.end());
   }
   return node;
 }
@@ -163,15 +225,18 @@ Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& e
   const std::optional<DType> dtype = out.dtype();
   if (!dtype) return out;
   if (proto.has_segment()) return make_error(DiagCode::unsupported, "tensor '{0}' is stored in segments", out.name);
-  const uint64_t expected = static_cast<uint64_t>(elements) * static_cast<uint64_t>(dtype_bytes(*dtype));
+  const bool packed = is_storage_only(*dtype) && dtype_bits(*dtype) < 8;
+  const auto count = static_cast<uint64_t>(elements);
+  const uint64_t expected = packed ? (count * static_cast<uint64_t>(dtype_bits(*dtype)) + 7) / 8 : count * static_cast<uint64_t>(dtype_bytes(*dtype));
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     TW_ASSIGN(out.data, read_external(proto, expected, external));
-    return out;
+  } else {
+    out.data = own(proto.has_raw_data() ? proto.raw_data() : typed_bytes(proto, *dtype));
   }
-  out.data = own(proto.has_raw_data() ? proto.raw_data() : typed_bytes(proto, *dtype));
   if (out.data.bytes.size() != expected)
     return make_error(DiagCode::invalid_model, "tensor '{0}' has {1} bytes of data but its shape and type need {2}", out.name,
                       out.data.bytes.size(), expected);
+  if (packed) out.data = own(unpacked(out.data.bytes, *dtype, elements));
   return out;
 }
 
@@ -180,30 +245,34 @@ int since_version(const onnx::NodeProto& node, const std::map<std::string, int64
   if (opset == opsets.end()) return 0;
   const onnx::OpSchema* schema =
       onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
-  return schema ? schema->since_version() : 0;
+  if (schema) return schema->since_version();
+  const ImportRow* row = find_importer_any_version(node.domain(), node.op_type());
+  const bool known_to_onnx = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain()) != nullptr;
+  return row && !known_to_onnx ? row->first : 0;
 }
 
-Error read_graph(const onnx::GraphProto& graph, const std::map<std::string, int64_t>& opsets, ExternalData& external, OnnxModel& model) {
+Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external) {
+  OnnxGraph out;
   std::set<std::string> constants;
   for (const auto& proto : graph.initializer()) {
     TW_ASSIGN(OnnxTensor tensor, read_tensor(proto, external));
     constants.insert(tensor.name);
-    model.initializers.push_back(std::move(tensor));
+    out.initializers.push_back(std::move(tensor));
   }
   for (const auto& sparse : graph.sparse_initializer()) {
     constants.insert(sparse.values().name());
     OnnxTensor tensor;  // element type 0: reported where it is used
     tensor.name = sparse.values().name();
-    model.initializers.push_back(std::move(tensor));
+    out.initializers.push_back(std::move(tensor));
   }
   for (const auto& proto : graph.input())
-    if (!constants.count(proto.name())) model.inputs.push_back(read_value_info(proto));
-  for (const auto& proto : graph.output()) model.outputs.push_back(proto.name());
+    if (!constants.count(proto.name())) out.inputs.push_back(read_value_info(proto));
+  for (const auto& proto : graph.output()) out.outputs.push_back(proto.name());
   for (const auto& proto : graph.node()) {
     TW_ASSIGN(OnnxNode node, read_node(proto, opsets, external));
-    model.nodes.push_back(std::move(node));
+    out.nodes.push_back(std::move(node));
   }
-  return Error::success();
+  return out;
 }
 
 std::string element_type_name(int element_type) {

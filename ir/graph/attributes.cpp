@@ -5,14 +5,16 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/graph/externs.h"
 #include "ir/graph/graph.h"
+#include "ir/storage_types.h"
 #include "ir/text.h"
 
 namespace tw {
 namespace {
 
 // Words of the enums in the text form, in the order of their values.
-constexpr const char* kPoolKinds[] = {"max", "average"};
+constexpr const char* kPoolKinds[] = {"max", "average", "sum"};
 constexpr const char* kReduceKinds[] = {"sum", "mean", "max", "min", "prod"};
 constexpr const char* kPadModes[] = {"constant", "reflect", "edge", "wrap"};
 constexpr const char* kResizeModes[] = {"nearest", "linear", "cubic"};
@@ -47,8 +49,17 @@ std::span<const char* const> words(BinaryOp) {
 }
 std::span<const char* const> words(DType) {
   static const auto list = [] {
-    std::array<const char*, kDTypeCount> out;
-    for (int i = 0; i < kDTypeCount; ++i) out[static_cast<size_t>(i)] = dtype_name(static_cast<DType>(i));
+    std::array<const char*, kAllDTypeCount> out;
+    for (int i = 0; i < kAllDTypeCount; ++i) out[static_cast<size_t>(i)] = dtype_name(static_cast<DType>(i));
+    return out;
+  }();
+  return list;
+}
+
+std::span<const char* const> words(ExternFunction) {
+  static const auto list = [] {
+    std::array<const char*, kExternCount> out;
+    for (size_t i = 0; i < kExternCount; ++i) out[i] = extern_info(static_cast<ExternFunction>(i)).name;
     return out;
   }();
   return list;
@@ -63,6 +74,14 @@ std::string text_of(double value) {
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
 }
 std::string text_of(const Expr& value) { return to_string(value); }
+std::string text_of(const std::string& value) { return quoted(value); }
+// Its lines stand a step to the right of the node's.
+std::string text_of(const Region& region) {
+  std::string text;
+  for (char c : region.graph ? print(*region.graph) : std::string()) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
+  return text;
+}
 template <class E>
   requires std::is_enum_v<E>
 std::string text_of(E value) {
@@ -77,7 +96,8 @@ std::string text_of(const std::vector<T>& list) {
 
 template <class T>
 constexpr bool kNamesTheOperator = std::is_same_v<T, UnaryOp> || std::is_same_v<T, BinaryOp> || std::is_same_v<T, DType> ||
-                                   std::is_same_v<T, PoolKind> || std::is_same_v<T, ReduceKind> || std::is_same_v<T, RecurrentKind>;
+                                   std::is_same_v<T, PoolKind> || std::is_same_v<T, ReduceKind> || std::is_same_v<T, RecurrentKind> ||
+                                   std::is_same_v<T, ExternFunction>;
 
 struct Field { const char* name; std::string text; bool always; };
 struct FieldTexts {
@@ -116,6 +136,10 @@ Error parse_value(Lexer& lexer, Expr& value) {
   TW_ASSIGN(value, parse_expr_of(lexer, DType::i64, {}));
   return Error::success();
 }
+Error parse_value(Lexer& lexer, std::string& value) {
+  TW_ASSIGN(value, lexer.string("a string"));
+  return Error::success();
+}
 template <class E>
   requires std::is_enum_v<E>
 Error parse_value(Lexer& lexer, E& value) {
@@ -145,6 +169,7 @@ Error parse_value(Lexer& lexer, std::vector<T>& list) {
 struct FieldParser {
   Lexer& lexer;
   const std::string& wanted;
+  const std::function<Expected<Graph>()>& graph;
   bool found = false;
   Error error = Error::success();
   template <class T>
@@ -152,15 +177,32 @@ struct FieldParser {
     if (found || wanted != name) return;
     found = true;
     llvm::cantFail(std::move(error));
-    error = parse_value(lexer, value);
+    if constexpr (std::is_same_v<T, Region>) error = parse_region(value);
+    else error = parse_value(lexer, value);
+  }
+  Error parse_region(Region& region) {
+    TW_ASSIGN(Graph parsed, graph());
+    region.graph = std::make_shared<const Graph>(std::move(parsed));
+    return Error::success();
   }
 };
 
-struct DimBinder {
-  const SymbolValues& values;
+struct DimMapper {
+  const std::function<Expr(const Expr&)>& fn;
   template <class T>
   void operator()(const char*, T& value) {
-    if constexpr (std::is_same_v<T, Shape>) value = bind_symbols(value, values);
+    if constexpr (std::is_same_v<T, Shape>)
+      for (Expr& dim : value) dim = fn(dim);
+    if constexpr (std::is_same_v<T, Region>)
+      if (value.graph) value.graph = std::make_shared<const Graph>(map_dims(*value.graph, fn));
+  }
+};
+struct RegionVisitor {
+  const std::function<void(Region&)>& fn;
+  template <class T>
+  void operator()(const char*, T& value) {
+    if constexpr (std::is_same_v<T, Region>)
+      if (value.graph) fn(value);
   }
 };
 
@@ -176,22 +218,68 @@ std::string print_attrs(const OpAttrs& attrs) {
 
 bool equal(const OpAttrs& a, const OpAttrs& b) { return a.index() == b.index() && print_attrs(a) == print_attrs(b); }
 
+static Expr bind_dim(const Expr& dim, const SymbolValues& values) {
+  return simplify_dim(rewrite(dim, [&](const Expr& e) {
+    if (e->kind != ExprKind::var) return Expr();
+    auto it = values.find(e->name);
+    return it == values.end() ? Expr() : Expr(it->second);
+  }));
+}
+
 Shape bind_symbols(const Shape& shape, const SymbolValues& values) {
   Shape out;
-  for (const Expr& dim : shape)
-    out.push_back(simplify_dim(rewrite(dim, [&](const Expr& e) {
-      if (e->kind != ExprKind::var) return Expr();
-      auto it = values.find(e->name);
-      return it == values.end() ? Expr() : Expr(it->second);
-    })));
+  for (const Expr& dim : shape) out.push_back(bind_dim(dim, values));
   return out;
 }
 
 OpAttrs bind_symbols(const OpAttrs& attrs, const SymbolValues& values) {
+  return map_dims(attrs, [&](const Expr& dim) { return bind_dim(dim, values); });
+}
+
+OpAttrs map_dims(const OpAttrs& attrs, const std::function<Expr(const Expr&)>& fn) {
   OpAttrs out = attrs;
-  DimBinder binder{values};
-  std::visit([&](auto& op) { op.fields(binder); }, out);
+  DimMapper mapper{fn};
+  std::visit([&](auto& op) { op.fields(mapper); }, out);
   return out;
+}
+
+Graph map_dims(const Graph& graph, const std::function<Expr(const Expr&)>& fn) {
+  Graph out = graph;
+  for (size_t i = 0; i < out.value_count(); ++i)
+    for (Expr& dim : out.value(ValueId{static_cast<int32_t>(i)}).type.shape) dim = fn(dim);
+  for (size_t i = 0; i < out.node_count(); ++i) {
+    Node& node = out.node(NodeId{static_cast<int32_t>(i)});
+    node.attrs = map_dims(node.attrs, fn);
+  }
+  return out;
+}
+
+Graph bind_symbols(const Graph& graph, const SymbolValues& values) {
+  Graph out = map_dims(graph, [&](const Expr& dim) { return bind_dim(dim, values); });
+  std::erase_if(out.symbols, [&](const std::string& symbol) { return values.count(symbol) > 0; });
+  return out;
+}
+
+void for_each_region(OpAttrs& attrs, const std::function<void(Region&)>& fn) {
+  RegionVisitor visitor{fn};
+  std::visit([&](auto& op) { op.fields(visitor); }, attrs);
+}
+
+std::vector<const Graph*> regions_of(const OpAttrs& attrs) {
+  std::vector<const Graph*> regions;
+  if (!has_several_outputs(attrs)) return regions;
+  OpAttrs copy = attrs;
+  for_each_region(copy, [&](Region& region) { regions.push_back(region.graph.get()); });
+  return regions;
+}
+
+std::vector<Expr> dims_of(const OpAttrs& attrs) {
+  std::vector<Expr> dims;
+  map_dims(attrs, [&](const Expr& dim) {
+    dims.push_back(dim);
+    return dim;
+  });
+  return dims;
 }
 
 Expected<OpAttrs> attrs_of_op(Lexer& lexer, const Token& name) {
@@ -202,10 +290,10 @@ Expected<OpAttrs> attrs_of_op(Lexer& lexer, const Token& name) {
   return lexer.error_at(name, llvm::formatv("unknown operator '{0}', expected one of {1}", name.text, known).str());
 }
 
-Error parse_attr(Lexer& lexer, OpAttrs& attrs) {
+Error parse_attr(Lexer& lexer, OpAttrs& attrs, const std::function<Expected<Graph>()>& graph) {
   Token name = lexer.peek();
   TW_ASSIGN(std::string wanted, lexer.identifier("an attribute"));
-  FieldParser parser{.lexer = lexer, .wanted = wanted};
+  FieldParser parser{.lexer = lexer, .wanted = wanted, .graph = graph};
   size_t value_at = lexer.position();
   if (Error e = lexer.expect("=")) {
     llvm::consumeError(std::move(parser.error));

@@ -9,7 +9,7 @@ constexpr int64_t kMaxTensorBytes = int64_t{1} << 35;
 // Matches a declared shape with an actual one. Dims that are one symbol bind it; others must evaluate to the actual extent.
 class Binder {
  public:
-  Error bind(const std::string& name, const TensorType& type, const Tensor& tensor) {
+  Error bind(const Graph& graph, const std::string& name, const TensorType& type, const Tensor& tensor) {
     if (tensor.dtype != type.dtype)
       return make_error(DiagCode::invalid_argument, "input '{0}' is {1}, expected {2}", name, dtype_name(tensor.dtype), to_string(type));
     Shape actual(tensor.shape.begin(), tensor.shape.end());
@@ -17,8 +17,10 @@ class Binder {
       return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name, to_string(actual), to_string(type));
     for (size_t i = 0; i < actual.size(); ++i) {
       if (type.shape[i]->kind != ExprKind::var) continue;
-      if (tensor.shape[i] < 1)
-        return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}: symbol {2} is at least 1", name, to_string(actual), type.shape[i]->name);
+      const SymbolLimits limits = limits_of(graph.limits, type.shape[i]->name);
+      if (tensor.shape[i] < limits.least || tensor.shape[i] > limits.most)
+        return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}: symbol {2} is {3} {4}", name, to_string(actual), type.shape[i]->name,
+                          tensor.shape[i] < limits.least ? "at least" : "at most", tensor.shape[i] < limits.least ? limits.least : limits.most);
       values.try_emplace(type.shape[i]->name, tensor.shape[i]);
     }
     return Error::success();
@@ -39,6 +41,7 @@ class Evaluation {
       for (ValueId input : graph.node(id).inputs)
         if (input.valid()) ++uses_[index(input)];
     for (const Graph::Output& output : graph.outputs()) ++uses_[index(output.value)];
+    for (const DataSymbol& symbol : graph.data_symbols) ++uses_[index(symbol.value)];
     tensors_.resize(graph.value_count());
   }
   void set(ValueId id, Tensor tensor) { tensors_[index(id)] = std::move(tensor); }
@@ -55,18 +58,38 @@ class Evaluation {
       if (tensor) types[i] = {tensor->dtype, Shape(tensor->shape.begin(), tensor->shape.end()), {}};  // logical tensors
       type_list.push_back(tensor ? &types[i] : nullptr);
     }
-    Expected<Tensor> result = compute(attrs, type_list, tensor_list);
+    Expected<std::vector<Tensor>> result = compute(attrs, type_list, tensor_list);
     if (!result) {
       std::vector<Diag> diags = take_diags(result.takeError());
       for (Diag& diag : diags) diag.message = llvm::formatv("{0} '{1}': {2}", op_info(attrs).name, node.name, diag.message).str();
       return make_error(std::move(diags));
     }
-    if (keep) keep(node.output, *result);
-    if (uses_[index(node.output)]) set(node.output, std::move(*result));
+    const std::vector<ValueId> outputs = node.outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (keep) keep(outputs[i], (*result)[i]);
+      if (uses_[index(outputs[i])]) set(outputs[i], std::move((*result)[i]));
+    }
     for (ValueId input : node.inputs)
       if (input.valid() && --uses_[index(input)] == 0) tensors_[index(input)].reset();
     return Error::success();
   }
+  // Reads the symbols whose values are there and were not before.
+  Error read_symbols() {
+    for (const DataSymbol& symbol : graph_.data_symbols) {
+      if (symbols_.count(symbol.name) || (!tensors_[index(symbol.value)] && !graph_.is_constant(symbol.value))) continue;
+      const Tensor& tensor = get(symbol.value);
+      if (symbol.element >= tensor.size())
+        return make_error(DiagCode::invalid_argument, "'{0}' has {1} elements, symbol {2} is number {3}", graph_.value(symbol.value).name, tensor.size(), symbol.name, symbol.element);
+      const int64_t value = tensor.int_at(symbol.element);
+      const std::optional<int64_t> most = limit(symbol.bound), exact = limit(symbol.equals);
+      if (value < 0 || value > most.value_or(INT64_MAX) || value != exact.value_or(value))
+        return make_error(DiagCode::invalid_argument, "element {0} of '{1}' is {2}, expected {3}", symbol.element, graph_.value(symbol.value).name, value,
+                          exact ? std::to_string(*exact) : most ? "0 to " + std::to_string(*most) : "0 or more");
+      symbols_[symbol.name] = value;
+    }
+    return Error::success();
+  }
+
   // Constants are copied out of the graph at their first use.
   const Tensor& get(ValueId id) {
     std::optional<Tensor>& tensor = tensors_[index(id)];
@@ -76,14 +99,20 @@ class Evaluation {
   }
 
  private:
+  std::optional<int64_t> limit(const Expr& e) const {
+    if (!e.defined()) return std::nullopt;
+    return as_const(bind_symbols(Shape{e}, symbols_)[0]);
+  }
   static size_t index(ValueId id) { return static_cast<size_t>(id.index); }
-  static Expected<Tensor> compute(const OpAttrs& attrs, const std::vector<const TensorType*>& types, const std::vector<const Tensor*>& tensors) {
-    TW_ASSIGN(TensorType out, infer_type(attrs, types));
-    std::optional<std::vector<int64_t>> shape = static_shape(out.shape);
-    if (!shape) return make_error(DiagCode::invalid_argument, "shape {0} has symbols that no input binds", to_string(out.shape));
-    if (element_count(*shape) > kMaxTensorBytes / dtype_bytes(out.dtype))
-      return make_error(DiagCode::limit, "{0} is too large to evaluate", to_string(out));
-    return op_info(attrs).evaluate(attrs, out, tensors);
+  static Expected<std::vector<Tensor>> compute(const OpAttrs& attrs, const std::vector<const TensorType*>& types, const std::vector<const Tensor*>& tensors) {
+    TW_ASSIGN(const std::vector<TensorType> outs, infer_types(attrs, types));
+    for (const TensorType& out : outs) {
+      std::optional<std::vector<int64_t>> shape = static_shape(out.shape);
+      if (!shape) return make_error(DiagCode::invalid_argument, "shape {0} has symbols that no input binds", to_string(out.shape));
+      if (element_count(*shape) > kMaxTensorBytes / dtype_bytes(out.dtype))
+        return make_error(DiagCode::limit, "{0} is too large to evaluate", to_string(out));
+    }
+    return evaluate_node(attrs, outs, tensors);
   }
 
   const Graph& graph_;
@@ -101,7 +130,7 @@ Expected<std::vector<Tensor>> evaluate(const Graph& graph, const std::vector<Ten
   Binder binder;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph.value(graph.inputs()[i]);
-    TW_TRY(binder.bind(value.name, value.type, inputs[i]));
+    TW_TRY(binder.bind(graph, value.name, value.type, inputs[i]));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph.value(graph.inputs()[i]);
@@ -109,7 +138,11 @@ Expected<std::vector<Tensor>> evaluate(const Graph& graph, const std::vector<Ten
   }
   Evaluation evaluation(graph, binder.values);
   for (size_t i = 0; i < inputs.size(); ++i) evaluation.set(graph.inputs()[i], inputs[i]);
-  for (NodeId id : graph.order()) TW_TRY(evaluation.run(id, keep));
+  TW_TRY(evaluation.read_symbols());
+  for (NodeId id : graph.order()) {
+    TW_TRY(evaluation.run(id, keep));
+    TW_TRY(evaluation.read_symbols());
+  }
   std::vector<Tensor> outputs;
   for (const Graph::Output& output : graph.outputs()) outputs.push_back(evaluation.get(output.value));
   return outputs;
@@ -125,6 +158,7 @@ int64_t macs(const Graph& graph, const Node& node) {
   if (std::holds_alternative<op::Conv>(node.attrs)) return element_count(*out) * tail(*b);
   if (std::holds_alternative<op::ConvTranspose>(node.attrs)) return element_count(*a) * tail(*b);
   if (const auto* matmul = std::get_if<op::MatMul>(&node.attrs)) return element_count(*out) * (*a)[a->size() - (matmul->trans_a ? 2 : 1)];
+  if (std::holds_alternative<op::MatMulNBits>(node.attrs)) return element_count(*out) * a->back();
   return 0;
 }
 

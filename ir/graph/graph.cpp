@@ -2,6 +2,9 @@
 #include "ir/graph/graph.h"
 
 #include <algorithm>
+#include <set>
+
+#include "ir/simplify.h"
 
 namespace tw {
 
@@ -44,25 +47,39 @@ ValueId Graph::add_constant(std::string name, const Tensor& tensor) {
   return add_constant(std::move(name), TensorType{tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end()), {}}, std::move(blob));
 }
 
+std::vector<ValueId> Node::outputs() const {
+  std::vector<ValueId> all = {output};
+  all.insert(all.end(), extra.begin(), extra.end());
+  return all;
+}
+
 Expected<ValueId> Graph::add(OpAttrs attrs, std::vector<ValueId> inputs, std::string name, std::string node_name, std::string source) {
+  TW_ASSIGN(const NodeId id, add_node(std::move(attrs), std::move(inputs), {std::move(name)}, std::move(node_name), std::move(source)));
+  return node(id).output;
+}
+
+Expected<NodeId> Graph::add_node(OpAttrs attrs, std::vector<ValueId> inputs, std::vector<std::string> names, std::string node_name, std::string source) {
   std::vector<const TensorType*> types;
   for (ValueId input : inputs) {
     TW_CHECK(input.index < static_cast<int32_t>(values_.size()), "{0} '{1}': input without a value", op_info(attrs).name, node_name);
     types.push_back(input.valid() ? &value(input).type : nullptr);
   }
-  Expected<TensorType> type = infer_type(attrs, types);
-  if (!type) {
-    std::vector<Diag> diags = take_diags(type.takeError());
-    std::string where = node_name.empty() ? name : node_name;
+  Expected<std::vector<TensorType>> made = infer_types(attrs, types);
+  if (!made) {
+    std::vector<Diag> diags = take_diags(made.takeError());
+    std::string where = node_name.empty() && !names.empty() ? names[0] : node_name;
     for (Diag& diag : diags) diag.message = op_info(attrs).name + (where.empty() ? "" : " '" + where + "'") + ": " + diag.message;
     return make_error(std::move(diags));
   }
   NodeId node{static_cast<int32_t>(nodes_.size())};
-  ValueId output{static_cast<int32_t>(values_.size())};
-  std::string unique = unique_name(std::move(name));
-  values_.push_back({std::move(*type), node, std::move(unique), std::nullopt});
-  nodes_.push_back({std::move(attrs), std::move(inputs), output, std::move(node_name), std::move(source)});
-  return output;
+  std::vector<ValueId> outputs;
+  for (size_t i = 0; i < made->size(); ++i) {
+    outputs.push_back({static_cast<int32_t>(values_.size())});
+    std::string unique = unique_name(i < names.size() ? std::move(names[i]) : std::string());
+    values_.push_back({std::move((*made)[i]), node, std::move(unique), std::nullopt});
+  }
+  nodes_.push_back({std::move(attrs), std::move(inputs), outputs[0], {outputs.begin() + 1, outputs.end()}, std::move(node_name), std::move(source)});
+  return node;
 }
 
 void Graph::add_output(ValueId value, std::string name) { outputs_.push_back({value, std::move(name)}); }
@@ -84,23 +101,26 @@ Tensor Graph::constant_tensor(ValueId id) const {
 
 // Depth first from every node in id order, operands before users: a graph built in order keeps its order, and a node that a
 // pass made later comes right before its first user. Nodes on a cycle come in some order (verify reports cycles).
+// An operand is a value that an input names, or one that a size among the attributes is read from.
 std::vector<NodeId> Graph::order() const {
   std::vector<NodeId> out;
   std::vector<bool> entered(nodes_.size());
-  struct Frame { NodeId node; size_t next; };
+  struct Frame { NodeId node; std::vector<ValueId> operands; size_t next; };
   std::vector<Frame> stack;
   auto enter = [&](NodeId id) {
     if (!id.valid() || node(id).erased || entered[static_cast<size_t>(id.index)]) return;
     entered[static_cast<size_t>(id.index)] = true;
-    stack.push_back({id, 0});
+    std::vector<ValueId> operands = node(id).inputs;
+    const std::vector<ValueId> sizes = symbol_values(node(id).attrs);
+    operands.insert(operands.end(), sizes.begin(), sizes.end());
+    stack.push_back({id, std::move(operands), 0});
   };
   for (size_t root = 0; root < nodes_.size(); ++root) {
     enter(NodeId{static_cast<int32_t>(root)});
     while (!stack.empty()) {
       Frame& frame = stack.back();
-      const std::vector<ValueId>& operands = node(frame.node).inputs;
-      if (frame.next < operands.size()) {
-        ValueId operand = operands[frame.next++];
+      if (frame.next < frame.operands.size()) {
+        ValueId operand = frame.operands[frame.next++];
         if (operand.valid()) enter(value(operand).def);
       } else {
         out.push_back(frame.node);
@@ -121,18 +141,52 @@ std::vector<std::vector<NodeId>> Graph::users() const {
   return out;
 }
 
+std::vector<std::string> Graph::all_symbols() const {
+  std::vector<std::string> all = symbols;
+  for (const DataSymbol& symbol : data_symbols) all.push_back(symbol.name);
+  return all;
+}
+
+std::vector<ValueId> Graph::symbol_values(const OpAttrs& attrs) const {
+  return data_symbols.empty() ? std::vector<ValueId>() : symbol_values(dims_of(attrs));
+}
+
+std::vector<ValueId> Graph::symbol_values(const std::vector<Expr>& dims) const {
+  std::vector<ValueId> values;
+  std::vector<Expr> open = dims;
+  std::set<std::string, std::less<>> seen;
+  while (!open.empty()) {
+    const Expr dim = open.back();
+    open.pop_back();
+    if (!dim.defined()) continue;
+    visit(dim, [&](const Expr& e) {
+      if (e->kind != ExprKind::var || least_of(e->name) != 0) return;
+      auto symbol = std::ranges::find(data_symbols, e->name, &DataSymbol::name);
+      if (symbol == data_symbols.end() || !seen.insert(symbol->name).second) return;
+      values.push_back(symbol->value);
+      open.push_back(symbol->bound);
+      open.push_back(symbol->equals);
+    });
+  }
+  return values;
+}
+
 void Graph::replace_uses(ValueId from, ValueId to) {
   for (Node& n : nodes_)
     if (!n.erased) std::ranges::replace(n.inputs, from, to);
   for (Output& output : outputs_)
     if (output.value == from) output.value = to;
+  for (DataSymbol& symbol : data_symbols)
+    if (symbol.value == from) symbol.value = to;
 }
 
 void Graph::erase(NodeId id) {
   Node& n = node(id);
-  for (const Node& user : nodes_)
-    TW_CHECK(user.erased || !std::ranges::count(user.inputs, n.output), "'{0}' is still used by '{1}'", value(n.output).name, user.name);
-  for (const Output& output : outputs_) TW_CHECK(output.value != n.output, "'{0}' is still an output", output.name);
+  for (ValueId made : n.outputs()) {
+    for (const Node& user : nodes_)
+      TW_CHECK(user.erased || !std::ranges::count(user.inputs, made), "'{0}' is still used by '{1}'", value(made).name, user.name);
+    for (const Output& output : outputs_) TW_CHECK(output.value != made, "'{0}' is still an output", output.name);
+  }
   n.erased = true;
   n.inputs.clear();
 }

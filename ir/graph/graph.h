@@ -4,8 +4,12 @@
 //     %image: f32[batch, 1, 8, 8] = input
 //     %w: f32[8, 1, 3, 3] = const #"1a2b3c…"          ; payload by content hash; small ones inline: const [1.5, 2]
 //     %c: f32[batch, 8, 8, 8] = conv(%image, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]
-//     output %c
+//     %top: f32[batch, 8, 8, 3], %at: i64[batch, 8, 8, 3] = extern(%c) function=topk ints=[3,1,1] dims=[3]
+//     symbol k.0 = %at[0] <= [8]                        ; a size read from an element of %at, for what follows
+//     output %top
 //   }
+//
+// A symbol's limits stand behind it: @digits(batch >= 2 <= 64).
 #pragma once
 #include <functional>
 #include <map>
@@ -15,6 +19,7 @@
 
 #include "ir/graph/ops.h"
 #include "ir/graph/tensor.h"
+#include "ir/simplify.h"
 
 namespace tw {
 
@@ -36,15 +41,19 @@ struct TensorType {
   Layout layout;
 };
 bool equal(const TensorType& a, const TensorType& b);
-bool equal(const Shape& a, const Shape& b);                 // equal for all symbols >= 1, as far as simplify can show
+bool equal(const Shape& a, const Shape& b);                 // equal for all values of the symbols, as far as simplify can show
+// Equal, or not to be decided before the model runs, which only sizes made from data are allowed: build_program checks those then.
+bool may_be_equal(const Expr& a, const Expr& b);
+bool is_data_dependent(const Expr& dim);                    // uses a symbol that may be 0
 std::string to_string(const Shape& shape);                  // "[batch, 64]"
-Expr simplify_dim(const Expr& dim);                         // simplify with every symbol >= 1
+Expr simplify_dim(const Expr& dim);                         // simplify with symbol_ranges
 // An i64 expression of symbols and integers whose divisors are positive.
 Error check_dim_expr(const Expr& dim);
 // Extents >= 0 and small enough that byte counts cannot overflow, a layout that fits. Untrusted types go through it.
 Error check_type(const TensorType& t);
 std::string to_string(const TensorType& t);                 // "f32[1, 64, 56, 56]", blocked: "f32[1, 64, 56, 56]@1:16"
 Shape physical_shape(const TensorType& t);
+bool same_count(const Shape& a, const Shape& b);            // as many elements for all values of the symbols, as far as can be shown
 std::optional<std::vector<int64_t>> static_shape(const Shape& shape);
 Expr element_count(const Shape& shape);                     // product, simplified
 Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b);  // numpy rules; a symbol against 1 takes the symbol
@@ -59,21 +68,37 @@ struct Value {
 struct Node {
   OpAttrs attrs;
   std::vector<ValueId> inputs;    // absent optional inputs are invalid ids
-  ValueId output;                 // core ops have one output
+  ValueId output;
+  std::vector<ValueId> extra;     // further outputs, of operators that may have several
   std::string name;               // of the ONNX node it came from
   std::string source;             // ONNX op type, for reports
   bool erased = false;
+  std::vector<ValueId> outputs() const;
+};
+
+// A symbol of dims whose value is an element of an integer tensor, read once that is made. Its name ends in ".0" (ir/simplify.h). Behind
+// `equals` stands what the value must be; otherwise it must lie in [0, bound]. Anything else ends the run.
+struct DataSymbol {
+  std::string name;
+  ValueId value;
+  int64_t element = 0;                    // row-major
+  Expr bound, equals;                     // perhaps undefined; of symbols
 };
 
 class Graph {
  public:
   std::string name = "model";
   std::vector<std::string> symbols;       // in order of first use by the inputs
+  std::vector<DataSymbol> data_symbols;   // in the order of their making
+  SymbolLimitsOf limits;                  // of symbols that have some
+  std::vector<std::string> all_symbols() const;
 
   ValueId add_input(std::string name, TensorType type);
   ValueId add_constant(std::string name, TensorType type, Blob blob);
   ValueId add_constant(std::string name, const Tensor& tensor);
-  // Infers the output's type from the op table. name: of the output value, made unique if taken; empty: a fresh one.
+  // Infers the outputs' types from the op table. names: of the output values, made unique if taken; empty or missing: fresh ones.
+  Expected<NodeId> add_node(OpAttrs attrs, std::vector<ValueId> inputs, std::vector<std::string> names, std::string node_name = "", std::string source = "");
+  // The same; the result is the first output.
   Expected<ValueId> add(OpAttrs attrs, std::vector<ValueId> inputs, std::string name = "", std::string node_name = "", std::string source = "");
   void add_output(ValueId value, std::string name);
   void set_output(size_t index, ValueId value);   // the output keeps its name
@@ -94,8 +119,11 @@ class Graph {
 
   std::vector<NodeId> order() const;                     // live nodes, topological; deterministic
   std::vector<std::vector<NodeId>> users() const;        // by value index; a node appears once per use
-  void replace_uses(ValueId from, ValueId to);           // in nodes and outputs
-  void erase(NodeId id);                                 // its output must be unused
+  // Values that the data symbols in these expressions are read from, and those in their bounds.
+  std::vector<ValueId> symbol_values(const std::vector<Expr>& dims) const;
+  std::vector<ValueId> symbol_values(const OpAttrs& attrs) const;
+  void replace_uses(ValueId from, ValueId to);           // in nodes, outputs and data symbols
+  void erase(NodeId id);                                 // its outputs must be unused
   void set_input(NodeId node, size_t index, ValueId value);
 
  private:
@@ -109,11 +137,20 @@ class Graph {
 
 // Arity, dtypes and shapes against the op table, then check_type of the result. Absent inputs are null. Operators are defined
 // on logical tensors and may read and write any layout: the inputs' layouts are ignored, the result is plain but for a LayoutCast.
-Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs);
+Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs);
+Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs);   // the first
+// By the reference evaluators; `outs` as infer_types gives them, of static shapes.
+Expected<std::vector<Tensor>> evaluate_node(const OpAttrs& attrs, const std::vector<TensorType>& outs, const std::vector<const Tensor*>& inputs);
 // The attributes with symbols replaced by their values and the dims simplified; unknown symbols stay.
 using SymbolValues = std::map<std::string, int64_t, std::less<>>;
 OpAttrs bind_symbols(const OpAttrs& attrs, const SymbolValues& values);
 Shape bind_symbols(const Shape& shape, const SymbolValues& values);
+std::vector<Expr> dims_of(const OpAttrs& attrs);                                    // every dim expression among them
+OpAttrs map_dims(const OpAttrs& attrs, const std::function<Expr(const Expr&)>& fn);
+
+Graph bind_symbols(const Graph& graph, const SymbolValues& values);
+OpAttrs map_dims(const OpAttrs& attrs, const std::function<Expr(const Expr&)>& fn);
+Graph map_dims(const Graph& graph, const std::function<Expr(const Expr&)>& fn);     // of all types and attributes
 
 std::string print(const Graph& graph);
 // Constants whose bytes are not inline are looked up by their content hash; a missing one is an error.

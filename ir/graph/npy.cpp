@@ -1,5 +1,5 @@
 // NumPy's .npy files, versions 1 and 2 (3 differs only in the header's encoding). The header is untrusted: everything is
-// checked against the file's size before memory is taken. bf16 has no npy type: it is written as 2-byte voids ('V2').
+// checked against the file's size before memory is taken. bf16 has no npy type: it is written as 2-byte voids ('V2'); types for storage only are written as their bytes.
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/MemoryBuffer.h>
@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "ir/graph/tensor.h"
+#include "ir/storage_types.h"
 
 namespace tw {
 namespace {
@@ -116,7 +117,7 @@ Expected<Tensor> read_npy(const std::string& path) {
 Error write_npy(const std::string& path, const Tensor& tensor) {
   std::string header = std::string("{'descr': '") + kTypes[0].code + "', 'fortran_order': False, 'shape': (";
   for (const NpyType& type : kTypes)
-    if (type.dtype == tensor.dtype) header = std::string("{'descr': '") + type.code + "', 'fortran_order': False, 'shape': (";
+    if (type.dtype == (is_storage_only(tensor.dtype) ? DType::u8 : tensor.dtype)) header = std::string("{'descr': '") + type.code + "', 'fortran_order': False, 'shape': (";
   for (int64_t extent : tensor.shape) header += std::to_string(extent) + ",";
   header += "), }";
   size_t prefix = kMagicSize + 4;

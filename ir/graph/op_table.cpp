@@ -1,5 +1,6 @@
 // The one table of operators, in the order of OpAttrs, and type inference with the checks that all operators share.
 #include "ir/graph/ops/common.h"
+#include "ir/storage_types.h"
 
 namespace tw {
 namespace {
@@ -18,6 +19,11 @@ consteval Row row(const char* name, FusionClass fusion, int min_inputs, int max_
   return {index_of<Op>(), {name, fusion, min_inputs, max_inputs, infer, evaluate}};
 }
 
+template <class Op>
+consteval Row row_of_several(const char* name, InferAllFn* infer, EvaluateAllFn* evaluate) {
+  return {index_of<Op>(), {name, FusionClass::opaque, 0, -1, nullptr, nullptr, infer, evaluate}};
+}
+
 using enum FusionClass;
 constexpr Row kRows[] = {
     row<op::Unary>("unary", injective, 1, 1, infer_unary, evaluate_unary),
@@ -29,6 +35,7 @@ constexpr Row kRows[] = {
     row<op::Conv>("conv", complex_out, 2, 3, infer_conv, evaluate_conv),
     row<op::ConvTranspose>("conv_transpose", complex_out, 2, 3, infer_conv_transpose, evaluate_conv_transpose),
     row<op::MatMul>("matmul", complex_out, 2, 2, infer_matmul, evaluate_matmul),
+    row<op::MatMulNBits>("matmul_nbits", complex_out, 4, 4, infer_matmul_nbits, evaluate_matmul_nbits),
     row<op::Pool>("pool", reduction, 1, 1, infer_pool, evaluate_pool),
     row<op::Reduce>("reduce", reduction, 1, 1, infer_reduce, evaluate_reduce),
     row<op::ArgReduce>("arg_reduce", reduction, 1, 1, infer_arg_reduce, evaluate_arg_reduce),
@@ -41,12 +48,18 @@ constexpr Row kRows[] = {
     row<op::Concat>("concat", injective, 1, -1, infer_concat, evaluate_concat),
     row<op::Slice>("slice", injective, 1, 1, infer_slice, evaluate_slice),
     row<op::Gather>("gather", injective, 2, 2, infer_gather, evaluate_gather),
+    row<op::Take>("take", injective, 1, -1, infer_take, evaluate_take),
+    row<op::Iota>("iota", injective, 0, 0, infer_iota, evaluate_iota),
+    row<op::Cumulate>("cumulate", opaque, 1, 1, infer_cumulate, evaluate_cumulate),
     row<op::Pad>("pad", injective, 1, 2, infer_pad, evaluate_pad),
     row<op::Resize>("resize", injective, 1, 1, infer_resize, evaluate_resize),
     row<op::Recurrent>("recurrent", opaque, 2, 7, infer_recurrent, evaluate_recurrent),
     row<op::ShapeOf>("shape_of", opaque, 1, 1, infer_shape_of, evaluate_shape_of),
     row<op::DimVector>("dim_vector", opaque, 0, 0, infer_dim_vector, evaluate_dim_vector),
     row<op::LayoutCast>("layout_cast", injective, 1, 1, infer_layout_cast, evaluate_layout_cast),
+    row_of_several<op::Extern>("extern", infer_extern, evaluate_extern),
+    row_of_several<op::If>("if", infer_if, evaluate_if),
+    row_of_several<op::Loop>("loop", infer_loop, evaluate_loop),
 };
 static_assert(std::size(kRows) == kOpCount, "every alternative of OpAttrs has a row");
 
@@ -64,7 +77,31 @@ constexpr std::array<OpInfo, kOpCount> kTable = make_table();
 
 const std::array<OpInfo, kOpCount>& op_table() { return kTable; }
 
+namespace {
+// Operators that calculate with their elements and do not check the types for storage themselves.
+template <class... Ops>
+bool is_one_of(const OpAttrs& attrs) { return (std::holds_alternative<Ops>(attrs) || ...); }
+bool computes(const OpAttrs& attrs) {
+  return is_one_of<op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool, op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm,
+                   op::BatchNorm, op::Cumulate, op::Resize, op::Recurrent>(attrs);
+}
+}  // namespace
+
 Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs) {
+  TW_ASSIGN(std::vector<TensorType> types, infer_types(attrs, inputs));
+  return std::move(types[0]);
+}
+
+Expected<std::vector<Tensor>> evaluate_node(const OpAttrs& attrs, const std::vector<TensorType>& outs, const std::vector<const Tensor*>& inputs) {
+  const OpInfo& info = op_info(attrs);
+  if (info.evaluate_all) return info.evaluate_all(attrs, outs, inputs);
+  TW_ASSIGN(Tensor only, info.evaluate(attrs, outs[0], inputs));
+  std::vector<Tensor> list;
+  list.push_back(std::move(only));
+  return list;
+}
+
+Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs) {
   const OpInfo& info = op_info(attrs);
   int count = static_cast<int>(inputs.size());
   if (count < info.min_inputs || (info.max_inputs >= 0 && count > info.max_inputs)) {
@@ -82,9 +119,18 @@ Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const Te
     logical[i] = {inputs[i]->dtype, inputs[i]->shape, {}};
     types[i] = &logical[i];
   }
-  TW_ASSIGN(TensorType out, info.infer(attrs, types));
-  TW_TRY(check_type(out));
-  return out;
+  for (size_t i = 0; i < inputs.size() && computes(attrs); ++i)
+    if (inputs[i] && is_storage_only(inputs[i]->dtype))
+      return make_error(DiagCode::invalid_model, "input {0}: {1} is a type for storage: cast it to one of arithmetic", i, dtype_name(inputs[i]->dtype));
+  std::vector<TensorType> outs;
+  if (info.infer_all) {
+    TW_ASSIGN(outs, info.infer_all(attrs, types));
+  } else {
+    TW_ASSIGN(TensorType out, info.infer(attrs, types));
+    outs.push_back(std::move(out));
+  }
+  for (const TensorType& out : outs) TW_TRY(check_type(out));
+  return outs;
 }
 
 }  // namespace tw

@@ -6,6 +6,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,15 +20,22 @@ namespace tw {
 using Shape = std::vector<Expr>;  // extents: constants, symbols or expressions of symbols
 using Ints = std::vector<int64_t>;
 
-enum class PoolKind : uint8_t { max, average };
+enum class PoolKind : uint8_t { max, average, sum };
 enum class ReduceKind : uint8_t { sum, mean, max, min, prod };
 enum class PadMode : uint8_t { constant, reflect, edge, wrap };
 enum class ResizeMode : uint8_t { nearest, linear, cubic };
 enum class CoordinateMode : uint8_t { half_pixel, asymmetric, align_corners, pytorch_half_pixel, half_pixel_symmetric };
 enum class NearestMode : uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
 enum class RecurrentKind : uint8_t { rnn, gru, lstm };
+enum class ExternFunction : uint8_t;   // ir/graph/externs.h
 enum class GateFunction : uint8_t {
   sigmoid, tanh, relu, affine, leaky_relu, thresholded_relu, scaled_tanh, hard_sigmoid, elu, softsign, softplus
+};
+
+class Graph;
+// A graph that a node runs: inputs and outputs of its own, and symbols that mean what they mean around it.
+struct Region {
+  std::shared_ptr<const Graph> graph;
 };
 
 namespace op {
@@ -84,6 +93,13 @@ struct MatMul {
   int64_t a_zero = 0;             // integers: what stands for 0 in a; sums are of (a - a_zero) * b
   template <class V> void fields(V& v) { v("trans_a", trans_a); v("trans_b", trans_b); v("a_zero", a_zero); }
 };
+// a: [batch..., M, K] times the transpose of a matrix w: [N, K] in numbers of 2, 4 or 8 bits -> [batch..., M, N]. Inputs a, b, scales, offsets:
+// w[n, k] = b[n, k / block, bits of k % block] * scales[n, k / block] + offsets[n, k / block]. b: u8 [N, blocks, block * bits / 8], low bits first;
+// scales and offsets: [N, blocks] of a's type.
+struct MatMulNBits {
+  int64_t bits = 4, block = 32;
+  template <class V> void fields(V& v) { v("bits", bits); v("block", block); }
+};
 // x: [N, C, spatial...]; padding never wins a max and counts in an average only with count_include_pad.
 struct Pool {
   PoolKind kind{};
@@ -106,15 +122,16 @@ struct ArgReduce {      // index (i64) of the largest or smallest element along 
   bool keep = true, last = false;   // last: the last of equal ones
   template <class V> void fields(V& v) { v("smallest", smallest); v("axis", axis); v("keep", keep); v("last", last); }
 };
-struct Softmax {        // along one axis; log: log-softmax
+struct Softmax {        // along one axis; log: log-softmax; masked: rows of nothing but -inf give 0, not NaN (never with log)
   int64_t axis = -1;
-  bool log = false;
-  template <class V> void fields(V& v) { v("axis", axis); v("log", log); }
+  bool log = false, masked = false;
+  template <class V> void fields(V& v) { v("axis", axis); v("log", log); v("masked", masked); }
 };
-struct LayerNorm {      // x, scale, optional bias; over all axes from `axis` on; biased variance
+struct LayerNorm {      // x, scale, optional bias; over all axes from `axis` on; biased variance; centred false: the mean counts as 0
   int64_t axis = -1;
   double epsilon = 1e-5;
-  template <class V> void fields(V& v) { v("axis", axis); v("epsilon", epsilon); }
+  bool centred = true;
+  template <class V> void fields(V& v) { v("axis", axis); v("epsilon", epsilon); v("centred", centred); }
 };
 struct BatchNorm {      // x: [N, C, ...], scale, bias, mean, variance: [C]
   double epsilon = 1e-5;
@@ -145,6 +162,26 @@ struct Slice {          // out[i...] = x[starts + steps * i ...]: one entry per 
 struct Gather {         // out[before..., indices..., after...] = x[before..., indices, after...]; negative indices count from the end
   int64_t axis = 0;
   template <class V> void fields(V& v) { v("axis", axis); }
+};
+// x, then an index tensor (i32 or i64) for every -1 in `places`, all broadcast to `shape` -> shape. The element at point p is that of x whose index
+// along axis i is p[places[i]], or, where places[i] is -1, the element of the next index tensor at p: outside of x the nearest one inside; with `wrap`
+// negative ones count from the end.
+struct Take {
+  Ints places;
+  bool wrap = false;
+  Shape shape;
+  template <class V> void fields(V& v) { v("places", places); v("wrap", wrap); v("shape", shape); }
+};
+struct Iota {           // no inputs -> i64 of `shape`: the index along `axis`
+  Shape shape;
+  int64_t axis = 0;
+  template <class V> void fields(V& v) { v("shape", shape); v("axis", axis); }
+};
+struct Cumulate {       // sums or products of all elements up to this one along axis; exclusive: before this one; reverse: from the end on
+  ReduceKind kind{};
+  int64_t axis = 0;
+  bool exclusive = false, reverse = false;
+  template <class V> void fields(V& v) { v("kind", kind); v("axis", axis); v("exclusive", exclusive); v("reverse", reverse); }
 };
 struct Pad {            // x, optional scalar value; begins/ends >= 0 per axis
   PadMode mode{};
@@ -188,6 +225,34 @@ struct DimVector {      // i64[n] whose elements are dim expressions: what shape
   bool scalar = false;  // rank 0 instead of [1]
   template <class V> void fields(V& v) { v("values", values); v("scalar", scalar); }
 };
+// A function of the runtime library (runtime/ops): what loops cannot say well, such as sorting. It says what its inputs, integers and reals
+// mean and which outputs it has (ir/graph/externs.h); `dims` are extents of outputs that may hold symbols. Runs on the processor.
+struct Extern {
+  ExternFunction function{};
+  Ints ints;
+  std::vector<double> reals;
+  Shape dims;
+  template <class V> void fields(V& v) { v("function", function); v("ints", ints); v("reals", reals); v("dims", dims); }
+};
+// condition (one bool), then the inputs of then_branch, then those of else_branch -> the outputs, which both branches have of equal types.
+struct If {
+  Region then_branch, else_branch;
+  template <class V> void fields(V& v) { v("then_branch", then_branch); v("else_branch", else_branch); }
+};
+// Runs the body for turn 0, 1, ... below the trip count (none: no limit) and, where it is conditional, while the condition is true. Inputs: the
+// first condition (conditional), `carried` values, `sliced` values of which a turn sees its row [turn], the rest as they are. The body's
+// outputs: the next condition (conditional), the carried values, a row of each stacked result. `turn` is the body's symbol for the turn, from 1.
+// -> the carried values, the stacked results [trip, ...] (rows of turns that were not made hold anything), the number of turns (conditional).
+struct Loop {
+  Region body;
+  Shape trip;                       // one extent, or none
+  int64_t carried = 0, sliced = 0;
+  bool conditional = false;
+  std::string turn;
+  template <class V> void fields(V& v) {
+    v("trip", trip); v("carried", carried); v("sliced", sliced); v("conditional", conditional); v("turn", turn); v("body", body);
+  }
+};
 // Re-stores x in another physical layout; the logical tensor is the same. The output type carries the layout.
 struct LayoutCast {
   int64_t axis = -1, block = 0;     // block 0: plain
@@ -196,10 +261,10 @@ struct LayoutCast {
 
 }  // namespace op
 
-using OpAttrs = std::variant<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Conv, op::ConvTranspose, op::MatMul, op::Pool,
+using OpAttrs = std::variant<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool,
                              op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm, op::Transpose, op::Reshape,
-                             op::Expand, op::Concat, op::Slice, op::Gather, op::Pad, op::Resize, op::Recurrent, op::ShapeOf, op::DimVector,
-                             op::LayoutCast>;
+                             op::Expand, op::Concat, op::Slice, op::Gather, op::Take, op::Iota, op::Cumulate, op::Pad, op::Resize, op::Recurrent,
+                             op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If, op::Loop>;
 inline constexpr size_t kOpCount = std::variant_size_v<OpAttrs>;
 
 // How an operator may be fused (TVM, OSDI'18, section 3).
@@ -221,10 +286,18 @@ struct OpInfo {
   Expected<TensorType> (*infer)(const OpAttrs&, const std::vector<const TensorType*>&);
   // Naive reference: sums in double, result rounded to the output type. Static shapes only.
   Expected<Tensor> (*evaluate)(const OpAttrs&, const TensorType& out, const std::vector<const Tensor*>&);
+  // The same of an operator whose nodes may have several outputs; `infer` and `evaluate` are null.
+  Expected<std::vector<TensorType>> (*infer_all)(const OpAttrs&, const std::vector<const TensorType*>&) = nullptr;
+  Expected<std::vector<Tensor>> (*evaluate_all)(const OpAttrs&, const std::vector<TensorType>& outs, const std::vector<const Tensor*>&) = nullptr;
 };
 // Indexed by OpAttrs::index(); the table is ir/graph/op_table.cpp, each op family's functions are in ir/graph/ops/*.cpp.
 const std::array<OpInfo, kOpCount>& op_table();
 inline const OpInfo& op_info(const OpAttrs& attrs) { return op_table()[attrs.index()]; }
+// A node of several outputs is opaque: never fused, merged with an equal one or rewritten.
+inline bool has_several_outputs(const OpAttrs& attrs) { return op_info(attrs).infer_all != nullptr; }
+// The graphs that a node of the operator runs.
+std::vector<const Graph*> regions_of(const OpAttrs& attrs);
+void for_each_region(OpAttrs& attrs, const std::function<void(Region&)>& fn);
 bool equal(const OpAttrs& a, const OpAttrs& b);
 std::string print_attrs(const OpAttrs& attrs);  // " strides=[2,2] group=1"; fields at their default are left out
 

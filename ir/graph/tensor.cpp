@@ -1,9 +1,13 @@
 // Elements of any dtype through memcpy, so that bytes need no alignment.
 #include "ir/graph/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
 
 namespace tw {
 namespace {
@@ -59,9 +63,9 @@ double Tensor::at(int64_t flat) const {
     case DType::u8:
     case DType::u16:
     case DType::u32:
-    case DType::boolean: return static_cast<double>(int_at(flat));
+    case DType::boolean: break;
   }
-  TW_UNREACHABLE("bad dtype");
+  return is_small_float(dtype) ? small_to_f32(dtype, get<uint8_t>(bytes, flat)) : static_cast<double>(int_at(flat));
 }
 
 int64_t Tensor::int_at(int64_t flat) const {
@@ -80,7 +84,8 @@ int64_t Tensor::int_at(int64_t flat) const {
     case DType::f16:
     case DType::bf16: break;
   }
-  TW_UNREACHABLE("int_at of {0}", dtype_name(dtype));
+  TW_CHECK(is_int(dtype), "int_at of {0}", dtype_name(dtype));
+  return wrap_to(dtype, get<int8_t>(bytes, flat));
 }
 
 void Tensor::set(int64_t flat, double value) {
@@ -99,7 +104,8 @@ void Tensor::set(int64_t flat, double value) {
     case DType::u64: return put(bytes, flat, clamp_to<uint64_t>(value));
     case DType::boolean: return put(bytes, flat, static_cast<uint8_t>(value != 0));
   }
-  TW_UNREACHABLE("bad dtype");
+  if (is_small_float(dtype)) return put(bytes, flat, f32_to_small(dtype, static_cast<float>(value), false));
+  put(bytes, flat, static_cast<int8_t>(std::clamp<int64_t>(clamp_to<int8_t>(value), lowest_of(dtype), highest_of(dtype))));
 }
 
 void Tensor::set_int(int64_t flat, int64_t value) {
@@ -118,7 +124,8 @@ void Tensor::set_int(int64_t flat, int64_t value) {
     case DType::f16:
     case DType::bf16: return set(flat, static_cast<double>(value));
   }
-  TW_UNREACHABLE("bad dtype");
+  if (is_small_float(dtype)) return set(flat, static_cast<double>(value));
+  put(bytes, flat, static_cast<int8_t>(wrap_to(dtype, value)));
 }
 
 }  // namespace tw

@@ -12,6 +12,7 @@ namespace tw {
 namespace {
 
 constexpr int64_t kInlineElements = 16;  // larger constants are written by hash
+constexpr int kMaxDepth = 64;             // of regions in regions
 
 bool is_identifier(std::string_view name) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -79,16 +80,16 @@ std::string constant_text(const Graph& graph, ValueId id) {
 
 class GraphParser {
  public:
-  GraphParser(std::string_view text, std::string_view file, const std::function<std::optional<Blob>(std::string_view)>& lookup)
-      : lexer_(text, file), lookup_(lookup) {}
+  GraphParser(Lexer& lexer, const std::function<std::optional<Blob>(std::string_view)>& lookup, int depth = 0)
+      : lexer_(lexer), lookup_(lookup), depth_(depth) {}
 
   Expected<Graph> parse() {
     TW_TRY(header());
     while (!lexer_.accept("}")) {
       if (lexer_.at("output")) TW_TRY(output());
+      else if (lexer_.at("symbol")) TW_TRY(symbol());
       else TW_TRY(definition());
     }
-    if (!lexer_.at_end()) return lexer_.expected("the end of the text");
     TW_TRY(verify(graph_));
     return std::move(graph_);
   }
@@ -107,6 +108,14 @@ class GraphParser {
     while (!lexer_.accept(")")) {
       if (!graph_.symbols.empty()) TW_TRY(lexer_.expect(","));
       TW_ASSIGN(std::string symbol, lexer_.identifier("a symbol"));
+      if (lexer_.at(">=")) {
+        SymbolLimits& limits = graph_.limits[symbol];
+        lexer_.next();
+        TW_ASSIGN(limits.least, lexer_.integer("the least value"));
+        if (limits.least < least_of(symbol)) return lexer_.error_here("a symbol that may be 0 has a name that ends in '.0'");
+        TW_TRY(lexer_.expect("<="));
+        TW_ASSIGN(limits.most, lexer_.integer("the largest value"));
+      }
       graph_.symbols.push_back(std::move(symbol));
     }
     declared_ = graph_.symbols.size();
@@ -156,27 +165,44 @@ class GraphParser {
   }
 
   Error definition() {
+    std::optional<Token> first;   // the name
+    std::vector<std::string> words;
+    std::vector<TensorType> types;
+    do {
+      TW_ASSIGN(const Token token, left_side(words, types));
+      if (!first) first = token;
+    } while (lexer_.accept(","));
+    TW_TRY(lexer_.expect("="));
+    Token maker = lexer_.peek();
+    const bool single = words.size() == 1;
+    const std::string& word = words[0];
+    const TensorType& t = types[0];
+    ValueId id;
+    if (single && lexer_.accept("input")) {
+      id = graph_.add_input(word, t);
+      if (graph_.symbols.size() != declared_)
+        return lexer_.error_at(*first, llvm::formatv("symbol '{0}' is not declared in the header", graph_.symbols.back()).str());
+    } else if (single && lexer_.accept("const")) {
+      TW_ASSIGN(id, constant(word, t));
+    } else {
+      return node(words, types, maker);
+    }
+    values_[word] = id;
+    return Error::success();
+  }
+
+  // "%v: f32[3]" in front of "=" or ",".
+  Expected<Token> left_side(std::vector<std::string>& words, std::vector<TensorType>& types) {
     TW_TRY(lexer_.expect("%"));
     Token token = lexer_.peek();
     TW_ASSIGN(std::string word, name("a value's name"));
     if (word.empty()) return lexer_.error_at(token, "an empty name");
-    if (values_.count(word)) return lexer_.error_at(token, llvm::formatv("%{0} is defined twice", name_text(word)).str());
+    if (values_.count(word) || std::ranges::count(words, word)) return lexer_.error_at(token, llvm::formatv("%{0} is defined twice", name_text(word)).str());
     TW_TRY(lexer_.expect(":"));
     TW_ASSIGN(TensorType t, type());
-    TW_TRY(lexer_.expect("="));
-    Token maker = lexer_.peek();
-    ValueId id;
-    if (lexer_.accept("input")) {
-      id = graph_.add_input(word, t);
-      if (graph_.symbols.size() != declared_)
-        return lexer_.error_at(token, llvm::formatv("symbol '{0}' is not declared in the header", graph_.symbols.back()).str());
-    } else if (lexer_.accept("const")) {
-      TW_ASSIGN(id, constant(word, t));
-    } else {
-      TW_ASSIGN(id, node(word, t, maker));
-    }
-    values_[word] = id;
-    return Error::success();
+    words.push_back(std::move(word));
+    types.push_back(std::move(t));
+    return token;
   }
 
   Expected<ValueId> constant(const std::string& word, const TensorType& t) {
@@ -196,7 +222,7 @@ class GraphParser {
     return graph_.add_constant(word, t, std::move(*blob));
   }
 
-  Expected<ValueId> node(const std::string& word, const TensorType& t, const Token& maker) {
+  Error node(const std::vector<std::string>& words, const std::vector<TensorType>& types, const Token& maker) {
     if (maker.kind != TokenKind::identifier) return lexer_.expected("an operator");
     lexer_.next();
     TW_ASSIGN(OpAttrs attrs, attrs_of_op(lexer_, maker));
@@ -208,22 +234,56 @@ class GraphParser {
       inputs.push_back(input);
     }
     std::string node_name, source;
-    while (lexer_.peek().kind == TokenKind::identifier && !lexer_.at("output")) {
+    while (lexer_.peek().kind == TokenKind::identifier && !lexer_.at("output") && !lexer_.at("symbol")) {
       bool is_name = lexer_.at("node");
       if (is_name || lexer_.at("source")) {
         lexer_.next();
         TW_TRY(lexer_.expect("="));
         TW_ASSIGN((is_name ? node_name : source), lexer_.string("a string"));
       } else {
-        TW_TRY(parse_attr(lexer_, attrs));
+        TW_TRY(parse_attr(lexer_, attrs, [&]() -> Expected<Graph> {
+          if (depth_ >= kMaxDepth) return lexer_.error_here(llvm::formatv("regions nest deeper than {0}", kMaxDepth).str());
+          return GraphParser(lexer_, lookup_, depth_ + 1).parse();
+        }));
       }
     }
-    Expected<ValueId> id = graph_.add(std::move(attrs), std::move(inputs), word, node_name, source);
+    Expected<NodeId> id = graph_.add_node(std::move(attrs), std::move(inputs), words, node_name, source);
     if (!id) return relocated(maker, id.takeError());
-    TensorType& inferred = graph_.value(*id).type;
-    if (!std::holds_alternative<op::LayoutCast>(graph_.def(*id)->attrs)) inferred.layout = t.layout;   // any operator may write any layout
-    if (!equal(inferred, t)) return lexer_.error_at(maker, llvm::formatv("type {0}, but the operator gives {1}", to_string(t), to_string(inferred)).str());
-    return *id;
+    const std::vector<ValueId> outputs = graph_.node(*id).outputs();
+    if (outputs.size() != words.size())
+      return lexer_.error_at(maker, llvm::formatv("{0} values, but the operator gives {1}", words.size(), outputs.size()).str());
+    const bool chooses = std::holds_alternative<op::LayoutCast>(graph_.node(*id).attrs) || has_several_outputs(graph_.node(*id).attrs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      TensorType& inferred = graph_.value(outputs[i]).type;
+      if (!chooses) inferred.layout = types[i].layout;   // any other operator may write any layout
+      if (!equal(inferred, types[i]))
+        return lexer_.error_at(maker, llvm::formatv("type {0}, but the operator gives {1}", to_string(types[i]), to_string(inferred)).str());
+      values_[words[i]] = outputs[i];
+    }
+    return Error::success();
+  }
+
+  // symbol NAME = %value[ELEMENT], then "<= [DIM]", "== [DIM]" or nothing
+  Error symbol() {
+    lexer_.next();
+    DataSymbol made;
+    TW_ASSIGN(made.name, lexer_.identifier("a symbol"));
+    TW_TRY(lexer_.expect("="));
+    TW_ASSIGN(made.value, operand());
+    if (!made.value.valid()) return lexer_.error_here("a symbol needs a value");
+    TW_TRY(lexer_.expect("["));
+    TW_ASSIGN(made.element, lexer_.integer("an element's number"));
+    TW_TRY(lexer_.expect("]"));
+    for (const auto& [word, limit] : {std::pair("<=", &made.bound), std::pair("==", &made.equals)}) {
+      if (!lexer_.accept(word)) continue;
+      Token token = lexer_.peek();
+      TW_TRY(lexer_.expect("["));   // a '%' on the next line would go on with the expression
+      TW_ASSIGN(*limit, parse_expr_of(lexer_, DType::i64, {}));
+      TW_TRY(lexer_.expect("]"));
+      if (Error error = check_dim_expr(*limit)) return relocated(token, std::move(error));
+    }
+    graph_.data_symbols.push_back(std::move(made));
+    return Error::success();
   }
 
   Error output() {
@@ -238,8 +298,9 @@ class GraphParser {
     return Error::success();
   }
 
-  Lexer lexer_;
+  Lexer& lexer_;
   const std::function<std::optional<Blob>(std::string_view)>& lookup_;
+  int depth_;
   Graph graph_;
   size_t declared_ = 0;
   std::map<std::string, ValueId, std::less<>> values_;
@@ -253,9 +314,18 @@ std::vector<ValueId> used_constants(const Graph& graph) {
   };
   for (NodeId id : graph.order()) std::ranges::for_each(graph.node(id).inputs, use);
   for (const Graph::Output& output : graph.outputs()) use(output.value);
+  for (const DataSymbol& symbol : graph.data_symbols) use(symbol.value);
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
+}
+
+// "[0] <= [80]"
+std::string limits(const DataSymbol& symbol) {
+  std::string text = "[" + std::to_string(symbol.element) + "]";
+  if (symbol.bound.defined()) text += " <= [" + to_string(symbol.bound) + "]";
+  if (symbol.equals.defined()) text += " == [" + to_string(symbol.equals) + "]";
+  return text;
 }
 
 std::string join(const std::vector<std::string>& list) {
@@ -264,22 +334,42 @@ std::string join(const std::vector<std::string>& list) {
   return text;
 }
 
+std::string header_symbols(const Graph& graph) {
+  std::vector<std::string> list;
+  for (const std::string& symbol : graph.symbols) {
+    const auto found = graph.limits.find(symbol);
+    list.push_back(found == graph.limits.end() ? symbol
+                                               : symbol + " >= " + std::to_string(found->second.least) + " <= " + std::to_string(found->second.most));
+  }
+  return join(list);
+}
+
 }  // namespace
 
 std::string print(const Graph& graph) {
-  std::string text = "graph @" + name_text(graph.name) + "(" + join(graph.symbols) + ") {\n";
+  std::string text = "graph @" + name_text(graph.name) + "(" + header_symbols(graph) + ") {\n";
   auto reference = [&](ValueId id) { return id.valid() ? "%" + name_text(graph.value(id).name) : std::string("_"); };
-  auto left = [&](ValueId id) { return "  " + reference(id) + ": " + to_string(graph.value(id).type) + " = "; };
-  for (ValueId id : graph.inputs()) text += left(id) + "input\n";
-  for (ValueId id : used_constants(graph)) text += left(id) + "const " + constant_text(graph, id) + "\n";
+  auto typed = [&](ValueId id) { return reference(id) + ": " + to_string(graph.value(id).type); };
+  auto left = [&](ValueId id) { return "  " + typed(id) + " = "; };
+  auto symbols_of = [&](ValueId id) {
+    std::string lines;
+    for (const DataSymbol& symbol : graph.data_symbols)
+      if (symbol.value == id) lines += "  symbol " + symbol.name + " = " + reference(id) + limits(symbol) + "\n";
+    return lines;
+  };
+  for (ValueId id : graph.inputs()) text += left(id) + "input\n" + symbols_of(id);
+  for (ValueId id : used_constants(graph)) text += left(id) + "const " + constant_text(graph, id) + "\n" + symbols_of(id);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     std::vector<std::string> operands;
     for (ValueId input : node.inputs) operands.push_back(reference(input));
-    text += left(node.output) + op_info(node.attrs).name + "(" + join(operands) + ")" + print_attrs(node.attrs);
+    text += "  " + typed(node.output);
+    for (ValueId output : node.extra) text += ", " + typed(output);
+    text += std::string(" = ") + op_info(node.attrs).name + "(" + join(operands) + ")" + print_attrs(node.attrs);
     if (!node.name.empty()) text += " node=" + quoted(node.name);
     if (!node.source.empty()) text += " source=" + quoted(node.source);
     text += "\n";
+    for (ValueId output : node.outputs()) text += symbols_of(output);
   }
   for (const Graph::Output& output : graph.outputs()) {
     text += "  output " + reference(output.value);
@@ -290,14 +380,17 @@ std::string print(const Graph& graph) {
 }
 
 Expected<Graph> parse_graph(std::string_view text, std::string_view file, const std::function<std::optional<Blob>(std::string_view)>& lookup) {
-  return GraphParser(text, file, lookup).parse();
+  Lexer lexer(text, file);
+  TW_ASSIGN(Graph graph, GraphParser(lexer, lookup).parse());
+  if (!lexer.at_end()) return lexer.expected("the end of the text");
+  return graph;
 }
 
 // Hash of a text that names values by number, so that renaming inner values changes nothing; names of inputs, outputs and
 // symbols count, as they are the interface.
 std::string graph_hash(const Graph& graph) {
   std::map<ValueId, size_t> numbers;
-  std::string text = join(graph.symbols) + "\n";
+  std::string text = header_symbols(graph) + "\n";
   auto type = [&](ValueId id) { return to_string(graph.value(id).type); };
   auto number = [&](ValueId id) -> std::string {
     if (!id.valid()) return "_";
@@ -310,7 +403,12 @@ std::string graph_hash(const Graph& graph) {
     const Node& node = graph.node(id);
     std::string line = op_info(node.attrs).name;
     for (ValueId input : node.inputs) line += " " + number(input);
-    line += print_attrs(node.attrs) + " -> " + number(node.output) + " " + type(node.output) + "\n";
+    line += print_attrs(node.attrs) + " -> ";
+    for (ValueId output : node.outputs()) line += (output == node.output ? "" : ", ") + number(output) + " " + type(output);
+    text += line + "\n";
+  }
+  for (const DataSymbol& symbol : graph.data_symbols) {
+    std::string line = "symbol " + symbol.name + " " + number(symbol.value) + limits(symbol) + "\n";
     text += line;
   }
   for (const Graph::Output& output : graph.outputs()) {

@@ -1,4 +1,4 @@
-// Tensor types: text, equality modulo simplify, broadcasting. Symbols of dims are >= 1 everywhere.
+// Tensor types: text, equality modulo simplify, broadcasting. What symbols of dims are at least, their names say (ir/simplify.h).
 #include <algorithm>
 
 #include "ir/graph/graph.h"
@@ -11,14 +11,6 @@ namespace {
 constexpr int64_t kMaxExtent = int64_t{1} << 40;
 constexpr int64_t kMaxElements = int64_t{1} << 44;
 constexpr size_t kMaxRank = 64;
-
-Ranges symbol_ranges(const Expr& dim) {
-  Ranges ranges;
-  visit(dim, [&](const Expr& e) {
-    if (e->kind == ExprKind::var) ranges[e->name] = Range{1, Expr()};
-  });
-  return ranges;
-}
 
 }  // namespace
 
@@ -83,6 +75,19 @@ Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
                         to_string(x), to_string(y));
   }
   return out;
+}
+
+bool may_be_equal(const Expr& a, const Expr& b) {
+  const Expr difference = simplify_dim(a - b);
+  if (!is_data_dependent(difference)) return is_const(difference, 0);
+  const Bounds bounds = constant_bounds(difference, symbol_ranges(difference));
+  return bounds.min.value_or(0) <= 0 && bounds.max.value_or(0) >= 0;
+}
+
+bool is_data_dependent(const Expr& dim) {
+  bool found = false;
+  visit(dim, [&](const Expr& e) { found = found || (e->kind == ExprKind::var && least_of(e->name) == 0); });
+  return found;
 }
 
 Error check_dim_expr(const Expr& dim) {

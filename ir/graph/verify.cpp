@@ -11,7 +11,9 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), inputs_(graph.inputs().begin(), graph.inputs().end()) {}
+  explicit Verifier(const Graph& graph) : graph_(graph), inputs_(graph.inputs().begin(), graph.inputs().end()) {
+    for (const std::string& symbol : graph.all_symbols()) symbols_.insert(symbol);
+  }
 
   Error run() {
     for (ValueId id : graph_.inputs())
@@ -28,7 +30,8 @@ class Verifier {
       use(output.value, "output '" + output.name + "'");
       if (!output_names.insert(output.name).second) fail("two outputs are called '" + output.name + "'");
     }
-    for (const std::string& symbol : graph_.symbols) check_symbol(symbol);
+    for (const std::string& symbol : graph_.all_symbols()) check_symbol(symbol);
+    for (const DataSymbol& symbol : graph_.data_symbols) check_data_symbol(symbol);
     return make_error(std::move(diags_));
   }
 
@@ -48,7 +51,7 @@ class Verifier {
     for (size_t i = 0; i < graph_.node_count(); ++i) {
       const Node& n = graph_.node(NodeId{static_cast<int32_t>(i)});
       if (n.erased) continue;
-      valid_id(n.output, label(n));
+      for (ValueId output : n.outputs()) valid_id(output, label(n));
       for (ValueId input : n.inputs)
         if (input.valid()) valid_id(input, label(n));
     }
@@ -72,7 +75,7 @@ class Verifier {
   void check_dims(const Shape& shape, const std::string& where) {
     for (const Expr& dim : shape)
       visit(dim, [&](const Expr& e) {
-        bool known = e->kind != ExprKind::var || std::ranges::count(graph_.symbols, e->name);
+        bool known = e->kind != ExprKind::var || symbols_.count(e->name) > 0;
         if (!known) fail(where + ": symbol '" + e->name + "' is not one of the graph's");
       });
   }
@@ -89,7 +92,8 @@ class Verifier {
 
   void node(NodeId id, const std::vector<bool>& made) {
     const Node& n = graph_.node(id);
-    if (graph_.value(n.output).def != id) fail(label(n) + ": '" + graph_.value(n.output).name + "' says that another node makes it");
+    for (ValueId output : n.outputs())
+      if (graph_.value(output).def != id) fail(label(n) + ": '" + graph_.value(output).name + "' says that another node makes it");
     std::vector<const TensorType*> types;
     for (ValueId input : n.inputs) {
       types.push_back(input.valid() ? &graph_.value(input).type : nullptr);
@@ -99,14 +103,32 @@ class Verifier {
       bool later = def.valid() && static_cast<size_t>(def.index) < made.size() && !made[static_cast<size_t>(def.index)];
       if (later && !graph_.node(def).erased) fail(label(n) + " is on a cycle through '" + graph_.value(input).name + "'");
     }
-    value(n.output);
+    for (ValueId output : n.outputs()) value(output);
+    for (const Graph* region : regions_of(n.attrs)) check_region(n, *region);
     if (!diags_.empty()) return;
-    Expected<TensorType> type = infer_type(n.attrs, types);
-    if (!type) return fail(label(n), type.takeError());
-    if (!std::holds_alternative<op::LayoutCast>(n.attrs)) type->layout = graph_.value(n.output).type.layout;
-    if (!equal(*type, graph_.value(n.output).type))
-      fail(llvm::formatv("{0}: '{1}' is {2}, but the operator gives {3}", label(n), graph_.value(n.output).name,
-                         to_string(graph_.value(n.output).type), to_string(*type)).str());
+    Expected<std::vector<TensorType>> inferred = infer_types(n.attrs, types);
+    if (!inferred) return fail(label(n), inferred.takeError());
+    const std::vector<ValueId> outputs = n.outputs();
+    if (outputs.size() != inferred->size())
+      return fail(llvm::formatv("{0}: {1} outputs, but the operator has {2}", label(n), outputs.size(), inferred->size()).str());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Value& made = graph_.value(outputs[i]);
+      TensorType& type = (*inferred)[i];
+      if (!keeps_layout(n)) type.layout = made.type.layout;
+      if (!equal(type, made.type))
+        fail(llvm::formatv("{0}: '{1}' is {2}, but the operator gives {3}", label(n), made.name, to_string(made.type), to_string(type)).str());
+    }
+  }
+
+  // Other operators may write any layout.
+  static bool keeps_layout(const Node& n) { return std::holds_alternative<op::LayoutCast>(n.attrs) || has_several_outputs(n.attrs); }
+
+  // Its symbols are those around it, and the turn of a loop.
+  void check_region(const Node& n, const Graph& region) {
+    if (Error error = verify(region)) fail(label(n), std::move(error));
+    const auto* loop = std::get_if<op::Loop>(&n.attrs);
+    for (const std::string& symbol : region.symbols)
+      if (!symbols_.count(symbol) && !(loop && loop->turn == symbol)) fail(label(n) + ": symbol '" + symbol + "' of the region is not one of the graph's");
   }
 
   void check_symbol(const std::string& symbol) {
@@ -114,11 +136,25 @@ class Verifier {
     bool valid = !symbol.empty() && !llvm::isDigit(symbol[0]) && symbol[0] != '.' && std::ranges::all_of(symbol, fits);
     for (const char* word : {"true", "false", "inf", "nan"}) valid &= symbol != word;
     if (!valid) fail("symbol '" + symbol + "' is not an identifier");
-    if (std::ranges::count(graph_.symbols, symbol) > 1) fail("symbol '" + symbol + "' is listed twice");
+    if (std::ranges::count(graph_.symbols, symbol) + std::ranges::count(graph_.data_symbols, symbol, &DataSymbol::name) > 1) fail("symbol '" + symbol + "' is listed twice");
+  }
+
+  void check_data_symbol(const DataSymbol& symbol) {
+    const std::string where = "symbol '" + symbol.name + "'";
+    if (!valid_id(symbol.value, where)) return;
+    use(symbol.value, where);
+    const TensorType& type = graph_.value(symbol.value).type;
+    const std::optional<int64_t> size = as_const(element_count(type.shape));
+    if (!symbol.name.ends_with(".0")) fail(where + " is read from data, so its name must end in '.0'");
+    if (!is_int(type.dtype)) fail(where + " is read from '" + graph_.value(symbol.value).name + "', which is " + to_string(type));
+    if (symbol.element < 0 || symbol.element >= size.value_or(INT64_MAX)) fail(where + " is element " + std::to_string(symbol.element) + " of " + to_string(type));
+    for (const Expr* e : {&symbol.bound, &symbol.equals})
+      if (e->defined()) check_dims(Shape(1, *e), where);
   }
 
   const Graph& graph_;
   std::set<ValueId> inputs_;
+  std::set<std::string> symbols_;
   std::vector<Diag> diags_;
   std::set<ValueId> seen_;
   std::set<std::string> names_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/kernel/threads.h"
+#include "ir/simplify.h"
 
 namespace tw {
 namespace {
@@ -20,8 +21,8 @@ class Runner {
     TW_TRY(verify(kernel_));
     for (const std::string& name : kernel_.symbols) {
       auto value = symbols.find(name);
-      if (value == symbols.end() || value->second < 1)
-        return make_error(DiagCode::invalid_argument, "kernel @{0}: symbol '{1}' needs a value of at least 1", kernel_.name, name);
+      if (value == symbols.end() || value->second < least_of(name))
+        return make_error(DiagCode::invalid_argument, "kernel @{0}: symbol '{1}' needs a value of at least {2}", kernel_.name, name, least_of(name));
       machine_.slots[static_cast<size_t>(machine_.add_slot(name))] = value->second;
     }
     TW_TRY(make_memories(arguments));

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
 
 namespace tw::interpreter {
 namespace {
@@ -22,7 +23,7 @@ int64_t double_to_int(double v, DType type, bool saturate) {
   if (std::isnan(v)) return 0;
   v = std::trunc(v);
   DType clamp = saturate ? type : DType::i64;
-  int bits = dtype_bytes(clamp) * 8 - (is_signed_int(clamp) ? 1 : 0);
+  int bits = dtype_bits(clamp) - (is_signed_int(clamp) ? 1 : 0);
   double high = std::ldexp(1.0, bits), low = is_signed_int(clamp) ? -high : 0.0;
   if (v >= high) return is_signed_int(clamp) ? static_cast<int64_t>((uint64_t{1} << bits) - 1) : wrap_to(clamp, -1);
   if (v < low) return is_signed_int(clamp) ? -static_cast<int64_t>((uint64_t{1} << bits) - 1) - 1 : 0;
@@ -149,7 +150,8 @@ int64_t Machine::read_int(int memory, int64_t element) const {
     case DType::f16:
     case DType::bf16: break;
   }
-  TW_UNREACHABLE("{0} is a float buffer", m.name);
+  TW_CHECK(is_int(m.dtype), "{0} is a float buffer", m.name);
+  return wrap_to(m.dtype, fetch<int8_t>(at));
 }
 
 double Machine::read_float(int memory, int64_t element) const {
@@ -158,8 +160,9 @@ double Machine::read_float(int memory, int64_t element) const {
   if (m.dtype == DType::f32) return fetch<float>(at);
   if (m.dtype == DType::f64) return fetch<double>(at);
   if (m.dtype == DType::f16) return f16_to_f32(fetch<uint16_t>(at));
-  TW_CHECK(m.dtype == DType::bf16, "{0} is an integer buffer", m.name);
-  return bf16_to_f32(fetch<uint16_t>(at));
+  if (m.dtype == DType::bf16) return bf16_to_f32(fetch<uint16_t>(at));
+  TW_CHECK(is_small_float(m.dtype), "{0} is an integer buffer", m.name);
+  return small_to_f32(m.dtype, fetch<uint8_t>(at));
 }
 
 void Machine::write_int(int memory, int64_t element, int64_t value) {
@@ -180,7 +183,8 @@ void Machine::write_float(int memory, int64_t element, double value) {
   if (m.dtype == DType::f32) put(at, static_cast<float>(value));
   else if (m.dtype == DType::f64) put(at, value);
   else if (m.dtype == DType::f16) put(at, f32_to_f16(static_cast<float>(value)));
-  else put(at, f32_to_bf16(static_cast<float>(value)));
+  else if (m.dtype == DType::bf16) put(at, f32_to_bf16(static_cast<float>(value)));
+  else put(at, f32_to_small(m.dtype, static_cast<float>(value), false));
   note_write(m, element);
 }
 
@@ -252,9 +256,9 @@ double Machine::eval_float(const Code& c) {
     case ExprKind::binary: return float_binary(c.binary, eval_float(c.args[0]), eval_float(c.args[1]));
     case ExprKind::cast: {
       DType from = c.args[0].type;
-      if (is_float(from)) return round_to(c.type, eval_float(c.args[0]));
+      if (is_float(from)) return round_to(c.type, eval_float(c.args[0]), c.saturate);
       int64_t value = eval_int(c.args[0]);
-      return round_to(c.type, from == DType::u64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value));
+      return round_to(c.type, from == DType::u64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value), c.saturate);
     }
     case ExprKind::int_imm:
     case ExprKind::var: break;

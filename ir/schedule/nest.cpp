@@ -103,7 +103,7 @@ void add_range(Ranges& ranges, const StmtNode& loop) { ranges.insert_or_assign(l
 
 Ranges ranges_of(const Kernel& kernel, std::span<const Stmt> path) {
   Ranges ranges;
-  for (const std::string& symbol : kernel.symbols) ranges.emplace(symbol, Range{Expr(1), Expr()});
+  for (const std::string& symbol : kernel.symbols) ranges.emplace(symbol, symbol_range(symbol));
   for (const Stmt& s : path)
     if (s->kind == StmtKind::loop) add_range(ranges, *s);
   return ranges;

@@ -11,6 +11,7 @@
 
 #include "ir/scalar_ops.h"
 #include "ir/schedule/nest.h"
+#include "ir/storage_types.h"
 
 namespace tw::sched {
 
@@ -19,7 +20,7 @@ namespace {
 // combine(identity, v) is v.
 Expr identity(Combiner combiner, DType type) {
   const double inf = std::numeric_limits<double>::infinity();
-  const int bits = dtype_bytes(type) * 8 - (is_signed_int(type) ? 1 : 0);
+  const int bits = dtype_bits(type) - (is_signed_int(type) ? 1 : 0);
   const int64_t most = bits == 64 ? -1 : static_cast<int64_t>((uint64_t{1} << bits) - 1);
   switch (combiner) {
     case Combiner::none: break;

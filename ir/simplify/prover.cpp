@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
 #include "support/diag.h"
 
 namespace tw::algebra {
@@ -54,7 +55,8 @@ Bounds type_bounds(DType t) {
     case DType::f16:
     case DType::bf16: return {};
   }
-  TW_UNREACHABLE("bad type");
+  if (is_int(t)) return {lowest_of(t), highest_of(t)};
+  return {};
 }
 
 Bounds quotient(const Bounds& x, const Bounds& d) {

@@ -92,6 +92,28 @@ Poly Simplifier::normal_binary(const ExprNode& e) {
   return e.binary == BinaryOp::mul ? atom(simpler) : parse(simpler);
 }
 
+// r*d * (M // d) + r * (M % d) = r * M for a divisor of symbols.
+bool Simplifier::join_symbolic(Poly& p) {
+  constexpr size_t kMaxTerms = 8;
+  for (const Term& t : p.terms) {
+    for (size_t i = 0; i < t.factors.size(); ++i) {
+      const Expr& f = t.factors[i];
+      if (!is_int_binary(f, BinaryOp::floor_mod) || as_const(f->args[1])) continue;
+      const Poly m = parse(f->args[0]), d = parse(f->args[1]);
+      if (m.terms.size() > kMaxTerms || d.terms.size() > kMaxTerms) continue;
+      Poly own, rest(t.coefficient);
+      own.terms.push_back(t);
+      for (size_t k = 0; k < t.factors.size(); ++k)
+        if (k != i) rest = multiply(rest, atom(t.factors[k]));
+      Poly joined = add(add(add(p, own, -1), multiply(rest, multiply(d, divide(m, d))), -1), multiply(rest, m));
+      if (joined.terms.size() >= p.terms.size()) continue;
+      p = std::move(joined);
+      return true;
+    }
+  }
+  return false;
+}
+
 // k*d * (M // d) + k * (M % d) = k * M, and k*c * ((x // c) % d) + k * (x % c) = k * (x % (c * d)).
 bool Simplifier::join_once(Poly& p) {
   for (const Term& t : p.terms) {
@@ -142,7 +164,7 @@ bool Simplifier::absorb_once(Poly& p) {
 Poly Simplifier::tidy(Poly p) {
   constexpr int kMaxSteps = 64;
   for (int i = 0; i < kMaxSteps; ++i)
-    if (!join_once(p) && !absorb_once(p)) break;
+    if (!join_once(p) && !join_symbolic(p) && !absorb_once(p)) break;
   return p;
 }
 

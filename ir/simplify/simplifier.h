@@ -26,6 +26,7 @@ class Simplifier {
   Poly remainder_by(const Poly& p, int64_t d);
   std::optional<Split> divide_exactly(const Poly& p, const Poly& divisor);  // quotient in .coefficient
   bool join_once(Poly& p);
+  bool join_symbolic(Poly& p);
   bool absorb_once(Poly& p);
   Expr run_binary(const Expr& e);
 

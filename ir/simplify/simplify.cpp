@@ -169,6 +169,14 @@ class IntervalFinder {
 
 }  // namespace
 
+Ranges symbol_ranges(const Expr& e) {
+  Ranges ranges;
+  visit(e, [&](const Expr& part) {
+    if (part->kind == ExprKind::var) ranges[part->name] = symbol_range(part->name);
+  });
+  return ranges;
+}
+
 std::optional<Interval> interval_over(const Expr& e, const Ranges& over, const Ranges& all) {
   if (e.type() != DType::i64) return std::nullopt;
   Ranges merged = all;

@@ -1,6 +1,7 @@
 // Attention as one kernel. The keys and values are packed in panels a head (kp [batch][keys/P][depth][P], vp [batch][columns/P][keys][P]);
 // then, for a block of query rows: s (products with the keys, scaled and masked), top, e = exp(s - top), sum, o (products with the
-// values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes 0.
+// values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes 0. A free number of queries is computed in whole
+// blocks: rows behind the last one repeat it, and only y's stores ask.
 // Stages: kp, vp, acc, s, top_part, top, e, sum_part, sum, inv, o, y; all but kp and vp run block by block (autotune/spaces/attention.cpp).
 #include <limits>
 
@@ -10,6 +11,8 @@
 
 namespace tw {
 namespace {
+
+constexpr int64_t kUsualKeys = 512;   // where their number is free
 
 class AttentionLowering {
  public:
@@ -25,10 +28,12 @@ class AttentionLowering {
     outer_.assign(s.begin(), s.end() - 2);
     rows_ = s[s.size() - 2], keys_ = s.back(), depth_ = q.back(), columns_ = b.type(product.output).shape.back();
     lanes_ = std::max(1, b.target.lanes(4));
+    padded_rows_ = as_const(rows_) ? rows_ : simplify(ceil_div(rows_, kFreeRows) * Expr(kFreeRows));
   }
 
   LoweredGroup run() {
-    int64_t key_panel = panel_of(*as_const(keys_), *as_const(depth_)), column_panel = panel_of(*as_const(columns_), *as_const(keys_));
+    const int64_t keys = as_const(keys_).value_or(kUsualKeys);
+    int64_t key_panel = panel_of(keys, *as_const(depth_)), column_panel = panel_of(*as_const(columns_), keys);
     bool transposed = get_if<op::MatMul>(scores_)->trans_b, value_transposed = get_if<op::MatMul>(&product_)->trans_b;
     BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, key_panel);
     BufferId vp = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, column_panel);
@@ -47,16 +52,18 @@ class AttentionLowering {
     int64_t whole = lanes_ * vectors;
     return columns >= whole ? whole : (columns + lanes_ - 1) / lanes_ * lanes_;
   }
-  // Axes NAME_b0.., NAME_i over the queries.
+  // Axes NAME_b0.., NAME_i over the queries, padded ones too.
   std::vector<Axis> row_axes(const std::string& name) const {
     std::vector<Axis> axes;
     for (size_t i = 0; i < outer_.size(); ++i) axes.push_back({name + "_b" + std::to_string(i), outer_[i]});
-    axes.push_back({name + "_i", rows_});
+    axes.push_back({name + "_i", padded_rows_});
     return axes;
   }
+  // The query that a row is of.
+  Expr query_of(const Expr& row) const { return as_const(rows_) ? row : min(row, rows_ - Expr(1)); }
   Shape rows_of(const Expr& last) const {
     Shape shape = outer_;
-    shape.push_back(rows_);
+    shape.push_back(padded_rows_);
     if (last.defined()) shape.push_back(last);
     return shape;
   }
@@ -106,22 +113,24 @@ class AttentionLowering {
     Expr k = var("acc_k");
     ValueId q = scores_->inputs[0], keys = scores_->inputs[1];
     Index query = batch_index(b_.type(q).shape, row);
-    query.push_back(row.back());
+    query.push_back(query_of(row.back()));
     query.push_back(k);
     b_.stage("acc", axes, acc, at, b_.element(q, query) * panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel), Combiner::add, imm(0, DType::f32));
-    b_.define(scores_->output, [acc](const Index& index) { return load(acc, DType::f32, index); });
     axes = row_axes("s");
     axes.push_back({"s_j", padded_});
     b_.declare(axes);
     at = variables(axes);
+    b_.define(scores_->output, [acc, at](const Index&) { return load(acc, DType::f32, at); });
+    Index logical = at;
+    logical[at.size() - 2] = query_of(at[at.size() - 2]);
     s_ = b_.temp("s", DType::f32, rows_of(padded_));
     Expr masked = imm(-std::numeric_limits<double>::infinity(), DType::f32);
-    b_.stage("s", axes, s_, at, select(b_.simplified(lt(at.back(), keys_)), b_.element(softmax_->inputs[0], at), masked));
+    b_.stage("s", axes, s_, at, select(b_.simplified(lt(at.back(), keys_)), b_.element(softmax_->inputs[0], logical), masked));
   }
 
   // Over the padded keys of a row, in lanes first: stages NAME_part and NAME.
   BufferId fold(const std::string& name, BufferId from, Combiner combiner, const Expr& identity) {
-    std::vector<Axis> axes = row_axes(name + "_p");
+    std::vector<Axis> axes = row_axes(name + "_o");
     Index row = variables(axes);
     axes.push_back({name + "_l", Expr(lanes_)});
     axes.push_back({name + "_k", simplify(floor_div(padded_, Expr(lanes_))), AxisRole::reduce});
@@ -144,12 +153,17 @@ class AttentionLowering {
     axes.push_back({"e_j", padded_});
     e_ = b_.temp("e", DType::f32, rows_of(padded_));
     Index at = variables(axes);
-    b_.stage("e", axes, e_, at, unary(UnaryOp::exp, load(s_, DType::f32, at) - load(top, DType::f32, row)));
+    const bool masked = get_if<op::Softmax>(softmax_)->masked;
+    Expr highest = load(top, DType::f32, row);
+    if (masked) highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);   // a number, so that e is 0 where all is masked
+    b_.stage("e", axes, e_, at, unary(UnaryOp::exp, load(s_, DType::f32, at) - highest));
     BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
     axes = row_axes("inv");
     row = variables(axes);
     inverse_ = b_.temp("inv", DType::f32, rows_of({}));
-    b_.stage("inv", axes, inverse_, row, binary(BinaryOp::div, imm(1, DType::f32), load(sum, DType::f32, row)));
+    Expr total = load(sum, DType::f32, row);
+    if (masked) total = select(eq(total, imm(0, DType::f32)), imm(1, DType::f32), total);
+    b_.stage("inv", axes, inverse_, row, binary(BinaryOp::div, imm(1, DType::f32), total));
   }
 
   void products(BufferId vp, int64_t panel) {
@@ -165,6 +179,7 @@ class AttentionLowering {
     Expr k = var("o_k");
     b_.stage("o", axes, o, at, load(e_, DType::f32, with(row, k)) * panel_element(vp, values, row, at.back(), k, panel), Combiner::add, imm(0, DType::f32));
     axes = row_axes("y");
+    axes.back().extent = rows_;
     row = variables(axes);
     axes.push_back({"y_j", columns_});
     b_.declare(axes);
@@ -184,7 +199,7 @@ class AttentionLowering {
   const Node *softmax_ = nullptr, *scores_ = nullptr;
   Ints perm_;
   Shape outer_;
-  Expr rows_, keys_, depth_, columns_, padded_;
+  Expr rows_, keys_, depth_, columns_, padded_, padded_rows_;
   int64_t lanes_ = 1;
   BufferId s_{}, e_{}, inverse_{};
 };

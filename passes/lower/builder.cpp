@@ -20,7 +20,7 @@ Shape extents(const std::vector<Axis>& axes) {
 GroupBuilder::GroupBuilder(const Graph& graph_in, const Group& group_in, const Target& target_in)
     : graph(graph_in), group(group_in), target(target_in) {
   for (NodeId id : group.nodes) inside_.insert(graph.node(id).output.index);
-  for (const std::string& symbol : graph.symbols) ranges_[symbol] = Range{Expr(1), Expr()};
+  for (const std::string& symbol : graph.all_symbols()) ranges_[symbol] = symbol_range(symbol);
 }
 
 ValueId GroupBuilder::output_value() const { return graph.node(group.nodes.back()).output; }
@@ -138,11 +138,18 @@ Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& ind
 
 void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices, Expr value,
                          Combiner combiner, Expr init, Expr where) {
-  declare(axes);
+  // The init comes with the first turn: loops that may have none get one, in which nothing is combined.
+  std::vector<Axis> turns = axes;
+  for (Axis& axis : turns) {
+    if (axis.role != AxisRole::reduce || combiner == Combiner::none || can_prove(le(Expr(1), axis.extent), ranges_)) continue;
+    where = logical_and(where, lt(var(axis.name), axis.extent));
+    axis.extent = simplified(max(axis.extent, Expr(1)));
+  }
+  declare(turns);
   StmtNode store = *store_of(std::move(label), buffer, indices, value, where);
   store.combiner = combiner;
   store.init = std::move(init);
-  stages_.push_back(loops_around(axes, make_store(std::move(store))));
+  stages_.push_back(loops_around(turns, make_store(std::move(store))));
 }
 
 void GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store>& stores) {
@@ -224,7 +231,7 @@ LoweredGroup GroupBuilder::finish(KernelFamily family) {
   for (const Buffer& buffer : result.kernel.buffers)
     for (const Expr& extent : buffer.shape) note(extent);
   rewrite_exprs(result.kernel.body, [&](const Expr& e) { note(e); return e; });
-  for (const std::string& symbol : graph.symbols)
+  for (const std::string& symbol : graph.all_symbols())
     if (used.count(symbol)) result.kernel.symbols.push_back(symbol);
   result.kernel.name = family_name(family);
   result.family = family;

@@ -117,12 +117,14 @@ Expected<LoweredGroup> lower_winograd(GroupBuilder& b, const Node& node, int til
 Expected<LoweredGroup> lower_strassen(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_conv_transpose(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node);
+Expected<LoweredGroup> lower_matmul_nbits(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_attention(GroupBuilder& b, const Node& product);
+Expected<LoweredGroup> lower_cumulate(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_recurrent(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_concat(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_elementwise(GroupBuilder& b);

@@ -138,7 +138,7 @@ void ConvGroup::write_windows() {
       const Expr read = load(conv, type.dtype, output_index(at)), value = sum_type == type.dtype ? read : cast(sum_type, read);
       all = !all.defined() ? value : pool.kind == PoolKind::max ? max(all, value) : all + value;
     }
-    if (pool.kind != PoolKind::max) all = all * imm(1.0 / static_cast<double>(points), all.type());
+    if (pool.kind == PoolKind::average) all = all * imm(1.0 / static_cast<double>(points), all.type());
     return all.type() == type.dtype ? all : cast(type.dtype, all);
   });
 }

@@ -106,6 +106,25 @@ Expr gather_element(GroupBuilder& b, const op::Gather& attrs, const Node& node, 
   return b.element(node.inputs[0], inner);
 }
 
+// Computed indices are clamped, so that none reads outside the tensor.
+Expr take_element(GroupBuilder& b, const op::Take& attrs, const Node& node, const Index& index) {
+  const Shape& data = b.type(node.inputs[0]).shape;
+  Index inner;
+  size_t table = 1;
+  for (size_t axis = 0; axis < attrs.places.size(); ++axis) {
+    if (attrs.places[axis] >= 0) {
+      inner.push_back(index[static_cast<size_t>(attrs.places[axis])]);
+      continue;
+    }
+    const ValueId indices = node.inputs[table++];
+    Expr i = b.element(indices, broadcast_index(b.type(indices).shape, index));
+    if (i.type() != DType::i64) i = cast(DType::i64, i);
+    if (attrs.wrap) i = select(lt(i, Expr(0)), i + data[axis], i);
+    inner.push_back(b.simplified(max(min(i, data[axis] - Expr(1)), Expr(0))));
+  }
+  return b.element(node.inputs[0], inner);
+}
+
 Expr pad_element(GroupBuilder& b, const op::Pad& attrs, const Node& node, const Index& index) {
   const Shape& shape = b.type(node.inputs[0]).shape;
   Index inner;
@@ -239,7 +258,13 @@ Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
     for (Expr& e : inner) e = b.simplified(e);
     return input(0, inner);
   }
-  if (std::holds_alternative<op::Expand>(attrs)) return input(0, broadcast_index(b.type(node.inputs[0]).shape, index));
+  if (auto* a = std::get_if<op::Expand>(&attrs)) {
+    const Shape& from = b.type(node.inputs[0]).shape;
+    Index inner = broadcast_index(from, index);
+    for (size_t i = 0, offset = a->shape.size() - from.size(); i < from.size(); ++i)   // an extent of 1 or all, as data decide
+      if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{a->shape[offset + i]})) inner[i] = min(inner[i], from[i] - 1);
+    return input(0, inner);
+  }
   if (std::holds_alternative<op::LayoutCast>(attrs)) return input(0, index);
   if (auto* a = std::get_if<op::Concat>(&attrs)) return concat_element(b, *a, node, index);
   if (auto* a = std::get_if<op::Slice>(&attrs)) {
@@ -248,6 +273,8 @@ Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
     return input(0, inner);
   }
   if (auto* a = std::get_if<op::Gather>(&attrs)) return gather_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Take>(&attrs)) return take_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Iota>(&attrs)) return index[static_cast<size_t>(a->axis < 0 ? a->axis + static_cast<int64_t>(index.size()) : a->axis)];
   if (auto* a = std::get_if<op::Pad>(&attrs)) return pad_element(b, *a, node, index);
   if (auto* a = std::get_if<op::Resize>(&attrs)) return resize_element(b, *a, node, index);
   if (auto* a = std::get_if<op::DimVector>(&attrs)) return dim_vector_element(*a, index);

@@ -1,6 +1,7 @@
 // Chooses the family of a group by its anchor and lowers it.
 #include "passes/lower/lower.h"
 
+#include "ir/graph/externs.h"
 #include "passes/lower/builder.h"
 #include "passes/lower/tensor_form.h"
 #include "passes/lower/tiles.h"
@@ -62,17 +63,23 @@ static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& grou
     auto tiles = lower_matmul_in_tiles(b, anchor);
     return tiles ? std::move(*tiles) : lower_matmul(b, anchor);
   }
+  if (std::holds_alternative<op::MatMulNBits>(attrs)) return lower_matmul_nbits(b, anchor);
   if (std::holds_alternative<op::Pool>(attrs)) return lower_pool(b, anchor);
   if (std::holds_alternative<op::Reduce>(attrs)) return lower_reduce(b, anchor);
   if (std::holds_alternative<op::ArgReduce>(attrs)) return lower_arg_reduce(b, anchor);
   if (std::holds_alternative<op::Softmax>(attrs)) return lower_softmax(b, anchor);
   if (std::holds_alternative<op::LayerNorm>(attrs)) return lower_layer_norm(b, anchor);
+  if (std::holds_alternative<op::Cumulate>(attrs)) return lower_cumulate(b, anchor);
   if (std::holds_alternative<op::Recurrent>(attrs)) return lower_recurrent(b, anchor);
   if (const Node& last = graph.node(group.nodes.back()); std::holds_alternative<op::Concat>(last.attrs)) return lower_concat(b, last);
   return lower_elementwise(b);
 }
 
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
+  if (const auto* call = std::get_if<op::Extern>(&graph.node(group.anchor).attrs))
+    return make_error(DiagCode::unsupported, "{0} is a function of the processor's runtime library", extern_info(call->function).name);
+  if (!regions_of(graph.node(group.anchor).attrs).empty())
+    return make_error(DiagCode::unsupported, "{0} runs graphs of its own, on the processor", op_info(graph.node(group.anchor).attrs).name);
   if (Error error = check_resizes(graph, group)) return error;
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(graph, group, target));
   to_tensor_form(lowered, target);

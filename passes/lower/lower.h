@@ -25,6 +25,7 @@ struct LoweredGroup {
   Kernel kernel;                       // unscheduled; stages as the family's file documents
   KernelFamily family = KernelFamily::elementwise;
   std::vector<LoweredArgument> arguments;
+  bool in_region = false;              // of a graph that a node runs: none of the model's tuning tasks
 };
 
 // Whether Winograd's algorithm computes the node: a 3x3 convolution of stride 1 with constant weights over blocked channels.

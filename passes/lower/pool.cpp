@@ -2,6 +2,7 @@
 // take part; an average divides by the points inside, or by the window where the padding counts.
 #include <limits>
 
+#include "ir/storage_types.h"
 #include "passes/lower/builder.h"
 
 namespace tw {
@@ -33,12 +34,12 @@ Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node) {
   if (value.type() != t) value = cast(t, value);
   bool is_max = a.kind == PoolKind::max;
   double lowest = is_float(t) ? -std::numeric_limits<double>::infinity() : 0;
-  Expr init = !is_max ? imm(0, t) : is_float(t) ? imm(lowest, t) : int_imm(is_unsigned_int(t) ? 0 : -(int64_t{1} << (8 * dtype_bytes(t) - 1)), t);
+  Expr init = !is_max ? imm(0, t) : is_float(t) ? imm(lowest, t) : int_imm(lowest_of(t), t);
   b.stage("acc", axes, acc, out, value, is_max ? Combiner::max : Combiner::add, init, inside);
 
   b.define(node.output, [&, acc](const Index& logical) {
     Expr sum = load(acc, t, b.to_physical(y, logical));
-    if (is_max) return sum.type() == y.dtype ? sum : cast(y.dtype, sum);
+    if (a.kind != PoolKind::average) return sum.type() == y.dtype ? sum : cast(y.dtype, sum);
     Expr count(1);
     for (size_t i = 0; i < rank; ++i) {
       Expr start = logical[i + 2] * Expr(a.strides[i]) - Expr(a.pads[i]);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/storage_types.h"
 #include "passes/lower/builder.h"
 
 namespace tw {
@@ -12,14 +13,11 @@ std::string numbered(const char* prefix, size_t i) { return prefix + std::to_str
 
 Expr lowest(DType t) {
   if (is_float(t)) return imm(-std::numeric_limits<double>::infinity(), t);
-  if (is_signed_int(t)) return int_imm(t == DType::i64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (8 * dtype_bytes(t) - 1)), t);
-  return int_imm(0, t);
+  return t == DType::boolean ? bool_imm(false) : int_imm(lowest_of(t), t);
 }
 Expr highest(DType t) {
   if (is_float(t)) return imm(std::numeric_limits<double>::infinity(), t);
-  if (t == DType::boolean) return bool_imm(true);
-  int bits = 8 * dtype_bytes(t) - (is_signed_int(t) ? 1 : 0);
-  return int_imm(bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1, t);
+  return t == DType::boolean ? bool_imm(true) : int_imm(highest_of(t), t);
 }
 Expr identity(Combiner c, DType t) {
   switch (c) {
@@ -62,7 +60,7 @@ BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows
   Shape partial_shape = rows;
   partial_shape.push_back(Expr(lanes));
   BufferId partial = b.temp(name + "_part", t, partial_shape);
-  std::vector<Axis> axes = make_rows(name + "_p");
+  std::vector<Axis> axes = make_rows(name + "_o");
   Index row = variables(axes), at = row;
   axes.push_back({name + "_l", Expr(lanes)});
   axes.push_back({name + "_k", simplify(ceil_div(extent, lanes)), AxisRole::reduce});
@@ -227,7 +225,8 @@ Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
   return b.finish(KernelFamily::reduce);
 }
 
-// Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are kept, not computed twice.
+// Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are kept, not computed twice. Where a row may be all masked, its top
+// counts as a number, so that each e is 0, and 1 stands for its sum.
 Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::Softmax>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -244,7 +243,10 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
     return widen(b.element(node.inputs[0], index), t);
   };
   BufferId top = reduce_rows(b, "top", rows, extent, t, Combiner::max, element);
-  auto centred = [&](const Index& row, const Expr& k) { return element(row, k) - load(top, t, row); };
+  auto centred = [&](const Index& row, const Expr& k) {
+    const Expr highest = load(top, t, row);
+    return element(row, k) - (a.masked ? binary(BinaryOp::max, imm(std::numeric_limits<float>::lowest(), t), highest) : highest);
+  };
   Shape e_shape = rows;
   e_shape.push_back(extent);
   BufferId e{};
@@ -272,13 +274,15 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
     if (a.log) return widen(centred(row, k) - unary(UnaryOp::log, load(sum, t, row)), y.dtype);
     Index at = row;
     at.push_back(k);
-    return widen(binary(BinaryOp::div, load(e, t, at), load(sum, t, row)), y.dtype);
+    Expr total = load(sum, t, row);
+    if (a.masked) total = select(eq(total, imm(0, t)), imm(1, t), total);
+    return widen(binary(BinaryOp::div, load(e, t, at), total), y.dtype);
   });
   store_plain(b);
   return b.finish(KernelFamily::reduce);
 }
 
-// Stages: sum, square (of the centred row), y = (x - mean) * rsqrt(variance + epsilon) * scale + bias.
+// Stages: sum (where rows are centred), square (of the centred row), y = (x - mean) * rsqrt(variance + epsilon) * scale + bias.
 Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::LayerNorm>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -288,8 +292,8 @@ Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
   auto element = [&](const Index& row, const Expr& k) { return widen(b.element(node.inputs[0], rows.logical(row, k)), t); };
   Expr inverse = as_const(rows.count) ? imm(1.0 / static_cast<double>(*as_const(rows.count)), t)
                                       : binary(BinaryOp::div, imm(1, t), cast(t, rows.count));
-  BufferId sum = reduce_rows(b, "sum", rows.rows, rows.count, t, Combiner::add, element);
-  auto centred = [&, sum](const Index& row, const Expr& k) { return element(row, k) - load(sum, t, row) * inverse; };
+  const BufferId sum = a.centred ? reduce_rows(b, "sum", rows.rows, rows.count, t, Combiner::add, element) : BufferId{};
+  auto centred = [&, sum](const Index& row, const Expr& k) { return a.centred ? element(row, k) - load(sum, t, row) * inverse : element(row, k); };
   BufferId square = reduce_rows(b, "square", rows.rows, rows.count, t, Combiner::add, [&](const Index& row, const Expr& k) {
     Expr d = centred(row, k);
     return d * d;

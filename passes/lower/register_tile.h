@@ -13,6 +13,8 @@ struct RegisterTile {
   int64_t vectors = 1;   // NV, of the target's lanes
 };
 
+inline constexpr int64_t kFreeRows = 8;   // of attention's queries where their number is free: they are computed in blocks of so many
+
 bool fuses_products(const Target& target);   // one instruction multiplies and adds
 
 // Sums go in pairs of depth steps, each lane of a vector over the even or the odd ones: one load doubles a pair of the left operand (movddup),

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,27 +12,11 @@
 #include <thread>
 
 #include "autotune/log.h"
+#include "tests/test_folder.h"
 
 using namespace tw;
 
 namespace {
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tilewright-log-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data()) ? pattern : std::string();
-  }
-  Folder(const Folder&) = delete;
-  ~Folder() {
-    std::error_code none;
-    if (!path_.empty()) std::filesystem::remove_all(path_, none);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 template <class T>
 T must(Expected<T> value) {
@@ -159,7 +142,7 @@ TEST_CASE("dates") {
 }
 
 TEST_CASE("records are found again, the best of a key by its median") {
-  const Folder folder;
+  const TestFolder folder;
   TuningLog log = open_log(folder / "deep/down/tilewright.db");
   CHECK(must(log.add(sample(1, 0.5))));
   CHECK(must(log.add(sample(8, 0.25))));           // 1 and 8: one task, two kernels
@@ -188,7 +171,7 @@ TEST_CASE("records are found again, the best of a key by its median") {
 }
 
 TEST_CASE("what kill -9 leaves: every record whose add() returned") {
-  const Folder folder;
+  const TestFolder folder;
   const std::string path = folder / "tilewright.db";
   std::mt19937_64 random(7);
   std::set<int64_t> expected;
@@ -209,7 +192,7 @@ TEST_CASE("what kill -9 leaves: every record whose add() returned") {
 }
 
 TEST_CASE("writers at once lose nothing") {
-  const Folder folder;
+  const TestFolder folder;
   const std::string path = folder / "tilewright.db";
   constexpr int64_t kEach = 200;
   std::vector<std::unique_ptr<Writer>> writers;
@@ -223,7 +206,7 @@ TEST_CASE("writers at once lose nothing") {
 }
 
 TEST_CASE("export, import and merge: the same log, however often") {
-  const Folder folder;
+  const TestFolder folder;
   TuningLog a = open_log(folder / "a.db"), b = open_log(folder / "b.db");
   for (int64_t i = 0; i < 20; ++i) must(a.add(i % 5 ? sample(i, 1.0 / static_cast<double>(i + 3)) : failure(i, Status::timeout)).takeError());
   for (int64_t i = 10; i < 30; ++i) must(b.add(i % 5 ? sample(i, 1.0 / static_cast<double>(i + 3)) : failure(i, Status::timeout)).takeError());
@@ -244,7 +227,7 @@ TEST_CASE("export, import and merge: the same log, however often") {
 }
 
 TEST_CASE("an import with a wrong line changes nothing and names the line") {
-  const Folder folder;
+  const TestFolder folder;
   TuningLog log = open_log(folder / "a.db");
   const std::string error = error_text(log.import_lines(print(sample(1)) + "\n{\"status\":\"ok\"}\n", "shared.jsonl").takeError());
   CHECK(error.find("shared.jsonl:2") != std::string::npos);
@@ -252,7 +235,7 @@ TEST_CASE("an import with a wrong line changes nothing and names the line") {
 }
 
 TEST_CASE("prune keeps the best, this language, what is young") {
-  const Folder folder;
+  const TestFolder folder;
   TuningLog log = open_log(folder / "a.db");
   for (int64_t i = 0; i < 21 * 4; i += 21) must(log.add(sample(i, 1.0 + static_cast<double>(i))).takeError());   // one task, one kernel
   must(log.add(sample(7, 9)).takeError());                                                                       // another kernel
@@ -273,7 +256,7 @@ TEST_CASE("prune keeps the best, this language, what is young") {
 }
 
 TEST_CASE("diff: the keys whose best records differ") {
-  const Folder folder;
+  const TestFolder folder;
   TuningLog a = open_log(folder / "a.db"), b = open_log(folder / "b.db");
   for (TuningLog* log : {&a, &b}) must(log->add(sample(1)).takeError());
   must(b.add(sample(8, 7)).takeError());      // slower: the best is the same
@@ -291,7 +274,7 @@ TEST_CASE("diff: the keys whose best records differ") {
 }
 
 TEST_CASE("foreign, hostile and damaged files end in one clear error") {
-  const Folder folder;
+  const TestFolder folder;
   auto write = [&](const std::string& name, const std::string& bytes) {
     std::ofstream(folder / name, std::ios::binary) << bytes;
     return folder / name;
@@ -307,8 +290,8 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
   CHECK(error_of_reading(folder / "").find("it is a folder") != std::string::npos);
   CHECK(error_of_reading(write("text.db", std::string(5000, 'x'))).find("not an SQLite file") != std::string::npos);
   CHECK(error_of_reading(database("other.db", "CREATE TABLE t (a)")).find("of another program") != std::string::npos);
-  const std::string newer = database("newer.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 2; CREATE TABLE t (a)");
-  CHECK(error_of_reading(newer).find("has version 2") != std::string::npos);
+  const std::string newer = database("newer.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 3; CREATE TABLE t (a)");
+  CHECK(error_of_reading(newer).find("has version 3") != std::string::npos);
   const std::string shape = database("shape.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 1; CREATE VIEW records AS SELECT 1");
   CHECK(error_of_reading(shape).find("tables") != std::string::npos);
   CHECK(error_text(TuningLog::open(folder / "other.db", TuningLog::Mode::write).takeError()).find("of another program") != std::string::npos);
@@ -324,8 +307,40 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
   CHECK(error_text(changed.best(sample(1).key).takeError()).find("is damaged") != std::string::npos);
 }
 
+TEST_CASE("a log of the version before is read as it is and brought up to date when it is written") {
+  const TestFolder folder;
+  const std::string path = folder / "old.db";
+  must(open_log(path).add(sample(1)).takeError());
+  sqlite3* old = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &old) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(old, "ALTER TABLE records DROP COLUMN about; PRAGMA user_version = 1", nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(old);
+  CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read)).all()) == std::vector{sample(1)});
+  Record more = sample(2);
+  more.about = "conv 1.00 p{a=1}";
+  must(open_log(path).add(more).takeError());
+  CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read)).all()).size() == 2);
+  CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read)).best_of_kernels(more.key.target, 1)) == std::vector{more});
+}
+
+TEST_CASE("what a record is about is no part of its identity, and merged logs agree on it") {
+  const TestFolder folder;
+  Record bare = sample(1), first = bare, second = bare;
+  first.about = "conv 1.00 p{a=1}", second.about = "conv 1.00 p{a=2}";
+  CHECK(record_id(first) == record_id(bare));
+  TuningLog a = open_log(folder / "a.db"), b = open_log(folder / "b.db");
+  CHECK(must(a.add(bare)));
+  CHECK_FALSE(must(a.add(first)));
+  CHECK(must(a.all()) == std::vector{first});
+  CHECK(must(b.add(second)));
+  CHECK(must(a.merge(b)) == 0);
+  CHECK(must(b.merge(a)) == 0);
+  CHECK(must(a.all()) == must(b.all()));
+  CHECK(must(parse_record(print(first), "text")) == first);
+}
+
 TEST_CASE("a file with any byte flipped is read without harm") {
-  const Folder folder;
+  const TestFolder folder;
   {
     TuningLog log = open_log(folder / "a.db");
     for (int64_t i = 0; i < 40; ++i) must(log.add(sample(i)).takeError());

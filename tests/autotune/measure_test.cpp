@@ -181,6 +181,47 @@ TEST_CASE("measure: a program that is no measuring process is an error") {
   CHECK(!error_text(LocalTransport::create(options).takeError()).empty());
 }
 
+TEST_CASE("measure: parallel loops on several threads, each pinned, compute the same") {
+  Expected<std::unique_ptr<LocalTransport>> two = LocalTransport::create({.threads = 2});
+  if (!two) {   // a machine of one core
+    CHECK(error_text(two.takeError()).find("2 threads are to be measured") != std::string::npos);
+    return;
+  }
+  const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
+  Expected<CandidateBuilder> parallel = candidate_builder(baseline_target(host), 2);
+  REQUIRE(bool(parallel));
+  const Kernel kernel = kernel_of("for i in 1024 parallel { for k in 4096 reduce { y: y[i] += x[i] * w[k] init 0 } }", "(x: in f32[1024], w: const f32[4096], y: out f32[1024])");
+  Reference reference = interpreted(kernel);
+  reference.threads = 2;
+  Expected<std::string> object = parallel->compile(kernel);
+  REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
+  Expected<MeasureJob> job = job_of(kernel, reference);
+  REQUIRE(bool(job));
+  Expected<std::string> library = parallel->link(*object);
+  REQUIRE(bool(library));
+  job->library = *library, job->symbol = parallel->symbol, job->expected = reference.outputs;
+  for (const int threads : {1, 2}) {   // the library runs on what it is handed
+    job->threads = threads;
+    check_times(run_one(**two, *job));
+  }
+  job->threads = 3;
+  const MeasureResult many = run_one(**two, *job);
+  CHECK(many.status == Status::illegal);
+  CHECK(many.error.find("3 threads") != std::string::npos);
+}
+
+TEST_CASE("measurer: stopped, it gives the results that it has") {
+  const auto local = transport();
+  Measurer measurer(*local, builder(), {});
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  for (const Kernel& kernel : {good(), also_good()}) kernels.push_back(std::make_shared<const Kernel>(kernel));
+  int asked = 0;
+  const StopAsked before_the_second = [&] { return ++asked > 3; };   // twice before compiling, once before each is timed
+  CHECK(measurer.measure(kernels, {}, before_the_second).size() == 1);
+  CHECK(measurer.measure(kernels, {}, [] { return true; }).empty());
+  CHECK(measurer.measure(kernels, {}).size() == 2);
+}
+
 TEST_CASE("measurer: one result a kernel, the same code timed once, the best one checked") {
   const auto local = transport();
   Recording recording(*local);

@@ -60,9 +60,10 @@ struct Lab {
   NetworkServices services() {
     NetworkServices s;
     s.space = [](const Task&) -> Expected<Space> { return tiles(); };
-    s.measure = [this](const Task& task, std::span<const Candidate> candidates) {
+    s.measure = [this](const Task& task, std::span<const Candidate> candidates, const StopAsked& stop) {
       std::vector<MeasureResult> out;
       for (const Candidate& c : candidates) {
+        if (stop()) break;
         REQUIRE(c.kernel != nullptr);
         order.push_back(task.key + print(c.schedule));
         out.push_back({Status::ok, {seconds_of_schedule(task, c.schedule)}, "", "here", false});
@@ -191,4 +192,69 @@ TEST_CASE("names of methods and features") {
   CHECK(tuner_from_name("gbt") == TunerKind::gbt);
   CHECK(feature_from_name("curve") == FeatureKind::curve);
   CHECK_FALSE(tuner_from_name("gbm").has_value());
+}
+
+TEST_CASE("the time ends a round in its middle, and the next run goes on there") {
+  const Target target = baseline_target(Arch::x86_64);
+  Lab lab;
+  NetworkOptions options = options_of(TunerKind::random, 0);
+  options.scheduler.seconds = 5;
+  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1)}, target, lab.services(), options);
+  REQUIRE(bool(tuner));
+  auto reason = (*tuner)->run([&] { return static_cast<double>(lab.order.size()); });   // a second a measurement
+  REQUIRE(bool(reason));
+  CHECK(*reason == StopReason::time);
+  CHECK(lab.order.size() == 5);   // of a batch of 16
+  CHECK(lab.records.size() == 5);
+  Lab whole, rest;
+  run(whole, options_of(TunerKind::random, 40));
+  rest.known = lab.records;
+  run(rest, options_of(TunerKind::random, 40));
+  CHECK(rest.order.front() == whole.order[5]);
+}
+
+TEST_CASE("a table answers, counts as trials, and begins with no default schedule") {
+  Lab first, second;
+  NetworkOptions options = options_of(TunerKind::random, 48);
+  options.table = true;
+  CHECK(run(first, options).measured == 48);
+  second.known = first.records;
+  const Outcome again = run(second, options);
+  CHECK(again.measured == 0);
+  CHECK(again.reason == StopReason::trials);
+  CHECK(again.first == 0);
+}
+
+TEST_CASE("the best points of other networks' kernels are tried first, where the space has them") {
+  const Target target = baseline_target(Arch::x86_64);
+  Lab lab;
+  NetworkServices services = lab.services();
+  const Task task = product("00000000000000aa", 64, 1);
+  KernelShape like = shape_of(task.variants.front().lowered), unlike = like;
+  like.sizes[1] += 1;
+  unlike.sizes[1] += 9;
+  services.notes = [&]() -> Expected<std::vector<RecordNote>> {
+    return std::vector<RecordNote>{{unlike, "tiles{i=1, j=1, k=2}"}, {like, "tiles{i=8, j=16, k=2}"}, {like, "tiles{i=3, j=16, k=2}"}, {{"conv", like.sizes}, "tiles{i=2, j=2, k=2}"}};
+  };
+  auto tuner = NetworkTuner::create({task}, target, services, options_of(TunerKind::genetic, 16));
+  REQUIRE(bool(tuner));
+  REQUIRE(bool((*tuner)->run([] { return 0.0; })));
+  REQUIRE(lab.order.size() == 16);
+  CHECK(lab.order[1].find("split i 8 ") != std::string::npos);
+  CHECK(lab.order[1].find("split j 16 ") != std::string::npos);
+  REQUIRE(!lab.records.empty());
+  const std::optional<RecordNote> note = parse_note(lab.records[1].about);
+  REQUIRE(note);
+  CHECK(note->shape.family == "matmul");
+  CHECK(distance(note->shape, shape_of(task.variants.front().lowered)) < 0.05);
+  CHECK(note->point == "tiles{i=8, j=16, k=2}");
+}
+
+TEST_CASE("notes of records: what is not one is nothing") {
+  for (const char* text : {"", "conv", "conv 1,2", "conv 1,x p{}", "conv 1,,2 p{}", "conv inf p{}"}) CHECK_FALSE(parse_note(text));
+  CHECK(parse_note("conv 1.50,2 p{a=1, b=2}")->point == "p{a=1, b=2}");
+  const Space space = tiles();
+  for (const char* text : {"", "tiles", "tiles{}", "other{i=1, j=1, k=1}", "tiles{i=1, j=1}", "tiles{i=1, j=1, k=1, l=1}", "tiles{i=5, j=1, k=1}"}) CHECK_FALSE(space.parse(text));
+  const Point point{0, {3, 0, 5}};
+  CHECK(space.parse(space.print(point)) == point);
 }

@@ -220,14 +220,14 @@ TEST_CASE("a task without gains ends early, an interrupted one keeps its batch")
   Search other{space, tiled_cost};
   const std::unique_ptr<Explorer> explorer = random_explorer(space, 1);
   TuneHooks hooks = other.hooks();
-  std::atomic<bool> stop = false;
+  bool stop = false;
   const auto measure = hooks.measure;
   hooks.measure = [&](std::span<const Candidate> candidates) {
     stop = true;
     return measure(candidates.first(3));
   };
   TaskTuner tuner("task", space, *explorer, nullptr, hooks, {});
-  auto step = tuner.run(100, &stop);
+  auto step = tuner.run(100, [&] { return stop; });
   REQUIRE(bool(step));
   CHECK(step->measured == 3);
   CHECK(tuner.trials() == 3);

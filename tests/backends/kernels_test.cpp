@@ -1,4 +1,5 @@
 // Compiled kernels against the interpreter: every statement and loop kind, access pattern and element type.
+#include "ir/storage_types.h"
 #include "tests/backends/oracle.h"
 
 using namespace tw;
@@ -216,15 +217,36 @@ TEST_CASE("conversions between all types") {
     }
   })";
   for (const char* kind : {"", "vector"})
-    for (int a = 0; a < kDTypeCount; ++a)
-      for (int b = 0; b < kDTypeCount; ++b) {
+    for (int a = 0; a < kAllDTypeCount; ++a)
+      for (int b = 0; b < kAllDTypeCount; ++b) {
         DType from = static_cast<DType>(a), to = static_cast<DType>(b);
-        bool saturates = is_int(to) && from != DType::boolean;
+        bool saturates = (is_int(to) || is_small_float(to)) && from != DType::boolean;
         std::string s = saturates ? std::string("sat.") + dtype_name(to) + "(x[i])" : std::string(dtype_name(to)) + "(x[i])";
         std::string kernel = with(text, {{"A", dtype_name(from)}, {"S", s}, {"B", dtype_name(to)}, {"K", kind}});
-        if (from == to) continue;
+        if (from == to || (is_storage_only(from) && is_storage_only(to))) continue;   // such casts go by a float or an i8
         check_text(kernel, {}, 0);
       }
+}
+
+TEST_CASE("floats of a byte and less: ties, subnormals, overflow, NaN") {
+  const char* text = R"(kernel @small(x: in f32[48], y: out $T[6, 48], z: out $T[6, 48]) {
+    for i in 48 $K {
+      a: y[0, i] = $T(x[i] * 400.0)
+      b: y[1, i] = $T(round(x[i] * 8.0) * 0.0625)
+      c: y[2, i] = $T(x[i] * 0.0001)
+      d: y[3, i] = $T(x[i] * 50000.0)
+      e: y[4, i] = $T(round(x[i]) / 0.0)
+      f: y[5, i] = $T(x[i] * 0.0)
+      g: z[0, i] = sat.$T(x[i] * 400.0)
+      h: z[1, i] = sat.$T(round(x[i] * 8.0))
+      j: z[2, i] = sat.$T(x[i] * 0.00001)
+      k: z[3, i] = sat.$T(x[i] * 50000.0)
+      l: z[4, i] = sat.$T(round(x[i]) / 0.0)
+      m: z[5, i] = sat.$T(f64(x[i]) * 1000.0:f64)
+    }
+  })";
+  for (const char* kind : {"", "vector"})
+    for (const char* t : {"f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"}) check_text(with(text, {{"T", t}, {"K", kind}}), {}, 0);
 }
 
 TEST_CASE("float functions inside kernels of every float type") {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ir/kernel/interpreter.h"
+#include "ir/storage_types.h"
 #include "tests/backends/harness.h"
 #include "tests/backends/read_element.h"
 #include "tests/ir/parsed.h"
@@ -33,6 +34,9 @@ inline void fill_random(DType t, std::byte* at, std::mt19937& random) {
   if (t == DType::f32) from = &f;
   if (t == DType::f64) from = &d;
   if (t == DType::f16 || t == DType::bf16) from = &h;
+  auto small = uint8_t(random());   // any number that integers hold
+  while (is_small_float(t) && !(std::fabs(small_to_f32(t, small)) < 1e6F)) small = uint8_t(random());
+  if (is_storage_only(t)) from = &small;
   std::memcpy(at, from, size_t(dtype_bytes(t)));
 }
 

@@ -198,7 +198,7 @@ TEST_CASE("a parallel loop of few iterations shares out the loop inside it") {
     p.inputs = {{"x", DType::f32, {35, 3}}};
     p.outputs = {{"y", DType::f32, {35, 3}}};
     p.kernels = {*kernel};
-    p.calls = {{0, {{Place::input, 0, 0}, {Place::output, 0, 0}}, {}, 0, "k"}};
+    p.calls = {{0, {{Place::input, 0, 0}, {Place::output, 0, 0}}, {}, 0, -1, "k"}};
     const LoadedModel model = load(compile(p, 1), p, {});
     for (int threads : {2, 3, 7, 40}) {
       int shares = 0;

@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "ir/dtype.h"
+#include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
 #include "support/diag.h"
 
 namespace tw {
@@ -27,7 +28,7 @@ inline double read_element(DType t, const std::byte* at) {
     case DType::u32: return as(uint32_t{});
     case DType::u64: return double(as(uint64_t{}));
   }
-  TW_UNREACHABLE("a type");
+  return is_small_float(t) ? double(small_to_f32(t, as(uint8_t{}))) : double(wrap_to(t, as(int8_t{})));
 }
 
 }  // namespace tw

@@ -319,6 +319,42 @@ TEST_CASE("the error budget bounds the choice") {
   CHECK(count(words(1e-3), "winograd") == 2);
 }
 
+TEST_CASE("measured times decide, and what is not measured is brought to their measure") {
+  Target target = host_target();
+  target.accuracy = 1e-3;
+  Graph graph = network({1, 64, 64, 28, 28, 1});
+  PassContext context{target};
+  REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");   // Winograd's algorithm wants channels in blocks
+  std::vector<Group> groups = fuse_groups(graph);
+  AlgorithmOptions o;
+  o.max_weight_growth = 10;
+  std::vector<NodeId> both;   // the layers that have Winograd's algorithm
+  for (const Group& group : groups)
+    if (std::ranges::count(applicable_algorithms(graph, group, target), Algorithm::winograd_f4) > 0) both.push_back(group.anchor);
+  REQUIRE(both.size() == 2);
+  const auto chosen = [&](const AlgorithmOptions& options) {
+    choose_algorithms(graph, groups, target, options);
+    std::vector<Algorithm> list;
+    for (const Group& group : groups)
+      if (std::ranges::find(both, group.anchor) != both.end()) list.push_back(group.algorithm);
+    return list;
+  };
+  const auto times = [](double direct, double f2, double others) {
+    return std::map<Algorithm, double>{{Algorithm::direct, direct}, {Algorithm::winograd_f2, f2}, {Algorithm::winograd_f4, others}, {Algorithm::winograd_f6, others}};
+  };
+  AlgorithmOptions measured = o;
+  measured.measured = {{both[0], times(1e-6, 2e-6, 3e-6)}, {both[1], times(2e-6, 1e-6, 3e-6)}};
+  CHECK(chosen(measured) == std::vector{Algorithm::direct, Algorithm::winograd_f2});
+  measured.measured[both[0]] = times(1e-6, 0.99e-6, 3e-6);   // within what two measurements differ by
+  CHECK(chosen(measured)[0] == Algorithm::direct);
+  AlgorithmOptions slow = o;   // a Winograd that takes a hundred times what the model thinks, wherever it was measured, takes that elsewhere too
+  slow.measured = {{both[0], times(1e-6, 1e-4, 1e-4)}};
+  CHECK(chosen(slow) == std::vector{Algorithm::direct, Algorithm::direct});
+  AlgorithmOptions fixed = measured;
+  fixed.fixed = {{both[0], Algorithm::winograd_f2}, {both[1], Algorithm::direct}};
+  CHECK(chosen(fixed) == std::vector{Algorithm::winograd_f2, Algorithm::direct});
+}
+
 TEST_CASE("errors grow with tiles and length") {
   CHECK(winograd_kappa(2) > 1);
   CHECK(winograd_kappa(4) > 3 * winograd_kappa(2));

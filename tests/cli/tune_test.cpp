@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "autotune/log.h"
 #include "cli_test_util.h"
+#include "tests/opencl/session.h"
 
 using namespace tw;
 
@@ -99,4 +102,55 @@ TEST_CASE("tune: a device whose code generator predicts cycles is tuned by them,
   const CliResult proof = cli({"tune", model, "-t", "vdla-16x16", "--log", log, "--trials", "1", "--prove"});
   CHECK(proof.code == kExitUnsupported);
   CHECK(proof.err.find("--prove times processors") != std::string::npos);
+}
+
+TEST_CASE("tune: an OpenCL device runs candidates through the runtime, checked like others") {
+  if (!test::shared_host()) return;
+  const TestFolder folder;
+  const std::string log = folder / "t.db", model = TW_SOURCE_DIR "/examples/digits/digits.onnx";
+  const CliResult r = cli({"tune", model, "-t", "opencl-generic", "--log", log, "--tuner", "random", "--trials", "12", "--json"});
+  REQUIRE_MESSAGE(r.code == kExitOk, r.err);
+  Expected<TuningLog> opened = TuningLog::open(log, TuningLog::Mode::read);
+  REQUIRE(bool(opened));
+  Expected<std::vector<Record>> records = opened->all();
+  REQUIRE(bool(records));
+  CHECK(records->size() >= 6);
+  CHECK(std::ranges::any_of(*records, [](const Record& record) { return record.status == Status::ok; }));
+  for (const Record& record : *records) CHECK_MESSAGE((record.status == Status::ok || record.status == Status::compile_error), record.error);
+  const CliResult compiled = cli({"compile", model, "-t", "opencl-generic", "--log", log, "-o", folder / "d.so"});
+  CHECK_MESSAGE(compiled.code == kExitOk, compiled.err);
+  CHECK(compiled.out.find("tuned") != std::string::npos);
+  CHECK(cli({"verify", folder / "d.so", model}).code == kExitOk);
+}
+
+TEST_CASE("tune --check: the best records beside the defaults, in processes of their own") {
+  const TestFolder folder;
+  const std::string log = folder / "t.db", model = TW_SOURCE_DIR "/examples/digits/digits.onnx";
+  REQUIRE(cli({"tune", model, "--log", log, "--kernel", "1", "--trials", "4", "--json"}).code == kExitOk);
+  const CliResult r = cli({"tune", model, "--log", log, "--check", "2", "--json"});
+  REQUIRE_MESSAGE(r.code == kExitOk, r.err);
+  CHECK(std::ranges::count(r.out, '\n') == 1);   // the others have no records
+  Expected<Json> line = parse_json(r.out, "out");
+  REQUIRE(bool(line));
+  for (const char* what : {"tuned", "default", "default_again"}) CHECK((*line)[what].items().size() == 2);
+  CHECK(cli({"tune", model, "--log", log, "--check", "1"}).out.find("keep their rank") != std::string::npos);
+  CHECK(cli({"tune", model, "--log", log, "--kernel", "99", "--check", "1"}).err.find("there is no kernel 99") != std::string::npos);
+}
+
+TEST_CASE("tune: a table answers another method's questions, and the curve is told") {
+  const TestFolder folder;
+  const std::string log = folder / "t.db", model = TW_SOURCE_DIR "/examples/digits/digits.onnx";
+  const auto curve = [&](const std::string& trials) {
+    const CliResult r = cli({"tune", model, "--log", log, "--kernel", "1", "--table", "--tuner", "random", "--trials", trials, "--batch", "4", "--json"});
+    REQUIRE_MESSAGE(r.code == kExitOk, r.err);
+    Expected<Json> last = parse_json(r.out.substr(r.out.rfind('\n', r.out.size() - 2) + 1), "out");
+    REQUIRE(bool(last));
+    const Json task = (*last)["tasks"].items()[0];
+    CHECK(task["trials"].integer_or(-1) + task["known"].integer_or(-1) == static_cast<int64_t>(task["curve"].items().size()));
+    return std::pair(task["curve"].items().size(), task["trials"].integer_or(-1));
+  };
+  CHECK(curve("8").first == 8);
+  const auto [trials, measured] = curve("12");
+  CHECK(trials == 12);
+  CHECK(measured <= 4);
 }

@@ -5,7 +5,12 @@
 #include <algorithm>
 
 #include "autotune/log.h"
+#include "autotune/space.h"
+#include "autotune/transfer.h"
+#include "cli/model_tasks.h"
 #include "cli/schedules.h"
+#include "cli/targets.h"
+#include "frontend/frontend.h"
 #include "cli_test_util.h"
 
 using namespace tw;
@@ -58,7 +63,7 @@ class Workplace {
 
 Record record_of(const Pin& pin, const std::string& schedule, double seconds = 1e-6) {
   Record r;
-  r.key = {pin.task, pin.target};
+  r.key = {pin.task, pin.target, 1};
   r.algorithm = pin.algorithm;
   r.kernel_hash = pin.kernel_hash;
   r.schedule = schedule;
@@ -123,6 +128,35 @@ TEST_CASE("a record changes its kernel, and no results") {
   CHECK(has(text.out, "schedules 1 tuned"));
   CHECK(has(text.out, conv->name));
   CHECK(has(cli({"inspect", place.folder / "model.so"}).out, "tuned on 2025-11-22"));
+}
+
+TEST_CASE("a kernel without a record takes the point of one like it, where its space has that, and a lock keeps it") {
+  const Workplace place;
+  const Target target = must(load_target(kTarget, config_dirs()));
+  const std::vector<Task> tasks = must(model_tasks(place.model, {}, target));
+  const auto conv = std::ranges::find_if(tasks, [](const Task& task) { return task.name.starts_with("conv"); });
+  REQUIRE(conv != tasks.end());
+  const Space space = must(template_space(*conv, target, {}));
+  RecordNote note{shape_of(conv->variants.front().lowered), space.print(*space.default_point())};
+  note.shape.sizes[0] += 1;   // twice the work
+  Pin other;
+  other.task = "0123456789abcdef", other.target = target_key(target), other.kernel_hash = "fedcba9876543210";
+  Record like = record_of(other, kNoSteps);
+  like.algorithm = algorithm_name(conv->variants.front().algorithm);
+  like.about = print(note);
+  Record strange = like;
+  strange.kernel_hash = "0000000000000000";
+  strange.about.insert(strange.about.find('{') + 1, "other=1, ");   // nearer, and of another space
+  const std::string log = log_of(place, {like, strange});
+  const CliResult compiled = place.compile({"--log", log});
+  REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.err);
+  CHECK(has(compiled.out, "schedules 0 tuned, 1 transferred"));
+  CHECK(has(cli({"inspect", place.folder / "model.so", "--json"}).out, "\"transferred\""));
+  CHECK(cli({"verify", place.folder / "model.so", place.model}).code == kExitOk);
+  REQUIRE(place.lock({"--log", log}).code == kExitOk);
+  const std::vector<Pin> pins = place.pins();
+  CHECK(std::ranges::count_if(pins, [](const Pin& pin) { return pin.transferred; }) == 1);
+  CHECK(place.compile({"--frozen"}).code == kExitOk);
 }
 
 TEST_CASE("records of another target, kernel, thread count or language are not used") {

@@ -138,7 +138,7 @@ TEST_CASE("other shapes and a larger arena record anew") {
 TEST_CASE("a model split over device and processor is replayed in parts") {
   const char* text =
       "graph @g(batch) {\n%x: f32[batch, 256] = input\n%w: f32[256, 256] = input\n%a: f32[batch, 256] = matmul(%x, %w)\n"
-      "%s: f32[batch, 256] = softmax(%a) axis=1\n%y: f32[batch, 256] = matmul(%s, %w)\noutput %y\n}\n";
+      "%s: f32[batch, 256] = softmax(%a) axis=1 log=true\n%y: f32[batch, 256] = matmul(%s, %w)\noutput %y\n}\n";
   Target target = emulated();
   target.devices[0].take_all = false;   // products are worth a launch, the softmax between them is not
   target.devices[0].rates = {1e15, 1e15, 1e15, 1e-5, 0};

@@ -3,7 +3,7 @@
 #pragma once
 #include <random>
 
-#include "ir/graph/graph.h"
+#include "ir/graph/externs.h"
 #include "support/hash.h"
 
 namespace tw::test {
@@ -64,7 +64,7 @@ class RandomGraph {
     size_t rank = shape.size();
     int64_t last = static_cast<int64_t>(rank) - 1;
     Shape zeros(rank, Expr(0));
-    switch (pick(0, 26)) {
+    switch (pick(0, 31)) {
       case 0: return add(op::Unary{word<UnaryOp>(kUnaryOpCount)}, {x});
       case 1: return add(op::Binary{word<BinaryOp>(kBinaryOpCount)}, {x, pick(0, 1) ? any() : constant(type(x).dtype, {}, 1, 3)});
       case 2: return add(op::Select{}, {constant(DType::boolean, {1}, 0, 1), x, pick(0, 1) ? any() : x});
@@ -72,11 +72,11 @@ class RandomGraph {
       case 4: return add(op::Conv{list(2, 1, 2), list(2, 1, 2), list(4, 0, 2), pick(1, 2)}, {x, constant(DType::f32, {4, pick(1, 2) * 2, 2, 3}), constant(DType::f32, {4})});
       case 5: return add(op::ConvTranspose{list(2, 1, 2), {1, 1}, {0, 0, 0, 0}, list(2, 0, 1), 2}, {x, constant(DType::f32, {4, 1, 2, 2})});
       case 6: return add(op::MatMul{false, pick(0, 1) == 1}, {x, constant(type(x).dtype, {extent(x, rank - 1), extent(x, rank - 1)})});
-      case 7: return add(op::Pool{word<PoolKind>(2), list(2, 1, 3), list(2, 1, 2), {1, 1}, list(4, 0, 1), pick(0, 1) == 1, pick(0, 1) == 1}, {x});
+      case 7: return add(op::Pool{word<PoolKind>(3), list(2, 1, 3), list(2, 1, 2), {1, 1}, list(4, 0, 1), pick(0, 1) == 1, pick(0, 1) == 1}, {x});
       case 8: return add(op::Reduce{word<ReduceKind>(5), {pick(0, std::max<int64_t>(last, 0))}, pick(0, 1) == 1}, {x});
       case 9: return add(op::ArgReduce{pick(0, 1) == 1, last, pick(0, 1) == 1, pick(0, 1) == 1}, {x});
-      case 10: return add(op::Softmax{last, pick(0, 1) == 1}, {x});
-      case 11: return add(op::LayerNorm{-1, 0.1}, {x, constant(DType::f32, {extent(x, rank - 1)})});
+      case 10: return add(op::Softmax{last, pick(0, 1) == 1, pick(0, 1) == 1}, {x});
+      case 11: return add(op::LayerNorm{-1, 0.1, pick(0, 1) == 1}, {x, constant(DType::f32, {extent(x, rank - 1)})});
       case 12: {
         ValueId scale = constant(DType::f32, {extent(x, 1)}, 1, 4);
         return add(op::BatchNorm{}, {x, scale, scale, scale, scale});
@@ -119,6 +119,18 @@ class RandomGraph {
       }
       case 25: return add(op::Quantize{pick(0, 1) ? DType::i8 : DType::u8, last}, {x, constant(DType::f32, {extent(x, rank - 1)}, 1, 3)});
       case 26: return add(op::Dequantize{last}, {x, constant(DType::f32, {}, 1, 3), pick(0, 1) ? constant(type(x).dtype, {}) : ValueId{}});
+      case 27: return add(op::Extern{ExternFunction::topk, {last, pick(0, 1), 1}, {}, {Expr(1)}}, {x});
+      case 28: {
+        if (rank == 0) return;
+        Ints places(rank, -1);
+        for (size_t i = 0; i + 1 < rank; ++i) places[i] = static_cast<int64_t>(i);
+        shape.back() = 3;
+        return add(op::Take{places, pick(0, 1) == 1, shape}, {x, constant(pick(0, 1) ? DType::i64 : DType::i32, {3}, 0, 1)});
+      }
+      case 30: return add(op::Cumulate{pick(0, 1) ? ReduceKind::sum : ReduceKind::prod, last, pick(0, 1) == 1, pick(0, 1) == 1}, {x});
+      case 29: return rank == 0 ? void() : add(op::Iota{shape, last}, {});
+      case 31: return add(op::MatMulNBits{4, 16}, {x, constant(DType::u8, {3, (extent(x, rank - 1) + 15) / 16, 8}, 0, 255), constant(DType::f32, {3, (extent(x, rank - 1) + 15) / 16}),
+                                                   constant(DType::f32, {3, (extent(x, rank - 1) + 15) / 16})});
     }
   }
 

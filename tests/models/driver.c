@@ -10,6 +10,8 @@
 static size_t element_bytes(int dtype) {
   switch (dtype) {
     case TW_U8: case TW_I8: case TW_BOOL: return 1;
+    case TW_F8E4M3FN: case TW_F8E4M3FNUZ: case TW_F8E5M2: case TW_F8E5M2FNUZ: case TW_F8E8M0: return 1;
+    case TW_U4: case TW_I4: case TW_F4E2M1: case TW_U2: case TW_I2: return 1;
     case TW_U16: case TW_I16: case TW_F16: case TW_BF16: return 2;
     case TW_F32: case TW_I32: case TW_U32: return 4;
     default: return 8;

@@ -30,7 +30,8 @@ static void weigh_row(void* arg, int32_t r) {
   for (int i = 0; i < 4; ++i) y[i] = ((float*)env->arena)[4 * r + i] + ((const float*)env->weights)[i] + c[2 * r];
   tw_parallel_for(env, nested_row, y, 4);
 }
-static void program(const tw_env* env) {
+static const int64_t kLimits[] = {1, INT64_MAX};
+static int32_t program(const tw_env* env) {
   int32_t n = (int32_t)env->symbols[0];
   uint64_t start = env->call_ns ? tw_clock_ns() : 0;
   tw_parallel_for(env, add_row, (void*)env, n);
@@ -38,6 +39,7 @@ static void program(const tw_env* env) {
   tw_parallel_for(env, weigh_row, (void*)env, n);
   if (env->call_ns) env->call_ns[1] = tw_clock_ns() - start;
   *(int64_t*)env->outputs[1] = n;
+  return TW_OK;
 }
 static uint64_t arena_bytes(const int64_t* symbols) { return ((uint64_t)symbols[0] * 16 + 63) & ~(uint64_t)63; }
 static void output_dims(int32_t i, const int64_t* symbols, int64_t* dims) {
@@ -48,5 +50,5 @@ static void input_dims(int32_t i, const int64_t* symbols, int64_t* dims) {
   if (i != 2) dims[1] = 4;
 }
 __attribute__((visibility("hidden"))) const tw_model_desc tw_model = {
-    TEXT(NAME), "a-target", tw_manifest, 3, 2, 1, 2, kInputs, kOutputs, kSymbols, 16, FEATURES, program, arena_bytes, output_dims, input_dims, 0, 0, 0};
+    TEXT(NAME), "a-target", tw_manifest, 3, 2, 1, 2, kInputs, kOutputs, kSymbols, 16, FEATURES, program, arena_bytes, output_dims, input_dims, 0, 0, 0, 0, 0, kLimits, output_dims};
 __attribute__((visibility("default"))) const tw_api* JOIN(tw_, NAME, _query)(uint32_t version) { return tw_query(version); }

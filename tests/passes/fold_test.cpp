@@ -122,3 +122,44 @@ TEST_CASE("fold-shapes follows symbols through shape arithmetic") {
     output %p
   })");
 }
+
+TEST_CASE("nodes of several outputs: dead only when no output is read, never merged, folded when all inputs are constants") {
+  run_pass("eliminate-dead-code", R"(graph @t() {
+    %x: f32[4] = input
+    %v: f32[2], %i: i64[2], %s: i64[4] = extern(%x) function=topk ints=[0,1,1] dims=[2]
+    %w: f32[2], %j: i64[2], %r: i64[4] = extern(%x) function=topk ints=[0,0,1] dims=[2]
+    output %i
+  })", R"(graph @t() {
+    %x: f32[4] = input
+    %v: f32[2], %i: i64[2], %s: i64[4] = extern(%x) function=topk ints=[0,1,1] dims=[2]
+    output %i
+  })");
+  const char* twins = R"(graph @t() {
+    %x: f32[4] = input
+    %v: f32[2], %i: i64[2], %s: i64[4] = extern(%x) function=topk ints=[0,1,1] dims=[2]
+    %w: f32[2], %j: i64[2], %r: i64[4] = extern(%x) function=topk ints=[0,1,1] dims=[2]
+    output %i
+    output %w
+  })";
+  run_pass("eliminate-common-subexpressions", twins, twins);
+  run_pass("fold-constants", R"(graph @t() {
+    %x: f32[2] = input
+    %k: f32[4] = const [1, 4, 2, 3]
+    %v: f32[2], %i: i64[2], %s: i64[4] = extern(%k) function=topk ints=[0,1,1] dims=[2]
+    %y: f32[2] = binary(%x, %v) function=add
+    output %y
+    output %i
+  })", R"(graph @t() {
+    %x: f32[2] = input
+    %v: f32[2] = const [4, 3]
+    %i: i64[2] = const [1, 3]
+    %y: f32[2] = binary(%x, %v) function=add
+    output %y
+    output %i
+  })");
+  const char* random = R"(graph @t() {
+    %b: u32[4] = extern() function=random_bits ints=[1] dims=[4]
+    output %b
+  })";
+  run_pass("fold-constants", random, random);
+}

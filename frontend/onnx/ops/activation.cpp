@@ -1,8 +1,8 @@
 // Activation functions as compositions of element-wise core operators, after the formulas of the ONNX operator pages.
 #include <cmath>
 
-#include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/points.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -78,6 +78,13 @@ void import_swish(NodeImport& n, int) {
   n.set(n.mul(x, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? x : n.mul(x, n.scalar(alpha, x)))));
 }
 
+// Swish of A, times B.
+void import_swiglu(NodeImport& n, int) {
+  const Val a = n.in(0), b = n.in(1);
+  const double alpha = n.real("alpha", 1.0);
+  n.set(n.mul(n.mul(a, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? a : n.mul(a, n.scalar(alpha, a)))), b));
+}
+
 void import_mish(NodeImport& n, int) {
   const Val x = n.in(0);
   n.set(n.mul(x, n.unary(UnaryOp::tanh, softplus(n, x))));
@@ -102,14 +109,19 @@ void import_shrink(NodeImport& n, int) {
   n.set(n.select(n.less(x, n.scalar(-lambda, x)), n.add(x, n.scalar(bias, x)), above));
 }
 
-void import_gelu(NodeImport& n, int) {
-  const Val x = n.in(0), half = n.scalar(0.5, x), one = n.scalar(1, x);
-  const std::string approximate = n.text("approximate", "none");
-  if (approximate == "none") return n.set(n.mul(n.mul(half, x), n.add(one, n.unary(UnaryOp::erf, n.mul(x, n.scalar(std::sqrt(0.5), x))))));
-  if (approximate != "tanh") return n.fail("attribute approximate=" + approximate, "use none or tanh");
+Val gelu(NodeImport& n, Val x, bool approximate) {
+  const Val half = n.scalar(0.5, x), one = n.scalar(1, x);
+  if (!approximate) return n.mul(n.mul(half, x), n.add(one, n.unary(UnaryOp::erf, n.mul(x, n.scalar(std::sqrt(0.5), x)))));
   const Val cube = n.mul(n.mul(x, x), x);
   const Val inner = n.mul(n.scalar(std::sqrt(2.0 / M_PI), x), n.add(x, n.mul(n.scalar(0.044715, x), cube)));
-  n.set(n.mul(n.mul(half, x), n.add(one, n.unary(UnaryOp::tanh, inner))));
+  return n.mul(n.mul(half, x), n.add(one, n.unary(UnaryOp::tanh, inner)));
+}
+
+void import_gelu(NodeImport& n, int) {
+  const Val x = n.in(0);
+  const std::string approximate = n.text("approximate", "none");
+  if (approximate != "none" && approximate != "tanh") return n.fail("attribute approximate=" + approximate, "use none or tanh");
+  n.set(gelu(n, x, approximate == "tanh"));
 }
 
 namespace {
@@ -138,15 +150,9 @@ void import_hardmax(NodeImport& n, int) {
   const bool matrix = n.version() < 13;
   const Val data = matrix ? as_matrix(n, x) : x;
   const int64_t axis = matrix ? 1 : n.axis(n.integer("axis", -1), n.rank(x));
-  const int64_t extent = n.need_static_dim(data, axis, "Hardmax");
-  if (extent > kKnownElements) return n.fail("an axis of more than 256 elements", "use ArgMax");
-  std::vector<Expr> positions;
-  for (int64_t i = 0; i < extent; ++i) positions.emplace_back(i);
-  Shape along(static_cast<size_t>(n.rank(data)), Expr(1));
-  if (n.failed() || along.empty()) return;
-  along[static_cast<size_t>(axis)] = extent;
+  if (n.failed()) return;
   const Val index = n.emit(op::ArgReduce{false, axis, true, false}, {data});
-  const Val hit = n.binary(BinaryOp::eq, index, n.builder().known(positions, DType::i64, along));
+  const Val hit = n.binary(BinaryOp::eq, index, positions(n, n.dim(data, axis), n.rank(data), axis));
   n.set(n.reshape(n.cast(hit, n.dtype(x)), n.shape(x)));
 }
 

@@ -1,25 +1,17 @@
 // Operators that make tensors: constants, ranges, masks.
 #include <cmath>
 
-#include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/points.h"
 
 namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxMade = int64_t{1} << 24;  // elements of a tensor that import writes out
+constexpr int64_t kMaxDim = int64_t{1} << 41;   // beyond every extent
 
 Val vector_of(NodeImport& n, const std::vector<int64_t>& values, Shape shape) {
   return n.builder().known({values.begin(), values.end()}, DType::i64, std::move(shape));
-}
-
-// 0, 1 ... count - 1 along one axis of the given rank
-Val positions(NodeImport& n, int64_t count, size_t rank, size_t axis) {
-  std::vector<int64_t> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(i);
-  Shape shape(rank, Expr(1));
-  shape[axis] = count;
-  return vector_of(n, values, std::move(shape));
 }
 
 }  // namespace
@@ -47,40 +39,73 @@ void import_constant_of_shape(NodeImport& n, int) {
   n.set(n.expand(value, shape));
 }
 
-// start, start + delta ... before limit; constants only.
+namespace {
+
+// A range of constants, written out.
+Val constant_range(NodeImport& n, const Tensor& start, const Tensor& limit, const Tensor& delta) {
+  const bool real = is_float(start.dtype);
+  const double step = delta.at(0), count = std::ceil((limit.at(0) - start.at(0)) / step);
+  if (!(count <= static_cast<double>(kMaxMade))) {
+    n.fail("a range of more than 2^24 elements", "make it an input");
+    return {};
+  }
+  const auto size = static_cast<int64_t>(std::max(count, 0.0));
+  Tensor tensor = Tensor::zeros(start.dtype, {size});
+  for (int64_t i = 0; i < size; ++i) {
+    if (real) tensor.set(i, start.at(0) + static_cast<double>(i) * step);
+    else tensor.set_int(i, start.int_at(0) + i * delta.int_at(0));
+  }
+  return n.builder().add_constant(tensor);
+}
+
+// ceil((limit - start) / delta), 0 when negative.
+Expr range_count(NodeImport& n, Val start, Val limit, Val delta) {
+  const auto from = n.known(start), to = n.known(limit), by = n.known(delta);
+  if (from && to && by && as_const(by->front())) {
+    const int64_t step = *as_const(by->front());
+    const Expr span = step > 0 ? to->front() - from->front() : from->front() - to->front();
+    return n.simplified(max(Expr(0), ceil_div(n.simplified(span), std::abs(step))));
+  }
+  const auto wide = [&](Val v) { return n.reshape(n.cast(v, DType::f64), {}); };
+  const Val count = n.unary(UnaryOp::ceil, n.div(n.sub(wide(limit), wide(start)), wide(delta)));
+  const std::vector<Expr> dims = n.dims(n.reshape(n.cast(n.max(n.scalar(0, DType::f64), count), DType::i64), {1}), "the length of the range");
+  return dims.size() == 1 ? dims[0] : Expr(1);
+}
+
+}  // namespace
+
+// start, start + delta ... before limit
 void import_range(NodeImport& n, int) {
   const Val x = n.in(0), y = n.in(1), z = n.in(2);
   const std::optional<Tensor> start = n.constant(x), limit = n.constant(y), delta = n.constant(z);
   if (n.failed()) return;
-  if (!start || !limit || !delta) return n.fail_symbolic("start, limit or delta that is not constant");
-  if (start->size() != 1 || limit->size() != 1 || delta->size() != 1) return n.invalid("start, limit and delta must be scalars");
-  const bool real = is_float(start->dtype);
-  const double step = delta->at(0), span = limit->at(0) - start->at(0), count = std::ceil(span / step);
-  if (step == 0) return n.invalid("a delta of 0");
-  if (!(count <= static_cast<double>(kMaxMade))) return n.fail("a range of more than 2^24 elements", "make it an input");
-  const auto size = static_cast<int64_t>(std::max(count, 0.0));
-  Tensor tensor = Tensor::zeros(start->dtype, {size});
-  for (int64_t i = 0; i < size; ++i) {
-    if (real) tensor.set(i, start->at(0) + static_cast<double>(i) * step);
-    else tensor.set_int(i, start->int_at(0) + i * delta->int_at(0));
+  for (const Val v : {x, y, z}) {
+    Expr count = 1;
+    for (const Expr& e : n.shape(v)) count = count * e;
+    if (!is_const(n.simplified(count), 1)) return n.invalid("start, limit and delta must be scalars");
   }
-  n.set(n.builder().add_constant(tensor));
+  if (delta && delta->at(0) == 0) return n.invalid("a delta of 0");
+  if (start && limit && delta) return n.set(constant_range(n, *start, *limit, *delta));
+  const DType type = n.dtype(x);
+  const Expr count = range_count(n, x, y, z);
+  if (n.failed()) return;
+  const DType inner = is_float(type) ? DType::f64 : DType::i64;
+  const auto single = [&](Val v) { return n.cast(n.reshape(v, {}), inner); };
+  n.set(n.cast(n.add(n.mul(n.cast(positions(n, count, 1, 0), inner), single(z)), single(x)), type));
 }
 
 // on where the new axis equals the index, off elsewhere; negative indices count from the end
 void import_one_hot(NodeImport& n, int) {
-  const Val indices = n.cast(n.in(0), DType::i64), values = n.in(2);
-  const std::optional<Tensor> given = n.constant(n.in(1));
+  const Val indices = n.cast(n.in(0), DType::i64), values = n.in(2), count = n.cast(n.in(1), DType::i64);
   if (n.failed()) return;
-  if (!given || given->size() != 1) return n.fail_symbolic("a depth that is not constant");
-  const auto depth = static_cast<int64_t>(given->at(0));
-  if (depth < 1 || depth > kMaxMade) return n.invalid(llvm::formatv("a depth of {0}", depth).str());
-  const auto rank = static_cast<size_t>(n.rank(indices)) + 1;
-  const auto axis = static_cast<size_t>(n.axis(n.integer("axis", -1), static_cast<int64_t>(rank)));
+  const std::vector<Expr> depths = n.dims(n.reshape(count, {1}), "the depth");
+  if (n.failed() || depths.size() != 1) return;
+  const Expr depth = depths[0];
+  if (const auto fixed = as_const(depth); fixed && (*fixed < 1 || *fixed > kMaxMade)) return n.invalid(llvm::formatv("a depth of {0}", *fixed).str());
+  const int64_t rank = n.rank(indices) + 1, axis = n.axis(n.integer("axis", -1), rank);
   Shape shape = n.shape(indices);
-  shape.insert(shape.begin() + static_cast<int64_t>(axis), Expr(1));
-  const Val zero = n.scalar(0, DType::i64);
-  const Val plain = n.select(n.less(indices, zero), n.add(indices, n.scalar(static_cast<double>(depth), DType::i64)), indices);
+  shape.insert(shape.begin() + axis, Expr(1));
+  const Val plain = n.select(n.less(indices, integer(n, 0)), n.add(indices, integer(n, depth)), indices);
   const Val hit = n.binary(BinaryOp::eq, n.reshape(plain, std::move(shape)), positions(n, depth, rank, axis));
   const Val off = n.reshape(n.slice(values, 0, 0, 1), {}), on = n.reshape(n.slice(values, 0, 1, 1), {});
   n.set(n.select(hit, on, off));
@@ -91,14 +116,9 @@ void import_trilu(NodeImport& n, int) {
   const Val x = n.in(0);
   const int64_t rank = n.rank(x);
   if (!n.failed() && rank < 2) return n.invalid("Trilu needs a matrix");
-  const int64_t rows = n.need_static_dim(x, rank - 2, "Trilu"), columns = n.need_static_dim(x, rank - 1, "Trilu");
-  const Ints offset = n.has(1) ? n.constants(n.in(1), "k") : Ints{0};
-  if (n.failed()) return;
-  if (offset.size() != 1) return n.invalid("k must be a scalar");
-  if (std::max(rows, columns) > kMaxMade) return n.fail("an axis of more than 2^24 elements");
+  const Val offset = n.has(1) ? n.reshape(n.cast(n.in(1), DType::i64), {}) : integer(n, 0);
   const bool upper = n.integer("upper", 1) != 0;
-  const int64_t k = std::clamp<int64_t>(offset[0], -2 * kMaxMade, 2 * kMaxMade);
-  const Val column = positions(n, columns, 2, 1), row = n.add(positions(n, rows, 2, 0), n.scalar(static_cast<double>(k), DType::i64));
+  const Val column = positions(n, n.dim(x, rank - 1), 2, 1), row = n.add(positions(n, n.dim(x, rank - 2), 2, 0), offset);
   const Val keep = upper ? n.binary(BinaryOp::le, row, column) : n.binary(BinaryOp::le, column, row);
   n.set(n.select(keep, x, n.scalar(0, x)));
 }
@@ -106,13 +126,11 @@ void import_trilu(NodeImport& n, int) {
 void import_eye_like(NodeImport& n, int) {
   const Val x = n.in(0);
   if (!n.failed() && n.rank(x) != 2) return n.invalid("EyeLike needs a matrix");
-  const int64_t rows = n.need_static_dim(x, 0, "EyeLike"), columns = n.need_static_dim(x, 1, "EyeLike");
-  const int64_t k = std::clamp<int64_t>(n.integer("k", 0), -2 * kMaxMade, 2 * kMaxMade), to = n.integer("dtype", 0);
+  const int64_t k = std::clamp<int64_t>(n.integer("k", 0), -kMaxDim, kMaxDim), to = n.integer("dtype", 0);
   const std::optional<DType> dtype = n.has_attribute("dtype") ? dtype_from_onnx(static_cast<int>(to)) : n.dtype(x);
   if (!dtype) return n.fail("dtype " + element_type_name(static_cast<int>(to)), "convert the model to float32 or an integer type");
-  if (std::max(rows, columns) > kMaxMade) return n.fail("an axis of more than 2^24 elements");
-  const Val row = n.add(positions(n, rows, 2, 0), n.scalar(static_cast<double>(k), DType::i64));
-  n.set(n.cast(n.binary(BinaryOp::eq, row, positions(n, columns, 2, 1)), *dtype));
+  const Val row = n.add(positions(n, n.dim(x, 0), 2, 0), integer(n, k));
+  n.set(n.cast(n.binary(BinaryOp::eq, row, positions(n, n.dim(x, 1), 2, 1)), *dtype));
 }
 
 }  // namespace tw::onnx_import

@@ -4,10 +4,17 @@
 
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "ir/graph/externs.h"
+#include "ir/storage_types.h"
 
 namespace tw::onnx_import {
 
-void import_unary(NodeImport& n, int function) { n.set(n.unary(static_cast<UnaryOp>(function), n.in(0))); }
+namespace {
+// Questions about types for storage are asked of the number.
+Val number(NodeImport& n, Val x) { return is_storage_only(n.dtype(x)) ? n.cast(x, DType::f32) : x; }
+}  // namespace
+
+void import_unary(NodeImport& n, int function) { n.set(n.unary(static_cast<UnaryOp>(function), number(n, n.in(0)))); }
 
 // Before version 7 an attribute `broadcast` aligned the shapes otherwise; the converter rewrites those.
 void import_binary(NodeImport& n, int function) { n.set(n.binary(static_cast<BinaryOp>(function), n.in(0), n.in(1))); }
@@ -16,14 +23,23 @@ void import_greater(NodeImport& n, int or_equal) {
   n.set(n.binary(or_equal ? BinaryOp::le : BinaryOp::lt, n.in(1), n.in(0)));
 }
 
+namespace {
+
+// In f64, truncated: a power that is within its error of an integer is that integer.
+Val integer_power(NodeImport& n, Val base, Val exponent) {
+  const Val power = n.binary(BinaryOp::pow, n.cast(base, DType::f64), n.cast(exponent, DType::f64)), whole = n.unary(UnaryOp::round, power);
+  const Val off = n.unary(UnaryOp::abs, n.sub(power, whole)), error = n.mul(n.unary(UnaryOp::abs, whole), n.scalar(1e-12, power));
+  return n.cast(n.select(n.binary(BinaryOp::le, off, error), whole, power), n.dtype(base));
+}
+
+}  // namespace
+
 void import_pow(NodeImport& n, int) {
   const Val base = n.in(0), exponent = n.in(1);
   const DType type = n.dtype(base);
-  if (is_int(type) && is_float(n.dtype(exponent))) {
-    n.set(n.cast(n.binary(BinaryOp::pow, n.cast(base, n.dtype(exponent)), exponent), type));
-  } else {
-    n.set(n.binary(BinaryOp::pow, base, n.cast(exponent, type)));
-  }
+  if (n.failed()) return;
+  if (is_int(type) && is_float(n.dtype(exponent))) n.set(integer_power(n, base, exponent));
+  else n.set(n.binary(BinaryOp::pow, base, n.cast(exponent, type)));
 }
 
 // fmod: the sign of the dividend, as C; otherwise of the divisor, as Python (integers only).
@@ -52,30 +68,47 @@ void import_mean(NodeImport& n, int) {
 
 void import_where(NodeImport& n, int) { n.set(n.select(n.in(0), n.in(1), n.in(2))); }
 
+namespace {
+
+// The core's cast takes the exponent as it stands: away from zero it is of twice the number. Signs are dropped.
+Val cast_to_power(NodeImport& n, Val x, bool saturate, const std::string& mode) {
+  const Val size = n.unary(UnaryOp::abs, n.cast(x, DType::f32)), power = n.cast(n.cast(size, storage::f8e8m0), DType::f32);
+  if (mode != "up" && mode != "nearest" && mode != "down") n.invalid("attribute round_mode is '" + mode + "'");
+  if (mode == "down") return n.cast(size, storage::f8e8m0);
+  const Val up = mode == "up" ? n.less(power, size) : n.binary(BinaryOp::le, n.mul(power, n.scalar(1.5, power)), size);
+  Val twice = n.mul(size, n.scalar(2, size));
+  if (saturate) twice = n.select(n.less(size, n.scalar(0x1p127, size)), twice, size);
+  return n.cast(n.select(up, twice, size), storage::f8e8m0);
+}
+
+void cast_with_attributes(NodeImport& n, DType to) {
+  const Val x = n.in(0);
+  const bool saturate = n.integer("saturate", 1) != 0;
+  if (n.failed() || n.dtype(x) == to) return n.set(x);
+  if (to == storage::f8e8m0) return n.set(cast_to_power(n, x, saturate, n.text("round_mode", "up")));
+  n.set(n.emit(op::Cast{to, is_small_float(to) && saturate}, {x}));
+}
+
+}  // namespace
+
 void import_cast(NodeImport& n, int) {
   const int64_t to = n.integer("to", 0);
   const auto dtype = dtype_from_onnx(static_cast<int>(to));
-  if (!dtype) return n.fail("dtype " + element_type_name(static_cast<int>(to)), "convert the model to float32 or an integer type");
-  n.set(n.cast(n.in(0), *dtype));
+  if (!dtype) return n.fail("dtype " + element_type_name(static_cast<int>(to)), "cast to a number type or bool; strings and complex numbers are not supported");
+  cast_with_attributes(n, *dtype);
+}
+
+void import_bit_cast(NodeImport& n, int) {
+  const std::vector<Val> made = n.emit_extern(ExternFunction::bit_cast, {n.integer("to", 0)}, {}, {n.in(0)});
+  if (!n.failed()) n.set(made[0]);
 }
 
 void import_cast_like(NodeImport& n, int) {
   const Val like = n.in(1);
-  n.set(n.cast(n.in(0), n.dtype(like)));
+  cast_with_attributes(n, n.dtype(like));
 }
 
 void import_identity(NodeImport& n, int) { n.set(n.in(0)); }
-
-void import_dropout(NodeImport& n, int) {
-  const Val x = n.in(0);
-  if (n.has(2)) {
-    const auto training = n.known(n.in(2));
-    if (!training || training->size() != 1 || !as_const(training->front()) || *as_const(training->front()) != 0)
-      return n.fail("training mode", "export the model in inference mode");
-  }
-  n.set(x);
-  if (n.wanted(1)) n.set(1, n.expand(n.scalar(1, DType::boolean), n.shape(x)));
-}
 
 namespace {
 // A bound of Clip: an attribute before version 11, an optional input since.
@@ -95,7 +128,7 @@ void import_clip(NodeImport& n, int) {
 }
 
 void import_is_inf(NodeImport& n, int) {
-  const Val x = n.in(0), zero = n.scalar(0, x);
+  const Val x = number(n, n.in(0)), zero = n.scalar(0, x);
   Val result = n.unary(UnaryOp::is_inf, x);
   const bool negative = n.integer("detect_negative", 1) != 0, positive = n.integer("detect_positive", 1) != 0;
   if (!negative) result = n.binary(BinaryOp::logical_and, result, n.less(zero, x));

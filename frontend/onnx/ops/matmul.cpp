@@ -22,10 +22,10 @@ void import_matmul(NodeImport& n, int) {
   if (!n.failed()) n.set(matrix_product(n, a, b));
 }
 
-// alpha A' B' + beta C
-void import_gemm(NodeImport& n, int) {
+Val general_product(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1);
-  if (!n.failed() && (n.rank(a) != 2 || n.rank(b) != 2)) return n.invalid("Gemm needs matrices");
+  if (!n.failed() && (n.rank(a) != 2 || n.rank(b) != 2)) n.invalid("Gemm needs matrices");
+  if (n.failed()) return {};
   const double alpha = n.real("alpha", 1), beta = n.real("beta", 1);
   Val y = n.emit(op::MatMul{n.integer("transA", 0) != 0, n.integer("transB", 0) != 0}, {a, b});
   if (alpha != 1) y = n.mul(y, n.scalar(alpha, y));
@@ -34,7 +34,9 @@ void import_gemm(NodeImport& n, int) {
     if (beta != 1) c = n.mul(c, n.scalar(beta, c));
     y = n.add(y, c);
   }
-  n.set(y);
+  return y;
 }
+
+void import_gemm(NodeImport& n, int) { n.set(general_product(n)); }
 
 }  // namespace tw::onnx_import

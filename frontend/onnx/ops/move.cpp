@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/run_axes.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -34,6 +34,48 @@ Part slice_part(NodeImport& n, const Expr& start, const Expr& end, int64_t step,
   }
   const Expr from = n.simplified(max(low, min(s, last))), to = n.simplified(max(before, min(e, last)));
   return {from, n.simplified(max(low, ceil_div(n.simplified(from - to), -step)))};
+}
+
+// The same made while the model runs; s, e and step are of rank 0.
+struct PartValues {
+  Val start, size;
+};
+
+PartValues part_values(NodeImport& n, Val s, Val e, Val step, const Expr& extent) {
+  const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64), minus = n.scalar(-1, DType::i64), d = n.dim_value(extent);
+  const auto wrapped = [&](Val v) { return n.select(n.less(v, zero), n.add(v, d), v); };
+  const Val far = n.scalar(static_cast<double>(kFar), DType::i64), forward = n.less(zero, step);
+  const Val low = n.select(forward, zero, minus), high = n.select(forward, d, n.sub(d, one));
+  const auto inside = [&](Val v) { return n.max(low, n.min(wrapped(v), high)); };
+  const Val from = inside(s), to = inside(e), stride = n.max(one, n.min(n.select(forward, step, n.sub(zero, step)), far));
+  const Val length = n.max(zero, n.select(forward, n.sub(to, from), n.sub(from, to)));
+  return {n.max(zero, from), n.div(n.add(length, n.sub(stride, one)), stride)};
+}
+
+// Slice whose axes or steps data decide: every axis is gathered by positions.
+void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Val steps, int64_t count) {
+  const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64);
+  Val result = x;
+  for (int64_t axis = 0; axis < n.rank(x) && !n.failed(); ++axis) {
+    Val s = zero, e = n.dim_value(n.dim(x, axis)), step = one;
+    for (int64_t i = 0; i < count; ++i) {
+      const Val named = axes.valid() ? n.element_value(axes, i) : n.dim_value(i);
+      const auto is = [&](int64_t v) { return n.binary(BinaryOp::eq, named, n.scalar(static_cast<double>(v), DType::i64)); };
+      const Val meant = n.binary(BinaryOp::logical_or, is(axis), is(axis - n.rank(x)));
+      s = n.select(meant, n.element_value(starts, i), s);
+      e = n.select(meant, n.element_value(ends, i), e);
+      if (steps.valid()) step = n.select(meant, n.element_value(steps, i), step);
+    }
+    const PartValues part = part_values(n, s, e, step, n.dim(x, axis));
+    const Expr size = n.symbol_of(part.size, 0, n.dim(x, axis));
+    result = n.emit(op::Gather{axis}, {result, n.add(part.start, n.mul(n.iota({size}, 0), step))});
+  }
+  n.set(result);
+}
+
+// The entry, as far as it is known before the model runs.
+std::optional<Expr> known_entry(NodeImport& n, Val list, int64_t i) {
+  return list.valid() ? n.builder().known_element(list, i) : std::nullopt;
 }
 
 }  // namespace
@@ -91,38 +133,48 @@ void import_split(NodeImport& n, int) {
 // starts, ends and axes are attributes before version 10 and inputs since.
 void import_slice(NodeImport& n, int) {
   const Val x = n.in(0);
-  const bool inputs = n.version() >= 10;
-  const auto list = [&](size_t input, const char* attribute) -> std::vector<Expr> {
-    if (inputs) return n.dims(n.in(input), attribute);
+  const auto list = [&](size_t input, const char* attribute) -> Val {
+    if (n.version() >= 10) return n.in(input);
     const Ints values = n.integers(attribute).value_or(Ints());
-    return {values.begin(), values.end()};
+    return n.dim_values({values.begin(), values.end()});
   };
-  const std::vector<Expr> starts = list(1, "starts"), ends = list(2, "ends");
-  std::optional<Ints> axes = inputs ? std::nullopt : n.integers("axes");
-  if (n.has(3)) axes = n.constants(n.in(3), "axes");
-  Ints steps = n.has(4) ? n.constants(n.in(4), "steps") : Ints(starts.size(), 1);
-  if (!axes) {
-    axes = Ints(starts.size());
-    std::iota(axes->begin(), axes->end(), 0);
-  }
+  const Val starts = list(1, "starts"), ends = list(2, "ends"), given_axes = n.maybe(3), given_steps = n.maybe(4);
+  const int64_t count = n.length(starts, "starts").value_or(0);
+  const auto fits = [&](Val v, const char* what) { return !v.valid() || n.length(v, what).value_or(count) == count; };
+  if (!fits(ends, "ends") || !fits(given_axes, "axes") || !fits(given_steps, "steps")) return n.invalid("starts, ends, axes and steps differ in length");
   if (n.failed()) return;
-  if (ends.size() != starts.size() || axes->size() != starts.size() || steps.size() != starts.size())
-    return n.invalid("starts, ends, axes and steps differ in length");
-  op::Slice s;
-  s.starts.assign(static_cast<size_t>(n.rank(x)), Expr(0));
-  s.steps.assign(static_cast<size_t>(n.rank(x)), 1);
-  s.sizes = n.shape(x);
-  n.axes(*axes, n.rank(x));  // no duplicates
-  for (size_t i = 0; i < starts.size() && !n.failed(); ++i) {
-    const auto axis = static_cast<size_t>(n.axis((*axes)[i], n.rank(x)));
-    const int64_t step = std::clamp(steps[i], -kFar, kFar);
+  const auto is_known = [&](Val v) { return !v.valid() || n.known(v).has_value(); };
+  if (!is_known(given_axes) || !is_known(given_steps)) return slice_by_positions(n, x, starts, ends, given_axes, given_steps, count);
+  Ints axes(static_cast<size_t>(count));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (given_axes.valid()) axes = n.constants(given_axes, "axes");
+  else if (const auto attribute = n.version() < 10 ? n.integers("axes") : std::nullopt) axes = *attribute;
+  const Ints steps = given_steps.valid() ? n.constants(given_steps, "steps") : Ints(static_cast<size_t>(count), 1);
+  if (n.failed()) return;
+  if (static_cast<int64_t>(axes.size()) != count) return n.invalid("starts, ends, axes and steps differ in length");
+  op::Slice slice;
+  slice.starts.assign(static_cast<size_t>(n.rank(x)), Expr(0));
+  slice.steps.assign(static_cast<size_t>(n.rank(x)), 1);
+  slice.sizes = n.shape(x);
+  n.axes(axes, n.rank(x));  // no duplicates
+  for (int64_t i = 0; i < count && !n.failed(); ++i) {
+    const auto axis = static_cast<size_t>(n.axis(axes[static_cast<size_t>(i)], n.rank(x)));
+    const int64_t step = std::clamp(steps[static_cast<size_t>(i)], -kFar, kFar);
     if (step == 0) return n.invalid("a step of 0");
-    const Part part = slice_part(n, starts[i], ends[i], step, s.sizes[axis]);
-    s.starts[axis] = part.start;
-    s.sizes[axis] = part.size;
-    s.steps[axis] = step;
+    const Expr extent = slice.sizes[axis];
+    const std::optional<Expr> start = known_entry(n, starts, i), end = known_entry(n, ends, i);
+    Part part;
+    if (start && end) {
+      part = slice_part(n, *start, *end, step, extent);
+    } else {
+      const PartValues values = part_values(n, n.element_value(starts, i), n.element_value(ends, i), n.scalar(static_cast<double>(step), DType::i64), extent);
+      part = {n.symbol_of(values.start, 0, extent), n.symbol_of(values.size, 0, extent)};
+    }
+    slice.starts[axis] = part.start;
+    slice.sizes[axis] = part.size;
+    slice.steps[axis] = step;
   }
-  n.set(n.emit(std::move(s), {x}));
+  n.set(n.emit(std::move(slice), {x}));
 }
 
 void import_gather(NodeImport& n, int) {
@@ -164,8 +216,10 @@ void import_pad(NodeImport& n, int) {
   const std::optional<PadMode> mode = pad_mode(n);
   std::vector<Expr> pads;
   if (n.version() >= 11) {
-    pads = n.dims(n.in(1), "the pads");
     value = n.maybe(2);
+    const bool open = !n.known(n.in(1)) || (n.has(3) && !n.known(n.in(3)));
+    if (open && !n.failed()) return pad_by_values(n, x, mode.value_or(PadMode::constant), n.in(1), n.maybe(3), value);
+    pads = n.dims(n.in(1), "the pads");
   } else {
     const Ints given = n.integers("pads").value_or(Ints());
     pads.assign(given.begin(), given.end());
@@ -198,6 +252,35 @@ void import_pad(NodeImport& n, int) {
   std::vector<Val> inputs = {x};
   if (value.valid() && *mode == PadMode::constant) inputs.push_back(value);
   n.set(n.emit(op::Pad{*mode, std::move(begins), std::move(ends)}, std::move(inputs)));
+}
+
+// The middle of x where it is larger, zeros around it where it is smaller.
+void import_center_crop_pad(NodeImport& n, int) {
+  const Val x = n.in(0);
+  const std::vector<Expr> wanted = n.dims(n.in(1), "the shape");
+  Ints axes(static_cast<size_t>(n.rank(x)));
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = n.integers("axes").value_or(axes);
+  n.axes(axes, n.rank(x));   // no duplicates
+  if (n.failed()) return;
+  if (wanted.size() != axes.size()) return n.invalid(llvm::formatv("{0} extents for {1} axes", wanted.size(), axes.size()).str());
+  const auto rank = static_cast<size_t>(n.rank(x));
+  op::Slice crop{Shape(rank, Expr(0)), Ints(rank, 1), n.shape(x)};
+  op::Pad pad{PadMode::constant, Shape(rank, Expr(0)), Shape(rank, Expr(0))};
+  bool padded = false;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(n.axis(axes[i], n.rank(x)));
+    const Expr from = crop.sizes[axis], to = wanted[i], zero = 0;
+    if (const auto fixed = as_const(to); fixed && (*fixed < 0 || *fixed > kFar)) return n.invalid("a negative or huge extent");
+    crop.starts[axis] = n.simplified(floor_div(max(zero, n.simplified(from - to)), Expr(2)));
+    crop.sizes[axis] = n.simplified(min(from, to));
+    const Expr missing = n.simplified(max(zero, n.simplified(to - from)));
+    pad.begins[axis] = n.simplified(floor_div(missing, Expr(2)));
+    pad.ends[axis] = n.simplified(missing - pad.begins[axis]);
+    padded = padded || !is_const(missing, 0);
+  }
+  const Val middle = n.emit(std::move(crop), {x});
+  n.set(padded ? n.emit(std::move(pad), {middle}) : middle);
 }
 
 namespace {

@@ -1,8 +1,10 @@
-// Pooling.
+// Pooling, and what puts windows back together: Col2Im.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/points.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -34,43 +36,153 @@ Ints spatial_axes(NodeImport& n, Val x) {
   return axes;
 }
 
-Val power(NodeImport& n, Val x, double p) { return p == 1 ? x : n.binary(BinaryOp::pow, x, n.scalar(p, x)); }
+Val power(NodeImport& n, Val x, double p) {
+  if (p == 1) return x;
+  if (p == 2) return n.mul(x, x);
+  return p == 0.5 ? n.unary(UnaryOp::sqrt, x) : n.binary(BinaryOp::pow, x, n.scalar(p, x));
+}
+
+double lowest(DType t) {
+  if (is_float(t)) return -std::numeric_limits<double>::infinity();
+  return is_signed_int(t) ? -std::ldexp(1.0, 8 * dtype_bytes(t) - 1) : 0;
+}
+
+// The flat index of each window's first maximum, in the whole input. The windows are laid out as [N, C, out..., taps]; column_major: the first
+// spatial axis has stride 1.
+Val max_indices(NodeImport& n, Val x, const op::Pool& pool, const Shape& out, bool column_major) {
+  const auto spatial = static_cast<int64_t>(pool.kernel.size()), rank = 2 + 2 * spatial;
+  Ints places = {0, 1};
+  Shape windows(out.begin(), out.end()), flat(out.begin(), out.end());
+  std::vector<Val> tables;
+  Val inside;
+  int64_t taps = 1;
+  for (int64_t i = 0; i < spatial; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const Val start = n.mul(positions(n, out[at + 2], rank, 2 + i), integer(n, pool.strides[at]));
+    const Val tap = n.mul(positions(n, pool.kernel[at], rank, 2 + spatial + i), integer(n, pool.dilations[at]));
+    const Val place = n.sub(n.add(start, tap), integer(n, pool.pads[at]));
+    const Val here = n.binary(BinaryOp::logical_and, n.binary(BinaryOp::le, integer(n, 0), place), n.less(place, integer(n, n.dim(x, i + 2))));
+    inside = inside.valid() ? n.binary(BinaryOp::logical_and, inside, here) : here;
+    places.push_back(-1);
+    tables.push_back(place);
+    windows.emplace_back(pool.kernel[at]);
+    taps *= pool.kernel[at];
+  }
+  flat.emplace_back(taps);
+  const Val read = n.select(inside, take(n, x, std::move(places), std::move(tables), std::move(windows)), n.scalar(lowest(n.dtype(x)), x));
+  Val tap = n.emit(op::ArgReduce{false, 2 + spatial, false, false}, {n.reshape(read, std::move(flat))});
+  Expr planes = 1;
+  for (int64_t i = 0; i < spatial; ++i) planes = planes * n.dim(x, i + 2);
+  const Val image = n.add(n.mul(positions(n, out[0], 2 + spatial, 0), integer(n, n.dim(x, 1))), positions(n, out[1], 2 + spatial, 1));
+  Val index = n.mul(image, integer(n, planes));
+  for (int64_t i = spatial; i-- > 0;) {
+    const auto at = static_cast<size_t>(i);
+    const Val kernel = integer(n, pool.kernel[at]);
+    const Val own = n.binary(BinaryOp::floor_mod, tap, kernel);
+    tap = n.binary(BinaryOp::floor_div, tap, kernel);
+    const Val start = n.sub(n.mul(positions(n, out[at + 2], 2 + spatial, 2 + i), integer(n, pool.strides[at])), integer(n, pool.pads[at]));
+    Expr stride = 1;
+    for (int64_t k = column_major ? 0 : i + 1; k < (column_major ? i : spatial); ++k) stride = stride * n.dim(x, k + 2);
+    index = n.add(index, n.mul(n.add(start, n.mul(own, integer(n, pool.dilations[at]))), integer(n, stride)));
+  }
+  return index;
+}
 
 }  // namespace
 
 void import_max_pool(NodeImport& n, int) {
   const Val x = n.in(0);
-  n.set(n.emit(read_pool(n, x, PoolKind::max), {x}));
+  const op::Pool pool = read_pool(n, x, PoolKind::max);
+  const Val y = n.emit(pool, {x});
+  n.set(y);
+  if (n.wanted(1) && !n.failed()) n.set(1, max_indices(n, x, pool, n.shape(y), n.integer("storage_order", 0) != 0));
 }
 
-void import_average_pool(NodeImport& n, int) {
-  const Val x = n.in(0);
-  n.set(n.emit(read_pool(n, x, PoolKind::average), {x}));
-}
+Val average_pool(NodeImport& n, Val x) { return n.emit(read_pool(n, x, PoolKind::average), {x}); }
+
+void import_average_pool(NodeImport& n, int) { n.set(average_pool(n, n.in(0))); }
 
 void import_global_pool(NodeImport& n, int kind) {
   const Val x = n.in(0);
   n.set(n.reduce(static_cast<ReduceKind>(kind), x, spatial_axes(n, x), true));
 }
 
-// (sum |x|^p)^(1/p): an average times the window's size
+// (sum |x|^p)^(1/p)
 void import_lp_pool(NodeImport& n, int) {
   const Val x = n.in(0);
   const double p = static_cast<double>(n.integer("p", 2));
-  op::Pool pool = read_pool(n, x, PoolKind::average);
-  if (pool.ceil_mode) return n.fail("attribute ceil_mode=1", "use ceil_mode=0 with explicit pads");
-  pool.count_include_pad = true;
-  double window = 1;
-  for (int64_t extent : pool.kernel) window *= static_cast<double>(extent);
-  const Val mean = n.emit(std::move(pool), {power(n, n.unary(UnaryOp::abs, x), p)});
-  n.set(power(n, n.mul(mean, n.scalar(window, x)), 1 / p));
+  if (p < 1) return n.invalid("attribute p must be positive");
+  const Val sum = n.emit(read_pool(n, x, PoolKind::sum), {power(n, n.unary(UnaryOp::abs, x), p)});
+  n.set(power(n, sum, 1 / p));
 }
 
 void import_global_lp_pool(NodeImport& n, int) {
   const Val x = n.in(0);
   const double p = static_cast<double>(n.integer("p", 2));
+  if (p < 1) return n.invalid("attribute p must be positive");
   const Val sum = n.reduce(ReduceKind::sum, power(n, n.unary(UnaryOp::abs, x), p), spatial_axes(n, x), true);
   n.set(power(n, sum, 1 / p));
+}
+
+namespace {
+
+// An attribute with so many entries, each at least `least`.
+Ints list_of(NodeImport& n, const char* name, size_t count, int64_t fallback, int64_t least) {
+  Ints out = n.integers(name).value_or(Ints(count, fallback));
+  const bool good = out.size() == count && std::ranges::all_of(out, [&](int64_t v) { return v >= least && v <= kMaxKernel; });
+  if (!good) n.invalid(llvm::formatv("attribute {0} needs {1} entries of at least {2}", name, count, least).str());
+  return good ? out : Ints(count, fallback);
+}
+
+}  // namespace
+
+// Every pixel sums the windows that cover it: tap k of the window at (pixel + pad - k * dilation) / stride, where that is whole and there is one.
+void import_col2im(NodeImport& n, int) {
+  const Val x = n.in(0);
+  const std::vector<Expr> image = n.dims(n.in(1), "the image's shape");
+  const std::vector<Expr> block = n.dims(n.in(2), "the block's shape");
+  const size_t spatial = block.size();
+  const Ints dilations = list_of(n, "dilations", spatial, 1, 1), strides = list_of(n, "strides", spatial, 1, 1), pads = list_of(n, "pads", 2 * spatial, 0, 0);
+  if (n.failed()) return;
+  Expr taps = 1;
+  for (const Expr& k : block) {
+    if (const auto fixed = as_const(k); fixed && (*fixed < 1 || *fixed > (int64_t{1} << 20))) return n.invalid("a block without elements");
+    taps = taps * k;
+  }
+  taps = n.simplified(taps);
+  if (n.rank(x) != 3 || image.size() != spatial || spatial == 0)
+    return n.invalid("Col2Im needs an input of rank 3 and as many extents of the image as of the block");
+  const Expr channels = n.simplified(floor_div(n.dim(x, 1), as_const(taps) ? taps : max(taps, Expr(1))));
+  const auto k = static_cast<int64_t>(spatial), rank = 2 + 2 * k;
+  Shape parted = {n.dim(x, 0), channels}, shape = parted;
+  Ints places = {0, 1}, reduced;
+  std::vector<Val> tables;
+  Val valid;
+  for (size_t i = 0; i < spatial; ++i) {
+    parted.push_back(block[i]);
+    shape.push_back(block[i]);
+    places.push_back(2 + static_cast<int64_t>(i));
+    reduced.push_back(2 + static_cast<int64_t>(i));
+  }
+  for (size_t i = 0; i < spatial; ++i) {
+    const auto axis = static_cast<int64_t>(i);
+    const Expr room = image[i] + Expr(pads[i] + pads[i + spatial] - 1) - (block[i] - Expr(1)) * Expr(dilations[i]);
+    const Expr count = n.simplified(floor_div(room, Expr(strides[i])) + Expr(1));
+    const Val stride = integer(n, strides[i]);
+    const Val pixel = n.add(positions(n, image[i], rank, 2 + k + axis), integer(n, pads[i]));
+    const Val from = n.sub(pixel, n.mul(positions(n, block[i], rank, 2 + axis), integer(n, dilations[i])));
+    const Val window = n.binary(BinaryOp::floor_div, from, stride);
+    const Val whole = n.binary(BinaryOp::eq, n.mul(window, stride), from);
+    const Val there = n.binary(BinaryOp::logical_and, n.binary(BinaryOp::le, integer(n, 0), window), n.less(window, integer(n, count)));
+    const Val here = n.binary(BinaryOp::logical_and, whole, there);
+    valid = valid.valid() ? n.binary(BinaryOp::logical_and, valid, here) : here;
+    parted.push_back(count);
+    shape.push_back(image[i]);
+    places.push_back(-1);
+    tables.push_back(window);
+  }
+  const Val read = take(n, n.reshape(x, std::move(parted)), std::move(places), std::move(tables), std::move(shape));
+  n.set(n.reduce(ReduceKind::sum, n.select(valid, read, n.scalar(0, read)), std::move(reduced), false));
 }
 
 }  // namespace tw::onnx_import

@@ -1,119 +1,129 @@
-// Quantized tensors. The QLinear operators arrive as what they stand for, Dequantize -> float operator -> Quantize; the pass
-// fuse-quantization makes integer operators of both forms.
-#include "frontend/onnx/node_import.h"
+// QuantizeLinear, DequantizeLinear. By tensor or by axis with f32 scales they are core operators, which passes know; by block, of other
+// floats and to or from floats of a byte they are compositions.
+#include "frontend/onnx/ops/quantized.h"
+
 #include "frontend/onnx/ops/importers.h"
+#include "ir/storage_types.h"
 
 namespace tw::onnx_import {
 namespace {
 
-bool is_quantized(DType t) { return t == DType::i8 || t == DType::u8 || t == DType::i16 || t == DType::u16; }
+constexpr const char* kQuantizedTypes = "integers of 2 to 16 bits and floats of 8 and 4 bits are supported";
 
-// A scalar or one number for each index of an axis; blocks are of a higher rank.
-void check_scale(NodeImport& n, Val scale) {
-  if (n.integer("block_size", 0) != 0 || (!n.failed() && n.rank(scale) > 1)) return n.fail("scales by block", "quantize by tensor or by axis");
-  if (!n.failed() && n.dtype(scale) != DType::f32)
-    n.fail(llvm::formatv("scales of type {0}", dtype_name(n.dtype(scale))).str(), "quantize with float32 scales");
+bool is_quantized(DType t) { return (is_int(t) && dtype_bits(t) <= 16) || (is_small_float(t) && t != storage::f8e8m0); }
+
+// A scale or zero point in the shape that broadcasts to x: scalars as they are.
+Val spread(NodeImport& n, Val parameter, Val x, Along along) {
+  if (n.failed() || n.rank(parameter) == 0 || is_const(element_count(n.shape(parameter)), 1)) return n.reshape(parameter, {});
+  const int64_t axis = n.axis(along.axis, n.rank(x));
+  if (n.failed()) return {};
+  const auto at = static_cast<size_t>(axis);
+  if (along.block == 0) {
+    Shape shape(static_cast<size_t>(n.rank(x)), Expr(1));
+    shape[at] = n.dim(parameter, 0);
+    return n.reshape(parameter, std::move(shape));
+  }
+  Shape blocks = n.shape(parameter);
+  const Expr count = blocks[at];
+  blocks.insert(blocks.begin() + axis + 1, Expr(1));
+  const Val apart = n.reshape(parameter, blocks);
+  blocks[at + 1] = along.block;
+  Shape whole = n.shape(parameter);
+  whole[at] = count * Expr(along.block);
+  return n.slice(n.reshape(n.expand(apart, blocks), whole), axis, 0, n.dim(x, axis));
 }
 
-Val dequantize(NodeImport& n, Val x, Val scale, Val zero, int64_t axis) {
-  check_scale(n, scale);
-  if (!n.failed() && n.dtype(x) != DType::i32 && !is_quantized(n.dtype(x)))
-    n.fail(llvm::formatv("{0} as a quantized type", dtype_name(n.dtype(x))).str(), "int8, uint8, int16, uint16 and int32 are supported");
-  if (!n.failed() && n.rank(scale) > 0 && n.rank(x) > 0) axis = n.axis(axis, n.rank(x));
-  std::vector<Val> inputs = {x, scale};
-  if (zero.valid()) inputs.push_back(zero);
-  return n.failed() ? Val{} : n.emit(op::Dequantize{axis}, inputs);
+// The shape of scales (and zero points) against x's.
+void check_parameter(NodeImport& n, Val parameter, Val x, Along along) {
+  if (n.failed() || !parameter.valid() || n.rank(parameter) == 0) return;
+  if (along.block < 0) return n.invalid(llvm::formatv("attribute block_size is {0}", along.block).str());
+  if (along.block == 0) {
+    if (n.rank(parameter) != 1) n.invalid(llvm::formatv("scales of rank {0} without block_size", n.rank(parameter)).str());
+    return;
+  }
+  if (along.block > int64_t{1} << 31) return n.invalid("attribute block_size is beyond 2^31");
+  if (n.rank(parameter) != n.rank(x)) return n.invalid(llvm::formatv("scales of rank {0} for blocks of a tensor of rank {1}", n.rank(parameter), n.rank(x)).str());
+  const int64_t axis = n.axis(along.axis, n.rank(x));
+  const auto blocks = n.static_dim(parameter, axis), extent = n.static_dim(x, axis);
+  if (!n.failed() && blocks && extent && (*extent + along.block - 1) / along.block != *blocks)
+    n.invalid(llvm::formatv("{0} scales for an extent of {1} in blocks of {2}", *blocks, *extent, along.block).str());
 }
 
-Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, int64_t axis) {
-  check_scale(n, scale);
-  if (!n.failed() && n.dtype(x) != DType::f32) n.fail(llvm::formatv("a quantized {0}", dtype_name(n.dtype(x))).str(), "quantize float32");
-  if (!n.failed() && !is_quantized(to)) n.fail(llvm::formatv("{0} as a quantized type", dtype_name(to)).str(), "int8, uint8, int16 and uint16 are supported");
-  if (!n.failed() && n.rank(scale) > 0 && n.rank(x) > 0) axis = n.axis(axis, n.rank(x));
-  std::vector<Val> inputs = {x, scale};
-  if (zero.valid()) inputs.push_back(zero);
-  return n.failed() ? Val{} : n.emit(op::Quantize{to, axis}, inputs);
+// What passes and kernels know as one operator.
+bool is_core(NodeImport& n, Val scale, Val other, Along along, DType integers) {
+  return along.block == 0 && n.rank(scale) <= 1 && is_int(integers) && n.dtype(scale) == n.dtype(other) && n.dtype(scale) == DType::f32;
 }
 
-// The type that the attribute output_dtype names (TensorProto.DataType), `missing` without it.
-DType output_type(NodeImport& n, DType missing) {
-  const int64_t given = n.integer("output_dtype", 0);
+int64_t core_axis(NodeImport& n, Val x, Val scale, int64_t axis) {
+  return n.rank(scale) > 0 && n.rank(x) > 0 ? n.axis(axis, n.rank(x)) : 0;
+}
+
+std::vector<Val> operands(Val x, Val scale, Val zero) {
+  return zero.valid() ? std::vector<Val>{x, scale, zero} : std::vector<Val>{x, scale};
+}
+
+DType named_type(NodeImport& n, const char* attribute, DType missing) {
+  const int64_t given = n.integer(attribute, 0);
   if (given == 0) return missing;
   const std::optional<DType> dtype = dtype_from_onnx(static_cast<int>(given));
-  if (!dtype) n.fail(llvm::formatv("output_dtype {0}", given).str(), "int8, uint8, int16 and uint16 are supported");
+  if (!dtype) n.fail(llvm::formatv("{0} {1}", attribute, given).str(), kQuantizedTypes);
   return dtype.value_or(missing);
-}
-
-// x - zero. Zero points along the first axis of weights or the last but one of a left operand get the shape that broadcasts.
-Val centered(NodeImport& n, Val x, Val zero, Shape shape) {
-  if (!zero.valid() || n.failed()) return x;
-  if (n.rank(zero) > 0) zero = n.static_dim(zero, 0) == 1 && n.rank(zero) == 1 ? n.reshape(zero, {}) : n.reshape(zero, std::move(shape));
-  return n.sub(n.cast(x, DType::i16), n.cast(zero, DType::i16));
-}
-
-// The value of a zero point that is one number known here.
-std::optional<int64_t> known_zero(NodeImport& n, Val zero) {
-  if (!zero.valid()) return 0;
-  const std::optional<Tensor> tensor = n.constant(zero);
-  return tensor && tensor->size() == 1 ? std::optional<int64_t>(tensor->int_at(0)) : std::nullopt;
 }
 
 }  // namespace
 
+Val dequantize(NodeImport& n, Val x, Val scale, Val zero, Along along, DType to) {
+  check_parameter(n, scale, x, along);
+  check_parameter(n, zero, x, along);
+  const DType from = n.dtype(x);
+  if (!n.failed() && from != DType::i32 && !is_quantized(from)) n.fail(llvm::formatv("{0} as a quantized type", dtype_name(from)).str(), kQuantizedTypes);
+  if (!n.failed() && !is_float(to)) n.invalid(llvm::formatv("{0} as the result", dtype_name(to)).str());
+  if (n.failed()) return {};
+  if (to == DType::f32 && is_core(n, scale, scale, along, from)) return n.emit(op::Dequantize{core_axis(n, x, scale, along.axis)}, operands(x, scale, zero));
+  Val shifted;
+  if (is_int(from)) {
+    shifted = n.cast(x, DType::i32);
+    if (zero.valid()) shifted = n.sub(shifted, n.cast(spread(n, zero, x, along), DType::i32));
+  } else {
+    shifted = n.cast(x, DType::f32);   // zero points of floats are 0
+  }
+  return n.cast(n.mul(n.cast(shifted, DType::f32), n.cast(spread(n, scale, x, along), DType::f32)), to);
+}
+
+Val dequantize(NodeImport& n, Val x, Val scale, Val zero, int64_t axis) {
+  return dequantize(n, x, n.cast(scale, DType::f32), zero, {axis, 0}, DType::f32);
+}
+
+Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, Along along, QuantizeOptions options) {
+  check_parameter(n, scale, x, along);
+  check_parameter(n, zero, x, along);
+  if (!n.failed() && !is_quantized(to)) n.fail(llvm::formatv("{0} as a quantized type", dtype_name(to)).str(), kQuantizedTypes);
+  if (!n.failed() && !is_float(options.precision)) n.invalid(llvm::formatv("a division in {0}", dtype_name(options.precision)).str());
+  if (n.failed()) return {};
+  if (options.precision == DType::f32 && is_core(n, scale, x, along, to)) return n.emit(op::Quantize{to, core_axis(n, x, scale, along.axis)}, operands(x, scale, zero));
+  const Val quotient = n.div(n.cast(x, options.precision), n.cast(spread(n, scale, x, along), options.precision));
+  if (is_small_float(to)) return n.emit(op::Cast{to, options.saturate}, {quotient});
+  Val rounded = n.cast(n.unary(UnaryOp::round, quotient), DType::f32);
+  if (zero.valid()) rounded = n.add(rounded, n.cast(spread(n, zero, x, along), DType::f32));
+  return n.emit(op::Cast{to, true}, {rounded});
+}
+
+Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, int64_t axis) { return quantize(n, x, n.cast(scale, DType::f32), zero, to, {axis, 0}); }
+
 void import_quantize(NodeImport& n, int) {
-  const Val zero = n.maybe(2);
-  if (n.integer("precision", 1) > 1) return n.fail("a precision other than float32", "leave the attribute out");
-  const DType to = output_type(n, zero.valid() ? n.dtype(zero) : DType::u8);
-  n.set(quantize(n, n.in(0), n.in(1), zero, to, n.integer("axis", 1)));
+  const Val x = n.in(0), scale = n.in(1), zero = n.maybe(2);
+  const DType to = zero.valid() ? n.dtype(zero) : named_type(n, "output_dtype", DType::u8);
+  const DType own = is_small_float(n.dtype(scale)) ? DType::f32 : n.dtype(scale);
+  QuantizeOptions options{n.integer("saturate", 1) != 0, named_type(n, "precision", own)};
+  const Along along{n.integer("axis", 1), n.integer("block_size", 0)};
+  n.set(quantize(n, x, scale, zero, to, along, options));
 }
 
 void import_dequantize(NodeImport& n, int) {
-  if (output_type(n, DType::f32) != DType::f32) return n.fail("an output that is not float32", "leave the attribute output_dtype out");
-  n.set(dequantize(n, n.in(0), n.in(1), n.maybe(2), n.integer("axis", 1)));
-}
-
-// x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, optional bias, quantized with scale x_scale * w_scale.
-void import_qlinear_conv(NodeImport& n, int) {
-  const Val x = n.in(0), x_scale = n.in(1), x_zero = n.in(2), w = n.in(3), w_scale = n.in(4), w_zero = n.in(5), y_scale = n.in(6), y_zero = n.in(7);
-  const Ints kernel = n.failed() ? Ints() : kernel_of(n, x, w);
-  if (n.failed()) return;
-  const Window window = read_window(n, x, kernel);
-  std::vector<Val> inputs = {dequantize(n, x, x_scale, x_zero, 1), dequantize(n, w, w_scale, w_zero, 0)};
-  if (n.has(8)) inputs.push_back(dequantize(n, n.in(8), n.mul(x_scale, w_scale), {}, 0));
-  if (n.failed()) return;
-  const Val y = n.emit(op::Conv{window.strides, window.dilations, window.pads, n.integer("group", 1)}, inputs);
-  if (!n.failed()) n.set(quantize(n, y, y_scale, y_zero, n.dtype(y_zero), 1));
-}
-
-// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
-void import_qlinear_matmul(NodeImport& n, int) {
-  const Val a = n.in(0), a_scale = n.in(1), a_zero = n.in(2), b = n.in(3), b_scale = n.in(4), b_zero = n.in(5), y_scale = n.in(6), y_zero = n.in(7);
-  if (n.failed()) return;
-  const Val left = dequantize(n, a, a_scale, a_zero, -2), right = dequantize(n, b, b_scale, b_zero, -1);
-  const Val y = n.failed() ? Val{} : matrix_product(n, left, right);
-  if (!n.failed()) n.set(quantize(n, y, y_scale, y_zero, n.dtype(y_zero), -2));
-}
-
-// Sums of (a - a_zero) * (b - b_zero) in int32.
-void import_matmul_integer(NodeImport& n, int) {
-  Val a = n.in(0);
-  const Val b = centered(n, n.in(1), n.maybe(3), {1, n.dim(n.maybe(3), 0)});
-  const std::optional<int64_t> zero = n.rank(a) > 1 ? known_zero(n, n.maybe(2)) : std::nullopt;
-  if (!zero) a = centered(n, a, n.maybe(2), {n.dim(n.maybe(2), 0), 1});
-  if (!n.failed()) n.set(matrix_product(n, a, b, zero.value_or(0)));
-}
-
-void import_conv_integer(NodeImport& n, int) {
-  Val x = n.in(0);
-  const Ints kernel = n.failed() ? Ints() : kernel_of(n, x, n.in(1));
-  if (n.failed()) return;
-  const Window window = read_window(n, x, kernel);
-  Shape per_output(static_cast<size_t>(n.rank(n.in(1))), Expr(1));
-  per_output[0] = n.dim(n.maybe(3), 0);
-  const Val w = centered(n, n.in(1), n.maybe(3), per_output);
-  const std::optional<int64_t> zero = known_zero(n, n.maybe(2));
-  if (!zero) x = centered(n, x, n.maybe(2), {1});
-  if (!n.failed()) n.set(n.emit(op::Conv{window.strides, window.dilations, window.pads, n.integer("group", 1), zero.value_or(0)}, {x, w}));
+  const Val x = n.in(0), scale = n.in(1);
+  const DType to = named_type(n, "output_dtype", n.dtype(scale));
+  const Along along{n.integer("axis", 1), n.integer("block_size", 0)};
+  n.set(dequantize(n, x, scale, n.maybe(2), along, to));
 }
 
 }  // namespace tw::onnx_import

@@ -1,8 +1,11 @@
-// Resize and its forerunner Upsample.
+// Resize and its forerunner Upsample: the core operator where scales and the resized extents are known, else tensors of taps (resize_taps.cpp).
+#include "frontend/onnx/ops/resize.h"
+
+#include <algorithm>
 #include <cmath>
 
-#include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/points.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -17,115 +20,199 @@ std::optional<ResizeMode> resize_mode(NodeImport& n) {
 }
 
 // Versions up to 10 have neither attribute: asymmetric and floor.
-void read_coordinates(NodeImport& n, op::Resize& r) {
+void read_coordinates(NodeImport& n, ResizePlan& plan) {
   const bool old = n.version() < 11;
   const std::string coordinates = old ? "asymmetric" : n.text("coordinate_transformation_mode", "half_pixel");
   const std::string nearest = old ? "floor" : n.text("nearest_mode", "round_prefer_floor");
-  if (coordinates == "half_pixel") r.coordinates = CoordinateMode::half_pixel;
-  else if (coordinates == "asymmetric") r.coordinates = CoordinateMode::asymmetric;
-  else if (coordinates == "align_corners") r.coordinates = CoordinateMode::align_corners;
-  else if (coordinates == "pytorch_half_pixel") r.coordinates = CoordinateMode::pytorch_half_pixel;
-  else if (coordinates == "half_pixel_symmetric") r.coordinates = CoordinateMode::half_pixel_symmetric;
-  else n.fail("attribute coordinate_transformation_mode=" + coordinates, "use half_pixel, asymmetric or align_corners");
-  if (nearest == "round_prefer_floor") r.nearest = NearestMode::round_prefer_floor;
-  else if (nearest == "round_prefer_ceil") r.nearest = NearestMode::round_prefer_ceil;
-  else if (nearest == "floor") r.nearest = NearestMode::floor;
-  else if (nearest == "ceil") r.nearest = NearestMode::ceil;
+  if (coordinates == "half_pixel") plan.coordinates = CoordinateMode::half_pixel;
+  else if (coordinates == "asymmetric") plan.coordinates = CoordinateMode::asymmetric;
+  else if (coordinates == "align_corners") plan.coordinates = CoordinateMode::align_corners;
+  else if (coordinates == "pytorch_half_pixel") plan.coordinates = CoordinateMode::pytorch_half_pixel;
+  else if (coordinates == "half_pixel_symmetric") plan.coordinates = CoordinateMode::half_pixel_symmetric;
+  else if (coordinates == "tf_crop_and_resize") plan.crop = true;
+  else if (coordinates == "tf_half_pixel_for_nn") plan.coordinates = CoordinateMode::half_pixel;   // version 11, nearest: (x + 0.5) / scale, rounded down
+  else n.invalid("attribute coordinate_transformation_mode is '" + coordinates + "'");
+  if (nearest == "round_prefer_floor") plan.nearest = NearestMode::round_prefer_floor;
+  else if (nearest == "round_prefer_ceil") plan.nearest = NearestMode::round_prefer_ceil;
+  else if (nearest == "floor") plan.nearest = NearestMode::floor;
+  else if (nearest == "ceil") plan.nearest = NearestMode::ceil;
   else n.invalid("attribute nearest_mode is '" + nearest + "'");
+  if (coordinates == "tf_half_pixel_for_nn") plan.nearest = NearestMode::round_prefer_ceil;
 }
 
-// floor(extent * scale). A symbolic extent takes scales that are small fractions.
-Expr scaled(NodeImport& n, const Expr& extent, double scale) {
-  if (const auto fixed = as_const(extent)) return static_cast<int64_t>(std::floor(static_cast<double>(*fixed) * scale));
+// floor(extent * scale) of a symbolic extent, for scales that are small fractions.
+std::optional<Expr> scaled(NodeImport& n, const Expr& extent, double scale) {
   for (int64_t below = 1; below <= 64; below *= 2)
     if (const double above = scale * static_cast<double>(below); above == std::floor(above) && above < 1e6)
       return n.simplified(floor_div(extent * Expr(static_cast<int64_t>(above)), Expr(below)));
-  n.fail_symbolic(llvm::formatv("a symbolic extent times {0}", scale).str());
-  return extent;
+  return std::nullopt;
+}
+
+Val element(NodeImport& n, Val list, int64_t i) { return n.reshape(n.slice(list, 0, i, 1), {}); }
+
+std::optional<double> constant_of(NodeImport& n, Val v) {
+  const auto tensor = n.constant(v);
+  return tensor && tensor->size() == 1 ? std::optional<double>(tensor->at(0)) : std::nullopt;
+}
+
+Val extent_of(NodeImport& n, Val x, int64_t axis) { return n.cast(integer(n, n.dim(x, axis)), DType::f64); }
+
+void check_scale(NodeImport& n, const ResizeAxis& axis) {
+  if (axis.factor && (!(*axis.factor > 0) || *axis.factor > 1e6)) n.invalid("a scale that is not positive or is above 1e6");
+}
+
+// An extent that is computed as a value: a number, or a symbol made while running.
+Expr extent_from(NodeImport& n, Val value) {
+  const std::vector<Expr> dims = n.dims(n.reshape(n.cast(value, DType::i64), {1}), "a resized extent");
+  return dims.size() == 1 ? dims[0] : Expr(1);
+}
+
+void scale_axis(NodeImport& n, Val x, ResizeAxis& axis, Val scale) {
+  axis.scale = n.cast(scale, DType::f64);
+  axis.factor = constant_of(n, axis.scale);
+  check_scale(n, axis);
+  const Expr in = n.dim(x, axis.axis);
+  if (n.failed()) return;
+  if (!as_const(in) && axis.factor)
+    if (const auto out = scaled(n, in, *axis.factor)) {
+      axis.out = *out;
+      return;
+    }
+  axis.out = extent_from(n, n.unary(UnaryOp::floor, n.mul(extent_of(n, x, axis.axis), axis.scale)));
 }
 
 // size / extent; for symbolic ones the constant factor between them.
-double ratio(NodeImport& n, const Expr& size, const Expr& extent) {
-  const auto above = as_const(size), below = as_const(extent);
-  if (above && below) return *below > 0 ? static_cast<double>(*above) / static_cast<double>(*below) : 1.0;
-  for (int64_t factor : {1, 2, 3, 4, 6, 8, 16, 32}) {
-    if (is_const(n.simplified(size - extent * Expr(factor)), 0)) return static_cast<double>(factor);
-    if (is_const(n.simplified(size * Expr(factor) - extent), 0)) return 1.0 / static_cast<double>(factor);
+void size_axis(NodeImport& n, Val x, ResizeAxis& axis, const Expr& size) {
+  const Expr in = n.dim(x, axis.axis);
+  axis.out = size;
+  if (as_const(in) && *as_const(in) == 0) return n.invalid("an empty axis is resized");
+  for (const int64_t factor : {1, 2, 3, 4, 6, 8, 16, 32}) {
+    if (as_const(in) && as_const(size)) break;
+    if (is_const(n.simplified(size - in * Expr(factor)), 0)) axis.factor = static_cast<double>(factor);
+    if (is_const(n.simplified(size * Expr(factor) - in), 0)) axis.factor = 1.0 / static_cast<double>(factor);
   }
-  n.fail_symbolic("sizes that are no constant multiple of the symbolic extents");
-  return 1.0;
+  if (axis.factor) axis.scale = n.scalar(*axis.factor, DType::f64);
+  else axis.scale = n.div(n.cast(integer(n, size), DType::f64), extent_of(n, x, axis.axis));
+  axis.factor = constant_of(n, axis.scale);
+  check_scale(n, axis);
 }
 
-std::vector<double> read_scales(NodeImport& n, Val scales) {
-  const std::optional<Tensor> tensor = n.constant(scales);
-  if (!tensor) {
-    n.fail_symbolic("scales that are not constant");
-    return {};
+// One scale for all axes: the smallest, or the largest, that the sizes ask for.
+void keep_aspect_ratio(NodeImport& n, Val x, ResizePlan& plan, bool larger) {
+  Val scale;
+  for (const ResizeAxis& axis : plan.axes) scale = !scale.valid() ? axis.scale : larger ? n.max(scale, axis.scale) : n.min(scale, axis.scale);
+  for (ResizeAxis& axis : plan.axes) {
+    axis.scale = scale;
+    axis.factor = constant_of(n, scale);
+    const Val out = n.unary(UnaryOp::floor, n.add(n.mul(scale, extent_of(n, x, axis.axis)), n.scalar(0.5, DType::f64)));
+    if (!n.failed()) axis.out = extent_from(n, out);
   }
-  std::vector<double> out;
-  for (int64_t i = 0; i < tensor->size(); ++i) out.push_back(tensor->at(i));
-  for (double scale : out)
-    if (!(scale > 0) || scale > 1e6) n.invalid("a scale that is not positive or is above 1e6");
-  return out;
 }
 
-void finish(NodeImport& n, Val x, op::Resize r, const Ints& axes, const std::vector<double>& scales, const std::vector<Expr>& sizes) {
-  r.shape = n.shape(x);
-  r.scales.assign(r.shape.size(), 1.0);
-  const size_t given = sizes.empty() ? scales.size() : sizes.size();
+bool unchanged(NodeImport& n, Val x, const ResizePlan& plan, const ResizeAxis& axis) {
+  return !plan.crop && axis.factor == 1.0 && is_const(n.simplified(axis.out - n.dim(x, axis.axis)), 0);
+}
+
+void finish(NodeImport& n, Val x, ResizePlan plan) {
   if (n.failed()) return;
-  if (given != axes.size()) return n.invalid(llvm::formatv("{0} scales or sizes for {1} axes", given, axes.size()).str());
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<size_t>(axes[i]);
-    r.scales[axis] = sizes.empty() ? scales[i] : ratio(n, sizes[i], r.shape[axis]);
-    r.shape[axis] = sizes.empty() ? scaled(n, r.shape[axis], scales[i]) : sizes[i];
+  std::erase_if(plan.axes, [&](const ResizeAxis& axis) { return unchanged(n, x, plan, axis); });
+  if (plan.axes.empty()) return n.set(x);
+  const DType type = n.dtype(x);
+  const bool rounded = plan.mode != ResizeMode::nearest && !is_float(type);   // integers are interpolated as floats
+  const Val from = rounded ? n.cast(x, DType::f32) : x;
+  bool known = !plan.antialias && !plan.exclude_outside && !plan.crop;
+  for (const ResizeAxis& axis : plan.axes) known = known && axis.factor && as_const(axis.out) && as_const(n.dim(x, axis.axis));
+  Val y;
+  if (known) {
+    op::Resize r{plan.mode, plan.coordinates, plan.nearest, plan.cubic_a, std::vector<double>(n.shape(x).size(), 1.0), n.shape(x)};
+    for (const ResizeAxis& axis : plan.axes) {
+      r.scales[static_cast<size_t>(axis.axis)] = *axis.factor;
+      r.shape[static_cast<size_t>(axis.axis)] = axis.out;
+    }
+    y = n.emit(std::move(r), {from});
+  } else {
+    y = resize_by_taps(n, from, plan);
   }
-  n.set(n.emit(std::move(r), {x}));
+  n.set(rounded ? n.emit(op::Cast{type, true}, {n.unary(UnaryOp::round, y)}) : y);
 }
 
-Ints all_axes(NodeImport& n, Val x) {
-  Ints axes;
-  for (int64_t i = 0; i < n.rank(x); ++i) axes.push_back(i);
-  return axes;
+// Starts of all axes, then ends.
+void read_region(NodeImport& n, ResizePlan& plan) {
+  if (!plan.crop) return;
+  const Val roi = n.cast(n.in(1), DType::f64);
+  const auto count = static_cast<int64_t>(plan.axes.size());
+  if (n.failed()) return;
+  if (n.rank(roi) != 1 || (n.static_dim(roi, 0) && *n.static_dim(roi, 0) != 2 * count))
+    return n.invalid(llvm::formatv("tf_crop_and_resize needs a region of {0} numbers", 2 * count).str());
+  for (int64_t i = 0; i < count; ++i) {
+    plan.axes[static_cast<size_t>(i)].begin = element(n, roi, i);
+    plan.axes[static_cast<size_t>(i)].end = element(n, roi, count + i);
+  }
+}
+
+// An optional input that is there and not empty (version 11 wants empty ones for what is absent).
+Val given(NodeImport& n, size_t i) {
+  const Val v = n.maybe(i);
+  return v.valid() && n.rank(v) == 1 && n.static_dim(v, 0) == 0 ? Val{} : v;
+}
+
+void read_scales(NodeImport& n, Val x, ResizePlan& plan, Val scales) {
+  const auto count = static_cast<int64_t>(plan.axes.size());
+  if (n.failed()) return;
+  if (n.rank(scales) != 1 || (n.static_dim(scales, 0) && *n.static_dim(scales, 0) != count))
+    return n.invalid(llvm::formatv("{0} axes need as many scales", count).str());
+  for (int64_t i = 0; i < count && !n.failed(); ++i) scale_axis(n, x, plan.axes[static_cast<size_t>(i)], element(n, scales, i));
+}
+
+void read_sizes(NodeImport& n, Val x, ResizePlan& plan, Val sizes) {
+  const std::vector<Expr> list = n.dims(sizes, "sizes");
+  if (n.failed()) return;
+  if (list.size() != plan.axes.size()) return n.invalid(llvm::formatv("{0} sizes for {1} axes", list.size(), plan.axes.size()).str());
+  for (size_t i = 0; i < list.size() && !n.failed(); ++i) size_axis(n, x, plan.axes[i], list[i]);
+  const std::string policy = n.text("keep_aspect_ratio_policy", "stretch");
+  if (policy == "not_larger" || policy == "not_smaller") keep_aspect_ratio(n, x, plan, policy == "not_smaller");
+  else if (policy != "stretch") n.invalid("attribute keep_aspect_ratio_policy is '" + policy + "'");
 }
 
 }  // namespace
 
 void import_resize(NodeImport& n, int) {
   const Val x = n.in(0);
-  op::Resize r;
-  r.mode = resize_mode(n).value_or(ResizeMode::nearest);
-  r.cubic_a = n.real("cubic_coeff_a", -0.75);
-  read_coordinates(n, r);
-  if (n.integer("antialias", 0) != 0) n.fail("attribute antialias=1", "export without antialiasing");
-  if (n.integer("exclude_outside", 0) != 0) n.fail("attribute exclude_outside=1", "export with exclude_outside=0");
-  if (n.text("keep_aspect_ratio_policy", "stretch") != "stretch")
-    n.fail("attribute keep_aspect_ratio_policy=" + n.text("keep_aspect_ratio_policy", ""), "give the sizes with policy stretch");
-  Ints axes = n.integers("axes").value_or(all_axes(n, x));
-  for (int64_t& a : axes) a = n.axis(a, n.rank(x));
+  ResizePlan plan;
+  plan.mode = resize_mode(n).value_or(ResizeMode::nearest);
+  plan.cubic_a = n.real("cubic_coeff_a", -0.75);
+  plan.extrapolation = n.real("extrapolation_value", 0);
+  plan.antialias = n.integer("antialias", 0) != 0 && plan.mode != ResizeMode::nearest;
+  plan.exclude_outside = n.integer("exclude_outside", 0) != 0 && plan.mode != ResizeMode::nearest;
+  read_coordinates(n, plan);
+  for (const int64_t a : n.integers("axes").value_or(all_axes(n.rank(x)))) plan.axes.push_back({n.axis(a, n.rank(x)), {}, {}, {}, {}, {}});
+  if (n.failed()) return;
   const bool old = n.version() < 11;  // inputs X, scales; later X, roi, scales, sizes
-  const Val scales_input = n.maybe(old ? 1 : 2), sizes_input = old ? Val{} : n.maybe(3);
-  std::vector<double> scales;
-  std::vector<Expr> sizes;
-  if (sizes_input.valid()) sizes = n.dims(sizes_input, "sizes");
-  else if (scales_input.valid()) scales = read_scales(n, scales_input);
+  const Val scales = old ? n.in(1) : given(n, 2), sizes = old ? Val{} : given(n, 3);
+  read_region(n, plan);
+  if (sizes.valid()) read_sizes(n, x, plan, sizes);
+  else if (scales.valid()) read_scales(n, x, plan, scales);
   else n.invalid("neither scales nor sizes");
-  finish(n, x, std::move(r), axes, scales, sizes);
+  finish(n, x, std::move(plan));
 }
 
 // Scales are an attribute at version 7 and an input at 9.
 void import_upsample(NodeImport& n, int) {
   const Val x = n.in(0);
-  op::Resize r;
-  r.mode = resize_mode(n).value_or(ResizeMode::nearest);
-  read_coordinates(n, r);
-  std::vector<double> scales;
+  ResizePlan plan;
+  plan.mode = resize_mode(n).value_or(ResizeMode::nearest);
+  plan.coordinates = CoordinateMode::asymmetric;
+  plan.nearest = NearestMode::floor;
+  for (int64_t a = 0; a < n.rank(x); ++a) plan.axes.push_back({a, {}, {}, {}, {}, {}});
   if (n.version() >= 9) {
-    scales = read_scales(n, n.in(1));
-  } else if (const auto given = n.reals("scales")) {
-    for (float scale : *given) scales.push_back(static_cast<double>(scale));
+    read_scales(n, x, plan, n.in(1));
+  } else {
+    std::vector<double> values;
+    for (const float scale : n.reals("scales").value_or(std::vector<float>())) values.push_back(static_cast<double>(scale));
+    const auto count = static_cast<int64_t>(values.size());
+    read_scales(n, x, plan, table(n, values, {count}, DType::f32));
   }
-  finish(n, x, std::move(r), all_axes(n, x), scales, {});
+  finish(n, x, std::move(plan));
 }
 
 }  // namespace tw::onnx_import

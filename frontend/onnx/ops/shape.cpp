@@ -1,8 +1,8 @@
 // Operators that only change the shape, and those that read it.
 #include <algorithm>
 
-#include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/run_axes.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -38,10 +38,65 @@ Expr quotient(NodeImport& n, const Shape& all, const Shape& part) {
   return is_const(right, 1) ? n.simplified(left) : n.simplified(floor_div(left, right));
 }
 
+// The list of axes, where it is known while running only; else invalid.
+Val open_axes(NodeImport& n) {
+  const Val axes = n.maybe(1);
+  return axes.valid() && n.rank(axes) == 1 && n.static_dim(axes, 0).value_or(0) > 0 && !n.known(axes) ? axes : Val{};
+}
+
+void reshape_to(NodeImport& n, Val x, Val list) {
+  const std::vector<Expr> dims = n.dims(list, "the shape");
+  if (!n.failed()) n.set(n.reshape(x, Shape(dims.begin(), dims.end())));
+}
+
 // A list that is an attribute before version 13 and an input since.
 std::optional<Ints> axes_of(NodeImport& n) {
   if (n.has(1)) return n.constants(n.in(1), "the list of axes");
   return n.integers("axes");
+}
+
+// A shape that data decide, with 0 and -1 replaced, as a vector that is made while the model runs.
+Val resolved_shape(NodeImport& n, Val x, Val given, int64_t count, bool allow_zero) {
+  const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64);
+  Val shape = n.reshape(n.cast(given, DType::i64), {count});
+  std::vector<Expr> own;
+  Expr all = 1;
+  for (int64_t i = 0; i < count; ++i) own.push_back(i < n.rank(x) ? n.dim(x, i) : Expr(-2));   // fails when it is taken
+  for (const Expr& dim : n.shape(x)) all = all * dim;
+  if (!allow_zero) shape = n.select(n.binary(BinaryOp::eq, shape, zero), n.dim_values(std::move(own)), shape);
+  const Val open = n.binary(BinaryOp::eq, shape, n.scalar(-1, DType::i64));
+  const Val others = n.reduce(ReduceKind::prod, n.select(open, one, shape), {0}, true);
+  const Val rest = n.div(n.dim_values({n.simplified(all)}), n.max(others, one));
+  return n.select(open, rest, shape);
+}
+
+// What is known of the shape before the model runs is taken from there. A single extent that is not follows from the others.
+Shape shape_from_data(NodeImport& n, Val x, Val given, bool allow_zero) {
+  const int64_t count = n.length(given, "the shape").value_or(0);
+  const Val resolved = resolved_shape(n, x, given, count, allow_zero);
+  Shape shape(static_cast<size_t>(count));
+  std::vector<size_t> unknown;
+  for (size_t i = 0; i < shape.size() && !n.failed(); ++i) {
+    Val v = given;
+    int64_t index = static_cast<int64_t>(i);
+    const std::optional<Expr> known = n.builder().known_element(v, index);
+    const Bounds bounds = known ? constant_bounds(*known, n.builder().symbols()) : Bounds();
+    if (known && bounds.min.value_or(-1) >= (allow_zero ? 0 : 1)) shape[i] = *known;
+    else if (known && is_const(*known, 0) && static_cast<int64_t>(i) < n.rank(x)) shape[i] = n.dim(x, static_cast<int64_t>(i));
+    else unknown.push_back(i);
+  }
+  for (size_t i : unknown) {
+    shape[i] = n.symbol_of(resolved, static_cast<int64_t>(i));
+    if (unknown.size() > 1 || n.failed()) continue;
+    Shape others = shape;
+    others.erase(others.begin() + static_cast<int64_t>(i));
+    Expr product = 1;
+    for (const Expr& dim : others) product = product * dim;
+    if (constant_bounds(n.simplified(product), n.builder().symbols()).min.value_or(0) < 1) continue;
+    const Expr rest = quotient(n, n.shape(x), others);
+    if (n.builder().unify(shape[i], rest)) shape[i] = rest;
+  }
+  return shape;
 }
 
 }  // namespace
@@ -50,8 +105,13 @@ std::optional<Ints> axes_of(NodeImport& n) {
 void import_reshape(NodeImport& n, int) {
   const Val x = n.in(0);
   const bool allow_zero = n.integer("allowzero", 0) != 0;
-  Shape shape = n.dims(n.in(1), "the shape");
+  const std::optional<std::vector<Expr>> known = n.known(n.in(1));
   if (n.failed()) return;
+  if (!known) {
+    Shape made = shape_from_data(n, x, n.in(1), allow_zero);
+    return n.set(n.reshape(x, std::move(made)));
+  }
+  Shape shape = *known;
   std::optional<size_t> inferred;
   for (size_t i = 0; i < shape.size(); ++i) {
     const std::optional<int64_t> given = as_const(shape[i]);
@@ -89,6 +149,10 @@ void import_flatten(NodeImport& n, int) {
 
 void import_squeeze(NodeImport& n, int) {
   const Val x = n.in(0);
+  if (const Val open = open_axes(n); open.valid() && !n.failed()) {
+    const Val flags = axis_flags(n, open, n.rank(x));
+    return reshape_to(n, x, without_flagged(n, extents_of(n, x), flags, n.rank(x) - *n.static_dim(open, 0)));
+  }
   const std::optional<Ints> given = axes_of(n);
   const Ints axes = given ? n.axes(*given, n.rank(x)) : Ints();
   Shape shape;
@@ -96,14 +160,29 @@ void import_squeeze(NodeImport& n, int) {
     const bool listed = std::binary_search(axes.begin(), axes.end(), i);
     const std::optional<int64_t> extent = n.static_dim(x, i);
     if (listed && extent && *extent != 1) return n.invalid(llvm::formatv("squeezed axis {0} has extent {1}", i, *extent).str());
-    if (listed && !extent) return n.fail_symbolic(llvm::formatv("squeezed axis {0} is symbolic", i).str());
+    if (listed && !extent && !n.builder().unify(n.dim(x, i), 1))
+      return n.fail_symbolic(llvm::formatv("squeezed axis {0} is symbolic", i).str());
     if (given ? !listed : !(extent && *extent == 1)) shape.push_back(n.dim(x, i));
   }
   n.set(n.reshape(x, std::move(shape)));
 }
 
+namespace {
+
+// Entry i of the shape is 1 where flagged, else the extent of as many axes as have no flag before it.
+void unsqueeze_open(NodeImport& n, Val x, Val axes) {
+  const int64_t rank = n.rank(x) + *n.static_dim(axes, 0);
+  const Val flags = axis_flags(n, axes, rank), one = integer(n, 1);
+  if (n.rank(x) == 0) return n.set(n.reshape(x, Shape(static_cast<size_t>(rank), Expr(1))));
+  const Val place = n.emit(op::Cumulate{ReduceKind::sum, 0, true, false}, {n.sub(one, flags)});
+  reshape_to(n, x, where_flagged(n, flags, one, take(n, extents_of(n, x), {-1}, {place}, {rank})));
+}
+
+}  // namespace
+
 void import_unsqueeze(NodeImport& n, int) {
   const Val x = n.in(0);
+  if (const Val open = open_axes(n); open.valid() && !n.failed()) return unsqueeze_open(n, x, open);
   const Ints given = axes_of(n).value_or(Ints());
   const int64_t rank = n.rank(x) + static_cast<int64_t>(given.size());
   const Ints axes = n.axes(given, rank);
@@ -113,12 +192,36 @@ void import_unsqueeze(NodeImport& n, int) {
   n.set(n.reshape(x, std::move(shape)));
 }
 
-// The shape broadcasts with the input's, both ways.
+// The shape broadcasts with the input's, both ways. An entry that data decide is 1 or the input's extent, unless that is 1.
 void import_expand(NodeImport& n, int) {
-  const Val x = n.in(0);
-  const Shape wanted = n.dims(n.in(1), "the shape");
+  const Val x = n.in(0), given = n.in(1);
+  const int64_t count = n.length(given, "the shape").value_or(0), offset = n.rank(x) - count;
+  Shape wanted;
+  for (int64_t i = 0; i < count && !n.failed(); ++i) {
+    Val v = given;
+    int64_t index = i;
+    const std::optional<Expr> known = n.builder().known_element(v, index);
+    const Expr own = n.dim(x, i + offset);
+    if (known || is_const(own, 1)) {
+      wanted.push_back(known ? *known : n.symbol_of(given, i));
+      continue;
+    }
+    const Val one = n.scalar(1, DType::i64), asked = n.element_value(given, i), had = n.dim_value(own);
+    if (as_const(own)) {
+      const Expr made = n.symbol_of(n.select(n.binary(BinaryOp::eq, asked, one), had, asked), 0);
+      if (!n.failed()) n.builder().unify(made, own);
+      wanted.push_back(own);
+    } else {
+      wanted.push_back(n.symbol_of(n.select(n.binary(BinaryOp::eq, had, one), asked, had), 0));
+    }
+  }
   if (n.failed()) return;
-  Expected<Shape> shape = broadcast_shapes(n.shape(x), wanted);
+  Shape target = n.shape(x);
+  for (int64_t i = 0; i < count; ++i) {
+    const bool loose = i + offset >= 0 && is_data_dependent(wanted[static_cast<size_t>(i)]) && !is_const(n.dim(x, i + offset), 1);
+    if (loose) target[static_cast<size_t>(i + offset)] = wanted[static_cast<size_t>(i)];
+  }
+  Expected<Shape> shape = broadcast_shapes(target, wanted);
   if (!shape) return n.invalid(error_text(shape.takeError()));
   n.set(n.expand(x, std::move(*shape)));
 }

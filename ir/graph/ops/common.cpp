@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/storage_types.h"
+
 namespace tw {
 
 Error check_dtype(size_t index, const char* role, const TensorType& t, DType wanted) {
@@ -11,7 +13,7 @@ Error check_dtype(size_t index, const char* role, const TensorType& t, DType wan
 }
 
 namespace {
-bool is_narrow(DType t) { return is_int(t) && dtype_bytes(t) < 4; }
+bool is_narrow(DType t) { return is_int(t) && dtype_bytes(t) < 4 && !is_storage_only(t); }
 }  // namespace
 
 DType product_type(DType operand) { return is_narrow(operand) ? DType::i32 : operand; }
@@ -22,9 +24,7 @@ Error check_product_types(size_t index, const char* role, const TensorType& t, D
 }
 
 Error check_zero(const char* what, int64_t zero, DType t) {
-  const int bits = 8 * dtype_bytes(t) - (is_signed_int(t) ? 1 : 0);
-  const int64_t low = is_signed_int(t) ? -(int64_t{1} << bits) : 0;
-  if (zero == 0 || (is_narrow(t) && zero >= low && zero < int64_t{1} << bits)) return Error::success();
+  if (zero == 0 || (is_narrow(t) && zero >= lowest_of(t) && zero <= highest_of(t))) return Error::success();
   return make_error(DiagCode::invalid_model, "{0} is {1}, which is no value of {2}", what, zero, dtype_name(t));
 }
 

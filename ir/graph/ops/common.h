@@ -12,16 +12,22 @@ using Types = std::vector<const TensorType*>;
 using Tensors = std::vector<const Tensor*>;
 using InferFn = Expected<TensorType>(const OpAttrs&, const Types&);
 using EvaluateFn = Expected<Tensor>(const OpAttrs&, const TensorType& out, const Tensors&);
+using InferAllFn = Expected<std::vector<TensorType>>(const OpAttrs&, const Types&);
+using EvaluateAllFn = Expected<std::vector<Tensor>>(const OpAttrs&, const std::vector<TensorType>& outs, const Tensors&);
 
 InferFn infer_unary, infer_binary, infer_select, infer_cast, infer_quantize, infer_dequantize;
-InferFn infer_conv, infer_conv_transpose, infer_matmul, infer_pool, infer_reduce, infer_arg_reduce;
+InferFn infer_conv, infer_conv_transpose, infer_matmul, infer_matmul_nbits, infer_pool, infer_reduce, infer_arg_reduce;
 InferFn infer_softmax, infer_layer_norm, infer_batch_norm;
 InferFn infer_transpose, infer_reshape, infer_expand, infer_concat, infer_slice, infer_gather, infer_pad, infer_resize;
+InferFn infer_take, infer_iota, infer_cumulate;
 InferFn infer_recurrent, infer_shape_of, infer_dim_vector, infer_layout_cast;
+InferAllFn infer_extern, infer_if, infer_loop;
+EvaluateAllFn evaluate_extern, evaluate_if, evaluate_loop;
 EvaluateFn evaluate_unary, evaluate_binary, evaluate_select, evaluate_cast, evaluate_quantize, evaluate_dequantize;
-EvaluateFn evaluate_conv, evaluate_conv_transpose, evaluate_matmul, evaluate_pool, evaluate_reduce, evaluate_arg_reduce;
+EvaluateFn evaluate_conv, evaluate_conv_transpose, evaluate_matmul, evaluate_matmul_nbits, evaluate_pool, evaluate_reduce, evaluate_arg_reduce;
 EvaluateFn evaluate_softmax, evaluate_layer_norm, evaluate_batch_norm;
 EvaluateFn evaluate_transpose, evaluate_reshape, evaluate_expand, evaluate_concat, evaluate_slice, evaluate_gather;
+EvaluateFn evaluate_take, evaluate_iota, evaluate_cumulate;
 EvaluateFn evaluate_recurrent, evaluate_pad, evaluate_resize, evaluate_shape_of, evaluate_dim_vector, evaluate_layout_cast;
 
 // "input 1 (weights): <message>"

@@ -3,11 +3,13 @@
 
 #include "ir/graph/ops/common.h"
 #include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
 
 namespace tw {
 namespace {
 
 const char* unary_domain(UnaryOp f, DType t) {  // null: allowed
+  if (is_storage_only(t)) return "a type of arithmetic";
   if (f == UnaryOp::logical_not) return t == DType::boolean ? nullptr : "bool";
   if (f == UnaryOp::bit_not) return is_int(t) ? nullptr : "an integer type";
   if (f == UnaryOp::neg || f == UnaryOp::abs || f == UnaryOp::sign) return t != DType::boolean ? nullptr : "a number type";
@@ -16,6 +18,7 @@ const char* unary_domain(UnaryOp f, DType t) {  // null: allowed
 bool is_logical(BinaryOp f) { return f == BinaryOp::logical_and || f == BinaryOp::logical_or || f == BinaryOp::logical_xor; }
 bool is_bitwise(BinaryOp f) { return f >= BinaryOp::bit_and && f <= BinaryOp::shr; }
 const char* binary_domain(BinaryOp f, DType t) {
+  if (is_storage_only(t)) return "a type of arithmetic";
   if (is_logical(f)) return t == DType::boolean ? nullptr : "bool";
   if (is_bitwise(f)) return is_int(t) ? nullptr : "an integer type";
   return t != DType::boolean || f == BinaryOp::eq || f == BinaryOp::ne ? nullptr : "a number type";
@@ -137,7 +140,7 @@ Expected<Tensor> evaluate_cast(const OpAttrs& attrs, const TensorType& out, cons
   const Tensor& x = *in[0];
   Tensor y = Tensor::zeros(out.dtype, x.shape);
   for (int64_t i = 0; i < x.size(); ++i) {
-    if (is_float(out.dtype)) y.set(i, x.at(i));
+    if (is_float(out.dtype)) y.set(i, round_to(out.dtype, x.at(i), saturate));
     else if (is_float(x.dtype)) y.set_int(i, float_to_int(out.dtype, x.at(i), saturate));
     else y.set_int(i, cast_int(out.dtype, x.dtype, x.int_at(i), saturate));
   }

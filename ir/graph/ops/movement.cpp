@@ -42,7 +42,9 @@ void flatten_product(const Expr& e, std::vector<Expr>& factors, int64_t& constan
   } else factors.push_back(e);
 }
 
-// Whether two shapes have as many elements for all symbols: equal factors cancel, the rest must simplify to the same.
+}  // namespace
+
+// Equal factors cancel, the rest must simplify to the same.
 bool same_count(const Shape& a, const Shape& b) {
   std::vector<Expr> left, right;
   int64_t left_constant = 1, right_constant = 1;
@@ -62,8 +64,6 @@ bool same_count(const Shape& a, const Shape& b) {
   right.push_back(right_constant);
   return equal(Shape{element_count(left)}, Shape{element_count(right)});
 }
-
-}  // namespace
 
 Expected<TensorType> infer_transpose(const OpAttrs& attrs, const Types& in) {
   const Ints& perm = std::get<op::Transpose>(attrs).perm;
@@ -89,7 +89,7 @@ Expected<Tensor> evaluate_transpose(const OpAttrs& attrs, const TensorType&, con
 Expected<TensorType> infer_reshape(const OpAttrs& attrs, const Types& in) {
   const Shape& shape = std::get<op::Reshape>(attrs).shape;
   TW_TRY(check_shape("shape", shape, shape.size()));
-  if (!same_count(in[0]->shape, shape))
+  if (!same_count(in[0]->shape, shape) && !may_be_equal(element_count(in[0]->shape), element_count(shape)))
     return input_error(0, "x", "{0} cannot be reshaped to {1}: {2} elements, expected {3}", to_string(*in[0]), to_string(shape),
                        to_string(element_count(in[0]->shape)), to_string(element_count(shape)));
   return TensorType{in[0]->dtype, simplified(shape), {}};
@@ -104,8 +104,10 @@ Expected<TensorType> infer_expand(const OpAttrs& attrs, const Types& in) {
   TW_TRY(check_shape("shape", shape, shape.size()));
   const Shape& x = in[0]->shape;
   bool fits = x.size() <= shape.size();
-  for (size_t i = 0; fits && i < x.size(); ++i)
-    fits = is_const(x[i], 1) || equal(Shape{x[i]}, Shape{shape[shape.size() - x.size() + i]});
+  for (size_t i = 0; fits && i < x.size(); ++i) {
+    const Expr& to = shape[shape.size() - x.size() + i];
+    fits = is_const(x[i], 1) || equal(Shape{x[i]}, Shape{to}) || (is_data_dependent(to) && !as_const(x[i]));   // 1 or `to`
+  }
   if (!fits) return input_error(0, "x", "{0} does not broadcast to {1}", to_string(x), to_string(shape));
   return TensorType{in[0]->dtype, simplified(shape), {}};
 }

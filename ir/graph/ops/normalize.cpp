@@ -1,5 +1,6 @@
 // Softmax, layer normalisation, batch normalisation; sums in double.
 #include <cmath>
+#include <limits>
 
 #include "ir/graph/ops/common.h"
 
@@ -15,7 +16,9 @@ Error check_float(const TensorType& x) {
 
 Expected<TensorType> infer_softmax(const OpAttrs& attrs, const Types& in) {
   TW_TRY(check_float(*in[0]));
-  TW_TRY(checked_axis(std::get<op::Softmax>(attrs).axis, in[0]->shape.size()).takeError());
+  const op::Softmax& softmax = std::get<op::Softmax>(attrs);
+  TW_TRY(checked_axis(softmax.axis, in[0]->shape.size()).takeError());
+  if (softmax.log && softmax.masked) return make_error(DiagCode::invalid_model, "a masked log-softmax: a row of nothing but -inf has no logarithm");
   return *in[0];
 }
 
@@ -30,6 +33,7 @@ Expected<Tensor> evaluate_softmax(const OpAttrs& attrs, const TensorType& out, c
     int64_t base = line / inner * extent * inner + line % inner;
     double top = x.at(base), sum = 0;
     for (int64_t i = 1; i < extent; ++i) top = std::fmax(top, x.at(base + i * inner));
+    if (softmax.masked && top == -std::numeric_limits<double>::infinity()) continue;
     for (int64_t i = 0; i < extent; ++i) sum += std::exp(x.at(base + i * inner) - top);
     for (int64_t i = 0; i < extent; ++i) {
       double shifted = x.at(base + i * inner) - top;
@@ -69,7 +73,7 @@ Expected<Tensor> evaluate_layer_norm(const OpAttrs& attrs, const TensorType& out
   for (int64_t base = 0; base < y.size(); base += extent) {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < extent; ++i) sum += x.at(base + i);
-    double mean = sum / static_cast<double>(extent);
+    double mean = norm.centred ? sum / static_cast<double>(extent) : 0;
     for (int64_t i = 0; i < extent; ++i) squares += (x.at(base + i) - mean) * (x.at(base + i) - mean);
     double factor = 1 / std::sqrt(squares / static_cast<double>(extent) + norm.epsilon);
     walk<2>(tail, strides, [&](int64_t i, const std::array<int64_t, 2>& at) {

@@ -1,4 +1,4 @@
-// Max and average pooling. Average: the divisor counts the padding with count_include_pad, but never what a ceil_mode window
+// Pooling: maxima, averages and sums. Average: the divisor counts the padding with count_include_pad, but never what a ceil_mode window
 // covers beyond the padded extent (as ONNX and PyTorch do).
 #include <cmath>
 #include <limits>
@@ -45,9 +45,9 @@ double pool_floats(PoolKind kind, const Tensor& x, int64_t base, const std::vect
   double result = kind == PoolKind::max ? -std::numeric_limits<double>::infinity() : 0;
   for (int64_t offset : offsets) {
     double value = x.at(base + offset);
-    result = kind == PoolKind::average ? result + value : result > value ? result : value;
+    result = kind != PoolKind::max ? result + value : result > value ? result : value;
   }
-  return kind == PoolKind::max ? result : result / static_cast<double>(divisor);
+  return kind != PoolKind::average ? result : result / static_cast<double>(divisor);
 }
 
 int64_t pool_ints(PoolKind kind, const Tensor& x, int64_t base, const std::vector<int64_t>& offsets, int64_t divisor) {
@@ -55,7 +55,7 @@ int64_t pool_ints(PoolKind kind, const Tensor& x, int64_t base, const std::vecto
   int64_t result = x.int_at(base + offsets[0]);
   for (size_t i = 1; i < offsets.size(); ++i)
     result = int_binary(kind == PoolKind::max ? BinaryOp::max : BinaryOp::add, DType::i64, result, x.int_at(base + offsets[i]));
-  return kind == PoolKind::max ? result : result / divisor;
+  return kind != PoolKind::average ? result : result / divisor;
 }
 
 }  // namespace

@@ -8,12 +8,13 @@
 namespace tw {
 namespace {
 
-float source_coordinate(CoordinateMode mode, float at, float scale, float in, float out) {
+// `width`, the extent that the scale asks for, may lie between two integers; `out` is the one below.
+float source_coordinate(CoordinateMode mode, float at, float scale, float in, float width, float out) {
   switch (mode) {
     case CoordinateMode::half_pixel: return (at + 0.5f) / scale - 0.5f;
     case CoordinateMode::asymmetric: return at / scale;
-    case CoordinateMode::align_corners: return out == 1 ? 0 : at * (in - 1) / (out - 1);
-    case CoordinateMode::pytorch_half_pixel: return out > 1 ? (at + 0.5f) / scale - 0.5f : 0;
+    case CoordinateMode::align_corners: return width == 1 ? 0 : at * (in - 1) / (width - 1);
+    case CoordinateMode::pytorch_half_pixel: return width == 1 ? 0 : (at + 0.5f) / scale - 0.5f;
     case CoordinateMode::half_pixel_symmetric: {
       float adjustment = out / (scale * in), center = in / 2;
       return center * (1 - adjustment) + (at + 0.5f) / scale - 0.5f;
@@ -45,13 +46,15 @@ bool same_axis(const op::Resize& resize, size_t axis, int64_t in, int64_t out) {
 
 std::vector<std::vector<ResizeTap>> resize_taps(const op::Resize& resize, size_t axis, int64_t in, int64_t out) {
   std::vector<std::vector<ResizeTap>> taps(static_cast<size_t>(out));
+  const double exact = resize.scales[axis] * static_cast<double>(in), whole = std::round(exact);
+  const auto width = static_cast<float>(std::fabs(exact - whole) < 1e-4 ? whole : exact);
   for (int64_t i = 0; i < out; ++i) {
     std::vector<ResizeTap>& list = taps[static_cast<size_t>(i)];
     if (same_axis(resize, axis, in, out)) {
       list.push_back({i, 1});
       continue;
     }
-    float x = source_coordinate(resize.coordinates, static_cast<float>(i), static_cast<float>(resize.scales[axis]), static_cast<float>(in),
+    float x = source_coordinate(resize.coordinates, static_cast<float>(i), static_cast<float>(resize.scales[axis]), static_cast<float>(in), width,
                                 static_cast<float>(out));
     x = std::clamp(x, -4.0f, static_cast<float>(in) + 4);  // farther taps all show the edge
     int64_t left = static_cast<int64_t>(std::floor(x));

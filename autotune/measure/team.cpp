@@ -1,0 +1,96 @@
+#include "autotune/measure/team.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace tw {
+namespace {
+
+constexpr int kSpins = 20000;   // outside of timed runs; then a helper sleeps
+
+void pin(int core) {
+  if (core < 0 || core >= CPU_SETSIZE) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+Team::Team(std::vector<int> cores) : done_(cores.empty() ? 0 : cores.size() - 1) {
+  for (size_t i = 1; i < cores.size(); ++i) helpers_.emplace_back([this, i, core = cores[i]] { help(i, core); });
+  if (!cores.empty()) pin(cores.front());
+}
+
+Team::~Team() {
+  stop_ = true;
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+const tw_parallel* Team::parallel(int threads) {
+  table_ = {parallel_for, this, std::clamp(threads, 1, size())};
+  return &table_;
+}
+
+void Team::begin() {
+  awake_.store(1, std::memory_order_release);
+  if (helpers_.empty()) return;
+  parallel(size());
+  parallel_for(this, [](void*, int32_t) {}, nullptr, size());   // wakes who sleeps
+}
+
+void Team::run_share(int32_t share) const {
+  const int32_t each = count_ / shares_, rest = count_ % shares_;
+  const int32_t from = share * each + std::min(share, rest), to = from + each + (share < rest ? 1 : 0);
+  for (int32_t i = from; i < to; ++i) fn_(arg_, i);
+}
+
+void Team::parallel_for(void* self, void (*fn)(void* arg, int32_t index), void* arg, int32_t count) {
+  Team& team = *static_cast<Team*>(self);
+  const int32_t shares = std::min(count, team.table_.threads);
+  if (shares <= 1 || team.busy_) {
+    for (int32_t i = 0; i < count; ++i) fn(arg, i);
+    return;
+  }
+  team.busy_ = true;
+  team.fn_ = fn, team.arg_ = arg, team.count_ = count, team.shares_ = shares;
+  const uint32_t epoch = team.epoch_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  team.epoch_.notify_all();
+  team.run_share(0);
+  for (Share& share : team.done_)   // all of them: who has no share may still be reading what is written above
+    while (share.done.load(std::memory_order_acquire) != epoch) relax();
+  team.busy_ = false;
+}
+
+uint32_t Team::await(uint32_t seen) {
+  for (int spin = 0; spin < kSpins || awake_.load(std::memory_order_relaxed) != 0; ++spin) {
+    if (const uint32_t now = epoch_.load(std::memory_order_acquire); now != seen) return now;
+    relax();
+  }
+  epoch_.wait(seen, std::memory_order_acquire);
+  return epoch_.load(std::memory_order_acquire);
+}
+
+void Team::help(size_t index, int core) {
+  pin(core);
+  for (uint32_t seen = 0;;) {
+    seen = await(seen);
+    if (stop_) return;
+    if (static_cast<int32_t>(index) < shares_) run_share(static_cast<int32_t>(index));
+    done_[index - 1].done.store(seen, std::memory_order_release);
+  }
+}
+
+}  // namespace tw

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Search methods against each other: best time found so far by trials, on kernels of whole models, with the generated space and without static rules.
+
+    search_curves.py --tilewright BUILD/tilewright --folder OUT [--kernels 20] [--trials 333] [--random-trials 1000] [--minutes 40] MODEL.onnx ...
+
+A point of a kernel is measured once: all methods and seeds read and write one log as a table, which answers what they ask for and teaches them nothing
+else (tune --table). Spaces below --exhaustive points are measured whole. Beside the curves: the default schedule and the best point measured again
+in fresh processes, the default schedule against itself (the noise band), and a random legal point (the first of random search).
+Writes OUT/curves.json after each kernel, OUT/curves.md and OUT/curves.svg; called again it goes on with what is missing.
+"""
+import argparse
+import collections
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import time
+
+METHODS = {"gbt": "#c0392b", "genetic": "#2471a3", "random": "#7f8c8d"}
+
+
+def run(*command):
+    return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout
+
+
+def kernels_of(args, model):
+    spaces = json.loads(run(args.tilewright, "space", model, "-t", args.target, "--space", "generated", "--no-rules", "--json"))["kernels"]
+    return [dict(kernel, model=str(model)) for kernel in spaces if 2 <= kernel["points"] and kernel["flops"] <= args.most_flops]
+
+
+def choose(args, models):
+    """One of each family first, then the families in turns: always the one with most work, of the model that has fewest so far."""
+    families = collections.defaultdict(list)
+    for model in models:
+        for kernel in kernels_of(args, model):
+            families[kernel["family"]].append(kernel)
+    chosen, seen, used = [], set(), collections.Counter()
+    while len(chosen) < args.kernels and any(families.values()):
+        for family in sorted(families):
+            rest = [k for k in families[family] if k["task"] not in seen]
+            families[family] = rest
+            if rest and len(chosen) < args.kernels:
+                best = min(rest, key=lambda k: (used[k["model"]], -k["flops"] * k["calls"]))
+                chosen.append(best)
+                seen.add(best["task"])
+                used[best["model"]] += 1
+    return chosen
+
+
+def tune(args, kernel, method, seed, trials):
+    start = time.monotonic()
+    lines = run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--space", "generated", "--no-rules", "--table", "--log",
+                args.folder / "table.db", "--tuner", method, "--features", args.features, "--seed", seed, "--trials", trials, "--batch", args.batch, "--json").splitlines()
+    task = json.loads(lines[-1])["tasks"][0]
+    curve = [math.inf if seconds is None else seconds for seconds in task["curve"][:trials]]   # until something has worked
+    return {"curve": curve, "measured": task["trials"], "seconds": time.monotonic() - start, "illegal": task["illegal"]}
+
+
+def measure(args, kernel):
+    entry = {"name": kernel["name"], "family": kernel["family"], "model": pathlib.Path(kernel["model"]).stem, "points": kernel["points"], "task": kernel["task"], "methods": {}}
+    if kernel["points"] < args.exhaustive:
+        entry["exhaustive"] = min(tune(args, kernel, "grid", 1, int(kernel["points"]))["curve"], default=None)
+    for method in METHODS:
+        trials = args.random_trials if method == "random" else args.trials
+        entry["methods"][method] = [tune(args, kernel, method, seed, trials) for seed in range(1, args.seeds + 1)]
+    checked = [json.loads(line) for line in run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log",
+                                                args.folder / "table.db", "--check", args.processes, "--json").splitlines()]
+    if checked:
+        pairs = list(zip(checked[0]["default"], checked[0]["default_again"]))
+        entry["default"] = statistics.median([math.sqrt(a * b) for a, b in pairs])
+        entry["best_again"] = statistics.median(checked[0]["tuned"])
+        entry["noise"] = max(max(a, b) / min(a, b) for a, b in pairs) - 1
+    return entry
+
+
+def first_within(curve, bound):
+    return next((i + 1 for i, seconds in enumerate(curve) if seconds <= bound), None)
+
+
+def geomean(values):
+    return math.exp(statistics.fmean(math.log(v) for v in values)) if values else math.nan
+
+
+def analyse(args, entry):
+    """Trials that each method needs for the quality of random search at its end, within the noise band."""
+    noise = min(max(entry.get("noise", 0.02), 0.01), 0.05)
+    ends = {method: statistics.median(run["curve"][-1] for run in runs) for method, runs in entry["methods"].items()}
+    bound = ends["random"] * (1 + noise)
+    needed = {}
+    for method, runs in entry["methods"].items():
+        reached = [first_within(run["curve"], bound) for run in runs]
+        needed[method] = statistics.median([r if r else 2 * len(run["curve"]) for r, run in zip(reached, runs)])
+    best = min(run["curve"][-1] for runs in entry["methods"].values() for run in runs)
+    return {"noise": noise, "ends": ends, "needed": needed, "best": min(best, entry.get("exhaustive") or best)}
+
+
+def table(args, entries):
+    lines = ["| kernel | points | default, us | first random point | random | genetic | gbt | exhaustive | noise | trials to random's end: random | genetic | gbt |", "|" + "---|" * 12]
+    ratios = {method: [] for method in METHODS}
+    finals = {method: [] for method in METHODS}
+    for entry in entries:
+        a = analyse(args, entry)
+        us = lambda s: f"{s * 1e6:.1f}" if s and s < math.inf else "-"
+        firsts = [run["curve"][0] for run in entry["methods"]["random"] if run["curve"]]
+        for method in METHODS:
+            ratios[method].append(args.random_trials / a["needed"][method])
+            finals[method].append(a["ends"][method] / a["best"])
+        lines.append(f"| {entry['model']}: {entry['name']} | {entry['points']:.3g} | {us(entry.get('default'))} | {us(statistics.median(firsts))} | " +
+                     " | ".join(us(a["ends"][m]) for m in ("random", "genetic", "gbt")) + f" | {us(entry.get('exhaustive'))} | {a['noise']:.1%} | " +
+                     " | ".join(f"{a['needed'][m]:.0f}" for m in ("random", "genetic", "gbt")) + " |")
+    lines.append("")
+    for method in METHODS:
+        count = args.random_trials if method == "random" else args.trials
+        lines.append(f"* {method}: {geomean(ratios[method]):.2f} times fewer trials than random search's {args.random_trials} for its quality (geometric mean; within the noise band, "
+                     f"a search that never reaches it counts twice its trials); after {count} trials {geomean(finals[method]):.3f} of the best time known")
+    defaults = [entry["default"] / entry["best_again"] for entry in entries if entry.get("default")]
+    lines.append(f"* best point known against the default schedule, measured again in {args.processes} processes: {geomean(defaults):.3f} x (geometric mean)")
+    return "\n".join(lines) + "\n"
+
+
+def panel(entry, a, x, y, width, height, most):
+    """One kernel: x is log(trials), y the time over the best one known, from 1 to 2.5."""
+    line_x = lambda trial: x + width * math.log(trial) / math.log(most)
+    line_y = lambda seconds: y + height - height * (min(max(seconds / a["best"], 1), 2.5) - 1) / 1.5
+    parts = [f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="none" stroke="#bbb"/>',
+             f'<text x="{x}" y="{y - 4}" font-size="9">{entry["model"]}: {entry["name"][:40]}</text>',
+             f'<rect x="{x}" y="{line_y(a["best"] * (1 + a["noise"])):.1f}" width="{width}" height="{height - line_y(a["best"] * (1 + a["noise"])) + y:.1f}" fill="#eee"/>']
+    if entry.get("default"):
+        parts.append(f'<line x1="{x}" x2="{x + width}" y1="{line_y(entry["default"]):.1f}" y2="{line_y(entry["default"]):.1f}" stroke="#000" stroke-dasharray="3"/>')
+    for method, colour in METHODS.items():
+        for run_ in entry["methods"][method]:
+            points = [(line_x(i + 1), line_y(s)) for i, s in enumerate(run_["curve"]) if s < math.inf]
+            path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
+            parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="0.8"/>')
+    return parts
+
+
+def figure(args, entries):
+    columns, width, height = 4, 220, 120
+    parts = []
+    for i, entry in enumerate(entries):
+        parts += panel(entry, analyse(args, entry), 20 + i % columns * (width + 20), 30 + i // columns * (height + 30), width, height, args.random_trials)
+    w, h = 20 + columns * (width + 20), 40 + (len(entries) + columns - 1) // columns * (height + 30)
+    legend = "  ".join(f'<tspan fill="{c}">{m}</tspan>' for m, c in METHODS.items())
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" font-family="sans-serif"><text x="20" y="14" font-size="11">time over the best known (1 to 2.5) '
+            f'by trials (1 to {args.random_trials}, log): {legend}; dashed: default schedule; grey: noise band</text>' + "".join(parts) + "</svg>\n")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tilewright", required=True, type=pathlib.Path)
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--folder", required=True, type=pathlib.Path)
+    parser.add_argument("--kernels", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=333)
+    parser.add_argument("--random-trials", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--features", default="knob")
+    parser.add_argument("--exhaustive", type=float, default=2000)
+    parser.add_argument("--most-flops", type=float, default=2.5e8)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=40, help="no kernel is begun later")
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    results = args.folder / "curves.json"
+    entries = json.loads(results.read_text()) if results.exists() else []
+    start = time.monotonic()
+    for kernel in choose(args, args.models):
+        if any(entry["task"] == kernel["task"] for entry in entries):
+            continue
+        if time.monotonic() - start > args.minutes * 60:
+            break
+        entries.append(measure(args, kernel))
+        results.write_text(json.dumps(entries))
+        (args.folder / "curves.md").write_text(table(args, entries))
+        (args.folder / "curves.svg").write_text(figure(args, entries))
+        print(f"{(time.monotonic() - start) / 60:6.1f} min  {entries[-1]['model']}: {entries[-1]['name']}", flush=True)
+    print(table(args, entries), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+// Candidates for a device beside the processor: a scheduled kernel becomes a library like a model's, which copies the inputs there, runs the kernel
+// once and copies the outputs back. The measuring process runs it through the runtime and counts the kernel's call alone.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "autotune/measure/reference.h"
+#include "backends/backend.h"
+
+namespace tw {
+
+// target: with the device as its only one. constants: of the task, by parameter. Its `compile` links, too: from one thread at a time.
+Expected<CandidateBuilder> device_candidate_builder(const Target& target, std::shared_ptr<const DeviceBackend> device, std::vector<Constant> constants);
+
+}  // namespace tw

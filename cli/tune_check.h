@@ -1,0 +1,19 @@
+// Are records true? The best one of each kernel is measured again beside the default schedule, in processes of their own.
+#pragma once
+#include "cli/app.h"
+#include "cli/tune_network.h"
+
+namespace tw {
+
+struct CheckedKernel {
+  std::string key, name, algorithm;                 // of the record
+  double recorded = 0;                              // seconds, when it was found
+  std::vector<double> tuned, first, again;          // seconds by process: the record's schedule; the default one before it and behind it
+};
+// Kernels without a record of their own are left out. Errors: a target that this machine cannot measure, a log that cannot be read.
+Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, const Target& target, int processes);
+Json to_json(const CheckedKernel& kernel);
+// A line a kernel: the ratio over the processes, that of the default schedule to itself, and whether the rank is the same in all.
+std::string check_table(const std::vector<CheckedKernel>& kernels);
+
+}  // namespace tw

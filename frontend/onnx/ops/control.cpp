@@ -1,0 +1,280 @@
+// If, Loop, Scan and SequenceMap: what their inputs and attributes say. How turns are run: frontend/onnx/turns.h.
+#include <algorithm>
+
+#include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/turns.h"
+
+namespace tw::onnx_import {
+namespace {
+
+// Trip counts from here on mean none: exporters write the largest integer for "while".
+constexpr int64_t kNoTrip = int64_t{1} << 40;
+
+void set_all(NodeImport& n, const std::vector<Val>& values) {
+  for (size_t i = 0; i < values.size(); ++i) n.set(i, values[i]);
+}
+
+// The body has the inputs and outputs that the node's own ask for.
+bool fits(NodeImport& n, const OnnxGraph* body, size_t inputs, size_t outputs) {
+  if (n.failed()) return false;
+  if (body->inputs.size() != inputs) n.invalid(llvm::formatv("a body of {0} inputs, expected {1}", body->inputs.size(), inputs).str());
+  if (body->outputs.size() != outputs) n.invalid(llvm::formatv("a body of {0} outputs, expected {1}", body->outputs.size(), outputs).str());
+  return !n.failed();
+}
+
+// The tensors of a value, and how lists hold them: "t", "s[tt]", "o[]".
+std::string flatten(const Builder& b, Val v, std::vector<Val>& tensors) {
+  const auto kind = b.list_kind(v);
+  if (!kind) {
+    tensors.push_back(v);
+    return "t";
+  }
+  std::string form = *kind == Builder::ListKind::sequence ? "s[" : "o[";
+  for (Val item : b.items(v)) form += flatten(b, item, tensors);
+  return form + "]";
+}
+
+// The value of that form, of tensors from `next` on.
+Val rebuilt(NodeImport& n, const std::string& form, size_t& at, const std::vector<Val>& tensors, size_t& next) {
+  const char kind = form[at++];
+  if (kind == 't') return tensors[next++];
+  std::vector<Val> items;
+  for (++at; form[at] != ']';) items.push_back(rebuilt(n, form, at, tensors, next));
+  ++at;
+  return n.builder().list(kind == 's' ? Builder::ListKind::sequence : Builder::ListKind::optional, std::move(items));
+}
+
+// Of two branches whose output has different sizes: both give it flat, filled up to the larger one, and its sizes behind it.
+class Sizes {
+ public:
+  Sizes(NodeImport& n, RegionDraft& yes, RegionDraft& no) : n_(n), drafts_{&yes, &no} {}
+
+  // Changes both outputs number i to flat ones, and adds two outputs.
+  void flatten(std::vector<Val>& from_yes, std::vector<Val>& from_no, size_t i) {
+    const TensorType a = drafts_[0]->builder.type(from_yes[i]), b = drafts_[1]->builder.type(from_no[i]);
+    if (a.dtype != b.dtype || a.shape.size() != b.shape.size())
+      return n_.fail(llvm::formatv("a condition that is computed from the data chooses between {0} and {1}", to_string(a), to_string(b)).str(),
+                     "give both branches' outputs one type and rank");
+    Output output{i, from_yes.size(), {}};
+    for (size_t axis = 0; axis < a.shape.size(); ++axis) output.most.push_back(n_.simplified(max(a.shape[axis], b.shape[axis])));
+    const Expr room = n_.simplified(max(element_count(a.shape), element_count(b.shape)));
+    fill(0, from_yes, i, a.shape, room);
+    fill(1, from_no, i, b.shape, room);
+    outputs_.push_back(std::move(output));
+  }
+
+  // Of what the node gives: the outputs in their sizes.
+  void restore(std::vector<Val>& made) {
+    for (const Output& output : outputs_) {
+      if (n_.failed()) return;
+      Shape shape;
+      for (size_t axis = 0; axis < output.most.size(); ++axis)
+        shape.push_back(n_.symbol_of(made[output.sizes], static_cast<int64_t>(axis), output.most[axis]));
+      made[output.at] = n_.reshape(n_.slice(made[output.at], 0, 0, element_count(shape)), shape);
+    }
+  }
+
+ private:
+  struct Output {
+    size_t at, sizes;             // the outputs' numbers
+    std::vector<Expr> most;
+  };
+
+  void fill(size_t branch, std::vector<Val>& from, size_t i, const Shape& shape, const Expr& room) {
+    const Val flat = emit(branch, op::Reshape{{element_count(shape)}}, from[i]);
+    const Expr rest = n_.simplified(room - element_count(shape));
+    from[i] = is_const(rest, 0) ? flat : emit(branch, op::Pad{PadMode::constant, {Expr(0)}, {rest}}, flat);
+    from.push_back(drafts_[branch]->builder.known(shape, DType::i64, {Expr(static_cast<int64_t>(shape.size()))}));
+  }
+
+  Val emit(size_t branch, OpAttrs attrs, Val v) {
+    if (n_.failed()) return v;
+    Expected<Val> made = drafts_[branch]->builder.emit(std::move(attrs), {v}, {n_.node.name, n_.node.op_type});
+    if (made) return *made;
+    n_.fail(take_diags(made.takeError())[0].message);
+    return v;
+  }
+
+  NodeImport& n_;
+  RegionDraft* drafts_[2];
+  std::vector<Output> outputs_;
+};
+
+// A node that runs one of the branches.
+void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
+  const auto none = [](Builder&) { return std::vector<Val>(); };
+  const auto yes = n.region(then_branch, none);
+  const auto no = n.region(else_branch, none);
+  if (!yes || !no) return;
+  std::vector<std::string> forms;
+  std::vector<Val> from_yes, from_no;
+  for (size_t i = 0; i < yes->outputs.size(); ++i) {
+    forms.push_back(flatten(yes->builder, yes->outputs[i], from_yes));
+    if (flatten(no->builder, no->outputs[i], from_no) != forms[i])
+      return n.fail(llvm::formatv("output {0} holds different numbers of tensors in the branches of a condition that is computed from the data", i).str());
+  }
+  Sizes sizes(n, *yes, *no);
+  for (size_t i = 0, count = from_yes.size(); i < count; ++i)
+    if (!equal(yes->builder.type(from_yes[i]), no->builder.type(from_no[i]))) sizes.flatten(from_yes, from_no, i);
+  if (n.failed()) return;
+  std::vector<Val> inputs = {n.reshape(n.in(0), {})};
+  for (const auto* list : {&yes->captured, &no->captured}) inputs.insert(inputs.end(), list->begin(), list->end());
+  op::If attrs{finished(n, *yes, from_yes, "then"), finished(n, *no, from_no, "else")};
+  std::vector<Val> made = n.emit_all(std::move(attrs), std::move(inputs));
+  sizes.restore(made);
+  for (size_t i = 0, next = 0; i < forms.size() && !n.failed(); ++i) {
+    size_t at = 0;
+    n.set(i, rebuilt(n, forms[i], at, made, next));
+  }
+}
+
+}  // namespace
+
+void import_if(NodeImport& n, int) {
+  const OnnxGraph *then_branch = n.graph("then_branch"), *else_branch = n.graph("else_branch");
+  const Val condition = n.in(0);
+  if (n.failed() || !fits(n, then_branch, 0, n.output_count()) || !fits(n, else_branch, 0, n.output_count())) return;
+  const std::optional<bool> taken = known_bool(n, condition);
+  if (!taken) return branched(n, *then_branch, *else_branch);
+  if (const auto outputs = n.inlined(*taken ? *then_branch : *else_branch, {})) set_all(n, *outputs);
+}
+
+void import_loop(NodeImport& n, int) {
+  Turns turns;
+  turns.body = n.graph("body");
+  turns.counts = true;
+  turns.condition = n.maybe(1);
+  for (size_t i = 2; i < n.input_count(); ++i) turns.carried.push_back(n.in(i));
+  if (!fits(n, turns.body, turns.carried.size() + 2, n.output_count() + 1)) return;
+  if (n.output_count() < turns.carried.size()) return n.invalid("fewer outputs than carried values");
+  if (n.has(0)) {
+    const std::vector<Expr> trip = n.dims(n.in(0), "the trip count");
+    if (!n.failed() && trip.size() != 1) n.invalid("the trip count is not a scalar");
+    if (n.failed()) return;
+    if (as_const(trip[0]).value_or(0) < kNoTrip) turns.trip = trip[0];
+  }
+  for (size_t i = turns.carried.size(); i < n.output_count(); ++i) turns.wanted.push_back(n.wanted(i));
+  const std::optional<Results> results = run_turns(n, turns);
+  if (!results) return;
+  set_all(n, results->carried);
+  for (size_t i = 0; i < results->stacked.size(); ++i) n.set(results->carried.size() + i, results->stacked[i]);
+}
+
+namespace {
+
+// The attribute's entry for scan input or output i of `count`.
+int64_t listed(NodeImport& n, const char* name, size_t i, size_t count) {
+  const std::optional<Ints> list = n.integers(name);
+  if (!list) return 0;
+  if (list->size() == count) return (*list)[i];
+  n.invalid(llvm::formatv("attribute {0} has {1} entries, expected {2}", name, list->size(), count).str());
+  return 0;
+}
+
+Val reversed(NodeImport& n, Val v, bool whether) {
+  if (n.failed() || !whether) return v;
+  op::Slice slice;
+  for (int64_t i = 0; i < n.rank(v); ++i) {
+    slice.starts.push_back(i == 0 ? n.simplified(n.dim(v, 0) - Expr(1)) : Expr(0));
+    slice.steps.push_back(i == 0 ? -1 : 1);
+    slice.sizes.push_back(n.dim(v, i));
+  }
+  return n.emit(std::move(slice), {v});
+}
+
+// Moves an axis to another place.
+Val moved(NodeImport& n, Val v, int64_t from, int64_t to) {
+  Ints perm;
+  for (int64_t i = 0; i < n.rank(v); ++i)
+    if (i != from) perm.push_back(i);
+  perm.insert(perm.begin() + to, from);
+  return n.failed() ? Val{} : n.transpose(v, std::move(perm));
+}
+
+std::optional<Results> scan(NodeImport& n, const OnnxGraph* body, std::vector<Val> states, const std::vector<Val>& inputs, const char* directions) {
+  Turns turns;
+  turns.body = body;
+  turns.carried = std::move(states);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (n.rank(inputs[i]) < 1) n.invalid(llvm::formatv("scan input {0} is a scalar", i).str());
+    turns.sliced.push_back(reversed(n, inputs[i], listed(n, directions, i, inputs.size()) != 0));
+    if (n.failed()) return std::nullopt;
+    const Expr extent = n.dim(turns.sliced[i], 0);
+    if (turns.trip && !is_const(n.simplified(extent - *turns.trip), 0))
+      n.invalid(llvm::formatv("scan inputs of {0} and {1} slices", to_string(*turns.trip), to_string(extent)).str());
+    turns.trip = extent;
+  }
+  turns.wanted.assign(n.failed() ? 0 : turns.stacked_count(), true);
+  return n.failed() ? std::nullopt : run_turns(n, turns);
+}
+
+// Version 8: an axis of batches in front of everything, and an input of lengths.
+void import_batched_scan(NodeImport& n, const OnnxGraph* body, size_t states) {
+  if (n.has(0)) return n.fail("sequence lengths", "export at opset 9 or later");
+  const int64_t batch = n.need_static_dim(n.in(1), 0, "a scan of version 8");
+  std::vector<std::vector<Val>> outputs(n.output_count());
+  for (int64_t b = 0; b < batch && !n.failed(); ++b) {
+    std::vector<Val> own;
+    for (size_t i = 1; i < n.input_count(); ++i) own.push_back(row(n, n.in(i), b));
+    if (n.failed()) return;
+    const auto middle = own.begin() + static_cast<std::ptrdiff_t>(states);
+    const auto results = scan(n, body, {own.begin(), middle}, {middle, own.end()}, "directions");
+    if (!results) return;
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back(i < states ? results->carried[i] : results->stacked[i - states]);
+  }
+  if (batch == 0) return n.fail("a batch of 0");
+  for (size_t i = 0; i < outputs.size() && !n.failed(); ++i) n.set(i, stack(n, outputs[i]));
+}
+
+}  // namespace
+
+void import_scan(NodeImport& n, int) {
+  const OnnxGraph* body = n.graph("body");
+  const size_t lead = n.version() == 8 ? 1 : 0, all = n.input_count() - std::min(lead, n.input_count());
+  const int64_t scanned = n.integer("num_scan_inputs", 0);
+  if (!n.failed() && (scanned < 1 || static_cast<size_t>(scanned) > all))
+    n.invalid(llvm::formatv("num_scan_inputs is {0} of {1} inputs", scanned, all).str());
+  if (n.failed() || !fits(n, body, all, n.output_count())) return;
+  const size_t states = all - static_cast<size_t>(scanned);
+  if (n.output_count() < states) return n.invalid("fewer outputs than states");
+  if (lead) return import_batched_scan(n, body, states);
+  std::vector<Val> own, inputs;
+  for (size_t i = 0; i < all; ++i) {
+    if (i < states) {
+      own.push_back(n.in(i));
+      continue;
+    }
+    const int64_t axis = n.axis(listed(n, "scan_input_axes", i - states, all - states), n.rank(n.in(i)));
+    inputs.push_back(moved(n, n.in(i), axis, 0));
+  }
+  if (n.failed()) return;
+  const auto results = scan(n, body, std::move(own), inputs, "scan_input_directions");
+  if (!results) return;
+  set_all(n, results->carried);
+  const size_t stacked = results->stacked.size();
+  for (size_t i = 0; i < stacked; ++i) {
+    const Val v = reversed(n, results->stacked[i], listed(n, "scan_output_directions", i, stacked) != 0);
+    n.set(states + i, moved(n, v, 0, n.axis(listed(n, "scan_output_axes", i, stacked), n.rank(v))));
+  }
+}
+
+void import_sequence_map(NodeImport& n, int) {
+  const OnnxGraph* body = n.graph("body");
+  const size_t count = n.items(0).size();
+  if (!fits(n, body, n.input_count(), n.output_count())) return;
+  std::vector<std::vector<Val>> outputs(n.output_count());
+  for (size_t turn = 0; turn < count; ++turn) {
+    std::vector<Val> inputs;
+    for (size_t i = 0; i < n.input_count() && !n.failed(); ++i) {
+      const bool list = n.is_list(n.in(i), NodeImport::ListKind::sequence);
+      if (list && n.items(i).size() != count) n.invalid(llvm::formatv("sequences of {0} and {1} items", count, n.items(i).size()).str());
+      else inputs.push_back(list ? n.items(i)[turn] : n.in(i));
+    }
+    const auto results = n.inlined(*body, inputs);
+    if (!results) return;
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back((*results)[i]);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) n.set(i, n.sequence(std::move(outputs[i])));
+}
+
+}  // namespace tw::onnx_import

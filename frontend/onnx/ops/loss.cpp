@@ -1,0 +1,58 @@
+// Losses over classes: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
+#include "frontend/onnx/ops/attention_core.h"
+#include "frontend/onnx/ops/importers.h"
+
+namespace tw::onnx_import {
+namespace {
+
+// Of logarithms of probabilities [N, C, d...] and classes [N, d...]. A target that is ignored counts nothing, nor does its weight in the mean.
+Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
+  const std::string reduction = n.text("reduction", "mean");
+  if (n.failed()) return {};
+  if (n.rank(x) < 2 || n.rank(target) != n.rank(x) - 1) {
+    n.invalid(llvm::formatv("scores of shape {0} for classes of shape {1}", to_string(n.shape(x)), to_string(n.shape(target))).str());
+    return {};
+  }
+  if (reduction != "none" && reduction != "sum" && reduction != "mean") {
+    n.invalid("attribute reduction is '" + reduction + "'");
+    return {};
+  }
+  target = n.cast(target, DType::i64);
+  Shape one = n.shape(x);
+  one[1] = 1;
+  const Val hit = n.binary(BinaryOp::eq, positions(n, n.dim(x, 1), n.rank(x), 1), n.reshape(target, one));
+  Val loss = n.unary(UnaryOp::neg, n.reduce(ReduceKind::sum, n.select(hit, x, n.scalar(0, x)), {1}, false)), counted;
+  if (n.has_attribute("ignore_index")) {
+    const Val ignored = n.binary(BinaryOp::eq, target, n.builder().known({Expr(n.integer("ignore_index", 0))}, DType::i64, {}));
+    const Val zero = n.scalar(0, x);
+    counted = n.select(ignored, zero, weight.valid() ? n.emit(op::Gather{0}, {weight, target}) : n.scalar(1, x));
+    loss = n.select(ignored, zero, weight.valid() ? n.mul(loss, counted) : loss);
+  } else if (weight.valid()) {
+    counted = n.emit(op::Gather{0}, {weight, target});
+    loss = n.mul(loss, counted);
+  }
+  if (reduction == "none") return loss;
+  Ints all;
+  for (int64_t i = 0; i < n.rank(target); ++i) all.push_back(i);
+  if (reduction == "mean" && !counted.valid()) return n.reduce(ReduceKind::mean, loss, all, false);
+  const Val sum = n.reduce(ReduceKind::sum, loss, all, false);
+  return reduction == "sum" ? sum : n.div(sum, n.reduce(ReduceKind::sum, counted, all, false));
+}
+
+}  // namespace
+
+void import_nll_loss(NodeImport& n, int) {
+  const Val x = n.in(0), target = n.in(1);
+  n.set(loss_of(n, x, target, n.maybe(2)));
+}
+
+// Output 1: the logarithms of the probabilities.
+void import_cross_entropy(NodeImport& n, int) {
+  const Val x = n.in(0), target = n.in(1);
+  if (!n.failed() && n.rank(x) < 2) return n.invalid("scores without classes");
+  const Val logarithms = n.failed() ? Val{} : n.emit(op::Softmax{1, true}, {x});
+  n.set(loss_of(n, logarithms, target, n.maybe(2)));
+  n.set(1, logarithms);
+}
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,86 @@
+// Pad whose pads or axes are known while running only: what each element reads is computed with them.
+#include "frontend/onnx/ops/run_axes.h"
+
+namespace tw::onnx_import {
+namespace {
+
+// An entry of a vector as a rank-0 value.
+Val entry(NodeImport& n, Val list, int64_t i) { return n.reshape(n.slice(list, 0, i, 1), {}); }
+
+Val both(NodeImport& n, Val a, Val b) { return n.binary(BinaryOp::logical_and, a, b); }
+
+// Lists with an entry for each of `axes` (absent: the first ones) as lists with one for every axis of a tensor.
+class Placed {
+ public:
+  Placed(NodeImport& n, Val axes, int64_t count, int64_t rank) : n_(n), count_(count), rank_(rank) {
+    if (!axes.valid()) axes = along(count);
+    flags_ = axis_flags(n, axes, rank);
+    wanted_ = n.reshape(n.cast(axes, DType::i64), {count, 1});
+    wanted_ = n.select(n.less(wanted_, integer(n, 0)), n.add(wanted_, integer(n, rank)), wanted_);
+  }
+  Val list(Val values, Val fallback) const {
+    const Val hit = n_.binary(BinaryOp::eq, wanted_, along(rank_)), column = n_.reshape(n_.cast(values, DType::i64), {count_, 1});
+    const Val placed = n_.reduce(ReduceKind::sum, n_.select(hit, column, integer(n_, 0)), {0}, false);
+    return where_flagged(n_, flags_, placed, fallback);
+  }
+  // Whether the axis may be one of them.
+  bool touches(int64_t axis) const {
+    const auto flags = n_.known(flags_);
+    return !flags || !is_const((*flags)[static_cast<size_t>(axis)], 0);
+  }
+
+ private:
+  Val along(int64_t count) const {
+    std::vector<double> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i));
+    return table(n_, values, {count}, DType::i64);
+  }
+
+  NodeImport& n_;
+  int64_t count_, rank_;
+  Val flags_, wanted_;
+};
+
+Shape dims_from(NodeImport& n, Val list, const char* what) {
+  const std::vector<Expr> dims = n.dims(list, what);
+  return Shape(dims.begin(), dims.end());
+}
+
+}  // namespace
+
+// Element p of an axis is p - pad, folded back by the mode. Negative pads cut.
+void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val value) {
+  const int64_t rank = n.rank(x), count = axes.valid() ? n.need_static_dim(axes, 0, "Pad") : rank;
+  if (n.failed()) return;
+  if (n.rank(pads) != 1 || n.static_dim(pads, 0) != 2 * count || count > rank) return n.invalid(llvm::formatv("{0} axes need twice as many pads", count).str());
+  if (rank == 0) return n.set(x);
+  const Placed placed(n, axes, count, rank);
+  const Val zero = integer(n, 0), one = integer(n, 1), none = n.expand(zero, {rank});
+  const Val begins = placed.list(n.slice(pads, 0, 0, count), none), ends = placed.list(n.slice(pads, 0, count, count), none);
+  const Shape shape = dims_from(n, n.add(n.add(extents_of(n, x), begins), ends), "the padded shape");
+  if (n.failed()) return;
+  Ints places = all_axes(rank);
+  std::vector<Val> tables;
+  Val inside;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (!placed.touches(i)) continue;
+    const Val extent = integer(n, n.dim(x, i));
+    Val at = n.sub(positions(n, shape[static_cast<size_t>(i)], rank, i), entry(n, begins, i));
+    if (mode == PadMode::constant) {
+      const Val here = both(n, n.binary(BinaryOp::le, zero, at), n.less(at, extent));
+      inside = inside.valid() ? both(n, inside, here) : here;
+    } else if (mode == PadMode::wrap) {
+      at = n.binary(BinaryOp::floor_mod, at, n.max(one, extent));
+    } else if (mode == PadMode::reflect) {
+      const Val period = n.max(one, n.mul(integer(n, 2), n.sub(extent, one)));
+      at = n.binary(BinaryOp::floor_mod, at, period);
+      at = n.min(at, n.sub(period, at));
+    }
+    places[static_cast<size_t>(i)] = -1;
+    tables.push_back(at);
+  }
+  const Val read = take(n, x, std::move(places), std::move(tables), shape);
+  n.set(inside.valid() ? n.select(inside, read, value.valid() ? n.reshape(value, {}) : n.scalar(0, x)) : read);
+}
+
+}  // namespace tw::onnx_import

@@ -1,0 +1,76 @@
+// scatter_elements: data, indices (i32, i64), updates of the indices' shape -> data with updates at the places that the indices say along the
+// axis. ints: axis, reduction (runtime/ops/scatter.h). Negative indices count from the end; later updates of one place win.
+// scatter_nd: data, indices [points.., q], updates [points.., what q indices leave of the data's shape] -> data. ints: reduction.
+// tensor_scatter: cache, update, optional places (i64, an entry of axis 0 each) -> cache. ints: axis (not 0), whether circular.
+#include "ir/graph/externs/common.h"
+
+namespace tw {
+namespace {
+
+Error check_reduction(const op::Extern& attrs, size_t index, DType t) {
+  TW_TRY(check_choice(attrs, index, 5, "reduction"));
+  if (t == DType::boolean && attrs.ints[index] != 0) return make_error(DiagCode::invalid_model, "a reduction of bool");
+  return Error::success();
+}
+
+Error check_indices(const TensorType& t) {
+  if (t.dtype == DType::i64 || t.dtype == DType::i32) return Error::success();
+  return input_error(1, "indices", "{0}, expected i32 or i64", dtype_name(t.dtype));
+}
+
+}  // namespace
+
+Expected<std::vector<TensorType>> infer_scatter_elements(const op::Extern& attrs, const Types& in) {
+  TW_TRY(check_inputs(in, 3, 3));
+  TW_TRY(check_counts(attrs, 2, 0, 0));
+  const TensorType &data = *in[0], &indices = *in[1], &updates = *in[2];
+  TW_TRY(axis_entry(attrs, 0, data.shape.size()).takeError());
+  TW_TRY(check_reduction(attrs, 1, data.dtype));
+  TW_TRY(check_indices(indices));
+  TW_TRY(check_rank(1, "indices", indices, data.shape.size()));
+  TW_TRY(check_dtype(2, "updates", updates, data.dtype));
+  if (!equal(indices.shape, updates.shape)) return input_error(2, "updates", "shape {0}, expected that of the indices, {1}", to_string(updates.shape), to_string(indices.shape));
+  for (size_t i = 0; i < data.shape.size(); ++i) {
+    const auto here = as_const(indices.shape[i]), room = as_const(data.shape[i]);
+    if (here && room && *here > *room && static_cast<int64_t>(i) != attrs.ints[0])
+      return input_error(1, "indices", "dim {0} is {1}, the data has {2}", i, *here, *room);
+  }
+  return std::vector<TensorType>{data};
+}
+
+Expected<std::vector<TensorType>> infer_scatter_nd(const op::Extern& attrs, const Types& in) {
+  TW_TRY(check_inputs(in, 3, 3));
+  TW_TRY(check_counts(attrs, 1, 0, 0));
+  const TensorType &data = *in[0], &indices = *in[1], &updates = *in[2];
+  TW_TRY(check_reduction(attrs, 0, data.dtype));
+  TW_TRY(check_indices(indices));
+  TW_TRY(check_dtype(2, "updates", updates, data.dtype));
+  const auto depth = indices.shape.empty() ? std::nullopt : as_const(indices.shape.back());
+  if (!depth || *depth < 0 || *depth > static_cast<int64_t>(data.shape.size()))
+    return input_error(1, "indices", "shape {0}, expected a last dim of at most {1}, the data's rank", to_string(indices.shape), data.shape.size());
+  Shape wanted(indices.shape.begin(), indices.shape.end() - 1);
+  wanted.insert(wanted.end(), data.shape.begin() + *depth, data.shape.end());
+  if (!equal(updates.shape, wanted)) return input_error(2, "updates", "shape {0}, expected {1}", to_string(updates.shape), to_string(wanted));
+  return std::vector<TensorType>{data};
+}
+
+Expected<std::vector<TensorType>> infer_tensor_scatter(const op::Extern& attrs, const Types& in) {
+  TW_TRY(check_inputs(in, 2, 3));
+  TW_TRY(check_counts(attrs, 2, 0, 0));
+  TW_TRY(check_choice(attrs, 1, 2, "circular"));
+  const TensorType &cache = *in[0], &update = *in[1];
+  TW_ASSIGN(const size_t axis, axis_entry(attrs, 0, cache.shape.size()));
+  if (axis == 0) return make_error(DiagCode::invalid_model, "axis 0 is the batch");
+  TW_TRY(check_dtype(1, "update", update, cache.dtype));
+  TW_TRY(check_rank(1, "update", update, cache.shape.size()));
+  for (size_t i = 0; i < cache.shape.size(); ++i)
+    if (i != axis) TW_TRY(check_dim(1, "update", "entries", update.shape[i], cache.shape[i]));
+  if (present(in, 2)) {
+    TW_TRY(check_dtype(2, "places", *in[2], DType::i64));
+    TW_TRY(check_rank(2, "places", *in[2], 1));
+    TW_TRY(check_dim(2, "places", "entries", in[2]->shape[0], cache.shape[0]));
+  }
+  return std::vector<TensorType>{cache};
+}
+
+}  // namespace tw

@@ -1,0 +1,34 @@
+/* Loops over a part of the model: only in libraries whose model has one. */
+#include "control.h"
+
+int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
+  tw_env env = *around;
+  const void** inputs = d->inputs;
+  void** outputs = d->outputs;
+  int32_t first = d->condition ? 1 : 0;
+  int64_t turn = 0;
+  env.inputs = (void* const*)inputs;
+  env.outputs = outputs;
+  env.arena = d->arena;
+  env.symbols = d->symbols;
+  env.call_ns = 0;
+  for (int32_t i = 0; i < d->carried; ++i) outputs[first + i] = d->results[i];
+  const uint8_t* going = d->condition;
+  for (; turn < d->trip && (!going || *going); ++turn) {
+    if (d->turn) *d->turn = turn + 1;
+    int32_t status = d->body(&env);
+    if (status != TW_OK) return status;
+    if (going) going = outputs[0];
+    for (int32_t i = 0; i < d->carried; ++i) {   /* what was made is read, what was read is overwritten */
+      inputs[i] = outputs[first + i];
+      outputs[first + i] = inputs[i] == d->results[i] ? d->spare[i] : d->results[i];
+    }
+    for (int32_t i = d->carried; i < d->carried + d->sliced; ++i) inputs[i] = (const uint8_t*)inputs[i] + d->bytes[i];
+    for (int32_t i = 0; i < d->stacked; ++i)
+      outputs[first + d->carried + i] = (uint8_t*)outputs[first + d->carried + i] + d->bytes[d->carried + d->sliced + i];
+  }
+  for (int32_t i = 0; i < d->carried; ++i)
+    if (inputs[i] != d->results[i]) memcpy(d->results[i], inputs[i], (size_t)d->bytes[i]);
+  if (d->count) *d->count = turn;
+  return TW_OK;
+}

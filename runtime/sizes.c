@@ -1,0 +1,77 @@
+/* Sizes that are made while the model runs, and the memory that they ask for. Only models that have such sizes call these. */
+#include "context.h"
+
+int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact, const char* what) {
+  tw_context* c = env->context;
+  c->symbols[tw_model.symbol_count + index] = value;
+  if (value >= 0 && value <= most && (exact < 0 || value == exact)) return TW_OK;
+  text_clear(&c->error);
+  text_add(&c->error, what);
+  text_add(&c->error, " is ");
+  text_add_number(&c->error, value);
+  text_add(&c->error, ", expected ");
+  text_add_number(&c->error, exact < 0 ? 0 : exact);
+  if (exact < 0 && most == INT64_MAX) text_add(&c->error, " or more");
+  if (exact < 0 && most != INT64_MAX) {
+    text_add(&c->error, " to ");
+    text_add_number(&c->error, most);
+  }
+  return TW_E_SHAPE;
+}
+
+int32_t tw_require(const tw_env* env, int32_t holds, const char* what) {
+  tw_context* c = env->context;
+  if (holds) return TW_OK;
+  text_clear(&c->error);
+  text_add(&c->error, "the sizes made from data do not fit: ");
+  text_add(&c->error, what);
+  return TW_E_SHAPE;
+}
+
+/* The caller's memory for an output does not do. */
+static int32_t too_small(tw_context* c, int32_t output, int64_t bytes) {
+  text_clear(&c->error);
+  text_add(&c->error, "output ");
+  text_add_number(&c->error, output);
+  text_add(&c->error, " (");
+  text_add(&c->error, tw_model.outputs[output].name);
+  text_add(&c->error, "): buffer size in bytes is ");
+  text_add_number(&c->error, (int64_t)c->given[output].bytes);
+  text_add(&c->error, ", this run needs ");
+  text_add_number(&c->error, bytes);
+  return TW_E_SIZE;
+}
+
+/* A room of at least so many bytes; what was in it is gone. */
+static void* grow_room(tw_room_memory* room, int64_t bytes) {
+  static char nothing;
+  if (bytes < 0) return 0;
+  if (bytes == 0) return &nothing;
+  if ((uint64_t)bytes <= room->mapped) return room->data;
+  const uint64_t mapped = (uint64_t)bytes + (uint64_t)bytes / 4 + 4096;   /* sizes that creep up map seldom */
+  if (room->mapped) munmap(room->data, (size_t)room->mapped);
+  room->data = tw_map(mapped);
+  room->mapped = room->data ? mapped : 0;
+  return room->data;
+}
+
+int32_t tw_room(const tw_env* env, int32_t index, int64_t bytes, void** memory) {
+  tw_context* c = env->context;
+  const int32_t output = index - tw_model.room_count;
+  const tw_tensor* given = output >= 0 ? &c->given[output] : 0;
+  if (given && given->data && bytes >= 0) {
+    if (given->bytes < (uint64_t)bytes) return too_small(c, output, bytes);
+    *memory = given->data;
+  } else {
+    *memory = grow_room(&c->rooms[index], bytes);
+  }
+  if (!*memory) {
+    text_clear(&c->error);
+    text_add(&c->error, "no memory for a tensor of ");
+    text_add_number(&c->error, bytes);
+    text_add(&c->error, " bytes");
+    return TW_E_MEMORY;
+  }
+  if (output >= 0) c->outputs[output] = *memory;
+  return TW_OK;
+}

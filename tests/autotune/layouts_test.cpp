@@ -1,0 +1,74 @@
+// Layouts of a network by what a log has measured.
+#include <doctest/doctest.h>
+
+#include "autotune/measured_layouts.h"
+#include "passes/assign_layouts.h"
+#include "tests/autotune/kernels.h"
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+Graph two_convolutions() {
+  const std::string attributes = " strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n";
+  Expected<Graph> graph = parse_graph("graph @net() {\n%x: f32[1, 24, 28, 28] = input\n%w: f32[24, 24, 3, 3] = input\n%v: f32[40, 24, 3, 3] = input\n"
+                                      "%a: f32[1, 24, 28, 28] = conv(%x, %w)" + attributes + "%b: f32[1, 40, 28, 28] = conv(%a, %v)" + attributes + "output %b\n}\n", "net");
+  if (!graph) FAIL(error_text(graph.takeError()));
+  return *graph;
+}
+
+int64_t block_of(const Graph& graph, const char* name) {
+  for (const NodeId id : graph.order())
+    if (const Value& value = graph.value(graph.node(id).output); value.name == name) return value.type.layout.block;
+  return -1;
+}
+
+Graph assigned(const Target& target, const CostOracle* costs) {
+  Graph graph = two_convolutions();
+  PassContext context{target};
+  context.costs = costs;
+  Expected<bool> changed = assign_layouts(graph, context);
+  REQUIRE(bool(changed));
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("layouts follow measured kernels of the whole network, and a lock's are taken as they are") {
+  const Target target = vector_target(512);
+  const Graph graph = two_convolutions();
+  Expected<std::vector<LayoutPlan>> plans = layout_plans(graph, target, {});
+  REQUIRE(bool(plans));
+  REQUIRE(plans->size() >= 2);
+  CHECK((*plans)[0].block == 16);
+  CHECK((*plans)[1].block == 8);
+  CHECK(block_of((*plans)[1].graph, "a") == 8);
+
+  std::map<std::string, int64_t> blocks;   // of the kernels' hashes
+  for (const LayoutPlan& plan : *plans) {
+    Expected<std::vector<Task>> tasks = tasks_of(plan.graph, plan.groups, target);
+    REQUIRE(bool(tasks));
+    for (const Task& task : *tasks)
+      for (const Variant& v : task.variants) blocks[kernel_hash(v.lowered.kernel)] = plan.block;
+  }
+  for (const int64_t fast : {16, 8}) {
+    CAPTURE(fast);
+    const auto seconds = [&](const std::string&, const std::string& kernel) -> Expected<std::optional<double>> {
+      const auto block = blocks.find(kernel);
+      return block == blocks.end() ? std::nullopt : std::optional(block->second == fast ? 1e-4 : 3e-4);
+    };
+    Expected<LayoutSeconds> measured = measured_layouts(graph, target, {}, seconds);
+    REQUIRE(bool(measured));
+    CHECK(measured->size() == 2);
+    const std::unique_ptr<CostOracle> costs = measured_costs(graph, target, *measured);
+    const Graph chosen = assigned(target, costs.get());
+    CHECK(block_of(chosen, "a") == fast);
+    CHECK(block_of(chosen, "b") == fast);
+    const std::unique_ptr<CostOracle> settled = settled_costs({{"a", fast}, {"b", fast}});
+    CHECK(print(assigned(target, settled.get())) == print(chosen));
+  }
+  Expected<LayoutSeconds> none = measured_layouts(graph, target, {}, [](const std::string&, const std::string&) { return Expected<std::optional<double>>(std::nullopt); });
+  REQUIRE(bool(none));
+  CHECK(none->empty());
+}

@@ -1,0 +1,102 @@
+// If, Loop, Scan, sequences and optionals that are decided while importing.
+#include <doctest/doctest.h>
+
+#include "tests/frontend/helpers.h"
+
+namespace tw::test {
+namespace {
+
+using Lists = std::vector<std::vector<double>>;
+
+TEST_CASE("a constant condition takes its branch, which sees the names around it") {
+  const auto graph = [](int condition) {
+    return "g (float[2] x) => (float[2] y) <bool c = {" + std::to_string(condition) + R"(}, float[2] w = {10, 20}> {
+      d = Add(x, w)
+      y = If (c) <then_branch = a () => (float[2] t) <float[1] w = {3}> { t = Mul(d, w) }, else_branch = b () => (float[2] e) { e = Sub(x, w) }>
+    })";
+  };
+  CHECK(run_graph(graph(1), {floats({2}, {1, 2})}) == std::vector<double>{33, 66});
+  CHECK(run_graph(graph(0), {floats({2}, {1, 2})}) == std::vector<double>{-9, -18});
+}
+
+TEST_CASE("a loop of constant length is unrolled: carried values, all turns' results, the turn's number") {
+  CHECK(run_model(graph_bytes(R"(g (float[2] x) => (float[2] last, float[3, 2] all) <int64 m = {3}, bool c = {1}> {
+      last, all = Loop (m, c, x) <body = b (int64 i, bool go, float[2] v) => (bool stay, float[2] next, float[2] row)
+        { stay = Identity(go) f = Cast<to = 1>(i) next = Add(v, f) row = Mul(next, x) }>
+    })"), {floats({2}, {1, 2})}) == Lists{{4, 5}, {1, 4, 2, 6, 4, 10}});
+}
+
+TEST_CASE("a loop ends when its condition is false; no turn at all") {
+  const auto graph = [](int most) {
+    return "g (float[1] x) => (float[1] y, float[n, 1] r) <int64 m = {" + std::to_string(most) + R"(}, int64 three = {3}, bool c = {1}> {
+      y, r = Loop (m, c, x) <body = b (int64 i, bool go, float[1] v) => (bool stay, float[1] next, float[1] row)
+        { stay = Less(i, three) next = Add(v, v) row = Identity(v) }>
+    })";
+  };
+  CHECK(run_model(graph_bytes(graph(100)), {floats({1}, {1})}) == Lists{{16}, {1, 2, 4, 8}});
+  CHECK(run_model(graph_bytes(graph(0)), {floats({1}, {1})}) == Lists{{1}, {}});
+}
+
+TEST_CASE("scan: axes, directions, states") {
+  CHECK(run_model(graph_bytes(R"(g (float[2] s, float[2, 3] x) => (float[2] last, float[2, 3] sums) {
+      last, sums = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_input_directions = [1], scan_output_axes = [1], scan_output_directions = [1],
+        body = b (float[2] a, float[2] v) => (float[2] next, float[2] out) { next = Add(a, v) out = Identity(next) }> (s, x)
+    })"), {floats({2}, {0, 100}), floats({2, 3}, {1, 2, 3, 4, 5, 6})}) == Lists{{6, 115}, {6, 5, 3, 115, 111, 106}});
+}
+
+TEST_CASE("sequences") {
+  CHECK(run_graph(R"(g (float[2] x, float[2] z) => (float[2, 2] y) <int64 zero = {0}, int64 back = {-1}> {
+      s = SequenceConstruct(x, z) t = SequenceInsert(s, z, zero) u = SequenceErase(t, back) n = SequenceLength(u)
+      f = Cast<to = 1>(n) first = SequenceAt(u, back) m = Mul(first, f) v = SequenceInsert(u, m) w = SequenceErase(v, zero)
+      y = ConcatFromSequence<axis = 0, new_axis = 1>(w)
+    })", {floats({2}, {1, 2}), floats({2}, {3, 4})}) == std::vector<double>{1, 2, 2, 4});
+  CHECK(run_graph(R"(g (float[5] x) => (float[4] y) <int64 two = {2}, int64 i = {1}> {
+      s = SplitToSequence<axis = 0>(x, two) a = SequenceAt(s, i) e = SequenceEmpty() r = SequenceInsert(e, a) q = SequenceInsert(r, a)
+      y = ConcatFromSequence<axis = 0>(q)
+    })", {floats({5}, {1, 2, 3, 4, 5})}) == std::vector<double>{3, 4, 3, 4});
+  CHECK(run_graph(R"(g (float[2] x, int64 i) => (float[2] y) { s = SequenceConstruct(x, x) d = Add(x, x) t = SequenceInsert(s, d) y = SequenceAt(t, i) })",
+                  {floats({2}, {1, 2}), ints({}, {2})}) == std::vector<double>{2, 4});
+}
+
+TEST_CASE("a sequence carried by a loop, and a map over one") {
+  CHECK(run_graph(R"(g (float[1] x) => (float[3] y) <int64 m = {3}> {
+      e = SequenceEmpty()
+      s = Loop (m, , e) <body = b (int64 i, bool go, seq(float[1]) a) => (bool stay, seq(float[1]) c)
+        { stay = Identity(go) f = Cast<to = 1>(i) v = Add(x, f) c = SequenceInsert(a, v) }>
+      t = SequenceMap (s, x) <body = w (float[1] a, float[1] b) => (float[1] c) { c = Mul(a, b) }>
+      y = ConcatFromSequence<axis = 0>(t)
+    })", {floats({1}, {2})}) == std::vector<double>{4, 6, 8});
+}
+
+TEST_CASE("optionals") {
+  CHECK(run_model(graph_bytes(R"(g (float[1] x) => (float[1] y, bool h, bool n) {
+      o = Optional(x) h = OptionalHasElement(o) y = OptionalGetElement(o) p = Optional<type: type_proto = float[1]>() n = OptionalHasElement(p)
+    })", 18), {floats({1}, {7})}) == Lists{{7}, {1}, {0}});
+}
+
+TEST_CASE("sequences as inputs and outputs are numbered tensors") {
+  const std::string bytes = graph_bytes(R"(g (seq(float[N]) s) => (seq(float[N]) t) { t = SequenceMap (s) <body = b (float[N] a) => (float[N] c) { c = Neg(a) }> })");
+  CHECK(error_of(bytes).find("--dim s=N") != std::string::npos);
+  ImportOptions options;
+  options.dims["s"] = 2;
+  Expected<Model> model = import_bytes(bytes, options);
+  REQUIRE(model);
+  REQUIRE(model->graph.inputs().size() == 2);
+  CHECK(model->graph.value(model->graph.inputs()[1]).name == "s_1");
+  CHECK(to_string(model->graph.value(model->graph.inputs()[1]).type) == "f32[N_1]");
+  REQUIRE(model->graph.outputs().size() == 2);
+  CHECK(model->graph.outputs()[1].name == "t_1");
+}
+
+TEST_CASE("gaps: inside of bodies, and lists where tensors are wanted") {
+  const std::string nested = error_of(graph_bytes(R"(g (float[2] x) => (float[2] y) <int64 m = {2}> {
+      y = Loop (m, , x) <body = b (int64 i, bool go, float[2] v) => (bool stay, float[2] next) { stay = Identity(go) t = Nonsense(v) next = Add(t, v) }>
+    })"));
+  CHECK(nested.find("Nonsense (x1): no such operator") != std::string::npos);
+  CHECK(nested.find("Loop") == std::string::npos);
+  CHECK(error_of(graph_bytes("g (float[2] x) => (float[2] y) { s = SequenceConstruct(x) y = Relu(s) }")).find("input 0 is not a tensor") != std::string::npos);
+  CHECK(error_of(graph_bytes("g (float[2] x) => (float[2] y) <int64 i = {5}> { s = SequenceConstruct(x) y = SequenceAt(s, i) }")).find("position 5") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace tw::test
