@@ -63,8 +63,8 @@ SECTIONS {{
 
 std::string linker_script(bool artifact) {
   if (!artifact) return llvm::formatv(kScript, "", "", "").str();
-  const std::string note = llvm::formatv("{0} : {{ *({0}) } :ro :note\n  {1} : {{ *({1}) } :ro", kNoteSection, kOffsetSection).str();
-  const std::string weights = llvm::formatv(". = ALIGN({1});\n  {0} : {{ *({0}) } :wt", kWeightsSection, kHugePage).str();
+  const std::string note = llvm::formatv("{0} : {{ KEEP(*({0})) } :ro :note\n  {1} : {{ KEEP(*({1})) } :ro", kNoteSection, kOffsetSection).str();
+  const std::string weights = llvm::formatv(". = ALIGN({1});\n  {0} : {{ KEEP(*({0})) } :wt", kWeightsSection, kHugePage).str();
   return llvm::formatv(kScript, "wt PT_LOAD FLAGS(4); note PT_NOTE FLAGS(4);", note, weights).str();
 }
 
@@ -166,7 +166,7 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
   TW_ASSIGN(MemoryFile script, MemoryFile::create(linker_script(request.manifest.has_value())));
   TW_ASSIGN(const TempDir dir, TempDir::create(request.temp_dir));
   std::vector<std::string> arguments = {"ld.lld", "-shared", "-z", "undefs", "-z", "now", "-z", "max-page-size=65536", "--threads=1",
-                                        "--build-id=none", "--hash-style=both", "--orphan-handling=error", "--color-diagnostics=never",
+                                        "--build-id=none", "--gc-sections", "--hash-style=both", "--orphan-handling=error", "--color-diagnostics=never",
                                         "-T", script.path(), "-o", dir.file()};
   if (!request.soname.empty()) arguments.push_back("--soname=" + request.soname);
   for (const std::string& object : request.objects) {

@@ -52,12 +52,12 @@ std::string_view text(const unsigned char* data, std::size_t size) { return {rei
 
 }  // namespace
 
-std::string_view runtime_bitcode(std::string_view triple) {
+std::string_view runtime_object(std::string_view triple) {
   const Architecture* a = find(triple);
   return a ? text(a->data, *a->size) : std::string_view();
 }
 
-std::string_view ops_bitcode(std::string_view triple) {
+std::string_view operators_object(std::string_view triple) {
   const Architecture* a = find(triple);
   return a ? text(a->ops, *a->ops_size) : std::string_view();
 }

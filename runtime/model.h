@@ -1,4 +1,4 @@
-/* What generated code and the runtime bitcode know of each other. The backend builds one constant `tw_model` of type
+/* What generated code and the runtime know of each other. The backend builds one constant `tw_model` of type
  * tw_model_desc, the functions it names and the exported query function, and calls tw_parallel_for; the packager adds
  * tw_manifest and tw_weights_offset; everything else is the runtime's. */
 #ifndef TW_MODEL_H

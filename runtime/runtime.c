@@ -1,4 +1,4 @@
-/* All of the runtime in one unit: one bitcode file a triple, in which only what model.h declares has a name. */
+/* All of the runtime in one unit: one object a triple, in which only what model.h declares has a name. */
 #include "sys.c"
 #include "helpers.c"
 #include "text.c"

@@ -155,7 +155,7 @@ Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Targe
   }
   prepare_module(module, *machine, form->traits());
   run_pass(module, [](llvm::ModulePassManager& passes) { passes.addPass(llvm::AlwaysInlinerPass()); });
-  TW_TRY(run_passes(module, *machine, PassList::kernel));
+  TW_TRY(run_passes(module, *machine));
   run_pass(module, [](llvm::ModulePassManager& passes) { passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAlignmentPass())); });
   TW_ASSIGN(code.bytes, generate_code(module, *machine, !wanted.chip.empty(), nullptr));
   return code;

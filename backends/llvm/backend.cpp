@@ -11,8 +11,8 @@
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/emit_program.h"
 #include "backends/llvm/kernel_emitter.h"
-#include "backends/llvm/runtime_link.h"
 #include "backends/llvm/target_machine.h"
+#include "runtime/embedded.h"
 
 namespace tw {
 namespace {
@@ -122,7 +122,7 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage,
   emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
   add_entry(module, kernel, emitted.function, parallel);
   prepare_module(module, *machine, traits_);
-  TW_TRY(run_passes(module, *machine, PassList::kernel));
+  TW_TRY(run_passes(module, *machine));
   if (stage == Stage::llvm_text) {
     std::string text;
     llvm::raw_string_ostream(text) << module;
@@ -142,7 +142,7 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index, 
   module.setDataLayout(machine.createDataLayout());
   TW_TRY(KernelEmitter(module, traits_, kernel, target_).emit(kernel_symbol(index), shares).takeError());
   prepare_module(module, machine, traits_);
-  TW_TRY(run_passes(module, machine, PassList::kernel));
+  TW_TRY(run_passes(module, machine));
   report.name = kernel.name;
   TW_ASSIGN(std::string object, generate_code(module, machine, false, &report));
   report.code_bytes = code_bytes(object);
@@ -158,12 +158,12 @@ Expected<std::string> LlvmBackend::program_object(const Program& program, const 
   for (const std::string& f : traits_.checked) features += (features.empty() ? "" : ",") + f;
   emit_program(module, program, options, features);
   prepare_module(module, *machine, baseline_);
-  TW_TRY(link_runtime(module));
-  TW_TRY(run_passes(module, *machine, PassList::program));
+  TW_TRY(run_passes(module, *machine));
   return generate_code(module, *machine, false, nullptr);
 }
 
 Expected<ObjectCode> LlvmBackend::compile(const Program& program, const CodegenOptions& options) const {
+  if (runtime_object(target_.triple).empty()) return make_error(DiagCode::unsupported, "there is no runtime for the target '{0}'", target_.triple);
   size_t count = program.kernels.size();
   const std::vector<bool> here = kernels_of(program, 0);
   ObjectCode code;
@@ -189,6 +189,8 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program, const CodegenO
   for (std::vector<Diag>& list : diags) all.insert(all.end(), list.begin(), list.end());
   if (!all.empty()) return make_error(std::move(all));
   std::erase(code.objects, "");
+  code.objects.emplace_back(runtime_object(target_.triple));
+  code.objects.emplace_back(operators_object(target_.triple));
   return code;
 }
 }  // namespace

@@ -12,9 +12,6 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Transforms/IPO/GlobalDCE.h>
-#include <llvm/Transforms/IPO/GlobalOpt.h>
-#include <llvm/Transforms/IPO/SCCP.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
@@ -110,7 +107,7 @@ void prepare_module(llvm::Module& module, llvm::TargetMachine& machine, const Cp
   }
 }
 
-Error run_passes(llvm::Module& module, llvm::TargetMachine& machine, PassList list) {
+Error run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   TW_TRY(verify_module(module));
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -128,15 +125,6 @@ Error run_passes(llvm::Module& module, llvm::TargetMachine& machine, PassList li
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   llvm::ModulePassManager pipeline;
-  if (list == PassList::program) {   // the runtime's bitcode is optimised already: what the model does not use goes
-    pipeline.addPass(llvm::GlobalDCEPass());
-    pipeline.addPass(llvm::IPSCCPPass());
-    pipeline.addPass(llvm::GlobalOptPass());
-    pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-    pipeline.addPass(llvm::GlobalDCEPass());
-    pipeline.run(module, modules);
-    return verify_module(module);
-  }
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   pipeline.run(module, modules);

@@ -1,4 +1,4 @@
-// From an emitted module to bytes: the short pass list (or O2 for the runtime), then the code generator.
+// From an emitted module to bytes: the short pass list, then the code generator.
 #pragma once
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
@@ -11,15 +11,11 @@
 
 namespace tw {
 
-enum class PassList {
-  kernel,   // SROA, EarlyCSE, InstCombine, SimplifyCFG, LICM: what explicit vector code needs, and nothing that unrolls or merges taps
-  program,  // what the program needs of the runtime, which is optimised already
-};
-
 // Sets triple, data layout and the per-function cpu attributes of every defined function.
 void prepare_module(llvm::Module& module, llvm::TargetMachine& machine, const CpuTraits& traits);
-// Runs the list. Errors: a register buffer that is not reduced to SSA values (kernel list).
-Error run_passes(llvm::Module& module, llvm::TargetMachine& machine, PassList list);
+// SROA, EarlyCSE, InstCombine, SimplifyCFG, LICM: what explicit vector code needs, and nothing that unrolls or merges taps. Every register
+// buffer is reduced to SSA values.
+Error run_passes(llvm::Module& module, llvm::TargetMachine& machine);
 // Object file or assembly text. `report`, if any, gets size and spills. LLVM's fatal errors come back as an Error.
 Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly, KernelReport* report);
 

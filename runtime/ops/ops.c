@@ -1,4 +1,4 @@
-/* All operators in one unit: one bitcode file a triple, of which an artifact takes the functions that it calls. */
+/* All operators in one unit: one object a triple, of which an artifact takes the functions that it calls. */
 #include "fail.c"
 #include "bit_cast.c"
 #include "compress.c"

@@ -1,11 +1,11 @@
-// Builds artifacts from the fake model's bitcode the way the compiler does: runtime linked in, LLVM, lld, graft.
+// Builds artifacts from the fake model's object the way the compiler does: runtime, lld, graft.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "packager/link.h"
 
-// The object of fake_model.c's bitcode TW_FAKE_DIR/FILE.bc, with the runtime.
+// The object TW_FAKE_DIR/FILE.o of fake_model.c.
 std::string compile_fake(const std::string& file);
 
 tw::LinkRequest fake_request(const std::string& file, const std::string& name = "fake");

@@ -1,14 +1,7 @@
 #include "tests/packager/fake_artifact.h"
 
 #include <doctest/doctest.h>
-#include <llvm/Bitcode/BitcodeReader.h>
-#include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/Module.h>
-#include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/MemoryBuffer.h>
-#include <llvm/Support/TargetSelect.h>
-#include <llvm/Target/TargetMachine.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -16,41 +9,18 @@
 #include <cstring>
 #include <filesystem>
 
-#include "backends/llvm/runtime_link.h"
 #include "packager/artifact.h"
+#include "runtime/embedded.h"
 
 std::string compile_fake(const std::string& file) {
-  llvm::InitializeAllTargetInfos();
-  llvm::InitializeAllTargets();
-  llvm::InitializeAllTargetMCs();
-  llvm::InitializeAllAsmPrinters();
-  llvm::InitializeAllAsmParsers();  // the runtime has inline assembly
-  llvm::LLVMContext context;
-  auto buffer = llvm::MemoryBuffer::getFile(std::string(TW_FAKE_DIR) + "/" + file + ".bc");
+  auto buffer = llvm::MemoryBuffer::getFile(std::string(TW_FAKE_DIR) + "/" + file + ".o");
   REQUIRE(buffer);
-  auto module = llvm::cantFail(llvm::parseBitcodeFile(**buffer, context));
-  tw::Error linked = tw::link_runtime(*module, {});
-  REQUIRE(!linked);
-  std::string error;
-  const llvm::Triple triple = module->getTargetTriple();
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
-  REQUIRE(target);
-  const char* features = triple.isRISCV() ? "+m,+a,+f,+d,+c" : triple.isARM() ? "+neon,+vfp4" : "";
-  llvm::TargetOptions options;
-  options.FloatABIType = llvm::FloatABI::Hard;
-  if (triple.isRISCV()) options.MCOptions.ABIName = "lp64d";
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(triple, "", features, options, llvm::Reloc::PIC_));
-  llvm::SmallString<0> object;
-  llvm::raw_svector_ostream stream(object);
-  llvm::legacy::PassManager passes;
-  REQUIRE(!machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile));
-  passes.run(*module);
-  return object.str().str();
+  return (*buffer)->getBuffer().str();
 }
 
 tw::LinkRequest fake_request(const std::string& file, const std::string& name) {
   tw::LinkRequest request;
-  request.objects = {compile_fake(file)};
+  request.objects = {compile_fake(file), std::string(tw::runtime_object(file.substr(file.rfind('.') + 1)))};
   request.soname = name + ".so";
   request.exports = {"tw_" + name + "_query"};
   request.manifest = "{\"model\": \"" + name + "\"}";

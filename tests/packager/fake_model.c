@@ -1,5 +1,5 @@
 /* What a backend would emit for a small model, in C: y[n,4] = a[n,4] + b[n,4] + weight[4] + c[2n] every second, count = n.
- * Compiled to bitcode per triple by CMake; NAME and FEATURES vary. */
+ * Compiled per triple by CMake; NAME and FEATURES vary. */
 #include "runtime/model.h"
 #ifndef FEATURES
 #define FEATURES ""
