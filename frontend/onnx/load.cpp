@@ -240,6 +240,7 @@ void add_types(onnx::ModelProto& model) {
   });
   for (const onnx::ValueInfoProto& info : inner)
     if (makers[info.name()] == 1) *model.mutable_graph()->add_value_info() = info;
+  model.mutable_graph()->add_value_info()->mutable_type();   // of optional inputs left out, which it looks up too
 }
 
 // Bodies are written for recent opsets, and may use operators with bodies again.

@@ -13,7 +13,7 @@ namespace tw::onnx_suite {
 namespace {
 
 constexpr const char* kNotYetHead =
-    "# What does not pass yet, and in which ways; this file only shrinks. Written by `test_onnx --update`; a case here that passes fails the run.\n";
+    "# What does not pass yet, and in which ways, and why; this file only shrinks. Written by `test_onnx --update`; a case here that passes fails the run.\n";
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t\r");
@@ -117,22 +117,25 @@ Expected<NotYet> NotYet::read(const std::string& path) {
   for (const std::string& line : lines) {
     const size_t space = line.find(' ');
     if (space == std::string::npos) return make_error(DiagCode::parse, "{0}: no modes in '{1}'", path, line);
-    TW_ASSIGN(list.modes[line.substr(0, space)], parse_modes(trimmed(line.substr(space))));
+    const size_t colon = std::min(line.find(": ", space), line.size());
+    NotYet::Entry& entry = list.cases[line.substr(0, space)];
+    TW_ASSIGN(entry.modes, parse_modes(trimmed(line.substr(space, colon - space))));
+    entry.reason = line.substr(std::min(colon + 2, line.size()));
   }
   return list;
 }
 
 bool NotYet::has(const std::string& id, Mode mode) const {
-  const auto found = modes.find(id);
-  return found != modes.end() && found->second.count(mode);
+  const auto found = cases.find(id);
+  return found != cases.end() && found->second.modes.count(mode);
 }
 
 Error NotYet::write(const std::string& path) const {
   std::string text = kNotYetHead;
-  for (const auto& [id, set] : modes) {
+  for (const auto& [id, entry] : cases) {
     std::string words;
-    for (Mode mode : set) words += (words.empty() ? " " : ",") + std::string(mode_name(mode));
-    if (!set.empty()) text += id + words + "\n";
+    for (Mode mode : entry.modes) words += (words.empty() ? " " : ",") + std::string(mode_name(mode));
+    text += id + words + ": " + entry.reason + "\n";
   }
   return write_file(path, text);
 }

@@ -42,9 +42,10 @@ class Excluded {
   std::vector<Line> lines_;
 };
 
-// Lines "ID MODE,MODE", sorted: what does not pass yet.
+// Lines "ID MODE,MODE: REASON", sorted: what does not pass yet, and what its last failure was.
 struct NotYet {
-  std::map<std::string, std::set<Mode>> modes;
+  struct Entry { std::set<Mode> modes; std::string reason; };
+  std::map<std::string, Entry> cases;
   static Expected<NotYet> read(const std::string& path);
   bool has(const std::string& id, Mode mode) const;
   Error write(const std::string& path) const;

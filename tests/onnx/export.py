@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the ONNX backend suite of the installed onnx package, and the models of ml_cases.py, as folders KIND/CASE: model.onnx as it is, symbolic.onnx with every dim of the
-inputs a symbol of its own, constant.onnx with the inputs as initializers (the last two where they differ), data.json with tolerances that are not
+"""Writes the ONNX backend suite of the installed onnx package, and the models of ml_cases.py, as folders KIND/CASE: model.onnx as it is, symbolic.onnx with
+symbols for the dims of the inputs, constant.onnx with the inputs as initializers (the last two where they differ), data.json with tolerances that are not
 the suite's usual ones and how many tensors the sequences and optionals among the inputs hold, and test_data_set_N/input_I.pb, output_I.pb.
 
     export.py FOLDER
@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import warnings
@@ -20,6 +21,7 @@ from ml_cases import ml_cases
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
+from symbolic import symbolic
 
 KINDS = ["node", "simple", "pytorch-converted", "pytorch-operator", "real"]
 PACKAGE = pathlib.Path(onnx.__file__).parent.parent
@@ -67,25 +69,6 @@ def with_ranks(model, inputs):
 
 def write(path, message):
     path.write_bytes(message.SerializeToString(deterministic=True))
-
-
-def symbolic(model):
-    """Every dim of every tensor input is a symbol; nothing else in the model says a shape. None where no input has a dim."""
-    model = copy.deepcopy(model)
-    graph = model.graph
-    initializers = {tensor.name for tensor in graph.initializer}
-    changed = False
-    for i, value in enumerate(graph.input):
-        if value.name in initializers:
-            continue
-        for axis, dim in enumerate(tensor_type(value.type).shape.dim):
-            dim.dim_param, changed = f"d{i}_{axis}", True
-    for value in graph.output:
-        if value.type.WhichOneof("value") == "tensor_type":
-            for dim in value.type.tensor_type.shape.dim:
-                dim.ClearField("value")
-    del graph.value_info[:]
-    return model if changed else None
 
 
 def holding_nodes(value, names):
@@ -164,11 +147,11 @@ def load_case(case):
     return model, list(stored_sets(model, folder))
 
 
-def export(folder, model, sets, rtol=RTOL, atol=ATOL):
+def export(folder, model, sets, rtol=RTOL, atol=ATOL, like=None):
     folder.mkdir(parents=True)
     with_ranks(model, sets[0][0])
     write(folder / "model.onnx", model)
-    if (other := symbolic(model)) is not None:
+    if (other := symbolic(model, like or model, tensor_type)) is not None:
         write(folder / "symbolic.onnx", other)
     if (other := constant(model, sets[0][0])) is not None:
         write(folder / "constant.onnx", other)
@@ -198,8 +181,10 @@ def main():
     counts = {}
     for kind in KINDS:
         cases = load_model_tests(kind=kind)
+        loaded = {case.name: load_case(case) for case in cases}
         for case in cases:
-            export(fresh / kind / case.name, *load_case(case), case.rtol, case.atol)
+            operator = loaded.get(re.sub("_expanded(_ver[0-9]+)?$", "", case.name), loaded[case.name])[0]
+            export(fresh / kind / case.name, *loaded[case.name], case.rtol, case.atol, operator)
         counts[kind] = len(cases)
     counts["ml"] = 0
     for name, model, inputs, outputs in ml_cases():

@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
   app.add_option("--lists", args.lists, "the folder of excluded.txt and not_yet.txt");
   app.add_option("--filter", args.filter, "GLOB: KIND/CASE or CASE");
   app.add_option("--mode", args.modes, "static,symbolic,constant: some of them");
-  app.add_option("--shard", args.shard, "I/N: every N-th run, chosen by name");
+  app.add_option("--shard", args.shard, "I/N: every N-th run, chosen by name")->envname("TW_ONNX_SHARD");
   app.add_option("--jobs", args.jobs, "processes at once")->check(CLI::PositiveNumber);
   app.add_option("--limit", args.limit, "seconds a case may take");
   app.add_option("--reasons", args.reasons, "group the failures, those on the list too, with so many names each");

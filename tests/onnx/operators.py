@@ -14,7 +14,6 @@ import onnx
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/operators.md"
 MODES = ["static", "symbolic", "constant"]
-SHOWN = ["static"]   # the ways of which not_yet.txt is complete
 FILES = {"static": "model.onnx", "symbolic": "symbolic.onnx", "constant": "constant.onnx"}
 OPSETS = {"": (7, 28), "ai.onnx.ml": (1, 5)}
 HEAD = """# Operators
@@ -36,7 +35,7 @@ def read_excluded():
 
 
 def read_not_yet():
-    lines = [line.split() for line in (ROOT / "tests/onnx/not_yet.txt").read_text().splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line.split(": ")[0].split() for line in (ROOT / "tests/onnx/not_yet.txt").read_text().splitlines() if line.strip() and not line.startswith("#")]
     return {(name, mode) for name, modes in lines for mode in modes.split(",")}
 
 
@@ -56,16 +55,16 @@ def type_name(value):
 def survey(cases):
     """(domain, operator) -> {mode: [passing, all]}, element types; and the totals by mode."""
     excluded, not_yet = read_excluded(), read_not_yet()
-    counts, types, totals = {}, {}, {mode: [0, 0] for mode in SHOWN}
+    counts, types, totals = {}, {}, {mode: [0, 0] for mode in MODES}
     for path in sorted(cases.glob("*/*/model.onnx")):
         case = f"{path.parent.parent.name}/{path.parent.name}"
         model = onnx.load(path)
         operators = {("" if node.domain == "ai.onnx" else node.domain, node.op_type) for node in nodes_of(model.graph)}
-        for mode in SHOWN:
+        for mode in MODES:
             if not (path.parent / FILES[mode]).exists():
                 continue
             passes = (case, mode) not in not_yet and not any(mode in modes and fnmatch.fnmatchcase(case, glob) for glob, modes in excluded)
-            for count in [totals[mode], *(counts.setdefault(op, {m: [0, 0] for m in SHOWN})[mode] for op in operators)]:
+            for count in [totals[mode], *(counts.setdefault(op, {m: [0, 0] for m in MODES})[mode] for op in operators)]:
                 count[0] += passes
                 count[1] += 1
             if passes and mode == "static" and len(operators) == 1:
@@ -99,18 +98,18 @@ def page(cases):
     rows = imported()
     lines, passing, whole, total = [], 0, 0, 0
     for op, versions, body in schemas():
-        count = counts.get(op, {mode: [0, 0] for mode in SHOWN})
+        count = counts.get(op, {mode: [0, 0] for mode in MODES})
         first, last = rows.get(op, (0, -1))
         how = "import" if last >= max(versions) else "function body" if body else "older versions" if last >= 0 else "–"
-        cells = [f"{good} of {of}" if of else "–" for good, of in (count[mode] for mode in SHOWN)]
+        cells = [f"{good} of {of}" if of else "–" for good, of in (count[mode] for mode in MODES)]
         name = op[1] if not op[0] else f"{op[0]}.{op[1]}"
         lines.append(f"| {name} | {', '.join(map(str, versions))} | {how} | {' '.join(sorted(types.get(op, ())))} | {' | '.join(cells)} |")
         total += 1
         passing += count["static"][0] > 0
         whole += count["static"][0] > 0 and all(good == of for good, of in count.values())
-    head = HEAD.format(domains=", ".join(f"{domain or 'ai.onnx'} {low} to {high}" for domain, (low, high) in OPSETS.items()), ways=", ".join(SHOWN), passing=passing, whole=whole,
+    head = HEAD.format(domains=", ".join(f"{domain or 'ai.onnx'} {low} to {high}" for domain, (low, high) in OPSETS.items()), ways=", ".join(MODES), passing=passing, whole=whole,
                        total=total, cases=", ".join(f"{mode} {good} of {of}" for mode, (good, of) in totals.items()))
-    table = [f"| operator | versions | by | element types | {' | '.join(SHOWN)} |", "|---|---|---|---|" + "---|" * len(SHOWN)]
+    table = [f"| operator | versions | by | element types | {' | '.join(MODES)} |", "|---|---|---|---|" + "---|" * len(MODES)]
     return head + "\n" + "\n".join(table + lines) + "\n"
 
 

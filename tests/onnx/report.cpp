@@ -105,10 +105,14 @@ bool Report::good() const {
 NotYet Report::updated() const {
   NotYet list = not_yet_;
   for (const Job& job : passed_) {
-    const auto found = list.modes.find(job.one->id);
-    if (found != list.modes.end() && found->second.erase(job.mode) && found->second.empty()) list.modes.erase(found);
+    const auto found = list.cases.find(job.one->id);
+    if (found != list.cases.end() && found->second.modes.erase(job.mode) && found->second.modes.empty()) list.cases.erase(found);
   }
-  for (const Failure& f : failures_) list.modes[f.job.one->id].insert(f.job.mode);
+  for (const Failure& f : failures_) {
+    NotYet::Entry& entry = list.cases[f.job.one->id];
+    entry.modes.insert(f.job.mode);
+    entry.reason = reason_of(f.text);
+  }
   return list;
 }
 

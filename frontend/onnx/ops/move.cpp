@@ -109,11 +109,11 @@ void import_split(NodeImport& n, int) {
     sizes = n.dims(n.in(1), "the split");
   } else if (const auto given = n.integers("split")) {
     sizes.assign(given->begin(), given->end());
-  } else if (const std::optional<int64_t> extent = n.static_dim(x, axis)) {
-    const int64_t part = (*extent + count - 1) / std::max<int64_t>(count, 1);
-    for (int64_t i = 0; i < count; ++i) sizes.emplace_back(std::clamp<int64_t>(*extent - i * part, 0, part));
+  } else if (const Expr extent = n.dim(x, axis); n.integer("num_outputs", 0) == 0 && !as_const(extent)) {
+    sizes.assign(static_cast<size_t>(count), n.simplified(floor_div(extent, Expr(count))));
   } else {
-    sizes.assign(static_cast<size_t>(count), n.simplified(floor_div(n.dim(x, axis), Expr(count))));
+    const Expr part = floor_div(extent + (count - 1), Expr(std::max<int64_t>(count, 1)));
+    for (int64_t i = 0; i < count; ++i) sizes.push_back(n.simplified(max(min(extent - part * i, part), 0)));
   }
   if (n.failed()) return;
   if (static_cast<int64_t>(sizes.size()) != count) return n.invalid(llvm::formatv("{0} sizes for {1} outputs", sizes.size(), count).str());

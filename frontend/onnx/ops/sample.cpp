@@ -76,6 +76,7 @@ Val tap_steps(NodeImport& n, int64_t count, int64_t rank, int64_t axis, DType ty
 
 // x: [lead..., spatial...], tables that broadcast to [lead..., taps by axis..., points...] -> the sums [lead..., points...].
 Val weighted_sum(NodeImport& n, Val x, int64_t lead, const std::vector<AxisTaps>& axes, const Ints& counts, const Shape& points) {
+  if (n.failed()) return {};
   const auto spatial = static_cast<int64_t>(axes.size());
   Ints places = all_axes(lead), reduced;
   Shape shape(n.shape(x).begin(), n.shape(x).begin() + lead);
@@ -227,6 +228,7 @@ std::optional<DeformShape> deform_shape(NodeImport& n, Val x, Val w, Val offset)
   if (n.failed()) return std::nullopt;
   d.out.assign(n.shape(offset).begin() + 2, n.shape(offset).end());
   const int64_t channels = n.need_static_dim(x, 1, "DeformConv"), maps = n.need_static_dim(w, 0, "DeformConv");
+  if (n.failed()) return std::nullopt;
   if (d.group < 1 || d.offsets < 1 || channels % d.group != 0 || channels % d.offsets != 0 || maps % d.group != 0)
     n.invalid(llvm::formatv("{0} channels, {1} maps in groups of {2}, offset groups of {3}", channels, maps, d.group, d.offsets).str());
   return d;
@@ -282,6 +284,7 @@ void import_deform_conv(NodeImport& n, int) {
   Shape shape = {n.dim(x, 0), maps};
   shape.insert(shape.end(), d->out.begin(), d->out.end());
   y = n.reshape(y, std::move(shape));
+  if (n.failed()) return;
   if (n.has(3)) y = n.add(y, n.reshape(n.in(3), only_axis(n.rank(y) - 1, 0, maps)));
   n.set(y);
 }

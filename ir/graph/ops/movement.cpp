@@ -163,7 +163,7 @@ Expected<TensorType> infer_slice(const OpAttrs& attrs, const Types& in) {
     if (is_const(slice.sizes[i], 0)) continue;
     Expr last = simplify_dim(slice.starts[i] + (slice.sizes[i] - 1) * slice.steps[i]);
     for (const Expr& at : {simplify_dim(slice.starts[i]), last}) {
-      bool outside = as_const(at).value_or(0) < 0 || as_const(simplify_dim(x[i] - 1 - at)).value_or(0) < 0;
+      bool outside = as_const(at).value_or(0) < 0 || as_const(simplify_dim(x[i] - 1 - at)).value_or(0) < (as_const(slice.sizes[i]) ? 0 : -1);   // an unknown size may be 0
       if (outside) return make_error(DiagCode::invalid_model, "axis {0}: index {1} of an extent of {2}", i, to_string(at), to_string(x[i]));
     }
   }
