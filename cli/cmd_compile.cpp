@@ -24,7 +24,7 @@ namespace {
 struct CompileArgs {
   std::string model, target = "host", output, name, header, emit = "so", dump_dir, log, tune;
   AlgorithmFlags algorithms;
-  std::vector<std::string> dims, passes, print_after;
+  std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
   bool frozen = false, print_changed = false, time_passes = false, verify_each = false;
 };
@@ -86,6 +86,13 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
   TW_TRY(parse_dims(args.dims, o.dims, o.limits));
+  for (const std::string& text : args.specialize) {
+    llvm::SmallVector<llvm::StringRef> parts;
+    llvm::StringRef(text).split(parts, ',');
+    TW_ASSIGN(auto sizes, parse_dims({parts.begin(), parts.end()}, "--specialize"));
+    o.specialize.push_back(std::move(sizes));
+  }
+  std::ranges::stable_sort(o.specialize, {}, &std::map<std::string, int64_t>::size);   // the closest fit is asked first: add_fast_path
   o.model = args.model;
   o.output = args.output;
   if (o.output.empty() && !is_text(*emit)) o.output = std::filesystem::path(args.model).stem().string() + (*emit == Emit::so ? ".so" : ".o");
@@ -271,6 +278,7 @@ CommandRun define_compile(Flags& flags) {
   flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
   flags.text("--name", args->name, "ID", "C identifier of the model: the library exports tw_ID_query");
   flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B", "Bind a symbolic dimension, or say what it may be: batch=1, seq=1..512");
+  flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]", "Calls of their own for these sizes of free dimensions, taken while running when they fit");
   flags.text("--emit", args->emit, "STAGE", std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
   flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");
   args->algorithms.define(flags);

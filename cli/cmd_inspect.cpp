@@ -131,6 +131,11 @@ void print_manifest(Console& console, const Manifest& m) {
     const auto range = m.limits.find(s);
     out << "symbol  " << s << (range == m.limits.end() ? "" : llvm::formatv(" of {0} to {1}", range->second.least, range->second.most).str()) << "\n";
   }
+  for (const auto& sizes : m.fast_paths) {
+    out << "fast   ";
+    for (const auto& [name, value] : sizes) out << " " << name << "=" << value;
+    out << "\n";
+  }
   std::vector<int> uses(m.kernels.size()), device(m.kernels.size());
   std::map<std::string, int> functions;   // of the runtime library
   for (const ManifestCall& c : m.calls) {

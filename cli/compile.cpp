@@ -12,6 +12,7 @@
 #include "cli/manifest.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
+#include "passes/fast_paths.h"
 #include "passes/place_groups.h"
 #include "support/parallel.h"
 #include "support/repro.h"
@@ -113,46 +114,12 @@ std::vector<std::string> host_reasons(const Graph& graph, const std::vector<Grou
   return reasons;
 }
 
-}  // namespace
+using DeviceBackends = std::vector<std::unique_ptr<DeviceBackend>>;
 
-std::optional<Emit> emit_from_name(std::string_view name) {
-  for (auto [word, emit] : kEmits)
-    if (name == word) return emit;
-  return std::nullopt;
-}
-const char* emit_names() { return "so, graph, groups, kernels, scheduled, llvm, asm"; }
-
-uint64_t peak_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-}
-
-Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target, const OnStage& progress) {
-  // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
-  auto start = std::chrono::steady_clock::now();
-  if (progress) progress("import");
-  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits}));
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  CompileOptions named = options;
-  if (named.output.empty()) named.output = stem_of(options.model) + ".so";
-  TW_ASSIGN(CompileReport report, compile_graph(std::move(model), named, target, progress));
-  report.stages.insert(report.stages.begin(), {"import", seconds, ""});
-  return report;
-}
-
-Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress) {
-  CompileReport report;
-  int jobs = threads_or_all(options.jobs);
-  Stages stages(report, progress);
-  Dump dump(options.dump_dir);
-  auto done = [&] {
-    stages.end();
-    report.peak_memory_bytes = peak_memory();
-    return std::move(report);
-  };
-  Graph& graph = model.graph;
-  report.model_bytes = model.file_bytes;
+// From the imported graph to scheduled kernels and their calls. Nothing where options.emit asks for a text on the way, which the report has then.
+Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions& options, const Target& target, const DeviceBackends& devices,
+                                             Stages& stages, Dump& dump, CompileReport& report) {
+  const int jobs = threads_or_all(options.jobs);
   TW_TRY(dump.write("imported.graph", [&] { return print(graph); }));
 
   // Rewriting: everything that makes the graph smaller or its patterns plainer, layouts last.
@@ -177,7 +144,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   TW_TRY(dump.write("optimized.graph", [&] { return print(graph); }));
   if (options.emit == Emit::graph) {
     report.text = print(graph);
-    return done();
+    return std::nullopt;
   }
 
   // Fusion: which operators share a kernel; then the algorithm of each product, and the pools that suit it.
@@ -191,7 +158,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   TW_TRY(dump.write("groups.txt", [&] { return print_groups(graph, groups); }));
   if (options.emit == Emit::groups) {
     report.text = print_groups(graph, groups);
-    return done();
+    return std::nullopt;
   }
 
   // Kernels: loop nests, schedules, memory plan, weight list.
@@ -208,12 +175,6 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   };
 
   // Which groups a device of the target takes.
-  std::vector<std::unique_ptr<DeviceBackend>> devices;
-  for (const Target& device : target.devices) {
-    TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(device));
-    if (const std::string note = made->note(); !note.empty()) report.device_notes.push_back(device.name + ": " + note);
-    devices.push_back(std::move(made));
-  }
   Placement placement = place_groups(graph, groups, target, [&](const std::vector<LoweredGroup>& kernels, int device) {
     const Target& place = target.devices[static_cast<size_t>(device) - 1];
     std::vector<std::string> problems(kernels.size());
@@ -259,13 +220,92 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   report.schedules_in_use = chooser.in_use();
   report.warnings = chooser.warnings();
   report.notes = chooser.notes();
+  TW_TRY(dump.write("program.txt", [&] { return print(program); }));
+  if (options.emit == Emit::kernels || options.emit == Emit::schedules || options.emit == Emit::scheduled) return std::nullopt;
+  return program;
+}
+
+std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, const std::map<std::string, int64_t>& sizes) {
+  for (const auto& [name, size] : sizes) dims[name] = size;
+  return dims;
+}
+
+// The fast path for these sizes.
+Error add_sizes(Program& program, Graph& graph, const CompileOptions& options, const std::map<std::string, int64_t>& sizes, const Target& target,
+                Stages& stages, CompileReport& report) {
+  CompileOptions own = options;
+  own.dims = with_sizes(options.dims, sizes);
+  CompileReport special;
+  Dump nowhere("");
+  TW_ASSIGN(const std::optional<Program> lowered, lower_graph(graph, own, target, {}, stages, nowhere, special));
+  const size_t known = program.kernels.size();
+  TW_ASSIGN(const std::vector<int> numbers, add_fast_path(program, lowered.value(), sizes));
+  for (size_t k = 0; k < numbers.size() && k < special.schedules.size(); ++k)
+    if (static_cast<size_t>(numbers[k]) >= known) report.schedules.push_back(std::move(special.schedules[k]));
+  report.warnings.insert(report.warnings.end(), special.warnings.begin(), special.warnings.end());
+  report.notes.insert(report.notes.end(), special.notes.begin(), special.notes.end());
+  return Error::success();
+}
+
+}  // namespace
+
+std::optional<Emit> emit_from_name(std::string_view name) {
+  for (auto [word, emit] : kEmits)
+    if (name == word) return emit;
+  return std::nullopt;
+}
+const char* emit_names() { return "so, graph, groups, kernels, scheduled, llvm, asm"; }
+
+uint64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target, const OnStage& progress) {
+  // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
+  auto start = std::chrono::steady_clock::now();
+  if (progress) progress("import");
+  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits}));
+  std::vector<Model> special;
+  for (const auto& sizes : options.specialize) {
+    TW_ASSIGN(Model bound, import_onnx(options.model, {with_sizes(options.dims, sizes), options.limits}));
+    special.push_back(std::move(bound));
+  }
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CompileOptions named = options;
+  if (named.output.empty()) named.output = stem_of(options.model) + ".so";
+  TW_ASSIGN(CompileReport report, compile_graph(std::move(model), named, target, progress, std::move(special)));
+  report.stages.insert(report.stages.begin(), {"import", seconds, ""});
+  return report;
+}
+
+Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress, std::vector<Model> special) {
+  CompileReport report;
+  int jobs = threads_or_all(options.jobs);
+  Stages stages(report, progress);
+  Dump dump(options.dump_dir);
+  auto done = [&] {
+    stages.end();
+    report.peak_memory_bytes = peak_memory();
+    return std::move(report);
+  };
+  report.model_bytes = model.file_bytes;
+  DeviceBackends devices;
+  for (const Target& device : target.devices) {
+    TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(device));
+    if (const std::string note = made->note(); !note.empty()) report.device_notes.push_back(device.name + ": " + note);
+    devices.push_back(std::move(made));
+  }
+  TW_ASSIGN(std::optional<Program> lowered, lower_graph(model.graph, options, target, devices, stages, dump, report));
+  if (!lowered) return done();
+  Program& program = *lowered;
+  for (size_t i = 0; i < special.size(); ++i) TW_TRY(add_sizes(program, special[i].graph, options, options.specialize[i], target, stages, report));
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());
   report.weight_bytes = program.weight_bytes;
   report.arena_bytes = static_cast<uint64_t>(eval_int(program.arena_bytes, [](std::string_view) { return int64_t{1}; }));
   report.naive_arena_bytes = program.naive_arena_bytes;
-  TW_TRY(dump.write("program.txt", [&] { return print(program); }));
-  if (options.emit == Emit::kernels || options.emit == Emit::schedules || options.emit == Emit::scheduled) return done();
 
   // Machine code, a kernel an object.
   stages.begin("codegen");

@@ -36,6 +36,7 @@ struct CompileOptions {
   bool plain = false;                   // a kernel an operator, direct, with the plain schedule: for references
   RunOptions passes;                    // hooks of the pass runner
   int64_t share_ns = CodegenOptions().share_ns;
+  std::vector<std::map<std::string, int64_t>> specialize;   // sizes of free dimensions that get calls of their own
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
 
@@ -58,8 +59,9 @@ struct CompileReport {
 // progress is told when a stage begins ("import", "passes", "lower", "weights", "codegen", "link").
 using OnStage = std::function<void(const std::string& stage)>;
 Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target, const OnStage& progress = nullptr);
-// The same for a graph that is already here; options.model is not read.
-Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress = nullptr);
+// The same for a graph that is already here; options.model is not read. special: the model with the sizes of each entry of options.specialize.
+Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress = nullptr,
+                                      std::vector<Model> special = {});
 
 // Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands body the zeroed bytes to
 // write; called from several threads for different pieces. Pack kernels are compiled for the build host's baseline

@@ -57,32 +57,32 @@ static std::optional<int64_t> whole_number(std::string_view text) {
   return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits) {
+Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits, const char* flag) {
   for (const std::string& text : texts) {
     const size_t equals = text.find('='), dots = text.find("..");
     const std::string name = text.substr(0, equals);
     const std::string_view behind = equals == std::string::npos ? "" : std::string_view(text).substr(equals + 1);
-    if (dims.count(name) || limits.count(name)) return make_error(DiagCode::invalid_argument, "--dim gives '{0}' twice", name);
+    if (dims.count(name) || limits.count(name)) return make_error(DiagCode::invalid_argument, "{0} gives '{1}' twice", flag, name);
     if (dots != std::string::npos && equals < dots && !name.empty()) {
       const auto least = whole_number(behind.substr(0, dots - equals - 1)), most = whole_number(behind.substr(dots - equals + 1));
       if (!least || !most || *least < 0 || *most < *least)
-        return make_error(DiagCode::invalid_argument, "--dim '{0}' is not NAME=A..B with 0 <= A <= B, for example --dim seq=1..512", text);
+        return make_error(DiagCode::invalid_argument, "{0} '{1}' is not NAME=A..B with 0 <= A <= B, for example --dim seq=1..512", flag, text);
       limits[name] = {*least, *most};
       continue;
     }
     const auto value = whole_number(behind);
     if (name.empty() || !value || *value < 1)
-      return make_error(DiagCode::invalid_argument, "--dim '{0}' is not NAME=N with N >= 1, for example --dim batch=1", text);
+      return make_error(DiagCode::invalid_argument, "{0} '{1}' is not NAME=N with N >= 1, for example {0} batch=1", flag, text);
     dims[name] = *value;
   }
   return Error::success();
 }
 
-Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts) {
+Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts, const char* flag) {
   std::map<std::string, int64_t> dims;
   SymbolLimitsOf limits;
-  TW_TRY(parse_dims(texts, dims, limits));
-  if (!limits.empty()) return make_error(DiagCode::invalid_argument, "--dim '{0}': a range is for compile alone", limits.begin()->first);
+  TW_TRY(parse_dims(texts, dims, limits, flag));
+  if (!limits.empty()) return make_error(DiagCode::invalid_argument, "{0} '{1}': a range is for compile's --dim alone", flag, limits.begin()->first);
   return dims;
 }
 

@@ -38,8 +38,8 @@ class Flags {
 };
 
 // {"batch=1", "seq=128"} -> {{"batch", 1}, {"seq", 128}}. Errors: no '=', not an integer >= 1, a name twice.
-Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts);
+Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts, const char* flag = "--dim");
 // The same with ranges: {"seq=1..512"}.
-Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits);
+Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits, const char* flag = "--dim");
 
 }  // namespace tw

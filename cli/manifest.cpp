@@ -79,6 +79,10 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.arena_bytes = to_string(program.arena_bytes);
   if (const auto most = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes) : std::nullopt) m.max_arena_bytes = static_cast<uint64_t>(*most);
   for (const auto& [symbol, limits] : program.limits) m.limits[interface_name(symbol)] = limits;
+  for (const FastPath& path : program.fast_paths) {
+    std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back();
+    for (const auto& [symbol, size] : path.sizes) sizes[interface_name(symbol)] = size;
+  }
   m.grows = program.rooms > 0;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16)};
@@ -145,6 +149,13 @@ Json to_json(const Manifest& m) {
   for (const auto& [symbol, range] : m.limits) limits.push_back({symbol, Json::Array{range.least, range.most}});
   if (!limits.empty()) all.push_back({"limits", limits});
   if (m.max_arena_bytes) all.push_back({"max_arena_bytes", *m.max_arena_bytes});
+  Json::Array paths;
+  for (const auto& sizes : m.fast_paths) {
+    Json::Object path;
+    for (const auto& [name, size] : sizes) path.push_back({name, size});
+    paths.push_back(std::move(path));
+  }
+  if (!paths.empty()) all.push_back({"fast_paths", paths});
   if (m.grows) all.push_back({"grows", true});
   if (!m.devices.empty()) all.push_back({"devices", json_array(m.devices)}), all.push_back({"device_notes", json_array(m.device_notes)});
   return all;
@@ -182,6 +193,9 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
     for (const Json::Member& l : *limits)
       if (l.value.items().size() == 2) m.limits[l.key] = {l.value.items()[0].integer_or(1), l.value.items()[1].integer_or(INT64_MAX)};
   if (const uint64_t most = bytes(json["max_arena_bytes"])) m.max_arena_bytes = most;
+  for (const Json& path : json["fast_paths"].items())
+    if (std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back(); path.object())
+      for (const Json::Member& size : *path.object()) sizes[size.key] = size.value.integer_or(0);
   m.grows = json["grows"].boolean() && *json["grows"].boolean();
   for (const Json& k : json["kernels"].items()) {
     m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(), k["code_bytes"].integer_or(0), k["spills"].integer_or(0),

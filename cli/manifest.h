@@ -43,6 +43,7 @@ struct Manifest {
   std::string arena_bytes;             // a number or an expression of symbols
   std::optional<uint64_t> max_arena_bytes;   // of symbols within limits
   SymbolLimitsOf limits;               // --dim seq=1..512
+  std::vector<std::map<std::string, int64_t>> fast_paths;   // sizes with calls of their own, which come behind the others in `calls`
   bool grows = false;                  // runs may ask for memory: data decide about sizes
   std::vector<ManifestKernel> kernels;
   std::vector<std::string> devices;    // names, in the target's order

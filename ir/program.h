@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -105,6 +106,12 @@ struct WeightPiece {
   std::string name;
 };
 
+// Calls that are made instead of the others when the symbols have these values.
+struct FastPath {
+  std::map<std::string, int64_t> sizes;
+  size_t begin = 0, end = 0;           // of Program::calls
+};
+
 struct Program {
   std::string name;
   std::vector<std::string> symbols;
@@ -112,7 +119,8 @@ struct Program {
   std::vector<TensorSpec> inputs, outputs;
   std::vector<Kernel> kernels;         // scheduled; the regions' too
   std::vector<Work> work;              // of each kernel as lowered, in its symbols
-  std::vector<KernelCall> calls;
+  std::vector<KernelCall> calls;       // for any sizes, then those of the fast paths
+  std::vector<FastPath> fast_paths;    // of those that fit a run the last
   Expr arena_bytes = 0;                // peak, 64-byte aligned, in terms of symbols
   std::vector<std::string> data_symbols;   // whose values are made while the model runs
   std::vector<SizeStep> steps;         // sorted by `before`

@@ -29,7 +29,7 @@ class ProgramEmitter {
 
   void emit(const CodegenOptions& options, const std::string& cpu_features) {
     for (size_t number = 0; number < program_.regions.size(); ++number) emit_region(number);
-    llvm::Function* program = emit_dispatch(emit_calls(false), emit_calls(true));
+    llvm::Function* program = emit_dispatch();
     llvm::Function* arena = emit_arena_bytes("tw_arena_bytes", program_.arena_bytes);
     llvm::Function* outputs = emit_dims("tw_output_dims", program_.outputs, false);
     llvm::Function* inputs = emit_dims("tw_input_dims", program_.inputs, false);
@@ -423,7 +423,8 @@ class ProgramEmitter {
   }
 
   // i32 (ptr env): every call in order; profiled, with the nanoseconds of each stored to env->call_ns.
-  llvm::Function* emit_calls(bool profiled) {
+  // Of the calls that stand together in [begin, end).
+  llvm::Function* emit_calls(bool profiled, size_t begin, size_t end) {
     llvm::Function* f = start(profiled ? "tw_program_profiled" : "tw_program_plain", b_.getInt32Ty(), {b_.getPtrTy()});
     Value* env = f->getArg(0);
     Value *inputs = env_field(env, 0), *outputs = env_field(env, 1), *arena = env_field(env, 2), *weights = env_field(env, 3);
@@ -436,7 +437,7 @@ class ProgramEmitter {
     const auto steps_before = [&](size_t call) {
       for (; step != program_.steps.end() && step->before == call; ++step) emit_step(*step, at);
     };
-    for (size_t c = 0; c < program_.calls.size(); ++c) {
+    for (size_t c = begin; c < end; ++c) {
       const KernelCall& call = program_.calls[c];
       steps_before(c);
       if (call.is_transfer()) emit_transfer(call, at);
@@ -448,7 +449,7 @@ class ProgramEmitter {
       b_.CreateStore(b_.CreateSub(after, before), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
       before = after;
     }
-    steps_before(program_.calls.size());
+    steps_before(end);
     b_.CreateRet(b_.getInt32(TW_OK));
     return f;
   }
@@ -465,14 +466,35 @@ class ProgramEmitter {
     return callee;
   }
 
-  llvm::Function* emit_dispatch(llvm::Function* plain, llvm::Function* profiled) {
+  // The calls for the run's sizes, with the clock or without. Times of calls that are not made are 0.
+  llvm::Function* emit_dispatch() {
+    std::vector<std::pair<const FastPath*, std::array<llvm::Function*, 2>>> ways;
+    for (auto path = program_.fast_paths.rbegin(); path != program_.fast_paths.rend(); ++path)
+      ways.push_back({&*path, {emit_calls(false, path->begin, path->end), emit_calls(true, path->begin, path->end)}});
+    const size_t end = program_.fast_paths.empty() ? program_.calls.size() : program_.fast_paths.front().begin;
+    ways.push_back({nullptr, {emit_calls(false, 0, end), emit_calls(true, 0, end)}});
     llvm::Function* f = start("tw_program", b_.getInt32Ty(), {b_.getPtrTy()});
-    auto* yes = llvm::BasicBlock::Create(module_.getContext(), "profiled", f);
-    auto* no = llvm::BasicBlock::Create(module_.getContext(), "plain", f);
-    b_.CreateCondBr(b_.CreateIsNotNull(env_field(f->getArg(0), 8)), yes, no);
-    for (auto [block, callee] : {std::pair(yes, profiled), std::pair(no, plain)}) {
-      b_.SetInsertPoint(block);
-      b_.CreateRet(b_.CreateCall(callee, {f->getArg(0)}));
+    const auto block = [&](const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, f); };
+    Value* call_ns = env_field(f->getArg(0), 8);
+    const Variables vars = load_symbols(env_field(f->getArg(0), 4));
+    for (const auto& [path, calls] : ways) {
+      llvm::BasicBlock* other = nullptr;
+      if (path) {
+        Value* fits = b_.getTrue();
+        for (const auto& [symbol, size] : path->sizes) fits = b_.CreateAnd(fits, b_.CreateICmpEQ(vars.at(symbol), b_.getInt64(static_cast<uint64_t>(size))));
+        llvm::BasicBlock* taken = block("taken");
+        other = block("other");
+        b_.CreateCondBr(fits, taken, other);
+        b_.SetInsertPoint(taken);
+      }
+      llvm::BasicBlock *yes = block("profiled"), *no = block("plain");
+      b_.CreateCondBr(b_.CreateIsNotNull(call_ns), yes, no);
+      b_.SetInsertPoint(no);
+      b_.CreateRet(b_.CreateCall(calls[0], {f->getArg(0)}));
+      b_.SetInsertPoint(yes);
+      if (!program_.fast_paths.empty()) b_.CreateMemSet(call_ns, b_.getInt8(0), program_.calls.size() * sizeof(uint64_t), llvm::MaybeAlign(8));
+      b_.CreateRet(b_.CreateCall(calls[1], {f->getArg(0)}));
+      if (other) b_.SetInsertPoint(other);
     }
     return f;
   }
