@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random valid graphs over ONNX's operators: types, shapes, broadcasting; compiled and compared with onnxruntime and, by `tilewright verify`, with the
-reference evaluators in f64. A failing graph is shrunk to the nodes that it takes, and kept.
+"""Random valid graphs over ONNX's operators: types, shapes, broadcasting, control flow; compiled and compared with onnxruntime and, by `tilewright verify`, with
+the reference evaluators in f64. A failing graph is shrunk to the nodes that it takes, and kept.
 
     random_models.py --tilewright BUILD/tilewright [--count N] [--seed FIRST] [--nodes N] [--keep DIR]
 """
@@ -20,6 +20,7 @@ MISMATCH = 4       # tilewright verify's exit status for outputs that are off
 F32, I64, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_)
 SAFE_UNARY = ["Abs", "Neg", "Tanh", "Sigmoid", "Relu", "Erf", "Sin", "Cos", "Atan", "Softsign", "Softplus", "Elu", "Selu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Gelu", "Floor", "Ceil",
               "Round", "Sign", "Identity", "ThresholdedRelu", "Celu"]
+SAFE_SMOOTH = ["Tanh", "Sigmoid", "Relu", "Erf", "Atan", "Softplus", "Abs", "Neg"]
 ROUNDING = {"Floor", "Ceil", "Round", "Sign"}   # of what is only nearly the same they make something else: on inputs alone
 MAX_ELEMENTS = 4096
 
@@ -43,8 +44,8 @@ class Generator:
     def pick(self, count):
         return int(self.rng.integers(count))
 
-    def one(self, dtype=None, rank=0, most=9):
-        found = [v for v in self.values if (dtype is None or v.dtype == dtype) and rank <= len(v.shape) <= most]
+    def one(self, dtype=None, rank=0, most=9, exact=False):
+        found = [v for v in self.values if (dtype is None or v.dtype == dtype) and rank <= len(v.shape) <= most and v.exact >= exact]
         return found[self.pick(len(found))] if found else None
 
     def weight(self, value):
@@ -270,15 +271,109 @@ class Generator:
         self.add("Softmax", [self.values[-1].name], [(F32, (batch, heads, rows, rows))], axis=-1)
         self.add("MatMul", [self.values[-1].name, v], [(F32, (batch, heads, rows, size))])
 
+    # A bool that only the run knows, and the sum of which never hangs on rounding.
+    def condition(self):
+        x = self.one(exact=True)
+        if not x or x.dtype == BOOL or not x.shape:
+            return None
+        count = int(np.prod(x.shape, dtype=np.int64))
+        self.add("Reshape", [x.name, self.weight(np.array([-1], np.int64))], [(x.dtype, (count,))], exact=True)
+        self.add("Gather", [self.values[-1].name, self.weight(np.array(self.pick(count), np.int64))], [(x.dtype, ())], exact=True, axis=0)
+        self.add("Less", [self.values[-1].name, self.weight(np.zeros((), x.dtype))], [(BOOL, ())], exact=True)
+        return self.values[-1].name
+
+    # Branches read what is outside of them.
+    def choice(self):
+        y = self.one(F32)
+        condition = self.condition() if y else None
+        if not condition:
+            return
+        n = len(self.nodes)
+        graphs = []
+        for side in ("then", "else"):
+            first, last = f"{side}{n}_a", f"{side}{n}_b"
+            nodes = [helper.make_node(SAFE_SMOOTH[self.pick(len(SAFE_SMOOTH))], [y.name], [first]),
+                     helper.make_node(["Add", "Mul", "Sub"][self.pick(3)], [first, self.numbers()], [last])]
+            graphs.append(helper.make_graph(nodes, side, [], [helper.make_tensor_value_info(last, TensorProto.FLOAT, y.shape)]))
+        self.add("If", [condition], [(F32, y.shape)], then_branch=graphs[0], else_branch=graphs[1])
+
+    # So many turns over a carried value, with a row a turn; the number is known, or an element of the data.
+    def loop(self):
+        y = self.one(F32)
+        if not y:
+            return
+        n, turns = len(self.nodes), 1 + self.pick(4)
+        stop = self.condition() if self.pick(3) == 0 else None
+        shape, info = list(y.shape), helper.make_tensor_value_info
+        names = {k: f"loop{n}_{k}" for k in ("i", "c", "state", "mixed", "next", "row", "go")}
+        nodes = [helper.make_node(["Add", "Mul", "Sub"][self.pick(3)], [names["state"], y.name], [names["mixed"]]),
+                 helper.make_node("Tanh", [names["mixed"]], [names["next"]]),
+                 helper.make_node("Identity", [names["mixed"] if self.pick(2) else names["next"]], [names["row"]]),
+                 helper.make_node("Identity", [stop or names["c"]], [names["go"]])]
+        body = helper.make_graph(nodes, "body", [info(names["i"], TensorProto.INT64, []), info(names["c"], TensorProto.BOOL, []), info(names["state"], TensorProto.FLOAT, shape)],
+                                 [info(names["go"], TensorProto.BOOL, []), info(names["next"], TensorProto.FLOAT, shape), info(names["row"], TensorProto.FLOAT, shape)])
+        start = self.numbers(*shape)
+        rows = [] if stop else [(F32, (turns, *shape))]   # how many a condition leaves is not drawn on
+        if stop:
+            del body.output[-1]
+        self.add("Loop", [self.weight(np.array(turns, np.int64)), "", start], [(F32, tuple(shape)), *rows], body=body)
+
+    def scan(self):
+        x = self.one(F32, 2)
+        if not x:
+            return
+        n, rest, info = len(self.nodes), list(x.shape[1:]), helper.make_tensor_value_info
+        names = {k: f"scan{n}_{k}" for k in ("state", "row", "sum", "next", "out")}
+        nodes = [helper.make_node("Add", [names["state"], names["row"]], [names["sum"]]), helper.make_node("Sigmoid", [names["sum"]], [names["next"]]),
+                 helper.make_node("Identity", [names["sum"]], [names["out"]])]
+        body = helper.make_graph(nodes, "body", [info(names[k], TensorProto.FLOAT, rest) for k in ("state", "row")],
+                                 [info(names[k], TensorProto.FLOAT, rest) for k in ("next", "out")])
+        self.add("Scan", [self.numbers(*rest), x.name], [(F32, tuple(rest)), (F32, x.shape)], body=body, num_scan_inputs=1, scan_input_directions=[self.pick(2)])
+
+    def topk(self):
+        x = self.one(F32, 1)
+        if x and x.exact:
+            axis = self.pick(len(x.shape))
+            k = 1 + self.pick(x.shape[axis])
+            shape = x.shape[:axis] + (k,) + x.shape[axis + 1:]
+            self.add("TopK", [x.name, self.weight(np.array([k], np.int64))], [(F32, shape), (I64, shape)], exact=True, axis=axis, largest=self.pick(2))
+
+    def cumsum(self):
+        x = self.one(F32, 1)
+        if x:
+            self.add("CumSum", [x.name, self.weight(np.array(self.pick(len(x.shape)), np.int64))], [(F32, x.shape)], exclusive=self.pick(2), reverse=self.pick(2))
+
+    def scatter(self):
+        x = self.one(F32, 1)
+        if not x:
+            return
+        axis = self.pick(len(x.shape))
+        shape = tuple(1 + self.pick(d) for d in x.shape)
+        places = np.argsort(self.rng.random(shape[:axis] + (x.shape[axis],) + shape[axis + 1:]), axis).take(range(shape[axis]), axis)   # none twice
+        self.add("ScatterElements", [x.name, self.weight(places.astype(np.int64)), self.numbers(*shape)], [(F32, x.shape)], axis=axis, reduction=["none", "add", "mul"][self.pick(3)])
+
+    def tile(self):
+        x = self.one(None, 1)
+        if x:
+            times = [1 + self.pick(3) for _ in x.shape]
+            self.add("Tile", [x.name, self.weight(np.array(times, np.int64))], [(x.dtype, [d * t for d, t in zip(x.shape, times)])], exact=x.exact)
+
+    def resize(self):
+        x = self.one(F32, 4, 4)
+        if x:
+            sizes = [*x.shape[:2], 1 + self.pick(6), 1 + self.pick(6)]
+            mode = ["nearest", "linear", "cubic"][self.pick(3)]
+            self.add("Resize", [x.name, "", "", self.weight(np.array(sizes, np.int64))], [(F32, sizes)], mode=mode, coordinate_transformation_mode=["half_pixel", "asymmetric"][self.pick(2)])
+
     def model(self):
-        read = {i for node in self.nodes for i in node.input}
+        read = {i for node in self.nodes for i in reads(node)}
         outputs = [v for v in self.values if v.name not in self.feeds and v.name not in read]
         return make_model(self.nodes, self.feeds, self.weights, {v.name: v.dtype for v in outputs})
 
 
 G = Generator
 FAMILIES = [G.unary, G.unary, G.binary, G.binary, G.compare, G.where, G.cast, G.reduce, G.softmax, G.norm, G.matmul, G.matmul, G.conv, G.pool, G.transpose, G.reshape, G.concat, G.slice, G.gather, G.pad,
-            G.expand, G.split, G.arg, G.attention]
+            G.expand, G.split, G.arg, G.attention, G.choice, G.loop, G.scan, G.topk, G.cumsum, G.scatter, G.tile, G.resize]
 
 
 def fits(a, b):
@@ -289,8 +384,18 @@ def fits(a, b):
         return False
 
 
+def reads(node):
+    """What a node needs: its operands, and what its graphs take from outside."""
+    names = set(node.input)
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            own = {v.name for v in attribute.g.input} | {o for inner in attribute.g.node for o in inner.output}
+            names |= {name for inner in attribute.g.node for name in reads(inner)} - own
+    return names - {""}
+
+
 def make_model(nodes, feeds, weights, outputs):
-    used = {i for node in nodes for i in node.input}
+    used = {i for node in nodes for i in reads(node)}
     inputs = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()]
     infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(np.dtype(t)), None) for k, t in outputs.items()]
     graph = helper.make_graph(nodes, "random", inputs, infos, [w for w in weights if w.name in used])
@@ -361,7 +466,7 @@ def shrink(check, model, feeds, expected):
         for node in reversed(nodes):
             if set(node.output) & needed:
                 kept.insert(0, node)
-                needed |= set(node.input)
+                needed |= reads(node)
         made = {o for node in kept for o in node.output}
         weights = {w.name for w in model.graph.initializer}
         own = {name: everything[name] for name in sorted(needed) if name in everything and name not in made and name not in weights}
