@@ -73,11 +73,26 @@ static void destroy(tw_context* c) {
   munmap(c, (size_t)c->mapped_bytes);
 }
 
+static char g_create_error[256];
+
+/* Written on failures alone: contexts are created at the same time. */
+static int wrong_option(void) {
+  g_create_error[0] = 0;
+  return 0;
+}
+
 static int options_are_sound(const tw_options* o) {
-  if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes)) return 0;
-  if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1)) return 0;
-  for (int32_t s = 0; o->symbols && s < tw_model.symbol_count; ++s)
-    if (o->symbols[s] < tw_model.symbol_limits[2 * s] || o->symbols[s] > tw_model.symbol_limits[2 * s + 1]) return 0;
+  if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes)) return wrong_option();
+  if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1)) return wrong_option();
+  for (int32_t s = 0; o->symbols && s < tw_model.symbol_count; ++s) {
+    if (tw_symbol_fits(s, o->symbols[s])) continue;
+    tw_text t = {g_create_error, 0, sizeof g_create_error};
+    text_add(&t, "a dimension of ");
+    text_add_number(&t, o->symbols[s]);
+    text_add(&t, ", expected ");
+    tw_add_limits(&t, s);
+    return 0;
+  }
   return 1;
 }
 
@@ -91,8 +106,6 @@ static tw_status seat_context(tw_context* c, const tw_options* o) {
   tw_team_join(&c->team, o->threads ? o->threads : tw_usable_cpus());
   return o->threads > 1 && c->team.threads == 1 ? TW_E_MEMORY : TW_OK;
 }
-
-static char g_create_error[256];
 
 static const uint8_t* weights(void) {
   return (const uint8_t*)((uintptr_t)&tw_weights_offset + (uintptr_t)tw_weights_offset);

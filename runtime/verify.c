@@ -139,11 +139,13 @@ static tw_status verify_buffer(const tw_item* item, const tw_tensor* tensor, con
   return (uintptr_t)tensor->data & (element - 1) ? misaligned(item) : TW_OK;
 }
 
-/* The limits of the symbol that dim i is. */
-static int within_limits(const tw_item* item, int32_t i, int64_t got) {
-  const int64_t* limits = &tw_model.symbol_limits[2 * (-1 - item->info->dims[i])];
-  if (got >= limits[0] && got <= limits[1]) return 1;
-  tw_text* t = begin_dim_error(item, i, got);
+int tw_symbol_fits(int32_t symbol, int64_t value) {
+  const int64_t* limits = &tw_model.symbol_limits[2 * symbol];
+  return value >= limits[0] && value <= limits[1];
+}
+
+void tw_add_limits(tw_text* t, int32_t symbol) {
+  const int64_t* limits = &tw_model.symbol_limits[2 * symbol];
   text_add(t, limits[1] == INT64_MAX ? "at least " : "");
   text_add_number(t, limits[0]);
   if (limits[1] != INT64_MAX) {
@@ -151,8 +153,15 @@ static int within_limits(const tw_item* item, int32_t i, int64_t got) {
     text_add_number(t, limits[1]);
   }
   text_add(t, " (");
-  text_add(t, tw_model.symbols[-1 - item->info->dims[i]]);
+  text_add(t, tw_model.symbols[symbol]);
   text_add(t, ")");
+}
+
+/* The limits of the symbol that dim i is. */
+static int within_limits(const tw_item* item, int32_t i, int64_t got) {
+  const int32_t symbol = (int32_t)(-1 - item->info->dims[i]);
+  if (tw_symbol_fits(symbol, got)) return 1;
+  tw_add_limits(begin_dim_error(item, i, got), symbol);
   return 0;
 }
 

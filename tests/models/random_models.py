@@ -513,7 +513,7 @@ def main():
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--keep", type=pathlib.Path, help="where failing models go, whole and shrunk")
     args = parser.parse_args()
-    failed, tool = 0, args.tilewright.resolve()
+    failed, left_out, tool = 0, 0, args.tilewright.resolve()
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         if not check_reduce(tool, work):
@@ -527,7 +527,12 @@ def main():
             if not generator.nodes:
                 continue
             model = generator.model()
-            expected = expected_of(model, generator.feeds)
+            try:
+                expected = expected_of(model, generator.feeds)
+            except Exception as error:   # onnxruntime loses what branches take from outside now and then
+                left_out += 1
+                print(f"left out seed {seed}, which onnxruntime does not run: {str(error)[-160:]}", flush=True)
+                continue
             wrong = failure(tool, work, model, generator.feeds, expected)
             if not wrong:
                 continue
@@ -538,7 +543,7 @@ def main():
                 args.keep.mkdir(parents=True, exist_ok=True)
                 onnx.save(model, args.keep / f"seed{seed}.onnx")
                 onnx.save(small, args.keep / f"seed{seed}_small.onnx")
-    print(f"{args.count} graphs from seed {args.seed} on, {failed} failed")
+    print(f"{args.count} graphs from seed {args.seed} on, {failed} failed, {left_out} left out")
     return 1 if failed else 0
 
 

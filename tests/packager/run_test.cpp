@@ -143,6 +143,13 @@ TEST_CASE("null pointers and wrong options are errors") {
   o.arena = arena + 1;
   o.arena_bytes = 64;
   CHECK(api().create(&o, &c) == TW_E_ARGUMENT);
+  CHECK(std::string(api().last_error(nullptr)).empty());
+  o.arena = nullptr;
+  o.arena_bytes = 0;
+  const int64_t none = 0;
+  o.symbols = &none;
+  CHECK(api().create(&o, &c) == TW_E_ARGUMENT);
+  CHECK(std::string(api().last_error(nullptr)) == "a dimension of 0, expected at least 1 (n)");
 }
 
 TEST_CASE("a caller's arena is used and never outgrown") {
