@@ -79,7 +79,11 @@ def main():
     for text in args.layers:
         with tempfile.TemporaryDirectory() as folder:
             layer = parse(text)
-            default, tuned = measure(args, layer, pathlib.Path(folder))
+            try:
+                default, tuned = measure(args, layer, pathlib.Path(folder))
+            except subprocess.CalledProcessError as error:
+                print(f"{text}: {error.stderr.strip().splitlines()[-1]}", flush=True)
+                continue
         need = bounds(layer)
         lines.append(f"| {text} | {need['compute']} | {need['store']} | {need['port']} | {default} | {tuned} | {default / tuned:.3f} | {max(need.values()) / default:.1%} |")
         print(lines[-1], flush=True)
