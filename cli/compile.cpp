@@ -232,12 +232,12 @@ std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, c
 
 // The fast path for these sizes.
 Error add_sizes(Program& program, Graph& graph, const CompileOptions& options, const std::map<std::string, int64_t>& sizes, const Target& target,
-                Stages& stages, CompileReport& report) {
+                const DeviceBackends& devices, Stages& stages, CompileReport& report) {
   CompileOptions own = options;
   own.dims = with_sizes(options.dims, sizes);
   CompileReport special;
   Dump nowhere("");
-  TW_ASSIGN(const std::optional<Program> lowered, lower_graph(graph, own, target, {}, stages, nowhere, special));
+  TW_ASSIGN(const std::optional<Program> lowered, lower_graph(graph, own, target, devices, stages, nowhere, special));
   const size_t known = program.kernels.size();
   TW_ASSIGN(const std::vector<int> numbers, add_fast_path(program, lowered.value(), sizes));
   for (size_t k = 0; k < numbers.size() && k < special.schedules.size(); ++k)
@@ -300,7 +300,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   TW_ASSIGN(std::optional<Program> lowered, lower_graph(model.graph, options, target, devices, stages, dump, report));
   if (!lowered) return done();
   Program& program = *lowered;
-  for (size_t i = 0; i < special.size(); ++i) TW_TRY(add_sizes(program, special[i].graph, options, options.specialize[i], target, stages, report));
+  for (size_t i = 0; i < special.size(); ++i) TW_TRY(add_sizes(program, special[i].graph, options, options.specialize[i], target, devices, stages, report));
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());
   report.weight_bytes = program.weight_bytes;

@@ -61,5 +61,6 @@ TEST_CASE("compile --specialize: what it cannot do is said") {
   CHECK(error({"--specialize", "seq=4"}).find("seq") != std::string::npos);
   CHECK(error({"--specialize", "batch"}).find("--specialize 'batch' is not NAME=N") != std::string::npos);
   CHECK(error({"--dim", "batch=1..8", "--specialize", "batch=9"}).find("--specialize batch=9: the dimension is 1 to 8") != std::string::npos);
+  CHECK(error({"-t", "opencl-generic", "--specialize", "batch=4"}).find("not for models with a device beside the processor") != std::string::npos);
   CHECK(error({"--dim", "batch=4", "--specialize", "batch=4"}).find("no free dimension 'batch'") != std::string::npos);
 }
