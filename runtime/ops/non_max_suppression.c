@@ -1,23 +1,7 @@
 /* Of each class of each image the boxes in order of their scores (equal ones: the lower number first), less those that overlap one
  * taken before by more than the threshold. Rows: image, class, box; then their number. A NaN is no score. */
+#include "heap.h"
 #include "numbers.h"
-
-typedef struct scored {
-  uint64_t key;
-  int64_t box;
-} scored;
-
-static int ranks_before(scored a, scored b) { return a.key != b.key ? a.key > b.key : a.box < b.box; }
-
-static void settle(scored* heap, int64_t count, int64_t at) {
-  scored moved = heap[at];
-  for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-    if (child + 1 < count && ranks_before(heap[child + 1], heap[child])) ++child;
-    if (!ranks_before(heap[child], moved)) break;
-    heap[at] = heap[child];
-  }
-  heap[at] = moved;
-}
 
 /* Two opposite corners, or the centre and the size; (y, x) or (x, y) makes no difference to an area. */
 static void corners(const float* box, int64_t centred, float low[2], float high[2]) {
@@ -51,7 +35,7 @@ int32_t tw_op_non_max_suppression(const tw_op_args* a) {
   const int64_t most = a->in_count > 2 && a->in[2].data ? *(const int64_t*)a->in[2].data : 0;
   const float threshold = optional_real(a, 3, 0), least = optional_real(a, 4, -__builtin_inff());
   int64_t *out = a->out[0].data, taken = 0;
-  scored* heap = a->out[2].data;
+  tw_ranked* heap = a->out[2].data;
   __builtin_memset(out, 0, (size_t)(room * 24));
   for (int64_t image = 0; image < images; ++image)
     for (int64_t c = 0; c < classes; ++c) {
@@ -59,12 +43,12 @@ int32_t tw_op_non_max_suppression(const tw_op_args* a) {
       const int64_t begin = taken;
       int64_t left = 0;
       for (int64_t i = 0; i < count; ++i)
-        if (row[i] > least || (row[i] == row[i] && least == -__builtin_inff())) heap[left++] = (scored){element_key(row, i, TW_F32), i};
-      for (int64_t i = left; i-- > 0;) settle(heap, left, i);
+        if (row[i] > least || (row[i] == row[i] && least == -__builtin_inff())) heap[left++] = (tw_ranked){element_key(row, i, TW_F32), i};
+      for (int64_t i = left; i-- > 0;) tw_sink(heap, left, i, 1);
       while (left > 0 && taken - begin < most) {
-        const int64_t best = heap[0].box;
+        const int64_t best = heap[0].place;
         heap[0] = heap[--left];
-        settle(heap, left, 0);
+        tw_sink(heap, left, 0, 1);
         int covered = 0;
         for (int64_t t = begin; t < taken && !covered; ++t) covered = overlaps(box + 4 * best, box + 4 * out[3 * t + 2], a->ints[0], threshold);
         if (covered) continue;

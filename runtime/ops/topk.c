@@ -1,42 +1,24 @@
-/* The k best of each row, by a heap of k entries whose worst is on top: n log k steps. `better` is a total order, so that the result does
- * not depend on how the heap moves entries. */
+/* The k best of each row, by a heap of k entries whose worst is on top: n log k steps. */
 #include "elements.h"
+#include "heap.h"
 
-typedef struct entry {
-  uint64_t key;    /* larger is better */
-  int64_t place;
-} entry;
-
-static int better(entry a, entry b) { return a.key != b.key ? a.key > b.key : a.place < b.place; }
-
-/* Entry `at` of a heap may be better than those below it: down it goes. */
-static void sink(entry* heap, int64_t count, int64_t at) {
-  entry moved = heap[at];
-  for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-    if (child + 1 < count && better(heap[child], heap[child + 1])) ++child;
-    if (!better(moved, heap[child])) break;
-    heap[at] = heap[child];
-  }
-  heap[at] = moved;
-}
-
-static void best_of_row(const tw_op_args* a, const void* data, int64_t first, int64_t stride, int64_t n, int64_t k, entry* heap) {
+static void best_of_row(const tw_op_args* a, const void* data, int64_t first, int64_t stride, int64_t n, int64_t k, tw_ranked* heap) {
   const uint64_t flip = a->ints[1] ? 0 : ~(uint64_t)0;
   for (int64_t i = 0; i < n; ++i) {
-    entry e = {element_key(data, first + i * stride, a->in[0].dtype) ^ flip, i};
+    tw_ranked e = {element_key(data, first + i * stride, a->in[0].dtype) ^ flip, i};
     if (i < k) {
       heap[i] = e;
-      for (int64_t top = i + 1 == k ? k / 2 : 0; top-- > 0;) sink(heap, k, top);
-    } else if (better(e, heap[0])) {
+      for (int64_t top = i + 1 == k ? k / 2 : 0; top-- > 0;) tw_sink(heap, k, top, 0);
+    } else if (tw_better(e, heap[0])) {
       heap[0] = e;
-      sink(heap, k, 0);
+      tw_sink(heap, k, 0, 0);
     }
   }
   for (int64_t left = k; left-- > 1;) {   /* the worst goes to the end */
-    entry worst = heap[0];
+    tw_ranked worst = heap[0];
     heap[0] = heap[left];
     heap[left] = worst;
-    sink(heap, left, 0);
+    tw_sink(heap, left, 0, 0);
   }
 }
 
@@ -46,7 +28,7 @@ int32_t tw_op_topk(const tw_op_args* a) {
   const int64_t n = x->dims[axis], k = values->dims[axis], stride = extent_of(x, axis + 1, x->rank), rows = extent_of(x, 0, axis);
   const int64_t bytes = element_bytes(x->dtype);
   int64_t* places = a->out[1].data;
-  entry* heap = a->out[2].data;
+  tw_ranked* heap = a->out[2].data;
   if (k > n) return tw_op_fail(a, TW_E_SHAPE, "topk: k is %, there are % elements", k, n);
   if (k == 0) return TW_OK;
   for (int64_t row = 0; row < rows; ++row)
