@@ -34,6 +34,18 @@ Expr largest(NodeImport& n, Val v) {
   return dims.size() == 1 ? dims[0] : Expr(1);
 }
 
+// The inputs x and regions, which both operators have first.
+Regions read_regions(NodeImport& n, Ints bins) {
+  Regions r;
+  r.x = n.in(0);
+  r.list = n.in(1);
+  r.type = n.dtype(r.x) == DType::f64 ? DType::f64 : DType::f32;
+  r.scale = n.real("spatial_scale", 1.0);
+  r.bins = std::move(bins);
+  r.count = n.dim(r.list, 0);
+  return r;
+}
+
 bool read_bins(NodeImport& n, const Regions& r) {
   if (!n.failed() && (n.rank(r.x) != 4 || n.rank(r.list) != 2)) n.invalid("pooling of regions needs an input of rank 4 and a list of regions");
   for (const int64_t b : r.bins)
@@ -81,14 +93,8 @@ Samples samples_of(NodeImport& n, const Regions& r, int64_t side, int64_t ratio,
 }  // namespace
 
 void import_roi_align(NodeImport& n, int) {
-  Regions r;
-  r.x = n.in(0);
-  r.list = n.in(1);
+  Regions r = read_regions(n, {n.integer("output_height", 1), n.integer("output_width", 1)});
   const Val images = n.cast(n.in(2), DType::i64);
-  r.type = n.dtype(r.x) == DType::f64 ? DType::f64 : DType::f32;
-  r.scale = n.real("spatial_scale", 1.0);
-  r.bins = {n.integer("output_height", 1), n.integer("output_width", 1)};
-  r.count = n.dim(r.list, 0);
   const std::string mode = n.text("mode", "avg"), coordinates = n.version() < 16 ? "output_half_pixel" : n.text("coordinate_transformation_mode", "half_pixel");
   const int64_t ratio = n.integer("sampling_ratio", 0);
   if (!read_bins(n, r)) return;
@@ -145,13 +151,7 @@ Bin bin_of(NodeImport& n, const Regions& r, int64_t side) {
 
 // rois: [R, 5], the first column the image. Bins without pixels give 0.
 void import_max_roi_pool(NodeImport& n, int) {
-  Regions r;
-  r.x = n.in(0);
-  r.list = n.in(1);
-  r.type = n.dtype(r.x) == DType::f64 ? DType::f64 : DType::f32;
-  r.scale = n.real("spatial_scale", 1.0);
-  r.bins = n.integers("pooled_shape").value_or(Ints());
-  r.count = n.dim(r.list, 0);
+  Regions r = read_regions(n, n.integers("pooled_shape").value_or(Ints()));
   if (!n.failed() && r.bins.size() != 2) return n.invalid("attribute pooled_shape needs two entries");
   if (!read_bins(n, r)) return;
   const Bin down = bin_of(n, r, 0), across = bin_of(n, r, 1);
