@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/simplify.h"
+#include "passes/analytic_cost.h"
 #include "passes/lower/tensor_form.h"
 
 namespace tw {
@@ -108,8 +109,8 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
     work.vector_ops = points * products * m / lanes * used;
     work.efficiency = kPlain;
   } else {
-    // Of 512-bit units there is one, of narrower ones two.
-    const bool pairs = target_.vector_bits >= 512 && static_cast<double>(out.block) < lanes;
+    // Where there is one unit of 512 bits, there are two of narrower ones.
+    const bool pairs = target_.vector_bits >= 512 && core_rates(target_).multiply_adds == 1 && static_cast<double>(out.block) < lanes;
     const double vectors = blocks(channels(y), out.block), whole = static_cast<double>(out.block) / lanes * vectors;
     work.vector_ops = points * products * vectors * (pairs ? 0.5 : 1);
     work.efficiency = (is_depthwise(graph_, node) ? kDepthwise : whole >= 2 ? kWide : kNarrow) * (pairs ? kPair : 1);

@@ -184,7 +184,10 @@ std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std
 // The next block of input channels is a whole plane further, where no hardware goes by itself. With all of the operands in the second-level
 // cache asking costs more than waiting. Line by line: a tile's 14 at once find no free miss buffers.
 void prefetch_planes(ScheduleBuilder& s, const std::string& block, const std::string& lane) {
-  const bool cached = s.bytes_of("x").value_or(0) + s.bytes_of("w").value_or(0) <= s.target().l2_bytes;
+  int64_t bytes = 0;
+  for (const Buffer& b : s.kernel().buffers)
+    if (b.role != BufferRole::temp) bytes += s.bytes_of(b.name).value_or(0);
+  const bool cached = bytes <= s.target().l2_bytes;
   if (s.choose_switch("prefetch_x", !cached)) s.prefetch_over("x", block, lane);
 }
 

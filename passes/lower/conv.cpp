@@ -4,6 +4,8 @@
 // Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain
 // input; pairs of input channels innermost where the target sums by pairs) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
 // vectors run along the last spatial axis.
+#include <numeric>
+
 #include "passes/lower/conv_group.h"
 #include "passes/lower/row_tile.h"
 
@@ -11,11 +13,15 @@ namespace tw {
 namespace {
 
 constexpr int64_t kWidestEdge = 16;   // output pixels at a row's end whose taps reach into the padding
+constexpr int64_t kFewestDepth = 4;   // input channels in the innermost reduction
 
 class ConvLowering : ConvGroup {
  public:
   ConvLowering(GroupBuilder& builder, const Node& conv, ConvShape shape) : ConvGroup(builder, conv, std::move(shape)) {
     depthwise_ = s_.group > 1 && s_.cg == 1 && s_.mg == 1 && blocked_ && x_type_.layout == y_type_.layout;
+    depth_ = x_type_.layout.block;
+    // A block that is not full is read in parts that are.
+    if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
   }
 
   LoweredGroup lower() {
@@ -56,8 +62,8 @@ class ConvLowering : ConvGroup {
     Expr rc(0);
     if (!depthwise_) {
       if (block_axes) {
-        reduce.push_back({"rc", Expr((s_.cg + x_type_.layout.block - 1) / x_type_.layout.block), AxisRole::reduce});
-        rc = var("rc") * Expr(x_type_.layout.block) + var("rl");
+        reduce.push_back({"rc", Expr((s_.cg + depth_ - 1) / depth_), AxisRole::reduce});
+        rc = var("rc") * Expr(depth_) + var("rl");
       } else {
         reduce.push_back({"rc", Expr(s_.cg), AxisRole::reduce});
         rc = var("rc");
@@ -69,7 +75,7 @@ class ConvLowering : ConvGroup {
       taps.push_back(s_.kernel[i] > 1 ? var(axis("k", i)) : Expr(0));
       at.push_back(out[i + 2] * Expr(s_.strides[i]) + taps[i] * Expr(s_.dilations[i]));
     }
-    if (block_axes) reduce.push_back({"rl", Expr(x_type_.layout.block), AxisRole::reduce});
+    if (block_axes) reduce.push_back({"rl", Expr(depth_), AxisRole::reduce});
     axes.insert(axes.end(), reduce.begin(), reduce.end());
     b_.declare(axes);
     Expr weight = depthwise_ ? depthwise_weight(out, taps) : blocked_ ? packed_weight(out, rc, taps, block_axes) : plain_weight(out, rc, taps);
@@ -113,7 +119,7 @@ class ConvLowering : ConvGroup {
 
   Expr packed_weight(const Index& out, const Expr& rc, const Index& taps, bool block_axes) {
     int64_t blocks = (s_.m + block_ - 1) / block_, together = s_.group == 1 ? blocks : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
-    int64_t rl = block_axes ? x_type_.layout.block : 1;
+    int64_t rl = block_axes ? depth_ : 1;
     const bool pairs = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
                        x_type_.dtype == DType::f32 && b_.type(node_.inputs[1]).dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
     int64_t vectors = pairs ? 1 : row_tile(b_.target, as_const(s_.out.back()), together, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
@@ -153,6 +159,7 @@ class ConvLowering : ConvGroup {
 
   const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
   bool depthwise_ = false;
+  int64_t depth_ = 1;   // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   BufferId acc_;
 };

@@ -22,8 +22,9 @@ Graph parsed(const std::string& text) {
   return std::move(*graph);
 }
 
-void assign(Graph& graph, const CostOracle* costs = nullptr) {
+void assign(Graph& graph, const CostOracle* costs = nullptr, const std::string& cpu = "") {
   Target target = wide_target();
+  if (!cpu.empty()) target.cpu = cpu;
   PassContext context{target};
   context.costs = costs;
   Expected<bool> changed = assign_layouts(graph, context);
@@ -71,6 +72,18 @@ TEST_CASE("layouts: few channels take small blocks, groups a block that divides 
                        " group=4\n%y: f32[1, 32, 1, 1] = reduce(%c) kind=mean axes=[2,3]\noutput %y\n}\n");
   assign(graph);
   CHECK(layouts(graph) == "a@4 b@16 c@8 y 0");
+}
+
+TEST_CASE("layouts: a block and a half is two narrow vectors where they start in pairs, two wide ones elsewhere") {
+  const std::string text = "graph @g() {\n%x: f32[1, 96, 56, 56] = input\n%w: f32[24, 96, 1, 1] = input\n%v: f32[144, 24, 1, 1] = input\n"
+                           "%u: f32[96, 96, 1, 1] = input\n%p: f32[1, 96, 56, 56] = conv(%x, %u)" + kAttrs + "\n%a: f32[1, 24, 56, 56] = conv(%p, %w)" +
+                           kAttrs + "\n%b: f32[1, 144, 56, 56] = conv(%a, %v)" + kAttrs + "\n%y: f32[1, 144, 1, 1] = reduce(%b) kind=mean axes=[2,3]\noutput %y\n}\n";
+  for (auto& [cpu, expected] : {std::pair("znver4", "p@16 a@8 b@16 y 0"), std::pair("znver5", "p@16 a@16 b@16 y 0")}) {
+    CAPTURE(cpu);
+    Graph graph = parsed(text);
+    assign(graph, nullptr, cpu);
+    CHECK(layouts(graph) == expected);
+  }
 }
 
 TEST_CASE("layouts: the oracle decides") {

@@ -232,6 +232,18 @@ TEST_CASE("Strassen's kernels, lowered and interpreted, equal the evaluators") {
   check(layer(1, 8, 24, 4, 7, 1, 0), target, Algorithm::strassen, 1e-5);
 }
 
+TEST_CASE("blocks of channels that are not full are read in parts that are") {
+  Target target = baseline_target(Arch::x86_64);
+  target.cpu = "znver5";   // blocks of sixteen
+  target.vector_bits = 512;
+  target.vector_registers = 32;
+  for (int64_t channels : {24, 20, 40, 22, 8})
+    for (int64_t kernel : {1, 3}) {
+      CAPTURE(channels);
+      check(layer(1, channels, 32, 4, 5, kernel, kernel / 2), target, Algorithm::direct, 1e-5);
+    }
+}
+
 TEST_CASE("pools behind convolutions, lowered and interpreted in one kernel, equal the evaluators") {
   const Target target = baseline_target(Arch::x86_64);
   for (Algorithm a : {Algorithm::direct, Algorithm::winograd_f2, Algorithm::winograd_f6})
