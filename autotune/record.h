@@ -39,6 +39,9 @@ struct Record {
 };
 double median_seconds(const Record& record);      // infinity without samples
 
+// Whether a schedule measured so is to replace the default one: it gains more than what the best of many measurements owes to chance.
+inline bool is_gain(double seconds, double by_default) { return seconds < 0.98 * by_default; }
+
 // What a log may hold: keys of the right form, samples exactly when ok, positive and finite, texts of bounded length.
 Error check(const Record& record);
 

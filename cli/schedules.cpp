@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <span>
 
+#include "autotune/sharing.h"
 #include "autotune/spaces/space.h"
 #include "autotune/task.h"
 
@@ -13,6 +15,7 @@ namespace tw {
 namespace {
 
 constexpr size_t kNearKernels = 4;   // whose points are tried where a kernel has no record
+constexpr size_t kMostRecords = 64;  // of a kernel, until one leaves no core without work
 
 bool exists(const std::string& path) {
   std::error_code none;
@@ -72,7 +75,7 @@ Error ScheduleChooser::read_lock() {
     if (const LockSection* section = lock.find(place_)) {
       locked_ = true;
       place_.layouts = section->layouts;
-      for (const Pin& pin : section->pins) pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, pin);
+      for (const Pin& pin : section->pins) pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, std::vector{pin});
     } else if (options_.frozen && !lock.sections.empty()) {
       Diag d{DiagCode::invalid_argument, "--frozen: '" + options_.lock + "' pins nothing for " + describe(place_) + "; 'tilewright lock' adds it", {}, {}};
       for (const LockSection& s : lock.sections) {
@@ -87,7 +90,7 @@ Error ScheduleChooser::read_lock() {
   return Error::success();
 }
 
-// keep: the best schedule of each kernel becomes its pin. The result: how many of the model's tasks have a record.
+// keep: the schedules of each kernel become its pins. The result: how many of the model's tasks have a record.
 Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) {
   TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
   std::map<std::string, const GroupTask*> distinct;
@@ -99,10 +102,10 @@ Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) 
       const LogFilter filter{key, target, "", options_.threads, kLanguageVersion, Status::ok};
       TW_TRY(log.each(filter, [&](const Record& r) {
         if (r.key.regime != RecordKey().regime) return Error::success();
-        any = true;   // records come in the order of their medians: the first of a kernel is its best
+        any = true;   // records come in the order of their medians
         if (keep)
-          pins_.try_emplace({key, target, r.kernel_hash},
-                            Pin{key, target, r.kernel_hash, task->name, r.algorithm, true, false, median_seconds(r), r.time, r.tool, r.schedule});
+          pins_[{key, target, r.kernel_hash}].push_back(
+              {key, target, r.kernel_hash, task->name, r.algorithm, true, false, median_seconds(r), r.time, r.tool, r.schedule});
         return Error::success();
       }));
     }
@@ -117,8 +120,14 @@ Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) 
   return found;
 }
 
+// What was measured on one thread runs on any number: a schedule that leaves a core without work, where the default does not, loses there more
+// than it gains. shared: the default schedule's kernel; null: anything goes.
+bool ScheduleChooser::shares(const Kernel& kernel, const Target& place, const Kernel* shared) const {
+  return !shared || sharing(kernel, place.cores) >= (1 - kMostSharingLost) * sharing(*shared, place.cores);
+}
+
 // The schedule of the nearest kernel of the family whose point the template space of this one has, by its static rules too.
-bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place, ChosenSchedule& chosen) const {
+bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place, const Kernel* shared, ChosenSchedule& chosen) const {
   const auto notes = notes_of_.find(chosen.pin.target);
   const std::optional<Algorithm> algorithm = algorithm_from_name(chosen.pin.algorithm);
   if (notes == notes_of_.end() || !algorithm) return false;
@@ -129,7 +138,7 @@ bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place,
     if (!point) return make_error(DiagCode::illegal_schedule, "the space has no such point");
     TW_ASSIGN(chosen.schedule, space.schedule(*point));
     TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
-    return Error::success();
+    return shares(chosen.kernel, place, shared) ? Error::success() : make_error(DiagCode::illegal_schedule, "cores without work");
   };
   Expected<Space> space = template_space({chosen.pin.task, chosen.pin.name, 1, 0, {{*algorithm, lowered}}}, place, {});
   if (!space) {
@@ -204,19 +213,35 @@ Expected<ChosenSchedule> ScheduleChooser::choose(const LoweredGroup& lowered, co
     chosen.pin.name = task->second.name;
     chosen.pin.algorithm = task->second.algorithm;
   }
-  const auto pin = chosen.pin.task.empty() ? pins_.end() : pins_.find({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});
-  if (pin != pins_.end()) {
-    Expected<Schedule> schedule = parse_schedule(pin->second.schedule);
-    Expected<Kernel> kernel = schedule ? tw::apply(lowered.kernel, *schedule, &place) : Expected<Kernel>(schedule.takeError());
-    if (kernel) {
-      chosen.schedule = std::move(*schedule);
-      chosen.kernel = std::move(*kernel);
-      chosen.pin = pin->second;
-      return chosen;
-    }
-    chosen.problem = "the " + std::string(source()) + "'s schedule does not apply (" + first_line(kernel.takeError()) + ")";
+  std::optional<ChosenSchedule> usual;   // what records of measured times compete with
+  if (!plain && !options_.log.empty() && place.driver.empty() && !chosen.pin.task.empty()) {
+    usual = chosen;
+    TW_ASSIGN(usual->schedule, default_schedule(lowered.kernel, lowered.family, place));
+    TW_ASSIGN(usual->kernel, tw::apply(lowered.kernel, usual->schedule, &place));
   }
-  if (!plain && !chosen.pin.task.empty() && transfer(lowered, place, chosen)) {
+  const Kernel* shared = usual && options_.threads == 1 && place.cores > 1 ? &usual->kernel : nullptr;
+  const auto known = chosen.pin.task.empty() ? pins_.end() : pins_.find({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});
+  const std::span<const Pin> pins = known == pins_.end() ? std::span<const Pin>() : std::span<const Pin>(known->second);
+  const auto by_default = usual ? std::ranges::find(pins, print(usual->schedule), &Pin::schedule) : pins.end();
+  for (const Pin& pin : pins.first(std::min(kMostRecords, pins.size()))) {
+    if (by_default != pins.end() && !is_gain(pin.seconds, by_default->seconds)) break;
+    Expected<Schedule> schedule = parse_schedule(pin.schedule);
+    Expected<Kernel> kernel = schedule ? tw::apply(lowered.kernel, *schedule, &place) : Expected<Kernel>(schedule.takeError());
+    if (!kernel) {
+      chosen.problem = "the " + std::string(source()) + "'s schedule does not apply (" + first_line(kernel.takeError()) + ")";
+      break;
+    }
+    if (!shares(*kernel, place, shared)) continue;
+    chosen.schedule = std::move(*schedule);
+    chosen.kernel = std::move(*kernel);
+    chosen.pin = pin;
+    return chosen;
+  }
+  if (by_default != pins.end() && chosen.problem.empty()) {
+    usual->pin = *by_default;
+    return std::move(*usual);
+  }
+  if (!plain && !chosen.pin.task.empty() && pins.empty() && transfer(lowered, place, shared, chosen)) {
     chosen.pin.transferred = true;
     chosen.pin.schedule = print(chosen.schedule);
     return chosen;

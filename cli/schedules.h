@@ -65,7 +65,8 @@ class ScheduleChooser {
   ScheduleChooser(ScheduleOptions options, LockSection place) : options_(std::move(options)), place_(std::move(place)) {}
   Error read_lock();
   Expected<int64_t> read_log(const std::string& path, bool keep);
-  bool transfer(const LoweredGroup& lowered, const Target& place, ChosenSchedule& chosen) const;
+  bool transfer(const LoweredGroup& lowered, const Target& place, const Kernel* shared, ChosenSchedule& chosen) const;
+  bool shares(const Kernel& kernel, const Target& place, const Kernel* shared) const;
   KernelSeconds measured_by(TuningLog& log, const Target& target) const;
   const char* source() const { return options_.log.empty() ? "lock" : "log"; }
 
@@ -73,7 +74,7 @@ class ScheduleChooser {
   LockSection place_;                          // layouts: of the lock
   std::vector<std::string> targets_;           // keys of the processor and the devices
   bool locked_ = false;
-  std::map<PinKey, Pin> pins_;
+  std::map<PinKey, std::vector<Pin>> pins_;    // the best first; of a lock one
   std::map<std::string, std::vector<RecordNote>> notes_of_;   // by target: of kernels that have records
   std::map<ValueId, GroupTask> tasks_;         // by what the nodes of the group make
   std::vector<std::string> warnings_, notes_;

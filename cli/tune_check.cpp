@@ -18,14 +18,19 @@ struct Pair { MeasureJob by_default, tuned; };
 
 struct Best { size_t variant = 0; Record record; };
 
-std::optional<Best> best_of(const Task& task, const std::vector<Record>& records) {
-  std::optional<Best> best;
+// What a compile takes of the records: the best, or the default schedule of the algorithm in use where that is as good.
+std::optional<Best> best_of(const Task& task, const std::vector<Record>& records, const std::string& usual) {
+  std::optional<Best> best, by_default;
+  const std::string used = kernel_hash(task.variants.front().lowered.kernel);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const std::string hash = kernel_hash(task.variants[v].lowered.kernel);
-    for (const Record& r : records)
-      if (r.kernel_hash == hash && r.status == Status::ok && (!best || median_seconds(r) < median_seconds(best->record))) best = Best{v, r};
+    for (const Record& r : records) {
+      if (r.kernel_hash != hash || r.status != Status::ok) continue;
+      if (!best || median_seconds(r) < median_seconds(best->record)) best = Best{v, r};
+      if (hash == used && r.schedule == usual && (!by_default || median_seconds(r) < median_seconds(by_default->record))) by_default = Best{v, r};
+    }
   }
-  return best;
+  return by_default && !is_gain(median_seconds(best->record), median_seconds(by_default->record)) ? by_default : best;
 }
 
 Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedule, const Target& target, const CandidateBuilder& builder, int threads) {
@@ -37,9 +42,8 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
   return job;
 }
 
-Expected<Pair> pair_of(const Task& task, const Best& best, const Target& target, const CandidateBuilder& builder, int threads) {
+Expected<Pair> pair_of(const Task& task, const Schedule& usual, const Best& best, const Target& target, const CandidateBuilder& builder, int threads) {
   const LoweredGroup &used = task.variants.front().lowered, &found = task.variants[best.variant].lowered;
-  TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.family, target));
   TW_ASSIGN(const Schedule tuned, parse_schedule(best.record.schedule));
   Pair pair;
   TW_ASSIGN(pair.by_default, job_for(used, usual, target, builder, threads));
@@ -59,9 +63,11 @@ Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, c
   std::vector<Pair> pairs;
   for (const Task& task : tasks) {
     TW_ASSIGN(const std::vector<Record> records, log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
-    const std::optional<Best> best = best_of(task, records);
+    const LoweredGroup& used = task.variants.front().lowered;
+    TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.family, target));
+    const std::optional<Best> best = best_of(task, records, print(usual));
     if (!best) continue;
-    TW_ASSIGN(Pair pair, pair_of(task, *best, target, builder, threads));
+    TW_ASSIGN(Pair pair, pair_of(task, usual, *best, target, builder, threads));
     pairs.push_back(std::move(pair));
     kernels.push_back({task.key, task.name, best->record.algorithm, median_seconds(best->record), {}, {}, {}});
   }

@@ -3,6 +3,7 @@
 // fill a buffer of its windows, line by line.
 #include <algorithm>
 
+#include "autotune/sharing.h"
 #include "autotune/spaces/conv.h"
 #include "ir/kernel/work.h"
 #include "passes/lower/row_tile.h"
@@ -118,7 +119,12 @@ bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile,
     if (parts == 1 || cost < best) best = cost, chunk = size;
   }
   const int64_t usual = (extent + chunk - 1) / chunk;
-  if (const int64_t parts = s.choose("parts", usual, {1, 2, 3, 4, 6, 8, 12, 16}); parts != usual) chunk = (tiles + parts - 1) / parts * tile;
+  const auto chunk_of = [&](int64_t parts) { return (tiles + parts - 1) / parts * tile; };
+  const auto spread = [&](int64_t size) { return sharing(panels * ((extent + size - 1) / size), s.target().cores); };
+  const auto spreads = [&](int64_t parts) { return !s.rules() || spread(chunk_of(parts)) >= (1 - kMostSharingLost) * spread(chunk); };
+  std::vector<int64_t> others = {1, 2, 3, 4, 6, 8, 12, 16};
+  std::erase_if(others, [&](int64_t parts) { return !spreads(parts); });
+  if (const int64_t parts = s.choose("parts", usual, others); parts != usual && spreads(parts)) chunk = chunk_of(parts);
   if (chunk >= extent) return false;
   s.split(row, chunk, extent % tile == 0 ? Tail::guard : Tail::shift, "wp", "wr");
   return true;
@@ -194,7 +200,11 @@ void prefetch_planes(ScheduleBuilder& s, const std::string& block, const std::st
 // Channel vectors of a tile, which the packing of the weights decides.
 int64_t tile_vectors(const ScheduleBuilder& s, int64_t block, bool paired) {
   int64_t vectors = 1;
-  if (auto w = s.kernel().find_buffer("w"); w && !paired) vectors = as_const(s.kernel().buffer(*w).shape.back()).value_or(block) / block;
+  if (auto w = s.kernel().find_buffer("w"); w && !paired) {
+    const Shape& panel = s.kernel().buffer(*w).shape;
+    const bool pairs = panel.size() > 1 && is_const(panel.back(), 2);   // of input channels, innermost
+    vectors = as_const(panel[panel.size() - (pairs ? 2 : 1)]).value_or(block) / block;
+  }
   const auto blocks = s.extent("c");
   return blocks && *blocks % vectors == 0 ? vectors : 1;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autotune/sharing.h"
 #include "autotune/spaces/choices.h"
 #include "ir/schedule/nest.h"
 #include "ir/simplify.h"
@@ -232,8 +233,15 @@ void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const s
   std::vector<std::string> all = loops;
   std::erase_if(all, [&](const std::string& loop) { return !has_loop(loop); });
   const auto count = static_cast<int64_t>(all.size());
-  const int64_t fused = choose("parallel_" + name, count, rules() ? counted(std::max<int64_t>(1, count - 1), count) : counted(1, count));
-  all.resize(static_cast<size_t>(std::min(fused, count)));
+  int64_t fewest = rules() ? std::max<int64_t>(1, count - 1) : 1;
+  const auto spread = [&](int64_t outer) {   // of that many loops
+    int64_t turns = 1;
+    for (int64_t i = 0; i < outer; ++i) turns *= extent(all[static_cast<size_t>(i)]).value_or(target_->cores);
+    return sharing(turns, target_->cores);
+  };
+  if (rules() && fewest < count && spread(fewest) < (1 - kMostSharingLost) * spread(count)) fewest = count;
+  const int64_t fused = choose("parallel_" + name, count, counted(fewest, count));   // a point may have another one's number
+  all.resize(static_cast<size_t>(std::min(std::max(fused, fewest), count)));
   std::string loop = fuse(all, name);
   if (!loop.empty()) parallel(loop);
 }

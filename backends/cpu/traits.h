@@ -17,6 +17,7 @@ struct CpuTraits {
   bool round = false;                // so are floor, ceil, trunc and round-to-even
   bool half = false;                 // and f16 <-> f32 conversion
   int vector_bits = 128;
+  int pair_bits = 0;                 // widest vector of 16-bit products whose neighbours one instruction adds (pmaddwd); 0: there is none
 };
 
 // An extension counts as present when the Target lists it or its cpu implies it, and the runtime can check it.

@@ -135,6 +135,14 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   Type* type = with_lanes(compute_type(to), count);
   bool is_signed = is_signed_int(to);
   int width = dtype_bits(to);
+  if (saturate && count > 0 && width >= 8 && width <= 16) {   // LLVM takes vectors of these lane by lane
+    const double least = is_signed ? -std::ldexp(1.0, width - 1) : 0, most = std::ldexp(1.0, is_signed ? width - 1 : width) - 1;
+    Value *low = real(x, least), *high = real(x, most);
+    Value* inside = select(b.CreateFCmpOGT(x, low), x, low);
+    inside = select(b.CreateFCmpOLT(inside, high), inside, high);
+    Value* number = b.CreateFPToSI(inside, with_lanes(b.getInt32Ty(), count));
+    return b.CreateTrunc(select(b.CreateFCmpUNO(x, x), integer(number, 0), number), type);
+  }
   if (saturate) {
     auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     Value* result = b.CreateIntrinsic(id, {type, x->getType()}, {x});

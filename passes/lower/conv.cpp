@@ -2,7 +2,7 @@
 // Stages: pad (the padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers; before a
 // pool they are stage conv, and y is the pool).
 // Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain
-// input; pairs of input channels innermost where the target sums by pairs) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
+// input; pairs of input channels innermost where the target sums by pairs, and for integers of 8 bits, which are read from a copy of the input in 16 bits) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
 // vectors run along the last spatial axis.
 #include <numeric>
 
@@ -22,6 +22,7 @@ class ConvLowering : ConvGroup {
     depth_ = x_type_.layout.block;
     // A block that is not full is read in parts that are.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
+    pairs_ = sums_pairs_of(conv);
   }
 
   LoweredGroup lower() {
@@ -36,6 +37,7 @@ class ConvLowering : ConvGroup {
   // in_(n, channel, spatial...) is the element of the input, at positions of the padded one.
   void read_input() {
     ValueId x = node_.inputs[0];
+    if (pairs_) return read_narrow(x);
     if (!copies_input()) {
       BufferId buffer = b_.input(x);
       in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
@@ -45,11 +47,40 @@ class ConvLowering : ConvGroup {
       };
       return;
     }
+    BufferId padded = b_.padded(x, padded_extents(), s_.pads_begin, zero_);
+    in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) { return load(padded, x_type_.dtype, physical(n, channel, at)); };
+  }
+
+  // Integers of 8 bits whose products the target sums by pairs.
+  bool sums_pairs_of(const Node& conv) const {
+    const auto narrow = [&](DType t) { return t == DType::i8 || t == DType::u8; };
+    bool known = blocked_ && !x_type_.layout.plain() && s_.group == 1 && as_const(s_.n);
+    for (size_t i = 0; i < rank(); ++i) known = known && as_const(s_.in[i]) && as_const(s_.out[i]);
+    return known && sums_pairs(b_.target) && acc_type_ == DType::i32 && narrow(x_type_.dtype) && narrow(b_.type(conv.inputs[1]).dtype) && depth_ % 2 == 0;
+  }
+
+  // Positions of the padded input that some tap reads, along each axis.
+  Shape padded_extents() const {
     Shape spatial;
     for (size_t i = 0; i < rank(); ++i)
       spatial.push_back(simplify((s_.out[i] - Expr(1)) * Expr(s_.strides[i]) + Expr((s_.kernel[i] - 1) * s_.dilations[i] + 1)));
-    BufferId padded = b_.padded(x, spatial, s_.pads_begin, zero_);
-    in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) { return load(padded, x_type_.dtype, physical(n, channel, at)); };
+    return spatial;
+  }
+
+  // A copy in 16 bits, less the zero point, 0 in the padding: what pairs of products read.
+  void read_narrow(ValueId x) {
+    Shape logical = {s_.n, Expr(s_.c)};
+    for (const Expr& extent : padded_extents()) logical.push_back(extent);
+    std::vector<Axis> axes;
+    for (const Expr& extent : physical_shape(TensorType{DType::i16, logical, x_type_.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
+    b_.declare(axes);
+    Index at = variables(axes), from = at;
+    for (size_t i = 0; i < rank(); ++i) from[i + 2] = b_.simplified(at[i + 2] - Expr(s_.pads_begin[i]));
+    const Index padded(at.begin() + 2, at.begin() + 2 + static_cast<std::ptrdiff_t>(rank()));
+    const Expr value = less_zero(cast(DType::i16, load(b_.input(x), x_type_.dtype, from)), zero_), there = b_.simplified(inside(padded));
+    BufferId copy = b_.temp("xp", DType::i16, extents(axes));
+    b_.stage("pad", axes, copy, at, there.defined() && !is_const(there, 1) ? select(there, value, imm(0, DType::i16)) : value);
+    in_ = [this, copy](const Expr& n, const Expr& channel, const Index& at) { return load(copy, DType::i16, physical(n, channel, at)); };
   }
 
   void accumulate() {
@@ -63,7 +94,7 @@ class ConvLowering : ConvGroup {
     if (!depthwise_) {
       if (block_axes) {
         reduce.push_back({"rc", Expr((s_.cg + depth_ - 1) / depth_), AxisRole::reduce});
-        rc = var("rc") * Expr(depth_) + var("rl");
+        rc = var("rc") * Expr(depth_) + (pairs_ ? var("rl") * Expr(2) : var("rl"));
       } else {
         reduce.push_back({"rc", Expr(s_.cg), AxisRole::reduce});
         rc = var("rc");
@@ -75,16 +106,20 @@ class ConvLowering : ConvGroup {
       taps.push_back(s_.kernel[i] > 1 ? var(axis("k", i)) : Expr(0));
       at.push_back(out[i + 2] * Expr(s_.strides[i]) + taps[i] * Expr(s_.dilations[i]));
     }
-    if (block_axes) reduce.push_back({"rl", Expr(depth_), AxisRole::reduce});
+    if (block_axes) reduce.push_back({"rl", Expr(pairs_ ? depth_ / 2 : depth_), AxisRole::reduce});
     axes.insert(axes.end(), reduce.begin(), reduce.end());
     b_.declare(axes);
-    Expr weight = depthwise_ ? depthwise_weight(out, taps) : blocked_ ? packed_weight(out, rc, taps, block_axes) : plain_weight(out, rc, taps);
+    const auto weight = [&](const Expr& rc) {
+      return widen(depthwise_ ? depthwise_weight(out, taps) : blocked_ ? packed_weight(out, rc, taps, block_axes) : plain_weight(out, rc, taps));
+    };
     Expr group_base = s_.group == 1 ? Expr(0) : depthwise_ ? channel : floor_div(channel, Expr(s_.mg)) * Expr(s_.cg);
     for (Expr& e : at) e = b_.simplified(e);
     // All lanes of a block are of one group (or the block is a channel of its own), so the input's channel is uniform.
-    Expr value = in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at);
+    const auto value = [&](const Expr& rc) { return widen(in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at)); };
+    const auto product = [&](const Expr& rc) { return (pairs_ ? value(rc) : less_zero(value(rc), zero_)) * weight(rc); };
     acc_ = b_.temp("acc", acc_type_, extents(output_axes("a")));
-    b_.stage("acc", axes, acc_, out, less_zero(widen(value), zero_) * widen(weight), Combiner::add, imm(0, acc_type_), copies_input() ? Expr() : inside(at));
+    b_.stage("acc", axes, acc_, out, pairs_ ? product(rc) + product(rc + Expr(1)) : product(rc), Combiner::add, imm(0, acc_type_),
+             pairs_ || copies_input() ? Expr() : inside(at));
   }
 
   // Taps in the padding contribute nothing. A copy with the padding in place pays only where the edges are so wide that the
@@ -120,34 +155,37 @@ class ConvLowering : ConvGroup {
   Expr packed_weight(const Index& out, const Expr& rc, const Index& taps, bool block_axes) {
     int64_t blocks = (s_.m + block_ - 1) / block_, together = s_.group == 1 ? blocks : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
     int64_t rl = block_axes ? depth_ : 1;
-    const bool pairs = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
-                       x_type_.dtype == DType::f32 && b_.type(node_.inputs[1]).dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
-    int64_t vectors = pairs ? 1 : row_tile(b_.target, as_const(s_.out.back()), together, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
-    int64_t rows = (s_.cg + rl - 1) / rl;
-    std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
-    if (block_axes) axes.push_back({"wr", Expr(rows)});
-    for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
-    axes.push_back(block_axes ? Axis{"wi", Expr(pairs ? rl / 2 : rl)} : Axis{"wr", Expr(rows)});
-    axes.push_back({"wl", Expr(vectors * block_)});
-    if (pairs) axes.push_back({"wp", Expr(2)});
     DType dtype = b_.type(node_.inputs[1]).dtype;
-    BufferId buffer = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-      Expr in = pairs ? var("wi") * Expr(2) + var("wp") : var("wi");
-      Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = block_axes ? var("wr") * Expr(rl) + in : var("wr");
-      Index at = {m, c};
-      for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
-      pad_rank(at);
-      return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.cg))), read(at), imm(0, dtype));
-    });
+    const bool steps = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
+                       x_type_.dtype == DType::f32 && dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
+    const bool pairs = steps || pairs_;
+    int64_t vectors = steps ? 1 : row_tile(b_.target, as_const(s_.out.back()), together, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
+    if (!packed_.valid()) {
+      int64_t rows = (s_.cg + rl - 1) / rl;
+      std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
+      if (block_axes) axes.push_back({"wr", Expr(rows)});
+      for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
+      axes.push_back(block_axes ? Axis{"wi", Expr(pairs ? rl / 2 : rl)} : Axis{"wr", Expr(rows)});
+      axes.push_back({"wl", Expr(vectors * block_)});
+      if (pairs) axes.push_back({"wp", Expr(2)});
+      packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
+        Expr in = pairs ? var("wi") * Expr(2) + var("wp") : var("wi");
+        Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = block_axes ? var("wr") * Expr(rl) + in : var("wr");
+        Index at = {m, c};
+        for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
+        pad_rank(at);
+        return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.cg))), read(at), imm(0, dtype));
+      });
+    }
     Expr c = out[1];
     Index at = {b_.simplified(floor_div(c, Expr(vectors)))};
     if (block_axes) at.push_back(b_.simplified(floor_div(rc, Expr(rl))));
     at.insert(at.end(), taps.begin(), taps.end());
     Expr in = block_axes ? b_.simplified(floor_mod(rc, Expr(rl))) : rc;
-    at.push_back(pairs ? floor_div(in, Expr(2)) : in);
+    at.push_back(steps ? floor_div(in, Expr(2)) : pairs ? b_.simplified(floor_div(in, Expr(2))) : in);
     at.push_back(b_.simplified(floor_mod(c, Expr(vectors)) * Expr(block_) + out.back()));
-    if (pairs) at.push_back(floor_mod(in, Expr(2)));
-    return load(buffer, dtype, at);
+    if (pairs) at.push_back(steps ? floor_mod(in, Expr(2)) : b_.simplified(floor_mod(in, Expr(2))));
+    return load(packed_, dtype, at);
   }
 
   Expr plain_weight(const Index& out, const Expr& rc, const Index& taps) {
@@ -161,7 +199,8 @@ class ConvLowering : ConvGroup {
   bool depthwise_ = false;
   int64_t depth_ = 1;   // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
-  BufferId acc_;
+  bool pairs_ = false;   // products of narrow integers, two at a time
+  BufferId acc_, packed_;
 };
 
 }  // namespace

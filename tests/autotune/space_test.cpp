@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "autotune/sharing.h"
 #include "autotune/space.h"
 #include "autotune/spaces/space.h"
 #include "tests/autotune/kernels.h"
@@ -256,6 +257,38 @@ TEST_CASE("spaces: the same task gives the same space, rules narrow it") {
       }
     }
   }
+}
+
+TEST_CASE("spaces: by the template's rules no point leaves a core without work that the default gives some") {
+  CHECK(sharing(3, 2) == 1.5);
+  CHECK(sharing(1, 2) == 1);
+  CHECK(sharing(7, 4) == 3.5);
+  CHECK(sharing(12, 1) == 1);
+  Target target = vector_target(256);
+  const GraphCase pixels = {"one panel", "%x: f32[1, 32, 40, 40] = input\n%w: f32[16, 32, 1, 1] = input",
+                            "%y: f32[1, 16, 40, 40] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]"};
+  const auto least = [&](bool rules) {   // over random points, of the default's
+    double share = 2;
+    for (const Task& task : tasks_of_case(pixels, target)) {
+      const Space space = must_space(template_space, task, target, rules);
+      const auto shared = [&](const Point& point) {
+        Expected<Schedule> schedule = space.schedule(point);
+        Expected<Kernel> kernel = schedule ? apply(task.variants[static_cast<size_t>(space.sketches()[static_cast<size_t>(point.sketch)].variant)].lowered.kernel, *schedule, &target) : Expected<Kernel>(schedule.takeError());
+        if (!kernel) {
+          llvm::consumeError(kernel.takeError());
+          return 2.0;
+        }
+        return sharing(*kernel, target.cores);
+      };
+      std::mt19937_64 random(8);
+      for (int i = 0; i < 100; ++i) share = std::min(share, shared(space.sample(random)) / shared(*space.default_point()));
+    }
+    return share;
+  };
+  CHECK(least(true) > 0.9);
+  CHECK(least(false) < 0.9);
+  target.cores = 1;
+  CHECK(least(true) == 1);
 }
 
 TEST_CASE("spaces: generated sketches of one kernel differ in kind") {

@@ -209,6 +209,22 @@ TEST_CASE("integer arithmetic of every type") {
     for (const char* t : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}) check_text(with(text, {{"T", t}, {"K", kind}}));
 }
 
+TEST_CASE("neighbouring products of narrow integers") {
+  const char* text = R"(kernel @pairs(x: in i16[5, 6], w: in $W[3, $L, 2], y: out i32[5, $L]) {
+    temp c: i32[5, $L] register
+    for i0 in 5 unroll { for l0 in $L vector { c0: c[i0, l0] = 0:i32 } }
+    for k in 3 reduce { for i in 5 unroll { for l in $L vector {
+      c: c[i, l] += i32(x[i, k * 2]) * i32(w[k, l, 0]) + i32($B) * i32($A)
+    } } }
+    for i1 in 5 unroll { for l1 in $L vector { y: y[i1, l1] = c[i1, l1] } }
+  })";
+  const std::vector<std::pair<std::string, std::string>> seconds = {
+      {"w[k, l, 1]", "x[i, k * 2 + 1]"}, {"x[i, k * 2 + 1]", "w[k, l, 1]"}, {"x[i, k * 2]", "w[k, l, 1]"}, {"x[i, k * 2 + 1]", "w[k, l, 0]"}};   // the last two are no pairs
+  for (const char* w : {"i8", "u8", "i16"})
+    for (const char* lanes : {"4", "8", "16", "12"})
+      for (const auto& [b, a] : seconds) check_text(with(text, {{"W", w}, {"L", lanes}, {"B", b}, {"A", a}}));
+}
+
 TEST_CASE("conversions between all types") {
   const char* text = R"(kernel @convert(x: in $A[48], y: out $B[2, 48]) {
     for i in 48 $K {
@@ -226,6 +242,20 @@ TEST_CASE("conversions between all types") {
         if (from == to || (is_storage_only(from) && is_storage_only(to))) continue;   // such casts go by a float or an i8
         check_text(kernel, {}, 0);
       }
+}
+
+TEST_CASE("floats beyond an integer's range, infinite and NaN, saturate") {
+  const char* text = R"(kernel @saturate(x: in $F[48], y: out $T[4, 48]) {
+    for i in 48 $K {
+      a: y[0, i] = sat.$T(x[i] * 100.0:$F)
+      b: y[1, i] = sat.$T(x[i] * 50000.0:$F)
+      c: y[2, i] = sat.$T(x[i] / (x[i] - x[i]))
+      d: y[3, i] = sat.$T((x[i] - x[i]) / (x[i] - x[i]))
+    }
+  })";
+  for (const char* kind : {"", "vector"})
+    for (const char* f : {"f32", "f64"})
+      for (const char* t : {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"}) check_text(with(text, {{"F", f}, {"T", t}, {"K", kind}}), {}, 0);
 }
 
 TEST_CASE("floats of a byte and less: ties, subnormals, overflow, NaN") {

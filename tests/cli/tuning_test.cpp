@@ -19,7 +19,8 @@ namespace {
 
 const std::string kDigits = TW_SOURCE_DIR "/examples/digits/digits.onnx";
 const std::string kDigitsBatch = TW_SOURCE_DIR "/examples/digits/digits_batch.onnx";
-const std::string kTarget = "x86-64-v2";   // its schedules are the same on every machine
+const std::string kTarget = TW_SOURCE_DIR "/tests/cli/one_core.yaml";   // its schedules are the same on every machine
+const std::string kFourCores = "x86-64-v2";
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -39,8 +40,8 @@ class Workplace {
   }
   ~Workplace() { ::unsetenv("XDG_DATA_HOME"); }
 
-  CliResult compile(std::vector<std::string> flags, const std::string& output = "model.so") const {
-    flags.insert(flags.begin(), {"compile", model, "-t", kTarget, "-o", folder / output});
+  CliResult compile(std::vector<std::string> flags, const std::string& output = "model.so", const std::string& target = kTarget) const {
+    flags.insert(flags.begin(), {"compile", model, "-t", target, "-o", folder / output});
     return cli(flags);
   }
   CliResult lock(std::vector<std::string> flags = {}) const {
@@ -157,6 +158,32 @@ TEST_CASE("a kernel without a record takes the point of one like it, where its s
   const std::vector<Pin> pins = place.pins();
   CHECK(std::ranges::count_if(pins, [](const Pin& pin) { return pin.transferred; }) == 1);
   CHECK(place.compile({"--frozen"}).code == kExitOk);
+}
+
+TEST_CASE("of one thread's records the best that leaves no core without work is used") {
+  const Workplace place;
+  REQUIRE(cli({"lock", place.model, "-t", kFourCores}).code == kExitOk);
+  const std::vector<Pin> pins = place.pins();
+  std::filesystem::remove(lock_beside(place.model));
+  const auto conv = std::ranges::find_if(pins, [](const Pin& pin) { return pin.name.starts_with("conv") && has(pin.schedule, "parallel"); });
+  REQUIRE(conv != pins.end());
+  const std::string log = log_of(place, {record_of(*conv, kNoSteps), record_of(*conv, conv->schedule, 0.0025)});
+  const auto used = [&](const std::string& target, const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> all = {"--log", log, "--json"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const CliResult compiled = place.compile(all, "model.so", target);
+    REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.out);
+    const Json report = json_of(compiled);
+    for (const Json& kernel : report["kernel_reports"].items())
+      if (kernel["schedule"].text_or_empty() == "tuned") return kernel["tuned_seconds"].number_or(0) * 1e3;
+    return 0.0;
+  };
+  CHECK(used(kTarget) == doctest::Approx(1e-3));
+  CHECK(used(kFourCores) == doctest::Approx(2.5));
+  CHECK(used(kFourCores, {"--threads", "2"}) == 0);
+  const std::string alone = log_of(place, {record_of(*conv, kNoSteps)}, "alone.db");
+  REQUIRE(place.compile({"--log", alone}, "model.so", kFourCores).code == kExitOk);
+  CHECK(count_tuned(place.kernels()) == 0);
 }
 
 TEST_CASE("records of another target, kernel, thread count or language are not used") {
@@ -276,8 +303,8 @@ TEST_CASE("a lock is for one binding of the symbols") {
   REQUIRE(place.lock({"--dim", "batch=2"}).code == kExitOk);
   CHECK(place.compile({"--frozen", "--dim", "batch=2"}).code == kExitOk);
   const CliResult other = place.compile({"--frozen"});
-  CHECK(has(other.err, "pins nothing for model.onnx for " + kTarget));
-  CHECK(has(other.err, "it pins model.onnx (batch=2) for " + kTarget));
+  CHECK(has(other.err, "pins nothing for model.onnx for " + kFourCores));
+  CHECK(has(other.err, "it pins model.onnx (batch=2) for " + kFourCores));
 }
 
 TEST_CASE("the log command") {

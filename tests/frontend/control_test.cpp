@@ -58,6 +58,32 @@ TEST_CASE("sequences") {
                   {floats({2}, {1, 2}), ints({}, {2})}) == std::vector<double>{2, 4});
 }
 
+TEST_CASE("positions in a sequence that are computed from the data, of tensors of different sizes too") {
+  const auto at = [](const std::string& nodes, int position) {
+    return run_model(graph_bytes("g (float[1] x, float[2] z, int64 i) => (float[n] a, float[m] b) { s = SequenceConstruct(x, z) w = Concat<axis = 0>(x, z) " + nodes +
+                                 " k = Constant<value_int = 0>() l = Constant<value_int = 1>() a = SequenceAt(t, k) b = SequenceAt(t, l) }"),
+                     {floats({1}, {1}), floats({2}, {2, 3}), ints({}, {position})});
+  };
+  const std::vector<double> x = {1}, z = {2, 3}, w = {1, 2, 3};
+  const std::string insert = "t = SequenceInsert(s, w, i)", erase = "r = SequenceInsert(s, w) t = SequenceErase(r, i)";
+  CHECK(at(insert, 0) == Lists{w, x});
+  CHECK(at(insert, 1) == Lists{x, w});
+  CHECK(at(insert, 2) == Lists{x, z});
+  CHECK(at(insert, -2) == Lists{w, x});
+  CHECK(at(erase, 0) == Lists{z, w});
+  CHECK(at(erase, 1) == Lists{x, w});
+  CHECK(at(erase, -1) == Lists{x, z});
+  CHECK(at("u = SequenceAt(s, i) t = SequenceConstruct(u, x)", 0) == Lists{x, x});
+  CHECK(at("u = SequenceAt(s, i) t = SequenceConstruct(u, x)", -1) == Lists{z, x});
+}
+
+TEST_CASE("branches of one element and different ranks give the higher one") {
+  for (const int64_t i : {0, 1})
+    CHECK(run_graph(R"(g (float x, float[1] z, int64 i) => (float[1] y) { c = Cast<to = 9>(i)
+      v = If (c) <then_branch = a () => (float t) { t = Neg(x) }, else_branch = b () => (float[1] e) { e = Neg(z) }> y = Add(v, z) })",
+                    {floats({}, {5}), floats({1}, {7}), ints({}, {i})}) == std::vector<double>{i != 0 ? 2.0 : 0.0});
+}
+
 TEST_CASE("a sequence carried by a loop, and a map over one") {
   CHECK(run_graph(R"(g (float[1] x) => (float[3] y) <int64 m = {3}> {
       e = SequenceEmpty()

@@ -52,6 +52,12 @@ class Sizes {
   // Changes both outputs number i to flat ones, and adds two outputs.
   void flatten(std::vector<Val>& from_yes, std::vector<Val>& from_no, size_t i) {
     const TensorType a = drafts_[0]->builder.type(from_yes[i]), b = drafts_[1]->builder.type(from_no[i]);
+    if (a.dtype == b.dtype && is_const(element_count(a.shape), 1) && is_const(element_count(b.shape), 1)) {   // one element: of the higher rank
+      const bool raise = a.shape.size() < b.shape.size();
+      Val& lower = raise ? from_yes[i] : from_no[i];
+      lower = emit(raise ? 0 : 1, op::Reshape{raise ? b.shape : a.shape}, lower);
+      return;
+    }
     if (a.dtype != b.dtype || a.shape.size() != b.shape.size())
       return n_.fail(llvm::formatv("a condition that is computed from the data chooses between {0} and {1}", to_string(a), to_string(b)).str(),
                      "give both branches' outputs one type and rank");

@@ -1,4 +1,4 @@
-// Sequences and optionals: lists of values that exist while importing only, so that every position must be known there.
+// Sequences and optionals: lists of values that exist while importing only, so that how many tensors they hold must be known there.
 #include <algorithm>
 
 #include "frontend/onnx/node_import.h"
@@ -24,22 +24,57 @@ int64_t position(NodeImport& n, size_t i, int64_t count, int64_t end) {
   return 0;
 }
 
-bool same_type(NodeImport& n, Val a, Val b) { return equal(n.type(a), n.type(b)); }
+// Input i, a position that is computed from the data, from the beginning of a sequence of `count` items. i64, rank 0.
+Val position_value(NodeImport& n, size_t i, int64_t count) {
+  const Val given = n.element_value(n.in(i), 0), zero = n.scalar(0, DType::i64);
+  return n.failed() ? Val{} : n.select(n.less(given, zero), n.add(given, n.scalar(static_cast<double>(count), DType::i64)), given);
+}
 
-// One of equal tensors, by a position that is computed from the data.
+// The tensor flat, as one row of `room` elements.
+Val flat_row(NodeImport& n, Val v, const Expr& room) {
+  const Expr count = element_count(n.shape(v)), rest = n.simplified(room - count);
+  const Val flat = n.reshape(v, {count});
+  return n.reshape(is_const(rest, 0) ? flat : n.emit(op::Pad{PadMode::constant, {Expr(0)}, {rest}}, {flat}), {Expr(1), room});
+}
+
+// One of the tensors, which have one dtype and rank, by an index (i64, rank 0) that is computed from the data. Where their sizes differ, the result's
+// are read while the model runs.
 Val gathered(NodeImport& n, const std::vector<Val>& items, Val index) {
-  std::vector<Val> rows;
+  if (n.failed()) return {};
+  const Shape first = n.shape(items[0]);
+  Shape most = first;
+  Expr room = element_count(first);
+  bool equal_shapes = true;
+  std::vector<Expr> sizes;
   for (Val item : items) {
-    if (!same_type(n, item, items[0])) {
-      n.fail("a position computed from the data in a sequence of different shapes", "make the position a constant");
+    const Shape& shape = n.shape(item);
+    if (n.dtype(item) != n.dtype(items[0]) || shape.size() != first.size()) {
+      n.fail("a position computed from the data in a sequence of tensors of different ranks or types", "make the position a constant");
       return {};
     }
-    Shape row = n.shape(item);
-    row.insert(row.begin(), Expr(1));
-    rows.push_back(n.reshape(item, std::move(row)));
+    equal_shapes &= equal(shape, first);
+    for (size_t axis = 0; axis < shape.size(); ++axis) most[axis] = n.simplified(max(most[axis], shape[axis]));
+    room = n.simplified(max(room, element_count(shape)));
+    sizes.insert(sizes.end(), shape.begin(), shape.end());
   }
+  std::vector<Val> rows;
+  for (Val item : items) rows.push_back(flat_row(n, item, room));
   const Val all = rows.size() == 1 ? rows[0] : n.emit(op::Concat{0}, std::move(rows));
-  return n.emit(op::Gather{0}, {all, n.reshape(index, {})});
+  const Val row = n.emit(op::Gather{0}, {all, index});
+  if (equal_shapes) return n.reshape(row, first);
+  const auto count = static_cast<int64_t>(items.size()), rank = static_cast<int64_t>(first.size());
+  const Val size = n.emit(op::Gather{0}, {n.builder().known(std::move(sizes), DType::i64, {Expr(count), Expr(rank)}), index});
+  Shape shape;
+  for (int64_t axis = 0; axis < rank; ++axis) shape.push_back(n.symbol_of(size, axis, most[static_cast<size_t>(axis)]));
+  return n.failed() ? Val{} : n.reshape(n.slice(row, 0, 0, element_count(shape)), shape);
+}
+
+// before, at or behind, as `at`, a position, lies behind i, is i, or lies before it.
+Val placed(NodeImport& n, int64_t i, Val at, Val before, Val here, Val behind) {
+  const auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), DType::i64); };
+  if (n.failed()) return {};
+  const Val index = n.select(n.less(number(i), at), number(0), n.select(n.less(at, number(i)), number(2), number(1)));
+  return gathered(n, {before, here, behind}, index);
 }
 
 }  // namespace
@@ -60,14 +95,21 @@ void import_sequence_at(NodeImport& n, int) {
   const std::vector<Val>& items = n.items(0);
   if (n.failed()) return;
   if (items.empty()) return n.invalid("the sequence is empty");
-  if (!n.known(n.in(1))) return n.set(gathered(n, items, n.in(1)));
   const auto count = static_cast<int64_t>(items.size());
+  if (!n.known(n.in(1))) return n.set(gathered(n, items, position_value(n, 1, count)));
   n.set(items[static_cast<size_t>(position(n, 1, count, count))]);
 }
 
 void import_sequence_insert(NodeImport& n, int) {
   std::vector<Val> items = n.items(0);
   const auto count = static_cast<int64_t>(items.size());
+  if (n.has(2) && !n.failed() && !n.known(n.in(2))) {
+    const Val at = position_value(n, 2, count), added = n.in(1);
+    std::vector<Val> moved;
+    for (int64_t i = 0; i <= count; ++i)
+      moved.push_back(placed(n, i, at, i < count ? items[static_cast<size_t>(i)] : added, added, i > 0 ? items[static_cast<size_t>(i - 1)] : added));
+    return n.failed() ? void() : n.set(n.sequence(std::move(moved)));
+  }
   const int64_t at = n.has(2) ? position(n, 2, count, count + 1) : count;
   if (n.failed()) return;
   items.insert(items.begin() + at, n.in(1));
@@ -78,6 +120,12 @@ void import_sequence_erase(NodeImport& n, int) {
   std::vector<Val> items = n.items(0);
   if (!n.failed() && items.empty()) return n.invalid("the sequence is empty");
   const auto count = static_cast<int64_t>(items.size());
+  if (n.has(1) && !n.failed() && !n.known(n.in(1))) {
+    const Val at = position_value(n, 1, count);
+    std::vector<Val> left;
+    for (int64_t i = 0; i + 1 < count; ++i) left.push_back(placed(n, i, at, items[static_cast<size_t>(i)], items[static_cast<size_t>(i + 1)], items[static_cast<size_t>(i + 1)]));
+    return n.failed() ? void() : n.set(n.sequence(std::move(left)));
+  }
   const int64_t at = n.has(1) ? position(n, 1, count, count) : count - 1;
   if (n.failed()) return;
   items.erase(items.begin() + at);

@@ -1,0 +1,16 @@
+// How well the parallel loops of a kernel spread over a processor's cores.
+#pragma once
+#include "ir/kernel/kernel.h"
+
+namespace tw {
+
+// How many times faster equal turns are on so many cores than on one: 3 turns on 2 cores 1.5 times.
+double sharing(int64_t turns, int64_t cores);
+
+// Of the kernel's parallel loops the least; 1: there is none. Symbolic ones spread in full.
+double sharing(const Kernel& kernel, int64_t cores);
+
+// A schedule that spreads this much less than another one loses on several threads what it gains on one.
+inline constexpr double kMostSharingLost = 0.05;
+
+}  // namespace tw
