@@ -202,8 +202,8 @@ int64_t tile_vectors(const ScheduleBuilder& s, int64_t block, bool paired) {
   int64_t vectors = 1;
   if (auto w = s.kernel().find_buffer("w"); w && !paired) {
     const Shape& panel = s.kernel().buffer(*w).shape;
-    const bool pairs = panel.size() > 1 && is_const(panel.back(), 2);   // of input channels, innermost
-    vectors = as_const(panel[panel.size() - (pairs ? 2 : 1)]).value_or(block) / block;
+    const bool together = panel.size() > 1 && as_const(panel.back()).value_or(block) < block;   // input channels, innermost
+    vectors = as_const(panel[panel.size() - (together ? 2 : 1)]).value_or(block) / block;
   }
   const auto blocks = s.extent("c");
   return blocks && *blocks % vectors == 0 ? vectors : 1;

@@ -18,6 +18,7 @@ struct CpuTraits {
   bool half = false;                 // and f16 <-> f32 conversion
   int vector_bits = 128;
   int pair_bits = 0;                 // widest vector of 16-bit products whose neighbours one instruction adds (pmaddwd); 0: there is none
+  int quad_bits = 0;                 // the same of bytes, unsigned by signed, four at a time (vpdpbusd)
 };
 
 // An extension counts as present when the Target lists it or its cpu implies it, and the runtime can check it.

@@ -42,8 +42,6 @@ Value* KernelEmitter::emit_binary(const Expr& e) {
     if (Value* quick = index_division(e)) return quick;
   if (t == DType::i64 && lane_count_ && (e->binary == BinaryOp::lt || e->binary == BinaryOp::le))
     if (Value* quick = lane_comparison(e)) return quick;
-  if (e->binary == BinaryOp::add && t == DType::i32 && lane_count_)
-    if (Value* both = emit_pair(x, y)) return both;
   bool sum = e->binary == BinaryOp::add || e->binary == BinaryOp::sub;
   if (sum && v_.traits.fma && (t == DType::f32 || t == DType::f64)) {
     auto is_product = [](const Expr& p) { return p->kind == ExprKind::binary && p->binary == BinaryOp::mul; };

@@ -333,6 +333,8 @@ void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
     mask_ = mask;
     return;
   }
+  if (s->combiner == Combiner::add && t == DType::i32 && lane_count_)
+    if (Value* sum = add_products(s->value, load(s->buffer, access))) return store(s->buffer, access, sum);
   bool product = s->combiner == Combiner::add && (t == DType::f32 || t == DType::f64) && s->value->kind == ExprKind::binary &&
                  s->value->binary == BinaryOp::mul && s->value->type == t;
   if (product && v_.traits.fma) {

@@ -117,7 +117,7 @@ class KernelEmitter {
   Value* emit(const Expr& e);
   Value* emit_node(const Expr& e);
   Value* emit_binary(const Expr& e);
-  Value* emit_pair(const Expr& x, const Expr& y);   // emit_pair.cpp; null: x + y is no such sum
+  Value* add_products(const Expr& e, Value* sum);   // emit_products.cpp: sum + e; null: e is no sum of neighbouring products
   Value* emit_select(const Expr& e);
   Value* lane_comparison(const Expr& e);
   Value* index_division(const Expr& e);

@@ -2,7 +2,7 @@
 // Stages: pad (the padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers; before a
 // pool they are stage conv, and y is the pool).
 // Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain
-// input; pairs of input channels innermost where the target sums by pairs, and for integers of 8 bits, which are read from a copy of the input in 16 bits) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
+// input; two or four input channels innermost where the target sums their products at once) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
 // vectors run along the last spatial axis.
 #include <numeric>
 
@@ -22,7 +22,7 @@ class ConvLowering : ConvGroup {
     depth_ = x_type_.layout.block;
     // A block that is not full is read in parts that are.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
-    pairs_ = sums_pairs_of(conv);
+    together_ = products_together(conv);
   }
 
   LoweredGroup lower() {
@@ -37,7 +37,7 @@ class ConvLowering : ConvGroup {
   // in_(n, channel, spatial...) is the element of the input, at positions of the padded one.
   void read_input() {
     ValueId x = node_.inputs[0];
-    if (pairs_) return read_narrow(x);
+    if (together_ > 1) return read_narrow(x);
     if (!copies_input()) {
       BufferId buffer = b_.input(x);
       in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
@@ -51,12 +51,16 @@ class ConvLowering : ConvGroup {
     in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) { return load(padded, x_type_.dtype, physical(n, channel, at)); };
   }
 
-  // Integers of 8 bits whose products the target sums by pairs.
-  bool sums_pairs_of(const Node& conv) const {
+  // Of integers of 8 bits: how many products of neighbouring channels the target sums at once.
+  int64_t products_together(const Node& conv) const {
+    const DType w = b_.type(conv.inputs[1]).dtype;
     const auto narrow = [&](DType t) { return t == DType::i8 || t == DType::u8; };
     bool known = blocked_ && !x_type_.layout.plain() && s_.group == 1 && as_const(s_.n);
     for (size_t i = 0; i < rank(); ++i) known = known && as_const(s_.in[i]) && as_const(s_.out[i]);
-    return known && sums_pairs(b_.target) && acc_type_ == DType::i32 && narrow(x_type_.dtype) && narrow(b_.type(conv.inputs[1]).dtype) && depth_ % 2 == 0;
+    if (!known || acc_type_ != DType::i32 || !narrow(x_type_.dtype) || !narrow(w)) return 1;
+    const bool from_zero = zero_ == (x_type_.dtype == DType::i8 ? -128 : 0);   // as behind a relu
+    if (sums_quads(b_.target) && from_zero && w == DType::i8 && depth_ % 4 == 0 && block_ > 4) return 4;
+    return sums_pairs(b_.target) && depth_ % 2 == 0 ? 2 : 1;
   }
 
   // Positions of the padded input that some tap reads, along each axis.
@@ -67,20 +71,22 @@ class ConvLowering : ConvGroup {
     return spatial;
   }
 
-  // A copy in 16 bits, less the zero point, 0 in the padding: what pairs of products read.
+  // A copy less the zero point, 0 in the padding: what products together read. Pairs are of 16 bits, fours of 8 without a sign.
   void read_narrow(ValueId x) {
+    const DType type = together_ == 4 ? DType::u8 : DType::i16;
     Shape logical = {s_.n, Expr(s_.c)};
     for (const Expr& extent : padded_extents()) logical.push_back(extent);
     std::vector<Axis> axes;
-    for (const Expr& extent : physical_shape(TensorType{DType::i16, logical, x_type_.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
+    for (const Expr& extent : physical_shape(TensorType{type, logical, x_type_.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
     b_.declare(axes);
     Index at = variables(axes), from = at;
     for (size_t i = 0; i < rank(); ++i) from[i + 2] = b_.simplified(at[i + 2] - Expr(s_.pads_begin[i]));
     const Index padded(at.begin() + 2, at.begin() + 2 + static_cast<std::ptrdiff_t>(rank()));
-    const Expr value = less_zero(cast(DType::i16, load(b_.input(x), x_type_.dtype, from)), zero_), there = b_.simplified(inside(padded));
-    BufferId copy = b_.temp("xp", DType::i16, extents(axes));
-    b_.stage("pad", axes, copy, at, there.defined() && !is_const(there, 1) ? select(there, value, imm(0, DType::i16)) : value);
-    in_ = [this, copy](const Expr& n, const Expr& channel, const Index& at) { return load(copy, DType::i16, physical(n, channel, at)); };
+    const Expr read = load(b_.input(x), x_type_.dtype, from), there = b_.simplified(inside(padded));
+    const Expr value = together_ == 2 ? less_zero(cast(type, read), zero_) : type == x_type_.dtype ? read : cast(type, read) + int_imm(128, type);   // -128 becomes 0
+    BufferId copy = b_.temp("xp", type, extents(axes));
+    b_.stage("pad", axes, copy, at, there.defined() && !is_const(there, 1) ? select(there, value, imm(0, type)) : value);
+    in_ = [this, copy, type](const Expr& n, const Expr& channel, const Index& at) { return load(copy, type, physical(n, channel, at)); };
   }
 
   void accumulate() {
@@ -94,7 +100,7 @@ class ConvLowering : ConvGroup {
     if (!depthwise_) {
       if (block_axes) {
         reduce.push_back({"rc", Expr((s_.cg + depth_ - 1) / depth_), AxisRole::reduce});
-        rc = var("rc") * Expr(depth_) + (pairs_ ? var("rl") * Expr(2) : var("rl"));
+        rc = var("rc") * Expr(depth_) + var("rl") * Expr(together_);
       } else {
         reduce.push_back({"rc", Expr(s_.cg), AxisRole::reduce});
         rc = var("rc");
@@ -106,7 +112,7 @@ class ConvLowering : ConvGroup {
       taps.push_back(s_.kernel[i] > 1 ? var(axis("k", i)) : Expr(0));
       at.push_back(out[i + 2] * Expr(s_.strides[i]) + taps[i] * Expr(s_.dilations[i]));
     }
-    if (block_axes) reduce.push_back({"rl", Expr(pairs_ ? depth_ / 2 : depth_), AxisRole::reduce});
+    if (block_axes) reduce.push_back({"rl", Expr(depth_ / together_), AxisRole::reduce});
     axes.insert(axes.end(), reduce.begin(), reduce.end());
     b_.declare(axes);
     const auto weight = [&](const Expr& rc) {
@@ -116,10 +122,13 @@ class ConvLowering : ConvGroup {
     for (Expr& e : at) e = b_.simplified(e);
     // All lanes of a block are of one group (or the block is a channel of its own), so the input's channel is uniform.
     const auto value = [&](const Expr& rc) { return widen(in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at)); };
-    const auto product = [&](const Expr& rc) { return (pairs_ ? value(rc) : less_zero(value(rc), zero_)) * weight(rc); };
+    Expr sum;
+    for (int64_t p = 0; p < together_; ++p) {
+      const Expr channel_at = p == 0 ? rc : rc + Expr(p), product = (together_ > 1 ? value(channel_at) : less_zero(value(rc), zero_)) * weight(channel_at);
+      sum = p == 0 ? product : sum + product;
+    }
     acc_ = b_.temp("acc", acc_type_, extents(output_axes("a")));
-    b_.stage("acc", axes, acc_, out, pairs_ ? product(rc) + product(rc + Expr(1)) : product(rc), Combiner::add, imm(0, acc_type_),
-             pairs_ || copies_input() ? Expr() : inside(at));
+    b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_), together_ > 1 || copies_input() ? Expr() : inside(at));
   }
 
   // Taps in the padding contribute nothing. A copy with the padding in place pays only where the edges are so wide that the
@@ -153,23 +162,23 @@ class ConvLowering : ConvGroup {
   }
 
   Expr packed_weight(const Index& out, const Expr& rc, const Index& taps, bool block_axes) {
-    int64_t blocks = (s_.m + block_ - 1) / block_, together = s_.group == 1 ? blocks : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
+    int64_t blocks = (s_.m + block_ - 1) / block_, of_group = s_.group == 1 ? blocks : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
     int64_t rl = block_axes ? depth_ : 1;
     DType dtype = b_.type(node_.inputs[1]).dtype;
     const bool steps = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
                        x_type_.dtype == DType::f32 && dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
-    const bool pairs = steps || pairs_;
-    int64_t vectors = steps ? 1 : row_tile(b_.target, as_const(s_.out.back()), together, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
+    const int64_t together = steps ? 2 : together_;
+    int64_t vectors = steps ? 1 : row_tile(b_.target, as_const(s_.out.back()), of_group, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
     if (!packed_.valid()) {
       int64_t rows = (s_.cg + rl - 1) / rl;
       std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
       if (block_axes) axes.push_back({"wr", Expr(rows)});
       for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
-      axes.push_back(block_axes ? Axis{"wi", Expr(pairs ? rl / 2 : rl)} : Axis{"wr", Expr(rows)});
+      axes.push_back(block_axes ? Axis{"wi", Expr(rl / together)} : Axis{"wr", Expr(rows)});
       axes.push_back({"wl", Expr(vectors * block_)});
-      if (pairs) axes.push_back({"wp", Expr(2)});
+      if (together > 1) axes.push_back({"wp", Expr(together)});
       packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-        Expr in = pairs ? var("wi") * Expr(2) + var("wp") : var("wi");
+        Expr in = together > 1 ? var("wi") * Expr(together) + var("wp") : var("wi");
         Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = block_axes ? var("wr") * Expr(rl) + in : var("wr");
         Index at = {m, c};
         for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
@@ -182,9 +191,9 @@ class ConvLowering : ConvGroup {
     if (block_axes) at.push_back(b_.simplified(floor_div(rc, Expr(rl))));
     at.insert(at.end(), taps.begin(), taps.end());
     Expr in = block_axes ? b_.simplified(floor_mod(rc, Expr(rl))) : rc;
-    at.push_back(steps ? floor_div(in, Expr(2)) : pairs ? b_.simplified(floor_div(in, Expr(2))) : in);
+    at.push_back(steps ? floor_div(in, Expr(2)) : together > 1 ? b_.simplified(floor_div(in, Expr(together))) : in);
     at.push_back(b_.simplified(floor_mod(c, Expr(vectors)) * Expr(block_) + out.back()));
-    if (pairs) at.push_back(steps ? floor_mod(in, Expr(2)) : b_.simplified(floor_mod(in, Expr(2))));
+    if (together > 1) at.push_back(steps ? floor_mod(in, Expr(2)) : b_.simplified(floor_mod(in, Expr(together))));
     return load(packed_, dtype, at);
   }
 
@@ -199,7 +208,7 @@ class ConvLowering : ConvGroup {
   bool depthwise_ = false;
   int64_t depth_ = 1;   // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
-  bool pairs_ = false;   // products of narrow integers, two at a time
+  int64_t together_ = 1;   // products of narrow integers that are summed at once
   BufferId acc_, packed_;
 };
 

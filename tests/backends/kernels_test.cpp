@@ -210,19 +210,34 @@ TEST_CASE("integer arithmetic of every type") {
 }
 
 TEST_CASE("neighbouring products of narrow integers") {
-  const char* text = R"(kernel @pairs(x: in i16[5, 6], w: in $W[3, $L, 2], y: out i32[5, $L]) {
+  const char* text = R"(kernel @products(x: in $X[5, 12], w: in $W[3, $L, $N], y: out i32[5, $L]) {
     temp c: i32[5, $L] register
     for i0 in 5 unroll { for l0 in $L vector { c0: c[i0, l0] = 0:i32 } }
-    for k in 3 reduce { for i in 5 unroll { for l in $L vector {
-      c: c[i, l] += i32(x[i, k * 2]) * i32(w[k, l, 0]) + i32($B) * i32($A)
-    } } }
+    for k in 3 reduce { for i in 5 unroll { for l in $L vector { c: c[i, l] += $S } } }
     for i1 in 5 unroll { for l1 in $L vector { y: y[i1, l1] = c[i1, l1] } }
   })";
-  const std::vector<std::pair<std::string, std::string>> seconds = {
-      {"w[k, l, 1]", "x[i, k * 2 + 1]"}, {"x[i, k * 2 + 1]", "w[k, l, 1]"}, {"x[i, k * 2]", "w[k, l, 1]"}, {"x[i, k * 2 + 1]", "w[k, l, 0]"}};   // the last two are no pairs
-  for (const char* w : {"i8", "u8", "i16"})
+  const auto check = [&](const char* x, const char* w, int together, const std::string& sum) {
     for (const char* lanes : {"4", "8", "16", "12"})
-      for (const auto& [b, a] : seconds) check_text(with(text, {{"W", w}, {"L", lanes}, {"B", b}, {"A", a}}));
+      check_text(with(text, {{"S", sum}, {"X", x}, {"W", w}, {"N", std::to_string(together)}, {"L", lanes}}));
+  };
+  const std::string first = "i32(x[i, k * 2]) * i32(w[k, l, 0]) + ";
+  for (const char* w : {"i8", "u8", "i16"}) {
+    check("i16", w, 2, first + "i32(x[i, k * 2 + 1]) * i32(w[k, l, 1])");
+    check("i16", w, 2, first + "i32(w[k, l, 1]) * i32(x[i, k * 2 + 1])");
+    check("i16", w, 2, first + "i32(x[i, k * 2]) * i32(w[k, l, 1])");       // no neighbours
+    check("i16", w, 2, first + "i32(x[i, k * 2 + 1]) * i32(w[k, l, 0])");
+  }
+  const auto four = [](const std::vector<int>& at) {
+    std::string sum;
+    for (int p = 0; p < 4; ++p)
+      sum += (p > 0 ? " + " : "") + ("i32(x[i, k * 4 + " + std::to_string(at[static_cast<size_t>(p)])) + "]) * i32(w[k, l, " + std::to_string(p) + "])";
+    return sum;
+  };
+  for (const char* x : {"u8", "i8"})
+    for (const char* w : {"i8", "u8"}) {
+      check(x, w, 4, four({0, 1, 2, 3}));
+      check(x, w, 4, four({0, 1, 3, 2}));
+    }
 }
 
 TEST_CASE("conversions between all types") {
