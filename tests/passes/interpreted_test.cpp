@@ -244,6 +244,50 @@ TEST_CASE("blocks of channels that are not full are read in parts that are") {
     }
 }
 
+// Two convolutions of 8-bit integers, the second of blocks of channels.
+Graph narrow_layers(DType narrow, int64_t zero, int64_t channels, int64_t kernel, int64_t stride) {
+  std::mt19937 random(static_cast<unsigned>(channels + kernel));
+  Graph g;
+  const auto must = [](Expected<ValueId> v) {
+    REQUIRE(bool(v));
+    return *v;
+  };
+  const auto constant = [&](std::vector<int64_t> shape) {
+    Tensor t = Tensor::zeros(DType::i8, std::move(shape));
+    for (int64_t i = 0; i < t.size(); ++i) t.set_int(i, static_cast<int64_t>(random() % 255) - 127);
+    return g.add_constant("w", t);
+  };
+  const auto scaled = [&](ValueId v, double by) {
+    Tensor factor = Tensor::zeros(DType::f32, {});
+    factor.set(0, by);
+    return must(g.add(op::Cast{narrow, true}, {must(g.add(op::Binary{BinaryOp::mul}, {v, g.add_constant("s", factor)}))}));
+  };
+  const ValueId x = scaled(g.add_input("x", {DType::f32, {Expr(1), Expr(3), Expr(6), Expr(5)}, {}}), 128);
+  const ValueId a = must(g.add(op::Conv{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1, zero}, {x, constant({channels, 3, 1, 1})}));
+  const ValueId b = scaled(must(g.add(op::Cast{DType::f32}, {a})), 0x1p-8);
+  const int64_t pad = kernel / 2;
+  g.add_output(must(g.add(op::Conv{{stride, stride}, {1, 1}, {pad, pad, pad, pad}, 1, zero}, {b, constant({32, channels, kernel, kernel})})), "y");
+  return g;
+}
+
+TEST_CASE("convolutions of 8-bit integers, two and four products at once, lowered and interpreted, equal the evaluators") {
+  Target wide = baseline_target(Arch::x86_64);
+  wide.cpu = "znver5";
+  wide.features = {"avx512bw", "avx512f", "avx512vnni"};
+  wide.vector_bits = 512;
+  wide.vector_registers = 32;
+  const Target narrow = baseline_target(Arch::x86_64), other = baseline_target(Arch::aarch64);
+  for (const Target* target : {&std::as_const(wide), &narrow, &other})
+    for (const auto& [type, zero] : {std::pair(DType::i8, -128), std::pair(DType::i8, 5), std::pair(DType::u8, 0), std::pair(DType::u8, 130)})
+      for (const int64_t channels : {16, 24, 20, 6})
+        for (const auto& [kernel, stride] : {std::pair(1, 1), std::pair(3, 1), std::pair(3, 2)}) {
+          CAPTURE(channels);
+          CAPTURE(zero);
+          CAPTURE(kernel);
+          check(narrow_layers(type, zero, channels, kernel, stride), *target, Algorithm::direct, 1e-9);
+        }
+}
+
 TEST_CASE("pools behind convolutions, lowered and interpreted in one kernel, equal the evaluators") {
   const Target target = baseline_target(Arch::x86_64);
   for (Algorithm a : {Algorithm::direct, Algorithm::winograd_f2, Algorithm::winograd_f6})
