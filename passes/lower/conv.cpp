@@ -55,12 +55,13 @@ class ConvLowering : ConvGroup {
   int64_t products_together(const Node& conv) const {
     const DType w = b_.type(conv.inputs[1]).dtype;
     const auto narrow = [&](DType t) { return t == DType::i8 || t == DType::u8; };
-    bool known = blocked_ && !x_type_.layout.plain() && s_.group == 1 && as_const(s_.n);
+    const bool few = x_type_.layout.plain();   // of the first layer: channels come innermost in the copy, filled up
+    bool known = blocked_ && (few ? s_.cg > 1 && s_.cg <= kFewestDepth : true) && s_.group == 1 && as_const(s_.n);
     for (size_t i = 0; i < rank(); ++i) known = known && as_const(s_.in[i]) && as_const(s_.out[i]);
     if (!known || acc_type_ != DType::i32 || !narrow(x_type_.dtype) || !narrow(w)) return 1;
     const bool from_zero = zero_ == (x_type_.dtype == DType::i8 ? -128 : 0);   // as behind a relu
-    if (sums_quads(b_.target) && from_zero && w == DType::i8 && depth_ % 4 == 0 && block_ > 4) return 4;
-    return sums_pairs(b_.target) && depth_ % 2 == 0 ? 2 : 1;
+    if (sums_quads(b_.target) && from_zero && w == DType::i8 && (few || depth_ % 4 == 0) && block_ > 4) return 4;
+    return sums_pairs(b_.target) && (few || depth_ % 2 == 0) ? 2 : 1;
   }
 
   // Positions of the padded input that some tap reads, along each axis.
@@ -74,19 +75,37 @@ class ConvLowering : ConvGroup {
   // A copy less the zero point, 0 in the padding: what products together read. Pairs are of 16 bits, fours of 8 without a sign.
   void read_narrow(ValueId x) {
     const DType type = together_ == 4 ? DType::u8 : DType::i16;
-    Shape logical = {s_.n, Expr(s_.c)};
-    for (const Expr& extent : padded_extents()) logical.push_back(extent);
+    const bool few = x_type_.layout.plain();
+    Shape shape = {s_.n}, spatial = padded_extents();
+    if (!few) shape.push_back(Expr(s_.c));
+    shape.insert(shape.end(), spatial.begin(), spatial.end());
+    if (few) shape.push_back(Expr((s_.cg + together_ - 1) / together_ * together_));
     std::vector<Axis> axes;
-    for (const Expr& extent : physical_shape(TensorType{type, logical, x_type_.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
+    for (const Expr& extent : physical_shape(TensorType{type, shape, x_type_.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
     b_.declare(axes);
-    Index at = variables(axes), from = at;
-    for (size_t i = 0; i < rank(); ++i) from[i + 2] = b_.simplified(at[i + 2] - Expr(s_.pads_begin[i]));
-    const Index padded(at.begin() + 2, at.begin() + 2 + static_cast<std::ptrdiff_t>(rank()));
-    const Expr read = load(b_.input(x), x_type_.dtype, from), there = b_.simplified(inside(padded));
+    const Index at = variables(axes);
+    const size_t first = few ? 1 : 2;
+    const Index padded(at.begin() + static_cast<std::ptrdiff_t>(first), at.begin() + static_cast<std::ptrdiff_t>(first + rank()));
+    Index from = at;
+    for (size_t i = 0; i < rank(); ++i) from[first + i] = b_.simplified(padded[i] - Expr(s_.pads_begin[i]));
+    Expr there = inside(padded);
+    if (few) {
+      there = logical_and(there, lt(at.back(), Expr(s_.cg)));
+      from.insert(from.begin() + 1, from.back());
+      from.pop_back();
+    }
+    there = b_.simplified(there);
+    const Expr read = load(b_.input(x), x_type_.dtype, from);
     const Expr value = together_ == 2 ? less_zero(cast(type, read), zero_) : type == x_type_.dtype ? read : cast(type, read) + int_imm(128, type);   // -128 becomes 0
     BufferId copy = b_.temp("xp", type, extents(axes));
     b_.stage("pad", axes, copy, at, there.defined() && !is_const(there, 1) ? select(there, value, imm(0, type)) : value);
-    in_ = [this, copy, type](const Expr& n, const Expr& channel, const Index& at) { return load(copy, type, physical(n, channel, at)); };
+    in_ = [this, copy, type, few](const Expr& n, const Expr& channel, const Index& at) {
+      if (!few) return load(copy, type, physical(n, channel, at));
+      Index place = {n};
+      place.insert(place.end(), at.begin(), at.end());
+      place.push_back(channel);
+      return load(copy, type, place);
+    };
   }
 
   void accumulate() {
@@ -102,8 +121,8 @@ class ConvLowering : ConvGroup {
         reduce.push_back({"rc", Expr((s_.cg + depth_ - 1) / depth_), AxisRole::reduce});
         rc = var("rc") * Expr(depth_) + var("rl") * Expr(together_);
       } else {
-        reduce.push_back({"rc", Expr(s_.cg), AxisRole::reduce});
-        rc = var("rc");
+        reduce.push_back({"rc", Expr((s_.cg + together_ - 1) / together_), AxisRole::reduce});
+        rc = var("rc") * Expr(together_);
       }
     }
     Index at, taps;
@@ -170,7 +189,7 @@ class ConvLowering : ConvGroup {
     const int64_t together = steps ? 2 : together_;
     int64_t vectors = steps ? 1 : row_tile(b_.target, as_const(s_.out.back()), of_group, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
     if (!packed_.valid()) {
-      int64_t rows = (s_.cg + rl - 1) / rl;
+      const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
       std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
       if (block_axes) axes.push_back({"wr", Expr(rows)});
       for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
@@ -178,8 +197,8 @@ class ConvLowering : ConvGroup {
       axes.push_back({"wl", Expr(vectors * block_)});
       if (together > 1) axes.push_back({"wp", Expr(together)});
       packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-        Expr in = together > 1 ? var("wi") * Expr(together) + var("wp") : var("wi");
-        Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = block_axes ? var("wr") * Expr(rl) + in : var("wr");
+        const Expr step = block_axes ? var("wi") : var("wr"), in = together > 1 ? step * Expr(together) + var("wp") : step;
+        Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = block_axes ? var("wr") * Expr(rl) + in : in;
         Index at = {m, c};
         for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
         pad_rank(at);
