@@ -10,7 +10,7 @@ double sharing(int64_t turns, int64_t cores);
 // Of the kernel's parallel loops the least; 1: there is none. Symbolic ones spread in full.
 double sharing(const Kernel& kernel, int64_t cores);
 
-// A schedule that spreads this much less than another one loses on several threads what it gains on one.
-inline constexpr double kMostSharingLost = 0.05;
+// Whether what spreads so does as well as the usual: losing more than 5 % on several threads is more than is gained on one.
+inline bool spreads_as_well(double share, double usual) { return share >= 0.95 * usual; }
 
 }  // namespace tw

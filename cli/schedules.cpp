@@ -123,7 +123,7 @@ Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) 
 // What was measured on one thread runs on any number: a schedule that leaves a core without work, where the default does not, loses there more
 // than it gains. shared: the default schedule's kernel; null: anything goes.
 bool ScheduleChooser::shares(const Kernel& kernel, const Target& place, const Kernel* shared) const {
-  return !shared || sharing(kernel, place.cores) >= (1 - kMostSharingLost) * sharing(*shared, place.cores);
+  return !shared || spreads_as_well(sharing(kernel, place.cores), sharing(*shared, place.cores));
 }
 
 // The schedule of the nearest kernel of the family whose point the template space of this one has, by its static rules too.

@@ -121,7 +121,7 @@ bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile,
   const int64_t usual = (extent + chunk - 1) / chunk;
   const auto chunk_of = [&](int64_t parts) { return (tiles + parts - 1) / parts * tile; };
   const auto spread = [&](int64_t size) { return sharing(panels * ((extent + size - 1) / size), s.target().cores); };
-  const auto spreads = [&](int64_t parts) { return !s.rules() || spread(chunk_of(parts)) >= (1 - kMostSharingLost) * spread(chunk); };
+  const auto spreads = [&](int64_t parts) { return !s.rules() || spreads_as_well(spread(chunk_of(parts)), spread(chunk)); };
   std::vector<int64_t> others = {1, 2, 3, 4, 6, 8, 12, 16};
   std::erase_if(others, [&](int64_t parts) { return !spreads(parts); });
   if (const int64_t parts = s.choose("parts", usual, others); parts != usual && spreads(parts)) chunk = chunk_of(parts);

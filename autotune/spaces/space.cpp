@@ -239,7 +239,7 @@ void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const s
     for (int64_t i = 0; i < outer; ++i) turns *= extent(all[static_cast<size_t>(i)]).value_or(target_->cores);
     return sharing(turns, target_->cores);
   };
-  if (rules() && fewest < count && spread(fewest) < (1 - kMostSharingLost) * spread(count)) fewest = count;
+  if (rules() && fewest < count && !spreads_as_well(spread(fewest), spread(count))) fewest = count;
   const int64_t fused = choose("parallel_" + name, count, counted(fewest, count));   // a point may have another one's number
   all.resize(static_cast<size_t>(std::min(std::max(fused, fewest), count)));
   std::string loop = fuse(all, name);
