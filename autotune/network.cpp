@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "autotune/spaces/space.h"
+#include "ir/kernel/code_size.h"
 
 namespace tw {
 namespace {
@@ -13,6 +14,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::array<const char*, kTunerKindCount> kTuners = {"gbt", "genetic", "anneal", "random", "grid"};
 constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve", "loops"};
 constexpr size_t kNeighbours = 2;       // tasks alike whose best schedules are tried first
+constexpr int64_t kLeastCode = 1024;    // operations that a candidate may always have
 constexpr size_t kTaught = 256;         // measurements of another task that a model learns from, at most
 constexpr int kMostBatch = 64, kTimedBatch = 16;
 constexpr int kChains = 32, kSteps = 48;   // of annealing where features need kernels: so many are built for a batch
@@ -68,6 +70,7 @@ struct NetworkTuner::Search {
   Space space;
   std::vector<std::string> hashes;                        // of the variants' kernels
   KernelShape shape;
+  int64_t most_code = std::numeric_limits<int64_t>::max();   // operations of a candidate, its unrolled loops written out
   std::unique_ptr<GbtModel> model;
   std::unique_ptr<Explorer> explorer;
   std::unique_ptr<TaskTuner> tuner;                       // from its first round on
@@ -151,7 +154,10 @@ bool NetworkTuner::learn_from_others(Search& search, GbtModel& model) {
 MakeCandidate NetworkTuner::maker(Search& search) const {
   return [this, &search](const Point& point) -> Expected<Candidate> {
     TW_ASSIGN(Schedule schedule, search.space.schedule(point));
-    return candidate_of(search.task, target_, search.space.sketches()[static_cast<size_t>(point.sketch)].variant, std::move(schedule), point);
+    TW_ASSIGN(Candidate candidate, candidate_of(search.task, target_, search.space.sketches()[static_cast<size_t>(point.sketch)].variant, std::move(schedule), point));
+    const int64_t size = written_out_operations(*candidate.kernel, target_.lanes(4));
+    if (size > search.most_code) return make_error(DiagCode::illegal_schedule, "its unrolled loops are {0} operations; {1} are the most here", size, search.most_code);
+    return candidate;
   };
 }
 
@@ -218,8 +224,22 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
   return out;
 }
 
+// Half as much again as the default schedules make: a space without rules has points that take minutes to compile.
+void NetworkTuner::limit_code(Search& search) const {
+  if (!target_.driver.empty()) return;
+  int64_t most = kLeastCode;
+  for (const Variant& variant : search.task.variants) {
+    Expected<Schedule> usual = default_schedule(variant.lowered.kernel, variant.lowered.family, target_);
+    Expected<Kernel> kernel = usual ? apply(variant.lowered.kernel, *usual, &target_) : Expected<Kernel>(usual.takeError());
+    if (kernel) most = std::max(most, written_out_operations(*kernel, target_.lanes(4)) * 3 / 2);
+    else llvm::consumeError(kernel.takeError());   // said where it is measured
+  }
+  search.most_code = most;
+}
+
 // At a task's first round, so that it can learn from those before it.
 Error NetworkTuner::begin(Search& search) {
+  limit_code(search);
   choose_method(search);
   TuneHooks hooks;
   hooks.make = maker(search);

@@ -26,7 +26,7 @@ def run(*command):
 
 def kernels_of(args, model):
     spaces = json.loads(run(args.tilewright, "space", model, "-t", args.target, "--space", "generated", "--no-rules", "--json"))["kernels"]
-    return [dict(kernel, model=str(model)) for kernel in spaces if 2 <= kernel["points"] and kernel["flops"] <= args.most_flops]
+    return [dict(kernel, model=str(model)) for kernel in spaces if args.least_points <= kernel["points"] and kernel["flops"] <= args.most_flops]
 
 
 def choose(args, models):
@@ -159,7 +159,8 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--features", default="knob")
     parser.add_argument("--exhaustive", type=float, default=2000)
-    parser.add_argument("--most-flops", type=float, default=2.5e8)
+    parser.add_argument("--least-points", type=float, default=500, help="of the space; smaller ones are searched whole at once")
+    parser.add_argument("--most-flops", type=float, default=2e7)
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=40, help="no kernel is begun later")
     parser.add_argument("models", nargs="+", type=pathlib.Path)

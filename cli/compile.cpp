@@ -148,7 +148,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   }
 
   // Fusion: which operators share a kernel; then the algorithm of each product, and the pools that suit it.
-  std::vector<Group> groups = options.plain ? single_groups(graph) : fuse_groups(graph);
+  std::vector<Group> groups = options.plain ? single_groups(graph) : fuse_groups(graph, target.devices.empty());
   if (!options.plain && target.devices.empty()) {   // devices have the direct algorithms
     TW_ASSIGN(const AlgorithmOptions algorithms, chooser.algorithms(graph, groups, target, options.algorithms));
     choose_algorithms(graph, groups, target, algorithms);
@@ -195,7 +195,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   });
   program_options.devices = placement.devices;
   program_options.region_groups = [&](const Graph& region) {
-    std::vector<Group> own = options.plain ? single_groups(region) : fuse_groups(region);
+    std::vector<Group> own = options.plain ? single_groups(region) : fuse_groups(region, target.devices.empty());
     if (!options.plain) {
       choose_algorithms(region, own, target, options.algorithms);
       fuse_pools(region, own);

@@ -71,7 +71,8 @@ Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, in
       continue;
     }
     const auto value = whole_number(behind);
-    if (name.empty() || !value || *value < 1)
+    const int64_t least = std::string_view(flag) == "--dim" ? 0 : 1;   // a list may hold nothing; dimensions are checked with the model
+    if (name.empty() || !value || *value < least)
       return make_error(DiagCode::invalid_argument, "{0} '{1}' is not NAME=N with N >= 1, for example {0} batch=1", flag, text);
     dims[name] = *value;
   }

@@ -38,7 +38,7 @@ Expected<std::vector<Task>> model_tasks(const std::string& path, const std::map<
     TW_ASSIGN(plans, layout_plans(model.graph, target, {}));
   }
   TW_TRY(run_passes(model.graph, context, {"assign-layouts"}));
-  std::vector<Group> groups = fuse_groups(model.graph);
+  std::vector<Group> groups = fuse_groups(model.graph, target.devices.empty());
   if (target.devices.empty()) {
     choose_algorithms(model.graph, groups, target, {});
     fuse_pools(model.graph, groups);

@@ -22,7 +22,7 @@ constexpr size_t kMaxInputs = 12;   // tensors read from outside; uniform consta
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph);
+  Fuser(const Graph& graph, bool half_attention);
   std::vector<Group> run();
 
  private:
@@ -55,6 +55,7 @@ class Fuser {
   void grow_injective(Draft& draft);
   std::optional<Reading> reading_of(int position, const Draft& draft) const;
 
+  bool half_attention_;
   const Graph& graph_;
   std::vector<NodeId> order_;
   std::vector<int> position_of_;            // by node index
@@ -119,8 +120,8 @@ bool is_cheap(const Node& node) {
   return !std::holds_alternative<op::BatchNorm>(node.attrs);
 }
 
-Fuser::Fuser(const Graph& graph)
-    : graph_(graph), order_(graph.order()), position_of_(graph.node_count(), -1), users_(graph.value_count()),
+Fuser::Fuser(const Graph& graph, bool half_attention)
+    : half_attention_(half_attention), graph_(graph), order_(graph.order()), position_of_(graph.node_count(), -1), users_(graph.value_count()),
       outputs_(graph.value_count(), false), group_of_(order_.size(), -1), readings_(order_.size()) {
   for (size_t i = 0; i < order_.size(); ++i) {
     position_of_[static_cast<size_t>(order_[i].index)] = static_cast<int>(i);
@@ -173,7 +174,7 @@ void Fuser::take_attention() {
   auto is_output = [&](ValueId v) { return static_cast<bool>(outputs_[static_cast<size_t>(v.index)]); };
   for (size_t position = 0; position < order_.size(); ++position) {
     if (!get_if<op::Softmax>(&at(static_cast<int>(position)))) continue;
-    std::optional<Attention> match = match_attention(graph_, order_[position], users, is_output);
+    std::optional<Attention> match = match_attention(graph_, order_[position], users, is_output, half_attention_);
     if (!match) continue;
     Draft draft;
     for (NodeId id : match->nodes) draft.nodes.insert(position_of_[static_cast<size_t>(id.index)]);
@@ -320,7 +321,7 @@ bool is_elementwise(const Node& node) {
          std::holds_alternative<op::Quantize>(node.attrs) || std::holds_alternative<op::Dequantize>(node.attrs);
 }
 
-std::vector<Group> fuse_groups(const Graph& graph) { return Fuser(graph).run(); }
+std::vector<Group> fuse_groups(const Graph& graph, bool half_attention) { return Fuser(graph, half_attention).run(); }
 
 std::vector<Group> single_groups(const Graph& graph) {
   std::vector<Group> groups;

@@ -11,15 +11,15 @@ namespace {
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, const std::function<std::vector<NodeId>(ValueId)>& users, const std::function<bool(ValueId)>& is_output)
-      : graph_(graph), users_(users), is_output_(is_output) {}
+  Matcher(const Graph& graph, const std::function<std::vector<NodeId>(ValueId)>& users, const std::function<bool(ValueId)>& is_output, bool half)
+      : graph_(graph), users_(users), is_output_(is_output), half_(half) {}
 
   std::optional<Attention> run(NodeId softmax) {
     const Node& node = graph_.node(softmax);
     const auto* attrs = get_if<op::Softmax>(&node);
     const TensorType& type = type_of(node.output);
     auto rank = static_cast<int64_t>(type.shape.size());
-    if (!attrs || attrs->log || (attrs->axis != -1 && attrs->axis != rank - 1) || type.dtype != DType::f32 || rank < 2) return std::nullopt;
+    if (!attrs || attrs->log || (attrs->axis != -1 && attrs->axis != rank - 1) || !serves(type.dtype) || rank < 2) return std::nullopt;
     if (auto rows = as_const(type.shape[type.shape.size() - 2]); rows && *rows < 2) return std::nullopt;
     match_.softmax = softmax;
     take(softmax);
@@ -33,7 +33,7 @@ class Matcher {
     const Node& scores = graph_.node(match_.scores);
     if (get_if<op::MatMul>(&scores)->trans_a || !as_const(type_of(scores.inputs[0]).shape.back())) return std::nullopt;
     if (!as_const(type_of(graph_.node(product).output).shape.back())) return std::nullopt;
-    if (type_of(scores.output).dtype != DType::f32 || type_of(graph_.node(product).output).dtype != DType::f32) return std::nullopt;
+    if (type_of(scores.output).dtype != type.dtype || type_of(graph_.node(product).output).dtype != type.dtype) return std::nullopt;
     if (!equal(type_of(scores.output).shape, type.shape)) return std::nullopt;
     for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]})
       if (graph_.is_constant(v)) return std::nullopt;
@@ -46,6 +46,7 @@ class Matcher {
  private:
   const TensorType& type_of(ValueId v) const { return graph_.value(v).type; }
   static Shape batch_of(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
+  bool serves(DType t) const { return t == DType::f32 || (half_ && (t == DType::f16 || t == DType::bf16)); }
   void take(NodeId id) { taken_.insert(id); }
   NodeId only_user(ValueId v) const {
     if (is_output_(v)) return {};
@@ -109,6 +110,7 @@ class Matcher {
   const Graph& graph_;
   const std::function<std::vector<NodeId>(ValueId)>& users_;
   const std::function<bool(ValueId)>& is_output_;
+  bool half_;
   Attention match_;
   std::set<NodeId> taken_;
 };
@@ -116,8 +118,8 @@ class Matcher {
 }  // namespace
 
 std::optional<Attention> match_attention(const Graph& graph, NodeId softmax, const std::function<std::vector<NodeId>(ValueId)>& users,
-                                         const std::function<bool(ValueId)>& is_output) {
-  return Matcher(graph, users, is_output).run(softmax);
+                                         const std::function<bool(ValueId)>& is_output, bool half) {
+  return Matcher(graph, users, is_output, half).run(softmax);
 }
 
 }  // namespace tw

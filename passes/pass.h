@@ -52,8 +52,8 @@ struct Group {
   Algorithm algorithm = Algorithm::direct;   // of the anchor (passes/choose_algorithms.h)
 };
 // Every group has one value that is read outside or is an output of the graph: its last node's. The others are internal. A node of several
-// outputs is alone.
-std::vector<Group> fuse_groups(const Graph& graph);   // passes/fuse_groups.cpp
+// outputs is alone. half_attention: attention of f16 and bf16 is one kernel too, in f32 inside; devices multiply such matrices faster apart.
+std::vector<Group> fuse_groups(const Graph& graph, bool half_attention = true);   // passes/fuse_groups.cpp
 // Pools join the groups of the convolutions in front of them. After the choice of algorithms.
 void fuse_pools(const Graph& graph, std::vector<Group>& groups);   // passes/fuse_pools.cpp
 std::vector<Group> single_groups(const Graph& graph); // a group a node, nothing fused

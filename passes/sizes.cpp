@@ -37,7 +37,8 @@ Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const R
   if (!interval) return {};
   for (const auto& [symbol, range] : over)
     if (uses_var(interval->max, symbol)) return {};
-  return interval->max;
+  if (std::ranges::none_of(symbols, [&](const std::string& symbol) { return uses_var(interval->max, symbol); })) return interval->max;
+  return over.empty() ? Expr() : largest(interval->max, symbols, ranges);   // bounds that other symbols of data make
 }
 
 std::vector<Expr> unproven(const Graph& graph, const Node& node, const Ranges& symbols) {

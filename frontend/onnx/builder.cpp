@@ -93,15 +93,11 @@ Val Builder::known(std::vector<Expr> elements, DType dtype, Shape shape) {
 }
 
 Val Builder::list(ListKind kind, std::vector<Val> items) {
-  const Kind own = kind == ListKind::sequence ? Kind::sequence : Kind::optional;
-  return push({own, {}, "", {}, {}, {}, std::move(items), {}, {}});
+  return push({Kind::list, {}, "", {}, {}, {}, std::move(items), {}, {}, kind});
 }
 
 std::optional<Builder::ListKind> Builder::list_kind(Val v) const {
-  if (!v.valid()) return std::nullopt;
-  if (entry(v).kind == Kind::sequence) return ListKind::sequence;
-  if (entry(v).kind == Kind::optional) return ListKind::optional;
-  return std::nullopt;
+  return v.valid() && entry(v).kind == Kind::list ? std::optional(entry(v).list) : std::nullopt;
 }
 
 const std::vector<Expr>* Builder::elements(Val v) {
@@ -271,7 +267,7 @@ Expected<ValueId> Builder::make(Graph& graph, size_t index) {
     case Kind::known: return make_known(graph, e);
     case Kind::op: return make_op(graph, index);
     case Kind::extra: return e.made;
-    case Kind::sequence: case Kind::optional: break;
+    case Kind::list: break;
   }
   TW_UNREACHABLE("a list in the graph");
 }

@@ -32,8 +32,10 @@ class Builder {
   // Integer (or bool: 0, 1) elements in row-major order; shape must be static.
   Val known(std::vector<Expr> elements, DType dtype, Shape shape);
 
-  // A sequence, or an optional of at most one item: known while importing, never in the Graph.
-  enum class ListKind : uint8_t { sequence, optional };
+  // Lists are known while importing, never in the Graph. sequence: its items. optional: at most one. rows: a sequence whose length only the run
+  // knows (run_list.h). maybe: an optional of which only the run knows whether it is there: a bool of rank 0, what it holds. growing: a sequence that
+  // a loop carries, inside its body: the number of the carried value, what this turn has put behind it.
+  enum class ListKind : uint8_t { sequence, optional, rows, maybe, growing };
   Val list(ListKind kind, std::vector<Val> items);
   std::optional<ListKind> list_kind(Val v) const;
   const std::vector<Val>& items(Val v) const { return entry(v).inputs; }   // of a list
@@ -74,7 +76,7 @@ class Builder {
   Expected<Graph> finish(const std::string& name, const std::vector<Output>& outputs);
 
  private:
-  enum class Kind : uint8_t { input, constant, known, op, extra, sequence, optional };   // extra: a further output of the operator `inputs[0]`
+  enum class Kind : uint8_t { input, constant, known, op, extra, list };   // extra: a further output of the operator `inputs[0]`
   struct Entry {
     Kind kind;
     TensorType type;
@@ -85,6 +87,7 @@ class Builder {
     std::vector<Val> inputs;                       // of an op; a list's items
     Origin origin;
     ValueId made;
+    ListKind list{};                               // of a list
   };
   const Entry& entry(Val v) const { return entries_[static_cast<size_t>(v.index)]; }
   Entry& entry(Val v) { return entries_[static_cast<size_t>(v.index)]; }

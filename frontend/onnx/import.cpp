@@ -207,15 +207,28 @@ class Importer {
     return shape;
   }
 
-  // A list's tensors are outputs of their own, numbered as those of inputs are.
+  // A list's tensors are outputs of their own, numbered as those of inputs are; of a list that only the run knows: its rows and sizes, whether it is there.
   void add_output(const std::string& name, Val v) {
     const auto kind = builder_.list_kind(v);
     if (!kind) {
       outputs_.push_back({name, v});
-    } else if (*kind == Builder::ListKind::optional) {
-      for (Val item : builder_.items(v)) add_output(builder_.list_kind(item) ? name : name + "_0", item);
-    } else {
-      for (size_t i = 0; i < builder_.items(v).size(); ++i) add_output(name + "_" + std::to_string(i), builder_.items(v)[i]);
+      return;
+    }
+    const std::vector<Val>& items = builder_.items(v);
+    const auto held = [&](Val item) { add_output(builder_.list_kind(item) ? name : name + "_0", item); };
+    switch (*kind) {
+      case Builder::ListKind::sequence: case Builder::ListKind::growing:
+        for (size_t i = 0; i < items.size(); ++i) add_output(name + "_" + std::to_string(i), items[i]);
+        break;
+      case Builder::ListKind::optional: std::ranges::for_each(items, held); break;
+      case Builder::ListKind::rows:
+        add_output(name + "_rows", items[0]);
+        add_output(name + "_sizes", items[1]);
+        break;
+      case Builder::ListKind::maybe:
+        add_output(name + "_there", items[0]);
+        held(items[1]);
+        break;
     }
   }
 

@@ -98,7 +98,9 @@ const std::vector<Val>& NodeImport::items(size_t i) {
   static const std::vector<Val> none;
   const Val v = in(i);
   if (is_list(v, ListKind::sequence)) return builder_.items(v);
-  invalid(llvm::formatv("input {0} is not a sequence", i).str());
+  if (is_list(v, ListKind::growing)) fail("what a sequence holds that the loop itself makes longer", "make the trip count and the condition constants");
+  else if (is_list(v, ListKind::rows)) fail("a sequence whose length is computed from the data");
+  else invalid(llvm::formatv("input {0} is not a sequence", i).str());
   return none;
 }
 
@@ -118,6 +120,12 @@ std::unique_ptr<RegionDraft> NodeImport::region(const OnnxGraph& body, const Bod
   std::unique_ptr<RegionDraft> draft = bodies_.region(body, inputs);
   if (!draft) fail_reported();
   return draft;
+}
+
+NodeImport NodeImport::within(RegionDraft& draft) const { return NodeImport(draft.builder, bodies_, node, {}, {}); }
+
+void NodeImport::take_problem(const NodeImport& inner) {
+  if (!problem_) problem_ = inner.problem_;
 }
 
 std::vector<Val> NodeImport::emit_all(OpAttrs attrs, std::vector<Val> inputs) {

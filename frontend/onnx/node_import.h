@@ -98,6 +98,8 @@ class NodeImport {
   std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs);
   // The same as a graph of its own, which a node then runs. Null: as above.
   std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Bodies::Inputs& inputs);
+  NodeImport within(RegionDraft& draft) const;      // the node, emitting into the region; its problem is to be taken back
+  void take_problem(const NodeImport& inner);
   std::string fresh_symbol(const std::string& stem) { return bodies_.fresh_symbol(stem); }
   std::vector<Val> emit_all(OpAttrs attrs, std::vector<Val> inputs);   // of several outputs; empty after a failure
 

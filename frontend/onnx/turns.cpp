@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/run_list.h"
 #include "ir/simplify.h"
 
 namespace tw::onnx_import {
@@ -47,7 +48,8 @@ namespace {
 // Body nodes times turns. Sequences have no other way.
 constexpr int64_t kUnrolledNodes = 64, kUnrolledListNodes = 20'000;
 
-constexpr const char* kListInLoop = "a sequence in a loop whose number of turns is computed from the data, or large";
+constexpr const char *kListInLoop = "a sequence in a loop whose number of turns is computed from the data, or large",
+                     *kKnownTurns = "make the trip count and the condition constants";
 
 int64_t count_nodes(const OnnxGraph& graph) {
   int64_t count = 0;
@@ -67,7 +69,11 @@ std::vector<Val> region_inputs(NodeImport& n, const Turns& turns, const std::str
     inputs.push_back(b.known({var(turn) - Expr(1)}, DType::i64, {}));
     inputs.push_back(b.known({Expr(1)}, DType::boolean, {}));   // no turn begins otherwise
   }
-  for (size_t i = 0; i < turns.carried.size(); ++i) inputs.push_back(b.add_input("carried" + std::to_string(i), n.type(turns.carried[i])));
+  for (size_t i = 0; i < turns.carried.size(); ++i) {
+    const bool list = n.builder().list_kind(turns.carried[i]).has_value();
+    inputs.push_back(list ? b.list(Builder::ListKind::growing, {b.known({Expr(static_cast<int64_t>(i))}, DType::i64, {})})
+                          : b.add_input("carried" + std::to_string(i), n.type(turns.carried[i])));
+  }
   for (size_t i = 0; i < turns.sliced.size(); ++i) {
     TensorType row = n.type(turns.sliced[i]);
     row.shape.erase(row.shape.begin());
@@ -146,12 +152,20 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
   return true;
 }
 
-// Only tensors leave a region, and what is carried keeps its type.
+// A list goes on as it came, or longer.
+void check_list(NodeImport& n, RegionDraft& draft, Val list, size_t number) {
+  if (draft.builder.list_kind(list) != Builder::ListKind::growing || !is_const((*draft.builder.elements(draft.builder.items(list)[0]))[0], static_cast<int64_t>(number)))
+    n.fail(llvm::formatv("carried sequence {0}: {1}, in which it does more than grow at its end", number, kListInLoop).str(), kKnownTurns);
+}
+
+// Only tensors leave a region, and what is carried keeps its type, or is a sequence.
 void check_outputs(NodeImport& n, const Turns& turns, RegionDraft& draft) {
   for (size_t i = 0; i < draft.outputs.size(); ++i) {
-    if (draft.builder.list_kind(draft.outputs[i])) return n.fail(kListInLoop);
     const size_t lead = turns.counts ? 1 : 0;
-    if (i < lead || i >= lead + turns.carried.size()) continue;
+    const bool carried = i >= lead && i < lead + turns.carried.size(), list = carried && n.builder().list_kind(turns.carried[i - lead]);
+    if (draft.builder.list_kind(draft.outputs[i]).has_value() != list) return n.fail(kListInLoop);
+    if (list) check_list(n, draft, draft.outputs[i], i - lead);
+    if (!carried || list) continue;
     const TensorType &before = n.type(turns.carried[i - lead]), &behind = draft.builder.type(draft.outputs[i]);
     if (!equal(before, behind) && !reshaped(n, draft, i, before))
       return n.fail(llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead, to_string(before), to_string(behind)).str(),
@@ -159,21 +173,17 @@ void check_outputs(NodeImport& n, const Turns& turns, RegionDraft& draft) {
   }
 }
 
-// Of a loop's results the rows of the turns that were made.
-void cut(NodeImport& n, Results& results, const Expr& trip) {
-  const Expr made = n.symbol_of(results.count, 0, trip);
-  for (Val& v : results.stacked)
-    if (v.valid()) v = n.slice(v, 0, 0, made);
+// Of the results that become longer with every turn.
+bool any_wanted(NodeImport& n, const Turns& turns) {
+  return std::ranges::find(turns.wanted, true) != turns.wanted.end() || std::ranges::any_of(turns.carried, [&](Val v) { return n.builder().list_kind(v).has_value(); });
 }
-
-bool any_wanted(const Turns& turns) { return std::find(turns.wanted.begin(), turns.wanted.end(), true) != turns.wanted.end(); }
 
 // The attributes but for the body; whether the condition may end it.
 op::Loop described(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn) {
   const auto* goes_on = turns.counts ? draft.builder.elements(draft.outputs[0]) : nullptr;
   const bool always = !turns.counts || turns.counted || (goes_on && goes_on->size() == 1 && is_const((*goes_on)[0], 1));
   op::Loop loop;
-  loop.carried = static_cast<int64_t>(turns.carried.size());
+  loop.carried = std::ranges::count_if(turns.carried, [&](Val v) { return !n.builder().list_kind(v); });
   loop.sliced = static_cast<int64_t>(turns.sliced.size());
   loop.conditional = !always || (!turns.counted && known_bool(n, turns.condition) != true);
   loop.turn = turn;
@@ -181,41 +191,121 @@ op::Loop described(NodeImport& n, const Turns& turns, RegionDraft& draft, const 
   return loop;
 }
 
+// An optional that is there is carried as what it holds: they answer alike.
+Val held(NodeImport& n, Val v) {
+  if (!n.is_list(v, Builder::ListKind::optional)) return v;
+  if (!n.builder().items(v).empty()) return held(n, n.builder().items(v)[0]);
+  n.fail("an empty optional in a loop whose number of turns is computed from the data, or large", kKnownTurns);
+  return v;
+}
+
+// What a turn puts behind the list that it is handed, as a stacked result: rows of the size that they have at most in any turn.
+RunList appended(NodeImport& n, RegionDraft& draft, Val list, const op::Loop& loop) {
+  NodeImport inner = n.within(draft);
+  std::vector<Val> items = draft.builder.items(list);
+  items.erase(items.begin());
+  RunList out = run_list(inner, items);
+  Ranges over, all = draft.builder.symbols();
+  if (!loop.trip.empty()) over[loop.turn] = all[loop.turn] = {Expr(1), loop.trip[0]};
+  Shape most;
+  for (int64_t axis = 1; axis < inner.rank(out.rows); ++axis) {
+    const auto interval = interval_over(inner.dim(out.rows, axis), over, all);
+    if (!interval || !interval->max.defined()) inner.fail("items of a sequence whose largest size in any turn is not known");
+    else most.push_back(inner.simplified(interval->max));
+  }
+  out = filled_up(inner, out, most, out.least_rank);
+  n.take_problem(inner);
+  return out;
+}
+
+// A loop's node, put together: what it is given, what its body gives, and which of that are lists.
+class LoopNode {
+ public:
+  LoopNode(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn) : n_(n), turns_(turns), draft_(draft), loop_(described(n, turns, draft, turn)) {
+    if (loop_.conditional) {
+      inputs_.push_back(turns.condition.valid() ? turns.condition : n.builder().known({Expr(1)}, DType::boolean, {}));
+      outputs_.push_back(draft.outputs[0]);
+    }
+    const size_t lead = turns.counts ? 1 : 0, carried = turns.carried.size();
+    for (size_t i = 0; i < carried; ++i) {
+      if (is_list(i)) continue;
+      inputs_.push_back(turns.carried[i]);
+      outputs_.push_back(draft.outputs[lead + i]);
+    }
+    for (const std::vector<Val>* list : {&turns.sliced, &std::as_const(draft.captured)}) inputs_.insert(inputs_.end(), list->begin(), list->end());
+    for (size_t i = 0; i < turns.stacked_count(); ++i)
+      if (turns.wanted[i]) outputs_.push_back(draft.outputs[lead + carried + i]);
+    for (size_t i = 0; i < carried; ++i) {
+      if (!turns.lists || !grows(i)) continue;
+      lists_.push_back(appended(n, draft, draft.outputs[lead + i], loop_));
+      outputs_.push_back(lists_.back().rows);
+      outputs_.push_back(lists_.back().sizes);
+    }
+  }
+
+  std::optional<Results> emit() {
+    if (!turns_.trip && !loop_.conditional) n_.fail("a loop that never ends", "give it a trip count or a condition");
+    if (outputs_.empty()) n_.fail("a loop without results");
+    if (n_.failed()) return std::nullopt;
+    const bool conditional = loop_.conditional;
+    loop_.body = finished(n_, draft_, outputs_, "body");
+    const std::vector<Val> made = n_.emit_all(std::move(loop_), std::move(inputs_));
+    if (n_.failed()) return std::nullopt;
+    Results results;
+    auto next = made.begin();
+    for (size_t i = 0; i < turns_.carried.size(); ++i) results.carried.push_back(is_list(i) ? turns_.carried[i] : *next++);
+    if (conditional) results.count = made.back();
+    const auto rows = [&] { return conditional ? n_.slice(*next++, 0, 0, n_.symbol_of(results.count, 0, *turns_.trip)) : *next++; };   // of the turns that were made
+    for (size_t i = 0; i < turns_.stacked_count(); ++i) results.stacked.push_back(turns_.wanted[i] ? rows() : Val{});
+    for (size_t i = 0, list = 0; i < turns_.carried.size(); ++i) {
+      if (!turns_.lists || !grows(i)) continue;
+      const Val items = rows(), sizes = rows();
+      results.carried[i] = longer(turns_.carried[i], {together(items), together(sizes), lists_[list++].least_rank});
+    }
+    return n_.failed() ? std::nullopt : std::optional(results);
+  }
+
+ private:
+  bool is_list(size_t i) const { return n_.builder().list_kind(turns_.carried[i]).has_value(); }
+  bool grows(size_t i) const { return is_list(i) && draft_.builder.items(draft_.outputs[(turns_.counts ? 1 : 0) + i]).size() > 1; }
+
+  // [turns, items of one, ...] as [items, ...].
+  Val together(Val v) {
+    if (n_.failed()) return {};
+    Shape shape(n_.shape(v).begin() + 1, n_.shape(v).end());
+    shape[0] = n_.simplified(shape[0] * n_.dim(v, 0));
+    return n_.reshape(v, shape);
+  }
+
+  Val longer(Val list, const RunList& by) {
+    const bool empty = n_.is_list(list, Builder::ListKind::sequence) && n_.builder().items(list).empty();
+    return as_value(n_, empty ? by : joined(n_, run_list(n_, list), by));
+  }
+
+  NodeImport& n_;
+  const Turns& turns_;
+  RegionDraft& draft_;
+  op::Loop loop_;
+  std::vector<Val> inputs_, outputs_;
+  std::vector<RunList> lists_;
+};
+
 // A node that runs the body as often as it must.
-std::optional<Results> looped(NodeImport& n, const Turns& turns) {
-  for (Val v : turns.carried)
-    if (n.builder().list_kind(v)) n.fail(kListInLoop, "make the trip count and the condition constants");
+std::optional<Results> looped(NodeImport& n, Turns turns) {
+  for (Val& v : turns.carried) v = held(n, v);
   if (n.failed()) return std::nullopt;
   const std::string turn = n.fresh_symbol("turn");
   const auto draft = n.region(*turns.body, [&](Builder& b) { return region_inputs(n, turns, turn, b); });
   if (draft) check_outputs(n, turns, *draft);
   if (n.failed()) return std::nullopt;
-  op::Loop loop = described(n, turns, *draft, turn);
-  const size_t lead = turns.counts ? 1 : 0, carried = turns.carried.size();
-  std::vector<Val> inputs, outputs;
-  if (loop.conditional) {
-    inputs.push_back(turns.condition.valid() ? turns.condition : n.builder().known({Expr(1)}, DType::boolean, {}));
-    outputs.push_back(draft->outputs[0]);
-  }
-  for (const std::vector<Val>* list : {&turns.carried, &turns.sliced, &std::as_const(draft->captured)}) inputs.insert(inputs.end(), list->begin(), list->end());
-  for (size_t i = 0; i + lead < draft->outputs.size(); ++i)
-    if (i < carried || turns.wanted[i - carried]) outputs.push_back(draft->outputs[lead + i]);
-  const bool conditional = loop.conditional;
-  if (!turns.trip && !conditional) n.fail("a loop that never ends", "give it a trip count or a condition");
-  if (outputs.empty()) n.fail("a loop without results");
-  loop.body = finished(n, *draft, outputs, "body");
-  const std::vector<Val> made = n.emit_all(std::move(loop), std::move(inputs));
-  if (n.failed()) return std::nullopt;
-  Results results{{made.begin(), made.begin() + static_cast<std::ptrdiff_t>(carried)}, {}, conditional ? made.back() : Val{}};
-  for (size_t i = 0, next = carried; i < turns.stacked_count(); ++i) results.stacked.push_back(turns.wanted[i] ? made[next++] : Val{});
-  if (conditional && any_wanted(turns)) cut(n, results, *turns.trip);
-  return n.failed() ? std::nullopt : std::optional(results);
+  return LoopNode(n, turns, *draft, turn).emit();
 }
 
 // Without a trip count nobody knows how large the results of all turns become: a first loop counts the turns.
 std::optional<Results> counted_and_looped(NodeImport& n, const Turns& turns) {
   Turns first = turns;
   first.wanted.assign(turns.wanted.size(), false);
+  first.lists = false;
   const std::optional<Results> count = looped(n, first);
   if (!count) return std::nullopt;
   Turns second = turns;
@@ -228,7 +318,7 @@ std::optional<Results> counted_and_looped(NodeImport& n, const Turns& turns) {
 
 std::optional<Results> run_turns(NodeImport& n, const Turns& turns) {
   if (std::optional<Results> results = unrolled(n, turns); results || n.failed()) return results;
-  return turns.trip || !any_wanted(turns) ? looped(n, turns) : counted_and_looped(n, turns);
+  return turns.trip || !any_wanted(n, turns) ? looped(n, turns) : counted_and_looped(n, turns);
 }
 
 }  // namespace tw::onnx_import

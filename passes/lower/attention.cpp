@@ -1,7 +1,7 @@
 // Attention as one kernel. The keys and values are packed in panels a head (kp [batch][keys/P][depth][P], vp [batch][columns/P][keys][P]);
 // then, for a block of query rows: s (products with the keys, scaled and masked), top, e = exp(s - top), sum, o (products with the
 // values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes 0. A free number of queries is computed in whole
-// blocks: rows behind the last one repeat it, and only y's stores ask.
+// blocks: rows behind the last one repeat it, and only y's stores ask. Of f16 and bf16 too all is f32 between the scores and y.
 // Stages: kp, vp, acc, s, top_part, top, e, sum_part, sum, inv, o, y; all but kp and vp run block by block (autotune/spaces/attention.cpp).
 #include <limits>
 
@@ -71,6 +71,20 @@ class AttentionLowering {
     index.push_back(last);
     return index;
   }
+  // In f32, what leads to it too: one rounding to f16 less a step.
+  static Expr wide(const Expr& e) {
+    const DType type = e.type();
+    if (type != DType::f32 && type != DType::f16 && type != DType::bf16) return cast(DType::f32, e);
+    switch (e->kind) {
+      case ExprKind::float_imm: return imm(e->float_value, DType::f32);
+      case ExprKind::unary: return unary(e->unary, wide(e->args[0]));
+      case ExprKind::binary: return binary(e->binary, wide(e->args[0]), wide(e->args[1]));
+      case ExprKind::select: return select(e->args[0], wide(e->args[1]), wide(e->args[2]));
+      case ExprKind::cast: return wide(e->args[0]);
+      default: return type == DType::f32 ? e : cast(DType::f32, e);
+    }
+  }
+  static Expr narrow(DType dtype, const Expr& e) { return dtype == DType::f32 ? e : cast(dtype, e); }
   // The batch part of an operand's index: broadcast axes read 0.
   static Index batch_index(const Shape& shape, const Index& row) {
     Index index;
@@ -91,7 +105,7 @@ class AttentionLowering {
     Index element(at.begin(), at.end() - 3);
     element.push_back(transposed ? column : k);
     element.push_back(transposed ? k : column);
-    Expr value = b_.element(v, element);
+    Expr value = wide(b_.element(v, element));
     BufferId buffer = b_.temp(name, DType::f32, extents(axes));
     b_.stage(name, axes, buffer, at, select(b_.simplified(lt(column, columns)), value, imm(0, DType::f32)));
     return buffer;
@@ -115,17 +129,17 @@ class AttentionLowering {
     Index query = batch_index(b_.type(q).shape, row);
     query.push_back(query_of(row.back()));
     query.push_back(k);
-    b_.stage("acc", axes, acc, at, b_.element(q, query) * panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel), Combiner::add, imm(0, DType::f32));
+    b_.stage("acc", axes, acc, at, wide(b_.element(q, query)) * panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel), Combiner::add, imm(0, DType::f32));
     axes = row_axes("s");
     axes.push_back({"s_j", padded_});
     b_.declare(axes);
     at = variables(axes);
-    b_.define(scores_->output, [acc, at](const Index&) { return load(acc, DType::f32, at); });
+    b_.define(scores_->output, [acc, at, dtype = b_.type(scores_->output).dtype](const Index&) { return narrow(dtype, load(acc, DType::f32, at)); });
     Index logical = at;
     logical[at.size() - 2] = query_of(at[at.size() - 2]);
     s_ = b_.temp("s", DType::f32, rows_of(padded_));
     Expr masked = imm(-std::numeric_limits<double>::infinity(), DType::f32);
-    b_.stage("s", axes, s_, at, select(b_.simplified(lt(at.back(), keys_)), b_.element(softmax_->inputs[0], logical), masked));
+    b_.stage("s", axes, s_, at, select(b_.simplified(lt(at.back(), keys_)), wide(b_.element(softmax_->inputs[0], logical)), masked));
   }
 
   // Over the padded keys of a row, in lanes first: stages NAME_part and NAME.
@@ -191,7 +205,7 @@ class AttentionLowering {
       shape.push_back(b_.type(product_.output).shape[from]);
     }
     BufferId y = b_.output(b_.output_value(), shape);
-    b_.stage("y", axes, y, to, load(o, DType::f32, logical) * load(inverse_, DType::f32, row));
+    b_.stage("y", axes, y, to, narrow(b_.type(product_.output).dtype, load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
   }
 
   GroupBuilder& b_;

@@ -124,6 +124,72 @@ class Library(onnx.backend.base.BackendRep):
             self.api.destroy(context)
 
 
+def compiled(model, dims):
+    with tempfile.TemporaryDirectory() as folder:
+        path, library = os.path.join(folder, "model.onnx"), os.path.join(folder, "model.so")
+        onnx.save(model, path)
+        compiler = os.environ.get("TILEWRIGHT", ROOT / "build/release/tilewright")
+        bound = [part for name, size in dims.items() for part in ("--dim", f"{name}={size}")]
+        done = subprocess.run([compiler, "compile", path, "-o", library, "--name", "model", *bound], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        return Library(library, "model")
+
+
+def tensor_type(type_proto):
+    """Of a tensor, or of those that a sequence or an optional holds."""
+    kind = type_proto.WhichOneof("value")
+    return tensor_type(getattr(type_proto, kind).elem_type) if kind in ("sequence_type", "optional_type") else getattr(type_proto, "tensor_type")
+
+
+def items_of(rows, sizes):
+    """The items of a sequence whose length the run knows (docs/abi.md)."""
+    for row, size in zip(rows, sizes):
+        shape = tuple(extent for extent in size if extent >= 0)
+        yield np.asarray(row[tuple(slice(extent) for extent in shape) + (0,) * (row.ndim - len(shape))])
+
+
+class Fitted(onnx.backend.base.BackendRep):
+    """A model with sequences, optionals or free dims, compiled when its inputs are there: how many tensors a list holds and of what rank, and which
+    dims may be 0, is said to the compiler. Lists are Python's, an empty optional is None."""
+
+    def __init__(self, model):
+        initializers = {tensor.name for tensor in model.graph.initializer}
+        self.model, self.inputs = model, [value for value in model.graph.input if value.name not in initializers]
+
+    def run(self, inputs, **kwargs):
+        tensors, dims = [], {}
+        for value, given in zip(self.inputs, inputs):
+            if value.type.WhichOneof("value") == "tensor_type":
+                tensors.append(given)
+                dims |= {dim.dim_param: "0..1024" for dim, extent in zip(value.type.tensor_type.shape.dim, np.shape(given)) if extent == 0 and dim.dim_param}
+                continue
+            held = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+            dims[value.name] = len(held)
+            tensors += held
+            if held and not (kind := tensor_type(value.type)).HasField("shape"):
+                kind.shape.SetInParent()
+                for _ in np.shape(held[0]):
+                    kind.shape.dim.add()
+        library = compiled(self.model, dims)
+        names = [library.api.outputs[i].name.decode() for i in range(library.api.output_count)]
+        made = dict(zip(names, library.run(tensors)))
+        return tuple(self.output(value, made) for value in self.model.graph.output)
+
+    @staticmethod
+    def output(value, made):
+        name, kind = value.name, value.type.WhichOneof("value")
+        if kind == "tensor_type":
+            return made[name]
+        if name + "_there" in made and not made[name + "_there"]:
+            return None
+        if name + "_rows" in made:
+            return list(items_of(made[name + "_rows"], made[name + "_sizes"]))
+        numbered = [made[f"{name}_{i}"] for i in range(len(made)) if f"{name}_{i}" in made]
+        holds_list = kind == "sequence_type" or value.type.optional_type.elem_type.WhichOneof("value") == "sequence_type"
+        return numbered if holds_list else numbered[0] if numbered else None
+
+
 class TilewrightBackend(onnx.backend.base.Backend):
     @classmethod
     def supports_device(cls, device):
@@ -131,14 +197,9 @@ class TilewrightBackend(onnx.backend.base.Backend):
 
     @classmethod
     def prepare(cls, model, device="CPU", **kwargs):
-        with tempfile.TemporaryDirectory() as folder:
-            path, library = os.path.join(folder, "model.onnx"), os.path.join(folder, "model.so")
-            onnx.save(model, path)
-            compiler = os.environ.get("TILEWRIGHT", ROOT / "build/release/tilewright")
-            done = subprocess.run([compiler, "compile", path, "-o", library, "--name", "model"], capture_output=True, text=True)
-            if done.returncode:
-                raise RuntimeError(done.stderr.strip())
-            return Library(library, "model")
+        values = list(model.graph.input) + list(model.graph.output)
+        fixed = all(value.type.WhichOneof("value") == "tensor_type" and all(not dim.dim_param for dim in value.type.tensor_type.shape.dim) for value in values)
+        return compiled(model, {}) if fixed else Fitted(model)
 
     @classmethod
     def run_model(cls, model, inputs, device="CPU", **kwargs):

@@ -40,6 +40,8 @@ void read_data(Case& c) {
   c.atol = (*json)["atol"].number_or(c.atol);
   if (const Json::Object* dims = (*json)["dims"].object())
     for (const auto& [name, count] : *dims) c.dims[name] = count.integer_or(0);
+  if (const Json::Array* empty = (*json)["empty"].array())
+    for (const Json& name : *empty) c.empty.insert(name.text_or_empty());
 }
 
 }  // namespace

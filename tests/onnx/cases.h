@@ -20,6 +20,7 @@ struct Case {
   std::string folder;
   double rtol = 1e-3, atol = 1e-7;
   std::map<std::string, int64_t> dims = {};   // how many tensors its sequences and optionals hold
+  std::set<std::string> empty = {};           // free dims that its data have as 0
   std::string kind() const { return id.substr(0, id.find('/')); }
   std::string model(Mode mode) const;   // the file; perhaps not there: the mode means nothing for this case
 };

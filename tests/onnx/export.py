@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the ONNX backend suite of the installed onnx package, and the models of ml_cases.py, as folders KIND/CASE: model.onnx as it is, symbolic.onnx with
+"""Writes the ONNX backend suite of the installed onnx package, and the models of ml_cases.py and list_cases.py, as folders KIND/CASE: model.onnx as it is, symbolic.onnx with
 symbols for the dims of the inputs, constant.onnx with the inputs as initializers (the last two where they differ), data.json with tolerances that are not
-the suite's usual ones and how many tensors the sequences and optionals among the inputs hold, and test_data_set_N/input_I.pb, output_I.pb.
+the suite's usual ones and how many tensors the sequences and optionals among the inputs hold and which dims are 0, and test_data_set_N/input_I.pb, output_I.pb.
 
     export.py FOLDER
 """
@@ -17,6 +17,7 @@ import warnings
 
 import numpy as np
 import onnx
+from list_cases import list_cases
 from ml_cases import ml_cases
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
@@ -156,8 +157,10 @@ def export(folder, model, sets, rtol=RTOL, atol=ATOL, like=None):
     if (other := constant(model, sets[0][0])) is not None:
         write(folder / "constant.onnx", other)
     lengths = {value.name: len(tensors_of(message)) for value, message in zip(free_inputs(model), sets[0][0]) if not isinstance(message, onnx.TensorProto)}
-    if (rtol, atol) != (RTOL, ATOL) or lengths:
-        (folder / "data.json").write_text(json.dumps({"rtol": rtol, "atol": atol, "dims": lengths}))
+    empty = [dim.dim_param for value, message in zip(free_inputs(model), sets[0][0]) if isinstance(message, onnx.TensorProto)
+             for dim, extent in zip(value.type.tensor_type.shape.dim, message.dims) if extent == 0 and dim.dim_param]
+    if (rtol, atol) != (RTOL, ATOL) or lengths or empty:
+        (folder / "data.json").write_text(json.dumps({"rtol": rtol, "atol": atol, "dims": lengths, "empty": empty}))
     for n, (inputs, outputs) in enumerate(sets):
         data = folder / f"test_data_set_{n}"
         data.mkdir()
@@ -186,10 +189,12 @@ def main():
             operator = loaded.get(re.sub("_expanded(_ver[0-9]+)?$", "", case.name), loaded[case.name])[0]
             export(fresh / kind / case.name, *loaded[case.name], case.rtol, case.atol, operator)
         counts[kind] = len(cases)
-    counts["ml"] = 0
-    for name, model, inputs, outputs in ml_cases():
-        export(fresh / "ml" / name, model, [([numpy_helper.from_array(v) for v in inputs], [numpy_helper.from_array(v) for v in outputs])], 1e-3, 1e-5)
-        counts["ml"] += 1
+    for kind, own in (("ml", ml_cases()), ("list", list_cases())):
+        counts[kind] = 0
+        for name, model, inputs, outputs in own:
+            wanted = [numpy_helper.from_list(v) if isinstance(v, list) else numpy_helper.from_array(v) for v in outputs]
+            export(fresh / kind / name, model, [([numpy_helper.from_array(v) for v in inputs], wanted)], 1e-3, 1e-5)
+            counts[kind] += 1
     os.rename(fresh, target)
     print(f"onnx {onnx.__version__}:", ", ".join(f"{count} {kind}" for kind, count in counts.items()))
 

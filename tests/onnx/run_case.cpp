@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -13,6 +14,8 @@
 
 namespace tw::onnx_suite {
 namespace {
+
+constexpr int64_t kMostOfEmpty = 1024;   // of a free dim that may be 0
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -43,6 +46,44 @@ Expected<std::vector<Tensor>> stored_tensors(const std::string& folder, const ch
   }
 }
 
+// The items of a list that came as rows and sizes (docs/abi.md): of each row what its sizes say, -1 behind the last one.
+void add_items(const Tensor& rows, const Tensor& sizes, std::vector<Tensor>& tensors) {
+  const auto rank = static_cast<size_t>(sizes.shape[1]);
+  const int64_t row = rows.shape[0] == 0 ? 0 : rows.size() / rows.shape[0], width = static_cast<int64_t>(rows.bytes.size()) / std::max<int64_t>(rows.size(), 1);
+  for (int64_t i = 0; i < sizes.shape[0]; ++i) {
+    std::vector<int64_t> shape;
+    for (size_t axis = 0; axis < rank && sizes.int_at(i * sizes.shape[1] + static_cast<int64_t>(axis)) >= 0; ++axis)
+      shape.push_back(sizes.int_at(i * sizes.shape[1] + static_cast<int64_t>(axis)));
+    Tensor item = Tensor::zeros(rows.dtype, shape);
+    for (int64_t k = 0; k < item.size(); ++k) {
+      int64_t from = 0, rest = k, stride = 1;
+      for (size_t axis = rank; axis-- > 0;) {
+        const int64_t extent = axis < shape.size() ? shape[axis] : 1;
+        from += rest % extent * stride;
+        rest /= extent;
+        stride *= rows.shape[axis + 1];
+      }
+      std::copy_n(rows.bytes.begin() + (i * row + from) * width, width, item.bytes.begin() + k * width);
+    }
+    tensors.push_back(std::move(item));
+  }
+}
+
+// The outputs with the lists that only the run knows as the tensors that they hold.
+std::vector<Tensor> held_tensors(const tw_api& api, const std::vector<Tensor>& outputs) {
+  std::vector<Tensor> tensors;
+  const auto name_of = [&](size_t i) { return std::string_view(api.outputs[i].name); };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool optional = name_of(i).ends_with("_there"), there = !optional || outputs[i].int_at(0) != 0;
+    if (optional) ++i;
+    const bool rows = name_of(i).ends_with("_rows");
+    if (there && rows) add_items(outputs[i], outputs[i + 1], tensors);
+    if (there && !rows) tensors.push_back(outputs[i]);
+    i += rows;
+  }
+  return tensors;
+}
+
 Error run_set(const tw_api& api, const std::string& folder, Mode mode, const Case& c) {
   Inputs inputs;
   if (mode != Mode::constant) {
@@ -55,9 +96,10 @@ Error run_set(const tw_api& api, const std::string& folder, Mode mode, const Cas
   TW_ASSIGN(ModelRun run, ModelRun::create(api, std::move(inputs), 1));
   TW_TRY(run.run());
   TW_ASSIGN(const std::vector<Tensor> want, stored_tensors(folder, "output"));
-  if (run.outputs().size() != want.size()) return make_error(DiagCode::mismatch, "{0} outputs, the case has {1}", run.outputs().size(), want.size());
+  const std::vector<Tensor> got = held_tensors(api, run.outputs());
+  if (got.size() != want.size()) return make_error(DiagCode::mismatch, "{0} outputs, the case has {1}", got.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i)
-    if (Error error = compare_tensors(run.outputs()[i], want[i], c.rtol, c.atol))
+    if (Error error = compare_tensors(got[i], want[i], c.rtol, c.atol))
       return make_error(DiagCode::mismatch, "output {0}: {1}", i, error_text(std::move(error)));
   return Error::success();
 }
@@ -91,6 +133,8 @@ Error CaseRunner::run(const Case& c, Mode mode, CaseTimes& times) {
   options.name = "onnx_case";
   options.jobs = 1;
   if (mode != Mode::constant) options.dims = c.dims;
+  if (mode == Mode::fixed)
+    for (const std::string& name : c.empty) options.limits[name] = {0, kMostOfEmpty};
   const double begin = now();
   auto report = compile_model(options, target_);
   times.compile = now() - begin;

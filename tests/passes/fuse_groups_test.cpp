@@ -274,6 +274,19 @@ TEST_CASE("attention is one group, from the split to the merged heads") {
   CHECK(grouping(parsed((std::string(kAttention) + "output %a\n}").c_str())).find("p o") == std::string::npos);
 }
 
+TEST_CASE("attention of f16 is one group for processors") {
+  const Graph graph = parsed(R"(graph @g() {
+    %q: f16[2, 8, 16] = input
+    %k: f16[2, 8, 16] = input
+    %a: f16[2, 8, 8] = matmul(%q, %k) trans_b=true
+    %p: f16[2, 8, 8] = softmax(%a) axis=2
+    %o: f16[2, 8, 16] = matmul(%p, %k)
+    output %o
+  })");
+  CHECK(fuse_groups(graph).size() == 1);
+  CHECK(fuse_groups(graph, false).size() == 3);
+}
+
 TEST_CASE("attention of free sizes, whose heads share keys, is one group") {
   CHECK(grouping(parsed(R"(graph @g(batch, seq, past) {
     %x: f32[batch, 4, seq, 8] = input

@@ -1,7 +1,10 @@
 // If, Loop, Scan and SequenceMap: what their inputs and attributes say. How turns are run: frontend/onnx/turns.h.
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/run_list.h"
 #include "frontend/onnx/turns.h"
 
 namespace tw::onnx_import {
@@ -9,6 +12,9 @@ namespace {
 
 // Trip counts from here on mean none: exporters write the largest integer for "while".
 constexpr int64_t kNoTrip = int64_t{1} << 40;
+
+using ListKind = Builder::ListKind;
+constexpr std::string_view kListForms = "sormg";   // by kind
 
 void set_all(NodeImport& n, const std::vector<Val>& values) {
   for (size_t i = 0; i < values.size(); ++i) n.set(i, values[i]);
@@ -22,15 +28,21 @@ bool fits(NodeImport& n, const OnnxGraph* body, size_t inputs, size_t outputs) {
   return !n.failed();
 }
 
-// The tensors of a value, and how lists hold them: "t", "s[tt]", "o[]".
-std::string flatten(const Builder& b, Val v, std::vector<Val>& tensors) {
-  const auto kind = b.list_kind(v);
+// The tensors of a value, and how lists hold them: "t", "s[tt]", "o[]", "r1[tt]" with the least rank of an item, "m[tt]".
+std::string flatten(NodeImport& n, Val v, std::vector<Val>& tensors) {
+  const auto kind = n.builder().list_kind(v);
   if (!kind) {
     tensors.push_back(v);
     return "t";
   }
-  std::string form = *kind == Builder::ListKind::sequence ? "s[" : "o[";
-  for (Val item : b.items(v)) form += flatten(b, item, tensors);
+  std::vector<Val> items = n.builder().items(v);
+  std::string form(1, kListForms[static_cast<size_t>(*kind)]);
+  if (*kind == ListKind::rows) {
+    form += static_cast<char>('0' + std::min<int64_t>(run_list(n, v).least_rank, 9));
+    items.pop_back();
+  }
+  form += '[';
+  for (Val item : items) form += flatten(n, item, tensors);
   return form + "]";
 }
 
@@ -38,10 +50,11 @@ std::string flatten(const Builder& b, Val v, std::vector<Val>& tensors) {
 Val rebuilt(NodeImport& n, const std::string& form, size_t& at, const std::vector<Val>& tensors, size_t& next) {
   const char kind = form[at++];
   if (kind == 't') return tensors[next++];
+  const int64_t least_rank = kind == 'r' ? form[at++] - '0' : 0;
   std::vector<Val> items;
   for (++at; form[at] != ']';) items.push_back(rebuilt(n, form, at, tensors, next));
   ++at;
-  return n.builder().list(kind == 's' ? Builder::ListKind::sequence : Builder::ListKind::optional, std::move(items));
+  return kind == 'r' ? as_value(n, {items[0], items[1], least_rank}) : n.builder().list(static_cast<ListKind>(kListForms.find(kind)), std::move(items));
 }
 
 // Of two branches whose output has different sizes: both give it flat, filled up to the larger one, and its sizes behind it.
@@ -106,6 +119,89 @@ class Sizes {
   std::vector<Output> outputs_;
 };
 
+// An output of two branches, each value made in its own one, in one form for both: lists of which only the run then knows how long they are, or whether
+// they are there.
+class OneForm {
+ public:
+  OneForm(NodeImport& yes, NodeImport& no) : sides_{&yes, &no} {}
+
+  std::array<Val, 2> of(std::array<Val, 2> v) {
+    const auto is = [&](size_t side, ListKind kind) { return sides_[side]->is_list(v[side], kind); };
+    const auto either = [&](ListKind kind) { return is(0, kind) || is(1, kind); };
+    if (either(ListKind::growing)) sides_[0]->fail("a sequence that a loop makes longer, in a branch that the data choose");
+    if (sides_[0]->failed() || sides_[1]->failed()) return v;
+    if (either(ListKind::optional) || either(ListKind::maybe)) return optional(v);
+    const bool list[] = {is(0, ListKind::sequence) || is(0, ListKind::rows), is(1, ListKind::sequence) || is(1, ListKind::rows)};
+    if (!list[0] && !list[1]) return v;
+    if (!list[0] || !list[1]) sides_[0]->invalid("a sequence in one branch and a tensor in the other");
+    else if (either(ListKind::rows) || items(v, 0).size() != items(v, 1).size()) return rows(v);
+    else return items_alike(v, ListKind::sequence);
+    return v;
+  }
+
+ private:
+  const std::vector<Val>& items(const std::array<Val, 2>& v, size_t side) const { return sides_[side]->builder().items(v[side]); }
+
+  // Both hold as many.
+  std::array<Val, 2> items_alike(std::array<Val, 2> v, ListKind kind) {
+    std::vector<Val> lists[2];
+    for (size_t i = 0; i < items(v, 0).size(); ++i) {
+      const auto made = of({items(v, 0)[i], items(v, 1)[i]});
+      lists[0].push_back(made[0]);
+      lists[1].push_back(made[1]);
+    }
+    return {sides_[0]->builder().list(kind, lists[0]), sides_[1]->builder().list(kind, lists[1])};
+  }
+
+  std::array<Val, 2> rows(const std::array<Val, 2>& v) {
+    RunList lists[2];
+    const auto empty = [&](size_t side) { return sides_[side]->is_list(v[side], ListKind::sequence) && items(v, side).empty(); };
+    for (size_t side : {0, 1})
+      if (!empty(side)) lists[side] = run_list(*sides_[side], v[side]);
+    for (size_t side : {0, 1}) {
+      NodeImport& other = *sides_[1 - side];
+      if (!empty(side) || other.failed()) continue;
+      const Shape& shape = other.shape(lists[1 - side].rows);
+      lists[side] = no_items(*sides_[side], {other.dtype(lists[1 - side].rows), Shape(shape.begin() + 1, shape.end()), {}});
+      lists[side].least_rank = lists[1 - side].least_rank;
+    }
+    const int64_t least = std::min(lists[0].least_rank, lists[1].least_rank);
+    std::array<Val, 2> made = v;
+    for (size_t side : {0, 1}) {
+      lists[side].least_rank = least;
+      made[side] = as_value(*sides_[side], lists[side]);
+    }
+    return made;
+  }
+
+  // What is not there stands for as little as its type allows.
+  Val blank(size_t side, Val like) {
+    NodeImport &own = *sides_[side], &other = *sides_[1 - side];
+    const auto kind = other.builder().list_kind(like);
+    if (!kind) return own.builder().add_constant(Tensor::zeros(other.dtype(like), std::vector<int64_t>(other.shape(like).size(), 0)));
+    if (*kind == ListKind::sequence || *kind == ListKind::rows) return own.builder().list(ListKind::sequence, {});
+    return own.builder().list(ListKind::optional, {});
+  }
+
+  std::array<Val, 2> optional(const std::array<Val, 2>& v) {
+    const auto kind = [&](size_t side) { return sides_[side]->builder().list_kind(v[side]); };
+    if (kind(0) == ListKind::optional && kind(1) == ListKind::optional && items(v, 0).size() == items(v, 1).size()) return items_alike(v, ListKind::optional);
+    Val there[2];
+    std::array<Val, 2> held{};
+    for (size_t side : {0, 1}) {
+      const bool maybe = kind(side) == ListKind::maybe, plain = kind(side) != ListKind::optional && !maybe, some = plain || !items(v, side).empty();
+      there[side] = maybe ? items(v, side)[0] : sides_[side]->builder().known({Expr(some ? 1 : 0)}, DType::boolean, {});
+      if (some) held[side] = plain ? v[side] : items(v, side).back();
+    }
+    for (size_t side : {0, 1})
+      if (!held[side].valid()) held[side] = blank(side, held[1 - side]);
+    held = of(held);
+    return {sides_[0]->builder().list(ListKind::maybe, {there[0], held[0]}), sides_[1]->builder().list(ListKind::maybe, {there[1], held[1]})};
+  }
+
+  NodeImport* sides_[2];
+};
+
 // A node that runs one of the branches.
 void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
   const auto none = [](Builder&) { return std::vector<Val>(); };
@@ -114,10 +210,15 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
   if (!yes || !no) return;
   std::vector<std::string> forms;
   std::vector<Val> from_yes, from_no;
+  NodeImport in_yes = n.within(*yes), in_no = n.within(*no);
   for (size_t i = 0; i < yes->outputs.size(); ++i) {
-    forms.push_back(flatten(yes->builder, yes->outputs[i], from_yes));
-    if (flatten(no->builder, no->outputs[i], from_no) != forms[i])
-      return n.fail(llvm::formatv("output {0} holds different numbers of tensors in the branches of a condition that is computed from the data", i).str());
+    const auto [a, b] = OneForm(in_yes, in_no).of({yes->outputs[i], no->outputs[i]});
+    n.take_problem(in_yes);
+    n.take_problem(in_no);
+    if (n.failed()) return;
+    forms.push_back(flatten(in_yes, a, from_yes));
+    if (flatten(in_no, b, from_no) != forms[i])
+      return n.fail(llvm::formatv("output {0} holds lists of different kinds in the branches of a condition that is computed from the data", i).str());
   }
   Sizes sizes(n, *yes, *no);
   for (size_t i = 0, count = from_yes.size(); i < count; ++i)

@@ -1,8 +1,8 @@
-// Sequences and optionals: lists of values that exist while importing only, so that how many tensors they hold must be known there.
+// Sequences and optionals: lists of values that exist while importing only. Where the run decides how many tensors they hold: frontend/onnx/run_list.h.
 #include <algorithm>
 
-#include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/run_list.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -24,49 +24,11 @@ int64_t position(NodeImport& n, size_t i, int64_t count, int64_t end) {
   return 0;
 }
 
-// Input i, a position that is computed from the data, from the beginning of a sequence of `count` items. i64, rank 0.
-Val position_value(NodeImport& n, size_t i, int64_t count) {
+// Input i, a position in a sequence of `count` items, from its beginning. i64, rank 0; invalid where there is no such input.
+Val position_value(NodeImport& n, size_t i, const Expr& count) {
+  if (!n.has(i)) return {};
   const Val given = n.element_value(n.in(i), 0), zero = n.scalar(0, DType::i64);
-  return n.failed() ? Val{} : n.select(n.less(given, zero), n.add(given, n.scalar(static_cast<double>(count), DType::i64)), given);
-}
-
-// The tensor flat, as one row of `room` elements.
-Val flat_row(NodeImport& n, Val v, const Expr& room) {
-  const Expr count = element_count(n.shape(v)), rest = n.simplified(room - count);
-  const Val flat = n.reshape(v, {count});
-  return n.reshape(is_const(rest, 0) ? flat : n.emit(op::Pad{PadMode::constant, {Expr(0)}, {rest}}, {flat}), {Expr(1), room});
-}
-
-// One of the tensors, which have one dtype and rank, by an index (i64, rank 0) that is computed from the data. Where their sizes differ, the result's
-// are read while the model runs.
-Val gathered(NodeImport& n, const std::vector<Val>& items, Val index) {
-  if (n.failed()) return {};
-  const Shape first = n.shape(items[0]);
-  Shape most = first;
-  Expr room = element_count(first);
-  bool equal_shapes = true;
-  std::vector<Expr> sizes;
-  for (Val item : items) {
-    const Shape& shape = n.shape(item);
-    if (n.dtype(item) != n.dtype(items[0]) || shape.size() != first.size()) {
-      n.fail("a position computed from the data in a sequence of tensors of different ranks or types", "make the position a constant");
-      return {};
-    }
-    equal_shapes &= equal(shape, first);
-    for (size_t axis = 0; axis < shape.size(); ++axis) most[axis] = n.simplified(max(most[axis], shape[axis]));
-    room = n.simplified(max(room, element_count(shape)));
-    sizes.insert(sizes.end(), shape.begin(), shape.end());
-  }
-  std::vector<Val> rows;
-  for (Val item : items) rows.push_back(flat_row(n, item, room));
-  const Val all = rows.size() == 1 ? rows[0] : n.emit(op::Concat{0}, std::move(rows));
-  const Val row = n.emit(op::Gather{0}, {all, index});
-  if (equal_shapes) return n.reshape(row, first);
-  const auto count = static_cast<int64_t>(items.size()), rank = static_cast<int64_t>(first.size());
-  const Val size = n.emit(op::Gather{0}, {n.builder().known(std::move(sizes), DType::i64, {Expr(count), Expr(rank)}), index});
-  Shape shape;
-  for (int64_t axis = 0; axis < rank; ++axis) shape.push_back(n.symbol_of(size, axis, most[static_cast<size_t>(axis)]));
-  return n.failed() ? Val{} : n.reshape(n.slice(row, 0, 0, element_count(shape)), shape);
+  return n.failed() ? Val{} : n.select(n.less(given, zero), n.add(given, n.dim_value(count)), given);
 }
 
 // before, at or behind, as `at`, a position, lies behind i, is i, or lies before it.
@@ -74,8 +36,10 @@ Val placed(NodeImport& n, int64_t i, Val at, Val before, Val here, Val behind) {
   const auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), DType::i64); };
   if (n.failed()) return {};
   const Val index = n.select(n.less(number(i), at), number(0), n.select(n.less(at, number(i)), number(2), number(1)));
-  return gathered(n, {before, here, behind}, index);
+  return item_at(n, run_list(n, std::vector{before, here, behind}), index);
 }
+
+bool of_run(NodeImport& n, size_t i) { return n.is_list(n.in(i), NodeImport::ListKind::rows); }
 
 }  // namespace
 
@@ -85,22 +49,36 @@ void import_sequence_construct(NodeImport& n, int) {
   std::vector<Val> items;
   for (size_t i = 0; i < n.input_count(); ++i) {
     items.push_back(n.in(i));
-    if (n.is_list(items.back(), NodeImport::ListKind::sequence) || n.is_list(items.back(), NodeImport::ListKind::optional))
+    if (n.builder().list_kind(items.back()))
       return n.invalid(llvm::formatv("input {0} is not a tensor", i).str());
   }
   n.set(n.sequence(std::move(items)));
 }
 
 void import_sequence_at(NodeImport& n, int) {
+  if (of_run(n, 0)) {
+    const RunList list = run_list(n, n.in(0));
+    return n.set(item_at(n, list, position_value(n, 1, length(n, list))));
+  }
   const std::vector<Val>& items = n.items(0);
   if (n.failed()) return;
   if (items.empty()) return n.invalid("the sequence is empty");
   const auto count = static_cast<int64_t>(items.size());
-  if (!n.known(n.in(1))) return n.set(gathered(n, items, position_value(n, 1, count)));
+  if (!n.known(n.in(1))) return n.set(item_at(n, run_list(n, items), position_value(n, 1, count)));
   n.set(items[static_cast<size_t>(position(n, 1, count, count))]);
 }
 
 void import_sequence_insert(NodeImport& n, int) {
+  if (of_run(n, 0)) {
+    const RunList list = run_list(n, n.in(0));
+    return n.set(as_value(n, inserted(n, list, position_value(n, 2, length(n, list)), n.in(1))));
+  }
+  if (n.is_list(n.in(0), NodeImport::ListKind::growing)) {
+    if (n.has(2)) return n.fail("a position in a sequence that the loop itself makes longer", "leave it out: the item goes behind the last one");
+    std::vector<Val> items = n.builder().items(n.in(0));
+    items.push_back(n.in(1));
+    return n.failed() ? void() : n.set(n.builder().list(NodeImport::ListKind::growing, std::move(items)));
+  }
   std::vector<Val> items = n.items(0);
   const auto count = static_cast<int64_t>(items.size());
   if (n.has(2) && !n.failed() && !n.known(n.in(2))) {
@@ -117,6 +95,10 @@ void import_sequence_insert(NodeImport& n, int) {
 }
 
 void import_sequence_erase(NodeImport& n, int) {
+  if (of_run(n, 0)) {
+    const RunList list = run_list(n, n.in(0));
+    return n.set(as_value(n, erased(n, list, position_value(n, 1, length(n, list)))));
+  }
   std::vector<Val> items = n.items(0);
   if (!n.failed() && items.empty()) return n.invalid("the sequence is empty");
   const auto count = static_cast<int64_t>(items.size());
@@ -133,8 +115,8 @@ void import_sequence_erase(NodeImport& n, int) {
 }
 
 void import_sequence_length(NodeImport& n, int) {
-  const auto count = static_cast<int64_t>(n.items(0).size());
-  n.set(n.builder().known({Expr(count)}, DType::i64, {}));
+  const Expr count = of_run(n, 0) ? length(n, run_list(n, n.in(0))) : Expr(static_cast<int64_t>(n.items(0).size()));
+  n.set(n.dim_value(count));
 }
 
 namespace {
@@ -162,11 +144,45 @@ std::vector<Expr> part_sizes(NodeImport& n, const Expr& extent, int64_t axis) {
   return n.failed() ? std::vector<Expr>() : sizes;
 }
 
+// Equal parts, the last one perhaps shorter, of a size that is computed from the data.
+RunList equal_parts(NodeImport& n, Val x, int64_t axis) {
+  const Expr extent = n.dim(x, axis);
+  const Val given = n.element_value(n.in(1), 0), one = n.scalar(1, DType::i64), whole = n.dim_value(extent);
+  const Val wide = n.max(n.min(given, whole), one);
+  const Val ceiling = n.div(n.sub(n.add(whole, wide), one), wide);
+  // The run ends at a split of 0 or less: there are not -1 parts.
+  const Expr count = n.symbol_of(n.select(n.less(given, one), n.scalar(-1, DType::i64), ceiling), 0, extent), width = n.symbol_of(wide, 0, max(extent, Expr(1)));
+  if (n.failed()) return {};
+  Shape shape = n.shape(x), ends(shape.size(), Expr(0));
+  const auto at = static_cast<size_t>(axis);
+  ends[at] = n.simplified(max(count * width - extent, Expr(0)));
+  const Val all = n.emit(op::Pad{PadMode::constant, Shape(shape.size(), Expr(0)), ends}, {x});
+  const Val cut = n.slice(all, axis, 0, count * width);
+  shape[at] = width;
+  Shape split = shape;
+  split.insert(split.begin() + axis, count);
+  Ints order;
+  for (int64_t a = 0; a <= n.rank(x); ++a)
+    if (a != axis) order.push_back(a);
+  order.insert(order.begin(), axis);
+  const Val rows = n.transpose(n.reshape(cut, split), order);
+  // Sizes: as the rows, but for the last one's along the axis.
+  const Val part = n.iota({count}, 0), start = n.mul(part, wide);
+  std::vector<Val> columns;
+  for (size_t a = 0; a < shape.size() && !n.failed(); ++a) {
+    const Val size = a == at ? n.min(wide, n.sub(whole, start)) : n.expand(n.dim_value(shape[a]), {count});
+    columns.push_back(n.reshape(size, {count, Expr(1)}));
+  }
+  if (n.failed()) return {};
+  return {rows, columns.size() == 1 ? columns[0] : n.emit(op::Concat{1}, columns), n.rank(x)};
+}
+
 }  // namespace
 
 void import_split_to_sequence(NodeImport& n, int) {
   const Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
+  if (n.has(1) && n.rank(n.in(1)) == 0 && !n.failed() && !n.known(n.in(1))) return n.set(as_value(n, equal_parts(n, x, axis)));
   const bool keep = n.integer("keepdims", 1) != 0 || n.has(1);
   std::vector<Val> items;
   Expr start = 0;
@@ -185,6 +201,11 @@ void import_split_to_sequence(NodeImport& n, int) {
 }
 
 void import_concat_from_sequence(NodeImport& n, int) {
+  if (of_run(n, 0)) {
+    const RunList list = run_list(n, n.in(0));
+    const bool fresh = n.integer("new_axis", 0) != 0;
+    return n.set(concatenated(n, list, n.axis(n.integer("axis", 0), n.rank(list.rows) - (fresh ? 0 : 1)), fresh));
+  }
   std::vector<Val> items = n.items(0);
   if (!n.failed() && items.empty()) return n.invalid("the sequence is empty");
   if (n.failed()) return;
@@ -205,12 +226,16 @@ void import_optional(NodeImport& n, int) {
 }
 
 void import_optional_has_element(NodeImport& n, int) {
-  const bool empty = !n.has(0) || (n.is_list(n.in(0), NodeImport::ListKind::optional) && n.builder().items(n.in(0)).empty());
+  const Val x = n.maybe(0);
+  if (n.is_list(x, NodeImport::ListKind::maybe)) return n.set(n.builder().items(x)[0]);
+  const bool empty = !x.valid() || (n.is_list(x, NodeImport::ListKind::optional) && n.builder().items(x).empty());
   n.set(n.builder().known({Expr(empty ? 0 : 1)}, DType::boolean, {}));
 }
 
+// Of one of which only the run knows whether it is there: what stands in its place where it is not.
 void import_optional_get_element(NodeImport& n, int) {
   const Val x = n.in(0);
+  if (n.is_list(x, NodeImport::ListKind::maybe)) return n.set(n.builder().items(x)[1]);
   if (n.failed() || !n.is_list(x, NodeImport::ListKind::optional)) return n.set(x);
   if (n.builder().items(x).empty()) return n.fail("an element of an optional that is empty");
   n.set(n.builder().items(x)[0]);
