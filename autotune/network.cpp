@@ -195,6 +195,14 @@ Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) 
   return known;
 }
 
+// By the default schedule of a variant; of the first one the space may say it itself.
+Expected<Candidate> NetworkTuner::usual(Search& search, size_t variant) const {
+  if (const std::optional<Point> point = search.space.default_point(); point && variant == 0) return maker(search)(*point);
+  const LoweredGroup& lowered = search.task.variants[variant].lowered;
+  TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.family, target_));
+  return candidate_of(search.task, target_, static_cast<int>(variant), std::move(schedule));
+}
+
 // The default schedule; those of the other algorithms, so that there is something to choose from; then the best ones of tasks alike, where they
 // are legal here.
 std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
@@ -203,16 +211,9 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
     if (candidate) out.push_back(std::move(*candidate));
     else llvm::consumeError(candidate.takeError());   // it is only a start
   };
-  const LoweredGroup& used = search.task.variants.front().lowered;
-  if (const std::optional<Point> usual = search.space.default_point()) add(maker(search)(*usual));
-  else if (Expected<Schedule> schedule = default_schedule(used.kernel, used.family, target_)) add(candidate_of(search.task, target_, 0, std::move(*schedule)));
-  else llvm::consumeError(schedule.takeError());
+  add(usual(search, 0));
   search.has_default = !out.empty();
-  for (size_t v = 1; v < search.task.variants.size(); ++v) {
-    const LoweredGroup& other = search.task.variants[v].lowered;
-    if (Expected<Schedule> schedule = default_schedule(other.kernel, other.family, target_)) add(candidate_of(search.task, target_, static_cast<int>(v), std::move(*schedule)));
-    else llvm::consumeError(schedule.takeError());
-  }
+  for (size_t v = 1; v < search.task.variants.size(); ++v) add(usual(search, v));
   if (!options_.transfer || options_.tuner == TunerKind::grid || options_.tuner == TunerKind::random) return out;
   const std::vector<const Search*> others = nearest(search);
   for (size_t i = 0; i < others.size() && i < kNeighbours; ++i) {
@@ -228,11 +229,9 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
 void NetworkTuner::limit_code(Search& search) const {
   if (!target_.driver.empty()) return;
   int64_t most = kLeastCode;
-  for (const Variant& variant : search.task.variants) {
-    Expected<Schedule> usual = default_schedule(variant.lowered.kernel, variant.lowered.family, target_);
-    Expected<Kernel> kernel = usual ? apply(variant.lowered.kernel, *usual, &target_) : Expected<Kernel>(usual.takeError());
-    if (kernel) most = std::max(most, written_out_operations(*kernel, target_.lanes(4)) * 3 / 2);
-    else llvm::consumeError(kernel.takeError());   // said where it is measured
+  for (size_t v = 0; v < search.task.variants.size(); ++v) {
+    if (Expected<Candidate> candidate = usual(search, v)) most = std::max(most, written_out_operations(*candidate->kernel, target_.lanes(4)) * 3 / 2);
+    else llvm::consumeError(candidate.takeError());   // said where it is measured
   }
   search.most_code = most;
 }

@@ -83,6 +83,7 @@ class NetworkTuner {
   Expected<TaskRound> round(Search& search, int most);
   Record record_of(const Search& search, const Candidate& candidate, const MeasureResult& result) const;
   MakeCandidate maker(Search& search) const;
+  Expected<Candidate> usual(Search& search, size_t variant) const;
   void limit_code(Search& search) const;
   void choose_method(Search& search);
   Expected<std::vector<KnownResult>> known_of(const Search& search) const;
