@@ -51,7 +51,8 @@ struct RegionCall {
   Expr trip;                           // undefined: no limit
   std::string turn;                    // the body's symbol
   int carried = 0, sliced = 0;
-  std::vector<Expr> bytes;             // of each carried value, of a row of each sliced value and stacked result
+  std::vector<Expr> bytes;             // of each carried value before the first turn, of a row of each sliced value and stacked result
+  std::vector<Expr> growth;            // bytes that each carried value grows by in a turn
   std::vector<Expr> spare;             // second memory of each carried value
   Expr condition = 0;                  // room for the next one
 };

@@ -52,13 +52,21 @@ Expected<RegionLayout> lay_out_regions(const Graph& graph, const Node& node, con
     call.turn = loop->turn;
     call.carried = static_cast<int>(loop->carried);
     call.sliced = static_cast<int>(loop->sliced);
-    for (size_t i = 0; i < static_cast<size_t>(loop->carried + loop->sliced); ++i) call.bytes.push_back(byte_count(body.value(body.inputs()[i]).type));
+    const auto before = [&](size_t i, const Expr& turn) { return simplify_dim(substitute(byte_count(body.value(body.inputs()[i]).type), loop->turn, turn)); };
+    for (size_t i = 0; i < static_cast<size_t>(loop->carried); ++i) {
+      call.bytes.push_back(before(i, 1));
+      call.growth.push_back(simplify_dim(before(i, 2) - before(i, 1)));
+      if (!equal(Shape{before(i, var(loop->turn))}, Shape{simplify_dim(call.bytes[i] + (var(loop->turn) - Expr(1)) * call.growth[i])}))
+        return make_error(DiagCode::unsupported, "loop '{0}': carried value {1} grows along more than one axis", node.name, i);
+    }
+    for (size_t i = static_cast<size_t>(loop->carried); i < static_cast<size_t>(loop->carried + loop->sliced); ++i) call.bytes.push_back(before(i, 1));
     for (size_t i = static_cast<size_t>(loop->carried) + (loop->conditional ? 1 : 0); i < body.outputs().size(); ++i)
       call.bytes.push_back(byte_count(body.value(body.outputs()[i].value).type));
     for (const Expr& bytes : call.bytes) TW_TRY(check_outside(bytes, graph, node, "what goes from turn to turn"));
     for (int i = 0; i < call.carried; ++i) {
       call.spare.push_back(end);
-      end = simplify_dim(end + aligned(call.bytes[static_cast<size_t>(i)]));
+      const Expr grown = is_const(call.growth[static_cast<size_t>(i)], 0) ? Expr(0) : call.growth[static_cast<size_t>(i)] * call.trip;
+      end = simplify_dim(end + aligned(call.bytes[static_cast<size_t>(i)] + grown));
     }
     call.condition = end;
     if (call.conditional) end = simplify_dim(end + Expr(64));

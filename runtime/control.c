@@ -28,7 +28,7 @@ int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
       outputs[first + d->carried + i] = (uint8_t*)outputs[first + d->carried + i] + d->bytes[d->carried + d->sliced + i];
   }
   for (int32_t i = 0; i < d->carried; ++i)
-    if (inputs[i] != d->results[i]) memcpy(d->results[i], inputs[i], (size_t)d->bytes[i]);
+    if (inputs[i] != d->results[i]) memcpy(d->results[i], inputs[i], (size_t)(d->bytes[i] + turn * d->growth[i]));
   if (d->count) *d->count = turn;
   return TW_OK;
 }

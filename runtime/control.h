@@ -11,7 +11,8 @@ typedef struct tw_loop_desc {
   void** outputs;             /* of the body: room for the next condition, carried values, rows of stacked results; moved along */
   void* const* results;       /* where the carried values end */
   void* const* spare;         /* a second memory of each */
-  const int64_t* bytes;       /* of each carried value, then of a row of each sliced and each stacked one */
+  const int64_t* bytes;       /* of each carried value before the first turn, then of a row of each sliced and each stacked one */
+  const int64_t* growth;      /* of each carried value in a turn */
   uint8_t* arena;             /* of the body */
   const int64_t* symbols;     /* of the body */
   int64_t* turn;              /* the one among them that counts the turns, from 1; NULL: none */

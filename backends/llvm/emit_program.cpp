@@ -398,7 +398,7 @@ class ProgramEmitter {
     const std::vector<Value*> fields = {
         module_.getFunction(region_symbol(body)), loop.trip.defined() ? number(loop.trip, at.vars) : b_.getInt64(INT64_MAX),
         operand_table(call, std::span(f.inputs).subspan(lead), 0, at), rows, operand_table(call, outputs.first(carried), 0, at), spare,
-        extents(loop.bytes, at.vars), in_workspace(call, 0, at), symbols,
+        extents(loop.bytes, at.vars), extents(loop.growth, at.vars), in_workspace(call, 0, at), symbols,
         turn < names.size() ? b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, turn) : null,
         loop.conditional ? operand(f.inputs[0]) : null, loop.conditional ? operand(f.outputs.back()) : null,
         count(carried), count(static_cast<size_t>(loop.sliced)), count(stacked)};

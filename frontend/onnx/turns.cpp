@@ -61,6 +61,15 @@ int64_t count_nodes(const OnnxGraph& graph) {
   return count;
 }
 
+// A carried value behind so many turns.
+TensorType carried_type(NodeImport& n, const Turns& turns, size_t i, const Expr& made) {
+  TensorType type = n.type(turns.carried[i]);
+  if (i >= turns.growth.size() || !turns.growth[i]) return type;
+  const auto& [axis, by] = *turns.growth[i];
+  type.shape[axis] = n.simplified(type.shape[axis] + made * by);
+  return type;
+}
+
 // The values that the body's inputs stand for, in its own graph.
 std::vector<Val> region_inputs(NodeImport& n, const Turns& turns, const std::string& turn, Builder& b) {
   std::vector<Val> inputs;
@@ -72,7 +81,7 @@ std::vector<Val> region_inputs(NodeImport& n, const Turns& turns, const std::str
   for (size_t i = 0; i < turns.carried.size(); ++i) {
     const bool list = n.builder().list_kind(turns.carried[i]).has_value();
     inputs.push_back(list ? b.list(Builder::ListKind::growing, {b.known({Expr(static_cast<int64_t>(i))}, DType::i64, {})})
-                          : b.add_input("carried" + std::to_string(i), n.type(turns.carried[i])));
+                          : b.add_input("carried" + std::to_string(i), carried_type(n, turns, i, var(turn) - Expr(1))));
   }
   for (size_t i = 0; i < turns.sliced.size(); ++i) {
     TensorType row = n.type(turns.sliced[i]);
@@ -152,24 +161,57 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
   return true;
 }
 
+// Its symbols are the graph's, not the body's.
+bool known_outside(NodeImport& n, const Expr& e) {
+  bool known = true;
+  visit(e, [&](const Expr& part) { known = known && (part->kind != ExprKind::var || n.builder().symbols().contains(part->name)); });
+  return known;
+}
+
 // A list goes on as it came, or longer.
 void check_list(NodeImport& n, RegionDraft& draft, Val list, size_t number) {
   if (draft.builder.list_kind(list) != Builder::ListKind::growing || !is_const((*draft.builder.elements(draft.builder.items(list)[0]))[0], static_cast<int64_t>(number)))
     n.fail(llvm::formatv("carried sequence {0}: {1}, in which it does more than grow at its end", number, kListInLoop).str(), kKnownTurns);
 }
 
-// Only tensors leave a region, and what is carried keeps its type, or is a sequence.
-void check_outputs(NodeImport& n, const Turns& turns, RegionDraft& draft) {
+// Whether what is carried becomes longer along one axis, by as much in every turn; then growth says so.
+bool find_growth(NodeImport& n, Turns& turns, const RegionDraft& draft, const std::string& turn) {
+  turns.growth.resize(turns.carried.size());
+  bool found = false;
+  for (size_t i = 0; i < turns.carried.size(); ++i) {
+    const Val out = draft.outputs[i + (turns.counts ? 1 : 0)];
+    if (draft.builder.list_kind(out) || n.builder().list_kind(turns.carried[i])) continue;
+    const TensorType &before = n.type(turns.carried[i]), &behind = draft.builder.type(out);
+    if (before.dtype != behind.dtype || before.shape.size() != behind.shape.size()) continue;
+    std::optional<std::pair<size_t, Expr>> growth;
+    int axes = 0;
+    for (size_t axis = 0; axis < before.shape.size(); ++axis) {
+      const Expr by = n.simplified(behind.shape[axis] - before.shape[axis]);
+      if (is_const(by, 0)) continue;
+      ++axes;
+      const bool steady = !uses_var(by, turn) && constant_bounds(by, draft.builder.symbols()).min.value_or(-1) >= 0;
+      if (steady && known_outside(n, by)) growth = {axis, by};
+    }
+    if (axes != 1 || !growth) continue;
+    turns.growth[i] = growth;
+    found = true;
+  }
+  return found;
+}
+
+// Only tensors leave a region, and what is carried keeps its type, grows, or is a sequence.
+void check_outputs(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn) {
   for (size_t i = 0; i < draft.outputs.size(); ++i) {
     const size_t lead = turns.counts ? 1 : 0;
     const bool carried = i >= lead && i < lead + turns.carried.size(), list = carried && n.builder().list_kind(turns.carried[i - lead]);
     if (draft.builder.list_kind(draft.outputs[i]).has_value() != list) return n.fail(kListInLoop);
     if (list) check_list(n, draft, draft.outputs[i], i - lead);
     if (!carried || list) continue;
-    const TensorType &before = n.type(turns.carried[i - lead]), &behind = draft.builder.type(draft.outputs[i]);
-    if (!equal(before, behind) && !reshaped(n, draft, i, before))
-      return n.fail(llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead, to_string(before), to_string(behind)).str(),
-                    "give it one shape: pad it to its largest size");
+    const TensorType before = carried_type(n, turns, i - lead, var(turn)), &behind = draft.builder.type(draft.outputs[i]);
+    const bool grows = i - lead < turns.growth.size() && turns.growth[i - lead];
+    if (!equal(before, behind) && (grows || !reshaped(n, draft, i, before)))
+      return n.fail(llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead, to_string(carried_type(n, turns, i - lead, var(turn) - Expr(1))), to_string(behind)).str(),
+                    "give it one shape, or let it grow along one axis by as much in every turn");
   }
 }
 
@@ -253,8 +295,8 @@ class LoopNode {
     if (n_.failed()) return std::nullopt;
     Results results;
     auto next = made.begin();
-    for (size_t i = 0; i < turns_.carried.size(); ++i) results.carried.push_back(is_list(i) ? turns_.carried[i] : *next++);
-    if (conditional) results.count = made.back();
+    if (conditional) results.count = count_ = made.back();
+    for (size_t i = 0; i < turns_.carried.size(); ++i) results.carried.push_back(is_list(i) ? turns_.carried[i] : grown(i, *next++));
     const auto rows = [&] { return conditional ? n_.slice(*next++, 0, 0, n_.symbol_of(results.count, 0, *turns_.trip)) : *next++; };   // of the turns that were made
     for (size_t i = 0; i < turns_.stacked_count(); ++i) results.stacked.push_back(turns_.wanted[i] ? rows() : Val{});
     for (size_t i = 0, list = 0; i < turns_.carried.size(); ++i) {
@@ -268,6 +310,14 @@ class LoopNode {
  private:
   bool is_list(size_t i) const { return n_.builder().list_kind(turns_.carried[i]).has_value(); }
   bool grows(size_t i) const { return is_list(i) && draft_.builder.items(draft_.outputs[(turns_.counts ? 1 : 0) + i]).size() > 1; }
+
+  // Of a value that grows: in the size that the turns have made it.
+  Val grown(size_t i, Val v) {
+    if (!count_.valid() || i >= turns_.growth.size() || !turns_.growth[i] || n_.failed()) return v;
+    const Shape shape = carried_type(n_, turns_, i, n_.symbol_of(count_, 0, *turns_.trip)).shape;
+    const Val flat = n_.reshape(v, {element_count(n_.shape(v))});
+    return n_.reshape(n_.slice(flat, 0, 0, element_count(shape)), shape);
+  }
 
   // [turns, items of one, ...] as [items, ...].
   Val together(Val v) {
@@ -288,6 +338,7 @@ class LoopNode {
   op::Loop loop_;
   std::vector<Val> inputs_, outputs_;
   std::vector<RunList> lists_;
+  Val count_;
 };
 
 // A node that runs the body as often as it must.
@@ -295,8 +346,10 @@ std::optional<Results> looped(NodeImport& n, Turns turns) {
   for (Val& v : turns.carried) v = held(n, v);
   if (n.failed()) return std::nullopt;
   const std::string turn = n.fresh_symbol("turn");
-  const auto draft = n.region(*turns.body, [&](Builder& b) { return region_inputs(n, turns, turn, b); });
-  if (draft) check_outputs(n, turns, *draft);
+  const auto inputs = [&](Builder& b) { return region_inputs(n, turns, turn, b); };
+  auto draft = n.region(*turns.body, inputs);
+  if (draft && turns.growth.empty() && find_growth(n, turns, *draft, turn)) draft = n.region(*turns.body, inputs);
+  if (draft) check_outputs(n, turns, *draft, turn);
   if (n.failed()) return std::nullopt;
   return LoopNode(n, turns, *draft, turn).emit();
 }

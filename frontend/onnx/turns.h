@@ -13,6 +13,7 @@ struct Turns {
   std::optional<Expr> trip;            // none: as long as the condition is true
   std::vector<Val> carried, sliced;    // sliced along axis 0
   std::vector<bool> wanted;            // by stacked result
+  std::vector<std::optional<std::pair<size_t, Expr>>> growth;   // by carried value: an axis along which each turn makes it longer, and by how much
   bool lists = true;                   // those that grow are wanted
   bool counted = false;                // the trip count is that of a loop before: the condition says the same
   size_t stacked_count() const { return body->outputs.size() - carried.size() - (counts ? 1 : 0); }

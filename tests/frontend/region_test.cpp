@@ -99,13 +99,27 @@ TEST_CASE("data decide how many rows the results have") {
   CHECK(run_model(graph_bytes(counted), {floats({1}, {2}), ints({}, {0})}) == Lists{{2}, {}});
 }
 
+TEST_CASE("a carried value becomes longer with every turn") {
+  const auto run = [](const std::string& loop, const std::vector<Tensor>& inputs) {
+    return run_model(graph_bytes("g (float[2] x, int64 k) => (float[a] y) <bool c = {1}, int64 m = {50}, int64[1] zero = {0}> { y = Loop (" + loop +
+                                 R"() <body = b (int64 i, bool go, float[d] v) => (bool stay, float[e] w) {
+                                   stay = Less(i, k) s = ReduceSum<keepdims = 1>(v, zero) w = Concat<axis = 0>(v, s) }> })"), inputs);
+  };
+  const Tensor x = floats({2}, {1, 2});
+  CHECK(run("k, , x", {x, ints({}, {0})}) == Lists{{1, 2}});
+  CHECK(run("m, c, x", {x, ints({}, {2})}) == Lists{{1, 2, 3, 6, 12}});   // its condition ends it
+  CHECK(error_of(graph_bytes(R"(g (float[2] x, int64 k) => (float[a] y) <bool c = {1}> {
+      y = Loop ( , c, x) <body = b (int64 i, bool go, float[d] v) => (bool stay, float[e] w) { stay = Less(i, k) w = Concat<axis = 0>(v, x) }> })"))
+            .find("carried value 0 grows in a loop without a trip count") != std::string::npos);
+}
+
 TEST_CASE("what regions cannot do is said") {
   CHECK(error_of(graph_bytes(R"(g (float[2] x, bool c) => (float[a, b] y) <int64[1] zero = {0}> {
       y = If (c) <then_branch = a () => (float[2] t) { t = Neg(x) }, else_branch = b () => (float[1, 2] e) { e = Unsqueeze(x, zero) }> })"))
             .find("chooses between f32[2] and f32[1, 2]") != std::string::npos);
   CHECK(error_of(graph_bytes(R"(g (float[2] x) => (float[a] y) <int64 m = {50}> {
-      y = Loop (m, , x) <body = b (int64 i, bool go, float[a] v) => (bool stay, float[a] next) { p = Neg(v) q = Abs(p) stay = Identity(go) next = Concat<axis = 0>(q, x) }> })"))
-            .find("carried value 0 is f32[2] before a turn and f32[4] behind it") != std::string::npos);
+      y = Loop (m, , x) <body = b (int64 i, bool go, float[a] v) => (bool stay, float[a] next) { p = Neg(v) q = Abs(p) stay = Identity(go) next = Concat<axis = 0>(q, v) }> })"))
+            .find("carried value 0 is f32[turn_1.0 * 2] before a turn and f32[turn_1.0 * 4] behind it") != std::string::npos);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 """Models whose sequences only the run knows, of which the ONNX package has five cases: parts of a computed size, sequences that loops make longer,
-branches with sequences of different lengths; with the outputs of ONNX's own reference evaluator."""
+branches with sequences of different lengths; and loops that make a tensor longer. With the outputs of ONNX's own reference evaluator."""
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
@@ -11,6 +11,8 @@ GROWS = '''s = Loop (k, c, e) <body = b (int64 i, bool go, seq(float[a, b]) v) =
       part = Slice(x, zero, to, two) w = SequenceInsert(v, part) }> '''
 CHOICE = '''s = If (c) <then_branch = a () => (seq(float[a, b]) t) { n = Neg(x) t = SequenceConstruct(x, n) },
     else_branch = b () => (seq(float[a, b]) t2) { d = Transpose<perm = [1, 0]>(x) t2 = SequenceConstruct(d) }> '''
+LONGER = '''y = Loop (%s) <body = b (int64 i, bool go, float[p, q] v) => (bool stay, float[r, t] w)
+    { %s one = Constant<value_ints = [1]>() m = ReduceMean<keepdims = 1>(v, one) w = Concat<axis = 1>(v, m) }> '''
 # name: (result, nodes, k by data set, c)
 CASES = {
     "split": ("seq(float[a, b]) s", SPLIT, 4, True),
@@ -28,6 +30,10 @@ CASES = {
     "loop": ("seq(float[a, b]) s", "e = SequenceEmpty() " + GROWS, 3, True),
     "loop_behind": ("seq(float[a, b]) s", "m = Neg(x) e = SequenceConstruct(m, x) " + GROWS, 7, True),
     "loop_concat": ("float[a, b] y", "e = SequenceEmpty() " + GROWS + "y = ConcatFromSequence<axis = 1>(s)", 4, True),
+    "tensor_grows": ("float[a, b] y", LONGER % ("k, c, x", "stay = Identity(go)"), 9, True),
+    "tensor_grows_not": ("float[a, b] y", LONGER % ("k, c, x", "stay = Identity(go)"), 0, True),
+    "tensor_grows_until": ("float[a, b] y", "f = Constant<value_int = 40>() " + LONGER % ("f, c, x", "stay = Less(i, k)"), 4, True),
+    "tensor_grows_never": ("float[a, b] y", "f = Constant<value_int = 40>() " + LONGER % ("f, c, x", "stay = Less(i, k)"), 4, False),
     "if_two": ("seq(float[a, b]) s", CHOICE, 1, True),
     "if_one": ("seq(float[a, b]) s", CHOICE, 1, False),
     "if_length_at": ("int64 n, float[a, b] y", CHOICE + "n = SequenceLength(s) z = Constant<value_int = -1>() y = SequenceAt(s, z)", 1, False),

@@ -25,6 +25,15 @@ Error check_present(const Types& inputs) {
   return Error::success();
 }
 
+TensorType at_turn(TensorType type, const std::string& turn, const Expr& value) {
+  for (Expr& dim : type.shape) dim = simplify_dim(substitute(dim, turn, value));
+  return type;
+}
+
+bool changes(const TensorType& type, const std::string& turn) {
+  return std::ranges::any_of(type.shape, [&](const Expr& dim) { return uses_var(dim, turn); });
+}
+
 bool is_true(const Tensor& t) { return t.size() > 0 && t.int_at(0) != 0; }
 
 Tensor row_of(const Tensor& t, int64_t at) {
@@ -91,14 +100,24 @@ Expected<std::vector<TensorType>> infer_loop(const OpAttrs& attrs, const Types& 
         return make_error(DiagCode::invalid_model, "slices of {0} in {1} turns", to_string(given), to_string(op.trip));
       given.shape.erase(given.shape.begin());
     }
-    TW_TRY(check_input(body, i, given, "the body"));
-    if (i < carried && !equal(output_type(body, lead + i), given))
-      return make_error(DiagCode::invalid_model, "carried value {0} is {1} before a turn and {2} behind it", i, to_string(given), to_string(output_type(body, lead + i)));
+    const TensorType& own = body.value(body.inputs()[i]).type;
+    const bool grows = i < carried && changes(own, op.turn);
+    if (grows && op.trip.empty()) return make_error(DiagCode::invalid_model, "carried value {0} grows in a loop without a trip count", i);
+    if (!grows) TW_TRY(check_input(body, i, given, "the body"));
+    else if (!equal(at_turn(own, op.turn, Expr(1)), given))
+      return make_error(DiagCode::invalid_model, "carried value {0} is {1} at turn 1 and given {2}", i, to_string(own), to_string(given));
+    const TensorType next = grows ? at_turn(own, op.turn, var(op.turn) + Expr(1)) : given;
+    if (i < carried && !equal(output_type(body, lead + i), next))
+      return make_error(DiagCode::invalid_model, "carried value {0} is {1} before a turn and {2} behind it", i, to_string(own), to_string(output_type(body, lead + i)));
   }
   std::vector<TensorType> types;
-  for (size_t i = lead; i < body.outputs().size(); ++i) {
+  for (size_t i = 0; i < carried; ++i) {
+    const TensorType& own = body.value(body.inputs()[i]).type;
+    types.push_back(changes(own, op.turn) ? at_turn(own, op.turn, op.trip[0] + Expr(1)) : own);
+  }
+  for (size_t i = lead + carried; i < body.outputs().size(); ++i) {
     types.push_back(output_type(body, i));
-    if (i >= lead + carried) types.back().shape.insert(types.back().shape.begin(), op.trip[0]);
+    types.back().shape.insert(types.back().shape.begin(), op.trip[0]);
   }
   if (op.conditional) types.push_back({DType::i64, {}, {}});
   if (types.empty()) return make_error(DiagCode::invalid_model, "a loop without outputs");
@@ -126,7 +145,7 @@ Expected<std::vector<Tensor>> evaluate_loop(const OpAttrs& attrs, const std::vec
       std::copy(row.begin(), row.end(), results[i].bytes.begin() + turn * static_cast<std::ptrdiff_t>(row.size()));
     }
   }
-  for (size_t i = 0; i < carried; ++i) results[i] = std::move(given[i]);
+  for (size_t i = 0; i < carried; ++i) std::copy(given[i].bytes.begin(), given[i].bytes.end(), results[i].bytes.begin());
   if (op.conditional) results.back().set_int(0, turn);
   return results;
 }
