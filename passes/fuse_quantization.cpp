@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "ir/storage_types.h"
+#include "passes/lower/register_tile.h"
 #include "passes/passes.h"
 #include "passes/quantization.h"
 
@@ -30,7 +31,7 @@ struct Product {
 
 class Fuser {
  public:
-  explicit Fuser(Graph& graph) : rewriter_(graph), graph_(graph) {}
+  Fuser(Graph& graph, const Target& target) : rewriter_(graph), graph_(graph), target_(target) {}
 
   Expected<bool> run(PassContext& context) {
     sink_dequantization(rewriter_);
@@ -195,6 +196,23 @@ class Fuser {
     return rewriter_.add_constant(name_of(p.node) + "_weights", out);
   }
 
+  // Where the target multiplies bytes counted from their least number, they are: the constant that this makes too much, by column. None: as it was.
+  ValueId counted_from_least(const Product& p, ValueId weights, op::MatMul& product) {
+    const int64_t surplus = product.a_zero - lowest_of(p.x.by.type);
+    if (surplus == 0 || weights != p.w.x || !graph_.is_constant(weights) || graph_.value(weights).type.dtype != DType::i8 || !sums_quads(target_)) return {};
+    const Tensor w = graph_.constant_tensor(weights);
+    if (w.shape.size() != 2) return {};
+    const int64_t columns = w.shape[product.trans_b ? 0 : 1], depth = w.shape[product.trans_b ? 1 : 0];
+    Tensor off = Tensor::zeros(DType::i32, {columns});
+    for (int64_t column = 0; column < columns; ++column) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < depth; ++k) sum += w.int_at(product.trans_b ? column * depth + k : k * columns + column);
+      off.set_int(column, surplus * sum);
+    }
+    product.a_zero = lowest_of(p.x.by.type);
+    return rewriter_.add_constant(name_of(p.node) + "_surplus", off);
+  }
+
   // f32(sums + bias) * scale
   ValueId scaled_sums(const Product& p, const std::vector<float>& scale) {
     OpAttrs attrs = graph_.node(p.node).attrs;
@@ -207,8 +225,11 @@ class Fuser {
       if (p.bias.valid()) inputs.push_back(p.bias);
       sums = rewriter_.add(attrs, inputs, p.node, "sums");
     } else {
-      std::get<op::MatMul>(attrs).a_zero = p.x.by.zero[0];
+      auto& product = std::get<op::MatMul>(attrs);
+      product.a_zero = p.x.by.zero[0];
+      const ValueId surplus = counted_from_least(p, inputs[1], product);
       sums = rewriter_.add(attrs, inputs, p.node, "sums");
+      if (surplus.valid()) sums = rewriter_.add(op::Binary{BinaryOp::sub}, {sums, surplus}, p.node, "less");
       if (p.bias.valid()) sums = rewriter_.add(op::Binary{BinaryOp::add}, {sums, p.bias}, p.node, "biased");
     }
     ++products_;
@@ -258,11 +279,12 @@ class Fuser {
 
   Rewriter rewriter_;
   Graph& graph_;
+  const Target& target_;
   int products_ = 0, requantized_ = 0;
 };
 
 }  // namespace
 
-Expected<bool> fuse_quantization(Graph& graph, PassContext& context) { return Fuser(graph).run(context); }
+Expected<bool> fuse_quantization(Graph& graph, PassContext& context) { return Fuser(graph, context.target).run(context); }
 
 }  // namespace tw

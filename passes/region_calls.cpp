@@ -56,7 +56,7 @@ Expected<RegionLayout> lay_out_regions(const Graph& graph, const Node& node, con
     for (size_t i = 0; i < static_cast<size_t>(loop->carried); ++i) {
       call.bytes.push_back(before(i, 1));
       call.growth.push_back(simplify_dim(before(i, 2) - before(i, 1)));
-      if (!equal(Shape{before(i, var(loop->turn))}, Shape{simplify_dim(call.bytes[i] + (var(loop->turn) - Expr(1)) * call.growth[i])}))
+      if (!is_const(simplify_dim(before(i, 3) - before(i, 2) - call.growth[i]), 0))
         return make_error(DiagCode::unsupported, "loop '{0}': carried value {1} grows along more than one axis", node.name, i);
     }
     for (size_t i = static_cast<size_t>(loop->carried); i < static_cast<size_t>(loop->carried + loop->sliced); ++i) call.bytes.push_back(before(i, 1));

@@ -11,6 +11,13 @@ std::optional<int64_t> row_bytes(const Kernel& k) {
   return depth ? std::optional<int64_t>(*depth * dtype_bytes(k.buffer(*k.find_buffer("acc")).dtype)) : std::nullopt;
 }
 
+// Products of several steps of the depth in one sum (passes/lower/matmul.cpp): the steps lie innermost in the panels.
+bool sums_neighbours(const Kernel& k) {
+  for (const Stmt& stage : stores_of(k.body))
+    if (stage->label == "acc") return stage->value->kind == ExprKind::binary && stage->value->binary == BinaryOp::add;
+  return false;
+}
+
 // Of the register tile.
 int64_t block_rows(const ScheduleBuilder& s, int64_t vectors, bool paired) {
   constexpr int64_t kMostTile = 64, kSetBytes = 4096, kSetWays = 8;   // vectors, without rules; rows that share a set of the cache
@@ -27,14 +34,14 @@ int64_t block_rows(const ScheduleBuilder& s, int64_t vectors, bool paired) {
 }  // namespace
 
 void schedule_matmul(ScheduleBuilder& s) {
-  for (const char* copy : {"w", "ws", "wo"})
+  for (const char* copy : {"xp", "w", "ws", "wo"})
     if (s.has_stage(copy)) s.map_nest(copy);
   const Kernel& k = s.kernel();
   DType t = k.buffer(*k.find_buffer("acc")).dtype;
   int64_t lanes = s.target().lanes(dtype_bytes(t));
   const std::string paired = paired_loop(s);
   const Shape& packed = k.buffer(*k.find_buffer("w")).shape;
-  int64_t panel = *as_const(packed[packed.size() - (paired.empty() ? 1 : 2)]);
+  int64_t panel = *as_const(packed[packed.size() - (paired.empty() && !sums_neighbours(k) ? 1 : 2)]);
   int64_t vectors = std::max<int64_t>(1, panel / lanes), lane = std::min(panel, lanes);
   const int64_t rows = block_rows(s, vectors, !paired.empty());
 

@@ -83,7 +83,7 @@ TEST_CASE("groups of random graphs are a partition in topological order with one
     std::string text = print(graph);
     CAPTURE(text);
     check_groups(graph);
-    Target target;
+    const Target target = baseline_target(Arch::x86_64);
     PassContext context{target};
     CHECK(error_text(run_passes(graph, context, default_pipeline())) == "");
     check_groups(graph);

@@ -76,7 +76,7 @@ const std::string kConv = R"(graph @g() {
 Graph run_default(const std::string& text, std::vector<std::string> pipeline = {"sign-quantization", "fuse-quantization", "fold-constants"}) {
   Expected<Graph> graph = parse_graph(text);
   if (!graph) FAIL(error_text(graph.takeError()));
-  Target target;
+  const Target target = baseline_target(Arch::x86_64);
   PassContext context{target};
   RunOptions options;
   options.verify_each = true;
@@ -264,7 +264,7 @@ TEST_CASE("quantized convolutions equal their definition on every element") {
     const int64_t pad = seed % 4 ? s.w.shape[2] / 2 : s.w.shape[2] - 1, out = s.x.shape[2] + 2 * pad - s.w.shape[2] + 1;
     const bool relu = seed % 5 < 2;
     Graph graph = model(s, pad, relu);
-    Target target;
+    const Target target = baseline_target(Arch::x86_64);
     PassContext context{target};
     REQUIRE(error_text(run_passes(graph, context, default_pipeline(), {})) == "");
     CHECK(count<op::Dequantize>(graph) == 0);
@@ -292,7 +292,7 @@ TEST_CASE("ties of the requantization go to even") {
     s.x_zero = s.u8 ? 100 : 0, s.y_zero = s.u8 ? 60 : -20;
     for (int64_t i = 0; i < 256; ++i) s.x.set_int(i, i - (s.u8 ? 0 : 128));
     Graph graph = model(s, 0, false);
-    Target target;
+    const Target target = baseline_target(Arch::x86_64);
     PassContext context{target};
     REQUIRE(error_text(run_passes(graph, context, default_pipeline(), {})) == "");
     Expected<std::vector<Tensor>> y = evaluate(graph, {s.x});

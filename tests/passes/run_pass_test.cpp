@@ -23,7 +23,7 @@ std::vector<Tensor> evaluated(const Graph& graph, unsigned seed) {
 }
 
 bool run_once(Graph& graph, const char* pass) {
-  Target target;
+  const Target target = baseline_target(Arch::x86_64);
   PassContext context{target};
   bool changed = false;
   RunOptions options;
@@ -63,7 +63,7 @@ TEST_CASE("the default pipeline keeps what random graphs compute") {
     REQUIRE(bool(before));
     std::string text = print(graph);
     CAPTURE(text);
-    Target target;
+    const Target target = baseline_target(Arch::x86_64);
     PassContext context{target};
     RunOptions options;
     options.verify_each = true;
@@ -90,7 +90,7 @@ TEST_CASE("no pass finds anything in a second run on random graphs") {
 
 TEST_CASE("the runner reports, limits, prints and refuses") {
   Graph graph = test::random_graph(7);
-  Target target;
+  const Target target = baseline_target(Arch::x86_64);
   PassContext context{target};
   std::vector<std::string> ran, titles;
   RunOptions options;

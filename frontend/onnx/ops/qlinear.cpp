@@ -2,6 +2,7 @@
 // Quantize; the pass fuse-quantization makes integer operators of both forms.
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/quantized.h"
+#include "ir/storage_types.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 // x - zero. Zero points along the first axis of weights or the last but one of a left operand get the shape that broadcasts.
 Val centered(NodeImport& n, Val x, Val zero, Shape shape) {
   if (!zero.valid() || n.failed()) return x;
+  if (const std::optional<Tensor> known = n.constant(zero); known && std::ranges::all_of(known->bytes, [](std::byte b) { return b == std::byte{0}; })) return x;
   if (n.rank(zero) > 0) zero = n.static_dim(zero, 0) == 1 && n.rank(zero) == 1 ? n.reshape(zero, {}) : n.rank(zero) > 1 ? zero : n.reshape(zero, std::move(shape));
   return n.sub(n.cast(x, DType::i16), n.cast(zero, DType::i16));
 }
@@ -20,9 +22,17 @@ std::optional<int64_t> known_zero(NodeImport& n, Val zero) {
   return tensor && tensor->size() == 1 ? std::optional<int64_t>(tensor->int_at(0)) : std::nullopt;
 }
 
-// Sums of (a - a_zero) * (b - b_zero) in int32.
+// Sums of (a - a_zero) * (b - b_zero) in int32. Of a constant b of 8 bits, sums of b are constants too: bytes are multiplied as they are, counted from
+// their least number, and what that makes too much is taken off.
 Val integer_product(NodeImport& n, Val a, Val b, Val a_zero, Val b_zero) {
   b = centered(n, b, b_zero, {1, n.dim(b_zero, 0)});
+  if (!n.failed() && a_zero.valid() && n.rank(a) > 1 && n.rank(b) == 2 && n.builder().is_constant(b) && n.dtype(b) == DType::i8 && is_const(element_count(n.shape(a_zero)), 1)) {
+    const int64_t least = lowest_of(n.dtype(a)) < 0 ? -128 : 0;
+    const Val off = n.sub(n.cast(n.reshape(a_zero, {}), DType::i32), n.scalar(static_cast<double>(least), DType::i32));
+    const Val sums = n.reduce(ReduceKind::sum, n.cast(b, DType::i32), {0}, false);
+    const Val product = matrix_product(n, a, b, least);
+    return n.failed() ? Val{} : n.sub(product, n.mul(off, sums));
+  }
   const std::optional<int64_t> zero = n.rank(a) > 1 ? known_zero(n, a_zero) : std::nullopt;
   if (!zero) a = centered(n, a, a_zero, {n.dim(a_zero, 0), 1});
   return n.failed() ? Val{} : matrix_product(n, a, b, zero.value_or(0));
