@@ -48,7 +48,7 @@ class TuningLog {
   // All or, on an error, none. The result: how many were not there yet.
   Expected<int64_t> add_all(const std::vector<Record>& records);
 
-  // The ok record of least median time; with a kernel's hash: of the schedules for that kernel.
+  // The ok record of least median time, of a schedule's several the latest(); with a kernel's hash: of the schedules for that kernel.
   Expected<std::optional<Record>> best(const RecordKey& key, const std::string& kernel_hash = "");
   // In the order of keys, then of median time (what failed last), then of identity: the same for equal logs.
   Error each(const LogFilter& filter, const std::function<Error(const Record&)>& visit);

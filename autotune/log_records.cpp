@@ -9,6 +9,11 @@ namespace {
 
 constexpr const char* kColumns =
     "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, status, error, device, tool, time, about";
+// Records that no later measurement of the same schedule has taken the place of (latest() in autotune/record.h).
+constexpr const char* kLatest =
+    "NOT EXISTS (SELECT 1 FROM records newer WHERE newer.task = records.task AND newer.target = records.target AND newer.threads = records.threads AND "
+    "newer.regime = records.regime AND newer.language = records.language AND newer.status = 'ok' AND newer.kernel = records.kernel AND "
+    "newer.schedule = records.schedule AND (newer.time > records.time OR (newer.time = records.time AND newer.median > records.median)))";
 constexpr const char* kOrder = " ORDER BY task, target, threads, regime, language, median IS NULL, median, id";
 
 std::string samples_text(const std::vector<double>& seconds) {
@@ -118,7 +123,7 @@ Expected<int64_t> TuningLog::add_all(const std::vector<Record>& records) {
 Expected<std::optional<Record>> TuningLog::best(const RecordKey& key, const std::string& kernel_hash) {
   if (empty_) return std::optional<Record>();
   TW_ASSIGN(Statement s, statement("SELECT " + columns() + " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
-                                   "language = ? AND status = 'ok' AND (? = '' OR kernel = ?)" + kOrder + " LIMIT 1"));
+                                   "language = ? AND status = 'ok' AND (? = '' OR kernel = ?) AND " + kLatest + kOrder + " LIMIT 1"));
   s.bind(1, key.task);
   s.bind(2, key.target);
   s.bind(3, int64_t{key.threads});
@@ -222,16 +227,16 @@ Expected<int64_t> TuningLog::merge(TuningLog& other) {
 Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
   const int before = sqlite3_total_changes(database_.get());
   TW_TRY(in_transaction(kWrite, [&]() -> Error {
-    auto drop = [&](const char* where, int64_t value) -> Error {
-      TW_ASSIGN(Statement s, statement(std::string("DELETE FROM records WHERE ") + where));
+    auto drop = [&](const std::string& where, int64_t value) -> Error {
+      TW_ASSIGN(Statement s, statement("DELETE FROM records WHERE " + where));
       s.bind(1, value);
       return s.step() == SQLITE_DONE ? Error::success() : failed();
     };
     if (options.other_languages) TW_TRY(drop("language != ?", kLanguageVersion));
     if (options.before) TW_TRY(drop("time < ?", *options.before));
     if (!options.keep) return Error::success();
-    return drop("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY task, target, threads, regime, language, kernel ORDER BY median, id) "
-                "AS place FROM records WHERE status = 'ok') WHERE place <= ?)", *options.keep);
+    return drop(std::string("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY task, target, threads, regime, language, kernel ORDER BY median, id) "
+                "AS place FROM records WHERE status = 'ok' AND ") + kLatest + ") WHERE place <= ?)", *options.keep);
   }));
   return sqlite3_total_changes(database_.get()) - before;
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "autotune/measure/sampler.h"
 #include "support/hash.h"
@@ -38,6 +39,17 @@ std::optional<Status> status_from_name(std::string_view name) {
 
 double median_seconds(const Record& record) {
   return record.seconds.empty() ? std::numeric_limits<double>::infinity() : median_of(record.seconds);
+}
+
+std::vector<Record> latest(std::vector<Record> records) {
+  const auto name = [](const Record& r) { return std::tie(r.key, r.kernel_hash, r.schedule); };
+  std::ranges::sort(records, [&](const Record& a, const Record& b) {
+    return std::tuple(name(a), -a.time, -median_seconds(a)) < std::tuple(name(b), -b.time, -median_seconds(b));
+  });
+  const auto same = std::ranges::unique(records, [&](const Record& a, const Record& b) { return name(a) == name(b); });
+  records.erase(same.begin(), same.end());
+  std::ranges::stable_sort(records, {}, median_seconds);
+  return records;
 }
 
 Error check(const Record& r) {

@@ -99,15 +99,14 @@ Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) 
   for (const auto& [key, task] : distinct) {
     bool any = false;
     for (const std::string& target : targets_) {
-      const LogFilter filter{key, target, "", options_.threads, kLanguageVersion, Status::ok};
-      TW_TRY(log.each(filter, [&](const Record& r) {
-        if (r.key.regime != RecordKey().regime) return Error::success();
-        any = true;   // records come in the order of their medians
+      TW_ASSIGN(const std::vector<Record> records, log.all({key, target, "", options_.threads, kLanguageVersion, Status::ok}));
+      for (const Record& r : latest(records)) {
+        if (r.key.regime != RecordKey().regime) continue;
+        any = true;
         if (keep)
           pins_[{key, target, r.kernel_hash}].push_back(
               {key, target, r.kernel_hash, task->name, r.algorithm, true, false, median_seconds(r), r.time, r.tool, r.schedule});
-        return Error::success();
-      }));
+      }
     }
     found += any;
   }

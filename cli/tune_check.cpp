@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
+#include <set>
 
 #include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
@@ -16,21 +18,30 @@ namespace {
 // Of a kernel: the libraries of both schedules.
 struct Pair { MeasureJob by_default, tuned; };
 
+constexpr int kConfirmProcesses = 3, kConfirmRounds = 6;
+
 struct Best { size_t variant = 0; Record record; };
 
-// What a compile takes of the records: the best, or the default schedule of the algorithm in use where that is as good.
-std::optional<Best> best_of(const Task& task, const std::vector<Record>& records, const std::string& usual) {
-  std::optional<Best> best, by_default;
+// The best of the records, and that of the default schedule of the algorithm in use.
+struct Known { std::optional<Best> best, by_default; };
+Known known_of(const Task& task, const std::vector<Record>& records, const std::string& usual) {
+  Known known;
   const std::string used = kernel_hash(task.variants.front().lowered.kernel);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const std::string hash = kernel_hash(task.variants[v].lowered.kernel);
-    for (const Record& r : records) {
+    for (const Record& r : latest(records)) {   // in the order of their medians
       if (r.kernel_hash != hash || r.status != Status::ok) continue;
-      if (!best || median_seconds(r) < median_seconds(best->record)) best = Best{v, r};
-      if (hash == used && r.schedule == usual && (!by_default || median_seconds(r) < median_seconds(by_default->record))) by_default = Best{v, r};
+      if (!known.best || median_seconds(r) < median_seconds(known.best->record)) known.best = Best{v, r};
+      if (hash == used && r.schedule == usual && !known.by_default) known.by_default = Best{v, r};
     }
   }
-  return by_default && !is_gain(median_seconds(best->record), median_seconds(by_default->record)) ? by_default : best;
+  return known;
+}
+
+// What a compile takes of the records: the best, or the default schedule where that is as good.
+std::optional<Best> taken(const Known& known) {
+  const bool gains = !known.by_default || is_gain(median_seconds(known.best->record), median_seconds(known.by_default->record));
+  return gains ? known.best : known.by_default;
 }
 
 Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedule, const Target& target, const CandidateBuilder& builder, int threads) {
@@ -53,28 +64,42 @@ Expected<Pair> pair_of(const Task& task, const Schedule& usual, const Best& best
 
 }  // namespace
 
-Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, const Target& target, int processes) {
-  if (!target.devices.empty()) return make_error(DiagCode::unsupported, "--check times processors; what device '{0}' takes is in its cycles", target.main_device().name);
-  const int threads = request.network.threads;
-  TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::read));
-  TW_ASSIGN(const std::vector<Task> tasks, chosen_tasks(request, target));
-  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, threads));
-  std::vector<CheckedKernel> kernels;
-  std::vector<Pair> pairs;
+namespace {
+
+// A task whose records are looked at, with the schedules that compete.
+struct Contest {
+  const Task* task = nullptr;
+  Known known;
+  Best tuned;
+  Pair pair;
+};
+
+// Of the tasks whose records are wanted. Null: of none of a task's.
+using Wanted = std::function<std::optional<Best>(const Task& task, const Known& known)>;
+Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, TuningLog& log, const Target& target, const CandidateBuilder& builder, int threads, const Wanted& wanted) {
+  std::vector<Contest> contests;
   for (const Task& task : tasks) {
     TW_ASSIGN(const std::vector<Record> records, log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
     const LoweredGroup& used = task.variants.front().lowered;
     TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.family, target));
-    const std::optional<Best> best = best_of(task, records, print(usual));
+    const Known known = known_of(task, records, print(usual));
+    const std::optional<Best> best = known.best ? wanted(task, known) : std::nullopt;
     if (!best) continue;
-    TW_ASSIGN(Pair pair, pair_of(task, usual, *best, target, builder, threads));
-    pairs.push_back(std::move(pair));
-    kernels.push_back({task.key, task.name, best->record.algorithm, median_seconds(best->record), {}, {}, {}});
+    Expected<Pair> pair = pair_of(task, usual, *best, target, builder, threads);
+    if (pair) contests.push_back({&task, known, *best, std::move(*pair)});
+    else llvm::consumeError(pair.takeError());   // of another version of the schedules: a compile says so, and takes the default
   }
+  return contests;
+}
+
+// The default schedule, the record's, and the default one again, in so many processes of their own.
+Expected<std::vector<CheckedKernel>> measured(const std::vector<Contest>& contests, int processes, int threads) {
+  std::vector<CheckedKernel> kernels;
+  for (const Contest& c : contests) kernels.push_back({c.task->key, c.task->name, c.tuned.record.algorithm, median_seconds(c.tuned.record), {}, {}, {}});
   for (int p = 0; p < processes; ++p) {
     TW_ASSIGN(const std::unique_ptr<LocalTransport> process, LocalTransport::create({.threads = threads}));
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      const std::vector<MeasureJob> jobs = {pairs[k].by_default, pairs[k].tuned, pairs[k].by_default};
+    for (size_t k = 0; k < contests.size(); ++k) {
+      const std::vector<MeasureJob> jobs = {contests[k].pair.by_default, contests[k].pair.tuned, contests[k].pair.by_default};
       const std::vector<MeasureResult> results = process->run(jobs);
       kernels[k].first.push_back(seconds_of(results[0]));
       kernels[k].tuned.push_back(seconds_of(results[1]));
@@ -82,6 +107,52 @@ Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, c
     }
   }
   return kernels;
+}
+
+bool all_finite(const std::vector<double>& seconds) { return std::ranges::all_of(seconds, [](double s) { return std::isfinite(s); }); }
+
+}  // namespace
+
+Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, const Target& target, int processes) {
+  if (!target.devices.empty()) return make_error(DiagCode::unsupported, "--check times processors; what device '{0}' takes is in its cycles", target.main_device().name);
+  const int threads = request.network.threads;
+  TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::read));
+  TW_ASSIGN(const std::vector<Task> tasks, chosen_tasks(request, target));
+  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, threads));
+  TW_ASSIGN(const std::vector<Contest> contests, contests_of(tasks, log, target, builder, threads, [](const Task&, const Known& known) { return taken(known); }));
+  return measured(contests, processes, threads);
+}
+
+Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log, const Target& target, int threads, const StopAsked& stop) {
+  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, threads));
+  std::set<std::pair<std::string, std::string>> confirmed;   // tasks with the schedules that were measured again
+  ConfirmedRecords counts;
+  for (int round = 0; round < kConfirmRounds && !(stop && stop()); ++round) {
+    // What would replace the default schedule and was not measured again.
+    const auto unsure = [&](const Task& task, const Known& known) -> std::optional<Best> {
+      const std::optional<Best> best = taken(known);
+      const bool usual = known.by_default && best->record.schedule == known.by_default->record.schedule && best->record.kernel_hash == known.by_default->record.kernel_hash;
+      return !known.by_default || usual || confirmed.contains({task.key, best->record.kernel_hash + best->record.schedule}) ? std::nullopt : best;
+    };
+    TW_ASSIGN(const std::vector<Contest> contests, contests_of(tasks, log, target, builder, threads, unsure));
+    if (contests.empty()) break;
+    TW_ASSIGN(const std::vector<CheckedKernel> kernels, measured(contests, kConfirmProcesses, threads));
+    std::vector<Record> records;
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      Record tuned = contests[k].tuned.record, usual = contests[k].known.by_default->record;
+      confirmed.insert({tuned.key.task, tuned.kernel_hash + tuned.schedule});
+      tuned.seconds = kernels[k].tuned;
+      usual.seconds = kernels[k].first;
+      usual.seconds.insert(usual.seconds.end(), kernels[k].again.begin(), kernels[k].again.end());
+      if (!all_finite(tuned.seconds) || !all_finite(usual.seconds)) continue;
+      tuned.time = usual.time = std::max<int64_t>(std::time(nullptr), std::max(tuned.time, usual.time) + 1);
+      ++(is_gain(median_seconds(tuned), median_seconds(usual)) ? counts.kept : counts.refuted);
+      records.push_back(std::move(tuned));
+      records.push_back(std::move(usual));
+    }
+    TW_TRY(log.add_all(records).takeError());
+  }
+  return counts;
 }
 
 Json to_json(const CheckedKernel& kernel) {

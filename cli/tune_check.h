@@ -12,6 +12,10 @@ struct CheckedKernel {
 };
 // Kernels without a record of their own are left out. Errors: a target that this machine cannot measure, a log that cannot be read.
 Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, const Target& target, int processes);
+// What a compile would take of the log in place of the default schedules is measured again beside them, in processes of their own, and recorded: of a
+// schedule's measurements the last counts, so what was the best of many by chance is not taken. Then the next best, and so on.
+struct ConfirmedRecords { int kept = 0, refuted = 0; };   // measurements that confirm the gain, or do not
+Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log, const Target& target, int threads, const StopAsked& stop);
 Json to_json(const CheckedKernel& kernel);
 // A line a kernel: the ratio over the processes, that of the default schedule to itself, and whether the rank is the same in all.
 std::string check_table(const std::vector<CheckedKernel>& kernels);

@@ -12,6 +12,7 @@
 #include "cli/model_tasks.h"
 #include "cli/progress.h"
 #include "cli/temporary_folder.h"
+#include "cli/tune_check.h"
 #include "cli/tune_table.h"
 
 namespace tw {
@@ -93,15 +94,21 @@ Error tune_network(const TuneRequest& request, const Target& target, Console& co
     TW_ASSIGN(peaks, measure_peaks(target, request.network.threads));
   }
   progress.end();
+  const std::vector<Task> all = target.devices.empty() && !request.network.table ? tasks : std::vector<Task>();
   TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), place, std::move(services.network), request.network));
   const auto start = std::chrono::steady_clock::now();
   const auto clock = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   TuneView view(console, *tuner, peaks, quiet);
   TW_ASSIGN(const StopReason reason, tuner->run(clock, &interrupted(), [&](size_t task) { view.after_round(task, clock()); }));
   view.finish();
+  progress.begin("confirm");
+  TW_ASSIGN(const ConfirmedRecords confirmed, confirm_records(all, log, target, request.network.threads, [] { return interrupted().load(); }));
+  progress.end();
   if (quiet) return Error::success();
   if (console.json) console.out << dump(summary(*tuner, peaks, reason, clock(), request.network.table), -1) << "\n";
   else console.out << tune_table(*tuner, peaks) << "stopped: " << stop_reason_name(reason) << " after " << format_seconds(clock()) << "\n";
+  if (!console.json && confirmed.kept + confirmed.refuted > 0)
+    console.out << "measured again: " << confirmed.kept << " gains stand, " << confirmed.refuted << " do not\n";
   return Error::success();
 }
 

@@ -210,7 +210,8 @@ void check_outputs(NodeImport& n, const Turns& turns, RegionDraft& draft, const 
     const TensorType before = carried_type(n, turns, i - lead, var(turn)), &behind = draft.builder.type(draft.outputs[i]);
     const bool grows = i - lead < turns.growth.size() && turns.growth[i - lead];
     if (!equal(before, behind) && (grows || !reshaped(n, draft, i, before)))
-      return n.fail(llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead, to_string(carried_type(n, turns, i - lead, var(turn) - Expr(1))), to_string(behind)).str(),
+      return n.fail(llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead,
+                                  to_string(carried_type(n, turns, i - lead, var(turn) - Expr(1))), to_string(behind)).str(),
                     "give it one shape, or let it grow along one axis by as much in every turn");
   }
 }

@@ -170,6 +170,26 @@ TEST_CASE("records are found again, the best of a key by its median") {
   CHECK(must(log.count()) == 4);
 }
 
+TEST_CASE("of a schedule's measurements the last counts") {
+  const TestFolder folder;
+  TuningLog log = open_log(folder / "log.db");
+  Record lucky = sample(1, 0.1), again = sample(1, 0.4), other = sample(8, 0.2);
+  other.kernel_hash = lucky.kernel_hash;
+  again.time = lucky.time + 60;
+  must(log.add_all({lucky, other, again}));
+  const Record best = *must(log.best(lucky.key));
+  CHECK(best.schedule == other.schedule);
+  const std::vector<Record> left = latest(must(log.all()));
+  REQUIRE(left.size() == 2);
+  CHECK(left[0] == other);
+  CHECK(left[1] == again);
+  again.time = lucky.time;   // of one second the slower
+  CHECK(latest({again, lucky}) == std::vector<Record>{again});
+  CHECK(latest({lucky, again}) == std::vector<Record>{again});
+  must(log.prune({.keep = 1}));
+  CHECK(must(log.all()) == std::vector<Record>{other});
+}
+
 TEST_CASE("what kill -9 leaves: every record whose add() returned") {
   const TestFolder folder;
   const std::string path = folder / "tilewright.db";
