@@ -6,7 +6,7 @@
 A point of a kernel is measured once: all methods and seeds read and write one log as a table, which answers what they ask for and teaches them nothing
 else (tune --table). Spaces below --exhaustive points are measured whole. Beside the curves: the default schedule and the best point measured again
 in fresh processes, the default schedule against itself (the noise band), and a random legal point (the first of random search).
-Writes OUT/curves.json after each kernel, OUT/curves.md and OUT/curves.svg; called again it goes on with what is missing.
+Writes OUT/curves.json (of each run the trials that gained) after each kernel, OUT/curves.md and OUT/curves.svg; called again it goes on with what is missing.
 """
 import argparse
 import collections
@@ -54,13 +54,14 @@ def tune(args, kernel, method, seed, trials):
                 args.folder / "table.db", "--tuner", method, "--features", args.features, "--seed", seed, "--trials", trials, "--batch", args.batch, "--json").splitlines()
     task = json.loads(lines[-1])["tasks"][0]
     curve = [math.inf if seconds is None else seconds for seconds in task["curve"][:trials]]   # until something has worked
-    return {"curve": curve, "measured": task["trials"], "seconds": time.monotonic() - start, "illegal": task["illegal"]}
+    gains = [[trial + 1, seconds] for trial, seconds in enumerate(curve) if seconds < (curve[trial - 1] if trial else math.inf)]
+    return {"gains": gains, "trials": len(curve), "measured": task["trials"], "seconds": round(time.monotonic() - start, 1), "illegal": task["illegal"]}
 
 
 def measure(args, kernel):
     entry = {"name": kernel["name"], "family": kernel["family"], "model": pathlib.Path(kernel["model"]).stem, "points": kernel["points"], "task": kernel["task"], "methods": {}}
     if kernel["points"] < args.exhaustive:
-        entry["exhaustive"] = min(tune(args, kernel, "grid", 1, int(kernel["points"]))["curve"], default=None)
+        entry["exhaustive"] = best_of(tune(args, kernel, "grid", 1, int(kernel["points"])))
     for method in METHODS:
         trials = args.random_trials if method == "random" else args.trials
         entry["methods"][method] = [tune(args, kernel, method, seed, trials) for seed in range(1, args.seeds + 1)]
@@ -74,8 +75,12 @@ def measure(args, kernel):
     return entry
 
 
-def first_within(curve, bound):
-    return next((i + 1 for i, seconds in enumerate(curve) if seconds <= bound), None)
+def best_of(run_):
+    return run_["gains"][-1][1] if run_["gains"] else math.inf
+
+
+def first_within(run_, bound):
+    return next((trial for trial, seconds in run_["gains"] if seconds <= bound), None)
 
 
 def geomean(values):
@@ -85,13 +90,13 @@ def geomean(values):
 def analyse(args, entry):
     """Trials that each method needs for the quality of random search at its end, within the noise band."""
     noise = min(max(entry.get("noise", 0.02), 0.01), 0.05)
-    ends = {method: statistics.median(run["curve"][-1] for run in runs) for method, runs in entry["methods"].items()}
+    ends = {method: statistics.median(best_of(run_) for run_ in runs) for method, runs in entry["methods"].items()}
     bound = ends["random"] * (1 + noise)
     needed = {}
     for method, runs in entry["methods"].items():
-        reached = [first_within(run["curve"], bound) for run in runs]
-        needed[method] = statistics.median([r if r else 2 * len(run["curve"]) for r, run in zip(reached, runs)])
-    best = min(run["curve"][-1] for runs in entry["methods"].values() for run in runs)
+        reached = [first_within(run_, bound) for run_ in runs]
+        needed[method] = statistics.median([r if r else 2 * run_["trials"] for r, run_ in zip(reached, runs)])
+    best = min(best_of(run_) for runs in entry["methods"].values() for run_ in runs)
     return {"noise": noise, "ends": ends, "needed": needed, "best": min(best, entry.get("exhaustive") or best)}
 
 
@@ -102,7 +107,7 @@ def table(args, entries):
     for entry in entries:
         a = analyse(args, entry)
         us = lambda s: f"{s * 1e6:.1f}" if s and s < math.inf else "-"
-        firsts = [run["curve"][0] for run in entry["methods"]["random"] if run["curve"]]
+        firsts = [run_["gains"][0][1] for run_ in entry["methods"]["random"] if run_["gains"]]
         for method in METHODS:
             ratios[method].append(args.random_trials / a["needed"][method])
             finals[method].append(a["ends"][method] / a["best"])
@@ -130,7 +135,8 @@ def panel(entry, a, x, y, width, height, most):
         parts.append(f'<line x1="{x}" x2="{x + width}" y1="{line_y(entry["default"]):.1f}" y2="{line_y(entry["default"]):.1f}" stroke="#000" stroke-dasharray="3"/>')
     for method, colour in METHODS.items():
         for run_ in entry["methods"][method]:
-            points = [(line_x(i + 1), line_y(s)) for i, s in enumerate(run_["curve"]) if s < math.inf]
+            ends = [trial for trial, _ in run_["gains"][1:]] + [run_["trials"]]   # where each best is passed
+            points = [point for (trial, s), end in zip(run_["gains"], ends) for point in ((line_x(trial), line_y(s)), (line_x(end), line_y(s)))]
             path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
             parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="0.8"/>')
     return parts
