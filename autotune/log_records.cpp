@@ -243,12 +243,13 @@ Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
 
 Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs) {
   std::map<RecordKey, LogDifference> found;
-  auto collect = [&](TuningLog& log, std::optional<Record> LogDifference::*side) {
-    return log.each({.status = Status::ok}, [&](const Record& record) {
+  auto collect = [&](TuningLog& log, std::optional<Record> LogDifference::*side) -> Error {
+    TW_ASSIGN(std::vector<Record> records, log.all({.status = Status::ok}));
+    for (Record& record : latest(std::move(records))) {
       std::optional<Record>& best = found.try_emplace(record.key, LogDifference{record.key, {}, {}}).first->second.*side;
-      if (!best) best = record;   // the first of a key is its best
-      return Error::success();
-    });
+      if (!best) best = std::move(record);   // the first of a key is its best
+    }
+    return Error::success();
   };
   TW_TRY(collect(ours, &LogDifference::ours));
   TW_TRY(collect(theirs, &LogDifference::theirs));
