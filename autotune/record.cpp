@@ -42,13 +42,21 @@ double median_seconds(const Record& record) {
 }
 
 std::vector<Record> latest(std::vector<Record> records) {
-  const auto name = [](const Record& r) { return std::tie(r.key, r.kernel_hash, r.schedule); };
-  std::ranges::sort(records, [&](const Record& a, const Record& b) {
-    return std::tuple(name(a), -a.time, -median_seconds(a)) < std::tuple(name(b), -b.time, -median_seconds(b));
+  struct Timed { double median; Record record; };   // a median sorts the samples: once a record
+  std::vector<Timed> timed;
+  for (Record& r : records) {
+    const double median = median_seconds(r);
+    timed.push_back({median, std::move(r)});
+  }
+  const auto name = [](const Timed& t) { return std::tie(t.record.key, t.record.kernel_hash, t.record.schedule); };
+  std::ranges::sort(timed, [&](const Timed& a, const Timed& b) {
+    return std::tuple(name(a), -a.record.time, -a.median) < std::tuple(name(b), -b.record.time, -b.median);
   });
-  const auto same = std::ranges::unique(records, [&](const Record& a, const Record& b) { return name(a) == name(b); });
-  records.erase(same.begin(), same.end());
-  std::ranges::stable_sort(records, {}, median_seconds);
+  const auto same = std::ranges::unique(timed, [&](const Timed& a, const Timed& b) { return name(a) == name(b); });
+  timed.erase(same.begin(), same.end());
+  std::ranges::stable_sort(timed, {}, &Timed::median);
+  records.clear();
+  for (Timed& t : timed) records.push_back(std::move(t.record));
   return records;
 }
 

@@ -22,14 +22,14 @@ constexpr int kConfirmProcesses = 3, kConfirmRounds = 6;
 
 struct Best { size_t variant = 0; Record record; };
 
-// The best of the records, and that of the default schedule of the algorithm in use.
+// The best of the latest records, and that of the default schedule of the algorithm in use.
 struct Known { std::optional<Best> best, by_default; };
 Known known_of(const Task& task, const std::vector<Record>& records, const std::string& usual) {
   Known known;
   const std::string used = kernel_hash(task.variants.front().lowered.kernel);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const std::string hash = kernel_hash(task.variants[v].lowered.kernel);
-    for (const Record& r : latest(records)) {   // in the order of their medians
+    for (const Record& r : records) {   // in the order of their medians
       if (r.kernel_hash != hash || r.status != Status::ok) continue;
       if (!known.best || median_seconds(r) < median_seconds(known.best->record)) known.best = Best{v, r};
       if (hash == used && r.schedule == usual && !known.by_default) known.by_default = Best{v, r};
@@ -82,7 +82,7 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
     TW_ASSIGN(const std::vector<Record> records, log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
     const LoweredGroup& used = task.variants.front().lowered;
     TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.family, target));
-    const Known known = known_of(task, records, print(usual));
+    const Known known = known_of(task, latest(records), print(usual));
     const std::optional<Best> best = known.best ? wanted(task, known) : std::nullopt;
     if (!best) continue;
     Expected<Pair> pair = pair_of(task, usual, *best, target, builder, threads);

@@ -349,7 +349,7 @@ std::optional<Results> looped(NodeImport& n, Turns turns) {
   const std::string turn = n.fresh_symbol("turn");
   const auto inputs = [&](Builder& b) { return region_inputs(n, turns, turn, b); };
   auto draft = n.region(*turns.body, inputs);
-  if (draft && turns.growth.empty() && find_growth(n, turns, *draft, turn)) draft = n.region(*turns.body, inputs);
+  if (draft && find_growth(n, turns, *draft, turn)) draft = n.region(*turns.body, inputs);
   if (draft) check_outputs(n, turns, *draft, turn);
   if (n.failed()) return std::nullopt;
   return LoopNode(n, turns, *draft, turn).emit();
