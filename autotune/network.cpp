@@ -186,8 +186,8 @@ void NetworkTuner::choose_method(Search& search) {
 Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) const {
   std::vector<KnownResult> known;
   if (!services_.known) return known;
-  TW_ASSIGN(const std::vector<Record> records, services_.known({search.task.key, target_key(target_), options_.threads}));
-  for (const Record& r : records) {
+  TW_ASSIGN(std::vector<Record> records, services_.known({search.task.key, target_key(target_), options_.threads}));
+  for (const Record& r : latest(std::move(records))) {
     const auto hash = std::find(search.hashes.begin(), search.hashes.end(), r.kernel_hash);
     if (hash == search.hashes.end()) continue;
     known.push_back({static_cast<int>(hash - search.hashes.begin()), r.schedule, {r.status, r.seconds, r.error, r.device, false}});

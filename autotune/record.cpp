@@ -48,7 +48,7 @@ std::vector<Record> latest(std::vector<Record> records) {
     const double median = median_seconds(r);
     timed.push_back({median, std::move(r)});
   }
-  const auto name = [](const Timed& t) { return std::tie(t.record.key, t.record.kernel_hash, t.record.schedule); };
+  const auto name = [](const Timed& t) { return std::tie(t.record.key, t.record.kernel_hash, t.record.schedule, t.record.status); };
   std::ranges::sort(timed, [&](const Timed& a, const Timed& b) {
     return std::tuple(name(a), -a.record.time, -a.median) < std::tuple(name(b), -b.record.time, -b.median);
   });

@@ -39,8 +39,8 @@ struct Record {
 };
 double median_seconds(const Record& record);      // infinity without samples
 
-// Of several measurements of one schedule for one kernel the last (of one second the slowest), in the order of their medians: what was the best of many
-// is measured again before it is trusted.
+// Of several measurements of one schedule for one kernel the last of each status (of one second the slowest), in the order of their medians: what was the
+// best of many is measured again before it is trusted.
 std::vector<Record> latest(std::vector<Record> records);
 
 // Whether a schedule measured so is to replace the default one: it gains more than what the best of many measurements owes to chance.

@@ -21,7 +21,7 @@ TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, C
 void TaskTuner::know(std::vector<KnownResult> results) {
   for (KnownResult& r : results) {
     Known& known = known_[{r.variant, std::move(r.schedule)}];
-    // Of several measurements of one schedule the one that worked, and then the fastest.
+    // Of two that mean one schedule the one that worked, and then the faster.
     if (known.result.seconds.empty() || seconds_of(r.result) < seconds_of(known.result)) known.result = std::move(r.result);
   }
 }

@@ -5,7 +5,7 @@ default schedule in fresh processes.
     rank_check.py --tilewright BUILD/tilewright --log FILE [--target host] [--trials 0] [--processes 5] [--markdown FILE] MODEL.onnx ...
 
 A rank is kept when the ratio is on one side of 1 in all processes; a kernel whose whole range lies in the band of the default schedule against
-itself is a draw, which has no rank to keep.
+itself is a draw, which has no rank to keep, as has one that takes its default schedule.
 """
 import argparse
 import json
@@ -23,7 +23,9 @@ def judge(kernel):
     ratios = [math.sqrt(a * b) / t for a, b, t in zip(kernel["default"], kernel["default_again"], kernel["tuned"])]
     noise = max(max(a, b) / min(a, b) for a, b in zip(kernel["default"], kernel["default_again"]))
     low, high = min(ratios), max(ratios)
-    if low > 1:
+    if kernel["by_default"]:
+        verdict = "default"
+    elif low > 1:
         verdict = "faster"
     elif high < 1:
         verdict = "slower"

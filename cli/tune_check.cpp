@@ -8,6 +8,7 @@
 
 #include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
+#include "autotune/sharing.h"
 #include "autotune/spaces/space.h"
 #include "cli/candidate.h"
 #include "cli/model_tasks.h"
@@ -23,16 +24,23 @@ constexpr int kConfirmProcesses = 3, kConfirmRounds = 6;
 struct Best { size_t variant = 0; Record record; };
 
 // The best of the latest records, and that of the default schedule of the algorithm in use.
-struct Known { std::optional<Best> best, by_default; };
-Known known_of(const Task& task, const std::vector<Record>& records, const std::string& usual) {
+struct Known {
+  std::optional<Best> best, by_default;
+  bool is_default(const Best& chosen) const { return by_default && chosen.record.schedule == by_default->record.schedule && chosen.record.kernel_hash == by_default->record.kernel_hash; }
+};
+// counts: whether a compile would take the record of that variant at all.
+Known known_of(const Task& task, const std::vector<Record>& records, const std::string& usual, const std::function<bool(const LoweredGroup&, const Record&)>& counts) {
   Known known;
   const std::string used = kernel_hash(task.variants.front().lowered.kernel);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const std::string hash = kernel_hash(task.variants[v].lowered.kernel);
+    bool found = false;   // the variant's best
     for (const Record& r : records) {   // in the order of their medians
       if (r.kernel_hash != hash || r.status != Status::ok) continue;
-      if (!known.best || median_seconds(r) < median_seconds(known.best->record)) known.best = Best{v, r};
       if (hash == used && r.schedule == usual && !known.by_default) known.by_default = Best{v, r};
+      if (found || (known.best && median_seconds(r) >= median_seconds(known.best->record)) || !counts(task.variants[v].lowered, r)) continue;
+      known.best = Best{v, r};
+      found = true;
     }
   }
   return known;
@@ -51,6 +59,15 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
   TW_ASSIGN(job.library, builder.link(object));
   job.symbol = builder.symbol;
   return job;
+}
+
+// Whether the record's schedule has work for all cores where the default one has (ScheduleChooser). One that does not apply is found out later.
+bool spreads_as(const Kernel& by_default, const Kernel& lowered, const Record& record, const Target& target) {
+  Expected<Schedule> schedule = parse_schedule(record.schedule);
+  Expected<Kernel> kernel = schedule ? apply(lowered, *schedule, &target) : Expected<Kernel>(schedule.takeError());
+  if (kernel) return spreads_as_well(sharing(*kernel, target.cores), sharing(by_default, target.cores));
+  llvm::consumeError(kernel.takeError());
+  return true;
 }
 
 Expected<Pair> pair_of(const Task& task, const Schedule& usual, const Best& best, const Target& target, const CandidateBuilder& builder, int threads) {
@@ -82,7 +99,9 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
     TW_ASSIGN(const std::vector<Record> records, log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
     const LoweredGroup& used = task.variants.front().lowered;
     TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.family, target));
-    const Known known = known_of(task, latest(records), print(usual));
+    TW_ASSIGN(const Kernel by_default, apply(used.kernel, usual, &target));
+    const auto counts = [&](const LoweredGroup& lowered, const Record& record) { return threads > 1 || target.cores == 1 || spreads_as(by_default, lowered.kernel, record, target); };
+    const Known known = known_of(task, latest(records), print(usual), counts);
     const std::optional<Best> best = known.best ? wanted(task, known) : std::nullopt;
     if (!best) continue;
     Expected<Pair> pair = pair_of(task, usual, *best, target, builder, threads);
@@ -95,7 +114,7 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
 // The default schedule, the record's, and the default one again, in so many processes of their own.
 Expected<std::vector<CheckedKernel>> measured(const std::vector<Contest>& contests, int processes, int threads) {
   std::vector<CheckedKernel> kernels;
-  for (const Contest& c : contests) kernels.push_back({c.task->key, c.task->name, c.tuned.record.algorithm, median_seconds(c.tuned.record), {}, {}, {}});
+  for (const Contest& c : contests) kernels.push_back({c.task->key, c.task->name, c.tuned.record.algorithm, median_seconds(c.tuned.record), c.known.is_default(c.tuned), {}, {}, {}});
   for (int p = 0; p < processes; ++p) {
     TW_ASSIGN(const std::unique_ptr<LocalTransport> process, LocalTransport::create({.threads = threads}));
     for (size_t k = 0; k < contests.size(); ++k) {
@@ -131,8 +150,7 @@ Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, Tunin
     // What would replace the default schedule and was not measured again.
     const auto unsure = [&](const Task& task, const Known& known) -> std::optional<Best> {
       const std::optional<Best> best = taken(known);
-      const bool usual = known.by_default && best->record.schedule == known.by_default->record.schedule && best->record.kernel_hash == known.by_default->record.kernel_hash;
-      return !known.by_default || usual || confirmed.contains({task.key, best->record.kernel_hash + best->record.schedule}) ? std::nullopt : best;
+      return !known.by_default || known.is_default(*best) || confirmed.contains({task.key, best->record.kernel_hash + best->record.schedule}) ? std::nullopt : best;
     };
     TW_ASSIGN(const std::vector<Contest> contests, contests_of(tasks, log, target, builder, threads, unsure));
     if (contests.empty()) break;
@@ -157,12 +175,12 @@ Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, Tunin
 
 Json to_json(const CheckedKernel& kernel) {
   return Json::Object{{"task", kernel.key}, {"name", kernel.name}, {"algorithm", kernel.algorithm}, {"recorded", kernel.recorded},
-                      {"tuned", json_array(kernel.tuned)}, {"default", json_array(kernel.first)}, {"default_again", json_array(kernel.again)}};
+                      {"by_default", kernel.by_default}, {"tuned", json_array(kernel.tuned)}, {"default", json_array(kernel.first)}, {"default_again", json_array(kernel.again)}};
 }
 
 std::string check_table(const std::vector<CheckedKernel>& kernels) {
   std::string text;
-  int same = 0;
+  int same = 0, by_default = 0;
   for (const CheckedKernel& kernel : kernels) {
     std::vector<double> gains, noise;
     for (size_t p = 0; p < kernel.tuned.size(); ++p) {
@@ -171,13 +189,15 @@ std::string check_table(const std::vector<CheckedKernel>& kernels) {
     }
     const auto [low, high] = std::ranges::minmax(gains);
     const bool kept = low >= 1 || high <= 1;
-    same += kept;
+    by_default += kernel.by_default;
+    same += kept && !kernel.by_default;
     char line[160];
     std::snprintf(line, sizeof line, "%-44.44s %10.4f ms %6.3f x (%.3f .. %.3f), to itself %.3f%s\n", kernel.name.c_str(), median_of(kernel.tuned) * 1e3,
-                  median_of(gains), low, high, std::ranges::max(noise), kept ? "" : "  rank changes");
+                  median_of(gains), low, high, std::ranges::max(noise), kernel.by_default ? "  by default" : kept ? "" : "  rank changes");
     text += line;
   }
-  return text + std::to_string(same) + " of " + std::to_string(kernels.size()) + " kernels keep their rank in all processes\n";
+  return text + std::to_string(same) + " of " + std::to_string(kernels.size() - by_default) + " kernels keep their rank in all processes, " + std::to_string(by_default) +
+         " take the default schedule\n";
 }
 
 }  // namespace tw

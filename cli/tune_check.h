@@ -8,6 +8,7 @@ namespace tw {
 struct CheckedKernel {
   std::string key, name, algorithm;                 // of the record
   double recorded = 0;                              // seconds, when it was found
+  bool by_default = false;                          // the default schedule is what is taken, so there is no rank to keep
   std::vector<double> tuned, first, again;          // seconds by process: the record's schedule; the default one before it and behind it
 };
 // Kernels without a record of their own are left out. Errors: a target that this machine cannot measure, a log that cannot be read.
@@ -17,7 +18,7 @@ Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, c
 struct ConfirmedRecords { int kept = 0, refuted = 0; };   // measurements that confirm the gain, or do not
 Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log, const Target& target, int threads, const StopAsked& stop);
 Json to_json(const CheckedKernel& kernel);
-// A line a kernel: the ratio over the processes, that of the default schedule to itself, and whether the rank is the same in all.
+// A line a kernel: the ratio over the processes, that of the default schedule to itself, whether the rank is the same in all, and how many kernels take their default.
 std::string check_table(const std::vector<CheckedKernel>& kernels);
 
 }  // namespace tw

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "ir/storage_types.h"
-#include "passes/lower/register_tile.h"
+#include "passes/lower/narrow.h"
 #include "passes/passes.h"
 #include "passes/quantization.h"
 

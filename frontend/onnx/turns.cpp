@@ -64,7 +64,7 @@ int64_t count_nodes(const OnnxGraph& graph) {
 // A carried value behind so many turns.
 TensorType carried_type(NodeImport& n, const Turns& turns, size_t i, const Expr& made) {
   TensorType type = n.type(turns.carried[i]);
-  if (i >= turns.growth.size() || !turns.growth[i]) return type;
+  if (!turns.growth[i]) return type;
   const auto& [axis, by] = *turns.growth[i];
   type.shape[axis] = n.simplified(type.shape[axis] + made * by);
   return type;
@@ -176,7 +176,6 @@ void check_list(NodeImport& n, RegionDraft& draft, Val list, size_t number) {
 
 // Whether what is carried becomes longer along one axis, by as much in every turn; then growth says so.
 bool find_growth(NodeImport& n, Turns& turns, const RegionDraft& draft, const std::string& turn) {
-  turns.growth.resize(turns.carried.size());
   bool found = false;
   for (size_t i = 0; i < turns.carried.size(); ++i) {
     const Val out = draft.outputs[i + (turns.counts ? 1 : 0)];
@@ -208,8 +207,7 @@ void check_outputs(NodeImport& n, const Turns& turns, RegionDraft& draft, const 
     if (list) check_list(n, draft, draft.outputs[i], i - lead);
     if (!carried || list) continue;
     const TensorType before = carried_type(n, turns, i - lead, var(turn)), &behind = draft.builder.type(draft.outputs[i]);
-    const bool grows = i - lead < turns.growth.size() && turns.growth[i - lead];
-    if (!equal(before, behind) && (grows || !reshaped(n, draft, i, before)))
+    if (!equal(before, behind) && (turns.growth[i - lead] || !reshaped(n, draft, i, before)))
       return n.fail(llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead,
                                   to_string(carried_type(n, turns, i - lead, var(turn) - Expr(1))), to_string(behind)).str(),
                     "give it one shape, or let it grow along one axis by as much in every turn");
@@ -314,7 +312,7 @@ class LoopNode {
 
   // Of a value that grows: in the size that the turns have made it.
   Val grown(size_t i, Val v) {
-    if (!count_.valid() || i >= turns_.growth.size() || !turns_.growth[i] || n_.failed()) return v;
+    if (!count_.valid() || !turns_.growth[i] || n_.failed()) return v;
     const Shape shape = carried_type(n_, turns_, i, n_.symbol_of(count_, 0, *turns_.trip)).shape;
     const Val flat = n_.reshape(v, {element_count(n_.shape(v))});
     return n_.reshape(n_.slice(flat, 0, 0, element_count(shape)), shape);
@@ -370,7 +368,8 @@ std::optional<Results> counted_and_looped(NodeImport& n, const Turns& turns) {
 
 }  // namespace
 
-std::optional<Results> run_turns(NodeImport& n, const Turns& turns) {
+std::optional<Results> run_turns(NodeImport& n, Turns turns) {
+  turns.growth.assign(turns.carried.size(), std::nullopt);
   if (std::optional<Results> results = unrolled(n, turns); results || n.failed()) return results;
   return turns.trip || !any_wanted(n, turns) ? looped(n, turns) : counted_and_looped(n, turns);
 }

@@ -13,7 +13,7 @@ struct Turns {
   std::optional<Expr> trip;            // none: as long as the condition is true
   std::vector<Val> carried, sliced;    // sliced along axis 0
   std::vector<bool> wanted;            // by stacked result
-  std::vector<std::optional<std::pair<size_t, Expr>>> growth;   // by carried value: an axis along which each turn makes it longer, and by how much
+  std::vector<std::optional<std::pair<size_t, Expr>>> growth;   // by carried value: an axis along which each turn makes it longer, and by how much; run_turns finds it
   bool lists = true;                   // those that grow are wanted
   bool counted = false;                // the trip count is that of a loop before: the condition says the same
   size_t stacked_count() const { return body->outputs.size() - carried.size() - (counts ? 1 : 0); }
@@ -24,7 +24,7 @@ struct Results {
 };
 
 // Nothing after a failure.
-std::optional<Results> run_turns(NodeImport& n, const Turns& turns);
+std::optional<Results> run_turns(NodeImport& n, Turns turns);
 
 std::optional<bool> known_bool(NodeImport& n, Val v);         // one bool that is known while compiling; an invalid value is true
 Val row(NodeImport& n, Val v, const Expr& at);                // number `at` along axis 0, without that axis

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "passes/lower/conv_group.h"
+#include "passes/lower/narrow.h"
 #include "passes/lower/row_tile.h"
 
 namespace tw {
@@ -22,7 +23,7 @@ class ConvLowering : ConvGroup {
     depth_ = x_type_.layout.block;
     // A block that is not full is read in parts that are.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
-    together_ = products_together(conv);
+    narrow_ = products_of(conv);
   }
 
   LoweredGroup lower() {
@@ -37,7 +38,7 @@ class ConvLowering : ConvGroup {
   // in_(n, channel, spatial...) is the element of the input, at positions of the padded one.
   void read_input() {
     ValueId x = node_.inputs[0];
-    if (together_ > 1) return read_narrow(x);
+    if (narrow_.count > 1) return read_narrow(x);
     if (!copies_input()) {
       BufferId buffer = b_.input(x);
       in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
@@ -51,17 +52,12 @@ class ConvLowering : ConvGroup {
     in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) { return load(padded, x_type_.dtype, physical(n, channel, at)); };
   }
 
-  // Of integers of 8 bits: how many products of neighbouring channels the target sums at once.
-  int64_t products_together(const Node& conv) const {
-    const DType w = b_.type(conv.inputs[1]).dtype;
-    const auto narrow = [&](DType t) { return t == DType::i8 || t == DType::u8; };
+  NarrowProducts products_of(const Node& conv) const {
     const bool few = x_type_.layout.plain();   // of the first layer: channels come innermost in the copy, filled up
-    bool known = blocked_ && (few ? s_.cg > 1 && s_.cg <= kFewestDepth : true) && s_.group == 1 && as_const(s_.n);
+    bool known = blocked_ && (few ? s_.cg > 1 && s_.cg <= kFewestDepth : true) && s_.group == 1 && as_const(s_.n) && acc_type_ == DType::i32;
     for (size_t i = 0; i < rank(); ++i) known = known && as_const(s_.in[i]) && as_const(s_.out[i]);
-    if (!known || acc_type_ != DType::i32 || !narrow(x_type_.dtype) || !narrow(w)) return 1;
-    const bool from_zero = zero_ == (x_type_.dtype == DType::i8 ? -128 : 0);   // as behind a relu
-    if (sums_quads(b_.target) && from_zero && w == DType::i8 && (few || depth_ % 4 == 0) && block_ > 4) return 4;
-    return sums_pairs(b_.target) && (few || depth_ % 2 == 0) ? 2 : 1;
+    if (!known) return {};
+    return narrow_products(b_.target, x_type_.dtype, zero_, b_.type(conv.inputs[1]).dtype, std::min<int64_t>(few ? 4 : std::gcd(depth_, 4), block_ > 4 ? 4 : 2));
   }
 
   // Positions of the padded input that some tap reads, along each axis.
@@ -72,14 +68,14 @@ class ConvLowering : ConvGroup {
     return spatial;
   }
 
-  // A copy less the zero point, 0 in the padding: what products together read. Pairs are of 16 bits, fours of 8 without a sign.
+  // A copy for narrow products, 0 in the padding.
   void read_narrow(ValueId x) {
-    const DType type = together_ == 4 ? DType::u8 : DType::i16;
+    const DType type = narrow_.type();
     const bool few = x_type_.layout.plain();
     Shape shape = {s_.n}, spatial = padded_extents();
     if (!few) shape.push_back(Expr(s_.c));
     shape.insert(shape.end(), spatial.begin(), spatial.end());
-    if (few) shape.push_back(Expr((s_.cg + together_ - 1) / together_ * together_));
+    if (few) shape.push_back(Expr((s_.cg + narrow_.count - 1) / narrow_.count * narrow_.count));
     std::vector<Axis> axes;
     for (const Expr& extent : physical_shape(TensorType{type, shape, x_type_.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
     b_.declare(axes);
@@ -95,8 +91,7 @@ class ConvLowering : ConvGroup {
       from.pop_back();
     }
     there = b_.simplified(there);
-    const Expr read = load(b_.input(x), x_type_.dtype, from);
-    const Expr value = together_ == 2 ? less_zero(cast(type, read), zero_) : type == x_type_.dtype ? read : cast(type, read) + int_imm(128, type);   // -128 becomes 0
+    const Expr value = narrow_.copied(load(b_.input(x), x_type_.dtype, from));
     BufferId copy = b_.temp("xp", type, extents(axes));
     b_.stage("pad", axes, copy, at, there.defined() && !is_const(there, 1) ? select(there, value, imm(0, type)) : value);
     in_ = [this, copy, type, few](const Expr& n, const Expr& channel, const Index& at) {
@@ -119,10 +114,10 @@ class ConvLowering : ConvGroup {
     if (!depthwise_) {
       if (block_axes) {
         reduce.push_back({"rc", Expr((s_.cg + depth_ - 1) / depth_), AxisRole::reduce});
-        rc = var("rc") * Expr(depth_) + var("rl") * Expr(together_);
+        rc = var("rc") * Expr(depth_) + var("rl") * Expr(narrow_.count);
       } else {
-        reduce.push_back({"rc", Expr((s_.cg + together_ - 1) / together_), AxisRole::reduce});
-        rc = var("rc") * Expr(together_);
+        reduce.push_back({"rc", Expr((s_.cg + narrow_.count - 1) / narrow_.count), AxisRole::reduce});
+        rc = var("rc") * Expr(narrow_.count);
       }
     }
     Index at, taps;
@@ -131,7 +126,7 @@ class ConvLowering : ConvGroup {
       taps.push_back(s_.kernel[i] > 1 ? var(axis("k", i)) : Expr(0));
       at.push_back(out[i + 2] * Expr(s_.strides[i]) + taps[i] * Expr(s_.dilations[i]));
     }
-    if (block_axes) reduce.push_back({"rl", Expr(depth_ / together_), AxisRole::reduce});
+    if (block_axes) reduce.push_back({"rl", Expr(depth_ / narrow_.count), AxisRole::reduce});
     axes.insert(axes.end(), reduce.begin(), reduce.end());
     b_.declare(axes);
     const auto weight = [&](const Expr& rc) {
@@ -141,13 +136,12 @@ class ConvLowering : ConvGroup {
     for (Expr& e : at) e = b_.simplified(e);
     // All lanes of a block are of one group (or the block is a channel of its own), so the input's channel is uniform.
     const auto value = [&](const Expr& rc) { return widen(in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at)); };
-    Expr sum;
-    for (int64_t p = 0; p < together_; ++p) {
-      const Expr channel_at = p == 0 ? rc : rc + Expr(p), product = (together_ > 1 ? value(channel_at) : less_zero(value(rc), zero_)) * weight(channel_at);
-      sum = p == 0 ? product : sum + product;
-    }
+    const Expr sum = sum_of_neighbours(narrow_.count, [&](int64_t p) {
+      const Expr channel_at = p == 0 ? rc : rc + Expr(p);
+      return (narrow_.count > 1 ? value(channel_at) : less_zero(value(rc), zero_)) * weight(channel_at);
+    });
     acc_ = b_.temp("acc", acc_type_, extents(output_axes("a")));
-    b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_), together_ > 1 || copies_input() ? Expr() : inside(at));
+    b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_), narrow_.count > 1 || copies_input() ? Expr() : inside(at));
   }
 
   // Taps in the padding contribute nothing. A copy with the padding in place pays only where the edges are so wide that the
@@ -186,7 +180,7 @@ class ConvLowering : ConvGroup {
     DType dtype = b_.type(node_.inputs[1]).dtype;
     const bool steps = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
                        x_type_.dtype == DType::f32 && dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
-    const int64_t together = steps ? 2 : together_;
+    const int64_t together = steps ? 2 : narrow_.count;
     int64_t vectors = steps ? 1 : row_tile(b_.target, as_const(s_.out.back()), of_group, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
     if (!packed_.valid()) {
       const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
@@ -227,7 +221,7 @@ class ConvLowering : ConvGroup {
   bool depthwise_ = false;
   int64_t depth_ = 1;   // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
-  int64_t together_ = 1;   // products of narrow integers that are summed at once
+  NarrowProducts narrow_;
   BufferId acc_, packed_;
 };
 

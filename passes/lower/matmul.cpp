@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "passes/lower/narrow.h"
 #include "passes/lower/register_tile.h"
 
 namespace tw {
@@ -24,16 +25,6 @@ Index matrix_index(const Shape& shape, bool transposed, const Index& batch, cons
   index.push_back(transposed ? column : row);
   index.push_back(transposed ? row : column);
   return index;
-}
-
-bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
-
-// How many products of neighbours along the depth the target sums at once. Fours are of bytes counted from their least number.
-int64_t products_together(const GroupBuilder& b, const op::MatMul& a, DType x, DType w, const Expr& depth) {
-  if (!as_const(depth) || !is_byte(w)) return 1;
-  const bool from_least = is_byte(x) && a.a_zero == (x == DType::i8 ? -128 : 0);
-  if (sums_quads(b.target) && from_least && w == DType::i8) return 4;
-  return sums_pairs(b.target) && (is_byte(x) || (x == DType::i16 && a.a_zero == 0)) ? 2 : 1;
 }
 
 }  // namespace
@@ -61,9 +52,10 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   bool pairs = pairs_depth(b.target) && acc_type == DType::f32 && y.dtype == DType::f32 && !a.trans_a && !is_const(all_rows, 1) &&
                b.graph.is_constant(right.value) && as_const(depth) && *as_const(depth) % 2 == 0;
   if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
-  const DType x_type = b.type(left.value).dtype;
-  const int64_t together = acc_type == DType::i32 ? products_together(b, a, x_type, b.type(right.value).dtype, depth) : 1;
-  const Expr steps = together > 1 ? Expr(ceil_div(depth, together)) : depth;
+  const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
+  const NarrowProducts narrow = acc_type == DType::i32 && as_const(depth) ? narrow_products(b.target, x_type, a.a_zero, w_type) : NarrowProducts{};
+  const int64_t innermost = pairs ? 2 : narrow.count;   // depth steps of the right operand that lie side by side
+  const Expr steps = narrow.count > 1 ? ceil_div(depth, narrow.count) : depth;
   int64_t panel = tile.vectors * lanes / (pairs ? 2 : 1);
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
 
@@ -75,15 +67,14 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
       right_batch.push_back(ws[i]);
       pack_axes.push_back({"wb" + std::to_string(i), ws[i]});
     }
-  pack_axes.insert(pack_axes.end(), {{"wj", panels}, {"wk", pairs ? simplify(floor_div(depth, Expr(2))) : simplify(steps)}, {"wl", Expr(panel)}});
-  if (pairs || together > 1) pack_axes.push_back({"wp", Expr(pairs ? 2 : together)});
-  DType w_type = b.type(right.value).dtype;
+  pack_axes.insert(pack_axes.end(), {{"wj", panels}, {"wk", simplify(innermost > 1 ? ceil_div(depth, innermost) : depth)}, {"wl", Expr(panel)}});
+  if (innermost > 1) pack_axes.push_back({"wp", Expr(innermost)});
   BufferId packed = b.packed(right.value, "w", pack_axes, [&](const auto& read) {
     Index own;
     for (size_t i = 0; i + 2 < ws.size(); ++i) own.push_back(var("wb" + std::to_string(i)));
     Expr column = var("wj") * Expr(panel) + var("wl");
-    const Expr at = pairs ? var("wk") * Expr(2) + var("wp") : together > 1 ? var("wk") * Expr(together) + var("wp") : var("wk");
-    return select(logical_and(lt(column, columns), together > 1 ? lt(at, depth) : Expr()), read(matrix_index(ws, right.transposed, own, at, column)), imm(0, w_type));
+    const Expr at = innermost > 1 ? var("wk") * Expr(innermost) + var("wp") : var("wk");
+    return select(logical_and(lt(column, columns), narrow.count > 1 ? lt(at, depth) : Expr()), read(matrix_index(ws, right.transposed, own, at, column)), imm(0, w_type));
   });
 
   // Sums.
@@ -109,40 +100,38 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     at.push_back(depth_at);
     return b.parameter_element(left.value, at);
   };
-  const DType narrow = together == 4 ? DType::u8 : DType::i16;
-  if (together > 1 && !(plain_left && x_type == narrow && *as_const(depth) % together == 0)) {
+  if (narrow.count > 1 && !(plain_left && x_type == narrow.type() && *as_const(depth) % narrow.count == 0)) {
     std::vector<Axis> copy_axes;
     for (size_t d = 0; d < outer.size(); ++d) copy_axes.push_back({"xb" + std::to_string(d), outer[d]});
-    copy_axes.insert(copy_axes.end(), {{"xi", all_rows}, {"xk", simplify(steps * Expr(together))}});
+    copy_axes.insert(copy_axes.end(), {{"xi", all_rows}, {"xk", simplify(steps * Expr(narrow.count))}});
     b.declare(copy_axes);
     const Index at = variables(copy_axes);
-    const Expr read = left_element(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back());
-    const Expr value = together == 2 ? less_zero(read.type() == narrow ? read : cast(narrow, read), a.a_zero) : x_type == narrow ? read : cast(narrow, read) + int_imm(128, narrow);
-    const BufferId copy = b.temp("xp", narrow, extents(copy_axes));
+    const DType type = narrow.type();
+    const Expr value = narrow.copied(left_element(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()));
+    const BufferId copy = b.temp("xp", type, extents(copy_axes));
     const Expr there = b.simplified(lt(at.back(), depth));
-    b.stage("xp", copy_axes, copy, at, is_const(there, 1) ? value : select(there, value, imm(0, narrow)));
-    left_element = [copy, narrow](const Index& batches, const Expr& row, const Expr& depth_at) {
+    b.stage("xp", copy_axes, copy, at, is_const(there, 1) ? value : select(there, value, imm(0, type)));
+    left_element = [copy, type](const Index& batches, const Expr& row, const Expr& depth_at) {
       Index place = batches;
       place.insert(place.end(), {row, depth_at});
-      return load(copy, narrow, place);
+      return load(copy, type, place);
     };
   }
   Index w_index;
   for (size_t d = 0; d + 2 < ws.size(); ++d)
     if (!is_const(ws[d], 1)) w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
   w_index.insert(w_index.end(), {b.simplified(floor_div(j, Expr(panel))), pairs ? floor_div(k, Expr(2)) : k, b.simplified(floor_mod(j, Expr(panel)))});
-  if (pairs || together > 1) w_index.push_back(pairs ? floor_mod(k, Expr(2)) : Expr(0));
+  if (innermost > 1) w_index.push_back(pairs ? floor_mod(k, Expr(2)) : Expr(0));
   Shape acc_shape = outer;
   acc_shape.insert(acc_shape.end(), {padded_rows, simplify(panels * Expr(panel))});
   BufferId acc = b.temp("acc", acc_type, acc_shape);
   Index acc_at = batch_index;
   acc_at.insert(acc_at.end(), {var("ai"), j});
-  Expr sum = together > 1 ? Expr() : less_zero(widen(left_element(batch_index, i, k)), a.a_zero) * widen(load(packed, w_type, w_index));
-  for (int64_t p = 0; together > 1 && p < together; ++p) {
+  const Expr sum = sum_of_neighbours(narrow.count, [&](int64_t p) {
+    if (narrow.count == 1) return less_zero(widen(left_element(batch_index, i, k)), a.a_zero) * widen(load(packed, w_type, w_index));
     w_index.back() = Expr(p);
-    const Expr product = widen(left_element(batch_index, i, k * Expr(together) + Expr(p))) * widen(load(packed, w_type, w_index));
-    sum = p == 0 ? product : sum + product;
-  }
+    return widen(left_element(batch_index, i, k * Expr(narrow.count) + Expr(p))) * widen(load(packed, w_type, w_index));
+  });
   b.stage("acc", axes, acc, acc_at, sum, Combiner::add, imm(0, acc_type));
 
   write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });

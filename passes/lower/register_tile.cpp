@@ -15,14 +15,6 @@ bool pairs_depth(const Target& target) {
   return target.arch() == Arch::x86_64 && target.vector_bits == 128 && target.has("sse3") && !target.has("avx") && !fuses_products(target);
 }
 
-bool sums_pairs(const Target& target) {
-  return target.arch() == Arch::x86_64 && (target.vector_bits <= 128 || target.has(target.vector_bits >= 512 ? "avx512bw" : "avx2"));
-}
-
-bool sums_quads(const Target& target) {
-  return target.arch() == Arch::x86_64 && (target.vector_bits >= 512 ? target.has("avx512vnni") : target.vector_bits == 256 && target.has("avxvnni"));
-}
-
 bool fits_registers(const Target& target, const RegisterTile& tile) {
   // AArch64 loads ahead, each into a register of its own.
   int64_t usable = target.vector_registers - (target.arch() == Arch::aarch64 ? 2 : target.has("avx512f") ? 1 : 0);

@@ -21,10 +21,6 @@ bool fuses_products(const Target& target);   // one instruction multiplies and a
 // where a broadcast of one element is a load and a shuffle beside the two operations of a product.
 bool pairs_depth(const Target& target);
 
-// One instruction multiplies 16-bit integers and adds neighbours (pmaddwd).
-bool sums_pairs(const Target& target);
-// Four products of bytes, unsigned by signed (vpdpbusd).
-bool sums_quads(const Target& target);
 constexpr int64_t kPairedVectors = 2;   // of such a tile: few loads of weights, each used for many rows
 // Rows over them. Half of the registers at most are sums: several steps stand in one straight line, and code generation loads ahead.
 int64_t paired_rows(const Target& target, std::optional<int64_t> extent);

@@ -166,6 +166,23 @@ TEST_CASE("a network's tuning goes on from its records") {
   }
 }
 
+TEST_CASE("a record that was measured again is worth what it took the last time") {
+  Lab first, second;
+  run(first, options_of(TunerKind::random, 40));
+  second.known = first.records;
+  for (Record r : first.records) {   // all of them were lucky
+    r.seconds = {10 * r.seconds.front()};
+    r.time += 60;
+    second.known.push_back(r);
+  }
+  Lab slower;
+  for (Record& r : second.known)
+    if (std::ranges::find(first.records, r) == first.records.end()) slower.known.push_back(r);
+  const Outcome again = run(second, options_of(TunerKind::random, 20)), alone = run(slower, options_of(TunerKind::random, 20));
+  CHECK(second.order == slower.order);
+  CHECK(again.seconds == alone.seconds);
+}
+
 TEST_CASE("records of a kernel that is lowered in another way are left out") {
   Lab first, second;
   run(first, options_of(TunerKind::random, 40));

@@ -116,13 +116,18 @@ class Generator:
         keep = self.pick(2)
         shape = [1 if i in axes else d for i, d in enumerate(x.shape) if keep or i not in axes]
         op = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"][self.pick(8)]
+        if op == "ReduceLogSumExp" and any(n.op_type == "LogSoftmax" and x.name in n.output for n in self.nodes):
+            return   # 0 but for rounding
         given = [a - len(x.shape) if self.pick(2) else a for a in axes]
         self.add(op, [x.name, self.weight(np.array(given, np.int64))], [(F32, shape)], keepdims=keep)
 
     def softmax(self):
         x = self.one(F32, 1)
-        if x:
-            self.add(["Softmax", "LogSoftmax"][self.pick(2)], [x.name], [(F32, x.shape)], axis=self.pick(2 * len(x.shape)) - len(x.shape))
+        if not x:
+            return
+        op, axis = ["Softmax", "LogSoftmax"][self.pick(2)], self.pick(2 * len(x.shape)) - len(x.shape)
+        if op == "Softmax" or x.shape[axis] > 1:   # the logarithm of one element's is 0 but for rounding
+            self.add(op, [x.name], [(F32, x.shape)], axis=axis)
 
     def norm(self):
         x = self.one(F32, 1)

@@ -1,0 +1,59 @@
+// The calls of a program: kernels, what devices do, functions of the runtime, regions.
+#pragma once
+#include <span>
+
+#include "backends/llvm/program_builder.h"
+
+namespace tw {
+
+class CallEmitter : protected ProgramBuilder {
+ protected:
+  using ProgramBuilder::ProgramBuilder;
+
+  // Calls that need the processor between what devices do.
+  uint64_t host_calls() const;
+  // i32 (ptr env): the calls of a region, on what the call that runs it gives it.
+  void emit_region(size_t number);
+  // i32 (ptr env): the calls in [begin, end) in order; profiled, with the nanoseconds of each stored to env->call_ns.
+  llvm::Function* emit_calls(bool profiled, size_t begin, size_t end);
+
+ private:
+  struct Environment {
+    Value *env, *inputs, *outputs, *arena, *weights;
+    Variables vars;
+    std::map<std::pair<Place, int>, Value*> made{};     // outputs of unknown size, and rooms
+  };
+
+  // Where an operand lies in the processor's memory.
+  Value* address(const Operand& o, const Environment& at);
+  void emit_call(const KernelCall& call, const Environment& at);
+  void emit_step(const SizeStep& step, Environment& at);
+  // The kernel's symbols as the call binds them.
+  Expr bound(Expr e, const KernelCall& call) const;
+  // Of a transfer: the side that is not the device's.
+  static const Operand& host_side(const KernelCall& call) { return call.arguments[call.device == 0 ? 1 : 0]; }
+  // As runtime/model.h counts tensors: 0 is none.
+  uint32_t tensor_number(const Operand& o) const;
+  void emit_transfer(const KernelCall& call, const Environment& at);
+  // As runtime/model.h says the arguments of tw_device_launch.
+  void emit_launches(const KernelCall& call, const Environment& at);
+  // Launches of a device are numbered kernel by kernel.
+  uint32_t first_launch(size_t device, int kernel) const;
+  Value* views(const KernelCall& call, const std::vector<ExternCall::View>& list, const Environment& at);
+  // A function of runtime/ops, as ops.h says its arguments; a status other than TW_OK ends the program.
+  void emit_extern(const KernelCall& call, const Environment& at);
+  static std::string region_symbol(size_t number) { return "tw_region_" + std::to_string(number); }
+  void emit_host_call(const KernelCall& call, const Environment& at);
+  // The addresses of a call's operands, behind `lead` free places.
+  Value* operand_table(const KernelCall& call, std::span<const ExternCall::View> views, size_t lead, const Environment& at);
+  Value* in_workspace(const KernelCall& call, const Expr& offset, const Environment& at);
+  // The values of a region's symbols; a loop writes its turn itself.
+  Value* region_symbols(const Program& region, const std::string& turn, const Environment& at);
+  // One of two regions, by a bool.
+  void emit_choice(const KernelCall& call, const Environment& at);
+  // By tw_loop of the runtime, which runtime/control.h tells about.
+  void emit_loop(const KernelCall& call, const Environment& at);
+  llvm::FunctionCallee kernel(int index, const std::vector<Value*>& arguments);
+};
+
+}  // namespace tw

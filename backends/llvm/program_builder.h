@@ -1,0 +1,55 @@
+// What functions of a model's program part are built of: numbers from expressions of symbols, fields of the environment, calls of the runtime, constants.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace tw {
+
+class ProgramBuilder {
+ protected:
+  using Constant = llvm::Constant;
+  using Type = llvm::Type;
+  using Value = llvm::Value;
+  using Variables = std::map<std::string, Value*, std::less<>>;
+
+  ProgramBuilder(llvm::Module& module, const Program& program);
+
+  // Integer expressions of symbols; what division by zero gives is no one's business, so it acts as by one.
+  Value* number(const Expr& e, const Variables& vars);
+  // The model's symbols, then those made from data; of which only a run that has ended knows all.
+  Variables load_symbols(Value* symbols, bool data = false);
+  Variables load_symbols(const std::vector<std::string>& names, Value* symbols);
+  // A new function of the module, into which what follows goes.
+  llvm::Function* start(const std::string& name, Type* result, llvm::ArrayRef<Type*> parameters);
+  Value* env_field(Value* env, unsigned index) { return b_.CreateLoad(b_.getPtrTy(), b_.CreateStructGEP(env_type_, env, index)); }
+  // A call of a function of the runtime.
+  Value* runtime(const char* function, const std::vector<Value*>& arguments, Type* result = nullptr);
+  // Memory of the running function, allotted once.
+  Value* local(Type* type, size_t count = 1);
+  // Extents of a view: a constant where they are known.
+  Value* extents(const std::vector<Expr>& dims, const Variables& vars);
+  void store_fields(llvm::StructType* type, Value* to, const std::vector<Value*>& values);
+  // Returns a status other than TW_OK from the function.
+  void end_unless_ok(Value* status);
+  Value* nth_pointer(Value* table, int index);
+  // Constants of the module; an array of none is null.
+  Constant* global(Constant* value, uint64_t align);
+  Constant* text(const std::string& s) { return global(llvm::ConstantDataArray::getString(module_.getContext(), s), 1); }
+  Constant* array(Type* element, const std::vector<Constant*>& values);
+
+  llvm::Module& module_;
+  const Program& program_;
+  llvm::IRBuilder<> b_;
+  llvm::StructType *env_type_, *view_type_, *args_type_;   // as runtime/model.h and runtime/ops/ops.h have them
+
+ private:
+  Value* binary_number(BinaryOp op, Value* x, Value* y);
+};
+
+}  // namespace tw
