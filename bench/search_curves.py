@@ -17,7 +17,8 @@ import statistics
 import subprocess
 import time
 
-METHODS = {"gbt": "#c0392b", "genetic": "#2471a3", "random": "#7f8c8d"}
+METHODS = {"gbt": ("#c0392b", ["--tuner", "gbt"]), "gbt, knobs": ("#e59866", ["--tuner", "gbt", "--features", "knob"]), "genetic": ("#2471a3", ["--tuner", "genetic"]),
+           "random": ("#7f8c8d", ["--tuner", "random"])}   # with the curves' colours; gbt learns from loops if nothing else is said
 
 
 def run(*command):
@@ -48,23 +49,31 @@ def choose(args, models):
     return chosen
 
 
-def tune(args, kernel, method, seed, trials):
+def tune(args, kernel, flags, seed, trials):
     start = time.monotonic()
     lines = run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--space", "generated", "--no-rules", "--table", "--log",
-                args.folder / "table.db", "--tuner", method, "--features", args.features, "--seed", seed, "--trials", trials, "--batch", args.batch, "--json").splitlines()
+                args.folder / "table.db", *flags, "--seed", seed, "--trials", trials, "--batch", args.batch, "--json").splitlines()
     task = json.loads(lines[-1])["tasks"][0]
     curve = [math.inf if seconds is None else seconds for seconds in task["curve"][:trials]]   # until something has worked
     gains = [[trial + 1, seconds] for trial, seconds in enumerate(curve) if seconds < (curve[trial - 1] if trial else math.inf)]
     return {"gains": gains, "trials": len(curve), "measured": task["trials"], "seconds": round(time.monotonic() - start, 1), "illegal": task["illegal"]}
 
 
-def measure(args, kernel):
-    entry = {"name": kernel["name"], "family": kernel["family"], "model": pathlib.Path(kernel["model"]).stem, "points": kernel["points"], "task": kernel["task"], "methods": {}}
-    if kernel["points"] < args.exhaustive:
-        entry["exhaustive"] = best_of(tune(args, kernel, "grid", 1, int(kernel["points"])))
-    for method in METHODS:
-        trials = args.random_trials if method == "random" else args.trials
-        entry["methods"][method] = [tune(args, kernel, method, seed, trials) for seed in range(1, args.seeds + 1)]
+def trials_of(args, method):
+    return args.random_trials if method == "random" else args.trials
+
+
+def new_entry(kernel):
+    return {"name": kernel["name"], "family": kernel["family"], "model": pathlib.Path(kernel["model"]).stem, "points": kernel["points"], "task": kernel["task"], "methods": {}}
+
+
+def measure(args, kernel, entry):
+    """Adds to the entry the methods that it lacks."""
+    if kernel["points"] < args.exhaustive and "exhaustive" not in entry:
+        entry["exhaustive"] = best_of(tune(args, kernel, ["--tuner", "grid"], 1, int(kernel["points"])))
+    for method, (_, flags) in METHODS.items():
+        if method not in entry["methods"]:
+            entry["methods"][method] = [tune(args, kernel, flags, seed, trials_of(args, method)) for seed in range(1, args.seeds + 1)]
     checked = [json.loads(line) for line in run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log",
                                                 args.folder / "table.db", "--check", args.processes, "--json").splitlines()]
     if checked:
@@ -72,7 +81,6 @@ def measure(args, kernel):
         entry["default"] = statistics.median([math.sqrt(a * b) for a, b in pairs])
         entry["best_again"] = statistics.median(checked[0]["tuned"])
         entry["noise"] = max(max(a, b) / min(a, b) for a, b in pairs) - 1
-    return entry
 
 
 def best_of(run_):
@@ -101,7 +109,8 @@ def analyse(args, entry):
 
 
 def table(args, entries):
-    lines = ["| kernel | points | default, us | first random point | random | genetic | gbt | exhaustive | noise | trials to random's end: random | genetic | gbt |", "|" + "---|" * 12]
+    lines = ["| kernel | points | default, us | first random point | " + " | ".join(METHODS) + " | exhaustive | noise | trials to random's end: " + " | ".join(METHODS) + " |",
+             "|" + "---|" * (6 + 2 * len(METHODS))]
     ratios = {method: [] for method in METHODS}
     finals = {method: [] for method in METHODS}
     for entry in entries:
@@ -112,13 +121,13 @@ def table(args, entries):
             ratios[method].append(args.random_trials / a["needed"][method])
             finals[method].append(a["ends"][method] / a["best"])
         lines.append(f"| {entry['model']}: {entry['name']} | {entry['points']:.3g} | {us(entry.get('default'))} | {us(statistics.median(firsts))} | " +
-                     " | ".join(us(a["ends"][m]) for m in ("random", "genetic", "gbt")) + f" | {us(entry.get('exhaustive'))} | {a['noise']:.1%} | " +
-                     " | ".join(f"{a['needed'][m]:.0f}" for m in ("random", "genetic", "gbt")) + " |")
+                     " | ".join(us(a["ends"][m]) for m in METHODS) + f" | {us(entry.get('exhaustive'))} | {a['noise']:.1%} | " +
+                     " | ".join(f"{a['needed'][m]:.0f}" for m in METHODS) + " |")
     lines.append("")
     for method in METHODS:
-        count = args.random_trials if method == "random" else args.trials
         lines.append(f"* {method}: {geomean(ratios[method]):.2f} times fewer trials than random search's {args.random_trials} for its quality (geometric mean; within the noise band, "
-                     f"a search that never reaches it counts twice its trials); after {count} trials {geomean(finals[method]):.3f} of the best time known")
+                     f"a search that never reaches it counts twice its trials), a third or less on {sum(r >= 3 for r in ratios[method])} of {len(entries)} kernels; "
+                     f"after {trials_of(args, method)} trials {geomean(finals[method]):.3f} of the best time known")
     defaults = [entry["default"] / entry["best_again"] for entry in entries if entry.get("default")]
     lines.append(f"* best point known against the default schedule, measured again in {args.processes} processes: {geomean(defaults):.3f} x (geometric mean)")
     return "\n".join(lines) + "\n"
@@ -133,7 +142,7 @@ def panel(entry, a, x, y, width, height, most):
              f'<rect x="{x}" y="{line_y(a["best"] * (1 + a["noise"])):.1f}" width="{width}" height="{height - line_y(a["best"] * (1 + a["noise"])) + y:.1f}" fill="#eee"/>']
     if entry.get("default"):
         parts.append(f'<line x1="{x}" x2="{x + width}" y1="{line_y(entry["default"]):.1f}" y2="{line_y(entry["default"]):.1f}" stroke="#000" stroke-dasharray="3"/>')
-    for method, colour in METHODS.items():
+    for method, (colour, _) in METHODS.items():
         for run_ in entry["methods"][method]:
             ends = [trial for trial, _ in run_["gains"][1:]] + [run_["trials"]]   # where each best is passed
             points = [point for (trial, s), end in zip(run_["gains"], ends) for point in ((line_x(trial), line_y(s)), (line_x(end), line_y(s)))]
@@ -148,7 +157,7 @@ def figure(args, entries):
     for i, entry in enumerate(entries):
         parts += panel(entry, analyse(args, entry), 20 + i % columns * (width + 20), 30 + i // columns * (height + 30), width, height, args.random_trials)
     w, h = 20 + columns * (width + 20), 40 + (len(entries) + columns - 1) // columns * (height + 30)
-    legend = "  ".join(f'<tspan fill="{c}">{m}</tspan>' for m, c in METHODS.items())
+    legend = "  ".join(f'<tspan fill="{c}">{m}</tspan>' for m, (c, _) in METHODS.items())
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" font-family="sans-serif"><text x="20" y="14" font-size="11">time over the best known (1 to 2.5) '
             f'by trials (1 to {args.random_trials}, log): {legend}; dashed: default schedule; grey: noise band</text>' + "".join(parts) + "</svg>\n")
 
@@ -163,7 +172,6 @@ def main():
     parser.add_argument("--random-trials", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--features", default="knob")
     parser.add_argument("--exhaustive", type=float, default=2000)
     parser.add_argument("--least-points", type=float, default=500, help="of the space; smaller ones are searched whole at once")
     parser.add_argument("--most-flops", type=float, default=2e7)
@@ -176,16 +184,21 @@ def main():
     entries = json.loads(results.read_text()) if results.exists() else []
     start = time.monotonic()
     for kernel in choose(args, args.models):
-        if any(entry["task"] == kernel["task"] for entry in entries):
+        entry = next((e for e in entries if e["task"] == kernel["task"]), None)
+        if entry and METHODS.keys() <= entry["methods"].keys():
             continue
         if time.monotonic() - start > args.minutes * 60:
             break
-        entries.append(measure(args, kernel))
+        if not entry:
+            entry = new_entry(kernel)
+            entries.append(entry)
+        measure(args, kernel, entry)
         results.write_text(json.dumps(entries))
-        (args.folder / "curves.md").write_text(table(args, entries))
-        (args.folder / "curves.svg").write_text(figure(args, entries))
-        print(f"{(time.monotonic() - start) / 60:6.1f} min  {entries[-1]['model']}: {entries[-1]['name']}", flush=True)
-    print(table(args, entries), end="")
+        whole = [e for e in entries if METHODS.keys() <= e["methods"].keys()]
+        (args.folder / "curves.md").write_text(table(args, whole))
+        (args.folder / "curves.svg").write_text(figure(args, whole))
+        print(f"{(time.monotonic() - start) / 60:6.1f} min  {entry['model']}: {entry['name']}", flush=True)
+    print((args.folder / "curves.md").read_text(), end="")
 
 
 if __name__ == "__main__":

@@ -291,6 +291,19 @@ TEST_CASE("spaces: by the template's rules no point leaves a core without work t
   CHECK(least(true) == 1);
 }
 
+TEST_CASE("a parallel loop whose later turns are behind a guard does not spread") {
+  const Kernel rows = llvm::cantFail(parse_kernel(R"(kernel @rows(x: in f32[784, 8], y: out f32[784, 8]) {
+    temp c: f32[784, 8]
+    for i in 784 { for k in 8 { c: c[i, k] = x[i, k] + x[i, k] } }
+    for s in 784 { for l in 8 { y: y[s, l] = max(c[s, l], 0) } }
+  })"));
+  const auto share = [&](const char* steps) { return sharing(llvm::cantFail(apply(rows, llvm::cantFail(parse_schedule(steps)), nullptr)), 2); };
+  const std::string begin = "schedule {\n split s ", end = " -> wp wr\n split wr 4 -> w0 w1\n compute_at c w0\n fuse wp w0 -> yp\n parallel yp\n}";
+  CHECK(share((begin + "784" + end).c_str()) == 2);
+  CHECK(share((begin + "1568" + end).c_str()) == 1);     // 392 turns, of which the first 196 do all
+  CHECK(share((begin + "1176" + end).c_str()) == doctest::Approx(196.0 / 147));
+}
+
 TEST_CASE("spaces: generated sketches of one kernel differ in kind") {
   const Target target = vector_target(256);
   const Space space = must_space(generated_space, tasks_of_case(kCases[5], target)[0], target, true);
