@@ -43,6 +43,7 @@ struct MeasureJob {
   bool return_outputs = false;       // of the first run
   bool artifact = false;             // the symbol is a tw_query_fn: the library runs the kernel on a device, as its only call that is no copy
   int threads = 1;                   // of the pool that the function is handed: a tw_parallel, behind the symbols
+  uint64_t weights_between = 0;      // bytes of constants that pass through the caches between two runs; 0, and what is more: as many as the machine takes for cold
 };
 
 struct MeasureResult {

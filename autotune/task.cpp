@@ -1,6 +1,7 @@
 #include "autotune/task.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -174,7 +175,24 @@ Error complete(Task& task, const Graph& graph, Group group, const Target& target
 
 }  // namespace
 
-std::string task_key(const Graph& graph, const Group& group) { return short_hash(CanonicalText(graph, group, false).run()); }
+uint64_t weights_between(const Graph& graph, const Group& group) {
+  constexpr uint64_t kLeast = 1 << 20, kCold = 64 << 20;
+  const auto is_weight = [&](ValueId v) { return v.valid() && graph.is_constant(v) && graph.value(v).type.shape.size() > 0; };
+  if (std::ranges::none_of(group.nodes, [&](NodeId id) { return std::ranges::any_of(graph.node(id).inputs, is_weight); })) return 0;
+  std::set<ValueId> weights;
+  for (size_t i = 0; i < graph.node_count(); ++i)
+    if (const Node& node = graph.node(NodeId{static_cast<int32_t>(i)}); !node.erased) std::ranges::copy_if(node.inputs, std::inserter(weights, weights.end()), is_weight);
+  uint64_t bytes = 0;
+  for (const ValueId v : weights) bytes += graph.value(v).constant->bytes.size();
+  uint64_t between = kLeast;
+  while (between < bytes && between < kCold) between *= 2;
+  return between < kCold ? between : 0;
+}
+
+std::string task_key(const Graph& graph, const Group& group) {
+  const uint64_t between = weights_between(graph, group);
+  return short_hash(CanonicalText(graph, group, false).run() + (between == 0 ? "" : "\nweights " + std::to_string(between)));
+}
 
 std::string task_name(const Graph& graph, const Group& group) {
   constexpr int kMostWords = 4;
@@ -220,7 +238,7 @@ Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group
     const std::string key = task_key(graph, group);
     const auto [found, fresh] = by_key.try_emplace(key, tasks.size());
     if (fresh) {
-      tasks.push_back({key, task_name(graph, group), 0, 0, {}});
+      tasks.push_back({key, task_name(graph, group), 0, 0, weights_between(graph, group), {}});
       first.push_back(g);
     }
     Task& task = tasks[found->second];

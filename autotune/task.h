@@ -20,6 +20,7 @@ struct Task {
   std::string name;                // for people: "conv 64x56x56 -> 64x56x56 3x3 relu", of the first occurrence
   int64_t calls = 1;               // how often the network runs it
   double flops = 0;                // of the direct algorithm; symbols count as 1
+  uint64_t weights_between = 0;    // weights_between() of its network, for the measuring
   std::vector<Variant> variants;   // those in use first (what choose_algorithms took; another one for each set of layouts it is used with)
 };
 
@@ -27,8 +28,12 @@ struct Task {
 // out, and so are groups without a kernel. Errors: an operator without a lowering.
 Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group>& groups, const Target& target, std::span<const int> devices = {});
 
+// Bytes of weights that pass through the caches between two runs of a group: those of its whole network, in powers of two from 1 MiB. 0: 64 MiB and more, or
+// the group has none. Where the weights of a small network stay in the last cache, other schedules and algorithms are the best.
+uint64_t weights_between(const Graph& graph, const Group& group);
+
 // Hash of the operators with their attributes, the logical types of all values, which of them are constants, and the values of constants of
-// one element, which kernels contain. Names, layouts and the algorithm are no part of it; symbols count by their position.
+// one element, which kernels contain. Of weights_between, if it is not 0. Names, layouts and the algorithm are no part of it; symbols count by their position.
 std::string task_key(const Graph& graph, const Group& group);
 std::string task_name(const Graph& graph, const Group& group);
 

@@ -139,7 +139,7 @@ bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place,
     TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
     return shares(chosen.kernel, place, shared) ? Error::success() : make_error(DiagCode::illegal_schedule, "cores without work");
   };
-  Expected<Space> space = template_space({chosen.pin.task, chosen.pin.name, 1, 0, {{*algorithm, lowered}}}, place, {});
+  Expected<Space> space = template_space({chosen.pin.task, chosen.pin.name, 1, 0, 0, {{*algorithm, lowered}}}, place, {});
   if (!space) {
     llvm::consumeError(space.takeError());
     return false;

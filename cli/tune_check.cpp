@@ -52,9 +52,9 @@ std::optional<Best> taken(const Known& known) {
   return gains ? known.best : known.by_default;
 }
 
-Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedule, const Target& target, const CandidateBuilder& builder, int threads) {
+Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedule, const Target& target, const CandidateBuilder& builder, int threads, uint64_t between) {
   TW_ASSIGN(const Kernel kernel, apply(lowered.kernel, schedule, &target));
-  TW_ASSIGN(MeasureJob job, job_of(kernel, {std::vector<int64_t>(lowered.kernel.symbols.size(), 1), 1, {}, 1e-4, threads}));
+  TW_ASSIGN(MeasureJob job, job_of(kernel, {std::vector<int64_t>(lowered.kernel.symbols.size(), 1), 1, {}, 1e-4, threads, between}));
   TW_ASSIGN(const std::string object, builder.compile(kernel));
   TW_ASSIGN(job.library, builder.link(object));
   job.symbol = builder.symbol;
@@ -74,8 +74,8 @@ Expected<Pair> pair_of(const Task& task, const Schedule& usual, const Best& best
   const LoweredGroup &used = task.variants.front().lowered, &found = task.variants[best.variant].lowered;
   TW_ASSIGN(const Schedule tuned, parse_schedule(best.record.schedule));
   Pair pair;
-  TW_ASSIGN(pair.by_default, job_for(used, usual, target, builder, threads));
-  TW_ASSIGN(pair.tuned, job_for(found, tuned, target, builder, threads));
+  TW_ASSIGN(pair.by_default, job_for(used, usual, target, builder, threads, task.weights_between));
+  TW_ASSIGN(pair.tuned, job_for(found, tuned, target, builder, threads, task.weights_between));
   return pair;
 }
 

@@ -83,7 +83,7 @@ class Measuring {
     const Kernel& lowered = variant.lowered.kernel;
     TW_ASSIGN(const Schedule schedule, default_schedule(lowered, variant.lowered.family, target_));
     TW_ASSIGN(const Kernel scheduled, tw::apply(lowered, schedule, &target_));
-    return reference_outputs(scheduled, {std::vector<int64_t>(lowered.symbols.size(), 1), sources_.seed, {}, 1e-4, sources_.threads}, builders_.at(task.key), *transport_);
+    return reference_outputs(scheduled, {std::vector<int64_t>(lowered.symbols.size(), 1), sources_.seed, {}, 1e-4, sources_.threads, task.weights_between}, builders_.at(task.key), *transport_);
   }
 
   const Target& target_;

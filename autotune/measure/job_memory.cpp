@@ -54,7 +54,8 @@ Expected<JobMemory> JobMemory::create(const MeasureJob& job, uint64_t cold_bytes
   JobMemory memory;
   memory.buffers_ = job.buffers;
   memory.seed_ = job.seed;
-  TW_TRY(memory.map(cold_bytes));
+  memory.weights_between_ = job.weights_between;
+  TW_TRY(memory.map(job.weights_between == 0 ? cold_bytes : std::min(cold_bytes, job.weights_between)));
   return memory;
 }
 
@@ -93,7 +94,7 @@ bool JobMemory::serves(const MeasureJob& job) const {
   const auto same = [](const BufferSpec& a, const BufferSpec& b) {
     return a.bytes == b.bytes && a.dtype == b.dtype && a.input == b.input && a.constant == b.constant;
   };
-  return seed_ == job.seed && std::ranges::equal(buffers_, job.buffers, same);
+  return seed_ == job.seed && weights_between_ == job.weights_between && std::ranges::equal(buffers_, job.buffers, same);
 }
 
 Error JobMemory::prepare(uint64_t workspace_bytes) {

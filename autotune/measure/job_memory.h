@@ -47,6 +47,7 @@ class JobMemory {
 
   std::vector<BufferSpec> buffers_;
   uint64_t seed_ = 0;
+  uint64_t weights_between_ = 0;
   std::vector<Mapping> mappings_;             // by buffer; constants have none of their own
   std::vector<void*> pointers_;               // by buffer
   Mapping constants_, workspace_;

@@ -136,6 +136,7 @@ std::string to_bytes(const MeasureJob& job) {
   w.put_flag(job.return_outputs);
   w.put_flag(job.artifact);
   w.put<int32_t>(job.threads);
+  w.put(job.weights_between);
   return w.take();
 }
 
@@ -166,6 +167,7 @@ Expected<MeasureJob> job_from_bytes(std::string_view bytes) {
   job.return_outputs = r.get_flag("a flag is neither 0 nor 1");
   job.artifact = r.get_flag("a flag is neither 0 nor 1");
   job.threads = r.get<int32_t>(1, kMostThreads, "its number of threads is out of range");
+  job.weights_between = r.get<uint64_t>();
   TW_TRY(r.finish("job"));
   return job;
 }

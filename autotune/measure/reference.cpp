@@ -54,6 +54,7 @@ Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference)
   job.seed = reference.seed;
   job.tolerance = reference.tolerance;
   job.threads = reference.threads;
+  job.weights_between = reference.weights_between;
   return job;
 }
 

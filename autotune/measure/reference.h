@@ -26,6 +26,7 @@ struct Reference {
   std::vector<std::byte> outputs;    // empty: candidates are not checked
   double tolerance = 1e-4;
   int threads = 1;                   // that candidates run on
+  uint64_t weights_between = 0;      // MeasureJob's
 };
 
 // The parameters are the same for every schedule of a lowered kernel, the workspace is not. Errors: fewer values than symbols, a negative size.

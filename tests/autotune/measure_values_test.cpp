@@ -178,6 +178,13 @@ TEST_CASE("memory: activations stay, constants change place, contents are the se
     REQUIRE(std::memcmp(parameters[1], want.data(), want.size()) == 0);
   }
   CHECK(places.size() == memory.copies());
+  CHECK(memory.serves(job));
+  MeasureJob small = job;   // of a network with fewer weights
+  small.weights_between = 1 << 18;
+  CHECK_FALSE(memory.serves(small));
+  Expected<JobMemory> less = JobMemory::create(small, 1 << 20);
+  REQUIRE(bool(less));
+  CHECK(less->copies() == doctest::Approx(static_cast<double>(memory.copies()) / 4).epsilon(0.02));
   CHECK(memory.parameters(memory.copies())[1] == memory.parameters(0)[1]);
   CHECK(memory.output(2)[4095] == std::byte{0xff});
   CHECK(memory.serves(job));

@@ -14,7 +14,7 @@ namespace {
 // A product of n x 64 x 64, and its space: three tiles. The schedule that is the default has none of them.
 Task product(const std::string& key, int64_t n, int64_t calls) {
   const std::string rows = std::to_string(n);
-  Task task{key, "product " + rows, calls, 2.0 * static_cast<double>(n) * 64 * 64, {}};
+  Task task{key, "product " + rows, calls, 2.0 * static_cast<double>(n) * 64 * 64, 0, {}};
   const Kernel kernel = parsed_kernel("kernel @m(x: in f32[" + rows + ", 64], w: const f32[64, 64], y: out f32[" + rows + ", 64]) {"
                                       "  for i in " + rows + " { for j in 64 { for k in 64 reduce { y: y[i, j] += x[i, k] * w[k, j] init 0 } } } }");
   task.variants.push_back({Algorithm::direct, {kernel, KernelFamily::matmul, {}}});

@@ -1,6 +1,7 @@
 // Tasks: what their keys depend on, and what ways there are to compute them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "autotune/task.h"
@@ -117,6 +118,26 @@ TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
   }
   CHECK(winograd);
   for (const std::string& key : keys) CHECK(groups_keys.contains(key));
+}
+
+TEST_CASE("a task of a small network is another one than that of a large one") {
+  const auto task_of = [](int64_t mib) {   // of a product of 16 KiB of weights, beside so many
+    Graph graph;
+    const ValueId x = graph.add_input("x", {DType::f32, {Expr(1), Expr(64)}, {}}), z = graph.add_input("z", {DType::f32, {Expr(mib), Expr(1 << 18)}, {}});
+    const ValueId w = graph.add_constant("w", Tensor::zeros(DType::f32, {64, 64})), c = graph.add_constant("c", Tensor::zeros(DType::f32, {mib, 1 << 18}));
+    graph.add_output(must(graph.add(op::MatMul{}, {x, w})), "y");
+    graph.add_output(must(graph.add(op::Binary{BinaryOp::add}, {z, c})), "s");
+    const std::vector<Group> groups = fuse_groups(graph);
+    const auto product = std::ranges::find_if(groups, [&](const Group& g) { return std::holds_alternative<op::MatMul>(graph.node(g.anchor).attrs); });
+    REQUIRE(product != groups.end());
+    return std::pair(weights_between(graph, *product), task_key(graph, *product));
+  };
+  CHECK(task_of(1).first == 2 << 20);
+  CHECK(task_of(5).first == 8 << 20);
+  CHECK(task_of(5) == task_of(6));
+  CHECK(task_of(5).second != task_of(1).second);
+  CHECK(task_of(40).first == 0);
+  CHECK(task_of(40) == task_of(70));
 }
 
 TEST_CASE("a target's key is its instruction set and memory, not its name or budgets") {
