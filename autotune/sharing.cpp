@@ -54,7 +54,7 @@ double sharing(const Kernel& kernel, int64_t cores) {
     double here = static_cast<double>(cores);
     if (turns) {   // each core has as many turns next to each other
       const int64_t work = turns_with_work(kernel, s, *turns);
-      here = *turns <= 1 ? 1 : static_cast<double>(work) / static_cast<double>(std::min(work, (*turns + cores - 1) / cores));
+      here = static_cast<double>(work) / static_cast<double>(std::min(work, (*turns + cores - 1) / cores));
     }
     least = least == 0 ? here : std::min(least, here);
   });
