@@ -82,7 +82,7 @@ def main():
             try:
                 default, tuned = measure(args, layer, pathlib.Path(folder))
             except subprocess.CalledProcessError as error:
-                print(f"{text}: {error.stderr.strip().splitlines()[-1]}", flush=True)
+                print(f"{text}: {json.loads(error.stdout)['error'][0]['message']}", flush=True)
                 continue
         need = bounds(layer)
         lines.append(f"| {text} | {need['compute']} | {need['store']} | {need['port']} | {default} | {tuned} | {default / tuned:.3f} | {max(need.values()) / default:.1%} |")

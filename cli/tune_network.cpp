@@ -88,7 +88,7 @@ Error tune_network(const TuneRequest& request, const Target& target, Console& co
   Peaks peaks;
   if (services.runs) {
     std::erase_if(tasks, [&](const Task& task) { return !services.runs(task); });
-    if (tasks.empty()) return make_error(DiagCode::unsupported, "device '{0}' runs no kernel of '{1}'", place.name, request.model);
+    if (tasks.empty()) return make_error(DiagCode::unsupported, "device '{0}' runs no kernel of '{1}'; 'tilewright compile --json' says why of each", place.name, request.model);
   } else if (!request.network.table) {   // comparing methods needs no share of the peak
     progress.begin("probe");
     TW_ASSIGN(peaks, measure_peaks(target, request.network.threads));

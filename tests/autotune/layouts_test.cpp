@@ -72,3 +72,17 @@ TEST_CASE("layouts follow measured kernels of the whole network, and a lock's ar
   REQUIRE(bool(none));
   CHECK(none->empty());
 }
+
+TEST_CASE("an estimated layout does not displace measured ones") {
+  const Target target = vector_target(512);
+  Graph graph = two_convolutions();
+  LayoutSeconds measured;   // %a takes far longer than estimated, and most measured kernels far less: by their scale any other layout of %a looks fast
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (!std::holds_alternative<op::Conv>(node.attrs)) continue;
+    const bool slow = graph.value(node.output).name == "a";
+    measured[node.output] = slow ? std::map<int64_t, double>{{16, 1e-2}, {8, 2e-2}} : std::map<int64_t, double>{{16, 1e-7}, {8, 1e-7}, {4, 1e-7}};
+  }
+  const std::unique_ptr<CostOracle> costs = measured_costs(graph, target, measured);
+  CHECK(block_of(assigned(target, costs.get()), "a") == 16);
+}
