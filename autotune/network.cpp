@@ -69,6 +69,7 @@ struct NetworkTuner::Search {
   Task task;
   Space space;
   std::vector<std::string> hashes;                        // of the variants' kernels
+  std::vector<std::string> defaults;                      // of the variants, as far as they apply: their default schedules
   KernelShape shape;
   int64_t most_code = std::numeric_limits<int64_t>::max();   // operations of a candidate, its unrolled loops written out
   std::unique_ptr<GbtModel> model;
@@ -93,6 +94,7 @@ Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> t
   out->options_.scheduler.count_known = options.table;
   if (out->services_.notes && options.transfer && !options.table) {
     TW_ASSIGN(out->notes_, out->services_.notes());
+    std::erase_if(out->notes_, [](const RecordNote& note) { return note.point.empty(); });   // nothing to start from
   }
   for (Task& task : tasks) {
     TW_ASSIGN(Space space, out->services_.space(task));
@@ -114,8 +116,10 @@ Record NetworkTuner::record_of(const Search& search, const Candidate& candidate,
   record.status = result.status;
   record.error = result.error;
   record.device = result.device;
-  if (in_space(candidate.point))
-    record.about = print(RecordNote{shape_of(search.task.variants[static_cast<size_t>(candidate.variant)].lowered), search.space.print(candidate.point)});
+  const bool by_default = search.defaults.size() > static_cast<size_t>(candidate.variant) && search.defaults[static_cast<size_t>(candidate.variant)] == record.schedule;
+  if (in_space(candidate.point) || by_default)
+    record.about = print(RecordNote{shape_of(search.task.variants[static_cast<size_t>(candidate.variant)].lowered),
+                                    in_space(candidate.point) ? search.space.print(candidate.point) : "", by_default});
   return record;
 }
 
@@ -211,17 +215,20 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
     if (candidate) out.push_back(std::move(*candidate));
     else llvm::consumeError(candidate.takeError());   // it is only a start
   };
-  add(usual(search, 0));
-  search.has_default = !out.empty();
-  for (size_t v = 1; v < search.task.variants.size(); ++v) add(usual(search, v));
+  for (size_t v = 0; v < search.task.variants.size(); ++v) {
+    const size_t before = out.size();
+    add(usual(search, v));
+    search.defaults.push_back(out.size() > before ? print(out.back().schedule) : "");
+  }
+  search.has_default = !search.defaults.front().empty();
   if (!options_.transfer || options_.tuner == TunerKind::grid || options_.tuner == TunerKind::random) return out;
   const std::vector<const Search*> others = nearest(search);
   for (size_t i = 0; i < others.size() && i < kNeighbours; ++i) {
     const Candidate& best = others[i]->tuner->best();
     add(candidate_of(search.task, target_, best.variant, best.schedule));
   }
-  for (const std::string& text : nearest_points(notes_, search.shape, kNeighbours))   // of other networks
-    if (const std::optional<Point> point = search.space.parse(text)) add(maker(search)(*point));
+  for (const RecordNote& note : nearest_notes(notes_, search.shape, kNeighbours))   // of other networks
+    if (const std::optional<Point> point = search.space.parse(note.point)) add(maker(search)(*point));
   return out;
 }
 

@@ -4,10 +4,16 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "ir/kernel/work.h"
 
 namespace tw {
+namespace {
+
+constexpr std::string_view kDefault = " default";
+
+}  // namespace
 
 KernelShape shape_of(const LoweredGroup& lowered) {
   double bytes[4] = {0, 0, 0, 0};
@@ -32,13 +38,16 @@ double distance(const KernelShape& a, const KernelShape& b) {
 std::string print(const RecordNote& note) {
   std::string text = note.shape.family;
   for (size_t i = 0; i < note.shape.sizes.size(); ++i) text += (i ? "," : " ") + llvm::formatv("{0:f2}", note.shape.sizes[i]).str();
-  return text + " " + note.point;
+  return text + (note.point.empty() ? "" : " " + note.point) + std::string(note.by_default ? kDefault : "");
 }
 
 std::optional<RecordNote> parse_note(std::string_view text) {
   const size_t first = text.find(' '), second = first == std::string_view::npos ? first : text.find(' ', first + 1);
   if (second == std::string_view::npos) return std::nullopt;
-  RecordNote note{{std::string(text.substr(0, first)), {}}, std::string(text.substr(second + 1))};
+  RecordNote note{{std::string(text.substr(0, first)), {}}, "", text.ends_with(kDefault)};
+  const std::string_view point = text.substr(second);
+  note.point = point.substr(0, point.size() - (note.by_default ? kDefault.size() : 0));
+  if (!note.point.empty()) note.point.erase(0, 1);
   for (const char *at = text.data() + first + 1, *end = text.data() + second; at < end; ++at) {
     double size = 0;
     const auto parsed = std::from_chars(at, end, size);
@@ -49,14 +58,30 @@ std::optional<RecordNote> parse_note(std::string_view text) {
   return note;
 }
 
-std::vector<std::string> nearest_points(const std::vector<RecordNote>& notes, const KernelShape& shape, size_t most) {
+Expected<std::vector<RecordNote>> notes_of(TuningLog& log, const std::string& target, int threads) {
+  std::map<std::pair<std::string, std::string>, Record> defaults;   // by task and kernel
+  TW_ASSIGN(std::vector<Record> records, log.best_of_kernels(target, threads, "% default"));
+  for (Record& r : records) defaults.emplace(std::pair(r.key.task, r.kernel_hash), std::move(r));
+  std::vector<RecordNote> notes;
+  TW_ASSIGN(records, log.best_of_kernels(target, threads, "% %"));
+  for (const Record& r : records) {
+    const auto known = defaults.find({r.key.task, r.kernel_hash});
+    const bool gains = known == defaults.end() || is_gain(median_seconds(r), median_seconds(known->second));
+    if (std::optional<RecordNote> note = parse_note(gains ? r.about : known->second.about)) notes.push_back(std::move(*note));
+  }
+  return notes;
+}
+
+std::vector<RecordNote> nearest_notes(const std::vector<RecordNote>& notes, const KernelShape& shape, size_t most) {
   std::vector<std::pair<double, const RecordNote*>> near;
   for (const RecordNote& note : notes)
     if (const double d = distance(note.shape, shape); d <= kFarthest) near.push_back({d, &note});
   std::ranges::sort(near, {}, [](const auto& entry) { return std::pair(entry.first, entry.second->point); });   // the same for equal logs
-  std::vector<std::string> out;
-  for (const auto& [d, note] : near)
-    if (out.size() < most && std::ranges::find(out, note->point) == out.end()) out.push_back(note->point);
+  std::vector<RecordNote> out;
+  for (const auto& [d, note] : near) {
+    const auto same = [&](const RecordNote& other) { return other.point == note->point && other.by_default == note->by_default; };
+    if (out.size() < most && std::ranges::none_of(out, same)) out.push_back(*note);
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "autotune/log.h"
 #include "autotune/space.h"
 
 namespace tw {
@@ -17,16 +18,20 @@ struct KernelShape {
 KernelShape shape_of(const LoweredGroup& lowered);
 double distance(const KernelShape& a, const KernelShape& b);   // sum of the differences; infinite: not of one family
 
-// Record::about: "conv 27.85,19.61,19.61,17.17 direct.template{rows=14, ..}".
+// Record::about: "conv 27.85,19.61,19.61,17.17 direct.template{rows=14, ..} default".
 struct RecordNote {
   KernelShape shape;
-  std::string point;                                           // Space::print
+  std::string point;                                           // Space::print; "": none of the space
+  bool by_default = false;                                     // it is the kernel's default schedule
 };
 std::string print(const RecordNote& note);
 std::optional<RecordNote> parse_note(std::string_view text);   // nothing: not of this form
 
-// Of notes, the best one a kernel: points for a kernel like theirs, the nearest first, none farther than kFarthest.
+// Of every kernel measured on the target with so many threads what is best for it: its default schedule, unless another one gains.
+Expected<std::vector<RecordNote>> notes_of(TuningLog& log, const std::string& target, int threads);
+
+// Those for a kernel like theirs, of each point one: the nearest first, none farther than kFarthest.
 constexpr double kFarthest = 3;
-std::vector<std::string> nearest_points(const std::vector<RecordNote>& notes, const KernelShape& shape, size_t most);
+std::vector<RecordNote> nearest_notes(const std::vector<RecordNote>& notes, const KernelShape& shape, size_t most);
 
 }  // namespace tw

@@ -112,9 +112,7 @@ Expected<int64_t> ScheduleChooser::read_log(const std::string& path, bool keep) 
   }
   for (const std::string& target : targets_) {
     if (!keep) break;
-    TW_ASSIGN(const std::vector<Record> records, log.best_of_kernels(target, options_.threads));
-    for (const Record& r : records)
-      if (std::optional<RecordNote> note = parse_note(r.about)) notes_of_[target].push_back(std::move(*note));
+    TW_ASSIGN(notes_of_[target], notes_of(log, target, options_.threads));
   }
   return found;
 }
@@ -125,13 +123,14 @@ bool ScheduleChooser::shares(const Kernel& kernel, const Target& place, const Ke
   return !shared || spreads_as_well(sharing(kernel, place.cores), sharing(*shared, place.cores));
 }
 
-// The schedule of the nearest kernel of the family whose point the template space of this one has, by its static rules too.
+// The schedule of the nearest kernel of the family whose point the template space of this one has, by its static rules too. None where a nearer one's own default
+// schedule is the best.
 bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place, const Kernel* shared, ChosenSchedule& chosen) const {
   const auto notes = notes_of_.find(chosen.pin.target);
   const std::optional<Algorithm> algorithm = algorithm_from_name(chosen.pin.algorithm);
   if (notes == notes_of_.end() || !algorithm) return false;
-  const std::vector<std::string> points = nearest_points(notes->second, shape_of(lowered), kNearKernels);
-  if (points.empty()) return false;
+  const std::vector<RecordNote> near = nearest_notes(notes->second, shape_of(lowered), kNearKernels);
+  if (near.empty()) return false;
   const auto accept = [&](const Space& space, const std::string& text) -> Error {
     const std::optional<Point> point = space.parse(text);
     if (!point) return make_error(DiagCode::illegal_schedule, "the space has no such point");
@@ -144,8 +143,9 @@ bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place,
     llvm::consumeError(space.takeError());
     return false;
   }
-  for (const std::string& text : points) {
-    Error error = accept(*space, text);
+  for (const RecordNote& note : near) {
+    if (note.by_default) return false;
+    Error error = accept(*space, note.point);
     if (!error) return true;
     llvm::consumeError(std::move(error));
   }

@@ -167,13 +167,7 @@ Expected<TuneServices> tune_services(const Target& target, const TuneSources& so
     filter.task = key.task, filter.target = key.target, filter.threads = key.threads, filter.language = key.language;
     return log->all(filter);
   };
-  services.notes = [log, key = target_key(place), threads = sources.threads]() -> Expected<std::vector<RecordNote>> {
-    TW_ASSIGN(const std::vector<Record> records, log->best_of_kernels(key, threads));
-    std::vector<RecordNote> notes;
-    for (const Record& r : records)
-      if (std::optional<RecordNote> note = parse_note(r.about)) notes.push_back(std::move(*note));
-    return notes;
-  };
+  services.notes = [log, key = target_key(place), threads = sources.threads] { return notes_of(*log, key, threads); };
   services.store = [log](Record record) -> Error {
     record.tool = std::string("tilewright ") + TW_VERSION;
     record.time = static_cast<int64_t>(std::time(nullptr));

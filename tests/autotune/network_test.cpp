@@ -265,11 +265,24 @@ TEST_CASE("the best points of other networks' kernels are tried first, where the
   CHECK(note->shape.family == "matmul");
   CHECK(distance(note->shape, shape_of(task.variants.front().lowered)) < 0.05);
   CHECK(note->point == "tiles{i=8, j=16, k=2}");
+  CHECK(!note->by_default);
+  const std::optional<RecordNote> usual = parse_note(lab.records[0].about);
+  REQUIRE(usual);
+  CHECK(usual->by_default);
 }
 
 TEST_CASE("notes of records: what is not one is nothing") {
   for (const char* text : {"", "conv", "conv 1,2", "conv 1,x p{}", "conv 1,,2 p{}", "conv inf p{}"}) CHECK_FALSE(parse_note(text));
   CHECK(parse_note("conv 1.50,2 p{a=1, b=2}")->point == "p{a=1, b=2}");
+  for (const char* text : {"conv 1.50,2.00 p{a=1, b=2} default", "conv 1.50,2.00 default"}) {
+    const std::optional<RecordNote> note = parse_note(text);
+    REQUIRE(note);
+    CHECK(note->by_default);
+    CHECK(note->shape.sizes == std::vector{1.5, 2.0});
+    CHECK(print(*note) == text);
+  }
+  CHECK(parse_note("conv 1.50,2 default")->point.empty());
+  CHECK(parse_note("conv 1.50,2 p{a=1, b=2} default")->point == "p{a=1, b=2}");
   const Space space = tiles();
   for (const char* text : {"", "tiles", "tiles{}", "other{i=1, j=1, k=1}", "tiles{i=1, j=1}", "tiles{i=1, j=1, k=1, l=1}", "tiles{i=5, j=1, k=1}"}) CHECK_FALSE(space.parse(text));
   const Point point{0, {3, 0, 5}};

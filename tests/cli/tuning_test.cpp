@@ -158,6 +158,17 @@ TEST_CASE("a kernel without a record takes the point of one like it, where its s
   const std::vector<Pin> pins = place.pins();
   CHECK(std::ranges::count_if(pins, [](const Pin& pin) { return pin.transferred; }) == 1);
   CHECK(place.compile({"--frozen"}).code == kExitOk);
+
+  note.point.clear();
+  note.by_default = true;
+  for (const bool gains : {true, false}) {   // there, over its own default schedule
+    CAPTURE(gains);
+    Record usual = record_of(other, "schedule {\n  unroll nothing\n}\n", gains ? 1.1e-6 : 1.01e-6);
+    usual.algorithm = like.algorithm, usual.about = print(note);
+    const CliResult again = place.compile({"--log", log_of(place, {like, usual}, gains ? "gains.db" : "equal.db")});
+    REQUIRE_MESSAGE(again.code == kExitOk, again.err);
+    CHECK(has(again.out, gains ? "schedules 0 tuned, 1 transferred" : "schedules 0 tuned, 0 transferred"));
+  }
 }
 
 TEST_CASE("of one thread's records the best that leaves no core without work is used") {
