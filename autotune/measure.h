@@ -21,7 +21,7 @@ struct MeasureLimits {
   double least_time = 0.02;          // seconds to sample at least
   double relative_interval = 0.02;
   int most_samples = 50;             // 0: the candidate runs once, for its outputs
-  double clearly_slower = 0;         // seconds of a run above which few samples are enough; 0: never
+  double best = 0;                   // seconds of the best candidate so far: one whose runs are all clearly slower ends early; 0: none
 };
 
 struct BufferSpec {

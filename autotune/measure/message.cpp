@@ -92,7 +92,7 @@ void put_limits(Writer& w, const MeasureLimits& limits) {
   w.put(limits.least_time);
   w.put(limits.relative_interval);
   w.put<int32_t>(limits.most_samples);
-  w.put(limits.clearly_slower);
+  w.put(limits.best);
 }
 
 MeasureLimits get_limits(Reader& r) {
@@ -101,7 +101,7 @@ MeasureLimits get_limits(Reader& r) {
   limits.least_time = r.get<double>(0, kMostSeconds, "its least time is out of range");
   limits.relative_interval = r.get<double>(0, kMostSeconds, "its interval is out of range");
   limits.most_samples = r.get<int32_t>(0, kMostSamples, "its number of samples is out of range");
-  limits.clearly_slower = r.get<double>(0, kMostSeconds, "its bound for early ends is out of range");
+  limits.best = r.get<double>(0, kMostSeconds, "its best time is out of range");
   return limits;
 }
 

@@ -80,16 +80,19 @@ class Sampler {
         continue;
       }
       samples_.contended |= bad;
-      slow_ |= !bad && limits_.clearly_slower > 0 && *std::min_element(block.begin(), block.end()) > limits_.clearly_slower;
+      if (!bad) fastest_ = std::min(fastest_, *std::ranges::min_element(block)), ++blocks_;
       samples_.seconds.insert(samples_.seconds.end(), block.begin(), block.end());
       sampled_ += seconds;
       return;
     }
   }
 
+  // Its fastest run is slower than the best candidate by more than so many blocks leave in doubt: 2 times, 1.25, 1.11, 1.06 and so on.
+  bool clearly_slower() const { return limits_.best > 0 && blocks_ > 0 && fastest_ > limits_.best * (1 + 1.0 / (blocks_ * blocks_)); }
+
   bool done() const {
     const int count = static_cast<int>(samples_.seconds.size());
-    if (slow_ || count >= limits_.most_samples || !fits(sample_seconds_)) return true;
+    if (clearly_slower() || count >= limits_.most_samples || !fits(sample_seconds_)) return true;
     if (count < kLeastSamples || sampled_ < limits_.least_time) return false;
     const MedianInterval interval = median_interval(samples_.seconds);
     return interval.high - interval.low <= limits_.relative_interval * median_of(samples_.seconds);
@@ -103,8 +106,8 @@ class Sampler {
   Probe before_;
   double spent_ = 0, sampled_ = 0, sample_seconds_ = 0, least_sentinel_ = 0;
   int64_t runs_ = 1;
-  int retries_ = 0;
-  bool slow_ = false;
+  double fastest_ = std::numeric_limits<double>::infinity();   // of the undisturbed blocks
+  int blocks_ = 0, retries_ = 0;                                // blocks_: undisturbed
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ void Measurer::time_all(const std::vector<Trial*>& fresh, const StopAsked& stop)
     for (size_t i = at; i < end; ++i) {
       jobs.push_back(fresh[i]->job);
       jobs.back().limits = options_.limits;
-      if (options_.slower > 0 && fastest < kNever) jobs.back().limits.clearly_slower = options_.slower * fastest;
+      if (fastest < kNever) jobs.back().limits.best = fastest;
     }
     const std::vector<MeasureResult> results = transport_.run(jobs);
     TW_CHECK(results.size() == jobs.size(), "{0} results for {1} jobs", results.size(), jobs.size());

@@ -12,9 +12,8 @@
 namespace tw {
 
 struct MeasurerOptions {
-  MeasureLimits limits = {};   // clearly_slower is set from the best candidate
+  MeasureLimits limits = {};   // its best is set from the candidates measured
   int jobs = 1;                // threads that build
-  double slower = 2;           // candidates that take so many times the best one's time end early; 0: none
   int together = 1;            // jobs handed to the transport at once: 1 where it has one machine, so that each knows the best so far
 };
 

@@ -248,8 +248,8 @@ TEST_CASE("measurer: one result a kernel, the same code timed once, the best one
   CHECK(measurer.counts().same_code == 1);
   CHECK(measurer.counts().checked == 1);
   CHECK(recording.jobs.size() == 4);
-  CHECK(recording.jobs[0].limits.clearly_slower == 0);
-  CHECK(recording.jobs[1].limits.clearly_slower > 0);
+  CHECK(recording.jobs[0].limits.best == 0);
+  CHECK(recording.jobs[1].limits.best > 0);
 
   CHECK(measurer.measure(kernels, reference)[2].seconds == results[2].seconds);   // nothing new: nothing is run
   CHECK(measurer.counts().timed == 3);

@@ -76,7 +76,7 @@ TEST_CASE("messages: jobs and results come back whole") {
   CHECK(back->buffers[1].constant);
   CHECK(back->buffers[2].dtype == DType::bf16);
   CHECK(back->symbols == job.symbols);
-  CHECK(back->limits.clearly_slower == 0.5);
+  CHECK(back->limits.best == 0.5);
   CHECK(back->expected == job.expected);
   CHECK(back->return_outputs);
   const MeasureResult result = some_result();
@@ -229,8 +229,14 @@ TEST_CASE("sampler: short runs are several a sample and times are of one run") {
 }
 
 TEST_CASE("sampler: clearly slower candidates and long ones end early") {
-  CHECK(Invented{.run = 0.02}.take({.clearly_slower = 0.01}).seconds.size() == 1);
-  CHECK(Invented{.run = 0.02}.take({.clearly_slower = 0.03}).seconds.size() == 6);
+  const auto samples = [](double times) { return Invented{.run = 0.02}.take({.best = 0.02 / times}).seconds.size(); };   // a sample is a block
+  CHECK(samples(2.01) == 1);
+  CHECK(samples(1.99) == 2);
+  CHECK(samples(1.26) == 2);
+  CHECK(samples(1.12) == 3);
+  CHECK(samples(1.07) == 4);
+  CHECK(samples(1.01) == 6);
+  CHECK(samples(0.5) == 6);
   CHECK(Invented{.run = 1}.take({.timeout = 5}).seconds.size() == 3);    // of five runs, the first and the one that says how long it takes are none
   Invented once{.run = 3};
   CHECK(once.take({.timeout = 5}).seconds == std::vector<double>{3});
