@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "backends/cuda/form.h"
+#include "backends/llvm/target_machine.h"
 
 extern "C" {   // there is no assembler for it, so the usual header of initializers does not do
 void LLVMInitializeNVPTXTargetInfo();
@@ -37,6 +38,7 @@ class NvptxForm : public GpuForm {
     std::string reason;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, reason);
     if (!target) return make_error(DiagCode::unsupported, "no code generator for {0}: {1}", triple.str(), reason);
+    set_llvm_options();   // as for the processor's part, so that its code does not depend on what was compiled before
     return std::unique_ptr<llvm::TargetMachine>(
         target->createTargetMachine(triple, traits_.cpu, traits_.features, {}, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   }

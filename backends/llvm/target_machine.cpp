@@ -14,19 +14,27 @@
 
 namespace tw {
 namespace {
-// No jump of x86 code touches the end of a 32-byte line: since the microcode that mends their erratum SKX102, Intel's Skylake to Cascade
-// Lake decode such a line again each time, which takes a fifth off a register tile's loop. LLVM knows it as an option of the process only; on
-// other chips the padding is a few instructions that do nothing a loop. In: assembled code; assembly text does not show it. Again for every machine: a link
-// in the process sets LLVM's options back.
-void keep_jumps_within_lines() {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup("x86-branches-within-32B-boundaries");
-  TW_CHECK(option, "LLVM has no option for jumps within lines");
-  auto* within = static_cast<llvm::cl::opt<bool>*>(option);
-  if (!within->getValue()) within->setValue(true);
+template <typename T>
+void set_option(const char* name, T value) {
+  llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup(name);
+  TW_CHECK(option, "LLVM has no option '{0}'", name);
+  auto* typed = static_cast<llvm::cl::opt<T>*>(option);
+  if (typed->getValue() != value) typed->setValue(value);
 }
 }  // namespace
+
+void set_llvm_options() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  // No jump of x86 code touches the end of a 32-byte line: since the microcode that mends their erratum SKX102, Intel's Skylake to Cascade
+  // Lake decode such a line again each time, which takes a fifth off a register tile's loop. On other chips the padding is a few instructions that do
+  // nothing a loop. In: assembled code; assembly text does not show it.
+  set_option("x86-branches-within-32B-boundaries", true);
+  // Two parts of code generation take time with the square of a block's memory accesses. Unrolled candidates of a search have thousands, and took up to two
+  // seconds instead of 0.3. Of 587 kernels for three chips two came out otherwise, by a few bytes: the schedulers' graph is cut where nothing moves, and kernels have their vectors already.
+  set_option("dag-maps-huge-region", 200u);
+  set_option("combiner-store-merging", false);
+}
 
 Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
   static std::once_flag once;
@@ -44,7 +52,7 @@ Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
 
 Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::string& triple, const CpuTraits& traits) {
   TW_ASSIGN(const llvm::Target* target, find_llvm_target(triple));
-  keep_jumps_within_lines();
+  set_llvm_options();
   llvm::TargetOptions options;
   options.MCOptions.AsmVerbose = true;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
