@@ -31,7 +31,7 @@ void set_llvm_options() {
   // nothing a loop. In: assembled code; assembly text does not show it.
   set_option("x86-branches-within-32B-boundaries", true);
   // Two parts of code generation take time with the square of a block's memory accesses. Unrolled candidates of a search have thousands, and took up to two
-  // seconds instead of 0.3. Of 587 kernels for three chips two came out otherwise, by a few bytes: the schedulers' graph is cut where nothing moves, and kernels have their vectors already.
+  // seconds instead of 0.3. Of 587 kernels for three chips three came out otherwise, by a few bytes: the schedulers' graph is cut where nothing moves, and kernels have their vectors already.
   set_option("dag-maps-huge-region", 200u);
   set_option("combiner-store-merging", false);
 }
