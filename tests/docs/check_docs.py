@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Keeps the pages true: every `tilewright SUBCOMMAND --flag` that README.md and docs/ name must exist, every link must lead
-to a file, and README's commands on the digits example are run as written.
+to a file, and README's commands on the digits example are run as written. So are the guide's: of each page of docs/guide, all
+blocks marked `sh`, in their order and in one folder; a block marked with a language and a file's name is that file. A line that
+begins with `!` must fail, by an exit status of 1 to 4. Blocks marked `sh not-run` are only shown.
 
     check_docs.py --tilewright BUILD/tilewright
 """
@@ -13,7 +15,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples/README.md"]
+GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "examples/README.md"]
 
 
 def help_texts(tilewright):
@@ -58,12 +61,36 @@ def run_readme(tilewright):
                 yield f"README.md: `{command}` ends with {done.returncode}: {done.stderr}"
 
 
+def run_guide(page, tilewright):
+    """The page's blocks, in a folder that sees the examples and the C header, with the compiler and this Python on the path."""
+    name = page.relative_to(ROOT)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        for seen in ("examples", "runtime"):
+            os.symlink(ROOT / seen, folder / seen)
+        paths = [str(tilewright.parent), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
+        environment = {**os.environ, "PATH": os.pathsep.join(paths), "XDG_DATA_HOME": scratch}
+        for mark, body in re.findall(r"^```(.+)\n((?:.*\n)*?)^```$", page.read_text(), re.M):
+            language, _, file = mark.partition(" ")
+            if language != "sh":
+                if file:
+                    (folder / file).write_text(body)
+                continue
+            for command in body.splitlines() if file != "not-run" else []:
+                expected = range(1, 5) if command.startswith("! ") else (0,)
+                done = subprocess.run(["bash", "-c", command.removeprefix("! ")], cwd=folder, env=environment, capture_output=True, text=True)
+                print(f"ran: {command}")
+                if done.returncode not in expected:
+                    yield f"{name}: `{command}` ends with {done.returncode}: {done.stderr[-2000:]}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tilewright", type=pathlib.Path, required=True)
     tilewright = parser.parse_args().tilewright.resolve()
     helps = help_texts(tilewright)
     problems = [p for page in PAGES for p in [*check_flags(page, helps), *check_links(page)]] + list(run_readme(tilewright))
+    problems += [p for page in GUIDE for p in run_guide(page, tilewright)]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"docs: {len(PAGES)} pages, {len(problems)} problems")
