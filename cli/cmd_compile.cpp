@@ -26,7 +26,7 @@ struct CompileArgs {
   AlgorithmFlags algorithms;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
-  bool frozen = false, print_changed = false, time_passes = false, verify_each = false;
+  bool frozen = false, strict = false, print_changed = false, time_passes = false, verify_each = false;
 };
 
 struct PassTime {
@@ -99,6 +99,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   o.header = args.header;
   o.name = args.name;
   o.emit = *emit;
+  o.strict = args.strict;
   o.jobs = args.jobs;
   o.dump_dir = args.dump_dir;
   o.schedules = {args.log, lock_beside(args.model), args.frozen, args.threads, args.log.empty() ? default_log() : ""};
@@ -139,6 +140,7 @@ Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double
                    {"kernels", r.kernels}, {"calls", r.calls}, {"model_bytes", r.model_bytes}, {"weight_bytes", r.weight_bytes},
                    {"arena_bytes", r.arena_bytes}, {"naive_arena_bytes", r.naive_arena_bytes}, {"warm_share", r.warm_share}, {"artifact_bytes", r.artifact_bytes},
                    {"peak_memory_bytes", r.peak_memory_bytes}, {"stages", stages}, {"kernel_reports", kernels}};
+  if (!r.faults.empty()) out.push_back({"faults", json_array(r.faults)});
   if (!r.warnings.empty()) out.push_back({"warnings", json_array(r.warnings)});
   if (!r.notes.empty()) out.push_back({"notes", json_array(r.notes)});
   if (!r.device_notes.empty()) out.push_back({"device_notes", json_array(r.device_notes)});
@@ -200,6 +202,7 @@ void print_summary(Console& console, const CompileReport& r, double seconds) {
 
 std::string remarks(const CompileReport& r) {
   std::string text;
+  for (const std::string& fault : r.faults) text += "warning: " + fault + "\n";
   for (const std::string& warning : r.warnings) text += "warning: " + warning + "\n";
   for (const std::string& note : r.notes) text += "note: " + note + "\n";
   return text;
@@ -254,6 +257,10 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(CompileReport report, args.tune.empty() ? compile_model(options, target, on_stage) : compile_proven(options, target, on_stage));
   progress.end();
   if (!console.json) progress.print(remarks(report));
+  if (args.strict && !report.faults.empty()) {
+    if (console.json) write_json(console, to_json(report, passes, 0));
+    return kExitInternal;
+  }
   if (!passes.empty() && !console.json) progress.print(pass_table(passes));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (is_text(options.emit)) {
@@ -286,6 +293,7 @@ CommandRun define_compile(Flags& flags) {
   flags.text("--tune", args->tune, "TIME", "Tune the kernels for 60s, 10m, 1h before, and use what was found if the whole network is faster with it");
   flags.integer("--threads", args->threads, "Of the log's records those that were measured with so many threads; default 1", 1);
   flags.flag("--frozen", args->frozen, "Refuse to compile what the lock beside the model does not pin");
+  flags.flag("--strict", args->strict, "Write nothing and exit with 70 where a default schedule does not apply, which is a bug; else the plain one is used, with a warning");
   flags.integer("--virtual-threads", args->virtual_threads, "Of devices that hide memory's latency with them; 1: none; default: what the target says");
   flags.integer("-j,--jobs", args->jobs, "Kernels compiled at once; 0: one a processor");
   flags.comma_list("--passes", args->passes, "P,P", "Run these graph passes instead of the default ones");

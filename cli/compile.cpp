@@ -219,6 +219,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   TW_TRY(chooser.complete());
   report.schedules_in_use = chooser.in_use();
   report.warnings = chooser.warnings();
+  report.faults = chooser.faults();
   report.notes = chooser.notes();
   TW_TRY(dump.write("program.txt", [&] { return print(program); }));
   if (options.emit == Emit::kernels || options.emit == Emit::schedules || options.emit == Emit::scheduled) return std::nullopt;
@@ -243,6 +244,7 @@ Error add_sizes(Program& program, Graph& graph, const CompileOptions& options, c
   for (size_t k = 0; k < numbers.size() && k < special.schedules.size(); ++k)
     if (static_cast<size_t>(numbers[k]) >= known) report.schedules.push_back(std::move(special.schedules[k]));
   report.warnings.insert(report.warnings.end(), special.warnings.begin(), special.warnings.end());
+  report.faults.insert(report.faults.end(), special.faults.begin(), special.faults.end());
   report.notes.insert(report.notes.end(), special.notes.begin(), special.notes.end());
   return Error::success();
 }
@@ -301,6 +303,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   if (!lowered) return done();
   Program& program = *lowered;
   for (size_t i = 0; i < special.size(); ++i) TW_TRY(add_sizes(program, special[i].graph, options, options.specialize[i], target, devices, stages, report));
+  if (options.strict && !report.faults.empty()) return done();
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());
   report.weight_bytes = program.weight_bytes;

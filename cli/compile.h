@@ -33,6 +33,7 @@ struct CompileOptions {
   std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
   AlgorithmOptions algorithms;          // budgets of the choice
   ScheduleOptions schedules;            // where tuned schedules come from; by default from nowhere
+  bool strict = false;                  // nothing is written where the report has faults
   bool plain = false;                   // a kernel an operator, direct, with the plain schedule: for references
   RunOptions passes;                    // hooks of the pass runner
   int64_t share_ns = CodegenOptions().share_ns;
@@ -51,6 +52,7 @@ struct CompileReport {
   std::vector<Pin> schedules;             // of each kernel: which, and where it comes from; empty when plain
   bool schedules_in_use = false;          // a log or a lock was read
   std::vector<std::string> warnings, notes;   // about schedules, a line each
+  std::vector<std::string> faults;        // bugs of the compiler that it got around
   std::vector<std::string> device_notes;  // of the devices' code generators
   std::vector<std::string> host_reasons;  // with devices: what stays on the processor, and why
   std::string output, header, text;     // text: what --emit of a text stage asked for

@@ -123,6 +123,19 @@ bool ScheduleChooser::shares(const Kernel& kernel, const Target& place, const Ke
   return !shared || spreads_as_well(sharing(kernel, place.cores), sharing(*shared, place.cores));
 }
 
+// The default schedule. Where it does not apply, which is a bug, the processor gets the plain one.
+Error ScheduleChooser::use_default(const LoweredGroup& lowered, const Target& place, ChosenSchedule& chosen) {
+  const auto use = [&](Expected<Schedule> schedule) -> Error {
+    TW_ASSIGN(chosen.schedule, std::move(schedule));
+    TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
+    return Error::success();
+  };
+  Error error = use(default_schedule(lowered.kernel, lowered.family, place));
+  if (!error || !place.driver.empty()) return error;
+  chosen.fault = first_line(std::move(error));
+  return use(plain_schedule(lowered.kernel, place));
+}
+
 // The schedule of the nearest kernel of the family whose point the template space of this one has, by its static rules too. None where a nearer one's own default
 // schedule is the best.
 bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place, const Kernel* shared, ChosenSchedule& chosen) const {
@@ -215,8 +228,7 @@ Expected<ChosenSchedule> ScheduleChooser::choose(const LoweredGroup& lowered, co
   std::optional<ChosenSchedule> usual;   // what records of measured times compete with
   if (!plain && !options_.log.empty() && place.driver.empty() && !chosen.pin.task.empty()) {
     usual = chosen;
-    TW_ASSIGN(usual->schedule, default_schedule(lowered.kernel, lowered.family, place));
-    TW_ASSIGN(usual->kernel, tw::apply(lowered.kernel, usual->schedule, &place));
+    TW_TRY(use_default(lowered, place, *usual));
   }
   const Kernel* shared = usual && options_.threads == 1 && place.cores > 1 ? &usual->kernel : nullptr;
   const auto known = chosen.pin.task.empty() ? pins_.end() : pins_.find({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});
@@ -245,14 +257,21 @@ Expected<ChosenSchedule> ScheduleChooser::choose(const LoweredGroup& lowered, co
     chosen.pin.schedule = print(chosen.schedule);
     return chosen;
   }
-  TW_ASSIGN(chosen.schedule, plain ? plain_schedule(lowered.kernel, place) : default_schedule(lowered.kernel, lowered.family, place));
-  TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
+  if (plain) {
+    TW_ASSIGN(chosen.schedule, plain_schedule(lowered.kernel, place));
+    TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
+  } else {
+    TW_TRY(use_default(lowered, place, chosen));
+  }
   chosen.pin.schedule = print(chosen.schedule);
   return chosen;
 }
 
 Expected<ChosenSchedule> ScheduleChooser::take(const LoweredGroup& lowered, const Target& place, bool plain) {
   TW_ASSIGN(ChosenSchedule chosen, choose(lowered, place, plain));
+  if (!chosen.fault.empty())
+    faults_.push_back("kernel " + lowered.kernel.name + (chosen.pin.name.empty() ? "" : " (" + chosen.pin.name + ")") + ": the default schedule does not apply (" +
+                      chosen.fault + "), the plain one is used, which is slower; this is a bug of tilewright: please report it with 'tilewright reduce'");
   if (chosen.pin.task.empty()) return chosen;
   const std::string name = "task " + chosen.pin.task + " (" + chosen.pin.name + ", " + chosen.pin.algorithm + ", kernel " + chosen.pin.kernel_hash + ")";
   const bool pinned = chosen.problem.empty() && pins_.contains({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});

@@ -30,6 +30,7 @@ struct ChosenSchedule {
   Kernel kernel;               // scheduled
   Pin pin;
   std::string problem;         // a record or pin that cannot be used, and why; "": none
+  std::string fault;           // why the default schedule does not apply and this is the plain one, which is a bug; "": it does
 };
 
 class ScheduleChooser {
@@ -56,6 +57,7 @@ class ScheduleChooser {
 
   bool in_use() const { return !options_.log.empty() || locked_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  const std::vector<std::string>& faults() const { return faults_; }   // of default schedules: bugs
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -65,6 +67,7 @@ class ScheduleChooser {
   ScheduleChooser(ScheduleOptions options, LockSection place) : options_(std::move(options)), place_(std::move(place)) {}
   Error read_lock();
   Expected<int64_t> read_log(const std::string& path, bool keep);
+  static Error use_default(const LoweredGroup& lowered, const Target& place, ChosenSchedule& chosen);
   bool transfer(const LoweredGroup& lowered, const Target& place, const Kernel* shared, ChosenSchedule& chosen) const;
   bool shares(const Kernel& kernel, const Target& place, const Kernel* shared) const;
   KernelSeconds measured_by(TuningLog& log, const Target& target) const;
@@ -77,7 +80,7 @@ class ScheduleChooser {
   std::map<PinKey, std::vector<Pin>> pins_;    // the best first; of a lock one
   std::map<std::string, std::vector<RecordNote>> notes_of_;   // by target: of kernels that have records
   std::map<ValueId, GroupTask> tasks_;         // by what the nodes of the group make
-  std::vector<std::string> warnings_, notes_;
+  std::vector<std::string> warnings_, notes_, faults_;
   std::vector<std::string> missing_;
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Set up, build, run every test. --quick: no sanitizer build. --full: under sanitizers, too, all; else of the long suites the half, and of the ONNX suite
-# the twentieth, that the commit's hash chooses.
+# Set up, build, run every test. --quick: no sanitizer build. --full: all networks with free sizes (else a quarter, that the commit's hash chooses), and under
+# sanitizers, too, all; else of the long suites the half, and of the ONNX suite the twentieth, that the hash chooses.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 quick=0
@@ -13,6 +13,7 @@ for argument in "$@"; do
   esac
 done
 jobs=$(nproc)
+hash=$((0x$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0)))   # 0: no checkout
 stage() { printf '\n== %s (after %d min %02d s)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 stage set-up
@@ -35,6 +36,9 @@ $python tests/models/algorithms.py --tilewright build/release/tilewright
 $python tests/models/contrib.py --tilewright build/release/tilewright
 $python tests/models/decoder.py --tilewright build/release/tilewright
 $python tests/models/sizes.py --tilewright build/release/tilewright
+parts=4   # of the networks with free sizes one, unless all are asked for
+[ $full = 0 ] || parts=1
+$python tests/models/bindings.py --shard $((hash % parts))/$parts --tilewright build/release/tilewright
 stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner
@@ -47,7 +51,6 @@ if [ $quick = 0 ]; then
   stage sanitizer tests
   leave_out=none
   if [ $full = 0 ]; then
-    hash=$((0x$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0)))   # 0: no checkout
     export TW_ONNX_SHARD=$((hash % 20))/20
     halves=("cli|cli_operators|backends" "autotune|cuda|opencl")
     leave_out=${halves[$((hash % 2))]}

@@ -12,10 +12,10 @@ namespace {
 constexpr int64_t kMostPoints = 1 << 14;   // of a straight piece that are looked at one by one
 constexpr int64_t kSymbol = 65521;         // what a symbol counts as: large, and no multiple of a tile
 
-// The operands of e have a value, and none divides by zero.
+// e and its operands are integers that are known, and none divides by zero.
 template <class Value>
 bool has_value(const Expr& e, const Value& value) {
-  if (e->kind == ExprKind::load) return false;
+  if (e->kind == ExprKind::load || is_float(e.type())) return false;
   for (const Expr& arg : e->args)
     if (!has_value(arg, value)) return false;
   constexpr BinaryOp kDivisions[] = {BinaryOp::div, BinaryOp::floor_div, BinaryOp::floor_mod, BinaryOp::mod};

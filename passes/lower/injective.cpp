@@ -1,4 +1,5 @@
 // Elements of injective operators: element-wise arithmetic and data movement, as index expressions over their inputs.
+#include <algorithm>
 #include <cmath>
 
 #include "ir/graph/ops/resize.h"
@@ -20,13 +21,13 @@ Expr flatten_index(const Shape& shape, const Index& index) {
 }
 
 Index unflatten_index(const Shape& shape, const Expr& flat) {
-  Index index(shape.size());
+  Index index(shape.size(), Expr(0));
+  const auto first = static_cast<size_t>(std::ranges::find_if(shape, [](const Expr& e) { return !is_const(e, 1); }) - shape.begin());
   Expr rest = flat;
-  for (size_t i = shape.size(); i-- > 1;) {
-    index[i] = floor_mod(rest, shape[i]);
+  for (size_t i = shape.size(); i-- > first;) {   // the first axis of some extent takes what is left, which nobody has to prove smaller than it
+    index[i] = i > first ? floor_mod(rest, shape[i]) : rest;
     rest = floor_div(rest, shape[i]);
   }
-  if (!shape.empty()) index[0] = rest;
   return index;
 }
 

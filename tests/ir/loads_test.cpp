@@ -48,3 +48,7 @@ TEST_CASE("indices may divide by a symbol, whatever it stands for") {
   CHECK(loaded("kernel @s[n](x: in f32[n], y: out f32[8]) { for i in 8 unroll { y: y[i] = x[i % (n - 65521)] } }") == "32");
   CHECK(loaded("kernel @s[n](x: in f32[n], y: out f32[8]) { for i in 8 unroll { if i % (n // 70000) < 1 { y: y[i] = x[i] } } }") == "32");
 }
+
+TEST_CASE("an index that is computed in floats, as a resize of free sizes does, loads at every point") {
+  CHECK(loaded("kernel @r[n](x: in f32[n], y: out f32[8]) { for i in 8 unroll { y: y[i] = x[min(i64(f64(i) * 0.5:f64), n - 1)] } }") == "32");
+}
