@@ -12,6 +12,8 @@
 #include "cli/algorithm_flags.h"
 #include "cli/commands.h"
 #include "cli/compile.h"
+#include "cli/dump.h"
+#include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
 #include "cli/tune_network.h"
@@ -237,8 +239,31 @@ Expected<std::string> tune(const CompileArgs& args, const Target& target, const 
   return request.log;
 }
 
+Error check_files(const CompileArgs& args, const CompileOptions& options) {
+  FileRoles files;
+  files.reads_model(args.model);
+  files.reads_target(args.target);
+  if (!args.tune.empty()) {
+    TW_ASSIGN(const std::string log, tuning_log(args.log));
+    files.writes("the tuning log", log);
+  } else {
+    files.reads("the tuning log", args.log);
+    if (args.log.empty()) files.reads("the lock beside the model", lock_beside(args.model));
+  }
+  if (is_text(options.emit)) {
+    files.writes("the text", options.output);
+  } else {
+    files.writes("the library", options.output);
+    files.writes("the header", header_path(options));
+  }
+  if (!args.dump_dir.empty())
+    for (const DumpStage stage : kDumpStages) files.writes("a stage's text", dump_path(args.dump_dir, stage));
+  return files.check();
+}
+
 Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(CompileOptions options, options_of(args));
+  TW_TRY(check_files(args, options));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(options.algorithms, args.algorithms.options(target));
   with_virtual_threads(target, args.virtual_threads);

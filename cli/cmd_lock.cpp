@@ -7,6 +7,7 @@
 #include "cli/algorithm_flags.h"
 #include "cli/commands.h"
 #include "cli/compile.h"
+#include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
 #include "packager/output_file.h"
@@ -46,6 +47,12 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   options.schedules.log = log_to_read(args);
   options.schedules.threads = args.threads;
   const std::string path = lock_beside(args.model);
+  FileRoles files;
+  files.reads_model(args.model);
+  files.reads_target(args.target);
+  files.reads("the tuning log", options.schedules.log);
+  files.writes("the lock", path);
+  TW_TRY(files.check());
   TW_ASSIGN(Lock lock, read_lock(path));
   Progress progress(console);
   TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));

@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "cli/commands.h"
+#include "cli/file_roles.h"
 #include "cli/schedules.h"
 #include "packager/output_file.h"
 
@@ -175,23 +176,36 @@ Expected<int> diff_logs(const LogArgs& args, TuningLog& log, Console& console) {
   return kExitOk;
 }
 
+enum class FileUse : uint8_t { none, read, written };
 struct Action {
   const char* name;
   TuningLog::Mode mode;
+  FileUse file_use;
   size_t least_files, most_files;
   const char* files;
   Expected<int> (*run)(const LogArgs&, TuningLog&, Console&);
 };
 constexpr size_t kMany = 1000000;
 constexpr std::array<Action, 7> kActions = {{
-    {"show", TuningLog::Mode::read, 0, 0, "no file", show},
-    {"best", TuningLog::Mode::read, 0, 0, "no file", best},
-    {"export", TuningLog::Mode::read, 0, 1, "the file to write, or none for standard output", export_log},
-    {"import", TuningLog::Mode::write, 1, kMany, "files of JSON lines, - for standard input", import_log},
-    {"merge", TuningLog::Mode::write, 1, kMany, "other logs", merge},
-    {"prune", TuningLog::Mode::write, 0, 0, "no file", prune},
-    {"diff", TuningLog::Mode::read, 1, 1, "another log", diff_logs},
+    {"show", TuningLog::Mode::read, FileUse::none, 0, 0, "no file", show},
+    {"best", TuningLog::Mode::read, FileUse::none, 0, 0, "no file", best},
+    {"export", TuningLog::Mode::read, FileUse::written, 0, 1, "the file to write, or none for standard output", export_log},
+    {"import", TuningLog::Mode::write, FileUse::read, 1, kMany, "files of JSON lines, - for standard input", import_log},
+    {"merge", TuningLog::Mode::write, FileUse::read, 1, kMany, "other logs", merge},
+    {"prune", TuningLog::Mode::write, FileUse::none, 0, 0, "no file", prune},
+    {"diff", TuningLog::Mode::read, FileUse::read, 1, 1, "another log", diff_logs},
 }};
+
+Error check_files(const LogArgs& args, const Action& action, const std::string& log) {
+  FileRoles files;
+  if (action.mode == TuningLog::Mode::read) files.reads("the log", log);
+  for (const std::string& file : args.files)
+    if (action.file_use == FileUse::read) files.reads("what is taken in", file);
+  if (action.mode == TuningLog::Mode::write) files.writes("the log", log);
+  for (const std::string& file : args.files)
+    if (action.file_use == FileUse::written) files.writes("what is exported", file);
+  return files.check();
+}
 
 Expected<int> log_command(const LogArgs& args, Console& console) {
   const auto action = std::ranges::find_if(kActions, [&](const Action& a) { return args.action == a.name; });
@@ -200,6 +214,7 @@ Expected<int> log_command(const LogArgs& args, Console& console) {
     return make_error(DiagCode::invalid_argument, "log {0} takes {1}", action->name, action->files);
   const std::string path = args.log.empty() ? default_log() : args.log;
   if (path.empty()) return make_error(DiagCode::invalid_argument, "there is no home directory to look for a tuning log in: --log names one");
+  TW_TRY(check_files(args, *action, path));
   TW_ASSIGN(TuningLog log, TuningLog::open(path, action->mode));
   return action->run(args, log, console);
 }

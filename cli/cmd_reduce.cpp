@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cli/commands.h"
+#include "cli/file_roles.h"
 #include "cli/temporary_folder.h"
 #include "frontend/frontend.h"
 #include "support/diag.h"
@@ -94,6 +95,12 @@ class Reducer {
 };
 
 Expected<int> reduce(const ReduceArgs& args, Console& console) {
+  const std::string output = args.output.empty() ? args.model + ".reduced.onnx" : args.output;
+  FileRoles files;
+  files.reads_model(args.model);
+  files.reads_target(args.target);
+  files.writes("the small model", output);
+  TW_TRY(files.check());
   TW_ASSIGN(const CutModel model, CutModel::open(args.model));
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   Reducer reducer(args, model, folder.path(), console);
@@ -102,7 +109,6 @@ Expected<int> reduce(const ReduceArgs& args, Console& console) {
   TW_ASSIGN(const Outcome wanted, reducer.outcome(nodes));
   if (wanted.step.empty()) return make_error(DiagCode::invalid_argument, "nothing fails: '{0}' compiles, and verify finds no difference", args.model);
   TW_ASSIGN(nodes, reducer.reduce(nodes, wanted));
-  const std::string output = args.output.empty() ? args.model + ".reduced.onnx" : args.output;
   TW_TRY(Reducer::write(output, *model.cut(nodes)));
   if (console.json) {
     write_json(console, Json::Object{{"output", output}, {"step", wanted.step}, {"status", wanted.status}, {"nodes", static_cast<int64_t>(nodes.size())},

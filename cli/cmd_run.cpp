@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/compare.h"
 #include "cli/device_report.h"
+#include "cli/file_roles.h"
 #include "cli/model_run.h"
 #include "packager/loaded_model.h"
 
@@ -17,10 +18,20 @@ struct RunArgs {
   int threads = 0;
 };
 
+Error check_files(const RunArgs& args, const tw_api& api, const Inputs& inputs) {
+  FileRoles files;
+  files.reads("the library", args.library);
+  for (const std::string& file : inputs.files) files.reads("an input", file);
+  for (int32_t i = 0; i < api.output_count && !args.output_dir.empty(); ++i)
+    files.writes(std::string("output '") + api.outputs[i].name + "'", output_path(args.output_dir, api.outputs[i].name));
+  return files.check();
+}
+
 Expected<int> run(const RunArgs& args, Console& console) {
   use_device(args.device);
   TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library));
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), args.inputs));
+  TW_TRY(check_files(args, model.api(), inputs));
   TW_ASSIGN(ModelRun model_run, ModelRun::create(model.api(), std::move(inputs), args.threads));
   TW_TRY(model_run.run());
   Json::Array list;
@@ -30,7 +41,8 @@ Expected<int> run(const RunArgs& args, Console& console) {
     const Summary s = summarize(tensor);
     std::string file;
     if (!args.output_dir.empty()) {
-      TW_ASSIGN(file, save_output(args.output_dir, name, tensor));
+      file = output_path(args.output_dir, name);
+      TW_TRY(save_output(file, tensor));
     }
     if (console.json) {
       list.push_back(Json::Object{{"name", name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", json_array(tensor.shape)},

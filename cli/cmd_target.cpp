@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "cli/commands.h"
+#include "cli/file_roles.h"
 #include "cli/targets.h"
 #include "frontend/frontend.h"
 #include "packager/output_file.h"
@@ -15,6 +16,10 @@ struct TargetArgs {
 };
 
 Expected<int> target(const TargetArgs& args, Console& console) {
+  FileRoles files;
+  files.reads_target(args.name);
+  files.writes("the description", args.output);
+  TW_TRY(files.check());
   TW_ASSIGN(const Target t, load_target(args.name, config_dirs()));
   if (!args.output.empty()) {
     TW_TRY(write_file(args.output, print(t)));

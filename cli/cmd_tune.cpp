@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "cli/commands.h"
+#include "cli/file_roles.h"
 #include "cli/schedules.h"
 #include "cli/targets.h"
 #include "cli/tune_check.h"
@@ -92,6 +93,11 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(request.log, tuning_log(args.log));
+  FileRoles files;
+  files.reads_model(args.model);
+  files.reads_target(args.target);
+  files.writes("the tuning log", request.log);
+  TW_TRY(files.check());
   request.sources = {args.space == "generated", !args.no_rules, request.network.seed, request.network.jobs, args.threads};
   request.kernel = args.kernel;
   if (args.check > 0) return check(request, target, args.check, console);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 
 #include "cli/dump.h"
 #include "cli/manifest.h"
@@ -120,7 +121,7 @@ using DeviceBackends = std::vector<std::unique_ptr<DeviceBackend>>;
 Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions& options, const Target& target, const DeviceBackends& devices,
                                              Stages& stages, Dump& dump, CompileReport& report) {
   const int jobs = threads_or_all(options.jobs);
-  TW_TRY(dump.write("imported.graph", [&] { return print(graph); }));
+  TW_TRY(dump.write(DumpStage::imported, [&] { return print(graph); }));
 
   // Rewriting: everything that makes the graph smaller or its patterns plainer, layouts last.
   stages.begin("passes");
@@ -141,7 +142,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   if (costs) report.layouts = blocks_of(graph);
   if (options.edit_graph) options.edit_graph(graph);
   report.nodes = static_cast<int64_t>(graph.order().size());
-  TW_TRY(dump.write("optimized.graph", [&] { return print(graph); }));
+  TW_TRY(dump.write(DumpStage::optimized, [&] { return print(graph); }));
   if (options.emit == Emit::graph) {
     report.text = print(graph);
     return std::nullopt;
@@ -155,7 +156,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
     fuse_pools(graph, groups);
   }
   report.groups = static_cast<int64_t>(groups.size());
-  TW_TRY(dump.write("groups.txt", [&] { return print_groups(graph, groups); }));
+  TW_TRY(dump.write(DumpStage::groups, [&] { return print_groups(graph, groups); }));
   if (options.emit == Emit::groups) {
     report.text = print_groups(graph, groups);
     return std::nullopt;
@@ -221,7 +222,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   report.warnings = chooser.warnings();
   report.faults = chooser.faults();
   report.notes = chooser.notes();
-  TW_TRY(dump.write("program.txt", [&] { return print(program); }));
+  TW_TRY(dump.write(DumpStage::program, [&] { return print(program); }));
   if (options.emit == Emit::kernels || options.emit == Emit::schedules || options.emit == Emit::scheduled) return std::nullopt;
   return program;
 }
@@ -257,6 +258,10 @@ std::optional<Emit> emit_from_name(std::string_view name) {
   return std::nullopt;
 }
 const char* emit_names() { return "so, graph, groups, kernels, scheduled, llvm, asm"; }
+
+std::string header_path(const CompileOptions& options) {
+  return options.header.empty() ? std::filesystem::path(options.output).replace_extension(".h").string() : options.header;
+}
 
 uint64_t peak_memory() {
   rusage usage{};
@@ -334,7 +339,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   for (size_t k = 0; k < device_reports.size(); ++k)
     if (!device_reports[k].name.empty()) report.kernel_reports[k] = device_reports[k], report.kernel_reports[k].on_device = true;
   report.output = options.output;
-  report.header = options.header.empty() ? report.output.substr(0, report.output.find_last_of('.')) + ".h" : options.header;
+  report.header = header_path(options);
 
   // The library, the weights packed straight into its file, the header.
   stages.begin("link");

@@ -41,6 +41,8 @@ struct CompileOptions {
   std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
 };
 
+std::string header_path(const CompileOptions& options);   // of the C header
+
 struct StageReport { std::string name; double seconds = 0; std::string detail; };
 struct CompileReport {
   std::vector<StageReport> stages;

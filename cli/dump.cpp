@@ -5,12 +5,22 @@
 #include "packager/output_file.h"
 
 namespace tw {
-Error Dump::write(const std::string& name, const std::function<std::string()>& text) {
+
+std::string dump_path(const std::string& directory, DumpStage stage) {
+  switch (stage) {
+    case DumpStage::imported: return directory + "/00-imported.graph";
+    case DumpStage::optimized: return directory + "/01-optimized.graph";
+    case DumpStage::groups: return directory + "/02-groups.txt";
+    case DumpStage::program: return directory + "/03-program.txt";
+  }
+  TW_UNREACHABLE("bad stage");
+}
+
+Error Dump::write(DumpStage stage, const std::function<std::string()>& text) {
   if (directory_.empty()) return Error::success();
   if (std::error_code ec = llvm::sys::fs::create_directories(directory_))
     return make_error(DiagCode::io, "cannot create the dump directory '{0}': {1}", directory_, ec.message());
-  std::string path = llvm::formatv("{0}/{1}{2}-{3}", directory_, count_ / 10, count_ % 10, name).str();
-  ++count_;
-  return write_file(path, text());
+  return write_file(dump_path(directory_, stage), text());
 }
+
 }  // namespace tw

@@ -1,7 +1,6 @@
 #include "cli/tensors.h"
 
 #include <llvm/Support/MemoryBuffer.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +8,9 @@
 
 #include "cli/npz.h"
 #include "frontend/frontend.h"
+#include "ir/graph/npy.h"
 #include "ir/storage_types.h"
+#include "packager/output_file.h"
 
 namespace tw {
 namespace {
@@ -70,10 +71,12 @@ class InputReader {
 
   std::vector<std::optional<Tensor>>& found() { return found_; }
   Symbols symbols;
+  std::vector<std::string> files;
 
  private:
   Error add_named(const std::string& name, const std::string& path) {
     const size_t index = *find_spec(specs_, name);
+    files.push_back(path);
     if (!path.ends_with(".npz")) {
       TW_ASSIGN(Tensor tensor, read_tensor(path));
       return put(index, std::move(tensor), path);
@@ -86,6 +89,7 @@ class InputReader {
   }
 
   Error add_archive(const std::string& path) {
+    files.push_back(path);
     TW_ASSIGN(auto members, read_npz(path));
     if (specs_.size() == 1 && members.size() == 1) return put(0, std::move(members.begin()->second), path);
     for (auto& [name, tensor] : members) {
@@ -192,8 +196,11 @@ Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputFl
   for (const std::string& file : flags.files) TW_TRY(reader.add(file));
   if (!flags.data.empty()) {
     for (size_t i = 0; i < specs.size(); ++i) {
-      TW_ASSIGN(std::optional<Tensor> tensor, read_stored(flags.data, "input", i));
-      if (tensor) TW_TRY(reader.put(i, std::move(*tensor), flags.data + "/input_" + std::to_string(i)));
+      const std::string path = stored_path(flags.data, "input", i);
+      if (path.empty()) continue;
+      TW_ASSIGN(Tensor tensor, read_tensor(path));
+      reader.files.push_back(path);
+      TW_TRY(reader.put(i, std::move(tensor), path));
     }
   }
   std::vector<Diag> missing;
@@ -205,6 +212,7 @@ Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputFl
   TW_TRY(check_bound(specs, reader.symbols));
   Inputs inputs;
   inputs.symbols = reader.symbols;
+  inputs.files = std::move(reader.files);
   for (size_t i = 0; i < specs.size(); ++i) {
     if (!reader.found()[i]) {
       std::vector<int64_t> shape;
@@ -225,33 +233,37 @@ Expected<Tensor> read_tensor(const std::string& path) {
   return make_error(DiagCode::invalid_argument, "'{0}': tensors are read from .npy, .npz and .pb files", path);
 }
 
-Expected<std::optional<Tensor>> read_stored(const std::string& dir, const std::string& stem, size_t index) {
+std::string stored_path(const std::string& dir, const std::string& stem, size_t index) {
   const std::string base = dir + "/" + stem + "_" + std::to_string(index);
-  for (const char* ending : {".pb", ".npy"}) {
-    std::error_code none;
-    if (!std::filesystem::exists(base + ending, none)) continue;
-    TW_ASSIGN(Tensor tensor, read_tensor(base + ending));
-    return std::optional<Tensor>(std::move(tensor));
-  }
-  return std::optional<Tensor>();
+  std::error_code none;
+  for (const char* ending : {".pb", ".npy"})
+    if (std::filesystem::exists(base + ending, none)) return base + ending;
+  return "";
 }
 
-Expected<std::string> save_output(const std::string& dir, const std::string& name, const Tensor& tensor) {
+Expected<std::optional<Tensor>> read_stored(const std::string& dir, const std::string& stem, size_t index) {
+  const std::string path = stored_path(dir, stem, index);
+  if (path.empty()) return std::optional<Tensor>();
+  TW_ASSIGN(Tensor tensor, read_tensor(path));
+  return std::optional<Tensor>(std::move(tensor));
+}
+
+std::string output_path(const std::string& dir, const std::string& name) {
+  std::string file = name;
+  std::replace(file.begin(), file.end(), '/', '_');
+  return dir + "/" + file + ".npy";
+}
+
+Error save_output(const std::string& path, const Tensor& tensor) {
+  const std::string dir = std::filesystem::path(path).parent_path();
   std::error_code code;
   std::filesystem::create_directories(dir, code);
   if (code) return make_error(DiagCode::io, "cannot create the folder '{0}': {1}", dir, code.message());
-  std::string file = name;
-  std::replace(file.begin(), file.end(), '/', '_');
-  const std::string path = dir + "/" + file + ".npy", temporary = path + ".tmp-" + std::to_string(::getpid());
-  if (Error error = write_npy(temporary, tensor)) {
-    std::filesystem::remove(temporary, code);
-    return error;
-  }
-  std::filesystem::rename(temporary, path, code);
-  if (!code) return path;
-  const std::string why = code.message();
-  std::filesystem::remove(temporary, code);
-  return make_error(DiagCode::io, "cannot write '{0}': {1}", path, why);
+  const std::string header = npy_header(tensor);
+  TW_ASSIGN(OutputFile file, OutputFile::create(path, header.size() + tensor.bytes.size()));
+  TW_TRY(file.write(0, header));
+  TW_TRY(file.write(header.size(), {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()}));
+  return file.commit();
 }
 
 Tensor random_tensor(DType dtype, std::vector<int64_t> shape, uint64_t seed, uint64_t stream) {

@@ -26,6 +26,7 @@ struct InputFlags {
 struct Inputs {
   std::vector<Tensor> tensors;       // in the model's order
   Symbols symbols;                   // every symbol of the inputs' dims is bound
+  std::vector<std::string> files{};  // that were read
 };
 
 // What a model says of its inputs: dims are constants, symbols, or expressions of them.
@@ -39,10 +40,12 @@ Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string
 
 // .npy, or an ONNX TensorProto in .pb, by the file's ending.
 Expected<Tensor> read_tensor(const std::string& path);
-// DIR/<stem>_<index>.pb or .npy; nullopt when there is neither.
+// DIR/<stem>_<index>.pb or .npy, the first that is there; "" when there is neither.
+std::string stored_path(const std::string& dir, const std::string& stem, size_t index);
 Expected<std::optional<Tensor>> read_stored(const std::string& dir, const std::string& stem, size_t index);
-// Writes DIR/NAME.npy with '/' as '_' whole or not at all, and gives its path.
-Expected<std::string> save_output(const std::string& dir, const std::string& name, const Tensor& tensor);
+std::string output_path(const std::string& dir, const std::string& name);   // DIR/NAME.npy with '/' as '_'
+// Writes it whole or not at all.
+Error save_output(const std::string& path, const Tensor& tensor);
 
 // Floats uniform in [-1, 1), integers 0 or 1 (so that they may be indices, masks and token types), from SplitMix64: the same
 // on every machine for the same seed and stream.

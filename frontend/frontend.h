@@ -40,6 +40,9 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
 Expected<std::vector<Gap>> gap_report(const std::string& path, const ImportOptions& options = {});
 std::string print_gaps(const std::vector<Gap>& gaps);
 
+// The files beside an ONNX file that hold its tensors. None where it does not parse: import_onnx says why.
+std::vector<std::string> external_files(const std::string& path);
+
 // An ONNX TensorProto file (.pb), as the node tests store inputs and outputs.
 Expected<Tensor> read_tensor_proto(const std::string& path);
 
@@ -60,6 +63,8 @@ class CutModel {
 
 // `name_or_path`: a file, or a name in config_dirs (name.yaml); "host" describes this machine. Unknown keys are errors with line and column.
 Expected<Target> load_target(const std::string& name_or_path, const std::vector<std::string>& config_dirs);
+// The file that load_target reads; "" for "host" and for names that it does not know.
+std::string target_file(const std::string& name_or_path, const std::vector<std::string>& config_dirs);
 Expected<Target> parse_target(const std::string& yaml, const std::string& file);
 Target host_target();
 std::vector<std::string> list_targets(const std::vector<std::string>& config_dirs);

@@ -354,15 +354,20 @@ std::vector<std::string> list_targets(const std::vector<std::string>& config_dir
   return out;
 }
 
+std::string target_file(const std::string& name_or_path, const std::vector<std::string>& config_dirs) {
+  if (name_or_path == "host") return "";
+  if (name_or_path.find('/') != std::string::npos || std::filesystem::path(name_or_path).extension() == ".yaml") return name_or_path;
+  for (const std::string& dir : config_dirs) {
+    const std::string candidate = dir + "/" + name_or_path + ".yaml";
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(candidate, ignored)) return candidate;
+  }
+  return "";
+}
+
 Expected<Target> load_target(const std::string& name_or_path, const std::vector<std::string>& config_dirs) {
   if (name_or_path == "host") return host_target();
-  const bool path = name_or_path.find('/') != std::string::npos || std::filesystem::path(name_or_path).extension() == ".yaml";
-  std::string file = path ? name_or_path : "";
-  for (size_t i = 0; i < config_dirs.size() && file.empty(); ++i) {
-    const std::string candidate = config_dirs[i] + "/" + name_or_path + ".yaml";
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(candidate, ignored)) file = candidate;
-  }
+  const std::string file = target_file(name_or_path, config_dirs);
   if (file.empty()) {
     std::string names;
     for (const std::string& name : list_targets(config_dirs)) names += (names.empty() ? "" : ", ") + name;

@@ -82,6 +82,12 @@ std::string ExternalData::alias(const std::string& location) {
   return known;
 }
 
+std::vector<std::string> ExternalData::paths() const {
+  std::vector<std::string> list;
+  for (const std::string& location : aliases_) list.push_back(folder_ + "/" + location);
+  return list;
+}
+
 Expected<Blob> ExternalData::range(const std::string& name, uint64_t offset, uint64_t length, const std::string& tensor) {
   size_t index = 0;
   const bool aliased = name.size() > 1 && name[0] == '#' && !llvm::StringRef(name).drop_front().getAsInteger(10, index) && index >= 1 &&

@@ -16,6 +16,8 @@ class ExternalData {
   // A short name for a location, "#1": the ONNX library passes over names that begin with '#', others it looks for itself.
   std::string alias(const std::string& location);
 
+  std::vector<std::string> paths() const;   // of the files that have an alias
+
   // Bytes [offset, offset + length) of the file that `location` (or its alias) names relative to the model's folder
   // (kModelLocation: the model file). Refused: absolute paths, "..", symbolic and hard links, ranges past the end, and ranges that
   // overlap another tensor's without being the same. `tensor` is for messages.

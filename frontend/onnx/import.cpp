@@ -280,6 +280,14 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
   return model;
 }
 
+std::vector<std::string> external_files(const std::string& path) {
+  Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
+  Expected<std::vector<std::string>> paths = file ? external_paths(*file, path) : Expected<std::vector<std::string>>(file.takeError());
+  if (paths) return std::move(*paths);
+  llvm::consumeError(paths.takeError());
+  return {};
+}
+
 Expected<std::vector<Gap>> gap_report(const std::string& path, const ImportOptions& options) {
   TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   Expected<OnnxModel> loaded = load_model(file, path);

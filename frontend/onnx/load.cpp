@@ -288,18 +288,29 @@ Error prepare(onnx::ModelProto& proto, ExternalData& external, OnnxModel& model)
   return check_limits(proto);
 }
 
+Error parse(const MappedFile& file, onnx::ModelProto& proto) {
+  TW_ASSIGN(const std::string skeleton, copy_skeleton(file.text()));
+  bool parsed = false;
+  TW_TRY(guarded("not an ONNX file", [&] { parsed = proto.ParseFromString(skeleton); }));
+  if (!parsed) return make_error(DiagCode::invalid_model, "not an ONNX file: it does not parse as a model");
+  if (!proto.has_graph()) return make_error(DiagCode::invalid_model, "not an ONNX model: it has no graph");
+  return Error::success();
+}
+
 }  // namespace
+
+Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file, const std::string& path) {
+  onnx::ModelProto proto;
+  TW_TRY(parse(*file, proto));
+  ExternalData external(file, path);
+  hide_locations(proto, external);
+  return external.paths();
+}
 
 Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file, const std::string& path) {
   OnnxModel model;
   onnx::ModelProto proto;
-  {
-    TW_ASSIGN(const std::string skeleton, copy_skeleton(file->text()));
-    bool parsed = false;
-    TW_TRY(guarded("not an ONNX file", [&] { parsed = proto.ParseFromString(skeleton); }));
-    if (!parsed) return make_error(DiagCode::invalid_model, "not an ONNX file: it does not parse as a model");
-  }
-  if (!proto.has_graph()) return make_error(DiagCode::invalid_model, "not an ONNX model: it has no graph");
+  TW_TRY(parse(*file, proto));
   ExternalData external(file, path);
   TW_TRY(prepare(proto, external, model));
   TW_ASSIGN(model.graph, read_graph(proto.graph(), opsets_of(proto), external));

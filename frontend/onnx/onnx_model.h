@@ -77,6 +77,9 @@ struct OnnxModel {
 // Errors: io, invalid_model, limit.
 Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file, const std::string& path);
 
+// The files that external data lie in.
+Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file, const std::string& path);
+
 std::string element_type_name(int element_type);  // "float8e4m3fn"
 
 }  // namespace tw::onnx_import

@@ -114,7 +114,7 @@ Expected<Tensor> read_npy(const std::string& path) {
   return parse_npy({reinterpret_cast<const std::byte*>(text.data()), text.size()}, path);
 }
 
-Error write_npy(const std::string& path, const Tensor& tensor) {
+std::string npy_header(const Tensor& tensor) {
   std::string header = std::string("{'descr': '") + kTypes[0].code + "', 'fortran_order': False, 'shape': (";
   for (const NpyType& type : kTypes)
     if (type.dtype == (is_storage_only(tensor.dtype) ? DType::u8 : tensor.dtype)) header = std::string("{'descr': '") + type.code + "', 'fortran_order': False, 'shape': (";
@@ -123,11 +123,15 @@ Error write_npy(const std::string& path, const Tensor& tensor) {
   size_t prefix = kMagicSize + 4;
   header.append(63 - (prefix + header.size()) % 64, ' ');  // the payload starts at a multiple of 64
   header += "\n";
+  const char start[] = {'\x01', '\x00', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  return std::string(kMagic, kMagicSize) + std::string(start, sizeof start) + header;
+}
+
+Error write_npy(const std::string& path, const Tensor& tensor) {
   std::error_code code;
   llvm::raw_fd_ostream out(path, code);
   if (code) return make_error(DiagCode::io, "cannot write '{0}': {1}", path, code.message());
-  out << llvm::StringRef(kMagic, kMagicSize) << '\x01' << '\x00' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8);
-  out << header << llvm::StringRef(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+  out << npy_header(tensor) << llvm::StringRef(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   out.close();
   if (!out.has_error()) return Error::success();
   std::string why = out.error().message();

@@ -1,0 +1,12 @@
+// The form of .npy files.
+#pragma once
+#include <string>
+
+#include "ir/graph/tensor.h"
+
+namespace tw {
+
+// What stands before the tensor's bytes: version 1, as many bytes as a multiple of 64. Types that NumPy does not have are written as u8.
+std::string npy_header(const Tensor& tensor);
+
+}  // namespace tw
