@@ -6,6 +6,7 @@
 #include "autotune/measure/worker.h"
 #include "cli/app.h"
 #include "cli/compare_artifacts.h"
+#include "support/end_signals.h"
 
 namespace {
 void internal_error(int) { std::_Exit(tw::kExitInternal); }
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
   if (tw::is_measure_worker(argc, argv)) return tw::measure_worker(argv);
   if (tw::is_compare_worker(argc, argv)) return tw::compare_worker(argc, argv);
   std::signal(SIGABRT, internal_error);
+  tw::clean_up_on_end_signals();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not leave files half done
   return tw::run_cli(argc, argv, std::cout, std::cerr);
 }

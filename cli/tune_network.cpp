@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <ostream>
 
 #include "cli/model_tasks.h"
@@ -14,6 +15,8 @@
 #include "cli/temporary_folder.h"
 #include "cli/tune_check.h"
 #include "cli/tune_table.h"
+#include "packager/output_file.h"
+#include "support/end_signals.h"
 
 namespace tw {
 namespace {
@@ -23,14 +26,15 @@ std::atomic<bool>& interrupted() {   // by the user; a handler reaches nothing e
   return flag;
 }
 
-// The first Ctrl-C asks for an orderly end, the second one ends the process.
+// The first signal asks for an orderly end, the second one ends the process.
 class Interrupts {
  public:
   Interrupts() {
-    interrupted() = false;
     struct sigaction action = {};
-    action.sa_handler = [](int) { interrupted() = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    action.sa_handler = [](int signal) {
+      if (interrupted().exchange(true)) end_by_signal(signal);
+    };
+    action.sa_flags = SA_RESTART;
     for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before_[i]);
   }
   ~Interrupts() {
@@ -39,8 +43,8 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
 
  private:
-  static constexpr int kSignals[] = {SIGINT, SIGTERM};
-  struct sigaction before_[2] = {};
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before_[std::size(kSignals)] = {};
 };
 
 Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, double seconds, bool curves) {
@@ -80,7 +84,9 @@ double seconds_from_text(const std::string& text) {
 Error tune_network(const TuneRequest& request, const Target& target, Console& console, bool quiet) {
   const Target& place = target.main_device();
   TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::write));
-  const Interrupts interrupts;
+  interrupted() = false;
+  std::optional<Interrupts> interrupts;
+  if (!quiet) interrupts.emplace();   // within compile nothing is left to do then: the records are in the log
   TW_ASSIGN(TuneServices services, tune_services(target, request.sources, &log));
   Progress progress(console);
   progress.begin("import");
@@ -145,14 +151,15 @@ Expected<CompileReport> compile_proven(const CompileOptions& tuned, const Target
     report.notes.push_back("tuning: " + proof_text(proof));
     return report;
   }
-  const auto put = [](const std::string& from, const std::string& to) -> Error {   // a new file: somebody may have loaded the old one
-    std::error_code code;
-    fs::remove(to, code);
-    fs::copy_file(from, to, code);
-    return code ? make_error(DiagCode::io, "cannot write '{0}': {1}", to, code.message()) : Error::success();
+  const auto put = [](const std::string& from, const std::string& to, bool executable) -> Error {   // a new file: somebody may have loaded the old one
+    auto bytes = llvm::MemoryBuffer::getFile(from, false, false);
+    if (!bytes) return make_error(DiagCode::io, "cannot read '{0}': {1}", from, bytes.getError().message());
+    TW_ASSIGN(OutputFile file, OutputFile::create(to, (*bytes)->getBufferSize(), executable));
+    TW_TRY(file.write(0, (*bytes)->getBuffer()));
+    return file.commit();
   };
-  TW_TRY(put(without.output, report.output));
-  TW_TRY(put(without.header, report.header));
+  TW_TRY(put(without.output, report.output, true));
+  TW_TRY(put(without.header, report.header, false));
   without.output = report.output, without.header = report.header;
   without.notes.push_back("tuning: " + proof_text(proof) + "; not surely faster, so the schedules are those without it");
   return without;

@@ -3,14 +3,16 @@
 #include <lld/Common/Driver.h>
 #include <llvm/ADT/StringRef.h>
 #include <llvm/Support/raw_ostream.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <memory>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include "packager/data_object.h"
 #include "packager/elf_view.h"
@@ -68,29 +70,43 @@ std::string linker_script(bool artifact) {
   return llvm::formatv(kScript, "wt PT_LOAD FLAGS(4); note PT_NOTE FLAGS(4);", note, weights).str();
 }
 
-// A directory for lld's output, which may not be a file in memory; removed with the one file in it.
-class TempDir {
+// What lld writes. Where the name of its output is not a regular file's, it makes the library in memory and writes it there at once: here into a
+// pipe, so that no file is ever there.
+class PipedOutput {
  public:
-  static Expected<TempDir> create(const std::string& parent) {
-    std::vector<std::string> parents = {"/dev/shm", "/tmp"};
-    if (!parent.empty()) parents = {parent};
-    for (const std::string& p : parents) {
-      std::string name = p + "/tilewright-XXXXXX";
-      if (::mkdtemp(name.data())) return TempDir(name);
+  static Expected<std::unique_ptr<PipedOutput>> create() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return make_error(DiagCode::io, "cannot create a pipe: {0}", std::strerror(errno));
+    return std::unique_ptr<PipedOutput>(new PipedOutput(ends[0], ends[1]));
+  }
+  ~PipedOutput() {
+    take();
+    ::close(from_);
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(to_); }
+  std::string take() {   // once nobody writes any more
+    if (to_ >= 0) {
+      ::close(std::exchange(to_, -1));
+      reader_.join();
     }
-    return make_error(DiagCode::io, "cannot create a directory in '{0}': {1}", parents.back(), std::strerror(errno));
+    return std::move(bytes_);
   }
-  TempDir(TempDir&& other) noexcept : name_(std::exchange(other.name_, {})) {}
-  ~TempDir() {
-    if (name_.empty()) return;
-    ::unlink(file().c_str());
-    ::rmdir(name_.c_str());
-  }
-  std::string file() const { return name_ + "/out.so"; }
 
  private:
-  explicit TempDir(std::string name) : name_(std::move(name)) {}
-  std::string name_;
+  PipedOutput(int from, int to) : from_(from), to_(to), reader_([this] { read(); }) {}
+  void read() {
+    std::vector<char> piece(1 << 16);
+    while (true) {
+      const ssize_t done = ::read(from_, piece.data(), piece.size());
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) return;
+      bytes_.append(piece.data(), static_cast<size_t>(done));
+    }
+  }
+
+  int from_, to_;
+  std::string bytes_;
+  std::thread reader_;
 };
 
 Error run_lld(const std::vector<std::string>& arguments) {
@@ -110,13 +126,6 @@ Error run_lld(const std::vector<std::string>& arguments) {
   llvm::StringRef(text).split(lines, '\n', -1, false);
   for (llvm::StringRef line : lines) diag.notes.push_back(line.str());
   return make_error(std::move(diag));
-}
-
-Expected<std::string> read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream) return make_error(DiagCode::io, "cannot read the linked library '{0}'", path);
-  return bytes;
 }
 
 Error check_symbols(const std::string& bytes, const LinkRequest& request) {
@@ -164,10 +173,10 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
   TW_CHECK(!request.objects.empty(), "nothing to link");
   std::vector<MemoryFile> files;
   TW_ASSIGN(MemoryFile script, MemoryFile::create(linker_script(request.manifest.has_value())));
-  TW_ASSIGN(const TempDir dir, TempDir::create(request.temp_dir));
+  TW_ASSIGN(const std::unique_ptr<PipedOutput> output, PipedOutput::create());
   std::vector<std::string> arguments = {"ld.lld", "-shared", "-z", "undefs", "-z", "now", "-z", "max-page-size=65536", "--threads=1",
                                         "--build-id=none", "--gc-sections", "--hash-style=both", "--orphan-handling=error", "--color-diagnostics=never",
-                                        "-T", script.path(), "-o", dir.file()};
+                                        "-T", script.path(), "-o", output->path()};
   if (!request.soname.empty()) arguments.push_back("--soname=" + request.soname);
   for (const std::string& object : request.objects) {
     TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
@@ -181,7 +190,7 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
     files.push_back(std::move(file));
   }
   TW_TRY(run_lld(arguments));
-  TW_ASSIGN(std::string bytes, read_file(dir.file()));
+  std::string bytes = output->take();
   TW_TRY(check_symbols(bytes, request));
   if (request.manifest) TW_TRY(finish_weights_offset(bytes));
   return LinkedImage{std::move(bytes)};

@@ -14,7 +14,6 @@ struct LinkRequest {
   std::string soname;                   // the library's file name; empty: none
   std::vector<std::string> exports;     // the symbols that it defines for others, exactly
   std::optional<std::string> manifest;  // an artifact: adds what packager/data_object.h defines and the note's segment
-  std::string temp_dir;                 // for lld's output; empty: /dev/shm, else /tmp
 };
 
 struct LinkedImage {

@@ -1,21 +1,25 @@
-// A file that appears whole or not at all: written under a temporary name in the same directory, renamed by commit().
+// A file that appears whole or not at all: written without a name, which commit() gives it; where the file system has no such files, under a
+// temporary name in the same directory, which a signal that ends the process removes (support/end_signals.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <llvm/ADT/STLFunctionalExtras.h>
+#include <llvm/Support/MemoryBuffer.h>
 
 #include "support/diag.h"
+#include "support/end_signals.h"
 
 namespace tw {
 
 class OutputFile {
  public:
-  // Creates PATH.tmp-PID of `size` bytes with the disk space reserved, so that a full disk is an error here and now.
-  static Expected<OutputFile> create(std::string path, uint64_t size, bool executable = false);
+  // `size` bytes with the disk space reserved, so that a full disk is an error here and now.
+  static Expected<OutputFile> create(std::string path, uint64_t size, bool executable = false, bool named = false);   // named: as if there were no other way
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();  // without commit(): leaves nothing behind
@@ -24,13 +28,16 @@ class OutputFile {
   // Lets `body` write [offset, offset + size) in place, zeroed before. Memory in use: `size` bytes of page cache at most.
   // Safe to call from several threads for ranges that do not overlap.
   Error fill(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body);
+  // What has been written, mapped where that can be: good until commit().
+  Expected<std::unique_ptr<llvm::MemoryBuffer>> contents() const;
   Error commit();
 
   const std::string& path() const { return path_; }
 
  private:
-  OutputFile(std::string path, std::string temporary, int file) : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
+  OutputFile(std::string path, int file, bool named);
   std::string path_, temporary_;
+  std::unique_ptr<RemovedOnEndSignal> removed_;   // while the file has the temporary name
   int file_ = -1;
 };
 

@@ -43,6 +43,8 @@ stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner
 $python tests/models/kill_tuner.py --tilewright build/release/tilewright
+stage signals
+$python tests/models/signals.py --tilewright build/release/tilewright
 
 if [ $quick = 0 ]; then
   stage sanitizer build

@@ -10,6 +10,8 @@
 #include <array>
 #include <optional>
 
+#include "support/end_signals.h"
+
 namespace tw {
 namespace {
 
@@ -28,8 +30,10 @@ int64_t number_before(StringRef line, StringRef what) {
 struct TemporaryFile {
   explicit TemporaryFile(const char* suffix) {
     llvm::SmallString<128> name;
+    const EndSignalsWait until_registered;
     there = !llvm::sys::fs::createTemporaryFile("tilewright", suffix, name);
     path = std::string(name);
+    if (there) removed.emplace(path);
   }
   TemporaryFile(const TemporaryFile&) = delete;
   ~TemporaryFile() {
@@ -37,6 +41,7 @@ struct TemporaryFile {
   }
   std::string path;
   bool there = false;
+  std::optional<RemovedOnEndSignal> removed;
 };
 
 std::string read_file(const std::string& path) {
