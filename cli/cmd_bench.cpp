@@ -27,7 +27,7 @@ struct BenchArgs {
   InputFlags inputs;
   int threads = 0, runs = 0, warmup = 3, virtual_threads = 0;
   double seconds = 1;
-  bool per_kernel = false;
+  bool per_kernel = false, no_check = false;
 };
 
 struct Statistics {
@@ -109,7 +109,7 @@ Expected<std::string> library_of(const BenchArgs& args, const std::string& folde
 }
 
 Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& run, Console& console, Json::Object& result) {
-  TW_ASSIGN(const std::string text, read_manifest(library));
+  TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));   // checked when it was loaded
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, library));
   TW_ASSIGN(const std::vector<double> ms, time_calls(args, run));
   if (manifest.calls.size() != ms.size())
@@ -128,7 +128,7 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   TW_ASSIGN(const std::string library, library_of(args, folder.path(), console));
   use_device(args.device);
-  TW_ASSIGN(const LoadedModel model, LoadedModel::open(library));
+  TW_ASSIGN(const LoadedModel model, LoadedModel::open(library, args.no_check ? Integrity::trust : Integrity::check));
   InputFlags flags = args.inputs;
   if (!flags.random) flags.random = 0;
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), flags));
@@ -163,6 +163,7 @@ CommandRun define_bench(Flags& flags) {
   flags.number("--seconds", args->seconds, "S", "For how long, when --runs does not say; at least one run; default 1");
   flags.integer("--warmup", args->warmup, "Runs before the clock starts; default 3");
   flags.flag("--per-kernel", args->per_kernel, "Then time every kernel call, by the median, and compare with the machine's measured peaks");
+  define_no_check(flags, args->no_check);
   return [args](Console& console) { return bench(*args, console); };
 }
 

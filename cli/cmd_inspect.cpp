@@ -16,6 +16,7 @@ namespace {
 
 struct InspectArgs {
   std::string file;
+  bool no_check = false;
   std::vector<std::string> dims;
 };
 
@@ -180,7 +181,7 @@ void print_manifest(Console& console, const Manifest& m) {
 }
 
 Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
-  TW_ASSIGN(const std::string text, read_manifest(args.file));
+  TW_ASSIGN(const std::string text, read_manifest(args.file, args.no_check ? Integrity::trust : Integrity::check));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.file));
   if (!console.json) {
     print_manifest(console, manifest);
@@ -202,6 +203,7 @@ CommandRun define_inspect(Flags& flags) {
   auto args = std::make_shared<InspectArgs>();
   flags.argument("FILE", args->file, "An ONNX model or a compiled library, for any target");
   flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension of a model");
+  define_no_check(flags, args->no_check);
   return [args](Console& console) { return inspect(*args, console); };
 }
 

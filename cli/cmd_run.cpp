@@ -16,6 +16,7 @@ struct RunArgs {
   std::string library, output_dir, device;
   InputFlags inputs;
   int threads = 0;
+  bool no_check = false;
 };
 
 Error check_files(const RunArgs& args, const tw_api& api, const Inputs& inputs) {
@@ -29,7 +30,7 @@ Error check_files(const RunArgs& args, const tw_api& api, const Inputs& inputs) 
 
 Expected<int> run(const RunArgs& args, Console& console) {
   use_device(args.device);
-  TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library));
+  TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library, args.no_check ? Integrity::trust : Integrity::check));
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), args.inputs));
   TW_TRY(check_files(args, model.api(), inputs));
   TW_ASSIGN(ModelRun model_run, ModelRun::create(model.api(), std::move(inputs), args.threads));
@@ -71,6 +72,7 @@ CommandRun define_run(Flags& flags) {
   flags.integer("--threads", args->threads, "0: as many as this process may use");
   flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
   flags.text("-d,--output-dir", args->output_dir, "DIR", "Write every output there as NAME.npy, with '/' as '_'");
+  define_no_check(flags, args->no_check);
   return [args](Console& console) { return run(*args, console); };
 }
 

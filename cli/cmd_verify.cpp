@@ -21,7 +21,7 @@ struct VerifyArgs {
   InputFlags inputs;
   double tolerance = 1e-4;
   int threads = 0;
-  bool per_node = false;
+  bool per_node = false, no_check = false;
 };
 
 // Every output of the folder, or none.
@@ -102,8 +102,8 @@ Error check_args(const VerifyArgs& args) {
 Expected<int> verify(const VerifyArgs& args, Console& console) {
   TW_TRY(check_args(args));
   use_device(args.device);
-  TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library));
-  TW_ASSIGN(const std::string text, read_manifest(args.library));
+  TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library, args.no_check ? Integrity::trust : Integrity::check));
+  TW_ASSIGN(const std::string text, read_manifest(args.library, Integrity::trust));   // checked a moment ago
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.library));
   InputFlags flags = args.inputs;
   if (!flags.random && flags.files.empty() && flags.data.empty()) flags.random = 0;
@@ -160,6 +160,7 @@ CommandRun define_verify(Flags& flags) {
   flags.number("--tolerance", args->tolerance, "T", "Largest error that passes, relative to an output's range; default 1e-4");
   flags.flag("--per-node", args->per_node, "Compile again with every fused group's result kept, and name the first that is off");
   flags.integer("--threads", args->threads, "0: as many as this process may use");
+  define_no_check(flags, args->no_check);
   return [args](Console& console) { return verify(*args, console); };
 }
 

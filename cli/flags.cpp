@@ -79,6 +79,10 @@ Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, in
   return Error::success();
 }
 
+void define_no_check(Flags& flags, bool& value) {
+  flags.flag("--no-check", value, "Take a library as it is, without comparing its bytes with the hashes in it");
+}
+
 Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts, const char* flag) {
   std::map<std::string, int64_t> dims;
   SymbolLimitsOf limits;

@@ -37,6 +37,8 @@ class Flags {
   CLI::App& app_;
 };
 
+void define_no_check(Flags& flags, bool& value);   // --no-check of the commands that take a library
+
 // {"batch=1", "seq=128"} -> {{"batch", 1}, {"seq", 128}}. Errors: no '=', not an integer >= 1, a name twice.
 Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts, const char* flag = "--dim");
 // The same with ranges: {"seq=1..512"}.

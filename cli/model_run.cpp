@@ -14,7 +14,8 @@ DiagCode code_of(tw_status status) {
     case TW_E_DTYPE:
     case TW_E_SHAPE:
     case TW_E_SIZE:
-    case TW_E_BUSY: return DiagCode::invalid_argument;
+    case TW_E_BUSY:
+    case TW_E_DAMAGED: return DiagCode::invalid_argument;
     case TW_E_VERSION:
     case TW_E_DEVICE:
     case TW_E_UNSUPPORTED:

@@ -12,8 +12,6 @@
 namespace tw {
 namespace {
 
-
-
 // Points the weights' program and section headers at [offset, offset + size) of the file.
 template <class Segment, class Section>
 void point_at(std::string& bytes, const ElfSegment& segment, const ElfSection& section, uint64_t offset, uint64_t size, uint64_t alignment) {
@@ -66,7 +64,14 @@ Error ArtifactWriter::fill(uint64_t offset, uint64_t size, llvm::function_ref<Er
   return file_.fill(start_ + offset, size, body);
 }
 
-Error ArtifactWriter::finish() { return file_.commit(); }
+Error ArtifactWriter::finish() {
+  TW_ASSIGN(const std::unique_ptr<llvm::MemoryBuffer> written, file_.contents());
+  const std::string_view bytes = written->getBuffer();
+  TW_ASSIGN(const ElfView view, ElfView::parse(bytes, file_.path()));
+  TW_ASSIGN(const ImageHashes hashes, image_hashes(view, bytes, file_.path()));
+  TW_TRY(file_.write(hashes.offset, hashes.bytes));
+  return file_.commit();
+}
 
 Expected<bool> is_artifact(const std::string& path) {
   auto head = llvm::MemoryBuffer::getFileSlice(path, 4, 0);
@@ -74,13 +79,14 @@ Expected<bool> is_artifact(const std::string& path) {
   return (*head)->getBuffer() == "\x7f" "ELF";
 }
 
-Expected<std::string> read_manifest(const std::string& path) {
+Expected<std::string> read_manifest(const std::string& path, Integrity integrity) {
   auto buffer = llvm::MemoryBuffer::getFile(path, false, false);  // mapped: only what is looked at is read
   if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
   const std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, path));
-  std::string_view note = view.note(kNoteOwner);
+  const std::string_view note = view.note(kNoteOwner, kManifestNote);
   if (note.empty()) return make_error(DiagCode::invalid_argument, "'{0}' is not a Tilewright library: it has no manifest", path);
+  if (integrity == Integrity::check) TW_TRY(check_integrity(view, bytes, path));
   return std::string(note.substr(0, note.find('\0')));
 }
 

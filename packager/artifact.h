@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "packager/integrity.h"
 #include "packager/link.h"
 #include "packager/output_file.h"
 
@@ -17,7 +18,7 @@ class ArtifactWriter {
   // `offset` counts from the first weight. See OutputFile for memory and threads.
   Error write(uint64_t offset, std::string_view bytes);
   Error fill(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body);
-  Error finish();  // the file appears under its name; without it nothing is left behind
+  Error finish();  // writes the hashes (packager/integrity.h); the file appears under its name; without it nothing is left behind
 
  private:
   ArtifactWriter(OutputFile file, uint64_t start, uint64_t bytes) : file_(std::move(file)), start_(start), bytes_(bytes) {}
@@ -28,6 +29,6 @@ class ArtifactWriter {
 // Whether the file is ELF rather than a model. Errors: it cannot be read.
 Expected<bool> is_artifact(const std::string& path);
 // The JSON text in an artifact's note. The file may be anything: errors, never undefined behaviour.
-Expected<std::string> read_manifest(const std::string& path);
+Expected<std::string> read_manifest(const std::string& path, Integrity integrity = Integrity::check);
 
 }  // namespace tw

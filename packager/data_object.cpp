@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packager/elf_view.h"
+#include "runtime/model.h"
 
 namespace tw {
 namespace {
@@ -33,18 +34,16 @@ uint32_t add_name(std::string& table, const char* name) {  // offset of the name
   return at;
 }
 
-std::string note_bytes(std::string_view manifest, size_t& text_offset) {
+// Adds a note; the result: where its contents begin.
+size_t add_note(std::string& notes, NoteType type, std::string_view contents) {
   const std::string owner(kNoteOwner);
-  Elf64_Nhdr head = {static_cast<uint32_t>(owner.size() + 1), static_cast<uint32_t>(manifest.size() + 1), 1};
-  std::string note;
-  append(note, head);
-  note += owner + '\0';
-  align(note, 4);
-  text_offset = note.size();
-  note.append(manifest);
-  note += '\0';
-  align(note, 4);
-  return note;
+  append(notes, Elf64_Nhdr{static_cast<uint32_t>(owner.size() + 1), static_cast<uint32_t>(contents.size()), type});
+  notes += owner + '\0';
+  align(notes, 4);
+  const size_t start = notes.size();
+  notes += contents;
+  align(notes, 4);
+  return start;
 }
 
 template <class Format> std::string write_object(const ElfView& like, std::string_view manifest) {
@@ -64,8 +63,9 @@ template <class Format> std::string write_object(const ElfView& like, std::strin
   header.e_shnum = kSectionCount;
   header.e_shstrndx = kSectionNames;
 
-  size_t text_offset = 0;
-  const std::string note = note_bytes(manifest, text_offset);
+  std::string notes;
+  const size_t hashes_offset = add_note(notes, kHashNote, std::string(TW_HASHES_BYTES, '\0'));
+  const size_t text_offset = add_note(notes, kManifestNote, std::string(manifest) + '\0');
   std::string symbol_names(1, '\0'), section_names(1, '\0'), out(sizeof header, '\0');
   std::vector<Section> sections(kSectionCount);
   const auto place = [&](SectionIndex index, const char* name, uint32_t type, uint64_t flags, uint32_t alignment, std::string_view bytes) {
@@ -90,10 +90,11 @@ template <class Format> std::string write_object(const ElfView& like, std::strin
     return s;
   };
   std::string symbols(sizeof(Symbol), '\0');
+  append(symbols, symbol("tw_hashes", kNote, hashes_offset, TW_HASHES_BYTES));
   append(symbols, symbol("tw_manifest", kNote, text_offset, manifest.size() + 1));
   append(symbols, symbol("tw_weights_offset", kOffset, 0, 8));
 
-  place(kNote, kNoteSection, SHT_NOTE, SHF_ALLOC, 4, note);
+  place(kNote, kNoteSection, SHT_NOTE, SHF_ALLOC, 4, notes);
   place(kOffset, kOffsetSection, SHT_PROGBITS, SHF_ALLOC, 8, std::string(8, '\0'));
   place(kWeights, kWeightsSection, SHT_NOBITS, SHF_ALLOC, kWeightsAlignment, {});
   sections[kWeights].sh_size = 1;

@@ -62,7 +62,7 @@ template <class Format> Error ElfView::read_tables() {
   for (uint64_t i = 0; i < header.e_phnum; ++i) {
     const uint64_t at = header.e_phoff + i * sizeof(Segment);
     const Segment s = read_at<Segment>(bytes_, at);
-    segments_.push_back({s.p_type, at, s.p_offset, s.p_vaddr, s.p_filesz, s.p_memsz});
+    segments_.push_back({s.p_type, s.p_flags, at, s.p_offset, s.p_vaddr, s.p_filesz, s.p_memsz});
   }
   std::vector<uint32_t> names;
   for (uint64_t i = 0; i < header.e_shnum; ++i) {
@@ -108,7 +108,7 @@ Expected<std::vector<ElfSymbol>> ElfView::dynamic_symbols() const {
   return std::vector<ElfSymbol>();
 }
 
-std::string_view ElfView::note(std::string_view owner) const {
+std::string_view ElfView::note(std::string_view owner, uint32_t type) const {
   const auto padded = [](uint64_t n) { return (n + 3) & ~uint64_t{3}; };
   for (const ElfSegment& segment : segments_) {
     if (segment.type != PT_NOTE || !holds(segment.offset, segment.file_size)) continue;
@@ -117,7 +117,7 @@ std::string_view ElfView::note(std::string_view owner) const {
       const auto head = read_at<Elf64_Nhdr>(rest, 0);
       const uint64_t text = sizeof head + padded(head.n_namesz), end = text + padded(head.n_descsz);
       if (end > rest.size()) break;
-      if (head.n_namesz == owner.size() + 1 && rest.substr(sizeof head, owner.size()) == owner) return rest.substr(text, head.n_descsz);
+      if (head.n_type == type && head.n_namesz == owner.size() + 1 && rest.substr(sizeof head, owner.size()) == owner) return rest.substr(text, head.n_descsz);
       rest.remove_prefix(end);
     }
   }

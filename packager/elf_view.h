@@ -10,7 +10,7 @@
 namespace tw {
 
 struct ElfSegment {
-  uint32_t type = 0;
+  uint32_t type = 0, flags = 0;
   uint64_t header_offset = 0;  // of the program header in the file
   uint64_t offset = 0, address = 0, file_size = 0, memory_size = 0;
 };
@@ -43,8 +43,8 @@ class ElfView {
   std::string_view contents(const ElfSection& section) const;
   // The dynamic symbols but the null one.
   Expected<std::vector<ElfSymbol>> dynamic_symbols() const;
-  // The description of the first note with this owner and its PT_NOTE segment's bounds; empty data() when there is none.
-  std::string_view note(std::string_view owner) const;
+  // The description of the first note with this owner and type in a PT_NOTE segment; empty when there is none.
+  std::string_view note(std::string_view owner, uint32_t type) const;
 
  private:
   template <class Format> Error read_tables();

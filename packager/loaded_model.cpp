@@ -10,7 +10,7 @@
 namespace tw {
 namespace {
 
-Expected<std::string> query_name(const std::string& path) {
+Expected<std::string> query_name(const std::string& path, Integrity integrity) {
   auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
   if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
   const std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
@@ -23,13 +23,14 @@ Expected<std::string> query_name(const std::string& path) {
     found = s.name;
   }
   if (found.empty()) return make_error(DiagCode::invalid_argument, "'{0}' is not a Tilewright library: no tw_NAME_query function", path);
+  if (integrity == Integrity::check) TW_TRY(check_integrity(view, bytes, path));
   return found;
 }
 
 }  // namespace
 
-Expected<LoadedModel> LoadedModel::open(const std::string& path) {
-  TW_ASSIGN(const std::string name, query_name(path));
+Expected<LoadedModel> LoadedModel::open(const std::string& path, Integrity integrity) {
+  TW_ASSIGN(const std::string name, query_name(path, integrity));
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;  // a bare name would be searched for
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) return make_error(DiagCode::invalid_argument, "cannot load '{0}': {1}", path, ::dlerror());

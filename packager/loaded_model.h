@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "packager/integrity.h"
 #include "runtime/tilewright.h"
 #include "support/diag.h"
 
@@ -9,8 +10,9 @@ namespace tw {
 
 class LoadedModel {
  public:
-  // Errors: no file, not a library for this machine, no or several tw_NAME_query, another ABI version, a CPU that lacks features.
-  static Expected<LoadedModel> open(const std::string& path);
+  // Errors: no file, not a library for this machine, no or several tw_NAME_query, another ABI version, a CPU that
+  // lacks features, bytes that are not those that were written.
+  static Expected<LoadedModel> open(const std::string& path, Integrity integrity = Integrity::check);
   LoadedModel(LoadedModel&& other) noexcept;
   LoadedModel& operator=(LoadedModel&&) = delete;
   ~LoadedModel();  // destroy every context before

@@ -1,6 +1,7 @@
 /* The functions behind tw_api: contexts, runs, and the table itself. */
 #include "context.h"
 #include "cpu.h"
+#include "integrity.h"
 
 static tw_status check_cpu(void) { return tw_cpu_has_all(tw_model.cpu_features) ? TW_OK : TW_E_CPU; }
 
@@ -218,6 +219,7 @@ static const char* status_text(tw_status status) {
     case TW_E_MEMORY: return "memory or threads could not be had";
     case TW_E_BUSY: return "the context is running already";
     case TW_E_DEVICE: return "a device or its driver is missing or failed";
+    case TW_E_DAMAGED: return "the library's bytes are not those that were written";
     case TW_E_UNSUPPORTED: return "the model cannot do that";
     default: return "unknown status";
   }
@@ -279,6 +281,7 @@ static void fill_api(void) {
   g_api.device_count = (int32_t)tw_model.device_count;
   g_api.device_stats = device_stats;
   g_api.output_of_run = output_of_run;
+  g_api.check_integrity = tw_check_integrity;
 }
 
 const tw_api* tw_query(uint32_t version) {

@@ -64,6 +64,8 @@ typedef struct tw_model_desc {
 extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
 /* From the packager's own object (packager/link.h), which spares generated code any relocation to the weights. */
 extern const int64_t tw_weights_offset __attribute__((visibility("hidden")));  /* &weights - &tw_weights_offset */
+enum { TW_HASHES_BYTES = 64 };   /* of the mapped read-only segments, then of the whole file: packager/integrity.h */
+extern const uint8_t tw_hashes[TW_HASHES_BYTES] __attribute__((visibility("hidden")));
 extern const char tw_manifest[] __attribute__((visibility("hidden")));         /* what tw_model.manifest should point to */
 
 /* Called by generated code, from the program's thread only. fn(arg, i) for i in 0..count-1; count <= 1 or one thread: a plain

@@ -2,6 +2,8 @@
 #include "sys.c"
 #include "helpers.c"
 #include "text.c"
+#include "hash.c"
+#include "integrity.c"
 #include "threads.c"
 #include "pool.c"
 #include "cpu.c"

@@ -18,14 +18,14 @@ extern void* dlsym(void* library, const char* name) __attribute__((weak));
 extern int pthread_join(tw_thread thread, void** result) __attribute__((weak));
 
 #if defined(__x86_64__)
-enum { SYS_read = 0, SYS_close = 3, SYS_rt_sigprocmask = 14, SYS_getpid = 39, SYS_futex = 202, SYS_sched_getaffinity = 204,
-       SYS_clock_gettime = 228, SYS_openat = 257, SYS_readlinkat = 267 };
+enum { SYS_read = 0, SYS_write = 1, SYS_close = 3, SYS_rt_sigprocmask = 14, SYS_getpid = 39, SYS_futex = 202, SYS_sched_getaffinity = 204,
+       SYS_clock_gettime = 228, SYS_openat = 257, SYS_readlinkat = 267, SYS_pipe2 = 293 };
 #elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
-enum { SYS_openat = 56, SYS_close = 57, SYS_read = 63, SYS_futex = 98, SYS_clock_gettime = 113, SYS_sched_getaffinity = 123,
+enum { SYS_openat = 56, SYS_close = 57, SYS_pipe2 = 59, SYS_read = 63, SYS_write = 64, SYS_futex = 98, SYS_clock_gettime = 113, SYS_sched_getaffinity = 123,
        SYS_rt_sigprocmask = 135, SYS_getpid = 172, SYS_readlinkat = 78 };
 #elif defined(__arm__)
-enum { SYS_read = 3, SYS_close = 6, SYS_getpid = 20, SYS_rt_sigprocmask = 175, SYS_futex = 240, SYS_sched_getaffinity = 242,
-       SYS_clock_gettime = 263, SYS_openat = 322, SYS_readlinkat = 332 };
+enum { SYS_read = 3, SYS_write = 4, SYS_close = 6, SYS_getpid = 20, SYS_rt_sigprocmask = 175, SYS_futex = 240, SYS_sched_getaffinity = 242,
+       SYS_clock_gettime = 263, SYS_openat = 322, SYS_readlinkat = 332, SYS_pipe2 = 359 };
 #else
 #error "no system call numbers for this architecture"
 #endif

@@ -28,7 +28,8 @@ typedef enum tw_status {
   TW_E_MEMORY = 7,     /* memory or a thread could not be had */
   TW_E_BUSY = 8,       /* a second run on a context that is running */
   TW_E_DEVICE = 9,     /* a device or its driver is missing or failed; last_error says which and how */
-  TW_E_UNSUPPORTED = 10  /* this model cannot do it: last_error says why */
+  TW_E_UNSUPPORTED = 10, /* this model cannot do it: last_error says why */
+  TW_E_DAMAGED = 11      /* check_integrity: the library's bytes are not those that were written */
 } tw_status;
 
 /* Element types; the numbers are ONNX's TensorProto.DataType. */
@@ -136,6 +137,9 @@ typedef struct tw_api {
    * NULL and whose memory is the caller's, `bytes` large (TW_E_SIZE when that does not do), or, with data NULL, the library's own.
    * After a run: the extents of output i, and with data not NULL where it lies; the library's memory is good until the next run. */
   tw_status (*output_of_run)(tw_context* context, int32_t i, int64_t* dims, void** data);
+  /* Whether code, constants, manifest and weights, as they are mapped here, are what the compiler wrote: TW_OK, TW_E_DAMAGED, or TW_E_MEMORY when
+   * it has no file descriptor to find that out with. Reads all of them; nothing else does so by itself. */
+  tw_status (*check_integrity)(void);
 } tw_api;
 
 typedef const tw_api* (*tw_query_fn)(uint32_t version);   /* NULL when the version is not served */

@@ -1,0 +1,78 @@
+/* check_integrity: the segments that are mapped from the file and never written, against the hash that the packager has put into the note. */
+#include "integrity.h"
+#include "hash.h"
+#include "model.h"
+#include "sys.h"
+
+typedef struct tw_elf_header {
+  uint8_t identity[16];
+  uint16_t type, machine;
+  uint32_t version;
+  uintptr_t entry, segments, sections;
+  uint32_t flags;
+  uint16_t header_size, segment_size, segment_count, section_size, section_count, names;
+} tw_elf_header;
+
+typedef struct tw_elf_segment {
+#if UINTPTR_MAX > UINT32_MAX
+  uint32_t type, flags;
+  uintptr_t offset, address, physical, file_size, memory_size, alignment;
+#else
+  uint32_t type, offset, address, physical, file_size, memory_size, flags, alignment;
+#endif
+} tw_elf_segment;
+
+enum { kLoad = 1, kWritable = 2, kSmallestPage = 4096 };
+
+extern const uint8_t __ehdr_start[] __attribute__((visibility("hidden")));   /* from the linker: where the file's first byte is mapped */
+
+/* A file that has become shorter ends the process where its pages are touched, and is a system call's error. */
+static int readable(int pipe[2], const uint8_t* at, uint64_t bytes) {
+  char back;
+  if (bytes > (uint64_t)(UINTPTR_MAX - (uintptr_t)at)) return 0;
+  for (uint64_t done = 0; done < bytes; done += kSmallestPage - ((uintptr_t)(at + done) & (kSmallestPage - 1))) {
+    if (syscall(SYS_write, (long)pipe[1], at + done, 1L) != 1) return 0;
+    if (syscall(SYS_read, (long)pipe[0], &back, 1L) != 1) return 0;
+  }
+  return 1;
+}
+
+/* The stretch as it was when its hash was taken: without the hashes. */
+static void add_without_hashes(tw_hasher* h, const uint8_t* at, uint64_t bytes) {
+  static const uint8_t zeros[sizeof tw_hashes];
+  uint64_t before = (uint64_t)((uintptr_t)tw_hashes - (uintptr_t)at);
+  if ((uintptr_t)tw_hashes < (uintptr_t)at || before >= bytes || bytes - before < sizeof tw_hashes) {
+    tw_hash_add(h, at, (size_t)bytes);
+    return;
+  }
+  tw_hash_add(h, at, (size_t)before);
+  tw_hash_add(h, zeros, sizeof zeros);
+  tw_hash_add(h, at + before + sizeof tw_hashes, (size_t)(bytes - before - sizeof tw_hashes));
+}
+
+static int hash_segments(int pipe[2], uint8_t out[TW_HASH_BYTES]) {
+  const tw_elf_header* header = (const tw_elf_header*)(const void*)__ehdr_start;
+  const tw_elf_segment* segments = (const tw_elf_segment*)(const void*)(__ehdr_start + header->segments);
+  tw_hasher h;
+  tw_hash_begin(&h);
+  if (!readable(pipe, (const uint8_t*)segments, header->segment_count * sizeof *segments)) return 0;
+  for (int i = 0; i < header->segment_count; ++i) {
+    const tw_elf_segment* s = &segments[i];
+    if (s->type != kLoad || s->flags & kWritable) continue;
+    if (!readable(pipe, __ehdr_start + s->address, s->file_size)) return 0;
+    add_without_hashes(&h, __ehdr_start + s->address, s->file_size);
+  }
+  tw_hash_end(&h, out);
+  return 1;
+}
+
+tw_status tw_check_integrity(void) {
+  int pipe[2];
+  uint8_t found[TW_HASH_BYTES];
+  if (syscall(SYS_pipe2, pipe, 0x80000L /* O_CLOEXEC */) != 0) return TW_E_MEMORY;
+  int same = hash_segments(pipe, found);
+  syscall(SYS_close, (long)pipe[0]);
+  syscall(SYS_close, (long)pipe[1]);
+  for (int i = 0; same && i < TW_HASH_BYTES; ++i) same = found[i] == tw_hashes[i];
+  return same ? TW_OK : TW_E_DAMAGED;
+}
