@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/dim_names.h"
 #include "ir/program.h"
 #include "ir/target.h"
 #include "support/diag.h"
@@ -32,6 +33,7 @@ struct CodegenOptions {
   std::string symbol = "model";       // C identifier: the exported function is tw_<symbol>_query
   std::string manifest;               // JSON text stored in the artifact
   std::string target_name;
+  SymbolNames symbol_names;           // what the interface calls the program's symbols
   std::vector<std::pair<std::string, std::string>> devices;  // names and drivers of Program::devices
   int64_t share_ns = 1000;            // parallel loops are cut into shares of at least that estimated time; 0: as many as threads
 };

@@ -83,7 +83,7 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
 Expected<CompileOptions> options_of(const CompileArgs& args) {
   CompileOptions o;
   const std::optional<Emit> emit = emit_from_name(args.emit);
-  if (!emit) return make_error(DiagCode::invalid_argument, "--emit '{0}': one of {1}", args.emit, emit_names());
+  if (!emit) return make_error(DiagCode::invalid_argument, "--emit '{0}' is none of {1}", args.emit, emit_names());
   TW_TRY(check_name(args.name));
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
@@ -138,11 +138,18 @@ Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double
     if (i < r.schedules.size()) add_schedule(kernel, r.schedules[i]);
     kernels.push_back(std::move(kernel));
   }
+  Sizes sizes = r.example;
   Json::Object out{{"output", r.output}, {"header", r.header}, {"seconds", seconds}, {"nodes", r.nodes}, {"groups", r.groups},
                    {"kernels", r.kernels}, {"calls", r.calls}, {"model_bytes", r.model_bytes}, {"weight_bytes", r.weight_bytes},
-                   {"arena_bytes", r.arena_bytes}, {"naive_arena_bytes", r.naive_arena_bytes}, {"warm_share", r.warm_share}, {"artifact_bytes", r.artifact_bytes},
+                   {"arena_bytes", value_at(r.arena_bytes, sizes)}, {"naive_arena_bytes", r.naive_arena_bytes}, {"warm_share", r.warm_share}, {"artifact_bytes", r.artifact_bytes},
                    {"peak_memory_bytes", r.peak_memory_bytes}, {"stages", stages}, {"kernel_reports", kernels}};
   if (!r.faults.empty()) out.push_back({"faults", json_array(r.faults)});
+  if (!sizes.empty()) {
+    Json::Object at;
+    for (const auto& [symbol, size] : sizes) at.push_back({symbol_name(r.symbol_names, symbol), size});
+    out.push_back({"arena", to_string(r.arena_bytes, r.symbol_names)});
+    out.push_back({"sizes", at});
+  }
   if (!r.warnings.empty()) out.push_back({"warnings", json_array(r.warnings)});
   if (!r.notes.empty()) out.push_back({"notes", json_array(r.notes)});
   if (!r.device_notes.empty()) out.push_back({"device_notes", json_array(r.device_notes)});
@@ -191,13 +198,20 @@ std::string schedule_lines(const CompileReport& r) {
   return text;
 }
 
+std::string arena_line(const CompileReport& r) {
+  Sizes sizes = r.example;
+  const auto bytes = static_cast<uint64_t>(value_at(r.arena_bytes, sizes));
+  return "arena    " + format_bytes(bytes) + (sizes.empty() ? "" : " at " + sizes_text(sizes, r.symbol_names)) + ", without sharing " +
+         format_bytes(r.naive_arena_bytes) + ", " + std::to_string(static_cast<int>(r.warm_share * 100 + 0.5)) + "% of it reused while in the cache\n" +
+         (as_const(r.arena_bytes) ? "" : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");
+}
+
 void print_summary(Console& console, const CompileReport& r, double seconds) {
   console.out << r.output << ": " << format_bytes(r.artifact_bytes) << " (model " << format_bytes(r.model_bytes) << ", weights "
               << format_bytes(r.weight_bytes) << ")\n"
               << r.header << "\n"
               << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups << " groups, " << r.nodes << " nodes\n"
-              << "arena    " << format_bytes(r.arena_bytes) << ", without sharing " << format_bytes(r.naive_arena_bytes) << ", "
-              << static_cast<int>(r.warm_share * 100 + 0.5) << "% of it reused while in the cache\n"
+              << arena_line(r)
               << (r.host_reasons.empty() ? "" : std::to_string(r.host_reasons.size()) + " kernels on the processor; the first: " + r.host_reasons.front() + "\n")
               << device_lines(r) << schedule_lines(r) << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
 }
@@ -308,8 +322,8 @@ CommandRun define_compile(Flags& flags) {
   flags.text("-t,--target", args->target, "NAME|FILE", "A target's name (tilewright targets) or YAML file; default: this machine");
   flags.text("-o,--output", args->output, "FILE", "The library; default: the model's name with .so, here");
   flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
-  flags.text("--name", args->name, "ID", "C identifier of the model: the library exports tw_ID_query");
-  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B", "Bind a symbolic dimension, or say what it may be: batch=1, seq=1..512");
+  flags.text("--name", args->name, "ID", "C identifier of the model: the library exports tw_ID_query; default: the library's file name without its ending");
+  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B", "Bind a free dimension, or say what it may be: batch=1, seq=1..512, or by input and axis: x[3]=320");
   flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]", "Calls of their own for these sizes of free dimensions, taken while running when they fit");
   flags.text("--emit", args->emit, "STAGE", std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
   flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");

@@ -57,7 +57,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   Progress progress(console);
   TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
   progress.end();
-  LockSection section = lock_place(args.model, options.dims, target, args.threads);
+  LockSection section = lock_place(args.model, report.dims, target, args.threads);
   section.pins = pins_of(report);
   section.layouts = report.layouts;
   const auto tuned = std::ranges::count_if(section.pins, [](const Pin& pin) { return pin.tuned; });
@@ -84,7 +84,7 @@ CommandRun define_lock(Flags& flags) {
   flags.text("-t,--target", args->target, "NAME|FILE", "A target's name (tilewright targets) or YAML file; default: this machine");
   flags.text("--log", args->log, "FILE", "The tuning log; default: the user's own, where there is one");
   flags.integer("--threads", args->threads, "Of the log's records those that were measured with so many threads; default 1", 1);
-  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
+  flags.repeated("--dim", args->dims, "NAME=N", "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
   args->algorithms.define(flags);
   flags.integer("--virtual-threads", args->virtual_threads, "Of devices that hide memory's latency with them; default: what the target says");
   return [args](Console& console) { return lock(*args, console); };

@@ -111,7 +111,7 @@ CommandRun define_space(Flags& flags) {
   auto args = std::make_shared<SpaceArgs>();
   flags.argument("MODEL", args->model, "An ONNX model");
   flags.text("-t,--target", args->target, "NAME|FILE", "A target's name (tilewright targets) or YAML file; default: this machine");
-  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension of the model");
+  flags.repeated("--dim", args->dims, "NAME=N", "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
   flags.integer("--kernel", args->kernel, "Only this one, counted from 1");
   flags.text("--space", args->space, "template|generated", "The hand-written schedules with their decisions opened, or generated ones");
   flags.flag("--no-rules", args->no_rules, "Without the static rules that keep points near the good ones");

@@ -141,7 +141,7 @@ CommandRun define_tune(Flags& flags) {
   flags.flag("--table", args->table, "For comparing methods: records answer what a search asks for, count as its trials, and teach it nothing");
   flags.integer("--check", args->check, "Search nothing: measure the best records again beside the default schedules, in so many processes");
   flags.flag("--prove", args->prove, "Then time the whole network with the log's schedules against the default ones");
-  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
+  flags.repeated("--dim", args->dims, "NAME=N", "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
   return [args](Console& console) { return tune(*args, console); };
 }
 

@@ -11,6 +11,7 @@
 
 #include "cli/dump.h"
 #include "cli/manifest.h"
+#include "cli/tensors.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
 #include "passes/fast_paths.h"
@@ -31,10 +32,10 @@ std::string stem_of(const std::string& path) {
   return dot == std::string::npos || dot == 0 ? file : file.substr(0, dot);
 }
 
-ModelInterface interface_of(const Program& program, const std::string& name) {
+ModelInterface interface_of(const Program& program, const SymbolNames& names, const std::string& name) {
   ModelInterface model;
   model.name = name;
-  for (const std::string& symbol : program.symbols) model.symbols.push_back(interface_name(symbol));
+  for (const std::string& symbol : program.symbols) model.symbols.push_back(symbol_name(names, symbol));
   auto tensor = [&](const TensorSpec& spec) {
     InterfaceTensor t{spec.name, spec.dtype, {}};
     for (const Expr& dim : spec.dims) {
@@ -46,7 +47,7 @@ ModelInterface interface_of(const Program& program, const std::string& name) {
         d.extent = std::find(program.symbols.begin(), program.symbols.end(), dim->name) - program.symbols.begin();
       } else {
         d.kind = InterfaceDim::Kind::computed;
-        d.text = to_string(dim);
+        d.text = to_string(dim, names);
       }
       t.dims.push_back(std::move(d));
     }
@@ -213,7 +214,14 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
     }
     if (options.emit == Emit::scheduled) report.text += print(scheduled) + "\n";
   };
-  program_options.on_plan = [&](const MemoryPlan& plan, const std::vector<Lifetime>& buffers) {
+  program_options.on_plan = [&](MemoryPlan plan, std::vector<Lifetime> buffers) {   // of the model's own graph the last
+    report.naive_arena_bytes = 0;
+    Sizes sizes = report.example;
+    for (Expr& offset : plan.offsets) offset = value_at(offset, sizes);
+    for (Lifetime& buffer : buffers) {
+      buffer.bytes = value_at(buffer.bytes, sizes);
+      report.naive_arena_bytes += static_cast<uint64_t>(*as_const(buffer.bytes));
+    }
     report.warm_share = warm_share(plan, buffers, target.l2_bytes);
   };
   TW_ASSIGN(Program program, build_program(graph, groups, target, program_options));
@@ -232,14 +240,22 @@ std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, c
   return dims;
 }
 
-// The fast path for these sizes.
-Error add_sizes(Program& program, Graph& graph, const CompileOptions& options, const std::map<std::string, int64_t>& sizes, const Target& target,
+// By the symbols of `model`, what `bound` has bound besides.
+std::map<std::string, int64_t> added_sizes(const Model& model, const Model& bound) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto& [symbol, name] : model.symbol_names)
+    if (const auto size = bound.dims.find(name); size != bound.dims.end()) sizes[symbol] = size->second;
+  return sizes;
+}
+
+// The fast path for these sizes, by symbol.
+Error add_sizes(Program& program, Model& model, const CompileOptions& options, const std::map<std::string, int64_t>& sizes, const Target& target,
                 const DeviceBackends& devices, Stages& stages, CompileReport& report) {
   CompileOptions own = options;
-  own.dims = with_sizes(options.dims, sizes);
+  own.dims = model.dims;
   CompileReport special;
   Dump nowhere("");
-  TW_ASSIGN(const std::optional<Program> lowered, lower_graph(graph, own, target, devices, stages, nowhere, special));
+  TW_ASSIGN(const std::optional<Program> lowered, lower_graph(model.graph, own, target, devices, stages, nowhere, special));
   const size_t known = program.kernels.size();
   TW_ASSIGN(const std::vector<int> numbers, add_fast_path(program, lowered.value(), sizes));
   for (size_t k = 0; k < numbers.size() && k < special.schedules.size(); ++k)
@@ -257,7 +273,11 @@ std::optional<Emit> emit_from_name(std::string_view name) {
     if (name == word) return emit;
   return std::nullopt;
 }
-const char* emit_names() { return "so, graph, groups, kernels, scheduled, llvm, asm"; }
+std::string emit_names() {
+  std::string text;
+  for (const auto& [word, emit] : kEmits) text += (text.empty() ? "" : ", ") + std::string(word);
+  return text;
+}
 
 std::string header_path(const CompileOptions& options) {
   return options.header.empty() ? std::filesystem::path(options.output).replace_extension(".h").string() : options.header;
@@ -274,13 +294,15 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   auto start = std::chrono::steady_clock::now();
   if (progress) progress("import");
   TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits}));
+  CompileOptions named = options;
   std::vector<Model> special;
-  for (const auto& sizes : options.specialize) {
+  for (auto& sizes : named.specialize) {
     TW_ASSIGN(Model bound, import_onnx(options.model, {with_sizes(options.dims, sizes), options.limits}));
+    sizes = added_sizes(model, bound);
     special.push_back(std::move(bound));
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  CompileOptions named = options;
+  named.dims = model.dims;
   if (named.output.empty()) named.output = stem_of(options.model) + ".so";
   TW_ASSIGN(CompileReport report, compile_graph(std::move(model), named, target, progress, std::move(special)));
   report.stages.insert(report.stages.begin(), {"import", seconds, ""});
@@ -298,6 +320,10 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     return std::move(report);
   };
   report.model_bytes = model.file_bytes;
+  report.dims = model.dims;
+  report.symbol_names = model.symbol_names;
+  std::vector<TensorSpec> inputs = input_specs(model.graph);
+  report.example = example_sizes(inputs, model.symbol_names, model.graph.limits);
   DeviceBackends devices;
   for (const Target& device : target.devices) {
     TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(device));
@@ -307,13 +333,13 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   TW_ASSIGN(std::optional<Program> lowered, lower_graph(model.graph, options, target, devices, stages, dump, report));
   if (!lowered) return done();
   Program& program = *lowered;
-  for (size_t i = 0; i < special.size(); ++i) TW_TRY(add_sizes(program, special[i].graph, options, options.specialize[i], target, devices, stages, report));
+  report.arena_bytes = program.arena_bytes;
+  if (program.symbols.empty()) report.naive_arena_bytes = program.naive_arena_bytes;   // the devices', too
+  for (size_t i = 0; i < special.size(); ++i) TW_TRY(add_sizes(program, special[i], options, options.specialize[i], target, devices, stages, report));
   if (options.strict && !report.faults.empty()) return done();
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());
   report.weight_bytes = program.weight_bytes;
-  report.arena_bytes = static_cast<uint64_t>(eval_int(program.arena_bytes, [](std::string_view) { return int64_t{1}; }));
-  report.naive_arena_bytes = program.naive_arena_bytes;
 
   // Machine code, a kernel an object.
   stages.begin("codegen");
@@ -330,7 +356,8 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   }
   CodegenOptions codegen;
   codegen.jobs = jobs;
-  codegen.symbol = options.name.empty() ? model.name : options.name;
+  codegen.symbol = !options.name.empty() ? options.name : options.output.empty() ? model.name : identifier(stem_of(options.output));
+  codegen.symbol_names = model.symbol_names;
   codegen.target_name = target.name;
   for (const Target& device : target.devices) codegen.devices.emplace_back(device.name, device.driver);
   codegen.share_ns = options.share_ns;
@@ -353,7 +380,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   stages.begin("weights");
   TW_ASSIGN(ArtifactWriter writer, ArtifactWriter::create(report.output, image, program.weight_bytes));
   TW_TRY(pack_weights(program, [&](uint64_t offset, uint64_t size, auto body) { return writer.fill(offset, size, body); }, jobs));
-  std::string header_text = write_header(interface_of(program, codegen.symbol));
+  std::string header_text = write_header(interface_of(program, model.symbol_names, codegen.symbol));
   TW_ASSIGN(OutputFile header, OutputFile::create(report.header, header_text.size()));
   TW_TRY(header.write(0, header_text));
   TW_TRY(writer.finish());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "cli/example_sizes.h"
 #include "cli/schedules.h"
 #include "frontend/frontend.h"
 #include "passes/build_program.h"
@@ -19,12 +20,12 @@ namespace tw {
 
 enum class Emit : uint8_t { so, graph, groups, kernels, schedules, scheduled, llvm, assembly };
 std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm"
-const char* emit_names();                                    // for help texts and errors
+std::string emit_names();                                    // of all, for help texts and errors
 
 struct CompileOptions {
   std::string model, output;            // files; output "" = <model stem>.so beside the current directory
   std::string header;                   // "" = the output's name with .h
-  std::string name;                     // C identifier of the model; "" = from the file name
+  std::string name;                     // C identifier of the model; "" = from the output's file name
   Emit emit = Emit::so;
   std::map<std::string, int64_t> dims;
   SymbolLimitsOf limits;                // of dimensions that stay free
@@ -47,7 +48,11 @@ struct StageReport { std::string name; double seconds = 0; std::string detail; }
 struct CompileReport {
   std::vector<StageReport> stages;
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
-  uint64_t model_bytes = 0, weight_bytes = 0, arena_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
+  uint64_t model_bytes = 0, weight_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
+  std::map<std::string, int64_t> dims;    // bound, by the model's names
+  SymbolNames symbol_names;
+  Expr arena_bytes = 0;                   // without fast paths
+  Sizes example;                          // of the free dimensions: naive_arena_bytes and warm_share are of these
   double warm_share = 0;   // of the bytes that tensors are made in: used so lately that the second cache level still has them
   std::vector<KernelReport> kernel_reports;
   std::map<std::string, int64_t> layouts; // blocks of values, where measured times or a lock chose them

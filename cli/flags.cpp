@@ -59,14 +59,14 @@ static std::optional<int64_t> whole_number(std::string_view text) {
 
 Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits, const char* flag) {
   for (const std::string& text : texts) {
-    const size_t equals = text.find('='), dots = text.find("..");
+    const size_t equals = text.rfind('='), dots = equals == std::string::npos ? equals : text.find("..", equals);   // names may hold both
     const std::string name = text.substr(0, equals);
     const std::string_view behind = equals == std::string::npos ? "" : std::string_view(text).substr(equals + 1);
     if (dims.count(name) || limits.count(name)) return make_error(DiagCode::invalid_argument, "{0} gives '{1}' twice", flag, name);
-    if (dots != std::string::npos && equals < dots && !name.empty()) {
+    if (dots != std::string::npos && !name.empty()) {
       const auto least = whole_number(behind.substr(0, dots - equals - 1)), most = whole_number(behind.substr(dots - equals + 1));
       if (!least || !most || *least < 0 || *most < *least)
-        return make_error(DiagCode::invalid_argument, "{0} '{1}' is not NAME=A..B with 0 <= A <= B, for example --dim seq=1..512", flag, text);
+        return make_error(DiagCode::invalid_argument, "{0} '{1}' is not NAME=A..B with 0 <= A <= B, for example {0} seq=1..512", flag, text);
       limits[name] = {*least, *most};
       continue;
     }

@@ -8,12 +8,12 @@
 namespace tw {
 namespace {
 
-Expected<double> value_of(const std::string& text, const Symbols& symbols) {
+Expected<double> value_of(const std::string& text, const Symbols& symbols, const SymbolNames& names) {
   if (text.empty()) return 0.0;   // a library of a version that did not count
   TW_ASSIGN(const Expr e, parse_expr(text));
   bool known = e.type() == DType::i64;
   const auto value = [&](std::string_view name) -> std::optional<int64_t> {
-    const auto found = symbols.find(interface_name(std::string(name)));
+    const auto found = symbols.find(symbol_name(names, name));
     if (found != symbols.end()) return found->second;
     return least_of(name) == 0 ? std::optional<int64_t>(1) : std::nullopt;   // made from data, and so not told
   };
@@ -37,7 +37,8 @@ std::string line(double ms, double share, double flops, double bytes, double roo
 
 Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols, const Peaks& peaks, const std::vector<double>& ms) {
   KernelTable table;
-  TW_ASSIGN(const double arena, value_of(manifest.arena_bytes, symbols));
+  const SymbolNames names = symbol_names(manifest);
+  TW_ASSIGN(const double arena, value_of(manifest.arena_bytes, symbols, names));
   const double resident = arena + static_cast<double>(manifest.weight_bytes);
   for (size_t i = 0; i < ms.size(); ++i) {
     const ManifestCall& call = manifest.calls[i];
@@ -47,10 +48,10 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
     row.call = call.name;
     row.kernel = kernel.name;
     row.ms = ms[i];
-    TW_ASSIGN(row.flops, value_of(call.flops, symbols));
-    TW_ASSIGN(row.weight_bytes, value_of(call.weight_bytes, symbols));
-    TW_ASSIGN(row.tensor_bytes, value_of(call.tensor_bytes, symbols));
-    TW_ASSIGN(row.loaded_bytes, value_of(call.loaded_bytes, symbols));
+    TW_ASSIGN(row.flops, value_of(call.flops, symbols, names));
+    TW_ASSIGN(row.weight_bytes, value_of(call.weight_bytes, symbols, names));
+    TW_ASSIGN(row.tensor_bytes, value_of(call.tensor_bytes, symbols, names));
+    TW_ASSIGN(row.loaded_bytes, value_of(call.loaded_bytes, symbols, names));
     if (call.device == 0 && call.from == 0 && !library)   // the peaks are the processor's
       row.roof = roof_of(peaks, row.flops, row.loaded_bytes, row.weight_bytes, row.tensor_bytes, resident);
     row.spills = kernel.spills + kernel.reloads;

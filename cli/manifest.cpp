@@ -8,9 +8,9 @@
 namespace tw {
 namespace {
 
-ManifestTensor describe(const TensorSpec& spec) {
+ManifestTensor describe(const TensorSpec& spec, const SymbolNames& names) {
   ManifestTensor t{spec.name, dtype_name(spec.dtype), {}};
-  for (const Expr& dim : spec.dims) t.dims.push_back(to_string(dim));
+  for (const Expr& dim : spec.dims) t.dims.push_back(to_string(dim, names));
   return t;
 }
 
@@ -68,20 +68,22 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.target_name = target.name;
   m.target_hash = codegen_hash(target);
   m.target_yaml = print(target);
-  m.dims = options.dims;
+  m.dims = model.dims;
   m.pipeline = options.pipeline;
   m.algorithms = options.algorithms;
-  for (const std::string& symbol : program.symbols) m.symbols.push_back(interface_name(symbol));
-  for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t));
-  for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t));
+  const auto name_of = [&](const std::string& symbol) { return symbol_name(model.symbol_names, symbol); };
+  for (const std::string& symbol : program.symbols) m.symbols.push_back(name_of(symbol)), m.identifiers.push_back(symbol);
+  for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t, model.symbol_names));
+  for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t, model.symbol_names));
+  for (const auto& [symbol, size] : report.example) m.example[name_of(symbol)] = size;
   m.weight_bytes = program.weight_bytes;
-  m.naive_arena_bytes = program.naive_arena_bytes;
-  m.arena_bytes = to_string(program.arena_bytes);
+  m.naive_arena_bytes = report.naive_arena_bytes;
+  m.arena_bytes = to_string(report.arena_bytes);
   if (const auto most = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes) : std::nullopt) m.max_arena_bytes = static_cast<uint64_t>(*most);
-  for (const auto& [symbol, limits] : program.limits) m.limits[interface_name(symbol)] = limits;
+  for (const auto& [symbol, limits] : program.limits) m.limits[name_of(symbol)] = limits;
   for (const FastPath& path : program.fast_paths) {
     std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back();
-    for (const auto& [symbol, size] : path.sizes) sizes[interface_name(symbol)] = size;
+    for (const auto& [symbol, size] : path.sizes) sizes[name_of(symbol)] = size;
   }
   m.grows = program.rooms > 0;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
@@ -139,12 +141,16 @@ Json to_json(const Manifest& m) {
       {"options", Json::Object{{"dims", dims}, {"passes", json_array(m.pipeline)}, {"max_weight_growth", m.algorithms.max_weight_growth},
                                {"algorithm", m.algorithms.only ? algorithm_name(*m.algorithms.only) : ""}}},
       {"symbols", json_array(m.symbols)},
+      {"identifiers", json_array(m.identifiers)},
       {"inputs", tensors_json(m.inputs)},
       {"outputs", tensors_json(m.outputs)},
       {"memory", Json::Object{{"weights", m.weight_bytes}, {"arena", m.arena_bytes}, {"arena_naive", m.naive_arena_bytes}}},
       {"kernels", kernels},
       {"calls", calls},
   };
+  Json::Object example;
+  for (const auto& [name, size] : m.example) example.push_back({name, size});
+  if (!example.empty()) all.push_back({"example", example});
   Json::Object limits;
   for (const auto& [symbol, range] : m.limits) limits.push_back({symbol, Json::Array{range.least, range.most}});
   if (!limits.empty()) all.push_back({"limits", limits});
@@ -183,6 +189,9 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.algorithms.max_weight_growth = json["options"]["max_weight_growth"].number_or(m.algorithms.max_weight_growth);
   m.algorithms.only = algorithm_from_name(json["options"]["algorithm"].text_or_empty());
   m.symbols = texts(json["symbols"]);
+  m.identifiers = texts(json["identifiers"]);
+  if (const Json::Object* example = json["example"].object())
+    for (const Json::Member& size : *example) m.example[size.key] = size.value.integer_or(1);
   m.inputs = tensors(json["inputs"]);
   m.outputs = tensors(json["outputs"]);
   const Json& memory = json["memory"];
@@ -219,6 +228,12 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no device", file, m.calls.size() - 1);
   }
   return m;
+}
+
+SymbolNames symbol_names(const Manifest& manifest) {
+  SymbolNames names;
+  for (size_t i = 0; i < std::min(manifest.symbols.size(), manifest.identifiers.size()); ++i) names[manifest.identifiers[i]] = manifest.symbols[i];
+  return names;
 }
 
 std::string to_string(const ManifestTensor& t) {

@@ -37,10 +37,12 @@ struct Manifest {
   std::map<std::string, int64_t> dims; // bound by --dim
   std::vector<std::string> pipeline;   // graph passes; empty: the default ones
   AlgorithmOptions algorithms;
-  std::vector<std::string> symbols;
+  std::vector<std::string> symbols;    // by the model's names
+  std::vector<std::string> identifiers;      // what expressions call them
   std::vector<ManifestTensor> inputs, outputs;
   uint64_t weight_bytes = 0, naive_arena_bytes = 0;
-  std::string arena_bytes;             // a number or an expression of symbols
+  std::string arena_bytes;             // a number or an expression of symbols, for any sizes
+  std::map<std::string, int64_t> example;    // sizes of the symbols, of which naive_arena_bytes is
   std::optional<uint64_t> max_arena_bytes;   // of symbols within limits
   SymbolLimitsOf limits;               // --dim seq=1..512
   std::vector<std::map<std::string, int64_t>> fast_paths;   // sizes with calls of their own, which come behind the others in `calls`
@@ -55,6 +57,8 @@ struct Manifest {
 Manifest make_manifest(const Model& model, const Program& program, const Target& target, const std::string& symbol,
                        const CompileOptions& options, const CompileReport& report);
 std::string print(const Manifest& manifest);   // JSON, one line
+// What expressions call the model's symbols, and their names.
+SymbolNames symbol_names(const Manifest& manifest);
 // Missing keys keep their default, unknown ones are ignored: other versions write others.
 Expected<Manifest> parse_manifest(const std::string& text, const std::string& file);
 Json to_json(const Manifest& manifest);

@@ -1,5 +1,7 @@
 #include "cli/model_run.h"
 
+#include "ir/dim_names.h"
+
 #include <algorithm>
 
 namespace tw {
@@ -40,7 +42,7 @@ Expected<ModelRun> ModelRun::create(const tw_api& api, Inputs inputs, int thread
   for (int32_t i = 0; i < api.symbol_count; ++i) {
     const auto value = run.inputs_.symbols.find(api.symbols[i]);
     if (value == run.inputs_.symbols.end())
-      return make_error(DiagCode::invalid_argument, "the dimension '{0}' is free: give --dim {0}=N", api.symbols[i]);
+      return make_error(DiagCode::invalid_argument, "the dimension '{0}' is free: give {1}", api.symbols[i], dim_flag(api.symbols[i]));
     run.symbols_.push_back(value->second);
   }
   TW_TRY(run.allocate_outputs());

@@ -9,6 +9,7 @@
 #include "cli/npz.h"
 #include "frontend/frontend.h"
 #include "ir/graph/npy.h"
+#include "ir/dim_names.h"
 #include "ir/storage_types.h"
 #include "packager/output_file.h"
 
@@ -118,17 +119,14 @@ int64_t evaluate_dim(const Expr& dim, const Symbols& symbols) {
 }
 
 Error check_bound(const std::vector<TensorSpec>& specs, const Symbols& symbols) {
-  std::set<std::string> all, free;
+  std::set<std::string> free;
   for (const TensorSpec& s : specs)
     visit_symbols(s, [&](const std::string& name) {
-      all.insert(name);
       if (!symbols.contains(name)) free.insert(name);
     });
   std::vector<Diag> list;
   for (const std::string& name : free)
-    list.push_back({DiagCode::invalid_argument, "the dimension '" + name + "' is free: give --dim " + name + "=N or an input that has it", {}, {}});
-  for (const auto& [name, value] : symbols)
-    if (!all.contains(name)) list.push_back({DiagCode::invalid_argument, "--dim: the model has no free dimension '" + name + "'", {}, {}});
+    list.push_back({DiagCode::invalid_argument, "the dimension '" + name + "' is free: give " + dim_flag(name) + " or an input that has it", {}, {}});
   return make_error(std::move(list));
 }
 
@@ -150,7 +148,7 @@ TensorSpec spec_of(const tw_tensor_info& info, const tw_api& api) {
 void InputFlags::declare(Flags& flags) {
   flags.repeated("-i,--input", files, "NAME=FILE", "An input from a .npy, .npz or ONNX .pb file; NAME= may be left out when the model has one");
   flags.seed("--random", random, "Make up the inputs that no file gives: floats in [-1, 1), integers 0 or 1");
-  flags.repeated("--dim", dims, "NAME=N", "Bind a free dimension, where the inputs do not: batch=4");
+  flags.repeated("--dim", dims, "NAME=N", "Bind a free dimension, where the inputs do not: batch=4, or by input and axis: x[3]=320");
 }
 
 std::vector<TensorSpec> input_specs(const tw_api& api) {
@@ -190,9 +188,20 @@ Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string
   return Error::success();
 }
 
+Expected<Symbols> bind_dims(const std::vector<std::string>& texts, const std::vector<TensorSpec>& specs) {
+  TW_ASSIGN(const auto dims, parse_dims(texts));
+  Symbols symbols;
+  for (const auto& [text, value] : dims) {
+    TW_ASSIGN(const std::string name, find_dim(text, specs));
+    if (!symbols.emplace(name, value).second)
+      return make_error(DiagCode::invalid_argument, "--dim gives '{0}' twice, once as '{1}'", name, text);
+  }
+  return symbols;
+}
+
 Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputFlags& flags) {
   InputReader reader(specs);
-  TW_ASSIGN(reader.symbols, parse_dims(flags.dims));
+  TW_ASSIGN(reader.symbols, bind_dims(flags.dims, specs));
   for (const std::string& file : flags.files) TW_TRY(reader.add(file));
   if (!flags.data.empty()) {
     for (size_t i = 0; i < specs.size(); ++i) {

@@ -33,6 +33,9 @@ struct Inputs {
 std::vector<TensorSpec> input_specs(const tw_api& api);
 std::vector<TensorSpec> input_specs(const Graph& graph);
 
+// --dim flags as values of the inputs' symbols, each named in any way that find_dim knows.
+Expected<Symbols> bind_dims(const std::vector<std::string>& texts, const std::vector<TensorSpec>& specs);
+
 // Errors: an unknown or missing input, a wrong dtype, rank or extent, a symbol bound to two values or to none.
 Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputFlags& flags);
 // Binds symbols by the tensors' shapes and checks them; tensors in the order of specs.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/dim_names.h"
 #include "ir/graph/graph.h"
 #include "ir/target.h"
 
@@ -20,8 +21,8 @@ struct Gap {
 };
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;   // --dim batch=1
-  SymbolLimitsOf limits{};               // --dim seq=1..512, by the model's names
+  std::map<std::string, int64_t> dims;   // --dim batch=1, by any name that find_dim knows
+  SymbolLimitsOf limits{};               // --dim seq=1..512
 };
 
 struct Model {
@@ -32,6 +33,8 @@ struct Model {
   std::string producer;
   int64_t opset = 0;
   std::map<std::string, int> op_counts;   // of the ONNX nodes, "Conv" -> 53
+  SymbolNames symbol_names;               // of the inputs' free dimensions
+  std::map<std::string, int64_t> dims;    // those that were bound, by the model's names
 };
 
 // Loads (mapping the file; weights are never copied), checks, converts, infers shapes and imports. When parts are not

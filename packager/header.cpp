@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "ir/dim_names.h"
 #include "ir/storage_types.h"
 #include "runtime/embedded.h"
 
@@ -186,9 +187,7 @@ class HeaderWriter {
 }  // namespace
 
 std::string c_identifier(const std::string& name, std::vector<std::string>& taken) {
-  std::string id;
-  for (char c : name) id += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (id.empty() || std::isdigit(static_cast<unsigned char>(id[0]))) id = "_" + id;
+  std::string id = identifier(name);
   if (std::find(std::begin(kKeywords), std::end(kKeywords), id) != std::end(kKeywords)) id += "_";
   // Macros are in upper case: names that differ only in case would clash.
   const auto is_taken = [&](const std::string& unique) {

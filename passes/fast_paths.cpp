@@ -15,7 +15,7 @@ Error check(const Program& program, const std::map<std::string, int64_t>& sizes)
     }
     const SymbolLimits range = limits_of(program.limits, symbol);
     if (size < range.least || size > range.most)
-      return make_error(DiagCode::invalid_argument, "--specialize {0}={1}: the dimension is {2} to {3}", symbol, size, range.least, range.most);
+      return make_error(DiagCode::invalid_argument, "--specialize {0}={1}: the dimension is {2} to {3}", interface_name(symbol), size, range.least, range.most);
   }
   const char* reason = !program.data_symbols.empty() || !program.steps.empty() || program.rooms > 0 ? "sizes made from data"
                        : !program.regions.empty() ? "an If or Loop that is decided while running"

@@ -24,7 +24,7 @@ class ProgramEmitter : CallEmitter {
     std::vector<Constant*> limits;
     for (const std::string& s : program_.symbols) {
       const SymbolLimits range = limits_of(program_.limits, s);
-      names.push_back(text(interface_name(s)));
+      names.push_back(text(symbol_name(options.symbol_names, s)));
       for (const int64_t limit : {range.least, range.most}) limits.push_back(b_.getInt64(static_cast<uint64_t>(limit)));
     }
     auto* manifest = new llvm::GlobalVariable(module_, b_.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "tw_manifest");

@@ -16,7 +16,7 @@ std::string name_of_file(const std::string& path) {
   name = name.substr(0, name.find_last_of('.'));
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
+  return std::isdigit(static_cast<unsigned char>(name[0])) ? "_" + name : name;
 }
 
 Tensor make_output(const tw_tensor_info& info) {
@@ -41,7 +41,7 @@ CompiledModel::CompiledModel(const std::string& path, std::string name) {
   if (name.empty()) name = name_of_file(path);
   std::string symbol = "tw_" + name + "_query";
   auto query = reinterpret_cast<tw_query_fn>(dlsym(library_, symbol.c_str()));
-  if (!query) fail("%s has no %s (--name gives the model's name)", path.c_str(), symbol.c_str());
+  if (!query) fail("%s has no %s: --name gives the name that it was compiled with", path.c_str(), symbol.c_str());
   api_ = query(TW_ABI_VERSION);
   if (!api_) fail("%s does not serve ABI version %u", path.c_str(), TW_ABI_VERSION);
   tw_status status = api_->create(nullptr, &context_);

@@ -16,7 +16,7 @@ constexpr char kUsage[] =
     "usage: detect face|yolox MODEL.so PICTURE.jpg [--name NAME] [--dump-input FILE.npy]\n"
     "       detect face|yolox PICTURE.jpg --dump-input FILE.npy\n"
     "       detect face|yolox PICTURE.jpg --outputs FILE.npy[,FILE.npy]\n"
-    "  --name NAME     the model's name, when it is not the library's file name\n"
+    "  --name NAME     the name that the library was compiled with, when its file has another now\n"
     "  --dump-input    also writes the tensor that the model is given\n"
     "  --outputs       takes the model's outputs (face: scores,boxes) from files instead of running it\n"
     "Prints `label score left top right bottom`, tabs between, best first.\n";

@@ -132,17 +132,68 @@ void Builder::add_symbol(const std::string& symbol, Range range) {
   if (symbols_.emplace(symbol, std::move(range)).second) symbol_order_.push_back(symbol);
 }
 
+void Builder::add_symbol(const std::string& symbol, Range range, const std::string& name) {
+  add_symbol(symbol, std::move(range));
+  symbol_names_[symbol] = name;
+}
+
 void Builder::share_symbols(const Builder& around) {
+  symbol_names_ = around.symbol_names_;
   for (const auto& [symbol, range] : around.symbols_) {
     if (!around.replaced_.count(symbol)) add_symbol(symbol, range);
     around_.insert(symbol);
   }
 }
 
-bool Builder::has_symbols(Val v) const {
-  for (const Expr& dim : entry(v).type.shape)
-    if (!as_const(dim)) return true;
-  return false;
+std::set<std::string> Builder::symbols_in(const std::vector<Expr>& dims) const {
+  std::set<std::string> found;
+  for (const Expr& dim : dims)
+    visit(dim, [&](const Expr& e) {
+      if (e->kind == ExprKind::var && symbol_names_.count(e->name)) found.insert(e->name);
+    });
+  return found;
+}
+
+std::set<std::string> Builder::symbols_behind(Val v) const {
+  std::set<std::string> found;
+  std::set<Val> seen;
+  std::vector<Val> open = {v};
+  for (bool first = true; !open.empty(); first = false) {
+    const Val next = open.back();
+    open.pop_back();
+    if (!next.valid() || !seen.insert(next).second) continue;
+    const Entry& e = entry(next);
+    if (first) found.merge(symbols_in(e.type.shape));
+    if (e.elements) found.merge(symbols_in(*e.elements));
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+  }
+  return found;
+}
+
+std::set<std::string> Builder::symbols_to_bind(const OpAttrs& attrs, const std::vector<Val>& inputs) const {
+  std::vector<Expr> dims;
+  const auto collect = [&](const Expr& dim) { return dims.push_back(dim), dim; };
+  map_dims(attrs, collect);
+  for (const Val v : inputs)
+    if (v.valid()) std::ranges::for_each(type(v).shape, collect);
+  const std::set<std::string> symbols = symbols_in(dims);
+  for (const int64_t size : {1, 2, 64, 224}) {
+    const auto bound = [&](Expr dim) {
+      for (const std::string& symbol : symbols) dim = dim.defined() ? substitute(dim, symbol, size) : dim;
+      return dim.defined() ? simplified(dim) : dim;
+    };
+    std::vector<TensorType> types;
+    std::vector<const TensorType*> given;
+    for (const Val v : inputs) {
+      types.push_back(v.valid() ? type(v) : TensorType());
+      for (Expr& dim : types.back().shape) dim = bound(dim);
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) given.push_back(inputs[i].valid() ? &types[i] : nullptr);
+    Expected<std::vector<TensorType>> made = infer_types(map_dims(attrs, bound), given);
+    if (made) return symbols;
+    llvm::consumeError(made.takeError());
+  }
+  return {};
 }
 
 std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& inputs, const TensorType& type) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/dim_names.h"
 #include "ir/graph/graph.h"
 #include "ir/simplify.h"
 
@@ -56,9 +57,15 @@ class Builder {
   Expr simplified(const Expr& e) const { return simplify(e, symbols_); }
   void add_symbol(const std::string& symbol);
   void add_symbol(const std::string& symbol, Range range);
+  void add_symbol(const std::string& symbol, Range range, const std::string& name);   // with what the model calls it
   void share_symbols(const Builder& around);     // of a region: those of the graph around it
   const Ranges& symbols() const { return symbols_; }
-  bool has_symbols(Val v) const;                 // in its shape
+  const SymbolNames& symbol_names() const { return symbol_names_; }
+  // Of the inputs' symbols those in the expressions, those that decide about a value (in its shape, or in what it is made from), and those that made
+  // the operator's types known if they were bound: none where they are wrong for other reasons.
+  std::set<std::string> symbols_in(const std::vector<Expr>& dims) const;
+  std::set<std::string> symbols_behind(Val v) const;
+  std::set<std::string> symbols_to_bind(const OpAttrs& attrs, const std::vector<Val>& inputs) const;
 
   // An element of an integer value as a dim: what is known of it, else a symbol that is read while the model runs and must then
   // lie in [0, bound] (bound may be undefined).
@@ -120,6 +127,7 @@ class Builder {
   std::set<std::string, std::less<>> around_;        // symbols of the graph around
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
+  SymbolNames symbol_names_;
   SymbolLimitsOf limits_;                            // that the model itself says
 };
 

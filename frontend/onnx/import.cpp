@@ -4,6 +4,7 @@
 
 #include "frontend/frontend.h"
 #include "frontend/onnx/graph_import.h"
+#include "ir/dim_names.h"
 #include "support/hash.h"
 
 namespace tw {
@@ -12,17 +13,7 @@ namespace {
 
 constexpr int64_t kMaxDim = int64_t{1} << 40, kMaxItems = 1000;
 
-std::string identifier(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_', digit = c >= '0' && c <= '9';
-    if (digit && out.empty()) out += '_';
-    out += letter || digit ? c : '_';
-  }
-  return out.empty() ? "_" : out;
-}
-
-// The symbols of a model's inputs: as written, and as identifiers of our own.
+// The free dimensions of a model's inputs: as the model names them, and as symbols of our own.
 class Symbols {
  public:
   Symbols(const OnnxGraph& graph, const ImportOptions& options) : options_(options) {
@@ -51,58 +42,66 @@ class Symbols {
     return input;
   }
 
-  // Names in the options that the model does not have, and values that are no extents.
-  Error check() const {
-    std::string names;
-    for (const std::string& name : order_) names += (names.empty() ? "" : ", ") + name;
+  // Finds what the options name. Errors: names that the model does not have, a dimension given twice, values that are no extents.
+  Error resolve() {
     std::vector<Diag> problems;
-    for (const auto& [name, value] : options_.dims) {
-      if (lists_.count(name)) {
-        if (value < 0 || value > kMaxItems)
-          problems.push_back({DiagCode::invalid_argument, "input '" + name + "' cannot hold " + std::to_string(value) + " tensors", {}, {}});
-        continue;
+    const auto refuse = [&](std::string text) { problems.push_back({DiagCode::invalid_argument, std::move(text), {}, {}}); };
+    const auto find = [&](const std::string& text) -> std::optional<std::string> {
+      Expected<std::string> name = find_dim(text, specs_);
+      if (!name) {
+        for (Diag& d : take_diags(name.takeError())) problems.push_back(std::move(d));
+        return std::nullopt;
       }
-      if (!names_.count(name) && !own_.count(name))
-        problems.push_back({DiagCode::invalid_argument,
-                            "the model has no dimension '" + name + "'; it has " + (names.empty() ? "only static ones" : names), {}, {}});
-      else if (value < 1 || value > kMaxDim)
-        problems.push_back({DiagCode::invalid_argument, "dimension '" + name + "' cannot be " + std::to_string(value), {}, {}});
+      return *name;
+    };
+    for (const auto& [text, value] : options_.dims) {
+      if (lists_.count(text)) {
+        if (value < 0 || value > kMaxItems) refuse(llvm::formatv("input '{0}' cannot hold {1} tensors, only 0 to {2}", text, value, kMaxItems).str());
+        dims_[text] = value;
+      } else if (const auto name = find(text)) {
+        if (value < 1 || value > kMaxDim) refuse(llvm::formatv("dimension '{0}' cannot be {1}, only 1 to {2}", *name, value, kMaxDim).str());
+        if (!dims_.emplace(*name, value).second) refuse("dimension '" + *name + "' is given twice, once as '" + text + "'");
+      }
     }
-    for (const auto& [name, range] : options_.limits) {
-      if (!names_.count(name) && !own_.count(name))
-        problems.push_back({DiagCode::invalid_argument, "the model has no dimension '" + name + "'; it has " + (names.empty() ? "only static ones" : names), {}, {}});
-      else if (range.least < 0 || range.most < range.least || range.most > kMaxDim)
-        problems.push_back({DiagCode::invalid_argument, llvm::formatv("dimension '{0}' cannot go from {1} to {2}", name, range.least, range.most).str(), {}, {}});
+    for (const auto& [text, range] : options_.limits) {
+      const auto name = find(text);
+      if (!name) continue;
+      if (range.least < 0 || range.most < range.least || range.most > kMaxDim)
+        refuse(llvm::formatv("dimension '{0}' cannot go from {1} to {2}, only from 0 or more to at most {3}", *name, range.least, range.most, kMaxDim).str());
+      if (!ranges_.emplace(*name, range).second) refuse("dimension '" + *name + "' is given twice, once as '" + text + "'");
     }
     return make_error(std::move(problems));
   }
 
   Expr dim(const OnnxValueInfo& input, size_t axis, Builder& builder) const {
-    const OnnxDim& dim = input.dims[axis];
-    if (dim.value >= 0) return dim.value;
+    if (input.dims[axis].value >= 0) return input.dims[axis].value;
     const std::string name = written(input, axis), own = names_.at(name);
-    for (const std::string& key : {name, own})
-      if (auto bound = options_.dims.find(key); bound != options_.dims.end()) return bound->second;
-    for (const std::string& key : {name, own})
-      if (auto range = options_.limits.find(key); range != options_.limits.end()) {
-        const std::string symbol = own + (range->second.least == 0 ? ".0" : "");   // ir/simplify.h
-        limits_[symbol] = range->second;
-        builder.add_symbol(symbol, {Expr(range->second.least), Expr(range->second.most)});
-        return var(symbol);
-      }
-    builder.add_symbol(own);
+    if (const auto bound = dims_.find(name); bound != dims_.end()) return bound->second;
+    if (const auto range = ranges_.find(name); range != ranges_.end()) {
+      const std::string symbol = own + (range->second.least == 0 ? ".0" : "");   // ir/simplify.h
+      limits_[symbol] = range->second;
+      builder.add_symbol(symbol, {Expr(range->second.least), Expr(range->second.most)}, name);
+      return var(symbol);
+    }
+    builder.add_symbol(own, symbol_range(own), name);
     return var(own);
   }
   const SymbolLimitsOf& limits() const { return limits_; }
+  const std::map<std::string, int64_t>& bound() const { return dims_; }
 
  private:
   static std::string written(const OnnxValueInfo& input, size_t axis) {
     const OnnxDim& dim = input.dims[axis];
-    return dim.symbol.empty() ? identifier(input.name) + "_" + std::to_string(axis) : dim.symbol;
+    return dim.symbol.empty() ? dim_at(input.name, axis) : dim.symbol;
   }
   void add(const OnnxValueInfo& input) {
-    for (size_t axis = 0; axis < input.dims.size(); ++axis)
-      if (input.dims[axis].value < 0) intern(written(input, axis));
+    TensorSpec& spec = specs_.emplace_back();
+    spec.name = input.name;
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+      const int64_t extent = input.dims[axis].value;
+      spec.dims.push_back(extent >= 0 ? Expr(extent) : var(written(input, axis)));
+      if (extent < 0) intern(written(input, axis));
+    }
   }
   void intern(const std::string& name) {
     if (names_.count(name)) return;
@@ -110,15 +109,16 @@ class Symbols {
     for (int suffix = 2; own_.count(own); ++suffix) own = identifier(name) + "_" + std::to_string(suffix);
     own_.insert(own);
     names_[name] = own;
-    order_.push_back(own);
   }
 
   const ImportOptions& options_;
   std::set<std::string> lists_;                  // inputs
-  std::map<std::string, std::string> names_;
-  mutable SymbolLimitsOf limits_;                // of symbols that inputs have
+  std::vector<TensorSpec> specs_;                // inputs, with the model's names for dims
+  std::map<std::string, std::string> names_;     // identifiers of our own for them
   std::set<std::string> own_;
-  std::vector<std::string> order_;
+  std::map<std::string, int64_t> dims_;          // bound, by the model's names
+  SymbolLimitsOf ranges_;                        // by the model's names
+  mutable SymbolLimitsOf limits_;                // of symbols that inputs have
 };
 
 class Importer {
@@ -127,7 +127,7 @@ class Importer {
       : model_(model.graph), symbols_(model.graph, options), main_(model.graph, builder_, state_) {}
 
   Error run() {
-    TW_TRY(symbols_.check());
+    TW_TRY(symbols_.resolve());
     for (const OnnxValueInfo& input : model_.inputs) main_.bind(input.name, import_input(input));
     main_.run();
     std::set<std::string> names;
@@ -144,6 +144,8 @@ class Importer {
   }
 
   Gaps& gaps() { return state_.gaps; }
+  const std::map<std::string, int64_t>& bound() const { return symbols_.bound(); }
+  const SymbolNames& symbol_names() const { return builder_.symbol_names(); }
   Expected<Graph> finish(const std::string& name) {
     TW_ASSIGN(Graph graph, builder_.finish(name, outputs_));
     for (const auto& [symbol, limits] : symbols_.limits())
@@ -272,6 +274,8 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
   Expected<Graph> graph = importer.finish(model.name);
   if (!graph) return in_file(graph.takeError(), path);
   model.graph = std::move(*graph);
+  model.dims = importer.bound();
+  model.symbol_names = importer.symbol_names();
   model.sha256 = sha256_hex(file->text());
   model.file_bytes = file->bytes().size();
   model.producer = loaded->producer;

@@ -29,10 +29,10 @@ const char* kind_name(AttributeKind kind) {
 
 }  // namespace
 
-std::string bind_advice(const Ranges& symbols) {
-  std::string text;
-  for (const auto& [name, range] : symbols)
-    if (least_of(name) > 0) text += (text.empty() ? "bind the symbolic dimensions: --dim " : " --dim ") + name + "=N";
+std::string bind_advice(const std::set<std::string>& symbols, const SymbolNames& names) {
+  if (symbols.empty()) return "";
+  std::string text = symbols.size() == 1 ? "bind the free dimension:" : "bind the free dimensions:";
+  for (const std::string& symbol : symbols) text += " " + dim_flag(symbol_name(names, symbol));
   return text;
 }
 
@@ -130,9 +130,9 @@ void NodeImport::take_problem(const NodeImport& inner) {
 
 std::vector<Val> NodeImport::emit_all(OpAttrs attrs, std::vector<Val> inputs) {
   if (failed()) return {};
-  Expected<std::vector<Val>> result = builder_.emit_all(std::move(attrs), inputs, {node.name, node.op_type});
+  Expected<std::vector<Val>> result = builder_.emit_all(attrs, inputs, {node.name, node.op_type});
   if (result) return std::move(*result);
-  refused(result.takeError(), inputs);
+  refused(result.takeError(), attrs, inputs);
   return {};
 }
 
@@ -145,7 +145,7 @@ Expr NodeImport::dim(Val v, int64_t axis) const {
 
 int64_t NodeImport::need_static_dim(Val v, int64_t axis, const char* why) {
   if (const auto extent = static_dim(v, axis)) return *extent;
-  fail_symbolic(llvm::formatv("{0} needs a static extent, axis {1} is {2}", why, axis, to_string(dim(v, axis))).str());
+  fail_symbolic(llvm::formatv("{0} needs a static extent, axis {1} is {2}", why, axis, named(dim(v, axis))).str(), {dim(v, axis)});
   return 1;
 }
 
@@ -204,12 +204,13 @@ std::vector<Expr> NodeImport::dims(Val v, const char* what) {
 Ints NodeImport::constants(Val v, const char* what) {
   Ints out;
   const auto elements = known(v);
-  if (!elements && v.valid())
-    fail(llvm::formatv("{0} computed from the data", what).str(),
-         builder_.symbols().empty() ? "make it a constant" : "make it a constant, or " + bind_advice(builder_.symbols()));
+  if (!elements && v.valid()) {
+    const std::string bind = bind_advice(builder_.symbols_behind(v), builder_.symbol_names());
+    fail(llvm::formatv("{0} computed from the data", what).str(), bind.empty() ? "make it a constant" : "make it a constant, or " + bind);
+  }
   for (const Expr& e : elements.value_or(std::vector<Expr>())) {
     const std::optional<int64_t> value = as_const(e);
-    if (!value) fail_symbolic(llvm::formatv("{0} must be a constant, it is {1}", what, to_string(e)).str());
+    if (!value) fail_symbolic(llvm::formatv("{0} must be a constant, it is {1}", what, named(e)).str(), {e});
     out.push_back(value.value_or(0));
   }
   return out;
@@ -221,27 +222,25 @@ Val NodeImport::emit(OpAttrs attrs, std::vector<Val> inputs) {
   TW_CHECK(static_cast<int>(inputs.size()) >= info.min_inputs, "{0} emitted with {1} inputs", info.name, inputs.size());
   for (size_t i = 0; i < static_cast<size_t>(info.min_inputs); ++i)
     TW_CHECK(inputs[i].valid(), "{0} of node {1}: input {2} is not there", info.name, node.name, i);
-  Expected<Val> result = builder_.emit(std::move(attrs), inputs, {node.name, node.op_type});
+  Expected<Val> result = builder_.emit(attrs, inputs, {node.name, node.op_type});
   if (result) return *result;
-  refused(result.takeError(), inputs);
+  refused(result.takeError(), attrs, inputs);
   return {};
 }
 
 std::vector<Val> NodeImport::emit_extern(ExternFunction function, Ints ints, std::vector<double> reals, std::vector<Val> inputs, Shape dims) {
   const std::vector<Val> none(static_cast<size_t>(extern_info(function).outputs));
   if (failed()) return none;
-  Expected<std::vector<Val>> result =
-      builder_.emit_all(op::Extern{function, std::move(ints), std::move(reals), std::move(dims)}, inputs, {node.name, node.op_type});
+  const OpAttrs attrs = op::Extern{function, std::move(ints), std::move(reals), std::move(dims)};
+  Expected<std::vector<Val>> result = builder_.emit_all(attrs, inputs, {node.name, node.op_type});
   if (result) return std::move(*result);
-  refused(result.takeError(), inputs);
+  refused(result.takeError(), attrs, inputs);
   return none;
 }
 
-void NodeImport::refused(Error error, const std::vector<Val>& inputs) {
-  bool symbolic = false;
-  for (Val v : inputs) symbolic = symbolic || (v.valid() && builder_.has_symbols(v));
+void NodeImport::refused(Error error, const OpAttrs& attrs, const std::vector<Val>& inputs) {
   const std::vector<Diag> diags = take_diags(std::move(error));
-  problem_ = Problem{diags[0].code, diags[0].message, symbolic ? bind_advice(builder_.symbols()) : "", false};
+  problem_ = Problem{diags[0].code, diags[0].message, bind_advice(builder_.symbols_to_bind(attrs, inputs), builder_.symbol_names()), false};
 }
 
 Val NodeImport::cast(Val a, DType to) { return dtype(a) == to && a.valid() ? a : emit(op::Cast{to, false}, {a}); }
@@ -310,6 +309,8 @@ void NodeImport::fail_reported() {
   if (!problem_) problem_ = Problem{DiagCode::unsupported, "", "", true};
 }
 
-void NodeImport::fail_symbolic(std::string text) { fail(std::move(text), bind_advice(builder_.symbols())); }
+void NodeImport::fail_symbolic(std::string text, const std::vector<Expr>& because) {
+  fail(std::move(text), bind_advice(builder_.symbols_in(because), builder_.symbol_names()));
+}
 
 }  // namespace tw::onnx_import

@@ -137,14 +137,16 @@ class NodeImport {
   // fail: valid ONNX that is not supported; invalid: breaks the standard.
   void fail(std::string text, std::string advice = "");
   void invalid(std::string text);
-  void fail_symbolic(std::string text);          // with advice to bind the symbols
+  // With advice to bind the symbols in the expressions.
+  void fail_symbolic(std::string text, const std::vector<Expr>& because);
+  std::string named(const Expr& e) const { return to_string(e, builder_.symbol_names()); }   // with the model's names
   void fail_reported();                          // what is wrong was reported at the node that it is about
   bool failed() const { return problem_.has_value(); }
   const std::optional<Problem>& problem() const { return problem_; }
 
  private:
   const OnnxAttribute* attribute(const char* name, AttributeKind kind);
-  void refused(Error error, const std::vector<Val>& inputs);
+  void refused(Error error, const OpAttrs& attrs, const std::vector<Val>& inputs);
 
   Builder& builder_;
   Bodies& bodies_;
@@ -153,6 +155,7 @@ class NodeImport {
   std::optional<Problem> problem_;
 };
 
-std::string bind_advice(const Ranges& symbols);  // "bind the symbols: --dim batch=N"
+// "bind the free dimension: --dim batch=N"; nothing where there is none.
+std::string bind_advice(const std::set<std::string>& symbols, const SymbolNames& names);
 
 }  // namespace tw::onnx_import

@@ -100,7 +100,7 @@ std::optional<Results> no_turns(NodeImport& n, const Turns& turns) {
     const TensorType& row = draft->builder.type(draft->outputs[i]);
     std::vector<int64_t> shape = {0};
     for (const Expr& dim : row.shape) {
-      if (!as_const(dim)) n.fail_symbolic("a loop without turns, whose results have rows of " + to_string(row));
+      if (!as_const(dim)) n.fail_symbolic("a loop without turns, whose results have rows of " + to_string(row), row.shape);
       shape.push_back(as_const(dim).value_or(0));
     }
     out.stacked.push_back(n.builder().add_constant(Tensor::zeros(row.dtype, shape)));

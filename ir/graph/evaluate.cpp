@@ -148,18 +148,4 @@ Expected<std::vector<Tensor>> evaluate(const Graph& graph, const std::vector<Ten
   return outputs;
 }
 
-int64_t macs(const Graph& graph, const Node& node) {
-  auto shape_of = [&](ValueId id) { return static_shape(graph.value(id).type.shape); };
-  auto tail = [](const std::vector<int64_t>& shape) { return element_count(std::span<const int64_t>(shape).subspan(1)); };
-  std::optional<std::vector<int64_t>> out = shape_of(node.output);
-  if (!out || node.inputs.size() < 2) return 0;
-  std::optional<std::vector<int64_t>> a = shape_of(node.inputs[0]), b = shape_of(node.inputs[1]);
-  if (!a || !b) return 0;
-  if (std::holds_alternative<op::Conv>(node.attrs)) return element_count(*out) * tail(*b);
-  if (std::holds_alternative<op::ConvTranspose>(node.attrs)) return element_count(*a) * tail(*b);
-  if (const auto* matmul = std::get_if<op::MatMul>(&node.attrs)) return element_count(*out) * (*a)[a->size() - (matmul->trans_a ? 2 : 1)];
-  if (std::holds_alternative<op::MatMulNBits>(node.attrs)) return element_count(*out) * a->back();
-  return 0;
-}
-
 }  // namespace tw

@@ -40,14 +40,39 @@ TEST_CASE("--dim binds symbols; a name that the model does not have is an error"
   const std::string graph = "g (float[batch,seq] x) => (float[batch,seq] y) { y = Relu(x) }";
   CHECK(output_type(import_ok(graph, {{{"batch", 4}}})) == "f32[4, seq]");
   const std::string error = error_of(graph_bytes(graph), {{{"bath", 4}, {"seq", 0}}});
-  CHECK(error.find("no dimension 'bath'; it has batch, seq") != std::string::npos);
+  CHECK(error.find("no free dimension 'bath'\n  note: free dimensions: batch (x[0]), seq (x[1])") != std::string::npos);
   CHECK(error.find("dimension 'seq' cannot be 0") != std::string::npos);
 }
 
 TEST_CASE("unnamed dimensions get a symbol, strange names become identifiers") {
   onnx_bytes("<ir_version: 8, opset_import: [\"\": 17]> g (float[N] x) => (float[N] y) { y = Relu(x) }");
   CHECK(output_type(import_ok("g (float[?,3] in) => (float[?,3] y) { y = Relu(in) }")) == "f32[in_0, 3]");
-  CHECK(output_type(import_ok("g (float[?,3] in) => (float[?,3] y) { y = Relu(in) }", {{{"in_0", 2}}})) == "f32[2, 3]");
+  const std::string unnamed = "g (float[?,3] in) => (float[?,3] y) { y = Relu(in) }";
+  for (const char* name : {"in_0", "in[0]"}) CHECK(output_type(import_ok(unnamed, {{{name, 2}}})) == "f32[2, 3]");
+  CHECK(import_ok(unnamed).symbol_names == SymbolNames{{"in_0", "in[0]"}});
+  CHECK(import_ok(unnamed, {{{"in_0", 2}}}).dims == std::map<std::string, int64_t>{{"in[0]", 2}});
+  CHECK(error_of(graph_bytes(unnamed), {{{"in[1]", 3}}}).find("'in[1]' is 3: it is not free") != std::string::npos);
+  CHECK(error_of(graph_bytes(unnamed), {{{"in[2]", 3}}}).find("input 'in' has in[0] to in[1]") != std::string::npos);
+  CHECK(error_of(graph_bytes(unnamed), {{{"in[0]", 3}, {"in_0", 3}}}).find("'in[0]' is given twice") != std::string::npos);
+}
+
+TEST_CASE("an identifier means the dimension whose name it is, then one whose name becomes it") {
+  const std::vector<TensorSpec> inputs = {{"x", DType::f32, {var("a.b"), var("a_b"), Expr(3), Expr(), var("past + 1")}}, {"y", DType::f32, {var("k 1")}}};
+  const auto name = [&](const char* text) {
+    Expected<std::string> found = find_dim(text, inputs);
+    return found ? *found : error_text(found.takeError());
+  };
+  CHECK(name("a_b") == "a_b");
+  CHECK(name("a.b") == "a.b");
+  CHECK(name("x[0]") == "a.b");
+  CHECK(name("k_1") == "k 1");
+  CHECK(name("past + 1") == "past + 1");
+  CHECK(name("x[3]") == "the dimension 'x[3]' follows from others: it is not free");
+  CHECK(name("x[two]").find("there is no dimension 'x[two]'") == 0);
+  CHECK(name("z[0]").find("no free dimension 'z[0]'") != std::string::npos);
+  CHECK(to_string(var("s") * 2 + var("t"), {{"s", "past + 1"}, {"t", "a.b"}}) == "'past + 1' * 2 + a.b");
+  CHECK(to_string(var("s"), {{"s", "past + 1"}}) == "past + 1");
+  CHECK(to_string(var("k.0"), {}) == "k");
 }
 
 TEST_CASE("shape arithmetic folds into dim expressions") {

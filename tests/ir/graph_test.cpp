@@ -1,6 +1,7 @@
 // Containers, types, broadcasting, order, symbolic inference, verification, evaluation of graphs.
 #include <algorithm>
 
+#include "ir/graph/macs.h"
 #include "tests/ir/graph_testing.h"
 
 namespace tw {
@@ -199,7 +200,9 @@ TEST_CASE("macs counts convolutions and matrix products") {
   CHECK(macs(graph, *graph.def(m)) == 5 * 3 * 4 * 7);
   CHECK(macs(graph, *graph.def(must(graph.add(op::Unary{}, {a})))) == 0);
   ValueId s = graph.add_input("s", f32({kBatch, 4})), t = graph.add_input("t", f32({4, 4}));
-  CHECK(macs(graph, *graph.def(must(graph.add(op::MatMul{}, {s, t})))) == 0);
+  const ValueId product = must(graph.add(op::MatMul{}, {s, t}));
+  CHECK(macs(graph, *graph.def(product)) == 0);   // of any size
+  CHECK(to_string(mac_count(graph, *graph.def(product))) == "batch * 16");
 }
 
 }  // namespace tw

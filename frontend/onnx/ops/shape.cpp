@@ -161,7 +161,7 @@ void import_squeeze(NodeImport& n, int) {
     const std::optional<int64_t> extent = n.static_dim(x, i);
     if (listed && extent && *extent != 1) return n.invalid(llvm::formatv("squeezed axis {0} has extent {1}", i, *extent).str());
     if (listed && !extent && !n.builder().unify(n.dim(x, i), 1))
-      return n.fail_symbolic(llvm::formatv("squeezed axis {0} is symbolic", i).str());
+      return n.fail_symbolic(llvm::formatv("squeezed axis {0} is {1}, not 1", i, n.named(n.dim(x, i))).str(), {n.dim(x, i)});
     if (given ? !listed : !(extent && *extent == 1)) shape.push_back(n.dim(x, i));
   }
   n.set(n.reshape(x, std::move(shape)));
