@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iostream>
@@ -122,6 +123,7 @@ int internal_error(Console& console, const char* what) {
 Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.footer(kExitCodes);
+  app.add_flag("--json", console.json, "One JSON document on standard output, errors too");
   app.set_version_flag("--version", std::string("tilewright ") + TW_VERSION + " (ABI " + std::to_string(TW_ABI_VERSION) + ")");
   std::array<std::pair<CLI::App*, CommandRun>, kCommands.size()> runs;
   for (size_t i = 0; i < kCommands.size(); ++i) {
@@ -138,6 +140,10 @@ Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* co
 }
 
 }  // namespace
+
+static bool has_word(int argc, const char* const* argv, std::string_view word) {
+  return std::any_of(argv + 1, argv + argc, [&](const char* w) { return w == word; });
+}
 
 std::span<const Command> all_commands() { return kCommands; }
 
@@ -181,10 +187,13 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
       code = diags.empty() ? int{kExitInternal} : exit_code(diags.front().code);
       print_errors(console, diags);
     }
-  } catch (const CLI::Success& e) {  // --help, --version
+  } catch (const CLI::CallForVersion& e) {
+    if (has_word(argc, argv, "--json")) write_json(console, Json::Object{{"tilewright", TW_VERSION}, {"abi", static_cast<int>(TW_ABI_VERSION)}});
+    else app.exit(e, out, err);
+  } catch (const CLI::Success& e) {  // --help
     app.exit(e, out, err);
   } catch (const CLI::ParseError& e) {
-    for (int i = 1; i < argc; ++i) console.json |= std::string_view(argv[i]) == "--json";
+    console.json |= has_word(argc, argv, "--json");
     code = usage_error(console, e);
   } catch (const std::bad_alloc&) {
     print_errors(console, {{DiagCode::limit, "out of memory", {}, {}}});

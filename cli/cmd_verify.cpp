@@ -136,10 +136,10 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
   Json::Object result{{"ok", same}, {"against", source}, {"tolerance", args.tolerance}, {"outputs", list}};
   if (args.per_node) {
     TW_ASSIGN(const PerNodeReport report, per_node(args, manifest, reference));
+    if (!console.json) print_report(console, report, same);
     same &= !report.first;
     result.front().value = same;
     result.push_back({"per_node", to_json(report)});
-    if (!console.json) print_report(console, report);
   }
   if (console.json) write_json(console, result);
   return same ? int{kExitOk} : int{kExitMismatch};

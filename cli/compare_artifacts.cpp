@@ -81,7 +81,7 @@ Expected<std::string> serve(int argc, const char* const* argv) {
   return time_pairs(first, second, std::atof(argv[5]));
 }
 
-struct Pairs { std::vector<double> first, second, ratio; };
+struct Pairs { std::vector<double> first, ratio; };
 
 // What the child says: a letter, "t" for times and "e" for an error, and text.
 Error add_process(const CompareOptions& options, const std::vector<std::string>& arguments, Pairs& all) {
@@ -97,13 +97,11 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
   const char* at = answer->payload.c_str() + 1;
   for (double a = 0, b = 0; std::sscanf(at, "%lf %lf", &a, &b) == 2 && a > 0 && b > 0;) {
     pairs.first.push_back(a);
-    pairs.second.push_back(b);
     pairs.ratio.push_back(a / b);
     while (*at && *at++ != '\n') {}
   }
   if (pairs.ratio.empty()) return make_error(DiagCode::io, "comparing '{0}' and '{1}' gave no times", arguments[1], arguments[2]);
   all.first.push_back(median_of(pairs.first));
-  all.second.push_back(median_of(pairs.second));
   all.ratio.push_back(median_of(pairs.ratio));
   return Error::success();
 }
@@ -117,8 +115,8 @@ Expected<Comparison> compare_artifacts(const std::string& first, const std::stri
   for (int i = 0; i < std::max(options.processes, 1); ++i) TW_TRY(add_process(options, arguments, all));
   Comparison comparison;
   comparison.first_ms = median_of(all.first) * 1e3;
-  comparison.second_ms = median_of(all.second) * 1e3;
   comparison.ratio = median_of(all.ratio);
+  comparison.second_ms = comparison.first_ms / comparison.ratio;
   comparison.interval = median_interval(all.ratio);
   return comparison;
 }

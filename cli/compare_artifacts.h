@@ -18,7 +18,8 @@ struct CompareOptions {
 };
 
 struct Comparison {
-  double first_ms = 0, second_ms = 0;   // medians over the processes
+  double first_ms = 0;                  // median over the processes
+  double second_ms = 0;                 // that over the ratio, which the machine's moods do not reach
   double ratio = 0;                     // median over the processes of first / second: above 1, the second is faster
   MedianInterval interval;                    // of the ratio, 95 %
   bool second_is_faster() const { return interval.low > 1; }

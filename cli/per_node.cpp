@@ -101,13 +101,13 @@ Expected<PerNodeReport> compare_nodes(const CompileOptions& base, const Target& 
   return report;
 }
 
-void print_report(Console& console, const PerNodeReport& report) {
+void print_report(Console& console, const PerNodeReport& report, bool library_passed) {
   std::ostream& out = console.out;
   const bool passes_off = std::any_of(report.passes.begin(), report.passes.end(), [](const Difference& d) { return !d.same; });
   if (passes_off) out << "the graph passes change what the model computes: see --pass-limit of compile\n";
   if (!report.first) {
     out << "each of " << report.compared << " fused groups gives the reference's result when all of them are kept"
-        << (passes_off ? "\n" : "; if the library is off, suspect the sharing of memory\n");
+        << (passes_off || library_passed ? "\n" : ", and the library does not: suspect the sharing of memory, which that build goes without\n");
     return;
   }
   out << "the first result that is off: " << report.first->value << ": " << report.first->type << "\n";

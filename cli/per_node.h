@@ -26,7 +26,8 @@ struct PerNodeReport {
 // is removed again.
 Expected<PerNodeReport> compare_nodes(const CompileOptions& options, const Target& target, const Inputs& inputs,
                                       const std::vector<Tensor>& want, double tolerance, int threads);
-void print_report(Console& console, const PerNodeReport& report);
+// library_passed: whether the library's own outputs are those of the reference.
+void print_report(Console& console, const PerNodeReport& report, bool library_passed);
 Json to_json(const PerNodeReport& report);
 
 }  // namespace tw

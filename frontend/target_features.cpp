@@ -3,6 +3,8 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/TargetParser/AArch64TargetParser.h>
+#include <llvm/TargetParser/ARMTargetParser.h>
+#include <llvm/TargetParser/RISCVTargetParser.h>
 #include <llvm/TargetParser/X86TargetParser.h>
 
 #include <algorithm>
@@ -42,6 +44,47 @@ std::vector<std::string> aarch64_features(const std::string& cpu) {
   return out;
 }
 
+std::vector<std::string> all_cpus(Arch arch) {
+  llvm::SmallVector<llvm::StringRef> names;
+  switch (arch) {
+    case Arch::x86_64: llvm::X86::fillValidCPUArchList(names, true); break;
+    case Arch::aarch64: llvm::AArch64::fillValidCPUArchList(names); break;
+    case Arch::arm: llvm::ARM::fillValidCPUArchList(names); break;
+    case Arch::riscv64: llvm::RISCV::fillValidCPUArchList(names, true); break;
+  }
+  std::vector<std::string> out = {"generic"};
+  for (const llvm::StringRef name : names) out.push_back(name.str());
+  return out;
+}
+
+// LLVM keeps no list of x86 features for others: what its processors have, and what kernels use.
+const std::set<std::string, std::less<>>& all_x86_features() {
+  static const auto features = [] {
+    std::set<std::string, std::less<>> all(std::begin(kUsefulX86), std::end(kUsefulX86));
+    for (const std::string& cpu : all_cpus(Arch::x86_64)) {
+      llvm::SmallVector<llvm::StringRef> names;
+      if (cpu != "generic") llvm::X86::getFeaturesForCPU(cpu, names);
+      for (const llvm::StringRef name : names) all.insert(name.str());
+    }
+    return all;
+  }();
+  return features;
+}
+
+constexpr size_t kAlike = 4;
+
+// The names with the fewest letters to change, those that share the beginning first.
+std::vector<std::string> most_like(const std::string& name, std::vector<std::string> all) {
+  const auto distance = [&](const std::string& other) {
+    size_t same = 0;
+    while (same < std::min(name.size(), other.size()) && name[same] == other[same]) ++same;
+    return 2 * static_cast<int>(llvm::StringRef(name).edit_distance(other)) - static_cast<int>(same);
+  };
+  std::ranges::stable_sort(all, {}, distance);
+  all.resize(std::min(all.size(), kAlike));
+  return all;
+}
+
 }  // namespace
 
 bool known_cpu(Arch arch, const std::string& cpu) {
@@ -49,10 +92,21 @@ bool known_cpu(Arch arch, const std::string& cpu) {
   switch (arch) {
     case Arch::x86_64: return llvm::X86::parseArchX86(cpu, true) != llvm::X86::CK_None;
     case Arch::aarch64: return llvm::AArch64::parseCpu(cpu).has_value();
-    case Arch::arm:
-    case Arch::riscv64: return true;  // left to code generation
+    case Arch::arm: return llvm::ARM::parseCPUArch(cpu) != llvm::ARM::ArchKind::INVALID;
+    case Arch::riscv64: return llvm::RISCV::parseCPU(cpu, true);
   }
   TW_UNREACHABLE("bad arch");
+}
+
+std::vector<std::string> like_cpu(Arch arch, const std::string& name) { return most_like(name, all_cpus(arch)); }
+
+std::vector<std::string> like_feature(Arch arch, const std::string& name) {
+  std::vector<std::string> all;
+  if (arch == Arch::x86_64) all.assign(all_x86_features().begin(), all_x86_features().end());
+  if (arch == Arch::aarch64)
+    for (const auto& extension : llvm::AArch64::Extensions)
+      if (extension.PosTargetFeature.size() > 1) all.push_back(extension.PosTargetFeature.drop_front().str());
+  return most_like(name, std::move(all));
 }
 
 std::vector<std::string> cpu_features(Arch arch, const std::string& cpu) {
@@ -74,7 +128,7 @@ std::vector<std::string> cpu_features(Arch arch, const std::string& cpu) {
 
 bool known_feature(Arch arch, const std::string& feature) {
   switch (arch) {
-    case Arch::x86_64: return useful_x86(feature);
+    case Arch::x86_64: return all_x86_features().contains(feature);
     case Arch::aarch64: return llvm::AArch64::targetFeatureToExtension("+" + feature).has_value();
     case Arch::arm:
     case Arch::riscv64: return !feature.empty();

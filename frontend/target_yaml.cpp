@@ -1,5 +1,6 @@
 // Target descriptions in YAML, read strictly: an unknown, repeated or badly typed key is an error with its line and column.
 // Every key is explained in docs/targets.md.
+#include <llvm/ADT/StringExtras.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -308,10 +309,10 @@ Target Reader::read(const YAML::Node& root) {
   if (!problems.empty()) return t;
   const Arch arch = t.arch();
   if (t.cpu.empty()) t.cpu = "generic";
-  if (!known_cpu(arch, t.cpu)) problem(cpu_.front(), "unknown cpu '" + t.cpu + "'", {"LLVM's names, such as generic, x86-64-v3 or cortex-a72"});
+  if (!known_cpu(arch, t.cpu)) problem(cpu_.front(), "unknown cpu '" + t.cpu + "' for " + arch_name(arch), {"LLVM's names for it that are most like this: " + llvm::join(like_cpu(arch, t.cpu), ", ")});
   for (size_t i = 0; i < t.features.size(); ++i)
     if (!known_feature(arch, t.features[i]))
-      problem(feature_nodes_[i], "unknown feature '" + t.features[i] + "' for " + arch_name(arch), {"LLVM's names without '+'"});
+      problem(feature_nodes_[i], "unknown feature '" + t.features[i] + "' for " + arch_name(arch), {"LLVM's names for it that are most like this, without '+': " + llvm::join(like_feature(arch, t.features[i]), ", ")});
   t.features = seen_.count("features") ? normal_features(arch, t.features) : cpu_features(arch, t.cpu);
   if (!seen_.count("vector_bits")) t.vector_bits = default_vector_bits(arch, t.features);
   if (!seen_.count("vector_registers")) t.vector_registers = default_vector_registers(arch, t.features);

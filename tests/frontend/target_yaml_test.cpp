@@ -69,7 +69,14 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KB}\n").find("t.yaml:2:14: l1 must be a size") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: avx2\n").find("t.yaml:2:11: features must be a list") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx2, avx3]\n").find("t.yaml:2:18: unknown feature 'avx3' for x86_64") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\ncpu: cortex-a72\n").find("t.yaml:2:6: unknown cpu 'cortex-a72'") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncpu: cortex-a72\n").find("t.yaml:2:6: unknown cpu 'cortex-a72' for x86_64") == 0);
+  for (const auto& [triple, cpu, like] : {std::tuple{"x86_64", "skylake-avx51", "skylake-avx512"}, {"aarch64", "cortex-a7x", "cortex-a7"},
+                                          {"armv7", "cortex-a99", "cortex-a9"}, {"riscv64", "sifive-u75", "sifive-u7"}}) {
+    const std::string error = yaml_error(std::string("triple: ") + triple + "-linux-gnu\ncpu: " + cpu + "\n");
+    CHECK_MESSAGE(error.find(std::string("t.yaml:2:6: unknown cpu '") + cpu) == 0, error);
+    CHECK_MESSAGE(error.find(like) != std::string::npos, error);
+  }
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx512v]\n").find("without '+': avx512vl") != std::string::npos);
   CHECK(yaml_error("triple: sparc-sun-solaris\n").find("t.yaml:1:9: no code can be made for triple") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\nvector_bits: 384\n").find("t.yaml:2:14: vector_bits must be a power of two") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\nfast_math: yes\n").find("t.yaml:2:12: fast_math must be true or false") == 0);
@@ -78,6 +85,13 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("[1, 2]\n").find("t.yaml:1:1: the target must be a map") == 0);
   CHECK(yaml_error("").find("must be a map") != std::string::npos);
   CHECK(yaml_error("a: [1\nb: }").find("t.yaml:2:") == 0);
+}
+
+TEST_CASE("LLVM's features that no kernel uses are left out") {
+  Expected<Target> target = parse_target("triple: x86_64-linux-gnu\nfeatures: [aes, sha, avx2]\n", "t.yaml");
+  REQUIRE(bool(target));
+  CHECK(std::ranges::count(target->features, "avx2") == 1);
+  CHECK(std::ranges::count(target->features, "aes") == 0);
 }
 
 TEST_CASE("all mistakes are told at once") {

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""What the commands say, on models made here: names of dimensions, numbers of free sizes, names of libraries, and wrong input of every kind.
+
+    messages.py --tilewright BUILD/tilewright
+"""
+import argparse
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def tensor(name, *dims, dtype=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, dims)
+
+
+def constant(name, *dims, value=1.0):
+    return numpy_helper.from_array(np.full(dims, value, np.float32), name)
+
+
+def model(path, nodes, inputs, outputs, constants=()):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+class Folder:
+    """Models of these tests, and commands run beside them."""
+
+    def __init__(self, program, path):
+        self.program, self.path = program, path
+
+    def file(self, name):
+        return self.path / name
+
+    def write(self, name, text):
+        self.file(name).write_text(text)
+        return name
+
+    def run(self, command):
+        done = subprocess.run([str(self.program), *shlex.split(command)], cwd=self.path, capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    def good(self, command, *holds):
+        code, out, err = self.run(command)
+        assert code == 0, f"{command}: {code}\n{out}{err}"
+        for text in holds:
+            assert text in out, f"{command}: no '{text}' in\n{out}"
+        return out
+
+    def refused(self, command, status, *holds, lacks=()):
+        code, out, err = self.run(command)
+        assert code == status, f"{command}: status {code}, not {status}\n{out}{err}"
+        for text in holds:
+            assert text in out + err, f"{command}: no '{text}' in\n{out}{err}"
+        for text in lacks:
+            assert text not in out + err, f"{command}: '{text}' in\n{out}{err}"
+
+    def convolution(self):
+        return model(self.file("conv.onnx"), [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["y"])],
+                     [tensor("x", "a.b.0", 3, 32, None)], [tensor("y", None, None, None, None)], [constant("w", 8, 3, 3, 3)]).name
+
+    def plain(self):
+        return model(self.file("plain.onnx"), [helper.make_node("Relu", ["x"], ["y"])], [tensor("x", 4)], [tensor("y", 4)]).name
+
+
+@case
+def names_of_dimensions_are_the_models(f):
+    name = f.convolution()
+    f.good(f"inspect {name}", "f32[a.b.0, 3, 32, x[3]]", "symbol  a.b.0", "symbol  x[3]")
+    f.good(f"compile {name} -o c.so")
+    f.good("inspect c.so", "f32[a.b.0, 3, 32, x[3]]", "symbol  a.b.0")
+    assert "the size 'a.b.0'" in f.file("c.h").read_text() and "int64_t x_3;" in f.file("c.h").read_text()
+    outputs = {f.good(f"run c.so --random 1 --dim {batch}=2 --dim {width}=40") for batch in ("a.b.0", "a_b_0", "x[0]") for width in ("x[3]", "x_3")}
+    assert len(outputs) == 1 and "f32[2, 8, 32, 40]" in outputs.pop()
+    for width in ("x[3]", "x_3"):
+        f.good(f"compile {name} -o d.so --dim {width}=40 --dim x[0]=2")
+        f.good("run d.so --random 1", "f32[2, 8, 32, 40]")
+        f.good(f"verify c.so {name} --dim {width}=40 --dim a.b.0=1")
+        f.good(f"bench {name} --dim {width}=40 --dim x[0]=1 --runs 2 --per-kernel")
+        f.good(f"space {name} --dim {width}=40")
+        f.good(f"inspect {name} --dim {width}=40", "f32[a.b.0, 3, 32, 40]")
+    f.refused("run c.so --random 1", 1, "the dimension 'a.b.0' is free: give --dim a.b.0=N", "'x[3]=N'")
+    for command in ("run c.so --random 1", f"compile {name} -o d.so", f"space {name}", f"inspect {name}", f"lock {name}", "inspect c.so"):
+        f.refused(f"{command} --dim width=1", 1, "no free dimension 'width'", "free dimensions: a.b.0 (x[0]), x[3]")
+        f.refused(f"{command} --dim x[1]=3", 1, "'x[1]' is 3: it is not free")
+        f.refused(f"{command} --dim x[4]=3", 1, "input 'x' has x[0] to x[3]")
+        f.refused(f"{command} --dim x[0]=3 --dim a.b.0=2", 1, "'a.b.0' twice" if command.endswith(("c.so", "--random 1")) else "'a.b.0' is given twice")
+
+
+@case
+def sizes_with_calls_of_their_own_have_the_models_names(f):
+    f.good(f"compile {f.convolution()} -o s.so --dim x[3]=1..64 --specialize a.b.0=1,x[3]=32")
+    f.good("inspect s.so", "fast    a.b.0=1 x[3]=32", "symbol  x[3] of 1 to 64")
+    f.good("verify s.so conv.onnx --dim a.b.0=1 --dim x[3]=32")
+    f.good("verify s.so conv.onnx --dim a.b.0=2 --dim x[3]=33")
+    f.refused("run s.so --random 1 --dim a.b.0=1 --dim x[3]=65", 1, "x[3]")
+    f.good("compile conv.onnx -o e.so --dim x_3=0..64")   # may be empty, which its symbol says and its name does not
+    f.good("inspect e.so", "f32[a.b.0, 3, 32, x[3]]", "symbol  x[3] of 0 to 64")
+    f.good("bench e.so --dim x[3]=5 --dim x[0]=1 --runs 1 --per-kernel")
+
+
+@case
+def identifiers_that_several_dimensions_have_are_asked_about(f):
+    model(f.file("alike.onnx"), [helper.make_node("Relu", ["x"], ["y"])], [tensor("x", "a.b", "a-b", "a_b")], [tensor("y", None, None, None)])
+    f.good("inspect alike.onnx --dim a_b=5", "f32[a.b, a-b, 5]")
+    f.good("inspect alike.onnx --dim a.b=5", "f32[5, a-b, a_b]")
+    model(f.file("two.onnx"), [helper.make_node("Relu", ["x"], ["y"])], [tensor("x", "a.b", "a-b")], [tensor("y", None, None)])
+    f.refused("inspect two.onnx --dim a_b=5", 1, "'a_b' may be any of several dimensions", "a.b (x[0]), a-b (x[1])")
+
+
+@case
+def a_lock_is_found_whatever_its_dimensions_are_called(f):
+    name = f.convolution()
+    f.good(f"lock {name} --dim x_3=32 --dim x[0]=1")
+    f.good(f"compile {name} --frozen -o l.so --dim x[3]=32 --dim a.b.0=1")
+    f.file("tilewright.lock").unlink()
+
+
+@case
+def numbers_of_free_sizes_are_functions_with_an_example(f):
+    name = f.convolution()
+    # 8 x 32 x W outputs of 27 products each
+    f.good(f"inspect {name}", "MACs = a.b.0 * x[3] * 6912", "MACs 1.55 M at a.b.0=1, x[3]=224")
+    told = json.loads(f.good(f"inspect {name} --json"))
+    assert told["macs"] == 224 * 6912 and told["sizes"] == {"a.b.0": 1, "x[3]": 224} and told["symbols"] == ["a.b.0", "x[3]"], told
+    assert json.loads(f.good(f"inspect {name} --dim x[3]=10 --dim x[0]=2 --json"))["macs"] == 20 * 6912
+    # an arena that all sizes decide about: two convolutions, the first one's result in between
+    model(f.file("two.onnx"), [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Softmax", ["c"], ["s"]),
+                               helper.make_node("Conv", ["s", "v"], ["y"], pads=[1, 1, 1, 1])],
+          [tensor("x", "N", 3, 32, "W")], [tensor("y", None, None, None, None)], [constant("w", 8, 3, 3, 3), constant("v", 8, 8, 3, 3)])
+    out = f.good("compile two.onnx -o t.so", " at N=1, W=224", "in bytes: ")
+    function = next(line.split("in bytes: ")[1] for line in out.splitlines() if "in bytes: " in line)
+    told = json.loads(f.good("compile two.onnx -o t.so --json"))
+    assert told["sizes"] == {"N": 1, "W": 224} and told["arena"] == function, told
+    arena = eval(function, {"min": min, "max": max}, {"N": 1, "W": 224})
+    assert told["arena_bytes"] == arena >= 8 * 32 * 224 * 4, (told["arena_bytes"], function)
+    assert told["naive_arena_bytes"] >= told["arena_bytes"]
+    at = eval(function, {"min": min, "max": max}, {"N": 2, "W": 320})
+    f.good("inspect t.so --dim N=2 --dim W=320", f"arena {at / 1e6:.2f} MB at N=2, W=320")
+    # the limits of a dimension hold for the example
+    assert json.loads(f.good("compile two.onnx -o t.so --dim W=8..64 --json"))["sizes"] == {"N": 1, "W": 64}
+
+
+@case
+def what_regions_hold_is_counted(f):
+    def branch(name, value):
+        return helper.make_graph([helper.make_node("MatMul", ["x", name + "k"], [name + "o"])], name, [],
+                                 [helper.make_tensor_value_info(name + "o", TensorProto.FLOAT, None)], [constant(name + "k", 64, 16, value=value)])
+    model(f.file("if.onnx"), [helper.make_node("If", ["c"], ["y"], then_branch=branch("t", 1.0), else_branch=branch("e", 2.0))],
+          [tensor("x", 4, 64), tensor("c", dtype=TensorProto.BOOL)], [tensor("y", 4, 16)])
+    told = json.loads(f.good("inspect if.onnx --json"))
+    assert told["parameters"] == 2 * 64 * 16 and told["macs"] == 4 * 64 * 16, told
+
+
+@case
+def symbols_of_a_library_follow_its_file(f):
+    name = f.plain()
+    f.good(f"compile {name} -o face-v1.2.so")
+    assert "tw_face_v1_2_query(" in f.file("face-v1.2.h").read_text()
+    f.good("inspect face-v1.2.so", "face_v1_2 for host")
+    f.good("run face-v1.2.so --random 1")
+    f.good(f"compile {name} -o other.so --name mine")
+    assert "tw_mine_query(" in f.file("other.h").read_text()
+    f.good(f"compile {name}")
+    assert "tw_plain_query(" in f.file("plain.h").read_text()
+
+
+@case
+def libraries_that_do_not_run_here(f):
+    name = f.plain()
+    f.good(f"compile {name} -t cortex-a72 -o arm.so")
+    for command in ("run arm.so --random 1", f"verify arm.so {name}", "bench arm.so"):
+        f.refused(command, 3, "'arm.so' is for AArch64 (target cortex-a72), and this machine is x86-64", "compile the model for this machine", lacks=["No such file"])
+    f.good(f"compile {name} -o here.so")
+    f.refused("run plain.onnx --random 1", 1, "is not a compiled library", "'tilewright compile plain.onnx'")
+    f.refused(f"run {f.write('note.txt', 'text')} --random 1", 1, "'note.txt' is not a compiled library")
+    f.refused(f"run {f.write('empty.so', '')} --random 1", 1, "'empty.so' is not a compiled library")
+    f.refused("run none.so --random 1", 5, "cannot read 'none.so'")
+    f.refused("run . --random 1", 5, "cannot read '.'")
+
+
+@case
+def advice_is_about_what_is_wrong(f):
+    # 3 and 4 do not fit whatever N is
+    model(f.file("clash.onnx"), [helper.make_node("Add", ["x", "w"], ["y"])], [tensor("x", "N", 3)], [tensor("y", None, None)], [constant("w", 4)])
+    code, out, err = f.run("compile clash.onnx -o clash.so")
+    assert code == 1 and "bind" not in err, err
+    # pads of a free number: only that dimension counts
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "one"], ["n"]), helper.make_node("TopK", ["x", "k"], ["v", "i"], axis=0),
+             helper.make_node("ReduceSum", ["v", "n"], ["y"])]
+    model(f.file("axes.onnx"), nodes, [tensor("x", "batch", "odd name"), tensor("k", 1, dtype=TensorProto.INT64)], [tensor("y", None, None)],
+          [numpy_helper.from_array(np.array([1], np.int64), "one")])
+    f.refused("compile axes.onnx -o a.so", 3, "it is odd name", "bind the free dimension: --dim 'odd name=N'", lacks=["batch=N"])
+
+
+@case
+def targets_that_are_wrong(f):
+    for triple, cpu, like in (("x86_64", "skylake-avx51", "skylake-avx512"), ("aarch64", "cortex-a7x", "cortex-a7"), ("riscv64", "sifive-u75", "sifive-u7")):
+        path = f.write("t.yaml", f"triple: {triple}-linux-gnu\ncpu: {cpu}\n")
+        f.refused(f"target {path}", 1, f"t.yaml:2:6: unknown cpu '{cpu}'", like)
+    path = f.write("t.yaml", "triple: x86_64-linux-gnu\nfeatures: [aes, avx2]\n")
+    f.good(f"target {path}", "avx2")
+    path = f.write("t.yaml", "triple: x86_64-linux-gnu\nfeatures: [avx512v]\n")
+    f.refused(f"target {path}", 1, "t.yaml:2:12: unknown feature 'avx512v' for x86_64", "avx512vl")
+    for text, place in (("triple: [a]\n", "t.yaml:1:9"), ("triple: x86_64-linux-gnu\ncores: {}\n", "t.yaml:2:8"), ("triple: x86_64-linux-gnu\ncaches: 4\n", "t.yaml:2:9"),
+                        ("triple: x86_64-linux-gnu\ncors: 4\n", "accepted keys: name, triple")):
+        f.refused(f"target {f.write('t.yaml', text)}", 1, place)
+    for text in ("", "- 1\n"):
+        f.refused(f"target {f.write('t.yaml', text)}", 1, "the target must be a map")
+    f.refused("target .", 1, "unknown target '.'")
+
+
+@case
+def words_that_are_wrong(f):
+    name = f.plain()
+    emits = "so, graph, groups, kernels, schedules, scheduled, llvm, asm"
+    f.good("compile --help", emits)
+    f.refused(f"compile {name} --emit exe", 1, "--emit 'exe'", emits)
+    for text in ("text", ""):
+        f.refused(f"compile {f.write('m.onnx', text)}", 1, "m.onnx")
+        f.refused(f"inspect {f.write('m.onnx', text)}", 1, "m.onnx")
+    for command in ("compile", "inspect", "space", "lock"):
+        f.refused(f"{command} none.onnx", 5, "none.onnx")
+        f.refused(f"{command} .", 5, "'.'")
+    f.good(f"compile {name} -o p.so")
+    np.save(f.file("wrong.npy"), np.zeros(5, np.float32))
+    f.refused("run p.so --input x=wrong.npy", 1, "wrong.npy", "the shape is [5]", "the model takes f32[4]")
+    np.save(f.file("wrong.npy"), np.zeros(4, np.int32))
+    f.refused("run p.so --input x=wrong.npy", 1, "holds i32, not f32")
+    f.refused("run p.so --input z=wrong.npy", 1, "no input 'z'", "x")
+    f.refused("run p.so --input x=none.npy", 5, "none.npy")
+    f.refused(f"run p.so --input x={f.write('t.npy', 'text')}", 1, "t.npy")
+
+
+@case
+def both_commands_end_alike(f):
+    wrong = model(f.file("kind.onnx"), [helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", 4, 3)], [tensor("y", None, None)], [constant("w", 4, 4)]).name
+    statuses = {f.run(f"compile {wrong} -o k.so")[0], f.run(f"inspect {wrong}")[0], f.run(f"inspect {wrong} --json")[0]}
+    assert statuses == {1}, statuses
+
+
+@case
+def per_node_suspects_nothing_where_all_is_well(f):
+    name = f.plain()
+    f.good(f"compile {name} -o p.so")
+    out = f.good(f"verify p.so {name} --per-node", "ok   y", "gives the reference's result")
+    assert "suspect" not in out, out
+
+
+@case
+def the_version_is_for_programs_too(f):
+    assert json.loads(f.good("--version --json"))["abi"] == 1
+    assert json.loads(f.good("--json --version"))["tilewright"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tilewright", type=lambda text: pathlib.Path(text).resolve(), required=True)
+    parser.add_argument("--only")
+    args = parser.parse_args()
+    failed = 0
+    for test in CASES:
+        if args.only and args.only not in test.__name__:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(Folder(args.tilewright, pathlib.Path(folder)))
+                print("ok  ", test.__name__, flush=True)
+            except AssertionError as e:
+                failed += 1
+                print("OFF ", test.__name__, "\n", e, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
