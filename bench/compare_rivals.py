@@ -5,7 +5,7 @@
 
 Every contender lives in a process of its own (rival_worker.py) on the same cores; all but the one being timed are stopped,
 so that no idle thread pool spins beside it. Each of --processes rounds starts all of them afresh and times --blocks blocks,
-in each every contender once, in random order. A contender that fails or computes something else is reported as n/a.
+in each every contender once, in random order. A contender that fails or computes something else (rival_truth.py) is reported as n/a.
 VENV holds onnxruntime, openvino, ncnn, MNN, pnnx and torch ($TW_RIVALS_PYTHON is the default); a missing one is n/a.
 """
 import argparse

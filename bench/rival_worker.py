@@ -21,7 +21,7 @@ import traceback
 
 import numpy as np
 
-TOLERANCE = 1e-2   # of an output's range: a contender further away than this computes something else
+import rival_truth
 
 
 class Contender:
@@ -31,13 +31,16 @@ class Contender:
     def __init__(self, args):
         self.args, self.model, self.threads = args, args.model, args.threads
         self.folder = args.work
-        self.inputs = load_arrays(self.folder / "inputs.npz") if (self.folder / "inputs.npz").exists() else {}
+        self.inputs = rival_truth.load_arrays(self.folder / "inputs.npz") if (self.folder / "inputs.npz").exists() else {}
 
     def prepare(self):
         pass
 
-    def expected(self):
-        return list(load_arrays(self.folder / "expected.npz").values())
+    def truth(self):
+        return rival_truth.Truth.load(self.folder)
+
+    def output_names(self):
+        return self.truth().names
 
     def version(self):
         return importlib.metadata.version(self.package)
@@ -45,11 +48,6 @@ class Contender:
     def time(self, warmup, seconds):
         repeat(self.run, warmup)
         return repeat(self.run, seconds)
-
-
-def load_arrays(path):
-    with np.load(path) as archive:
-        return {name: archive[name] for name in archive.files}
 
 
 def repeat(run, seconds):
@@ -73,11 +71,13 @@ def execute(command, folder, log):
 class Onnxruntime(Contender):
     package = "onnxruntime"
 
-    def session(self, level):
+    def session(self, level, entries=None):
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
         options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = self.threads, 1, 3
+        for key, value in (entries or {}).items():
+            options.add_session_config_entry(key, value)
         return onnxruntime.InferenceSession(str(self.model), options, providers=["CPUExecutionProvider"])
 
     def load(self):
@@ -86,7 +86,8 @@ class Onnxruntime(Contender):
 
 
 class Reference(Onnxruntime):
-    """Writes the inputs and, from the graph as it stands, the outputs that every contender is checked against."""
+    """Writes the inputs and the outputs that every contender is checked against: of the graph as it stands, operator by operator, and of an 8-bit
+    model those in integers too, exactly on any processor: without products of 8 bits that saturate where there is no VNNI."""
 
     def prepare(self):
         session, generator = self.session("ORT_DISABLE_ALL"), np.random.default_rng(1)
@@ -98,9 +99,14 @@ class Reference(Onnxruntime):
             else:   # token ids, masks, token types
                 dtype = np.int32 if i.type == "tensor(int32)" else np.int64
                 inputs[i.name] = np.ones(shape, dtype) if "mask" in i.name else generator.integers(0, 2 if "type" in i.name else 1000, shape, dtype=dtype)
-        outputs = session.run(None, inputs)
+        readings = {"graph": session.run(None, inputs)}
+        steps = rival_truth.steps_of(self.model, readings["graph"])
+        if steps:
+            readings["integers"] = self.session("ORT_ENABLE_ALL", {"session.x64quantprecision": "1"}).run(None, inputs)
+        truth = rival_truth.Truth([o.name for o in session.get_outputs()], readings, steps)
+        truth.tolerance()   # an error where the readings have nothing in common
         np.savez(self.folder / "inputs.npz", **inputs)
-        np.savez(self.folder / "expected.npz", **{o.name: value for o, value in zip(session.get_outputs(), outputs)})
+        truth.save(self.folder)
 
 
 class Openvino(Contender):
@@ -155,8 +161,8 @@ class Inductor(Contender):
         values = [torch.from_numpy(v) for v in self.inputs.values()]
         torch.set_grad_enabled(False)
         if own_weights:   # other weights than the ONNX file's: PyTorch itself is the reference
-            eager = self.arrays(module(*values))
-            self.expected = lambda: eager
+            eager = rival_truth.Truth.of_floats(self.arrays(module(*values)))
+            self.truth = lambda: eager
         compiled = torch.compile(module, backend="inductor", fullgraph=True)
         self.run = lambda: compiled(*values)
         self.outputs = lambda: self.arrays(self.run())
@@ -194,9 +200,9 @@ class Ncnn(Contender):
             np.savez(folder / "expected.npz", *Inductor.arrays(module(*values)))   # other weights than the ONNX file's
             torch.jit.trace(module, values, check_trace=False).save(folder / "m.pt")
 
-    def expected(self):
+    def truth(self):
         traced = self.folder / "ncnn" / "expected.npz"
-        return list(load_arrays(traced).values()) if traced.exists() else super().expected()
+        return rival_truth.Truth.of_floats(rival_truth.load_arrays(traced).values()) if traced.exists() else super().truth()
 
     def shapes(self):
         kinds = {"float32": "f32", "int64": "i64", "int32": "i32"}
@@ -274,7 +280,7 @@ class Mnn(Contender):
     def outputs(self):
         self.run()
         results = []
-        for name in load_arrays(self.folder / "expected.npz"):
+        for name in self.output_names():
             tensor = self.net.getSessionOutput(self.session, name)
             shape = tensor.getShape()
             copy = self.mnn.Tensor(shape, self.mnn.Halide_Type_Float, np.zeros(shape, np.float32), self.mnn.Tensor_DimensionType_Caffe)
@@ -296,7 +302,7 @@ class Tilewright(Contender):
         shutil.rmtree(folder, ignore_errors=True)
         execute([self.exe, "run", self.library, "--input", self.folder / "inputs.npz", "--threads", self.threads, "--output-dir", folder],
                 self.folder, "tilewright-run.log")
-        return [np.load(folder / f"{name.replace('/', '_')}.npy") for name in load_arrays(self.folder / "expected.npz")]
+        return [np.load(folder / f"{name.replace('/', '_')}.npy") for name in self.output_names()]
 
     def time(self, warmup, seconds):
         command = [self.exe, "bench", self.library, "--input", self.folder / "inputs.npz", "--threads", self.threads,
@@ -313,25 +319,12 @@ CONTENDERS = {"reference": Reference, "tilewright": Tilewright, "onnxruntime": O
               "mnn": Mnn, "inductor": Inductor}
 
 
-def worst_error(expected, got):
-    """Largest error over the outputs, relative to each output's range; infinite where the sizes differ or nothing finite came."""
-    if len(got) < len(expected):
-        return float("inf")
-    worst = 0.0
-    for want, have in zip(expected, got):
-        have = np.asarray(have, np.float64)
-        if have.size != want.size or not np.isfinite(have).all():
-            return float("inf")
-        span = float(want.max() - want.min()) or 1.0
-        worst = max(worst, float(np.abs(have.reshape(want.shape) - want).max()) / span)
-    return worst
-
-
 def serve(contender, say):
     contender.load()
-    error = worst_error(contender.expected(), contender.outputs())
-    if not error <= TOLERANCE:
-        raise RuntimeError(f"wrong output: off by {error:.1e} of its range")
+    truth = contender.truth()
+    error = truth.error(contender.outputs())
+    if not error <= truth.tolerance():
+        raise RuntimeError(f"wrong output: off by {truth.show(error)}, of which {truth.show(truth.tolerance())} pass")
     say({"ok": True, "error": error, "version": contender.version()})
     for line in sys.stdin:
         request = json.loads(line)

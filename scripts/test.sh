@@ -39,6 +39,7 @@ $python tests/models/sizes.py --tilewright build/release/tilewright
 parts=4   # of the networks with free sizes one, unless all are asked for
 [ $full = 0 ] || parts=1
 $python tests/models/bindings.py --shard $((hash % parts))/$parts --tilewright build/release/tilewright
+$python tests/models/rivals.py --tilewright build/release/tilewright
 stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner

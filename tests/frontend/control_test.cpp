@@ -10,7 +10,7 @@ using Lists = std::vector<std::vector<double>>;
 
 TEST_CASE("a constant condition takes its branch, which sees the names around it") {
   const auto graph = [](int condition) {
-    return "g (float[2] x) => (float[2] y) <bool c = {" + std::to_string(condition) + R"(}, float[2] w = {10, 20}> {
+    return std::string("g (float[2] x) => (float[2] y) <bool c = {") + (condition ? "1" : "0") + R"(}, float[2] w = {10, 20}> {
       d = Add(x, w)
       y = If (c) <then_branch = a () => (float[2] t) <float[1] w = {3}> { t = Mul(d, w) }, else_branch = b () => (float[2] e) { e = Sub(x, w) }>
     })";
