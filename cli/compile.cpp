@@ -240,12 +240,17 @@ std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, c
   return dims;
 }
 
-// By the symbols of `model`, what `bound` has bound besides.
-std::map<std::string, int64_t> added_sizes(const Model& model, const Model& bound) {
-  std::map<std::string, int64_t> sizes;
-  for (const auto& [symbol, name] : model.symbol_names)
-    if (const auto size = bound.dims.find(name); size != bound.dims.end()) sizes[symbol] = size->second;
-  return sizes;
+// Sizes of free dimensions, named in any way, by the model's symbols.
+Expected<std::map<std::string, int64_t>> by_symbol(const std::map<std::string, int64_t>& sizes, const Model& model) {
+  const std::vector<TensorSpec> inputs = with_names(input_specs(model.graph), model.symbol_names);
+  std::map<std::string, int64_t> out;
+  for (const auto& [text, size] : sizes) {
+    TW_ASSIGN(const std::string name, find_dim(text, inputs));
+    for (const std::string& symbol : model.graph.symbols)
+      if (symbol_name(model.symbol_names, symbol) == name && !out.emplace(symbol, size).second)
+        return make_error(DiagCode::invalid_argument, "--specialize gives '{0}' twice, once as '{1}'", name, text);
+  }
+  return out;
 }
 
 // The fast path for these sizes, by symbol.
@@ -297,8 +302,9 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   CompileOptions named = options;
   std::vector<Model> special;
   for (auto& sizes : named.specialize) {
+    TW_ASSIGN(auto symbols, by_symbol(sizes, model));
     TW_ASSIGN(Model bound, import_onnx(options.model, {with_sizes(options.dims, sizes), options.limits}));
-    sizes = added_sizes(model, bound);
+    sizes = std::move(symbols);
     special.push_back(std::move(bound));
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

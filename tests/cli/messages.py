@@ -108,6 +108,8 @@ def sizes_with_calls_of_their_own_have_the_models_names(f):
     f.good("verify s.so conv.onnx --dim a.b.0=1 --dim x[3]=32")
     f.good("verify s.so conv.onnx --dim a.b.0=2 --dim x[3]=33")
     f.refused("run s.so --random 1 --dim a.b.0=1 --dim x[3]=65", 1, "x[3]")
+    f.refused("compile conv.onnx -o e.so --dim x[3]=32 --specialize x_3=32", 1, "no free dimension 'x_3'", "free dimensions: a.b.0 (x[0])")
+    f.refused("compile conv.onnx -o e.so --specialize a.b.0=1,x[0]=2", 1, "--specialize gives 'a.b.0' twice")
     f.good("compile conv.onnx -o e.so --dim x_3=0..64")   # may be empty, which its symbol says and its name does not
     f.good("inspect e.so", "f32[a.b.0, 3, 32, x[3]]", "symbol  x[3] of 0 to 64")
     f.good("bench e.so --dim x[3]=5 --dim x[0]=1 --runs 1 --per-kernel")
