@@ -16,8 +16,9 @@ std::vector<std::string> config_dirs() {
   }
   std::error_code none;
   const fs::path program = fs::read_symlink("/proc/self/exe", none);
-  if (!none) dirs.push_back((program.parent_path().parent_path() / "share/tilewright/configs").string());
-  dirs.emplace_back(TW_SOURCE_CONFIGS);
+  const fs::path folder = program.parent_path();
+  if (!none)   // of an installed program, which is in bin, and of one of the build tree
+    for (const fs::path& base : {folder.parent_path(), folder}) dirs.push_back((base / "share/tilewright/configs").string());
   std::erase_if(dirs, [](const std::string& dir) {
     std::error_code missing;
     return !fs::is_directory(dir, missing);

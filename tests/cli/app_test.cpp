@@ -21,6 +21,14 @@ TEST_CASE("the version is one line") {
   const CliResult r = cli({"--version"});
   CHECK(r.code == kExitOk);
   CHECK(r.out.starts_with("tilewright "));
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--version", "--json"}, {"--json", "--version"}}) {
+    const CliResult json = cli(words);
+    CHECK(json.code == kExitOk);
+    CHECK(json.err.empty());
+    Expected<Json> parsed = parse_json(json.out, "out");
+    REQUIRE(bool(parsed));
+    CHECK(r.out == "tilewright " + (*parsed)["tilewright"].text_or_empty() + " (ABI " + std::to_string((*parsed)["abi"].integer_or(0)) + ")\n");
+  }
 }
 
 TEST_CASE("wrong usage exits with 2") {
