@@ -2,15 +2,17 @@
 
 #include "backends/backend.h"
 #include "packager/link.h"
+#include "runtime/embedded.h"
 
 namespace tw {
 namespace {
 
 constexpr const char* kSymbol = "candidate";   // of every candidate, so that the same code has the same bytes
 
-Expected<std::string> link_candidate(const std::string& object) {
+Expected<std::string> link_candidate(const std::string& object, const std::string& triple) {
   LinkRequest request;
   request.objects = {object};
+  request.fallback = {std::string(runtime_object(triple))};   // what the processor has no instruction for
   request.exports = {kSymbol};
   TW_ASSIGN(LinkedImage image, link_shared(request));
   return std::move(image.bytes);
@@ -26,7 +28,8 @@ Expected<CandidateBuilder> candidate_builder(const Target& target, int threads) 
     named.name = kSymbol;
     return backend->compile_kernel(named, parallel);
   };
-  return CandidateBuilder{compile, link_candidate, kSymbol};
+  const auto link = [triple = target.triple](const std::string& object) { return link_candidate(object, triple); };
+  return CandidateBuilder{compile, link, kSymbol};
 }
 
 }  // namespace tw

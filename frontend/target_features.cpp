@@ -120,7 +120,7 @@ std::vector<std::string> cpu_features(Arch arch, const std::string& cpu) {
       const std::vector<std::string> names = aarch64_features(cpu);
       return normal_features(arch, names.empty() ? std::vector<std::string>{"fp-armv8", "neon"} : names);
     }
-    case Arch::arm: return {};
+    case Arch::arm: return {"neon", "vfp4"};
     case Arch::riscv64: return {"a", "c", "d", "f", "m"};
   }
   TW_UNREACHABLE("bad arch");

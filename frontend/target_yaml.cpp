@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -21,6 +22,7 @@ namespace {
 constexpr size_t kMaxFile = 64 << 10;
 constexpr int64_t kMaxCache = int64_t{1} << 40;
 constexpr int kMaxCores = 4096;
+constexpr std::array<std::string_view, 4> kTriples = {"x86_64-linux-gnu", "aarch64-linux-gnu", "armv7-linux-gnueabihf", "riscv64-linux-gnu"};
 
 Location location(const std::string& file, const YAML::Mark& mark) {
   return mark.is_null() ? Location{file, 0, 0} : Location{file, mark.line + 1, mark.column + 1};
@@ -131,11 +133,10 @@ int64_t Reader::bytes(const YAML::Node& node, const char* key) {
 
 void Reader::read_triple(const YAML::Node& node, Target& t) {
   t.triple = scalar(node, "triple");
-  const std::string arch = t.triple.substr(0, t.triple.find('-'));
-  const bool known = arch == "x86_64" || arch == "aarch64" || arch == "riscv64" || arch.rfind("arm", 0) == 0;
-  if (t.triple.empty() || (known && t.triple.find("-linux") != std::string::npos)) return;
-  problem(node, "no code can be made for triple '" + t.triple + "'",
-          {"accepted: x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, riscv64-linux-gnu"});
+  if (t.triple.empty() || std::ranges::count(kTriples, t.triple)) return;
+  std::string accepted;
+  for (const std::string_view triple : kTriples) accepted += (accepted.empty() ? "accepted: " : ", ") + std::string(triple);
+  problem(node, "no code can be made for triple '" + t.triple + "'", {accepted});
   t.triple.clear();
 }
 

@@ -183,6 +183,13 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
     arguments.push_back(file.path());
     files.push_back(std::move(file));
   }
+  if (!request.fallback.empty()) arguments.push_back("--start-lib");
+  for (const std::string& object : request.fallback) {
+    TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
+    arguments.push_back(file.path());
+    files.push_back(std::move(file));
+  }
+  if (!request.fallback.empty()) arguments.push_back("--end-lib");
   if (request.manifest) {
     TW_ASSIGN(const std::string object, make_data_object(request.objects.front(), *request.manifest));
     TW_ASSIGN(MemoryFile file, MemoryFile::create(object));

@@ -11,6 +11,7 @@ namespace tw {
 
 struct LinkRequest {
   std::vector<std::string> objects;     // relocatable ELF files' bytes, of one machine, in link order; sections that nothing exported reaches are left out
+  std::vector<std::string> fallback{};  // more of them, each taken only where the others lack a name that it defines
   std::string soname;                   // the library's file name; empty: none
   std::vector<std::string> exports;     // the symbols that it defines for others, exactly
   std::optional<std::string> manifest;  // an artifact: adds what packager/data_object.h defines and the note's segment

@@ -1,5 +1,5 @@
 /* What LLVM calls where a baseline processor lacks an instruction: conversions of halves and bfloat16 (x86-64 without F16C,
- * RISC-V), 32-bit division (ARMv7). `used` keeps them visible to the artifact's other objects. Round to nearest, ties to even. */
+ * RISC-V), division, and conversions of 64-bit integers (ARMv7). `used` keeps them visible to the artifact's other objects. Round to nearest, ties to even. */
 #include "sys.h"
 
 #define TW_HELPER __attribute__((used, visibility("hidden")))
@@ -57,18 +57,34 @@ TW_HELPER __bf16 __truncsfbf2(float value) {
 #endif
 
 #if defined(__arm__)
-/* Quotient in the low word, remainder in the high one: the registers of the ARM run-time ABI's *divmod. */
+/* The ARM run-time ABI's helpers; floats go through general registers there, whatever else the processor has. */
+#define TW_ARM_HELPER TW_HELPER __attribute__((pcs("aapcs")))
+
+static uint64_t divide64(uint64_t n, uint64_t d, uint64_t* rest) {
+  uint64_t q = 0;
+  if (d != 0 && n >= d) {
+    for (int bit = __builtin_clzll(d) - __builtin_clzll(n); bit >= 0; --bit) {
+      if (n < d << bit) continue;
+      n -= d << bit;
+      q |= (uint64_t)1 << bit;
+    }
+  }
+  *rest = n;
+  return q;
+}
+static uint64_t magnitude64(int64_t v) { return v < 0 ? 0 - (uint64_t)v : (uint64_t)v; }
+
+/* Quotient in the low word, remainder in the high one: the registers of *divmod. */
 static uint64_t divide(uint32_t n, uint32_t d) {
-  uint32_t q = 0, r = 0;
-  for (int bit = 31; bit >= 0; --bit) {
-    uint32_t carry = r >> 31;
-    r = r << 1 | (n >> bit & 1);
-    if (carry || r >= d) {
-      r -= d;
+  uint32_t q = 0;
+  if (d != 0 && n >= d) {
+    for (int bit = __builtin_clz(d) - __builtin_clz(n); bit >= 0; --bit) {
+      if (n < d << bit) continue;
+      n -= d << bit;
       q |= (uint32_t)1 << bit;
     }
   }
-  return (uint64_t)r << 32 | q;
+  return (uint64_t)n << 32 | q;
 }
 static uint32_t magnitude(int32_t v) { return v < 0 ? 0 - (uint32_t)v : (uint32_t)v; }
 
@@ -82,4 +98,37 @@ TW_HELPER uint64_t __aeabi_idivmod(int32_t n, int32_t d) {
   return (uint64_t)r << 32 | q;
 }
 TW_HELPER int32_t __aeabi_idiv(int32_t n, int32_t d) { return (int32_t)__aeabi_idivmod(n, d); }
+
+/* Quotient in r0 and r1, remainder in r2 and r3, which C cannot say. */
+TW_HELPER uint64_t tw_udivmod(uint64_t n, uint64_t d, uint64_t* rest) { return divide64(n, d, rest); }
+TW_HELPER int64_t tw_divmod(int64_t n, int64_t d, int64_t* rest) {
+  uint64_t r, q = divide64(magnitude64(n), magnitude64(d), &r);
+  *rest = (int64_t)(n < 0 ? 0 - r : r);
+  return (int64_t)((n < 0) != (d < 0) ? 0 - q : q);
+}
+#define TW_DIVMOD(name, body)                                                                                                          \
+  TW_HELPER __attribute__((naked)) void name(void) {                                                                                  \
+    __asm__("push {r11, lr}\n\tsub sp, sp, #16\n\tadd r11, sp, #8\n\tstr r11, [sp]\n\tbl " #body                                       \
+            "\n\tldrd r2, r3, [sp, #8]\n\tadd sp, sp, #16\n\tpop {r11, pc}");                                                           \
+  }
+TW_DIVMOD(__aeabi_uldivmod, tw_udivmod)
+TW_DIVMOD(__aeabi_ldivmod, tw_divmod)
+
+static double to_double(uint64_t v) { return (double)(uint32_t)(v >> 32) * 0x1p32 + (double)(uint32_t)v; }   /* one rounding: both terms are exact */
+static float to_float(uint64_t v) {   /* what a double does not hold counts as one bit, so that nothing is rounded twice */
+  if (v >> 53) v = (v >> 11 | ((v & 0x7ff) != 0)) << 11;
+  return (float)to_double(v);
+}
+static uint64_t from_double(double v) {
+  uint32_t high = (uint32_t)(v * 0x1p-32);
+  return (uint64_t)high << 32 | (uint32_t)(v - (double)high * 0x1p32);
+}
+TW_ARM_HELPER double __aeabi_ul2d(uint64_t v) { return to_double(v); }
+TW_ARM_HELPER double __aeabi_l2d(int64_t v) { return v < 0 ? -to_double(magnitude64(v)) : to_double((uint64_t)v); }
+TW_ARM_HELPER float __aeabi_ul2f(uint64_t v) { return to_float(v); }
+TW_ARM_HELPER float __aeabi_l2f(int64_t v) { return v < 0 ? -to_float(magnitude64(v)) : to_float((uint64_t)v); }
+TW_ARM_HELPER uint64_t __aeabi_d2ulz(double v) { return from_double(v); }
+TW_ARM_HELPER int64_t __aeabi_d2lz(double v) { return (int64_t)(v < 0 ? 0 - from_double(-v) : from_double(v)); }
+TW_ARM_HELPER uint64_t __aeabi_f2ulz(float v) { return from_double((double)v); }
+TW_ARM_HELPER int64_t __aeabi_f2lz(float v) { return __aeabi_d2lz((double)v); }
 #endif

@@ -23,7 +23,7 @@ class LlvmFeatures : public FeatureSet {
  public:
   static Expected<LlvmFeatures> of(const Target& target) {
     TW_ASSIGN(const llvm::Target* llvm_target, find_llvm_target(target.triple));
-    const llvm::Triple triple(target.triple);
+    const llvm::Triple triple(llvm::Triple::normalize(target.triple));
     std::unique_ptr<llvm::MCSubtargetInfo> info(llvm_target->createMCSubtargetInfo(triple, "", ""));  // LLVM itself only warns
     if (!target.cpu.empty() && !info->isCPUStringValid(target.cpu))
       return make_error(DiagCode::invalid_argument, "cpu '{0}' is not known for {1}", target.cpu, target.triple);

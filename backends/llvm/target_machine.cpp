@@ -45,7 +45,7 @@ Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
     TW_INITIALIZE(RISCV);
   });
   std::string reason;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), reason);
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(llvm::Triple::normalize(triple)), reason);
   if (!target) return make_error(DiagCode::unsupported, "no code generator for {0}: {1}", triple, reason);
   return target;
 }
@@ -56,6 +56,6 @@ Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::st
   llvm::TargetOptions options;
   options.MCOptions.AsmVerbose = true;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      llvm::Triple(triple), traits.cpu, traits.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      llvm::Triple(llvm::Triple::normalize(triple)), traits.cpu, traits.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 }  // namespace tw

@@ -1,6 +1,7 @@
 // Every architecture: all operators and conversions compile without a call into any library (the linker refuses unknown symbols).
 #include <doctest/doctest.h>
 
+#include "runtime/embedded.h"
 #include "tests/backends/harness.h"
 
 using namespace tw;
@@ -61,14 +62,14 @@ void check_links(const Target& target, const Kernel& kernel) {
   auto object = (*backend)->compile_kernel(kernel);
   REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
   LinkRequest request;
-  request.objects = {*object}, request.exports = {kernel.name};
+  request.objects = {*object}, request.fallback = {std::string(runtime_object(target.triple))}, request.exports = {kernel.name};
   auto image = link_shared(request);
   CHECK_MESSAGE(bool(image), error_text(image.takeError()));
 }
 
 std::vector<Target> targets() {
   return {target_of(Arch::x86_64), target_of(Arch::x86_64, {"avx2", "fma"}), target_of(Arch::x86_64, {"avx512f", "avx512bw", "avx512vl", "avx512dq"}),
-          target_of(Arch::aarch64), target_of(Arch::aarch64, {"fullfp16", "dotprod", "sve"}), target_of(Arch::riscv64), target_of(Arch::riscv64, {"v"})};
+          target_of(Arch::arm), target_of(Arch::arm, {"hwdiv-arm", "fp16"}), target_of(Arch::aarch64), target_of(Arch::aarch64, {"fullfp16", "dotprod", "sve"}), target_of(Arch::riscv64), target_of(Arch::riscv64, {"v"})};
 }
 }  // namespace
 

@@ -70,14 +70,26 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: avx2\n").find("t.yaml:2:11: features must be a list") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx2, avx3]\n").find("t.yaml:2:18: unknown feature 'avx3' for x86_64") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncpu: cortex-a72\n").find("t.yaml:2:6: unknown cpu 'cortex-a72' for x86_64") == 0);
-  for (const auto& [triple, cpu, like] : {std::tuple{"x86_64", "skylake-avx51", "skylake-avx512"}, {"aarch64", "cortex-a7x", "cortex-a7"},
-                                          {"armv7", "cortex-a99", "cortex-a9"}, {"riscv64", "sifive-u75", "sifive-u7"}}) {
-    const std::string error = yaml_error(std::string("triple: ") + triple + "-linux-gnu\ncpu: " + cpu + "\n");
+  for (const auto& [triple, cpu, like] : {std::tuple{"x86_64-linux-gnu", "skylake-avx51", "skylake-avx512"}, {"aarch64-linux-gnu", "cortex-a7x", "cortex-a7"},
+                                          {"armv7-linux-gnueabihf", "cortex-a99", "cortex-a9"}, {"riscv64-linux-gnu", "sifive-u75", "sifive-u7"}}) {
+    const std::string error = yaml_error(std::string("triple: ") + triple + "\ncpu: " + cpu + "\n");
     CHECK_MESSAGE(error.find(std::string("t.yaml:2:6: unknown cpu '") + cpu) == 0, error);
     CHECK_MESSAGE(error.find(like) != std::string::npos, error);
   }
   CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx512v]\n").find("without '+': avx512vl") != std::string::npos);
-  CHECK(yaml_error("triple: sparc-sun-solaris\n").find("t.yaml:1:9: no code can be made for triple") == 0);
+  const std::string sparc = yaml_error("triple: sparc-sun-solaris\n");
+  CHECK(sparc == "t.yaml:1:9: no code can be made for triple 'sparc-sun-solaris'\n"
+                 "  note: accepted: x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, riscv64-linux-gnu");
+  for (const char* triple : {"armv6-linux-gnueabihf", "armv7-linux-gnueabi", "aarch64-linux-android", "aarch64-apple-macos", "x86_64-linux", "riscv64-linux-musl", "armeb-linux-gnueabihf"}) {
+    const std::string refused = yaml_error(std::string("triple: ") + triple + "\n");
+    CHECK(refused.substr(refused.find('\n')) == sparc.substr(sparc.find('\n')));
+  }
+  std::string accepted = sparc.substr(sparc.find("accepted: ") + 10);   // and nothing in the list is refused
+  while (!accepted.empty()) {
+    const size_t end = std::min(accepted.find(", "), accepted.size());
+    CHECK(bool(parse_target("triple: " + accepted.substr(0, end) + "\n", "t.yaml")));
+    accepted.erase(0, end + 2);
+  }
   CHECK(yaml_error("triple: x86_64-linux-gnu\nvector_bits: 384\n").find("t.yaml:2:14: vector_bits must be a power of two") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\nfast_math: yes\n").find("t.yaml:2:12: fast_math must be true or false") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\naccuracy: -1\n").find("t.yaml:2:11: accuracy must be") == 0);
@@ -156,7 +168,7 @@ TEST_CASE("hostile files end in an error") {
 TEST_CASE("every shipped description is valid and prints to itself") {
   const std::vector<std::string> names = list_targets({kConfigs});
   CHECK(names.front() == "host");
-  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64-generic", "cortex-a72"})
+  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64-generic", "armv7-generic", "cortex-a72"})
     CHECK(std::find(names.begin(), names.end(), name) != names.end());
   for (const std::string& name : names) {
     CAPTURE(name);

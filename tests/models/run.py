@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles whole models and compares their outputs with onnxruntime, on this machine at one and two threads, for AArch64 under qemu, for OpenCL,
+"""Compiles whole models and compares their outputs with onnxruntime, on this machine at one and two threads, for AArch64 and ARMv7 under qemu, for OpenCL,
 for CUDA on the tests' fake driver, and with the whole model in f64 (tilewright verify); the quantized digits to the bit. Real models and architectures
 come from ../shared/models where that folder is present.
 
@@ -93,17 +93,19 @@ def compare(expected, got):
 class Runner:
     def __init__(self, tilewright, work):
         self.tilewright, self.work = tilewright, work
-        self.driver = work / "driver.aarch64"
-        self.qemu = self.build_arm_driver()
+        self.qemu = self.build_driver("aarch64", "qemu-aarch64", "/usr/aarch64-linux-gnu")
+        self.qemu32 = self.build_driver("armv7", "qemu-arm", "/usr/arm-linux-gnueabihf")
 
-    def build_arm_driver(self):
-        if not shutil.which("qemu-aarch64"):
+    def build_driver(self, machine, emulator, root):
+        """The command that runs an artifact of that machine; None: something is not installed."""
+        if not shutil.which(emulator):
             return None
+        driver = self.work / f"driver.{machine}"
         clang = shutil.which("clang-22") or "/usr/lib/llvm-22/bin/clang"
         lld = shutil.which("ld.lld-22") or "/usr/lib/llvm-22/bin/ld.lld"
         env = dict(os.environ, CLANG=clang, LLD=lld)
-        built = subprocess.run([ROOT / "tests/cross_cc.sh", "aarch64", ROOT / "tests/models/driver.c", self.driver, "-I", ROOT], env=env)
-        return ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"] if built.returncode == 0 else None
+        built = subprocess.run([ROOT / "tests/cross_cc.sh", machine, ROOT / "tests/models/driver.c", driver, "-I", ROOT], env=env)
+        return [emulator, "-L", root, driver] if built.returncode == 0 else None
 
     def compile(self, model, target, output, *flags, cwd=None):
         subprocess.run([self.tilewright, "compile", model, "-t", target, "-o", output, "--name", "model", *flags], check=True, cwd=cwd,
@@ -129,7 +131,10 @@ class Runner:
         return {name: np.load(folder / f"{name.replace('/', '_')}.npy") for name in outputs}
 
     def arm(self, artifact, inputs, expected):
-        return self.drive([*self.qemu, self.driver], artifact, inputs, expected)
+        return self.drive(self.qemu, artifact, inputs, expected)
+
+    def arm32(self, artifact, inputs, expected):
+        return self.drive(self.qemu32, artifact, inputs, expected)
 
     def drive(self, command, artifact, inputs, expected):
         paths = []
@@ -356,6 +361,11 @@ def main():
             check(name, "aarch64 under qemu", lambda: compare(expected, runner.arm(artifact, inputs, expected)))
         elif name in ARM:
             skipped.append(f"{name} for aarch64 (no qemu or no cross libc)")
+        if name in ARM and runner.qemu32:
+            runner.compile(path, "armv7-generic", artifact)
+            check(name, "ARMv7 under qemu", lambda: compare(expected, runner.arm32(artifact, inputs, expected)))
+        elif name in ARM:
+            skipped.append(f"{name} for ARMv7 (no qemu or no cross libc)")
         if name in OPENCL and opencl:
             runner.compile(path, "opencl-generic", artifact)
             check(name, "OpenCL", lambda: compare(expected, runner.native(artifact, inputs, outputs, 1)))
@@ -376,6 +386,7 @@ def main():
 
             targets = {"host": ("host", here)}
             targets.update({"aarch64-generic": ("aarch64-generic", runner.arm)} if runner.qemu else {})
+            targets.update({"armv7-generic": ("armv7-generic", runner.arm32)} if runner.qemu32 else {})
             targets.update({"opencl-generic": ("opencl-generic", here)} if opencl else {})
             targets.update({"nvidia-sm80": (cuda, here)} if cuda else {})
             for target, other, right, count in check_labels(runner, targets):

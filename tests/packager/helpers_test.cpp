@@ -61,3 +61,39 @@ TEST_CASE("halves convert on a baseline processor") {
   CHECK(double_to_half(65520) == 0x7c00);
   CHECK(library->symbol("nothing") == nullptr);
 }
+
+TEST_CASE("64-bit integers divide and convert on ARMv7") {
+  const ScratchDir dir;
+  const char* const source =
+      "#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n"
+      "#ifdef __arm__\n#include \"runtime/helpers.c\"\n#endif\n"
+      "static uint64_t state = 1, sum;\n"
+      "static uint64_t next(void) { state = state * 6364136223846793005u + 1442695040888963407u; return state >> (state >> 58) | 1; }\n"
+      "static void add(uint64_t v) { sum = (sum ^ v) * 0x100000001b3u; sum ^= sum >> 29; }\n"
+      "static void add_double(double v) { uint64_t u; memcpy(&u, &v, 8); add(u); }\n"
+      "static void add_float(float v) { uint32_t u; memcpy(&u, &v, 4); add(u); }\n"
+      "int main(void) {\n"
+      "  for (int i = 0; i < 200000; ++i) {\n"
+      "    volatile uint64_t a = next(), b = next();\n"
+      "    volatile int64_t c = i & 1 ? -(int64_t)(a >> 1) : (int64_t)(a >> 1), d = i & 2 ? -(int64_t)(b >> 1) - 1 : (int64_t)(b >> 1) + 1;\n"
+      "    volatile uint32_t e = (uint32_t)a, f = (uint32_t)b | 1;\n"
+      "    volatile double g = (double)(a >> 1), h = i & 1 ? -g : g;\n"
+      "    volatile float k = (float)(a >> 2), l = i & 1 ? -k : k;\n"
+      "    add(a / b), add(a % b), add((uint64_t)(c / d)), add((uint64_t)(c % d)), add(e / f), add(e % f), add((uint32_t)((int32_t)e / (int32_t)f)), add((uint32_t)((int32_t)e % (int32_t)f));\n"
+      "    add_double((double)a), add_double((double)c), add_float((float)a), add_float((float)c);\n"
+      "    add((uint64_t)g), add((uint64_t)(int64_t)h), add((uint64_t)k), add((uint64_t)(int64_t)l);\n"
+      "  }\n"
+      "  printf(\"%08x%08x\\n\", (unsigned)(sum >> 32), (unsigned)sum);\n"
+      "  return 0;\n"
+      "}\n";
+  REQUIRE(!tw::write_file(dir / "h.c", source));
+  const CommandResult native = run_command("cd " + dir.path() + " && " TW_CLANG " -O1 h.c -o native && ./native");
+  REQUIRE_MESSAGE(native.status == 0, native.output);
+  const CommandResult built = run_command("cd " + dir.path() + " && CLANG=" TW_CLANG " LLD=" TW_LLD " " TW_TEST_DIR "/cross_cc.sh armv7 h.c arm -I " TW_SOURCE_DIR " -I " TW_SOURCE_DIR "/runtime");
+  if (built.status == 77 || run_command("qemu-arm --version").status != 0) {
+    MESSAGE("skipped: no libc or no qemu for armv7");
+    return;
+  }
+  REQUIRE_MESSAGE(built.status == 0, built.output);
+  CHECK(run_command("qemu-arm -L /usr/arm-linux-gnueabihf " + (dir / "arm")).output == native.output);
+}
