@@ -9,9 +9,15 @@
 namespace tw {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
-auto place_of(const LockSection& s) { return std::tie(s.model, s.dims, s.target_hash, s.threads); }
+std::map<std::string, std::pair<int64_t, int64_t>> ranges_of(const SymbolLimitsOf& limits) {
+  std::map<std::string, std::pair<int64_t, int64_t>> ranges;
+  for (const auto& [name, range] : limits) ranges[name] = {range.least, range.most};
+  return ranges;
+}
+
+auto place_of(const LockSection& s) { return std::tuple(s.model, s.dims, ranges_of(s.limits), s.target_hash, s.threads); }
 
 Json to_json(const Pin& pin) {
   Json::Array lines;
@@ -47,6 +53,52 @@ Pin pin_of(const Json& json) {
   return pin;
 }
 
+Json to_json(const LockSection& s) {
+  Json::Object dims, limits, layouts, algorithms;
+  for (const auto& [name, value] : s.dims) dims.push_back({name, value});
+  for (const auto& [name, range] : s.limits) limits.push_back({name, Json::Array{range.least, range.most}});
+  for (const auto& [name, algorithm] : s.algorithms) algorithms.push_back({name, algorithm_name(algorithm)});
+  Json::Array kernels;
+  for (const Pin& pin : s.pins) kernels.push_back(to_json(pin));
+  Json::Object out{{"model", s.model}, {"dims", dims}};
+  if (!limits.empty()) out.push_back({"limits", limits});
+  out.insert(out.end(), {{"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads}});
+  if (s.layouts) {
+    for (const auto& [name, block] : *s.layouts) layouts.push_back({name, block});
+    out.push_back({"layouts", layouts});
+  }
+  if (!algorithms.empty()) out.push_back({"algorithms", algorithms});
+  out.push_back({"kernels", kernels});
+  return out;
+}
+
+Expected<LockSection> section_of(const Json& json, const std::string& file) {
+  LockSection s;
+  s.model = json["model"].text_or_empty();
+  if (const Json::Object* dims = json["dims"].object())
+    for (const Json::Member& d : *dims) s.dims[d.key] = d.value.integer_or(0);
+  if (const Json::Object* limits = json["limits"].object())
+    for (const Json::Member& l : *limits) {
+      if (l.value.items().size() != 2) return make_error(DiagCode::parse, "'{0}': the limits of '{1}' are not two numbers", file, l.key);
+      s.limits[l.key] = {l.value.items()[0].integer_or(0), l.value.items()[1].integer_or(0)};
+    }
+  s.target = json["target"].text_or_empty();
+  s.target_hash = json["target_hash"].text_or_empty();
+  s.threads = static_cast<int>(std::clamp<int64_t>(json["threads"].integer_or(0), 0, 65536));
+  if (const Json::Object* layouts = json["layouts"].object()) {
+    s.layouts.emplace();
+    for (const Json::Member& l : *layouts) (*s.layouts)[l.key] = l.value.integer_or(0);
+  }
+  if (const Json::Object* algorithms = json["algorithms"].object())
+    for (const Json::Member& a : *algorithms) {
+      const std::optional<Algorithm> algorithm = algorithm_from_name(a.value.text_or_empty());
+      if (!algorithm) return make_error(DiagCode::parse, "'{0}': there is no algorithm '{1}', which it has for '{2}'", file, a.value.text_or_empty(), a.key);
+      s.algorithms[a.key] = *algorithm;
+    }
+  for (const Json& kernel : json["kernels"].items()) s.pins.push_back(pin_of(kernel));
+  return s;
+}
+
 }  // namespace
 
 const char* source_of(const Pin& pin) { return pin.tuned ? "tuned" : pin.transferred ? "transferred" : "default"; }
@@ -56,6 +108,7 @@ bool same_place(const LockSection& a, const LockSection& b) { return place_of(a)
 std::string describe(const LockSection& s) {
   std::string dims;
   for (const auto& [name, value] : s.dims) dims += (dims.empty() ? " (" : ", ") + name + "=" + std::to_string(value);
+  for (const auto& [name, range] : s.limits) dims += (dims.empty() ? " (" : ", ") + name + "=" + std::to_string(range.least) + ".." + std::to_string(range.most);
   return s.model + dims + (dims.empty() ? "" : ")") + " for " + s.target + ", " + std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads");
 }
 
@@ -75,36 +128,21 @@ std::string print(const Lock& lock) {
   Json::Array models;
   for (LockSection& s : sections) {
     std::ranges::sort(s.pins);
-    Json::Object dims;
-    for (const auto& [name, value] : s.dims) dims.push_back({name, value});
-    Json::Array kernels;
-    for (const Pin& pin : s.pins) kernels.push_back(to_json(pin));
-    Json::Object layouts, model{{"model", s.model}, {"dims", dims}, {"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads}};
-    for (const auto& [name, block] : s.layouts) layouts.push_back({name, block});
-    if (!layouts.empty()) model.push_back({"layouts", layouts});
-    model.push_back({"kernels", kernels});
-    models.push_back(std::move(model));
+    models.push_back(to_json(s));
   }
   return dump(Json::Object{{"tilewright_lock", kVersion}, {"language", kLanguageVersion}, {"models", models}}) + "\n";
 }
 
 Expected<Lock> parse_lock(std::string_view text, const std::string& file) {
   TW_ASSIGN(const Json json, parse_json(text, file));
-  if (json["tilewright_lock"].integer_or(0) != kVersion || json["language"].integer_or(0) != kLanguageVersion)
-    return make_error(DiagCode::parse, "'{0}' is no lock of this version of tilewright: 'tilewright lock' writes one", file);
+  const int64_t version = json["tilewright_lock"].integer_or(0);
+  if (version <= 0) return make_error(DiagCode::parse, "'{0}' is no lock of tilewright", file);
   Lock lock;
+  lock.outdated = version != kVersion || json["language"].integer_or(0) != kLanguageVersion;
+  if (lock.outdated) return lock;
   for (const Json& model : json["models"].items()) {
-    LockSection s;
-    s.model = model["model"].text_or_empty();
-    if (const Json::Object* dims = model["dims"].object())
-      for (const Json::Member& d : *dims) s.dims[d.key] = d.value.integer_or(0);
-    s.target = model["target"].text_or_empty();
-    s.target_hash = model["target_hash"].text_or_empty();
-    s.threads = static_cast<int>(std::clamp<int64_t>(model["threads"].integer_or(0), 0, 65536));
-    if (const Json::Object* layouts = model["layouts"].object())
-      for (const Json::Member& l : *layouts) s.layouts[l.key] = l.value.integer_or(0);
-    for (const Json& kernel : model["kernels"].items()) s.pins.push_back(pin_of(kernel));
-    lock.sections.push_back(std::move(s));
+    TW_ASSIGN(LockSection section, section_of(model, file));
+    lock.sections.push_back(std::move(section));
   }
   return lock;
 }

@@ -1,9 +1,12 @@
 // tilewright.lock: the schedule of every kernel of a model, written beside it so that later compiles make the same code whatever a log has learned.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ir/simplify.h"
+#include "passes/pass.h"
 #include "support/diag.h"
 
 namespace tw {
@@ -27,9 +30,11 @@ const char* source_of(const Pin& pin);     // "tuned", "transferred", "default"
 struct LockSection {
   std::string model;                       // file name
   std::map<std::string, int64_t> dims;     // bound by --dim
+  SymbolLimitsOf limits;                   // said by --dim
   std::string target, target_hash;         // name, codegen_hash
   int threads = 1;
-  std::map<std::string, int64_t> layouts = {};   // blocks of values by name, where measured times chose them
+  std::optional<std::map<std::string, int64_t>> layouts = {};   // blocks of values by name, where measured times chose them; none: nobody has measured
+  std::map<std::string, Algorithm> algorithms = {};   // of products with constant weights, by the value that they make: one task may be computed in two ways
   std::vector<Pin> pins = {};
 };
 // They pin the same compile.
@@ -38,6 +43,7 @@ std::string describe(const LockSection& section);   // "digits.onnx (batch=1) fo
 
 struct Lock {
   std::vector<LockSection> sections;
+  bool outdated = false;   // of another version of the format or of the schedule language: nothing of it was read
   const LockSection* find(const LockSection& place) const;   // null: none of that place
   void put(LockSection section);                             // takes the place of one of the same place
 };

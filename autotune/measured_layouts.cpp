@@ -15,17 +15,17 @@ constexpr double kNever = 1e6;   // seconds, of layouts that are out of the ques
 class Measured : public KernelCosts {
  public:
   Measured(LayoutSeconds measured, double scale) : measured_(std::move(measured)), scale_(scale) {}
-  double seconds(const WorkEstimate& work, const Target& target) const override { return scale_ * analytic_.seconds(work, target); }
+  double seconds(const WorkEstimate& work, const Target& target) const override { return analytic_.seconds(work, target); }
   std::optional<double> kernel(const Graph&, const Node& node, const Layout& out) const override {
     const auto known = measured_.find(node.output);
     if (known == measured_.end()) return std::nullopt;
     const auto best = known->second.find(out.block);
-    return best == known->second.end() ? kNever : best->second;   // an estimate does not displace a measured time
+    return best == known->second.end() ? kNever : best->second / scale_;   // an estimate does not displace a measured time
   }
 
  private:
   LayoutSeconds measured_;
-  double scale_;
+  double scale_;   // measured seconds of an analytic one
   AnalyticCost analytic_;
 };
 

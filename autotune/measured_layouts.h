@@ -26,7 +26,8 @@ Expected<std::vector<LayoutPlan>> layout_plans(const Graph& graph, const Target&
 using LayoutSeconds = std::map<ValueId, std::map<int64_t, double>>;
 Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& target, const AlgorithmOptions& options, const KernelSeconds& seconds);
 
-// Of a convolution with measured layouts only those are taken, by their seconds. All else costs the analytic seconds, times what measured kernels took for theirs.
+// Of a convolution with measured layouts only those are taken, by their seconds. All else costs the analytic
+// seconds, of which measured kernels took so many times theirs: casts then are as settled_costs() places them, bit for bit.
 std::unique_ptr<CostOracle> measured_costs(const Graph& graph, const Target& target, LayoutSeconds measured);
 // Layouts that are settled: blocks by the names of values; 0 for those that are not there.
 std::unique_ptr<CostOracle> settled_costs(std::map<std::string, int64_t> blocks);

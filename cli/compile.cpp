@@ -127,7 +127,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   // Rewriting: everything that makes the graph smaller or its patterns plainer, layouts last.
   stages.begin("passes");
   PassContext context{target.main_device(), 64 << 20, ""};
-  TW_ASSIGN(ScheduleChooser chooser, ScheduleChooser::make(options.schedules, options.model, options.dims, target));
+  TW_ASSIGN(ScheduleChooser chooser, ScheduleChooser::make(options.schedules, options.model, options.dims, graph.limits, target));
   std::unique_ptr<CostOracle> costs;
   if (chooser.in_use() && !options.plain && target.devices.empty() && options.pipeline.empty()) {   // what is known of layouts: values keep their numbers up to there
     Graph before = graph;
@@ -154,6 +154,8 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   if (!options.plain && target.devices.empty()) {   // devices have the direct algorithms
     TW_ASSIGN(const AlgorithmOptions algorithms, chooser.algorithms(graph, groups, target, options.algorithms));
     choose_algorithms(graph, groups, target, algorithms);
+    for (const Group& group : groups)
+      if (has_algorithms(graph, group)) report.algorithms.emplace(graph.value(graph.node(group.anchor).output).name, group.algorithm);
     fuse_pools(graph, groups);
   }
   report.groups = static_cast<int64_t>(groups.size());
@@ -183,6 +185,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
     const auto runs = [&](const LoweredGroup& lowered) -> Error {
       if (std::ranges::any_of(lowered.kernel.symbols, [](const std::string& symbol) { return least_of(symbol) == 0; }))
         return make_error(DiagCode::unsupported, "its sizes are made from data");
+      if (chooser.placed_elsewhere(lowered, place)) return make_error(DiagCode::unsupported, "the lock has it elsewhere");
       CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
       TW_ASSIGN(const ChosenSchedule chosen, std::as_const(chooser).choose(lowered, place, options.plain));
       const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
@@ -235,11 +238,6 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   return program;
 }
 
-std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, const std::map<std::string, int64_t>& sizes) {
-  for (const auto& [name, size] : sizes) dims[name] = size;
-  return dims;
-}
-
 // Sizes of free dimensions, named in any way, by the model's symbols.
 Expected<std::map<std::string, int64_t>> by_symbol(const std::map<std::string, int64_t>& sizes, const Model& model) {
   const std::vector<TensorSpec> inputs = with_names(input_specs(model.graph), model.symbol_names);
@@ -272,6 +270,19 @@ Error add_sizes(Program& program, Model& model, const CompileOptions& options, c
 }
 
 }  // namespace
+
+std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, const std::map<std::string, int64_t>& sizes) {
+  for (const auto& [name, size] : sizes) dims[name] = size;
+  return dims;
+}
+
+LockSection lock_section(const CompileOptions& options, const Target& target, const CompileReport& report) {
+  LockSection section = lock_place(options.model, report.dims, report.limits, target, options.schedules.threads);
+  std::ranges::copy_if(report.schedules, std::back_inserter(section.pins), [](const Pin& pin) { return !pin.task.empty(); });
+  section.layouts = report.layouts;
+  section.algorithms = report.algorithms;
+  return section;
+}
 
 std::optional<Emit> emit_from_name(std::string_view name) {
   for (auto [word, emit] : kEmits)
@@ -327,6 +338,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   };
   report.model_bytes = model.file_bytes;
   report.dims = model.dims;
+  report.limits = model.graph.limits;
   report.symbol_names = model.symbol_names;
   std::vector<TensorSpec> inputs = input_specs(model.graph);
   report.example = example_sizes(inputs, model.symbol_names, model.graph.limits);

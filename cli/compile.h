@@ -22,6 +22,9 @@ enum class Emit : uint8_t { so, graph, groups, kernels, schedules, scheduled, ll
 std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm"
 std::string emit_names();                                    // of all, for help texts and errors
 
+// Bindings with those of an entry of CompileOptions::specialize.
+std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, const std::map<std::string, int64_t>& sizes);
+
 struct CompileOptions {
   std::string model, output;            // files; output "" = <model stem>.so beside the current directory
   std::string header;                   // "" = the output's name with .h
@@ -50,12 +53,14 @@ struct CompileReport {
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
   uint64_t model_bytes = 0, weight_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
   std::map<std::string, int64_t> dims;    // bound, by the model's names
+  SymbolLimitsOf limits;                  // of the symbols that stay free
   SymbolNames symbol_names;
   Expr arena_bytes = 0;                   // without fast paths
   Sizes example;                          // of the free dimensions: naive_arena_bytes and warm_share are of these
   double warm_share = 0;   // of the bytes that tensors are made in: used so lately that the second cache level still has them
   std::vector<KernelReport> kernel_reports;
-  std::map<std::string, int64_t> layouts; // blocks of values, where measured times or a lock chose them
+  std::optional<std::map<std::string, int64_t>> layouts;   // blocks of values, where measured times or a lock chose them
+  std::map<std::string, Algorithm> algorithms;   // of products with constant weights, by the value that they make
   std::vector<Pin> schedules;             // of each kernel: which, and where it comes from; empty when plain
   bool schedules_in_use = false;          // a log or a lock was read
   std::vector<std::string> warnings, notes;   // about schedules, a line each
@@ -71,6 +76,9 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
 // The same for a graph that is already here; options.model is not read. special: the model with the sizes of each entry of options.specialize.
 Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress = nullptr,
                                       std::vector<Model> special = {});
+
+// What the compile chose, as a lock keeps it.
+LockSection lock_section(const CompileOptions& options, const Target& target, const CompileReport& report);
 
 // Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands body the zeroed bytes to
 // write; called from several threads for different pieces. Pack kernels are compiled for the build host's baseline

@@ -91,4 +91,14 @@ Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::strin
   return dims;
 }
 
+Expected<std::vector<std::map<std::string, int64_t>>> parse_specialize(const std::vector<std::string>& texts) {
+  std::vector<std::map<std::string, int64_t>> all;
+  for (const std::string& text : texts) {
+    llvm::SmallVector<llvm::StringRef> parts;
+    llvm::StringRef(text).split(parts, ',');
+    TW_ASSIGN(all.emplace_back(), parse_dims({parts.begin(), parts.end()}, "--specialize"));
+  }
+  return all;
+}
+
 }  // namespace tw

@@ -53,13 +53,13 @@ Expected<Lock> read_lock(const std::string& path) {
   return parse_lock((*buffer)->getBuffer(), path);
 }
 
-LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims, const Target& target, int threads) {
-  return {std::filesystem::path(model).filename().string(), dims, target.name, codegen_hash(target), threads, {}};
+LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims, const SymbolLimitsOf& limits, const Target& target, int threads) {
+  return {std::filesystem::path(model).filename().string(), dims, limits, target.name, codegen_hash(target), threads};
 }
 
 Expected<ScheduleChooser> ScheduleChooser::make(const ScheduleOptions& options, const std::string& model,
-                                                const std::map<std::string, int64_t>& dims, const Target& target) {
-  ScheduleChooser chooser(options, lock_place(model, dims, target, options.threads));
+                                                const std::map<std::string, int64_t>& dims, const SymbolLimitsOf& limits, const Target& target) {
+  ScheduleChooser chooser(options, lock_place(model, dims, limits, target, options.threads));
   chooser.targets_.push_back(target_key(target));
   for (const Target& device : target.devices) chooser.targets_.push_back(target_key(device));
   if (options.frozen && !options.log.empty())
@@ -72,9 +72,12 @@ Expected<ScheduleChooser> ScheduleChooser::make(const ScheduleOptions& options, 
 Error ScheduleChooser::read_lock() {
   if (!options_.lock.empty()) {
     TW_ASSIGN(const Lock lock, tw::read_lock(options_.lock));
+    if (lock.outdated)
+      return make_error(DiagCode::parse, "'{0}' is of another version of tilewright, and what it pins is not known here; 'tilewright lock' writes it anew", options_.lock);
     if (const LockSection* section = lock.find(place_)) {
       locked_ = true;
       place_.layouts = section->layouts;
+      place_.algorithms = section->algorithms;
       for (const Pin& pin : section->pins) pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, std::vector{pin});
     } else if (options_.frozen && !lock.sections.empty()) {
       Diag d{DiagCode::invalid_argument, "--frozen: '" + options_.lock + "' pins nothing for " + describe(place_) + "; 'tilewright lock' adds it", {}, {}};
@@ -168,12 +171,11 @@ bool ScheduleChooser::transfer(const LoweredGroup& lowered, const Target& place,
 Expected<AlgorithmOptions> ScheduleChooser::algorithms(const Graph& graph, const std::vector<Group>& groups, const Target& target,
                                                        AlgorithmOptions options) const {
   if (options.only || !in_use()) return options;
-  const std::string place = target_key(target);
   if (locked_) {
-    TW_ASSIGN(const AlgorithmSeconds pinned, measured_algorithms(graph, groups, target, options, [&](const std::string& task, const std::string& kernel) {
-                return Expected<std::optional<double>>(pins_.contains({task, place, kernel}) ? std::optional(1.0) : std::nullopt);
-              }));
-    for (const auto& [anchor, known] : pinned) options.fixed.emplace(anchor, known.begin()->first);
+    for (const Group& group : groups) {
+      const auto pinned = place_.algorithms.find(graph.value(graph.node(group.anchor).output).name);
+      if (pinned != place_.algorithms.end()) options.fixed.emplace(group.anchor, pinned->second);
+    }
     return options;
   }
   TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
@@ -190,7 +192,7 @@ KernelSeconds ScheduleChooser::measured_by(TuningLog& log, const Target& target)
 
 Expected<std::unique_ptr<CostOracle>> ScheduleChooser::layout_costs(const Graph& graph, const Target& target, const AlgorithmOptions& options) const {
   std::unique_ptr<CostOracle> costs;
-  if (locked_ && !place_.layouts.empty()) return settled_costs(place_.layouts);
+  if (locked_ && place_.layouts) return settled_costs(*place_.layouts);
   if (options_.log.empty()) return costs;
   TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
   TW_ASSIGN(LayoutSeconds measured, measured_layouts(graph, target, options, measured_by(log, target)));
@@ -248,14 +250,15 @@ Expected<ChosenSchedule> ScheduleChooser::choose(const LoweredGroup& lowered, co
     chosen.pin = pin;
     return chosen;
   }
-  if (by_default != pins.end() && chosen.problem.empty()) {
-    usual->pin = *by_default;
-    return std::move(*usual);
-  }
-  if (!plain && !chosen.pin.task.empty() && pins.empty() && transfer(lowered, place, shared, chosen)) {
+  const bool searched = by_default == pins.end() ? !pins.empty() : pins.size() > 1;   // for more than what the default takes
+  if (!plain && !chosen.pin.task.empty() && !searched && transfer(lowered, place, shared, chosen)) {
     chosen.pin.transferred = true;
     chosen.pin.schedule = print(chosen.schedule);
     return chosen;
+  }
+  if (by_default != pins.end() && chosen.problem.empty()) {
+    usual->pin = *by_default;
+    return std::move(*usual);
   }
   if (plain) {
     TW_ASSIGN(chosen.schedule, plain_schedule(lowered.kernel, place));
@@ -265,6 +268,17 @@ Expected<ChosenSchedule> ScheduleChooser::choose(const LoweredGroup& lowered, co
   }
   chosen.pin.schedule = print(chosen.schedule);
   return chosen;
+}
+
+bool ScheduleChooser::placed_elsewhere(const LoweredGroup& lowered, const Target& place) const {
+  const auto task = tasks_.find(output_of(lowered));
+  if (!locked_ || task == tasks_.end()) return false;
+  const std::string& key = task->second.key;
+  const auto begin = pins_.lower_bound({key, "", ""});
+  if (begin == pins_.end() || std::get<0>(begin->first) != key) return false;   // it knows nothing of the task
+  const std::string here = target_key(place);
+  const auto there = pins_.lower_bound({key, here, ""});
+  return there == pins_.end() || std::get<0>(there->first) != key || std::get<1>(there->first) != here;
 }
 
 Expected<ChosenSchedule> ScheduleChooser::take(const LoweredGroup& lowered, const Target& place, bool plain) {

@@ -37,7 +37,7 @@ class ScheduleChooser {
  public:
   // model: the file's path or name; target: of the compile. Errors: a log or lock that cannot be read; frozen and no lock for this compile.
   static Expected<ScheduleChooser> make(const ScheduleOptions& options, const std::string& model, const std::map<std::string, int64_t>& dims,
-                                        const Target& target);
+                                        const SymbolLimitsOf& limits, const Target& target);
 
   // Before layouts are assigned: what the log has measured of other ones, or those that the lock has settled. Null: nothing.
   Expected<std::unique_ptr<CostOracle>> layout_costs(const Graph& graph, const Target& target, const AlgorithmOptions& options) const;
@@ -50,7 +50,10 @@ class ScheduleChooser {
   // For a kernel of one of the groups on the target or one of its devices; any thread may ask. Without see() the default, or the plain schedule.
   Expected<ChosenSchedule> choose(const LoweredGroup& lowered, const Target& place, bool plain = false) const;
 
-  // The same for a kernel that goes into the program: remembers problems and what is not pinned.
+  // The lock has the kernel's task elsewhere, on the processor or another device: places are then those of the compile that made it.
+  bool placed_elsewhere(const LoweredGroup& lowered, const Target& place) const;
+
+  // The same as choose() for a kernel that goes into the program: remembers problems and what is not pinned.
   Expected<ChosenSchedule> take(const LoweredGroup& lowered, const Target& place, bool plain = false);
   // Frozen: everything that the lock lacks, as one error.
   Error complete() const;
@@ -74,7 +77,7 @@ class ScheduleChooser {
   const char* source() const { return options_.log.empty() ? "lock" : "log"; }
 
   ScheduleOptions options_;
-  LockSection place_;                          // layouts: of the lock
+  LockSection place_;                          // layouts, algorithms: of the lock
   std::vector<std::string> targets_;           // keys of the processor and the devices
   bool locked_ = false;
   std::map<PinKey, std::vector<Pin>> pins_;    // the best first; of a lock one
@@ -86,7 +89,7 @@ class ScheduleChooser {
 
 std::string lock_beside(const std::string& model);   // path of tilewright.lock
 Expected<Lock> read_lock(const std::string& path);   // an empty one where no file is
-LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims, const Target& target, int threads);
+LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims, const SymbolLimitsOf& limits, const Target& target, int threads);
 std::string default_log();                           // per user: XDG_DATA_HOME or ~/.local/share, then tilewright/tilewright.db; "": no home
 
 }  // namespace tw

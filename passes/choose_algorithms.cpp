@@ -179,10 +179,14 @@ bool serves_pool(Algorithm algorithm, const op::Pool& pool) {
   return tile == 0 || std::ranges::all_of(pool.kernel, [&](int64_t kernel) { return tile % kernel == 0; });
 }
 
+bool has_algorithms(const Graph& graph, const Group& group) {
+  return has_constant_weights(graph, graph.node(group.anchor)) && !is_attention(graph, group);
+}
+
 std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group, const Target& target) {
   std::vector<Algorithm> list = {Algorithm::direct};
   const Node& anchor = graph.node(group.anchor);
-  if (!has_constant_weights(graph, anchor) || is_attention(graph, group)) return list;
+  if (!has_algorithms(graph, group)) return list;
   const op::Pool* pool = nullptr;
   for (NodeId id : group.nodes)
     if (const auto* found = std::get_if<op::Pool>(&graph.node(id).attrs)) pool = found;
@@ -198,7 +202,7 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
   for (Group& group : groups) {
     group.algorithm = Algorithm::direct;
     const Node& node = graph.node(group.anchor);
-    if (!has_constant_weights(graph, node) || is_attention(graph, group)) continue;
+    if (!has_algorithms(graph, group)) continue;
     const auto found = options.fixed.find(group.anchor);
     const Algorithm* fixed = found == options.fixed.end() ? nullptr : &found->second;
     Choice c{&group, {{Algorithm::direct, *estimate_algorithm(graph, node, Algorithm::direct, target, model_bytes)}}};

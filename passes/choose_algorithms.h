@@ -26,6 +26,8 @@ struct AlgorithmEstimate {
 };
 // nullopt: the algorithm does not apply. model_bytes: all weights of the model, which decide what cache they come from.
 std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node, Algorithm algorithm, const Target& target, double model_bytes);
+// A convolution or matrix product with constant weights: what has a choice.
+bool has_algorithms(const Graph& graph, const Group& group);
 // Those that lower_group can compute the group with as it is fused, the direct one first.
 std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group, const Target& target);
 // Whether a pool may follow a convolution by the algorithm in one kernel: its windows are whole in what is computed at once.

@@ -3,15 +3,18 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <set>
 
 #include "autotune/log.h"
 #include "autotune/space.h"
 #include "autotune/transfer.h"
+#include "cli/compile.h"
 #include "cli/model_tasks.h"
 #include "cli/schedules.h"
 #include "cli/targets.h"
 #include "frontend/frontend.h"
 #include "cli_test_util.h"
+#include "tests/cli/graphs.h"
 
 using namespace tw;
 
@@ -169,6 +172,16 @@ TEST_CASE("a kernel without a record takes the point of one like it, where its s
     REQUIRE_MESSAGE(again.code == kExitOk, again.err);
     CHECK(has(again.out, gains ? "schedules 0 tuned, 1 transferred" : "schedules 0 tuned, 0 transferred"));
   }
+
+  // Its own default schedule alone was measured: that is no search.
+  const auto taker = std::ranges::find_if(pins, [](const Pin& pin) { return pin.transferred; });
+  REQUIRE(place.lock().code == kExitOk);   // the defaults
+  const std::vector<Pin> defaults = place.pins();
+  const auto own = std::ranges::find_if(defaults, [&](const Pin& pin) { return pin.task == taker->task && pin.kernel_hash == taker->kernel_hash; });
+  REQUIRE(own != defaults.end());
+  Record measured = record_of(*own, own->schedule);
+  measured.about = print(RecordNote{shape_of(conv->variants.front().lowered), "", true});
+  CHECK(has(place.compile({"--log", log_of(place, {like, measured}, "default.db")}).out, "schedules 0 tuned, 1 transferred"));
 }
 
 TEST_CASE("of one thread's records the best that leaves no core without work is used") {
@@ -287,6 +300,90 @@ TEST_CASE("lock and --frozen") {
   CHECK(cli({"compile", place.model, "-t", "x86-64-v3", "--frozen", "-o", place.folder / "x.so"}).code == kExitOk);
 }
 
+// Three convolutions alike, one task.
+Model alike() {
+  Model model;
+  model.name = "alike";
+  ValueId value = model.graph.add_input("x", {DType::f32, {1, 32, 24, 24}, {}});
+  for (uint64_t i = 0; i < 3; ++i)
+    value = test::must(model.graph.add(test::conv_attrs(1), {value, model.graph.add_constant("w" + std::to_string(i), test::seeded_tensor({32, 32, 3, 3}, 1 + i, 0.1))}));
+  model.graph.add_output(value, "y");
+  return model;
+}
+
+TEST_CASE("a lock keeps one task by two algorithms: what is frozen is the compile that was locked, byte for byte") {
+  const TestFolder folder;
+  Target target = must(load_target("x86-64-v3", config_dirs()));
+  CompileOptions options;
+  options.model = folder / "alike.onnx";
+  const std::string log = folder / "tuned.db";
+  {
+    TuningLog records = must(TuningLog::open(log, TuningLog::Mode::write));
+    for (const auto& [algorithm, seconds] : {std::pair(Algorithm::direct, 9e-4), {Algorithm::winograd_f2, 6e-4}, {Algorithm::winograd_f4, 3e-4}}) {
+      CompileOptions forced = options;
+      forced.emit = Emit::scheduled;
+      forced.algorithms.only = algorithm;
+      for (const Pin& pin : must(compile_graph(alike(), forced, target)).schedules)
+        if (!pin.task.empty()) must(records.add(record_of(pin, pin.schedule, seconds)));
+    }
+  }
+  const auto compiled = [&](const std::string& name, const std::string& from, const std::string& lock) {
+    CompileOptions own = options;
+    std::filesystem::create_directories(folder / name);
+    own.output = folder / (name + "/alike.so");
+    own.schedules.log = from;
+    own.schedules.lock = lock;
+    own.schedules.frozen = !lock.empty();
+    return must(compile_graph(alike(), own, target));
+  };
+  // The budget of errors at which some may take the fastest algorithm and others may not.
+  CompileReport logged;
+  std::set<Algorithm> used;
+  for (target.accuracy = 1e-7; target.accuracy < 1e-3 && used.size() < 2; target.accuracy *= 1.2) {
+    logged = compiled("logged", log, "");
+    used.clear();
+    for (const auto& [value, algorithm] : logged.algorithms) used.insert(algorithm);
+    if (used.size() >= 2) break;
+  }
+  REQUIRE(used.size() == 2);
+  CHECK(std::ranges::count_if(logged.schedules, [&](const Pin& pin) { return pin.task == logged.schedules[0].task; }) >= 2);
+  Lock lock;
+  lock.put(lock_section(options, target, logged));
+  const std::string locked = folder.write("tilewright.lock", print(lock));
+  CHECK(print(must(parse_lock(print(lock), "lock"))) == print(lock));
+  const CompileReport frozen = compiled("frozen", "", locked);
+  CHECK(frozen.algorithms == logged.algorithms);
+  CHECK(slurp(frozen.output) == slurp(logged.output));
+}
+
+TEST_CASE("a lock pins limits of free dimensions and the calls for special sizes, and one of another version is written anew") {
+  const Workplace place(kDigitsBatch);
+  const std::vector<std::string> flags = {"--dim", "batch=1..8", "--specialize", "batch=2"};
+  const CliResult locked = place.lock(flags);
+  REQUIRE_MESSAGE(locked.code == kExitOk, locked.err);
+  const std::string path = lock_beside(place.model);
+  const Lock lock = must(read_lock(path));
+  REQUIRE(lock.sections.size() == 2);
+  CHECK(print(lock) == slurp(path));
+  CHECK(has(locked.out, "model.onnx (batch=1..8) for"));
+  std::vector<std::string> frozen = flags;
+  frozen.push_back("--frozen");
+  const CliResult made = place.compile(frozen);
+  CHECK_MESSAGE(made.code == kExitOk, made.err);
+  CHECK(has(place.compile({"--frozen"}).err, "it pins model.onnx (batch=1..8) for"));   // free, without limits
+
+  std::string old = slurp(path);
+  old.replace(old.find("\"tilewright_lock\": 2"), 20, "\"tilewright_lock\": 1");
+  place.folder.write("tilewright.lock", old);
+  const CliResult refused = place.compile({});
+  CHECK(refused.code == kExitUser);
+  CHECK(has(refused.err, "is of another version of tilewright"));
+  const CliResult again = place.lock();
+  CHECK(has(again.err, "what it pinned is gone"));
+  CHECK(must(read_lock(path)).sections.size() == 1);
+  CHECK(place.compile({"--frozen"}).code == kExitOk);
+}
+
 TEST_CASE("--frozen names everything that the lock lacks") {
   const Workplace place;
   REQUIRE(place.lock().code == kExitOk);
@@ -306,7 +403,7 @@ TEST_CASE("--frozen names everything that the lock lacks") {
   CHECK(warned.code == kExitOk);
   CHECK(has(warned.err, "is not in the lock; the default is used"));
   place.folder.write("tilewright.lock", "{}");
-  CHECK(has(place.compile({}).err, "is no lock of this version"));
+  CHECK(has(place.compile({}).err, "is no lock of tilewright"));
 }
 
 TEST_CASE("a lock is for one binding of the symbols") {
