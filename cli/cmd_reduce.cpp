@@ -1,11 +1,15 @@
 // tilewright reduce: the smallest part of a model that still fails as the whole one does, in compile (refused, a crash, a time-out) or in verify.
 #include <llvm/Support/FileSystem.h>
+#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/Program.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <numeric>
 
+#include "cli/cmd_reduce.h"
 #include "cli/commands.h"
 #include "cli/file_roles.h"
 #include "cli/temporary_folder.h"
@@ -17,14 +21,50 @@ namespace {
 
 struct ReduceArgs {
   std::string model, output, target = "host";
+  std::vector<std::string> dims;
   int seconds = 120;
 };
 
 struct Outcome {
-  std::string step;   // "" where nothing fails
-  int status = 0;     // exit status; below 0: a signal or the time-out
+  std::string step;      // "" where nothing fails
+  int status = 0;        // exit status; below 0: a signal or the time-out
+  std::string failure;   // what went wrong: the error's code and words without numbers, or what is off; "": nobody said
   bool operator==(const Outcome&) const = default;
 };
+
+// Numbers, and lists of them, are those of one part; names, operators and words stay.
+std::string without_numbers(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) out += c;
+    else if (!out.ends_with('#')) out += '#';
+    for (const char* twice : {"#.#", "#, #", "#x#", "-#"})
+      if (out.ends_with(twice)) out.replace(out.size() - std::strlen(twice), std::string::npos, "#");
+  }
+  return out;
+}
+
+}  // namespace
+
+// compile's and verify's --json: the first error, its code and message; else how outputs are off.
+std::string failure_of(const std::string& json) {
+  Expected<Json> said = parse_json(json, "output");
+  if (!said) return llvm::consumeError(said.takeError()), "";
+  if (const auto& errors = (*said)["error"].items(); !errors.empty())
+    return errors[0]["code"].text_or_empty() + ": " + without_numbers(errors[0]["message"].text_or_empty());
+  bool problem = false, not_a_number = false;
+  std::string text;
+  for (const Json& output : (*said)["outputs"].items()) {
+    const Json& difference = output["difference"];
+    if (const bool* ok = difference["ok"].boolean(); !ok || *ok) continue;
+    if (const std::string words = difference["problem"].text_or_empty(); !words.empty()) problem = true, text = without_numbers(words);
+    not_a_number |= !std::isfinite(difference["max_abs"].number_or(HUGE_VAL));   // one side has no number there
+  }
+  return problem ? text : not_a_number ? "no number where there should be one, or the other way round" : "values are off";
+}
+
+namespace {
 
 class Reducer {
  public:
@@ -37,8 +77,9 @@ class Reducer {
     if (!bytes) return Outcome{};
     const std::string model = folder_ + "/part.onnx", library = folder_ + "/part.so";
     TW_TRY(write(model, *bytes));
-    if (const int status = run({program_, "compile", model, "-t", args_.target, "-o", library}); status != kExitOk) return Outcome{"compile", status};
-    if (const int status = run({program_, "verify", library, model}); status != kExitOk) return Outcome{"verify", status};
+    for (const auto& [step, command] : {std::pair("compile", std::vector{program_, std::string("compile"), model, std::string("-t"), args_.target, std::string("-o"), library}),
+                                        {"verify", {program_, "verify", library, model}}})
+      if (const int status = run(command); status != kExitOk) return Outcome{step, status, status < 0 ? "" : failure_of(said())};
     return Outcome{};
   }
 
@@ -83,9 +124,16 @@ class Reducer {
 
  private:
   int run(const std::vector<std::string>& command) const {
-    const std::vector<llvm::StringRef> words(command.begin(), command.end());
-    const std::optional<llvm::StringRef> silent[] = {llvm::StringRef(), llvm::StringRef(), llvm::StringRef()};
-    return llvm::sys::ExecuteAndWait(program_, words, std::nullopt, silent, static_cast<unsigned>(args_.seconds));
+    std::vector<llvm::StringRef> words(command.begin(), command.end());
+    words.push_back("--json");
+    const std::string out = folder_ + "/said.json";
+    llvm::sys::fs::remove(out);   // it would be written over, not cut off
+    const std::optional<llvm::StringRef> streams[] = {llvm::StringRef(), llvm::StringRef(out), llvm::StringRef()};
+    return llvm::sys::ExecuteAndWait(program_, words, std::nullopt, streams, static_cast<unsigned>(args_.seconds));
+  }
+  std::string said() const {
+    auto text = llvm::MemoryBuffer::getFile(folder_ + "/said.json");
+    return text ? (*text)->getBuffer().str() : "";
   }
 
   const ReduceArgs& args_;
@@ -101,7 +149,8 @@ Expected<int> reduce(const ReduceArgs& args, Console& console) {
   files.reads_target(args.target);
   files.writes("the small model", output);
   TW_TRY(files.check());
-  TW_ASSIGN(const CutModel model, CutModel::open(args.model));
+  TW_ASSIGN(const auto dims, parse_dims(args.dims));
+  TW_ASSIGN(const CutModel model, CutModel::open(args.model, dims));
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   Reducer reducer(args, model, folder.path(), console);
   std::vector<size_t> nodes(model.node_count());
@@ -111,11 +160,11 @@ Expected<int> reduce(const ReduceArgs& args, Console& console) {
   TW_ASSIGN(nodes, reducer.reduce(nodes, wanted));
   TW_TRY(Reducer::write(output, *model.cut(nodes)));
   if (console.json) {
-    write_json(console, Json::Object{{"output", output}, {"step", wanted.step}, {"status", wanted.status}, {"nodes", static_cast<int64_t>(nodes.size())},
+    write_json(console, Json::Object{{"output", output}, {"step", wanted.step}, {"status", wanted.status}, {"failure", wanted.failure}, {"nodes", static_cast<int64_t>(nodes.size())},
                                      {"of", static_cast<int64_t>(model.node_count())}, {"operators", model.operators(nodes)}});
   } else {
     console.out << output << ": " << nodes.size() << " of " << model.node_count() << " nodes (" << model.operators(nodes) << "), " << wanted.step
-                << (wanted.status < 0 ? " crashes or takes too long" : " ends with " + std::to_string(wanted.status)) << "\n";
+                << (wanted.status < 0 ? " crashes or takes too long" : " ends with " + std::to_string(wanted.status)) << (wanted.failure.empty() ? "" : ": " + wanted.failure) << "\n";
   }
   return int{kExitOk};
 }
@@ -127,6 +176,7 @@ CommandRun define_reduce(Flags& flags) {
   flags.argument("MODEL", args->model, "An ONNX file whose compile or verify fails; its weights are inside");
   flags.text("-o,--output", args->output, "FILE", "Where the small model goes; default: MODEL.reduced.onnx");
   flags.text("-t,--target", args->target, "NAME|FILE", "As of compile");
+  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension, before anything is cut: batch=1");
   flags.integer("--seconds", args->seconds, "What takes longer counts as hanging", 1);
   return [args](Console& console) { return reduce(*args, console); };
 }

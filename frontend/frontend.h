@@ -52,7 +52,8 @@ Expected<Tensor> read_tensor_proto(const std::string& path);
 // Smaller models out of an ONNX file, for finding the part of it that fails.
 class CutModel {
  public:
-  static Expected<CutModel> open(const std::string& path);   // errors: io, invalid_model
+  // dims: by name, bound in the model before it is cut. Errors: io, invalid_model, a name that no input has.
+  static Expected<CutModel> open(const std::string& path, const std::map<std::string, int64_t>& dims = {});
   size_t node_count() const;
   // The bytes of a model of only these nodes (in their order): values that others made are its inputs, what nobody reads its outputs. nullopt: the type
   // of one of them is not known.

@@ -40,10 +40,12 @@ parts=4   # of the networks with free sizes one, unless all are asked for
 [ $full = 0 ] || parts=1
 $python tests/models/bindings.py --shard $((hash % parts))/$parts --tilewright build/release/tilewright
 $python tests/models/rivals.py --tilewright build/release/tilewright
+$python tests/models/reduce.py --tilewright build/release/tilewright
 stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner
 $python tests/models/kill_tuner.py --tilewright build/release/tilewright
+$python tests/models/lock.py --tilewright build/release/tilewright
 stage signals
 $python tests/models/signals.py --tilewright build/release/tilewright
 

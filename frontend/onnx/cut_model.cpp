@@ -28,6 +28,19 @@ std::set<std::string> read_by(const onnx::NodeProto& node) {
   return names;
 }
 
+using Sizes = std::map<std::string, int64_t>;
+
+// Writes sizes in place of the names. used: those that were there.
+void bind(onnx::ValueInfoProto& value, const Sizes& dims, std::set<std::string>& used) {
+  if (!value.type().tensor_type().has_shape()) return;
+  for (onnx::TensorShapeProto::Dimension& dim : *value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+    const auto size = dims.find(dim.dim_param());
+    if (dim.dim_param().empty() || size == dims.end()) continue;
+    used.insert(size->first);
+    dim.set_dim_value(size->second);
+  }
+}
+
 }  // namespace
 
 struct CutModel::Data {
@@ -37,11 +50,17 @@ struct CutModel::Data {
   std::vector<std::set<std::string>> reads;               // by node
 };
 
-Expected<CutModel> CutModel::open(const std::string& path) {
+Expected<CutModel> CutModel::open(const std::string& path, const std::map<std::string, int64_t>& dims) {
   TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   auto data = std::make_shared<Data>();
   if (!data->model.ParseFromString(std::string(file->text())) || !data->model.has_graph())
     return make_error(DiagCode::invalid_model, "'{0}' is not an ONNX model", path);
+  std::set<std::string> used;
+  onnx::GraphProto& graph = *data->model.mutable_graph();
+  for (auto* list : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
+    for (onnx::ValueInfoProto& value : *list) bind(value, dims, used);
+  for (const auto& [name, size] : dims)
+    if (!used.contains(name)) return make_error(DiagCode::invalid_argument, "'{0}' has no dimension '{1}'", path, name);
   onnx::ModelProto inferred = data->model;
   try {
     onnx::shape_inference::InferShapes(inferred);
