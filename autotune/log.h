@@ -53,8 +53,8 @@ class TuningLog {
   // In the order of keys, then of median time (what failed last), then of identity: the same for equal logs.
   Error each(const LogFilter& filter, const std::function<Error(const Record&)>& visit);
   Expected<std::vector<Record>> all(const LogFilter& filter = {});
-  // Of every kernel measured on the target with so many threads, the best of the latest records that are about something LIKE that.
-  Expected<std::vector<Record>> best_of_kernels(const std::string& target, int threads, const std::string& about);
+  // Of every kernel measured on the target with so many threads, the best of the latest records that are about something LIKE that; least: where there are so many.
+  Expected<std::vector<Record>> best_of_kernels(const std::string& target, int threads, const std::string& about, int least = 1);
   Expected<int64_t> count();
 
   // JSON lines in the order of each(). The result: how many.

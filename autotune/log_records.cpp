@@ -164,17 +164,18 @@ Error TuningLog::each(const LogFilter& filter, const std::function<Error(const R
   return code == SQLITE_DONE ? Error::success() : failed();
 }
 
-Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& target, int threads, const std::string& about) {
+Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& target, int threads, const std::string& about, int least) {
   std::vector<Record> out;
   if (empty_ || old_) return out;
   // With min(), SQLite takes the other columns of the row that has the least.
   TW_ASSIGN(Statement s, statement("SELECT " + columns() + ", min(median) FROM records WHERE target = ? AND threads = ? AND regime = ? AND language = ? AND "
-                                   "status = 'ok' AND about LIKE ? AND " + kLatest + " GROUP BY task, kernel ORDER BY task, kernel"));
+                                   "status = 'ok' AND about LIKE ? AND " + kLatest + " GROUP BY task, kernel HAVING count(*) >= ? ORDER BY task, kernel"));
   s.bind(1, target);
   s.bind(2, int64_t{threads});
   s.bind(3, RecordKey().regime);
   s.bind(4, int64_t{kLanguageVersion});
   s.bind(5, about);
+  s.bind(6, int64_t{least});
   int code = SQLITE_OK;
   while ((code = s.step()) == SQLITE_ROW) {
     TW_ASSIGN(Record record, record_of(s, path_));

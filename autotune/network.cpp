@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autotune/measure/sampler.h"
 #include "autotune/spaces/space.h"
 #include "ir/kernel/code_size.h"
 
@@ -76,6 +77,7 @@ struct NetworkTuner::Search {
   std::unique_ptr<Explorer> explorer;
   std::unique_ptr<TaskTuner> tuner;                       // from its first round on
   std::vector<std::pair<Candidate, double>> measured;     // without kernels
+  std::optional<MeasureResult> by_default;                // what the default schedule took
   bool has_default = false;
   double first = kInfinity;                               // seconds of the default schedule
 };
@@ -215,10 +217,11 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
     if (candidate) out.push_back(std::move(*candidate));
     else llvm::consumeError(candidate.takeError());   // it is only a start
   };
+  search.defaults.resize(search.task.variants.size());
   for (size_t v = 0; v < search.task.variants.size(); ++v) {
     const size_t before = out.size();
     add(usual(search, v));
-    search.defaults.push_back(out.size() > before ? print(out.back().schedule) : "");
+    search.defaults[v] = (out.size() > before ? print(out.back().schedule) : "");
   }
   search.has_default = !search.defaults.front().empty();
   if (!options_.transfer || options_.tuner == TunerKind::grid || options_.tuner == TunerKind::random) return out;
@@ -243,6 +246,36 @@ void NetworkTuner::limit_code(Search& search) const {
   search.most_code = most;
 }
 
+void NetworkTuner::store(const Search& search, const Candidate& candidate, const MeasureResult& result) {
+  if (!services_.store) return;
+  if (Error e = services_.store(record_of(search, candidate, result)))
+    for (Diag& d : take_diags(std::move(e))) storing_.push_back(std::move(d));
+}
+
+// The default schedule by itself, so that what the network takes is known before anything is searched for.
+Expected<TaskRound> NetworkTuner::first_round(Search& search) {
+  Expected<Candidate> candidate = usual(search, 0);
+  if (!candidate) {   // there is none: the rounds begin without it
+    llvm::consumeError(candidate.takeError());
+    return TaskRound{0, 0, kInfinity, false};
+  }
+  const std::string schedule = print(candidate->schedule);
+  search.defaults = {schedule};
+  TW_ASSIGN(const std::vector<KnownResult> known, known_of(search));
+  const auto record = std::ranges::find_if(known, [&](const KnownResult& r) { return r.variant == 0 && r.schedule == schedule; });
+  if (record != known.end()) {
+    search.by_default = record->result;
+  } else {
+    const std::vector<MeasureResult> results = services_.measure(search.task, {&*candidate, 1}, stop_);
+    if (results.empty()) return TaskRound{0, 0, kInfinity, false};   // stopped
+    search.by_default = results.front();
+    store(search, *candidate, results.front());
+    if (!storing_.empty()) return make_error(storing_);
+  }
+  search.first = seconds_of(*search.by_default);
+  return record != known.end() ? TaskRound{0, 1, search.first, false} : TaskRound{1, 0, search.first, false};
+}
+
 // At a task's first round, so that it can learn from those before it.
 Error NetworkTuner::begin(Search& search) {
   limit_code(search);
@@ -251,17 +284,13 @@ Error NetworkTuner::begin(Search& search) {
   hooks.make = maker(search);
   if (!options_.table) hooks.adopt = [this, &search](int variant, const Schedule& schedule) { return candidate_of(search.task, target_, variant, schedule); };
   hooks.measure = [this, &search](std::span<const Candidate> candidates) { return services_.measure(search.task, candidates, stop_); };
-  hooks.record = [this, &search](const Candidate& candidate, const MeasureResult& result) {
-    if (!services_.store) return;
-    if (Error e = services_.store(record_of(search, candidate, result)))
-      for (Diag& d : take_diags(std::move(e))) storing_.push_back(std::move(d));
-  };
+  hooks.record = [this, &search](const Candidate& candidate, const MeasureResult& result) { store(search, candidate, result); };
   TuneOptions tune;
   tune.batch = options_.scheduler.batch, tune.patience = options_.patience, tune.jobs = options_.jobs;
   TW_ASSIGN(std::vector<KnownResult> known, known_of(search));
   search.tuner = std::make_unique<TaskTuner>(search.task.name, search.space, *search.explorer, search.model.get(), std::move(hooks), tune);
   search.tuner->know(std::move(known));
-  if (!options_.table) search.tuner->begin_with(beginning(search));
+  if (!options_.table) search.tuner->begin_with(beginning(search), search.by_default);
   return Error::success();
 }
 
@@ -274,18 +303,19 @@ Expected<TaskRound> NetworkTuner::round(Search& search, int most) {
   return TaskRound{step.measured, step.known, search.tuner->best_seconds(), search.tuner->done()};
 }
 
-Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock, const std::atomic<bool>* stop, const std::function<void(size_t)>& on_round) {
+Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock, const std::atomic<bool>* stop, const SearchWatch& watch) {
   std::vector<ScheduledTask> tasks;
   for (const auto& search : searches_) {
     const Task& task = search->task;
     tasks.push_back({task.name, similar_group(family_name(family_of(task)), task.flops), static_cast<double>(task.calls), task.flops,
                      [this, s = search.get()](int most) { return round(*s, most); }});
+    if (!options_.table) tasks.back().first = [this, s = search.get()] { return first_round(*s); };
   }
   scheduler_ = std::make_unique<TaskScheduler>(std::move(tasks), options_.scheduler);
-  stop_ = [clock, stop, end = options_.scheduler.seconds > 0 ? clock() + options_.scheduler.seconds : kInfinity] {
-    return (stop && stop->load(std::memory_order_relaxed)) || clock() >= end;
+  stop_ = [this, clock, stop, watch, start = clock()] {
+    return (stop && stop->load(std::memory_order_relaxed)) || clock() >= search_end(options_.scheduler, start, watch);
   };
-  TW_ASSIGN(const StopReason reason, scheduler_->run(clock, stop, on_round));
+  TW_ASSIGN(const StopReason reason, scheduler_->run(clock, stop, watch));
   if (!storing_.empty()) return make_error(std::move(storing_));
   return reason;
 }
@@ -294,7 +324,7 @@ size_t NetworkTuner::task_count() const { return searches_.size(); }
 
 NetworkTuner::Row NetworkTuner::row(size_t task) const {
   const Search& s = *searches_[task];
-  Row row{&s.task, s.first, kInfinity, 0, 0, 0, s.space.size(), ""};
+  Row row{&s.task, s.first, s.first, 0, 0, 0, s.space.size(), ""};
   if (s.tuner) row.best = s.tuner->best_seconds(), row.illegal = s.tuner->illegal();
   if (scheduler_) {
     const TaskState& state = scheduler_->states()[task];
@@ -315,6 +345,18 @@ double NetworkTuner::first_seconds() const {
   for (const auto& s : searches_)
     if (std::isfinite(s->first)) sum += static_cast<double>(s->task.calls) * s->first;
   return sum;
+}
+
+size_t NetworkTuner::reached() const {
+  size_t count = 0;
+  for (size_t i = 0; i < searches_.size(); ++i) count += std::isfinite(row(i).best);
+  return count;
+}
+
+size_t NetworkTuner::gains() const {
+  size_t count = 0;
+  for (size_t i = 0; i < searches_.size(); ++i) count += std::isfinite(row(i).first) && is_gain(row(i).best, row(i).first);
+  return count;
 }
 
 int NetworkTuner::measured() const { return scheduler_ ? scheduler_->measured() : 0; }

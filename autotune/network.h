@@ -55,9 +55,8 @@ class NetworkTuner {
   static Expected<std::unique_ptr<NetworkTuner>> create(std::vector<Task> tasks, const Target& target, NetworkServices services, const NetworkOptions& options);
   ~NetworkTuner();
 
-  // clock: seconds since anything. A round is cut short when the time is over. Errors: every task failed; records that cannot be read or stored.
-  Expected<StopReason> run(const std::function<double()>& clock, const std::atomic<bool>* stop = nullptr,
-                           const std::function<void(size_t task)>& on_round = nullptr);
+  // First the default schedule of every task. clock: seconds since anything. A round is cut short when the time is over. Errors: every task failed; records that cannot be read or stored.
+  Expected<StopReason> run(const std::function<double()>& clock, const std::atomic<bool>* stop = nullptr, const SearchWatch& watch = {});
 
   struct Row {                  // of a task, for people
     const Task* task = nullptr;
@@ -73,6 +72,8 @@ class NetworkTuner {
   double network_seconds() const;
   double first_seconds() const;                          // by the default schedules, of the same tasks
   int measured() const;
+  size_t reached() const;                                // tasks that have a time
+  size_t gains() const;                                  // of those with a schedule that would replace the default one
 
  private:
   struct Search;
@@ -80,7 +81,9 @@ class NetworkTuner {
   Error begin(Search& search);
   bool learn_from_others(Search& search, GbtModel& model);
   std::vector<const Search*> nearest(const Search& search) const;
+  Expected<TaskRound> first_round(Search& search);
   Expected<TaskRound> round(Search& search, int most);
+  void store(const Search& search, const Candidate& candidate, const MeasureResult& result);
   Record record_of(const Search& search, const Candidate& candidate, const MeasureResult& result) const;
   MakeCandidate maker(Search& search) const;
   Expected<Candidate> usual(Search& search, size_t variant) const;

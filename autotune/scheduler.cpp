@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 namespace tw {
 namespace {
@@ -24,6 +26,11 @@ const char* stop_reason_name(StopReason reason) {
     case StopReason::interrupted: return "interrupted";
   }
   TW_UNREACHABLE("a stop reason");
+}
+
+double search_end(const SchedulerOptions& options, double start, const SearchWatch& watch) {
+  if (options.seconds <= 0) return kInfinity;
+  return start + options.seconds - (watch.kept ? watch.kept() : 0);
 }
 
 double TaskState::best() const { return history.empty() ? kInfinity : history.back(); }
@@ -77,9 +84,8 @@ void TaskScheduler::leave_hopeless(size_t task) {
   }
 }
 
-void TaskScheduler::one_round(size_t task, int most) {
+void TaskScheduler::take(size_t task, Expected<TaskRound> round, bool first) {
   TaskState& state = states_[task];
-  Expected<TaskRound> round = tasks_[task].round(most);
   if (!round) {
     state.dead = true;
     std::vector<Diag> diags = take_diags(round.takeError());
@@ -90,6 +96,7 @@ void TaskScheduler::one_round(size_t task, int most) {
   state.known += round->known;
   measured_ += round->measured;
   known_ += round->known;
+  if (first && !std::isfinite(round->best)) return;   // the rounds try others
   state.history.push_back(round->best);
   state.dead = round->done || round->measured + round->known == 0;
   if (!std::isfinite(round->best) && static_cast<int>(state.history.size()) >= options_.warm_rounds) {
@@ -105,29 +112,45 @@ bool TaskScheduler::converged() const {
   return network_.back() > (1 - options_.until) * network_[network_.size() - 1 - lap];
 }
 
-Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock, const std::atomic<bool>* stop, const std::function<void(size_t)>& on_round) {
+std::vector<size_t> TaskScheduler::by_work() const {
+  std::vector<size_t> order(tasks_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return tasks_[i].weight * tasks_[i].flops; });
+  return order;
+}
+
+Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock, const std::atomic<bool>* stop, const SearchWatch& watch) {
   const double start = clock();
   const auto reason = [&]() -> std::optional<StopReason> {
     if (stop && stop->load(std::memory_order_relaxed)) return StopReason::interrupted;
     if (options_.trials > 0 && trials() >= options_.trials) return StopReason::trials;
-    if (options_.seconds > 0 && clock() - start >= options_.seconds) return StopReason::time;
+    if (clock() >= search_end(options_, start, watch)) return StopReason::time;
     if (converged()) return StopReason::converged;
     return std::nullopt;
   };
+  const auto watched = [&](size_t task, bool first, const std::function<Expected<TaskRound>()>& round) {
+    if (watch.begins) watch.begins(task);
+    take(task, round(), first);
+    if (watch.ends) watch.ends(task);
+  };
+  const std::vector<size_t> order = by_work();
+  for (const size_t task : order) {
+    if (!tasks_[task].first) continue;
+    if (const std::optional<StopReason> why = reason()) return *why;
+    watched(task, true, tasks_[task].first);
+  }
   while (true) {
     if (const std::optional<StopReason> why = reason()) return *why;
-    // First a round of each, again for those without a result.
-    size_t task = 0;
-    while (task < tasks_.size() && (states_[task].dead || std::isfinite(states_[task].best()))) ++task;
-    const bool warm = task == tasks_.size();
-    if (!warm)
-      for (size_t i = task; i < tasks_.size(); ++i)
-        if (!states_[i].dead && !std::isfinite(states_[i].best()) && states_[i].history.size() < states_[task].history.size()) task = i;
+    // A round of each that has no result, again until there is one.
+    std::optional<size_t> next;
+    for (const size_t i : order)
+      if (!states_[i].dead && !std::isfinite(states_[i].best()) && (!next || states_[i].history.size() < states_[*next].history.size())) next = i;
+    const bool warm = !next;
     if (warm && std::all_of(states_.begin(), states_.end(), [](const TaskState& s) { return s.dead; })) break;
-    if (warm) task = choose();
-    one_round(task, options_.trials > 0 ? std::min(options_.batch, options_.trials - trials()) : options_.batch);
+    if (warm) next = choose();
+    const int most = options_.trials > 0 ? std::min(options_.batch, options_.trials - trials()) : options_.batch;
+    watched(*next, false, [&] { return tasks_[*next].round(most); });
     if (warm) network_.push_back(network_seconds());
-    if (on_round) on_round(task);
   }
   std::vector<Diag> failures;
   for (const TaskState& state : states_)

@@ -21,6 +21,7 @@ struct ScheduledTask {
   double weight = 1;           // how often the network runs it
   double flops = 0;            // of one run; 0: not compared with others
   std::function<Expected<TaskRound>(int most)> round;   // at most so many new measurements
+  std::function<Expected<TaskRound>()> first = nullptr;  // the default schedule alone, before any round; null: the rounds see to it
 };
 // Tasks of one family whose operation counts are within about a factor of 1.6.
 std::string similar_group(const std::string& family, double flops);
@@ -36,6 +37,14 @@ struct SchedulerOptions {
   int warm_rounds = 3;         // a task that has no result after so many is given up
   uint64_t seed = 0;
 };
+
+// What a run tells while it works, and asks.
+struct SearchWatch {
+  std::function<void(size_t task)> begins, ends;   // a round of a task
+  std::function<double()> kept;                    // of the seconds those that belong to what comes behind the search; null: none
+};
+// When a run that began at `start` has used up its time; infinite: never.
+double search_end(const SchedulerOptions& options, double start, const SearchWatch& watch);
 
 enum class StopReason : uint8_t { trials, time, converged, finished, interrupted };
 const char* stop_reason_name(StopReason reason);
@@ -53,16 +62,17 @@ class TaskScheduler {
  public:
   TaskScheduler(std::vector<ScheduledTask> tasks, SchedulerOptions options);
 
-  // clock: seconds since anything. on_round: after every round of a task. Error: every task failed.
-  Expected<StopReason> run(const std::function<double()>& clock, const std::atomic<bool>* stop = nullptr,
-                           const std::function<void(size_t task)>& on_round = nullptr);
+  // First the default schedule of each task, so that the network's time is known, then rounds, the costliest task first. clock: seconds since anything.
+  // Error: every task failed.
+  Expected<StopReason> run(const std::function<double()>& clock, const std::atomic<bool>* stop = nullptr, const SearchWatch& watch = {});
 
   const std::vector<TaskState>& states() const { return states_; }
   double network_seconds() const;   // sum of weight * best, of the tasks that have one
   int measured() const { return measured_; }
 
  private:
-  void one_round(size_t task, int most);
+  void take(size_t task, Expected<TaskRound> round, bool first);
+  std::vector<size_t> by_work() const;   // what their operations promise to cost, the most first
   size_t choose();
   double gradient(size_t task) const;
   void leave_hopeless(size_t task);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "ir/kernel/work.h"
 
@@ -64,8 +65,13 @@ Expected<std::vector<RecordNote>> notes_of(TuningLog& log, const std::string& ta
   for (Record& r : records) defaults.emplace(std::pair(r.key.task, r.kernel_hash), std::move(r));
   std::vector<RecordNote> notes;
   TW_ASSIGN(records, log.best_of_kernels(target, threads, "% %"));
+  // Where the default schedule is all that was measured, nobody has looked for a better one.
+  TW_ASSIGN(const std::vector<Record> searched, log.best_of_kernels(target, threads, "% %", 2));
+  std::set<std::pair<std::string, std::string>> looked;
+  for (const Record& r : searched) looked.emplace(r.key.task, r.kernel_hash);
   for (const Record& r : records) {
     const auto known = defaults.find({r.key.task, r.kernel_hash});
+    if (known != defaults.end() && !looked.contains(known->first)) continue;
     const bool gains = known == defaults.end() || is_gain(median_seconds(r), median_seconds(known->second));
     if (std::optional<RecordNote> note = parse_note(gains ? r.about : known->second.about)) notes.push_back(std::move(*note));
   }

@@ -27,7 +27,8 @@ struct RecordNote {
 std::string print(const RecordNote& note);
 std::optional<RecordNote> parse_note(std::string_view text);   // nothing: not of this form
 
-// Of every kernel measured on the target with so many threads what is best for it: its default schedule, unless another one gains.
+// Of every kernel measured on the target with so many threads what is best for it: its default schedule, unless another one gains. None of a kernel of which
+// the default is all that was measured.
 Expected<std::vector<RecordNote>> notes_of(TuningLog& log, const std::string& target, int threads);
 
 // Those for a kernel like theirs, of each point one: the nearest first, none farther than kFarthest.

@@ -26,10 +26,14 @@ void TaskTuner::know(std::vector<KnownResult> results) {
   }
 }
 
-void TaskTuner::begin_with(std::vector<Candidate> candidates) {
+void TaskTuner::begin_with(std::vector<Candidate> candidates, const std::optional<MeasureResult>& first) {
   for (Candidate& c : candidates) batch_.push_back({std::move(c)});
   filled_ = false;
-  if (!batch_.empty()) batch_.front().first = true;
+  if (batch_.empty()) return;
+  batch_.front().first = true;
+  if (!first) return;
+  known_[key_of(batch_.front().candidate)] = {*first, true};
+  take(batch_.front(), *first);
 }
 
 void TaskTuner::build(const std::vector<Point>& points) {

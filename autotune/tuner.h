@@ -1,6 +1,7 @@
 // The loop for one task: proposals of an explorer are built, measured, and told to model and explorer, batch by batch.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -46,8 +47,8 @@ class TaskTuner {
   TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model, TuneHooks hooks, TuneOptions options);
 
   void know(std::vector<KnownResult> results);
-  // A part of the first batch: the default schedule, the best ones of similar tasks.
-  void begin_with(std::vector<Candidate> candidates);
+  // A part of the first batch: the default schedule, the best ones of similar tasks. first: what the first of them took, where that was measured before.
+  void begin_with(std::vector<Candidate> candidates, const std::optional<MeasureResult>& first = std::nullopt);
 
   // One batch, or as much of it as `most` new measurements allow; the rest is done in the next step, and so is what `stop` cuts off.
   // Error: the space has no legal point among those that were tried.

@@ -176,6 +176,7 @@ void print_errors(Console& console, const std::vector<Diag>& diags) {
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   const bool terminal = &err == &std::cerr && ::isatty(STDERR_FILENO) == 1;
   Console console{out, err, false, terminal, wants_color(terminal)};
+  if (const int columns = &out == &std::cout ? terminal_columns(STDOUT_FILENO) : 0; columns > 0) console.columns = columns;
   CLI::App app("Tilewright compiles ONNX models ahead of time into self-contained shared libraries.", "tilewright");
   int code = kExitOk;
   try {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cli/flags.h"
+#include "cli/text_width.h"
 #include "support/diag.h"
 #include "support/json.h"
 
@@ -29,6 +30,7 @@ struct Console {
   bool json = false;      // --json: one JSON document on `out`
   bool terminal = false;  // `err` is a terminal: progress may redraw its line
   bool color = false;
+  int columns = kPlainColumns;   // of a table on `out`
 };
 void write_json(Console& console, const Json& value);
 

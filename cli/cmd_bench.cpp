@@ -120,7 +120,7 @@ Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& r
   TW_ASSIGN(const KernelTable table, kernel_table(manifest, run.symbols(), peaks, ms));
   result.push_back({"peaks", to_json(peaks)});
   result.push_back({"calls", to_json(table)});
-  if (!console.json) console.out << to_string(peaks) << "\n" << to_string(table);
+  if (!console.json) console.out << to_string(peaks) << "\n" << to_string(table, console.columns);
   return Error::success();
 }
 

@@ -88,12 +88,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
   TW_TRY(parse_dims(args.dims, o.dims, o.limits));
-  for (const std::string& text : args.specialize) {
-    llvm::SmallVector<llvm::StringRef> parts;
-    llvm::StringRef(text).split(parts, ',');
-    TW_ASSIGN(auto sizes, parse_dims({parts.begin(), parts.end()}, "--specialize"));
-    o.specialize.push_back(std::move(sizes));
-  }
+  TW_ASSIGN(o.specialize, parse_specialize(args.specialize));
   std::ranges::stable_sort(o.specialize, {}, &std::map<std::string, int64_t>::size);   // the closest fit is asked first: add_fast_path
   o.model = args.model;
   o.output = args.output;
@@ -174,7 +169,7 @@ std::string device_lines(const CompileReport& r) {
 }
 
 // A line a kernel: where its schedule comes from.
-std::string schedule_lines(const CompileReport& r) {
+std::string schedule_lines(const CompileReport& r, int columns) {
   if (!r.schedules_in_use) return "";
   std::map<std::string_view, int> counts;
   for (const Pin& pin : r.schedules) ++counts[source_of(pin)];
@@ -193,7 +188,7 @@ std::string schedule_lines(const CompileReport& r) {
     char line[64];
     if (pin.tuned) std::snprintf(line, sizeof line, "  tuned   %s %9.4f ms  ", date_text(pin.time).c_str(), pin.seconds * 1e3);
     else std::snprintf(line, sizeof line, "  %-11s %21s", source_of(pin), "");
-    text += line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") + (pin.name.empty() ? "copy" : pin.name) + "\n";
+    text += fit(line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") + (pin.name.empty() ? "copy" : pin.name), columns) + "\n";
   }
   return text;
 }
@@ -206,14 +201,14 @@ std::string arena_line(const CompileReport& r) {
          (as_const(r.arena_bytes) ? "" : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");
 }
 
-void print_summary(Console& console, const CompileReport& r, double seconds) {
+void print_summary(Console& console, const CompileReport& r, double seconds, bool tuned) {
   console.out << r.output << ": " << format_bytes(r.artifact_bytes) << " (model " << format_bytes(r.model_bytes) << ", weights "
               << format_bytes(r.weight_bytes) << ")\n"
               << r.header << "\n"
               << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups << " groups, " << r.nodes << " nodes\n"
               << arena_line(r)
               << (r.host_reasons.empty() ? "" : std::to_string(r.host_reasons.size()) + " kernels on the processor; the first: " + r.host_reasons.front() + "\n")
-              << device_lines(r) << schedule_lines(r) << "compiled in " << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
+              << device_lines(r) << schedule_lines(r, console.columns) << "compiled " << (tuned ? "and tuned in " : "in ") << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
 }
 
 std::string remarks(const CompileReport& r) {
@@ -234,12 +229,13 @@ std::string pass_table(const std::vector<PassTime>& passes) {
   return text;
 }
 
-// Tunes for so long; the result: the log.
-Expected<std::string> tune(const CompileArgs& args, const Target& target, const CompileOptions& options, Console& console) {
+// What --tune asks for.
+Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& target, const CompileOptions& options) {
   if (args.frozen) return make_error(DiagCode::invalid_argument, "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
   if (!target.devices.empty()) return make_error(DiagCode::unsupported, "--tune times processors; for device '{0}': tilewright tune, then compile --log", target.main_device().name);
   if (is_text(options.emit)) return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text", args.emit);
-  TuneRequest request;
+  TunedCompile out{options, {}};
+  TuneRequest& request = out.tuning;
   request.model = args.model;
   request.dims = options.dims;
   request.network.jobs = threads_or_all(args.jobs);
@@ -249,8 +245,8 @@ Expected<std::string> tune(const CompileArgs& args, const Target& target, const 
   request.sources.jobs = request.network.jobs;
   request.sources.threads = request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
-  TW_TRY(tune_network(request, target, console, true));
-  return request.log;
+  out.options.schedules.log = request.log;
+  return out;
 }
 
 Error check_files(const CompileArgs& args, const CompileOptions& options) {
@@ -282,9 +278,6 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(options.algorithms, args.algorithms.options(target));
   with_virtual_threads(target, args.virtual_threads);
   std::vector<PassTime> passes;
-  if (!args.tune.empty()) {
-    TW_ASSIGN(options.schedules.log, tune(args, target, options, console));
-  }
   const auto start = std::chrono::steady_clock::now();
   Progress progress(console);
   options.passes.print = [&](const std::string& title, const std::string& text) { progress.print("; " + title + "\n" + text + "\n"); };
@@ -293,7 +286,13 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
       passes.push_back({pass, report, seconds, changed});
     };
   const OnStage on_stage = [&](const std::string& stage) { progress.begin(stage); };
-  TW_ASSIGN(CompileReport report, args.tune.empty() ? compile_model(options, target, on_stage) : compile_proven(options, target, on_stage));
+  CompileReport report;
+  if (args.tune.empty()) {
+    TW_ASSIGN(report, compile_model(options, target, on_stage));
+  } else {
+    TW_ASSIGN(TunedCompile request, tuned_compile(args, target, options));
+    TW_ASSIGN(report, compile_tuned(std::move(request), target, console));
+  }
   progress.end();
   if (!console.json) progress.print(remarks(report));
   if (args.strict && !report.faults.empty()) {
@@ -309,7 +308,7 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   } else if (console.json) {
     write_json(console, to_json(report, passes, seconds));
   } else {
-    print_summary(console, report, seconds);
+    print_summary(console, report, seconds, !args.tune.empty());
   }
   return kExitOk;
 }
@@ -329,7 +328,7 @@ CommandRun define_compile(Flags& flags) {
   flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");
   args->algorithms.define(flags);
   flags.text("--log", args->log, "FILE", "Take schedules from this tuning log; default: from the tilewright.lock beside the model, where it is there");
-  flags.text("--tune", args->tune, "TIME", "Tune the kernels for 60s, 10m, 1h before, and use what was found if the whole network is faster with it");
+  flags.text("--tune", args->tune, "TIME", "Tune the kernels, and use what was found if the whole network is faster with it: all that takes 60s, 10m, 1h beside the compile");
   flags.integer("--threads", args->threads, "Of the log's records those that were measured with so many threads; default 1", 1);
   flags.flag("--frozen", args->frozen, "Refuse to compile what the lock beside the model does not pin");
   flags.flag("--strict", args->strict, "Write nothing and exit with 70 where a default schedule does not apply, which is a bug; else the plain one is used, with a warning");

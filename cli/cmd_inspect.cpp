@@ -4,6 +4,7 @@
 #include <memory>
 #include <ostream>
 #include <set>
+#include <sstream>
 
 #include "cli/commands.h"
 #include "cli/example_sizes.h"
@@ -234,9 +235,11 @@ void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
     if (!m.devices.empty())
       std::snprintf(more, sizeof more, "%9lld %6lld %6lld ", static_cast<long long>(k.registers), static_cast<long long>(k.stack_bytes), static_cast<long long>(k.shared_bytes));
     std::snprintf(schedule, sizeof schedule, "%-8.8s ", k.schedule.c_str());
-    out << line << more << " " << k.hash << "  " << schedule << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
+    std::ostringstream row;
+    row << line << more << " " << k.hash << "  " << schedule << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
         << (k.instructions ? ": " + std::to_string(k.instructions) + " instructions, " + std::to_string(k.cycles) + " cycles" : "")
-        << (k.tuned.empty() ? "" : ", tuned on " + k.tuned) << "\n";
+        << (k.tuned.empty() ? "" : ", tuned on " + k.tuned);
+    out << fit(row.str(), console.columns) << "\n";
   }
   for (const auto& [function, count] : functions) {
     char line[24];

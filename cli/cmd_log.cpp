@@ -39,10 +39,12 @@ Json to_json(const Record& r) {
                       {"seconds", json_array(r.seconds)}, {"device", r.device}, {"tool", r.tool}, {"date", date_text(r.time)}, {"schedule", r.schedule}};
 }
 
+std::string language_text(const RecordKey& key) { return key.language == kLanguageVersion ? "" : " language " + std::to_string(key.language); }
+
 std::string key_text(const RecordKey& key) {
   char text[128];
   std::snprintf(text, sizeof text, "%-16.16s %-16.16s %7d %-12.32s", key.task.c_str(), key.target.c_str(), key.threads, key.regime.c_str());
-  return text + (key.language == kLanguageVersion ? std::string() : " language " + std::to_string(key.language));
+  return text + language_text(key);
 }
 
 std::string best_text(const std::optional<Record>& best) {
@@ -50,6 +52,25 @@ std::string best_text(const std::optional<Record>& best) {
   char text[64];
   std::snprintf(text, sizeof text, "%10.4f ms  %s  ", median_seconds(*best) * 1e3, date_text(best->time).c_str());
   return text + best->algorithm;
+}
+
+constexpr int kAll = 110, kWithDate = 97;   // columns that all of a line takes, and one without the regime
+
+// A line of `log show` in so many columns: where they are few, without the regime and the date, and with the beginning of the target.
+std::string summary_line(const RecordKey& key, const Summary& s, int columns) {
+  char text[160];
+  std::snprintf(text, sizeof text, "%-16.16s %-*.*s %7d", key.task.c_str(), columns < kWithDate ? 8 : 16, columns < kWithDate ? 8 : 16, key.target.c_str(), key.threads);
+  std::string line = text;
+  if (columns >= kAll) line += " " + column(key.regime, 12);
+  std::snprintf(text, sizeof text, " %7lld %6lld  ", static_cast<long long>(s.records), static_cast<long long>(s.good));
+  line += text;
+  if (!s.best) return line + "none" + language_text(key);
+  std::snprintf(text, sizeof text, "%10.4f ms  ", median_seconds(*s.best) * 1e3);
+  return line + text + (columns >= kWithDate ? date_text(s.best->time) + "  " : "") + s.best->algorithm + language_text(key);
+}
+
+std::string summary_header(int columns) {
+  return "task             " + std::string(columns < kWithDate ? "target  " : "target          ") + " threads" + (columns >= kAll ? " regime      " : "") + " records     ok          best";
 }
 
 LogFilter filter_of(const LogArgs& args) { return {args.task, args.target, "", args.threads, std::nullopt, std::nullopt}; }
@@ -81,12 +102,8 @@ Expected<int> show(const LogArgs& args, TuningLog& log, Console& console) {
     return kExitOk;
   }
   console.out << log.path() << ": " << records << " records of " << keys.size() << " keys\n";
-  if (!keys.empty()) console.out << "task             target           threads regime       records     ok          best\n";
-  for (const auto& [key, s] : keys) {
-    char counts[48];
-    std::snprintf(counts, sizeof counts, " %7lld %6lld  ", static_cast<long long>(s.records), static_cast<long long>(s.good));
-    console.out << key_text(key) << counts << best_text(s.best) << "\n";
-  }
+  if (!keys.empty()) console.out << summary_header(console.columns) << "\n";
+  for (const auto& [key, s] : keys) console.out << summary_line(key, s, console.columns) << "\n";
   return kExitOk;
 }
 

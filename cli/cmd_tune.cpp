@@ -79,7 +79,7 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
 Expected<int> check(const TuneRequest& request, const Target& target, int processes, Console& console) {
   TW_ASSIGN(const std::vector<CheckedKernel> kernels, check_records(request, target, processes));
   if (!console.json) {
-    console.out << check_table(kernels);
+    console.out << check_table(kernels, console.columns);
     return kExitOk;
   }
   for (const CheckedKernel& kernel : kernels) console.out << dump(to_json(kernel), -1) << "\n";
@@ -102,7 +102,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   request.kernel = args.kernel;
   if (args.check > 0) return check(request, target, args.check, console);
   if (args.prove && !target.devices.empty()) return make_error(DiagCode::unsupported, "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench", target.main_device().name);
-  TW_TRY(tune_network(request, target, console, false));
+  TW_TRY(tune_network(request, target, console, false).takeError());
   if (!args.prove) return kExitOk;
   CompileOptions plain;
   plain.model = args.model;
@@ -130,7 +130,7 @@ CommandRun define_tune(Flags& flags) {
   flags.text("--features", args->features, "NAME", "Of gbt: loops, curve, itervar, knob; default loops");
   flags.flag("--no-transfer", args->no_transfer, "Tasks do not learn from each other");
   flags.integer("--trials", args->trials, "Stop after so many measurements; 0: no limit");
-  flags.text("--time", args->time, "TIME", "Stop after 90s, 10m, 1h");
+  flags.text("--time", args->time, "TIME", "End after 90s, 10m, 1h, measuring gains again included");
   flags.text("--until", args->until, "P%", "Stop when two rounds of every kernel gain less, as 2%");
   flags.integer("--patience", args->patience, "Leave a kernel after so many measurements without a gain; 0: never");
   flags.integer("--batch", args->batch, "Measurements between two fits of the model; 0: trials over kernels, at most 64");

@@ -108,6 +108,11 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
 
 }  // namespace
 
+double compare_seconds(const CompareOptions& options) {
+  constexpr double kStart = 0.12;
+  return options.processes * (options.seconds + kStart);
+}
+
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second, const CompareOptions& options) {
   std::vector<std::string> arguments = {std::string(kWorker), first, second, std::to_string(options.threads), std::to_string(options.seconds)};
   arguments.insert(arguments.end(), options.dims.begin(), options.dims.end());

@@ -25,6 +25,8 @@ struct Comparison {
   bool second_is_faster() const { return interval.low > 1; }
   bool first_is_faster() const { return interval.high < 1; }
 };
+// About what comparing takes: processes start and load, too.
+double compare_seconds(const CompareOptions& options);
 // Errors: a library that does not load or run.
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second, const CompareOptions& options);
 

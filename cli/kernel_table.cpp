@@ -26,10 +26,17 @@ double per_second(double amount, double ms) { return ms > 0 ? amount / (ms * 1e-
 double bytes_of(const KernelRow& row) { return row.weight_bytes + row.tensor_bytes; }
 double roof_percent(double roof_seconds, double ms) { return 100 * per_second(roof_seconds, ms); }
 
-std::string line(double ms, double share, double flops, double bytes, double roof_seconds, const char* bound, int64_t spills) {
+constexpr int kWide = 71, kNarrow = 47;   // columns of the numbers
+constexpr int kLeastNames = 40;           // columns that names should have, else the narrow table is taken
+
+std::string line(bool wide, double ms, double share, double flops, double bytes, double roof_seconds, const char* bound, int64_t spills) {
   char text[160];
-  std::snprintf(text, sizeof text, "%9.4f %5.1f %8.3f %8.1f %8.2f %7.1f %6.1f  %-4s %6lld", ms, share, flops * 1e-9, per_second(flops, ms) * 1e-9,
-                bytes * 1e-6, per_second(bytes, ms) * 1e-9, roof_percent(roof_seconds, ms), bound, static_cast<long long>(spills));
+  if (wide)
+    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.3f %8.1f %8.2f %7.1f %6.1f  %-4s %6lld", ms, share, flops * 1e-9, per_second(flops, ms) * 1e-9,
+                  bytes * 1e-6, per_second(bytes, ms) * 1e-9, roof_percent(roof_seconds, ms), bound, static_cast<long long>(spills));
+  else
+    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.1f %7.1f %6.1f  %-4s", ms, share, per_second(flops, ms) * 1e-9, per_second(bytes, ms) * 1e-9,
+                  roof_percent(roof_seconds, ms), bound);
   return text;
 }
 
@@ -70,7 +77,7 @@ Json to_json(const KernelTable& table) {
   return list;
 }
 
-std::string to_string(const KernelTable& table) {
+std::string to_string(const KernelTable& table, int columns) {
   std::vector<const KernelRow*> order;
   double ms = 0, flops = 0, bytes = 0, roof = 0;
   int64_t spills = 0;
@@ -83,11 +90,14 @@ std::string to_string(const KernelTable& table) {
     spills += r.spills;
   }
   std::sort(order.begin(), order.end(), [](const KernelRow* a, const KernelRow* b) { return a->ms != b->ms ? a->ms > b->ms : a < b; });
-  std::string text = "       ms     %    GFLOP  GFLOP/s       MB    GB/s  roof%  by   spills  kernel, call\n";
+  const bool wide = columns >= kWide + kLeastNames;
+  const int names = std::max(12, columns - (wide ? kWide : kNarrow) - 2);
+  std::string text = wide ? "       ms     %    GFLOP  GFLOP/s       MB    GB/s  roof%  by   spills  kernel, call\n"
+                          : "       ms     %  GFLOP/s    GB/s  roof%  by    kernel, call\n";
   for (const KernelRow* r : order)
-    text += line(r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, bytes_of(*r), r->roof.seconds, r->roof.bound.c_str(), r->spills) + "  " +
-            r->kernel + "  " + r->call + "\n";
-  text += line(ms, 100, flops, bytes, roof, "", spills) + "  in " + std::to_string(order.size()) + " calls\n";
+    text += line(wide, r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, bytes_of(*r), r->roof.seconds, r->roof.bound.c_str(), r->spills) + "  " +
+            fit(r->kernel + "  " + r->call, names) + "\n";
+  text += line(wide, ms, 100, flops, bytes, roof, "", spills) + "  in " + std::to_string(order.size()) + " calls\n";
   return text;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "cli/manifest.h"
 #include "cli/roofline.h"
+#include "cli/text_width.h"
 #include "cli/tensors.h"
 
 namespace tw {
@@ -20,6 +21,7 @@ struct KernelTable {
 // ms: of each call. Symbols are the model's. Errors: a count in the manifest that is no expression of the symbols.
 Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols, const Peaks& peaks, const std::vector<double>& ms);
 Json to_json(const KernelTable& table);
-std::string to_string(const KernelTable& table);  // slowest first, and the sums
+// Slowest first, and the sums, in so many columns: names are cut, and a narrow table leaves out what follows from the rest (--json has all).
+std::string to_string(const KernelTable& table, int columns = kPlainColumns);
 
 }  // namespace tw

@@ -1,11 +1,14 @@
 #include "cli/progress.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <ostream>
 
 #include "cli/compile.h"
+#include "cli/text_width.h"
 
 namespace tw {
 namespace {
@@ -48,7 +51,13 @@ void Progress::begin(const std::string& stage) {
   end();
   const std::lock_guard lock(mutex_);
   stage_ = stage;
+  detail_.clear();
   start_ = Clock::now();
+}
+
+void Progress::detail(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  detail_ = text;
 }
 
 void Progress::end() {
@@ -79,7 +88,8 @@ void Progress::tick() {
   while (!wake_.wait_for(lock, kRedraw, [this] { return done_; })) {
     if (stage_.empty()) continue;
     erase_line();
-    console_.err << line();
+    const int columns = terminal_columns(STDERR_FILENO);
+    console_.err << fit(line() + (detail_.empty() ? "" : "  " + detail_), (columns > 0 ? columns : 80) - 1);
     console_.err.flush();
   }
 }

@@ -19,6 +19,7 @@ class Progress {
   ~Progress();                            // ends the current stage
 
   void begin(const std::string& stage);   // ends the one before
+  void detail(const std::string& text);   // what of the stage it is at, on the live line alone
   void end();
   // Prints a whole line (or several) without disturbing the live one.
   void print(const std::string& text);
@@ -33,7 +34,7 @@ class Progress {
   bool silent_;
   std::mutex mutex_;                      // guards everything below and the stream
   std::condition_variable wake_;
-  std::string stage_;
+  std::string stage_, detail_;
   Clock::time_point start_;
   bool done_ = false;
   std::thread ticker_;                    // on a terminal only

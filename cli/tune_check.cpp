@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <set>
+#include <span>
 
 #include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
@@ -20,6 +22,7 @@ namespace {
 struct Pair { MeasureJob by_default, tuned; };
 
 constexpr int kConfirmProcesses = 3, kConfirmRounds = 6;
+constexpr int kCheckNumbers = 74;   // columns of check_table behind the name
 
 struct Best { size_t variant = 0; Record record; };
 
@@ -88,12 +91,17 @@ struct Contest {
   const Task* task = nullptr;
   Known known;
   Best tuned;
-  Pair pair;
+  Schedule usual;
+  Pair pair = {};   // once it is built
+  // Seconds of the network's time that the record claims to save.
+  double claim() const {
+    return known.by_default ? static_cast<double>(task->calls) * (median_seconds(known.by_default->record) - median_seconds(tuned.record)) : 0;
+  }
 };
 
 // Of the tasks whose records are wanted. Null: of none of a task's.
 using Wanted = std::function<std::optional<Best>(const Task& task, const Known& known)>;
-Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, TuningLog& log, const Target& target, const CandidateBuilder& builder, int threads, const Wanted& wanted) {
+Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, TuningLog& log, const Target& target, int threads, const Wanted& wanted) {
   std::vector<Contest> contests;
   for (const Task& task : tasks) {
     TW_ASSIGN(const std::vector<Record> records, log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
@@ -103,16 +111,21 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
     const auto counts = [&](const LoweredGroup& lowered, const Record& record) { return threads > 1 || target.cores == 1 || spreads_as(by_default, lowered.kernel, record, target); };
     const Known known = known_of(task, latest(records), print(usual), counts);
     const std::optional<Best> best = known.best ? wanted(task, known) : std::nullopt;
-    if (!best) continue;
-    Expected<Pair> pair = pair_of(task, usual, *best, target, builder, threads);
-    if (pair) contests.push_back({&task, known, *best, std::move(*pair)});
-    else llvm::consumeError(pair.takeError());   // of another version of the schedules: a compile says so, and takes the default
+    if (best) contests.push_back({&task, known, *best, usual});
   }
   return contests;
 }
 
+// Whether both schedules can be built. One that cannot is of another version of the schedules: a compile says so, and takes the default.
+bool build(Contest& contest, const Target& target, const CandidateBuilder& builder, int threads) {
+  Expected<Pair> pair = pair_of(*contest.task, contest.usual, contest.tuned, target, builder, threads);
+  if (pair) contest.pair = std::move(*pair);
+  else llvm::consumeError(pair.takeError());
+  return bool(pair);
+}
+
 // The default schedule, the record's, and the default one again, in so many processes of their own.
-Expected<std::vector<CheckedKernel>> measured(const std::vector<Contest>& contests, int processes, int threads) {
+Expected<std::vector<CheckedKernel>> measured(std::span<const Contest> contests, int processes, int threads) {
   std::vector<CheckedKernel> kernels;
   for (const Contest& c : contests) kernels.push_back({c.task->key, c.task->name, c.tuned.record.algorithm, median_seconds(c.tuned.record), c.known.is_default(c.tuned), {}, {}, {}});
   for (int p = 0; p < processes; ++p) {
@@ -138,37 +151,60 @@ Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, c
   TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::read));
   TW_ASSIGN(const std::vector<Task> tasks, chosen_tasks(request, target));
   TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, threads));
-  TW_ASSIGN(const std::vector<Contest> contests, contests_of(tasks, log, target, builder, threads, [](const Task&, const Known& known) { return taken(known); }));
+  TW_ASSIGN(std::vector<Contest> contests, contests_of(tasks, log, target, threads, [](const Task&, const Known& known) { return taken(known); }));
+  std::erase_if(contests, [&](Contest& contest) { return !build(contest, target, builder, threads); });
   return measured(contests, processes, threads);
 }
 
-Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log, const Target& target, int threads, const StopAsked& stop) {
-  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, threads));
+namespace {
+
+// Measures both again and records what they took; whether the gain stands. None: one of them did not work.
+Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log, int threads) {
+  TW_ASSIGN(const std::vector<CheckedKernel> kernels, measured({&contest, 1}, kConfirmProcesses, threads));
+  const CheckedKernel& kernel = kernels.front();
+  Record tuned = contest.tuned.record, usual = contest.known.by_default->record;
+  tuned.seconds = kernel.tuned;
+  usual.seconds = kernel.first;
+  usual.seconds.insert(usual.seconds.end(), kernel.again.begin(), kernel.again.end());
+  if (!all_finite(tuned.seconds) || !all_finite(usual.seconds)) return std::nullopt;
+  tuned.time = usual.time = std::max<int64_t>(std::time(nullptr), std::max(tuned.time, usual.time) + 1);
+  const bool stands = is_gain(median_seconds(tuned), median_seconds(usual));
+  TW_TRY(log.add_all({tuned, usual}).takeError());
+  return stands;
+}
+
+}  // namespace
+
+Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log, const Target& target, const TuneBudget& budget, const ConfirmOptions& options) {
+  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, options.threads));
   std::set<std::pair<std::string, std::string>> confirmed;   // tasks with the schedules that were measured again
   ConfirmedRecords counts;
-  for (int round = 0; round < kConfirmRounds && !(stop && stop()); ++round) {
+  double longest = options.expected;
+  const auto over = [&] { return (options.stop && options.stop()) || !budget.fits(longest); };
+  for (int round = 0; round < kConfirmRounds && counts.left == 0; ++round) {
     // What would replace the default schedule and was not measured again.
     const auto unsure = [&](const Task& task, const Known& known) -> std::optional<Best> {
       const std::optional<Best> best = taken(known);
       return !known.by_default || known.is_default(*best) || confirmed.contains({task.key, best->record.kernel_hash + best->record.schedule}) ? std::nullopt : best;
     };
-    TW_ASSIGN(const std::vector<Contest> contests, contests_of(tasks, log, target, builder, threads, unsure));
+    TW_ASSIGN(std::vector<Contest> contests, contests_of(tasks, log, target, options.threads, unsure));
     if (contests.empty()) break;
-    TW_ASSIGN(const std::vector<CheckedKernel> kernels, measured(contests, kConfirmProcesses, threads));
-    std::vector<Record> records;
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      Record tuned = contests[k].tuned.record, usual = contests[k].known.by_default->record;
-      confirmed.insert({tuned.key.task, tuned.kernel_hash + tuned.schedule});
-      tuned.seconds = kernels[k].tuned;
-      usual.seconds = kernels[k].first;
-      usual.seconds.insert(usual.seconds.end(), kernels[k].again.begin(), kernels[k].again.end());
-      if (!all_finite(tuned.seconds) || !all_finite(usual.seconds)) continue;
-      tuned.time = usual.time = std::max<int64_t>(std::time(nullptr), std::max(tuned.time, usual.time) + 1);
-      ++(is_gain(median_seconds(tuned), median_seconds(usual)) ? counts.kept : counts.refuted);
-      records.push_back(std::move(tuned));
-      records.push_back(std::move(usual));
+    std::ranges::stable_sort(contests, std::greater(), &Contest::claim);
+    for (size_t i = 0; i < contests.size(); ++i) {
+      Contest& contest = contests[i];
+      if (over()) {
+        counts.left = static_cast<int>(contests.size() - i);
+        break;
+      }
+      if (options.watch) options.watch(std::to_string(i + 1) + " of " + std::to_string(contests.size()) + "  " + contest.task->name);
+      const double start = budget.now();
+      confirmed.insert({contest.task->key, contest.tuned.record.kernel_hash + contest.tuned.record.schedule});
+      if (!build(contest, target, builder, options.threads)) continue;
+      TW_ASSIGN(const std::optional<bool> stands, confirm(contest, log, options.threads));
+      contest.pair = {};
+      longest = i == 0 && round == 0 ? budget.now() - start : std::max(longest, budget.now() - start);
+      if (stands) ++(*stands ? counts.kept : counts.refuted);
     }
-    TW_TRY(log.add_all(records).takeError());
   }
   return counts;
 }
@@ -178,7 +214,7 @@ Json to_json(const CheckedKernel& kernel) {
                       {"by_default", kernel.by_default}, {"tuned", json_array(kernel.tuned)}, {"default", json_array(kernel.first)}, {"default_again", json_array(kernel.again)}};
 }
 
-std::string check_table(const std::vector<CheckedKernel>& kernels) {
+std::string check_table(const std::vector<CheckedKernel>& kernels, int columns) {
   std::string text;
   int same = 0, by_default = 0;
   for (const CheckedKernel& kernel : kernels) {
@@ -192,9 +228,9 @@ std::string check_table(const std::vector<CheckedKernel>& kernels) {
     by_default += kernel.by_default;
     same += kept && !kernel.by_default;
     char line[160];
-    std::snprintf(line, sizeof line, "%-44.44s %10.4f ms %6.3f x (%.3f .. %.3f), to itself %.3f%s\n", kernel.name.c_str(), median_of(kernel.tuned) * 1e3,
+    std::snprintf(line, sizeof line, " %10.4f ms %6.3f x (%.3f .. %.3f), to itself %.3f%s\n", median_of(kernel.tuned) * 1e3,
                   median_of(gains), low, high, std::ranges::max(noise), kernel.by_default ? "  by default" : kept ? "" : "  rank changes");
-    text += line;
+    text += column(kernel.name, std::clamp(columns - kCheckNumbers, 12, 44)) + line;
   }
   return text + std::to_string(same) + " of " + std::to_string(kernels.size() - by_default) + " kernels keep their rank in all processes, " + std::to_string(by_default) +
          " take the default schedule\n";

@@ -47,11 +47,20 @@ class Interrupts {
   struct sigaction before_[std::size(kSignals)] = {};
 };
 
-Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, double seconds, bool curves) {
+Json summary(const NetworkTuner& tuner, const Peaks& peaks, StopReason reason, const TuneOutcome& outcome, bool curves) {
   Json::Array tasks;
   for (size_t i = 0; i < tuner.task_count(); ++i) tasks.push_back(tune_json(tuner, i, peaks, curves));
-  return Json::Object{{"stopped", stop_reason_name(reason)}, {"seconds", seconds}, {"trials", tuner.measured()}, {"network_seconds", tuner.network_seconds()},
-                      {"default_network_seconds", tuner.first_seconds()}, {"tasks", tasks}};
+  return Json::Object{{"stopped", stop_reason_name(reason)}, {"seconds", outcome.seconds}, {"searched", outcome.searched}, {"trials", tuner.measured()},
+                      {"network_seconds", tuner.network_seconds()}, {"default_network_seconds", tuner.first_seconds()}, {"reached", static_cast<int64_t>(outcome.reached)},
+                      {"confirmed", outcome.confirmed.kept}, {"refuted", outcome.confirmed.refuted}, {"not_confirmed", outcome.confirmed.left}, {"tasks", tasks}};
+}
+
+// Where the time went.
+std::string time_text(const TuneOutcome& outcome, const TuneBudget& budget, double before) {
+  std::string text = format_seconds(outcome.seconds);
+  if (budget.limited()) text += " of " + format_seconds(budget.limit());
+  return text + ": " + format_seconds(before) + " before the search, " + format_seconds(outcome.searched) + " in it, " +
+         format_seconds(outcome.seconds - before - outcome.searched) + " behind";
 }
 
 }  // namespace
@@ -81,8 +90,18 @@ double seconds_from_text(const std::string& text) {
   return value > 0 && std::isfinite(value) ? value * factor : 0;
 }
 
-Error tune_network(const TuneRequest& request, const Target& target, Console& console, bool quiet) {
+std::string to_string(const ConfirmedRecords& confirmed) {
+  std::string text;
+  if (confirmed.kept + confirmed.refuted > 0)
+    text = "measured again: " + std::to_string(confirmed.kept) + " gains stand, " + std::to_string(confirmed.refuted) + " do not";
+  if (confirmed.left > 0) text += (text.empty() ? "not measured again for want of time: " : "; for want of time not measured again: ") + std::to_string(confirmed.left) +
+                                  (confirmed.left == 1 ? " gain" : " gains");
+  return text;
+}
+
+Expected<TuneOutcome> tune_network(const TuneRequest& request, const Target& target, Console& console, bool quiet) {
   const Target& place = target.main_device();
+  const TuneBudget budget(request.network.scheduler.seconds, request.kept, [start = request.start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); });
   TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::write));
   interrupted() = false;
   std::optional<Interrupts> interrupts;
@@ -101,21 +120,40 @@ Error tune_network(const TuneRequest& request, const Target& target, Console& co
   }
   progress.end();
   const std::vector<Task> all = target.devices.empty() && !request.network.table ? tasks : std::vector<Task>();
-  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), place, std::move(services.network), request.network));
-  const auto start = std::chrono::steady_clock::now();
-  const auto clock = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  TuneView view(console, *tuner, peaks, quiet);
-  TW_ASSIGN(const StopReason reason, tuner->run(clock, &interrupted(), [&](size_t task) { view.after_round(task, clock()); }));
-  view.finish();
+  const double before = budget.now();
+  NetworkOptions options = request.network;
+  options.scheduler.seconds = budget.search_seconds();
+  TW_ASSIGN(const std::unique_ptr<NetworkTuner> tuner, NetworkTuner::create(std::move(tasks), place, std::move(services.network), options));
+  TuneOutcome outcome;
+  StopReason reason = StopReason::finished;
+  std::atomic<double> kept = 0;   // for measuring again; asked for from several threads
+  {
+    TuneView view(console, *tuner, peaks, budget, options.scheduler.trials, quiet);
+    const SearchWatch watch{.begins = [&](size_t task) { view.begins(task); },
+                            .ends = [&](size_t task) {
+                              if (!all.empty()) kept = budget.confirm_seconds(tuner->gains(), tuner->measured(), budget.now() - before);
+                              view.ends(task);
+                            },
+                            .kept = [&] { return kept.load(); }};
+    TW_ASSIGN(reason, tuner->run([&] { return budget.now(); }, &interrupted(), watch));
+  }
+  outcome.searched = budget.now() - before;
   progress.begin("confirm");
-  TW_ASSIGN(const ConfirmedRecords confirmed, confirm_records(all, log, target, request.network.threads, [] { return interrupted().load(); }));
+  TW_ASSIGN(outcome.confirmed, confirm_records(all, log, target, budget,
+                                               {.threads = request.network.threads, .stop = [] { return interrupted().load(); },
+                                                .expected = TuneBudget::confirm_one(tuner->measured(), outcome.searched),
+                                                .watch = [&](const std::string& text) { progress.detail(text); }}));
   progress.end();
-  if (quiet) return Error::success();
-  if (console.json) console.out << dump(summary(*tuner, peaks, reason, clock(), request.network.table), -1) << "\n";
-  else console.out << tune_table(*tuner, peaks) << "stopped: " << stop_reason_name(reason) << " after " << format_seconds(clock()) << "\n";
-  if (!console.json && confirmed.kept + confirmed.refuted > 0)
-    console.out << "measured again: " << confirmed.kept << " gains stand, " << confirmed.refuted << " do not\n";
-  return Error::success();
+  outcome.trials = tuner->measured(), outcome.kernels = tuner->task_count(), outcome.reached = tuner->reached();
+  outcome.seconds = budget.now();
+  if (quiet) return outcome;
+  if (console.json) {
+    console.out << dump(summary(*tuner, peaks, reason, outcome, request.network.table), -1) << "\n";
+    return outcome;
+  }
+  console.out << tune_table(*tuner, peaks, console.columns) << "stopped: " << stop_reason_name(reason) << " after " << time_text(outcome, budget, before) << "\n";
+  if (const std::string text = to_string(outcome.confirmed); !text.empty()) console.out << text << "\n";
+  return outcome;
 }
 
 Expected<Comparison> prove(const CompileOptions& tuned, const Target& target) {
@@ -133,36 +171,88 @@ Expected<Comparison> prove(const CompileOptions& tuned, const Target& target) {
   return compare_artifacts(without, with, {.threads = options.schedules.threads});
 }
 
-// The library without the log is built elsewhere, under the same file name: that is part of its bytes.
-Expected<CompileReport> compile_proven(const CompileOptions& tuned, const Target& target, const OnStage& progress) {
+namespace {
+
+Error replace_file(const std::string& from, const std::string& to, bool executable) {   // by a new file: somebody may have loaded the old one
+  auto bytes = llvm::MemoryBuffer::getFile(from, false, false);
+  if (!bytes) return make_error(DiagCode::io, "cannot read '{0}': {1}", from, bytes.getError().message());
+  TW_ASSIGN(OutputFile file, OutputFile::create(to, (*bytes)->getBufferSize(), executable));
+  TW_TRY(file.write(0, (*bytes)->getBuffer()));
+  return file.commit();
+}
+
+// The library without the log, built elsewhere under the same file name: that is part of its bytes.
+CompileOptions without_log(const CompileOptions& tuned, const std::string& folder) {
   namespace fs = std::filesystem;
-  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
-  TW_ASSIGN(CompileReport report, compile_model(tuned, target, progress));
   CompileOptions plain = tuned;
   plain.schedules.log.clear();
-  plain.output = folder.path() + "/" + fs::path(report.output).filename().string();
-  plain.header = folder.path() + "/" + fs::path(report.header).filename().string();
+  plain.output = folder + "/" + fs::path(tuned.output).filename().string();
+  plain.header = tuned.header.empty() ? "" : folder + "/" + fs::path(tuned.header).filename().string();
   plain.dump_dir.clear();
   plain.passes = {};
-  TW_ASSIGN(CompileReport without, compile_model(plain, target));
-  if (progress) progress("prove");
-  TW_ASSIGN(const Comparison proof, compare_artifacts(without.output, report.output, {.threads = tuned.schedules.threads}));
+  return plain;
+}
+
+double seconds_of(const CompileReport& report) {
+  double sum = 0;
+  for (const StageReport& stage : report.stages) sum += stage.seconds;
+  return sum;
+}
+
+std::string limit_text(double limit, double second, const TuneOutcome& outcome) {
+  std::string text = "tuning: " + format_seconds(outcome.seconds) + " of " + format_seconds(limit) + ", " + std::to_string(outcome.trials) + " trials in " + format_seconds(outcome.searched);
+  if (outcome.reached < outcome.kernels) text += ", " + std::to_string(outcome.kernels - outcome.reached) + " of " + std::to_string(outcome.kernels) + " kernels not reached";
+  if (const std::string again = to_string(outcome.confirmed); !again.empty()) text += "; " + again;
+  return text + "; a second library and the proof took " + format_seconds(second);
+}
+
+}  // namespace
+
+Expected<CompileReport> compile_tuned(TunedCompile request, const Target& target, Console& console) {
+  constexpr double kProof = 0.15;    // of the limit, for the runs that are compared
+  constexpr double kSlower = 1.15;   // that the second compile may take, as its kernels are larger
+  const CompileOptions& tuned = request.options;
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  Progress progress(console);
+  const OnStage stage = [&](const std::string& name) { progress.begin(name); };
+  TW_ASSIGN(CompileReport plain, compile_model(without_log(tuned, folder.path()), target, stage));
+  progress.end();
+  const auto stops = [&](const CompileReport& report) { return tuned.strict && !report.faults.empty(); };   // nothing is written
+  if (stops(plain)) return plain;
+  const std::string header = header_path(tuned);
+  const double limit = request.tuning.network.scheduler.seconds;
+  CompareOptions comparing{.threads = tuned.schedules.threads};
+  comparing.seconds = std::clamp(kProof * limit / comparing.processes, 0.05, comparing.seconds);
+  request.tuning.start = std::chrono::steady_clock::now();
+  request.tuning.kept = kSlower * seconds_of(plain) + compare_seconds(comparing);
+  const auto keep_plain = [&](const std::string& why) -> Expected<CompileReport> {
+    TW_TRY(replace_file(plain.output, tuned.output, true));
+    TW_TRY(replace_file(plain.header, header, false));
+    plain.output = tuned.output, plain.header = header;
+    plain.notes.push_back("tuning: " + why);
+    return std::move(plain);
+  };
+  if (request.tuning.kept >= limit)
+    return keep_plain(format_seconds(limit) + " leave no time for a search, as a second library and the proof take " + format_seconds(request.tuning.kept) + "; the schedules are those without it");
+  TW_ASSIGN(const TuneOutcome outcome, tune_network(request.tuning, target, console, true));
+  const auto began = std::chrono::steady_clock::now();
+  TW_ASSIGN(CompileReport report, compile_model(tuned, target, stage));
+  if (stops(report)) return report;
+  progress.begin("prove");
+  TW_ASSIGN(const Comparison proof, compare_artifacts(plain.output, report.output, comparing));
+  progress.end();
+  const auto seconds = [](auto from) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count(); };
+  TuneOutcome all = outcome;
+  all.seconds = seconds(request.tuning.start);
+  const std::string spent = limit_text(limit, seconds(began), all);
   if (proof.second_is_faster()) {
     report.notes.push_back("tuning: " + proof_text(proof));
+    report.notes.push_back(spent);
     return report;
   }
-  const auto put = [](const std::string& from, const std::string& to, bool executable) -> Error {   // a new file: somebody may have loaded the old one
-    auto bytes = llvm::MemoryBuffer::getFile(from, false, false);
-    if (!bytes) return make_error(DiagCode::io, "cannot read '{0}': {1}", from, bytes.getError().message());
-    TW_ASSIGN(OutputFile file, OutputFile::create(to, (*bytes)->getBufferSize(), executable));
-    TW_TRY(file.write(0, (*bytes)->getBuffer()));
-    return file.commit();
-  };
-  TW_TRY(put(without.output, report.output, true));
-  TW_TRY(put(without.header, report.header, false));
-  without.output = report.output, without.header = report.header;
-  without.notes.push_back("tuning: " + proof_text(proof) + "; not surely faster, so the schedules are those without it");
-  return without;
+  TW_ASSIGN(CompileReport kept, keep_plain(proof_text(proof) + "; not surely faster, so the schedules are those without it"));
+  kept.notes.push_back(spent);
+  return kept;
 }
 
 Json to_json(const Comparison& proof) {

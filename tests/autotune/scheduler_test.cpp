@@ -55,6 +55,21 @@ TEST_CASE("trials go to the task that the network gains by") {
   CHECK(scheduler.network_seconds() == doctest::Approx(2e-3 + 1e-6 + 1e-3 * 40 / net.trials[1]));
 }
 
+TEST_CASE("defaults come first, the task with most to do before the others, and rounds go to the costliest") {
+  std::vector<size_t> order;
+  const std::vector<double> seconds = {1e-3, 5e-3, 3e-3, 1e-5};
+  std::vector<ScheduledTask> tasks;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const auto round = [&, i](int most) -> Expected<TaskRound> { return order.push_back(i), TaskRound{most, 0, seconds[i], false}; };
+    tasks.push_back({"t", "g" + std::to_string(i), 1, static_cast<double>(i), round, [round] { return round(1); }});
+  }
+  tasks[2].first = [&]() -> Expected<TaskRound> { return order.push_back(2), TaskRound{1, 0, kFailed, false}; };   // its default does not work: a round tries others
+  TaskScheduler scheduler(tasks, with_trials(4 + 3 * 8));
+  CHECK(run(scheduler) == StopReason::trials);
+  CHECK(order == std::vector<size_t>{3, 2, 1, 0, 2, 1, 2});
+  CHECK(scheduler.network_seconds() == doctest::Approx(9.01e-3));   // of all, though one has its default alone
+}
+
 TEST_CASE("calls weigh, and a group's best rate says how much there is to gain") {
   const auto flat = [](int) { return 1e-3; };
   Network calls{{flat, flat}};
