@@ -6,6 +6,7 @@
 #include "autotune/sharing.h"
 #include "autotune/spaces/conv.h"
 #include "ir/kernel/work.h"
+#include "ir/simplify.h"
 #include "passes/lower/row_tile.h"
 
 namespace tw {
@@ -157,6 +158,13 @@ int64_t tile_pixels(const ScheduleBuilder& s, std::optional<int64_t> extent, int
   return s.choose(knob, usual_pixels(s, *extent, vectors, paired, step), others);
 }
 
+// Of a free row, which has whole tiles of sums where lowering has filled it up.
+int64_t free_pixels(const ScheduleBuilder& s, const OutputLoops& o, int64_t vectors) {
+  const int64_t tile = free_row_pixels(s.target(), is_depthwise(s) ? 1 : vectors, !o.outer.empty());
+  const Stmt sums = find_loop(s.kernel().body, "a" + o.row);
+  return sums && is_const(simplify(floor_mod(sums->extent, Expr(tile))), 0) ? tile : 1;
+}
+
 // Whole short rows in one tile.
 int64_t plane_lines(const ScheduleBuilder& s, int64_t lines, int64_t pixels, int64_t vectors) {
   std::vector<int64_t> others;
@@ -192,7 +200,7 @@ std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std
 void prefetch_planes(ScheduleBuilder& s, const std::string& block, const std::string& lane) {
   int64_t bytes = 0;
   for (const Buffer& b : s.kernel().buffers)
-    if (b.role != BufferRole::temp) bytes += s.bytes_of(b.name).value_or(0);
+    if (b.role != BufferRole::temp) bytes += s.bytes_of(b.name).value_or(s.target().l2_bytes);   // of free size: perhaps large
   const bool cached = bytes <= s.target().l2_bytes;
   if (s.choose_switch("prefetch_x", !cached)) s.prefetch_over("x", block, lane);
 }
@@ -226,7 +234,7 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   const std::vector<int64_t> window = pool_window(s);
   const int64_t pooled = window.empty() ? 1 : window.back();   // pixels for one of y
   const auto pixels = s.extent(o.row) ? std::optional(*s.extent(o.row) * pooled) : std::nullopt;
-  const int64_t tile = tile_pixels(s, pixels, vectors, !paired.empty(), pooled, "pixels");
+  const int64_t tile = pixels ? tile_pixels(s, pixels, vectors, !paired.empty(), pooled, "pixels") : free_pixels(s, o, vectors);
   const int64_t panels = s.extent("c").value_or(1) / vectors;
   const conv::Tile shape{tile, vectors, panels, paired};
   const bool whole = depthwise || tile == 1 || !window.empty();
@@ -234,8 +242,8 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   std::string row = o.row, channel = "c";
   std::vector<std::string> inner, rows = o.outer;
   std::string line;
-  if (tile > 1) {   // a symbolic row goes pixel by pixel
-    if (o.outer.empty() && split_for_threads(s, row, tile / pooled, s.extent("n").value_or(1) * s.extent("c").value_or(1) / vectors)) {
+  if (tile > 1) {
+    if (pixels && o.outer.empty() && split_for_threads(s, row, tile / pooled, s.extent("n").value_or(1) * s.extent("c").value_or(1) / vectors)) {
       rows.push_back("wp");
       row = "wr";
     }
@@ -287,7 +295,9 @@ void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
   for (const char* loop : {"v1", "w1", "c1"}) s.unroll(loop);
   s.vectorize(o.lane);
   s.parallelize(outer, "yp");
-  skip_padding(s, "w0", depth, depthwise);
+  if (pixels) skip_padding(s, "w0", depth, depthwise);
+  else if (tile > 1) s.peel_last("w0");
+  if (!pixels && depthwise) for (const char* part : {"", "_z"}) s.unroll(conv::row_tap(depth) + part);
   // Few planes under a loop of taps; not at the edges, whose taps are unrolled.
   if (depth.size() > 1 && s.extent("rc").value_or(kMostPlanes + 1) <= kMostPlanes) s.unroll("rc");
 }

@@ -229,6 +229,10 @@ void ScheduleBuilder::partition_edges(const std::string& loop) {
   unroll(loop + "_z");
 }
 
+void ScheduleBuilder::peel_last(const std::string& loop) {
+  if (has_loop(loop) && !extent(loop)) try_add(step::Peel{loop, 1, true, "z"});
+}
+
 void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const std::string& name) {
   std::vector<std::string> all = loops;
   std::erase_if(all, [&](const std::string& loop) { return !has_loop(loop); });
@@ -240,7 +244,11 @@ void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const s
     return sharing(turns, target_->cores);
   };
   if (rules() && fewest < count && !spreads_as_well(spread(fewest), spread(count))) fewest = count;
-  const int64_t fused = choose("parallel_" + name, count, counted(fewest, count));   // a point may have another one's number
+  // A fused loop divides by the extents of all but the first, in every iteration: not by free ones. Of few iterations it is cut with the loop inside.
+  int64_t usual = 1;
+  while (usual < count && extent(all[static_cast<size_t>(usual)])) ++usual;
+  fewest = std::min(fewest, usual);
+  const int64_t fused = choose("parallel_" + name, std::min(usual, count), counted(fewest, count));   // a point may have another one's number
   all.resize(static_cast<size_t>(std::min(std::max(fused, fewest), count)));
   std::string loop = fuse(all, name);
   if (!loop.empty()) parallel(loop);

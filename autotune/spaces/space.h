@@ -102,6 +102,8 @@ class ScheduleBuilder {
   // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in the rest, and unrolls what
   // is cut off. Last of the steps: the copies have names of their own. Nothing happens where three on each side are too few.
   void partition_edges(const std::string& loop);
+  // The last iteration of a loop of free extent apart, "_z": the rest does not ask where the extent ends.
+  void peel_last(const std::string& loop);
   // Whether a condition in the loop depends on its variable.
   bool decides(const std::string& loop) const;
   // Fuses the loops (a prefix of a nest) and runs them on all threads. Knob "parallel_" + name: how many of the loops.

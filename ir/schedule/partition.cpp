@@ -4,7 +4,7 @@
 //   }                             for i_z in 2 { y.z: y[i_z + 7] = ... }
 // The parts run in the old order; conditions and shifted blocks that hold in a whole part disappear there. The middle keeps all names, the
 // copies add "_<suffix>" to loops and ".<suffix>" to stages; a part of one iteration has no loop. Only the first part of a reduce loop
-// keeps the inits. Legal: a serial loop with more iterations than are cut off.
+// keeps the inits. Legal: a serial loop with more iterations than are cut off; of a free spatial loop nothing may be left.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -63,7 +63,8 @@ Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t fron
   const StmtNode& loop = *path.back();
   TW_TRY(check_serial(loop));
   const Bounds bounds = constant_bounds(loop.extent, ranges_of(kernel, path));
-  if (!bounds.min || front >= *bounds.min || back >= *bounds.min - front)
+  const int64_t rest_at_least = loop.role == AxisRole::reduce ? 1 : 0;   // inits stay with the first part, which has to run
+  if (!bounds.min || front + back > *bounds.min - (as_const(loop.extent) ? 1 : rest_at_least))
     return illegal("loop '{0}' must be known to have more iterations than the {1} that are cut off", name, front + back);
   std::vector<Part> parts;
   if (front > 0) {

@@ -24,6 +24,9 @@ class ConvLowering : ConvGroup {
     // A block that is not full is read in parts that are.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
     narrow_ = products_of(conv);
+    if (!blocked_ || as_const(s_.out.back())) return;
+    free_ = depthwise_ ? RegisterTile{free_row_pixels(b_.target, 1, rank() > 1), 1} : free_row_tile(b_.target, blocks_of_group(), rank() > 1);
+    row_ = simplify(ceil_div(s_.out.back(), free_.rows) * Expr(free_.rows));
   }
 
   LoweredGroup lower() {
@@ -43,6 +46,7 @@ class ConvLowering : ConvGroup {
       BufferId buffer = b_.input(x);
       in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
         Index from = at;
+        if (row_.defined()) from.back() = min(from.back(), simplify((s_.out.back() - Expr(1)) * Expr(s_.strides.back())));   // pixels that only fill a tile repeat the last one
         for (size_t i = 0; i < rank(); ++i) from[i] = b_.simplified(at[i] - Expr(s_.pads_begin[i]));
         return load(buffer, x_type_.dtype, physical(n, channel, from));
       };
@@ -63,10 +67,26 @@ class ConvLowering : ConvGroup {
   // Positions of the padded input that some tap reads, along each axis.
   Shape padded_extents() const {
     Shape spatial;
+    const Shape out = sums();
     for (size_t i = 0; i < rank(); ++i)
-      spatial.push_back(simplify((s_.out[i] - Expr(1)) * Expr(s_.strides[i]) + Expr((s_.kernel[i] - 1) * s_.dilations[i] + 1)));
+      spatial.push_back(simplify((out[i] - Expr(1)) * Expr(s_.strides[i]) + Expr((s_.kernel[i] - 1) * s_.dilations[i] + 1)));
     return spatial;
   }
+
+  // Points along the spatial axes that have sums: a free row comes in whole tiles.
+  Shape sums() const {
+    Shape extents = s_.out;
+    if (row_.defined()) extents.back() = row_;
+    return extents;
+  }
+
+  std::vector<Axis> sum_axes() const {
+    std::vector<Axis> axes = output_axes("a");
+    if (row_.defined()) axes[1 + rank()].extent = row_;
+    return axes;
+  }
+
+  int64_t blocks_of_group() const { return s_.group == 1 ? (s_.m + block_ - 1) / block_ : s_.mg % block_ == 0 ? s_.mg / block_ : 1; }
 
   // A copy for narrow products, 0 in the padding.
   void read_narrow(ValueId x) {
@@ -104,7 +124,7 @@ class ConvLowering : ConvGroup {
   }
 
   void accumulate() {
-    std::vector<Axis> axes = output_axes("a");
+    std::vector<Axis> axes = sum_axes();
     Index out = variables(axes);
     Expr channel = blocked_ ? out[1] * Expr(block_) + out.back() : out[1];
     std::vector<Axis> reduce;
@@ -140,17 +160,21 @@ class ConvLowering : ConvGroup {
       const Expr channel_at = p == 0 ? rc : rc + Expr(p);
       return (narrow_.count > 1 ? value(channel_at) : less_zero(value(rc), zero_)) * weight(channel_at);
     });
-    acc_ = b_.temp("acc", acc_type_, extents(output_axes("a")));
+    acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
     b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_), narrow_.count > 1 || copies_input() ? Expr() : inside(at));
   }
 
   // Taps in the padding contribute nothing. A copy with the padding in place pays only where the edges are so wide that the
-  // tiles at a row's ends could not be made apart (autotune/spaces/conv.cpp).
-  bool copies_input() const { return s_.padded && s_.pads_begin.back() > kWidestEdge * s_.strides.back(); }
+  // tiles at a row's ends could not be made apart (autotune/spaces/conv.cpp), or where nobody knows which tiles those are.
+  bool copies_input() const {
+    if (row_.defined() && (s_.kernel.back() > 1 || s_.padded)) return true;
+    return s_.padded && s_.pads_begin.back() > kWidestEdge * s_.strides.back();
+  }
 
   Expr inside(const Index& padded_position) const {
     Expr all;
     for (size_t i = 0; i < rank(); ++i) {
+      if (row_.defined() && !copies_input() && i + 1 == rank()) continue;   // never outside
       Expr from = padded_position[i] - Expr(s_.pads_begin[i]);
       all = logical_and(all, logical_and(le(Expr(0), from), lt(from, s_.in[i])));
     }
@@ -175,13 +199,13 @@ class ConvLowering : ConvGroup {
   }
 
   Expr packed_weight(const Index& out, const Expr& rc, const Index& taps, bool block_axes) {
-    int64_t blocks = (s_.m + block_ - 1) / block_, of_group = s_.group == 1 ? blocks : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
+    const int64_t blocks = (s_.m + block_ - 1) / block_, of_group = blocks_of_group();
     int64_t rl = block_axes ? depth_ : 1;
     DType dtype = b_.type(node_.inputs[1]).dtype;
     const bool steps = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
                        x_type_.dtype == DType::f32 && dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
     const int64_t together = steps ? 2 : narrow_.count;
-    int64_t vectors = steps ? 1 : row_tile(b_.target, as_const(s_.out.back()), of_group, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
+    int64_t vectors = row_.defined() ? free_.vectors : steps ? 1 : row_tile(b_.target, as_const(s_.out.back()), of_group, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
     if (!packed_.valid()) {
       const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
       std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
@@ -219,6 +243,8 @@ class ConvLowering : ConvGroup {
 
   const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
   bool depthwise_ = false;
+  RegisterTile free_;   // where the row's extent is free
+  Expr row_;            // and the extent in whole tiles
   int64_t depth_ = 1;   // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   NarrowProducts narrow_;

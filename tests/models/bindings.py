@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Networks with free sizes (free_models.py), compiled with every subset of their free dimensions bound, and run at random sizes against onnxruntime. A default
-schedule that does not apply fails here (--strict).
+"""Networks with free sizes (free_models.py, those of sizes.py, the examples), compiled with every subset of their free dimensions bound, and run at random sizes
+against onnxruntime. A default schedule that does not apply fails here (--strict).
 
-    bindings.py --tilewright BUILD/tilewright [--shard I/N] [--seeds 2] [--bindings 20] [--models DIR] [--only FAMILY]
+    bindings.py --tilewright BUILD/tilewright [--shard I/N] [--seeds 2] [--bindings 20] [--models DIR] [--only NAME]
 """
 import argparse
 import itertools
@@ -16,8 +16,10 @@ import onnx
 import onnxruntime
 
 import free_models
+import sizes as transformers
 from sizes import worst
 
+DIGITS = pathlib.Path(__file__).parents[2] / "examples" / "digits" / "digits_batch.onnx"
 TOLERANCE = 1e-4   # of an output's largest element
 
 
@@ -31,11 +33,23 @@ def subsets(names):
 
 
 def feeds_of(session, sizes, rng):
-    types = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
-    return {i.name: rng.standard_normal([sizes[d] if isinstance(d, str) else d for d in i.shape]).astype(types[i.type]) for i in session.get_inputs()}
+    """Words and masks are 0 or 1."""
+    shapes = {i: [sizes[d] if isinstance(d, str) else d for d in i.shape] for i in session.get_inputs()}
+    return {i.name: rng.integers(0, 2, shape) if i.type == "tensor(int64)" else rng.standard_normal(shape).astype(np.float32) for i, shape in shapes.items()}
 
 
-def run(tilewright, artifact, feeds, count, folder):
+def all_networks(seeds):
+    """Names, and what makes each: the model and its free dimensions."""
+    words = {"batch": (1, 1, 5), "seq": (1, 1, transformers.PLACES)}
+    yield "digits_batch", lambda: (onnx.load(DIGITS), {"batch": (1, 1, 7)})
+    yield "bert", lambda: (transformers.bert(), words)
+    yield "gpt", lambda: (transformers.gpt(), words)
+    for family in free_models.FAMILIES:
+        for seed in range(seeds):
+            yield f"{family.__name__}_{seed}", lambda family=family, seed=seed: family(seed)
+
+
+def run(tilewright, artifact, feeds, names, folder):
     arguments = []
     for name, value in feeds.items():
         np.save(folder / f"{name}.npy", value)
@@ -43,7 +57,7 @@ def run(tilewright, artifact, feeds, count, folder):
     done = subprocess.run([tilewright, "run", artifact, *arguments, "--threads", "2", "--output-dir", folder / "out"], capture_output=True, text=True)
     if done.returncode:
         return None, done.stderr
-    return [np.load(folder / "out" / f"out{i}.npy") for i in range(count)], ""
+    return [np.load(folder / "out" / f"{name}.npy") for name in names], ""
 
 
 class Check:
@@ -66,7 +80,7 @@ class Check:
     def sizes(self, session, artifact, sizes, rng, what):
         feeds = feeds_of(session, sizes, rng)
         expected = session.run(None, feeds)
-        got, problem = run(self.args.tilewright, artifact, feeds, len(expected), self.folder)
+        got, problem = run(self.args.tilewright, artifact, feeds, [o.name for o in session.get_outputs()], self.folder)
         self.ran += 1
         error = problem if got is None else worst(expected, got)
         if isinstance(error, str) or error > TOLERANCE:
@@ -94,22 +108,20 @@ def main():
     parser.add_argument("--seeds", type=int, default=2, help="networks of each family")
     parser.add_argument("--bindings", type=int, default=20, help="sizes that each network runs at")
     parser.add_argument("--models", type=pathlib.Path, help="keep the networks there")
-    parser.add_argument("--only", help="of the families")
+    parser.add_argument("--only", default="", help="those whose name begins so")
     args = parser.parse_args()
     part, parts = map(int, args.shard.split("/"))
-    networks = [(family, seed) for family in free_models.FAMILIES for seed in range(args.seeds)]
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         check = Check(args, folder)
-        for number, (family, seed) in enumerate(networks):
-            if number % parts != part % parts or args.only not in (None, family.__name__):
+        for number, (what, make) in enumerate(all_networks(args.seeds)):
+            if number % parts != part % parts or not what.startswith(args.only):
                 continue
-            what = f"{family.__name__}_{seed}"
-            model, dims = family(seed)
+            model, dims = make()
             path = (args.models or folder) / f"{what}.onnx"
             onnx.save(model, path)
             before = check.failed
-            check.model(path, dims, seed, what)
+            check.model(path, dims, number, what)
             if check.failed == before:
                 print("ok  ", what, flush=True)
     print(f"{check.compiled} compiles, {check.ran} runs, {check.failed} off")
