@@ -1,6 +1,7 @@
 #include "passes/plan_memory.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -10,8 +11,6 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 constexpr int64_t kGrowth = 32;       // one part in so many may be added to the arena for the cache's sake
-
-bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
 // A stretch of the arena and the last call that uses it.
 struct Stretch {
@@ -23,25 +22,85 @@ struct StaticPlan {
   int64_t peak = 0;
 };
 
+int calls_of(const std::vector<Lifetime>& buffers) {
+  int calls = 0;
+  for (const Lifetime& b : buffers) calls = std::max(calls, b.last + 1);
+  return calls;
+}
+
+// Stretches of the arena that do not touch, in order of addresses: what lies side by side is one.
+class Taken {
+ public:
+  void add(int64_t begin, int64_t end) {
+    auto at = ends_.upper_bound(begin);
+    if (at != ends_.begin() && std::prev(at)->second >= begin) at = std::prev(at), begin = at->first;
+    while (at != ends_.end() && at->first <= end) end = std::max(end, at->second), at = ends_.erase(at);
+    ends_.emplace(begin, end);
+  }
+  void append_to(std::vector<std::pair<int64_t, int64_t>>& list) const { list.insert(list.end(), ends_.begin(), ends_.end()); }
+
+ private:
+  std::map<int64_t, int64_t> ends_;   // by begin
+};
+
+// What is taken between two calls: a binary tree over the calls. A lifetime is cut into the largest nodes that it fills.
+class TakenByTime {
+ public:
+  explicit TakenByTime(int calls) {
+    while (leaves_ < static_cast<size_t>(calls)) leaves_ *= 2;
+    whole_.resize(2 * leaves_);
+    some_.resize(2 * leaves_);
+  }
+
+  void take(const Lifetime& time, int64_t begin, int64_t end) {
+    for (size_t node : pieces(time)) {
+      whole_[node].add(begin, end);
+      for (; node > 0; node /= 2) some_[node].add(begin, end);
+    }
+  }
+
+  // In order of addresses; they may overlap.
+  std::vector<std::pair<int64_t, int64_t>> during(const Lifetime& time) const {
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t node : pieces(time)) {
+      some_[node].append_to(taken);
+      while (node /= 2) whole_[node].append_to(taken);
+    }
+    std::sort(taken.begin(), taken.end());
+    return taken;
+  }
+
+ private:
+  std::vector<size_t> pieces(const Lifetime& time) const {
+    std::vector<size_t> nodes;
+    size_t first = leaves_ + static_cast<size_t>(time.first), end = leaves_ + static_cast<size_t>(time.last) + 1;
+    for (; first < end; first /= 2, end /= 2) {
+      if (first % 2) nodes.push_back(first++);
+      if (end % 2) nodes.push_back(--end);
+    }
+    return nodes;
+  }
+
+  size_t leaves_ = 1;
+  std::vector<Taken> whole_, some_;   // by node: what is taken during all of its calls; during any of them
+};
+
 // Largest first, each into the lowest gap between the buffers that are alive with it.
 StaticPlan pack_by_size(const std::vector<Lifetime>& buffers, const std::vector<int64_t>& sizes) {
   StaticPlan plan{std::vector<int64_t>(buffers.size()), 0};
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::pair(-sizes[a], a) < std::pair(-sizes[b], b); });
-  std::vector<size_t> placed;
+  TakenByTime placed(calls_of(buffers));
   for (size_t i : order) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (size_t j : placed)
-      if (overlap(buffers[i], buffers[j])) taken.emplace_back(plan.at[j], plan.at[j] + sizes[j]);
-    std::sort(taken.begin(), taken.end());
+    if (sizes[i] == 0) continue;
     int64_t offset = 0;
-    for (auto [begin, end] : taken) {
+    for (auto [begin, end] : placed.during(buffers[i])) {
       if (offset + sizes[i] <= begin) break;
       offset = std::max(offset, end);
     }
     plan.at[i] = offset;
-    placed.push_back(i);
+    placed.take(buffers[i], offset, offset + sizes[i]);
     plan.peak = std::max(plan.peak, offset + sizes[i]);
   }
   return plan;
@@ -54,15 +113,26 @@ class Usage {
 
   // Where `size` bytes that no call from `now` on needs were used last on the whole; nullopt: nowhere.
   std::optional<int64_t> latest_free(int64_t size, int now) const {
+    std::vector<Sums> sums(1);   // before each stretch
+    for (const Stretch& s : stretches_) sums.push_back(sums.back() + of(s, s.end, now));
     std::optional<int64_t> best;
     double most = -1;
-    auto consider = [&](int64_t offset) {
-      double late = lateness(offset, offset + size, now);
-      if (late > most) most = late, best = offset;
+    auto consider = [&](int64_t offset, const Sums& before, const Sums& behind) {
+      if (behind.needed > before.needed || behind.late - before.late <= most) return;
+      most = behind.late - before.late;
+      best = offset;
     };
-    for (const Stretch& s : stretches_) {
-      if (s.begin + size <= stretches_.back().end) consider(s.begin);
-      if (s.end >= size) consider(s.end - size);
+    const auto until = [&](int64_t address, size_t stretch) { return sums[stretch] + of(stretches_[stretch], address, now); };
+    size_t first = 0, last = 0;   // the stretches that a window which ends with this one begins in, and one that begins with it ends in
+    for (size_t i = 0; i < stretches_.size(); ++i) {
+      const Stretch& s = stretches_[i];
+      if (s.begin + size <= stretches_.back().end) {
+        while (stretches_[last].end < s.begin + size) ++last;
+        consider(s.begin, sums[i], until(s.begin + size, last));
+      }
+      if (s.end < size) continue;
+      while (stretches_[first].end <= s.end - size && first < i) ++first;
+      consider(s.end - size, until(s.end - size, first), sums[i + 1]);
     }
     return best;
   }
@@ -78,14 +148,15 @@ class Usage {
   }
 
  private:
-  double lateness(int64_t begin, int64_t end, int now) const {
-    double sum = 0;
-    for (const Stretch& s : stretches_) {
-      if (s.end <= begin || s.begin >= end) continue;
-      if (s.last >= now) return -1;
-      sum += static_cast<double>(std::min(s.end, end) - std::max(s.begin, begin)) * (s.last + 1);
-    }
-    return sum;
+  // Over a part of the arena from its beginning: bytes times when they were used last, bytes that are still needed.
+  struct Sums {
+    double late = 0;
+    int64_t needed = 0;
+    Sums operator+(const Sums& o) const { return {late + o.late, needed + o.needed}; }
+  };
+  static Sums of(const Stretch& s, int64_t end, int now) {
+    const int64_t bytes = end - s.begin;
+    return s.last >= now ? Sums{0, bytes} : Sums{static_cast<double>(bytes) * (s.last + 1), 0};
   }
 
   std::vector<Stretch> stretches_;
@@ -124,7 +195,7 @@ MemoryPlan plan_static(const std::vector<Lifetime>& buffers, const std::vector<i
 }
 
 MemoryPlan plan_symbolic(const std::vector<Lifetime>& buffers, const std::vector<Expr>& sizes, const Ranges& symbols) {
-  struct Slot { Expr bytes; std::vector<size_t> users; };
+  struct Slot { Expr bytes; int last; };   // the last call that uses it
   std::vector<Slot> slots;
   std::vector<size_t> slot_of(buffers.size()), order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -132,8 +203,7 @@ MemoryPlan plan_symbolic(const std::vector<Lifetime>& buffers, const std::vector
   for (size_t i : order) {
     size_t chosen = slots.size();
     for (size_t s = 0; s < slots.size() && chosen == slots.size(); ++s) {
-      bool free = std::none_of(slots[s].users.begin(), slots[s].users.end(), [&](size_t u) { return overlap(buffers[u], buffers[i]); });
-      if (!free) continue;
+      if (slots[s].last >= buffers[i].first) continue;
       if (can_prove(le(sizes[i], slots[s].bytes), symbols)) {
         chosen = s;
       } else if (can_prove(le(slots[s].bytes, sizes[i]), symbols)) {
@@ -141,8 +211,8 @@ MemoryPlan plan_symbolic(const std::vector<Lifetime>& buffers, const std::vector
         chosen = s;
       }
     }
-    if (chosen == slots.size()) slots.push_back({sizes[i], {}});
-    slots[chosen].users.push_back(i);
+    if (chosen == slots.size()) slots.push_back({sizes[i], 0});
+    slots[chosen].last = buffers[i].last;
     slot_of[i] = chosen;
   }
   MemoryPlan plan;
@@ -171,9 +241,12 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& buffers, const Ranges& symbo
 double warm_share(const MemoryPlan& plan, const std::vector<Lifetime>& buffers, int64_t cache) {
   constexpr int64_t kPage = 4096;
   if (!as_const(plan.bytes)) return 0;
-  std::vector<int> last_use(static_cast<size_t>(as_const(plan.bytes).value_or(0) / kPage + 1), -1);   // by page: a call
-  int calls = 0;
-  for (const Lifetime& b : buffers) calls = std::max(calls, b.last + 1);
+  std::map<int64_t, int> last_use = {{0, -1}};   // by the first page of a stretch: a call
+  const auto split = [&](int64_t page) {
+    const auto at = std::prev(last_use.upper_bound(page));
+    return at->first == page ? at : last_use.emplace_hint(std::next(at), page, at->second);
+  };
+  const int calls = calls_of(buffers);
   std::vector<int64_t> touched(static_cast<size_t>(calls) + 1);   // bytes of buffers that end or start before the call
   for (const Lifetime& b : buffers) {
     touched[static_cast<size_t>(b.first) + 1] += as_const(b.bytes).value_or(0);
@@ -186,11 +259,15 @@ double warm_share(const MemoryPlan& plan, const std::vector<Lifetime>& buffers, 
   double warm = 0, all = 0;
   for (size_t i : order) {
     int64_t begin = as_const(plan.offsets[i]).value_or(0), end = begin + as_const(buffers[i].bytes).value_or(0);
-    for (int64_t page = begin / kPage; page * kPage < end; ++page) {
-      int& use = last_use[static_cast<size_t>(page)];
-      ++all;
-      warm += use >= 0 && touched[static_cast<size_t>(buffers[i].first)] - touched[static_cast<size_t>(use)] <= cache;
+    if (begin == end) continue;
+    const auto behind = split((end + kPage - 1) / kPage);
+    for (auto at = split(begin / kPage); at != behind;) {
+      const auto pages = static_cast<double>(std::next(at)->first - at->first);
+      int& use = at->second;
+      all += pages;
+      if (use >= 0 && touched[static_cast<size_t>(buffers[i].first)] - touched[static_cast<size_t>(use)] <= cache) warm += pages;
       use = std::max(use, buffers[i].last);
+      at = at->first > begin / kPage && std::prev(at)->second == use ? last_use.erase(at) : std::next(at);
     }
   }
   return all > 0 ? warm / all : 1;

@@ -41,6 +41,7 @@ parts=4   # of the networks with free sizes one, unless all are asked for
 $python tests/models/bindings.py --shard $((hash % parts))/$parts --tilewright build/release/tilewright
 $python tests/models/rivals.py --tilewright build/release/tilewright
 $python tests/models/reduce.py --tilewright build/release/tilewright
+$python tests/models/extents.py --tilewright build/release/tilewright
 stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner

@@ -15,8 +15,11 @@ namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxTensorElements = int64_t{1} << 40;
+constexpr size_t kMaxRank = 64;   // as of all types (ir/graph/types.cpp)
 
 Expected<int64_t> checked_elements(const OnnxTensor& tensor) {
+  if (tensor.dims.size() > kMaxRank)
+    return make_error(DiagCode::limit, "tensor '{0}' has rank {1}, above the limit of {2}", tensor.name, tensor.dims.size(), kMaxRank);
   int64_t count = 1;
   bool zero = false;
   for (int64_t dim : tensor.dims) {

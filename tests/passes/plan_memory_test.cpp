@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <ctime>
 #include <random>
 
 using namespace tw;
@@ -66,4 +67,29 @@ TEST_CASE("memory plan: the bytes used last are taken first") {
   MemoryPlan plan = plan_memory(buffers, {});
   CHECK(number(plan.bytes) == 1280);
   CHECK(number(plan.offsets[2]) == number(plan.offsets[1]));
+}
+
+TEST_CASE("memory plan: what it takes does not follow the buffers' sizes") {
+  constexpr int64_t kHuge = int64_t{1} << 45;   // its pages would not go into a list
+  std::vector<Lifetime> chain;
+  for (int i = 0; i < 10; ++i) chain.push_back({Expr(kHuge + 4096 * i), i, i + 1});
+  const MemoryPlan plan = plan_memory(chain, {});
+  CHECK(number(plan.bytes) >= 2 * kHuge);
+  CHECK(warm_share(plan, chain, 1 << 20) == 0);
+  CHECK(warm_share(plan, chain, int64_t{1} << 60) > 0.7);
+}
+
+TEST_CASE("memory plan: many buffers alive at once, and many one after the other") {
+  constexpr int kCount = 4000;
+  std::vector<Lifetime> wide, chain;
+  for (int i = 0; i < kCount; ++i) {
+    wide.push_back({Expr(64 * (1 + i % 7)), i, kCount});
+    chain.push_back({Expr(64 * (1 + i % 7)), i, i + 1});
+  }
+  const std::clock_t begin = std::clock();
+  int64_t all = 0;
+  for (const Lifetime& b : wide) all += number(b.bytes);
+  CHECK(number(plan_memory(wide, {}).bytes) == all);
+  CHECK(number(plan_memory(chain, {}).bytes) <= 64 * 14);
+  CHECK(std::clock() - begin < 20 * CLOCKS_PER_SEC);   // minutes, if each looks at all pairs of the others
 }

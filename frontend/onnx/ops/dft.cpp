@@ -243,7 +243,7 @@ Val dft(NodeImport& n, Val x, const DftPlan& plan) {
   if (rank < 2 || plan.axis >= rank - 1 || parts < 1 || parts > 2) n.invalid("a transform needs a signal axis and a last axis of 1 or 2");
   if (parts == 2 && plan.onesided && !plan.inverse) n.invalid("onesided with a complex signal");
   const auto length = as_const(plan.length);
-  if (length && (*length < 1 || *length > kMostPoints)) n.invalid(llvm::formatv("a transform of {0} points", *length).str());
+  if (length && (*length < 1 || *length > kMostPoints)) n.invalid(llvm::formatv("a transform of {0} points, expected 1 to {1}", *length, kMostPoints).str());
   if (n.failed()) return {};
   Ints perm;
   for (int64_t i = 0; i < rank; ++i)
