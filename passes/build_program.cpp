@@ -67,9 +67,11 @@ class ProgramBuilder {
 
   // Behind the call that makes the value.
   Error read_symbols(ValueId v) {
-    for (size_t s = 0; s < graph_.data_symbols.size(); ++s) {
+    const auto [first, end] = symbols_of_.equal_range(v);
+    for (auto at = first; at != end; ++at) {
+      const size_t s = at->second;
       const DataSymbol& symbol = graph_.data_symbols[s];
-      if (symbol.value != v || is_read_[s]) continue;
+      if (is_read_[s]) continue;
       is_read_[s] = true;
       const Value& value = graph_.value(v);
       TW_CHECK(value.type.layout.plain(), "symbol {0} is read from blocks", symbol.name);
@@ -106,6 +108,7 @@ class ProgramBuilder {
     program_.limits = graph_.limits;
     for (const DataSymbol& symbol : graph_.data_symbols) program_.data_symbols.push_back(symbol.name);
     is_read_.resize(graph_.data_symbols.size());
+    for (size_t s = 0; s < graph_.data_symbols.size(); ++s) symbols_of_.emplace(graph_.data_symbols[s].value, s);
     program_.devices.resize(target_.devices.size());
     for (ValueId v : graph_.inputs()) program_.inputs.push_back({graph_.value(v).name, graph_.value(v).type.dtype, graph_.value(v).type.shape});
     for (const Graph::Output& o : graph_.outputs())
@@ -453,6 +456,7 @@ class ProgramBuilder {
   std::vector<std::pair<size_t, size_t>> workspace_;   // call, lifetime
   std::vector<Expr> naive_;
   bool in_region_ = false;                             // builds the program of a region
+  std::multimap<ValueId, size_t> symbols_of_;   // numbers of the data symbols that are read from a value
   std::vector<bool> is_read_;       // by data symbol
   std::set<int> has_room_;          // outputs
   std::vector<int> rooms_;          // by lifetime; -1: in the arena

@@ -126,22 +126,40 @@ bool slice_of_concat(Rewriter& rewriter, NodeId id) {
   return false;
 }
 
-// concat(concat(a, b), c) along one axis is concat(a, b, c), when nobody else reads the inner one; empty parts go.
+// A kernel of a concat has a loop nest a part, and its schedule looks at all of them at every step.
+constexpr size_t kMaxParts = 64;
+
+// Concats of at most kMaxParts neighbours each.
+std::vector<ValueId> in_groups(Rewriter& rewriter, NodeId id, const std::vector<ValueId>& parts) {
+  const op::Concat concat = *get_if<op::Concat>(&rewriter.node(id));
+  std::vector<ValueId> groups;
+  for (size_t first = 0; first < parts.size(); first += kMaxParts) {
+    const std::vector<ValueId> group(parts.begin() + static_cast<std::ptrdiff_t>(first), parts.begin() + static_cast<std::ptrdiff_t>(std::min(parts.size(), first + kMaxParts)));
+    groups.push_back(group.size() == 1 ? group[0] : rewriter.add(concat, group, id, "parts"));
+  }
+  return groups;
+}
+
+// concat(concat(a, b), c) along one axis is concat(a, b, c), when nobody else reads the inner one; empty parts go. One of more than kMaxParts is a tree.
 bool flatten_concat(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Concat* concat = get_if<op::Concat>(&node);
   if (!concat) return false;
   std::vector<ValueId> parts;
+  size_t count = node.inputs.size();
   for (ValueId input : node.inputs) {
     const Node* maker = rewriter.graph().def(input);
     const op::Concat* inner = get_if<op::Concat>(maker);
-    if (inner && inner->axis == concat->axis && rewriter.uses(input) == 1)
+    if (inner && inner->axis == concat->axis && rewriter.uses(input) == 1 && count + maker->inputs.size() <= kMaxParts + 1) {
+      count += maker->inputs.size() - 1;
       parts.insert(parts.end(), maker->inputs.begin(), maker->inputs.end());
-    else if (!is_const(rewriter.type(input).shape[static_cast<size_t>(concat->axis)], 0))
+    } else if (!is_const(rewriter.type(input).shape[static_cast<size_t>(concat->axis)], 0)) {
       parts.push_back(input);
+    }
   }
-  if (parts.empty() || parts == node.inputs) return false;
-  rewriter.update(id, OpAttrs(node.attrs), parts);
+  while (parts.size() > kMaxParts) parts = in_groups(rewriter, id, parts);
+  if (parts.empty() || parts == rewriter.node(id).inputs) return false;
+  rewriter.update(id, OpAttrs(rewriter.node(id).attrs), parts);
   return true;
 }
 

@@ -4,6 +4,7 @@
 // Why here: importing leaves shape arithmetic without users, and use counts decide what may be folded and fused.
 #include <algorithm>
 
+#include "ir/graph/symbol_sources.h"
 #include "passes/passes.h"
 
 namespace tw {
@@ -11,9 +12,10 @@ namespace tw {
 Expected<bool> eliminate_dead_code(Graph& graph, PassContext&) {
   std::vector<bool> needed(graph.value_count(), false);
   for (const Graph::Output& output : graph.outputs()) needed[static_cast<size_t>(output.value.index)] = true;
+  const SymbolSources sources(graph);
   for (const DataSymbol& symbol : graph.data_symbols)
     if (symbol.equals.defined())   // a check
-      for (ValueId value : graph.symbol_values(std::vector<Expr>{var(symbol.name)})) needed[static_cast<size_t>(value.index)] = true;
+      for (ValueId value : sources.of(std::vector<Expr>{var(symbol.name)})) needed[static_cast<size_t>(value.index)] = true;
   std::vector<NodeId> order = graph.order();
   bool changed = false;
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
@@ -26,7 +28,7 @@ Expected<bool> eliminate_dead_code(Graph& graph, PassContext&) {
     }
     for (ValueId input : node.inputs)
       if (input.valid()) needed[static_cast<size_t>(input.index)] = true;
-    for (ValueId value : graph.symbol_values(node.attrs)) needed[static_cast<size_t>(value.index)] = true;
+    for (ValueId value : sources.of(node.attrs)) needed[static_cast<size_t>(value.index)] = true;
   }
   changed |= std::erase_if(graph.data_symbols, [&](const DataSymbol& symbol) { return !needed[static_cast<size_t>(symbol.value.index)]; }) > 0;
   needed.resize(graph.value_count());

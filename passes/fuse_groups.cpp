@@ -7,6 +7,7 @@
 // from group A to B and back would pass both outputs and be a cycle of nodes. Sorting groups by their last node is a
 // topological order.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "passes/match_attention.h"
@@ -60,6 +61,7 @@ class Fuser {
   std::vector<NodeId> order_;
   std::vector<int> position_of_;            // by node index
   std::vector<std::vector<int>> users_;     // by value index: positions, sorted, one entry a node
+  std::vector<std::vector<ValueId>> reads_; // by position: tensors, each once; uniform constants are left out
   std::vector<bool> outputs_;               // by value index
   std::vector<int> group_of_;               // by position; -1: free
   std::vector<Reading> readings_;           // by position, of the nodes of injective groups
@@ -122,13 +124,18 @@ bool is_cheap(const Node& node) {
 
 Fuser::Fuser(const Graph& graph, bool half_attention)
     : half_attention_(half_attention), graph_(graph), order_(graph.order()), position_of_(graph.node_count(), -1), users_(graph.value_count()),
-      outputs_(graph.value_count(), false), group_of_(order_.size(), -1), readings_(order_.size()) {
+      reads_(order_.size()), outputs_(graph.value_count(), false), group_of_(order_.size(), -1), readings_(order_.size()) {
+  std::map<ValueId, bool> uniform;
   for (size_t i = 0; i < order_.size(); ++i) {
     position_of_[static_cast<size_t>(order_[i].index)] = static_cast<int>(i);
     for (ValueId input : graph.node(order_[i]).inputs) {
       if (!input.valid()) continue;
       std::vector<int>& users = users_[static_cast<size_t>(input.index)];
-      if (users.empty() || users.back() != static_cast<int>(i)) users.push_back(static_cast<int>(i));
+      if (!users.empty() && users.back() == static_cast<int>(i)) continue;
+      users.push_back(static_cast<int>(i));
+      const auto [known, fresh] = uniform.try_emplace(input);
+      if (fresh) known->second = splat(graph, input).has_value();
+      if (!known->second) reads_[i].push_back(input);
     }
   }
   for (const Graph::Output& output : graph.outputs()) outputs_[static_cast<size_t>(output.value.index)] = true;
@@ -150,9 +157,12 @@ bool Fuser::fits(const std::set<int>& nodes) const {
   if (nodes.size() > kMaxNodes) return false;
   std::set<ValueId> inputs;
   for (int position : nodes)
-    for (ValueId input : at(position).inputs)
-      if (input.valid() && !nodes.contains(maker_of(input)) && !splat(graph_, input)) inputs.insert(input);
-  return inputs.size() <= kMaxInputs;
+    for (ValueId input : reads_[static_cast<size_t>(position)]) {
+      if (nodes.contains(maker_of(input))) continue;
+      inputs.insert(input);
+      if (inputs.size() > kMaxInputs) return false;
+    }
+  return true;
 }
 
 bool Fuser::only_inside(int position, const std::set<int>& nodes) const {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "support/diag.h"
 
@@ -15,7 +16,8 @@ using Matrix = std::vector<std::vector<double>>;
 
 class Solver {
  public:
-  explicit Solver(const PbqpProblem& problem) : problem_(problem), costs_(problem.nodes), near_(problem.nodes.size()), alive_(problem.nodes.size(), true) {
+  explicit Solver(const PbqpProblem& problem) : problem_(problem), costs_(problem.nodes), near_(problem.nodes.size()), degree_(problem.nodes.size()) {
+    for (size_t n = 0; n < near_.size(); ++n) by_degree_.emplace(0, n);
     for (const PbqpEdge& edge : problem.edges) {
       TW_CHECK(edge.a != edge.b, "an edge from a node to itself");
       add(edge.a, edge.b, edge.cost);
@@ -50,29 +52,33 @@ class Solver {
         ab->second[i][j] += cost[i][j];
         ba[j][i] += cost[i][j];
       }
+    set_degree(a, near_[a].size());
+    set_degree(b, near_[b].size());
   }
 
   // The node with the fewest neighbours when those are at most two, else the one with the most; the first of equals.
   std::optional<size_t> next() const {
-    std::optional<size_t> fewest, most;
-    for (size_t n = 0; n < near_.size(); ++n) {
-      if (!alive_[n]) continue;
-      if (!fewest || near_[n].size() < near_[*fewest].size()) fewest = n;
-      if (!most || near_[n].size() > near_[*most].size()) most = n;
-    }
-    return fewest && near_[*fewest].size() <= 2 ? fewest : most;
+    if (by_degree_.empty()) return std::nullopt;
+    const auto [fewest, first] = *by_degree_.begin();
+    return fewest <= 2 ? first : by_degree_.lower_bound({by_degree_.rbegin()->first, 0})->second;
+  }
+
+  void set_degree(size_t node, size_t degree) {
+    by_degree_.erase({degree_[node], node});
+    degree_[node] = degree;
+    by_degree_.emplace(degree, node);
   }
 
   void reduce(size_t node) {
-    std::map<size_t, Matrix> edges = near_[node];
+    std::map<size_t, Matrix> edges = std::move(near_[node]);
     if (edges.size() > 2) fix(node, edges);
     std::vector<size_t> ends;
     for (const auto& [other, cost] : edges) {
       ends.push_back(other);
       near_[other].erase(node);
+      set_degree(other, near_[other].size());
     }
-    alive_[node] = false;
-    near_[node].clear();
+    by_degree_.erase({degree_[node], node});
     const std::vector<double>& own = costs_[node];
     if (edges.size() == 1) {
       for (size_t j = 0; j < costs_[ends[0]].size(); ++j) costs_[ends[0]][j] += cheapest(own, {&edges[ends[0]]}, {j}).second;
@@ -139,7 +145,8 @@ class Solver {
   const PbqpProblem& problem_;
   std::vector<std::vector<double>> costs_;
   std::vector<std::map<size_t, Matrix>> near_;   // by node: neighbour -> [own alternative][neighbour's]
-  std::vector<bool> alive_;
+  std::vector<size_t> degree_;                        // by node, as the set below has it
+  std::set<std::pair<size_t, size_t>> by_degree_;   // number of neighbours, node: those that are not decided yet
   std::vector<Step> stack_;
 };
 

@@ -1,5 +1,6 @@
 #include "passes/rewriter.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tw {
@@ -23,15 +24,19 @@ int Rewriter::uses(ValueId value) const {
   return index < uses_.size() ? uses_[index] : 0;
 }
 
-void Rewriter::release(ValueId value) {
-  if (!value.valid() || --count(value) > 0) return;
-  NodeId maker = graph_.value(value).def;
-  if (!maker.valid()) return;
-  for (ValueId made : graph_.node(maker).outputs())
-    if (uses(made) > 0) return;
-  std::vector<ValueId> inputs = graph_.node(maker).inputs;
-  graph_.erase(maker);
-  for (ValueId input : inputs) release(input);
+void Rewriter::release(std::vector<ValueId> values) {
+  while (!values.empty()) {
+    const ValueId value = values.back();
+    values.pop_back();
+    if (!value.valid() || --count(value) > 0) continue;
+    const NodeId maker = graph_.value(value).def;
+    if (!maker.valid()) continue;
+    const std::vector<ValueId> made = graph_.node(maker).outputs();
+    if (std::ranges::any_of(made, [&](ValueId v) { return uses(v) > 0; })) continue;
+    const std::vector<ValueId> inputs = graph_.node(maker).inputs;
+    graph_.erase(maker);
+    values.insert(values.end(), inputs.begin(), inputs.end());
+  }
 }
 
 void Rewriter::swap_names(ValueId a, ValueId b) { std::swap(graph_.value(a).name, graph_.value(b).name); }
@@ -50,11 +55,10 @@ ValueId Rewriter::add(OpAttrs attrs, std::vector<ValueId> inputs, NodeId like, c
 void Rewriter::update(NodeId id, OpAttrs attrs, std::vector<ValueId> inputs) {
   for (ValueId input : inputs)
     if (input.valid()) ++count(input);
-  Node& node = graph_.node(id);
-  std::vector<ValueId> before = std::move(node.inputs);
-  node.attrs = std::move(attrs);
-  node.inputs = std::move(inputs);
-  for (ValueId input : before) release(input);
+  std::vector<ValueId> before = graph_.node(id).inputs;
+  graph_.node(id).attrs = std::move(attrs);
+  graph_.set_inputs(id, std::move(inputs));
+  release(std::move(before));
   changed_ = true;
 }
 
@@ -65,7 +69,7 @@ void Rewriter::replace(NodeId id, ValueId by) {
   count(by) += uses(from);
   count(from) = 0;
   graph_.erase(id);
-  for (ValueId input : inputs) release(input);
+  release(std::move(inputs));
   changed_ = true;
 }
 
@@ -80,7 +84,8 @@ void Rewriter::replace_by_constant(NodeId id, Blob blob) {
 }
 
 void Rewriter::replace_by_constants(NodeId id, const std::vector<Tensor>& tensors) {
-  const std::vector<ValueId> outputs = graph_.node(id).outputs(), inputs = graph_.node(id).inputs;
+  const std::vector<ValueId> outputs = graph_.node(id).outputs();
+  std::vector<ValueId> inputs = graph_.node(id).inputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ValueId constant = graph_.add_constant(graph_.value(outputs[i]).name, tensors[i]);
     swap_names(outputs[i], constant);
@@ -89,7 +94,7 @@ void Rewriter::replace_by_constants(NodeId id, const std::vector<Tensor>& tensor
     count(outputs[i]) = 0;
   }
   graph_.erase(id);
-  for (ValueId input : inputs) release(input);
+  release(std::move(inputs));
   changed_ = true;
 }
 

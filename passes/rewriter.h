@@ -33,7 +33,7 @@ class Rewriter {
 
  private:
   int& count(ValueId value);
-  void release(ValueId value);
+  void release(std::vector<ValueId> values);   // a use less of each
   void swap_names(ValueId a, ValueId b);
   Graph& graph_;
   std::vector<int> uses_;

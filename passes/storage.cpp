@@ -58,10 +58,11 @@ Storage::Storage(const Graph& graph, const std::vector<Group>& groups) : graph_(
 }
 
 Residence Storage::of(ValueId v) const {
-  Residence at{v, 0};
-  for (auto found = home_.find(v.index); found != home_.end(); found = home_.find(at.root.index))
-    at = {found->second.root, simplify_dim(at.offset + found->second.offset)};
-  return at;
+  std::vector<Residence*> way;
+  for (auto found = home_.find(v.index); found != home_.end(); found = home_.find(found->second.root.index)) way.push_back(&found->second);
+  if (way.empty()) return {v, 0};
+  for (size_t i = way.size() - 1; i-- > 0;) *way[i] = {way[i + 1]->root, simplify_dim(way[i]->offset + way[i + 1]->offset)};   // the next time it is one step
+  return *way.front();
 }
 
 bool Storage::in_place(const Group& group) const { return group.nodes.size() == 1 && done_.count(group.nodes.front().index) != 0; }
@@ -117,7 +118,7 @@ bool Storage::concat(const Node& node) {
   auto axis = static_cast<size_t>(attrs->axis);
   const TensorType& type = graph_.value(node.output).type;
   if (is_data_dependent(type.shape[axis])) return false;   // a part may be made before it is known where it belongs
-  std::vector<std::pair<ValueId, Expr>> moved;   // roots
+  std::map<ValueId, Expr> moved;   // roots
   std::vector<PartCopy> copies;
   Expr extent(0);
   double in_place = 0, all = 0;
@@ -126,8 +127,7 @@ bool Storage::concat(const Node& node) {
     Expr offset = byte_count(with_extent(type, axis, extent)), bytes = byte_count(graph_.value(part).type);
     extent = simplify_dim(extent + graph_.value(part).type.shape[axis]);
     ValueId root = of(part).root;
-    bool fresh = std::none_of(moved.begin(), moved.end(), [&](const auto& m) { return m.first == root; });
-    if (fresh && may_move(part, bytes)) moved.emplace_back(root, offset), in_place += weight(bytes);
+    if (!moved.contains(root) && may_move(part, bytes)) moved.emplace(root, offset), in_place += weight(bytes);
     else copies.push_back({part, node.output, offset});
     all += weight(bytes);
   }

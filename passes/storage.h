@@ -33,7 +33,7 @@ class Storage {
   bool may_move(ValueId part, const Expr& bytes) const;
 
   const Graph& graph_;
-  std::map<int32_t, Residence> home_;                   // by value index; absent: the value has its own memory
+  mutable std::map<int32_t, Residence> home_;           // by value index; absent: the value has its own memory
   std::map<int32_t, std::vector<PartCopy>> done_;       // by node index, for groups without a kernel
   std::vector<bool> outputs_;                           // by value index: an output of the graph shows it
 };

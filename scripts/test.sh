@@ -42,6 +42,7 @@ $python tests/models/bindings.py --shard $((hash % parts))/$parts --tilewright b
 $python tests/models/rivals.py --tilewright build/release/tilewright
 $python tests/models/reduce.py --tilewright build/release/tilewright
 $python tests/models/extents.py --tilewright build/release/tilewright
+$python tests/models/large.py --tilewright build/release/tilewright
 stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner

@@ -44,9 +44,9 @@ void CallEmitter::emit_step(const SizeStep& step, Environment& at) {
       return end_unless_ok(runtime("tw_require", {at.env, b_.CreateZExt(number(step.equals, at.vars), b_.getInt32Ty()), text(step.what)}, b_.getInt32Ty()));
     }
     case SizeStep::Kind::room: {
-      const int index = step.at.index + (step.at.place == Place::output ? program_.rooms : 0);
-      Value* memory = local(b_.getPtrTy());
-      end_unless_ok(runtime("tw_room", {at.env, b_.getInt32(static_cast<uint32_t>(index)), number(step.bytes, at.vars), memory}, b_.getInt32Ty()));
+      const auto index = static_cast<uint32_t>(room_number(step.at));
+      Value* memory = at.rooms ? b_.CreateConstGEP1_64(b_.getPtrTy(), at.rooms, index) : local(b_.getPtrTy());
+      end_unless_ok(runtime("tw_room", {at.env, b_.getInt32(index), number(step.bytes, at.vars), memory}, b_.getInt32Ty()));
       at.made[{step.at.place, step.at.index}] = b_.CreateLoad(b_.getPtrTy(), memory);
       return;
     }
@@ -136,31 +136,64 @@ void CallEmitter::emit_extern(const KernelCall& call, const Environment& at) {
 }
 
 llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end) {
-  llvm::Function* f = start(profiled ? "tw_program_profiled" : "tw_program_plain", b_.getInt32Ty(), {b_.getPtrTy()});
-  Value* env = f->getArg(0);
-  Value *inputs = env_field(env, 0), *outputs = env_field(env, 1), *arena = env_field(env, 2), *weights = env_field(env, 3);
-  Value* symbols = env_field(env, 4);
-  Value* call_ns = profiled ? env_field(env, 8) : nullptr;
-  auto clock = [&] { return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty())); };
-  Value* before = profiled ? clock() : nullptr;
-  Environment at{env, inputs, outputs, arena, weights, load_symbols(symbols)};
   auto step = program_.steps.begin();
-  const auto steps_before = [&](size_t call) {
-    for (; step != program_.steps.end() && step->before == call; ++step) emit_step(*step, at);
-  };
-  for (size_t c = begin; c < end; ++c) {
-    const KernelCall& call = program_.calls[c];
-    steps_before(c);
-    if (call.is_transfer()) emit_transfer(call, at);
-    else if (call.device) emit_launches(call, at);
-    else emit_host_call(call, at);
-    if (profiled && call.device) runtime("tw_device_wait", {env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
-    if (!profiled) continue;
-    Value* after = clock();
-    b_.CreateStore(b_.CreateSub(after, before), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
-    before = after;
+  return emit_in_parts(profiled ? "tw_program_profiled" : "tw_program_plain", begin, end, {program_.symbols, program_.data_symbols}, [&](size_t first, size_t last, Environment& at) {
+    Value* call_ns = profiled ? env_field(at.env, 8) : nullptr;
+    auto clock = [&] { return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty())); };
+    Value* before = profiled ? clock() : nullptr;
+    at.vars = load_symbols(at.names, at.symbols);
+    const auto steps_before = [&](size_t call) {
+      for (; step != program_.steps.end() && step->before == call; ++step) emit_step(*step, at);
+    };
+    for (size_t c = first; c < last; ++c) {
+      const KernelCall& call = program_.calls[c];
+      steps_before(c);
+      if (call.is_transfer()) emit_transfer(call, at);
+      else if (call.device) emit_launches(call, at);
+      else emit_host_call(call, at);
+      if (profiled && call.device) runtime("tw_device_wait", {at.env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
+      if (!profiled) continue;
+      Value* after = clock();
+      b_.CreateStore(b_.CreateSub(after, before), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
+      before = after;
+    }
+    if (last == end) steps_before(end);
+  });
+}
+
+CallEmitter::Environment CallEmitter::environment(Value* env, const std::vector<std::string>& names) {
+  Value *inputs = env_field(env, 0), *outputs = env_field(env, 1), *arena = env_field(env, 2), *weights = env_field(env, 3);
+  return {env, inputs, outputs, arena, weights, env_field(env, 4), names};
+}
+
+llvm::Function* CallEmitter::emit_in_parts(const std::string& name, size_t begin, size_t end, const Symbols& symbols, const EmitRange& emit) {
+  if (end - begin <= kCallsAPart) {
+    llvm::Function* f = start(name, b_.getInt32Ty(), {b_.getPtrTy()});
+    Environment at = environment(f->getArg(0), symbols.given);
+    emit(begin, end, at);
+    b_.CreateRet(b_.getInt32(TW_OK));
+    return f;
   }
-  steps_before(end);
+  // Numbers that a part has read are in the context's symbols for the next ones, addresses of rooms in a table of the function around them.
+  std::vector<llvm::Function*> parts;
+  std::vector<std::string> names = symbols.given;
+  names.resize(symbols.given.size() + symbols.read.size());
+  Environment last{};
+  for (size_t first = begin; first < end; first += kCallsAPart) {
+    llvm::Function* part = parts.emplace_back(start(name + "_part", b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}));
+    Environment at = environment(part->getArg(0), names);
+    at.rooms = part->getArg(1);
+    for (const auto& [place, address] : last.made)
+      at.made[place] = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), at.rooms, static_cast<uint64_t>(room_number({place.first, place.second, 0}))));
+    emit(first, std::min(end, first + kCallsAPart), at);
+    b_.CreateRet(b_.getInt32(TW_OK));
+    for (size_t i = 0; i < symbols.read.size(); ++i)
+      if (at.vars.contains(symbols.read[i])) names[symbols.given.size() + i] = symbols.read[i];
+    last = std::move(at);
+  }
+  llvm::Function* f = start(name, b_.getInt32Ty(), {b_.getPtrTy()});
+  Value* rooms = local(b_.getPtrTy(), static_cast<size_t>(program_.rooms) + program_.outputs.size());
+  for (llvm::Function* part : parts) end_unless_ok(b_.CreateCall(part, {f->getArg(0), rooms}));
   b_.CreateRet(b_.getInt32(TW_OK));
   return f;
 }

@@ -1,5 +1,6 @@
 // The calls of a program: kernels, what devices do, functions of the runtime, regions.
 #pragma once
+#include <functional>
 #include <span>
 
 #include "backends/llvm/program_builder.h"
@@ -19,10 +20,24 @@ class CallEmitter : protected ProgramBuilder {
 
  private:
   struct Environment {
-    Value *env, *inputs, *outputs, *arena, *weights;
-    Variables vars;
+    Value *env, *inputs, *outputs, *arena, *weights, *symbols;
+    std::vector<std::string> names;                     // of the symbols, in order; "": not read yet
+    Variables vars{};
     std::map<std::pair<Place, int>, Value*> made{};     // outputs of unknown size, and rooms
+    Value* rooms = nullptr;                             // where their addresses are kept for the next parts, by tw_room's number
   };
+  // Code generation takes longer than in line with a function's size, so that long lists of calls are several functions.
+  static constexpr size_t kCallsAPart = 512;
+  struct Symbols {
+    const std::vector<std::string>& given;   // in the order of the environment's symbols
+    std::vector<std::string> read;           // those behind them, which steps between the calls read from data
+  };
+  using EmitRange = std::function<void(size_t begin, size_t end, Environment& at)>;
+
+  // i32 (ptr env): what `emit`, which sets the variables, does for [begin, end), in one function or in parts, which that one calls; a status other than TW_OK ends it.
+  llvm::Function* emit_in_parts(const std::string& name, size_t begin, size_t end, const Symbols& symbols, const EmitRange& emit);
+  Environment environment(Value* env, const std::vector<std::string>& names);
+  int room_number(const Operand& at) const { return at.index + (at.place == Place::output ? program_.rooms : 0); }
 
   // Where an operand lies in the processor's memory.
   Value* address(const Operand& o, const Environment& at);

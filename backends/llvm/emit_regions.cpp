@@ -8,15 +8,14 @@ namespace tw {
 
 void CallEmitter::emit_region(size_t number) {
   const Program& region = program_.regions[number];
-  llvm::Function* f = start(region_symbol(number), b_.getInt32Ty(), {b_.getPtrTy()});
-  Value* env = f->getArg(0);
-  Environment at{env, env_field(env, 0), env_field(env, 1), env_field(env, 2), env_field(env, 3), load_symbols(region.symbols, env_field(env, 4))};
   auto step = region.steps.begin();
-  for (size_t c = 0; c < region.calls.size(); ++c) {
-    for (; step != region.steps.end() && step->before == c; ++step) emit_step(*step, at);
-    emit_host_call(region.calls[c], at);
-  }
-  b_.CreateRet(b_.getInt32(TW_OK));
+  emit_in_parts(region_symbol(number), 0, region.calls.size(), {region.symbols, {}}, [&](size_t first, size_t last, Environment& at) {
+    at.vars = load_symbols(at.names, at.symbols);
+    for (size_t c = first; c < last; ++c) {
+      for (; step != region.steps.end() && step->before == c; ++step) emit_step(*step, at);
+      emit_host_call(region.calls[c], at);
+    }
+  });
 }
 
 void CallEmitter::emit_host_call(const KernelCall& call, const Environment& at) {

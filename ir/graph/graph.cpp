@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "ir/graph/symbol_sources.h"
 #include "ir/simplify.h"
 
 namespace tw {
@@ -79,17 +81,38 @@ Expected<NodeId> Graph::add_node(OpAttrs attrs, std::vector<ValueId> inputs, std
     values_.push_back({std::move((*made)[i]), node, std::move(unique), std::nullopt});
   }
   nodes_.push_back({std::move(attrs), std::move(inputs), outputs[0], {outputs.begin() + 1, outputs.end()}, std::move(node_name), std::move(source)});
+  note_reads(node);
   return node;
 }
 
-void Graph::add_output(ValueId value, std::string name) { outputs_.push_back({value, std::move(name)}); }
+Graph::Readers& Graph::readers(ValueId value) {
+  const auto index = static_cast<size_t>(value.index);
+  if (index >= readers_.size()) readers_.resize(values_.size());
+  return readers_[index];
+}
+
+void Graph::note_reads(NodeId id) {
+  for (ValueId input : node(id).inputs) {
+    if (!input.valid()) continue;
+    std::vector<NodeId>& nodes = readers(input).nodes;
+    if (nodes.empty() || nodes.back() != id) nodes.push_back(id);
+  }
+}
+
+void Graph::add_output(ValueId value, std::string name) {
+  readers(value).outputs.push_back(outputs_.size());
+  outputs_.push_back({value, std::move(name)});
+}
 
 const Node* Graph::def(ValueId id) const {
   if (!id.valid() || !value(id).def.valid()) return nullptr;
   return &node(value(id).def);
 }
 
-void Graph::set_output(size_t index, ValueId value) { outputs_[index].value = value; }
+void Graph::set_output(size_t index, ValueId value) {
+  outputs_[index].value = value;
+  readers(value).outputs.push_back(index);
+}
 
 Tensor Graph::constant_tensor(ValueId id) const {
   TW_CHECK(is_constant(id), "not a constant");
@@ -107,11 +130,12 @@ std::vector<NodeId> Graph::order() const {
   std::vector<bool> entered(nodes_.size());
   struct Frame { NodeId node; std::vector<ValueId> operands; size_t next; };
   std::vector<Frame> stack;
+  const SymbolSources sources(*this);
   auto enter = [&](NodeId id) {
     if (!id.valid() || node(id).erased || entered[static_cast<size_t>(id.index)]) return;
     entered[static_cast<size_t>(id.index)] = true;
     std::vector<ValueId> operands = node(id).inputs;
-    const std::vector<ValueId> sizes = symbol_values(node(id).attrs);
+    const std::vector<ValueId> sizes = sources.of(node(id).attrs);
     operands.insert(operands.end(), sizes.begin(), sizes.end());
     stack.push_back({id, std::move(operands), 0});
   };
@@ -147,11 +171,16 @@ std::vector<std::string> Graph::all_symbols() const {
   return all;
 }
 
-std::vector<ValueId> Graph::symbol_values(const OpAttrs& attrs) const {
-  return data_symbols.empty() ? std::vector<ValueId>() : symbol_values(dims_of(attrs));
+std::vector<ValueId> Graph::symbol_values(const OpAttrs& attrs) const { return SymbolSources(*this).of(attrs); }
+std::vector<ValueId> Graph::symbol_values(const std::vector<Expr>& dims) const { return SymbolSources(*this).of(dims); }
+
+SymbolSources::SymbolSources(const Graph& graph) {
+  for (const DataSymbol& symbol : graph.data_symbols) symbols_.try_emplace(symbol.name, &symbol);
 }
 
-std::vector<ValueId> Graph::symbol_values(const std::vector<Expr>& dims) const {
+std::vector<ValueId> SymbolSources::of(const OpAttrs& attrs) const { return symbols_.empty() ? std::vector<ValueId>() : of(dims_of(attrs)); }
+
+std::vector<ValueId> SymbolSources::of(const std::vector<Expr>& dims) const {
   std::vector<ValueId> values;
   std::vector<Expr> open = dims;
   std::set<std::string, std::less<>> seen;
@@ -161,21 +190,26 @@ std::vector<ValueId> Graph::symbol_values(const std::vector<Expr>& dims) const {
     if (!dim.defined()) continue;
     visit(dim, [&](const Expr& e) {
       if (e->kind != ExprKind::var || least_of(e->name) != 0) return;
-      auto symbol = std::ranges::find(data_symbols, e->name, &DataSymbol::name);
-      if (symbol == data_symbols.end() || !seen.insert(symbol->name).second) return;
-      values.push_back(symbol->value);
-      open.push_back(symbol->bound);
-      open.push_back(symbol->equals);
+      const auto found = symbols_.find(e->name);
+      if (found == symbols_.end() || !seen.insert(e->name).second) return;
+      values.push_back(found->second->value);
+      open.push_back(found->second->bound);
+      open.push_back(found->second->equals);
     });
   }
   return values;
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {
-  for (Node& n : nodes_)
-    if (!n.erased) std::ranges::replace(n.inputs, from, to);
-  for (Output& output : outputs_)
-    if (output.value == from) output.value = to;
+  if (from == to) return;
+  const Readers before = std::exchange(readers(from), {});
+  for (NodeId id : before.nodes) {
+    if (node(id).erased || !std::ranges::count(node(id).inputs, from)) continue;
+    std::ranges::replace(node(id).inputs, from, to);
+    readers(to).nodes.push_back(id);
+  }
+  for (size_t output : before.outputs)
+    if (outputs_[output].value == from) set_output(output, to);
   for (DataSymbol& symbol : data_symbols)
     if (symbol.value == from) symbol.value = to;
 }
@@ -183,14 +217,22 @@ void Graph::replace_uses(ValueId from, ValueId to) {
 void Graph::erase(NodeId id) {
   Node& n = node(id);
   for (ValueId made : n.outputs()) {
-    for (const Node& user : nodes_)
-      TW_CHECK(user.erased || !std::ranges::count(user.inputs, made), "'{0}' is still used by '{1}'", value(made).name, user.name);
-    for (const Output& output : outputs_) TW_CHECK(output.value != made, "'{0}' is still an output", output.name);
+    for (NodeId user : readers(made).nodes)
+      TW_CHECK(node(user).erased || !std::ranges::count(node(user).inputs, made), "'{0}' is still used by '{1}'", value(made).name, node(user).name);
+    for (size_t output : readers(made).outputs) TW_CHECK(outputs_[output].value != made, "'{0}' is still an output", outputs_[output].name);
   }
   n.erased = true;
   n.inputs.clear();
 }
 
-void Graph::set_input(NodeId id, size_t index, ValueId value) { node(id).inputs.at(index) = value; }
+void Graph::set_input(NodeId id, size_t index, ValueId value) {
+  node(id).inputs.at(index) = value;
+  if (value.valid()) readers(value).nodes.push_back(id);
+}
+
+void Graph::set_inputs(NodeId id, std::vector<ValueId> values) {
+  node(id).inputs = std::move(values);
+  note_reads(id);
+}
 
 }  // namespace tw

@@ -125,13 +125,20 @@ class Graph {
   void replace_uses(ValueId from, ValueId to);           // in nodes, outputs and data symbols
   void erase(NodeId id);                                 // its outputs must be unused
   void set_input(NodeId node, size_t index, ValueId value);
+  void set_inputs(NodeId node, std::vector<ValueId> values);   // never written another way: what reads a value is known
 
  private:
   std::string unique_name(std::string wanted);
+  void note_reads(NodeId node);
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;
   std::vector<Output> outputs_;
+  // What reads a value, so that an edit costs what it touches: nodes and numbers of outputs, by value index. Some may not read it any more, or
+  // stand there twice.
+  struct Readers { std::vector<NodeId> nodes; std::vector<size_t> outputs; };
+  std::vector<Readers> readers_;
+  Readers& readers(ValueId value);
   std::map<std::string, int, std::less<>> taken_;        // value name -> next suffix
 };
 

@@ -1,6 +1,7 @@
 // What must hold of a kernel after every step, whichever primitive made it so; checked on the result, so that primitives stay
 // small and no order of steps escapes.
 #include <algorithm>
+#include <set>
 
 #include "ir/schedule/owners.h"
 
@@ -68,17 +69,19 @@ Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<St
   const std::vector<Stmt> stores = stores_of(loop->body[0]);
   if (std::ranges::none_of(stores, [&](const Stmt& store) { return overlaps(*store, loop->var); })) return Error::success();
   const bool in_reduce = std::ranges::any_of(enclosing, [](const Stmt& s) { return s->role == AxisRole::reduce; });
+  std::set<int32_t> replaced, written;   // buffers: by a store that does not depend on what was there, by any
   for (size_t i = 0; i < stores.size(); ++i) {
     const StmtNode& store = *stores[i];
     bool overwritten = store.combiner == Combiner::none;
     if (store.init.defined()) overwritten = !in_reduce;
-    for (size_t j = 0; j < i; ++j) overwritten |= stores[j]->buffer == store.buffer && stores[j]->combiner == Combiner::none && !stores[j]->where.defined();
+    overwritten |= replaced.contains(store.buffer.index);
+    if (store.combiner == Combiner::none && !store.where.defined()) replaced.insert(store.buffer.index);
     if (!overwritten)
       return illegal("blocks of loop '{0}' overlap (shifted split), and stage '{1}' would add to '{2}' twice: all its reduce loops and its init must be inside '{0}'",
                      loop->var, store.label, kernel.buffer(store.buffer).name);
+    if (!written.insert(store.buffer.index).second) continue;
     for (size_t j = 0; j <= i; ++j) {
-      const bool first_write = std::ranges::none_of(stores.begin(), stores.begin() + static_cast<ptrdiff_t>(j), [&](const Stmt& s) { return s->buffer == store.buffer; });
-      if (first_write && reads(stores[j], store.buffer))
+      if (reads(stores[j], store.buffer))
         return illegal("blocks of loop '{0}' overlap (shifted split), and stage '{1}' reads '{2}' before it is written", loop->var, stores[j]->label,
                        kernel.buffer(store.buffer).name);
     }

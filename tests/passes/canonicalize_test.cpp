@@ -463,3 +463,15 @@ TEST_CASE("transposes of the last two axes are flags of a matmul; keys keep thei
     output %c
   )");
 }
+
+TEST_CASE("a concat of many parts is a tree, as far as its leaves do not fit into the root") {
+  const auto times = [](int count) {
+    std::string list = "%x";
+    for (int i = 1; i < count; ++i) list += ", %x";
+    return list;
+  };
+  const std::string input = "    %x: f32[2, 1] = input\n";
+  canonicalizes(input + "    %c: f32[2, 130] = concat(" + times(130) + ") axis=1\n    output %c\n",
+                input + "    %c_parts: f32[2, 64] = concat(" + times(64) + ") axis=1\n    %c_parts_1: f32[2, 64] = concat(" + times(64) +
+                    ") axis=1\n    %c: f32[2, 130] = concat(%c_parts, %c_parts_1, %x, %x) axis=1\n    output %c\n");
+}

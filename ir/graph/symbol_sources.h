@@ -1,0 +1,22 @@
+// Values that the data symbols of a graph are read from, looked up by name: for whoever asks about many nodes.
+#pragma once
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace tw {
+
+class SymbolSources {
+ public:
+  explicit SymbolSources(const Graph& graph);   // of the graph's symbols as they are now
+  // Of the symbols in these expressions and in their bounds.
+  std::vector<ValueId> of(const std::vector<Expr>& dims) const;
+  std::vector<ValueId> of(const OpAttrs& attrs) const;
+
+ private:
+  std::map<std::string_view, const DataSymbol*> symbols_;
+};
+
+}  // namespace tw
