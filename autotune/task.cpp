@@ -1,7 +1,6 @@
 #include "autotune/task.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -179,11 +178,16 @@ uint64_t weights_between(const Graph& graph, const Group& group) {
   constexpr uint64_t kLeast = 1 << 20, kCold = 64 << 20;
   const auto is_weight = [&](ValueId v) { return v.valid() && graph.is_constant(v) && graph.value(v).type.shape.size() > 0; };
   if (std::ranges::none_of(group.nodes, [&](NodeId id) { return std::ranges::any_of(graph.node(id).inputs, is_weight); })) return 0;
-  std::set<ValueId> weights;
-  for (size_t i = 0; i < graph.node_count(); ++i)
-    if (const Node& node = graph.node(NodeId{static_cast<int32_t>(i)}); !node.erased) std::ranges::copy_if(node.inputs, std::inserter(weights, weights.end()), is_weight);
+  std::vector<bool> counted(graph.value_count());
   uint64_t bytes = 0;
-  for (const ValueId v : weights) bytes += graph.value(v).constant->bytes.size();
+  for (size_t i = 0; i < graph.node_count() && bytes < kCold; ++i) {
+    const Node& node = graph.node(NodeId{static_cast<int32_t>(i)});
+    for (const ValueId v : node.inputs) {   // none, where it is erased
+      if (!is_weight(v) || counted[static_cast<size_t>(v.index)]) continue;
+      counted[static_cast<size_t>(v.index)] = true;
+      bytes += graph.value(v).constant->bytes.size();
+    }
+  }
   uint64_t between = kLeast;
   while (between < bytes && between < kCold) between *= 2;
   return between < kCold ? between : 0;
