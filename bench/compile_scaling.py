@@ -3,7 +3,7 @@
 
 Makes models of one shape (a chain, a fan-out, a concat of many parts, ...) in several sizes, compiles each and prints user CPU seconds,
 peak memory and the slope: the exponent k of time ~ size^k between the two largest sizes, less what the smallest model takes. Linear is 1.
-With --limit the largest slope, or the seconds, that the script calls a failure (exit status 1).
+With --max-slope, a larger slope or a compile that fails is a failure of the script (exit status 1).
 
   bench/compile_scaling.py build/release/tilewright --sizes 1000,2000,4000
   bench/compile_scaling.py build/release/tilewright --only conv_chain,concat --sizes 500,1000 --max-slope 1.5
