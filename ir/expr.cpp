@@ -14,7 +14,7 @@ namespace tw {
 namespace {
 
 constexpr std::array<const char*, kUnaryOpCount> kUnaryNames = {
-    "neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan",
+    "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "tanh", "erf", "normal_cdf", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan",
     "floor", "ceil", "round", "trunc", "sign", "is_nan", "is_inf", "logical_not", "bit_not"};
 constexpr std::array<const char*, kBinaryOpCount> kBinaryNames = {
     "add", "sub", "mul", "div", "floor_div", "floor_mod", "mod", "min", "max", "pow", "lt", "le", "eq", "ne",

@@ -24,10 +24,10 @@ using BufferId = Id<struct BufferTag>;
 enum class ExprKind : uint8_t { int_imm, float_imm, var, load, unary, binary, select, cast };
 
 enum class UnaryOp : uint8_t {
-  neg, abs, exp, log, sqrt, rsqrt, tanh, erf, sigmoid, sin, cos, tan, asin, acos, atan, floor, ceil, round, trunc,
+  neg, abs, exp, expm1, log, log1p, sqrt, rsqrt, tanh, erf, normal_cdf, sigmoid, sin, cos, tan, asin, acos, atan, floor, ceil, round, trunc,
   sign, is_nan, is_inf, logical_not, bit_not
 };
-inline constexpr int kUnaryOpCount = 24;
+inline constexpr int kUnaryOpCount = 27;
 enum class BinaryOp : uint8_t {
   add, sub, mul, div, floor_div, floor_mod, mod, min, max, pow,
   lt, le, eq, ne, logical_and, logical_or, logical_xor, bit_and, bit_or, bit_xor, shl, shr

@@ -143,17 +143,29 @@ double round_to(DType type, double value, bool saturate) {
   return small_to_f32(type, f32_to_small(type, static_cast<float>(value), saturate));
 }
 
+double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
+
+namespace {
+
+// In long double: the rounding of x / sqrt(2) counts x^2 fold in the result.
+double normal_cdf(double x) { return static_cast<double>(0.5L * std::erfc(-x * 0.707106781186547524400844362104849039L)); }
+
+}  // namespace
+
 double float_unary(UnaryOp f, double x) {
   switch (f) {
     case UnaryOp::neg: return -x;
     case UnaryOp::abs: return std::fabs(x);
     case UnaryOp::exp: return std::exp(x);
+    case UnaryOp::expm1: return std::expm1(x);
     case UnaryOp::log: return std::log(x);
+    case UnaryOp::log1p: return std::log1p(x);
     case UnaryOp::sqrt: return std::sqrt(x);
     case UnaryOp::rsqrt: return 1 / std::sqrt(x);
     case UnaryOp::tanh: return std::tanh(x);
     case UnaryOp::erf: return std::erf(x);
-    case UnaryOp::sigmoid: return 1 / (1 + std::exp(-x));
+    case UnaryOp::normal_cdf: return normal_cdf(x);
+    case UnaryOp::sigmoid: return sigmoid(x);
     case UnaryOp::sin: return std::sin(x);
     case UnaryOp::cos: return std::cos(x);
     case UnaryOp::tan: return std::tan(x);

@@ -16,6 +16,7 @@ int64_t floor_div_int(int64_t a, int64_t b);
 int64_t floor_mod_int(int64_t a, int64_t b);
 double round_to(DType type, double value, bool saturate = false);   // as a cast to a float type does
 // Of float operands of any type, in double; predicates and comparisons give 0 or 1. Bit operations are an internal error.
+double sigmoid(double x);
 double float_unary(UnaryOp op, double x);
 double float_binary(BinaryOp op, double a, double b);
 

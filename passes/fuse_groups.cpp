@@ -93,8 +93,8 @@ bool is_cheap(UnaryOp function) {
     case UnaryOp::neg: case UnaryOp::abs: case UnaryOp::floor: case UnaryOp::ceil: case UnaryOp::round: case UnaryOp::trunc:
     case UnaryOp::sign: case UnaryOp::is_nan: case UnaryOp::is_inf: case UnaryOp::logical_not: case UnaryOp::bit_not:
       return true;
-    case UnaryOp::exp: case UnaryOp::log: case UnaryOp::sqrt: case UnaryOp::rsqrt: case UnaryOp::tanh: case UnaryOp::erf:
-    case UnaryOp::sigmoid: case UnaryOp::sin: case UnaryOp::cos: case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos:
+    case UnaryOp::exp: case UnaryOp::expm1: case UnaryOp::log: case UnaryOp::log1p: case UnaryOp::sqrt: case UnaryOp::rsqrt:
+    case UnaryOp::tanh: case UnaryOp::erf: case UnaryOp::normal_cdf: case UnaryOp::sigmoid: case UnaryOp::sin: case UnaryOp::cos: case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos:
     case UnaryOp::atan:
       return false;
   }

@@ -71,6 +71,10 @@ def erfcx(x):  # erfc(x) exp(x^2), by its continued fraction (large x) or the se
     return +value
 
 
+def normal_tail(x):  # normal_cdf(-x) exp(x^2 / 2)
+    return erfcx(x / D(2).sqrt()) / 2
+
+
 def cos_decimal(x):
     return series(D(1), lambda n: -x * x / ((2 * n - 1) * (2 * n)))
 
@@ -119,10 +123,13 @@ def fit(name, bits, f, low, high, degree, weight):
     emit(name, bits, c, max(abs((polynomial(used, x) - f(x)) * weight(x)) for x in grid))
 
 
-def fit_rational(name, bits, f, low, high, top, bottom):
-    """P(x)/Q(x) with Q(0) = 1, interpolating f; the error is relative."""
+def fit_rational(name, bits, f, low, high, top, bottom, bend=None):
+    """P(x)/Q(x) with Q(0) = 1, interpolating f; the error is relative. With `bend` the nodes are even in x / (x + bend), so denser near 0."""
     low, high = D(low), D(high)
     at = nodes(low, high, top + bottom + 1)
+    if bend:
+        bend = D(bend)
+        at = [bend * u / (1 - u) for u in nodes(low / (low + bend), high / (high + bend), top + bottom + 1)]
     rows = [[x**k for k in range(top + 1)] + [-f(x) * x**k for k in range(1, bottom + 1)] for x in at]
     c = solve(rows, [f(x) for x in at])
     p, q = [rounded(v, bits) for v in c[: top + 1]], [1.0] + [rounded(v, bits) for v in c[top + 1 :]]
@@ -173,6 +180,8 @@ def main():
     fit("kErfSmall", 64, erf_over_x, 0, 1, 12, lambda z: D(1))
     c = D("2.5")
     fit("kErfcx", 64, lambda u: erfcx(c * (1 + u) / (1 - u)), (1 - c) / (1 + c), (6 - c) / (6 + c), 18, lambda u: D(1))
+    fit_rational("kNormal", 32, normal_tail, 0, D("13.3"), 4, 5, 4)
+    fit_rational("kNormal", 64, normal_tail, 0, D("38"), 11, 12, 3)
     print("}  // namespace tw")
 
 

@@ -39,8 +39,6 @@ Value* clamp(Values& v, Value* x, double low, double high) {
 }  // namespace math_detail
 
 namespace {
-constexpr double kLog2E = 1.4426950408889634;
-
 // exp(x) - 1 = 2^k (p + 1) - 1 with p = exp(r) - 1.
 struct ExpParts {
   Value *k, *p;
@@ -90,6 +88,16 @@ Value* math_exp(Values& v, Value* x) {
   return v.b.CreateFMul(y, power_of_two(v, v.b.CreateSub(e.k, half), f32));
 }
 
+// 2 (p 2^(k-1) + (2^(k-1) - 1/2)): near 0 that is p, and the largest results do not overflow on the way.
+Value* math_expm1(Values& v, Value* x) {
+  const bool f32 = is_f32(x);
+  x = clamp(v, x, f32 ? -30 : -60, f32 ? 89 : 710);
+  ExpParts e = exp_parts(v, x);
+  Value* half_scale = power_of_two(v, v.b.CreateSub(e.k, v.integer(e.k, 1)), f32);
+  Value* half = v.fma(e.p, half_scale, v.b.CreateFSub(half_scale, v.real(x, 0.5)));
+  return v.b.CreateFAdd(half, half);
+}
+
 // 1 / (1 + exp(-x)). The magic number carries the exponent's bias as well, so that a shift alone makes the power of two: 0 or
 // infinity at the clamped ends, which give 1 and 0. Results next to 0 are lost below a quarter of the smallest normal number.
 Value* math_sigmoid(Values& v, Value* x) {
@@ -114,29 +122,56 @@ Value* math_tanh(Values& v, Value* x) {
   return v.copysign(v.b.CreateFDiv(less_one, v.b.CreateFAdd(less_one, v.real(x, 2))), x);
 }
 
-// x = 2^k m with m in [sqrt(1/2), sqrt(2)); log(m) by s = f / (2 + f), f = m - 1.
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// k with x = 2^k m and m in [sqrt(1/2), sqrt(2)), for positive normal numbers.
+Value* log_exponent(Values& v, Value* x) {
+  Value* all = v.bits(x);
+  return v.b.CreateAShr(v.b.CreateSub(all, v.bits(v.real(x, 0.70710678118654752))), v.integer(all, is_f32(x) ? 23 : 52));
+}
+
+// log(2^k (1 + f)) by s = f / (2 + f).
+Value* log_of_parts(Values& v, Value* k, Value* f) {
+  auto& b = v.b;
+  Value* kf = b.CreateSIToFP(k, f->getType());
+  Value* s = b.CreateFDiv(f, b.CreateFAdd(f, v.real(f, 2)));
+  Value* z = b.CreateFMul(s, s);
+  Value* tail = b.CreateFMul(z, polynomial(v, z, TW_TABLE(f, kLog)));
+  Value* half_square = b.CreateFMul(b.CreateFMul(f, f), v.real(f, 0.5));
+  auto ln2 = TW_TABLE(f, kLn2);
+  Value* low = v.fma(s, b.CreateFAdd(half_square, tail), b.CreateFMul(kf, v.real(f, ln2[1])));
+  return v.fma(kf, v.real(f, ln2[0]), b.CreateFSub(f, b.CreateFSub(half_square, low)));
+}
+
+// The logarithm y of a number that is no positive finite one: x tells which.
+Value* log_or_special(Values& v, Value* y, Value* x, double pole) {
+  y = v.select(v.b.CreateFCmpOEQ(x, v.real(x, pole)), v.real(x, -kInfinity), y);
+  y = v.select(v.less(x, v.real(x, pole)), v.real(x, std::numeric_limits<double>::quiet_NaN()), y);
+  return v.select(v.less(x, v.real(x, kInfinity)), y, x);
+}
+}  // namespace
+
 Value* math_log(Values& v, Value* x) {
   auto& b = v.b;
   bool f32 = is_f32(x);
   Value* tiny = v.less(x, v.real(x, f32 ? 0x1p-126 : 0x1p-1022));
   Value* scaled = v.select(tiny, b.CreateFMul(x, v.real(x, f32 ? 0x1p25 : 0x1p54)), x);
-  Value* all = v.bits(scaled);
-  Value* k = b.CreateAShr(b.CreateSub(all, v.bits(v.real(x, 0.70710678118654752))), v.integer(all, f32 ? 23 : 52));
-  Value* m = v.from_bits(b.CreateSub(all, b.CreateShl(k, v.integer(k, f32 ? 23 : 52))));
+  Value* k = log_exponent(v, scaled);
+  Value* m = v.from_bits(b.CreateSub(v.bits(scaled), b.CreateShl(k, v.integer(k, f32 ? 23 : 52))));
   k = b.CreateAdd(k, v.select(tiny, v.integer(k, f32 ? -25 : -54), v.integer(k, 0)));
-  Value* kf = b.CreateSIToFP(k, x->getType());
-  Value* f = b.CreateFSub(m, v.real(x, 1));
-  Value* s = b.CreateFDiv(f, b.CreateFAdd(f, v.real(x, 2)));
-  Value* z = b.CreateFMul(s, s);
-  Value* tail = b.CreateFMul(z, polynomial(v, z, TW_TABLE(x, kLog)));
-  Value* half_square = b.CreateFMul(b.CreateFMul(f, f), v.real(x, 0.5));
-  auto ln2 = TW_TABLE(x, kLn2);
-  Value* low = v.fma(s, b.CreateFAdd(half_square, tail), b.CreateFMul(kf, v.real(x, ln2[1])));
-  Value* y = v.fma(kf, v.real(x, ln2[0]), b.CreateFSub(f, b.CreateFSub(half_square, low)));
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  y = v.select(b.CreateFCmpOEQ(x, v.real(x, 0)), v.real(x, -kInfinity), y);
-  y = v.select(v.less(x, v.real(x, 0)), v.real(x, std::numeric_limits<double>::quiet_NaN()), y);
-  return v.select(v.less(x, v.real(x, kInfinity)), y, x);
+  return log_or_special(v, log_of_parts(v, k, b.CreateFSub(m, v.real(x, 1))), x, 0);
+}
+
+// 1 + x gives k; f = (1 + x) / 2^k - 1 comes from x itself, in one rounding, times 16 so that 2^-k is a normal number for every k.
+Value* math_log1p(Values& v, Value* x) {
+  auto& b = v.b;
+  const bool f32 = is_f32(x);
+  Value* k = log_exponent(v, b.CreateFAdd(x, v.real(x, 1)));
+  Value* sixteen = v.real(x, 16);
+  Value* scale = v.from_bits(b.CreateSub(v.bits(sixteen), b.CreateShl(k, v.integer(k, f32 ? 23 : 52))));
+  Value* f = b.CreateFMul(v.fma(x, scale, b.CreateFSub(scale, sixteen)), v.real(x, 0.0625));
+  return log_or_special(v, log_of_parts(v, k, f), x, -1);
 }
 
 Value* math_pow(Values& v, Value* x, Value* y) {
@@ -146,7 +181,6 @@ Value* math_pow(Values& v, Value* x, Value* y) {
     llvm::Type* wide = v.with_lanes(b.getDoubleTy(), Values::lanes(x));
     return v.narrow(math_pow(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)));
   }
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Value* one = v.real(x, 1);
   Value* magnitude = v.abs(x);
   Value* power = math_exp(v, b.CreateFMul(y, math_log(v, magnitude)));
@@ -171,7 +205,6 @@ Value* math_fmod(Values& v, Value* x, Value* y) {
     llvm::Type* wide = v.with_lanes(b.getDoubleTy(), Values::lanes(x));
     return v.narrow(math_fmod(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)));
   }
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Value* divisor = v.abs(y);
   Value* valid = b.CreateAnd(v.less(v.abs(x), v.real(x, kInfinity)), v.less(v.real(x, 0), divisor));  // y may be infinite
   auto high_bits = [&](Value* a, int64_t mask) { return v.from_bits(b.CreateAnd(v.bits(a), v.integer(v.bits(a), mask))); };

@@ -3,10 +3,13 @@
 //
 //   function          f32 ulp  f64 ulp   range and method
 //   exp               2        2         all; 2^k * polynomial; overflow gives inf, underflow subnormals, then 0
+//   expm1             2        2         all; near 0 it keeps its relative accuracy
 //   log               2        2         all; subnormals are scaled first; 0 gives -inf, negative NaN
+//   log1p             2        2         all; log's method on an argument taken from x itself; -1 gives -inf, below NaN
 //   tanh              4        4         all; through exp(2|x|) - 1, so small arguments keep their relative accuracy
 //   sigmoid           3        3         all; through exp(-|x|), so the negative tail keeps its relative accuracy
 //   erf               6        4         all; a rational function (f32); a polynomial below 1, 1 - exp(-x^2) g(x) above (f64)
+//   normal_cdf        5        8         all; exp(-x^2/2) times a rational function, so the negative tail keeps its relative accuracy
 //   sin, cos          2        3         |x| <= 2^20 (reduced in f64 by three parts of pi/2); beyond, absolute error grows with |x|
 //   tan               4        4         as sin
 //   asin, acos        4        4         NaN outside [-1, 1]
@@ -22,9 +25,12 @@ class Value;
 namespace tw {
 class Values;
 llvm::Value* math_exp(Values& v, llvm::Value* x);
+llvm::Value* math_expm1(Values& v, llvm::Value* x);
 llvm::Value* math_log(Values& v, llvm::Value* x);
+llvm::Value* math_log1p(Values& v, llvm::Value* x);
 llvm::Value* math_tanh(Values& v, llvm::Value* x);
 llvm::Value* math_erf(Values& v, llvm::Value* x);
+llvm::Value* math_normal_cdf(Values& v, llvm::Value* x);
 llvm::Value* math_sigmoid(Values& v, llvm::Value* x);
 llvm::Value* math_sin(Values& v, llvm::Value* x);
 llvm::Value* math_cos(Values& v, llvm::Value* x);

@@ -7,6 +7,8 @@
 
 namespace tw::math_detail {
 
+constexpr double kLog2E = 1.4426950408889634;
+
 inline bool is_f32(Value* x) { return x->getType()->getScalarType()->isFloatTy(); }
 
 // The table of x's precision.

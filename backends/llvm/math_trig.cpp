@@ -117,4 +117,33 @@ Value* math_erf(Values& v, Value* x) {
   Value* large = b.CreateFSub(one, b.CreateFMul(decay, polynomial(v, u, kErfcxF64)));
   return v.copysign(v.select(v.less(a, one), small, large), x);
 }
+
+// What rounding left out of a * a = square. Without a fused product by (high + low)^2, of which high^2 is exact.
+static Value* square_rest(Values& v, Value* a, Value* square) {
+  auto& b = v.b;
+  if (v.traits.fma) return v.fma(a, a, b.CreateFNeg(square));
+  Value* high = v.from_bits(b.CreateAnd(v.bits(a), v.integer(v.bits(a), is_f32(a) ? ~int64_t{0xfff} : ~int64_t{0x7ffffff})));
+  Value* low = b.CreateFSub(a, high);
+  return b.CreateFAdd(b.CreateFSub(b.CreateFMul(high, high), square), b.CreateFMul(low, b.CreateFAdd(a, high)));
+}
+
+// Of -|x| it is exp(-x^2/2) R(|x|) with R a rational function; the rounding of x^2 is made good in the exponential's reduced argument. As in
+// math_sigmoid the power of two is 0 at the clamped end, and results next to 0 are lost.
+Value* math_normal_cdf(Values& v, Value* x) {
+  auto& b = v.b;
+  const bool f32 = is_f32(x);
+  Value *one = v.real(x, 1), *a = v.abs(x), *end = v.real(x, f32 ? 13.27 : 37.66);
+  a = v.select(v.less(end, a), end, a);
+  Value* square = b.CreateFMul(a, a);
+  Value* magic = v.real(x, f32 ? 0x1.8p23 + 127 : 0x1.8p52 + 1023);
+  Value* sum = v.fma(square, v.real(x, -0.5 * kLog2E), magic);
+  Value* k = b.CreateFSub(sum, magic);
+  Value* t = b.CreateFMul(square, v.real(x, -0.5));
+  for (double part : TW_TABLE(x, kLn2)) t = v.fma(k, v.real(x, -part), t);
+  t = v.fma(square_rest(v, a, square), v.real(x, -0.5), t);
+  Value* power = v.from_bits(b.CreateShl(v.bits(sum), v.integer(v.bits(sum), f32 ? 23 : 52)));
+  Value* decay = b.CreateFMul(v.fma(v.fma(polynomial(v, t, TW_TABLE(x, kExp)), t, one), t, one), power);
+  Value* tail = b.CreateFDiv(b.CreateFMul(decay, polynomial(v, a, TW_TABLE(x, kNormalTop))), polynomial(v, a, TW_TABLE(x, kNormalBottom)));
+  return v.select(v.less(v.real(x, 0), x), b.CreateFSub(one, tail), tail);
+}
 }  // namespace tw

@@ -180,9 +180,12 @@ Value* Values::unary(UnaryOp op, DType t, Value* x) {
     case UnaryOp::sqrt: return sqrt(x);
     case UnaryOp::rsqrt: return relaxed(b.CreateFDiv(real(x, 1), sqrt(x)));
     case UnaryOp::exp: return math_exp(*this, x);
+    case UnaryOp::expm1: return math_expm1(*this, x);
     case UnaryOp::log: return math_log(*this, x);
+    case UnaryOp::log1p: return math_log1p(*this, x);
     case UnaryOp::tanh: return math_tanh(*this, x);
     case UnaryOp::erf: return math_erf(*this, x);
+    case UnaryOp::normal_cdf: return math_normal_cdf(*this, x);
     case UnaryOp::sigmoid: return math_sigmoid(*this, x);
     case UnaryOp::sin: return math_sin(*this, x);
     case UnaryOp::cos: return math_cos(*this, x);

@@ -162,7 +162,9 @@ Text Emitter::unary_of(const Expr& e) {
     case UnaryOp::bit_not: return {"((" + type + ")~" + widened(a) + ")", false, 0, depth};
     case UnaryOp::rsqrt: return {"(" + literal(1.0, t) + " / sqrt" + call + ")", false, 0, depth};
     case UnaryOp::sigmoid: return {"(" + literal(1.0, t) + " / (" + literal(1.0, t) + " + exp(-" + a.text + ")))", false, 0, depth};
-    case UnaryOp::exp: case UnaryOp::log: case UnaryOp::sqrt: case UnaryOp::tanh: case UnaryOp::erf: case UnaryOp::sin: case UnaryOp::cos:
+    case UnaryOp::normal_cdf:
+      return {"(" + literal(0.5, t) + " * erfc(" + literal(-0.70710678118654752, t) + " * " + a.text + "))", false, 0, depth};
+    case UnaryOp::exp: case UnaryOp::expm1: case UnaryOp::log: case UnaryOp::log1p: case UnaryOp::sqrt: case UnaryOp::tanh: case UnaryOp::erf: case UnaryOp::sin: case UnaryOp::cos:
     case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos: case UnaryOp::atan: return {op_name(e->unary) + call, false, 0, depth};
   }
   TW_UNREACHABLE("a unary operator");

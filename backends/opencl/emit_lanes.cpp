@@ -107,7 +107,7 @@ Text Emitter::lanes_node(const Expr& e) {
 }
 
 Text Emitter::lanes_unary(const Expr& e) {
-  static constexpr UnaryOp kElementwise[] = {UnaryOp::exp, UnaryOp::log, UnaryOp::sqrt, UnaryOp::tanh, UnaryOp::erf, UnaryOp::sin, UnaryOp::cos,
+  static constexpr UnaryOp kElementwise[] = {UnaryOp::exp, UnaryOp::expm1, UnaryOp::log, UnaryOp::log1p, UnaryOp::sqrt, UnaryOp::tanh, UnaryOp::erf, UnaryOp::sin, UnaryOp::cos,
                                              UnaryOp::tan, UnaryOp::asin, UnaryOp::acos, UnaryOp::atan, UnaryOp::floor, UnaryOp::ceil, UnaryOp::trunc};
   const auto call = [&](const std::string& f) {
     const Text a = splat(lanes_of(e->args[0]), e.type());
@@ -127,6 +127,10 @@ Text Emitter::lanes_unary(const Expr& e) {
   if (e->unary == UnaryOp::sigmoid) {
     const Text power = call("exp(-");
     return {"(" + one + " / (" + one + " + " + power.text + ")))", false, lane_count_, power.depth + 1};
+  }
+  if (e->unary == UnaryOp::normal_cdf) {
+    const Text tail = call("erfc(" + literal(-0.70710678118654752, e.type()) + " * ");
+    return {"(" + literal(0.5, e.type()) + " * " + tail.text + "))", false, lane_count_, tail.depth + 1};
   }
   return std::ranges::find(kElementwise, e->unary) != std::end(kElementwise) ? call(op_name(e->unary)) : each_lane(e);
 }

@@ -70,7 +70,7 @@ std::string Names::fresh(std::string_view wanted) {
       "float", "for", "global", "goto", "half", "if", "image", "inline", "int", "kernel", "local", "long", "pipe", "private", "quad", "read_only",
       "read_write", "register", "restrict", "return", "sampler_t", "short", "signed", "size_t", "sizeof", "static", "struct", "switch", "true",
       "typedef", "uchar", "uint", "ulong", "uniform", "union", "unsigned", "ushort", "void", "volatile", "while", "write_only", "intptr_t", "uintptr_t",
-      "ptrdiff_t", "complex", "imaginary", "INFINITY", "NAN", "barrier", "exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "tan", "asin", "acos", "atan",
+      "ptrdiff_t", "complex", "imaginary", "INFINITY", "NAN", "barrier", "exp", "expm1", "log", "log1p", "erfc", "sqrt", "tanh", "erf", "sin", "cos", "tan", "asin", "acos", "atan",
       "floor", "ceil", "rint", "trunc", "fabs", "fmod", "pow", "fma", "isnan", "isinf", "isgreater", "isless", "select", "min", "max", "abs"};
   std::string name;
   for (const char c : wanted) name += c == '.' ? '_' : c;

@@ -111,9 +111,9 @@ int64_t flops_of(UnaryOp op) {
     case UnaryOp::is_nan: case UnaryOp::is_inf: case UnaryOp::logical_not: case UnaryOp::bit_not: return 1;
     case UnaryOp::sign: return 2;
     case UnaryOp::sqrt: case UnaryOp::rsqrt: return 4;
-    case UnaryOp::exp: return 24;
-    case UnaryOp::log: case UnaryOp::sigmoid: case UnaryOp::tanh: case UnaryOp::sin: case UnaryOp::cos: return 32;
-    case UnaryOp::erf: case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos: case UnaryOp::atan: return 40;
+    case UnaryOp::exp: case UnaryOp::expm1: return 24;
+    case UnaryOp::log: case UnaryOp::log1p: case UnaryOp::sigmoid: case UnaryOp::tanh: case UnaryOp::sin: case UnaryOp::cos: return 32;
+    case UnaryOp::erf: case UnaryOp::normal_cdf: case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos: case UnaryOp::atan: return 40;
   }
   TW_UNREACHABLE("a unary operator");
 }

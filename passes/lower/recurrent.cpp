@@ -189,11 +189,11 @@ Expr RecurrentLowering::activate(GateFunction function, const Expr& x, size_t wh
     case GateFunction::thresholded_relu: return select(lt(alpha, x), x, zero);
     case GateFunction::scaled_tanh: return alpha * unary(UnaryOp::tanh, beta * x);
     case GateFunction::hard_sigmoid: return min(max(zero, alpha * x + beta), number(1));
-    case GateFunction::elu: return select(lt(x, zero), alpha * (unary(UnaryOp::exp, x) - number(1)), x);
+    case GateFunction::elu: return select(lt(x, zero), alpha * unary(UnaryOp::expm1, x), x);
     case GateFunction::softsign: return binary(BinaryOp::div, x, number(1) + unary(UnaryOp::abs, x));
     case GateFunction::softplus: {
       Expr small = unary(UnaryOp::exp, zero - unary(UnaryOp::abs, x));
-      return unary(UnaryOp::log, number(1) + small) + max(zero, x);
+      return unary(UnaryOp::log1p, small) + max(zero, x);
     }
   }
   TW_UNREACHABLE("bad gate function");

@@ -9,10 +9,10 @@ namespace {
 
 Val exp(NodeImport& n, Val a) { return n.unary(UnaryOp::exp, a); }
 
-// log(1 + e^x) without overflow: max(x, 0) + log(1 + e^-|x|)
+// log(1 + e^x) without overflow: max(x, 0) + log1p(e^-|x|)
 Val softplus(NodeImport& n, Val x) {
   const Val tail = exp(n, n.unary(UnaryOp::neg, n.unary(UnaryOp::abs, x)));
-  return n.add(n.max(n.scalar(0, x), x), n.unary(UnaryOp::log, n.add(n.scalar(1, x), tail)));
+  return n.add(n.max(n.scalar(0, x), x), n.unary(UnaryOp::log1p, tail));
 }
 
 Val hard_sigmoid(NodeImport& n, Val x, double alpha, double beta) {
@@ -22,7 +22,7 @@ Val hard_sigmoid(NodeImport& n, Val x, double alpha, double beta) {
 
 // alpha (e^x - 1) below zero
 Val elu(NodeImport& n, Val x, double alpha) {
-  const Val below = n.mul(n.scalar(alpha, x), n.sub(exp(n, x), n.scalar(1, x)));
+  const Val below = n.mul(n.scalar(alpha, x), n.unary(UnaryOp::expm1, x));
   return n.select(n.less(x, n.scalar(0, x)), below, x);
 }
 
@@ -61,7 +61,7 @@ void import_selu(NodeImport& n, int) {
 void import_celu(NodeImport& n, int) {
   const Val x = n.in(0), zero = n.scalar(0, x);
   const double alpha = n.real("alpha", 1.0);
-  const Val below = n.mul(n.scalar(alpha, x), n.sub(exp(n, n.div(x, n.scalar(alpha, x))), n.scalar(1, x)));
+  const Val below = n.mul(n.scalar(alpha, x), n.unary(UnaryOp::expm1, n.div(x, n.scalar(alpha, x))));
   n.set(n.add(n.max(zero, x), n.min(zero, below)));
 }
 
@@ -85,9 +85,12 @@ void import_swiglu(NodeImport& n, int) {
   n.set(n.mul(n.mul(a, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? a : n.mul(a, n.scalar(alpha, a)))), b));
 }
 
+// x tanh(log(1 + e^x)) = x a / (a + 2) with a = e^x (e^x + 2). Beyond 20, in f16 beyond 5, the quotient rounds to 1.
 void import_mish(NodeImport& n, int) {
   const Val x = n.in(0);
-  n.set(n.mul(x, n.unary(UnaryOp::tanh, softplus(n, x))));
+  const Val power = exp(n, n.min(n.scalar(n.dtype(x) == DType::f16 ? 5 : 20, x), x)), two = n.scalar(2, x);
+  const Val a = n.mul(power, n.add(power, two));
+  n.set(n.mul(x, n.div(a, n.add(a, two))));
 }
 
 void import_softplus(NodeImport& n, int) { n.set(softplus(n, n.in(0))); }
@@ -109,12 +112,12 @@ void import_shrink(NodeImport& n, int) {
   n.set(n.select(n.less(x, n.scalar(-lambda, x)), n.add(x, n.scalar(bias, x)), above));
 }
 
+// 0.5 x (1 + erf(x / sqrt(2))) and 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3), by functions that do not cancel where they go to 0.
 Val gelu(NodeImport& n, Val x, bool approximate) {
-  const Val half = n.scalar(0.5, x), one = n.scalar(1, x);
-  if (!approximate) return n.mul(n.mul(half, x), n.add(one, n.unary(UnaryOp::erf, n.mul(x, n.scalar(std::sqrt(0.5), x)))));
-  const Val cube = n.mul(n.mul(x, x), x);
-  const Val inner = n.mul(n.scalar(std::sqrt(2.0 / M_PI), x), n.add(x, n.mul(n.scalar(0.044715, x), cube)));
-  return n.mul(n.mul(half, x), n.add(one, n.unary(UnaryOp::tanh, inner)));
+  if (!approximate) return n.mul(x, n.unary(UnaryOp::normal_cdf, x));
+  const double slope = 2 * std::sqrt(2.0 / M_PI);
+  const Val twice = n.mul(x, n.add(n.scalar(slope, x), n.mul(n.scalar(0.044715 * slope, x), n.mul(x, x))));
+  return n.mul(x, n.unary(UnaryOp::sigmoid, twice));
 }
 
 void import_gelu(NodeImport& n, int) {

@@ -141,24 +141,61 @@ void import_reciprocal(NodeImport& n, int) {
   n.set(n.div(n.scalar(1, x), x));
 }
 
-// Hyperbolic functions by exponentials and logarithms.
-void import_hyperbolic(NodeImport& n, int which) {
-  const Val x = n.in(0), one = n.scalar(1, x), half = n.scalar(0.5, x);
-  const auto log = [&](Val a) { return n.unary(UnaryOp::log, a); };
-  switch (static_cast<Hyperbolic>(which)) {
-    case Hyperbolic::sinh:
-    case Hyperbolic::cosh: {
-      const Val up = n.unary(UnaryOp::exp, x), down = n.unary(UnaryOp::exp, n.unary(UnaryOp::neg, x));
-      const Val both = static_cast<Hyperbolic>(which) == Hyperbolic::sinh ? n.sub(up, down) : n.add(up, down);
-      return n.set(n.mul(half, both));
-    }
-    case Hyperbolic::asinh: {  // odd; the logarithm's argument stays above 1
-      const Val size = n.unary(UnaryOp::abs, x);
-      return n.set(n.mul(n.unary(UnaryOp::sign, x), log(n.add(size, n.unary(UnaryOp::sqrt, n.add(n.mul(x, x), one))))));
-    }
-    case Hyperbolic::acosh: return n.set(log(n.add(x, n.unary(UnaryOp::sqrt, n.sub(n.mul(x, x), one)))));
-    case Hyperbolic::atanh: return n.set(n.mul(half, log(n.div(n.add(one, x), n.sub(one, x)))));
+namespace {
+
+// log(2x), for numbers whose square would overflow.
+Val log_of_twice(NodeImport& n, Val x) { return n.add(n.unary(UnaryOp::log, x), n.scalar(std::log(2.0), x)); }
+
+// Of |x|, with s = (e^|x| - 1) / 2 made of the root m + 1 of e^|x|, which does not overflow.
+Val sinh_of_size(NodeImport& n, Val size) {
+  const Val half = n.scalar(0.5, size), m = n.unary(UnaryOp::expm1, n.mul(half, size));
+  const Val s = n.mul(n.mul(half, m), n.add(m, n.scalar(2, size))), bounded = n.min(n.scalar(0x1p100, size), s);
+  return n.add(s, n.div(bounded, n.add(n.add(bounded, bounded), n.scalar(1, size))));
+}
+
+Val cosh_of_size(NodeImport& n, Val size) {
+  const Val half = n.scalar(0.5, size), root = n.unary(UnaryOp::exp, n.mul(half, size)), up = n.mul(n.mul(half, root), root);
+  return n.add(up, n.div(n.scalar(0.25, size), up));
+}
+
+constexpr double kLarge = 0x1p28;   // 1 is nothing beside its square, in f64 too
+
+Val asinh_of_size(NodeImport& n, Val size) {
+  const Val one = n.scalar(1, size), a = n.min(n.scalar(kLarge, size), size), square = n.mul(a, a);
+  const Val more = n.div(square, n.add(one, n.unary(UnaryOp::sqrt, n.add(square, one))));
+  return n.select(n.less(n.scalar(kLarge, size), size), log_of_twice(n, size), n.unary(UnaryOp::log1p, n.add(a, more)));
+}
+
+Val acosh(NodeImport& n, Val x) {
+  const Val t = n.min(n.scalar(kLarge, x), n.sub(x, n.scalar(1, x))), root = n.mul(n.unary(UnaryOp::sqrt, t), n.unary(UnaryOp::sqrt, n.add(t, n.scalar(2, x))));
+  return n.select(n.less(n.scalar(kLarge, x), x), log_of_twice(n, x), n.unary(UnaryOp::log1p, n.add(t, root)));
+}
+
+Val atanh_of_size(NodeImport& n, Val size) {
+  return n.mul(n.scalar(0.5, size), n.unary(UnaryOp::log1p, n.div(n.add(size, size), n.sub(n.scalar(1, size), size))));
+}
+
+Val hyperbolic(NodeImport& n, Hyperbolic which, Val x) {
+  const Val size = n.unary(UnaryOp::abs, x);
+  const auto odd = [&](Val y) { return n.mul(n.unary(UnaryOp::sign, x), y); };
+  switch (which) {
+    case Hyperbolic::sinh: return odd(sinh_of_size(n, size));
+    case Hyperbolic::cosh: return cosh_of_size(n, size);
+    case Hyperbolic::asinh: return odd(asinh_of_size(n, size));
+    case Hyperbolic::acosh: return acosh(n, x);
+    case Hyperbolic::atanh: return odd(atanh_of_size(n, size));
   }
+  TW_UNREACHABLE("a hyperbolic function");
+}
+
+}  // namespace
+
+// By exponentials and logarithms, without cancellation near 0 and overflow on the way; in f32 at least.
+void import_hyperbolic(NodeImport& n, int which) {
+  const Val x = n.in(0);
+  const DType type = n.dtype(x);
+  if (n.failed()) return;
+  n.set(n.cast(hyperbolic(n, static_cast<Hyperbolic>(which), n.cast(x, type == DType::f64 ? type : DType::f32)), type));
 }
 
 }  // namespace tw::onnx_import

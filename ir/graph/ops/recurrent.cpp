@@ -2,13 +2,14 @@
 #include <cmath>
 
 #include "ir/graph/ops/common.h"
+#include "ir/scalar_ops.h"
 
 namespace tw {
 namespace {
 
 double activate(GateFunction function, double x, double alpha, double beta) {
   switch (function) {
-    case GateFunction::sigmoid: return 1 / (1 + std::exp(-x));
+    case GateFunction::sigmoid: return tw::sigmoid(x);
     case GateFunction::tanh: return std::tanh(x);
     case GateFunction::relu: return std::fmax(x, 0);
     case GateFunction::affine: return alpha * x + beta;
@@ -16,7 +17,7 @@ double activate(GateFunction function, double x, double alpha, double beta) {
     case GateFunction::thresholded_relu: return x > alpha ? x : 0;
     case GateFunction::scaled_tanh: return alpha * std::tanh(beta * x);
     case GateFunction::hard_sigmoid: return std::fmin(std::fmax(alpha * x + beta, 0), 1);
-    case GateFunction::elu: return x >= 0 ? x : alpha * (std::exp(x) - 1);
+    case GateFunction::elu: return x >= 0 ? x : alpha * std::expm1(x);
     case GateFunction::softsign: return x / (1 + std::fabs(x));
     case GateFunction::softplus: return std::log1p(std::exp(-std::fabs(x))) + std::fmax(x, 0);
   }
