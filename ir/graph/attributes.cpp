@@ -18,7 +18,7 @@ constexpr const char* kPoolKinds[] = {"max", "average", "sum"};
 constexpr const char* kReduceKinds[] = {"sum", "mean", "max", "min", "prod"};
 constexpr const char* kPadModes[] = {"constant", "reflect", "edge", "wrap"};
 constexpr const char* kResizeModes[] = {"nearest", "linear", "cubic"};
-constexpr const char* kCoordinateModes[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"};
+constexpr const char* kCoordinateModes[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_half_pixel_for_nn"};
 constexpr const char* kNearestModes[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
 
 constexpr const char* kRecurrentKinds[] = {"rnn", "gru", "lstm"};

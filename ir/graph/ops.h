@@ -24,7 +24,7 @@ enum class PoolKind : uint8_t { max, average, sum };
 enum class ReduceKind : uint8_t { sum, mean, max, min, prod };
 enum class PadMode : uint8_t { constant, reflect, edge, wrap };
 enum class ResizeMode : uint8_t { nearest, linear, cubic };
-enum class CoordinateMode : uint8_t { half_pixel, asymmetric, align_corners, pytorch_half_pixel, half_pixel_symmetric };
+enum class CoordinateMode : uint8_t { half_pixel, asymmetric, align_corners, pytorch_half_pixel, half_pixel_symmetric, tf_half_pixel_for_nn };
 enum class NearestMode : uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
 enum class RecurrentKind : uint8_t { rnn, gru, lstm };
 enum class ExternFunction : uint8_t;   // ir/graph/externs.h

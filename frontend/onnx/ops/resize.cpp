@@ -19,7 +19,7 @@ std::optional<ResizeMode> resize_mode(NodeImport& n) {
   return std::nullopt;
 }
 
-// Versions up to 10 have neither attribute: asymmetric and floor.
+// Version 10 has neither attribute: asymmetric, and floor for what grows. For what shrinks it does not say; its own test and onnxruntime take the ceiling.
 void read_coordinates(NodeImport& n, ResizePlan& plan) {
   const bool old = n.version() < 11;
   const std::string coordinates = old ? "asymmetric" : n.text("coordinate_transformation_mode", "half_pixel");
@@ -30,14 +30,13 @@ void read_coordinates(NodeImport& n, ResizePlan& plan) {
   else if (coordinates == "pytorch_half_pixel") plan.coordinates = CoordinateMode::pytorch_half_pixel;
   else if (coordinates == "half_pixel_symmetric") plan.coordinates = CoordinateMode::half_pixel_symmetric;
   else if (coordinates == "tf_crop_and_resize") plan.crop = true;
-  else if (coordinates == "tf_half_pixel_for_nn") plan.coordinates = CoordinateMode::half_pixel;   // version 11, nearest: (x + 0.5) / scale, rounded down
+  else if (coordinates == "tf_half_pixel_for_nn") plan.coordinates = CoordinateMode::tf_half_pixel_for_nn;
   else n.invalid("attribute coordinate_transformation_mode is '" + coordinates + "'");
   if (nearest == "round_prefer_floor") plan.nearest = NearestMode::round_prefer_floor;
   else if (nearest == "round_prefer_ceil") plan.nearest = NearestMode::round_prefer_ceil;
   else if (nearest == "floor") plan.nearest = NearestMode::floor;
   else if (nearest == "ceil") plan.nearest = NearestMode::ceil;
   else n.invalid("attribute nearest_mode is '" + nearest + "'");
-  if (coordinates == "tf_half_pixel_for_nn") plan.nearest = NearestMode::round_prefer_ceil;
 }
 
 // floor(extent * scale) of a symbolic extent, for scales that are small fractions.
@@ -121,7 +120,7 @@ void finish(NodeImport& n, Val x, ResizePlan plan) {
   const bool rounded = plan.mode != ResizeMode::nearest && !is_float(type);   // integers are interpolated as floats
   const Val from = rounded ? n.cast(x, DType::f32) : x;
   bool known = !plan.antialias && !plan.exclude_outside && !plan.crop;
-  for (const ResizeAxis& axis : plan.axes) known = known && axis.factor && as_const(axis.out) && as_const(n.dim(x, axis.axis));
+  for (const ResizeAxis& axis : plan.axes) known = known && !(plan.ceil_below_one && axis.factor.value_or(0) < 1) && axis.factor && as_const(axis.out) && as_const(n.dim(x, axis.axis));
   Val y;
   if (known) {
     op::Resize r{plan.mode, plan.coordinates, plan.nearest, plan.cubic_a, std::vector<double>(n.shape(x).size(), 1.0), n.shape(x)};
@@ -188,6 +187,7 @@ void import_resize(NodeImport& n, int) {
   for (const int64_t a : n.integers("axes").value_or(all_axes(n.rank(x)))) plan.axes.push_back({n.axis(a, n.rank(x)), {}, {}, {}, {}, {}});
   if (n.failed()) return;
   const bool old = n.version() < 11;  // inputs X, scales; later X, roi, scales, sizes
+  plan.ceil_below_one = old && plan.mode == ResizeMode::nearest;
   const Val scales = old ? n.in(1) : given(n, 2), sizes = old ? Val{} : given(n, 3);
   read_region(n, plan);
   if (sizes.valid()) read_sizes(n, x, plan, sizes);

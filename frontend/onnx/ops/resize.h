@@ -18,6 +18,7 @@ struct ResizePlan {
   NearestMode nearest{};
   double cubic_a = -0.75, extrapolation = 0;
   bool antialias = false, exclude_outside = false, crop = false;   // crop: coordinates of the region of interest
+  bool ceil_below_one = false;   // nearest, whatever `nearest` says: an axis whose scale is below 1 takes the element above, others the one below
   std::vector<ResizeAxis> axes;
 };
 

@@ -5,30 +5,33 @@
 namespace tw::onnx_import {
 namespace {
 
+constexpr DType kType = DType::f32;   // of coordinates and weights, as in resize_taps
+
 class AxisTaps {
  public:
   AxisTaps(NodeImport& n, const ResizePlan& plan, const ResizeAxis& axis, const Expr& in)
-      : n_(n), plan_(plan), axis_(axis), in_(n.cast(integer(n, in), DType::f64)) {}
+      : n_(n), plan_(plan), axis_(axis), in_(n.cast(integer(n, in), kType)), scale_(n.cast(axis.scale, kType)) {}
 
   // The source coordinates [out] and, when cropping, whether they lie outside (bool).
   Val coordinates() {
-    const Val at = steps(axis_.out, 0, 1), width = n_.mul(axis_.scale, in_), half = number(0.5);
-    const Val half_pixel = sub(div(add(at, half), axis_.scale), half), one = number(1);
-    const Val single = n_.binary(BinaryOp::eq, width, one), last = sub(in_, one);
+    const Val at = steps(axis_.out, 0, 1), width = n_.mul(scale_, in_), half = number(0.5);
+    const Val half_pixel = sub(div(add(at, half), scale_), half), one = number(1);
+    const Val out = n_.cast(integer(n_, axis_.out), kType), single = n_.binary(BinaryOp::eq, out, one), last = sub(in_, one);
     if (plan_.crop) {
-      const Val span = sub(axis_.end, axis_.begin);
+      const Val begin = n_.cast(axis_.begin, kType), span = sub(n_.cast(axis_.end, kType), begin);
       const Val inner = n_.select(single, n_.mul(n_.mul(span, last), half), div(n_.mul(n_.mul(at, span), last), sub(width, one)));
-      const Val x = add(inner, n_.mul(axis_.begin, last));
+      const Val x = add(inner, n_.mul(begin, last));
       outside_ = n_.binary(BinaryOp::logical_or, n_.less(x, number(0)), n_.less(last, x));
       return x;
     }
     switch (plan_.coordinates) {
       case CoordinateMode::half_pixel: return half_pixel;
-      case CoordinateMode::asymmetric: return div(at, axis_.scale);
+      case CoordinateMode::asymmetric: return div(at, scale_);
+      case CoordinateMode::tf_half_pixel_for_nn: return div(add(at, half), scale_);
       case CoordinateMode::align_corners: return n_.select(single, number(0), div(n_.mul(at, last), sub(width, one)));
       case CoordinateMode::pytorch_half_pixel: return n_.select(single, number(0), half_pixel);
       case CoordinateMode::half_pixel_symmetric: {
-        const Val adjustment = div(n_.cast(integer(n_, axis_.out), DType::f64), width);
+        const Val adjustment = div(out, width);
         return add(n_.mul(n_.mul(in_, half), sub(one, adjustment)), half_pixel);
       }
     }
@@ -37,6 +40,10 @@ class AxisTaps {
 
   Val nearest(Val x) {
     Val at = x;
+    if (plan_.ceil_below_one) {
+      const Val floor = n_.unary(UnaryOp::floor, x);
+      return n_.cast(n_.select(n_.less(scale_, number(1)), n_.unary(UnaryOp::ceil, x), floor), DType::i64);
+    }
     switch (plan_.nearest) {
       case NearestMode::round_prefer_floor: at = n_.unary(UnaryOp::ceil, sub(x, number(0.5))); break;
       case NearestMode::round_prefer_ceil: at = n_.unary(UnaryOp::floor, add(x, number(0.5))); break;
@@ -46,10 +53,10 @@ class AxisTaps {
     return n_.cast(at, DType::i64);
   }
 
-  // Positions [taps, out] (i64) and weights (f64), which add up to 1.
+  // Positions [taps, out] (i64) and weights, which add up to 1.
   std::pair<Val, Val> taps(Val x) {
     const double reach = plan_.mode == ResizeMode::cubic ? 2 : 1;
-    const Val shrink = plan_.antialias ? n_.min(axis_.scale, number(1)) : number(1);
+    const Val shrink = plan_.antialias ? n_.min(scale_, number(1)) : number(1);
     const Val first = add(n_.unary(UnaryOp::floor, div(number(-reach), shrink)), number(1));
     const Val count = n_.cast(sub(number(2), n_.mul(number(2), first)), DType::i64);
     const std::vector<Expr> taps = n_.dims(n_.reshape(count, {1}), "the number of taps");
@@ -70,20 +77,20 @@ class AxisTaps {
   Val outside() const { return outside_; }
 
  private:
-  Val number(double value) { return n_.scalar(value, DType::f64); }
+  Val number(double value) { return n_.scalar(value, kType); }
   Val add(Val a, Val b) { return n_.add(a, b); }
   Val sub(Val a, Val b) { return n_.sub(a, b); }
   Val div(Val a, Val b) { return n_.div(a, b); }
 
-  // 0, 1 ... as f64 along an axis; a constant where short.
+  // 0, 1 ... along an axis; a constant where short.
   Val steps(const Expr& count, int64_t axis, int64_t rank) {
     const auto known = as_const(count);
-    if (!known || *known > kFoldElements) return n_.cast(positions(n_, count, rank, axis), DType::f64);
+    if (!known || *known > kFoldElements) return n_.cast(positions(n_, count, rank, axis), kType);
     std::vector<double> values;
     for (int64_t i = 0; i < *known; ++i) values.push_back(static_cast<double>(i));
     std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
     shape[static_cast<size_t>(axis)] = *known;
-    return table(n_, values, std::move(shape), DType::f64);
+    return table(n_, values, std::move(shape), kType);
   }
 
   // The weight at a distance: a triangle, or Keys' cubic.
@@ -99,7 +106,7 @@ class AxisTaps {
   NodeImport& n_;
   const ResizePlan& plan_;
   const ResizeAxis& axis_;
-  Val in_, outside_;
+  Val in_, scale_, outside_;
 };
 
 Val resize_axis(NodeImport& n, Val x, const ResizePlan& plan, const ResizeAxis& axis, Val& outside) {

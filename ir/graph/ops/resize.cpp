@@ -8,13 +8,14 @@
 namespace tw {
 namespace {
 
-// `width`, the extent that the scale asks for, may lie between two integers; `out` is the one below.
+// `width`, the extent that the scale asks for, may lie between two integers; `out` is the one below. A single point has its place by definition.
 float source_coordinate(CoordinateMode mode, float at, float scale, float in, float width, float out) {
   switch (mode) {
     case CoordinateMode::half_pixel: return (at + 0.5f) / scale - 0.5f;
     case CoordinateMode::asymmetric: return at / scale;
-    case CoordinateMode::align_corners: return width == 1 ? 0 : at * (in - 1) / (width - 1);
-    case CoordinateMode::pytorch_half_pixel: return width == 1 ? 0 : (at + 0.5f) / scale - 0.5f;
+    case CoordinateMode::tf_half_pixel_for_nn: return (at + 0.5f) / scale;
+    case CoordinateMode::align_corners: return out == 1 ? 0 : at * (in - 1) / (width - 1);
+    case CoordinateMode::pytorch_half_pixel: return out == 1 ? 0 : (at + 0.5f) / scale - 0.5f;
     case CoordinateMode::half_pixel_symmetric: {
       float adjustment = out / (scale * in), center = in / 2;
       return center * (1 - adjustment) + (at + 0.5f) / scale - 0.5f;
