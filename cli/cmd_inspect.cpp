@@ -118,6 +118,7 @@ void print_model(Console& console, const Model& model) {
     std::snprintf(line, sizeof line, "%6d  ", count);
     out << line << op << "\n";
   }
+  for (const std::string& warning : model.warnings) out << "warning: " << warning << "\n";
   out << "everything in it can be compiled\n";
 }
 
@@ -132,7 +133,7 @@ Json model_json(const Model& model) {
                       {"inputs", specs_json(with_names(input_specs(model.graph), model.symbol_names))},
                       {"outputs", specs_json(with_names(output_specs(model.graph), model.symbol_names))}, {"ops", ops}, {"macs", t.macs_there},
                       {"macs_of_sizes", to_string(t.macs, model.symbol_names)}, {"sizes", sizes_json(t.sizes, model.symbol_names)}, {"parameters", t.parameters},
-                      {"parameter_bytes", t.parameter_bytes}, {"gaps", Json::Array{}}};
+                      {"parameter_bytes", t.parameter_bytes}, {"warnings", json_array(model.warnings)}, {"gaps", Json::Array{}}};
 }
 
 Json gaps_json(const std::vector<Gap>& gaps) {
@@ -149,8 +150,7 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
   if (!gaps.empty()) {
     if (console.json) write_json(console, gaps_json(gaps));
     else console.out << print_gaps(gaps);
-    const std::vector<Diag> diags = take_diags(import_onnx(args.file, options).takeError());   // ends as compile does
-    return diags.empty() ? int{kExitUnsupported} : exit_code(diags.front().code);
+    return exit_code(gaps.front().code);   // as compile gives it
   }
   TW_ASSIGN(const Model model, import_onnx(args.file, options));
   if (console.json) write_json(console, model_json(model));

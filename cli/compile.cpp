@@ -230,7 +230,7 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   TW_ASSIGN(Program program, build_program(graph, groups, target, program_options));
   TW_TRY(chooser.complete());
   report.schedules_in_use = chooser.in_use();
-  report.warnings = chooser.warnings();
+  report.warnings.insert(report.warnings.end(), chooser.warnings().begin(), chooser.warnings().end());
   report.faults = chooser.faults();
   report.notes = chooser.notes();
   TW_TRY(dump.write(DumpStage::program, [&] { return print(program); }));
@@ -342,6 +342,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   report.symbol_names = model.symbol_names;
   std::vector<TensorSpec> inputs = input_specs(model.graph);
   report.example = example_sizes(inputs, model.symbol_names, model.graph.limits);
+  report.warnings = model.warnings;
   DeviceBackends devices;
   for (const Target& device : target.devices) {
     TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(device));

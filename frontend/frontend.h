@@ -14,6 +14,7 @@ namespace tw {
 
 // One kind of thing in a model that cannot be compiled, with every place where it occurs.
 struct Gap {
+  DiagCode code;                   // invalid_model: not what ONNX allows; unsupported, limit: not what Tilewright can do
   std::string op;                  // "Loop", "com.acme.Foo"
   std::string problem;             // "operator not supported", "attribute mode=cubic", "dtype string", "needs a static dim"
   std::string advice;              // what to do
@@ -35,6 +36,7 @@ struct Model {
   std::map<std::string, int> op_counts;   // of the ONNX nodes, "Conv" -> 53
   SymbolNames symbol_names;               // of the inputs' free dimensions
   std::map<std::string, int64_t> dims;    // those that were bound, by the model's names
+  std::vector<std::string> warnings;      // what the file says and its graph does not give, branches that no run can take; a line each
 };
 
 // Loads (mapping the file; weights are never copied), checks, converts, infers shapes and imports. When parts are not

@@ -43,6 +43,9 @@ $python tests/models/rivals.py --tilewright build/release/tilewright
 $python tests/models/reduce.py --tilewright build/release/tilewright
 $python tests/models/extents.py --tilewright build/release/tilewright
 $python tests/models/large.py --tilewright build/release/tilewright
+$python tests/models/resize.py --tilewright build/release/tilewright
+$python tests/models/tails.py --tilewright build/release/tilewright
+$python tests/models/declarations.py --tilewright build/release/tilewright
 stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner

@@ -30,15 +30,18 @@ void Gaps::add(DiagCode code, const std::string& op, const std::string& problem,
       gap.nodes.push_back(node);
       return;
     }
-  list_.push_back({op, problem, advice, {node}});
-  codes_.push_back(code);
+  list_.push_back({code, op, problem, advice, {node}});
+}
+
+void Gaps::add(const std::vector<Gap>& others) {
+  for (const Gap& gap : others)
+    for (const std::string& node : gap.nodes) add(gap.code, gap.op, gap.problem, gap.advice, node);
 }
 
 Error Gaps::error(const std::string& path) const {
   std::vector<Diag> diags;
-  for (size_t i = 0; i < list_.size(); ++i) {
-    const Gap& gap = list_[i];
-    Diag diag{codes_[i], llvm::formatv("{0} (x{1}): {2}", gap.op, gap.nodes.size(), gap.problem).str(), {path, 0, 0}, {}};
+  for (const Gap& gap : list_) {
+    Diag diag{gap.code, llvm::formatv("{0} (x{1}): {2}", gap.op, gap.nodes.size(), gap.problem).str(), {path, 0, 0}, {}};
     diag.notes.push_back("at " + node_list(gap.nodes, 8));
     if (!gap.advice.empty()) diag.notes.push_back(gap.advice);
     diags.push_back(std::move(diag));

@@ -10,13 +10,13 @@ namespace tw::onnx_import {
 class Gaps {
  public:
   void add(DiagCode code, const std::string& op, const std::string& problem, const std::string& advice, const std::string& node);
+  void add(const std::vector<Gap>& others);
   bool empty() const { return list_.empty(); }
   std::vector<Gap> take() { return std::move(list_); }
   Error error(const std::string& path) const;  // a Diag a gap
 
  private:
   std::vector<Gap> list_;
-  std::vector<DiagCode> codes_;
 };
 
 }  // namespace tw::onnx_import

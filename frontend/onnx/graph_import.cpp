@@ -45,6 +45,18 @@ std::unique_ptr<RegionDraft> GraphImport::region(const OnnxGraph& body, const In
   return draft;
 }
 
+std::unique_ptr<RegionDraft> GraphImport::branch(const OnnxGraph& body, std::string& misfit) {
+  Gaps around;
+  std::swap(around, state_.gaps);
+  std::unique_ptr<RegionDraft> draft = region(body, [](Builder&) { return std::vector<Val>(); });
+  const std::vector<Gap> own = state_.gaps.take();
+  std::swap(around, state_.gaps);
+  const bool fits_not = !own.empty() && std::ranges::all_of(own, [](const Gap& gap) { return gap.code == DiagCode::invalid_model; });
+  if (!fits_not) state_.gaps.add(own);
+  else misfit = own.front().op + " '" + own.front().nodes.front() + "': " + own.front().problem;
+  return draft;
+}
+
 std::string GraphImport::fresh_symbol(const std::string& stem) {
   std::string symbol;
   do {

@@ -15,6 +15,7 @@ namespace tw::onnx_import {
 // What the graphs of one model share.
 struct ImportState {
   Gaps gaps;
+  std::vector<std::string> warnings;
   int64_t nodes_left = 200'000;   // that may be imported: bodies in place of loops multiply them
   int symbols = 0;                // made so far
 };
@@ -35,6 +36,8 @@ class GraphImport : public Bodies {
 
   std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs) override;
   std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Inputs& inputs) override;
+  std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit) override;
+  void warn(const std::string& text) override { state_.warnings.push_back(text); }
   std::string fresh_symbol(const std::string& stem) override;
 
  private:

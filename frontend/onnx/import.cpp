@@ -131,12 +131,16 @@ class Importer {
     for (const OnnxValueInfo& input : model_.inputs) main_.bind(input.name, import_input(input));
     main_.run();
     std::set<std::string> names;
-    for (const std::string& output : model_.outputs) {
+    for (size_t i = 0; i < model_.outputs.size(); ++i) {
+      const std::string& output = model_.outputs[i];
       if (!names.insert(output).second) {
         state_.gaps.add(DiagCode::invalid_model, "output", "output '" + output + "' is listed twice", "", output);
         continue;
       }
-      if (const Val v = main_.output(output); v.valid()) add_output(output, v);
+      const Val v = main_.output(output);
+      if (!v.valid()) continue;
+      if (!builder_.list_kind(v)) compare(model_.declared[i], builder_.type(v));
+      add_output(output, v);
     }
     if (outputs_.empty() && state_.gaps.empty() && !model_.outputs.empty())
       state_.gaps.add(DiagCode::unsupported, "output", "all of them are empty lists", "", model_.outputs.front());
@@ -146,6 +150,7 @@ class Importer {
   Gaps& gaps() { return state_.gaps; }
   const std::map<std::string, int64_t>& bound() const { return symbols_.bound(); }
   const SymbolNames& symbol_names() const { return builder_.symbol_names(); }
+  std::vector<std::string>& warnings() { return state_.warnings; }
   Expected<Graph> finish(const std::string& name) {
     TW_ASSIGN(Graph graph, builder_.finish(name, outputs_));
     for (const auto& [symbol, limits] : symbols_.limits())
@@ -207,6 +212,26 @@ class Importer {
       count *= extent;
     }
     return shape;
+  }
+
+  // Another type than the model says is an error, as its users read memory by what it says; other sizes, which exporters often leave from another input, a warning.
+  void compare(const OnnxValueInfo& declared, const TensorType& type) {
+    if (declared.kind != "tensor" || declared.element_type == 0) return;
+    if (dtype_from_onnx(declared.element_type) != type.dtype) {
+      state_.gaps.add(DiagCode::invalid_model, "output", llvm::formatv("declared as {0}, its nodes give {1}", element_type_name(declared.element_type), dtype_name(type.dtype)).str(),
+                      llvm::formatv("declare it as {0}, or cast it", dtype_name(type.dtype)).str(), declared.name);
+      return;
+    }
+    if (!declared.has_shape) return;
+    bool same = declared.dims.size() == type.shape.size();
+    std::string text;
+    for (size_t i = 0; i < declared.dims.size(); ++i) {
+      const OnnxDim& dim = declared.dims[i];
+      const auto extent = same ? as_const(type.shape[i]) : std::nullopt;
+      same = same && (dim.value < 0 || !extent || *extent == dim.value);
+      text += (i ? ", " : "") + (dim.value >= 0 ? std::to_string(dim.value) : dim.symbol.empty() ? "?" : dim.symbol);
+    }
+    if (!same) state_.warnings.push_back(llvm::formatv("output '{0}' is declared as [{1}], its nodes give {2}", declared.name, text, to_string(type.shape)).str());
   }
 
   // A list's tensors are outputs of their own, numbered as those of inputs are; of a list that only the run knows: its rows and sizes, whether it is there.
@@ -281,6 +306,7 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
   model.producer = loaded->producer;
   model.opset = loaded->opset;
   model.op_counts = loaded->op_counts;
+  model.warnings = std::move(importer.warnings());
   return model;
 }
 

@@ -122,6 +122,13 @@ std::unique_ptr<RegionDraft> NodeImport::region(const OnnxGraph& body, const Bod
   return draft;
 }
 
+std::unique_ptr<RegionDraft> NodeImport::branch(const OnnxGraph& body, std::string& misfit) {
+  if (problem_ && !problem_->reported) return nullptr;   // as above
+  std::unique_ptr<RegionDraft> draft = bodies_.branch(body, misfit);
+  if (!draft && misfit.empty()) fail_reported();
+  return draft;
+}
+
 NodeImport NodeImport::within(RegionDraft& draft) const { return NodeImport(draft.builder, bodies_, node, {}, {}); }
 
 void NodeImport::take_problem(const NodeImport& inner) {

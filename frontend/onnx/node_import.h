@@ -33,6 +33,9 @@ class Bodies {
   using Inputs = std::function<std::vector<Val>(Builder&)>;   // makes the values that the body's inputs stand for
   // Imports the body into a graph of its own; null when a problem in it was reported.
   virtual std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Inputs& inputs) = 0;
+  // The same of a branch, which no run may take: where all that is wrong is that its nodes do not fit together, that is `misfit` and not reported.
+  virtual std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit) = 0;
+  virtual void warn(const std::string& text) = 0;
   virtual std::string fresh_symbol(const std::string& stem) = 0;   // no other of the model
   // Imports the body's nodes where the node stands; nothing when a problem in them was reported.
   virtual std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs) = 0;
@@ -98,6 +101,8 @@ class NodeImport {
   std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs);
   // The same as a graph of its own, which a node then runs. Null: as above.
   std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Bodies::Inputs& inputs);
+  std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit);   // null: a problem was reported, or `misfit` says it
+  void warn(const std::string& text) { bodies_.warn(text); }                         // of what compiles all the same
   NodeImport within(RegionDraft& draft) const;      // the node, emitting into the region; its problem is to be taken back
   void take_problem(const NodeImport& inner);
   std::string fresh_symbol(const std::string& stem) { return bodies_.fresh_symbol(stem); }

@@ -62,6 +62,7 @@ struct OnnxValueInfo {
 struct OnnxGraph {
   std::vector<OnnxValueInfo> inputs;  // without the initializers
   std::vector<std::string> outputs;
+  std::vector<OnnxValueInfo> declared;   // what the model says of each output
   std::vector<OnnxTensor> initializers;
   std::vector<OnnxNode> nodes;        // topologically sorted
 };

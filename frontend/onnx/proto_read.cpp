@@ -270,7 +270,10 @@ Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const Opsets& opse
   }
   for (const auto& proto : graph.input())
     if (!constants.count(proto.name())) out.inputs.push_back(read_value_info(proto));
-  for (const auto& proto : graph.output()) out.outputs.push_back(proto.name());
+  for (const auto& proto : graph.output()) {
+    out.outputs.push_back(proto.name());
+    out.declared.push_back(read_value_info(proto));
+  }
   for (const auto& proto : graph.node()) {
     TW_ASSIGN(OnnxNode node, read_node(proto, opsets, external));
     out.nodes.push_back(std::move(node));

@@ -13,6 +13,7 @@ constexpr ExternInfo kFunctions[] = {
     {ExternFunction::non_max_suppression, "non_max_suppression", 3, true, -1, infer_non_max_suppression, tw_op_non_max_suppression},
     {ExternFunction::nonzero, "nonzero", 2, true, -1, infer_nonzero, tw_op_nonzero},
     {ExternFunction::random_bits, "random_bits", 1, false, -1, infer_random_bits, tw_op_random_bits},
+    {ExternFunction::refuse, "refuse", 1, false, -1, infer_refuse, tw_op_refuse},
     {ExternFunction::scatter_elements, "scatter_elements", 1, true, 0, infer_scatter_elements, tw_op_scatter_elements},
     {ExternFunction::scatter_nd, "scatter_nd", 1, true, 0, infer_scatter_nd, tw_op_scatter_nd},
     {ExternFunction::tensor_scatter, "tensor_scatter", 1, true, 0, infer_tensor_scatter, tw_op_tensor_scatter},

@@ -8,9 +8,9 @@ namespace tw {
 
 // In the order of their names.
 enum class ExternFunction : uint8_t {
-  bit_cast, compress, det, non_max_suppression, nonzero, random_bits, scatter_elements, scatter_nd, tensor_scatter, topk, tree_ensemble, unique
+  bit_cast, compress, det, non_max_suppression, nonzero, random_bits, refuse, scatter_elements, scatter_nd, tensor_scatter, topk, tree_ensemble, unique
 };
-inline constexpr size_t kExternCount = 12;
+inline constexpr size_t kExternCount = 13;
 
 struct ExternInfo {
   ExternFunction function;

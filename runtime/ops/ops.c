@@ -6,6 +6,7 @@
 #include "non_max_suppression.c"
 #include "nonzero.c"
 #include "random_bits.c"
+#include "refuse.c"
 #include "scatter_elements.c"
 #include "scatter_nd.c"
 #include "tensor_scatter.c"

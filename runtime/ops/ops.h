@@ -35,6 +35,7 @@ int32_t tw_op_det(const tw_op_args* a);
 int32_t tw_op_non_max_suppression(const tw_op_args* a);
 int32_t tw_op_nonzero(const tw_op_args* a);
 int32_t tw_op_random_bits(const tw_op_args* a);
+int32_t tw_op_refuse(const tw_op_args* a);
 int32_t tw_op_scatter_elements(const tw_op_args* a);
 int32_t tw_op_scatter_nd(const tw_op_args* a);
 int32_t tw_op_tensor_scatter(const tw_op_args* a);

@@ -19,6 +19,33 @@ TEST_CASE("a constant condition takes its branch, which sees the names around it
   CHECK(run_graph(graph(0), {floats({2}, {1, 2})}) == std::vector<double>{-9, -18});
 }
 
+TEST_CASE("a branch that does not fit the sizes is no mistake: it is refused when a run takes it") {
+  const auto graph = [](int extent) {
+    return "g (float[" + std::to_string(extent) + R"(] x, bool c) => (float[n] y) <int64[2] two = {2, 2}> {
+      y = If (c) <then_branch = a () => (float[n] t) { s = Reshape(x, two) r = ReduceSum<keepdims = 0>(s) t = Add(x, r) }, else_branch = b () => (float[n] e) { e = Neg(x) }>
+    })";
+  };
+  const Tensor yes = Tensor{DType::boolean, {}, {std::byte{1}}}, no = Tensor{DType::boolean, {}, {std::byte{0}}};
+  CHECK(run_model(graph_bytes(graph(4)), {floats({4}, {1, 2, 3, 4}), yes}) == Lists{{11, 12, 13, 14}});
+  Expected<Model> model = import_bytes(graph_bytes(graph(3)));
+  REQUIRE_MESSAGE(bool(model), error_text(model.takeError()));
+  REQUIRE(model->warnings.size() == 1);
+  CHECK(model->warnings[0].find("then_branch does not fit these sizes: Reshape") != std::string::npos);
+  CHECK(run_model(graph_bytes(graph(3)), {floats({3}, {1, 2, 3}), no}) == Lists{{-1, -2, -3}});
+  Expected<std::vector<Tensor>> taken = evaluate(model->graph, {floats({3}, {1, 2, 3}), yes});
+  REQUIRE(!taken);
+  CHECK(error_text(taken.takeError()).find("then_branch does not fit these sizes") != std::string::npos);
+}
+
+TEST_CASE("where neither branch fits, both reasons are told, and no standard is broken") {
+  const std::string error = error_of(graph_bytes(R"(g (float[3] x, bool c) => (float[n] y) <int64[2] two = {2, 2}, int64[1] one = {5}> {
+    y = If (c) <then_branch = a () => (float[m, n] t) { t = Reshape(x, two) }, else_branch = b () => (float[n] e) { e = Reshape(x, one) }> })"));
+  CHECK(error.find("neither branch fits") != std::string::npos);
+  CHECK(error.find("then_branch: Reshape") != std::string::npos);
+  CHECK(error.find("else_branch: Reshape") != std::string::npos);
+  CHECK(error.find("standard") == std::string::npos);
+}
+
 TEST_CASE("a loop of constant length is unrolled: carried values, all turns' results, the turn's number") {
   CHECK(run_model(graph_bytes(R"(g (float[2] x) => (float[2] last, float[3, 2] all) <int64 m = {3}, bool c = {1}> {
       last, all = Loop (m, c, x) <body = b (int64 i, bool go, float[2] v) => (bool stay, float[2] next, float[2] row)

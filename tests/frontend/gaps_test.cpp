@@ -78,8 +78,26 @@ TEST_CASE("dead nodes do no harm") {
   CHECK(error_of(graph_bytes("g (uint8[8] j, float[2] x) => (float[2] y) { t = ImageDecoder(j) y = Relu(x) }", 20)).empty());
 }
 
+TEST_CASE("an output declared of another type is refused, one of other sizes is a warning") {
+  Expected<std::vector<Gap>> gaps = gaps_of(graph_bytes("g (float[2, n] x) => (float16[2, n] y) { y = Relu(x) }"));
+  if (!gaps) FAIL(error_text(gaps.takeError()));
+  REQUIRE(gaps->size() == 1);
+  CHECK((*gaps)[0].code == DiagCode::invalid_model);
+  CHECK((*gaps)[0].problem == "declared as f16, its nodes give f32");
+  const auto warnings = [](const std::string& shape) {
+    Expected<Model> model = import_bytes(graph_bytes("g (float[2, n] x) => (float" + shape + " y) { y = Relu(x) }"));
+    if (!model) FAIL(error_text(model.takeError()));
+    return model->warnings;
+  };
+  CHECK(warnings("[2, n]").empty());
+  CHECK(warnings("[2, 7]").empty());   // n may be 7
+  CHECK(warnings("[a, b]").empty());
+  CHECK(warnings("[3, n]") == std::vector<std::string>{"output 'y' is declared as [3, n], its nodes give [2, n]"});
+  CHECK(warnings("[2, n, 1]").size() == 1);
+}
+
 TEST_CASE("print_gaps is for people") {
-  const std::string text = print_gaps({{"Loop", "operator not supported", "unroll it", {"l1", "l2"}}});
+  const std::string text = print_gaps({{DiagCode::unsupported, "Loop", "operator not supported", "unroll it", {"l1", "l2"}}});
   CHECK(text == "Loop (2): operator not supported\n  at: l1, l2\n  do: unroll it\n");
 }
 

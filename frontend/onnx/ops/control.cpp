@@ -6,6 +6,7 @@
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/run_list.h"
 #include "frontend/onnx/turns.h"
+#include "ir/graph/externs.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -202,12 +203,43 @@ class OneForm {
   NodeImport* sides_[2];
 };
 
+// In place of a branch that does not fit the sizes: it gives what the other one gives, were there not a function before that ends the run.
+std::unique_ptr<RegionDraft> refusing(NodeImport& n, const RegionDraft& other, const std::string& text) {
+  auto draft = std::make_unique<RegionDraft>();
+  draft->builder.share_symbols(n.builder());
+  NodeImport in = n.within(*draft);
+  const Val one = in.emit_extern(ExternFunction::refuse, Ints(text.begin(), text.end()), {}, {})[0];
+  for (const Val output : other.outputs) {
+    if (other.builder.list_kind(output)) in.fail("a list from one branch, and the other branch fits no run: " + text);
+    if (in.failed()) break;
+    const TensorType type = other.builder.type(output);
+    draft->outputs.push_back(in.expand(in.reshape(in.cast(one, type.dtype), Shape(type.shape.size(), Expr(1))), type.shape));
+  }
+  n.take_problem(in);
+  return draft;
+}
+
+// Both branches. What one alone asks of the sizes is no mistake in the model: a run may never take it.
+std::array<std::unique_ptr<RegionDraft>, 2> both_branches(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
+  std::string misfits[2];
+  std::array<std::unique_ptr<RegionDraft>, 2> drafts = {n.branch(then_branch, misfits[0]), n.branch(else_branch, misfits[1])};
+  if (n.failed() || (drafts[0] && drafts[1])) return drafts;
+  if (!drafts[0] && !drafts[1]) {
+    n.fail("neither branch fits the sizes of its inputs: then_branch: " + misfits[0] + "; else_branch: " + misfits[1], "bind other sizes, or leave them free");
+    return drafts;
+  }
+  const size_t side = drafts[0] ? 1 : 0;
+  std::string text = "If '" + n.node.name + "': " + (side ? "else_branch" : "then_branch") + " does not fit these sizes: " + misfits[side];
+  std::erase_if(text, [](char c) { return c < 1; });   // plain ASCII
+  n.warn(text + "; a run that takes it ends with an error");
+  drafts[side] = refusing(n, *drafts[1 - side], text);
+  return drafts;
+}
+
 // A node that runs one of the branches.
 void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
-  const auto none = [](Builder&) { return std::vector<Val>(); };
-  const auto yes = n.region(then_branch, none);
-  const auto no = n.region(else_branch, none);
-  if (!yes || !no) return;
+  const auto [yes, no] = both_branches(n, then_branch, else_branch);
+  if (n.failed() || !yes || !no) return;
   std::vector<std::string> forms;
   std::vector<Val> from_yes, from_no;
   NodeImport in_yes = n.within(*yes), in_no = n.within(*no);

@@ -8,7 +8,7 @@ namespace tw {
 using ExternInfer = Expected<std::vector<TensorType>>(const op::Extern&, const Types&);
 ExternInfer infer_topk, infer_scatter_elements, infer_scatter_nd, infer_tensor_scatter;
 ExternInfer infer_compress, infer_nonzero, infer_non_max_suppression, infer_tree_ensemble, infer_unique, infer_random_bits, infer_det;
-ExternInfer infer_bit_cast;
+ExternInfer infer_bit_cast, infer_refuse;
 
 // As many inputs as that, the first `required` of them present.
 Error check_inputs(const Types& inputs, size_t required, size_t most);

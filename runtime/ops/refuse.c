@@ -1,0 +1,12 @@
+/* Ends the run: what stands here cannot be computed in the sizes that the library was compiled for. */
+#include "ops.h"
+
+int32_t tw_op_refuse(const tw_op_args* a) {
+  char letter[2] = {0, 0};
+  text_clear(a->error);
+  for (int32_t i = 0; i < a->int_count; ++i) {
+    letter[0] = (char)a->ints[i];
+    text_add(a->error, letter);
+  }
+  return TW_E_SHAPE;
+}
