@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the ONNX backend suite of the installed onnx package, and the models of ml_cases.py and list_cases.py, as folders KIND/CASE: model.onnx as it is, symbolic.onnx with
+"""Writes the ONNX backend suite of the installed onnx package, what an older release's has besides (older_cases.py), and the models of ml_cases.py and list_cases.py, as folders KIND/CASE: model.onnx as it is, symbolic.onnx with
 symbols for the dims of the inputs, constant.onnx with the inputs as initializers (the last two where they differ), data.json with tolerances that are not
 the suite's usual ones and how many tensors the sequences and optionals among the inputs hold and which dims are 0, and test_data_set_N/input_I.pb, output_I.pb.
 
@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 from list_cases import list_cases
 from ml_cases import ml_cases
+from older_cases import older_cases
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
@@ -181,7 +182,7 @@ def main():
     for folder in (target, fresh):
         shutil.rmtree(folder, ignore_errors=True)
     warnings.simplefilter("ignore", RuntimeWarning)   # overflows that the cases are about
-    counts = {}
+    counts, models = {}, []
     for kind in KINDS:
         cases = load_model_tests(kind=kind)
         loaded = {case.name: load_case(case) for case in cases}
@@ -189,6 +190,12 @@ def main():
             operator = loaded.get(re.sub("_expanded(_ver[0-9]+)?$", "", case.name), loaded[case.name])[0]
             export(fresh / kind / case.name, *loaded[case.name], case.rtol, case.atol, operator)
         counts[kind] = len(cases)
+        models += [model for model, _ in loaded.values()]
+    counts["older"] = 0
+    for name, folder in older_cases(models):
+        model = onnx.load(folder / "model.onnx")
+        export(fresh / "older" / name, model, list(stored_sets(model, folder)))
+        counts["older"] += 1
     for kind, own in (("ml", ml_cases()), ("list", list_cases())):
         counts[kind] = 0
         for name, model, inputs, outputs in own:
