@@ -9,7 +9,7 @@
 //   tanh              4        4         all; through exp(2|x|) - 1, so small arguments keep their relative accuracy
 //   sigmoid           3        3         all; through exp(-|x|), so the negative tail keeps its relative accuracy
 //   erf               6        4         all; a rational function (f32); a polynomial below 1, 1 - exp(-x^2) g(x) above (f64)
-//   normal_cdf        5        8         all; exp(-x^2/2) times a rational function, so the negative tail keeps its relative accuracy
+//   normal_cdf        6        9         all; exp(-x^2/2) times a rational function, so the negative tail keeps its relative accuracy
 //   sin, cos          2        3         |x| <= 2^20 (reduced in f64 by three parts of pi/2); beyond, absolute error grows with |x|
 //   tan               4        4         as sin
 //   asin, acos        4        4         NaN outside [-1, 1]

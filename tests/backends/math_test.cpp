@@ -112,7 +112,7 @@ long double rsqrt(long double x) { return 1 / std::sqrt(x); }
 const Case kCases[] = {
     {UnaryOp::exp, std::exp, -110, 95, true, 2, 2},       {UnaryOp::log, std::log, 0, 10, true, 2, 2},
     {UnaryOp::expm1, std::expm1, -110, 95, true, 2, 2},   {UnaryOp::log1p, std::log1p, -1, 10, true, 2, 2},
-    {UnaryOp::normal_cdf, normal_cdf, -15, 15, true, 5, 8, false},
+    {UnaryOp::normal_cdf, normal_cdf, -15, 15, true, 6, 9, false},
     {UnaryOp::tanh, std::tanh, -12, 12, true, 4, 4},      {UnaryOp::sigmoid, sigmoid, -90, 90, true, 3, 3, false},
     {UnaryOp::erf, std::erf, -6, 6, true, 6, 4},          {UnaryOp::sin, std::sin, -1000000, 1000000, false, 2, 3},
     {UnaryOp::cos, std::cos, -1000000, 1000000, false, 2, 3}, {UnaryOp::tan, std::tan, -100, 100, false, 4, 4},
