@@ -47,11 +47,10 @@ Expected<int> run(const RunArgs& args, Console& console) {
     }
     if (console.json) {
       list.push_back(Json::Object{{"name", name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", json_array(tensor.shape)},
-                                  {"min", s.min}, {"max", s.max}, {"mean", s.mean}, {"argmax", s.argmax},
+                                  {"min", s.min}, {"max", s.max}, {"mean", s.mean}, {"argmax", s.argmax}, {"nan", s.nan}, {"infinite", s.infinite},
                                   {"file", file.empty() ? Json() : Json(file)}});
     } else {
-      console.out << name << ": " << dtype_name(tensor.dtype) << shape_text(tensor.shape) << "  min " << number_text(s.min) << "  max "
-                  << number_text(s.max) << "  mean " << number_text(s.mean) << "  argmax " << s.argmax
+      console.out << name << ": " << dtype_name(tensor.dtype) << shape_text(tensor.shape) << "  " << to_string(s)
                   << (file.empty() ? "" : "  -> " + file) << "\n";
     }
   }

@@ -45,9 +45,7 @@ Expected<ModelRun> ModelRun::create(const tw_api& api, Inputs inputs, int thread
       return make_error(DiagCode::invalid_argument, "the dimension '{0}' is free: give {1}", api.symbols[i], dim_flag(api.symbols[i]));
     run.symbols_.push_back(value->second);
   }
-  TW_TRY(run.allocate_outputs());
   for (Tensor& t : run.inputs_.tensors) run.input_views_.push_back(view_of(t));
-  for (Tensor& t : run.outputs_) run.output_views_.push_back(view_of(t));
   tw_options options{};
   options.size = sizeof options;
   options.threads = threads;
@@ -55,6 +53,8 @@ Expected<ModelRun> ModelRun::create(const tw_api& api, Inputs inputs, int thread
   tw_context* context = nullptr;
   TW_TRY(run.check(api.create(&options, &context)));
   run.context_ = {context, Destroy{&api}};
+  TW_TRY(run.allocate_outputs());   // once the context has seen that the sizes fit
+  for (Tensor& t : run.outputs_) run.output_views_.push_back(view_of(t));
   return run;
 }
 
@@ -65,6 +65,7 @@ Error ModelRun::allocate_outputs() {
     if (!dtype) return make_error(DiagCode::unsupported, "output '{0}' has element type {1}, which is not known here", info.name, info.dtype);
     std::vector<int64_t> shape(static_cast<size_t>(info.rank));
     api_->output_dims(i, symbols_.data(), shape.data());
+    if (is_known(shape)) TW_TRY(check_countable(std::string("output '") + info.name + "'", *dtype, shape));
     outputs_.push_back(is_known(shape) ? Tensor::zeros(*dtype, std::move(shape)) : Tensor{*dtype, std::move(shape), {}});
   }
   return Error::success();

@@ -229,11 +229,21 @@ Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputFl
         if (!dim.defined()) return make_error(DiagCode::invalid_argument, "input '{0}' has a computed dimension: it needs a file", specs[i].name);
         shape.push_back(evaluate_dim(dim, inputs.symbols));
       }
+      TW_TRY(check_countable("input '" + specs[i].name + "'", specs[i].dtype, shape));
       reader.found()[i] = random_tensor(specs[i].dtype, shape, *flags.random, i);
     }
     inputs.tensors.push_back(std::move(*reader.found()[i]));
   }
   return inputs;
+}
+
+Error check_countable(const std::string& what, DType dtype, std::span<const int64_t> shape) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t bytes = dtype_bytes(dtype);
+  bool fits = true;
+  for (int64_t extent : shape) fits = fits && extent >= 0 && !__builtin_mul_overflow(bytes, extent, &bytes) && bytes <= kMost;
+  if (fits) return Error::success();
+  return make_error(DiagCode::limit, "{0}: {1} has more than 2^40 bytes, or a negative extent", what, shape_text(shape));
 }
 
 Expected<Tensor> read_tensor(const std::string& path) {

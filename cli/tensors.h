@@ -42,6 +42,8 @@ Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputFl
 Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string& from, Symbols& symbols);
 
 // .npy, or an ONNX TensorProto in .pb, by the file's ending.
+// Shapes that dims make: no more than 2^40 bytes.
+Error check_countable(const std::string& what, DType dtype, std::span<const int64_t> shape);
 Expected<Tensor> read_tensor(const std::string& path);
 // DIR/<stem>_<index>.pb or .npy, the first that is there; "" when there is neither.
 std::string stored_path(const std::string& dir, const std::string& stem, size_t index);

@@ -68,6 +68,8 @@ std::string step_text(const Program& program, const SizeStep& step) {
       return out + " ; " + step.what + "\n";
     }
     case SizeStep::Kind::check: return "  check " + to_string(step.equals) + " ; " + step.what + "\n";
+    case SizeStep::Kind::indices:
+      return "  look at " + operand_text(step.at) + " " + dtype_name(step.dtype) + ", " + to_string(step.bytes) + " bytes, for indices of " + to_string(step.bound) + " ; " + step.what + "\n";
     case SizeStep::Kind::room: return "  grow " + operand_text(step.at) + " to " + to_string(step.bytes) + " bytes\n";
   }
   TW_UNREACHABLE("bad step");
@@ -154,6 +156,7 @@ std::string print(const Program& program) {
   for (const WeightPiece& w : program.weights)
     out += "  weight [" + std::to_string(w.offset) + "] " + quoted(w.name) + ": " + std::to_string(w.size) + " bytes" +
            (w.pack ? " packed by @" + w.pack->name : "") + "\n";
+  for (const SizeCondition& condition : program.conditions) out += "  needs " + to_string(condition.holds) + " ; " + condition.what + "\n";
   auto step = program.steps.begin();
   for (size_t c = 0; c <= program.calls.size(); ++c) {
     for (; step != program.steps.end() && step->before == c; ++step) out += step_text(program, *step);
@@ -162,7 +165,11 @@ std::string print(const Program& program) {
   for (size_t r = 0; r < program.regions.size(); ++r) {
     const Program& region = program.regions[r];
     out += "  region " + std::to_string(r) + " " + quoted(region.name) + ": arena " + to_string(region.arena_bytes) + " bytes\n";
-    for (const KernelCall& call : region.calls) out += "  " + call_text(program, call);
+    auto inner = region.steps.begin();
+    for (size_t c = 0; c < region.calls.size(); ++c) {
+      for (; inner != region.steps.end() && inner->before == c; ++inner) out += "  " + step_text(region, *inner);
+      out += "  " + call_text(program, region.calls[c]);
+    }
   }
   out += "}\n";
   for (const Kernel& kernel : program.kernels) out += "\n" + print(kernel);

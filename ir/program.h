@@ -27,11 +27,18 @@ struct Operand {
   Expr offset = 0;           // arena, room: bytes, may use symbols; weights: constant bytes
 };
 
+// What must be true of the sizes of the inputs, a bool; it is false where a number in it has more than 64 bits. `what` says it to people.
+struct SizeCondition {
+  Expr holds;
+  std::string what;
+};
+
 // What is done between calls where sizes are made from data; in this order in front of the same call.
 struct SizeStep {
   enum class Kind : uint8_t {
     read,                    // data symbol `symbol` is `dtype` at `at`; it must lie in [0, bound] and be `equals`, where those are defined
     check,                   // `equals` must hold (a bool)
+    indices,                 // `bytes` bytes of `dtype` at `at` must lie in [-bound, bound)
     room,                    // `at` (a room, or an output of unknown size) gets `bytes`; what was in a room before is gone
   };
   Kind kind = Kind::read;
@@ -40,7 +47,7 @@ struct SizeStep {
   int symbol = 0;
   DType dtype = DType::i64;
   Expr bound{}, equals{}, bytes{};
-  std::string what{};        // for messages: "element 0 of 'count'"
+  std::string what{};        // for messages: "element 0 of 'count'", "words (Gather)"
 };
 
 // Regions that a call runs: a choice between two, or a loop over one. Offsets are in the call's workspace, which begins with the regions'
@@ -125,6 +132,7 @@ struct Program {
   Expr arena_bytes = 0;                // peak, 64-byte aligned, in terms of symbols
   std::vector<std::string> data_symbols;   // whose values are made while the model runs
   std::vector<SizeStep> steps;         // sorted by `before`
+  std::vector<SizeCondition> conditions;   // looked at before a run, and before sizes of the arena are made of symbols
   int rooms = 0;                       // memory that grows, for what has no bound before the run
   Expr max_arena_bytes{};              // for any symbols within their limits; undefined: they have none
   uint64_t weight_bytes = 0;           // of all, the devices' too

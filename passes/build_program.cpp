@@ -5,6 +5,7 @@
 
 #include "ir/graph/externs.h"
 #include "passes/in_place.h"
+#include "passes/index_checks.h"
 #include "passes/region_calls.h"
 #include "passes/sizes.h"
 #include "passes/storage.h"
@@ -31,7 +32,10 @@ class ProgramBuilder {
     for (const DataSymbol& symbol : graph_.data_symbols)
       if (graph_.is_constant(symbol.value)) TW_TRY(read_symbols(symbol.value));
     for (size_t g = 0; g < groups_.size(); ++g) {
-      for (const NodeId id : groups_[g].nodes) check_sizes(graph_.node(id));
+      for (const NodeId id : groups_[g].nodes) {
+        TW_TRY(check_sizes(graph_.node(id)));
+        if (device_of(g) == 0) TW_TRY(look_at_indices(graph_.node(id)));
+      }
       TW_TRY(is_extern(graph_, groups_[g])     ? add_extern(graph_.node(groups_[g].anchor))
              : storage_.in_place(groups_[g]) ? add_copies(groups_[g])
                                              : add_group(groups_[g], device_of(g)));
@@ -87,14 +91,68 @@ class ProgramBuilder {
     return Error::success();
   }
 
-  // What a node's infer function could not show, as sizes come from data.
-  void check_sizes(const Node& node) {
-    for (const Expr& condition : unproven(graph_, node, symbols_)) {
-      SizeStep step{.kind = SizeStep::Kind::check, .before = program_.calls.size()};
-      step.equals = condition;
-      step.what = (node.name.empty() ? graph_.value(node.output).name : node.name) + " (" + op_info(node.attrs).name + ")";
+  std::string title(const Node& node) const {
+    return (node.name.empty() ? graph_.value(node.output).name : node.name) + " (" + (node.source.empty() ? op_info(node.attrs).name : node.source) + ")";
+  }
+
+  // What nobody can show before the sizes are known.
+  Error check_sizes(const Node& node) {
+    for (const Expr& condition : conditions_of(graph_, node)) TW_TRY(need(condition, node, "needs "));
+    for (const Expr& condition : index_conditions(graph_, node)) TW_TRY(need(condition, node, "has constant indices, which need "));
+    for (const ValueId made : node.outputs()) need_countable(made);
+    return Error::success();
+  }
+
+  // Of a condition that holds for some sizes: sizes of the inputs are looked at before the run, others in front of the call. A region's are a
+  // matter of running it.
+  Error need(const Expr& condition, const Node& node, const char* text) {
+    if (!needed_.insert(to_string(condition)).second) return Error::success();
+    const Expr open = simplify(condition, symbols_);
+    if (is_const(open, 1)) return Error::success();
+    const std::string what = title(node) + " " + text + to_string(interface_terms(open));
+    if (is_const(open, 0) && !in_region_) return make_error(DiagCode::invalid_model, "{0} {1}{2}", title(node), text, to_string(interface_terms(condition)));
+    add_condition(open, what);
+    return Error::success();
+  }
+
+  // Numbers inside of kernels then have 64 bits too.
+  void need_countable(ValueId value) {
+    const Expr bytes = byte_count(graph_.value(value).type);
+    if (!as_const(bytes) && needed_.insert(to_string(bytes)).second)
+      add_condition(le(Expr(0), bytes), "'" + graph_.value(value).name + "' has more bytes than can be counted");
+  }
+
+  void add_condition(const Expr& holds, const std::string& what) {
+    const bool by_data = std::ranges::any_of(graph_.data_symbols, [&](const DataSymbol& s) { return uses_var(holds, s.name); });
+    if (!by_data && !in_region_) {
+      program_.conditions.push_back({holds, what});
+      return;
+    }
+    SizeStep step{.kind = SizeStep::Kind::check, .before = program_.calls.size()};
+    step.equals = holds;
+    step.what = what;
+    program_.steps.push_back(std::move(step));
+  }
+
+  // With symbols as the interface calls them.
+  static Expr interface_terms(const Expr& e) {
+    return rewrite(e, [](const Expr& part) { return part->kind == ExprKind::var && interface_name(part->name) != part->name ? var(interface_name(part->name)) : Expr(); });
+  }
+
+  // Only the processor does; kernels of devices clamp.
+  Error look_at_indices(const Node& node) {
+    for (const IndexCheck& check : open_indices(graph_, node)) {
+      if (!looked_at_.emplace(check.source.index, to_string(check.extent)).second) continue;
+      TW_TRY(bring(check.source, 0));
+      const TensorType& type = graph_.value(check.source).type;
+      SizeStep step{.kind = SizeStep::Kind::indices, .before = program_.calls.size(), .at = tensor(check.source, 0)};
+      step.dtype = type.dtype;
+      step.bound = check.extent;
+      step.bytes = byte_count(type);
+      step.what = title(node);
       program_.steps.push_back(std::move(step));
     }
+    return Error::success();
   }
 
   static Operand shifted(Operand operand, const Expr& bytes) {
@@ -269,7 +327,8 @@ class ProgramBuilder {
 
   // Of the next call.
   int add_lifetime(const Expr& bytes, int device) {
-    lifetimes_.push_back({bytes, next_call(), next_call()});
+    const bool may_be_negative = in_region_ && !can_prove(le(Expr(0), bytes), symbols_);   // in a branch that is not taken: sizes that nobody checks
+    lifetimes_.push_back({may_be_negative ? max(bytes, Expr(0)) : bytes, next_call(), next_call()});
     lifetime_devices_.push_back(device);
     return static_cast<int>(lifetimes_.size()) - 1;
   }
@@ -382,7 +441,7 @@ class ProgramBuilder {
     for (KernelCall& call : program_.calls)
       for (size_t a = 0; a < call.arguments.size(); ++a) settle(call.arguments[a], a == 0 ? call.from : call.device, offsets);
     for (SizeStep& step : program_.steps)
-      if (step.kind == SizeStep::Kind::read) settle(step.at, 0, offsets);
+      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices) settle(step.at, 0, offsets);
     for (Program& region : program_.regions)
       for (KernelCall& call : region.calls)
         for (Operand& operand : call.arguments)
@@ -459,6 +518,8 @@ class ProgramBuilder {
   std::multimap<ValueId, size_t> symbols_of_;   // numbers of the data symbols that are read from a value
   std::vector<bool> is_read_;       // by data symbol
   std::set<int> has_room_;          // outputs
+  std::set<std::string> needed_;    // conditions and numbers of bytes that were looked at
+  std::set<std::pair<int32_t, std::string>> looked_at_;   // indices, and for which extent
   std::vector<int> rooms_;          // by lifetime; -1: in the arena
 };
 

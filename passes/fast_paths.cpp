@@ -17,7 +17,7 @@ Error check(const Program& program, const std::map<std::string, int64_t>& sizes)
     if (size < range.least || size > range.most)
       return make_error(DiagCode::invalid_argument, "--specialize {0}={1}: the dimension is {2} to {3}", interface_name(symbol), size, range.least, range.most);
   }
-  const char* reason = !program.data_symbols.empty() || !program.steps.empty() || program.rooms > 0 ? "sizes made from data"
+  const char* reason = !program.data_symbols.empty() || program.rooms > 0 ? "sizes made from data"
                        : !program.regions.empty() ? "an If or Loop that is decided while running"
                        : !program.devices.empty() ? "a device beside the processor" : nullptr;
   return reason ? make_error(DiagCode::unsupported, "--specialize: not for models with {0}", reason) : Error::success();
@@ -83,6 +83,10 @@ Expected<std::vector<int>> add_fast_path(Program& program, const Program& specia
     program.calls.push_back(std::move(call));
   }
   path.end = program.calls.size();
+  for (SizeStep step : special.steps) {
+    step.before += path.begin;
+    program.steps.push_back(std::move(step));
+  }
   Expr fits;
   for (const auto& [symbol, size] : sizes) fits = logical_and(fits, eq(var(symbol), size));
   program.arena_bytes = select(fits, special.arena_bytes, program.arena_bytes);

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "passes/index_checks.h"
 #include "passes/match_attention.h"
 #include "passes/pass.h"
 #include "passes/rewriter.h"
@@ -140,6 +141,8 @@ Fuser::Fuser(const Graph& graph, bool half_attention)
   }
   for (const Graph::Output& output : graph.outputs()) outputs_[static_cast<size_t>(output.value.index)] = true;
   for (const DataSymbol& symbol : graph.data_symbols) outputs_[static_cast<size_t>(symbol.value.index)] = true;   // read between kernels
+  for (NodeId id : order_)
+    for (const IndexCheck& check : open_indices(graph, graph.node(id))) outputs_[static_cast<size_t>(check.source.index)] = true;   // looked at between kernels
 }
 
 // Position of the node that makes the value; -1: a graph input or a constant.

@@ -28,7 +28,7 @@ class Joiner {
       for (size_t out = 0; out < call.arguments.size(); ++out) join(static_cast<int>(c), call, out);
     }
     for (SizeStep& step : program_.steps) {
-      if (step.kind != SizeStep::Kind::read || step.at.place != Place::arena) continue;
+      if ((step.kind != SizeStep::Kind::read && step.kind != SizeStep::Kind::indices) || step.at.place != Place::arena) continue;
       for (size_t home = home_[static_cast<size_t>(step.at.index)]; home != static_cast<size_t>(step.at.index); home = home_[home]) step.at.index = static_cast<int>(home);
     }
   }

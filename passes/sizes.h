@@ -6,9 +6,9 @@
 
 namespace tw {
 
-// Conditions (bool expressions of symbols) without which the node would touch memory that is not its operands', and which do not follow
-// from the ranges: a reshape to another number of elements, a slice beyond its operand.
-std::vector<Expr> unproven(const Graph& graph, const Node& node, const Ranges& symbols);
+// Conditions (bool expressions of symbols) without which the node has no result, or would touch memory that is not its operands': what the
+// operator's infer function refuses where the sizes are known. They may hold for all symbols.
+std::vector<Expr> conditions_of(const Graph& graph, const Node& node);
 
 // The largest value of bytes for any values of these symbols; undefined: not to be said.
 Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges);

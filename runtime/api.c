@@ -39,22 +39,30 @@ static tw_context* map_context(void) {
   return c;
 }
 
+static void add_bytes(tw_text* t, uint64_t bytes) {
+  if (bytes > INT64_MAX) {
+    text_add(t, "more bytes than can be counted");
+    return;
+  }
+  text_add_number(t, (int64_t)bytes);
+  text_add(t, " bytes");
+}
+
 /* Sees to an arena of at least `bytes`; the caller's own cannot grow. */
 static tw_status need_arena(tw_context* c, uint64_t bytes) {
   if (bytes <= c->arena_bytes) return TW_OK;
   text_clear(&c->error);
   if (c->arena && !c->arena_owned) {
     text_add(&c->error, "the arena has ");
-    text_add_number(&c->error, (int64_t)c->arena_bytes);
-    text_add(&c->error, " bytes, this run needs ");
-    text_add_number(&c->error, (int64_t)bytes);
+    add_bytes(&c->error, c->arena_bytes);
+    text_add(&c->error, ", this run needs ");
+    add_bytes(&c->error, bytes);
     return TW_E_SIZE;
   }
   uint8_t* arena = tw_map(bytes);
   if (!arena) {
     text_add(&c->error, "no memory for an arena of ");
-    text_add_number(&c->error, (int64_t)bytes);
-    text_add(&c->error, " bytes");
+    add_bytes(&c->error, bytes);
     return TW_E_MEMORY;
   }
   if (c->arena) munmap(c->arena, (size_t)c->arena_bytes);
@@ -134,7 +142,11 @@ static tw_status create(const tw_options* given, tw_context** context) {
   c->arena = o.arena;
   c->arena_bytes = o.arena_bytes;
   tw_status status = TW_OK;
-  if (o.symbols || tw_model.symbol_count == 0) status = need_arena(c, tw_model.arena_bytes(o.symbols));
+  if (o.symbols || tw_model.symbol_count == 0) {
+    status = o.symbols ? tw_verify_sizes(&c->error, o.symbols) : TW_OK;
+    if (status == TW_OK) status = need_arena(c, tw_model.arena_bytes(o.symbols));
+    if (status != TW_OK) memcpy(g_create_error, c->error_data, sizeof g_create_error);
+  }
   if (status == TW_OK) status = seat_context(c, &o);
   if (status == TW_OK) status = open_devices(c, o.queue);
   if (status == TW_OK) *context = c;

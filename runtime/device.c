@@ -98,6 +98,7 @@ static tw_status begin(tw_device* device, const int64_t* symbols, int32_t plain)
   uint64_t bytes = device->desc->arena_bytes(symbols);
   device->status = TW_OK;
   memset(&device->stats, 0, sizeof device->stats);
+  if (bytes > INT64_MAX) return TW_E_MEMORY;   /* more than can be counted */
   if (bytes > device->arena_bytes) {
     tw_status status = device->desc->driver->reserve(device, bytes);
     if (status != TW_OK) return status;

@@ -49,7 +49,7 @@ typedef struct tw_model_desc {
   uint64_t weight_bytes;
   const char* cpu_features;                                     /* "avx2,fma,...": what check_cpu asks for, LLVM's names; "" for the baseline */
   int32_t (*program)(const tw_env* env);                        /* the whole model; TW_OK, or the status that ended it */
-  uint64_t (*arena_bytes)(const int64_t* symbols);
+  uint64_t (*arena_bytes)(const int64_t* symbols);              /* UINT64_MAX: more than can be counted */
   void (*output_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   void (*input_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   const tw_device_desc* devices;
@@ -59,6 +59,7 @@ typedef struct tw_model_desc {
   int32_t room_count;         /* memory that grows from run to run */
   const int64_t* symbol_limits;   /* smallest and largest value of each symbol of the inputs */
   void (*output_dims_of_run)(int32_t i, const int64_t* symbols, int64_t* dims);   /* of all symbols; output_dims gives -1 for what the data decide */
+  const char* (*misfit)(const int64_t* symbols);   /* what these sizes break, NULL for nothing; itself NULL: all sizes within the limits fit */
 } tw_model_desc;
 
 extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
@@ -84,11 +85,13 @@ void tw_device_read(const tw_env* env, int32_t device, int64_t at, void* to, int
 void tw_device_wait(const tw_env* env, int32_t device);   /* a profile's calls end where they are timed */
 
 /* Called by generated code of models with sizes made from data; a status other than TW_OK ends the run (runtime/sizes.c).
- * tw_symbol: data symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_room: so many bytes in room `index`, or,
+ * Numbers of bytes are -1 where they cannot be counted. tw_symbol: data symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_room: so many bytes in room `index`, or,
  * behind the rooms, in output index - room_count, of which the caller's memory is taken where there is some. */
 int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact, const char* what);
 int32_t tw_require(const tw_env* env, int32_t holds, const char* what);
 int32_t tw_room(const tw_env* env, int32_t index, int64_t bytes, void** memory);
+/* Signed integers of `width` bytes (4 or 8) must lie in [-extent, extent). */
+int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes, int64_t extent, const char* what);
 
 /* The body of the exported tw_<name>_query, which generated code defines. */
 const tw_api* tw_query(uint32_t version);

@@ -201,6 +201,21 @@ static tw_status verify_bound(const tw_item* item, const tw_tensor* tensor, cons
   return misaligned(item);
 }
 
+tw_status tw_verify_sizes(tw_text* error, const int64_t* symbols) {
+  const char* broken = tw_model.misfit ? tw_model.misfit(symbols) : 0;
+  if (!broken) return TW_OK;
+  text_clear(error);
+  text_add(error, "the sizes do not fit: ");
+  text_add(error, broken);
+  for (int32_t s = 0; s < tw_model.symbol_count; ++s) {
+    text_add(error, s ? ", " : "; here ");
+    text_add(error, tw_model.symbols[s]);
+    text_add(error, " = ");
+    text_add_number(error, symbols[s]);
+  }
+  return TW_E_SHAPE;
+}
+
 tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs) {
   for (int32_t s = 0; s < tw_model.symbol_count; ++s) c->symbols[s] = -1;
   for (int32_t i = 0; i < tw_model.input_count; ++i) {
@@ -229,7 +244,7 @@ tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs) {
     tw_status status = verify_bound(&item, &inputs[i], dims);
     if (status != TW_OK) return status;
   }
-  return TW_OK;
+  return tw_verify_sizes(&c->error, c->symbols);
 }
 
 tw_status tw_verify_outputs(tw_context* c, const tw_tensor* outputs) {

@@ -46,6 +46,7 @@ $python tests/models/large.py --tilewright build/release/tilewright
 $python tests/models/resize.py --tilewright build/release/tilewright
 $python tests/models/tails.py --tilewright build/release/tilewright
 $python tests/models/declarations.py --tilewright build/release/tilewright
+$python tests/models/hostile_sizes.py --tilewright build/release/tilewright
 stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner

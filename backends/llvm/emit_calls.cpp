@@ -41,12 +41,16 @@ void CallEmitter::emit_step(const SizeStep& step, Environment& at) {
       return;
     }
     case SizeStep::Kind::check: {
-      return end_unless_ok(runtime("tw_require", {at.env, b_.CreateZExt(number(step.equals, at.vars), b_.getInt32Ty()), text(step.what)}, b_.getInt32Ty()));
+      return end_unless_ok(runtime("tw_require", {at.env, b_.CreateZExt(holds(step.equals, at.vars), b_.getInt32Ty()), text(step.what)}, b_.getInt32Ty()));
+    }
+    case SizeStep::Kind::indices: {
+      return end_unless_ok(runtime("tw_look_at_indices", {at.env, address(step.at, at), b_.getInt32(static_cast<uint32_t>(dtype_bytes(step.dtype))), number(step.bytes, at.vars),
+                                                          number(step.bound, at.vars), text(step.what)}, b_.getInt32Ty()));
     }
     case SizeStep::Kind::room: {
       const auto index = static_cast<uint32_t>(room_number(step.at));
       Value* memory = at.rooms ? b_.CreateConstGEP1_64(b_.getPtrTy(), at.rooms, index) : local(b_.getPtrTy());
-      end_unless_ok(runtime("tw_room", {at.env, b_.getInt32(index), number(step.bytes, at.vars), memory}, b_.getInt32Ty()));
+      end_unless_ok(runtime("tw_room", {at.env, b_.getInt32(index), counted(step.bytes, at.vars), memory}, b_.getInt32Ty()));
       at.made[{step.at.place, step.at.index}] = b_.CreateLoad(b_.getPtrTy(), memory);
       return;
     }
@@ -136,7 +140,7 @@ void CallEmitter::emit_extern(const KernelCall& call, const Environment& at) {
 }
 
 llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end) {
-  auto step = program_.steps.begin();
+  auto step = std::ranges::lower_bound(program_.steps, begin, {}, &SizeStep::before);
   return emit_in_parts(profiled ? "tw_program_profiled" : "tw_program_plain", begin, end, {program_.symbols, program_.data_symbols}, [&](size_t first, size_t last, Environment& at) {
     Value* call_ns = profiled ? env_field(at.env, 8) : nullptr;
     auto clock = [&] { return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty())); };
@@ -157,7 +161,7 @@ llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end)
       b_.CreateStore(b_.CreateSub(after, before), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
       before = after;
     }
-    if (last == end) steps_before(end);
+    if (last == end && program_.fast_paths.empty()) steps_before(end);   // otherwise those are of the next path
   });
 }
 

@@ -19,6 +19,7 @@ class ProgramEmitter : CallEmitter {
     llvm::Function* outputs = emit_dims("tw_output_dims", program_.outputs, false);
     llvm::Function* inputs = emit_dims("tw_input_dims", program_.inputs, false);
     llvm::Function* dims_of_run = emit_dims("tw_output_dims_of_run", program_.outputs, true);
+    Constant* misfit = emit_misfit();
     std::vector<Constant*> devices = device_descriptions(options);
     std::vector<Constant*> names;
     std::vector<Constant*> limits;
@@ -36,7 +37,7 @@ class ProgramEmitter : CallEmitter {
         tensor_infos(program_.inputs), tensor_infos(program_.outputs), array(b_.getPtrTy(), names),
         b_.getInt64(program_.weight_bytes), text(cpu_features), program, arena, outputs, inputs,
         array(device_type(), devices), b_.getInt64(devices.size()), b_.getInt64(host_calls()),
-        i32(program_.data_symbols.size()), i32(static_cast<size_t>(program_.rooms)), array(b_.getInt64Ty(), limits), dims_of_run};
+        i32(program_.data_symbols.size()), i32(static_cast<size_t>(program_.rooms)), array(b_.getInt64Ty(), limits), dims_of_run, misfit};
     Constant* description = llvm::ConstantStruct::getAnon(fields);
     auto* model = new llvm::GlobalVariable(module_, description->getType(), true, llvm::GlobalValue::ExternalLinkage, description, "tw_model");
     model->setVisibility(llvm::GlobalValue::HiddenVisibility);
@@ -79,7 +80,18 @@ class ProgramEmitter : CallEmitter {
 
   llvm::Function* emit_arena_bytes(const std::string& name, const Expr& bytes) {
     llvm::Function* f = start(name, b_.getInt64Ty(), {b_.getPtrTy()});
-    b_.CreateRet(number(bytes, load_symbols(f->getArg(0))));
+    b_.CreateRet(counted(bytes, load_symbols(f->getArg(0))));
+    return f;
+  }
+
+  // ptr (ptr symbols): what does not hold, null where all does.
+  Constant* emit_misfit() {
+    if (program_.conditions.empty()) return llvm::ConstantPointerNull::get(b_.getPtrTy());
+    llvm::Function* f = start("tw_misfit", b_.getPtrTy(), {b_.getPtrTy()});
+    const Variables vars = load_symbols(f->getArg(0));
+    Value* first = llvm::ConstantPointerNull::get(b_.getPtrTy());
+    for (size_t i = program_.conditions.size(); i-- > 0;) first = b_.CreateSelect(holds(program_.conditions[i].holds, vars), first, text(program_.conditions[i].what));
+    b_.CreateRet(first);
     return f;
   }
 

@@ -11,7 +11,18 @@ ProgramBuilder::ProgramBuilder(llvm::Module& module, const Program& program) : m
   args_type_ = llvm::StructType::create({p, p, p, p, p, b_.getInt64Ty(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty()}, "tw_op_args");
 }
 
-llvm::Value* ProgramBuilder::number(const Expr& e, const Variables& vars) {
+llvm::Value* ProgramBuilder::counted(const Expr& bytes, const Variables& vars) {
+  Value *wraps = b_.getFalse(), *value = number(bytes, vars, &wraps);
+  return b_.CreateSelect(wraps, b_.getInt64(~uint64_t{0}), value);
+}
+
+llvm::Value* ProgramBuilder::holds(const Expr& condition, const Variables& vars) {
+  Value *wraps = b_.getFalse(), *value = number(condition, vars, &wraps);
+  if (!value->getType()->isIntegerTy(1)) value = b_.CreateICmpNE(value, llvm::ConstantInt::get(value->getType(), 0));
+  return b_.CreateAnd(value, b_.CreateNot(wraps));
+}
+
+llvm::Value* ProgramBuilder::number(const Expr& e, const Variables& vars, Value** wraps) {
   switch (e->kind) {
     case ExprKind::int_imm: return b_.getInt64(static_cast<uint64_t>(e->int_value));
     case ExprKind::var: {
@@ -19,23 +30,42 @@ llvm::Value* ProgramBuilder::number(const Expr& e, const Variables& vars) {
       TW_CHECK(found != vars.end(), "the program uses the unknown symbol '{0}'", e->name);
       return found->second;
     }
-    case ExprKind::binary: return binary_number(e->binary, number(e->args[0], vars), number(e->args[1], vars));
-    case ExprKind::select: return b_.CreateSelect(number(e->args[0], vars), number(e->args[1], vars), number(e->args[2], vars));
+    case ExprKind::binary: {
+      Value *x = number(e->args[0], vars, wraps), *y = number(e->args[1], vars, wraps);
+      return binary_number(e->binary, x, y, wraps);
+    }
+    case ExprKind::select: {
+      Value *first = b_.getFalse(), *second = b_.getFalse();   // what is not chosen may wrap
+      Value *condition = number(e->args[0], vars, wraps), *x = number(e->args[1], vars, wraps ? &first : nullptr), *y = number(e->args[2], vars, wraps ? &second : nullptr);
+      if (wraps) *wraps = b_.CreateOr(*wraps, b_.CreateSelect(condition, first, second));
+      return b_.CreateSelect(condition, x, y);
+    }
     case ExprKind::unary: {
-      Value* x = number(e->args[0], vars);
-      if (e->unary == UnaryOp::neg) return b_.CreateNeg(x);
+      Value* x = number(e->args[0], vars, wraps);
+      if (e->unary == UnaryOp::neg) return arithmetic(BinaryOp::sub, b_.getInt64(0), x, wraps);
       if (e->unary == UnaryOp::logical_not) return b_.CreateNot(x);
       break;
     }
     case ExprKind::cast:
-      if (e->type == DType::i64) return b_.CreateZExtOrTrunc(number(e->args[0], vars), b_.getInt64Ty());
+      if (e->type == DType::i64) return b_.CreateZExtOrTrunc(number(e->args[0], vars, wraps), b_.getInt64Ty());
       break;
     case ExprKind::load: case ExprKind::float_imm: break;
   }
   TW_UNREACHABLE("not an expression of symbols: {0}", to_string(e));
 }
 
-llvm::Value* ProgramBuilder::binary_number(BinaryOp op, Value* x, Value* y) {
+// A sum, difference or product.
+llvm::Value* ProgramBuilder::arithmetic(BinaryOp op, Value* x, Value* y, Value** wraps) {
+  if (!wraps) return op == BinaryOp::add ? b_.CreateAdd(x, y) : op == BinaryOp::sub ? b_.CreateSub(x, y) : b_.CreateMul(x, y);
+  const llvm::Intrinsic::ID id = op == BinaryOp::add   ? llvm::Intrinsic::sadd_with_overflow
+                                 : op == BinaryOp::sub ? llvm::Intrinsic::ssub_with_overflow
+                                                       : llvm::Intrinsic::smul_with_overflow;
+  Value* both = b_.CreateBinaryIntrinsic(id, x, y);
+  *wraps = b_.CreateOr(*wraps, b_.CreateExtractValue(both, 1));
+  return b_.CreateExtractValue(both, 0);
+}
+
+llvm::Value* ProgramBuilder::binary_number(BinaryOp op, Value* x, Value* y, Value** wraps) {
   auto guarded = [&] { return b_.CreateSelect(b_.CreateICmpEQ(y, b_.getInt64(0)), b_.getInt64(1), y); };
   auto floor_rest = [&](Value* divisor) {
     Value* rest = b_.CreateSRem(x, divisor);
@@ -43,9 +73,7 @@ llvm::Value* ProgramBuilder::binary_number(BinaryOp op, Value* x, Value* y) {
     return b_.CreateSelect(wrong, b_.CreateAdd(rest, divisor), rest);
   };
   switch (op) {
-    case BinaryOp::add: return b_.CreateAdd(x, y);
-    case BinaryOp::sub: return b_.CreateSub(x, y);
-    case BinaryOp::mul: return b_.CreateMul(x, y);
+    case BinaryOp::add: case BinaryOp::sub: case BinaryOp::mul: return arithmetic(op, x, y, wraps);
     case BinaryOp::div: return b_.CreateSDiv(x, guarded());
     case BinaryOp::mod: return b_.CreateSRem(x, guarded());
     case BinaryOp::floor_mod: return floor_rest(guarded());

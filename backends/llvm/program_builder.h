@@ -20,8 +20,13 @@ class ProgramBuilder {
 
   ProgramBuilder(llvm::Module& module, const Program& program);
 
-  // Integer expressions of symbols; what division by zero gives is no one's business, so it acts as by one.
-  Value* number(const Expr& e, const Variables& vars);
+  // Integer expressions of symbols; what division by zero gives is no one's business, so it acts as by one. wraps: becomes true (an i1) where a
+  // sum, difference or product on the way to the value that is chosen needs more than 64 bits.
+  Value* number(const Expr& e, const Variables& vars, Value** wraps = nullptr);
+  // A number of bytes; -1: more than can be counted.
+  Value* counted(const Expr& bytes, const Variables& vars);
+  // Whether the condition holds, which it does not where a number in it wraps.
+  Value* holds(const Expr& condition, const Variables& vars);
   // The model's symbols, then those made from data; of which only a run that has ended knows all.
   Variables load_symbols(Value* symbols, bool data = false);
   Variables load_symbols(const std::vector<std::string>& names, Value* symbols);
@@ -49,7 +54,8 @@ class ProgramBuilder {
   llvm::StructType *env_type_, *view_type_, *args_type_;   // as runtime/model.h and runtime/ops/ops.h have them
 
  private:
-  Value* binary_number(BinaryOp op, Value* x, Value* y);
+  Value* binary_number(BinaryOp op, Value* x, Value* y, Value** wraps);
+  Value* arithmetic(BinaryOp op, Value* x, Value* y, Value** wraps);
 };
 
 }  // namespace tw

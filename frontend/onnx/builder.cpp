@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/elements.h"
 #include "ir/graph/externs.h"
+#include "ir/graph/indices.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -139,6 +140,7 @@ void Builder::add_symbol(const std::string& symbol, Range range, const std::stri
 
 void Builder::share_symbols(const Builder& around) {
   symbol_names_ = around.symbol_names_;
+  is_region_ = true;
   for (const auto& [symbol, range] : around.symbols_) {
     if (!around.replaced_.count(symbol)) add_symbol(symbol, range);
     around_.insert(symbol);
@@ -196,6 +198,18 @@ std::set<std::string> Builder::symbols_to_bind(const OpAttrs& attrs, const std::
   return {};
 }
 
+// Those of a region are a matter of running the model, if the region ever runs.
+Error Builder::check_constant_indices(const OpAttrs& attrs, const std::vector<Val>& inputs) const {
+  std::vector<const TensorType*> types;
+  for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
+  for (const IndexInput& at : index_inputs(attrs, types)) {
+    const Entry& indices = entry(inputs[at.input]);
+    if (is_region_ || !indices.blob) continue;
+    if (const auto found = extremes(indices.type, indices.blob->bytes, at.column)) TW_TRY(check_indices(at, *found, *types[0]));
+  }
+  return Error::success();
+}
+
 std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& inputs, const TensorType& type) {
   const auto shape = static_shape(type.shape);
   if (!shape || inputs.empty() || std::holds_alternative<op::Dequantize>(attrs)) return std::nullopt;   // passes want to see the integers
@@ -238,6 +252,7 @@ Expected<Val> Builder::emit(OpAttrs attrs, std::vector<Val> inputs, const Origin
   }
   TW_ASSIGN(TensorType made, std::move(inferred));
   TW_ASSIGN(TensorType result, checked(std::move(made)));
+  TW_TRY(check_constant_indices(attrs, inputs));
   if (std::holds_alternative<op::ShapeOf>(attrs)) return known(entry(inputs[0]).type.shape, result.dtype, result.shape);
   if (std::optional<Val> folded = fold(attrs, inputs, result)) return *folded;
   if (carries_elements(result)) {
@@ -268,6 +283,7 @@ Expected<std::vector<Val>> Builder::emit_all(OpAttrs attrs, std::vector<Val> inp
   for (TensorType& result : results) {
     TW_ASSIGN(result, checked(std::move(result)));
   }
+  TW_TRY(check_constant_indices(attrs, inputs));
   std::vector<Val> made;
   if (foldable(attrs, inputs, results)) {
     std::vector<Tensor> tensors;

@@ -99,6 +99,7 @@ class Builder {
   const Entry& entry(Val v) const { return entries_[static_cast<size_t>(v.index)]; }
   Entry& entry(Val v) { return entries_[static_cast<size_t>(v.index)]; }
   Val push(Entry entry);
+  Error check_constant_indices(const OpAttrs& attrs, const std::vector<Val>& inputs) const;
   std::optional<Val> fold(const OpAttrs& attrs, const std::vector<Val>& inputs, const TensorType& type);
   Expected<TensorType> checked(TensorType type) const;
   bool foldable(const OpAttrs& attrs, const std::vector<Val>& inputs, const std::vector<TensorType>& types) const;
@@ -125,6 +126,7 @@ class Builder {
   std::vector<std::string> symbol_order_;
   std::vector<Symbol> data_symbols_;
   std::set<std::string, std::less<>> around_;        // symbols of the graph around
+  bool is_region_ = false;
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;

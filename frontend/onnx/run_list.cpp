@@ -32,7 +32,7 @@ Shape behind(const Expr& first, const Shape& rest) {
 
 // Of the rows in another order: the places that they come from.
 RunList reordered(NodeImport& n, const RunList& list, Val places) {
-  return {n.emit(op::Gather{0}, {list.rows, places}), n.emit(op::Gather{0}, {list.sizes, places}), list.least_rank};
+  return {n.emit(op::Gather{0, true}, {list.rows, places}), n.emit(op::Gather{0, true}, {list.sizes, places}), list.least_rank};
 }
 
 // Sizes along an axis, by item.
@@ -193,7 +193,7 @@ Val concatenated(NodeImport& n, const RunList& list, int64_t axis, bool fresh) {
   const Expr total = n.symbol_of(n.reduce(ReduceKind::sum, sizes, {0}, false), 0, shape[static_cast<size_t>(axis)]);
   const Val t = n.iota({total}, 0), filling = n.sub(n.dim_value(room), sizes);
   const Val skipped = n.reduce(ReduceKind::sum, n.select(n.less(n.reshape(t, {total, Expr(1)}), ends), zero, filling), {1}, false);
-  return n.emit(op::Gather{axis}, {flat, n.add(t, skipped)});
+  return n.emit(op::Gather{axis, true}, {flat, n.add(t, skipped)});
 }
 
 }  // namespace tw::onnx_import

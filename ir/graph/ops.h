@@ -159,13 +159,16 @@ struct Slice {          // out[i...] = x[starts + steps * i ...]: one entry per 
   Shape sizes;
   template <class V> void fields(V& v) { v("starts", starts); v("steps", steps); v("sizes", sizes); }
 };
-struct Gather {         // out[before..., indices..., after...] = x[before..., indices, after...]; negative indices count from the end
+// out[before..., indices..., after...] = x[before..., indices, after...]; negative indices count from the end, others outside are an error or,
+// with `clamp`, mean the nearest element inside.
+struct Gather {
   int64_t axis = 0;
-  template <class V> void fields(V& v) { v("axis", axis); }
+  bool clamp = false;
+  template <class V> void fields(V& v) { v("axis", axis); v("clamp", clamp); }
 };
 // x, then an index tensor (i32 or i64) for every -1 in `places`, all broadcast to `shape` -> shape. The element at point p is that of x whose index
 // along axis i is p[places[i]], or, where places[i] is -1, the element of the next index tensor at p: outside of x the nearest one inside; with `wrap`
-// negative ones count from the end.
+// negative ones count from the end and others outside are an error.
 struct Take {
   Ints places;
   bool wrap = false;

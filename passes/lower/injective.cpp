@@ -87,7 +87,8 @@ Expr concat_element(GroupBuilder& b, const op::Concat& attrs, const Node& node, 
   return result;
 }
 
-// Indices are wrapped (negative ones count from the end) and clamped: a bad index never reads outside the tensor.
+// Indices are wrapped (negative ones count from the end) and clamped: a bad index never reads outside the tensor, even where nobody has
+// looked at it (passes/index_checks.h).
 Expr gather_element(GroupBuilder& b, const op::Gather& attrs, const Node& node, const Index& index) {
   const Shape& data = b.type(node.inputs[0]).shape;
   const Shape& indices = b.type(node.inputs[1]).shape;
@@ -95,12 +96,10 @@ Expr gather_element(GroupBuilder& b, const op::Gather& attrs, const Node& node, 
   Index where(index.begin() + attrs.axis, index.begin() + attrs.axis + static_cast<int64_t>(indices.size()));
   Expr i = b.element(node.inputs[1], where);
   if (i.type() != DType::i64) i = cast(DType::i64, i);
-  if (auto known = as_const(i)) {
-    i = *known < 0 ? Expr(*known) + data[axis] : Expr(*known);
-  } else {
-    Expr wrapped = select(lt(i, Expr(0)), i + data[axis], i);
-    i = max(min(wrapped, data[axis] - Expr(1)), Expr(0));
-  }
+  const auto known = as_const(i);
+  const Expr wrapped = !known ? select(lt(i, Expr(0)), i + data[axis], i) : *known < 0 ? Expr(*known) + data[axis] : i;
+  i = max(min(wrapped, data[axis] - Expr(1)), Expr(0));
+  if (known) i = b.simplified(i);
   Index inner(index.begin(), index.begin() + attrs.axis);
   inner.push_back(i);
   inner.insert(inner.end(), index.begin() + attrs.axis + static_cast<int64_t>(indices.size()), index.end());

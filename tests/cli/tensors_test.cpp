@@ -211,6 +211,18 @@ TEST_CASE("differences") {
   want.set(2, std::numeric_limits<double>::infinity());
   CHECK(compare(got, want, 1e-6).same);
 
+  const Tensor none = [] {
+    Tensor t = Tensor::zeros(DType::f32, {2});
+    for (int64_t i = 0; i < 2; ++i) t.set(i, std::numeric_limits<double>::quiet_NaN());
+    return t;
+  }();
+  d = compare(none, none, 1);
+  CHECK(!d.same);
+  CHECK(to_string(d) == "all 2 elements are NaN in both: nothing was compared");
+  CHECK(compare(Tensor::zeros(DType::f32, {0}), Tensor::zeros(DType::f32, {0}), 1).same);
+  CHECK(to_string(summarize(none)) == "min nan  max nan  mean nan  argmax -1  NaN 2");
+  CHECK(to_string(summarize(want)) == "min -1  max inf  mean inf  argmax 2  infinite 1");
+
   Tensor a = Tensor::zeros(DType::i64, {1}), b = a;
   a.set_int(0, (int64_t{1} << 60) + 1);
   b.set_int(0, int64_t{1} << 60);

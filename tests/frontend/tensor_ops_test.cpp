@@ -22,6 +22,27 @@ void check_close(const std::vector<double>& got, const std::vector<double>& expe
 
 }  // namespace
 
+TEST_CASE("constant indices outside of their axis are errors of the import") {
+  const auto error = [](const std::string& body) { return error_of(graph_bytes("g (float[4,8] x, float[1,1] u) => (float[A,B] y) " + body)); };
+  const auto says = [](const std::string& text, const char* index) { return text.find(std::string("index ") + index + " along axis 0 of f32[4, 8], expected -4 to 3") != std::string::npos; };
+  for (const char* index : {"4", "-5", "1000", "1099511627776"}) {
+    const std::string two = std::string("<int64[1,1] i = {") + index + "}> ", one = std::string("<int64[1] i = {") + index + "}> ";
+    CAPTURE(index);
+    CHECK(says(error(one + "{ y = Gather(x, i) }"), index));
+    CHECK(says(error(two + "{ y = GatherElements(x, i) }"), index));
+    CHECK(says(error(two + "{ y = GatherND(x, i) }"), index));
+    CHECK(says(error(two + "{ y = ScatterElements(x, i, u) }"), index));
+  }
+  CHECK(error("<int64[2] i = {-4, 3}> { y = Gather(x, i) }").empty());
+}
+
+TEST_CASE("a shape of more elements than can be counted is told so") {
+  CHECK(error_of(graph_bytes("g (float[4,4] x) => (float[A,B,C] y) <int64[3] s = {4294967296, 4294967296, -1}> { y = Reshape(x, s) }"))
+            .find("more elements than can be counted") != std::string::npos);
+  CHECK(error_of(graph_bytes("g (float[4,4] x) => (float[A,B] y) <int64[2] s = {4294967296, 4294967296}> { y = Reshape(x, s) }"))
+            .find("16 elements, expected more than 2^63") != std::string::npos);
+}
+
 TEST_CASE("GatherElements, GatherND, ReverseSequence") {
   const std::vector<Tensor> in = {counted({2, 3})};
   check_close(run_graph("g (float[2,3] x) => (float[2,2] y) <int64[2,2] i = {0, -1, 1, 1}> { y = GatherElements<axis = 1>(x, i) }", in), {0, 2, 4, 4});

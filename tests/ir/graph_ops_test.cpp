@@ -197,7 +197,8 @@ TEST_CASE("data movement keeps bits in every type") {
   CHECK(values(picked) == std::vector<double>{2, 0, 2, 1, 5, 3, 5, 4});
   CHECK(values(run_op(op::Gather{0}, {x, ints(DType::i64, {}, {-1})})) == std::vector<double>{3, 4, 5});
   Tensor far = ints(DType::i64, {1}, {3});
-  CHECK(error_of(try_op(op::Gather{1}, {&x, &far})) == "gather '': gather index 3 of an extent of 3");
+  CHECK(values(run_op(op::Gather{1, true}, {x, far})) == values(run_op(op::Gather{1}, {x, ints(DType::i64, far.shape, {2})})));
+  CHECK(error_of(try_op(op::Gather{1}, {&x, &far})) == "gather '': index 3 of an extent of 3");
   CHECK(values(run_op(op::Pad{PadMode::constant, {0, 1}, {1, 0}}, {x, tensor(DType::f32, {}, {9})})) ==
         std::vector<double>{9, 0, 1, 2, 9, 3, 4, 5, 9, 9, 9, 9});
   CHECK(values(run_op(op::Pad{PadMode::reflect, {0, 5}, {0, 0}}, {tensor(DType::f32, {1, 3}, {1, 2, 3})})) ==

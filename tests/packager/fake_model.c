@@ -41,7 +41,10 @@ static int32_t program(const tw_env* env) {
   *(int64_t*)env->outputs[1] = n;
   return TW_OK;
 }
-static uint64_t arena_bytes(const int64_t* symbols) { return ((uint64_t)symbols[0] * 16 + 63) & ~(uint64_t)63; }
+static uint64_t arena_bytes(const int64_t* symbols) {
+  return symbols[0] > INT64_MAX / 16 - 63 ? UINT64_MAX : ((uint64_t)symbols[0] * 16 + 63) & ~(uint64_t)63;
+}
+static const char* misfit(const int64_t* symbols) { return symbols[0] == 1013 ? "it has 1013 rows" : 0; }
 static void output_dims(int32_t i, const int64_t* symbols, int64_t* dims) {
   if (i == 0) dims[0] = symbols[0], dims[1] = 4;
 }
@@ -50,5 +53,5 @@ static void input_dims(int32_t i, const int64_t* symbols, int64_t* dims) {
   if (i != 2) dims[1] = 4;
 }
 __attribute__((visibility("hidden"))) const tw_model_desc tw_model = {
-    TEXT(NAME), "a-target", tw_manifest, 3, 2, 1, 2, kInputs, kOutputs, kSymbols, 16, FEATURES, program, arena_bytes, output_dims, input_dims, 0, 0, 0, 0, 0, kLimits, output_dims};
+    TEXT(NAME), "a-target", tw_manifest, 3, 2, 1, 2, kInputs, kOutputs, kSymbols, 16, FEATURES, program, arena_bytes, output_dims, input_dims, 0, 0, 0, 0, 0, kLimits, output_dims, misfit};
 __attribute__((visibility("default"))) const tw_api* JOIN(tw_, NAME, _query)(uint32_t version) { return tw_query(version); }

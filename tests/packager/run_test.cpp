@@ -168,7 +168,7 @@ TEST_CASE("a caller's arena is used and never outgrown") {
   std::memcpy(&first, arena + 4, 4);
   CHECK(first == small.a[1] + small.b[1]);
   CHECK(api().run(c, large.inputs, large.outputs) == TW_E_SIZE);
-  CHECK(std::string(api().last_error(c)) == "the arena has 256 bytes, this run needs 320");
+  CHECK(std::string(api().last_error(c)) == "the arena has 256 bytes, this run needs 320 bytes");
   api().destroy(c);
   const int64_t n = 17;
   o.symbols = &n;
@@ -179,6 +179,25 @@ TEST_CASE("a caller's arena is used and never outgrown") {
   CHECK(api().run(c, large.inputs, large.outputs) == TW_OK);
   CHECK(large.right());
   api().destroy(c);
+}
+
+TEST_CASE("sizes that do not fit or cannot be counted are refused before anything is allocated") {
+  tw_context* c = nullptr;
+  REQUIRE(api().create(nullptr, &c) == TW_OK);
+  Run refused(1013);
+  CHECK(api().run(c, refused.inputs, refused.outputs) == TW_E_SHAPE);
+  CHECK(std::string(api().last_error(c)) == "the sizes do not fit: it has 1013 rows; here n = 1013");
+  api().destroy(c);
+  tw_options o = {};
+  o.size = sizeof o;
+  int64_t n = 1013;
+  o.symbols = &n;
+  CHECK(api().create(&o, &c) == TW_E_SHAPE);
+  CHECK(std::string(api().last_error(nullptr)) == "the sizes do not fit: it has 1013 rows; here n = 1013");
+  n = INT64_MAX;
+  CHECK(api().arena_bytes(&n) == UINT64_MAX);
+  CHECK(api().create(&o, &c) == TW_E_MEMORY);
+  CHECK(std::string(api().last_error(nullptr)) == "no memory for an arena of more bytes than can be counted");
 }
 
 TEST_CASE("a caller's pool runs every index once, and nested loops stay out of it") {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <string>
 
 #include "passes/pass.h"
 #include "random_graph.h"
@@ -305,6 +306,21 @@ TEST_CASE("attention of free sizes, whose heads share keys, is one group") {
     %y: f32[batch, seq, 32] = reshape(%t) shape=[batch,seq,32]
     output %y
   })")) == "q l w a b p o t y");
+}
+
+TEST_CASE("indices that must be looked at are made by kernels of their own") {
+  const auto graph = [](const char* index) {
+    return parsed((std::string(R"(graph @t(n) {
+    %x: f32[4, 8] = input
+    %i: i64[3] = input
+    )") + index + R"(
+    %g: f32[3, 8] = gather(%x, %c) axis=0
+    %y: f32[3, 8] = unary(%g) function=tanh
+    output %y
+  })").c_str());
+  };
+  CHECK(grouping(graph("%c: i64[3] = binary(%i, %i) function=add")) == "c | g y");
+  CHECK(grouping(graph("%c: i64[3] = iota() shape=[3] axis=0")) == "c g y");
 }
 
 TEST_CASE("groups stay within 24 nodes and 12 inputs") {

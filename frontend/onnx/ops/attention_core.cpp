@@ -93,7 +93,7 @@ Val as_long_as(NodeImport& n, Val mask, const Expr& keys, double outside) {
   const Expr own = n.dim(mask, rank - 1);
   if (same(n, own, keys)) return mask;
   const Val at = positions(n, keys, 1, 0), inside = n.less(at, n.builder().known({own}, DType::i64, {}));
-  const Val longer = n.emit(op::Gather{rank - 1}, {mask, at});   // an index behind the end reads the last
+  const Val longer = n.emit(op::Gather{rank - 1, true}, {mask, at});   // an index behind the end reads the last
   return n.select(inside, longer, n.scalar(outside, mask));
 }
 

@@ -44,12 +44,12 @@ Val present(NodeImport& n, Val past, Val fresh, Val before, const Expr& total) {
   const Val inside = n.min(n.max(behind, zero), known(rows - Expr(1)));
   const Val row = n.add(inside, n.mul(positions(n, batch, 2, 0), known(rows)));
   const Val flat = n.reshape(n.transpose(fresh, {0, 2, 1, 3}), {batch * rows, heads, size});
-  const Val moved = n.transpose(n.emit(op::Gather{0}, {flat, row}), {0, 2, 1, 3});
+  const Val moved = n.transpose(n.emit(op::Gather{0, true}, {flat, row}), {0, 2, 1, 3});
   const auto everywhere = [&](Val condition) { return n.reshape(condition, {n.dim(condition, 0), 1, total, 1}); };
   const Val added = n.select(everywhere(n.less(behind, known(rows))), moved, n.scalar(0, fresh));
   if (!past.valid()) return added;
   const bool as_long = is_const(n.simplified(n.dim(past, 2) - total), 0);
-  const Val old = as_long ? past : n.emit(op::Gather{2}, {past, positions(n, total, 1, 0)});   // an index behind the end reads the last
+  const Val old = as_long ? past : n.emit(op::Gather{2, true}, {past, positions(n, total, 1, 0)});   // an index behind the end reads the last
   return n.select(everywhere(n.less(behind, zero)), old, added);
 }
 

@@ -25,7 +25,8 @@ Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
   if (n.has_attribute("ignore_index")) {
     const Val ignored = n.binary(BinaryOp::eq, target, n.builder().known({Expr(n.integer("ignore_index", 0))}, DType::i64, {}));
     const Val zero = n.scalar(0, x);
-    counted = n.select(ignored, zero, weight.valid() ? n.emit(op::Gather{0}, {weight, target}) : n.scalar(1, x));
+    const Val classes = n.select(ignored, integer(n, 0), target);
+    counted = n.select(ignored, zero, weight.valid() ? n.emit(op::Gather{0}, {weight, classes}) : n.scalar(1, x));
     loss = n.select(ignored, zero, weight.valid() ? n.mul(loss, counted) : loss);
   } else if (weight.valid()) {
     counted = n.emit(op::Gather{0}, {weight, target});

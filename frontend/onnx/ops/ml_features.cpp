@@ -197,7 +197,7 @@ void import_ml_label_encoder(NodeImport& n, int) {
   if (is_float(keys->dtype))
     hit = n.binary(BinaryOp::logical_or, hit, n.binary(BinaryOp::logical_and, n.unary(UnaryOp::is_nan, each), n.builder().add_constant(nan)));
   const Val index = n.emit(op::ArgReduce{false, n.rank(each) - 1, false, false}, {n.cast(hit, DType::i32)});
-  n.set(n.emit(op::Gather{0}, {n.builder().add_constant(results), index}));
+  n.set(n.emit(op::Gather{0, true}, {n.builder().add_constant(results), index}));
 }
 
 }  // namespace tw::onnx_import

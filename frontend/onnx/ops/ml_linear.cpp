@@ -11,7 +11,7 @@ using namespace ml;
 constexpr int64_t kMaxClasses = 4096;
 
 Val argmax(NodeImport& n, Val scores) { return n.emit(op::ArgReduce{false, 1, false, false}, {scores}); }
-Val labels_of(NodeImport& n, const Ints& labels, Val index) { return n.emit(op::Gather{0}, {constant(n, labels, {static_cast<int64_t>(labels.size())}), index}); }
+Val labels_of(NodeImport& n, const Ints& labels, Val index) { return n.emit(op::Gather{0, true}, {constant(n, labels, {static_cast<int64_t>(labels.size())}), index}); }
 
 // x weights' + offsets; weights: `rows` rows of as many columns as x has.
 Val scores_of(NodeImport& n, Val x, const std::vector<float>& weights, int64_t rows, const std::vector<float>& offsets) {

@@ -225,7 +225,7 @@ void import_ml_tree_ensemble_classifier(NodeImport& n, int) {
   scores = transformed(n, transform, scores);
   if (n.failed()) return;
   const Val index = n.emit(op::ArgReduce{false, 1, false, false}, {scores});
-  set_classes(n, n.emit(op::Gather{0}, {constant(n, labels, {static_cast<int64_t>(labels.size())}), index}), scores);
+  set_classes(n, n.emit(op::Gather{0, true}, {constant(n, labels, {static_cast<int64_t>(labels.size())}), index}), scores);
 }
 
 namespace {

@@ -41,15 +41,15 @@ struct PartValues {
   Val start, size;
 };
 
-PartValues part_values(NodeImport& n, Val s, Val e, Val step, const Expr& extent) {
+PartValues part_values(NodeImport& n, Val s, Val e, Val given_step, const Expr& extent) {
   const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64), minus = n.scalar(-1, DType::i64), d = n.dim_value(extent);
   const auto wrapped = [&](Val v) { return n.select(n.less(v, zero), n.add(v, d), v); };
-  const Val far = n.scalar(static_cast<double>(kFar), DType::i64), forward = n.less(zero, step);
+  const Val far = n.scalar(static_cast<double>(kFar), DType::i64), step = n.max(n.sub(zero, far), n.min(given_step, far)), forward = n.less(zero, step);
   const Val low = n.select(forward, zero, minus), high = n.select(forward, d, n.sub(d, one));
   const auto inside = [&](Val v) { return n.max(low, n.min(wrapped(v), high)); };
-  const Val from = inside(s), to = inside(e), stride = n.max(one, n.min(n.select(forward, step, n.sub(zero, step)), far));
-  const Val length = n.max(zero, n.select(forward, n.sub(to, from), n.sub(from, to)));
-  return {n.max(zero, from), n.div(n.add(length, n.sub(stride, one)), stride)};
+  const Val from = n.max(zero, inside(s)), to = inside(e), stride = n.max(one, n.select(forward, step, n.sub(zero, step)));
+  const Val length = n.max(zero, n.min(d, n.select(forward, n.sub(to, from), n.sub(from, to))));
+  return {from, n.div(n.add(length, n.sub(stride, one)), stride)};
 }
 
 // Slice whose axes or steps data decide: every axis is gathered by positions.
@@ -68,7 +68,7 @@ void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Va
     }
     const PartValues part = part_values(n, s, e, step, n.dim(x, axis));
     const Expr size = n.symbol_of(part.size, 0, n.dim(x, axis));
-    result = n.emit(op::Gather{axis}, {result, n.add(part.start, n.mul(n.iota({size}, 0), step))});
+    result = n.emit(op::Gather{axis, true}, {result, n.add(part.start, n.mul(n.iota({size}, 0), step))});
   }
   n.set(result);
 }
@@ -124,6 +124,7 @@ void import_split(NodeImport& n, int) {
   }
   const auto all = as_const(n.simplified(total)), extent = n.static_dim(x, axis);
   if (all && extent && *all != *extent) return n.invalid(llvm::formatv("split sizes add up to {0}, the axis has {1}", *all, *extent).str());
+  if (all && !extent) n.builder().unify(n.dim(x, axis), total);   // a run looks at the sum
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (n.wanted(i)) n.set(i, n.slice(x, axis, start, sizes[i]));
     start = start + sizes[i];

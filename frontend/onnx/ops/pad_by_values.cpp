@@ -48,7 +48,7 @@ Shape dims_from(NodeImport& n, Val list, const char* what) {
 
 }  // namespace
 
-// Element p of an axis is p - pad, folded back by the mode. Negative pads cut.
+// Element p of an axis is p - pad, folded back by the mode. Negative pads cut, in front of all.
 void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val value) {
   const int64_t rank = n.rank(x), count = axes.valid() ? n.need_static_dim(axes, 0, "Pad") : rank;
   if (n.failed()) return;
@@ -64,8 +64,9 @@ void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val v
   Val inside;
   for (int64_t i = 0; i < rank; ++i) {
     if (!placed.touches(i)) continue;
-    const Val extent = integer(n, n.dim(x, i));
-    Val at = n.sub(positions(n, shape[static_cast<size_t>(i)], rank, i), entry(n, begins, i));
+    const Val begin = entry(n, begins, i), whole = integer(n, n.dim(x, i)), cut = n.sub(zero, n.min(begin, zero));
+    const Val extent = n.add(n.sub(whole, cut), n.min(entry(n, ends, i), zero));   // of what is left
+    Val at = n.sub(positions(n, shape[static_cast<size_t>(i)], rank, i), n.max(begin, zero));
     if (mode == PadMode::constant) {
       const Val here = both(n, n.binary(BinaryOp::le, zero, at), n.less(at, extent));
       inside = inside.valid() ? both(n, inside, here) : here;
@@ -75,7 +76,10 @@ void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val v
       const Val period = n.max(one, n.mul(integer(n, 2), n.sub(extent, one)));
       at = n.binary(BinaryOp::floor_mod, at, period);
       at = n.min(at, n.sub(period, at));
+    } else {
+      at = n.max(zero, n.min(at, n.sub(extent, one)));
     }
+    at = n.add(at, cut);
     places[static_cast<size_t>(i)] = -1;
     tables.push_back(at);
   }

@@ -128,6 +128,9 @@ void import_reshape(NodeImport& n, int) {
   if (inferred) {
     Shape others = shape;
     others.erase(others.begin() + static_cast<int64_t>(*inferred));
+    int64_t product = 1;
+    for (const Expr& extent : others)
+      if (__builtin_mul_overflow(product, as_const(extent).value_or(1), &product)) return n.invalid("the shape " + to_string(shape) + " has more elements than can be counted");
     shape[*inferred] = quotient(n, n.shape(x), others);
   }
   n.set(n.reshape(x, std::move(shape)));
@@ -212,7 +215,9 @@ void import_expand(NodeImport& n, int) {
       if (!n.failed()) n.builder().unify(made, own);
       wanted.push_back(own);
     } else {
-      wanted.push_back(n.symbol_of(n.select(n.binary(BinaryOp::eq, had, one), asked, had), 0));
+      const auto is = [&](Val a, Val b) { return n.binary(BinaryOp::eq, a, b); };
+      const Val fits = n.binary(BinaryOp::logical_or, is(asked, one), is(asked, had)), refused = n.scalar(-1, DType::i64);   // no run takes a size of -1
+      wanted.push_back(n.symbol_of(n.select(is(had, one), asked, n.select(fits, had, refused)), 0));
     }
   }
   if (n.failed()) return;

@@ -34,9 +34,12 @@ Shape simplified(const Shape& shape) {
   return out;
 }
 
-void flatten_product(const Expr& e, std::vector<Expr>& factors, int64_t& constant) {
-  if (std::optional<int64_t> value = as_const(e)) constant = static_cast<int64_t>(static_cast<uint64_t>(constant) * static_cast<uint64_t>(*value));
-  else if (e->kind == ExprKind::binary && e->binary == BinaryOp::mul) {
+// constant: nothing once it has more than 64 bits.
+void flatten_product(const Expr& e, std::vector<Expr>& factors, std::optional<int64_t>& constant) {
+  if (std::optional<int64_t> value = as_const(e)) {
+    int64_t product = 0;
+    constant = constant && !__builtin_mul_overflow(*constant, *value, &product) ? std::optional(product) : std::nullopt;
+  } else if (e->kind == ExprKind::binary && e->binary == BinaryOp::mul) {
     flatten_product(e->args[0], factors, constant);
     flatten_product(e->args[1], factors, constant);
   } else factors.push_back(e);
@@ -44,12 +47,21 @@ void flatten_product(const Expr& e, std::vector<Expr>& factors, int64_t& constan
 
 }  // namespace
 
+// For messages: the number of elements.
+std::string count_text(const Shape& shape) {
+  std::vector<Expr> factors;
+  std::optional<int64_t> constant = 1;
+  for (const Expr& dim : shape) flatten_product(simplify_dim(dim), factors, constant);
+  return constant ? to_string(element_count(shape)) : "more than 2^63";
+}
+
 // Equal factors cancel, the rest must simplify to the same.
 bool same_count(const Shape& a, const Shape& b) {
   std::vector<Expr> left, right;
-  int64_t left_constant = 1, right_constant = 1;
+  std::optional<int64_t> left_constant = 1, right_constant = 1;
   for (const Expr& dim : a) flatten_product(simplify_dim(dim), left, left_constant);
   for (const Expr& dim : b) flatten_product(simplify_dim(dim), right, right_constant);
+  if (!left_constant || !right_constant) return false;
   if (left_constant == 0 || right_constant == 0) return left_constant == right_constant;
   for (size_t i = 0; i < left.size();) {
     auto match = std::ranges::find_if(right, [&](const Expr& e) { return equal(e, left[i]); });
@@ -60,8 +72,8 @@ bool same_count(const Shape& a, const Shape& b) {
     right.erase(match);
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  left.push_back(left_constant);
-  right.push_back(right_constant);
+  left.push_back(*left_constant);
+  right.push_back(*right_constant);
   return equal(Shape{element_count(left)}, Shape{element_count(right)});
 }
 
@@ -91,7 +103,7 @@ Expected<TensorType> infer_reshape(const OpAttrs& attrs, const Types& in) {
   TW_TRY(check_shape("shape", shape, shape.size()));
   if (!same_count(in[0]->shape, shape) && !may_be_equal(element_count(in[0]->shape), element_count(shape)))
     return input_error(0, "x", "{0} cannot be reshaped to {1}: {2} elements, expected {3}", to_string(*in[0]), to_string(shape),
-                       to_string(element_count(in[0]->shape)), to_string(element_count(shape)));
+                       count_text(in[0]->shape), count_text(shape));
   return TensorType{in[0]->dtype, simplified(shape), {}};
 }
 
@@ -192,6 +204,7 @@ Expected<TensorType> infer_gather(const OpAttrs& attrs, const Types& in) {
 
 Expected<Tensor> evaluate_gather(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
   const Tensor &x = *in[0], &indices = *in[1];
+  const bool clamp = std::get<op::Gather>(attrs).clamp;
   TW_ASSIGN(size_t axis, checked_axis(std::get<op::Gather>(attrs).axis, x.shape.size()));
   int64_t extent = x.shape[axis];
   IndexTables tables = identity_tables(x);
@@ -199,9 +212,9 @@ Expected<Tensor> evaluate_gather(const OpAttrs& attrs, const TensorType& out, co
   tables[axis].clear();
   for (int64_t i = 0; i < indices.size(); ++i) {
     int64_t index = indices.int_at(i);
-    if (index < -extent || index >= extent)
-      return make_error(DiagCode::invalid_argument, "gather index {0} of an extent of {1}", index, extent);
-    tables[axis].push_back(whole[static_cast<size_t>(index < 0 ? index + extent : index)]);
+    if (extent == 0 || (!clamp && (index < -extent || index >= extent)))
+      return make_error(DiagCode::invalid_argument, "index {0} of an extent of {1}", index, extent);
+    tables[axis].push_back(whole[static_cast<size_t>(std::clamp<int64_t>(index < 0 ? index + extent : index, 0, extent - 1))]);
   }
   Tensor y = gather_tables(x, tables);
   y.shape = extents(out.shape);

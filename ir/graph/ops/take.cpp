@@ -70,9 +70,9 @@ Expected<Tensor> evaluate_take(const OpAttrs& attrs, const TensorType& out, cons
     walk<1>(shape, {indices ? broadcast_strides(indices->shape, shape) : none}, [&](int64_t flat, const std::array<int64_t, 1>& at) {
       int64_t index = indices ? indices->int_at(at[0]) : flat / points[static_cast<size_t>(place)] % shape[static_cast<size_t>(place)];
       const bool outside = index < (take.wrap ? -extent : 0) || index >= extent;
-      if (outside && (take.wrap || !indices) && !error) error = make_error(DiagCode::invalid_argument, "index {0} of an extent of {1}", index, extent);
+      if (outside && (take.wrap || !indices || extent == 0) && !error) error = make_error(DiagCode::invalid_argument, "index {0} of an extent of {1}", index, extent);
       if (take.wrap && index < 0) index += extent;
-      from.set_int(flat, from.int_at(flat) + std::clamp<int64_t>(index, 0, extent - 1) * strides[axis]);
+      from.set_int(flat, from.int_at(flat) + std::clamp<int64_t>(index, 0, std::max<int64_t>(extent - 1, 0)) * strides[axis]);
     });
     if (error) return error;
   }
