@@ -115,16 +115,27 @@ class ProgramBuilder {
     return Error::success();
   }
 
-  // Numbers inside of kernels then have 64 bits too.
+  // Numbers inside of kernels then have 64 bits too. Of multiples of one size the largest stands for all.
   void need_countable(ValueId value) {
     const Expr bytes = byte_count(graph_.value(value).type);
-    if (!as_const(bytes) && needed_.insert(to_string(bytes)).second)
-      add_condition(le(Expr(0), bytes), "'" + graph_.value(value).name + "' has more bytes than can be counted");
+    if (as_const(bytes) || !needed_.insert(to_string(bytes)).second) return;
+    const bool product = bytes->kind == ExprKind::binary && bytes->binary == BinaryOp::mul && as_const(bytes->args[1]);
+    const int64_t times = product ? *as_const(bytes->args[1]) : 1;
+    const auto [of_size, fresh] = multiples_.try_emplace(to_string(product ? bytes->args[0] : bytes), times, program_.conditions.size());
+    auto& [most, condition] = of_size->second;
+    if (!fresh && times <= most) return;
+    most = times;
+    SizeCondition own{le(Expr(0), bytes), "'" + graph_.value(value).name + "' has more bytes than can be counted"};
+    if (fresh || !known_before_run(bytes)) add_condition(own.holds, own.what);
+    else program_.conditions[condition] = std::move(own);
+  }
+
+  bool known_before_run(const Expr& e) const {
+    return !in_region_ && std::ranges::none_of(graph_.data_symbols, [&](const DataSymbol& s) { return uses_var(e, s.name); });
   }
 
   void add_condition(const Expr& holds, const std::string& what) {
-    const bool by_data = std::ranges::any_of(graph_.data_symbols, [&](const DataSymbol& s) { return uses_var(holds, s.name); });
-    if (!by_data && !in_region_) {
+    if (known_before_run(holds)) {
       program_.conditions.push_back({holds, what});
       return;
     }
@@ -519,6 +530,7 @@ class ProgramBuilder {
   std::vector<bool> is_read_;       // by data symbol
   std::set<int> has_room_;          // outputs
   std::set<std::string> needed_;    // conditions and numbers of bytes that were looked at
+  std::map<std::string, std::pair<int64_t, size_t>> multiples_;   // by size: its largest multiple that must be countable, and the condition that says so
   std::set<std::pair<int32_t, std::string>> looked_at_;   // indices, and for which extent
   std::vector<int> rooms_;          // by lifetime; -1: in the arena
 };
