@@ -167,6 +167,14 @@ MakeCandidate NetworkTuner::maker(Search& search) const {
   };
 }
 
+// Scoring points takes seconds where their kernels are built for it: once the time is over, there are none to build.
+MakeCandidate NetworkTuner::unless_stopped(MakeCandidate make) const {
+  return [this, make = std::move(make)](const Point& point) -> Expected<Candidate> {
+    if (stop_ && stop_()) return make_error(DiagCode::limit, "the search ends");
+    return make(point);
+  };
+}
+
 void NetworkTuner::choose_method(Search& search) {
   const uint64_t seed = seed_of(options_.seed, search.task.key);
   const int batch = options_.scheduler.batch;
@@ -178,7 +186,7 @@ void NetworkTuner::choose_method(Search& search) {
       AnnealingOptions annealing;
       annealing.random_first = options_.transfer && learn_from_others(search, *search.model) ? 0 : batch;
       if (options_.features != FeatureKind::knob) annealing.chains = kChains, annealing.iterations = kSteps;
-      search.explorer = annealing_explorer(search.space, seed, annealing, score_points(maker(search), *search.model, options_.jobs));
+      search.explorer = annealing_explorer(search.space, seed, annealing, score_points(unless_stopped(maker(search)), *search.model, options_.jobs));
       return;
     }
     case TunerKind::genetic: search.explorer = genetic_explorer(search.space, seed); return;

@@ -86,6 +86,7 @@ class NetworkTuner {
   void store(const Search& search, const Candidate& candidate, const MeasureResult& result);
   Record record_of(const Search& search, const Candidate& candidate, const MeasureResult& result) const;
   MakeCandidate maker(Search& search) const;
+  MakeCandidate unless_stopped(MakeCandidate make) const;
   Expected<Candidate> usual(Search& search, size_t variant) const;
   void limit_code(Search& search) const;
   void choose_method(Search& search);

@@ -131,7 +131,7 @@ Expected<TuneOutcome> tune_network(const TuneRequest& request, const Target& tar
     TuneView view(console, *tuner, peaks, budget, options.scheduler.trials, quiet);
     const SearchWatch watch{.begins = [&](size_t task) { view.begins(task); },
                             .ends = [&](size_t task) {
-                              if (!all.empty()) kept = budget.confirm_seconds(tuner->gains(), tuner->measured(), budget.now() - before);
+                              if (!all.empty()) kept = budget.confirm_seconds(tuner->gains() + 1, tuner->measured(), budget.now() - before);   // one more that the next round finds
                               view.ends(task);
                             },
                             .kept = [&] { return kept.load(); }};

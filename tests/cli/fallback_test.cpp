@@ -30,7 +30,7 @@ LoweredGroup wrapped_product() {
 TEST_CASE("a default schedule that does not apply is a fault, and the plain one is used") {
   const LoweredGroup lowered = wrapped_product();
   const Target target = host_target();
-  Expected<ScheduleChooser> chooser = ScheduleChooser::make({}, "m.onnx", {}, target);
+  Expected<ScheduleChooser> chooser = ScheduleChooser::make({}, "m.onnx", {}, {}, target);
   REQUIRE(bool(chooser));
   Expected<ChosenSchedule> chosen = chooser->take(lowered, target);
   REQUIRE_MESSAGE(bool(chosen), error_text(chosen.takeError()));
