@@ -115,8 +115,25 @@ class ProgramBuilder {
     return Error::success();
   }
 
+  // A value without elements is looped over along its other extents: no more than memory that can be addressed would have.
+  void need_walkable(ValueId value) {
+    constexpr int64_t kMostBytes = int64_t{1} << 47;
+    const TensorType& type = graph_.value(value).type;
+    if (as_const(byte_count(type))) return;
+    Expr bytes = static_cast<int64_t>(dtype_bytes(type.dtype));
+    bool empty = false;
+    for (const Expr& extent : type.shape) {
+      const Expr some = simplify(max(extent, Expr(1)), symbols_);
+      empty |= !is_const(simplify(le(Expr(1), extent), symbols_), 1);
+      bytes = bytes * some;
+    }
+    if (empty && type.shape.size() > 1 && needed_.insert("walk " + to_string(bytes)).second)
+      add_condition(le(bytes, Expr(kMostBytes)), "'" + graph_.value(value).name + "' has an extent that is too large");
+  }
+
   // Numbers inside of kernels then have 64 bits too. Of multiples of one size the largest stands for all.
   void need_countable(ValueId value) {
+    need_walkable(value);
     const Expr bytes = byte_count(graph_.value(value).type);
     if (as_const(bytes) || !needed_.insert(to_string(bytes)).second) return;
     const bool product = bytes->kind == ExprKind::binary && bytes->binary == BinaryOp::mul && as_const(bytes->args[1]);
