@@ -51,7 +51,7 @@ stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner
 $python tests/models/kill_tuner.py --tilewright build/release/tilewright
-$python tests/models/lock.py --tilewright build/release/tilewright
+$python tests/models/lock.py --trials 12 --tilewright build/release/tilewright
 stage signals
 $python tests/models/signals.py --tilewright build/release/tilewright
 
