@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/group.h"
 #include "ir/simplify.h"
 #include "passes/pass.h"
 #include "support/diag.h"

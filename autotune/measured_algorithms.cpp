@@ -1,5 +1,7 @@
 #include "autotune/measured_algorithms.h"
 
+#include "passes/fuse_groups.h"
+
 #include <algorithm>
 
 namespace tw {

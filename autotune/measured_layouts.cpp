@@ -5,6 +5,7 @@
 
 #include "passes/analytic_cost.h"
 #include "passes/assign_layouts.h"
+#include "passes/fuse_groups.h"
 #include "passes/layout_costs.h"
 
 namespace tw {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "autotune/measure/sampler.h"
-#include "autotune/spaces/space.h"
+#include "kernels/default_schedule.h"
 #include "ir/kernel/code_size.h"
 
 namespace tw {

@@ -10,11 +10,10 @@
 
 #include "autotune/task.h"
 #include "ir/schedule/schedule.h"
+#include "kernels/schedule/choices.h"
 
 namespace tw {
 
-// One free choice: each value is a list of numbers (a factorisation, a switch, a depth).
-struct Knob { std::string name; std::vector<std::vector<int64_t>> values; };
 // A schedule with holes: knobs that are independent of each other, and what fills them in. Error: an illegal point (ordinary).
 struct Sketch {
   std::string name;

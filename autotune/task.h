@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "passes/lower/lower.h"
+#include "kernels/lower.h"
 
 namespace tw {
 

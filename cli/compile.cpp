@@ -14,8 +14,9 @@
 #include "cli/tensors.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
-#include "passes/fast_paths.h"
-#include "passes/place_groups.h"
+#include "passes/fuse_groups.h"
+#include "program/fast_paths.h"
+#include "program/place_groups.h"
 #include "support/parallel.h"
 #include "support/repro.h"
 

@@ -13,7 +13,7 @@
 #include "cli/example_sizes.h"
 #include "cli/schedules.h"
 #include "frontend/frontend.h"
-#include "passes/build_program.h"
+#include "program/build_program.h"
 #include "passes/choose_algorithms.h"
 
 namespace tw {

@@ -5,6 +5,8 @@
 #include "autotune/measured_layouts.h"
 #include "frontend/frontend.h"
 #include "passes/choose_algorithms.h"
+#include "passes/fuse_groups.h"
+#include "passes/pass.h"
 
 namespace tw {
 

@@ -6,6 +6,7 @@
 #include "cli/model_run.h"
 #include "cli/temporary_folder.h"
 #include "packager/loaded_model.h"
+#include "passes/fuse_groups.h"
 
 namespace tw {
 namespace {

@@ -7,8 +7,8 @@
 #include <set>
 #include <span>
 
-#include "autotune/sharing.h"
-#include "autotune/spaces/space.h"
+#include "ir/kernel/sharing.h"
+#include "kernels/default_schedule.h"
 #include "autotune/task.h"
 
 namespace tw {

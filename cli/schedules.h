@@ -11,9 +11,10 @@
 #include "autotune/log.h"
 #include "autotune/measured_layouts.h"
 #include "autotune/transfer.h"
+#include "ir/group.h"
 #include "ir/schedule/schedule.h"
 #include "passes/choose_algorithms.h"
-#include "passes/lower/lower.h"
+#include "kernels/lower.h"
 
 namespace tw {
 

@@ -10,8 +10,8 @@
 
 #include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
-#include "autotune/sharing.h"
-#include "autotune/spaces/space.h"
+#include "ir/kernel/sharing.h"
+#include "kernels/default_schedule.h"
 #include "cli/candidate.h"
 #include "cli/model_tasks.h"
 

@@ -7,12 +7,12 @@
 #include "autotune/measure/cycles.h"
 #include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
-#include "autotune/spaces/space.h"
+#include "kernels/default_schedule.h"
 #include "backends/backend.h"
 #include "cli/candidate.h"
 #include "cli/device_candidate.h"
 #include "frontend/frontend.h"
-#include "passes/place_groups.h"
+#include "program/place_groups.h"
 
 namespace tw {
 namespace {

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/core_rates.h"
+#include "ir/group.h"
 #include "passes/analytic_cost.h"
 #include "passes/choose_algorithms.h"
-#include "passes/lower/lower.h"
-#include "passes/lower/winograd_transform.h"
+#include "kernels/lower.h"
+#include "kernels/winograd/transform.h"
 
 namespace tw {
 namespace {

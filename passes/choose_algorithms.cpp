@@ -1,5 +1,7 @@
 #include "passes/choose_algorithms.h"
 
+#include "ir/group.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -144,34 +146,6 @@ void take_within(std::vector<Choice>& choices, double spare_bytes, double spare_
 }
 
 }  // namespace
-
-const char* algorithm_name(Algorithm a) {
-  switch (a) {
-    case Algorithm::direct: return "direct";
-    case Algorithm::winograd_f2: return "winograd_f2";
-    case Algorithm::winograd_f4: return "winograd_f4";
-    case Algorithm::winograd_f6: return "winograd_f6";
-    case Algorithm::strassen: return "strassen";
-  }
-  TW_UNREACHABLE("bad algorithm");
-}
-
-std::optional<Algorithm> algorithm_from_name(std::string_view name) {
-  for (int i = 0; i < kAlgorithmCount; ++i)
-    if (name == algorithm_name(static_cast<Algorithm>(i))) return static_cast<Algorithm>(i);
-  return std::nullopt;
-}
-
-int winograd_tile(Algorithm a) {
-  switch (a) {
-    case Algorithm::winograd_f2: return 2;
-    case Algorithm::winograd_f4: return 4;
-    case Algorithm::winograd_f6: return 6;
-    case Algorithm::direct:
-    case Algorithm::strassen: return 0;
-  }
-  TW_UNREACHABLE("bad algorithm");
-}
 
 bool serves_pool(Algorithm algorithm, const op::Pool& pool) {
   if (algorithm == Algorithm::strassen) return false;

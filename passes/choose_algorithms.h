@@ -4,7 +4,8 @@
 #include <map>
 #include <optional>
 
-#include "passes/pass.h"
+#include "ir/group.h"
+#include "ir/target.h"
 
 namespace tw {
 

@@ -10,7 +10,9 @@
 #include <map>
 #include <set>
 
-#include "passes/index_checks.h"
+#include "ir/graph/index_checks.h"
+#include "ir/group.h"
+#include "passes/fuse_groups.h"
 #include "passes/match_attention.h"
 #include "passes/pass.h"
 #include "passes/rewriter.h"
@@ -326,20 +328,6 @@ std::vector<Group> Fuser::run() {
 
 }  // namespace
 
-bool is_extern(const Graph& graph, const Group& group) { return has_several_outputs(graph.node(group.anchor).attrs); }
-
-bool is_elementwise(const Node& node) {
-  return std::holds_alternative<op::Unary>(node.attrs) || std::holds_alternative<op::Binary>(node.attrs) ||
-         std::holds_alternative<op::Select>(node.attrs) || std::holds_alternative<op::Cast>(node.attrs) ||
-         std::holds_alternative<op::Quantize>(node.attrs) || std::holds_alternative<op::Dequantize>(node.attrs);
-}
-
 std::vector<Group> fuse_groups(const Graph& graph, bool half_attention) { return Fuser(graph, half_attention).run(); }
-
-std::vector<Group> single_groups(const Graph& graph) {
-  std::vector<Group> groups;
-  for (const NodeId id : graph.order()) groups.push_back({{id}, id});
-  return groups;
-}
 
 }  // namespace tw

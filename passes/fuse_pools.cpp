@@ -6,7 +6,9 @@
 // The convolution's output is then never written: a tile of it makes a tile of the pool's.
 #include <algorithm>
 
+#include "ir/group.h"
 #include "passes/choose_algorithms.h"
+#include "passes/fuse_groups.h"
 #include "passes/rewriter.h"
 
 namespace tw {

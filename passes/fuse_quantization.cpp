@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "ir/storage_types.h"
-#include "passes/lower/narrow.h"
+#include "kernels/common/narrow.h"
 #include "passes/passes.h"
 #include "passes/quantization.h"
 

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/core_rates.h"
 #include "ir/simplify.h"
 #include "passes/analytic_cost.h"
-#include "passes/lower/tensor_form.h"
+#include "kernels/device/tensor_form.h"
 
 namespace tw {
 namespace {

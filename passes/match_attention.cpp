@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/group.h"
 #include "passes/pass.h"
 #include "passes/rewriter.h"
 

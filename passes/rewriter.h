@@ -1,11 +1,11 @@
 // How passes edit a Graph: uses are counted, edits keep the name of a node's output, and what an edit leaves without
-// users is erased at once. Small questions that several passes ask about values stand here too.
+// users is erased at once.
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ir/graph/graph.h"
+#include "ir/graph/queries.h"
 
 namespace tw {
 
@@ -39,24 +39,5 @@ class Rewriter {
   std::vector<int> uses_;
   bool changed_ = false;
 };
-
-// The node's operator if it is an Op, else null.
-template <class Op>
-const Op* get_if(const Node* node) {
-  return node ? std::get_if<Op>(&node->attrs) : nullptr;
-}
-bool is_binary(const Node* node, BinaryOp function);
-bool is_unary(const Node* node, UnaryOp function);
-ValueId input_or_none(const Node& node, size_t index);        // invalid when absent
-bool all_plain(const Graph& graph, const Node& node);         // inputs and outputs are stored row-major
-int64_t constant_bytes(const Graph& graph, ValueId constant);
-// The value of a constant whose elements are all equal (floats and integers below 2^53), looked at without a copy.
-std::optional<double> splat(const Graph& graph, ValueId value);
-// A constant's elements as doubles; an axis -1 tensor has one.
-std::vector<double> to_doubles(const Tensor& tensor);
-Tensor from_doubles(DType dtype, std::vector<int64_t> shape, const std::vector<double>& values);
-// One operator over tensors by its reference evaluator.
-Expected<Tensor> evaluate_op(const OpAttrs& attrs, const std::vector<const Tensor*>& inputs);
-TensorType type_of(const Tensor& tensor);
 
 }  // namespace tw

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/group.h"
 #include "ir/simplify.h"
 
 namespace tw {

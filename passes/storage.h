@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 
+#include "ir/group.h"
 #include "passes/pass.h"
 
 namespace tw {

@@ -9,12 +9,14 @@ ROOMS = {  # room -> rooms it may include (itself always)
     "support": [],
     "ir": ["support", "runtime/ops/ops.h"],   # the evaluator of extern operators calls the very functions
     "frontend": ["ir", "support"],
-    "passes": ["ir", "support"],
-    "autotune": ["ir", "passes", "support", "backends/backend.h", "runtime/tilewright.h"],
+    "kernels": ["ir", "support"],
+    "passes": ["kernels", "ir", "support"],
+    "program": ["passes", "kernels", "ir", "support"],
+    "autotune": ["program", "passes", "kernels", "ir", "support", "backends/backend.h", "runtime/tilewright.h"],
     "backends": ["ir", "support", "runtime"],
     "packager": ["ir", "support", "runtime"],
     "runtime": [],
-    "cli": ["support", "ir", "frontend", "passes", "autotune", "backends", "packager", "runtime"],
+    "cli": ["support", "ir", "frontend", "kernels", "passes", "program", "autotune", "backends", "packager", "runtime"],
 }
 ONLY = {  # a pattern over #include or code -> rooms or folders that may match it
     r'#include [<"](onnx|google/protobuf)/': ["frontend"],

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "autotune/spaces/generated.h"
-#include "passes/lower/tensor_form.h"
+#include "kernels/device/tensor_form.h"
 
 namespace tw {
 namespace {

@@ -1,7 +1,8 @@
 // What generated sketches are made of: the stages of a kernel by their loops and loads alone, register tiles for sums of any kind, and the
 // simple mapping for what is not in the centre. A sketch is a function that takes steps and asks for its knobs on the way.
 #pragma once
-#include "autotune/spaces/choices.h"
+#include "autotune/spaces/open_sketch.h"
+#include "kernels/schedule/builder.h"
 
 namespace tw::generated {
 

@@ -4,6 +4,7 @@
 
 #include "autotune/spaces/generated.h"
 #include "ir/simplify.h"
+#include "kernels/common/register_tile.h"
 
 namespace tw::generated {
 namespace {

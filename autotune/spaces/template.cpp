@@ -1,5 +1,6 @@
 // The template space: the hand-written schedule of each variant, with its decisions as knobs.
-#include "autotune/spaces/choices.h"
+#include "autotune/spaces/open_sketch.h"
+#include "kernels/default_schedule.h"
 
 namespace tw {
 

@@ -10,6 +10,8 @@
 #include "autotune/task.h"
 #include "ir/kernel/interpreter.h"
 #include "ir/target.h"
+#include "passes/fuse_groups.h"
+#include "passes/pass.h"
 #include "tests/backends/read_element.h"
 
 namespace tw::test {

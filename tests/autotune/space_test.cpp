@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "autotune/sharing.h"
+#include "ir/kernel/sharing.h"
 #include "autotune/space.h"
-#include "autotune/spaces/space.h"
+#include "kernels/default_schedule.h"
 #include "tests/autotune/kernels.h"
 #include "tests/backends/harness.h"
 

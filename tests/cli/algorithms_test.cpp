@@ -6,7 +6,8 @@
 #include <random>
 
 #include "passes/choose_algorithms.h"
-#include "passes/lower/lower.h"
+#include "kernels/lower.h"
+#include "passes/fuse_groups.h"
 #include "tests/cli/compiled.h"
 #include "tests/cli/graphs.h"
 

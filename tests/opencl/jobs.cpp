@@ -6,9 +6,11 @@
 #include <cstring>
 #include <set>
 
-#include "autotune/spaces/space.h"
+#include "kernels/default_schedule.h"
 #include "ir/kernel/interpreter.h"
-#include "passes/build_program.h"
+#include "passes/fuse_groups.h"
+#include "passes/pass.h"
+#include "program/build_program.h"
 #include "passes/choose_algorithms.h"
 #include "tests/backends/read_element.h"
 

@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "random_graph.h"
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "passes/fuse_groups.h"
 #include "passes/pass.h"
 
 using namespace tw;

@@ -1,4 +1,4 @@
-#include "passes/in_place.h"
+#include "program/in_place.h"
 
 #include <doctest/doctest.h>
 

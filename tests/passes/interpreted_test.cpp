@@ -7,7 +7,8 @@
 #include <cstring>
 
 #include "ir/kernel/interpreter.h"
-#include "passes/build_program.h"
+#include "passes/fuse_groups.h"
+#include "program/build_program.h"
 #include "passes/choose_algorithms.h"
 #include "passes/storage.h"
 #include "random_graph.h"

@@ -1,8 +1,9 @@
-#include "passes/place_groups.h"
+#include "program/place_groups.h"
 
 #include <doctest/doctest.h>
 
-#include "passes/lower/lower.h"
+#include "kernels/lower.h"
+#include "passes/fuse_groups.h"
 
 using namespace tw;
 

@@ -1,4 +1,4 @@
-#include "passes/plan_memory.h"
+#include "program/plan_memory.h"
 
 #include <doctest/doctest.h>
 

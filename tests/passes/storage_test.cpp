@@ -1,5 +1,7 @@
 #include "passes/storage.h"
 
+#include "passes/fuse_groups.h"
+
 #include <doctest/doctest.h>
 
 using namespace tw;

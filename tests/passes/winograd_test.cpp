@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "passes/lower/winograd_transform.h"
+#include "kernels/winograd/transform.h"
 #include "ir/kernel/interpreter.h"
 
 using namespace tw;

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "autotune/spaces/space.h"
+#include "kernels/default_schedule.h"
 #include "backends/vdla/config.h"
 #include "frontend/frontend.h"
-#include "passes/lower/tensor_form.h"
+#include "kernels/device/tensor_form.h"
 
 namespace tw::vdla {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include "backends/vdla/parameters.h"
 #include "backends/vdla/stream.h"
-#include "passes/lower/lower.h"
+#include "kernels/lower.h"
 #include "tests/vdla/vdla_testing.h"
 
 namespace tw::vdla {

@@ -2,10 +2,10 @@
 #include <doctest/doctest.h>
 
 #include "autotune/space.h"
-#include "autotune/spaces/space.h"
+#include "kernels/default_schedule.h"
 #include "backends/vdla/config.h"
 #include "backends/vdla/timing.h"
-#include "passes/lower/tensor_form.h"
+#include "kernels/device/tensor_form.h"
 #include "tests/vdla/layers.h"
 
 using namespace tw;

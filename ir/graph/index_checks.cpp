@@ -1,0 +1,116 @@
+#include "ir/graph/index_checks.h"
+
+#include <algorithm>
+
+#include "ir/graph/externs.h"
+#include "ir/graph/queries.h"
+
+namespace tw {
+namespace {
+
+constexpr int kDepth = 16;   // nodes in a row that are followed
+
+// Bounds of a value's elements, in symbols.
+std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth = kDepth);
+
+std::optional<Interval> bounds_of_all(const Graph& graph, const std::vector<ValueId>& values, size_t first, int depth) {
+  std::optional<Interval> all;
+  for (size_t i = first; i < values.size(); ++i) {
+    const auto own = bounds_of(graph, values[i], depth);
+    if (!own) return std::nullopt;
+    all = all ? Interval{simplify_dim(min(all->min, own->min)), simplify_dim(max(all->max, own->max))} : *own;
+  }
+  return all;
+}
+
+std::optional<Interval> bounds_of_binary(const Graph& graph, const Node& node, BinaryOp function, int depth) {
+  const auto a = bounds_of(graph, node.inputs[0], depth), b = bounds_of(graph, node.inputs[1], depth);
+  if (!a || !b) return std::nullopt;
+  const auto made = [&](const Expr& low, const Expr& high) { return Interval{simplify_dim(low), simplify_dim(high)}; };
+  switch (function) {
+    case BinaryOp::add: return made(a->min + b->min, a->max + b->max);
+    case BinaryOp::sub: return made(a->min - b->max, a->max - b->min);
+    case BinaryOp::min: return made(min(a->min, b->min), min(a->max, b->max));
+    case BinaryOp::max: return made(max(a->min, b->min), max(a->max, b->max));
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Interval> bounds_of_constant(const Graph& graph, ValueId value) {
+  const auto found = extremes(graph.value(value).type, graph.value(value).constant->bytes);
+  return found ? std::optional(Interval{Expr(found->least), Expr(found->most)}) : std::nullopt;
+}
+
+// Places along an axis of x.
+Interval places(const Expr& extent) { return {Expr(0), simplify_dim(max(extent - Expr(1), Expr(0)))}; }
+
+std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth) {
+  if (graph.is_constant(value)) return bounds_of_constant(graph, value);
+  const Node* node = graph.def(value);
+  if (!node || depth == 0) return std::nullopt;
+  const auto shape = [&](size_t input) -> const Shape& { return graph.value(node->inputs[input]).type.shape; };
+  if (const auto* a = get_if<op::Iota>(node)) return places(a->shape[static_cast<size_t>(a->axis)]);
+  if (const auto* a = get_if<op::ArgReduce>(node)) return places(shape(0)[static_cast<size_t>(a->axis)]);
+  if (const auto* a = get_if<op::Binary>(node)) return bounds_of_binary(graph, *node, a->function, depth - 1);
+  if (get_if<op::Select>(node)) return bounds_of_all(graph, node->inputs, 1, depth - 1);
+  if (get_if<op::Concat>(node)) return bounds_of_all(graph, node->inputs, 0, depth - 1);
+  if (const auto* a = get_if<op::Cast>(node); a && dtype_bytes(a->to) >= dtype_bytes(graph.value(node->inputs[0]).type.dtype) && is_signed_int(graph.value(node->inputs[0]).type.dtype))
+    return bounds_of(graph, node->inputs[0], depth - 1);
+  if (get_if<op::Reshape>(node) || get_if<op::Transpose>(node) || get_if<op::Expand>(node) || get_if<op::Slice>(node) || get_if<op::Gather>(node))
+    return bounds_of(graph, node->inputs[0], depth - 1);
+  if (const auto* a = get_if<op::Extern>(node); a && a->function == ExternFunction::topk && value == node->extra[0]) return places(shape(0)[static_cast<size_t>(a->ints[0])]);
+  return std::nullopt;
+}
+
+// Where the same elements were made: behind widening casts and what only moves them.
+ValueId source_of(const Graph& graph, ValueId value) {
+  for (const Node* node = graph.def(value); node; node = graph.def(value)) {
+    const auto* cast = get_if<op::Cast>(node);
+    const bool widens = cast && cast->to == DType::i64 && graph.value(node->inputs[0]).type.dtype == DType::i32;
+    if (!widens && !get_if<op::Reshape>(node) && !get_if<op::Transpose>(node) && !get_if<op::Expand>(node)) break;
+    value = node->inputs[0];
+  }
+  return value;
+}
+
+std::vector<IndexInput> inputs_of(const Graph& graph, const Node& node) {
+  std::vector<const TensorType*> types;
+  for (ValueId input : node.inputs) types.push_back(input.valid() ? &graph.value(input).type : nullptr);
+  return std::holds_alternative<op::Extern>(node.attrs) ? std::vector<IndexInput>() : index_inputs(node.attrs, types);   // which look themselves
+}
+
+}  // namespace
+
+std::vector<IndexCheck> open_indices(const Graph& graph, const Node& node) {
+  std::vector<IndexCheck> list;
+  for (const IndexInput& at : inputs_of(graph, node)) {
+    const ValueId source = source_of(graph, node.inputs[at.input]);
+    if (graph.is_constant(source) || get_if<op::DimVector>(graph.def(source))) continue;
+    const Expr& extent = graph.value(node.inputs[0]).type.shape[at.axis];
+    if (const auto bounds = bounds_of(graph, source)) {
+      const Expr inside = logical_and(le(Expr(0) - extent, bounds->min), lt(bounds->max, extent));
+      Ranges symbols = symbol_ranges(inside);
+      if (can_prove(inside, symbols)) continue;
+    }
+    list.push_back({source, extent});
+  }
+  return list;
+}
+
+std::vector<Expr> index_conditions(const Graph& graph, const Node& node) {
+  std::vector<Expr> out;
+  for (const IndexInput& at : inputs_of(graph, node)) {
+    const ValueId source = source_of(graph, node.inputs[at.input]);
+    const Expr& extent = graph.value(node.inputs[0]).type.shape[at.axis];
+    std::vector<std::pair<Expr, Expr>> limits;   // least and most
+    if (graph.is_constant(source)) {
+      if (const auto found = bounds_of_constant(graph, source)) limits.emplace_back(found->min, found->max);
+    } else if (const auto* dims = get_if<op::DimVector>(graph.def(source))) {
+      for (const Expr& value : dims->values) limits.emplace_back(value, value);
+    }
+    for (const auto& [least, most] : limits) out.push_back(logical_and(le(Expr(0) - extent, least), lt(most, extent)));
+  }
+  return out;
+}
+
+}  // namespace tw

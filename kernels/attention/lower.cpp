@@ -1,0 +1,226 @@
+// Attention as one kernel. The keys and values are packed in panels a head (kp [batch][keys/P][depth][P], vp [batch][columns/P][keys][P]);
+// then, for a block of query rows: s (products with the keys, scaled and masked), top, e = exp(s - top), sum, o (products with the
+// values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes 0. A free number of queries is computed in whole
+// blocks: rows behind the last one repeat it, and only y's stores ask. Of f16 and bf16 too all is f32 between the scores and y.
+// Stages: kp, vp, acc, s, top_part, top, e, sum_part, sum, inv, o, y; all but kp and vp run block by block (kernels/attention/schedule.cpp).
+#include <limits>
+
+#include "kernels/common/group_builder.h"
+#include "kernels/common/register_tile.h"
+#include "ir/graph/queries.h"
+#include "kernels/families.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kUsualKeys = 512;   // where their number is free
+
+class AttentionLowering {
+ public:
+  AttentionLowering(GroupBuilder& b, const Node& product) : b_(b), product_(product) {
+    for (NodeId id : b.group.nodes) {
+      const Node& node = b.graph.node(id);
+      if (get_if<op::Softmax>(&node)) softmax_ = &node;
+      if (get_if<op::MatMul>(&node) && node.output != product.output) scores_ = &node;
+      if (const auto* t = get_if<op::Transpose>(&node); t && node.inputs[0] == product.output) perm_ = t->perm;
+    }
+    const Shape& s = b.type(softmax_->output).shape;
+    const Shape& q = b.type(scores_->inputs[0]).shape;
+    outer_.assign(s.begin(), s.end() - 2);
+    rows_ = s[s.size() - 2], keys_ = s.back(), depth_ = q.back(), columns_ = b.type(product.output).shape.back();
+    lanes_ = std::max(1, b.target.lanes(4));
+    padded_rows_ = as_const(rows_) ? rows_ : simplify(ceil_div(rows_, kFreeRows) * Expr(kFreeRows));
+  }
+
+  LoweredGroup run() {
+    const int64_t keys = as_const(keys_).value_or(kUsualKeys);
+    int64_t key_panel = panel_of(keys, *as_const(depth_)), column_panel = panel_of(*as_const(columns_), keys);
+    bool transposed = get_if<op::MatMul>(scores_)->trans_b, value_transposed = get_if<op::MatMul>(&product_)->trans_b;
+    BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, key_panel);
+    BufferId vp = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, column_panel);
+    padded_ = simplify(ceil_div(keys_, key_panel) * Expr(key_panel));
+    scores(kp, key_panel);
+    exponentials();
+    products(vp, column_panel);
+    return b_.finish(KernelFamily::attention);
+  }
+
+ private:
+  // Narrower where the tiles of a block would not find the panel in the first-level cache again.
+  int64_t panel_of(int64_t columns, int64_t depth) const {
+    int64_t vectors = panel_vectors(b_.target, false);
+    while (vectors > 2 && 2 * depth * vectors * lanes_ * 4 > b_.target.l1_bytes) vectors /= 2;
+    int64_t whole = lanes_ * vectors;
+    return columns >= whole ? whole : (columns + lanes_ - 1) / lanes_ * lanes_;
+  }
+  // Axes NAME_b0.., NAME_i over the queries, padded ones too.
+  std::vector<Axis> row_axes(const std::string& name) const {
+    std::vector<Axis> axes;
+    for (size_t i = 0; i < outer_.size(); ++i) axes.push_back({name + "_b" + std::to_string(i), outer_[i]});
+    axes.push_back({name + "_i", padded_rows_});
+    return axes;
+  }
+  // The query that a row is of.
+  Expr query_of(const Expr& row) const { return as_const(rows_) ? row : min(row, rows_ - Expr(1)); }
+  Shape rows_of(const Expr& last) const {
+    Shape shape = outer_;
+    shape.push_back(padded_rows_);
+    if (last.defined()) shape.push_back(last);
+    return shape;
+  }
+  static Index with(Index index, const Expr& last) {
+    index.push_back(last);
+    return index;
+  }
+  // In f32, what leads to it too: one rounding to f16 less a step.
+  static Expr wide(const Expr& e) {
+    const DType type = e.type();
+    if (type != DType::f32 && type != DType::f16 && type != DType::bf16) return cast(DType::f32, e);
+    switch (e->kind) {
+      case ExprKind::float_imm: return imm(e->float_value, DType::f32);
+      case ExprKind::unary: return unary(e->unary, wide(e->args[0]));
+      case ExprKind::binary: return binary(e->binary, wide(e->args[0]), wide(e->args[1]));
+      case ExprKind::select: return select(e->args[0], wide(e->args[1]), wide(e->args[2]));
+      case ExprKind::cast: return wide(e->args[0]);
+      default: return type == DType::f32 ? e : cast(DType::f32, e);
+    }
+  }
+  static Expr narrow(DType dtype, const Expr& e) { return dtype == DType::f32 ? e : cast(dtype, e); }
+  // The batch part of an operand's index: broadcast axes read 0.
+  static Index batch_index(const Shape& shape, const Index& row) {
+    Index index;
+    size_t own = shape.size() - 2, all = row.size() - 1;
+    for (size_t i = 0; i < own; ++i) index.push_back(is_const(shape[i], 1) ? Expr(0) : row[all - own + i]);
+    return index;
+  }
+
+  // [own batch axes][columns/panel][depth][panel] of a right operand, zeros behind its last column.
+  BufferId panels(const std::string& name, ValueId v, bool transposed, const Expr& columns, const Expr& depth, int64_t panel) {
+    const Shape& shape = b_.type(v).shape;
+    std::vector<Axis> axes;
+    for (size_t i = 0; i + 2 < shape.size(); ++i) axes.push_back({name + "_b" + std::to_string(i), shape[i]});
+    axes.insert(axes.end(), {{name + "_j", simplify(ceil_div(columns, panel))}, {name + "_k", depth}, {name + "_l", Expr(panel)}});
+    b_.declare(axes);
+    Index at = variables(axes);
+    Expr column = b_.simplified(at[at.size() - 3] * Expr(panel) + at.back()), k = at[at.size() - 2];
+    Index element(at.begin(), at.end() - 3);
+    element.push_back(transposed ? column : k);
+    element.push_back(transposed ? k : column);
+    Expr value = wide(b_.element(v, element));
+    BufferId buffer = b_.temp(name, DType::f32, extents(axes));
+    b_.stage(name, axes, buffer, at, select(b_.simplified(lt(column, columns)), value, imm(0, DType::f32)));
+    return buffer;
+  }
+  Expr panel_element(BufferId panels, const Shape& shape, const Index& row, const Expr& column, const Expr& k, int64_t panel) const {
+    Index at = batch_index(shape, row);
+    at.insert(at.end(), {b_.simplified(floor_div(column, Expr(panel))), k, b_.simplified(floor_mod(column, Expr(panel)))});
+    return load(panels, DType::f32, at);
+  }
+
+  void scores(BufferId kp, int64_t panel) {
+    std::vector<Axis> axes = row_axes("acc");
+    Index row = variables(axes);
+    axes.push_back({"acc_j", padded_});
+    BufferId acc = b_.temp("acc", DType::f32, rows_of(padded_));
+    Index at = variables(axes);
+    axes.push_back({"acc_k", depth_, AxisRole::reduce});
+    b_.declare(axes);
+    Expr k = var("acc_k");
+    ValueId q = scores_->inputs[0], keys = scores_->inputs[1];
+    Index query = batch_index(b_.type(q).shape, row);
+    query.push_back(query_of(row.back()));
+    query.push_back(k);
+    b_.stage("acc", axes, acc, at, wide(b_.element(q, query)) * panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel), Combiner::add, imm(0, DType::f32));
+    axes = row_axes("s");
+    axes.push_back({"s_j", padded_});
+    b_.declare(axes);
+    at = variables(axes);
+    b_.define(scores_->output, [acc, at, dtype = b_.type(scores_->output).dtype](const Index&) { return narrow(dtype, load(acc, DType::f32, at)); });
+    Index logical = at;
+    logical[at.size() - 2] = query_of(at[at.size() - 2]);
+    s_ = b_.temp("s", DType::f32, rows_of(padded_));
+    Expr masked = imm(-std::numeric_limits<double>::infinity(), DType::f32);
+    b_.stage("s", axes, s_, at, select(b_.simplified(lt(at.back(), keys_)), wide(b_.element(softmax_->inputs[0], logical)), masked));
+  }
+
+  // Over the padded keys of a row, in lanes first: stages NAME_part and NAME.
+  BufferId fold(const std::string& name, BufferId from, Combiner combiner, const Expr& identity) {
+    std::vector<Axis> axes = row_axes(name + "_o");
+    Index row = variables(axes);
+    axes.push_back({name + "_l", Expr(lanes_)});
+    axes.push_back({name + "_k", simplify(floor_div(padded_, Expr(lanes_))), AxisRole::reduce});
+    b_.declare(axes);
+    BufferId part = b_.temp(name + "_part", DType::f32, rows_of(Expr(lanes_)));
+    Expr lane = var(name + "_l");
+    b_.stage(name + "_part", axes, part, with(row, lane), load(from, DType::f32, with(row, var(name + "_k") * Expr(lanes_) + lane)), combiner, identity);
+    axes = row_axes(name);
+    row = variables(axes);
+    axes.push_back({name + "_f", Expr(lanes_), AxisRole::reduce});
+    BufferId total = b_.temp(name, DType::f32, rows_of({}));
+    b_.stage(name, axes, total, row, load(part, DType::f32, with(row, var(name + "_f"))), combiner, identity);
+    return total;
+  }
+
+  void exponentials() {
+    BufferId top = fold("top", s_, Combiner::max, imm(-std::numeric_limits<double>::infinity(), DType::f32));
+    std::vector<Axis> axes = row_axes("e");
+    Index row = variables(axes);
+    axes.push_back({"e_j", padded_});
+    e_ = b_.temp("e", DType::f32, rows_of(padded_));
+    Index at = variables(axes);
+    const bool masked = get_if<op::Softmax>(softmax_)->masked;
+    Expr highest = load(top, DType::f32, row);
+    if (masked) highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);   // a number, so that e is 0 where all is masked
+    b_.stage("e", axes, e_, at, unary(UnaryOp::exp, load(s_, DType::f32, at) - highest));
+    BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
+    axes = row_axes("inv");
+    row = variables(axes);
+    inverse_ = b_.temp("inv", DType::f32, rows_of({}));
+    Expr total = load(sum, DType::f32, row);
+    if (masked) total = select(eq(total, imm(0, DType::f32)), imm(1, DType::f32), total);
+    b_.stage("inv", axes, inverse_, row, binary(BinaryOp::div, imm(1, DType::f32), total));
+  }
+
+  void products(BufferId vp, int64_t panel) {
+    std::vector<Axis> axes = row_axes("o");
+    Index row = variables(axes);
+    Expr width = simplify(ceil_div(columns_, panel) * Expr(panel));
+    axes.push_back({"o_j", width});
+    Index at = variables(axes);
+    axes.push_back({"o_k", keys_, AxisRole::reduce});
+    b_.declare(axes);
+    BufferId o = b_.temp("o", DType::f32, rows_of(width));
+    const Shape& values = b_.type(product_.inputs[1]).shape;
+    Expr k = var("o_k");
+    b_.stage("o", axes, o, at, load(e_, DType::f32, with(row, k)) * panel_element(vp, values, row, at.back(), k, panel), Combiner::add, imm(0, DType::f32));
+    axes = row_axes("y");
+    axes.back().extent = rows_;
+    row = variables(axes);
+    axes.push_back({"y_j", columns_});
+    b_.declare(axes);
+    Index logical = variables(axes), to;
+    Shape shape;
+    for (size_t i = 0; i < logical.size(); ++i) {
+      size_t from = perm_.empty() ? i : static_cast<size_t>(perm_[i]);
+      to.push_back(logical[from]);
+      shape.push_back(b_.type(product_.output).shape[from]);
+    }
+    BufferId y = b_.output(b_.output_value(), shape);
+    b_.stage("y", axes, y, to, narrow(b_.type(product_.output).dtype, load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
+  }
+
+  GroupBuilder& b_;
+  const Node& product_;
+  const Node *softmax_ = nullptr, *scores_ = nullptr;
+  Ints perm_;
+  Shape outer_;
+  Expr rows_, keys_, depth_, columns_, padded_, padded_rows_;
+  int64_t lanes_ = 1;
+  BufferId s_{}, e_{}, inverse_{};
+};
+
+}  // namespace
+
+Expected<LoweredGroup> lower_attention(GroupBuilder& b, const Node& product) { return AttentionLowering(b, product).run(); }
+
+}  // namespace tw

@@ -1,0 +1,241 @@
+// GroupBuilder: parameters, value expressions, stages.
+#include "kernels/common/group_builder.h"
+
+#include <algorithm>
+
+namespace tw {
+
+Index variables(const std::vector<Axis>& axes) {
+  Index index;
+  for (const Axis& a : axes) index.push_back(var(a.name));
+  return index;
+}
+
+Shape extents(const std::vector<Axis>& axes) {
+  Shape shape;
+  for (const Axis& a : axes) shape.push_back(a.extent);
+  return shape;
+}
+
+GroupBuilder::GroupBuilder(const Graph& graph_in, const Group& group_in, const Target& target_in)
+    : graph(graph_in), group(group_in), target(target_in) {
+  for (NodeId id : group.nodes) inside_.insert(graph.node(id).output.index);
+  for (const std::string& symbol : graph.all_symbols()) ranges_[symbol] = symbol_range(symbol);
+}
+
+ValueId GroupBuilder::output_value() const { return graph.node(group.nodes.back()).output; }
+
+std::string GroupBuilder::fresh_buffer_name(const std::string& wanted) const {
+  if (!kernel_.find_buffer(wanted)) return wanted;
+  for (int i = 1;; ++i) {
+    std::string name = wanted + std::to_string(i);
+    if (!kernel_.find_buffer(name)) return name;
+  }
+}
+
+BufferId GroupBuilder::add_buffer(Buffer buffer, LoweredArgument argument) {
+  buffer.name = fresh_buffer_name(buffer.name);
+  kernel_.buffers.push_back(std::move(buffer));
+  arguments_.push_back(std::move(argument));
+  return BufferId{static_cast<int32_t>(kernel_.buffers.size() - 1)};
+}
+
+BufferId GroupBuilder::input(ValueId v, const Shape& shape) {
+  auto found = inputs_.find(v.index);
+  if (found != inputs_.end()) return found->second;
+  const Value& value = graph.value(v);
+  LoweredArgument argument{v, false, {}, nullptr};
+  if (value.constant) {
+    argument.constant = true;
+    argument.blob = *value.constant;
+  }
+  BufferId id = add_buffer({value.constant ? "k" : "x", value.type.dtype, shape.empty() ? physical_shape(value.type) : shape,
+                            value.constant ? BufferRole::constant : BufferRole::input, "global"},
+                           std::move(argument));
+  inputs_[v.index] = id;
+  return id;
+}
+
+BufferId GroupBuilder::output(ValueId v, const Shape& shape) {
+  return add_buffer({"y", type(v).dtype, shape.empty() ? physical_shape(type(v)) : shape, BufferRole::output, "global"},
+                    {v, false, {}, nullptr});
+}
+
+BufferId GroupBuilder::constant(std::string name, DType dtype, Shape shape, Blob blob, std::shared_ptr<const Kernel> pack, ValueId source) {
+  return add_buffer({std::move(name), dtype, std::move(shape), BufferRole::constant, "global"},
+                    {source, true, std::move(blob), std::move(pack)});
+}
+
+BufferId GroupBuilder::constant_values(std::string name, const Tensor& tensor) {
+  auto owner = std::make_shared<Tensor>(tensor);
+  Blob blob{owner, std::span<const std::byte>(owner->bytes)};
+  return constant(std::move(name), tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end()), std::move(blob));
+}
+
+BufferId GroupBuilder::temp(std::string name, DType dtype, Shape shape) {
+  return add_buffer({std::move(name), dtype, std::move(shape), BufferRole::temp, "global"}, {});
+}
+
+Index GroupBuilder::to_logical(const TensorType& t, const Index& physical) {
+  if (t.layout.plain()) return physical;
+  Index logical(physical.begin(), physical.end() - 1);
+  auto axis = static_cast<size_t>(t.layout.axis);
+  logical[axis] = logical[axis] * Expr(t.layout.block) + physical.back();
+  return logical;
+}
+
+Index GroupBuilder::to_physical(const TensorType& t, const Index& logical) const {
+  if (t.layout.plain()) return logical;
+  Index physical = logical;
+  auto axis = static_cast<size_t>(t.layout.axis);
+  physical[axis] = simplified(floor_div(logical[axis], t.layout.block));
+  physical.push_back(simplified(floor_mod(logical[axis], t.layout.block)));
+  return physical;
+}
+
+Expr GroupBuilder::parameter_element(ValueId v, const Index& logical) {
+  const Value& value = graph.value(v);
+  if (value.constant && is_const(element_count(value.type.shape), 1)) {
+    Tensor t = graph.constant_tensor(v);
+    return is_float(t.dtype) ? imm(t.at(0), t.dtype) : int_imm(t.int_at(0), t.dtype);
+  }
+  BufferId buffer = input(v);
+  Index physical = to_physical(value.type, logical);
+  const Shape& declared = shape_of(buffer);
+  if (declared.size() != physical.size()) physical = unflatten_index(declared, flatten_index(physical_shape(value.type), physical));
+  for (Expr& e : physical) e = simplified(e);
+  return load(buffer, value.type.dtype, std::move(physical));
+}
+
+Expr GroupBuilder::element(ValueId v, const Index& logical) {
+  auto maker = makers_.find(v.index);
+  if (maker != makers_.end()) return maker->second(logical);
+  if (!inside(v)) return parameter_element(v, logical);
+  return injective_element(*this, *graph.def(v), logical);
+}
+
+void GroupBuilder::declare(const std::vector<Axis>& axes) {
+  for (const Axis& axis : axes) ranges_[axis.name] = Range{Expr(0), simplify(axis.extent - Expr(1))};
+}
+
+static Stmt loops_around(const std::vector<Axis>& axes, Stmt body) {
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) body = make_loop(axis->name, axis->extent, body, LoopKind::serial, axis->role);
+  return body;
+}
+
+Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value, const Expr& where) const {
+  StmtNode store{};
+  store.label = std::move(label);
+  store.buffer = buffer;
+  for (const Expr& e : indices) store.indices.push_back(simplified(e));
+  store.value = simplified(value);
+  if (where.defined()) {
+    Expr condition = simplified(where);
+    if (!is_const(condition, 1)) store.where = condition;
+  }
+  return make_store(std::move(store));
+}
+
+void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices, Expr value,
+                         Combiner combiner, Expr init, Expr where) {
+  // The init comes with the first turn: loops that may have none get one, in which nothing is combined.
+  std::vector<Axis> turns = axes;
+  for (Axis& axis : turns) {
+    if (axis.role != AxisRole::reduce || combiner == Combiner::none || can_prove(le(Expr(1), axis.extent), ranges_)) continue;
+    where = logical_and(where, lt(var(axis.name), axis.extent));
+    axis.extent = simplified(max(axis.extent, Expr(1)));
+  }
+  declare(turns);
+  StmtNode store = *store_of(std::move(label), buffer, indices, value, where);
+  store.combiner = combiner;
+  store.init = std::move(init);
+  stages_.push_back(loops_around(turns, make_store(std::move(store))));
+}
+
+void GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store>& stores) {
+  declare(axes);
+  std::vector<Stmt> body;
+  for (const Store& s : stores) body.push_back(store_of(s.label, s.buffer, s.indices, s.value, s.where));
+  stages_.push_back(loops_around(axes, make_block(std::move(body))));
+}
+
+void GroupBuilder::scan(const Axis& axis, const std::function<void()>& body) {
+  declare({axis});
+  std::vector<Stmt> before = std::move(stages_);
+  stages_.clear();
+  body();
+  before.push_back(make_loop(axis.name, axis.extent, make_block(std::move(stages_)), LoopKind::serial, AxisRole::scan));
+  stages_ = std::move(before);
+}
+
+void GroupBuilder::store_output(const std::vector<std::string>& axis_names) {
+  ValueId out = output_value();
+  const TensorType& t = type(out);
+  Shape physical = physical_shape(t);
+  TW_CHECK(axis_names.size() == physical.size(), "{0} axis names for {1} dimensions", axis_names.size(), physical.size());
+  std::vector<Axis> axes;
+  Index index;
+  for (size_t i = 0; i < physical.size(); ++i) {
+    axes.push_back({axis_names[i], physical[i]});
+    index.push_back(var(axis_names[i]));
+  }
+  declare(axes);
+  Index logical = to_logical(t, index);
+  Expr value = element(out, logical);
+  if (!t.layout.plain()) {   // elements beyond the blocked axis' extent are 0
+    auto axis = static_cast<size_t>(t.layout.axis);
+    value = select(lt(logical[axis], t.shape[axis]), value, imm(0, t.dtype));
+  }
+  stage("y", axes, output(out), index, value);
+}
+
+LoweredGroup GroupBuilder::finish(KernelFamily family) {
+  // Parameters first, in the order of roles: inputs, constants, outputs, then temps.
+  std::vector<int32_t> order(kernel_.buffers.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
+  auto rank = [&](int32_t i) {
+    switch (kernel_.buffers[static_cast<size_t>(i)].role) {
+      case BufferRole::input: return 0;
+      case BufferRole::constant: return 1;
+      case BufferRole::output: return 2;
+      case BufferRole::temp: return 3;
+    }
+    TW_UNREACHABLE("bad role");
+  };
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return std::pair(rank(a), a) < std::pair(rank(b), b); });
+  std::vector<BufferId> renumbered(order.size());
+  LoweredGroup result;
+  for (size_t i = 0; i < order.size(); ++i) {
+    renumbered[static_cast<size_t>(order[i])] = BufferId{static_cast<int32_t>(i)};
+    const Buffer& buffer = kernel_.buffers[static_cast<size_t>(order[i])];
+    result.kernel.buffers.push_back(buffer);
+    if (buffer.role != BufferRole::temp) result.arguments.push_back(arguments_[static_cast<size_t>(order[i])]);
+  }
+  auto renumber_loads = [&](const Expr& whole) {
+    return rewrite(whole, [&](const Expr& e) {
+      if (e->kind != ExprKind::load) return Expr();
+      return load(renumbered[static_cast<size_t>(e->buffer.index)], e->type, e->args);
+    });
+  };
+  Stmt body = rewrite_exprs(make_block(stages_), renumber_loads);
+  result.kernel.body = rewrite(body, [&](const Stmt& s) -> Stmt {
+    if (s->kind != StmtKind::store) return nullptr;
+    StmtNode store = *s;
+    store.buffer = renumbered[static_cast<size_t>(s->buffer.index)];
+    return make_store(std::move(store));
+  });
+  std::set<std::string> used;
+  auto note = [&](const Expr& whole) {
+    visit(whole, [&](const Expr& e) { if (e->kind == ExprKind::var) used.insert(e->name); });
+  };
+  for (const Buffer& buffer : result.kernel.buffers)
+    for (const Expr& extent : buffer.shape) note(extent);
+  rewrite_exprs(result.kernel.body, [&](const Expr& e) { note(e); return e; });
+  for (const std::string& symbol : graph.all_symbols())
+    if (used.count(symbol)) result.kernel.symbols.push_back(symbol);
+  result.kernel.name = family_name(family);
+  result.family = family;
+  return result;
+}
+
+}  // namespace tw

@@ -1,0 +1,60 @@
+// What every algorithm of a convolution shares: its shape, the group's tensors, and the last stage with bias and followers.
+#pragma once
+#include "kernels/common/group_builder.h"
+
+namespace tw {
+
+struct ConvShape {
+  int64_t group, c, m, cg, mg;        // channels in and out, and per group
+  Ints kernel, strides, dilations, pads_begin;
+  Shape in, out;                      // spatial extents; before a pool without what no window covers
+  Expr n;
+  bool padded = false, pointwise = true;
+};
+
+// Errors: symbolic channels or kernel sizes.
+Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node);
+
+// 1x1 convolutions with stride 1 and no pool behind them see their spatial axes as one.
+class ConvGroup {
+ public:
+  ConvGroup(GroupBuilder& builder, const Node& conv, ConvShape shape);
+
+ protected:
+  size_t rank() const { return s_.kernel.size(); }
+  std::string axis(const char* prefix, size_t i) const { return prefix + std::to_string(i); }
+  Expr widen(const Expr& e) const { return e.type() == acc_type_ ? e : cast(acc_type_, e); }
+
+  // Pointwise: the inputs and followers with their spatial axes as one.
+  void declare_inputs();
+  // Index of the input's element in its layout.
+  Index physical(const Expr& n, const Expr& channel, const Index& at) const;
+  // Axes of a tensor of the output's physical shape, named with a prefix: n, c, s0.., l (the lane).
+  std::vector<Axis> output_axes(const std::string& prefix) const;
+  // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in front of it, and y takes the windows.
+  void write_output(const std::function<Expr(const Index& at)>& sum);
+  // The same where the sums are a matrix of output pixels and channels: stage y over its rows "i" and columns "j". No pool behind it.
+  void write_rows(const Expr& rows, const std::function<Expr(const Expr& row, const Expr& channel)>& sum);
+  // The weights keep their spatial rank when the convolution's axes were collapsed: the missing taps are 0.
+  void pad_rank(Index& at) const;
+
+  GroupBuilder& b_;
+  const Node& node_;
+  ConvShape s_;
+  TensorType x_type_, y_type_;
+  bool blocked_;
+  int64_t block_;
+  DType acc_type_;
+  Expr pixels_;              // pointwise: all spatial axes as one
+  const Node* pool_ = nullptr;   // behind the convolution (passes/fuse_pools.cpp)
+
+ private:
+  Index output_index(const Index& logical) const;
+  Index logical_index(const Index& at) const;
+  void define_sums(const std::function<Expr(const Index& at)>& sum);
+  void write_windows();
+  // At each point of the axes the element of a value that lies at this index of the physical output.
+  void store(const std::string& stage, const std::vector<Axis>& axes, const Index& index, BufferId buffer, ValueId value);
+};
+
+}  // namespace tw

@@ -1,0 +1,294 @@
+// Elements of injective operators: element-wise arithmetic and data movement, as index expressions over their inputs.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/graph/ops/resize.h"
+#include "kernels/common/group_builder.h"
+
+namespace tw {
+
+Index broadcast_index(const Shape& operand, const Index& result) {
+  Index index;
+  size_t offset = result.size() - operand.size();
+  for (size_t i = 0; i < operand.size(); ++i) index.push_back(is_const(operand[i], 1) ? Expr(0) : result[offset + i]);
+  return index;
+}
+
+Expr flatten_index(const Shape& shape, const Index& index) {
+  Expr flat(0);
+  for (size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + index[i];
+  return flat;
+}
+
+Index unflatten_index(const Shape& shape, const Expr& flat) {
+  Index index(shape.size(), Expr(0));
+  const auto first = static_cast<size_t>(std::ranges::find_if(shape, [](const Expr& e) { return !is_const(e, 1); }) - shape.begin());
+  Expr rest = flat;
+  for (size_t i = shape.size(); i-- > first;) {   // the first axis of some extent takes what is left, which nobody has to prove smaller than it
+    index[i] = i > first ? floor_mod(rest, shape[i]) : rest;
+    rest = floor_div(rest, shape[i]);
+  }
+  return index;
+}
+
+namespace {
+
+Expr binary_element(GroupBuilder& b, const op::Binary& attrs, const Node& node, const Index& index) {
+  Expr left = b.element(node.inputs[0], broadcast_index(b.type(node.inputs[0]).shape, index));
+  Expr right = b.element(node.inputs[1], broadcast_index(b.type(node.inputs[1]).shape, index));
+  if (right->kind == ExprKind::float_imm && attrs.function == BinaryOp::div) {
+    double inverse = 1.0 / right->float_value;   // exact for powers of two only
+    int exponent;
+    if (std::frexp(right->float_value, &exponent) == 0.5) return left * imm(inverse, left.type());
+  }
+  // Clip and relu keep a NaN of their tensor operand: the tensor goes second (ir/expr.h).
+  if ((attrs.function == BinaryOp::max || attrs.function == BinaryOp::min) && right->kind == ExprKind::float_imm)
+    return binary(attrs.function, right, left);
+  return binary(attrs.function, left, right);
+}
+
+// Scale (input 1) or zero point (2) at a point of the quantized tensor; undefined when absent.
+Expr quantization_parameter(GroupBuilder& b, const Node& node, size_t input, int64_t axis, const Index& index) {
+  if (input >= node.inputs.size() || !node.inputs[input].valid()) return {};
+  const ValueId v = node.inputs[input];
+  const Shape& shape = b.type(v).shape;
+  if (is_const(element_count(shape), 1)) return b.element(v, Index(shape.size(), Expr(0)));
+  return b.element(v, {index[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(index.size()) : axis)]});
+}
+
+Expr quantize_element(GroupBuilder& b, const op::Quantize& attrs, const Node& node, const Index& index) {
+  const Expr x = b.element(node.inputs[0], index), zero = quantization_parameter(b, node, 2, attrs.axis, index);
+  const Expr rounded = unary(UnaryOp::round, binary(BinaryOp::div, x, quantization_parameter(b, node, 1, attrs.axis, index)));
+  return cast(attrs.to, zero.defined() && !is_const(zero, 0) ? rounded + cast(x.type(), zero) : rounded, true);
+}
+
+Expr dequantize_element(GroupBuilder& b, const op::Dequantize& attrs, const Node& node, const Index& index) {
+  const Expr wide = b.element(node.inputs[0], index), x = wide.type() == DType::i32 ? wide : cast(DType::i32, wide);
+  const Expr zero = quantization_parameter(b, node, 2, attrs.axis, index), scale = quantization_parameter(b, node, 1, attrs.axis, index);
+  const Expr shifted = !zero.defined() || is_const(zero, 0) ? x : x - (zero.type() == DType::i32 ? zero : cast(DType::i32, zero));
+  return cast(scale.type(), shifted) * scale;
+}
+
+Expr concat_element(GroupBuilder& b, const op::Concat& attrs, const Node& node, const Index& index) {
+  auto axis = static_cast<size_t>(attrs.axis);
+  Expr start(0), result;
+  std::vector<Expr> starts;
+  for (ValueId input : node.inputs) {
+    starts.push_back(start);
+    start = start + b.type(input).shape[axis];
+  }
+  for (size_t i = node.inputs.size(); i-- > 0;) {
+    Index inner = index;
+    inner[axis] = b.simplified(index[axis] - starts[i]);
+    Expr element = b.element(node.inputs[i], inner);
+    Expr end = b.simplified(starts[i] + b.type(node.inputs[i]).shape[axis]);
+    result = result.defined() ? select(lt(index[axis], end), element, result) : element;
+  }
+  return result;
+}
+
+// Indices are wrapped (negative ones count from the end) and clamped: a bad index never reads outside the tensor, even where nobody has
+// looked at it (ir/graph/index_checks.h).
+Expr gather_element(GroupBuilder& b, const op::Gather& attrs, const Node& node, const Index& index) {
+  const Shape& data = b.type(node.inputs[0]).shape;
+  const Shape& indices = b.type(node.inputs[1]).shape;
+  auto axis = static_cast<size_t>(attrs.axis);
+  Index where(index.begin() + attrs.axis, index.begin() + attrs.axis + static_cast<int64_t>(indices.size()));
+  Expr i = b.element(node.inputs[1], where);
+  if (i.type() != DType::i64) i = cast(DType::i64, i);
+  const auto known = as_const(i);
+  const Expr wrapped = !known ? select(lt(i, Expr(0)), i + data[axis], i) : *known < 0 ? Expr(*known) + data[axis] : i;
+  i = max(min(wrapped, data[axis] - Expr(1)), Expr(0));
+  if (known) i = b.simplified(i);
+  Index inner(index.begin(), index.begin() + attrs.axis);
+  inner.push_back(i);
+  inner.insert(inner.end(), index.begin() + attrs.axis + static_cast<int64_t>(indices.size()), index.end());
+  return b.element(node.inputs[0], inner);
+}
+
+// Computed indices are clamped, so that none reads outside the tensor.
+Expr take_element(GroupBuilder& b, const op::Take& attrs, const Node& node, const Index& index) {
+  const Shape& data = b.type(node.inputs[0]).shape;
+  Index inner;
+  size_t table = 1;
+  for (size_t axis = 0; axis < attrs.places.size(); ++axis) {
+    if (attrs.places[axis] >= 0) {
+      inner.push_back(index[static_cast<size_t>(attrs.places[axis])]);
+      continue;
+    }
+    const ValueId indices = node.inputs[table++];
+    Expr i = b.element(indices, broadcast_index(b.type(indices).shape, index));
+    if (i.type() != DType::i64) i = cast(DType::i64, i);
+    if (attrs.wrap) i = select(lt(i, Expr(0)), i + data[axis], i);
+    inner.push_back(b.simplified(max(min(i, data[axis] - Expr(1)), Expr(0))));
+  }
+  return b.element(node.inputs[0], inner);
+}
+
+Expr pad_element(GroupBuilder& b, const op::Pad& attrs, const Node& node, const Index& index) {
+  const Shape& shape = b.type(node.inputs[0]).shape;
+  Index inner;
+  Expr inside;
+  for (size_t i = 0; i < index.size(); ++i) {
+    Expr at = index[i] - attrs.begins[i], last = shape[i] - Expr(1);
+    bool padded = !is_const(attrs.begins[i], 0) || !is_const(attrs.ends[i], 0);
+    if (padded) {
+      switch (attrs.mode) {
+        case PadMode::constant:
+          inside = logical_and(inside, logical_and(le(Expr(0), at), le(at, last)));
+          break;
+        case PadMode::edge: at = max(min(at, last), Expr(0)); break;
+        case PadMode::reflect: {
+          Expr period = max(last * Expr(2), Expr(1)), folded = floor_mod(at, period);
+          at = min(folded, period - folded);
+          if (is_const(shape[i], 1)) at = Expr(0);
+          break;
+        }
+        case PadMode::wrap: at = floor_mod(at, shape[i]); break;
+      }
+    }
+    inner.push_back(b.simplified(at));
+  }
+  Expr element = b.element(node.inputs[0], inner);
+  if (!inside.defined()) return element;
+  bool has_value = node.inputs.size() > 1 && node.inputs[1].valid();
+  Expr value = has_value ? b.element(node.inputs[1], {}) : imm(0, element.type());
+  return select(b.simplified(inside), element, value);
+}
+
+// Along one axis an output position is a weighted sum of `count` input positions: both as constant tables [out * count].
+struct TapTables {
+  int64_t count = 1;
+  Tensor index, weight;
+};
+
+TapTables tap_tables(const op::Resize& attrs, size_t axis, int64_t in, int64_t out) {
+  std::vector<std::vector<ResizeTap>> taps = resize_taps(attrs, axis, in, out);
+  TapTables t;
+  if (!taps.empty()) t.count = static_cast<int64_t>(taps[0].size());
+  t.index = Tensor::zeros(DType::i64, {out * t.count});
+  t.weight = Tensor::zeros(DType::f32, {out * t.count});
+  int64_t entry = 0;
+  for (const std::vector<ResizeTap>& position : taps)
+    for (const ResizeTap& tap : position) {
+      t.index.set_int(entry, tap.index);
+      t.weight.set(entry++, tap.weight);
+    }
+  return t;
+}
+
+Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node, const Index& index) {
+  const Shape& from = b.type(node.inputs[0]).shape;
+  // A list of (partial index, weight); every resized axis multiplies it by its taps.
+  std::vector<std::pair<Index, Expr>> terms = {{{}, Expr()}};
+  for (size_t i = 0; i < index.size(); ++i) {
+    auto in = as_const(from[i]), out = as_const(attrs.shape[i]);
+    if (attrs.scales[i] == 1.0 && is_const(b.simplified(from[i] - attrs.shape[i]), 0)) {
+      for (auto& [at, weight] : terms) at.push_back(index[i]);
+      continue;
+    }
+    TW_CHECK(in && out, "resize of a symbolic axis reached lowering: node {0}", node.name);
+    int64_t factor = *out / *in;
+    if (attrs.mode == ResizeMode::nearest && *out == *in * factor && attrs.scales[i] == static_cast<double>(factor) &&
+        attrs.coordinates == CoordinateMode::asymmetric && attrs.nearest == NearestMode::floor) {
+      for (auto& [at, weight] : terms) at.push_back(b.simplified(floor_div(index[i], Expr(factor))));
+      continue;
+    }
+    TapTables taps = tap_tables(attrs, i, *in, *out);
+    BufferId table = b.constant_values("index" + std::to_string(i), taps.index);
+    BufferId weights = taps.count > 1 ? b.constant_values("weight" + std::to_string(i), taps.weight) : BufferId{};
+    std::vector<std::pair<Index, Expr>> next;
+    for (const auto& [at, weight] : terms) {
+      for (int64_t k = 0; k < taps.count; ++k) {
+        Expr entry = b.simplified(index[i] * Expr(taps.count) + Expr(k));
+        Index position = at;
+        position.push_back(load(table, DType::i64, {entry}));
+        Expr w = weight;
+        if (weights.valid()) {
+          Expr own = load(weights, DType::f32, {entry});
+          w = w.defined() ? w * own : own;
+        }
+        next.emplace_back(std::move(position), w);
+      }
+    }
+    terms = std::move(next);
+  }
+  Expr sum;
+  for (const auto& [at, weight] : terms) {
+    Expr element = b.element(node.inputs[0], at);
+    if (weight.defined()) element = weight.type() == element.type() ? element * weight : element * cast(element.type(), weight);
+    sum = sum.defined() ? sum + element : element;
+  }
+  return sum;
+}
+
+Expr dim_vector_element(const op::DimVector& attrs, const Index& index) {
+  if (attrs.scalar || attrs.values.size() == 1) return attrs.values[0];
+  Expr result = attrs.values.back();
+  for (size_t i = attrs.values.size() - 1; i-- > 0;) result = select(eq(index[0], Expr(static_cast<int64_t>(i))), attrs.values[i], result);
+  return result;
+}
+
+}  // namespace
+
+Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
+  const OpAttrs& attrs = node.attrs;
+  auto input = [&](size_t i, const Index& at) { return b.element(node.inputs[i], at); };
+  if (auto* a = std::get_if<op::Unary>(&attrs)) return unary(a->function, input(0, index));
+  if (auto* a = std::get_if<op::Binary>(&attrs)) return binary_element(b, *a, node, index);
+  if (std::holds_alternative<op::Select>(attrs)) {
+    auto part = [&](size_t i) { return input(i, broadcast_index(b.type(node.inputs[i]).shape, index)); };
+    return select(part(0), part(1), part(2));
+  }
+  if (auto* a = std::get_if<op::Cast>(&attrs)) {
+    Expr x = input(0, index);
+    if (x.type() == a->to) return x;
+    return cast(a->to, x, a->saturate);
+  }
+  if (auto* a = std::get_if<op::Quantize>(&attrs)) return quantize_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Dequantize>(&attrs)) return dequantize_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Transpose>(&attrs)) {
+    Index inner(index.size());
+    for (size_t i = 0; i < index.size(); ++i) inner[static_cast<size_t>(a->perm[i])] = index[i];
+    return input(0, inner);
+  }
+  if (std::holds_alternative<op::Reshape>(attrs)) {
+    Expr flat = b.simplified(flatten_index(b.type(node.output).shape, index));
+    Index inner = unflatten_index(b.type(node.inputs[0]).shape, flat);
+    for (Expr& e : inner) e = b.simplified(e);
+    return input(0, inner);
+  }
+  if (auto* a = std::get_if<op::Expand>(&attrs)) {
+    const Shape& from = b.type(node.inputs[0]).shape;
+    Index inner = broadcast_index(from, index);
+    for (size_t i = 0, offset = a->shape.size() - from.size(); i < from.size(); ++i)   // an extent of 1 or all, as data decide
+      if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{a->shape[offset + i]})) inner[i] = min(inner[i], from[i] - 1);
+    return input(0, inner);
+  }
+  if (std::holds_alternative<op::LayoutCast>(attrs)) return input(0, index);
+  if (auto* a = std::get_if<op::Concat>(&attrs)) return concat_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Slice>(&attrs)) {
+    Index inner;
+    for (size_t i = 0; i < index.size(); ++i) inner.push_back(b.simplified(a->starts[i] + index[i] * Expr(a->steps[i])));
+    return input(0, inner);
+  }
+  if (auto* a = std::get_if<op::Gather>(&attrs)) return gather_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Take>(&attrs)) return take_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Iota>(&attrs)) return index[static_cast<size_t>(a->axis < 0 ? a->axis + static_cast<int64_t>(index.size()) : a->axis)];
+  if (auto* a = std::get_if<op::Pad>(&attrs)) return pad_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::Resize>(&attrs)) return resize_element(b, *a, node, index);
+  if (auto* a = std::get_if<op::DimVector>(&attrs)) return dim_vector_element(*a, index);
+  if (std::holds_alternative<op::ShapeOf>(attrs)) {
+    const Shape& shape = b.type(node.inputs[0]).shape;
+    return dim_vector_element({shape, false}, index);
+  }
+  if (std::holds_alternative<op::BatchNorm>(attrs)) {
+    DType t = b.type(node.output).dtype;
+    Index channel = {index[1]};
+    Expr deviation = unary(UnaryOp::sqrt, input(4, channel) + imm(std::get<op::BatchNorm>(attrs).epsilon, t));
+    return binary(BinaryOp::div, input(0, index) - input(3, channel), deviation) * input(1, channel) + input(2, channel);
+  }
+  TW_UNREACHABLE("{0} (node {1}) is not injective", op_info(attrs).name, node.name);
+}
+
+}  // namespace tw

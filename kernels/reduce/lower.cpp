@@ -1,0 +1,319 @@
+// Reductions and the normalisations built on them. A reduction over contiguous elements is done in L partial results
+// (part[..., l] over k*L + l), so that vectors run along memory, and folded at the end. Rows are all other axes.
+#include <cmath>
+#include <limits>
+
+#include "ir/storage_types.h"
+#include "kernels/common/group_builder.h"
+#include "kernels/families.h"
+
+namespace tw {
+namespace {
+
+std::string numbered(const char* prefix, size_t i) { return prefix + std::to_string(i); }
+
+Expr lowest(DType t) {
+  if (is_float(t)) return imm(-std::numeric_limits<double>::infinity(), t);
+  return t == DType::boolean ? bool_imm(false) : int_imm(lowest_of(t), t);
+}
+Expr highest(DType t) {
+  if (is_float(t)) return imm(std::numeric_limits<double>::infinity(), t);
+  return t == DType::boolean ? bool_imm(true) : int_imm(highest_of(t), t);
+}
+Expr identity(Combiner c, DType t) {
+  switch (c) {
+    case Combiner::none: break;
+    case Combiner::add: return imm(0, t);
+    case Combiner::mul: return imm(1, t);
+    case Combiner::min: return highest(t);
+    case Combiner::max: return lowest(t);
+  }
+  TW_UNREACHABLE("no identity");
+}
+Expr widen(const Expr& e, DType t) { return e.type() == t ? e : cast(t, e); }
+
+// Partial results of a row: a vector's lanes, or four vectors' (their additions overlap) where rows are long or whole multiples.
+int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
+  bool wide = extent && (*extent >= 16 * lanes || (*extent >= 8 * lanes && *extent % (4 * lanes) == 0));
+  return wide ? 4 * lanes : lanes;
+}
+
+// Sums (or ...) element(row, k) over k in 0..extent into a temp over the row axes; the row axes' variables are prefix + number.
+// Names of stages: NAME_part (L lanes) and NAME.
+BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows, const Expr& extent, DType t, Combiner combiner,
+                     const std::function<Expr(const Index& row, const Expr& k)>& element) {
+  int64_t lanes = partial_sums(b.target.lanes(dtype_bytes(t)), as_const(extent));
+  auto make_rows = [&](const std::string& prefix) {
+    std::vector<Axis> axes;
+    for (size_t i = 0; i < rows.size(); ++i) axes.push_back({prefix + std::to_string(i), rows[i]});
+    return axes;
+  };
+  auto known = as_const(extent);
+  BufferId total = b.temp(name, t, rows);
+  if (known && *known < lanes) {
+    std::vector<Axis> axes = make_rows(name + "_r");
+    Index row = variables(axes);
+    axes.push_back({name + "_k", extent, AxisRole::reduce});
+    b.declare(axes);
+    b.stage(name, axes, total, row, element(row, var(name + "_k")), combiner, identity(combiner, t));
+    return total;
+  }
+  Shape partial_shape = rows;
+  partial_shape.push_back(Expr(lanes));
+  BufferId partial = b.temp(name + "_part", t, partial_shape);
+  std::vector<Axis> axes = make_rows(name + "_o");
+  Index row = variables(axes), at = row;
+  axes.push_back({name + "_l", Expr(lanes)});
+  axes.push_back({name + "_k", simplify(ceil_div(extent, lanes)), AxisRole::reduce});
+  at.push_back(var(name + "_l"));
+  b.declare(axes);
+  Expr k = var(name + "_k") * Expr(lanes) + var(name + "_l");
+  b.stage(name + "_part", axes, partial, at, element(row, k), combiner, identity(combiner, t), lt(k, extent));
+  axes = make_rows(name + "_r");
+  row = variables(axes);
+  axes.push_back({name + "_f", Expr(lanes), AxisRole::reduce});
+  Index from = row;
+  from.push_back(var(name + "_f"));
+  b.stage(name, axes, total, row, load(partial, t, from), combiner, identity(combiner, t));
+  return total;
+}
+
+// Rows are the axes before `axis`, columns all from it on, seen as one.
+struct Rows {
+  Shape rows, columns;
+  Expr count;                                   // of a row's elements
+  Index logical(const Index& row, const Expr& k) const {
+    Index index = row;
+    Index inner = unflatten_index(columns, k);
+    index.insert(index.end(), inner.begin(), inner.end());
+    return index;
+  }
+};
+Rows split_rows(const Shape& shape, int64_t axis) {
+  Rows r;
+  r.rows.assign(shape.begin(), shape.begin() + axis);
+  r.columns.assign(shape.begin() + axis, shape.end());
+  r.count = simplify(element_count(r.columns));
+  return r;
+}
+
+void store_plain(GroupBuilder& b) {
+  size_t rank = physical_shape(b.type(b.output_value())).size();
+  std::vector<std::string> names;
+  for (size_t i = 0; i < rank; ++i) names.push_back(numbered("i", i));
+  b.store_output(names);
+}
+
+Combiner combiner_of(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::sum:
+    case ReduceKind::mean: return Combiner::add;
+    case ReduceKind::max: return Combiner::max;
+    case ReduceKind::min: return Combiner::min;
+    case ReduceKind::prod: return Combiner::mul;
+  }
+  TW_UNREACHABLE("bad reduce kind");
+}
+
+}  // namespace
+
+Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
+  const auto& a = std::get<op::Reduce>(node.attrs);
+  const TensorType& x = b.type(node.inputs[0]);
+  const TensorType& y = b.type(node.output);
+  DType t = accumulator_type(y.dtype);
+  Combiner combiner = combiner_of(a.kind);
+  size_t rank = x.shape.size();
+  std::vector<bool> reduced(rank);
+  Expr count(1);
+  for (int64_t axis : a.axes) {
+    reduced[static_cast<size_t>(axis)] = true;
+    count = count * x.shape[static_cast<size_t>(axis)];
+  }
+  bool trailing = x.layout.plain() && !a.axes.empty();
+  for (size_t i = 0; i < a.axes.size(); ++i) trailing &= a.axes[i] == static_cast<int64_t>(rank - a.axes.size() + i);
+  BufferId sum;
+  Shape kept;                                   // physical extents of the axes that stay
+  for (size_t i = 0; i < rank; ++i)
+    if (!reduced[i]) kept.push_back(x.layout.axis == static_cast<int>(i) ? physical_shape(x)[i] : x.shape[i]);
+  bool lane = !x.layout.plain() && !reduced[static_cast<size_t>(x.layout.axis)];
+  if (lane) kept.push_back(Expr(x.layout.block));
+  if (trailing) {
+    Rows rows = split_rows(x.shape, static_cast<int64_t>(rank - a.axes.size()));
+    sum = reduce_rows(b, "acc", rows.rows, rows.count, t, combiner,
+                      [&](const Index& row, const Expr& k) { return widen(b.element(node.inputs[0], rows.logical(row, k)), t); });
+  } else {
+    std::vector<Axis> axes;
+    Index out, logical(rank);
+    for (size_t i = 0, o = 0; i < rank; ++i) {
+      if (reduced[i]) continue;
+      axes.push_back({numbered("a", i), kept[o++]});
+      out.push_back(var(axes.back().name));
+      logical[i] = out.back();
+    }
+    if (lane) {
+      axes.push_back({"al", Expr(x.layout.block)});
+      out.push_back(var("al"));
+      auto c = static_cast<size_t>(x.layout.axis);
+      logical[c] = logical[c] * Expr(x.layout.block) + out.back();
+    }
+    for (size_t i = 0; i < rank; ++i)
+      if (reduced[i]) {
+        axes.push_back({numbered("k", i), x.shape[i], AxisRole::reduce});
+        logical[i] = var(axes.back().name);
+      }
+    b.declare(axes);
+    sum = b.temp("acc", t, kept);
+    // Padding lanes hold zeros, so reading them is safe; the store masks what they produce.
+    b.stage("acc", axes, sum, out, widen(b.element(node.inputs[0], logical), t), combiner, identity(combiner, t));
+  }
+  Expr total = simplify(count);
+  b.define(node.output, [&, sum, total](const Index& logical) {
+    Index at;
+    Expr lane_index;
+    for (size_t i = 0, o = 0; i < rank; ++i) {
+      if (reduced[i]) {
+        o += a.keep ? 1 : 0;
+        continue;
+      }
+      Expr e = logical[o++];
+      if (lane && static_cast<int>(i) == x.layout.axis) {
+        lane_index = b.simplified(floor_mod(e, x.layout.block));
+        e = b.simplified(floor_div(e, x.layout.block));
+      }
+      at.push_back(e);
+    }
+    if (lane_index.defined()) at.push_back(lane_index);
+    Expr value = load(sum, t, at);
+    if (a.kind == ReduceKind::mean) {
+      if (!is_float(t)) value = binary(BinaryOp::div, value, cast(t, total));
+      else if (auto n = as_const(total)) value = value * imm(1.0 / static_cast<double>(*n), t);
+      else value = binary(BinaryOp::div, value, cast(t, total));
+    }
+    return widen(value, y.dtype);
+  });
+  store_plain(b);
+  return b.finish(KernelFamily::reduce);
+}
+
+// Two reductions: the extreme value, then the first (or last) index that has it. NaNs are not found: index 0 then.
+Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
+  const auto& a = std::get<op::ArgReduce>(node.attrs);
+  const TensorType& x = b.type(node.inputs[0]);
+  auto axis = static_cast<size_t>(a.axis);
+  Combiner combiner = a.smallest ? Combiner::min : Combiner::max;
+  Shape rows;
+  for (size_t i = 0; i < x.shape.size(); ++i)
+    if (i != axis) rows.push_back(x.shape[i]);
+  auto logical = [&](const Index& row, const Expr& k) {
+    Index index = row;
+    index.insert(index.begin() + a.axis, k);
+    return index;
+  };
+  BufferId best = reduce_rows(b, "best", rows, x.shape[axis], x.dtype, combiner,
+                              [&](const Index& row, const Expr& k) { return b.element(node.inputs[0], logical(row, k)); });
+  Combiner pick = a.last ? Combiner::max : Combiner::min;
+  Expr none = a.last ? Expr(0) : x.shape[axis] - Expr(1);
+  BufferId found = reduce_rows(b, "found", rows, x.shape[axis], DType::i64, pick, [&](const Index& row, const Expr& k) {
+    return select(eq(b.element(node.inputs[0], logical(row, k)), load(best, x.dtype, row)), k, none);
+  });
+  b.define(node.output, [&, found](const Index& index) {
+    Index row = index;
+    if (a.keep) row.erase(row.begin() + a.axis);
+    return load(found, DType::i64, row);
+  });
+  store_plain(b);
+  return b.finish(KernelFamily::reduce);
+}
+
+// Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are kept, not computed twice. Where a row may be all masked, its top
+// counts as a number, so that each e is 0, and 1 stands for its sum.
+Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
+  const auto& a = std::get<op::Softmax>(node.attrs);
+  const TensorType& x = b.type(node.inputs[0]);
+  const TensorType& y = b.type(node.output);
+  DType t = accumulator_type(y.dtype);
+  auto axis = static_cast<size_t>(a.axis);
+  Shape rows;
+  for (size_t i = 0; i < x.shape.size(); ++i)
+    if (i != axis) rows.push_back(x.shape[i]);
+  Expr extent = x.shape[axis];
+  auto element = [&](const Index& row, const Expr& k) {
+    Index index = row;
+    index.insert(index.begin() + a.axis, k);
+    return widen(b.element(node.inputs[0], index), t);
+  };
+  BufferId top = reduce_rows(b, "top", rows, extent, t, Combiner::max, element);
+  auto centred = [&](const Index& row, const Expr& k) {
+    const Expr highest = load(top, t, row);
+    return element(row, k) - (a.masked ? binary(BinaryOp::max, imm(std::numeric_limits<float>::lowest(), t), highest) : highest);
+  };
+  Shape e_shape = rows;
+  e_shape.push_back(extent);
+  BufferId e{};
+  if (!a.log) {
+    std::vector<Axis> axes;
+    Index at;
+    for (size_t i = 0; i < e_shape.size(); ++i) {
+      axes.push_back({numbered("e", i), e_shape[i]});
+      at.push_back(var(axes.back().name));
+    }
+    b.declare(axes);
+    e = b.temp("e", t, e_shape);
+    b.stage("e", axes, e, at, unary(UnaryOp::exp, centred(Index(at.begin(), at.end() - 1), at.back())));
+  }
+  BufferId sum = reduce_rows(b, "sum", rows, extent, t, Combiner::add, [&](const Index& row, const Expr& k) {
+    if (a.log) return unary(UnaryOp::exp, centred(row, k));
+    Index at = row;
+    at.push_back(k);
+    return load(e, t, at);
+  });
+  b.define(node.output, [&, e, sum](const Index& index) {
+    Index row = index;
+    Expr k = index[axis];
+    row.erase(row.begin() + a.axis);
+    if (a.log) return widen(centred(row, k) - unary(UnaryOp::log, load(sum, t, row)), y.dtype);
+    Index at = row;
+    at.push_back(k);
+    Expr total = load(sum, t, row);
+    if (a.masked) total = select(eq(total, imm(0, t)), imm(1, t), total);
+    return widen(binary(BinaryOp::div, load(e, t, at), total), y.dtype);
+  });
+  store_plain(b);
+  return b.finish(KernelFamily::reduce);
+}
+
+// Stages: sum (where rows are centred), square (of the centred row), y = (x - mean) * rsqrt(variance + epsilon) * scale + bias.
+Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
+  const auto& a = std::get<op::LayerNorm>(node.attrs);
+  const TensorType& x = b.type(node.inputs[0]);
+  const TensorType& y = b.type(node.output);
+  DType t = accumulator_type(y.dtype);
+  Rows rows = split_rows(x.shape, a.axis);
+  auto element = [&](const Index& row, const Expr& k) { return widen(b.element(node.inputs[0], rows.logical(row, k)), t); };
+  Expr inverse = as_const(rows.count) ? imm(1.0 / static_cast<double>(*as_const(rows.count)), t)
+                                      : binary(BinaryOp::div, imm(1, t), cast(t, rows.count));
+  const BufferId sum = a.centred ? reduce_rows(b, "sum", rows.rows, rows.count, t, Combiner::add, element) : BufferId{};
+  auto centred = [&, sum](const Index& row, const Expr& k) { return a.centred ? element(row, k) - load(sum, t, row) * inverse : element(row, k); };
+  BufferId square = reduce_rows(b, "square", rows.rows, rows.count, t, Combiner::add, [&](const Index& row, const Expr& k) {
+    Expr d = centred(row, k);
+    return d * d;
+  });
+  b.define(node.output, [&, square](const Index& index) {
+    Index row(index.begin(), index.begin() + a.axis), inner(index.begin() + a.axis, index.end());
+    Expr k = b.simplified(flatten_index(rows.columns, inner));
+    Expr variance = load(square, t, row) * inverse + imm(a.epsilon, t);
+    Expr value = centred(row, k) * unary(UnaryOp::rsqrt, variance);
+    auto parameter = [&](size_t i) {
+      const Shape& shape = b.type(node.inputs[i]).shape;
+      return widen(b.element(node.inputs[i], broadcast_index(shape, Index(index.end() - static_cast<int64_t>(shape.size()), index.end()))), t);
+    };
+    value = value * parameter(1);
+    if (node.inputs.size() > 2 && node.inputs[2].valid()) value = value + parameter(2);
+    return widen(value, y.dtype);
+  });
+  store_plain(b);
+  return b.finish(KernelFamily::reduce);
+}
+
+}  // namespace tw

@@ -1,0 +1,143 @@
+#include "program/sizes.h"
+
+#include <algorithm>
+
+namespace tw {
+namespace {
+
+// Elements start, start + step ... of an axis.
+void add_slice(const op::Slice& slice, const Shape& x, std::vector<Expr>& out) {
+  for (size_t axis = 0; axis < x.size(); ++axis) {
+    const Expr &start = slice.starts[axis], &size = slice.sizes[axis];
+    if (is_const(start, 0) && slice.steps[axis] == 1 && equal(Shape{size}, Shape{x[axis]})) continue;
+    const Expr last = start + (size - 1) * Expr(slice.steps[axis]), low = slice.steps[axis] > 0 ? start : last, high = slice.steps[axis] > 0 ? last : start;
+    const Expr inside = logical_and(le(Expr(0), low), lt(high, x[axis]));
+    out.push_back(binary(BinaryOp::logical_or, inside, eq(size, Expr(0))));
+  }
+}
+
+// The window fits into what it slides over.
+void add_windows(const Shape& x, const std::vector<Expr>& kernel, const Ints& dilations, const Ints& pads, std::vector<Expr>& out) {
+  const size_t axes = kernel.size();
+  for (size_t i = 0; i < axes; ++i) out.push_back(le((kernel[i] - 1) * Expr(dilations[i]) + 1, x[i + 2] + Expr(pads[i] + pads[i + axes])));
+}
+
+// Something is read of these axes of x wherever the result has elements.
+void add_not_empty(const Shape& x, const std::vector<size_t>& axes, const Shape& result, std::vector<Expr>& out) {
+  Expr none;
+  for (const Expr& extent : result) {
+    const Expr empty = eq(extent, Expr(0));
+    none = none.defined() ? binary(BinaryOp::logical_or, none, empty) : empty;
+  }
+  for (size_t axis : axes) {
+    const Expr some = le(Expr(1), x[axis]);
+    out.push_back(none.defined() ? binary(BinaryOp::logical_or, some, none) : some);
+  }
+}
+
+// Extents that are 1 or those of the shape.
+void add_broadcast(const Shape& from, const Shape& to, std::vector<Expr>& out) {
+  for (size_t i = 0, offset = to.size() - from.size(); i < from.size(); ++i)
+    if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{to[offset + i]}))
+      out.push_back(binary(BinaryOp::logical_or, eq(from[i], Expr(1)), eq(from[i], to[offset + i])));
+}
+
+void add_take(const op::Take& take, const Shape& x, std::vector<Expr>& out) {
+  std::vector<size_t> computed;
+  for (size_t axis = 0; axis < take.places.size(); ++axis)
+    if (take.places[axis] < 0) computed.push_back(axis);
+    else out.push_back(le(take.shape[static_cast<size_t>(take.places[axis])], x[axis]));
+  add_not_empty(x, computed, take.shape, out);
+}
+
+void add_pad(const op::Pad& pad, const Shape& x, const Shape& result, std::vector<Expr>& out) {
+  std::vector<size_t> padded;
+  for (size_t axis = 0; axis < x.size(); ++axis) {
+    out.push_back(le(Expr(0), pad.begins[axis]));
+    out.push_back(le(Expr(0), pad.ends[axis]));
+    if (!is_const(pad.begins[axis], 0) || !is_const(pad.ends[axis], 0)) padded.push_back(axis);
+  }
+  if (pad.mode != PadMode::constant) add_not_empty(x, padded, result, out);
+}
+
+void add_of_operator(const Graph& graph, const Node& node, std::vector<Expr>& out) {
+  if (node.inputs.empty() || !node.inputs[0].valid()) return;
+  const auto shape = [&](size_t i) -> const Shape& { return graph.value(node.inputs[i]).type.shape; };
+  const Shape &x = shape(0), &result = graph.value(node.output).type.shape;
+  if (const auto* a = std::get_if<op::Reshape>(&node.attrs)) {
+    if (!same_count(x, a->shape)) out.push_back(eq(element_count(x), element_count(a->shape)));
+  } else if (const auto* a = std::get_if<op::Slice>(&node.attrs)) {
+    add_slice(*a, x, out);
+  } else if (const auto* a = std::get_if<op::Pool>(&node.attrs)) {
+    add_windows(x, {a->kernel.begin(), a->kernel.end()}, a->dilations, a->pads, out);
+  } else if (const auto* a = std::get_if<op::Conv>(&node.attrs)) {
+    add_windows(x, {shape(1).begin() + 2, shape(1).end()}, a->dilations, a->pads, out);
+  } else if (const auto* a = std::get_if<op::Expand>(&node.attrs)) {
+    add_broadcast(x, a->shape, out);
+  } else if (const auto* a = std::get_if<op::Take>(&node.attrs)) {
+    add_take(*a, x, out);
+  } else if (const auto* a = std::get_if<op::Gather>(&node.attrs)) {
+    add_not_empty(x, {static_cast<size_t>(a->axis)}, result, out);
+  } else if (const auto* a = std::get_if<op::Pad>(&node.attrs)) {
+    add_pad(*a, x, result, out);
+  } else if (std::holds_alternative<op::Resize>(node.attrs)) {
+    std::vector<size_t> resized;
+    for (size_t axis = 0; axis < x.size(); ++axis)
+      if (!equal(Shape{x[axis]}, Shape{result[axis]})) resized.push_back(axis);
+    add_not_empty(x, resized, result, out);
+  }
+}
+
+}  // namespace
+
+Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges) {
+  Ranges over;
+  for (const std::string& symbol : symbols) {
+    if (!uses_var(bytes, symbol)) continue;
+    const auto range = ranges.find(symbol);
+    if (range == ranges.end() || !range->second.max.defined()) return {};
+    over.insert(*range);
+  }
+  const std::optional<Interval> interval = interval_over(bytes, over, ranges);
+  if (!interval) return {};
+  for (const auto& [symbol, range] : over)
+    if (uses_var(interval->max, symbol)) return {};
+  if (std::ranges::none_of(symbols, [&](const std::string& symbol) { return uses_var(interval->max, symbol); })) return interval->max;
+  return over.empty() ? Expr() : largest(interval->max, symbols, ranges);   // bounds that other symbols of data make
+}
+
+std::vector<Expr> conditions_of(const Graph& graph, const Node& node) {
+  std::vector<Expr> out;
+  for (const ValueId made : node.outputs())
+    for (const Expr& extent : graph.value(made).type.shape)
+      if (!as_const(extent)) out.push_back(le(Expr(0), extent));
+  add_of_operator(graph, node, out);
+  return out;
+}
+
+std::vector<int> plan_rooms(std::vector<Lifetime>& lifetimes, const Ranges& symbols, Program& program) {
+  std::vector<int> rooms(lifetimes.size(), -1);
+  std::vector<int> last;   // by room: the last call that uses it
+  std::vector<size_t> order;
+  for (size_t i = 0; i < lifetimes.size(); ++i) {
+    if (!is_data_dependent(lifetimes[i].bytes)) continue;
+    if (const Expr bytes = largest(lifetimes[i].bytes, program.data_symbols, symbols); bytes.defined()) lifetimes[i].bytes = bytes;
+    else order.push_back(i);
+  }
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return lifetimes[a].first < lifetimes[b].first; });
+  for (size_t i : order) {
+    const Lifetime& own = lifetimes[i];
+    const auto free = std::ranges::find_if(last, [&](int end) { return end < own.first; });
+    rooms[i] = static_cast<int>(free - last.begin());
+    if (free == last.end()) last.push_back(own.last);
+    else *free = own.last;
+    SizeStep step{.kind = SizeStep::Kind::room, .before = static_cast<size_t>(own.first), .at = {Place::room, rooms[i], Expr(0)}};
+    step.bytes = own.bytes;
+    program.steps.push_back(std::move(step));
+  }
+  program.rooms = static_cast<int>(last.size());
+  std::ranges::stable_sort(program.steps, [](const SizeStep& a, const SizeStep& b) { return std::pair(a.before, a.kind) < std::pair(b.before, b.kind); });
+  return rooms;
+}
+
+}  // namespace tw
