@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/operators.md: every operator of the ONNX standard, the versions that are imported, and what of the backend suite passes, by the two
-lists beside this file (which test_onnx keeps true).
+"""Writes docs/reference/operators.md: every operator of the ONNX standard, the versions that are imported, and what of the backend suite
+passes, by the two lists beside this file (which test_onnx keeps true).
 
     operators.py CASES [--check]      CASES: what export.py wrote; --check: only says whether the page is up to date
 """
@@ -12,16 +12,26 @@ import sys
 import onnx
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGE = ROOT / "docs/operators.md"
+PAGE = ROOT / "docs/reference/operators.md"
 MODES = ["static", "symbolic", "constant"]
 FILES = {"static": "model.onnx", "symbolic": "symbolic.onnx", "constant": "constant.onnx"}
 OPSETS = {"": (7, 28), "ai.onnx.ml": (1, 5)}
 HEAD = """# Operators
 
-Written by `tests/onnx/operators.py`. Of each operator: the versions ("since" numbers) in force at the opsets of {domains}; element types
-of inputs in passing test cases; and how many cases of the ONNX backend suite with this operator pass ({ways}). What is out for good is named in `tests/onnx/excluded.txt` and counts as not passing.
+`tests/onnx/operators.py` writes this page. It has a row for each operator of the ONNX standard:
 
-**{passing} of {total} operators have a passing case; {whole} pass every case they have.** Cases: {cases}.
+* `versions`: the versions ("since" numbers) in force at the opsets
+  of {domains};
+* `by`: what reads it, an importer or the function body that the ONNX standard gives;
+* `element types`: those of the inputs in passing test cases;
+* the last columns: how many cases of the ONNX backend suite with this operator pass, in three forms.
+  `static` is the case as it is. `symbolic` leaves its extents free. `constant` makes its inputs
+  constants.
+
+`tests/onnx/excluded.txt` names what is out for good. It counts as not passing.
+
+**{passing} of {total} operators have a passing case; {whole} pass every case they have.**
+Cases that pass: {cases}.
 """
 
 
@@ -107,7 +117,7 @@ def page(cases):
         total += 1
         passing += count["static"][0] > 0
         whole += count["static"][0] > 0 and all(good == of for good, of in count.values())
-    head = HEAD.format(domains=", ".join(f"{domain or 'ai.onnx'} {low} to {high}" for domain, (low, high) in OPSETS.items()), ways=", ".join(MODES), passing=passing, whole=whole,
+    head = HEAD.format(domains=", ".join(f"{domain or 'ai.onnx'} {low} to {high}" for domain, (low, high) in OPSETS.items()), passing=passing, whole=whole,
                        total=total, cases=", ".join(f"{mode} {good} of {of}" for mode, (good, of) in totals.items()))
     table = [f"| operator | versions | by | element types | {' | '.join(MODES)} |", "|---|---|---|---|" + "---|" * len(MODES)]
     return head + "\n" + "\n".join(table + lines) + "\n"
