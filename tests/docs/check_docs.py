@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Keeps the pages true: every `tilewright SUBCOMMAND --flag` that README.md and docs/ name must exist, every link must lead
-to a file, and README's commands on the digits example are run as written. So are the guide's: of each page of docs/guide, all
+to a file, every path of the repository in backticks must exist, no line of prose has over 100 columns, and README's commands on the digits example are run as written. So are the guide's: of each page of docs/guide, all
 blocks marked `sh`, in their order and in one folder; a block marked with a language and a file's name is that file. A line that
 begins with `!` must fail, by an exit status of 1 to 4. Blocks marked `sh not-run` are only shown.
 
@@ -16,7 +16,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "examples/README.md"]
+COLUMNS = 100
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "build"))}
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "examples/README.md"]
 
 
 def help_texts(tilewright):
@@ -27,7 +29,7 @@ def help_texts(tilewright):
 
 def check_flags(page, helps):
     for number, line in enumerate(page.read_text().splitlines(), 1):
-        for name, rest in re.findall(r"tilewright ([a-z]+)((?: [^`|&;]*)?)", line):
+        for name, rest in re.findall(r"(?<!-)tilewright ([a-z]+)((?: [^`|&;]*)?)", line):
             if name not in helps:
                 if not re.search(r"tilewright \w+ *[-A-Z./$]", line):
                     continue   # prose
@@ -43,6 +45,35 @@ def check_links(page):
         for target in re.findall(r"\]\(([^)#:]+)\)", line):
             if not (page.parent / target).exists():
                 yield f"{page.name}:{number}: no file {target}"
+
+
+def prose(page):
+    """Lines of a page with their numbers, but for blocks of code and tables."""
+    inside = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        elif not inside and not line.startswith(("|", "    ")):
+            yield number, line
+
+
+def check_columns(page):
+    for number, line in prose(page):
+        if len(line) > COLUMNS:
+            yield f"{page.name}:{number}: {len(line)} columns, the limit is {COLUMNS}"
+
+
+def check_paths(page):
+    """What looks like a path of the repository, in backticks: a folder at the top, then names. `*` stands for any name, `<name>` for
+    one that the reader chooses. The journal is history: it may name what is gone."""
+    if page.is_relative_to(ROOT / "docs/journal"):
+        return
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        for path in re.findall(r"`([\w.-]+/[\w./*<>-]*)`", line):
+            if path.split("/")[0] not in FOLDERS or "<" in path or path.startswith("build/"):
+                continue
+            if not any(True for _ in ROOT.glob(path.rstrip("/"))):
+                yield f"{page.relative_to(ROOT)}:{number}: no {path}"
 
 
 def run_readme(tilewright):
@@ -89,7 +120,7 @@ def main():
     parser.add_argument("--tilewright", type=pathlib.Path, required=True)
     tilewright = parser.parse_args().tilewright.resolve()
     helps = help_texts(tilewright)
-    problems = [p for page in PAGES for p in [*check_flags(page, helps), *check_links(page)]] + list(run_readme(tilewright))
+    problems = [p for page in PAGES for p in [*check_flags(page, helps), *check_links(page), *check_paths(page), *check_columns(page)]] + list(run_readme(tilewright))
     problems += [p for page in GUIDE for p in run_guide(page, tilewright)]
     for problem in problems:
         print(problem, file=sys.stderr)
