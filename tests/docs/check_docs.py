@@ -60,7 +60,7 @@ def prose(page):
 def check_columns(page):
     for number, line in prose(page):
         if len(line) > COLUMNS:
-            yield f"{page.name}:{number}: {len(line)} columns, the limit is {COLUMNS}"
+            yield f"{page.relative_to(ROOT)}:{number}: {len(line)} columns, the limit is {COLUMNS}"
 
 
 def check_paths(page):
