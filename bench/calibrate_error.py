@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the rounding errors of every algorithm against f64 and prints the constants of the error model (docs/algorithms.md).
+"""Measures the rounding errors of every algorithm against f64 and prints the constants of the error model (docs/internals/algorithms.md).
 
     calibrate_error.py --tilewright build/release/tilewright
 

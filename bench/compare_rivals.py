@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times Tilewright and its rivals on whole models, interleaved block by block, and writes the table of docs/performance.md.
+"""Times Tilewright and its rivals on whole models, interleaved block by block, and writes a table for a page of docs/journal.
 
     compare_rivals.py --tilewright BUILD/tilewright --python VENV/bin/python [--torch-models FILE.py] [--markdown FILE] MODEL.onnx ...
 

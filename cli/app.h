@@ -11,7 +11,7 @@
 
 namespace tw {
 
-// Documented in docs/cli.md.
+// Documented in docs/reference/cli.md.
 enum ExitCode : int {
   kExitOk = 0,
   kExitUser = 1,         // a wrong file, name, shape, schedule, ...

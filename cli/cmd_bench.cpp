@@ -156,7 +156,7 @@ CommandRun define_bench(Flags& flags) {
   flags.argument("FILE", args->file, "A compiled model; or an ONNX file, which is compiled first, to a file that does not stay");
   flags.text("-t,--target", args->target, "NAME|FILE", "For an ONNX file: what to compile for; default: this machine");
   flags.integer("--virtual-threads", args->virtual_threads, "For an ONNX file: as of compile");
-  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
+  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
   args->inputs.declare(flags);
   flags.integer("--threads", args->threads, "0: as many as this process may use");
   flags.integer("--runs", args->runs, "So many runs; 0: as many as --seconds allows");

@@ -69,7 +69,7 @@ CommandRun define_run(Flags& flags) {
   flags.argument("LIBRARY", args->library, "The compiled model");
   args->inputs.declare(flags);
   flags.integer("--threads", args->threads, "0: as many as this process may use");
-  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
+  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
   flags.text("-d,--output-dir", args->output_dir, "DIR", "Write every output there as NAME.npy, with '/' as '_'");
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return run(*args, console); };

@@ -122,7 +122,7 @@ CommandRun define_tune(Flags& flags) {
   auto args = std::make_shared<TuneArgs>();
   flags.argument("MODEL", args->model, "The ONNX file");
   flags.text("-t,--target", args->target, "NAME|FILE", "A target that this machine can run; default: this machine");
-  flags.text("--log", args->log, "FILE", "Where records are kept and read; default: the user's (docs/tuning.md)");
+  flags.text("--log", args->log, "FILE", "Where records are kept and read; default: the user's (docs/reference/tuning.md)");
   flags.text("--tuner", args->tuner, "NAME", "gbt (trees and annealing), genetic, anneal, random, grid; default gbt");
   flags.text("--space", args->space, "NAME", "template or generated; default template");
   flags.flag("--no-rules", args->no_rules, "Spaces without their static rules: for comparing methods");

@@ -156,7 +156,7 @@ CommandRun define_verify(Flags& flags) {
   flags.text("--reference", args->reference, "NAME",
              "What the ONNX file's outputs are computed by: f64 (default), the whole model in doubles, compiled as plain loops; or operators, one "
              "evaluator an operator, each rounded to its type: minutes for a large model");
-  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
+  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
   flags.number("--tolerance", args->tolerance, "T", "Largest error that passes, relative to an output's range; default 1e-4");
   flags.flag("--per-node", args->per_node, "Compile again with every fused group's result kept, and name the first that is off");
   flags.integer("--threads", args->threads, "0: as many as this process may use");

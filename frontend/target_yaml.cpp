@@ -1,5 +1,5 @@
 // Target descriptions in YAML, read strictly: an unknown, repeated or badly typed key is an error with its line and column.
-// Every key is explained in docs/targets.md.
+// Every key is explained in docs/reference/targets.md.
 #include <llvm/ADT/StringExtras.h>
 #include <yaml-cpp/yaml.h>
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 10> kIntelServers = {"skx", "skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids",
                                                             "emeraldrapids", "graniterapids", "graniterapids-d", "diamondrapids"};
 constexpr CoreRates kIntelServer = {.multiply_adds = 2, .sums = 0.5, .l3_bytes = 10, .memory_bytes = 5};
-// Twice Zen 4's units, loads and stores, at 4 GHz (docs/performance.md).
+// Twice Zen 4's units, loads and stores, at 4 GHz (docs/journal/README.md).
 constexpr CoreRates kZen5 = {.multiply_adds = 2, .sums = 1.5, .l2_bytes = 64, .l3_bytes = 30, .memory_bytes = 9};
 
 }  // namespace

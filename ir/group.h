@@ -9,7 +9,7 @@
 
 namespace tw {
 
-// How the anchor of a group is computed. All but direct need fewer multiplications and round more (docs/algorithms.md).
+// How the anchor of a group is computed. All but direct need fewer multiplications and round more (docs/internals/algorithms.md).
 enum class Algorithm : uint8_t { direct, winograd_f2, winograd_f4, winograd_f6, strassen };
 inline constexpr int kAlgorithmCount = 5;
 const char* algorithm_name(Algorithm a);                              // "direct", "winograd_f2", ..

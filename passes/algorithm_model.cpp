@@ -1,4 +1,4 @@
-// Time, weights and error of each algorithm, from shapes and the target's numbers. Constants: docs/algorithms.md.
+// Time, weights and error of each algorithm, from shapes and the target's numbers. Constants: docs/internals/algorithms.md.
 #include <algorithm>
 #include <cmath>
 

@@ -19,7 +19,7 @@ struct AlgorithmOptions {
   std::map<NodeId, Algorithm> fixed = {};   // by anchor: already chosen, within the budgets
 };
 
-// What one algorithm makes of one node, by the model of docs/algorithms.md.
+// What one algorithm makes of one node, by the model of docs/internals/algorithms.md.
 struct AlgorithmEstimate {
   double cycles = 0;         // of one core
   double weight_bytes = 0;   // packed

@@ -30,7 +30,7 @@ typedef struct tw_vdla_launch {
 } tw_vdla_launch;
 
 typedef struct tw_vdla_result {
-  uint32_t fault, pc, marker;   /* fault: 0 none, 9 a race, else as docs/vdla.md numbers them */
+  uint32_t fault, pc, marker;   /* fault: 0 none, 9 a race, else as docs/internals/vdla.md numbers them */
   uint64_t cycles, gemm, alu, load_busy, store_busy, compute_waits_load, compute_waits_store, load_waits, read_beats, write_beats, instructions;
   char message[160];            /* of a fault; "" where there is nothing to say */
 } tw_vdla_result;

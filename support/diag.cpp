@@ -69,7 +69,7 @@ std::string error_text(Error error) {
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   std::fprintf(stderr, "tilewright: internal error at %s:%d: %s\n  %s\n", file, line, condition, message.c_str());
   std::string folder = write_reproducer();
-  if (!folder.empty()) std::fprintf(stderr, "  reproducer: %s/ (see docs/debugging.md)\n", folder.c_str());
+  if (!folder.empty()) std::fprintf(stderr, "  reproducer: %s/ (see docs/internals/debugging.md)\n", folder.c_str());
   std::fflush(stderr);
   std::abort();
 }

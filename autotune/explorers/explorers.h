@@ -1,5 +1,5 @@
 // The explorers. `score` asks a cost model for points (higher is faster, -infinity: illegal); without it an explorer goes by measured times alone.
-// The space must outlive them. Sources: docs/tuning_search.md.
+// The space must outlive them. Sources: docs/internals/tuning-search.md.
 #pragma once
 #include "autotune/search.h"
 

@@ -12,7 +12,7 @@ using llvm::Type;
 
 Values::Values(llvm::LLVMContext& context, const CpuTraits& cpu, bool fast) : b(context), traits(cpu), fast_math(fast) {}
 
-// For arithmetic only (docs/targets.md): comparisons, selects and functions treat NaN and infinity as always. Never contraction
+// For arithmetic only (docs/reference/targets.md): comparisons, selects and functions treat NaN and infinity as always. Never contraction
 // or reassociation: multiply-adds are explicit, the order of sums is the schedule's.
 Value* Values::relaxed(Value* result) {
   auto* instruction = llvm::dyn_cast<llvm::Instruction>(result);

@@ -1,4 +1,4 @@
-// The VDLA's instructions: 256-bit words without state, the same fields for every configuration (docs/vdla.md).
+// The VDLA's instructions: 256-bit words without state, the same fields for every configuration (docs/internals/vdla.md).
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// int32 accumulators to int8 by integers only, equal to onnxruntime's rint(float(acc + bias) * scale) (docs/vdla.md, "tie window").
+// int32 accumulators to int8 by integers only, equal to onnxruntime's rint(float(acc + bias) * scale) (docs/internals/vdla.md, "tie window").
 #pragma once
 #include <cstdint>
 #include <optional>

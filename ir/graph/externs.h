@@ -1,5 +1,5 @@
 // The functions of the runtime library (runtime/ops) that op::Extern calls: what each one is called, takes and gives. A new one:
-// docs/adding-an-op.md.
+// docs/internals/adding-an-op.md.
 #pragma once
 #include "ir/graph/graph.h"
 #include "runtime/ops/ops.h"

@@ -1,5 +1,5 @@
 // The core operators of the Graph IR: plain attribute structs in one variant, and the table that says what each one does.
-// ONNX's ~200 operators arrive as these or as compositions of them. Adding one: docs/adding-an-op.md.
+// ONNX's ~200 operators arrive as these or as compositions of them. Adding one: docs/internals/adding-an-op.md.
 //
 // Every struct lists its fields once, in `fields`; printing, parsing, comparing and hashing go through it.
 // Lists with an entry an axis are always given in full (strides, dilations, pads: never empty for "default").

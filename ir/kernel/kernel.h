@@ -158,7 +158,7 @@ Stmt find_loop(const Stmt& root, std::string_view var);  // null when there is n
 std::vector<Stmt> stores_of(const Stmt& root);           // in program order
 
 class Lexer;
-std::string print(const Kernel& kernel);  // grammar: docs/ir.md
+std::string print(const Kernel& kernel);  // grammar: docs/reference/text-forms.md
 Expected<Kernel> parse_kernel(std::string_view text, std::string_view file = "");  // not verified
 Expected<Kernel> parse_kernel(Lexer& lexer);  // one kernel within a longer text
 Error verify(const Kernel& kernel);   // every violation in one error

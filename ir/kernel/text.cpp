@@ -1,4 +1,4 @@
-// Printer and parser of kernels; the grammar is in docs/ir.md.
+// Printer and parser of kernels; the grammar is in docs/reference/text-forms.md.
 #include <algorithm>
 #include <array>
 

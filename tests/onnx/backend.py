@@ -143,7 +143,7 @@ def tensor_type(type_proto):
 
 
 def items_of(rows, sizes):
-    """The items of a sequence whose length the run knows (docs/abi.md)."""
+    """The items of a sequence whose length the run knows (docs/reference/c-interface.md)."""
     for row, size in zip(rows, sizes):
         shape = tuple(extent for extent in size if extent >= 0)
         yield np.asarray(row[tuple(slice(extent) for extent in shape) + (0,) * (row.ndim - len(shape))])

@@ -46,7 +46,7 @@ Expected<std::vector<Tensor>> stored_tensors(const std::string& folder, const ch
   }
 }
 
-// The items of a list that came as rows and sizes (docs/abi.md): of each row what its sizes say, -1 behind the last one.
+// The items of a list that came as rows and sizes (docs/reference/c-interface.md): of each row what its sizes say, -1 behind the last one.
 void add_items(const Tensor& rows, const Tensor& sizes, std::vector<Tensor>& tensors) {
   const auto rank = static_cast<size_t>(sizes.shape[1]);
   const int64_t row = rows.shape[0] == 0 ? 0 : rows.size() / rows.shape[0], width = static_cast<int64_t>(rows.bytes.size()) / std::max<int64_t>(rows.size(), 1);

@@ -1,6 +1,6 @@
 // The VDLA: fetch, three engines with their queues, token counters, memories, control registers, one DRAM port.
 // The DRAM port has separate channels for read addresses, read data, write addresses, write data and write responses, as AXI4; beats are
-// BUS bytes, bursts stay within 4 KiB, responses of one id come in order. docs/vdla.md has the registers.
+// BUS bytes, bursts stay within 4 KiB, responses of one id come in order. docs/internals/vdla.md has the registers.
 module vdla_core #(
     parameter BIN = 16,
     parameter BOUT = 16,
