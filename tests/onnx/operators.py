@@ -24,9 +24,9 @@ HEAD = """# Operators
   of {domains};
 * `by`: what reads it, an importer or the function body that the ONNX standard gives;
 * `element types`: those of the inputs in passing test cases;
-* the last columns: how many cases of the ONNX backend suite with this operator pass, in three forms.
-  `static` is the case as it is. `symbolic` leaves its extents free. `constant` makes its inputs
-  constants.
+* the last columns: how many cases of the ONNX backend suite with this operator pass, in three
+  forms. `static` is the case as it is. `symbolic` leaves its extents free. `constant` makes its
+  inputs constants.
 
 `tests/onnx/excluded.txt` names what is out for good. It counts as not passing.
 
