@@ -10,7 +10,7 @@
 #include <iostream>
 #include <new>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "runtime/tilewright.h"
 
 namespace tw {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/simplify.h"
-#include "support/diag.h"
+#include "driver/dims.h"
+#include "driver/tensors.h"
 
 namespace CLI {
 class App;
@@ -39,11 +39,6 @@ class Flags {
 
 void define_no_check(Flags& flags, bool& value);   // --no-check of the commands that take a library
 
-// {"batch=1", "seq=128"} -> {{"batch", 1}, {"seq", 128}}. Errors: no '=', not an integer >= 1, a name twice.
-Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts, const char* flag = "--dim");
-// The same with ranges: {"seq=1..512"}.
-Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits, const char* flag = "--dim");
-// {"seq=64,batch=1", "seq=128"}: the sizes of each.
-Expected<std::vector<std::map<std::string, int64_t>>> parse_specialize(const std::vector<std::string>& texts);
+void declare(Flags& flags, InputSources& inputs);   // --input, --random, --dim
 
 }  // namespace tw

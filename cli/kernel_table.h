@@ -1,9 +1,9 @@
 // bench --per-kernel: what every call of a model takes, next to what it does and what the machine would allow.
 #pragma once
-#include "cli/manifest.h"
-#include "cli/roofline.h"
+#include "driver/manifest.h"
+#include "driver/roofline.h"
 #include "cli/text_width.h"
-#include "cli/tensors.h"
+#include "driver/tensors.h"
 
 namespace tw {
 

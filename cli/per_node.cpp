@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <ostream>
 
-#include "cli/model_run.h"
-#include "cli/temporary_folder.h"
+#include "driver/model_run.h"
+#include "driver/temporary_folder.h"
 #include "packager/loaded_model.h"
 #include "passes/fuse_groups.h"
 

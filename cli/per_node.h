@@ -2,9 +2,9 @@
 // output, and compares each with the reference evaluation of the same graph.
 #pragma once
 #include "cli/app.h"
-#include "cli/compare.h"
-#include "cli/compile.h"
-#include "cli/tensors.h"
+#include "driver/compare.h"
+#include "driver/compile.h"
+#include "driver/tensors.h"
 
 namespace tw {
 

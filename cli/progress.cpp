@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <ostream>
 
-#include "cli/compile.h"
+#include "driver/compile.h"
 #include "cli/text_width.h"
 
 namespace tw {

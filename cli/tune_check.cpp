@@ -12,8 +12,8 @@
 #include "autotune/measure/session.h"
 #include "ir/kernel/sharing.h"
 #include "kernels/default_schedule.h"
-#include "cli/candidate.h"
-#include "cli/model_tasks.h"
+#include "driver/candidate.h"
+#include "driver/model_tasks.h"
 
 namespace tw {
 namespace {

@@ -10,9 +10,10 @@
 #include <optional>
 #include <ostream>
 
-#include "cli/model_tasks.h"
+#include "cli/default_log.h"
+#include "driver/model_tasks.h"
 #include "cli/progress.h"
-#include "cli/temporary_folder.h"
+#include "driver/temporary_folder.h"
 #include "cli/tune_check.h"
 #include "cli/tune_table.h"
 #include "packager/output_file.h"

@@ -3,10 +3,10 @@
 #include <chrono>
 
 #include "cli/app.h"
-#include "cli/compare_artifacts.h"
-#include "cli/compile.h"
+#include "driver/compare_artifacts.h"
+#include "driver/compile.h"
 #include "cli/tune_budget.h"
-#include "cli/tune_services.h"
+#include "driver/tune_services.h"
 
 namespace tw {
 

@@ -7,7 +7,7 @@
 
 #include "autotune/network.h"
 #include "cli/app.h"
-#include "cli/roofline.h"
+#include "driver/roofline.h"
 #include "cli/text_width.h"
 #include "cli/tune_budget.h"
 

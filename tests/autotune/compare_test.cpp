@@ -5,9 +5,9 @@
 #include <cmath>
 #include <fstream>
 
-#include "cli/compare_artifacts.h"
-#include "cli/compile.h"
-#include "cli/temporary_folder.h"
+#include "driver/compare_artifacts.h"
+#include "driver/compile.h"
+#include "driver/temporary_folder.h"
 #include "tests/cli/graphs.h"
 
 using namespace tw;

@@ -1,6 +1,6 @@
 // Compiles a graph for this machine, runs it once and gives the outputs; a failing step fails the test.
 #pragma once
-#include "cli/compile.h"
+#include "driver/compile.h"
 #include "packager/loaded_model.h"
 
 namespace tw::test {

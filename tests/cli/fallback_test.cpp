@@ -1,7 +1,7 @@
 // A default schedule that does not apply: the plain one takes its place, and somebody hears of it.
 #include <doctest/doctest.h>
 
-#include "cli/schedules.h"
+#include "driver/schedules.h"
 #include "frontend/frontend.h"
 #include "ir/text.h"
 

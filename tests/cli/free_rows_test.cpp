@@ -1,7 +1,7 @@
 // Convolutions over rows of free extent: whole tiles in registers that ask nothing, and the row's last one apart.
 #include <doctest/doctest.h>
 
-#include "cli/compile.h"
+#include "driver/compile.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/graphs.h"
 

@@ -1,7 +1,7 @@
 // The compiled f64 reference equals the evaluators in f64 to f64's rounding: what `verify` trusts for models too large to evaluate.
 #include <doctest/doctest.h>
 
-#include "cli/reference.h"
+#include "driver/reference.h"
 #include "passes/passes.h"
 #include "tests/cli/compiled.h"
 #include "tests/passes/random_graph.h"

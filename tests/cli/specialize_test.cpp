@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cli/manifest.h"
-#include "cli/model_run.h"
+#include "driver/manifest.h"
+#include "driver/model_run.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 #include "tests/cli/cli_test_util.h"

@@ -2,7 +2,7 @@
 // reloads alone are values that do not change in the loop.
 #include <doctest/doctest.h>
 
-#include "cli/compile.h"
+#include "driver/compile.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/graphs.h"
 

@@ -1,4 +1,4 @@
-#include "cli/tensors.h"
+#include "driver/tensors.h"
 
 #include <doctest/doctest.h>
 #include <zlib.h>
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/compare.h"
-#include "cli/npz.h"
+#include "driver/compare.h"
+#include "driver/npz.h"
 #include "cli_test_util.h"
 
 using namespace tw;
@@ -91,7 +91,7 @@ std::vector<TensorSpec> two_inputs() {
   return {{"image", DType::f32, {var("batch"), Expr(2)}}, {"in/2=x", DType::f32, {var("batch")}}};
 }
 
-std::string load_error(const std::vector<TensorSpec>& specs, const InputFlags& flags) {
+std::string load_error(const std::vector<TensorSpec>& specs, const InputSources& flags) {
   Expected<Inputs> inputs = load_inputs(specs, flags);
   return inputs ? "" : error_text(inputs.takeError());
 }
@@ -132,7 +132,7 @@ TEST_CASE("npz: any damage is an error, never a wrong tensor") {
 TEST_CASE("inputs from files bind the model's symbols") {
   const TestFolder folder;
   const std::string image = folder.write("image.npy", npy({1, 2, 3, 4, 5, 6}, "3, 2")), other = folder.write("o.npy", npy({7, 8, 9}, "3,"));
-  InputFlags flags;
+  InputSources flags;
   flags.files = {"image=" + image, "in/2=x=" + other};
   Expected<Inputs> inputs = load_inputs(two_inputs(), flags);
   REQUIRE(bool(inputs));

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "autotune/network.h"
-#include "cli/cmd_reduce.h"
+#include "cli/commands/reduce.h"
 #include "cli/kernel_table.h"
 #include "cli/text_width.h"
 

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "backends/cuda/ptxas.h"
-#include "cli/compile.h"
-#include "cli/manifest.h"
+#include "driver/compile.h"
+#include "driver/manifest.h"
 #include "packager/artifact.h"
 #include "tests/cuda/fake.h"
 

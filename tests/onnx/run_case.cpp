@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/compile.h"
-#include "cli/model_run.h"
+#include "driver/compile.h"
+#include "driver/model_run.h"
 #include "packager/loaded_model.h"
 
 namespace tw::onnx_suite {

@@ -1,0 +1,170 @@
+// tilewright bench: times whole runs, or every kernel call, of a compiled model on one set of inputs.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <ostream>
+
+#include "cli/commands/commands.h"
+#include "driver/compile.h"
+#include "driver/device_report.h"
+#include "cli/kernel_table.h"
+#include "driver/model_run.h"
+#include "cli/progress.h"
+#include "cli/targets.h"
+#include "driver/temporary_folder.h"
+#include "packager/artifact.h"
+#include "packager/loaded_model.h"
+#include "support/parallel.h"
+
+namespace tw {
+namespace {
+
+constexpr int kMaxRuns = 1000000;  // samples kept
+
+struct BenchArgs {
+  std::string file, target = "host", device;
+  InputSources inputs;
+  int threads = 0, runs = 0, warmup = 3, virtual_threads = 0;
+  double seconds = 1;
+  bool per_kernel = false, no_check = false;
+};
+
+struct Statistics {
+  double min = 0, median = 0, p95 = 0, mean = 0;
+};
+
+// p95: the smallest sample that at least 95% of them do not exceed.
+Statistics statistics(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const size_t n = samples.size();
+  Statistics s;
+  s.min = samples.front();
+  s.median = n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
+  s.p95 = samples[(n * 95 + 99) / 100 - 1];
+  for (const double v : samples) s.mean += v / static_cast<double>(n);
+  return s;
+}
+
+std::string padded(const char* pattern, double value) {
+  char buffer[48];
+  std::snprintf(buffer, sizeof buffer, pattern, value);
+  return buffer;
+}
+
+// Calls `once` until the count or the time that the flags ask for.
+template <class Once>
+Error repeat(const BenchArgs& args, const Once& once) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const int most = args.runs > 0 ? args.runs : kMaxRuns;
+  for (int i = 0; i < most; ++i) {
+    if (args.runs == 0 && i > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= args.seconds) break;
+    TW_TRY(once());
+  }
+  return Error::success();
+}
+
+Expected<std::vector<double>> time_runs(const BenchArgs& args, ModelRun& run) {
+  std::vector<double> ms;
+  TW_TRY(repeat(args, [&]() -> Error {
+    const auto start = std::chrono::steady_clock::now();
+    TW_TRY(run.run());
+    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    return Error::success();
+  }));
+  return ms;
+}
+
+// The median milliseconds of every call.
+Expected<std::vector<double>> time_calls(const BenchArgs& args, ModelRun& run) {
+  const size_t count = static_cast<size_t>(run.api().call_count);
+  std::vector<uint64_t> ns(count);
+  std::vector<std::vector<double>> samples(count);
+  TW_TRY(repeat(args, [&]() -> Error {
+    TW_TRY(run.profile(ns));
+    for (size_t k = 0; k < count; ++k) samples[k].push_back(static_cast<double>(ns[k]) * 1e-6);
+    return Error::success();
+  }));
+  std::vector<double> out;
+  for (std::vector<double>& s : samples) out.push_back(statistics(std::move(s)).median);
+  return out;
+}
+
+// The library to time: the file itself, or what the model in it compiles to, in `folder`.
+Expected<std::string> library_of(const BenchArgs& args, const std::string& folder, Console& console) {
+  TW_ASSIGN(const bool artifact, is_artifact(args.file));
+  if (artifact) return args.file;
+  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  with_virtual_threads(target, args.virtual_threads);
+  CompileOptions options;
+  options.model = args.file;
+  options.output = folder + "/model.so";
+  options.name = "model";
+  options.schedules.lock = lock_beside(args.file);
+  Progress progress(console);
+  TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
+  progress.end();
+  return report.output;
+}
+
+Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& run, Console& console, Json::Object& result) {
+  TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));   // checked when it was loaded
+  TW_ASSIGN(const Manifest manifest, parse_manifest(text, library));
+  TW_ASSIGN(const std::vector<double> ms, time_calls(args, run));
+  if (manifest.calls.size() != ms.size())
+    return make_error(DiagCode::invalid_model, "'{0}': the manifest lists {1} calls, the library has {2}", library, manifest.calls.size(), ms.size());
+  TW_ASSIGN(const Target target, parse_target(manifest.target_yaml, library + " (its manifest's target)"));
+  const int threads = threads_or_all(args.threads);
+  TW_ASSIGN(const Peaks peaks, measure_peaks(target, threads));
+  TW_ASSIGN(const KernelTable table, kernel_table(manifest, run.symbols(), peaks, ms));
+  result.push_back({"peaks", to_json(peaks)});
+  result.push_back({"calls", to_json(table)});
+  if (!console.json) console.out << to_string(peaks) << "\n" << to_string(table, console.columns);
+  return Error::success();
+}
+
+Expected<int> bench(const BenchArgs& args, Console& console) {
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  TW_ASSIGN(const std::string library, library_of(args, folder.path(), console));
+  use_device(args.device);
+  TW_ASSIGN(const LoadedModel model, LoadedModel::open(library, args.no_check ? Integrity::trust : Integrity::check));
+  InputSources flags = args.inputs;
+  if (!flags.random) flags.random = 0;
+  TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), flags));
+  TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), std::move(inputs), args.threads));
+  for (int i = 0; i < args.warmup; ++i) TW_TRY(run.run());
+  TW_ASSIGN(const std::vector<double> ms, time_runs(args, run));
+  const Statistics s = statistics(ms);
+  Json::Object result{{"model", model.api().name}, {"target", model.api().target}, {"threads", args.threads}, {"min", s.min},
+                      {"median", s.median}, {"p95", s.p95}, {"mean", s.mean}, {"ms", json_array(ms)}};
+  if (!console.json)
+    console.out << model.api().name << ": min " << padded("%.4f", s.min) << " ms, median " << padded("%.4f", s.median) << " ms, p95 "
+                << padded("%.4f", s.p95) << " ms in " << ms.size() << " runs\n";
+  TW_ASSIGN(const std::vector<DeviceReport> devices, device_reports(run));
+  if (!devices.empty()) result.push_back({"devices", to_json(devices)});
+  if (!console.json) console.out << to_string(devices);
+  if (args.per_kernel) TW_TRY(bench_calls(args, library, run, console, result));
+  if (console.json) write_json(console, result);
+  return kExitOk;
+}
+
+}  // namespace
+
+CommandRun define_bench(Flags& flags) {
+  auto args = std::make_shared<BenchArgs>();
+  flags.argument("FILE", args->file, "A compiled model; or an ONNX file, which is compiled first, to a file that does not stay");
+  flags.text("-t,--target", args->target, "NAME|FILE", "For an ONNX file: what to compile for; default: this machine");
+  flags.integer("--virtual-threads", args->virtual_threads, "For an ONNX file: as of compile");
+  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
+  declare(flags, args->inputs);
+  flags.integer("--threads", args->threads, "0: as many as this process may use");
+  flags.integer("--runs", args->runs, "So many runs; 0: as many as --seconds allows");
+  flags.number("--seconds", args->seconds, "S", "For how long, when --runs does not say; at least one run; default 1");
+  flags.integer("--warmup", args->warmup, "Runs before the clock starts; default 3");
+  flags.flag("--per-kernel", args->per_kernel, "Then time every kernel call, by the median, and compare with the machine's measured peaks");
+  define_no_check(flags, args->no_check);
+  return [args](Console& console) { return bench(*args, console); };
+}
+
+}  // namespace tw

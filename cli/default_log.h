@@ -1,0 +1,10 @@
+// The tuning log of a user.
+#pragma once
+#include <string>
+
+namespace tw {
+
+// XDG_DATA_HOME or ~/.local/share, then tilewright/tilewright.db; "": no home.
+std::string default_log();
+
+}  // namespace tw
