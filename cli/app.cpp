@@ -123,7 +123,7 @@ int internal_error(Console& console, const char* what) {
 Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.footer(kExitCodes);
-  app.add_flag("--json", console.json, "One JSON document on standard output, errors too");
+  app.add_flag("--json", console.json, "JSON on standard output, errors too: one document, of tune one a line");
   app.set_version_flag("--version", std::string("tilewright ") + TW_VERSION + " (ABI " + std::to_string(TW_ABI_VERSION) + ")");
   std::array<std::pair<CLI::App*, CommandRun>, kCommands.size()> runs;
   for (size_t i = 0; i < kCommands.size(); ++i) {
@@ -131,7 +131,7 @@ Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* co
     sub->footer(std::string("Examples:\n") + kCommands[i].examples + "\n" + kExitCodes);
     Flags flags(*sub);
     runs[i] = {sub, kCommands[i].define(flags)};
-    sub->add_flag("--json", console.json, "One JSON document on standard output, errors too");
+    sub->add_flag("--json", console.json, "JSON on standard output, errors too: one document, of tune one a line");
   }
   app.parse(argc, argv);
   for (const auto& [sub, run] : runs)

@@ -27,7 +27,7 @@ int exit_code(DiagCode code);
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  bool json = false;      // --json: one JSON document on `out`
+  bool json = false;      // --json: JSON on `out`, one document but for tune
   bool terminal = false;  // `err` is a terminal: progress may redraw its line
   bool color = false;
   int columns = kPlainColumns;   // of a table on `out`
