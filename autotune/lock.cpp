@@ -17,7 +17,9 @@ std::map<std::string, std::pair<int64_t, int64_t>> ranges_of(const SymbolLimitsO
   return ranges;
 }
 
-auto place_of(const LockSection& s) { return std::tuple(s.model, s.dims, ranges_of(s.limits), s.target_hash, s.threads); }
+auto place_of(const LockSection& s) {
+  return std::tuple(s.model, s.dims, ranges_of(s.limits), s.target_hash, s.threads);
+}
 
 Json to_json(const Pin& pin) {
   Json::Array lines;
@@ -26,8 +28,9 @@ Json to_json(const Pin& pin) {
     lines.push_back(pin.schedule.substr(at, end - at));
     at = end + 1;
   }
-  Json::Object out{{"task", pin.task}, {"name", pin.name}, {"target", pin.target}, {"algorithm", pin.algorithm}, {"kernel", pin.kernel_hash},
-                   {"source", source_of(pin)}};
+  Json::Object out{{"task", pin.task},          {"name", pin.name},
+                   {"target", pin.target},      {"algorithm", pin.algorithm},
+                   {"kernel", pin.kernel_hash}, {"source", source_of(pin)}};
   if (pin.tuned) {
     out.push_back({"seconds", pin.seconds});
     out.push_back({"date", date_text(pin.time)});
@@ -56,13 +59,16 @@ Pin pin_of(const Json& json) {
 Json to_json(const LockSection& s) {
   Json::Object dims, limits, layouts, algorithms;
   for (const auto& [name, value] : s.dims) dims.push_back({name, value});
-  for (const auto& [name, range] : s.limits) limits.push_back({name, Json::Array{range.least, range.most}});
-  for (const auto& [name, algorithm] : s.algorithms) algorithms.push_back({name, algorithm_name(algorithm)});
+  for (const auto& [name, range] : s.limits)
+    limits.push_back({name, Json::Array{range.least, range.most}});
+  for (const auto& [name, algorithm] : s.algorithms)
+    algorithms.push_back({name, algorithm_name(algorithm)});
   Json::Array kernels;
   for (const Pin& pin : s.pins) kernels.push_back(to_json(pin));
   Json::Object out{{"model", s.model}, {"dims", dims}};
   if (!limits.empty()) out.push_back({"limits", limits});
-  out.insert(out.end(), {{"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads}});
+  out.insert(out.end(),
+             {{"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads}});
   if (s.layouts) {
     for (const auto& [name, block] : *s.layouts) layouts.push_back({name, block});
     out.push_back({"layouts", layouts});
@@ -79,7 +85,9 @@ Expected<LockSection> section_of(const Json& json, const std::string& file) {
     for (const Json::Member& d : *dims) s.dims[d.key] = d.value.integer_or(0);
   if (const Json::Object* limits = json["limits"].object())
     for (const Json::Member& l : *limits) {
-      if (l.value.items().size() != 2) return make_error(DiagCode::parse, "'{0}': the limits of '{1}' are not two numbers", file, l.key);
+      if (l.value.items().size() != 2)
+        return make_error(DiagCode::parse, "'{0}': the limits of '{1}' are not two numbers", file,
+                          l.key);
       s.limits[l.key] = {l.value.items()[0].integer_or(0), l.value.items()[1].integer_or(0)};
     }
   s.target = json["target"].text_or_empty();
@@ -92,7 +100,10 @@ Expected<LockSection> section_of(const Json& json, const std::string& file) {
   if (const Json::Object* algorithms = json["algorithms"].object())
     for (const Json::Member& a : *algorithms) {
       const std::optional<Algorithm> algorithm = algorithm_from_name(a.value.text_or_empty());
-      if (!algorithm) return make_error(DiagCode::parse, "'{0}': there is no algorithm '{1}', which it has for '{2}'", file, a.value.text_or_empty(), a.key);
+      if (!algorithm)
+        return make_error(DiagCode::parse,
+                          "'{0}': there is no algorithm '{1}', which it has for '{2}'", file,
+                          a.value.text_or_empty(), a.key);
       s.algorithms[a.key] = *algorithm;
     }
   for (const Json& kernel : json["kernels"].items()) s.pins.push_back(pin_of(kernel));
@@ -101,19 +112,26 @@ Expected<LockSection> section_of(const Json& json, const std::string& file) {
 
 }  // namespace
 
-const char* source_of(const Pin& pin) { return pin.tuned ? "tuned" : pin.transferred ? "transferred" : "default"; }
+const char* source_of(const Pin& pin) {
+  return pin.tuned ? "tuned" : pin.transferred ? "transferred" : "default";
+}
 
 bool same_place(const LockSection& a, const LockSection& b) { return place_of(a) == place_of(b); }
 
 std::string describe(const LockSection& s) {
   std::string dims;
-  for (const auto& [name, value] : s.dims) dims += (dims.empty() ? " (" : ", ") + name + "=" + std::to_string(value);
-  for (const auto& [name, range] : s.limits) dims += (dims.empty() ? " (" : ", ") + name + "=" + std::to_string(range.least) + ".." + std::to_string(range.most);
-  return s.model + dims + (dims.empty() ? "" : ")") + " for " + s.target + ", " + std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads");
+  for (const auto& [name, value] : s.dims)
+    dims += (dims.empty() ? " (" : ", ") + name + "=" + std::to_string(value);
+  for (const auto& [name, range] : s.limits)
+    dims += (dims.empty() ? " (" : ", ") + name + "=" + std::to_string(range.least) + ".." +
+            std::to_string(range.most);
+  return s.model + dims + (dims.empty() ? "" : ")") + " for " + s.target + ", " +
+         std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads");
 }
 
 const LockSection* Lock::find(const LockSection& place) const {
-  const auto found = std::ranges::find_if(sections, [&](const LockSection& s) { return same_place(s, place); });
+  const auto found = std::ranges::find_if(
+      sections, [&](const LockSection& s) { return same_place(s, place); });
   return found == sections.end() ? nullptr : &*found;
 }
 
@@ -124,13 +142,17 @@ void Lock::put(LockSection section) {
 
 std::string print(const Lock& lock) {
   std::vector<LockSection> sections = lock.sections;
-  std::ranges::sort(sections, [](const LockSection& a, const LockSection& b) { return place_of(a) < place_of(b); });
+  std::ranges::sort(sections, [](const LockSection& a, const LockSection& b) {
+    return place_of(a) < place_of(b);
+  });
   Json::Array models;
   for (LockSection& s : sections) {
     std::ranges::sort(s.pins);
     models.push_back(to_json(s));
   }
-  return dump(Json::Object{{"tilewright_lock", kVersion}, {"language", kLanguageVersion}, {"models", models}}) + "\n";
+  return dump(Json::Object{
+             {"tilewright_lock", kVersion}, {"language", kLanguageVersion}, {"models", models}}) +
+         "\n";
 }
 
 Expected<Lock> parse_lock(std::string_view text, const std::string& file) {

@@ -1,4 +1,5 @@
-// tilewright.lock: the schedule of every kernel of a model, written beside it so that later compiles make the same code whatever a log has learned.
+// tilewright.lock: the schedule of every kernel of a model, written beside it so that later
+// compiles make the same code whatever a log has learned.
 #pragma once
 #include <map>
 #include <optional>
@@ -14,39 +15,46 @@ namespace tw {
 
 // How one kernel is scheduled, and where that comes from.
 struct Pin {
-  std::string task, target, kernel_hash;   // task_key, target_key of where it runs, hash of the lowered kernel; task "": a copy, never pinned
-  std::string name, algorithm;             // task_name, algorithm_name
-  bool tuned = false;                      // by a record of its own; else the default schedule
-  bool transferred = false;                // or that of the record of a kernel like it
-  double seconds = 0;                      // tuned: the record's median
-  int64_t time = 0;                        // tuned: when it was measured
-  std::string tool;                        // tuned: the version of tilewright that measured it
-  std::string schedule;                    // text
+  // task_key, target_key of where it runs, hash of the lowered kernel; task "": a copy, never
+  // pinned
+  std::string task, target, kernel_hash;
+  std::string name, algorithm;  // task_name, algorithm_name
+  bool tuned = false;           // by a record of its own; else the default schedule
+  bool transferred = false;     // or that of the record of a kernel like it
+  double seconds = 0;           // tuned: the record's median
+  int64_t time = 0;             // tuned: when it was measured
+  std::string tool;             // tuned: the version of tilewright that measured it
+  std::string schedule;         // text
   auto operator<=>(const Pin&) const = default;
 };
 
-const char* source_of(const Pin& pin);     // "tuned", "transferred", "default"
+const char* source_of(const Pin& pin);  // "tuned", "transferred", "default"
 
 // The pins of one model for one target.
 struct LockSection {
-  std::string model;                       // file name
-  std::map<std::string, int64_t> dims;     // bound by --dim
-  SymbolLimitsOf limits;                   // said by --dim
-  std::string target, target_hash;         // name, codegen_hash
+  std::string model;                    // file name
+  std::map<std::string, int64_t> dims;  // bound by --dim
+  SymbolLimitsOf limits;                // said by --dim
+  std::string target, target_hash;      // name, codegen_hash
   int threads = 1;
-  std::optional<std::map<std::string, int64_t>> layouts = {};   // blocks of values by name, where measured times chose them; none: nobody has measured
-  std::map<std::string, Algorithm> algorithms = {};   // of products with constant weights, by the value that they make: one task may be computed in two ways
+  // Blocks of values by name, where measured times chose them; none: nobody has measured
+  std::optional<std::map<std::string, int64_t>> layouts = {};
+  // Of products with constant weights, by the value that they make: one task may be computed in two
+  // ways
+  std::map<std::string, Algorithm> algorithms = {};
   std::vector<Pin> pins = {};
 };
 // They pin the same compile.
 bool same_place(const LockSection& a, const LockSection& b);
-std::string describe(const LockSection& section);   // "digits.onnx (batch=1) for znver4, 1 thread"
+std::string describe(const LockSection& section);  // "digits.onnx (batch=1) for znver4, 1 thread"
 
 struct Lock {
   std::vector<LockSection> sections;
-  bool outdated = false;   // of another version of the format or of the schedule language: nothing of it was read
-  const LockSection* find(const LockSection& place) const;   // null: none of that place
-  void put(LockSection section);                             // takes the place of one of the same place
+  // Of another version of the format or of the schedule language: nothing of it was read
+  bool outdated = false;
+  const LockSection* find(const LockSection& place) const;  // null: none of that place
+  // Takes the place of one of the same place
+  void put(LockSection section);
 };
 
 // JSON, sorted: the same pins give the same bytes.

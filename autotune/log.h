@@ -1,5 +1,6 @@
-// The tuning log: an SQLite file of records. Several processes may use it at once, and one that dies at any moment leaves every record whose
-// add() has returned: each is a transaction of its own in the write-ahead log.
+// The tuning log: an SQLite file of records. Several processes may use it at once, and one that
+// dies at any moment leaves every record whose add() has returned: each is a transaction of its own
+// in the write-ahead log.
 #pragma once
 #include <functional>
 #include <memory>
@@ -21,9 +22,10 @@ struct LogFilter {
 };
 
 struct PruneOptions {
-  std::optional<int> keep = {};          // the best so many of each key and kernel; what failed goes too
-  bool other_languages = false;          // drops records of other versions of the schedule language
-  std::optional<int64_t> before = {};    // drops records of an earlier time
+  // The best so many of each key and kernel; what failed goes too
+  std::optional<int> keep = {};
+  bool other_languages = false;        // drops records of other versions of the schedule language
+  std::optional<int64_t> before = {};  // drops records of an earlier time
 };
 
 // A key whose best records are not the same.
@@ -35,7 +37,8 @@ struct LogDifference {
 // Used by one thread at a time, and not on both sides of a fork.
 class TuningLog {
  public:
-  enum class Mode : uint8_t { read, write };   // read: the file must be there; write: is made where it is not, with its folder
+  // read: the file must be there; write: is made where it is not, with its folder
+  enum class Mode : uint8_t { read, write };
   // Errors: no such file, not a tuning log, one of a newer version, damage.
   static Expected<TuningLog> open(const std::string& path, Mode mode);
   TuningLog(TuningLog&&) noexcept;
@@ -43,34 +46,43 @@ class TuningLog {
 
   const std::string& path() const { return path_; }
 
-  // false: it was there already. Errors: a record that check() refuses, a full disk, a file that stays locked for a minute.
+  // false: it was there already. Errors: a record that check() refuses, a full disk, a file that
+  // stays locked for a minute.
   Expected<bool> add(const Record& record);
   // All or, on an error, none. The result: how many were not there yet.
   Expected<int64_t> add_all(const std::vector<Record>& records);
 
-  // The ok record of least median time, of a schedule's several the latest(); with a kernel's hash: of the schedules for that kernel.
+  // The ok record of least median time, of a schedule's several the latest(); with a kernel's hash:
+  // of the schedules for that kernel.
   Expected<std::optional<Record>> best(const RecordKey& key, const std::string& kernel_hash = "");
-  // In the order of keys, then of median time (what failed last), then of identity: the same for equal logs.
+  // In the order of keys, then of median time (what failed last), then of identity: the same for
+  // equal logs.
   Error each(const LogFilter& filter, const std::function<Error(const Record&)>& visit);
   Expected<std::vector<Record>> all(const LogFilter& filter = {});
-  // Of every kernel measured on the target with so many threads, the best of the latest records that are about something LIKE that; least: where there are so many.
-  Expected<std::vector<Record>> best_of_kernels(const std::string& target, int threads, const std::string& about, int least = 1);
+  // Of every kernel measured on the target with so many threads, the best of the latest records
+  // that are about something LIKE that; least: where there are so many.
+  Expected<std::vector<Record>> best_of_kernels(const std::string& target, int threads,
+                                                const std::string& about, int least = 1);
   Expected<int64_t> count();
 
   // JSON lines in the order of each(). The result: how many.
-  Expected<int64_t> export_lines(const LogFilter& filter, const std::function<Error(const std::string& line)>& write);
-  // Text of JSON lines; empty lines are skipped. All or, on an error (which names file and line), none. The result: how many were new.
+  Expected<int64_t> export_lines(const LogFilter& filter,
+                                 const std::function<Error(const std::string& line)>& write);
+  // Text of JSON lines; empty lines are skipped. All or, on an error (which names file and line),
+  // none. The result: how many were new.
   Expected<int64_t> import_lines(std::string_view text, const std::string& file);
   Expected<int64_t> merge(TuningLog& other);
   // The result: how many were dropped.
   Expected<int64_t> prune(const PruneOptions& options);
 
-  class Statement;   // autotune/log_statement.h
+  class Statement;  // autotune/log_statement.h
 
  private:
-  struct Close { void operator()(sqlite3* database) const; };
+  struct Close {
+    void operator()(sqlite3* database) const;
+  };
   TuningLog(std::string path, sqlite3* database);
-  Error failed() const;                              // what SQLite says
+  Error failed() const;  // what SQLite says
   Error run(const char* sql);
   Error prepare_file(Mode mode);
   Error check_schema();
@@ -79,10 +91,11 @@ class TuningLog {
   Expected<bool> insert(const Record& record);
 
   std::string path_;
-  std::string columns() const;                       // of records, in the order of a row
+  std::string columns() const;  // of records, in the order of a row
 
-  bool old_ = false;                                 // opened for reading, of the version without Record::about
-  bool empty_ = false;                               // opened for reading, without tables
+  // Opened for reading, of the version without Record::about
+  bool old_ = false;
+  bool empty_ = false;  // opened for reading, without tables
   std::unique_ptr<sqlite3, Close> database_;
   std::unique_ptr<Statement> insert_;
 };

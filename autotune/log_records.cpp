@@ -8,18 +8,26 @@ namespace tw {
 namespace {
 
 constexpr const char* kColumns =
-    "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, status, error, device, tool, time, about";
-// Records that no later measurement of the same schedule has taken the place of (latest() in autotune/record.h).
+    "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, "
+    "status, error, device, tool, time, about";
+// Records that no later measurement of the same schedule has taken the place of (latest() in
+// autotune/record.h).
 constexpr const char* kLatest =
-    "NOT EXISTS (SELECT 1 FROM records newer WHERE newer.task = records.task AND newer.target = records.target AND newer.threads = records.threads AND "
-    "newer.regime = records.regime AND newer.language = records.language AND newer.status = 'ok' AND newer.kernel = records.kernel AND "
-    "newer.schedule = records.schedule AND (newer.time > records.time OR (newer.time = records.time AND newer.median > records.median)))";
-constexpr const char* kOrder = " ORDER BY task, target, threads, regime, language, median IS NULL, median, id";
+    "NOT EXISTS (SELECT 1 FROM records newer WHERE newer.task = records.task AND newer.target = "
+    "records.target AND newer.threads = records.threads AND "
+    "newer.regime = records.regime AND newer.language = records.language AND newer.status = 'ok' "
+    "AND newer.kernel = records.kernel AND "
+    "newer.schedule = records.schedule AND (newer.time > records.time OR (newer.time = "
+    "records.time AND newer.median > records.median)))";
+constexpr const char* kOrder =
+    " ORDER BY task, target, threads, regime, language, median IS NULL, median, id";
 
 std::string samples_text(const std::vector<double>& seconds) {
   std::string text;
   char buffer[64];
-  for (double s : seconds) text.append(text.empty() ? "" : " ").append(buffer, std::to_chars(buffer, buffer + sizeof buffer, s).ptr);
+  for (double s : seconds)
+    text.append(text.empty() ? "" : " ")
+        .append(buffer, std::to_chars(buffer, buffer + sizeof buffer, s).ptr);
   return text;
 }
 
@@ -36,12 +44,14 @@ std::optional<std::vector<double>> parse_samples(const std::string& text) {
   return out;
 }
 
-// A row of kColumns. The identity is computed anew: whatever wrote the row, it is what add() would have written.
+// A row of kColumns. The identity is computed anew: whatever wrote the row, it is what add() would
+// have written.
 Expected<Record> record_of(TuningLog::Statement& row, const std::string& file) {
   Record r;
   const auto seconds = parse_samples(row.text(9));
   const std::optional<Status> status = status_from_name(row.text(11));
-  r.key = {row.text(1), row.text(2), static_cast<int>(row.integer(3)), row.text(4), static_cast<int>(row.integer(5))};
+  r.key = {row.text(1), row.text(2), static_cast<int>(row.integer(3)), row.text(4),
+           static_cast<int>(row.integer(5))};
   r.algorithm = row.text(6);
   r.kernel_hash = row.text(7);
   r.schedule = row.text(8);
@@ -53,10 +63,13 @@ Expected<Record> record_of(TuningLog::Statement& row, const std::string& file) {
   r.time = row.integer(15);
   r.about = row.text(16);
   Error unsound = check(r);
-  const bool sound = seconds && status && !unsound && (r.seconds.empty() || median_seconds(r) == row.real(10)) && record_id(r) == row.text(0);
+  const bool sound = seconds && status && !unsound &&
+                     (r.seconds.empty() || median_seconds(r) == row.real(10)) &&
+                     record_id(r) == row.text(0);
   llvm::consumeError(std::move(unsound));
   if (!sound)
-    return make_error(DiagCode::io, "'{0}': the record {1} of this tuning log is damaged", file, row.text(0));
+    return make_error(DiagCode::io, "'{0}': the record {1} of this tuning log is damaged", file,
+                      row.text(0));
   return r;
 }
 
@@ -70,12 +83,15 @@ std::string TuningLog::columns() const {
 Expected<bool> TuningLog::insert(const Record& r) {
   TW_TRY(check(r));
   if (!insert_) {
-    TW_ASSIGN(Statement made, statement(std::string("INSERT OR IGNORE INTO records (") + kColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+    TW_ASSIGN(Statement made, statement(std::string("INSERT OR IGNORE INTO records (") + kColumns +
+                                        ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
     insert_ = std::make_unique<Statement>(std::move(made));
   }
   Statement& s = *insert_;
-  const std::string texts[] = {record_id(r), r.key.task, r.key.target, r.key.regime, r.algorithm, r.kernel_hash, r.schedule, samples_text(r.seconds),
-                               status_name(r.status), r.error, r.device, r.tool};
+  const std::string texts[] = {
+      record_id(r),          r.key.task,    r.key.target, r.key.regime,
+      r.algorithm,           r.kernel_hash, r.schedule,   samples_text(r.seconds),
+      status_name(r.status), r.error,       r.device,     r.tool};
   constexpr int at[] = {1, 2, 3, 5, 7, 8, 9, 10, 12, 13, 14, 15};
   for (size_t i = 0; i < std::size(texts); ++i) s.bind(at[i], texts[i]);
   s.bind(4, int64_t{r.key.threads});
@@ -89,7 +105,8 @@ Expected<bool> TuningLog::insert(const Record& r) {
   Error error = done ? Error::success() : failed();
   s.reset();
   if (error) return error;
-  if (!added && !r.about.empty()) {   // it is there already: of what two logs say about it, both keep the same
+  // It is there already: of what two logs say about it, both keep the same
+  if (!added && !r.about.empty()) {
     TW_ASSIGN(Statement tell, statement("UPDATE records SET about = ? WHERE id = ? AND about < ?"));
     tell.bind(1, r.about);
     tell.bind(2, record_id(r));
@@ -120,10 +137,15 @@ Expected<int64_t> TuningLog::add_all(const std::vector<Record>& records) {
   return added;
 }
 
-Expected<std::optional<Record>> TuningLog::best(const RecordKey& key, const std::string& kernel_hash) {
+Expected<std::optional<Record>> TuningLog::best(const RecordKey& key,
+                                                const std::string& kernel_hash) {
   if (empty_) return std::optional<Record>();
-  TW_ASSIGN(Statement s, statement("SELECT " + columns() + " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
-                                   "language = ? AND status = 'ok' AND (? = '' OR kernel = ?) AND " + kLatest + kOrder + " LIMIT 1"));
+  TW_ASSIGN(
+      Statement s,
+      statement("SELECT " + columns() +
+                " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
+                "language = ? AND status = 'ok' AND (? = '' OR kernel = ?) AND " +
+                kLatest + kOrder + " LIMIT 1"));
   s.bind(1, key.task);
   s.bind(2, key.target);
   s.bind(3, int64_t{key.threads});
@@ -147,9 +169,13 @@ Expected<int64_t> TuningLog::count() {
 
 Error TuningLog::each(const LogFilter& filter, const std::function<Error(const Record&)>& visit) {
   if (empty_) return Error::success();
-  TW_ASSIGN(Statement s, statement("SELECT " + columns() + " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
-                                   "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL OR language = ?5) AND "
-                                   "(?6 = '' OR status = ?6)" + kOrder));
+  TW_ASSIGN(Statement s,
+            statement("SELECT " + columns() +
+                      " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
+                      "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL "
+                      "OR language = ?5) AND "
+                      "(?6 = '' OR status = ?6)" +
+                      kOrder));
   s.bind(1, filter.task);
   s.bind(2, filter.target);
   s.bind(3, filter.kernel_hash);
@@ -164,12 +190,18 @@ Error TuningLog::each(const LogFilter& filter, const std::function<Error(const R
   return code == SQLITE_DONE ? Error::success() : failed();
 }
 
-Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& target, int threads, const std::string& about, int least) {
+Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& target, int threads,
+                                                         const std::string& about, int least) {
   std::vector<Record> out;
   if (empty_ || old_) return out;
   // With min(), SQLite takes the other columns of the row that has the least.
-  TW_ASSIGN(Statement s, statement("SELECT " + columns() + ", min(median) FROM records WHERE target = ? AND threads = ? AND regime = ? AND language = ? AND "
-                                   "status = 'ok' AND about LIKE ? AND " + kLatest + " GROUP BY task, kernel HAVING count(*) >= ? ORDER BY task, kernel"));
+  TW_ASSIGN(
+      Statement s,
+      statement("SELECT " + columns() +
+                ", min(median) FROM records WHERE target = ? AND threads = ? AND regime = ? AND "
+                "language = ? AND "
+                "status = 'ok' AND about LIKE ? AND " +
+                kLatest + " GROUP BY task, kernel HAVING count(*) >= ? ORDER BY task, kernel"));
   s.bind(1, target);
   s.bind(2, int64_t{threads});
   s.bind(3, RecordKey().regime);
@@ -194,7 +226,8 @@ Expected<std::vector<Record>> TuningLog::all(const LogFilter& filter) {
   return out;
 }
 
-Expected<int64_t> TuningLog::export_lines(const LogFilter& filter, const std::function<Error(const std::string& line)>& write) {
+Expected<int64_t> TuningLog::export_lines(
+    const LogFilter& filter, const std::function<Error(const std::string& line)>& write) {
   int64_t count = 0;
   TW_TRY(each(filter, [&](const Record& record) {
     ++count;
@@ -237,19 +270,23 @@ Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
     if (options.other_languages) TW_TRY(drop("language != ?", kLanguageVersion));
     if (options.before) TW_TRY(drop("time < ?", *options.before));
     if (!options.keep) return Error::success();
-    return drop(std::string("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY task, target, threads, regime, language, kernel ORDER BY median, id) "
-                "AS place FROM records WHERE status = 'ok' AND ") + kLatest + ") WHERE place <= ?)", *options.keep);
+    return drop(std::string("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY "
+                            "task, target, threads, regime, language, kernel ORDER BY median, id) "
+                            "AS place FROM records WHERE status = 'ok' AND ") +
+                    kLatest + ") WHERE place <= ?)",
+                *options.keep);
   }));
   return sqlite3_total_changes(database_.get()) - before;
 }
 
 Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs) {
   std::map<RecordKey, LogDifference> found;
-  auto collect = [&](TuningLog& log, std::optional<Record> LogDifference::*side) -> Error {
+  auto collect = [&](TuningLog& log, std::optional<Record> LogDifference::* side) -> Error {
     TW_ASSIGN(std::vector<Record> records, log.all({.status = Status::ok}));
     for (Record& record : latest(std::move(records))) {
-      std::optional<Record>& best = found.try_emplace(record.key, LogDifference{record.key, {}, {}}).first->second.*side;
-      if (!best) best = std::move(record);   // the first of a key is its best
+      std::optional<Record>& best =
+          found.try_emplace(record.key, LogDifference{record.key, {}, {}}).first->second.*side;
+      if (!best) best = std::move(record);  // the first of a key is its best
     }
     return Error::success();
   };

@@ -6,24 +6,28 @@
 
 namespace tw {
 
-Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<Group> groups, const Target& target, const AlgorithmOptions& options,
+Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<Group> groups,
+                                               const Target& target,
+                                               const AlgorithmOptions& options,
                                                const KernelSeconds& seconds) {
   choose_algorithms(graph, groups, target, options);
-  fuse_pools(graph, groups);   // kernels were tuned with the pools that suit them
+  fuse_pools(graph, groups);  // kernels were tuned with the pools that suit them
   TW_ASSIGN(const std::vector<Task> tasks, tasks_of(graph, groups, target));
   std::map<std::string, std::map<Algorithm, double>> by_task;
   for (const Task& task : tasks) {
     if (task.variants.size() < 2) continue;
     for (const Variant& variant : task.variants) {
-      TW_ASSIGN(const std::optional<double> best, seconds(task.key, kernel_hash(variant.lowered.kernel)));
+      TW_ASSIGN(const std::optional<double> best,
+                seconds(task.key, kernel_hash(variant.lowered.kernel)));
       if (!best) continue;
       const auto [known, fresh] = by_task[task.key].try_emplace(variant.algorithm, *best);
-      if (!fresh) known->second = std::min(known->second, *best);   // in other layouts
+      if (!fresh) known->second = std::min(known->second, *best);  // in other layouts
     }
   }
   AlgorithmSeconds out;
   for (const Group& group : groups)
-    if (const auto task = by_task.find(task_key(graph, group)); task != by_task.end()) out.emplace(group.anchor, task->second);
+    if (const auto task = by_task.find(task_key(graph, group)); task != by_task.end())
+      out.emplace(group.anchor, task->second);
   return out;
 }
 

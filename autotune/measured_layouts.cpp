@@ -11,30 +11,36 @@
 namespace tw {
 namespace {
 
-constexpr double kNever = 1e6;   // seconds, of layouts that are out of the question
+constexpr double kNever = 1e6;  // seconds, of layouts that are out of the question
 
 class Measured : public KernelCosts {
  public:
   Measured(LayoutSeconds measured, double scale) : measured_(std::move(measured)), scale_(scale) {}
-  double seconds(const WorkEstimate& work, const Target& target) const override { return analytic_.seconds(work, target); }
+  double seconds(const WorkEstimate& work, const Target& target) const override {
+    return analytic_.seconds(work, target);
+  }
   std::optional<double> kernel(const Graph&, const Node& node, const Layout& out) const override {
     const auto known = measured_.find(node.output);
     if (known == measured_.end()) return std::nullopt;
     const auto best = known->second.find(out.block);
-    return best == known->second.end() ? kNever : best->second / scale_;   // an estimate does not displace a measured time
+    // An estimate does not displace a measured time
+    return best == known->second.end() ? kNever : best->second / scale_;
   }
 
  private:
   LayoutSeconds measured_;
-  double scale_;   // measured seconds of an analytic one
+  double scale_;  // measured seconds of an analytic one
   AnalyticCost analytic_;
 };
 
 class Settled : public KernelCosts {
  public:
   explicit Settled(std::map<std::string, int64_t> blocks) : blocks_(std::move(blocks)) {}
-  double seconds(const WorkEstimate& work, const Target& target) const override { return analytic_.seconds(work, target); }
-  std::optional<double> kernel(const Graph& graph, const Node& node, const Layout& out) const override {
+  double seconds(const WorkEstimate& work, const Target& target) const override {
+    return analytic_.seconds(work, target);
+  }
+  std::optional<double> kernel(const Graph& graph, const Node& node,
+                               const Layout& out) const override {
     const auto block = blocks_.find(graph.value(node.output).name);
     return out.block == (block == blocks_.end() ? 0 : block->second) ? 0 : kNever;
   }
@@ -44,17 +50,23 @@ class Settled : public KernelCosts {
   AnalyticCost analytic_;
 };
 
-// Convolutions in blocks of one size as far as that is reasonable, everything else as it suits them.
+// Convolutions in blocks of one size as far as that is reasonable, everything else as it suits
+// them.
 class Uniform : public KernelCosts {
  public:
-  Uniform(const Graph& graph, const Target& target, int64_t block) : costs_(graph, target, analytic_), block_(block) {}
-  double seconds(const WorkEstimate& work, const Target& target) const override { return analytic_.seconds(work, target); }
+  Uniform(const Graph& graph, const Target& target, int64_t block)
+      : costs_(graph, target, analytic_), block_(block) {}
+  double seconds(const WorkEstimate& work, const Target& target) const override {
+    return analytic_.seconds(work, target);
+  }
   std::optional<double> kernel(const Graph&, const Node& node, const Layout& out) const override {
     if (!std::holds_alternative<op::Conv>(node.attrs)) return std::nullopt;
     const double own = costs_.node(node, out);
     double best = own;
-    for (const Layout& other : costs_.alternatives(node)) best = std::min(best, costs_.node(node, other));
-    return own + (out.block == block_ && own <= kWorse * best ? 0 : 1);   // a second is more than any sum of casts
+    for (const Layout& other : costs_.alternatives(node))
+      best = std::min(best, costs_.node(node, other));
+    // a second is more than any sum of casts
+    return own + (out.block == block_ && own <= kWorse * best ? 0 : 1);
   }
 
  private:
@@ -71,7 +83,8 @@ double analytic_seconds(const LayoutCosts& costs, const Node& node, int64_t bloc
 
 }  // namespace
 
-Expected<std::vector<LayoutPlan>> layout_plans(const Graph& graph, const Target& target, const AlgorithmOptions& options) {
+Expected<std::vector<LayoutPlan>> layout_plans(const Graph& graph, const Target& target,
+                                               const AlgorithmOptions& options) {
   std::vector<LayoutPlan> plans;
   std::vector<std::string> seen;
   for (int64_t block = target.lanes(4); block >= 4; block /= 2) {
@@ -91,31 +104,38 @@ Expected<std::vector<LayoutPlan>> layout_plans(const Graph& graph, const Target&
   return plans;
 }
 
-Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& target, const AlgorithmOptions& options, const KernelSeconds& seconds) {
+Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& target,
+                                         const AlgorithmOptions& options,
+                                         const KernelSeconds& seconds) {
   LayoutSeconds out;
   TW_ASSIGN(const std::vector<LayoutPlan> plans, layout_plans(graph, target, options));
-  if (plans.size() < 2) return out;   // there is no choice
+  if (plans.size() < 2) return out;  // there is no choice
   for (const LayoutPlan& plan : plans) {
     TW_ASSIGN(const std::vector<Task> tasks, tasks_of(plan.graph, plan.groups, target));
     std::map<std::string, double> best;
     for (const Task& task : tasks)
       for (const Variant& variant : task.variants) {
-        TW_ASSIGN(const std::optional<double> known, seconds(task.key, kernel_hash(variant.lowered.kernel)));
-        if (known) best[task.key] = std::min(*known, best.try_emplace(task.key, *known).first->second);
+        TW_ASSIGN(const std::optional<double> known,
+                  seconds(task.key, kernel_hash(variant.lowered.kernel)));
+        if (known)
+          best[task.key] = std::min(*known, best.try_emplace(task.key, *known).first->second);
       }
     for (const Group& group : plan.groups) {
       const Node& anchor = plan.graph.node(group.anchor);
       const auto known = best.find(task_key(plan.graph, group));
       if (known == best.end() || !std::holds_alternative<op::Conv>(anchor.attrs)) continue;
-      const auto [entry, fresh] = out[anchor.output].try_emplace(plan.graph.value(anchor.output).type.layout.block, known->second);
+      const auto [entry, fresh] = out[anchor.output].try_emplace(
+          plan.graph.value(anchor.output).type.layout.block, known->second);
       if (!fresh) entry->second = std::min(entry->second, known->second);
     }
   }
-  std::erase_if(out, [](const auto& known) { return known.second.size() < 2; });   // one layout alone says nothing about the others
+  // One layout alone says nothing about the others
+  std::erase_if(out, [](const auto& known) { return known.second.size() < 2; });
   return out;
 }
 
-std::unique_ptr<CostOracle> measured_costs(const Graph& graph, const Target& target, LayoutSeconds measured) {
+std::unique_ptr<CostOracle> measured_costs(const Graph& graph, const Target& target,
+                                           LayoutSeconds measured) {
   const AnalyticCost analytic{};
   const LayoutCosts costs(graph, target, analytic);
   std::vector<double> ratios;
@@ -123,12 +143,16 @@ std::unique_ptr<CostOracle> measured_costs(const Graph& graph, const Target& tar
     const auto known = measured.find(graph.node(id).output);
     if (known == measured.end()) continue;
     for (const auto& [block, seconds] : known->second)
-      if (const double expected = analytic_seconds(costs, graph.node(id), block); expected > 0) ratios.push_back(seconds / expected);
+      if (const double expected = analytic_seconds(costs, graph.node(id), block); expected > 0)
+        ratios.push_back(seconds / expected);
   }
   std::ranges::sort(ratios);
-  return std::make_unique<Measured>(std::move(measured), ratios.empty() ? 1 : ratios[ratios.size() / 2]);
+  return std::make_unique<Measured>(std::move(measured),
+                                    ratios.empty() ? 1 : ratios[ratios.size() / 2]);
 }
 
-std::unique_ptr<CostOracle> settled_costs(std::map<std::string, int64_t> blocks) { return std::make_unique<Settled>(std::move(blocks)); }
+std::unique_ptr<CostOracle> settled_costs(std::map<std::string, int64_t> blocks) {
+  return std::make_unique<Settled>(std::move(blocks));
+}
 
 }  // namespace tw

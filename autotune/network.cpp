@@ -6,19 +6,23 @@
 #include <limits>
 
 #include "autotune/measure/sampler.h"
-#include "kernels/default_schedule.h"
 #include "ir/kernel/code_size.h"
+#include "kernels/default_schedule.h"
 
 namespace tw {
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::array<const char*, kTunerKindCount> kTuners = {"gbt", "genetic", "anneal", "random", "grid"};
-constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve", "loops"};
-constexpr size_t kNeighbours = 2;       // tasks alike whose best schedules are tried first
-constexpr int64_t kLeastCode = 1024;    // operations that a candidate may always have
-constexpr size_t kTaught = 256;         // measurements of another task that a model learns from, at most
+constexpr std::array<const char*, kTunerKindCount> kTuners = {"gbt", "genetic", "anneal", "random",
+                                                              "grid"};
+constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve",
+                                                                  "loops"};
+constexpr size_t kNeighbours = 2;     // tasks alike whose best schedules are tried first
+constexpr int64_t kLeastCode = 1024;  // operations that a candidate may always have
+// Measurements of another task that a model learns from, at most
+constexpr size_t kTaught = 256;
 constexpr int kMostBatch = 64, kTimedBatch = 16;
-constexpr int kChains = 32, kSteps = 48;   // of annealing where features need kernels: so many are built for a batch
+// Of annealing where features need kernels: so many are built for a batch
+constexpr int kChains = 32, kSteps = 48;
 
 template <size_t N>
 std::optional<int> index_of(const std::array<const char*, N>& words, std::string_view name) {
@@ -39,7 +43,8 @@ Features features_of(FeatureKind kind, const Space& space) {
 
 KernelFamily family_of(const Task& task) { return task.variants.front().lowered.family; }
 
-uint64_t seed_of(uint64_t seed, const std::string& key) {   // of its own for each task, the same in every network
+// Of its own for each task, the same in every network
+uint64_t seed_of(uint64_t seed, const std::string& key) {
   uint64_t hash = 0xcbf29ce484222325 ^ seed;
   for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
@@ -58,70 +63,86 @@ std::optional<FeatureKind> feature_from_name(std::string_view name) {
   return i ? std::optional(static_cast<FeatureKind>(*i)) : std::nullopt;
 }
 
-Expected<Candidate> candidate_of(const Task& task, const Target& target, int variant, Schedule schedule, const Point& point) {
+Expected<Candidate> candidate_of(const Task& task, const Target& target, int variant,
+                                 Schedule schedule, const Point& point) {
   if (variant < 0 || static_cast<size_t>(variant) >= task.variants.size())
     return make_error(DiagCode::invalid_argument, "{0} has no variant {1}", task.name, variant);
-  TW_ASSIGN(Kernel kernel, apply(task.variants[static_cast<size_t>(variant)].lowered.kernel, schedule, &target));
-  return Candidate{point, std::move(schedule), std::make_shared<const Kernel>(std::move(kernel)), variant};
+  TW_ASSIGN(Kernel kernel,
+            apply(task.variants[static_cast<size_t>(variant)].lowered.kernel, schedule, &target));
+  return Candidate{point, std::move(schedule), std::make_shared<const Kernel>(std::move(kernel)),
+                   variant};
 }
 
 struct NetworkTuner::Search {
   Search(Task t, Space s) : task(std::move(t)), space(std::move(s)) {}
   Task task;
   Space space;
-  std::vector<std::string> hashes;                        // of the variants' kernels
-  std::vector<std::string> defaults;                      // of the variants, as far as they apply: their default schedules
+  std::vector<std::string> hashes;  // of the variants' kernels
+  // Of the variants, as far as they apply: their default schedules
+  std::vector<std::string> defaults;
   KernelShape shape;
-  int64_t most_code = std::numeric_limits<int64_t>::max();   // operations of a candidate, its unrolled loops written out
+  // Operations of a candidate, its unrolled loops written out
+  int64_t most_code = std::numeric_limits<int64_t>::max();
   std::unique_ptr<GbtModel> model;
   std::unique_ptr<Explorer> explorer;
-  std::unique_ptr<TaskTuner> tuner;                       // from its first round on
-  std::vector<std::pair<Candidate, double>> measured;     // without kernels
-  std::optional<MeasureResult> by_default;                // what the default schedule took
+  std::unique_ptr<TaskTuner> tuner;                    // from its first round on
+  std::vector<std::pair<Candidate, double>> measured;  // without kernels
+  std::optional<MeasureResult> by_default;             // what the default schedule took
   bool has_default = false;
-  double first = kInfinity;                               // seconds of the default schedule
+  double first = kInfinity;  // seconds of the default schedule
 };
 
-NetworkTuner::NetworkTuner(const Target& target, NetworkServices services, const NetworkOptions& options)
+NetworkTuner::NetworkTuner(const Target& target, NetworkServices services,
+                           const NetworkOptions& options)
     : target_(target), services_(std::move(services)), options_(options) {}
 NetworkTuner::~NetworkTuner() = default;
 
-Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> tasks, const Target& target, NetworkServices services,
+Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> tasks,
+                                                             const Target& target,
+                                                             NetworkServices services,
                                                              const NetworkOptions& options) {
   std::unique_ptr<NetworkTuner> out(new NetworkTuner(target, std::move(services), options));
   int& batch = out->options_.scheduler.batch;
-  const int trials = options.scheduler.trials, count = static_cast<int>(std::max<size_t>(1, tasks.size()));
+  const int trials = options.scheduler.trials,
+            count = static_cast<int>(std::max<size_t>(1, tasks.size()));
   if (batch <= 0) batch = trials > 0 ? std::clamp(trials / count, 1, kMostBatch) : kTimedBatch;
   out->options_.scheduler.seed = options.seed;
   out->options_.scheduler.count_known = options.table;
   if (out->services_.notes && options.transfer && !options.table) {
     TW_ASSIGN(out->notes_, out->services_.notes());
-    std::erase_if(out->notes_, [](const RecordNote& note) { return note.point.empty(); });   // nothing to start from
+    // Nothing to start from
+    std::erase_if(out->notes_, [](const RecordNote& note) { return note.point.empty(); });
   }
   for (Task& task : tasks) {
     TW_ASSIGN(Space space, out->services_.space(task));
     auto search = std::make_unique<Search>(std::move(task), std::move(space));
-    for (const Variant& v : search->task.variants) search->hashes.push_back(kernel_hash(v.lowered.kernel));
+    for (const Variant& v : search->task.variants)
+      search->hashes.push_back(kernel_hash(v.lowered.kernel));
     search->shape = shape_of(search->task.variants.front().lowered);
     out->searches_.push_back(std::move(search));
   }
   return out;
 }
 
-Record NetworkTuner::record_of(const Search& search, const Candidate& candidate, const MeasureResult& result) const {
+Record NetworkTuner::record_of(const Search& search, const Candidate& candidate,
+                               const MeasureResult& result) const {
   Record record;
   record.key = {search.task.key, target_key(target_), options_.threads};
-  record.algorithm = algorithm_name(search.task.variants[static_cast<size_t>(candidate.variant)].algorithm);
+  record.algorithm = algorithm_name(
+      search.task.variants[static_cast<size_t>(candidate.variant)].algorithm);
   record.kernel_hash = search.hashes[static_cast<size_t>(candidate.variant)];
   record.schedule = print(candidate.schedule);
   record.seconds = result.status == Status::ok ? result.seconds : std::vector<double>();
   record.status = result.status;
   record.error = result.error;
   record.device = result.device;
-  const bool by_default = search.defaults.size() > static_cast<size_t>(candidate.variant) && search.defaults[static_cast<size_t>(candidate.variant)] == record.schedule;
+  const bool by_default = search.defaults.size() > static_cast<size_t>(candidate.variant) &&
+                          search.defaults[static_cast<size_t>(candidate.variant)] ==
+                              record.schedule;
   if (in_space(candidate.point) || by_default)
-    record.about = print(RecordNote{shape_of(search.task.variants[static_cast<size_t>(candidate.variant)].lowered),
-                                    in_space(candidate.point) ? search.space.print(candidate.point) : "", by_default});
+    record.about = print(RecordNote{
+        shape_of(search.task.variants[static_cast<size_t>(candidate.variant)].lowered),
+        in_space(candidate.point) ? search.space.print(candidate.point) : "", by_default});
   return record;
 }
 
@@ -129,10 +150,13 @@ Record NetworkTuner::record_of(const Search& search, const Candidate& candidate,
 std::vector<const NetworkTuner::Search*> NetworkTuner::nearest(const Search& search) const {
   std::vector<std::pair<double, const Search*>> list;
   for (const auto& other : searches_) {
-    if (other.get() == &search || !other->tuner || !std::isfinite(other->tuner->best_seconds()) || family_of(other->task) != family_of(search.task)) continue;
+    if (other.get() == &search || !other->tuner || !std::isfinite(other->tuner->best_seconds()) ||
+        family_of(other->task) != family_of(search.task))
+      continue;
     list.push_back({distance(search.shape, other->shape), other.get()});
   }
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<const Search*> out;
   for (const auto& [d, other] : list) out.push_back(other);
   return out;
@@ -144,7 +168,8 @@ bool NetworkTuner::learn_from_others(Search& search, GbtModel& model) {
     MeasuredSet set;
     for (size_t i = 0; i < other->measured.size() && i < kTaught; ++i) {
       const auto& [candidate, seconds] = other->measured[i];
-      Expected<Candidate> whole = candidate_of(other->task, target_, candidate.variant, candidate.schedule);
+      Expected<Candidate> whole = candidate_of(other->task, target_, candidate.variant,
+                                               candidate.schedule);
       if (!whole) {
         llvm::consumeError(whole.takeError());
         continue;
@@ -160,14 +185,21 @@ bool NetworkTuner::learn_from_others(Search& search, GbtModel& model) {
 MakeCandidate NetworkTuner::maker(Search& search) const {
   return [this, &search](const Point& point) -> Expected<Candidate> {
     TW_ASSIGN(Schedule schedule, search.space.schedule(point));
-    TW_ASSIGN(Candidate candidate, candidate_of(search.task, target_, search.space.sketches()[static_cast<size_t>(point.sketch)].variant, std::move(schedule), point));
+    TW_ASSIGN(Candidate candidate,
+              candidate_of(search.task, target_,
+                           search.space.sketches()[static_cast<size_t>(point.sketch)].variant,
+                           std::move(schedule), point));
     const int64_t size = written_out_operations(*candidate.kernel, target_.lanes(4));
-    if (size > search.most_code) return make_error(DiagCode::illegal_schedule, "its unrolled loops are {0} operations; {1} are the most here", size, search.most_code);
+    if (size > search.most_code)
+      return make_error(DiagCode::illegal_schedule,
+                        "its unrolled loops are {0} operations; {1} are the most here", size,
+                        search.most_code);
     return candidate;
   };
 }
 
-// Scoring points takes seconds where their kernels are built for it: once the time is over, there are none to build.
+// Scoring points takes seconds where their kernels are built for it: once the time is over, there
+// are none to build.
 MakeCandidate NetworkTuner::unless_stopped(MakeCandidate make) const {
   return [this, make = std::move(make)](const Point& point) -> Expected<Candidate> {
     if (stop_ && stop_()) return make_error(DiagCode::limit, "the search ends");
@@ -181,12 +213,18 @@ void NetworkTuner::choose_method(Search& search) {
   switch (options_.tuner) {
     case TunerKind::gbt: {
       GbtOptions gbt;
-      gbt.objective = options_.objective, gbt.top = batch, gbt.seed = seed & 0x7fffffff, gbt.jobs = options_.jobs;
+      gbt.objective = options_.objective, gbt.top = batch, gbt.seed = seed & 0x7fffffff,
+      gbt.jobs = options_.jobs;
       search.model = std::make_unique<GbtModel>(features_of(options_.features, search.space), gbt);
       AnnealingOptions annealing;
-      annealing.random_first = options_.transfer && learn_from_others(search, *search.model) ? 0 : batch;
-      if (options_.features != FeatureKind::knob) annealing.chains = kChains, annealing.iterations = kSteps;
-      search.explorer = annealing_explorer(search.space, seed, annealing, score_points(unless_stopped(maker(search)), *search.model, options_.jobs));
+      annealing.random_first = options_.transfer && learn_from_others(search, *search.model)
+                                   ? 0
+                                   : batch;
+      if (options_.features != FeatureKind::knob)
+        annealing.chains = kChains, annealing.iterations = kSteps;
+      search.explorer = annealing_explorer(
+          search.space, seed, annealing,
+          score_points(unless_stopped(maker(search)), *search.model, options_.jobs));
       return;
     }
     case TunerKind::genetic: search.explorer = genetic_explorer(search.space, seed); return;
@@ -196,34 +234,39 @@ void NetworkTuner::choose_method(Search& search) {
   }
 }
 
-// Records of the task as they are today: those of a kernel that was lowered in another way are left out.
+// Records of the task as they are today: those of a kernel that was lowered in another way are left
+// out.
 Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) const {
   std::vector<KnownResult> known;
   if (!services_.known) return known;
-  TW_ASSIGN(std::vector<Record> records, services_.known({search.task.key, target_key(target_), options_.threads}));
+  TW_ASSIGN(std::vector<Record> records,
+            services_.known({search.task.key, target_key(target_), options_.threads}));
   for (const Record& r : latest(std::move(records))) {
     const auto hash = std::find(search.hashes.begin(), search.hashes.end(), r.kernel_hash);
     if (hash == search.hashes.end()) continue;
-    known.push_back({static_cast<int>(hash - search.hashes.begin()), r.schedule, {r.status, r.seconds, r.error, r.device, false}});
+    known.push_back({static_cast<int>(hash - search.hashes.begin()),
+                     r.schedule,
+                     {r.status, r.seconds, r.error, r.device, false}});
   }
   return known;
 }
 
 // By the default schedule of a variant; of the first one the space may say it itself.
 Expected<Candidate> NetworkTuner::usual(Search& search, size_t variant) const {
-  if (const std::optional<Point> point = search.space.default_point(); point && variant == 0) return maker(search)(*point);
+  if (const std::optional<Point> point = search.space.default_point(); point && variant == 0)
+    return maker(search)(*point);
   const LoweredGroup& lowered = search.task.variants[variant].lowered;
   TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.family, target_));
   return candidate_of(search.task, target_, static_cast<int>(variant), std::move(schedule));
 }
 
-// The default schedule; those of the other algorithms, so that there is something to choose from; then the best ones of tasks alike, where they
-// are legal here.
+// The default schedule; those of the other algorithms, so that there is something to choose from;
+// then the best ones of tasks alike, where they are legal here.
 std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
   std::vector<Candidate> out;
   const auto add = [&](Expected<Candidate> candidate) {
     if (candidate) out.push_back(std::move(*candidate));
-    else llvm::consumeError(candidate.takeError());   // it is only a start
+    else llvm::consumeError(candidate.takeError());  // it is only a start
   };
   search.defaults.resize(search.task.variants.size());
   for (size_t v = 0; v < search.task.variants.size(); ++v) {
@@ -232,56 +275,67 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
     search.defaults[v] = (out.size() > before ? print(out.back().schedule) : "");
   }
   search.has_default = !search.defaults.front().empty();
-  if (!options_.transfer || options_.tuner == TunerKind::grid || options_.tuner == TunerKind::random) return out;
+  if (!options_.transfer || options_.tuner == TunerKind::grid ||
+      options_.tuner == TunerKind::random)
+    return out;
   const std::vector<const Search*> others = nearest(search);
   for (size_t i = 0; i < others.size() && i < kNeighbours; ++i) {
     const Candidate& best = others[i]->tuner->best();
     add(candidate_of(search.task, target_, best.variant, best.schedule));
   }
-  for (const RecordNote& note : nearest_notes(notes_, search.shape, kNeighbours))   // of other networks
-    if (const std::optional<Point> point = search.space.parse(note.point)) add(maker(search)(*point));
+  // Of other networks
+  for (const RecordNote& note : nearest_notes(notes_, search.shape, kNeighbours))
+    if (const std::optional<Point> point = search.space.parse(note.point))
+      add(maker(search)(*point));
   return out;
 }
 
-// Half as much again as the default schedules make: a space without rules has points that take minutes to compile.
+// Half as much again as the default schedules make: a space without rules has points that take
+// minutes to compile.
 void NetworkTuner::limit_code(Search& search) const {
   if (!target_.driver.empty()) return;
   int64_t most = kLeastCode;
   for (size_t v = 0; v < search.task.variants.size(); ++v) {
-    if (Expected<Candidate> candidate = usual(search, v)) most = std::max(most, written_out_operations(*candidate->kernel, target_.lanes(4)) * 3 / 2);
-    else llvm::consumeError(candidate.takeError());   // said where it is measured
+    if (Expected<Candidate> candidate = usual(search, v))
+      most = std::max(most, written_out_operations(*candidate->kernel, target_.lanes(4)) * 3 / 2);
+    else llvm::consumeError(candidate.takeError());  // said where it is measured
   }
   search.most_code = most;
 }
 
-void NetworkTuner::store(const Search& search, const Candidate& candidate, const MeasureResult& result) {
+void NetworkTuner::store(const Search& search, const Candidate& candidate,
+                         const MeasureResult& result) {
   if (!services_.store) return;
   if (Error e = services_.store(record_of(search, candidate, result)))
     for (Diag& d : take_diags(std::move(e))) storing_.push_back(std::move(d));
 }
 
-// The default schedule by itself, so that what the network takes is known before anything is searched for.
+// The default schedule by itself, so that what the network takes is known before anything is
+// searched for.
 Expected<TaskRound> NetworkTuner::first_round(Search& search) {
   Expected<Candidate> candidate = usual(search, 0);
-  if (!candidate) {   // there is none: the rounds begin without it
+  if (!candidate) {  // there is none: the rounds begin without it
     llvm::consumeError(candidate.takeError());
     return TaskRound{0, 0, kInfinity, false};
   }
   const std::string schedule = print(candidate->schedule);
   search.defaults = {schedule};
   TW_ASSIGN(const std::vector<KnownResult> known, known_of(search));
-  const auto record = std::ranges::find_if(known, [&](const KnownResult& r) { return r.variant == 0 && r.schedule == schedule; });
+  const auto record = std::ranges::find_if(
+      known, [&](const KnownResult& r) { return r.variant == 0 && r.schedule == schedule; });
   if (record != known.end()) {
     search.by_default = record->result;
   } else {
-    const std::vector<MeasureResult> results = services_.measure(search.task, {&*candidate, 1}, stop_);
-    if (results.empty()) return TaskRound{0, 0, kInfinity, false};   // stopped
+    const std::vector<MeasureResult> results = services_.measure(search.task, {&*candidate, 1},
+                                                                 stop_);
+    if (results.empty()) return TaskRound{0, 0, kInfinity, false};  // stopped
     search.by_default = results.front();
     store(search, *candidate, results.front());
     if (!storing_.empty()) return make_error(storing_);
   }
   search.first = seconds_of(*search.by_default);
-  return record != known.end() ? TaskRound{0, 1, search.first, false} : TaskRound{1, 0, search.first, false};
+  return record != known.end() ? TaskRound{0, 1, search.first, false}
+                               : TaskRound{1, 0, search.first, false};
 }
 
 // At a task's first round, so that it can learn from those before it.
@@ -290,13 +344,22 @@ Error NetworkTuner::begin(Search& search) {
   choose_method(search);
   TuneHooks hooks;
   hooks.make = maker(search);
-  if (!options_.table) hooks.adopt = [this, &search](int variant, const Schedule& schedule) { return candidate_of(search.task, target_, variant, schedule); };
-  hooks.measure = [this, &search](std::span<const Candidate> candidates) { return services_.measure(search.task, candidates, stop_); };
-  hooks.record = [this, &search](const Candidate& candidate, const MeasureResult& result) { store(search, candidate, result); };
+  if (!options_.table)
+    hooks.adopt = [this, &search](int variant, const Schedule& schedule) {
+      return candidate_of(search.task, target_, variant, schedule);
+    };
+  hooks.measure = [this, &search](std::span<const Candidate> candidates) {
+    return services_.measure(search.task, candidates, stop_);
+  };
+  hooks.record = [this, &search](const Candidate& candidate, const MeasureResult& result) {
+    store(search, candidate, result);
+  };
   TuneOptions tune;
-  tune.batch = options_.scheduler.batch, tune.patience = options_.patience, tune.jobs = options_.jobs;
+  tune.batch = options_.scheduler.batch, tune.patience = options_.patience,
+  tune.jobs = options_.jobs;
   TW_ASSIGN(std::vector<KnownResult> known, known_of(search));
-  search.tuner = std::make_unique<TaskTuner>(search.task.name, search.space, *search.explorer, search.model.get(), std::move(hooks), tune);
+  search.tuner = std::make_unique<TaskTuner>(search.task.name, search.space, *search.explorer,
+                                             search.model.get(), std::move(hooks), tune);
   search.tuner->know(std::move(known));
   if (!options_.table) search.tuner->begin_with(beginning(search), search.by_default);
   return Error::success();
@@ -311,17 +374,20 @@ Expected<TaskRound> NetworkTuner::round(Search& search, int most) {
   return TaskRound{step.measured, step.known, search.tuner->best_seconds(), search.tuner->done()};
 }
 
-Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock, const std::atomic<bool>* stop, const SearchWatch& watch) {
+Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock,
+                                       const std::atomic<bool>* stop, const SearchWatch& watch) {
   std::vector<ScheduledTask> tasks;
   for (const auto& search : searches_) {
     const Task& task = search->task;
-    tasks.push_back({task.name, similar_group(family_name(family_of(task)), task.flops), static_cast<double>(task.calls), task.flops,
+    tasks.push_back({task.name, similar_group(family_name(family_of(task)), task.flops),
+                     static_cast<double>(task.calls), task.flops,
                      [this, s = search.get()](int most) { return round(*s, most); }});
     if (!options_.table) tasks.back().first = [this, s = search.get()] { return first_round(*s); };
   }
   scheduler_ = std::make_unique<TaskScheduler>(std::move(tasks), options_.scheduler);
   stop_ = [this, clock, stop, watch, start = clock()] {
-    return (stop && stop->load(std::memory_order_relaxed)) || clock() >= search_end(options_.scheduler, start, watch);
+    return (stop && stop->load(std::memory_order_relaxed)) ||
+           clock() >= search_end(options_.scheduler, start, watch);
   };
   TW_ASSIGN(const StopReason reason, scheduler_->run(clock, stop, watch));
   if (!storing_.empty()) return make_error(std::move(storing_));
@@ -346,7 +412,9 @@ const std::vector<double>& NetworkTuner::curve(size_t task) const {
   return searches_[task]->tuner ? searches_[task]->tuner->curve() : none;
 }
 
-double NetworkTuner::network_seconds() const { return scheduler_ ? scheduler_->network_seconds() : 0; }
+double NetworkTuner::network_seconds() const {
+  return scheduler_ ? scheduler_->network_seconds() : 0;
+}
 
 double NetworkTuner::first_seconds() const {
   double sum = 0;
@@ -363,7 +431,8 @@ size_t NetworkTuner::reached() const {
 
 size_t NetworkTuner::gains() const {
   size_t count = 0;
-  for (size_t i = 0; i < searches_.size(); ++i) count += std::isfinite(row(i).first) && is_gain(row(i).best, row(i).first);
+  for (size_t i = 0; i < searches_.size(); ++i)
+    count += std::isfinite(row(i).first) && is_gain(row(i).best, row(i).first);
   return count;
 }
 

@@ -1,4 +1,5 @@
-// Tuning a network: a search for each of its tasks, which learn from each other and from records, and the scheduler that shares the trials.
+// Tuning a network: a search for each of its tasks, which learn from each other and from records,
+// and the scheduler that shares the trials.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -25,55 +26,70 @@ std::optional<FeatureKind> feature_from_name(std::string_view name);
 
 struct NetworkOptions {
   TunerKind tuner = TunerKind::gbt;
-  Objective objective = Objective::rank;       // gbt
-  FeatureKind features = FeatureKind::loops;   // gbt
-  bool transfer = true;                        // tasks learn from those of the same family
-  bool table = false;                          // for comparing methods: records answer what a search asks for, count as its trials, and teach it nothing
-  SchedulerOptions scheduler;                  // batch 0: after the trials and the tasks that there are
-  int patience = 0;                            // trials of a task without a gain; 0: never
+  Objective objective = Objective::rank;      // gbt
+  FeatureKind features = FeatureKind::loops;  // gbt
+  bool transfer = true;                       // tasks learn from those of the same family
+  // For comparing methods: records answer what a search asks for, count as its trials, and teach it
+  // nothing
+  bool table = false;
+  // Batch 0: after the trials and the tasks that there are
+  SchedulerOptions scheduler;
+  int patience = 0;  // trials of a task without a gain; 0: never
   uint64_t seed = 1;
-  int threads = 1;                             // of the records' key
-  int jobs = 1;                                // threads that build candidates
+  int threads = 1;  // of the records' key
+  int jobs = 1;     // threads that build candidates
 };
 
 // What a search needs of the rest of the tuner. Each is called from one thread.
 struct NetworkServices {
   std::function<Expected<Space>(const Task&)> space;
   // Results of the candidates in order; fewer when it was interrupted.
-  std::function<std::vector<MeasureResult>(const Task&, std::span<const Candidate>, const StopAsked&)> measure;
-  std::function<Expected<std::vector<Record>>(const RecordKey&)> known;   // null: none
-  std::function<Expected<std::vector<RecordNote>>()> notes;               // of all kernels known for the target; null: none
-  std::function<Error(Record)> store;                                     // without tool and time; null: nowhere
+  std::function<std::vector<MeasureResult>(const Task&, std::span<const Candidate>,
+                                           const StopAsked&)>
+      measure;
+  std::function<Expected<std::vector<Record>>(const RecordKey&)> known;  // null: none
+  // Of all kernels known for the target; null: none
+  std::function<Expected<std::vector<RecordNote>>()> notes;
+  // Without tool and time; null: nowhere
+  std::function<Error(Record)> store;
 };
 
 // Candidates of a task: its variants' kernels with schedules applied.
-Expected<Candidate> candidate_of(const Task& task, const Target& target, int variant, Schedule schedule, const Point& point = {-1, {}});
+Expected<Candidate> candidate_of(const Task& task, const Target& target, int variant,
+                                 Schedule schedule, const Point& point = {-1, {}});
 
 class NetworkTuner {
  public:
   // Errors: a space that cannot be made.
-  static Expected<std::unique_ptr<NetworkTuner>> create(std::vector<Task> tasks, const Target& target, NetworkServices services, const NetworkOptions& options);
+  static Expected<std::unique_ptr<NetworkTuner>> create(std::vector<Task> tasks,
+                                                        const Target& target,
+                                                        NetworkServices services,
+                                                        const NetworkOptions& options);
   ~NetworkTuner();
 
-  // First the default schedule of every task. clock: seconds since anything. A round is cut short when the time is over. Errors: every task failed; records that cannot be read or stored.
-  Expected<StopReason> run(const std::function<double()>& clock, const std::atomic<bool>* stop = nullptr, const SearchWatch& watch = {});
+  // First the default schedule of every task. clock: seconds since anything. A round is cut short
+  // when the time is over. Errors: every task failed; records that cannot be read or stored.
+  Expected<StopReason> run(const std::function<double()>& clock,
+                           const std::atomic<bool>* stop = nullptr, const SearchWatch& watch = {});
 
-  struct Row {                  // of a task, for people
+  struct Row {  // of a task, for people
     const Task* task = nullptr;
-    double first = 0;           // seconds of the default schedule; infinite: none yet, or it fails
-    double best = 0;            // infinite: none yet
+    double first = 0;  // seconds of the default schedule; infinite: none yet, or it fails
+    double best = 0;   // infinite: none yet
     int measured = 0, known = 0, illegal = 0;
-    double space = 0;           // points
-    std::string error;          // why it is no longer tuned, where that is a failure
+    double space = 0;   // points
+    std::string error;  // why it is no longer tuned, where that is a failure
   };
   size_t task_count() const;
   Row row(size_t task) const;
-  const std::vector<double>& curve(size_t task) const;   // best so far, by trial
+  const std::vector<double>& curve(size_t task) const;  // best so far, by trial
   double network_seconds() const;
-  double first_seconds() const;                          // by the default schedules, of the same tasks
+  // By the default schedules, of the same tasks
+  double first_seconds() const;
   int measured() const;
-  size_t reached() const;                                // tasks that have a time
-  size_t gains() const;                                  // of those with a schedule that would replace the default one
+  size_t reached() const;  // tasks that have a time
+  // Of those with a schedule that would replace the default one
+  size_t gains() const;
 
  private:
   struct Search;
@@ -84,7 +100,8 @@ class NetworkTuner {
   Expected<TaskRound> first_round(Search& search);
   Expected<TaskRound> round(Search& search, int most);
   void store(const Search& search, const Candidate& candidate, const MeasureResult& result);
-  Record record_of(const Search& search, const Candidate& candidate, const MeasureResult& result) const;
+  Record record_of(const Search& search, const Candidate& candidate,
+                   const MeasureResult& result) const;
   MakeCandidate maker(Search& search) const;
   MakeCandidate unless_stopped(MakeCandidate make) const;
   Expected<Candidate> usual(Search& search, size_t variant) const;
@@ -99,8 +116,8 @@ class NetworkTuner {
   std::vector<std::unique_ptr<Search>> searches_;
   std::unique_ptr<TaskScheduler> scheduler_;
   std::vector<RecordNote> notes_;
-  StopAsked stop_;              // of the present run: asked for, or out of time
-  std::vector<Diag> storing_;   // records that could not be stored
+  StopAsked stop_;             // of the present run: asked for, or out of time
+  std::vector<Diag> storing_;  // records that could not be stored
 };
 
 }  // namespace tw

@@ -15,7 +15,8 @@
 namespace tw {
 namespace {
 
-constexpr std::array<const char*, kStatusCount> kStatusNames = {"ok", "illegal", "compile-error", "timeout", "wrong-result", "crashed"};
+constexpr std::array<const char*, kStatusCount> kStatusNames = {
+    "ok", "illegal", "compile-error", "timeout", "wrong-result", "crashed"};
 constexpr size_t kMostText = 1 << 20, kMostLine = 4096, kMostSamples = 100000;
 
 bool is_key(const std::string& text) {
@@ -24,7 +25,9 @@ bool is_key(const std::string& text) {
 
 // A word or a line that every reader prints as it is.
 bool is_line(const std::string& text) {
-  return text.size() <= kMostLine && std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  return text.size() <= kMostLine && std::ranges::none_of(text, [](char c) {
+           return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+         });
 }
 
 }  // namespace
@@ -38,21 +41,29 @@ std::optional<Status> status_from_name(std::string_view name) {
 }
 
 double median_seconds(const Record& record) {
-  return record.seconds.empty() ? std::numeric_limits<double>::infinity() : median_of(record.seconds);
+  return record.seconds.empty() ? std::numeric_limits<double>::infinity()
+                                : median_of(record.seconds);
 }
 
 std::vector<Record> latest(std::vector<Record> records) {
-  struct Timed { double median; Record record; };   // a median sorts the samples: once a record
+  struct Timed {
+    double median;
+    Record record;
+  };  // a median sorts the samples: once a record
   std::vector<Timed> timed;
   for (Record& r : records) {
     const double median = median_seconds(r);
     timed.push_back({median, std::move(r)});
   }
-  const auto name = [](const Timed& t) { return std::tie(t.record.key, t.record.kernel_hash, t.record.schedule, t.record.status); };
+  const auto name = [](const Timed& t) {
+    return std::tie(t.record.key, t.record.kernel_hash, t.record.schedule, t.record.status);
+  };
   std::ranges::sort(timed, [&](const Timed& a, const Timed& b) {
-    return std::tuple(name(a), -a.record.time, -a.median) < std::tuple(name(b), -b.record.time, -b.median);
+    return std::tuple(name(a), -a.record.time, -a.median) <
+           std::tuple(name(b), -b.record.time, -b.median);
   });
-  const auto same = std::ranges::unique(timed, [&](const Timed& a, const Timed& b) { return name(a) == name(b); });
+  const auto same = std::ranges::unique(
+      timed, [&](const Timed& a, const Timed& b) { return name(a) == name(b); });
   timed.erase(same.begin(), same.end());
   std::ranges::stable_sort(timed, {}, &Timed::median);
   records.clear();
@@ -61,42 +72,64 @@ std::vector<Record> latest(std::vector<Record> records) {
 }
 
 Error check(const Record& r) {
-  auto wrong = [](const char* what) { return make_error(DiagCode::invalid_argument, "not a tuning record: {0}", what); };
-  if (!is_key(r.key.task) || !is_key(r.key.target)) return wrong("task and target are 16 hex digits");
+  auto wrong = [](const char* what) {
+    return make_error(DiagCode::invalid_argument, "not a tuning record: {0}", what);
+  };
+  if (!is_key(r.key.task) || !is_key(r.key.target))
+    return wrong("task and target are 16 hex digits");
   if (!is_key(r.kernel_hash)) return wrong("the kernel is 16 hex digits");
   if (r.key.threads < 1 || r.key.threads > 65536) return wrong("threads are 1 to 65536");
   if (r.key.language < 1) return wrong("the language version is 1 or more");
-  if (r.key.regime.empty() || r.algorithm.empty()) return wrong("the cache regime and the algorithm have names");
-  for (const std::string* text : {&r.key.regime, &r.algorithm, &r.error, &r.device, &r.tool, &r.about})
+  if (r.key.regime.empty() || r.algorithm.empty())
+    return wrong("the cache regime and the algorithm have names");
+  for (const std::string* text :
+       {&r.key.regime, &r.algorithm, &r.error, &r.device, &r.tool, &r.about})
     if (!is_line(*text)) return wrong("names and messages are one line of up to 4096 bytes");
   if (r.schedule.size() > kMostText) return wrong("the schedule is longer than 1 MiB");
   if (r.schedule.find('\0') != std::string::npos) return wrong("the schedule holds a zero byte");
-  if (r.seconds.empty() == (r.status == Status::ok)) return wrong("there are samples exactly when the status is ok");
+  if (r.seconds.empty() == (r.status == Status::ok))
+    return wrong("there are samples exactly when the status is ok");
   if (r.seconds.size() > kMostSamples) return wrong("there are more than 100000 samples");
-  if (!std::ranges::all_of(r.seconds, [](double s) { return std::isfinite(s) && s > 0; })) return wrong("samples are positive numbers of seconds");
+  if (!std::ranges::all_of(r.seconds, [](double s) { return std::isfinite(s) && s > 0; }))
+    return wrong("samples are positive numbers of seconds");
   return Error::success();
 }
 
 std::string print(const Record& r) {
-  Json::Object out{{"task", r.key.task}, {"target", r.key.target}, {"threads", r.key.threads}, {"regime", r.key.regime},
-                           {"language", r.key.language}, {"algorithm", r.algorithm}, {"kernel", r.kernel_hash}, {"schedule", r.schedule},
-                           {"seconds", json_array(r.seconds)}, {"status", status_name(r.status)}, {"error", r.error}, {"device", r.device},
-                           {"tool", r.tool}, {"time", r.time}};
+  Json::Object out{{"task", r.key.task},
+                   {"target", r.key.target},
+                   {"threads", r.key.threads},
+                   {"regime", r.key.regime},
+                   {"language", r.key.language},
+                   {"algorithm", r.algorithm},
+                   {"kernel", r.kernel_hash},
+                   {"schedule", r.schedule},
+                   {"seconds", json_array(r.seconds)},
+                   {"status", status_name(r.status)},
+                   {"error", r.error},
+                   {"device", r.device},
+                   {"tool", r.tool},
+                   {"time", r.time}};
   if (!r.about.empty()) out.push_back({"about", r.about});
   return dump(out, -1);
 }
 
 Expected<Record> parse_record(std::string_view line, const std::string& file) {
   TW_ASSIGN(const Json json, parse_json(line, file));
-  if (!json.object()) return make_error(DiagCode::parse, "'{0}': a tuning record is a JSON object", file);
+  if (!json.object())
+    return make_error(DiagCode::parse, "'{0}': a tuning record is a JSON object", file);
   Record r;
   const std::optional<Status> status = status_from_name(json["status"].text_or_empty());
-  if (!status) return make_error(DiagCode::parse, "'{0}': a tuning record's status is '{1}'; known: ok, illegal, compile-error, timeout, wrong-result, crashed",
-                                 file, json["status"].text_or_empty());
+  if (!status)
+    return make_error(DiagCode::parse,
+                      "'{0}': a tuning record's status is '{1}'; known: ok, illegal, "
+                      "compile-error, timeout, wrong-result, crashed",
+                      file, json["status"].text_or_empty());
   const int64_t threads = json["threads"].integer_or(0), language = json["language"].integer_or(0);
   constexpr int64_t most = std::numeric_limits<int>::max();
-  r.key = {json["task"].text_or_empty(), json["target"].text_or_empty(), static_cast<int>(std::clamp<int64_t>(threads, 0, most)),
-           json["regime"].text_or_empty(), static_cast<int>(std::clamp<int64_t>(language, 0, most))};
+  r.key = {json["task"].text_or_empty(), json["target"].text_or_empty(),
+           static_cast<int>(std::clamp<int64_t>(threads, 0, most)), json["regime"].text_or_empty(),
+           static_cast<int>(std::clamp<int64_t>(language, 0, most))};
   r.algorithm = json["algorithm"].text_or_empty();
   r.kernel_hash = json["kernel"].text_or_empty();
   r.schedule = json["schedule"].text_or_empty();
@@ -107,7 +140,8 @@ Expected<Record> parse_record(std::string_view line, const std::string& file) {
   r.tool = json["tool"].text_or_empty();
   r.time = json["time"].integer_or(0);
   r.about = json["about"].text_or_empty();
-  if (Error error = check(r)) return make_error(DiagCode::parse, "'{0}': {1}", file, error_text(std::move(error)));
+  if (Error error = check(r))
+    return make_error(DiagCode::parse, "'{0}': {1}", file, error_text(std::move(error)));
   return r;
 }
 
@@ -119,10 +153,13 @@ std::string record_id(const Record& record) {
 }
 
 std::string date_text(int64_t time) {
-  constexpr int64_t kDay = 86400, kFarthest = 200000;   // days: years that have four digits
-  const int64_t days = std::clamp(time >= 0 ? time / kDay : -((-time + kDay - 1) / kDay), -kFarthest, kFarthest);
+  constexpr int64_t kDay = 86400, kFarthest = 200000;  // days: years that have four digits
+  const int64_t days = std::clamp(time >= 0 ? time / kDay : -((-time + kDay - 1) / kDay),
+                                  -kFarthest, kFarthest);
   const std::chrono::year_month_day date{std::chrono::sys_days{std::chrono::days{days}}};
-  return llvm::formatv("{0,0+4}-{1,0+2}-{2,0+2}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day())).str();
+  return llvm::formatv("{0,0+4}-{1,0+2}-{2,0+2}", static_cast<int>(date.year()),
+                       static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()))
+      .str();
 }
 
 std::optional<int64_t> date_from_text(std::string_view text) {
@@ -132,8 +169,11 @@ std::optional<int64_t> date_from_text(std::string_view text) {
     const char* end = text.data() + at + length;
     return std::from_chars(text.data() + at, end, value).ptr == end;
   };
-  if (text.size() != 10 || text[4] != '-' || text[7] != '-' || !number(0, 4, year) || !number(5, 2, month) || !number(8, 2, day)) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{month}, std::chrono::day{day}};
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-' || !number(0, 4, year) ||
+      !number(5, 2, month) || !number(8, 2, day))
+    return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{month},
+                                         std::chrono::day{day}};
   if (!date.ok()) return std::nullopt;
   return std::chrono::sys_days{date}.time_since_epoch().count() * int64_t{86400};
 }

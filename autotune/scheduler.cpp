@@ -10,11 +10,12 @@ namespace tw {
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kGolden = 1.618;
-constexpr size_t kPatientRounds = 5;   // that a task may stay behind its group
+constexpr size_t kPatientRounds = 5;  // that a task may stay behind its group
 }  // namespace
 
 std::string similar_group(const std::string& family, double flops) {
-  return family + "/" + std::to_string(static_cast<int>(std::log(std::max(flops, 1.0)) / std::log(kGolden)));
+  return family + "/" +
+         std::to_string(static_cast<int>(std::log(std::max(flops, 1.0)) / std::log(kGolden)));
 }
 
 const char* stop_reason_name(StopReason reason) {
@@ -45,8 +46,9 @@ double TaskScheduler::network_seconds() const {
   return sum;
 }
 
-// What one more round is expected to change of the network's time (negative: a gain): a part goes by the last rounds, the rest is the lesser of
-// "as if the time went down as 1/rounds" and what tasks alike have reached.
+// What one more round is expected to change of the network's time (negative: a gain): a part goes
+// by the last rounds, the rest is the lesser of "as if the time went down as 1/rounds" and what
+// tasks alike have reached.
 double TaskScheduler::gradient(size_t task) const {
   const std::vector<double>& g = states_[task].history;
   const size_t t = g.size(), window = static_cast<size_t>(options_.window);
@@ -56,8 +58,10 @@ double TaskScheduler::gradient(size_t task) const {
   double next = now - now / static_cast<double>(t);
   double rate = 0;
   for (size_t i = 0; i < tasks_.size(); ++i)
-    if (tasks_[i].group == tasks_[task].group && std::isfinite(states_[i].best())) rate = std::max(rate, tasks_[i].flops / states_[i].best());
-  if (rate > 0 && tasks_[task].flops > 0) next = std::min(next, options_.beta * tasks_[task].flops / rate);
+    if (tasks_[i].group == tasks_[task].group && std::isfinite(states_[i].best()))
+      rate = std::max(rate, tasks_[i].flops / states_[i].best());
+  if (rate > 0 && tasks_[task].flops > 0)
+    next = std::min(next, options_.beta * tasks_[task].flops / rate);
   return tasks_[task].weight * (options_.alpha * backward + (1 - options_.alpha) * (next - now));
 }
 
@@ -73,13 +77,16 @@ size_t TaskScheduler::choose() {
   return alive[static_cast<size_t>(least - gradients.begin())];
 }
 
-// A task whose rate stays far below its group's best is of another kind: it is compared with nothing any more.
+// A task whose rate stays far below its group's best is of another kind: it is compared with
+// nothing any more.
 void TaskScheduler::leave_hopeless(size_t task) {
   if (tasks_[task].flops <= 0 || !std::isfinite(states_[task].best())) return;
   const double rate = tasks_[task].flops / states_[task].best();
   for (size_t i = 0; i < tasks_.size(); ++i) {
-    if (i == task || tasks_[i].group != tasks_[task].group || !std::isfinite(states_[i].best())) continue;
-    if (states_[task].history.size() > states_[i].history.size() + kPatientRounds && rate < options_.gamma * tasks_[i].flops / states_[i].best())
+    if (i == task || tasks_[i].group != tasks_[task].group || !std::isfinite(states_[i].best()))
+      continue;
+    if (states_[task].history.size() > states_[i].history.size() + kPatientRounds &&
+        rate < options_.gamma * tasks_[i].flops / states_[i].best())
       tasks_[task].group = "/" + std::to_string(task);
   }
 }
@@ -96,10 +103,11 @@ void TaskScheduler::take(size_t task, Expected<TaskRound> round, bool first) {
   state.known += round->known;
   measured_ += round->measured;
   known_ += round->known;
-  if (first && !std::isfinite(round->best)) return;   // the rounds try others
+  if (first && !std::isfinite(round->best)) return;  // the rounds try others
   state.history.push_back(round->best);
   state.dead = round->done || round->measured + round->known == 0;
-  if (!std::isfinite(round->best) && static_cast<int>(state.history.size()) >= options_.warm_rounds) {
+  if (!std::isfinite(round->best) &&
+      static_cast<int>(state.history.size()) >= options_.warm_rounds) {
     state.dead = true;
     state.error = tasks_[task].name + ": no candidate has worked";
   }
@@ -107,7 +115,9 @@ void TaskScheduler::take(size_t task, Expected<TaskRound> round, bool first) {
 }
 
 bool TaskScheduler::converged() const {
-  const size_t lap = 2 * static_cast<size_t>(std::count_if(states_.begin(), states_.end(), [](const TaskState& s) { return s.error.empty(); }));
+  const size_t lap = 2 * static_cast<size_t>(
+                             std::count_if(states_.begin(), states_.end(),
+                                           [](const TaskState& s) { return s.error.empty(); }));
   if (options_.until <= 0 || network_.size() <= lap || lap == 0) return false;
   return network_.back() > (1 - options_.until) * network_[network_.size() - 1 - lap];
 }
@@ -115,11 +125,13 @@ bool TaskScheduler::converged() const {
 std::vector<size_t> TaskScheduler::by_work() const {
   std::vector<size_t> order(tasks_.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return tasks_[i].weight * tasks_[i].flops; });
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](size_t i) { return tasks_[i].weight * tasks_[i].flops; });
   return order;
 }
 
-Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock, const std::atomic<bool>* stop, const SearchWatch& watch) {
+Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock,
+                                        const std::atomic<bool>* stop, const SearchWatch& watch) {
   const double start = clock();
   const auto reason = [&]() -> std::optional<StopReason> {
     if (stop && stop->load(std::memory_order_relaxed)) return StopReason::interrupted;
@@ -128,7 +140,8 @@ Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock, co
     if (converged()) return StopReason::converged;
     return std::nullopt;
   };
-  const auto watched = [&](size_t task, bool first, const std::function<Expected<TaskRound>()>& round) {
+  const auto watched = [&](size_t task, bool first,
+                           const std::function<Expected<TaskRound>()>& round) {
     if (watch.begins) watch.begins(task);
     take(task, round(), first);
     if (watch.ends) watch.ends(task);
@@ -144,18 +157,24 @@ Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock, co
     // A round of each that has no result, again until there is one.
     std::optional<size_t> next;
     for (const size_t i : order)
-      if (!states_[i].dead && !std::isfinite(states_[i].best()) && (!next || states_[i].history.size() < states_[*next].history.size())) next = i;
+      if (!states_[i].dead && !std::isfinite(states_[i].best()) &&
+          (!next || states_[i].history.size() < states_[*next].history.size()))
+        next = i;
     const bool warm = !next;
-    if (warm && std::all_of(states_.begin(), states_.end(), [](const TaskState& s) { return s.dead; })) break;
+    if (warm &&
+        std::all_of(states_.begin(), states_.end(), [](const TaskState& s) { return s.dead; }))
+      break;
     if (warm) next = choose();
-    const int most = options_.trials > 0 ? std::min(options_.batch, options_.trials - trials()) : options_.batch;
+    const int most = options_.trials > 0 ? std::min(options_.batch, options_.trials - trials())
+                                         : options_.batch;
     watched(*next, false, [&] { return tasks_[*next].round(most); });
     if (warm) network_.push_back(network_seconds());
   }
   std::vector<Diag> failures;
   for (const TaskState& state : states_)
     if (!state.error.empty()) failures.push_back({DiagCode::illegal_schedule, state.error, {}, {}});
-  if (!failures.empty() && failures.size() == states_.size()) return make_error(std::move(failures));
+  if (!failures.empty() && failures.size() == states_.size())
+    return make_error(std::move(failures));
   return StopReason::finished;
 }
 

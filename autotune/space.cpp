@@ -35,7 +35,8 @@ Space::Space(std::vector<Sketch> sketches) : sketches_(std::move(sketches)) {
   TW_CHECK(!sketches_.empty(), "a space without sketches");
   double end = 0;
   for (const Sketch& sketch : sketches_) {
-    for (const Knob& knob : sketch.knobs) TW_CHECK(!knob.values.empty(), "knob '{0}' has no values", knob.name);
+    for (const Knob& knob : sketch.knobs)
+      TW_CHECK(!knob.values.empty(), "knob '{0}' has no values", knob.name);
     ends_.push_back(end += points_of(sketch));
   }
 }
@@ -47,7 +48,7 @@ Point Space::at(double index) const {
   const Sketch& sketch = sketches_[static_cast<size_t>(point.sketch)];
   if (point.sketch > 0) index -= ends_[static_cast<size_t>(point.sketch) - 1];
   point.choice.resize(sketch.knobs.size());
-  for (size_t i = sketch.knobs.size(); i-- > 0;) {   // the last knob goes round fastest
+  for (size_t i = sketch.knobs.size(); i-- > 0;) {  // the last knob goes round fastest
     const auto count = static_cast<double>(sketch.knobs[i].values.size());
     point.choice[i] = static_cast<int>(std::fmod(index, count));
     index = std::floor(index / count);
@@ -57,7 +58,8 @@ Point Space::at(double index) const {
 
 Point Space::sample_in(size_t sketch, std::mt19937_64& random) const {
   Point point{static_cast<int>(sketch), {}};
-  for (const Knob& knob : sketches_[sketch].knobs) point.choice.push_back(static_cast<int>(below(knob.values.size(), random)));
+  for (const Knob& knob : sketches_[sketch].knobs)
+    point.choice.push_back(static_cast<int>(below(knob.values.size(), random)));
   return point;
 }
 
@@ -68,7 +70,7 @@ Point Space::sample(std::mt19937_64& random) const {
 }
 
 Point Space::mutate(const Point& point, std::mt19937_64& random) const {
-  constexpr size_t kOtherSketch = 16, kTwoKnobs = 4;   // one time in so many
+  constexpr size_t kOtherSketch = 16, kTwoKnobs = 4;  // one time in so many
   const Sketch& sketch = sketches_[static_cast<size_t>(point.sketch)];
   const std::vector<size_t> free = free_knobs(sketch);
   if (sketches_.size() > 1 && (free.empty() || below(kOtherSketch, random) == 0)) {
@@ -80,10 +82,12 @@ Point Space::mutate(const Point& point, std::mt19937_64& random) const {
   const size_t first = below(free.size(), random);
   const auto change = [&](size_t knob) {
     const size_t count = sketch.knobs[knob].values.size();
-    changed.choice[knob] = static_cast<int>((static_cast<size_t>(changed.choice[knob]) + 1 + below(count - 1, random)) % count);
+    changed.choice[knob] = static_cast<int>(
+        (static_cast<size_t>(changed.choice[knob]) + 1 + below(count - 1, random)) % count);
   };
   change(free[first]);
-  if (free.size() > 1 && below(kTwoKnobs, random) == 0) change(free[(first + 1 + below(free.size() - 1, random)) % free.size()]);
+  if (free.size() > 1 && below(kTwoKnobs, random) == 0)
+    change(free[(first + 1 + below(free.size() - 1, random)) % free.size()]);
   return changed;
 }
 
@@ -97,10 +101,15 @@ Point Space::cross(const Point& a, const Point& b, std::mt19937_64& random) cons
 
 Expected<Schedule> Space::schedule(const Point& point) const {
   const auto index = static_cast<size_t>(point.sketch);
-  bool inside = point.sketch >= 0 && index < sketches_.size() && point.choice.size() == sketches_[index].knobs.size();
+  bool inside = point.sketch >= 0 && index < sketches_.size() &&
+                point.choice.size() == sketches_[index].knobs.size();
   for (size_t i = 0; inside && i < point.choice.size(); ++i)
-    inside = point.choice[i] >= 0 && static_cast<size_t>(point.choice[i]) < sketches_[index].knobs[i].values.size();
-  if (!inside) return make_error(DiagCode::invalid_argument, "the point is of another space than this one of {0} sketches", sketches_.size());
+    inside = point.choice[i] >= 0 &&
+             static_cast<size_t>(point.choice[i]) < sketches_[index].knobs[i].values.size();
+  if (!inside)
+    return make_error(DiagCode::invalid_argument,
+                      "the point is of another space than this one of {0} sketches",
+                      sketches_.size());
   return sketches_[index].fill(point.choice);
 }
 
@@ -109,7 +118,8 @@ std::string Space::print(const Point& point) const {
   std::string text;
   for (size_t i = 0; i < sketch.knobs.size(); ++i) {
     const Knob& knob = sketch.knobs[i];
-    text += (i ? ", " : "") + knob.name + "=" + text_of(knob.values[static_cast<size_t>(point.choice[i])]);
+    text += (i ? ", " : "") + knob.name + "=" +
+            text_of(knob.values[static_cast<size_t>(point.choice[i])]);
   }
   return sketch.name + "{" + text + "}";
 }
@@ -124,7 +134,9 @@ std::optional<Point> Space::parse(std::string_view text) const {
   for (const Knob& knob : found->knobs) {
     const std::string_view one = rest.substr(0, rest.find(", "));
     rest = one.size() == rest.size() ? std::string_view() : rest.substr(one.size() + 2);
-    const auto value = std::ranges::find_if(knob.values, [&](const std::vector<int64_t>& v) { return one == knob.name + "=" + text_of(v); });
+    const auto value = std::ranges::find_if(knob.values, [&](const std::vector<int64_t>& v) {
+      return one == knob.name + "=" + text_of(v);
+    });
     if (value == knob.values.end()) return std::nullopt;
     point.choice.push_back(static_cast<int>(value - knob.values.begin()));
   }

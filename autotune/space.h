@@ -1,5 +1,6 @@
-// Search spaces: schedules with holes. A space has sketches, which differ in their steps; a sketch has knobs, which differ in their numbers;
-// a point says what fills them in. Two spaces for each task: the hand-written schedules with their decisions opened, and generated ones.
+// Search spaces: schedules with holes. A space has sketches, which differ in their steps; a sketch
+// has knobs, which differ in their numbers; a point says what fills them in. Two spaces for each
+// task: the hand-written schedules with their decisions opened, and generated ones.
 #pragma once
 #include <compare>
 #include <functional>
@@ -14,13 +15,15 @@
 
 namespace tw {
 
-// A schedule with holes: knobs that are independent of each other, and what fills them in. Error: an illegal point (ordinary).
+// A schedule with holes: knobs that are independent of each other, and what fills them in. Error:
+// an illegal point (ordinary).
 struct Sketch {
   std::string name;
   int variant = 0;
   std::vector<Knob> knobs;
-  std::function<Expected<Schedule>(const std::vector<int>& choice)> fill;   // from any thread
-  std::optional<std::vector<int>> usual = {};                               // the choice that gives the default schedule, where one does
+  std::function<Expected<Schedule>(const std::vector<int>& choice)> fill;  // from any thread
+  // The choice that gives the default schedule, where one does
+  std::optional<std::vector<int>> usual = {};
 };
 // Index of a value for each knob.
 struct Point {
@@ -31,28 +34,37 @@ struct Point {
 
 class Space {
  public:
-  explicit Space(std::vector<Sketch> sketches);   // one at least
+  explicit Space(std::vector<Sketch> sketches);  // one at least
   const std::vector<Sketch>& sketches() const { return sketches_; }
-  double size() const { return ends_.back(); }      // number of points, legal or not
-  Point at(double index) const;                     // enumeration, 0 <= index < size (exact below 2^53)
-  Point sample(std::mt19937_64& random) const;      // uniform over all points
-  Point mutate(const Point& point, std::mt19937_64& random) const;   // another point: one or two knobs changed, now and then another sketch
-  Point cross(const Point& a, const Point& b, std::mt19937_64& random) const;  // knob by knob from either, of a's sketch; a where sketches differ
+  double size() const { return ends_.back(); }  // number of points, legal or not
+  // Enumeration, 0 <= index < size (exact below 2^53)
+  Point at(double index) const;
+  Point sample(std::mt19937_64& random) const;  // uniform over all points
+  // Another point: one or two knobs changed, now and then another sketch
+  Point mutate(const Point& point, std::mt19937_64& random) const;
+  // Knob by knob from either, of a's sketch; a where sketches differ
+  Point cross(const Point& a, const Point& b, std::mt19937_64& random) const;
   Expected<Schedule> schedule(const Point& point) const;
-  std::string print(const Point& point) const;      // "sketch{tile_i=4x16, unroll=1}"
-  std::optional<Point> parse(std::string_view text) const;   // nothing: no sketch of that name, other knobs, a value that this space does not have
-  std::optional<Point> default_point() const;       // the point of the default schedule, where the space has it
+  std::string print(const Point& point) const;  // "sketch{tile_i=4x16, unroll=1}"
+  // nothing: no sketch of that name, other knobs, a value that this space does not have
+  std::optional<Point> parse(std::string_view text) const;
+  // The point of the default schedule, where the space has it
+  std::optional<Point> default_point() const;
 
  private:
   Point sample_in(size_t sketch, std::mt19937_64& random) const;
   std::vector<Sketch> sketches_;
-  std::vector<double> ends_;   // points up to the end of each sketch
+  std::vector<double> ends_;  // points up to the end of each sketch
 };
 
-struct SpaceOptions { bool rules = true; };                                       // static rules (register rule, strides, tails) on or off
+// Static rules (register rule, strides, tails) on or off
+struct SpaceOptions {
+  bool rules = true;
+};
 // The steps of the hand-written schedules (autotune/spaces), a sketch for each variant of the task.
 Expected<Space> template_space(const Task& task, const Target& target, const SpaceOptions& options);
 // Steps that follow from the structure of the kernel alone, several sketches for each variant.
-Expected<Space> generated_space(const Task& task, const Target& target, const SpaceOptions& options);
+Expected<Space> generated_space(const Task& task, const Target& target,
+                                const SpaceOptions& options);
 
 }  // namespace tw

@@ -47,14 +47,16 @@ struct SymbolRenamer {
   }
 };
 
-// The group as text: values by number in the order of their first use, symbols by their place among those that the group uses.
+// The group as text: values by number in the order of their first use, symbols by their place among
+// those that the group uses.
 //   0 f32[s0, 64, 56, 56]
 //   1 f32[64, 64, 3, 3] const
 //   conv 0 1 pads=[1,1,1,1] strides=[1,1] -> 2 f32[s0, 64, 56, 56]
 class CanonicalText {
  public:
   // layouts: with the physical layouts of all values.
-  CanonicalText(const Graph& graph, const Group& group, bool layouts) : graph_(graph), group_(group), layouts_(layouts) {}
+  CanonicalText(const Graph& graph, const Group& group, bool layouts)
+      : graph_(graph), group_(group), layouts_(layouts) {}
 
   std::string run() {
     name_symbols();
@@ -66,7 +68,8 @@ class CanonicalText {
       std::string line = op_info(attrs).name;
       for (ValueId input : node.inputs) line += " " + number(input);
       line += print_attrs(attrs) + " -> ";
-      line += std::to_string(numbers_.emplace(node.output, numbers_.size()).first->second) + " " + type(node.output) + "\n";
+      line += std::to_string(numbers_.emplace(node.output, numbers_.size()).first->second) + " " +
+              type(node.output) + "\n";
       text_ += line;
     }
     return text_;
@@ -85,7 +88,9 @@ class CanonicalText {
         if (input.valid()) collector.note(graph_.value(input).type.shape);
     }
     for (const std::string& symbol : graph_.all_symbols())
-      if (used.contains(symbol)) names_.emplace(symbol, var("s" + std::to_string(names_.size()) + (least_of(symbol) == 0 ? ".0" : "")));
+      if (used.contains(symbol))
+        names_.emplace(
+            symbol, var("s" + std::to_string(names_.size()) + (least_of(symbol) == 0 ? ".0" : "")));
   }
 
   std::string type(ValueId id) const {
@@ -106,7 +111,8 @@ class CanonicalText {
     if (!graph_.is_constant(id)) return "";
     if (!is_const(element_count(graph_.value(id).type.shape), 1)) return " const";
     const Tensor t = graph_.constant_tensor(id);
-    return " = " + to_string(is_float(t.dtype) ? imm(t.at(0), t.dtype) : int_imm(t.int_at(0), t.dtype));
+    return " = " +
+           to_string(is_float(t.dtype) ? imm(t.at(0), t.dtype) : int_imm(t.int_at(0), t.dtype));
   }
 
   const Graph& graph_;
@@ -120,18 +126,21 @@ class CanonicalText {
 std::string dims_text(const Shape& shape) {
   std::string text;
   for (size_t i = 0; i < shape.size(); ++i)
-    if (i > 0 || shape.size() < 3 || !is_const(shape[i], 1)) text += (text.empty() ? "" : "x") + to_string(shape[i]);
+    if (i > 0 || shape.size() < 3 || !is_const(shape[i], 1))
+      text += (text.empty() ? "" : "x") + to_string(shape[i]);
   return text.empty() ? "scalar" : text;
 }
 
 bool is_zero(const Graph& graph, ValueId v) {
-  return graph.is_constant(v) && is_const(element_count(graph.value(v).type.shape), 1) && graph.constant_tensor(v).at(0) == 0;
+  return graph.is_constant(v) && is_const(element_count(graph.value(v).type.shape), 1) &&
+         graph.constant_tensor(v).at(0) == 0;
 }
 
 std::string node_word(const Graph& graph, const Node& node) {
   if (const auto* unary = std::get_if<op::Unary>(&node.attrs)) return op_name(unary->function);
   if (const auto* binary = std::get_if<op::Binary>(&node.attrs)) {
-    const bool relu = binary->function == BinaryOp::max && (is_zero(graph, node.inputs[0]) || is_zero(graph, node.inputs[1]));
+    const bool relu = binary->function == BinaryOp::max &&
+                      (is_zero(graph, node.inputs[0]) || is_zero(graph, node.inputs[1]));
     return relu ? "relu" : op_name(binary->function);
   }
   return op_info(node.attrs).name;
@@ -139,8 +148,10 @@ std::string node_word(const Graph& graph, const Node& node) {
 
 std::string kernel_text(const Graph& graph, const Node& anchor) {
   Shape extents;
-  if (const auto* pool = std::get_if<op::Pool>(&anchor.attrs)) extents.assign(pool->kernel.begin(), pool->kernel.end());
-  if (std::holds_alternative<op::Conv>(anchor.attrs) || std::holds_alternative<op::ConvTranspose>(anchor.attrs)) {
+  if (const auto* pool = std::get_if<op::Pool>(&anchor.attrs))
+    extents.assign(pool->kernel.begin(), pool->kernel.end());
+  if (std::holds_alternative<op::Conv>(anchor.attrs) ||
+      std::holds_alternative<op::ConvTranspose>(anchor.attrs)) {
     const Shape& weights = graph.value(anchor.inputs[1]).type.shape;
     extents.assign(weights.begin() + 2, weights.end());
   }
@@ -150,11 +161,13 @@ std::string kernel_text(const Graph& graph, const Node& anchor) {
 }
 
 double flops_of_kernel(const Kernel& kernel) {
-  return static_cast<double>(eval_int(count_work(kernel).flops, [](std::string_view) { return int64_t{1}; }));
+  return static_cast<double>(
+      eval_int(count_work(kernel).flops, [](std::string_view) { return int64_t{1}; }));
 }
 
 bool holds(const Task& task, Algorithm algorithm) {
-  return std::ranges::any_of(task.variants, [&](const Variant& v) { return v.algorithm == algorithm; });
+  return std::ranges::any_of(task.variants,
+                             [&](const Variant& v) { return v.algorithm == algorithm; });
 }
 
 // The algorithms that apply to the task but are not in use, and what the direct one has to do.
@@ -162,7 +175,8 @@ Error complete(Task& task, const Graph& graph, Group group, const Target& target
   for (Algorithm algorithm : applicable_algorithms(graph, group, target)) {
     if (holds(task, algorithm)) continue;
     const auto estimate = estimate_algorithm(graph, graph.node(group.anchor), algorithm, target, 0);
-    if (algorithm != Algorithm::direct && estimate && estimate->error > target.accuracy) continue;   // no network could take it
+    // No network could take it
+    if (algorithm != Algorithm::direct && estimate && estimate->error > target.accuracy) continue;
     group.algorithm = algorithm;
     TW_ASSIGN(LoweredGroup lowered, lower_group(graph, group, target));
     task.variants.push_back({algorithm, std::move(lowered)});
@@ -176,13 +190,18 @@ Error complete(Task& task, const Graph& graph, Group group, const Target& target
 
 uint64_t weights_between(const Graph& graph, const Group& group) {
   constexpr uint64_t kLeast = 1 << 20, kCold = 64 << 20;
-  const auto is_weight = [&](ValueId v) { return v.valid() && graph.is_constant(v) && graph.value(v).type.shape.size() > 0; };
-  if (std::ranges::none_of(group.nodes, [&](NodeId id) { return std::ranges::any_of(graph.node(id).inputs, is_weight); })) return 0;
+  const auto is_weight = [&](ValueId v) {
+    return v.valid() && graph.is_constant(v) && graph.value(v).type.shape.size() > 0;
+  };
+  if (std::ranges::none_of(group.nodes, [&](NodeId id) {
+        return std::ranges::any_of(graph.node(id).inputs, is_weight);
+      }))
+    return 0;
   std::vector<bool> counted(graph.value_count());
   uint64_t bytes = 0;
   for (size_t i = 0; i < graph.node_count() && bytes < kCold; ++i) {
     const Node& node = graph.node(NodeId{static_cast<int32_t>(i)});
-    for (const ValueId v : node.inputs) {   // none, where it is erased
+    for (const ValueId v : node.inputs) {  // none, where it is erased
       if (!is_weight(v) || counted[static_cast<size_t>(v.index)]) continue;
       counted[static_cast<size_t>(v.index)] = true;
       bytes += graph.value(v).constant->bytes.size();
@@ -195,15 +214,18 @@ uint64_t weights_between(const Graph& graph, const Group& group) {
 
 std::string task_key(const Graph& graph, const Group& group) {
   const uint64_t between = weights_between(graph, group);
-  return short_hash(CanonicalText(graph, group, false).run() + (between == 0 ? "" : "\nweights " + std::to_string(between)));
+  return short_hash(CanonicalText(graph, group, false).run() +
+                    (between == 0 ? "" : "\nweights " + std::to_string(between)));
 }
 
 std::string task_name(const Graph& graph, const Group& group) {
   constexpr int kMostWords = 4;
   const Node& anchor = graph.node(group.anchor);
   std::string text = node_word(graph, anchor) + " ";
-  if (!anchor.inputs.empty() && anchor.inputs[0].valid()) text += dims_text(graph.value(anchor.inputs[0]).type.shape) + " -> ";
-  text += dims_text(graph.value(graph.node(group.nodes.back()).output).type.shape) + kernel_text(graph, anchor);
+  if (!anchor.inputs.empty() && anchor.inputs[0].valid())
+    text += dims_text(graph.value(anchor.inputs[0]).type.shape) + " -> ";
+  text += dims_text(graph.value(graph.node(group.nodes.back()).output).type.shape) +
+          kernel_text(graph, anchor);
   int words = 0;
   bool behind = false;
   for (NodeId id : group.nodes) {
@@ -218,23 +240,26 @@ std::string target_key(const Target& target) {
   own.name = own.address = "";
   own.devices.clear();
   if (target.driver.empty()) return codegen_hash(own);
-  Target host;   // a device counts as part of one, with all that describes it
+  Target host;  // a device counts as part of one, with all that describes it
   host.triple = target.triple;
   host.devices = {own};
   return codegen_hash(host);
 }
 
-Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group>& groups, const Target& target, std::span<const int> devices) {
+Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group>& groups,
+                                     const Target& target, std::span<const int> devices) {
   const Storage storage(graph, groups);
   std::vector<Task> tasks;
-  std::vector<size_t> first;                       // group of each task
+  std::vector<size_t> first;  // group of each task
   std::map<std::string, size_t> by_key;
-  std::map<std::string, size_t> lowered;           // text with layouts and algorithm -> task
+  std::map<std::string, size_t> lowered;  // text with layouts and algorithm -> task
   std::set<std::string> kernels;
   for (size_t g = 0; g < groups.size(); ++g) {
     const Group& group = groups[g];
-    if (storage.in_place(group) || is_extern(graph, group) || (!devices.empty() && devices[g] != 0)) continue;
-    const std::string text = std::string(algorithm_name(group.algorithm)) + "\n" + CanonicalText(graph, group, true).run();
+    if (storage.in_place(group) || is_extern(graph, group) || (!devices.empty() && devices[g] != 0))
+      continue;
+    const std::string text = std::string(algorithm_name(group.algorithm)) + "\n" +
+                             CanonicalText(graph, group, true).run();
     if (auto seen = lowered.find(text); seen != lowered.end()) {
       ++tasks[seen->second].calls;
       continue;
@@ -249,9 +274,11 @@ Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group
     lowered.emplace(text, found->second);
     ++task.calls;
     TW_ASSIGN(LoweredGroup made, lower_group(graph, group, target));
-    if (kernels.insert(key + algorithm_name(group.algorithm) + kernel_hash(made.kernel)).second) task.variants.push_back({group.algorithm, std::move(made)});
+    if (kernels.insert(key + algorithm_name(group.algorithm) + kernel_hash(made.kernel)).second)
+      task.variants.push_back({group.algorithm, std::move(made)});
   }
-  for (size_t t = 0; t < tasks.size(); ++t) TW_TRY(complete(tasks[t], graph, groups[first[t]], target));
+  for (size_t t = 0; t < tasks.size(); ++t)
+    TW_TRY(complete(tasks[t], graph, groups[first[t]], target));
   return tasks;
 }
 

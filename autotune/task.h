@@ -1,4 +1,5 @@
-// What is tuned: fused operators of a network, known by a key that is the same in every network that contains them.
+// What is tuned: fused operators of a network, known by a key that is the same in every network
+// that contains them.
 #pragma once
 #include <span>
 #include <string>
@@ -14,30 +15,41 @@ struct Variant {
   LoweredGroup lowered;
 };
 
-// What is tuned once for all networks that contain it: fused operators with shapes and dtypes, before the algorithm is chosen.
+// What is tuned once for all networks that contain it: fused operators with shapes and dtypes,
+// before the algorithm is chosen.
 struct Task {
-  std::string key;                 // 16 hex digits, hash of the canonical text: names of values and nodes do not matter
-  std::string name;                // for people: "conv 64x56x56 -> 64x56x56 3x3 relu", of the first occurrence
-  int64_t calls = 1;               // how often the network runs it
-  double flops = 0;                // of the direct algorithm; symbols count as 1
-  uint64_t weights_between = 0;    // weights_between() of its network, for the measuring
-  std::vector<Variant> variants;   // those in use first (what choose_algorithms took; another one for each set of layouts it is used with)
+  // 16 hex digits, hash of the canonical text: names of values and nodes do not matter
+  std::string key;
+  // For people: "conv 64x56x56 -> 64x56x56 3x3 relu", of the first occurrence
+  std::string name;
+  int64_t calls = 1;             // how often the network runs it
+  double flops = 0;              // of the direct algorithm; symbols count as 1
+  uint64_t weights_between = 0;  // weights_between() of its network, for the measuring
+  // Those in use first (what choose_algorithms took; another one for each set of layouts it is used
+  // with)
+  std::vector<Variant> variants;
 };
 
-// A task for each distinct key, in the order of first use. devices: where each group runs (Placement::devices); those that are not 0 are left
-// out, and so are groups without a kernel. Errors: an operator without a lowering.
-Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group>& groups, const Target& target, std::span<const int> devices = {});
+// A task for each distinct key, in the order of first use. devices: where each group runs
+// (Placement::devices); those that are not 0 are left out, and so are groups without a kernel.
+// Errors: an operator without a lowering.
+Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group>& groups,
+                                     const Target& target, std::span<const int> devices = {});
 
-// Bytes of weights that pass through the caches between two runs of a group: those of its whole network, in powers of two from 1 MiB. 0: 64 MiB and more, or
-// the group has none. Where the weights of a small network stay in the last cache, other schedules and algorithms are the best.
+// Bytes of weights that pass through the caches between two runs of a group: those of its whole
+// network, in powers of two from 1 MiB. 0: 64 MiB and more, or the group has none. Where the
+// weights of a small network stay in the last cache, other schedules and algorithms are the best.
 uint64_t weights_between(const Graph& graph, const Group& group);
 
-// Hash of the operators with their attributes, the logical types of all values, which of them are constants, and the values of constants of
-// one element, which kernels contain. Of weights_between, if it is not 0. Names, layouts and the algorithm are no part of it; symbols count by their position.
+// Hash of the operators with their attributes, the logical types of all values, which of them are
+// constants, and the values of constants of one element, which kernels contain. Of weights_between,
+// if it is not 0. Names, layouts and the algorithm are no part of it; symbols count by their
+// position.
 std::string task_key(const Graph& graph, const Group& group);
 std::string task_name(const Graph& graph, const Group& group);
 
-// Of one processor or device: triple, features, caches, intrinsics, vector bits; not name, budgets, accuracy.
+// Of one processor or device: triple, features, caches, intrinsics, vector bits; not name, budgets,
+// accuracy.
 std::string target_key(const Target& target);
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// What records teach about kernels that have none: the point of a record, tried in the space of a kernel of the same family and a shape like it.
+// What records teach about kernels that have none: the point of a record, tried in the space of a
+// kernel of the same family and a shape like it.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,29 +11,36 @@
 
 namespace tw {
 
-// What a kernel is like: log2 of its operations and of the bytes that it reads, writes and has constant (symbols as 1).
+// What a kernel is like: log2 of its operations and of the bytes that it reads, writes and has
+// constant (symbols as 1).
 struct KernelShape {
   std::string family;
   std::vector<double> sizes;
 };
 KernelShape shape_of(const LoweredGroup& lowered);
-double distance(const KernelShape& a, const KernelShape& b);   // sum of the differences; infinite: not of one family
+// Sum of the differences; infinite: not of one family
+double distance(const KernelShape& a, const KernelShape& b);
 
 // Record::about: "conv 27.85,19.61,19.61,17.17 direct.template{rows=14, ..} default".
 struct RecordNote {
   KernelShape shape;
-  std::string point;                                           // Space::print; "": none of the space
-  bool by_default = false;                                     // it is the kernel's default schedule
+  // Space::print; "": none of the space
+  std::string point;
+  // It is the kernel's default schedule
+  bool by_default = false;
 };
 std::string print(const RecordNote& note);
-std::optional<RecordNote> parse_note(std::string_view text);   // nothing: not of this form
+std::optional<RecordNote> parse_note(std::string_view text);  // nothing: not of this form
 
-// Of every kernel measured on the target with so many threads what is best for it: its default schedule, unless another one gains. None of a kernel of which
-// the default is all that was measured.
+// Of every kernel measured on the target with so many threads what is best for it: its default
+// schedule, unless another one gains. None of a kernel of which the default is all that was
+// measured.
 Expected<std::vector<RecordNote>> notes_of(TuningLog& log, const std::string& target, int threads);
 
-// Those for a kernel like theirs, of each point one: the nearest first, none farther than kFarthest.
+// Those for a kernel like theirs, of each point one: the nearest first, none farther than
+// kFarthest.
 constexpr double kFarthest = 3;
-std::vector<RecordNote> nearest_notes(const std::vector<RecordNote>& notes, const KernelShape& shape, size_t most);
+std::vector<RecordNote> nearest_notes(const std::vector<RecordNote>& notes,
+                                      const KernelShape& shape, size_t most);
 
 }  // namespace tw

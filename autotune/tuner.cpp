@@ -14,19 +14,28 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 bool is_set(const StopAsked& stop) { return stop && stop(); }
 }  // namespace
 
-TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model, TuneHooks hooks, TuneOptions options)
-    : name_(std::move(name)), space_(space), explorer_(explorer), model_(model), hooks_(std::move(hooks)), options_(options), best_seconds_(kInfinity),
+TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model,
+                     TuneHooks hooks, TuneOptions options)
+    : name_(std::move(name)),
+      space_(space),
+      explorer_(explorer),
+      model_(model),
+      hooks_(std::move(hooks)),
+      options_(options),
+      best_seconds_(kInfinity),
       first_seconds_(kInfinity) {}
 
 void TaskTuner::know(std::vector<KnownResult> results) {
   for (KnownResult& r : results) {
     Known& known = known_[{r.variant, std::move(r.schedule)}];
     // Of two that mean one schedule the one that worked, and then the faster.
-    if (known.result.seconds.empty() || seconds_of(r.result) < seconds_of(known.result)) known.result = std::move(r.result);
+    if (known.result.seconds.empty() || seconds_of(r.result) < seconds_of(known.result))
+      known.result = std::move(r.result);
   }
 }
 
-void TaskTuner::begin_with(std::vector<Candidate> candidates, const std::optional<MeasureResult>& first) {
+void TaskTuner::begin_with(std::vector<Candidate> candidates,
+                           const std::optional<MeasureResult>& first) {
   for (Candidate& c : candidates) batch_.push_back({std::move(c)});
   filled_ = false;
   if (batch_.empty()) return;
@@ -46,7 +55,8 @@ void TaskTuner::build(const std::vector<Point>& points) {
   };
   llvm::cantFail(parallel_for(options_.jobs, points.size(), make));
   for (size_t i = 0; i < points.size(); ++i) {
-    const auto same = [&](const Entry& e) { return e.candidate.point == points[i]; };   // what the search began with
+    // What the search began with
+    const auto same = [&](const Entry& e) { return e.candidate.point == points[i]; };
     if (built[i] && std::any_of(batch_.begin(), batch_.end(), same)) continue;
     if (built[i]) {
       batch_.push_back({std::move(*built[i])});
@@ -60,23 +70,30 @@ void TaskTuner::build(const std::vector<Point>& points) {
   }
 }
 
-// Illegal points cost no measurement: the batch is filled up while less than half of it can be measured.
+// Illegal points cost no measurement: the batch is filled up while less than half of it can be
+// measured.
 Error TaskTuner::fill(const StopAsked& stop) {
   int ask = options_.batch - static_cast<int>(batch_.size());
-  while (static_cast<int>(batch_.size()) * 2 < options_.batch && illegal_in_a_row_ < options_.most_illegal) {
+  while (static_cast<int>(batch_.size()) * 2 < options_.batch &&
+         illegal_in_a_row_ < options_.most_illegal) {
     if (is_set(stop)) return Error::success();
     const std::vector<Point> points = explorer_.propose(ask);
     if (points.empty()) break;
     build(points);
-    if (batch_.empty()) finish_batch();   // so that the explorer learns of them before it proposes again
+    // So that the explorer learns of them before it proposes again
+    if (batch_.empty()) finish_batch();
     ask = options_.batch - static_cast<int>(batch_.size());
   }
   filled_ = true;
   if (!batch_.empty()) return Error::success();
   done_ = true;
   if (trials() > 0) return Error::success();
-  Diag d{DiagCode::illegal_schedule, name_ + ": none of the " + std::to_string(illegal_) + " points tried is legal; its space has " +
-         llvm::formatv("{0:f0}", space_.size()).str(), {}, {}};
+  Diag d{DiagCode::illegal_schedule,
+         name_ + ": none of the " + std::to_string(illegal_) +
+             " points tried is legal; its space has " +
+             llvm::formatv("{0:f0}", space_.size()).str(),
+         {},
+         {}};
   if (!illegal_example_.empty()) d.notes.push_back("the first of them: " + illegal_example_);
   return make_error(std::move(d));
 }
@@ -115,8 +132,9 @@ void TaskTuner::adopt_unused() {
   for (const auto& [key, known] : known_) {
     if (known.used) continue;
     Expected<Schedule> schedule = parse_schedule(key.second);
-    Expected<Candidate> candidate = schedule ? hooks_.adopt(key.first, *schedule) : Expected<Candidate>(schedule.takeError());
-    if (!candidate) {   // of another version of the kernel: as if it were not there
+    Expected<Candidate> candidate = schedule ? hooks_.adopt(key.first, *schedule)
+                                             : Expected<Candidate>(schedule.takeError());
+    if (!candidate) {  // of another version of the kernel: as if it were not there
       llvm::consumeError(candidate.takeError());
       continue;
     }
@@ -131,7 +149,7 @@ void TaskTuner::adopt_unused() {
 Expected<int> TaskTuner::measure(int most) {
   std::vector<size_t> chosen;
   std::vector<Candidate> candidates;
-  std::set<Key> keys;   // two points may mean one schedule
+  std::set<Key> keys;  // two points may mean one schedule
   for (size_t i = 0; i < batch_.size() && static_cast<int>(chosen.size()) < most; ++i) {
     if (batch_[i].answered || !keys.insert(key_of(batch_[i].candidate)).second) continue;
     chosen.push_back(i);
@@ -152,7 +170,9 @@ Expected<int> TaskTuner::measure(int most) {
 std::vector<std::pair<Candidate, double>> TaskTuner::measured() const {
   std::vector<std::pair<Candidate, double>> out;
   for (size_t i = 0; i < seen_.size(); ++i)
-    if (!seen_[i].schedule.steps.empty()) out.push_back({Candidate{seen_[i].point, seen_[i].schedule, nullptr, seen_[i].variant}, seen_seconds_[i]});
+    if (!seen_[i].schedule.steps.empty())
+      out.push_back({Candidate{seen_[i].point, seen_[i].schedule, nullptr, seen_[i].variant},
+                     seen_seconds_[i]});
   return out;
 }
 
@@ -162,7 +182,7 @@ void TaskTuner::finish_batch() {
   std::vector<double> seconds(points.size(), kInfinity);
   illegal_points_.clear();
   for (const Point& point : points) {
-    if (!model_ || !model_->knows(point)) continue;   // it has no kernel to learn from
+    if (!model_ || !model_->knows(point)) continue;  // it has no kernel to learn from
     seen_.push_back({point, {}, nullptr, 0});
     seen_seconds_.push_back(kInfinity);
   }
@@ -194,7 +214,8 @@ Expected<TuneStep> TaskTuner::step(int most, const StopAsked& stop) {
   out.known = answer_known();
   TW_ASSIGN(out.measured, measure(most));
   out.known += answer_known();
-  if (std::all_of(batch_.begin(), batch_.end(), [](const Entry& e) { return e.answered; })) finish_batch();
+  if (std::all_of(batch_.begin(), batch_.end(), [](const Entry& e) { return e.answered; }))
+    finish_batch();
   return out;
 }
 

@@ -1,4 +1,5 @@
-// What a code generator offers. Made by one explicit function; what a device can do is data in the Target.
+// What a code generator offers. Made by one explicit function; what a device can do is data in the
+// Target.
 #pragma once
 #include <memory>
 #include <span>
@@ -12,15 +13,16 @@
 
 namespace tw {
 
-struct KernelReport {          // what code generation found out about one kernel
+struct KernelReport {  // what code generation found out about one kernel
   std::string name;
   int64_t code_bytes = 0;
-  int64_t spills = 0, reloads = 0;  // inside loops, from LLVM's register allocator; a device's compiler counts bytes
+  // Inside loops, from LLVM's register allocator; a device's compiler counts bytes
+  int64_t spills = 0, reloads = 0;
   bool on_device = false;
   // There: what its compiler says, 0 where it says nothing; of several launches the largest.
-  int64_t registers = 0, stack_bytes = 0;   // of a thread
-  int64_t shared_bytes = 0;                 // of a block
-  int64_t instructions = 0, cycles = 0;     // of a stream, predicted
+  int64_t registers = 0, stack_bytes = 0;  // of a thread
+  int64_t shared_bytes = 0;                // of a block
+  int64_t instructions = 0, cycles = 0;    // of a stream, predicted
 };
 
 struct ObjectCode {
@@ -29,48 +31,60 @@ struct ObjectCode {
 };
 
 struct CodegenOptions {
-  int jobs = 1;                       // kernels compiled at once
-  std::string symbol = "model";       // C identifier: the exported function is tw_<symbol>_query
-  std::string manifest;               // JSON text stored in the artifact
+  int jobs = 1;                  // kernels compiled at once
+  std::string symbol = "model";  // C identifier: the exported function is tw_<symbol>_query
+  std::string manifest;          // JSON text stored in the artifact
   std::string target_name;
-  SymbolNames symbol_names;           // what the interface calls the program's symbols
-  std::vector<std::pair<std::string, std::string>> devices;  // names and drivers of Program::devices
-  int64_t share_ns = 1000;            // parallel loops are cut into shares of at least that estimated time; 0: as many as threads
+  SymbolNames symbol_names;  // what the interface calls the program's symbols
+  // Names and drivers of Program::devices
+  std::vector<std::pair<std::string, std::string>> devices;
+  // Parallel loops are cut into shares of at least that estimated time; 0: as many as threads
+  int64_t share_ns = 1000;
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual Error supports(const Kernel& kernel) const = 0;   // success, or the reason why not
+  virtual Error supports(const Kernel& kernel) const = 0;  // success, or the reason why not
   // Objects of the whole model: kernels, the program function, descriptors, runtime support code.
-  virtual Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const = 0;
-  // One object with `void <kernel.name>(void* const* buffers, void* workspace, const int64_t* symbols)` exported: weight packing, tests and
-  // tuning candidates. Single-threaded; with `parallel` a fourth parameter, a `const tw_parallel*`, runs the parallel loops, shared out as in
-  // a program.
-  virtual Expected<std::string> compile_kernel(const Kernel& kernel, bool parallel = false) const = 0;
+  virtual Expected<ObjectCode> compile(const Program& program,
+                                       const CodegenOptions& options) const = 0;
+  // One object with `void <kernel.name>(void* const* buffers, void* workspace, const int64_t*
+  // symbols)` exported: weight packing, tests and tuning candidates. Single-threaded; with
+  // `parallel` a fourth parameter, a `const tw_parallel*`, runs the parallel loops, shared out as
+  // in a program.
+  virtual Expected<std::string> compile_kernel(const Kernel& kernel,
+                                               bool parallel = false) const = 0;
   // Text of the kernel at a stage of code generation: "llvm" or "asm".
-  virtual Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const = 0;
+  virtual Expected<std::string> disassemble(const Kernel& kernel,
+                                            const std::string& stage) const = 0;
 };
 
 Expected<std::unique_ptr<Backend>> make_backend(const Target& target);
 
-// Writes code for a device beside the processor (an entry of Target::devices), in the form that its driver in the runtime reads.
+// Writes code for a device beside the processor (an entry of Target::devices), in the form that its
+// driver in the runtime reads.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
   // A scheduled kernel: success, or the reason why not. From several threads at once.
   virtual Error supports(const Kernel& kernel) const = 0;
-  // The constants of one call of a kernel that is supported, by parameter (source empty: not constant): success, or why the device cannot take
-  // them. From several threads at once.
+  // The constants of one call of a kernel that is supported, by parameter (source empty: not
+  // constant): success, or why the device cannot take them. From several threads at once.
   virtual Error accepts(const Kernel&, std::span<const Constant>) const { return Error::success(); }
-  // Fills the device's code and launches for the kernels that the program calls there, `jobs` at once; a report by kernel of the program,
-  // nameless for others. `device`: 1 + index into Target::devices.
-  virtual Expected<std::vector<KernelReport>> compile(Program& program, int device, int jobs) const = 0;
-  virtual bool predicts_cycles() const { return false; }     // whether reports say how many cycles a kernel takes
-  virtual std::string note() const { return ""; }            // what people should know of the code that this machine makes
+  // Fills the device's code and launches for the kernels that the program calls there, `jobs` at
+  // once; a report by kernel of the program, nameless for others. `device`: 1 + index into
+  // Target::devices.
+  virtual Expected<std::vector<KernelReport>> compile(Program& program, int device,
+                                                      int jobs) const = 0;
+  // Whether reports say how many cycles a kernel takes
+  virtual bool predicts_cycles() const { return false; }
+  // What people should know of the code that this machine makes
+  virtual std::string note() const { return ""; }
 };
 
-// By the device's driver. Errors: no such driver (naming those there are), a feature that it does not know.
+// By the device's driver. Errors: no such driver (naming those there are), a feature that it does
+// not know.
 Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device);
 
 }  // namespace tw

@@ -10,7 +10,8 @@ struct Entry {
   const char* driver;
   Expected<std::unique_ptr<DeviceBackend>> (*make)(const Target& device);
 };
-constexpr Entry kDrivers[] = {{"cuda", make_cuda_backend}, {"opencl", make_opencl_backend}, {"vdla", make_vdla_backend}};
+constexpr Entry kDrivers[] = {
+    {"cuda", make_cuda_backend}, {"opencl", make_opencl_backend}, {"vdla", make_vdla_backend}};
 }  // namespace
 
 Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device) {
@@ -19,7 +20,10 @@ Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& devic
     if (device.driver == entry.driver) return entry.make(device);
     names += (names.empty() ? "" : ", ") + std::string(entry.driver);
   }
-  return make_error({DiagCode::unsupported, "device '" + device.name + "': there is no driver '" + device.driver + "'", {}, {"drivers: " + names}});
+  return make_error({DiagCode::unsupported,
+                     "device '" + device.name + "': there is no driver '" + device.driver + "'",
+                     {},
+                     {"drivers: " + names}});
 }
 
 }  // namespace tw

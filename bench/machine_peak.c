@@ -1,6 +1,7 @@
-// The machine's limits as plain C reaches them: fp32 multiply-add rate and read bandwidth of L1, L2 and memory, summed over
-// the given number of threads. Prints one JSON object.  cc -O3 -march=native -ffp-contract=fast -pthread machine_peak.c
-// With -march=x86-64-v3 or x86-64-v2 the multiply-add rate is that of the narrower instruction set.
+// The machine's limits as plain C reaches them: fp32 multiply-add rate and read bandwidth of L1, L2
+// and memory, summed over the given number of threads. Prints one JSON object.  cc -O3
+// -march=native -ffp-contract=fast -pthread machine_peak.c With -march=x86-64-v3 or x86-64-v2 the
+// multiply-add rate is that of the narrower instruction set.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +16,13 @@ enum { kBytes = 32, kAccumulators = 12 };
 #else
 enum { kBytes = 16, kAccumulators = 12 };
 #endif
-enum { kLanes = kBytes / sizeof(float), kStreams = 8, kMaxThreads = 64, kRounds = 5, kHugePage = 2 << 20 };
+enum {
+  kLanes = kBytes / sizeof(float),
+  kStreams = 8,
+  kMaxThreads = 64,
+  kRounds = 5,
+  kHugePage = 2 << 20
+};
 typedef float Vec __attribute__((vector_size(kBytes)));
 typedef unsigned Bits __attribute__((vector_size(kBytes)));
 
@@ -44,7 +51,8 @@ static double now(void) {
 #define IN_REGISTER(value) "+x"(value)
 #endif
 
-// Sums as in a matrix product: where there is no fused instruction, only the additions wait for each other.
+// Sums as in a matrix product: where there is no fused instruction, only the additions wait for
+// each other.
 static double multiply_add(void* unused, long repeats) {
   (void)unused;
   Vec sum[kAccumulators], a, b;
@@ -55,7 +63,7 @@ static double multiply_add(void* unused, long repeats) {
 #pragma GCC unroll 32
     for (int i = 0; i < kAccumulators; ++i) {
       sum[i] = a * b + sum[i];
-      __asm__ volatile("" : IN_REGISTER(a));   // the product is not lifted out of the loop
+      __asm__ volatile("" : IN_REGISTER(a));  // the product is not lifted out of the loop
     }
   }
   Vec total = sum[0];
@@ -68,14 +76,15 @@ static double multiply_add(void* unused, long repeats) {
 static double read_array(void* data, long repeats) {
   const Bits* p = data;
   const size_t count = array_bytes / kBytes;
-  Bits sum[kStreams];   // not by an initializer, which some compilers write to memory and leave there
+  // Not by an initializer, which some compilers write to memory and leave there
+  Bits sum[kStreams];
 #pragma GCC unroll 8
   for (int k = 0; k < kStreams; ++k) sum[k] = (Bits){0};
   for (long r = 0; r < repeats; ++r) {
     for (size_t i = 0; i < count; i += kStreams) {
 #pragma GCC unroll 8
       for (int k = 0; k < kStreams; ++k) sum[k] ^= p[i + (size_t)k];
-      __asm__ volatile("" ::: "memory");   // block after block, as prefetchers like it
+      __asm__ volatile("" ::: "memory");  // block after block, as prefetchers like it
     }
   }
 #pragma GCC unroll 8
@@ -125,8 +134,9 @@ static double read_rate(int threads, size_t bytes) {
   array_bytes = bytes / (kBytes * kStreams) * (kBytes * kStreams);
   for (int t = 0; t < threads; ++t) {
     if (posix_memalign(&data[t], kHugePage, array_bytes)) exit(1);
-    madvise(data[t], array_bytes, MADV_HUGEPAGE);   // else page walks are measured
-    for (size_t i = 0; i < array_bytes / sizeof(unsigned); ++i) ((unsigned*)data[t])[i] = (unsigned)i;
+    madvise(data[t], array_bytes, MADV_HUGEPAGE);  // else page walks are measured
+    for (size_t i = 0; i < array_bytes / sizeof(unsigned); ++i)
+      ((unsigned*)data[t])[i] = (unsigned)i;
   }
   const long repeats = (long)(4e8 / (double)array_bytes) + 1;
   const double rate = best_rate(threads, read_array, data, repeats);
@@ -138,7 +148,11 @@ int main(int argc, char** argv) {
   const int threads = argc > 1 ? atoi(argv[1]) : 1;
   if (threads < 1 || threads > kMaxThreads) return 2;
   const double flops = best_rate(threads, multiply_add, NULL, 1000000);
-  const double l1 = read_rate(threads, 16 << 10), l2 = read_rate(threads, 256 << 10), memory = read_rate(threads, 256 << 20);
-  printf("{\"fma_gflops\": %.1f, \"l1_read_gbs\": %.1f, \"l2_read_gbs\": %.1f, \"memory_read_gbs\": %.1f}\n", flops, l1, l2, memory);
+  const double l1 = read_rate(threads, 16 << 10), l2 = read_rate(threads, 256 << 10),
+               memory = read_rate(threads, 256 << 20);
+  printf(
+      "{\"fma_gflops\": %.1f, \"l1_read_gbs\": %.1f, \"l2_read_gbs\": %.1f, \"memory_read_gbs\": "
+      "%.1f}\n",
+      flops, l1, l2, memory);
   return 0;
 }

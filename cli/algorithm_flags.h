@@ -10,10 +10,12 @@ namespace tw {
 
 struct AlgorithmFlags {
   std::string algorithm;
-  double accuracy = 0, max_weight_growth = AlgorithmOptions().max_weight_growth;   // accuracy 0: the target's
+  // Accuracy 0: the target's
+  double accuracy = 0, max_weight_growth = AlgorithmOptions().max_weight_growth;
 
   void define(Flags& flags);
-  // What they say of the target is written there. Errors: values out of range, no algorithm of that name.
+  // What they say of the target is written there. Errors: values out of range, no algorithm of that
+  // name.
   Expected<AlgorithmOptions> options(Target& target) const;
 };
 

@@ -39,7 +39,8 @@ constexpr std::array<Command, 13> kCommands = {{
     {"tune", "Search for faster schedules of a model's kernels on this machine",
      "  tilewright tune resnet18.onnx --log tilewright.db --trials 1000\n"
      "  tilewright tune model.onnx --log tilewright.db --time 10m --until 2%\n"
-     "  tilewright tune model.onnx --tuner random --space generated --no-rules --trials 200 --seed 3 --json\n",
+     "  tilewright tune model.onnx --tuner random --space generated --no-rules --trials 200 --seed "
+     "3 --json\n",
      define_tune},
     {"inspect", "Show what is in a model (and what cannot be compiled) or in a compiled library",
      "  tilewright inspect model.onnx\n"
@@ -82,7 +83,8 @@ constexpr std::array<Command, 13> kCommands = {{
 }};
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 ok, 1 wrong input, 2 wrong usage, 3 unsupported, 4 results differ, 5 files, 70 internal error.\n";
+    "Exit codes: 0 ok, 1 wrong input, 2 wrong usage, 3 unsupported, 4 results differ, 5 files, 70 "
+    "internal error.\n";
 
 bool wants_color(bool terminal) {
   const char* no_color = std::getenv("NO_COLOR");
@@ -105,7 +107,8 @@ void print_error_line(Console& console, const std::string& text) {
 
 int usage_error(Console& console, const CLI::ParseError& e) {
   if (console.json) {
-    write_json(console, Json::Object{{"error", Json::Array{to_json({{}, e.what(), {}, {}}, "usage")}}});
+    write_json(console,
+               Json::Object{{"error", Json::Array{to_json({{}, e.what(), {}, {}}, "usage")}}});
   } else {
     print_error_line(console, e.what());
     console.err << "tilewright --help and tilewright COMMAND --help say what there is.\n";
@@ -114,7 +117,9 @@ int usage_error(Console& console, const CLI::ParseError& e) {
 }
 
 int internal_error(Console& console, const char* what) {
-  if (console.json) write_json(console, Json::Object{{"error", Json::Array{to_json({{}, what, {}, {}}, "internal")}}});
+  if (console.json)
+    write_json(console,
+               Json::Object{{"error", Json::Array{to_json({{}, what, {}, {}}, "internal")}}});
   else print_error_line(console, std::string("internal error: ") + what);
   return kExitInternal;
 }
@@ -123,15 +128,18 @@ int internal_error(Console& console, const char* what) {
 Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.footer(kExitCodes);
-  app.add_flag("--json", console.json, "JSON on standard output, errors too: one document, of tune one a line");
-  app.set_version_flag("--version", std::string("tilewright ") + TW_VERSION + " (ABI " + std::to_string(TW_ABI_VERSION) + ")");
+  app.add_flag("--json", console.json,
+               "JSON on standard output, errors too: one document, of tune one a line");
+  app.set_version_flag("--version", std::string("tilewright ") + TW_VERSION + " (ABI " +
+                                        std::to_string(TW_ABI_VERSION) + ")");
   std::array<std::pair<CLI::App*, CommandRun>, kCommands.size()> runs;
   for (size_t i = 0; i < kCommands.size(); ++i) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary);
     sub->footer(std::string("Examples:\n") + kCommands[i].examples + "\n" + kExitCodes);
     Flags flags(*sub);
     runs[i] = {sub, kCommands[i].define(flags)};
-    sub->add_flag("--json", console.json, "JSON on standard output, errors too: one document, of tune one a line");
+    sub->add_flag("--json", console.json,
+                  "JSON on standard output, errors too: one document, of tune one a line");
   }
   app.parse(argc, argv);
   for (const auto& [sub, run] : runs)
@@ -176,8 +184,11 @@ void print_errors(Console& console, const std::vector<Diag>& diags) {
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   const bool terminal = &err == &std::cerr && ::isatty(STDERR_FILENO) == 1;
   Console console{out, err, false, terminal, wants_color(terminal)};
-  if (const int columns = &out == &std::cout ? terminal_columns(STDOUT_FILENO) : 0; columns > 0) console.columns = columns;
-  CLI::App app("Tilewright compiles ONNX models ahead of time into self-contained shared libraries.", "tilewright");
+  if (const int columns = &out == &std::cout ? terminal_columns(STDOUT_FILENO) : 0; columns > 0)
+    console.columns = columns;
+  CLI::App app(
+      "Tilewright compiles ONNX models ahead of time into self-contained shared libraries.",
+      "tilewright");
   int code = kExitOk;
   try {
     Expected<int> result = dispatch(app, console, argc, argv);
@@ -189,7 +200,9 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
       print_errors(console, diags);
     }
   } catch (const CLI::CallForVersion& e) {
-    if (has_word(argc, argv, "--json")) write_json(console, Json::Object{{"tilewright", TW_VERSION}, {"abi", static_cast<int>(TW_ABI_VERSION)}});
+    if (has_word(argc, argv, "--json"))
+      write_json(console, Json::Object{{"tilewright", TW_VERSION},
+                                       {"abi", static_cast<int>(TW_ABI_VERSION)}});
     else app.exit(e, out, err);
   } catch (const CLI::Success& e) {  // --help
     app.exit(e, out, err);
@@ -199,9 +212,7 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   } catch (const std::bad_alloc&) {
     print_errors(console, {{DiagCode::limit, "out of memory", {}, {}}});
     code = kExitUser;
-  } catch (const std::exception& e) {
-    code = internal_error(console, e.what());
-  }
+  } catch (const std::exception& e) { code = internal_error(console, e.what()); }
   if (out.flush()) return code;
   print_error_line(console, "cannot write the results to standard output");
   return code == kExitOk ? int{kExitIo} : code;

@@ -1,4 +1,5 @@
-// The command line as a function: sub-commands in a table, one place for exit codes and for how errors are printed.
+// The command line as a function: sub-commands in a table, one place for exit codes and for how
+// errors are printed.
 #pragma once
 #include <functional>
 #include <iosfwd>
@@ -30,25 +31,29 @@ struct Console {
   bool json = false;      // --json: JSON on `out`, one document but for tune
   bool terminal = false;  // `err` is a terminal: progress may redraw its line
   bool color = false;
-  int columns = kPlainColumns;   // of a table on `out`
+  int columns = kPlainColumns;  // of a table on `out`
 };
 void write_json(Console& console, const Json& value);
 
-// The exit code, or the error that is to be printed. kExitMismatch and the like are for commands that printed a full result.
+// The exit code, or the error that is to be printed. kExitMismatch and the like are for commands
+// that printed a full result.
 using CommandRun = std::function<Expected<int>(Console&)>;
 
 struct Command {
   const char* name;
   const char* summary;
-  const char* examples;               // a command line each
-  CommandRun (*define)(Flags& flags); // declares its flags; the result is called once they are parsed
+  const char* examples;  // a command line each
+  CommandRun (*define)(
+      Flags& flags);  // declares its flags; the result is called once they are parsed
 };
 std::span<const Command> all_commands();
 
-// Never throws, never exits. Colours and live progress only when the streams are std::cout and std::cerr on a terminal.
+// Never throws, never exits. Colours and live progress only when the streams are std::cout and
+// std::cerr on a terminal.
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
-// Human: "error: file:line:col: message"; JSON: {"error": [{"code", "message", "file", "line", "column", "notes"}]} on out.
+// Human: "error: file:line:col: message"; JSON: {"error": [{"code", "message", "file", "line",
+// "column", "notes"}]} on out.
 void print_errors(Console& console, const std::vector<Diag>& diags);
 
 }  // namespace tw

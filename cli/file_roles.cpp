@@ -12,19 +12,21 @@
 namespace tw {
 namespace {
 
-using Identity = std::tuple<dev_t, ino_t, std::string>;   // the name: of a file that does not exist, in the folder that the numbers say
+// The name: of a file that does not exist, in the folder that the numbers say
+using Identity = std::tuple<dev_t, ino_t, std::string>;
 
 bool exists(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::stat(path.c_str(), &info) == 0;
 }
 
 Identity identity_of(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) == 0) return {info.st_dev, info.st_ino, ""};
   const std::filesystem::path file(path);
   const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
-  if (::stat(folder.c_str(), &info) == 0) return {info.st_dev, info.st_ino, file.filename().string()};
+  if (::stat(folder.c_str(), &info) == 0)
+    return {info.st_dev, info.st_ino, file.filename().string()};
   std::error_code none;
   return {0, 0, std::filesystem::weakly_canonical(file, none).string()};
 }
@@ -37,7 +39,8 @@ void FileRoles::reads(std::string what, std::string path) {
 
 void FileRoles::reads_model(const std::string& path) {
   reads("the model", path);
-  for (const std::string& file : external_files(path)) reads("a file with the model's tensors", file);
+  for (const std::string& file : external_files(path))
+    reads("a file with the model's tensors", file);
 }
 
 void FileRoles::reads_target(const std::string& name_or_path) {
@@ -58,8 +61,11 @@ Error FileRoles::check() const {
     const File& other = *at->second;
     const bool read = &other >= read_.data() && &other < read_.data() + read_.size();
     const std::string spelled = other.path == file.path ? "" : " ('" + other.path + "')";
-    list.push_back({DiagCode::invalid_argument, "'" + file.path + "': " + file.what + " would be written over " + other.what + spelled + (read ? ", which is read" : ", which is written too"),
-                    {}, {"give " + file.what + " a name of its own"}});
+    list.push_back({DiagCode::invalid_argument,
+                    "'" + file.path + "': " + file.what + " would be written over " + other.what +
+                        spelled + (read ? ", which is read" : ", which is written too"),
+                    {},
+                    {"give " + file.what + " a name of its own"}});
   }
   return make_error(std::move(list));
 }

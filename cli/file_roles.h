@@ -1,5 +1,6 @@
-// Which files a command reads and which it writes, checked before any work: what is written is no file that is read, and no two are one.
-// Files are the same by device and inode, or, where they do not exist yet, by their folder's and their name: spelling and links do not matter.
+// Which files a command reads and which it writes, checked before any work: what is written is no
+// file that is read, and no two are one. Files are the same by device and inode, or, where they do
+// not exist yet, by their folder's and their name: spelling and links do not matter.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,15 +11,19 @@ namespace tw {
 
 class FileRoles {
  public:
-  // `what` is for messages: "the model". An empty path is no file; one that is read and does not exist is left to who reads it.
+  // `what` is for messages: "the model". An empty path is no file; one that is read and does not
+  // exist is left to who reads it.
   void reads(std::string what, std::string path);
-  void reads_model(const std::string& path);                // with the files beside it that hold its tensors
+  // With the files beside it that hold its tensors
+  void reads_model(const std::string& path);
   void reads_target(const std::string& name_or_path);
   void writes(std::string what, std::string path);
   Error check() const;
 
  private:
-  struct File { std::string what, path; };
+  struct File {
+    std::string what, path;
+  };
   std::vector<File> read_, written_;
 };
 

@@ -1,4 +1,5 @@
-// How a sub-command declares its flags. Hides the CLI11 library, whose headers only flags.cpp and app.cpp see.
+// How a sub-command declares its flags. Hides the CLI11 library, whose headers only flags.cpp and
+// app.cpp see.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,21 +16,30 @@ class App;
 
 namespace tw {
 
-// `names` are CLI11's: "-o,--output" for an option, "MODEL" for a positional argument (optional unless `required`).
-// `kind` is what the help calls the value: "FILE". Referenced variables must outlive parsing and keep their default when
-// the flag is absent.
+// `names` are CLI11's: "-o,--output" for an option, "MODEL" for a positional argument (optional
+// unless `required`). `kind` is what the help calls the value: "FILE". Referenced variables must
+// outlive parsing and keep their default when the flag is absent.
 class Flags {
  public:
   explicit Flags(CLI::App& app) : app_(app) {}
-  void argument(const std::string& name, std::string& value, const std::string& help, bool required = true);
-  void arguments(const std::string& name, std::vector<std::string>& values, const std::string& help);   // any number, behind the others
-  void text(const std::string& names, std::string& value, const std::string& kind, const std::string& help);
-  void repeated(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help);
-  void comma_list(const std::string& names, std::vector<std::string>& values, const std::string& kind, const std::string& help);
+  void argument(const std::string& name, std::string& value, const std::string& help,
+                bool required = true);
+  // Any number, behind the others
+  void arguments(const std::string& name, std::vector<std::string>& values,
+                 const std::string& help);
+  void text(const std::string& names, std::string& value, const std::string& kind,
+            const std::string& help);
+  void repeated(const std::string& names, std::vector<std::string>& values, const std::string& kind,
+                const std::string& help);
+  void comma_list(const std::string& names, std::vector<std::string>& values,
+                  const std::string& kind, const std::string& help);
   // at_least: smaller values are usage errors
   void integer(const std::string& names, int& value, const std::string& help, int at_least = 0);
-  void number(const std::string& names, double& value, const std::string& kind, const std::string& help);  // >= 0
-  void optional_integer(const std::string& names, std::optional<int>& value, const std::string& help, int at_least = 0);
+  // >= 0
+  void number(const std::string& names, double& value, const std::string& kind,
+              const std::string& help);
+  void optional_integer(const std::string& names, std::optional<int>& value,
+                        const std::string& help, int at_least = 0);
   void seed(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
 
@@ -37,8 +47,8 @@ class Flags {
   CLI::App& app_;
 };
 
-void define_no_check(Flags& flags, bool& value);   // --no-check of the commands that take a library
+void define_no_check(Flags& flags, bool& value);  // --no-check of the commands that take a library
 
-void declare(Flags& flags, InputSources& inputs);   // --input, --random, --dim
+void declare(Flags& flags, InputSources& inputs);  // --input, --random, --dim
 
 }  // namespace tw

@@ -8,17 +8,21 @@
 namespace tw {
 namespace {
 
-Expected<double> value_of(const std::string& text, const Symbols& symbols, const SymbolNames& names) {
-  if (text.empty()) return 0.0;   // a library of a version that did not count
+Expected<double> value_of(const std::string& text, const Symbols& symbols,
+                          const SymbolNames& names) {
+  if (text.empty()) return 0.0;  // a library of a version that did not count
   TW_ASSIGN(const Expr e, parse_expr(text));
   bool known = e.type() == DType::i64;
   const auto value = [&](std::string_view name) -> std::optional<int64_t> {
     const auto found = symbols.find(symbol_name(names, name));
     if (found != symbols.end()) return found->second;
-    return least_of(name) == 0 ? std::optional<int64_t>(1) : std::nullopt;   // made from data, and so not told
+    // Made from data, and so not told
+    return least_of(name) == 0 ? std::optional<int64_t>(1) : std::nullopt;
   };
   visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::var || value(n->name).has_value(); });
-  if (!known) return make_error(DiagCode::parse, "the manifest's count '{0}' is no expression of the model's symbols", text);
+  if (!known)
+    return make_error(DiagCode::parse,
+                      "the manifest's count '{0}' is no expression of the model's symbols", text);
   return static_cast<double>(eval_int(e, [&](std::string_view name) { return *value(name); }));
 }
 
@@ -26,23 +30,29 @@ double per_second(double amount, double ms) { return ms > 0 ? amount / (ms * 1e-
 double bytes_of(const KernelRow& row) { return row.weight_bytes + row.tensor_bytes; }
 double roof_percent(double roof_seconds, double ms) { return 100 * per_second(roof_seconds, ms); }
 
-constexpr int kWide = 71, kNarrow = 47;   // columns of the numbers
-constexpr int kLeastNames = 40;           // columns that names should have, else the narrow table is taken
+constexpr int kWide = 71, kNarrow = 47;  // columns of the numbers
+// Columns that names should have, else the narrow table is taken
+constexpr int kLeastNames = 40;
 
-std::string line(bool wide, double ms, double share, double flops, double bytes, double roof_seconds, const char* bound, int64_t spills) {
+std::string line(bool wide, double ms, double share, double flops, double bytes,
+                 double roof_seconds, const char* bound, int64_t spills) {
   char text[160];
   if (wide)
-    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.3f %8.1f %8.2f %7.1f %6.1f  %-4s %6lld", ms, share, flops * 1e-9, per_second(flops, ms) * 1e-9,
-                  bytes * 1e-6, per_second(bytes, ms) * 1e-9, roof_percent(roof_seconds, ms), bound, static_cast<long long>(spills));
+    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.3f %8.1f %8.2f %7.1f %6.1f  %-4s %6lld", ms,
+                  share, flops * 1e-9, per_second(flops, ms) * 1e-9, bytes * 1e-6,
+                  per_second(bytes, ms) * 1e-9, roof_percent(roof_seconds, ms), bound,
+                  static_cast<long long>(spills));
   else
-    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.1f %7.1f %6.1f  %-4s", ms, share, per_second(flops, ms) * 1e-9, per_second(bytes, ms) * 1e-9,
+    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.1f %7.1f %6.1f  %-4s", ms, share,
+                  per_second(flops, ms) * 1e-9, per_second(bytes, ms) * 1e-9,
                   roof_percent(roof_seconds, ms), bound);
   return text;
 }
 
 }  // namespace
 
-Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols, const Peaks& peaks, const std::vector<double>& ms) {
+Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols,
+                                   const Peaks& peaks, const std::vector<double>& ms) {
   KernelTable table;
   const SymbolNames names = symbol_names(manifest);
   TW_ASSIGN(const double arena, value_of(manifest.arena_bytes, symbols, names));
@@ -50,7 +60,8 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
   for (size_t i = 0; i < ms.size(); ++i) {
     const ManifestCall& call = manifest.calls[i];
     const bool library = call.kernel < 0;
-    const ManifestKernel kernel = library ? ManifestKernel{call.function, ""} : manifest.kernels[static_cast<size_t>(call.kernel)];
+    const ManifestKernel kernel = library ? ManifestKernel{call.function, ""}
+                                          : manifest.kernels[static_cast<size_t>(call.kernel)];
     KernelRow row;
     row.call = call.name;
     row.kernel = kernel.name;
@@ -59,8 +70,9 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
     TW_ASSIGN(row.weight_bytes, value_of(call.weight_bytes, symbols, names));
     TW_ASSIGN(row.tensor_bytes, value_of(call.tensor_bytes, symbols, names));
     TW_ASSIGN(row.loaded_bytes, value_of(call.loaded_bytes, symbols, names));
-    if (call.device == 0 && call.from == 0 && !library)   // the peaks are the processor's
-      row.roof = roof_of(peaks, row.flops, row.loaded_bytes, row.weight_bytes, row.tensor_bytes, resident);
+    if (call.device == 0 && call.from == 0 && !library)  // the peaks are the processor's
+      row.roof = roof_of(peaks, row.flops, row.loaded_bytes, row.weight_bytes, row.tensor_bytes,
+                         resident);
     row.spills = kernel.spills + kernel.reloads;
     table.rows.push_back(std::move(row));
   }
@@ -70,10 +82,19 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
 Json to_json(const KernelTable& table) {
   Json::Array list;
   for (const KernelRow& r : table.rows)
-    list.push_back(Json::Object{{"name", r.call}, {"kernel", r.kernel}, {"ms", r.ms}, {"flops", r.flops}, {"loaded_bytes", r.loaded_bytes}, {"weight_bytes", r.weight_bytes},
-                                {"tensor_bytes", r.tensor_bytes}, {"gflops", per_second(r.flops, r.ms) * 1e-9},
-                                {"gbs", per_second(bytes_of(r), r.ms) * 1e-9}, {"roof_ms", r.roof.seconds * 1e3},
-                                {"roof_percent", roof_percent(r.roof.seconds, r.ms)}, {"bound", r.roof.bound}, {"spills", r.spills}});
+    list.push_back(Json::Object{{"name", r.call},
+                                {"kernel", r.kernel},
+                                {"ms", r.ms},
+                                {"flops", r.flops},
+                                {"loaded_bytes", r.loaded_bytes},
+                                {"weight_bytes", r.weight_bytes},
+                                {"tensor_bytes", r.tensor_bytes},
+                                {"gflops", per_second(r.flops, r.ms) * 1e-9},
+                                {"gbs", per_second(bytes_of(r), r.ms) * 1e-9},
+                                {"roof_ms", r.roof.seconds * 1e3},
+                                {"roof_percent", roof_percent(r.roof.seconds, r.ms)},
+                                {"bound", r.roof.bound},
+                                {"spills", r.spills}});
   return list;
 }
 
@@ -89,15 +110,21 @@ std::string to_string(const KernelTable& table, int columns) {
     roof += r.roof.seconds;
     spills += r.spills;
   }
-  std::sort(order.begin(), order.end(), [](const KernelRow* a, const KernelRow* b) { return a->ms != b->ms ? a->ms > b->ms : a < b; });
+  std::sort(order.begin(), order.end(), [](const KernelRow* a, const KernelRow* b) {
+    return a->ms != b->ms ? a->ms > b->ms : a < b;
+  });
   const bool wide = columns >= kWide + kLeastNames;
   const int names = std::max(12, columns - (wide ? kWide : kNarrow) - 2);
-  std::string text = wide ? "       ms     %    GFLOP  GFLOP/s       MB    GB/s  roof%  by   spills  kernel, call\n"
-                          : "       ms     %  GFLOP/s    GB/s  roof%  by    kernel, call\n";
+  std::string text =
+      wide
+          ? "       ms     %    GFLOP  GFLOP/s       MB    GB/s  roof%  by   spills  kernel, call\n"
+          : "       ms     %  GFLOP/s    GB/s  roof%  by    kernel, call\n";
   for (const KernelRow* r : order)
-    text += line(wide, r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, bytes_of(*r), r->roof.seconds, r->roof.bound.c_str(), r->spills) + "  " +
-            fit(r->kernel + "  " + r->call, names) + "\n";
-  text += line(wide, ms, 100, flops, bytes, roof, "", spills) + "  in " + std::to_string(order.size()) + " calls\n";
+    text += line(wide, r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, bytes_of(*r),
+                 r->roof.seconds, r->roof.bound.c_str(), r->spills) +
+            "  " + fit(r->kernel + "  " + r->call, names) + "\n";
+  text += line(wide, ms, 100, flops, bytes, roof, "", spills) + "  in " +
+          std::to_string(order.size()) + " calls\n";
   return text;
 }
 

@@ -1,8 +1,9 @@
-// bench --per-kernel: what every call of a model takes, next to what it does and what the machine would allow.
+// bench --per-kernel: what every call of a model takes, next to what it does and what the machine
+// would allow.
 #pragma once
+#include "cli/text_width.h"
 #include "driver/manifest.h"
 #include "driver/roofline.h"
-#include "cli/text_width.h"
 #include "driver/tensors.h"
 
 namespace tw {
@@ -12,16 +13,19 @@ struct KernelRow {
   double ms = 0;
   double flops = 0, loaded_bytes = 0, weight_bytes = 0, tensor_bytes = 0;
   Roof roof;
-  int64_t spills = 0;          // stack loads and stores in innermost loops
+  int64_t spills = 0;  // stack loads and stores in innermost loops
 };
 struct KernelTable {
-  std::vector<KernelRow> rows; // in the order of the calls
+  std::vector<KernelRow> rows;  // in the order of the calls
 };
 
-// ms: of each call. Symbols are the model's. Errors: a count in the manifest that is no expression of the symbols.
-Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols, const Peaks& peaks, const std::vector<double>& ms);
+// ms: of each call. Symbols are the model's. Errors: a count in the manifest that is no expression
+// of the symbols.
+Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols,
+                                   const Peaks& peaks, const std::vector<double>& ms);
 Json to_json(const KernelTable& table);
-// Slowest first, and the sums, in so many columns: names are cut, and a narrow table leaves out what follows from the rest (--json has all).
+// Slowest first, and the sums, in so many columns: names are cut, and a narrow table leaves out
+// what follows from the rest (--json has all).
 std::string to_string(const KernelTable& table, int columns = kPlainColumns);
 
 }  // namespace tw

@@ -13,9 +13,9 @@ namespace {
 
 // A value of a group that is seen outside of it, and the output that shows it.
 struct Kept {
-  ValueId value;                     // what is compared: plain layout
+  ValueId value;  // what is compared: plain layout
   size_t output = 0;
-  std::vector<NodeId> nodes;         // the group
+  std::vector<NodeId> nodes;  // the group
 };
 
 struct KeptGraph {
@@ -31,9 +31,11 @@ bool used_outside(const Group& group, const std::vector<NodeId>& users) {
 }
 
 // Shows a value of the group that is an output or read outside.
-Error keep(Graph& graph, const Group& group, ValueId made, const std::vector<NodeId>& users, KeptGraph& result) {
+Error keep(Graph& graph, const Group& group, ValueId made, const std::vector<NodeId>& users,
+           KeptGraph& result) {
   const auto& outputs = graph.outputs();
-  const auto shown = std::find_if(outputs.begin(), outputs.end(), [&](const Graph::Output& o) { return o.value == made; });
+  const auto shown = std::find_if(outputs.begin(), outputs.end(),
+                                  [&](const Graph::Output& o) { return o.value == made; });
   if (shown != outputs.end()) {
     result.kept.push_back({made, static_cast<size_t>(shown - outputs.begin()), group.nodes});
     return Error::success();
@@ -61,10 +63,12 @@ void keep_all(Graph& graph, KeptGraph& result) {
 }
 
 std::string node_text(const Node& node) {
-  return node.name + " (" + op_info(node.attrs).name + (node.source.empty() ? "" : ", from " + node.source) + ")";
+  return node.name + " (" + op_info(node.attrs).name +
+         (node.source.empty() ? "" : ", from " + node.source) + ")";
 }
 
-Expected<std::vector<Tensor>> run_kept(const std::string& library, const Inputs& inputs, int threads) {
+Expected<std::vector<Tensor>> run_kept(const std::string& library, const Inputs& inputs,
+                                       int threads) {
   TW_ASSIGN(const LoadedModel model, LoadedModel::open(library, Integrity::trust));
   TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), inputs, threads));
   TW_TRY(run.run());
@@ -73,8 +77,9 @@ Expected<std::vector<Tensor>> run_kept(const std::string& library, const Inputs&
 
 }  // namespace
 
-Expected<PerNodeReport> compare_nodes(const CompileOptions& base, const Target& target, const Inputs& inputs,
-                                      const std::vector<Tensor>& want, double tolerance, int threads) {
+Expected<PerNodeReport> compare_nodes(const CompileOptions& base, const Target& target,
+                                      const Inputs& inputs, const std::vector<Tensor>& want,
+                                      double tolerance, int threads) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   KeptGraph kept;
   CompileOptions options = base;
@@ -98,20 +103,27 @@ Expected<PerNodeReport> compare_nodes(const CompileOptions& base, const Target& 
     }
   };
   TW_ASSIGN(const std::vector<Tensor> passed, evaluate(kept.graph, inputs.tensors, compare_value));
-  for (size_t i = 0; i < want.size(); ++i) report.passes.push_back(compare(passed[i], want[i], tolerance));
+  for (size_t i = 0; i < want.size(); ++i)
+    report.passes.push_back(compare(passed[i], want[i], tolerance));
   return report;
 }
 
 void print_report(Console& console, const PerNodeReport& report, bool library_passed) {
   std::ostream& out = console.out;
-  const bool passes_off = std::any_of(report.passes.begin(), report.passes.end(), [](const Difference& d) { return !d.same; });
-  if (passes_off) out << "the graph passes change what the model computes: see --pass-limit of compile\n";
+  const bool passes_off = std::any_of(report.passes.begin(), report.passes.end(),
+                                      [](const Difference& d) { return !d.same; });
+  if (passes_off)
+    out << "the graph passes change what the model computes: see --pass-limit of compile\n";
   if (!report.first) {
-    out << "each of " << report.compared << " fused groups gives the reference's result when all of them are kept"
-        << (passes_off || library_passed ? "\n" : ", and the library does not: suspect the sharing of memory, which that build goes without\n");
+    out << "each of " << report.compared
+        << " fused groups gives the reference's result when all of them are kept"
+        << (passes_off || library_passed ? "\n"
+                                         : ", and the library does not: suspect the sharing of "
+                                           "memory, which that build goes without\n");
     return;
   }
-  out << "the first result that is off: " << report.first->value << ": " << report.first->type << "\n";
+  out << "the first result that is off: " << report.first->value << ": " << report.first->type
+      << "\n";
   for (const std::string& node : report.first->nodes) out << "  by " << node << "\n";
   out << "  " << to_string(report.first->difference) << "\n";
 }
@@ -121,7 +133,9 @@ Json to_json(const PerNodeReport& report) {
   for (const Difference& d : report.passes) passes.push_back(to_json(d));
   Json first;
   if (report.first)
-    first = Json::Object{{"value", report.first->value}, {"type", report.first->type}, {"nodes", json_array(report.first->nodes)},
+    first = Json::Object{{"value", report.first->value},
+                         {"type", report.first->type},
+                         {"nodes", json_array(report.first->nodes)},
                          {"difference", to_json(report.first->difference)}};
   return Json::Object{{"compared", report.compared}, {"first", first}, {"passes", passes}};
 }

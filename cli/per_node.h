@@ -1,5 +1,5 @@
-// Finds the first fused group whose compiled result is off: compiles the model once more with every group's result as an
-// output, and compares each with the reference evaluation of the same graph.
+// Finds the first fused group whose compiled result is off: compiles the model once more with every
+// group's result as an output, and compares each with the reference evaluation of the same graph.
 #pragma once
 #include "cli/app.h"
 #include "driver/compare.h"
@@ -9,23 +9,25 @@
 namespace tw {
 
 struct NodeDifference {
-  std::string value;                 // the group's result
-  std::string type;                  // "f32[1, 64, 56, 56]"
-  std::vector<std::string> nodes;    // "conv1 (conv, from Conv)", in order
+  std::string value;               // the group's result
+  std::string type;                // "f32[1, 64, 56, 56]"
+  std::vector<std::string> nodes;  // "conv1 (conv, from Conv)", in order
   Difference difference;
 };
 
 struct PerNodeReport {
   size_t compared = 0;
-  std::optional<NodeDifference> first;   // of the ones that are off, in topological order
-  // The passes' graph, evaluated, against `want`: off means that a graph pass changed what the model computes.
+  std::optional<NodeDifference> first;  // of the ones that are off, in topological order
+  // The passes' graph, evaluated, against `want`: off means that a graph pass changed what the
+  // model computes.
   std::vector<Difference> passes;
 };
 
-// want: the imported model's outputs by the reference evaluators, for the same inputs. Files go into a temporary folder that
-// is removed again.
-Expected<PerNodeReport> compare_nodes(const CompileOptions& options, const Target& target, const Inputs& inputs,
-                                      const std::vector<Tensor>& want, double tolerance, int threads);
+// want: the imported model's outputs by the reference evaluators, for the same inputs. Files go
+// into a temporary folder that is removed again.
+Expected<PerNodeReport> compare_nodes(const CompileOptions& options, const Target& target,
+                                      const Inputs& inputs, const std::vector<Tensor>& want,
+                                      double tolerance, int threads);
 // library_passed: whether the library's own outputs are those of the reference.
 void print_report(Console& console, const PerNodeReport& report, bool library_passed);
 Json to_json(const PerNodeReport& report);

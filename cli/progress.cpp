@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <ostream>
 
-#include "driver/compile.h"
 #include "cli/text_width.h"
+#include "driver/compile.h"
 
 namespace tw {
 namespace {
@@ -80,7 +80,8 @@ void Progress::print(const std::string& text) {
 
 std::string Progress::line() const {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  return format("%-10s %8s  %s", stage_.c_str(), format_seconds(seconds).c_str(), format_bytes(peak_memory()).c_str());
+  return format("%-10s %8s  %s", stage_.c_str(), format_seconds(seconds).c_str(),
+                format_bytes(peak_memory()).c_str());
 }
 
 void Progress::tick() {
@@ -89,7 +90,8 @@ void Progress::tick() {
     if (stage_.empty()) continue;
     erase_line();
     const int columns = terminal_columns(STDERR_FILENO);
-    console_.err << fit(line() + (detail_.empty() ? "" : "  " + detail_), (columns > 0 ? columns : 80) - 1);
+    console_.err << fit(line() + (detail_.empty() ? "" : "  " + detail_),
+                        (columns > 0 ? columns : 80) - 1);
     console_.err.flush();
   }
 }
@@ -100,10 +102,13 @@ void Progress::erase_line() {
 
 std::string format_seconds(double seconds) {
   if (seconds < 60) return format(seconds < 10 ? "%.2f s" : "%.1f s", seconds);
-  return format("%d min %02d s", static_cast<int>(seconds / 60), static_cast<int>(std::fmod(seconds, 60)));
+  return format("%d min %02d s", static_cast<int>(seconds / 60),
+                static_cast<int>(std::fmod(seconds, 60)));
 }
 
-std::string format_bytes(uint64_t bytes) { return scaled(static_cast<double>(bytes), {" B", " KB", " MB", " GB", " TB"}); }
+std::string format_bytes(uint64_t bytes) {
+  return scaled(static_cast<double>(bytes), {" B", " KB", " MB", " GB", " TB"});
+}
 
 std::string format_count(double count) { return scaled(count, {"", " K", " M", " G", " T"}); }
 

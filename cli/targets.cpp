@@ -17,8 +17,9 @@ std::vector<std::string> config_dirs() {
   std::error_code none;
   const fs::path program = fs::read_symlink("/proc/self/exe", none);
   const fs::path folder = program.parent_path();
-  if (!none)   // of an installed program, which is in bin, and of one of the build tree
-    for (const fs::path& base : {folder.parent_path(), folder}) dirs.push_back((base / "share/tilewright/configs").string());
+  if (!none)  // of an installed program, which is in bin, and of one of the build tree
+    for (const fs::path& base : {folder.parent_path(), folder})
+      dirs.push_back((base / "share/tilewright/configs").string());
   std::erase_if(dirs, [](const std::string& dir) {
     std::error_code missing;
     return !fs::is_directory(dir, missing);

@@ -7,9 +7,11 @@
 namespace tw {
 namespace {
 
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }   // UTF-8
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }  // UTF-8
 
-int columns_in(const std::string& text) { return static_cast<int>(std::ranges::count_if(text, begins_character)); }
+int columns_in(const std::string& text) {
+  return static_cast<int>(std::ranges::count_if(text, begins_character));
+}
 
 // Where the character with that number begins.
 size_t at_character(const std::string& text, int number) {
@@ -34,7 +36,9 @@ std::string fit(const std::string& text, int columns) {
   if (have <= columns) return text;
   const std::string gap = "..";
   const int kept = std::max(0, columns - static_cast<int>(gap.size())), front = (kept + 1) / 2;
-  return text.substr(0, at_character(text, front)) + gap.substr(0, static_cast<size_t>(std::clamp(columns, 0, 2))) + text.substr(at_character(text, have - (kept - front)));
+  return text.substr(0, at_character(text, front)) +
+         gap.substr(0, static_cast<size_t>(std::clamp(columns, 0, 2))) +
+         text.substr(at_character(text, have - (kept - front)));
 }
 
 std::string column(const std::string& text, int columns) {

@@ -9,9 +9,11 @@
 namespace tw {
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Three processes that run three schedules each, and two builds: as long as so many trials, of which each is a build, a run and its part of the search.
+// Three processes that run three schedules each, and two builds: as long as so many trials, of
+// which each is a build, a run and its part of the search.
 constexpr double kTrialsOfOne = 8;
-constexpr double kUnderWay = 2;          // trials that end a search: what is being built and timed is finished
+// Trials that end a search: what is being built and timed is finished
+constexpr double kUnderWay = 2;
 constexpr double kLeastOne = 0.3;        // seconds: processes are started
 constexpr double kMostConfirming = 0.3;  // of the limit
 }  // namespace
@@ -26,12 +28,16 @@ double TuneBudget::confirm_one(int trials, double searched) {
 
 double TuneBudget::confirm_seconds(size_t gains, int trials, double searched) const {
   const double under_way = trials > 0 ? kUnderWay * searched / trials : 0;
-  return limited() ? std::min(kMostConfirming * limit_, static_cast<double>(gains) * confirm_one(trials, searched) + under_way) : 0;
+  return limited()
+             ? std::min(kMostConfirming * limit_,
+                        static_cast<double>(gains) * confirm_one(trials, searched) + under_way)
+             : 0;
 }
 
 std::string rest_text(const TuneBudget& budget, int trials, int done, double searched) {
   double rest = budget.left();
-  if (trials > 0 && done > 0 && searched > 0) rest = std::min(rest, std::max(0, trials - done) * searched / done);
+  if (trials > 0 && done > 0 && searched > 0)
+    rest = std::min(rest, std::max(0, trials - done) * searched / done);
   return std::isfinite(rest) ? format_seconds(std::max(0.0, rest)) + " left" : "";
 }
 

@@ -1,4 +1,5 @@
-// Are records true? The best one of each kernel is measured again beside the default schedule, in processes of their own.
+// Are records true? The best one of each kernel is measured again beside the default schedule, in
+// processes of their own.
 #pragma once
 #include "cli/app.h"
 #include "cli/text_width.h"
@@ -7,25 +8,35 @@
 namespace tw {
 
 struct CheckedKernel {
-  std::string key, name, algorithm;                 // of the record
-  double recorded = 0;                              // seconds, when it was found
-  bool by_default = false;                          // the default schedule is what is taken, so there is no rank to keep
-  std::vector<double> tuned, first, again;          // seconds by process: the record's schedule; the default one before it and behind it
+  std::string key, name, algorithm;  // of the record
+  double recorded = 0;               // seconds, when it was found
+  // The default schedule is what is taken, so there is no rank to keep
+  bool by_default = false;
+  // Seconds by process: the record's schedule; the default one before it and behind it
+  std::vector<double> tuned, first, again;
 };
-// Kernels without a record of their own are left out. Errors: a target that this machine cannot measure, a log that cannot be read.
-Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, const Target& target, int processes);
-// What a compile would take of the log in place of the default schedules is measured again beside them, in processes of their own, and recorded: of a
-// schedule's measurements the last counts, so what was the best of many by chance is not taken. Then the next best, and so on. What gains the network most
-// comes first.
+// Kernels without a record of their own are left out. Errors: a target that this machine cannot
+// measure, a log that cannot be read.
+Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, const Target& target,
+                                                   int processes);
+// What a compile would take of the log in place of the default schedules is measured again beside
+// them, in processes of their own, and recorded: of a schedule's measurements the last counts, so
+// what was the best of many by chance is not taken. Then the next best, and so on. What gains the
+// network most comes first.
 struct ConfirmOptions {
   int threads = 1;
   StopAsked stop;
-  double expected = 0;                              // seconds that the first one is likely to take; later ones: as those before
-  std::function<void(const std::string& text)> watch = nullptr;   // which one it is at: "3 of 7, conv ..."
+  // Seconds that the first one is likely to take; later ones: as those before
+  double expected = 0;
+  // Which one it is at: "3 of 7, conv ..."
+  std::function<void(const std::string& text)> watch = nullptr;
 };
-Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log, const Target& target, const TuneBudget& budget, const ConfirmOptions& options);
+Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
+                                           const Target& target, const TuneBudget& budget,
+                                           const ConfirmOptions& options);
 Json to_json(const CheckedKernel& kernel);
-// A line a kernel: the ratio over the processes, that of the default schedule to itself, whether the rank is the same in all, and how many kernels take their default.
+// A line a kernel: the ratio over the processes, that of the default schedule to itself, whether
+// the rank is the same in all, and how many kernels take their default.
 std::string check_table(const std::vector<CheckedKernel>& kernels, int columns = kPlainColumns);
 
 }  // namespace tw

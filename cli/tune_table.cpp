@@ -15,10 +15,12 @@
 namespace tw {
 namespace {
 
-constexpr int kNumbersWidth = 58, kLeastName = 12;   // of a line behind the name
+constexpr int kNumbersWidth = 58, kLeastName = 12;  // of a line behind the name
 constexpr std::chrono::milliseconds kRedraw{200};
 
-struct Line { double share = 0, ms = 0, gflops = 0, peak = 0, gain = 0; };
+struct Line {
+  double share = 0, ms = 0, gflops = 0, peak = 0, gain = 0;
+};
 
 Line line_of(const NetworkTuner& tuner, const NetworkTuner::Row& row, const Peaks& peaks) {
   Line line;
@@ -43,29 +45,45 @@ std::string text_of(const NetworkTuner& tuner, size_t task, const Peaks& peaks, 
   const NetworkTuner::Row row = tuner.row(task);
   const Line l = line_of(tuner, row, peaks);
   const std::string name = column(row.task->name, width);
-  const std::string trials = std::to_string(row.measured) + (row.known ? "+" + std::to_string(row.known) : "");
-  if (l.ms <= 0) return name + format(" %4lldx %s", static_cast<long long>(row.task->calls),
-                               row.error.empty() ? "-" : "failed") + (row.measured ? "  " + trials : "") + "\n";
-  return name + format(" %4lldx %5.1f %10.4f %6.2f %9.1f %6.1f %9s\n", static_cast<long long>(row.task->calls),
-                100 * l.share, l.ms, l.gain, l.gflops, 100 * l.peak, trials.c_str());
+  const std::string trials = std::to_string(row.measured) +
+                             (row.known ? "+" + std::to_string(row.known) : "");
+  if (l.ms <= 0)
+    return name +
+           format(" %4lldx %s", static_cast<long long>(row.task->calls),
+                  row.error.empty() ? "-" : "failed") +
+           (row.measured ? "  " + trials : "") + "\n";
+  return name + format(" %4lldx %5.1f %10.4f %6.2f %9.1f %6.1f %9s\n",
+                       static_cast<long long>(row.task->calls), 100 * l.share, l.ms, l.gain,
+                       l.gflops, 100 * l.peak, trials.c_str());
 }
 
 // Of the whole network, as far as it is known.
 std::string totals(const NetworkTuner& tuner) {
   const size_t count = tuner.task_count(), reached = tuner.reached();
   const double now = tuner.network_seconds(), first = tuner.first_seconds();
-  std::string text = reached == count ? "all " + std::to_string(count) + " kernels: " : std::to_string(reached) + " of " + std::to_string(count) + " kernels, the others were not reached: ";
-  text += format("%.4f ms", now * 1e3) + (first > 0 ? format(", by default %.4f ms", first * 1e3) : "") + ", " + std::to_string(tuner.measured()) + " trials";
-  size_t untried = 0;   // nothing but the default schedule
+  std::string text = reached == count ? "all " + std::to_string(count) + " kernels: "
+                                      : std::to_string(reached) + " of " + std::to_string(count) +
+                                            " kernels, the others were not reached: ";
+  text += format("%.4f ms", now * 1e3) +
+          (first > 0 ? format(", by default %.4f ms", first * 1e3) : "") + ", " +
+          std::to_string(tuner.measured()) + " trials";
+  size_t untried = 0;  // nothing but the default schedule
   for (size_t i = 0; i < count; ++i)
-    if (const NetworkTuner::Row row = tuner.row(i); std::isfinite(row.best) && row.measured + row.known <= 1) ++untried;
-  if (untried > 0) text += "\n" + std::to_string(untried) + (untried == 1 ? " kernel has its default schedule" : " kernels have their default schedules") + " alone: others cost more";
+    if (const NetworkTuner::Row row = tuner.row(i);
+        std::isfinite(row.best) && row.measured + row.known <= 1)
+      ++untried;
+  if (untried > 0)
+    text += "\n" + std::to_string(untried) +
+            (untried == 1 ? " kernel has its default schedule"
+                          : " kernels have their default schedules") +
+            " alone: others cost more";
   return text + "\n";
 }
 
 int widest(const NetworkTuner& tuner) {
   size_t most = 0;
-  for (size_t i = 0; i < tuner.task_count(); ++i) most = std::max(most, tuner.row(i).task->name.size());
+  for (size_t i = 0; i < tuner.task_count(); ++i)
+    most = std::max(most, tuner.row(i).task->name.size());
   return static_cast<int>(most);
 }
 
@@ -79,7 +97,8 @@ std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int column
   });
   const size_t shown = rows > 0 ? std::min(rows, order.size()) : order.size();
   const int width = std::max(kLeastName, std::min(columns - kNumbersWidth, widest(tuner)));
-  std::string text = column("kernel", width) + format(" calls     %% %10s %6s %9s %6s %9s\n", "best ms", "x", "GFLOP/s", "peak%", "trials");
+  std::string text = column("kernel", width) + format(" calls     %% %10s %6s %9s %6s %9s\n",
+                                                      "best ms", "x", "GFLOP/s", "peak%", "trials");
   for (size_t i = 0; i < shown; ++i) text += text_of(tuner, order[i], peaks, width);
   if (shown < order.size()) text += "... and " + std::to_string(order.size() - shown) + " more\n";
   return text + totals(tuner);
@@ -88,16 +107,26 @@ std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int column
 Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve) {
   const NetworkTuner::Row row = tuner.row(task);
   const Line l = line_of(tuner, row, peaks);
-  Json::Object out{{"task", row.task->key}, {"name", row.task->name}, {"calls", row.task->calls}, {"seconds", row.best}, {"default_seconds", row.first},
-                   {"share", l.share}, {"gflops", l.gflops}, {"peak", l.peak}, {"trials", row.measured}, {"known", row.known}, {"illegal", row.illegal},
-                   {"space", row.space}};
+  Json::Object out{{"task", row.task->key},        {"name", row.task->name},
+                   {"calls", row.task->calls},     {"seconds", row.best},
+                   {"default_seconds", row.first}, {"share", l.share},
+                   {"gflops", l.gflops},           {"peak", l.peak},
+                   {"trials", row.measured},       {"known", row.known},
+                   {"illegal", row.illegal},       {"space", row.space}};
   if (curve) out.push_back({"curve", json_array(tuner.curve(task))});
   if (!row.error.empty()) out.push_back({"error", row.error});
   return out;
 }
 
-TuneView::TuneView(Console& console, const NetworkTuner& tuner, const Peaks& peaks, const TuneBudget& budget, int trials, bool quiet)
-    : console_(console), tuner_(tuner), peaks_(peaks), budget_(budget), trials_(trials), quiet_(quiet), start_(budget.now()) {
+TuneView::TuneView(Console& console, const NetworkTuner& tuner, const Peaks& peaks,
+                   const TuneBudget& budget, int trials, bool quiet)
+    : console_(console),
+      tuner_(tuner),
+      peaks_(peaks),
+      budget_(budget),
+      trials_(trials),
+      quiet_(quiet),
+      start_(budget.now()) {
   if (console.terminal && !console.json) ticker_ = std::thread([this] { tick(); });
 }
 
@@ -105,8 +134,10 @@ std::string TuneView::status() const {
   const double searched = budget_.now() - start_;
   std::string text = format_seconds(budget_.now());
   if (budget_.limited()) text += " of " + format_seconds(budget_.limit());
-  if (const std::string rest = rest_text(budget_, trials_, measured_, searched); !rest.empty()) text += ", " + rest;
-  if (measured_ > 0) text += format(", %d trials, %.1f a second", measured_, measured_ / std::max(searched, 1e-9));
+  if (const std::string rest = rest_text(budget_, trials_, measured_, searched); !rest.empty())
+    text += ", " + rest;
+  if (measured_ > 0)
+    text += format(", %d trials, %.1f a second", measured_, measured_ / std::max(searched, 1e-9));
   return text + (at_work_.empty() ? "" : "  " + at_work_);
 }
 
@@ -138,8 +169,11 @@ void TuneView::ends(size_t task) {
   const std::lock_guard lock(mutex_);
   measured_ = tuner_.measured();
   if (console_.json) {
-    console_.out << dump(Json::Object{{"round", tune_json(tuner_, task, peaks_)}, {"network_seconds", tuner_.network_seconds()},
-                                      {"trials", tuner_.measured()}, {"elapsed", budget_.now()}}, -1)
+    console_.out << dump(Json::Object{{"round", tune_json(tuner_, task, peaks_)},
+                                      {"network_seconds", tuner_.network_seconds()},
+                                      {"trials", tuner_.measured()},
+                                      {"elapsed", budget_.now()}},
+                         -1)
                  << "\n";
     console_.out.flush();
   } else if (console_.terminal) {
@@ -148,7 +182,9 @@ void TuneView::ends(size_t task) {
     redraw(tune_table(tuner_, peaks_, known ? size.ws_col : 80, (known ? size.ws_row : 24u) - 6u));
   } else {
     const std::string elapsed = format("%8s  ", format_seconds(budget_.now()).c_str());
-    console_.err << elapsed << text_of(tuner_, task, peaks_, kPlainColumns - kNumbersWidth - static_cast<int>(elapsed.size()));
+    console_.err << elapsed
+                 << text_of(tuner_, task, peaks_,
+                            kPlainColumns - kNumbersWidth - static_cast<int>(elapsed.size()));
     console_.err.flush();
   }
 }

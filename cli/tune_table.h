@@ -1,4 +1,5 @@
-// What tune shows while it works: a live table on a terminal, a line a round elsewhere, JSON lines with --json.
+// What tune shows while it works: a live table on a terminal, a line a round elsewhere, JSON lines
+// with --json.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -7,29 +8,33 @@
 
 #include "autotune/network.h"
 #include "cli/app.h"
-#include "driver/roofline.h"
 #include "cli/text_width.h"
 #include "cli/tune_budget.h"
+#include "driver/roofline.h"
 
 namespace tw {
 
 // Largest share of the network's time first, in so many columns; rows: at most so many, 0: all.
-std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int columns = kPlainColumns, size_t rows = 0);
-// Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak", "trials", "known", "illegal"}; with `curve` the best so far by trial too
+std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int columns = kPlainColumns,
+                       size_t rows = 0);
+// Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak",
+// "trials", "known", "illegal"}; with `curve` the best so far by trial too
 Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve = false);
 
 class TuneView {
  public:
   // quiet: no JSON lines. trials: the limit, 0: none.
-  TuneView(Console& console, const NetworkTuner& tuner, const Peaks& peaks, const TuneBudget& budget, int trials, bool quiet);
+  TuneView(Console& console, const NetworkTuner& tuner, const Peaks& peaks,
+           const TuneBudget& budget, int trials, bool quiet);
   TuneView(const TuneView&) = delete;
   ~TuneView() { finish(); }
   void begins(size_t task);
   void ends(size_t task);
-  void finish();                                   // the live lines are gone
+  void finish();  // the live lines are gone
 
  private:
-  std::string status() const;                      // the line that moves: time, what is left, the kernel at work
+  // The line that moves: time, what is left, the kernel at work
+  std::string status() const;
   void redraw(const std::string& table);
   void tick();
   Console& console_;
@@ -38,13 +43,13 @@ class TuneView {
   const TuneBudget& budget_;
   const int trials_;
   const bool quiet_;
-  const double start_;                             // of the search
-  std::mutex mutex_;                               // guards everything below and the stream
+  const double start_;  // of the search
+  std::mutex mutex_;    // guards everything below and the stream
   std::condition_variable wake_;
   std::string at_work_;
-  int measured_ = 0, drawn_ = 0;                   // drawn: lines of the live table
+  int measured_ = 0, drawn_ = 0;  // drawn: lines of the live table
   bool shown_ = false, done_ = false;
-  std::thread ticker_;                             // on a terminal only
+  std::thread ticker_;  // on a terminal only
 };
 
 }  // namespace tw

@@ -7,12 +7,14 @@
 namespace tw {
 namespace {
 
-constexpr const char* kSymbol = "candidate";   // of every candidate, so that the same code has the same bytes
+// Of every candidate, so that the same code has the same bytes
+constexpr const char* kSymbol = "candidate";
 
 Expected<std::string> link_candidate(const std::string& object, const std::string& triple) {
   LinkRequest request;
   request.objects = {object};
-  request.fallback = {std::string(runtime_object(triple))};   // what the processor has no instruction for
+  // What the processor has no instruction for
+  request.fallback = {std::string(runtime_object(triple))};
   request.exports = {kSymbol};
   TW_ASSIGN(LinkedImage image, link_shared(request));
   return std::move(image.bytes);
@@ -28,7 +30,9 @@ Expected<CandidateBuilder> candidate_builder(const Target& target, int threads) 
     named.name = kSymbol;
     return backend->compile_kernel(named, parallel);
   };
-  const auto link = [triple = target.triple](const std::string& object) { return link_candidate(object, triple); };
+  const auto link = [triple = target.triple](const std::string& object) {
+    return link_candidate(object, triple);
+  };
   return CandidateBuilder{compile, link, kSymbol};
 }
 

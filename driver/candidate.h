@@ -1,5 +1,6 @@
-// Candidates for measuring: a scheduled kernel becomes a library with one function. For one thread it runs on the caller, whatever its parallel
-// loops say; for more they are shared out as in a program, by the pool of the measuring process.
+// Candidates for measuring: a scheduled kernel becomes a library with one function. For one thread
+// it runs on the caller, whatever its parallel loops say; for more they are shared out as in a
+// program, by the pool of the measuring process.
 #pragma once
 #include "autotune/measure/reference.h"
 #include "ir/target.h"

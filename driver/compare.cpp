@@ -60,19 +60,24 @@ Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
     }
     if (std::isnan(a) && std::isnan(b)) ++d.nan;
     double off = distance(a, b);
-    if (!floats && off == 0 && got.int_at(i) != want.int_at(i)) off = 1;  // i64 beyond a double's precision
+    // i64 beyond a double's precision
+    if (!floats && off == 0 && got.int_at(i) != want.int_at(i)) off = 1;
     if (off > d.max_abs || i == 0) {
       d.max_abs = off;
       d.worst = i;
       d.got = a;
       d.want = b;
     }
-    if (floats && off > 0) d.max_ulp = std::max(d.max_ulp, std::isinf(off) ? off : ulps(got, want, i));
+    if (floats && off > 0)
+      d.max_ulp = std::max(d.max_ulp, std::isinf(off) ? off : ulps(got, want, i));
   }
   d.elements = want.size();
   const double range = high - low;
-  d.max_rel = d.max_abs == 0 ? 0 : range > 0 ? d.max_abs / range : std::numeric_limits<double>::infinity();
-  d.same = (floats ? d.max_rel <= tolerance : d.max_abs == 0) && (d.elements == 0 || d.nan < d.elements);
+  d.max_rel = d.max_abs == 0 ? 0
+              : range > 0    ? d.max_abs / range
+                             : std::numeric_limits<double>::infinity();
+  d.same = (floats ? d.max_rel <= tolerance : d.max_abs == 0) &&
+           (d.elements == 0 || d.nan < d.elements);
   return d;
 }
 
@@ -84,17 +89,24 @@ std::string number_text(double value) {
 
 std::string to_string(const Difference& d) {
   if (!d.problem.empty()) return d.problem;
-  if (d.elements > 0 && d.nan == d.elements) return "all " + std::to_string(d.elements) + " elements are NaN in both: nothing was compared";
-  std::string text = "max abs " + number_text(d.max_abs) + ", max rel " + number_text(d.max_rel) + ", max ulp " + number_text(d.max_ulp);
-  if (d.nan > 0) text += ", " + std::to_string(d.nan) + " of " + std::to_string(d.elements) + " elements are NaN in both";
-  if (!d.same) text += ", worst at " + std::to_string(d.worst) + ": " + number_text(d.got) + ", expected " + number_text(d.want);
+  if (d.elements > 0 && d.nan == d.elements)
+    return "all " + std::to_string(d.elements) + " elements are NaN in both: nothing was compared";
+  std::string text = "max abs " + number_text(d.max_abs) + ", max rel " + number_text(d.max_rel) +
+                     ", max ulp " + number_text(d.max_ulp);
+  if (d.nan > 0)
+    text += ", " + std::to_string(d.nan) + " of " + std::to_string(d.elements) +
+            " elements are NaN in both";
+  if (!d.same)
+    text += ", worst at " + std::to_string(d.worst) + ": " + number_text(d.got) + ", expected " +
+            number_text(d.want);
   return text;
 }
 
 Json to_json(const Difference& d) {
   if (!d.problem.empty()) return Json::Object{{"ok", false}, {"problem", d.problem}};
-  return Json::Object{{"ok", d.same}, {"max_abs", d.max_abs}, {"max_rel", d.max_rel}, {"max_ulp", d.max_ulp},
-                      {"worst", d.worst}, {"got", d.got}, {"want", d.want}, {"elements", d.elements}, {"nan", d.nan}};
+  return Json::Object{{"ok", d.same},         {"max_abs", d.max_abs},   {"max_rel", d.max_rel},
+                      {"max_ulp", d.max_ulp}, {"worst", d.worst},       {"got", d.got},
+                      {"want", d.want},       {"elements", d.elements}, {"nan", d.nan}};
 }
 
 Summary summarize(const Tensor& tensor) {
@@ -122,7 +134,8 @@ Summary summarize(const Tensor& tensor) {
 }
 
 std::string to_string(const Summary& s) {
-  std::string text = "min " + number_text(s.min) + "  max " + number_text(s.max) + "  mean " + number_text(s.mean) + "  argmax " + std::to_string(s.argmax);
+  std::string text = "min " + number_text(s.min) + "  max " + number_text(s.max) + "  mean " +
+                     number_text(s.mean) + "  argmax " + std::to_string(s.argmax);
   if (s.nan > 0) text += "  NaN " + std::to_string(s.nan);
   if (s.infinite > 0) text += "  infinite " + std::to_string(s.infinite);
   return text;

@@ -8,27 +8,33 @@
 namespace tw {
 
 struct Difference {
-  bool same = false;         // within the tolerance
-  std::string problem;       // dtypes or shapes differ: the numbers below mean nothing
-  double max_abs = 0;        // NaN against NaN and equal infinities count as equal, NaN against a number as infinity
-  double max_rel = 0;        // max_abs over the reference's range: the smallest interval that holds 0 and its finite values
-  double max_ulp = 0;        // floats only: units in the last place of the first tensor's type between the two values
-  int64_t worst = 0;         // flat index of max_abs
-  double got = 0, want = 0;  // there
-  int64_t elements = 0, nan = 0;   // compared, and those that are NaN in both
+  bool same = false;    // within the tolerance
+  std::string problem;  // dtypes or shapes differ: the numbers below mean nothing
+  // NaN against NaN and equal infinities count as equal, NaN against a number as infinity
+  double max_abs = 0;
+  // max_abs over the reference's range: the smallest interval that holds 0 and its finite values
+  double max_rel = 0;
+  // Floats only: units in the last place of the first tensor's type between the two values
+  double max_ulp = 0;
+  int64_t worst = 0;              // flat index of max_abs
+  double got = 0, want = 0;       // there
+  int64_t elements = 0, nan = 0;  // compared, and those that are NaN in both
 };
-// Tensors of nothing but NaN are not the same: nothing was compared. Otherwise same: max_rel <= tolerance for floats, equality for integers and bools. Floats may be compared with f64.
+// Tensors of nothing but NaN are not the same: nothing was compared. Otherwise same: max_rel <=
+// tolerance for floats, equality for integers and bools. Floats may be compared with f64.
 Difference compare(const Tensor& got, const Tensor& want, double tolerance);
 std::string to_string(const Difference& d);
 Json to_json(const Difference& d);
 
 struct Summary {
   double min = 0, max = 0, mean = 0;
-  int64_t argmax = -1;       // flat index of the first largest; -1: no elements
+  int64_t argmax = -1;  // flat index of the first largest; -1: no elements
   int64_t nan = 0, infinite = 0;
 };
-Summary summarize(const Tensor& tensor);  // NaNs are counted and otherwise skipped; without a number min, max and mean are NaN
-std::string to_string(const Summary& s);  // "min -1  max 2  mean 0.5  argmax 3", and how many are NaN or infinite
-std::string number_text(double value);    // "%.6g"
+// NaNs are counted and otherwise skipped; without a number min, max and mean are NaN
+Summary summarize(const Tensor& tensor);
+// "min -1  max 2  mean 0.5  argmax 3", and how many are NaN or infinite
+std::string to_string(const Summary& s);
+std::string number_text(double value);  // "%.6g"
 
 }  // namespace tw

@@ -15,14 +15,17 @@ namespace tw {
 namespace {
 
 constexpr std::string_view kWorker = "compare-worker";
-constexpr int kPairs = 5;               // of blocks in a process
-constexpr double kStartSeconds = 600;   // of processor time for loading and the first runs
+constexpr int kPairs = 5;              // of blocks in a process
+constexpr double kStartSeconds = 600;  // of processor time for loading and the first runs
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 class Contender {
  public:
-  static Expected<Contender> create(const std::string& path, int threads, const std::vector<std::string>& dims) {
+  static Expected<Contender> create(const std::string& path, int threads,
+                                    const std::vector<std::string>& dims) {
     TW_ASSIGN(LoadedModel model, LoadedModel::open(path));
     InputSources flags;
     flags.random = 0;
@@ -32,7 +35,8 @@ class Contender {
     return Contender(std::move(model), std::move(run));
   }
 
-  // The median time of a run in so many seconds; the first run, which finds the other one's data in the caches, does not count.
+  // The median time of a run in so many seconds; the first run, which finds the other one's data in
+  // the caches, does not count.
   Expected<double> block(double seconds) {
     TW_TRY(run_.run());
     std::vector<double> samples;
@@ -59,13 +63,9 @@ Expected<std::string> time_pairs(Contender& first, Contender& second, double sec
   const double block = seconds / (2 * kPairs);
   for (int pair = 0; pair < kPairs; ++pair) {
     double a = 0, b = 0;
-    if (pair % 2) {
-      TW_ASSIGN(b, second.block(block));
-    }
+    if (pair % 2) { TW_ASSIGN(b, second.block(block)); }
     TW_ASSIGN(a, first.block(block));
-    if (pair % 2 == 0) {
-      TW_ASSIGN(b, second.block(block));
-    }
+    if (pair % 2 == 0) { TW_ASSIGN(b, second.block(block)); }
     char line[64];
     std::snprintf(line, sizeof line, "%.9g %.9g\n", a, b);
     text += line;
@@ -81,18 +81,24 @@ Expected<std::string> serve(int argc, const char* const* argv) {
   return time_pairs(first, second, std::atof(argv[5]));
 }
 
-struct Pairs { std::vector<double> first, ratio; };
+struct Pairs {
+  std::vector<double> first, ratio;
+};
 
 // What the child says: a letter, "t" for times and "e" for an error, and text.
-Error add_process(const CompareOptions& options, const std::vector<std::string>& arguments, Pairs& all) {
-  TW_ASSIGN(const std::unique_ptr<ChildProcess> child, ChildProcess::start(options.program, arguments));
+Error add_process(const CompareOptions& options, const std::vector<std::string>& arguments,
+                  Pairs& all) {
+  TW_ASSIGN(const std::unique_ptr<ChildProcess> child,
+            ChildProcess::start(options.program, arguments));
   bool late = false;
   const std::optional<Frame> answer = child->next_frame(kStartSeconds + 10 * options.seconds, late);
   if (!answer) {
     const std::string why = late ? "it took too long" : child->end(true).text;
-    return make_error(DiagCode::io, "comparing '{0}' and '{1}' failed: {2}", arguments[1], arguments[2], why);
+    return make_error(DiagCode::io, "comparing '{0}' and '{1}' failed: {2}", arguments[1],
+                      arguments[2], why);
   }
-  if (!answer->payload.starts_with("t")) return make_error(DiagCode::invalid_argument, "{0}", answer->payload.substr(1));
+  if (!answer->payload.starts_with("t"))
+    return make_error(DiagCode::invalid_argument, "{0}", answer->payload.substr(1));
   Pairs pairs;
   const char* at = answer->payload.c_str() + 1;
   for (double a = 0, b = 0; std::sscanf(at, "%lf %lf", &a, &b) == 2 && a > 0 && b > 0;) {
@@ -100,7 +106,9 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
     pairs.ratio.push_back(a / b);
     while (*at && *at++ != '\n') {}
   }
-  if (pairs.ratio.empty()) return make_error(DiagCode::io, "comparing '{0}' and '{1}' gave no times", arguments[1], arguments[2]);
+  if (pairs.ratio.empty())
+    return make_error(DiagCode::io, "comparing '{0}' and '{1}' gave no times", arguments[1],
+                      arguments[2]);
   all.first.push_back(median_of(pairs.first));
   all.ratio.push_back(median_of(pairs.ratio));
   return Error::success();
@@ -113,11 +121,15 @@ double compare_seconds(const CompareOptions& options) {
   return options.processes * (options.seconds + kStart);
 }
 
-Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second, const CompareOptions& options) {
-  std::vector<std::string> arguments = {std::string(kWorker), first, second, std::to_string(options.threads), std::to_string(options.seconds)};
+Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,
+                                       const CompareOptions& options) {
+  std::vector<std::string> arguments = {std::string(kWorker), first, second,
+                                        std::to_string(options.threads),
+                                        std::to_string(options.seconds)};
   arguments.insert(arguments.end(), options.dims.begin(), options.dims.end());
   Pairs all;
-  for (int i = 0; i < std::max(options.processes, 1); ++i) TW_TRY(add_process(options, arguments, all));
+  for (int i = 0; i < std::max(options.processes, 1); ++i)
+    TW_TRY(add_process(options, arguments, all));
   Comparison comparison;
   comparison.first_ms = median_of(all.first) * 1e3;
   comparison.ratio = median_of(all.ratio);
@@ -126,7 +138,9 @@ Expected<Comparison> compare_artifacts(const std::string& first, const std::stri
   return comparison;
 }
 
-bool is_compare_worker(int argc, const char* const* argv) { return argc >= 6 && kWorker == argv[1]; }
+bool is_compare_worker(int argc, const char* const* argv) {
+  return argc >= 6 && kWorker == argv[1];
+}
 
 int compare_worker(int argc, const char* const* argv) {
   Expected<std::string> times = serve(argc, argv);

@@ -1,5 +1,5 @@
-// Two compiled models of the same interface against each other: is the tuned one faster? Only ratios of interleaved blocks count, since a
-// machine's speed changes from one second to the next.
+// Two compiled models of the same interface against each other: is the tuned one faster? Only
+// ratios of interleaved blocks count, since a machine's speed changes from one second to the next.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,25 +10,29 @@
 namespace tw {
 
 struct CompareOptions {
-  int processes = 7;                 // fresh ones: each has its own places in memory. At least 6, or there is no interval
-  double seconds = 1.5;              // of runs in each
+  // Fresh ones: each has its own places in memory. At least 6, or there is no interval
+  int processes = 7;
+  double seconds = 1.5;  // of runs in each
   int threads = 1;
-  std::vector<std::string> dims{};     // "batch=1"
-  std::string program = "/proc/self/exe";   // started as PROGRAM compare-worker ...
+  std::vector<std::string> dims{};         // "batch=1"
+  std::string program = "/proc/self/exe";  // started as PROGRAM compare-worker ...
 };
 
 struct Comparison {
-  double first_ms = 0;                  // median over the processes
-  double second_ms = 0;                 // that over the ratio, which the machine's moods do not reach
-  double ratio = 0;                     // median over the processes of first / second: above 1, the second is faster
-  MedianInterval interval;                    // of the ratio, 95 %
+  double first_ms = 0;  // median over the processes
+  // That over the ratio, which the machine's moods do not reach
+  double second_ms = 0;
+  // Median over the processes of first / second: above 1, the second is faster
+  double ratio = 0;
+  MedianInterval interval;  // of the ratio, 95 %
   bool second_is_faster() const { return interval.low > 1; }
   bool first_is_faster() const { return interval.high < 1; }
 };
 // About what comparing takes: processes start and load, too.
 double compare_seconds(const CompareOptions& options);
 // Errors: a library that does not load or run.
-Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second, const CompareOptions& options);
+Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,
+                                       const CompareOptions& options);
 
 // The child's side: PROGRAM compare-worker FIRST SECOND THREADS SECONDS DIM...
 bool is_compare_worker(int argc, const char* const* argv);

@@ -23,8 +23,14 @@
 namespace tw {
 namespace {
 
-constexpr std::array<std::pair<const char*, Emit>, 8> kEmits = {{{"so", Emit::so}, {"graph", Emit::graph}, {"groups", Emit::groups},
-    {"kernels", Emit::kernels}, {"schedules", Emit::schedules}, {"scheduled", Emit::scheduled}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}}};
+constexpr std::array<std::pair<const char*, Emit>, 8> kEmits = {{{"so", Emit::so},
+                                                                 {"graph", Emit::graph},
+                                                                 {"groups", Emit::groups},
+                                                                 {"kernels", Emit::kernels},
+                                                                 {"schedules", Emit::schedules},
+                                                                 {"scheduled", Emit::scheduled},
+                                                                 {"llvm", Emit::llvm},
+                                                                 {"asm", Emit::assembly}}};
 
 std::string stem_of(const std::string& path) {
   size_t slash = path.find_last_of('/');
@@ -33,10 +39,12 @@ std::string stem_of(const std::string& path) {
   return dot == std::string::npos || dot == 0 ? file : file.substr(0, dot);
 }
 
-ModelInterface interface_of(const Program& program, const SymbolNames& names, const std::string& name) {
+ModelInterface interface_of(const Program& program, const SymbolNames& names,
+                            const std::string& name) {
   ModelInterface model;
   model.name = name;
-  for (const std::string& symbol : program.symbols) model.symbols.push_back(symbol_name(names, symbol));
+  for (const std::string& symbol : program.symbols)
+    model.symbols.push_back(symbol_name(names, symbol));
   auto tensor = [&](const TensorSpec& spec) {
     InterfaceTensor t{spec.name, spec.dtype, {}};
     for (const Expr& dim : spec.dims) {
@@ -45,7 +53,8 @@ ModelInterface interface_of(const Program& program, const SymbolNames& names, co
         d.extent = *extent;
       } else if (dim->kind == ExprKind::var && std::ranges::count(program.symbols, dim->name)) {
         d.kind = InterfaceDim::Kind::symbol;
-        d.extent = std::find(program.symbols.begin(), program.symbols.end(), dim->name) - program.symbols.begin();
+        d.extent = std::find(program.symbols.begin(), program.symbols.end(), dim->name) -
+                   program.symbols.begin();
       } else {
         d.kind = InterfaceDim::Kind::computed;
         d.text = to_string(dim, names);
@@ -57,7 +66,9 @@ ModelInterface interface_of(const Program& program, const SymbolNames& names, co
   for (const TensorSpec& spec : program.inputs) model.inputs.push_back(tensor(spec));
   for (const TensorSpec& spec : program.outputs) model.outputs.push_back(tensor(spec));
   if (auto bytes = as_const(program.arena_bytes)) model.arena_bytes = static_cast<uint64_t>(*bytes);
-  if (auto bytes = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes) : std::nullopt) model.max_arena_bytes = static_cast<uint64_t>(*bytes);
+  if (auto bytes = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes)
+                                                     : std::nullopt)
+    model.max_arena_bytes = static_cast<uint64_t>(*bytes);
   model.grows = program.rooms > 0;
   return model;
 }
@@ -74,7 +85,9 @@ class Stages {
     open_ = true;
   }
   void end() {
-    if (open_) report_.stages.back().seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    if (open_)
+      report_.stages.back().seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     open_ = false;
   }
 
@@ -85,7 +98,8 @@ class Stages {
   bool open_ = false;
 };
 
-Expected<std::string> text_of_kernels(const Backend& backend, const Program& program, const char* stage) {
+Expected<std::string> text_of_kernels(const Backend& backend, const Program& program,
+                                      const char* stage) {
   std::string text;
   const std::vector<bool> here = kernels_of(program, 0);
   for (size_t k = 0; k < program.kernels.size(); ++k) {
@@ -101,26 +115,31 @@ std::map<std::string, int64_t> blocks_of(const Graph& graph) {
   std::map<std::string, int64_t> blocks;
   for (const NodeId id : graph.order()) {
     const Value& value = graph.value(graph.node(id).output);
-    if (!value.type.layout.plain() && !std::holds_alternative<op::LayoutCast>(graph.node(id).attrs)) blocks[value.name] = value.type.layout.block;
+    if (!value.type.layout.plain() && !std::holds_alternative<op::LayoutCast>(graph.node(id).attrs))
+      blocks[value.name] = value.type.layout.block;
   }
   return blocks;
 }
 
 // Of the groups that could not go to a device, or should not: names and why.
-std::vector<std::string> host_reasons(const Graph& graph, const std::vector<Group>& groups, const Placement& placement) {
+std::vector<std::string> host_reasons(const Graph& graph, const std::vector<Group>& groups,
+                                      const Placement& placement) {
   std::vector<std::string> reasons;
   for (size_t g = 0; g < groups.size(); ++g) {
     if (placement.devices[g] != 0 || placement.reasons[g].empty()) continue;
     const Node& node = graph.node(groups[g].anchor);
-    reasons.push_back((node.name.empty() ? graph.value(node.output).name : node.name) + " (" + op_info(node.attrs).name + ") on the processor: " + placement.reasons[g]);
+    reasons.push_back((node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
+                      op_info(node.attrs).name + ") on the processor: " + placement.reasons[g]);
   }
   return reasons;
 }
 
 using DeviceBackends = std::vector<std::unique_ptr<DeviceBackend>>;
 
-// From the imported graph to scheduled kernels and their calls. Nothing where options.emit asks for a text on the way, which the report has then.
-Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions& options, const Target& target, const DeviceBackends& devices,
+// From the imported graph to scheduled kernels and their calls. Nothing where options.emit asks for
+// a text on the way, which the report has then.
+Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions& options,
+                                             const Target& target, const DeviceBackends& devices,
                                              Stages& stages, Dump& dump, CompileReport& report) {
   const int jobs = threads_or_all(options.jobs);
   TW_TRY(dump.write(DumpStage::imported, [&] { return print(graph); }));
@@ -128,9 +147,11 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   // Rewriting: everything that makes the graph smaller or its patterns plainer, layouts last.
   stages.begin("passes");
   PassContext context{target.main_device(), 64 << 20, ""};
-  TW_ASSIGN(ScheduleChooser chooser, ScheduleChooser::make(options.schedules, options.model, options.dims, graph.limits, target));
+  TW_ASSIGN(ScheduleChooser chooser, ScheduleChooser::make(options.schedules, options.model,
+                                                           options.dims, graph.limits, target));
   std::unique_ptr<CostOracle> costs;
-  if (chooser.in_use() && !options.plain && target.devices.empty() && options.pipeline.empty()) {   // what is known of layouts: values keep their numbers up to there
+  // What is known of layouts: values keep their numbers up to there
+  if (chooser.in_use() && !options.plain && target.devices.empty() && options.pipeline.empty()) {
     Graph before = graph;
     std::vector<std::string> pipeline = default_pipeline();
     TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");
@@ -140,7 +161,9 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
     TW_ASSIGN(costs, chooser.layout_costs(before, target, options.algorithms));
     context.costs = costs.get();
   }
-  TW_TRY(run_passes(graph, context, options.pipeline.empty() ? default_pipeline() : options.pipeline, options.passes));
+  TW_TRY(run_passes(graph, context,
+                    options.pipeline.empty() ? default_pipeline() : options.pipeline,
+                    options.passes));
   if (costs) report.layouts = blocks_of(graph);
   if (options.edit_graph) options.edit_graph(graph);
   report.nodes = static_cast<int64_t>(graph.order().size());
@@ -150,13 +173,18 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
     return std::nullopt;
   }
 
-  // Fusion: which operators share a kernel; then the algorithm of each product, and the pools that suit it.
-  std::vector<Group> groups = options.plain ? single_groups(graph) : fuse_groups(graph, target.devices.empty());
-  if (!options.plain && target.devices.empty()) {   // devices have the direct algorithms
-    TW_ASSIGN(const AlgorithmOptions algorithms, chooser.algorithms(graph, groups, target, options.algorithms));
+  // Fusion: which operators share a kernel; then the algorithm of each product, and the pools that
+  // suit it.
+  std::vector<Group> groups = options.plain ? single_groups(graph)
+                                            : fuse_groups(graph, target.devices.empty());
+  if (!options.plain && target.devices.empty()) {  // devices have the direct algorithms
+    TW_ASSIGN(const AlgorithmOptions algorithms,
+              chooser.algorithms(graph, groups, target, options.algorithms));
     choose_algorithms(graph, groups, target, algorithms);
     for (const Group& group : groups)
-      if (has_algorithms(graph, group)) report.algorithms.emplace(graph.value(graph.node(group.anchor).output).name, group.algorithm);
+      if (has_algorithms(graph, group))
+        report.algorithms.emplace(graph.value(graph.node(group.anchor).output).name,
+                                  group.algorithm);
     fuse_pools(graph, groups);
   }
   report.groups = static_cast<int64_t>(groups.size());
@@ -171,7 +199,8 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   ProgramOptions program_options;
   Schedule schedule_in_use;
   if (!options.plain) TW_TRY(chooser.see(graph, groups));
-  program_options.schedule = [&](const LoweredGroup& lowered, const Target& place) -> Expected<Kernel> {
+  program_options.schedule = [&](const LoweredGroup& lowered,
+                                 const Target& place) -> Expected<Kernel> {
     CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
     TW_ASSIGN(ChosenSchedule chosen, chooser.take(lowered, place, options.plain));
     schedule_in_use = std::move(chosen.schedule);
@@ -180,28 +209,34 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   };
 
   // Which groups a device of the target takes.
-  Placement placement = place_groups(graph, groups, target, [&](const std::vector<LoweredGroup>& kernels, int device) {
-    const Target& place = target.devices[static_cast<size_t>(device) - 1];
-    std::vector<std::string> problems(kernels.size());
-    const auto runs = [&](const LoweredGroup& lowered) -> Error {
-      if (std::ranges::any_of(lowered.kernel.symbols, [](const std::string& symbol) { return least_of(symbol) == 0; }))
-        return make_error(DiagCode::unsupported, "its sizes are made from data");
-      if (chooser.placed_elsewhere(lowered, place)) return make_error(DiagCode::unsupported, "the lock has it elsewhere");
-      CheckContext context("schedule " + lowered.kernel.name, [&] { return print(lowered.kernel); });
-      TW_ASSIGN(const ChosenSchedule chosen, std::as_const(chooser).choose(lowered, place, options.plain));
-      const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
-      TW_TRY(backend.supports(chosen.kernel));
-      return backend.accepts(chosen.kernel, constants_of(lowered));
-    };
-    llvm::cantFail(parallel_for(jobs, kernels.size(), [&](size_t k) -> Error {
-      if (Error error = runs(kernels[k])) problems[k] = error_text(std::move(error));
-      return Error::success();
-    }));
-    return problems;
-  });
+  Placement placement = place_groups(
+      graph, groups, target, [&](const std::vector<LoweredGroup>& kernels, int device) {
+        const Target& place = target.devices[static_cast<size_t>(device) - 1];
+        std::vector<std::string> problems(kernels.size());
+        const auto runs = [&](const LoweredGroup& lowered) -> Error {
+          if (std::ranges::any_of(lowered.kernel.symbols,
+                                  [](const std::string& symbol) { return least_of(symbol) == 0; }))
+            return make_error(DiagCode::unsupported, "its sizes are made from data");
+          if (chooser.placed_elsewhere(lowered, place))
+            return make_error(DiagCode::unsupported, "the lock has it elsewhere");
+          CheckContext context("schedule " + lowered.kernel.name,
+                               [&] { return print(lowered.kernel); });
+          TW_ASSIGN(const ChosenSchedule chosen,
+                    std::as_const(chooser).choose(lowered, place, options.plain));
+          const DeviceBackend& backend = *devices[static_cast<size_t>(device) - 1];
+          TW_TRY(backend.supports(chosen.kernel));
+          return backend.accepts(chosen.kernel, constants_of(lowered));
+        };
+        llvm::cantFail(parallel_for(jobs, kernels.size(), [&](size_t k) -> Error {
+          if (Error error = runs(kernels[k])) problems[k] = error_text(std::move(error));
+          return Error::success();
+        }));
+        return problems;
+      });
   program_options.devices = placement.devices;
   program_options.region_groups = [&](const Graph& region) {
-    std::vector<Group> own = options.plain ? single_groups(region) : fuse_groups(region, target.devices.empty());
+    std::vector<Group> own = options.plain ? single_groups(region)
+                                           : fuse_groups(region, target.devices.empty());
     if (!options.plain) {
       choose_algorithms(region, own, target, options.algorithms);
       fuse_pools(region, own);
@@ -211,14 +246,15 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   report.host_reasons = host_reasons(graph, groups, placement);
   program_options.on_kernel = [&](const Kernel& lowered, const Kernel& scheduled) {
     if (options.emit == Emit::kernels) report.text += print(lowered) + "\n";
-    if (options.emit == Emit::schedules) {   // what 'opt' makes the scheduled kernel of
+    if (options.emit == Emit::schedules) {  // what 'opt' makes the scheduled kernel of
       Kernel named = lowered;
       named.name = scheduled.name;
       report.text += print(named) + print(schedule_in_use) + "\n";
     }
     if (options.emit == Emit::scheduled) report.text += print(scheduled) + "\n";
   };
-  program_options.on_plan = [&](MemoryPlan plan, std::vector<Lifetime> buffers) {   // of the model's own graph the last
+  // Of the model's own graph the last
+  program_options.on_plan = [&](MemoryPlan plan, std::vector<Lifetime> buffers) {
     report.naive_arena_bytes = 0;
     Sizes sizes = report.example;
     for (Expr& offset : plan.offsets) offset = value_at(offset, sizes);
@@ -231,39 +267,47 @@ Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions&
   TW_ASSIGN(Program program, build_program(graph, groups, target, program_options));
   TW_TRY(chooser.complete());
   report.schedules_in_use = chooser.in_use();
-  report.warnings.insert(report.warnings.end(), chooser.warnings().begin(), chooser.warnings().end());
+  report.warnings.insert(report.warnings.end(), chooser.warnings().begin(),
+                         chooser.warnings().end());
   report.faults = chooser.faults();
   report.notes = chooser.notes();
   TW_TRY(dump.write(DumpStage::program, [&] { return print(program); }));
-  if (options.emit == Emit::kernels || options.emit == Emit::schedules || options.emit == Emit::scheduled) return std::nullopt;
+  if (options.emit == Emit::kernels || options.emit == Emit::schedules ||
+      options.emit == Emit::scheduled)
+    return std::nullopt;
   return program;
 }
 
 // Sizes of free dimensions, named in any way, by the model's symbols.
-Expected<std::map<std::string, int64_t>> by_symbol(const std::map<std::string, int64_t>& sizes, const Model& model) {
+Expected<std::map<std::string, int64_t>> by_symbol(const std::map<std::string, int64_t>& sizes,
+                                                   const Model& model) {
   const std::vector<TensorSpec> inputs = with_names(input_specs(model.graph), model.symbol_names);
   std::map<std::string, int64_t> out;
   for (const auto& [text, size] : sizes) {
     TW_ASSIGN(const std::string name, find_dim(text, inputs));
     for (const std::string& symbol : model.graph.symbols)
       if (symbol_name(model.symbol_names, symbol) == name && !out.emplace(symbol, size).second)
-        return make_error(DiagCode::invalid_argument, "--specialize gives '{0}' twice, once as '{1}'", name, text);
+        return make_error(DiagCode::invalid_argument,
+                          "--specialize gives '{0}' twice, once as '{1}'", name, text);
   }
   return out;
 }
 
 // The fast path for these sizes, by symbol.
-Error add_sizes(Program& program, Model& model, const CompileOptions& options, const std::map<std::string, int64_t>& sizes, const Target& target,
+Error add_sizes(Program& program, Model& model, const CompileOptions& options,
+                const std::map<std::string, int64_t>& sizes, const Target& target,
                 const DeviceBackends& devices, Stages& stages, CompileReport& report) {
   CompileOptions own = options;
   own.dims = model.dims;
   CompileReport special;
   Dump nowhere("");
-  TW_ASSIGN(const std::optional<Program> lowered, lower_graph(model.graph, own, target, devices, stages, nowhere, special));
+  TW_ASSIGN(const std::optional<Program> lowered,
+            lower_graph(model.graph, own, target, devices, stages, nowhere, special));
   const size_t known = program.kernels.size();
   TW_ASSIGN(const std::vector<int> numbers, add_fast_path(program, lowered.value(), sizes));
   for (size_t k = 0; k < numbers.size() && k < special.schedules.size(); ++k)
-    if (static_cast<size_t>(numbers[k]) >= known) report.schedules.push_back(std::move(special.schedules[k]));
+    if (static_cast<size_t>(numbers[k]) >= known)
+      report.schedules.push_back(std::move(special.schedules[k]));
   report.warnings.insert(report.warnings.end(), special.warnings.begin(), special.warnings.end());
   report.faults.insert(report.faults.end(), special.faults.begin(), special.faults.end());
   report.notes.insert(report.notes.end(), special.notes.begin(), special.notes.end());
@@ -272,14 +316,18 @@ Error add_sizes(Program& program, Model& model, const CompileOptions& options, c
 
 }  // namespace
 
-std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, const std::map<std::string, int64_t>& sizes) {
+std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims,
+                                          const std::map<std::string, int64_t>& sizes) {
   for (const auto& [name, size] : sizes) dims[name] = size;
   return dims;
 }
 
-LockSection lock_section(const CompileOptions& options, const Target& target, const CompileReport& report) {
-  LockSection section = lock_place(options.model, report.dims, report.limits, target, options.schedules.threads);
-  std::ranges::copy_if(report.schedules, std::back_inserter(section.pins), [](const Pin& pin) { return !pin.task.empty(); });
+LockSection lock_section(const CompileOptions& options, const Target& target,
+                         const CompileReport& report) {
+  LockSection section = lock_place(options.model, report.dims, report.limits, target,
+                                   options.schedules.threads);
+  std::ranges::copy_if(report.schedules, std::back_inserter(section.pins),
+                       [](const Pin& pin) { return !pin.task.empty(); });
   section.layouts = report.layouts;
   section.algorithms = report.algorithms;
   return section;
@@ -297,7 +345,9 @@ std::string emit_names() {
 }
 
 std::string header_path(const CompileOptions& options) {
-  return options.header.empty() ? std::filesystem::path(options.output).replace_extension(".h").string() : options.header;
+  return options.header.empty()
+             ? std::filesystem::path(options.output).replace_extension(".h").string()
+             : options.header;
 }
 
 uint64_t peak_memory() {
@@ -306,7 +356,8 @@ uint64_t peak_memory() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target, const OnStage& progress) {
+Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
+                                      const OnStage& progress) {
   // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
   auto start = std::chrono::steady_clock::now();
   if (progress) progress("import");
@@ -315,19 +366,23 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   std::vector<Model> special;
   for (auto& sizes : named.specialize) {
     TW_ASSIGN(auto symbols, by_symbol(sizes, model));
-    TW_ASSIGN(Model bound, import_onnx(options.model, {with_sizes(options.dims, sizes), options.limits}));
+    TW_ASSIGN(Model bound,
+              import_onnx(options.model, {with_sizes(options.dims, sizes), options.limits}));
     sizes = std::move(symbols);
     special.push_back(std::move(bound));
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   named.dims = model.dims;
   if (named.output.empty()) named.output = stem_of(options.model) + ".so";
-  TW_ASSIGN(CompileReport report, compile_graph(std::move(model), named, target, progress, std::move(special)));
+  TW_ASSIGN(CompileReport report,
+            compile_graph(std::move(model), named, target, progress, std::move(special)));
   report.stages.insert(report.stages.begin(), {"import", seconds, ""});
   return report;
 }
 
-Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress, std::vector<Model> special) {
+Expected<CompileReport> compile_graph(Model model, const CompileOptions& options,
+                                      const Target& target, const OnStage& progress,
+                                      std::vector<Model> special) {
   CompileReport report;
   int jobs = threads_or_all(options.jobs);
   Stages stages(report, progress);
@@ -347,15 +402,20 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   DeviceBackends devices;
   for (const Target& device : target.devices) {
     TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(device));
-    if (const std::string note = made->note(); !note.empty()) report.device_notes.push_back(device.name + ": " + note);
+    if (const std::string note = made->note(); !note.empty())
+      report.device_notes.push_back(device.name + ": " + note);
     devices.push_back(std::move(made));
   }
-  TW_ASSIGN(std::optional<Program> lowered, lower_graph(model.graph, options, target, devices, stages, dump, report));
+  TW_ASSIGN(std::optional<Program> lowered,
+            lower_graph(model.graph, options, target, devices, stages, dump, report));
   if (!lowered) return done();
   Program& program = *lowered;
   report.arena_bytes = program.arena_bytes;
-  if (program.symbols.empty()) report.naive_arena_bytes = program.naive_arena_bytes;   // the devices', too
-  for (size_t i = 0; i < special.size(); ++i) TW_TRY(add_sizes(program, special[i], options, options.specialize[i], target, devices, stages, report));
+  // The devices', too
+  if (program.symbols.empty()) report.naive_arena_bytes = program.naive_arena_bytes;
+  for (size_t i = 0; i < special.size(); ++i)
+    TW_TRY(add_sizes(program, special[i], options, options.specialize[i], target, devices, stages,
+                     report));
   if (options.strict && !report.faults.empty()) return done();
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());
@@ -366,25 +426,31 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
   std::vector<KernelReport> device_reports(program.kernels.size());
   for (size_t d = 0; d < devices.size(); ++d) {
-    TW_ASSIGN(const std::vector<KernelReport> reports, devices[d]->compile(program, static_cast<int>(d) + 1, jobs));
+    TW_ASSIGN(const std::vector<KernelReport> reports,
+              devices[d]->compile(program, static_cast<int>(d) + 1, jobs));
     for (size_t k = 0; k < reports.size(); ++k)
       if (!reports[k].name.empty()) device_reports[k] = reports[k];
   }
   if (options.emit == Emit::llvm || options.emit == Emit::assembly) {
-    TW_ASSIGN(report.text, text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
+    TW_ASSIGN(report.text,
+              text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
     return done();
   }
   CodegenOptions codegen;
   codegen.jobs = jobs;
-  codegen.symbol = !options.name.empty() ? options.name : options.output.empty() ? model.name : identifier(stem_of(options.output));
+  codegen.symbol = !options.name.empty()    ? options.name
+                   : options.output.empty() ? model.name
+                                            : identifier(stem_of(options.output));
   codegen.symbol_names = model.symbol_names;
   codegen.target_name = target.name;
-  for (const Target& device : target.devices) codegen.devices.emplace_back(device.name, device.driver);
+  for (const Target& device : target.devices)
+    codegen.devices.emplace_back(device.name, device.driver);
   codegen.share_ns = options.share_ns;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
   report.kernel_reports = code.kernels;
   for (size_t k = 0; k < device_reports.size(); ++k)
-    if (!device_reports[k].name.empty()) report.kernel_reports[k] = device_reports[k], report.kernel_reports[k].on_device = true;
+    if (!device_reports[k].name.empty())
+      report.kernel_reports[k] = device_reports[k], report.kernel_reports[k].on_device = true;
   report.output = options.output;
   report.header = header_path(options);
 
@@ -398,8 +464,12 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   request.manifest = print(make_manifest(model, program, target, codegen.symbol, options, report));
   TW_ASSIGN(LinkedImage image, link_shared(request));
   stages.begin("weights");
-  TW_ASSIGN(ArtifactWriter writer, ArtifactWriter::create(report.output, image, program.weight_bytes));
-  TW_TRY(pack_weights(program, [&](uint64_t offset, uint64_t size, auto body) { return writer.fill(offset, size, body); }, jobs));
+  TW_ASSIGN(ArtifactWriter writer,
+            ArtifactWriter::create(report.output, image, program.weight_bytes));
+  TW_TRY(pack_weights(
+      program,
+      [&](uint64_t offset, uint64_t size, auto body) { return writer.fill(offset, size, body); },
+      jobs));
   std::string header_text = write_header(interface_of(program, model.symbol_names, codegen.symbol));
   TW_ASSIGN(OutputFile header, OutputFile::create(report.header, header_text.size()));
   TW_TRY(header.write(0, header_text));

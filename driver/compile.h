@@ -1,4 +1,5 @@
-// The compiler as one function: model and target in, artifact out. Flags are read in the sub-commands' files only.
+// The compiler as one function: model and target in, artifact out. Flags are read in the
+// sub-commands' files only.
 #pragma once
 #include <llvm/ADT/STLFunctionalExtras.h>
 
@@ -13,79 +14,102 @@
 #include "driver/example_sizes.h"
 #include "driver/schedules.h"
 #include "frontend/frontend.h"
-#include "program/build_program.h"
 #include "passes/choose_algorithms.h"
+#include "program/build_program.h"
 
 namespace tw {
 
 enum class Emit : uint8_t { so, graph, groups, kernels, schedules, scheduled, llvm, assembly };
-std::optional<Emit> emit_from_name(std::string_view name);   // "so", "graph", …, "asm"
-std::string emit_names();                                    // of all, for help texts and errors
+std::optional<Emit> emit_from_name(std::string_view name);  // "so", "graph", …, "asm"
+std::string emit_names();                                   // of all, for help texts and errors
 
 // Bindings with those of an entry of CompileOptions::specialize.
-std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims, const std::map<std::string, int64_t>& sizes);
+std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims,
+                                          const std::map<std::string, int64_t>& sizes);
 
 struct CompileOptions {
-  std::string model, output;            // files; output "" = <model stem>.so beside the current directory
-  std::string header;                   // "" = the output's name with .h
-  std::string name;                     // C identifier of the model; "" = from the output's file name
+  // Files; output "" = <model stem>.so beside the current directory
+  std::string model, output;
+  std::string header;  // "" = the output's name with .h
+  // C identifier of the model; "" = from the output's file name
+  std::string name;
   Emit emit = Emit::so;
   std::map<std::string, int64_t> dims;
-  SymbolLimitsOf limits;                // of dimensions that stay free
-  int jobs = 0;                         // 0: as many as there are processors
-  std::string dump_dir;                 // every stage as text files, numbered; "" = none
-  std::vector<std::string> pipeline;    // graph passes by name; empty: the default pipeline
-  AlgorithmOptions algorithms;          // budgets of the choice
-  ScheduleOptions schedules;            // where tuned schedules come from; by default from nowhere
-  bool strict = false;                  // nothing is written where the report has faults
-  bool plain = false;                   // a kernel an operator, direct, with the plain schedule: for references
-  RunOptions passes;                    // hooks of the pass runner
+  SymbolLimitsOf limits;              // of dimensions that stay free
+  int jobs = 0;                       // 0: as many as there are processors
+  std::string dump_dir;               // every stage as text files, numbered; "" = none
+  std::vector<std::string> pipeline;  // graph passes by name; empty: the default pipeline
+  AlgorithmOptions algorithms;        // budgets of the choice
+  ScheduleOptions schedules;          // where tuned schedules come from; by default from nowhere
+  bool strict = false;                // nothing is written where the report has faults
+  // a kernel an operator, direct, with the plain schedule: for references
+  bool plain = false;
+  RunOptions passes;  // hooks of the pass runner
   int64_t share_ns = CodegenOptions().share_ns;
-  std::vector<std::map<std::string, int64_t>> specialize;   // sizes of free dimensions that get calls of their own
-  std::function<void(Graph&)> edit_graph;  // after the passes, before fusion: extra outputs for debugging
+  // Sizes of free dimensions that get calls of their own
+  std::vector<std::map<std::string, int64_t>> specialize;
+  // After the passes, before fusion: extra outputs for debugging
+  std::function<void(Graph&)> edit_graph;
 };
 
-std::string header_path(const CompileOptions& options);   // of the C header
+std::string header_path(const CompileOptions& options);  // of the C header
 
-struct StageReport { std::string name; double seconds = 0; std::string detail; };
+struct StageReport {
+  std::string name;
+  double seconds = 0;
+  std::string detail;
+};
 struct CompileReport {
   std::vector<StageReport> stages;
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
-  uint64_t model_bytes = 0, weight_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
-  std::map<std::string, int64_t> dims;    // bound, by the model's names
-  SymbolLimitsOf limits;                  // of the symbols that stay free
+  uint64_t model_bytes = 0, weight_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0,
+           peak_memory_bytes = 0;
+  std::map<std::string, int64_t> dims;  // bound, by the model's names
+  SymbolLimitsOf limits;                // of the symbols that stay free
   SymbolNames symbol_names;
-  Expr arena_bytes = 0;                   // without fast paths
-  Sizes example;                          // of the free dimensions: naive_arena_bytes and warm_share are of these
-  double warm_share = 0;   // of the bytes that tensors are made in: used so lately that the second cache level still has them
+  Expr arena_bytes = 0;  // without fast paths
+  // Of the free dimensions: naive_arena_bytes and warm_share are of these
+  Sizes example;
+  // Of the bytes that tensors are made in: used so lately that the second cache level still has
+  // them
+  double warm_share = 0;
   std::vector<KernelReport> kernel_reports;
-  std::optional<std::map<std::string, int64_t>> layouts;   // blocks of values, where measured times or a lock chose them
-  std::map<std::string, Algorithm> algorithms;   // of products with constant weights, by the value that they make
-  std::vector<Pin> schedules;             // of each kernel: which, and where it comes from; empty when plain
-  bool schedules_in_use = false;          // a log or a lock was read
-  std::vector<std::string> warnings, notes;   // about schedules, a line each
-  std::vector<std::string> faults;        // bugs of the compiler that it got around
-  std::vector<std::string> device_notes;  // of the devices' code generators
-  std::vector<std::string> host_reasons;  // with devices: what stays on the processor, and why
-  std::string output, header, text;     // text: what --emit of a text stage asked for
+  // Blocks of values, where measured times or a lock chose them
+  std::optional<std::map<std::string, int64_t>> layouts;
+  // Of products with constant weights, by the value that they make
+  std::map<std::string, Algorithm> algorithms;
+  // Of each kernel: which, and where it comes from; empty when plain
+  std::vector<Pin> schedules;
+  bool schedules_in_use = false;             // a log or a lock was read
+  std::vector<std::string> warnings, notes;  // about schedules, a line each
+  std::vector<std::string> faults;           // bugs of the compiler that it got around
+  std::vector<std::string> device_notes;     // of the devices' code generators
+  std::vector<std::string> host_reasons;     // with devices: what stays on the processor, and why
+  std::string output, header, text;          // text: what --emit of a text stage asked for
 };
 
 // progress is told when a stage begins ("import", "passes", "lower", "weights", "codegen", "link").
 using OnStage = std::function<void(const std::string& stage)>;
-Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target, const OnStage& progress = nullptr);
-// The same for a graph that is already here; options.model is not read. special: the model with the sizes of each entry of options.specialize.
-Expected<CompileReport> compile_graph(Model model, const CompileOptions& options, const Target& target, const OnStage& progress = nullptr,
+Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
+                                      const OnStage& progress = nullptr);
+// The same for a graph that is already here; options.model is not read. special: the model with the
+// sizes of each entry of options.specialize.
+Expected<CompileReport> compile_graph(Model model, const CompileOptions& options,
+                                      const Target& target, const OnStage& progress = nullptr,
                                       std::vector<Model> special = {});
 
 // What the compile chose, as a lock keeps it.
-LockSection lock_section(const CompileOptions& options, const Target& target, const CompileReport& report);
+LockSection lock_section(const CompileOptions& options, const Target& target,
+                         const CompileReport& report);
 
-// Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands body the zeroed bytes to
-// write; called from several threads for different pieces. Pack kernels are compiled for the build host's baseline
-// instruction set, so that every host writes the same bytes.
-using FillWeights = llvm::function_ref<Error(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body)>;
+// Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands
+// body the zeroed bytes to write; called from several threads for different pieces. Pack kernels
+// are compiled for the build host's baseline instruction set, so that every host writes the same
+// bytes.
+using FillWeights = llvm::function_ref<Error(uint64_t offset, uint64_t size,
+                                             llvm::function_ref<Error(std::span<std::byte>)> body)>;
 Error pack_weights(const Program& program, FillWeights fill, int jobs);
 
-uint64_t peak_memory();   // of this process, bytes
+uint64_t peak_memory();  // of this process, bytes
 
 }  // namespace tw

@@ -22,23 +22,30 @@ Expected<std::string> write_library(const Program& program, ObjectCode code) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   const std::string path = folder.path() + "/" + request.soname;
   TW_ASSIGN(ArtifactWriter writer, ArtifactWriter::create(path, image, program.weight_bytes));
-  TW_TRY(pack_weights(program, [&](uint64_t offset, uint64_t size, auto body) { return writer.fill(offset, size, body); }, 1));
+  TW_TRY(pack_weights(
+      program,
+      [&](uint64_t offset, uint64_t size, auto body) { return writer.fill(offset, size, body); },
+      1));
   TW_TRY(writer.finish());
   auto bytes = llvm::MemoryBuffer::getFile(path, false, false);
-  if (!bytes) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, bytes.getError().message());
+  if (!bytes)
+    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, bytes.getError().message());
   return (*bytes)->getBuffer().str();
 }
 
 }  // namespace
 
-Expected<CandidateBuilder> device_candidate_builder(const Target& target, std::shared_ptr<const DeviceBackend> device, std::vector<Constant> constants) {
+Expected<CandidateBuilder> device_candidate_builder(const Target& target,
+                                                    std::shared_ptr<const DeviceBackend> device,
+                                                    std::vector<Constant> constants) {
   TW_ASSIGN(std::unique_ptr<Backend> made, make_backend(target));
   const std::shared_ptr<const Backend> backend = std::move(made);
   CodegenOptions codegen;
   codegen.symbol = kName;
   codegen.target_name = target.name;
   codegen.devices.emplace_back(target.devices.front().name, target.devices.front().driver);
-  const auto compile = [backend, device, constants = std::move(constants), codegen](const Kernel& kernel) -> Expected<std::string> {
+  const auto compile = [backend, device, constants = std::move(constants),
+                        codegen](const Kernel& kernel) -> Expected<std::string> {
     TW_TRY(device->supports(kernel));
     Kernel named = kernel;
     named.name = kName;

@@ -1,5 +1,6 @@
-// Candidates for a device beside the processor: a scheduled kernel becomes a library like a model's, which copies the inputs there, runs the kernel
-// once and copies the outputs back. The measuring process runs it through the runtime and counts the kernel's call alone.
+// Candidates for a device beside the processor: a scheduled kernel becomes a library like a
+// model's, which copies the inputs there, runs the kernel once and copies the outputs back. The
+// measuring process runs it through the runtime and counts the kernel's call alone.
 #pragma once
 #include <memory>
 #include <vector>
@@ -9,7 +10,10 @@
 
 namespace tw {
 
-// target: with the device as its only one. constants: of the task, by parameter. Its `compile` links, too: from one thread at a time.
-Expected<CandidateBuilder> device_candidate_builder(const Target& target, std::shared_ptr<const DeviceBackend> device, std::vector<Constant> constants);
+// target: with the device as its only one. constants: of the task, by parameter. Its `compile`
+// links, too: from one thread at a time.
+Expected<CandidateBuilder> device_candidate_builder(const Target& target,
+                                                    std::shared_ptr<const DeviceBackend> device,
+                                                    std::vector<Constant> constants);
 
 }  // namespace tw

@@ -5,16 +5,20 @@
 
 namespace tw {
 
-void use_device(const std::string& address);   // for models loaded from now on: "rtl:"; "" leaves it to the environment and the target
+// For models loaded from now on: "rtl:"; "" leaves it to the environment and the target
+void use_device(const std::string& address);
 
 struct DeviceReport {
   std::string name;
   tw_device_stats stats{};
-  double busy() const { return stats.cycles ? static_cast<double>(stats.busy_cycles) / static_cast<double>(stats.cycles) : 0; }
+  double busy() const {
+    return stats.cycles ? static_cast<double>(stats.busy_cycles) / static_cast<double>(stats.cycles)
+                        : 0;
+  }
 };
 // Of the devices whose drivers count, by the manifest's names.
 Expected<std::vector<DeviceReport>> device_reports(const ModelRun& run);
 Json to_json(const std::vector<DeviceReport>& reports);
-std::string to_string(const std::vector<DeviceReport>& reports);   // a line each
+std::string to_string(const std::vector<DeviceReport>& reports);  // a line each
 
 }  // namespace tw

@@ -10,11 +10,15 @@
 
 namespace tw {
 
-// {"batch=1", "seq=128"} -> {{"batch", 1}, {"seq", 128}}. Errors: no '=', not an integer >= 1, a name twice.
-Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts, const char* flag = "--dim");
+// {"batch=1", "seq=128"} -> {{"batch", 1}, {"seq", 128}}. Errors: no '=', not an integer >= 1, a
+// name twice.
+Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts,
+                                                    const char* flag = "--dim");
 // The same with ranges: {"seq=1..512"}.
-Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims, SymbolLimitsOf& limits, const char* flag = "--dim");
+Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims,
+                 SymbolLimitsOf& limits, const char* flag = "--dim");
 // {"seq=64,batch=1", "seq=128"}: the sizes of each.
-Expected<std::vector<std::map<std::string, int64_t>>> parse_specialize(const std::vector<std::string>& texts);
+Expected<std::vector<std::map<std::string, int64_t>>> parse_specialize(
+    const std::vector<std::string>& texts);
 
 }  // namespace tw

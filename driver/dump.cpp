@@ -19,7 +19,8 @@ std::string dump_path(const std::string& directory, DumpStage stage) {
 Error Dump::write(DumpStage stage, const std::function<std::string()>& text) {
   if (directory_.empty()) return Error::success();
   if (std::error_code ec = llvm::sys::fs::create_directories(directory_))
-    return make_error(DiagCode::io, "cannot create the dump directory '{0}': {1}", directory_, ec.message());
+    return make_error(DiagCode::io, "cannot create the dump directory '{0}': {1}", directory_,
+                      ec.message());
   return write_file(dump_path(directory_, stage), text());
 }
 

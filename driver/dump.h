@@ -9,7 +9,8 @@
 namespace tw {
 
 enum class DumpStage : uint8_t { imported, optimized, groups, program };
-inline constexpr std::array kDumpStages = {DumpStage::imported, DumpStage::optimized, DumpStage::groups, DumpStage::program};
+inline constexpr std::array kDumpStages = {DumpStage::imported, DumpStage::optimized,
+                                           DumpStage::groups, DumpStage::program};
 std::string dump_path(const std::string& directory, DumpStage stage);
 
 class Dump {

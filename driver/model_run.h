@@ -1,4 +1,5 @@
-// One context of a loaded model with its tensors in place: what run, verify and bench have in common.
+// One context of a loaded model with its tensors in place: what run, verify and bench have in
+// common.
 #pragma once
 #include <memory>
 #include <span>
@@ -10,14 +11,15 @@ namespace tw {
 
 class ModelRun {
  public:
-  // threads: as tw_options. The api must outlive this. Errors: what the artifact says of its arguments.
+  // threads: as tw_options. The api must outlive this. Errors: what the artifact says of its
+  // arguments.
   static Expected<ModelRun> create(const tw_api& api, Inputs inputs, int threads);
 
   Error run();
   Error profile(std::span<uint64_t> call_ns);  // api.call_count entries
   const std::vector<Tensor>& outputs() const { return outputs_; }
   const tw_api& api() const { return *api_; }
-  tw_device_stats device_stats(int32_t device) const;   // of the last run
+  tw_device_stats device_stats(int32_t device) const;  // of the last run
   const Symbols& symbols() const { return inputs_.symbols; }
 
  private:

@@ -20,7 +20,10 @@ Error add_variants(std::vector<Task>& tasks, const LayoutPlan& plan, const Targe
     if (task == tasks.end()) continue;
     for (const Variant& variant : other.variants) {
       const std::string hash = kernel_hash(variant.lowered.kernel);
-      if (std::ranges::none_of(task->variants, [&](const Variant& v) { return kernel_hash(v.lowered.kernel) == hash; })) task->variants.push_back(variant);
+      if (std::ranges::none_of(task->variants, [&](const Variant& v) {
+            return kernel_hash(v.lowered.kernel) == hash;
+          }))
+        task->variants.push_back(variant);
     }
   }
   return Error::success();
@@ -28,7 +31,9 @@ Error add_variants(std::vector<Task>& tasks, const LayoutPlan& plan, const Targe
 
 }  // namespace
 
-Expected<std::vector<Task>> model_tasks(const std::string& path, const std::map<std::string, int64_t>& dims, const Target& target) {
+Expected<std::vector<Task>> model_tasks(const std::string& path,
+                                        const std::map<std::string, int64_t>& dims,
+                                        const Target& target) {
   TW_ASSIGN(Model model, import_onnx(path, {dims}));
   PassContext context{target.main_device()};
   std::vector<std::string> pipeline = default_pipeline();
@@ -36,9 +41,7 @@ Expected<std::vector<Task>> model_tasks(const std::string& path, const std::map<
   pipeline.pop_back();
   TW_TRY(run_passes(model.graph, context, pipeline));
   std::vector<LayoutPlan> plans;
-  if (target.devices.empty()) {
-    TW_ASSIGN(plans, layout_plans(model.graph, target, {}));
-  }
+  if (target.devices.empty()) { TW_ASSIGN(plans, layout_plans(model.graph, target, {})); }
   TW_TRY(run_passes(model.graph, context, {"assign-layouts"}));
   std::vector<Group> groups = fuse_groups(model.graph, target.devices.empty());
   if (target.devices.empty()) {
@@ -47,8 +50,10 @@ Expected<std::vector<Task>> model_tasks(const std::string& path, const std::map<
   }
   TW_ASSIGN(std::vector<Task> tasks, tasks_of(model.graph, groups, target.main_device()));
   for (const LayoutPlan& plan : plans) TW_TRY(add_variants(tasks, plan, target));
-  if (!target.devices.empty())   // they have the direct algorithms
-    for (Task& task : tasks) std::erase_if(task.variants, [](const Variant& v) { return v.algorithm != Algorithm::direct; });
+  if (!target.devices.empty())  // they have the direct algorithms
+    for (Task& task : tasks)
+      std::erase_if(task.variants,
+                    [](const Variant& v) { return v.algorithm != Algorithm::direct; });
   return tasks;
 }
 

@@ -17,7 +17,8 @@ using Bytes = std::span<const std::byte>;
 
 uint32_t little(Bytes bytes, size_t offset, int count) {
   uint32_t value = 0;
-  for (int i = 0; i < count; ++i) value |= static_cast<uint32_t>(bytes[offset + static_cast<size_t>(i)]) << (8 * i);
+  for (int i = 0; i < count; ++i)
+    value |= static_cast<uint32_t>(bytes[offset + static_cast<size_t>(i)]) << (8 * i);
   return value;
 }
 
@@ -36,7 +37,8 @@ class Archive {
     size_t at = little(bytes_, end + 16, 4);
     std::vector<Entry> list;
     for (uint32_t i = 0; i < count; ++i) {
-      if (!holds(at, kEntrySize) || little(bytes_, at, 4) != kEntryMagic) return damaged("its directory is cut off");
+      if (!holds(at, kEntrySize) || little(bytes_, at, 4) != kEntryMagic)
+        return damaged("its directory is cut off");
       Entry e;
       e.flags = little(bytes_, at + 8, 2);
       e.method = little(bytes_, at + 10, 2);
@@ -57,22 +59,29 @@ class Archive {
   }
 
   Expected<std::vector<std::byte>> unpack(const Entry& e) const {
-    if (!holds(e.local, kLocalSize) || little(bytes_, e.local, 4) != kLocalMagic) return damaged("member '" + e.name + "' is not there");
-    const size_t start = size_t{e.local} + kLocalSize + little(bytes_, e.local + 26, 2) + little(bytes_, e.local + 28, 2);
+    if (!holds(e.local, kLocalSize) || little(bytes_, e.local, 4) != kLocalMagic)
+      return damaged("member '" + e.name + "' is not there");
+    const size_t start = size_t{e.local} + kLocalSize + little(bytes_, e.local + 26, 2) +
+                         little(bytes_, e.local + 28, 2);
     if (!holds(start, e.packed)) return damaged("member '" + e.name + "' is cut off");
-    if (e.flags & 1) return make_error(DiagCode::invalid_argument, "'{0}': member '{1}' is encrypted", file_, e.name);
+    if (e.flags & 1)
+      return make_error(DiagCode::invalid_argument, "'{0}': member '{1}' is encrypted", file_,
+                        e.name);
     const Bytes packed = bytes_.subspan(start, e.packed);
     std::vector<std::byte> out;
     if (e.method == kStored) {
       if (e.packed != e.size) return damaged("member '" + e.name + "' states two sizes");
       out.assign(packed.begin(), packed.end());
     } else if (e.method == kDeflated) {
-      if (uint64_t{e.size} > kMaxExpansion * (uint64_t{e.packed} + 1)) return damaged("member '" + e.name + "' states a wrong size");
+      if (uint64_t{e.size} > kMaxExpansion * (uint64_t{e.packed} + 1))
+        return damaged("member '" + e.name + "' states a wrong size");
       out.resize(e.size);
       if (!inflate_into(packed, out)) return damaged("member '" + e.name + "' does not inflate");
     } else {
-      return make_error(DiagCode::invalid_argument, "'{0}': member '{1}' is compressed by method {2}; stored and deflated are read",
-                        file_, e.name, e.method);
+      return make_error(
+          DiagCode::invalid_argument,
+          "'{0}': member '{1}' is compressed by method {2}; stored and deflated are read", file_,
+          e.name, e.method);
     }
     const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size());
     if (sum != e.crc) return damaged("member '" + e.name + "' has a wrong checksum");
@@ -80,10 +89,13 @@ class Archive {
   }
 
  private:
-  bool holds(size_t offset, size_t size) const { return offset <= bytes_.size() && size <= bytes_.size() - offset; }
+  bool holds(size_t offset, size_t size) const {
+    return offset <= bytes_.size() && size <= bytes_.size() - offset;
+  }
 
   Error damaged(const std::string& why) const {
-    return make_error(DiagCode::invalid_argument, "'{0}' is not a readable .npz file: {1}", file_, why);
+    return make_error(DiagCode::invalid_argument, "'{0}' is not a readable .npz file: {1}", file_,
+                      why);
   }
 
   Expected<size_t> find_end() const {

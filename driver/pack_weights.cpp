@@ -1,4 +1,5 @@
-// Weight packing: the distinct pack kernels become one small library for this host, loaded for the duration of the call.
+// Weight packing: the distinct pack kernels become one small library for this host, loaded for the
+// duration of the call.
 #include <llvm/TargetParser/Host.h>
 
 #include <atomic>
@@ -29,8 +30,8 @@ Expected<LoadedLibrary> load_kernels(const std::vector<Kernel>& kernels) {
   return LoadedLibrary::load(image);
 }
 
-// Model files do not align their payloads. Where the host's loads need no alignment, pack kernels (which assume that of an
-// element at most) read the mapped file in place.
+// Model files do not align their payloads. Where the host's loads need no alignment, pack kernels
+// (which assume that of an element at most) read the mapped file in place.
 #if defined(__x86_64__) || defined(__aarch64__)
 constexpr bool kAlignedLoadsOnly = false;
 #else
@@ -68,7 +69,8 @@ Error pack_weights(const Program& program, FillWeights fill, int jobs) {
   if (!kernels.empty()) {
     TW_ASSIGN(LoadedLibrary loaded, load_kernels(kernels));
     library.emplace(std::move(loaded));
-    for (const Kernel& kernel : kernels) functions.push_back(reinterpret_cast<PackFunction>(library->symbol(kernel.name)));
+    for (const Kernel& kernel : kernels)
+      functions.push_back(reinterpret_cast<PackFunction>(library->symbol(kernel.name)));
   }
 
   std::atomic<size_t> next{0};
@@ -79,7 +81,9 @@ Error pack_weights(const Program& program, FillWeights fill, int jobs) {
       const WeightPiece& piece = program.weights[i];
       Error error = fill(piece.offset, piece.size, [&](std::span<std::byte> out) -> Error {
         if (piece.pack) run_pack(functions[kernel_of[i]], piece.source, out);
-        else std::memcpy(out.data(), piece.source.bytes.data(), std::min(out.size(), piece.source.bytes.size()));
+        else
+          std::memcpy(out.data(), piece.source.bytes.data(),
+                      std::min(out.size(), piece.source.bytes.size()));
         return Error::success();
       });
       if (!error) continue;

@@ -10,7 +10,8 @@ namespace tw {
 namespace {
 
 // Operators need no more than static shapes and live nodes to be lowered.
-const std::vector<std::string> kPipeline = {"widen-floats", "eliminate-dead-code", "fold-shapes", "fold-constants", "eliminate-dead-code"};
+const std::vector<std::string> kPipeline = {"widen-floats", "eliminate-dead-code", "fold-shapes",
+                                            "fold-constants", "eliminate-dead-code"};
 
 Expected<std::vector<Tensor>> run_in_f64(Model model, Inputs inputs, Target target) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
@@ -36,10 +37,12 @@ std::optional<ReferenceKind> reference_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-Expected<std::vector<Tensor>> reference_outputs(ReferenceKind kind, Model model, Inputs inputs, Target target) {
+Expected<std::vector<Tensor>> reference_outputs(ReferenceKind kind, Model model, Inputs inputs,
+                                                Target target) {
   switch (kind) {
     case ReferenceKind::operators: return evaluate(model.graph, inputs.tensors);
-    case ReferenceKind::f64: return run_in_f64(std::move(model), std::move(inputs), std::move(target));
+    case ReferenceKind::f64:
+      return run_in_f64(std::move(model), std::move(inputs), std::move(target));
   }
   TW_UNREACHABLE("bad reference");
 }

@@ -1,4 +1,5 @@
-// What the machine can do at best, measured with kernels of our own code generator, and what that allows a kernel.
+// What the machine can do at best, measured with kernels of our own code generator, and what that
+// allows a kernel.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,28 +10,35 @@
 namespace tw {
 
 struct MemoryLevel {
-  std::string name;           // "L2", "L3", "DRAM"
-  int64_t bytes = 0;          // of all threads together; INT64_MAX for the last
-  double gbs = 0;             // reading, 1e9 bytes a second, all threads together
+  std::string name;   // "L2", "L3", "DRAM"
+  int64_t bytes = 0;  // of all threads together; INT64_MAX for the last
+  double gbs = 0;     // reading, 1e9 bytes a second, all threads together
 };
 struct Peaks {
-  double gflops = 0;          // f32 multiply-adds (a product and a sum where the target has no such instruction), all threads
-  double l1_gbs = 0;          // loads that the first-level cache serves, 1e9 bytes a second, all threads
+  // f32 multiply-adds (a product and a sum where the target has no such instruction), all threads
+  double gflops = 0;
+  // Loads that the first-level cache serves, 1e9 bytes a second, all threads
+  double l1_gbs = 0;
   std::vector<MemoryLevel> levels;  // the caches behind it, nearest first
 };
 
-// Runs probes for about 0.1 s on `threads` threads. The target must be one that this machine can run.
+// Runs probes for about 0.1 s on `threads` threads. The target must be one that this machine can
+// run.
 Expected<Peaks> measure_peaks(const Target& target, int threads);
 
-// The least time of a kernel that does `flops` operations and loads `loaded_bytes` (ir/kernel/loads.h), on `tensor_bytes` of activations, which lie in the first level that
-// holds them, and `weight_bytes` of weights, which come from the first level that holds `resident_bytes`: all that a run touches.
+// The least time of a kernel that does `flops` operations and loads `loaded_bytes`
+// (ir/kernel/loads.h), on `tensor_bytes` of activations, which lie in the first level that holds
+// them, and `weight_bytes` of weights, which come from the first level that holds `resident_bytes`:
+// all that a run touches.
 struct Roof {
   double seconds = 0;
-  std::string bound;          // "fma", "L1", or the level whose bandwidth counts most
+  std::string bound;  // "fma", "L1", or the level whose bandwidth counts most
 };
-Roof roof_of(const Peaks& peaks, double flops, double loaded_bytes, double weight_bytes, double tensor_bytes, double resident_bytes);
+Roof roof_of(const Peaks& peaks, double flops, double loaded_bytes, double weight_bytes,
+             double tensor_bytes, double resident_bytes);
 
 Json to_json(const Peaks& peaks);
-std::string to_string(const Peaks& peaks);  // "118.0 GFLOP/s; L1 223 GB/s, L2 117 GB/s, L3 98 GB/s, DRAM 24 GB/s"
+// "118.0 GFLOP/s; L1 223 GB/s, L2 117 GB/s, L3 98 GB/s, DRAM 24 GB/s"
+std::string to_string(const Peaks& peaks);
 
 }  // namespace tw

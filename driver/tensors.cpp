@@ -8,15 +8,16 @@
 
 #include "driver/npz.h"
 #include "frontend/frontend.h"
-#include "ir/graph/npy.h"
 #include "ir/dim_names.h"
+#include "ir/graph/npy.h"
 #include "ir/storage_types.h"
 #include "packager/output_file.h"
 
 namespace tw {
 namespace {
 
-uint64_t split_mix(uint64_t& state) {  // Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014)
+// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014)
+uint64_t split_mix(uint64_t& state) {
   uint64_t z = state += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -37,7 +38,8 @@ std::optional<size_t> find_spec(const std::vector<TensorSpec>& specs, std::strin
 
 Expected<std::map<std::string, Tensor>> read_npz(const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
-  if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
+  if (!buffer)
+    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
   const char* start = (*buffer)->getBufferStart();
   return parse_npz({reinterpret_cast<const std::byte*>(start), (*buffer)->getBufferSize()}, path);
 }
@@ -45,7 +47,8 @@ Expected<std::map<std::string, Tensor>> read_npz(const std::string& path) {
 // One --input: the named inputs it gives.
 class InputReader {
  public:
-  explicit InputReader(const std::vector<TensorSpec>& specs) : specs_(specs), found_(specs.size()) {}
+  explicit InputReader(const std::vector<TensorSpec>& specs)
+      : specs_(specs), found_(specs.size()) {}
 
   Error add(const std::string& text) {
     for (const TensorSpec& s : specs_)  // names may hold a '='
@@ -54,17 +57,23 @@ class InputReader {
     const bool archive = text.ends_with(".npz");
     std::error_code none;
     if (text.find('=') != std::string::npos && !std::filesystem::exists(text, none))
-      return make_error(DiagCode::invalid_argument, "--input '{0}': the model has no input '{1}'; its inputs are {2}", text,
+      return make_error(DiagCode::invalid_argument,
+                        "--input '{0}': the model has no input '{1}'; its inputs are {2}", text,
                         text.substr(0, text.find('=')), names_of(specs_));
     if (archive) return add_archive(text);
     if (specs_.size() == 1) return add_named(specs_[0].name, text);
-    return make_error(DiagCode::invalid_argument, "--input '{0}' does not say which input: write NAME={0} with one of {1}", text,
-                      names_of(specs_));
+    return make_error(DiagCode::invalid_argument,
+                      "--input '{0}' does not say which input: write NAME={0} with one of {1}",
+                      text, names_of(specs_));
   }
 
   Error put(size_t index, Tensor tensor, const std::string& from) {
-    if (found_[index]) return make_error(DiagCode::invalid_argument, "input '{0}' is given twice, by '{1}' too", specs_[index].name, from);
-    if (is_storage_only(specs_[index].dtype) && tensor.dtype == DType::u8) tensor.dtype = specs_[index].dtype;   // as .npy files have them
+    if (found_[index])
+      return make_error(DiagCode::invalid_argument, "input '{0}' is given twice, by '{1}' too",
+                        specs_[index].name, from);
+    // As .npy files have them
+    if (is_storage_only(specs_[index].dtype) && tensor.dtype == DType::u8)
+      tensor.dtype = specs_[index].dtype;
     TW_TRY(bind_shape(specs_[index], tensor, from, symbols));
     found_[index] = std::move(tensor);
     return Error::success();
@@ -85,19 +94,22 @@ class InputReader {
     TW_ASSIGN(auto members, read_npz(path));
     auto member = members.find(name);
     if (member == members.end() && members.size() == 1) member = members.begin();
-    if (member == members.end()) return make_error(DiagCode::invalid_argument, "'{0}' has no member '{1}'", path, name);
+    if (member == members.end())
+      return make_error(DiagCode::invalid_argument, "'{0}' has no member '{1}'", path, name);
     return put(index, std::move(member->second), path);
   }
 
   Error add_archive(const std::string& path) {
     files.push_back(path);
     TW_ASSIGN(auto members, read_npz(path));
-    if (specs_.size() == 1 && members.size() == 1) return put(0, std::move(members.begin()->second), path);
+    if (specs_.size() == 1 && members.size() == 1)
+      return put(0, std::move(members.begin()->second), path);
     for (auto& [name, tensor] : members) {
       const std::optional<size_t> index = find_spec(specs_, name);
       if (!index)
-        return make_error(DiagCode::invalid_argument, "'{0}': member '{1}' is no input of the model; its inputs are {2}", path, name,
-                          names_of(specs_));
+        return make_error(DiagCode::invalid_argument,
+                          "'{0}': member '{1}' is no input of the model; its inputs are {2}", path,
+                          name, names_of(specs_));
       TW_TRY(put(*index, std::move(tensor), path + ":" + name));
     }
     return Error::success();
@@ -126,7 +138,11 @@ Error check_bound(const std::vector<TensorSpec>& specs, const Symbols& symbols) 
     });
   std::vector<Diag> list;
   for (const std::string& name : free)
-    list.push_back({DiagCode::invalid_argument, "the dimension '" + name + "' is free: give " + dim_flag(name) + " or an input that has it", {}, {}});
+    list.push_back({DiagCode::invalid_argument,
+                    "the dimension '" + name + "' is free: give " + dim_flag(name) +
+                        " or an input that has it",
+                    {},
+                    {}});
   return make_error(std::move(list));
 }
 
@@ -160,13 +176,19 @@ std::vector<TensorSpec> input_specs(const Graph& graph) {
   return specs;
 }
 
-Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string& from, Symbols& symbols) {
+Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string& from,
+                 Symbols& symbols) {
   const auto wrong = [&](const std::string& what) {
-    return make_error(Diag{DiagCode::invalid_argument, "input '" + spec.name + "': " + what, {from, 0, 0}, {"the model takes " + type_text(spec)}});
+    return make_error(Diag{DiagCode::invalid_argument,
+                           "input '" + spec.name + "': " + what,
+                           {from, 0, 0},
+                           {"the model takes " + type_text(spec)}});
   };
   if (tensor.dtype != spec.dtype)
-    return wrong(std::string("the file holds ") + dtype_name(tensor.dtype) + ", not " + dtype_name(spec.dtype));
-  if (tensor.shape.size() != spec.dims.size()) return wrong("the shape is " + shape_text(tensor.shape));
+    return wrong(std::string("the file holds ") + dtype_name(tensor.dtype) + ", not " +
+                 dtype_name(spec.dtype));
+  if (tensor.shape.size() != spec.dims.size())
+    return wrong("the shape is " + shape_text(tensor.shape));
   for (size_t i = 0; i < spec.dims.size(); ++i) {
     const Expr& dim = spec.dims[i];
     if (!dim.defined()) continue;
@@ -174,7 +196,8 @@ Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string
     if (dim->kind == ExprKind::var) {
       const auto [it, fresh] = symbols.emplace(dim->name, extent);
       if (!fresh && it->second != extent)
-        return wrong("the shape is " + shape_text(tensor.shape) + ", but " + dim->name + " is " + std::to_string(it->second) + " already");
+        return wrong("the shape is " + shape_text(tensor.shape) + ", but " + dim->name + " is " +
+                     std::to_string(it->second) + " already");
     } else if (const std::optional<int64_t> fixed = as_const(dim); fixed && *fixed != extent) {
       return wrong("the shape is " + shape_text(tensor.shape));
     }
@@ -182,13 +205,15 @@ Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string
   return Error::success();
 }
 
-Expected<Symbols> bind_dims(const std::vector<std::string>& texts, const std::vector<TensorSpec>& specs) {
+Expected<Symbols> bind_dims(const std::vector<std::string>& texts,
+                            const std::vector<TensorSpec>& specs) {
   TW_ASSIGN(const auto dims, parse_dims(texts));
   Symbols symbols;
   for (const auto& [text, value] : dims) {
     TW_ASSIGN(const std::string name, find_dim(text, specs));
     if (!symbols.emplace(name, value).second)
-      return make_error(DiagCode::invalid_argument, "--dim gives '{0}' twice, once as '{1}'", name, text);
+      return make_error(DiagCode::invalid_argument, "--dim gives '{0}' twice, once as '{1}'", name,
+                        text);
   }
   return symbols;
 }
@@ -209,7 +234,9 @@ Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputSo
   std::vector<Diag> missing;
   for (size_t i = 0; i < specs.size(); ++i)
     if (!reader.found()[i] && !flags.random)
-      missing.push_back({DiagCode::invalid_argument, "no data for input '" + specs[i].name + "', " + type_text(specs[i]), {},
+      missing.push_back({DiagCode::invalid_argument,
+                         "no data for input '" + specs[i].name + "', " + type_text(specs[i]),
+                         {},
                          {"give --input " + specs[i].name + "=FILE, or --random SEED"}});
   TW_TRY(make_error(std::move(missing)));
   TW_TRY(check_bound(specs, reader.symbols));
@@ -220,7 +247,9 @@ Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputSo
     if (!reader.found()[i]) {
       std::vector<int64_t> shape;
       for (const Expr& dim : specs[i].dims) {
-        if (!dim.defined()) return make_error(DiagCode::invalid_argument, "input '{0}' has a computed dimension: it needs a file", specs[i].name);
+        if (!dim.defined())
+          return make_error(DiagCode::invalid_argument,
+                            "input '{0}' has a computed dimension: it needs a file", specs[i].name);
         shape.push_back(evaluate_dim(dim, inputs.symbols));
       }
       TW_TRY(check_countable("input '" + specs[i].name + "'", specs[i].dtype, shape));
@@ -235,15 +264,18 @@ Error check_countable(const std::string& what, DType dtype, std::span<const int6
   constexpr int64_t kMost = int64_t{1} << 40;
   int64_t bytes = dtype_bytes(dtype);
   bool fits = true;
-  for (int64_t extent : shape) fits = fits && extent >= 0 && !__builtin_mul_overflow(bytes, extent, &bytes) && bytes <= kMost;
+  for (int64_t extent : shape)
+    fits = fits && extent >= 0 && !__builtin_mul_overflow(bytes, extent, &bytes) && bytes <= kMost;
   if (fits) return Error::success();
-  return make_error(DiagCode::limit, "{0}: {1} has more than 2^40 bytes, or a negative extent", what, shape_text(shape));
+  return make_error(DiagCode::limit, "{0}: {1} has more than 2^40 bytes, or a negative extent",
+                    what, shape_text(shape));
 }
 
 Expected<Tensor> read_tensor(const std::string& path) {
   if (path.ends_with(".npy")) return read_npy(path);
   if (path.ends_with(".pb")) return read_tensor_proto(path);
-  return make_error(DiagCode::invalid_argument, "'{0}': tensors are read from .npy, .npz and .pb files", path);
+  return make_error(DiagCode::invalid_argument,
+                    "'{0}': tensors are read from .npy, .npz and .pb files", path);
 }
 
 std::string stored_path(const std::string& dir, const std::string& stem, size_t index) {
@@ -254,7 +286,8 @@ std::string stored_path(const std::string& dir, const std::string& stem, size_t 
   return "";
 }
 
-Expected<std::optional<Tensor>> read_stored(const std::string& dir, const std::string& stem, size_t index) {
+Expected<std::optional<Tensor>> read_stored(const std::string& dir, const std::string& stem,
+                                            size_t index) {
   const std::string path = stored_path(dir, stem, index);
   if (path.empty()) return std::optional<Tensor>();
   TW_ASSIGN(Tensor tensor, read_tensor(path));
@@ -271,11 +304,13 @@ Error save_output(const std::string& path, const Tensor& tensor) {
   const std::string dir = std::filesystem::path(path).parent_path();
   std::error_code code;
   std::filesystem::create_directories(dir, code);
-  if (code) return make_error(DiagCode::io, "cannot create the folder '{0}': {1}", dir, code.message());
+  if (code)
+    return make_error(DiagCode::io, "cannot create the folder '{0}': {1}", dir, code.message());
   const std::string header = npy_header(tensor);
   TW_ASSIGN(OutputFile file, OutputFile::create(path, header.size() + tensor.bytes.size()));
   TW_TRY(file.write(0, header));
-  TW_TRY(file.write(header.size(), {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()}));
+  TW_TRY(file.write(header.size(),
+                    {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()}));
   return file.commit();
 }
 

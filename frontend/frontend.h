@@ -1,4 +1,5 @@
-// ONNX files to Graphs, YAML files to Targets. The only room that knows protobuf, ONNX and yaml-cpp.
+// ONNX files to Graphs, YAML files to Targets. The only room that knows protobuf, ONNX and
+// yaml-cpp.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,38 +15,43 @@ namespace tw {
 
 // One kind of thing in a model that cannot be compiled, with every place where it occurs.
 struct Gap {
-  DiagCode code;                   // invalid_model: not what ONNX allows; unsupported, limit: not what Tilewright can do
-  std::string op;                  // "Loop", "com.acme.Foo"
-  std::string problem;             // "operator not supported", "attribute mode=cubic", "dtype string", "needs a static dim"
+  // invalid_model: not what ONNX allows; unsupported, limit: not what Tilewright can do
+  DiagCode code;
+  std::string op;  // "Loop", "com.acme.Foo"
+  // "operator not supported", "attribute mode=cubic", "dtype string", "needs a static dim"
+  std::string problem;
   std::string advice;              // what to do
   std::vector<std::string> nodes;  // names
 };
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;   // --dim batch=1, by any name that find_dim knows
-  SymbolLimitsOf limits{};               // --dim seq=1..512
+  std::map<std::string, int64_t> dims;  // --dim batch=1, by any name that find_dim knows
+  SymbolLimitsOf limits{};              // --dim seq=1..512
 };
 
 struct Model {
   Graph graph;
-  std::string name;                       // file stem as a C identifier
-  std::string sha256;                     // of the model file
+  std::string name;    // file stem as a C identifier
+  std::string sha256;  // of the model file
   uint64_t file_bytes = 0;
   std::string producer;
   int64_t opset = 0;
-  std::map<std::string, int> op_counts;   // of the ONNX nodes, "Conv" -> 53
-  SymbolNames symbol_names;               // of the inputs' free dimensions
-  std::map<std::string, int64_t> dims;    // those that were bound, by the model's names
-  std::vector<std::string> warnings;      // what the file says and its graph does not give, branches that no run can take; a line each
+  std::map<std::string, int> op_counts;  // of the ONNX nodes, "Conv" -> 53
+  SymbolNames symbol_names;              // of the inputs' free dimensions
+  std::map<std::string, int64_t> dims;   // those that were bound, by the model's names
+  // What the file says and its graph does not give, branches that no run can take; a line each
+  std::vector<std::string> warnings;
 };
 
-// Loads (mapping the file; weights are never copied), checks, converts, infers shapes and imports. When parts are not
-// supported the error is one Diag a Gap (all at once); gap_report gives the same as data.
+// Loads (mapping the file; weights are never copied), checks, converts, infers shapes and imports.
+// When parts are not supported the error is one Diag a Gap (all at once); gap_report gives the same
+// as data.
 Expected<Model> import_onnx(const std::string& path, const ImportOptions& options = {});
 Expected<std::vector<Gap>> gap_report(const std::string& path, const ImportOptions& options = {});
 std::string print_gaps(const std::vector<Gap>& gaps);
 
-// The files beside an ONNX file that hold its tensors. None where it does not parse: import_onnx says why.
+// The files beside an ONNX file that hold its tensors. None where it does not parse: import_onnx
+// says why.
 std::vector<std::string> external_files(const std::string& path);
 
 // An ONNX TensorProto file (.pb), as the node tests store inputs and outputs.
@@ -54,23 +60,28 @@ Expected<Tensor> read_tensor_proto(const std::string& path);
 // Smaller models out of an ONNX file, for finding the part of it that fails.
 class CutModel {
  public:
-  // dims: by name, bound in the model before it is cut. Errors: io, invalid_model, a name that no input has.
-  static Expected<CutModel> open(const std::string& path, const std::map<std::string, int64_t>& dims = {});
+  // dims: by name, bound in the model before it is cut. Errors: io, invalid_model, a name that no
+  // input has.
+  static Expected<CutModel> open(const std::string& path,
+                                 const std::map<std::string, int64_t>& dims = {});
   size_t node_count() const;
-  // The bytes of a model of only these nodes (in their order): values that others made are its inputs, what nobody reads its outputs. nullopt: the type
-  // of one of them is not known.
+  // The bytes of a model of only these nodes (in their order): values that others made are its
+  // inputs, what nobody reads its outputs. nullopt: the type of one of them is not known.
   std::optional<std::string> cut(const std::vector<size_t>& nodes) const;
-  std::string operators(const std::vector<size_t>& nodes) const;   // "Conv Relu"
+  std::string operators(const std::vector<size_t>& nodes) const;  // "Conv Relu"
 
  private:
   struct Data;
   std::shared_ptr<const Data> data_;
 };
 
-// `name_or_path`: a file, or a name in config_dirs (name.yaml); "host" describes this machine. Unknown keys are errors with line and column.
-Expected<Target> load_target(const std::string& name_or_path, const std::vector<std::string>& config_dirs);
+// `name_or_path`: a file, or a name in config_dirs (name.yaml); "host" describes this machine.
+// Unknown keys are errors with line and column.
+Expected<Target> load_target(const std::string& name_or_path,
+                             const std::vector<std::string>& config_dirs);
 // The file that load_target reads; "" for "host" and for names that it does not know.
-std::string target_file(const std::string& name_or_path, const std::vector<std::string>& config_dirs);
+std::string target_file(const std::string& name_or_path,
+                        const std::vector<std::string>& config_dirs);
 Expected<Target> parse_target(const std::string& yaml, const std::string& file);
 Target host_target();
 std::vector<std::string> list_targets(const std::vector<std::string>& config_dirs);

@@ -25,7 +25,8 @@ std::string read_line(const std::string& path) {
 int64_t parse_cache_size(const std::string& text) {
   int64_t value = 0;
   size_t i = 0;
-  for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && value < (int64_t{1} << 40); ++i) value = value * 10 + (text[i] - '0');
+  for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && value < (int64_t{1} << 40); ++i)
+    value = value * 10 + (text[i] - '0');
   if (i < text.size() && text[i] == 'K') value <<= 10;
   if (i < text.size() && text[i] == 'M') value <<= 20;
   return value;
@@ -65,7 +66,8 @@ Target host_target() {
     if (entry.getValue()) features.push_back(entry.getKey().str());
   target.features = normal_features(arch, features);
   const int cores = llvm::get_physical_cores();
-  target.cores = std::max(1, cores > 0 ? cores : static_cast<int>(std::thread::hardware_concurrency()));
+  target.cores = std::max(
+      1, cores > 0 ? cores : static_cast<int>(std::thread::hardware_concurrency()));
   read_caches(target);
   target.vector_bits = default_vector_bits(arch, target.features);
   target.vector_registers = default_vector_registers(arch, target.features);

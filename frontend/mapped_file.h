@@ -18,7 +18,9 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
 
   // Errors (code io) name `path`: missing, unreadable, not a regular file.
   static Expected<std::shared_ptr<const MappedFile>> open(const std::string& path);

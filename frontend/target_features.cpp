@@ -15,17 +15,63 @@
 namespace tw {
 namespace {
 
-// Of some 150 x86 features those that change the code of kernels or belong to the x86-64-v2, -v3, -v4 levels. Others (virtual
-// machines, key lockers, processor controls) would only narrow the machines that an artifact runs on.
-constexpr const char* kUsefulX86[] = {
-    "amx-bf16",   "amx-complex", "amx-fp16",        "amx-fp8",    "amx-int8",   "amx-tile",   "avx",      "avx10.1",  "avx10.2",
-    "avx2",       "avx512bf16",  "avx512bitalg",    "avx512bw",   "avx512cd",   "avx512dq",   "avx512f",  "avx512fp16",
-    "avx512ifma", "avx512vbmi",  "avx512vbmi2",     "avx512vl",   "avx512vnni", "avx512vpopcntdq", "avxifma", "avxneconvert",
-    "avxvnni",    "avxvnniint16", "avxvnniint8",    "bmi",        "bmi2",       "cmov",       "crc32",    "cx16",     "cx8",
-    "f16c",       "fma",         "fxsr",            "gfni",       "lzcnt",      "mmx",        "movbe",    "popcnt",   "sahf",
-    "sse",        "sse2",        "sse3",            "sse4.1",     "sse4.2",     "ssse3",      "x87"};
+// Of some 150 x86 features those that change the code of kernels or belong to the x86-64-v2, -v3,
+// -v4 levels. Others (virtual machines, key lockers, processor controls) would only narrow the
+// machines that an artifact runs on.
+constexpr const char* kUsefulX86[] = {"amx-bf16",
+                                      "amx-complex",
+                                      "amx-fp16",
+                                      "amx-fp8",
+                                      "amx-int8",
+                                      "amx-tile",
+                                      "avx",
+                                      "avx10.1",
+                                      "avx10.2",
+                                      "avx2",
+                                      "avx512bf16",
+                                      "avx512bitalg",
+                                      "avx512bw",
+                                      "avx512cd",
+                                      "avx512dq",
+                                      "avx512f",
+                                      "avx512fp16",
+                                      "avx512ifma",
+                                      "avx512vbmi",
+                                      "avx512vbmi2",
+                                      "avx512vl",
+                                      "avx512vnni",
+                                      "avx512vpopcntdq",
+                                      "avxifma",
+                                      "avxneconvert",
+                                      "avxvnni",
+                                      "avxvnniint16",
+                                      "avxvnniint8",
+                                      "bmi",
+                                      "bmi2",
+                                      "cmov",
+                                      "crc32",
+                                      "cx16",
+                                      "cx8",
+                                      "f16c",
+                                      "fma",
+                                      "fxsr",
+                                      "gfni",
+                                      "lzcnt",
+                                      "mmx",
+                                      "movbe",
+                                      "popcnt",
+                                      "sahf",
+                                      "sse",
+                                      "sse2",
+                                      "sse3",
+                                      "sse4.1",
+                                      "sse4.2",
+                                      "ssse3",
+                                      "x87"};
 
-bool useful_x86(llvm::StringRef feature) { return std::find(std::begin(kUsefulX86), std::end(kUsefulX86), feature) != std::end(kUsefulX86); }
+bool useful_x86(llvm::StringRef feature) {
+  return std::find(std::begin(kUsefulX86), std::end(kUsefulX86), feature) != std::end(kUsefulX86);
+}
 
 bool has(const std::vector<std::string>& features, const char* name) {
   return std::find(features.begin(), features.end(), name) != features.end();
@@ -40,7 +86,8 @@ std::vector<std::string> aarch64_features(const std::string& cpu) {
   std::vector<std::string> signed_names;
   set.toLLVMFeatureList(signed_names);
   for (const std::string& name : signed_names)
-    if (name.size() > 1 && name[0] == '+' && llvm::AArch64::targetFeatureToExtension(name)) out.push_back(name.substr(1));
+    if (name.size() > 1 && name[0] == '+' && llvm::AArch64::targetFeatureToExtension(name))
+      out.push_back(name.substr(1));
   return out;
 }
 
@@ -78,7 +125,8 @@ std::vector<std::string> most_like(const std::string& name, std::vector<std::str
   const auto distance = [&](const std::string& other) {
     size_t same = 0;
     while (same < std::min(name.size(), other.size()) && name[same] == other[same]) ++same;
-    return 2 * static_cast<int>(llvm::StringRef(name).edit_distance(other)) - static_cast<int>(same);
+    return 2 * static_cast<int>(llvm::StringRef(name).edit_distance(other)) -
+           static_cast<int>(same);
   };
   std::ranges::stable_sort(all, {}, distance);
   all.resize(std::min(all.size(), kAlike));
@@ -98,14 +146,17 @@ bool known_cpu(Arch arch, const std::string& cpu) {
   TW_UNREACHABLE("bad arch");
 }
 
-std::vector<std::string> like_cpu(Arch arch, const std::string& name) { return most_like(name, all_cpus(arch)); }
+std::vector<std::string> like_cpu(Arch arch, const std::string& name) {
+  return most_like(name, all_cpus(arch));
+}
 
 std::vector<std::string> like_feature(Arch arch, const std::string& name) {
   std::vector<std::string> all;
   if (arch == Arch::x86_64) all.assign(all_x86_features().begin(), all_x86_features().end());
   if (arch == Arch::aarch64)
     for (const auto& extension : llvm::AArch64::Extensions)
-      if (extension.PosTargetFeature.size() > 1) all.push_back(extension.PosTargetFeature.drop_front().str());
+      if (extension.PosTargetFeature.size() > 1)
+        all.push_back(extension.PosTargetFeature.drop_front().str());
   return most_like(name, std::move(all));
 }
 
@@ -113,12 +164,14 @@ std::vector<std::string> cpu_features(Arch arch, const std::string& cpu) {
   switch (arch) {
     case Arch::x86_64: {
       llvm::SmallVector<llvm::StringRef> names;
-      llvm::X86::getFeaturesForCPU(cpu == "generic" || !known_cpu(arch, cpu) ? "x86-64" : cpu, names);
+      llvm::X86::getFeaturesForCPU(cpu == "generic" || !known_cpu(arch, cpu) ? "x86-64" : cpu,
+                                   names);
       return normal_features(arch, {names.begin(), names.end()});
     }
     case Arch::aarch64: {
       const std::vector<std::string> names = aarch64_features(cpu);
-      return normal_features(arch, names.empty() ? std::vector<std::string>{"fp-armv8", "neon"} : names);
+      return normal_features(arch,
+                             names.empty() ? std::vector<std::string>{"fp-armv8", "neon"} : names);
     }
     case Arch::arm: return {"neon", "vfp4"};
     case Arch::riscv64: return {"a", "c", "d", "f", "m"};
@@ -154,9 +207,11 @@ std::vector<std::string> normal_features(Arch arch, const std::vector<std::strin
 
 int default_vector_bits(Arch arch, const std::vector<std::string>& features) {
   switch (arch) {
-    case Arch::x86_64: return has(features, "avx512vl") && has(features, "avx512bw") && has(features, "avx512dq") ? 512
-                              : has(features, "avx2")                                                            ? 256
-                                                                                                                 : 128;
+    case Arch::x86_64:
+      return has(features, "avx512vl") && has(features, "avx512bw") && has(features, "avx512dq")
+                 ? 512
+             : has(features, "avx2") ? 256
+                                     : 128;
     case Arch::aarch64:
     case Arch::arm:
     case Arch::riscv64: return 128;

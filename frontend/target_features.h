@@ -10,8 +10,10 @@ namespace tw {
 // Sorted names that code generation can use, of a processor LLVM knows; empty for others.
 std::vector<std::string> cpu_features(Arch arch, const std::string& cpu);
 bool known_cpu(Arch arch, const std::string& cpu);
-bool known_feature(Arch arch, const std::string& feature);   // LLVM's name, of use to a kernel or not
-// Of LLVM's processors and features for the architecture the few whose names are most like this one.
+// LLVM's name, of use to a kernel or not
+bool known_feature(Arch arch, const std::string& feature);
+// Of LLVM's processors and features for the architecture the few whose names are most like this
+// one.
 std::vector<std::string> like_cpu(Arch arch, const std::string& name);
 std::vector<std::string> like_feature(Arch arch, const std::string& name);
 // Adds what the features imply ("avx2" needs "avx"), drops what no kernel uses, sorts.

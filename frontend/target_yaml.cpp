@@ -1,5 +1,5 @@
-// Target descriptions in YAML, read strictly: an unknown, repeated or badly typed key is an error with its line and column.
-// Every key is explained in docs/reference/targets.md.
+// Target descriptions in YAML, read strictly: an unknown, repeated or badly typed key is an error
+// with its line and column. Every key is explained in docs/reference/targets.md.
 #include <llvm/ADT/StringExtras.h>
 #include <yaml-cpp/yaml.h>
 
@@ -22,7 +22,8 @@ namespace {
 constexpr size_t kMaxFile = 64 << 10;
 constexpr int64_t kMaxCache = int64_t{1} << 40;
 constexpr int kMaxCores = 4096;
-constexpr std::array<std::string_view, 4> kTriples = {"x86_64-linux-gnu", "aarch64-linux-gnu", "armv7-linux-gnueabihf", "riscv64-linux-gnu"};
+constexpr std::array<std::string_view, 4> kTriples = {"x86_64-linux-gnu", "aarch64-linux-gnu",
+                                                      "armv7-linux-gnueabihf", "riscv64-linux-gnu"};
 
 Location location(const std::string& file, const YAML::Mark& mark) {
   return mark.is_null() ? Location{file, 0, 0} : Location{file, mark.line + 1, mark.column + 1};
@@ -41,10 +42,14 @@ class Reader {
     void (*read)(Reader&, const YAML::Node&, Target&);
   };
   template <void (Reader::*member)(const YAML::Node&, Target&)>
-  static void call(Reader& reader, const YAML::Node& node, Target& target) { (reader.*member)(node, target); }
-  void read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys, Target& target);
+  static void call(Reader& reader, const YAML::Node& node, Target& target) {
+    (reader.*member)(node, target);
+  }
+  void read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys,
+                Target& target);
   void problem(const YAML::Node& node, std::string text, std::vector<std::string> notes = {}) {
-    problems.push_back({DiagCode::parse, std::move(text), location(file_, node.Mark()), std::move(notes)});
+    problems.push_back(
+        {DiagCode::parse, std::move(text), location(file_, node.Mark()), std::move(notes)});
   }
   std::string scalar(const YAML::Node& node, const char* key);
   int64_t integer(const YAML::Node& node, const char* key, int64_t least, int64_t most);
@@ -54,7 +59,9 @@ class Reader {
   void read_triple(const YAML::Node& node, Target& t);
   void read_cpu(const YAML::Node& node, Target& t);
   void read_features(const YAML::Node& node, Target& t);
-  void read_cores(const YAML::Node& node, Target& t) { t.cores = static_cast<int>(integer(node, "cores", 1, kMaxCores)); }
+  void read_cores(const YAML::Node& node, Target& t) {
+    t.cores = static_cast<int>(integer(node, "cores", 1, kMaxCores));
+  }
   void read_caches(const YAML::Node& node, Target& t);
   void read_l1(const YAML::Node& node, Target& t) { t.l1_bytes = bytes(node, "l1"); }
   void read_l2(const YAML::Node& node, Target& t) { t.l2_bytes = bytes(node, "l2"); }
@@ -69,31 +76,42 @@ class Reader {
   void read_devices(const YAML::Node& node, Target& t);
   void read_device_features(const YAML::Node& node, Target& t);
   void read_driver(const YAML::Node& node, Target& t) { t.driver = scalar(node, "driver"); }
-  void read_max_group(const YAML::Node& node, Target& t) { t.max_group = integer(node, "max_group", 1, 1 << 16); }
-  void read_local_bytes(const YAML::Node& node, Target& t) { t.local_bytes = bytes(node, "local_bytes"); }
+  void read_max_group(const YAML::Node& node, Target& t) {
+    t.max_group = integer(node, "max_group", 1, 1 << 16);
+  }
+  void read_local_bytes(const YAML::Node& node, Target& t) {
+    t.local_bytes = bytes(node, "local_bytes");
+  }
   void read_rates(const YAML::Node& node, Target& t);
   void read_take_all(const YAML::Node& node, Target& t) { t.take_all = boolean(node, "take_all"); }
-  void read_virtual_threads(const YAML::Node& node, Target& t) { t.virtual_threads = static_cast<int>(integer(node, "virtual_threads", 1, 64)); }
+  void read_virtual_threads(const YAML::Node& node, Target& t) {
+    t.virtual_threads = static_cast<int>(integer(node, "virtual_threads", 1, 64));
+  }
   void read_address(const YAML::Node& node, Target& t) { t.address = scalar(node, "address"); }
   void read_parameters(const YAML::Node& node, Target& t);
   double positive(const YAML::Node& node, const char* key);
   bool boolean(const YAML::Node& node, const char* key);
-  void read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, size_t needed, const std::function<void(const std::vector<YAML::Node>&)>& read);
+  void read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys,
+                 size_t needed, const std::function<void(const std::vector<YAML::Node>&)>& read);
 
   std::string file_;
-  std::set<std::string> seen_;                  // top-level keys
-  std::vector<YAML::Node> cpu_, feature_nodes_; // checked when the architecture is known
+  std::set<std::string> seen_;                   // top-level keys
+  std::vector<YAML::Node> cpu_, feature_nodes_;  // checked when the architecture is known
 };
 
-void Reader::read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys, Target& target) {
+void Reader::read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys,
+                      Target& target) {
   std::string accepted;
   for (const Key& key : keys) accepted += (accepted.empty() ? "" : ", ") + std::string(key.name);
-  if (!node.IsMap()) return problem(node, std::string(what) + " must be a map", {"accepted keys: " + accepted});
+  if (!node.IsMap())
+    return problem(node, std::string(what) + " must be a map", {"accepted keys: " + accepted});
   std::set<std::string> seen;
   for (const auto& entry : node) {
     const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return name == k.name; });
-    if (key == keys.end()) problem(entry.first, "unknown key '" + name + "' in " + what, {"accepted keys: " + accepted});
+    const auto key = std::find_if(keys.begin(), keys.end(),
+                                  [&](const Key& k) { return name == k.name; });
+    if (key == keys.end())
+      problem(entry.first, "unknown key '" + name + "' in " + what, {"accepted keys: " + accepted});
     else if (!seen.insert(name).second) problem(entry.first, "key '" + name + "' is given twice");
     else key->read(*this, entry.second, target);
   }
@@ -110,7 +128,8 @@ int64_t Reader::integer(const YAML::Node& node, const char* key, int64_t least, 
   const std::string text = node.IsScalar() ? node.Scalar() : "";
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < least ||
+      value > most) {
     problem(node, llvm::formatv("{0} must be an integer from {1} to {2}", key, least, most).str());
     return least;
   }
@@ -123,8 +142,13 @@ int64_t Reader::bytes(const YAML::Node& node, const char* key) {
   int64_t value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string unit(end, text.data() + text.size());
-  const int64_t scale = unit.empty() ? 1 : unit == "KiB" ? 1 << 10 : unit == "MiB" ? 1 << 20 : unit == "GiB" ? 1 << 30 : 0;
-  if (text.empty() || error != std::errc() || scale == 0 || value < 0 || value > kMaxCache / scale) {
+  const int64_t scale = unit.empty()    ? 1
+                        : unit == "KiB" ? 1 << 10
+                        : unit == "MiB" ? 1 << 20
+                        : unit == "GiB" ? 1 << 30
+                                        : 0;
+  if (text.empty() || error != std::errc() || scale == 0 || value < 0 ||
+      value > kMaxCache / scale) {
     problem(node, llvm::formatv("{0} must be a size such as 32768, 32KiB or 1MiB", key).str());
     return 0;
   }
@@ -135,7 +159,8 @@ void Reader::read_triple(const YAML::Node& node, Target& t) {
   t.triple = scalar(node, "triple");
   if (t.triple.empty() || std::ranges::count(kTriples, t.triple)) return;
   std::string accepted;
-  for (const std::string_view triple : kTriples) accepted += (accepted.empty() ? "accepted: " : ", ") + std::string(triple);
+  for (const std::string_view triple : kTriples)
+    accepted += (accepted.empty() ? "accepted: " : ", ") + std::string(triple);
   problem(node, "no code can be made for triple '" + t.triple + "'", {accepted});
   t.triple.clear();
 }
@@ -154,12 +179,17 @@ void Reader::read_features(const YAML::Node& node, Target& t) {
 }
 
 void Reader::read_caches(const YAML::Node& node, Target& t) {
-  read_map(node, "caches", {{"l1", call<&Reader::read_l1>}, {"l2", call<&Reader::read_l2>}, {"l3", call<&Reader::read_l3>}}, t);
+  read_map(node, "caches",
+           {{"l1", call<&Reader::read_l1>},
+            {"l2", call<&Reader::read_l2>},
+            {"l3", call<&Reader::read_l3>}},
+           t);
 }
 
 void Reader::read_vector_bits(const YAML::Node& node, Target& t) {
   t.vector_bits = static_cast<int>(integer(node, "vector_bits", 64, 2048));
-  if ((t.vector_bits & (t.vector_bits - 1)) != 0) problem(node, "vector_bits must be a power of two");
+  if ((t.vector_bits & (t.vector_bits - 1)) != 0)
+    problem(node, "vector_bits must be a power of two");
 }
 
 void Reader::read_vector_registers(const YAML::Node& node, Target& t) {
@@ -180,9 +210,9 @@ double Reader::positive(const YAML::Node& node, const char* key) {
   double value = -1;
   try {
     value = node.as<double>();
-  } catch (const YAML::Exception&) {
-  }
-  if (!(value > 0) || !std::isfinite(value)) problem(node, std::string(key) + " must be a number above 0");
+  } catch (const YAML::Exception&) {}
+  if (!(value > 0) || !std::isfinite(value))
+    problem(node, std::string(key) + " must be a number above 0");
   return value;
 }
 
@@ -192,13 +222,19 @@ void Reader::read_accuracy(const YAML::Node& node, Target& t) {
 }
 
 void Reader::read_rates(const YAML::Node& node, Target& t) {
-  read_map(node, "rates",
-           {{"flops", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.flops = r.positive(n, "flops"); }},
-            {"bytes", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.bytes = r.positive(n, "bytes"); }},
-            {"copy_bytes", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.copy_bytes = r.positive(n, "copy_bytes"); }},
-            {"launch", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.launch = r.positive(n, "launch"); }},
-            {"copy", [](Reader& r, const YAML::Node& n, Target& d) { d.rates.copy = r.positive(n, "copy"); }}},
-           t);
+  read_map(
+      node, "rates",
+      {{"flops",
+        [](Reader& r, const YAML::Node& n, Target& d) { d.rates.flops = r.positive(n, "flops"); }},
+       {"bytes",
+        [](Reader& r, const YAML::Node& n, Target& d) { d.rates.bytes = r.positive(n, "bytes"); }},
+       {"copy_bytes", [](Reader& r, const YAML::Node& n,
+                         Target& d) { d.rates.copy_bytes = r.positive(n, "copy_bytes"); }},
+       {"launch", [](Reader& r, const YAML::Node& n,
+                     Target& d) { d.rates.launch = r.positive(n, "launch"); }},
+       {"copy",
+        [](Reader& r, const YAML::Node& n, Target& d) { d.rates.copy = r.positive(n, "copy"); }}},
+      t);
 }
 
 void Reader::read_device_features(const YAML::Node& node, Target& t) {
@@ -214,13 +250,27 @@ void Reader::read_devices(const YAML::Node& node, Target& t) {
   for (const auto& item : node) {
     Target device;
     const size_t before = problems.size();
-    read_map(item, "a device", {{"name", call<&Reader::read_name>}, {"driver", call<&Reader::read_driver>}, {"features", call<&Reader::read_device_features>},
-                                {"caches", call<&Reader::read_caches>}, {"vector_bits", call<&Reader::read_vector_bits>},
-                                {"vector_registers", call<&Reader::read_vector_registers>}, {"fast_math", call<&Reader::read_fast_math>},
-                                {"axes", call<&Reader::read_axes>}, {"scopes", call<&Reader::read_scopes>}, {"intrinsics", call<&Reader::read_intrinsics>},
-                                {"max_group", call<&Reader::read_max_group>}, {"local_bytes", call<&Reader::read_local_bytes>}, {"rates", call<&Reader::read_rates>}, {"take_all", call<&Reader::read_take_all>},
-                                {"virtual_threads", call<&Reader::read_virtual_threads>}, {"address", call<&Reader::read_address>}, {"parameters", call<&Reader::read_parameters>}}, device);
-    if (problems.size() == before && (device.name.empty() || device.driver.empty())) problem(item, "a device needs the keys name and driver");
+    read_map(item, "a device",
+             {{"name", call<&Reader::read_name>},
+              {"driver", call<&Reader::read_driver>},
+              {"features", call<&Reader::read_device_features>},
+              {"caches", call<&Reader::read_caches>},
+              {"vector_bits", call<&Reader::read_vector_bits>},
+              {"vector_registers", call<&Reader::read_vector_registers>},
+              {"fast_math", call<&Reader::read_fast_math>},
+              {"axes", call<&Reader::read_axes>},
+              {"scopes", call<&Reader::read_scopes>},
+              {"intrinsics", call<&Reader::read_intrinsics>},
+              {"max_group", call<&Reader::read_max_group>},
+              {"local_bytes", call<&Reader::read_local_bytes>},
+              {"rates", call<&Reader::read_rates>},
+              {"take_all", call<&Reader::read_take_all>},
+              {"virtual_threads", call<&Reader::read_virtual_threads>},
+              {"address", call<&Reader::read_address>},
+              {"parameters", call<&Reader::read_parameters>}},
+             device);
+    if (problems.size() == before && (device.name.empty() || device.driver.empty()))
+      problem(item, "a device needs the keys name and driver");
     if (!names.insert(device.name).second) problem(item, "a second device '" + device.name + "'");
     t.devices.push_back(std::move(device));
   }
@@ -235,11 +285,15 @@ void Reader::read_parameters(const YAML::Node& node, Target& t) {
   }
 }
 
-// A list of maps that each have the first `needed` of the keys and may have the others; their values, perhaps undefined, come in the order of the keys.
-void Reader::read_list(const YAML::Node& node, const char* what, const std::vector<const char*>& keys, size_t needed, const std::function<void(const std::vector<YAML::Node>&)>& read) {
+// A list of maps that each have the first `needed` of the keys and may have the others; their
+// values, perhaps undefined, come in the order of the keys.
+void Reader::read_list(const YAML::Node& node, const char* what,
+                       const std::vector<const char*>& keys, size_t needed,
+                       const std::function<void(const std::vector<YAML::Node>&)>& read) {
   std::string accepted;
   for (const char* key : keys) accepted += (accepted.empty() ? "" : ", ") + std::string(key);
-  if (!node.IsSequence()) return problem(node, std::string(what) + " must be a list of maps", {"keys: " + accepted});
+  if (!node.IsSequence())
+    return problem(node, std::string(what) + " must be a list of maps", {"keys: " + accepted});
   std::set<std::string> names;
   for (const auto& item : node) {
     if (!item.IsMap() || item.size() < needed) {
@@ -250,42 +304,57 @@ void Reader::read_list(const YAML::Node& node, const char* what, const std::vect
     bool good = true;
     for (const auto& entry : item) {
       const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
-      const auto key = std::find_if(keys.begin(), keys.end(), [&](const char* k) { return name == k; });
+      const auto key = std::find_if(keys.begin(), keys.end(),
+                                    [&](const char* k) { return name == k; });
       good &= key != keys.end();
-      if (key == keys.end()) problem(entry.first, "unknown key '" + name + "' in " + what, {"accepted keys: " + accepted});
+      if (key == keys.end())
+        problem(entry.first, "unknown key '" + name + "' in " + what,
+                {"accepted keys: " + accepted});
       else values[static_cast<size_t>(key - keys.begin())].reset(entry.second);
     }
     for (size_t i = 0; i < needed && good; ++i)
-      if (!values[i].IsDefined()) problem(item, std::string("one of the ") + what + " lacks the key " + keys[i]), good = false;
+      if (!values[i].IsDefined())
+        problem(item, std::string("one of the ") + what + " lacks the key " + keys[i]),
+            good = false;
     if (!good) continue;
-    if (!names.insert(scalar(values[0], "name")).second) problem(values[0], std::string("a second '") + values[0].Scalar() + "' in " + what);
+    if (!names.insert(scalar(values[0], "name")).second)
+      problem(values[0], std::string("a second '") + values[0].Scalar() + "' in " + what);
     read(values);
   }
 }
 
 void Reader::read_axes(const YAML::Node& node, Target& t) {
   read_list(node, "axes", {"name", "level", "max"}, 3, [&](const std::vector<YAML::Node>& v) {
-    t.axes.push_back({scalar(v[0], "name"), scalar(v[1], "level"), integer(v[2], "max", 0, int64_t{1} << 40)});
+    t.axes.push_back(
+        {scalar(v[0], "name"), scalar(v[1], "level"), integer(v[2], "max", 0, int64_t{1} << 40)});
   });
 }
 
 void Reader::read_scopes(const YAML::Node& node, Target& t) {
   read_list(node, "scopes", {"name", "level", "bytes"}, 1, [&](const std::vector<YAML::Node>& v) {
-    t.scopes.push_back({scalar(v[0], "name"), v[1].IsDefined() ? scalar(v[1], "level") : "", v[2].IsDefined() ? bytes(v[2], "bytes") : 0});
+    t.scopes.push_back({scalar(v[0], "name"), v[1].IsDefined() ? scalar(v[1], "level") : "",
+                        v[2].IsDefined() ? bytes(v[2], "bytes") : 0});
   });
 }
 
 void Reader::read_intrinsics(const YAML::Node& node, Target& t) {
-  read_list(node, "intrinsics", {"name", "semantics", "emit", "scopes"}, 3, [&](const std::vector<YAML::Node>& v) {
-    t.intrinsics.push_back({scalar(v[0], "name"), scalar(v[1], "semantics"), scalar(v[2], "emit"), {}});
-    if (v[3].IsDefined())
-      for (const auto& scope : v[3]) t.intrinsics.back().scopes.push_back(scalar(scope, "a scope"));
-    Expected<Kernel> kernel = parse_kernel(t.intrinsics.back().semantics);
-    if (!kernel) return problem(v[1], "the semantics are no kernel: " + error_text(kernel.takeError()));
-    if (Error error = verify(*kernel)) problem(v[1], "the semantics are no legal kernel: " + error_text(std::move(error)));
-    const std::vector<std::string>& scopes = t.intrinsics.back().scopes;
-    if (!scopes.empty() && scopes.size() != kernel->buffers.size()) problem(v[3], "scopes must be one for each parameter of the semantics");
-  });
+  read_list(node, "intrinsics", {"name", "semantics", "emit", "scopes"}, 3,
+            [&](const std::vector<YAML::Node>& v) {
+              t.intrinsics.push_back(
+                  {scalar(v[0], "name"), scalar(v[1], "semantics"), scalar(v[2], "emit"), {}});
+              if (v[3].IsDefined())
+                for (const auto& scope : v[3])
+                  t.intrinsics.back().scopes.push_back(scalar(scope, "a scope"));
+              Expected<Kernel> kernel = parse_kernel(t.intrinsics.back().semantics);
+              if (!kernel)
+                return problem(v[1],
+                               "the semantics are no kernel: " + error_text(kernel.takeError()));
+              if (Error error = verify(*kernel))
+                problem(v[1], "the semantics are no legal kernel: " + error_text(std::move(error)));
+              const std::vector<std::string>& scopes = t.intrinsics.back().scopes;
+              if (!scopes.empty() && scopes.size() != kernel->buffers.size())
+                problem(v[3], "scopes must be one for each parameter of the semantics");
+            });
 }
 
 Target Reader::read(const YAML::Node& root) {
@@ -306,17 +375,25 @@ Target Reader::read(const YAML::Node& root) {
             {"intrinsics", call<&Reader::read_intrinsics>},
             {"devices", call<&Reader::read_devices>}},
            t);
-  if (problems.empty() && !seen_.count("triple")) problem(root, "key 'triple' is missing", {"for example: triple: x86_64-linux-gnu"});
+  if (problems.empty() && !seen_.count("triple"))
+    problem(root, "key 'triple' is missing", {"for example: triple: x86_64-linux-gnu"});
   if (!problems.empty()) return t;
   const Arch arch = t.arch();
   if (t.cpu.empty()) t.cpu = "generic";
-  if (!known_cpu(arch, t.cpu)) problem(cpu_.front(), "unknown cpu '" + t.cpu + "' for " + arch_name(arch), {"LLVM's names for it that are most like this: " + llvm::join(like_cpu(arch, t.cpu), ", ")});
+  if (!known_cpu(arch, t.cpu))
+    problem(cpu_.front(), "unknown cpu '" + t.cpu + "' for " + arch_name(arch),
+            {"LLVM's names for it that are most like this: " +
+             llvm::join(like_cpu(arch, t.cpu), ", ")});
   for (size_t i = 0; i < t.features.size(); ++i)
     if (!known_feature(arch, t.features[i]))
-      problem(feature_nodes_[i], "unknown feature '" + t.features[i] + "' for " + arch_name(arch), {"LLVM's names for it that are most like this, without '+': " + llvm::join(like_feature(arch, t.features[i]), ", ")});
-  t.features = seen_.count("features") ? normal_features(arch, t.features) : cpu_features(arch, t.cpu);
+      problem(feature_nodes_[i], "unknown feature '" + t.features[i] + "' for " + arch_name(arch),
+              {"LLVM's names for it that are most like this, without '+': " +
+               llvm::join(like_feature(arch, t.features[i]), ", ")});
+  t.features = seen_.count("features") ? normal_features(arch, t.features)
+                                       : cpu_features(arch, t.cpu);
   if (!seen_.count("vector_bits")) t.vector_bits = default_vector_bits(arch, t.features);
-  if (!seen_.count("vector_registers")) t.vector_registers = default_vector_registers(arch, t.features);
+  if (!seen_.count("vector_registers"))
+    t.vector_registers = default_vector_registers(arch, t.features);
   for (Target& device : t.devices) {
     device.triple = t.triple;
     device.accuracy = t.accuracy;
@@ -324,12 +401,16 @@ Target Reader::read(const YAML::Node& root) {
   return t;
 }
 
-std::string file_stem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+std::string file_stem(const std::string& path) {
+  return std::filesystem::path(path).stem().string();
+}
 
 }  // namespace
 
 Expected<Target> parse_target(const std::string& yaml, const std::string& file) {
-  if (yaml.size() > kMaxFile) return make_error({DiagCode::limit, "a target description has at most 64 KiB", {file, 0, 0}, {}});
+  if (yaml.size() > kMaxFile)
+    return make_error(
+        {DiagCode::limit, "a target description has at most 64 KiB", {file, 0, 0}, {}});
   Reader reader(file);
   Target target;
   try {
@@ -356,9 +437,12 @@ std::vector<std::string> list_targets(const std::vector<std::string>& config_dir
   return out;
 }
 
-std::string target_file(const std::string& name_or_path, const std::vector<std::string>& config_dirs) {
+std::string target_file(const std::string& name_or_path,
+                        const std::vector<std::string>& config_dirs) {
   if (name_or_path == "host") return "";
-  if (name_or_path.find('/') != std::string::npos || std::filesystem::path(name_or_path).extension() == ".yaml") return name_or_path;
+  if (name_or_path.find('/') != std::string::npos ||
+      std::filesystem::path(name_or_path).extension() == ".yaml")
+    return name_or_path;
   for (const std::string& dir : config_dirs) {
     const std::string candidate = dir + "/" + name_or_path + ".yaml";
     std::error_code ignored;
@@ -367,16 +451,23 @@ std::string target_file(const std::string& name_or_path, const std::vector<std::
   return "";
 }
 
-Expected<Target> load_target(const std::string& name_or_path, const std::vector<std::string>& config_dirs) {
+Expected<Target> load_target(const std::string& name_or_path,
+                             const std::vector<std::string>& config_dirs) {
   if (name_or_path == "host") return host_target();
   const std::string file = target_file(name_or_path, config_dirs);
   if (file.empty()) {
     std::string names;
-    for (const std::string& name : list_targets(config_dirs)) names += (names.empty() ? "" : ", ") + name;
-    return make_error({DiagCode::invalid_argument, "unknown target '" + name_or_path + "'", {}, {"a YAML file, or one of: " + names}});
+    for (const std::string& name : list_targets(config_dirs))
+      names += (names.empty() ? "" : ", ") + name;
+    return make_error({DiagCode::invalid_argument,
+                       "unknown target '" + name_or_path + "'",
+                       {},
+                       {"a YAML file, or one of: " + names}});
   }
   TW_ASSIGN(const std::shared_ptr<const MappedFile> mapped, MappedFile::open(file));
-  if (mapped->bytes().size() > kMaxFile) return make_error({DiagCode::limit, "a target description has at most 64 KiB", {file, 0, 0}, {}});
+  if (mapped->bytes().size() > kMaxFile)
+    return make_error(
+        {DiagCode::limit, "a target description has at most 64 KiB", {file, 0, 0}, {}});
   return parse_target(std::string(mapped->text()), file);
 }
 

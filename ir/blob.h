@@ -1,4 +1,5 @@
-// An immutable range of bytes that somebody (a mapped model file, a folded constant) keeps alive. Maybe unaligned.
+// An immutable range of bytes that somebody (a mapped model file, a folded constant) keeps alive.
+// Maybe unaligned.
 #pragma once
 #include <cstddef>
 #include <memory>

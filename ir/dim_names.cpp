@@ -9,12 +9,14 @@ namespace tw {
 namespace {
 
 bool is_word(std::string_view name) {
-  return std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == '[' || c == ']' || c >= 0x80; });
+  return std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '.' || c == '[' || c == ']' || c >= 0x80;
+  });
 }
 
 struct NamedDim {
   std::string name;
-  std::vector<std::string> places;   // "x[0]"
+  std::vector<std::string> places;  // "x[0]"
 };
 
 std::vector<NamedDim> free_dims(const std::vector<TensorSpec>& inputs) {
@@ -30,21 +32,34 @@ std::vector<NamedDim> free_dims(const std::vector<TensorSpec>& inputs) {
   return list;
 }
 
-// The dimension at INPUT[AXIS]; "" where the text does not have that form, or there is no such input.
+// The dimension at INPUT[AXIS]; "" where the text does not have that form, or there is no such
+// input.
 Expected<std::string> dim_by_place(std::string_view text, const std::vector<TensorSpec>& inputs) {
   const size_t open = text.rfind('[');
   if (!text.ends_with("]") || open == std::string_view::npos) return std::string();
-  const auto input = std::ranges::find(inputs, text.substr(0, open), [](const TensorSpec& spec) { return std::string_view(spec.name); });
+  const auto input = std::ranges::find(inputs, text.substr(0, open), [](const TensorSpec& spec) {
+    return std::string_view(spec.name);
+  });
   if (input == inputs.end()) return std::string();
   const std::string_view digits = text.substr(open + 1, text.size() - open - 2);
   size_t axis = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), axis);
   if (error != std::errc() || end != digits.data() + digits.size() || axis >= input->dims.size())
-    return make_error(DiagCode::invalid_argument, "there is no dimension '{0}': input '{1}' has {2}", text, input->name,
-                      input->dims.empty() ? "none" : dim_at(input->name, 0) + (input->dims.size() > 1 ? " to " + dim_at(input->name, input->dims.size() - 1) : ""));
+    return make_error(
+        DiagCode::invalid_argument, "there is no dimension '{0}': input '{1}' has {2}", text,
+        input->name,
+        input->dims.empty()
+            ? "none"
+            : dim_at(input->name, 0) + (input->dims.size() > 1
+                                            ? " to " + dim_at(input->name, input->dims.size() - 1)
+                                            : ""));
   const Expr& dim = input->dims[axis];
-  if (!dim.defined()) return make_error(DiagCode::invalid_argument, "the dimension '{0}' follows from others: it is not free", text);
-  if (dim->kind != ExprKind::var) return make_error(DiagCode::invalid_argument, "the dimension '{0}' is {1}: it is not free", text, to_string(dim));
+  if (!dim.defined())
+    return make_error(DiagCode::invalid_argument,
+                      "the dimension '{0}' follows from others: it is not free", text);
+  if (dim->kind != ExprKind::var)
+    return make_error(DiagCode::invalid_argument, "the dimension '{0}' is {1}: it is not free",
+                      text, to_string(dim));
   return dim->name;
 }
 
@@ -68,7 +83,8 @@ std::string identifier(std::string_view text) {
   if (text.ends_with("]")) text.remove_suffix(1);
   std::string out;
   for (const char c : text) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_', digit = c >= '0' && c <= '9';
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_',
+               digit = c >= '0' && c <= '9';
     if (digit && out.empty()) out += '_';
     out += letter || digit ? c : '_';
   }
@@ -76,11 +92,14 @@ std::string identifier(std::string_view text) {
 }
 
 std::string dim_flag(const std::string& name) {
-  const bool plain = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+  const bool plain = std::ranges::all_of(
+      name, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
   return plain ? "--dim " + name + "=N" : "--dim '" + name + "=N'";
 }
 
-std::string dim_at(std::string_view input, size_t axis) { return std::string(input) + "[" + std::to_string(axis) + "]"; }
+std::string dim_at(std::string_view input, size_t axis) {
+  return std::string(input) + "[" + std::to_string(axis) + "]";
+}
 
 Expected<std::string> find_dim(std::string_view text, const std::vector<TensorSpec>& inputs) {
   const std::vector<NamedDim> dims = free_dims(inputs);
@@ -93,7 +112,11 @@ Expected<std::string> find_dim(std::string_view text, const std::vector<TensorSp
   if (found.empty() && alike.size() == 1) found = alike.front();
   if (!found.empty()) return found;
   return make_error(Diag{DiagCode::invalid_argument,
-                         llvm::formatv(alike.empty() ? "the model has no free dimension '{0}'" : "'{0}' may be any of several dimensions", text).str(), {},
+                         llvm::formatv(alike.empty() ? "the model has no free dimension '{0}'"
+                                                     : "'{0}' may be any of several dimensions",
+                                       text)
+                             .str(),
+                         {},
                          {free_dims_text(inputs)}});
 }
 

@@ -25,11 +25,13 @@ std::string dim_flag(const std::string& name);
 // "x[3]": what a dimension is called that the model gives no name.
 std::string dim_at(std::string_view input, size_t axis);
 
-// The name of the dimension that `text` means: that name itself, its identifier, or INPUT[AXIS]. Dims of `inputs` are numbers, variables with the
-// model's names, or undefined (computed). Errors: there is no such dimension (a note lists those there are), or it is not free.
+// The name of the dimension that `text` means: that name itself, its identifier, or INPUT[AXIS].
+// Dims of `inputs` are numbers, variables with the model's names, or undefined (computed). Errors:
+// there is no such dimension (a note lists those there are), or it is not free.
 Expected<std::string> find_dim(std::string_view text, const std::vector<TensorSpec>& inputs);
 
-// A note for errors: "free dimensions: batch (x[0]), W (x[3], y[2])"; "no dimension of the inputs is free".
+// A note for errors: "free dimensions: batch (x[0]), W (x[3], y[2])"; "no dimension of the inputs
+// is free".
 std::string free_dims_text(const std::vector<TensorSpec>& inputs);
 
 }  // namespace tw

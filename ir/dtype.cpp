@@ -8,13 +8,29 @@
 namespace tw {
 namespace {
 constexpr std::array<DTypeInfo, kAllDTypeCount> kTable = {{
-    {DType::f32, "f32", 4, 1},   {DType::f64, "f64", 8, 11},  {DType::f16, "f16", 2, 10}, {DType::bf16, "bf16", 2, 16},
-    {DType::i8, "i8", 1, 3},     {DType::i16, "i16", 2, 5},   {DType::i32, "i32", 4, 6},  {DType::i64, "i64", 8, 7},
-    {DType::u8, "u8", 1, 2},     {DType::u16, "u16", 2, 4},   {DType::u32, "u32", 4, 12}, {DType::u64, "u64", 8, 13},
+    {DType::f32, "f32", 4, 1},
+    {DType::f64, "f64", 8, 11},
+    {DType::f16, "f16", 2, 10},
+    {DType::bf16, "bf16", 2, 16},
+    {DType::i8, "i8", 1, 3},
+    {DType::i16, "i16", 2, 5},
+    {DType::i32, "i32", 4, 6},
+    {DType::i64, "i64", 8, 7},
+    {DType::u8, "u8", 1, 2},
+    {DType::u16, "u16", 2, 4},
+    {DType::u32, "u32", 4, 12},
+    {DType::u64, "u64", 8, 13},
     {DType::boolean, "bool", 1, 9},
-    {storage::f8e4m3fn, "f8e4m3fn", 1, 17}, {storage::f8e4m3fnuz, "f8e4m3fnuz", 1, 18}, {storage::f8e5m2, "f8e5m2", 1, 19},
-    {storage::f8e5m2fnuz, "f8e5m2fnuz", 1, 20}, {storage::f8e8m0, "f8e8m0", 1, 24}, {storage::f4e2m1, "f4e2m1", 1, 23},
-    {storage::i4, "i4", 1, 22}, {storage::i2, "i2", 1, 26}, {storage::u4, "u4", 1, 21}, {storage::u2, "u2", 1, 25},
+    {storage::f8e4m3fn, "f8e4m3fn", 1, 17},
+    {storage::f8e4m3fnuz, "f8e4m3fnuz", 1, 18},
+    {storage::f8e5m2, "f8e5m2", 1, 19},
+    {storage::f8e5m2fnuz, "f8e5m2fnuz", 1, 20},
+    {storage::f8e8m0, "f8e8m0", 1, 24},
+    {storage::f4e2m1, "f4e2m1", 1, 23},
+    {storage::i4, "i4", 1, 22},
+    {storage::i2, "i2", 1, 26},
+    {storage::u4, "u4", 1, 21},
+    {storage::u2, "u2", 1, 25},
 }};
 
 // By DType, from f8e4m3fn on; f8e8m0 has a row only for the order.
@@ -41,15 +57,21 @@ std::optional<DType> dtype_from_onnx(int data_type) {
   return std::nullopt;
 }
 bool is_float(DType t) { return t <= DType::bf16 || is_small_float(t); }
-bool is_signed_int(DType t) { return (t >= DType::i8 && t <= DType::i64) || t == storage::i4 || t == storage::i2; }
-bool is_unsigned_int(DType t) { return (t >= DType::u8 && t <= DType::u64) || t == storage::u4 || t == storage::u2; }
+bool is_signed_int(DType t) {
+  return (t >= DType::i8 && t <= DType::i64) || t == storage::i4 || t == storage::i2;
+}
+bool is_unsigned_int(DType t) {
+  return (t >= DType::u8 && t <= DType::u64) || t == storage::u4 || t == storage::u2;
+}
 
 int dtype_bits(DType t) {
   if (t == storage::i2 || t == storage::u2) return 2;
   return t >= storage::f4e2m1 ? 4 : 8 * dtype_bytes(t);
 }
 int64_t lowest_of(DType t) { return is_signed_int(t) ? -highest_of(t) - 1 : 0; }
-int64_t highest_of(DType t) { return static_cast<int64_t>(~uint64_t{0} >> (64 - dtype_bits(t) + (is_signed_int(t) ? 1 : 0))); }
+int64_t highest_of(DType t) {
+  return static_cast<int64_t>(~uint64_t{0} >> (64 - dtype_bits(t) + (is_signed_int(t) ? 1 : 0)));
+}
 
 float f16_to_f32(uint16_t h) {
   uint32_t sign = uint32_t(h >> 15) << 31, exponent = (h >> 10) & 31, mantissa = h & 1023;
@@ -62,11 +84,14 @@ float f16_to_f32(uint16_t h) {
 }
 
 uint16_t f32_to_f16(float f) {
-  uint32_t bits = std::bit_cast<uint32_t>(f), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  uint32_t bits = std::bit_cast<uint32_t>(f), sign = bits >> 16 & 0x8000,
+           magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return uint16_t(sign | 0x7e00);
   if (magnitude >= 0x477ff000) return uint16_t(sign | 0x7c00);  // rounds to infinity
-  if (magnitude < 0x38800000)                                   // subnormal half: scale so that rint rounds the last bit
-    return uint16_t(sign | uint32_t(std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), 24))));
+  // Subnormal half: scale so that rint rounds the last bit
+  if (magnitude < 0x38800000)
+    return uint16_t(sign |
+                    uint32_t(std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), 24))));
   uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
   return uint16_t(sign | ((rounded - 0x38000000) >> 13));
 }
@@ -79,20 +104,28 @@ uint16_t f32_to_bf16(float f) {
   return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-const SmallFloat& small_float(DType t) { return kSmallFloats[static_cast<size_t>(t) - static_cast<size_t>(storage::f8e4m3fn)]; }
+const SmallFloat& small_float(DType t) {
+  return kSmallFloats[static_cast<size_t>(t) - static_cast<size_t>(storage::f8e4m3fn)];
+}
 
 float small_to_f32(DType t, uint8_t bits) {
   const SmallFloat& f = small_float(t);
-  if (t == storage::f8e8m0) return bits == f.nan ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0F, bits - f.bias);
-  const int sign_bit = dtype_bits(t) - 1, magnitude = bits & ((1 << sign_bit) - 1), exponent = magnitude >> f.mantissa_bits;
+  if (t == storage::f8e8m0)
+    return bits == f.nan ? std::numeric_limits<float>::quiet_NaN()
+                         : std::ldexp(1.0F, bits - f.bias);
+  const int sign_bit = dtype_bits(t) - 1, magnitude = bits & ((1 << sign_bit) - 1),
+            exponent = magnitude >> f.mantissa_bits;
   const bool negative = bits >> sign_bit & 1;
   if (f.one_zero ? bits == f.nan : magnitude > f.largest) {
     const bool infinite = t == storage::f8e5m2 && magnitude == f.overflow;
-    const float special = infinite ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    const float special = infinite ? std::numeric_limits<float>::infinity()
+                                   : std::numeric_limits<float>::quiet_NaN();
     return negative && !f.one_zero ? -special : special;
   }
-  const int mantissa = magnitude & ((1 << f.mantissa_bits) - 1), significant = exponent ? mantissa | 1 << f.mantissa_bits : mantissa;
-  const float value = std::ldexp(static_cast<float>(significant), (exponent ? exponent : 1) - f.bias - f.mantissa_bits);
+  const int mantissa = magnitude & ((1 << f.mantissa_bits) - 1),
+            significant = exponent ? mantissa | 1 << f.mantissa_bits : mantissa;
+  const float value = std::ldexp(static_cast<float>(significant),
+                                 (exponent ? exponent : 1) - f.bias - f.mantissa_bits);
   return negative ? -value : value;
 }
 
@@ -102,15 +135,21 @@ uint8_t f32_to_small(DType t, float value, bool saturate) {
   const int sign_bit = dtype_bits(t) - 1;
   const bool negative = std::signbit(value);
   const auto sign = static_cast<uint8_t>(negative ? 1 << sign_bit : 0);
-  if (std::isnan(value)) return t == storage::f4e2m1 ? uint8_t{8} : f.one_zero ? f.nan : static_cast<uint8_t>(f.nan | sign);
+  if (std::isnan(value))
+    return t == storage::f4e2m1 ? uint8_t{8}
+           : f.one_zero         ? f.nan
+                                : static_cast<uint8_t>(f.nan | sign);
   const float magnitude = std::fabs(value);
   uint8_t bits = magnitude == 0 ? uint8_t{0} : f.overflow;
   if (magnitude != 0 && !std::isinf(magnitude)) {
     int exponent = 0;
-    std::frexp(magnitude, &exponent);                          // magnitude in [2^(exponent-1), 2^exponent)
+    // Magnitude in [2^(exponent-1), 2^exponent)
+    std::frexp(magnitude, &exponent);
     const int unit = std::max(exponent - 1, 1 - f.bias) - f.mantissa_bits;
-    const float count = std::nearbyint(std::ldexp(magnitude, -unit));   // of 2^unit: the mantissa with its leading one
-    const float coded = count + static_cast<float>((unit + f.mantissa_bits + f.bias - 1) << f.mantissa_bits);
+    // Of 2^unit: the mantissa with its leading one
+    const float count = std::nearbyint(std::ldexp(magnitude, -unit));
+    const float coded = count + static_cast<float>((unit + f.mantissa_bits + f.bias - 1)
+                                                   << f.mantissa_bits);
     bits = coded > static_cast<float>(f.largest) ? f.overflow : static_cast<uint8_t>(coded);
   }
   if (saturate && bits == f.overflow) bits = f.largest;

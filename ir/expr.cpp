@@ -14,11 +14,15 @@ namespace tw {
 namespace {
 
 constexpr std::array<const char*, kUnaryOpCount> kUnaryNames = {
-    "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "tanh", "erf", "normal_cdf", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan",
-    "floor", "ceil", "round", "trunc", "sign", "is_nan", "is_inf", "logical_not", "bit_not"};
+    "neg",   "abs",  "exp",    "expm1",      "log",         "log1p",  "sqrt",
+    "rsqrt", "tanh", "erf",    "normal_cdf", "sigmoid",     "sin",    "cos",
+    "tan",   "asin", "acos",   "atan",       "floor",       "ceil",   "round",
+    "trunc", "sign", "is_nan", "is_inf",     "logical_not", "bit_not"};
 constexpr std::array<const char*, kBinaryOpCount> kBinaryNames = {
-    "add", "sub", "mul", "div", "floor_div", "floor_mod", "mod", "min", "max", "pow", "lt", "le", "eq", "ne",
-    "logical_and", "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor", "shl", "shr"};
+    "add",    "sub",     "mul",         "div",        "floor_div",   "floor_mod",
+    "mod",    "min",     "max",         "pow",        "lt",          "le",
+    "eq",     "ne",      "logical_and", "logical_or", "logical_xor", "bit_and",
+    "bit_or", "bit_xor", "shl",         "shr"};
 
 Expr make(ExprNode node) { return Expr(std::make_shared<const ExprNode>(std::move(node))); }
 
@@ -31,7 +35,8 @@ bool int_or_bool(DType t) { return is_int(t) || t == DType::boolean; }
 
 // x op c and c op x for a constant c where the result is x or a constant; undefined otherwise.
 Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
-  bool commutes = op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::logical_and || op == BinaryOp::logical_or;
+  bool commutes = op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::logical_and ||
+                  op == BinaryOp::logical_or;
   bool left = is_int_imm(a);
   if (left && !commutes) return Expr();
   if (!left && !is_int_imm(b)) return Expr();
@@ -65,12 +70,14 @@ Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
 }
 
 Expr fold_unary(UnaryOp op, const Expr& a) {
-  if (a->kind == ExprKind::float_imm && op == UnaryOp::neg) return float_imm(-a->float_value, a.type());
+  if (a->kind == ExprKind::float_imm && op == UnaryOp::neg)
+    return float_imm(-a->float_value, a.type());
   if (!is_int_imm(a)) return Expr();
   int64_t v = a->int_value;
   uint64_t negated = -static_cast<uint64_t>(v);
   if (op == UnaryOp::neg) return int_imm(static_cast<int64_t>(negated), a.type());
-  if (op == UnaryOp::abs) return int_imm(v < 0 && is_signed_int(a.type()) ? static_cast<int64_t>(negated) : v, a.type());
+  if (op == UnaryOp::abs)
+    return int_imm(v < 0 && is_signed_int(a.type()) ? static_cast<int64_t>(negated) : v, a.type());
   if (op == UnaryOp::bit_not) return int_imm(~v, a.type());
   if (op == UnaryOp::logical_not) return bool_imm(v == 0);
   return Expr();
@@ -100,7 +107,8 @@ const char* operand_error(UnaryOp op, DType a) {
   if (is_storage_only(a)) return "the operand must be cast to a type of arithmetic";
   if (op == UnaryOp::logical_not) return a == DType::boolean ? nullptr : "the operand must be bool";
   if (op == UnaryOp::bit_not) return is_int(a) ? nullptr : "the operand must be an integer";
-  if (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::sign) return a == DType::boolean ? "the operand must be a number" : nullptr;
+  if (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::sign)
+    return a == DType::boolean ? "the operand must be a number" : nullptr;
   return is_float(a) ? nullptr : "the operand must be a float";
 }
 
@@ -109,7 +117,8 @@ const char* operand_error(BinaryOp op, DType a, DType b) {
   if (is_storage_only(a)) return "the operands must be cast to a type of arithmetic";
   if (is_logical(op)) return a == DType::boolean ? nullptr : "the operands must be bool";
   if (is_bitwise(op)) return is_int(a) ? nullptr : "the operands must be integers";
-  if (a == DType::boolean && op != BinaryOp::eq && op != BinaryOp::ne) return "the operands must be numbers";
+  if (a == DType::boolean && op != BinaryOp::eq && op != BinaryOp::ne)
+    return "the operands must be numbers";
   return nullptr;
 }
 
@@ -120,7 +129,8 @@ Expr int_imm(int64_t value, DType type) {
   return make({.kind = ExprKind::int_imm, .type = type, .int_value = wrap_to(type, value)});
 }
 Expr float_imm(double value, DType type) {
-  double rounded = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : round_to(type, value);
+  double rounded = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN()
+                                     : round_to(type, value);
   return make({.kind = ExprKind::float_imm, .type = type, .float_value = rounded});
 }
 Expr bool_imm(bool value) { return int_imm(value, DType::boolean); }
@@ -138,7 +148,8 @@ Expr load(BufferId buffer, DType type, std::vector<Expr> indices) {
 
 Expr unary(UnaryOp op, Expr a) {
   TW_CHECK(a.defined(), "{0} of nothing", op_name(op));
-  if (const char* why = operand_error(op, a.type())) TW_UNREACHABLE("{0} of {1}: {2}", op_name(op), dtype_name(a.type()), why);
+  if (const char* why = operand_error(op, a.type()))
+    TW_UNREACHABLE("{0} of {1}: {2}", op_name(op), dtype_name(a.type()), why);
   DType type = op == UnaryOp::is_nan || op == UnaryOp::is_inf ? DType::boolean : a.type();
   if (Expr folded = fold_unary(op, a); folded.defined()) return folded;
   return make({.kind = ExprKind::unary, .type = type, .unary = op, .args = {std::move(a)}});
@@ -147,32 +158,41 @@ Expr unary(UnaryOp op, Expr a) {
 Expr binary(BinaryOp op, Expr a, Expr b) {
   TW_CHECK(a.defined() && b.defined(), "{0} of nothing", op_name(op));
   if (const char* why = operand_error(op, a.type(), b.type()))
-    TW_UNREACHABLE("{0} of {1} and {2}: {3}", op_name(op), dtype_name(a.type()), dtype_name(b.type()), why);
+    TW_UNREACHABLE("{0} of {1} and {2}: {3}", op_name(op), dtype_name(a.type()),
+                   dtype_name(b.type()), why);
   DType type = is_comparison(op) ? DType::boolean : a.type();
   if (int_or_bool(a.type())) {
     if (is_int_imm(a) && is_int_imm(b) && !(divides(op) && b->int_value == 0))
       return int_imm(int_binary(op, a.type(), a->int_value, b->int_value), type);
     if (Expr folded = fold_identity(op, a, b); folded.defined()) return folded;
   }
-  return make({.kind = ExprKind::binary, .type = type, .binary = op, .args = {std::move(a), std::move(b)}});
+  return make(
+      {.kind = ExprKind::binary, .type = type, .binary = op, .args = {std::move(a), std::move(b)}});
 }
 
 Expr select(Expr condition, Expr then, Expr otherwise) {
   TW_CHECK(condition.defined() && then.defined() && otherwise.defined(), "select of nothing");
   TW_CHECK(condition.type() == DType::boolean, "select on {0}", dtype_name(condition.type()));
-  TW_CHECK(then.type() == otherwise.type(), "select of {0} and {1}", dtype_name(then.type()), dtype_name(otherwise.type()));
+  TW_CHECK(then.type() == otherwise.type(), "select of {0} and {1}", dtype_name(then.type()),
+           dtype_name(otherwise.type()));
   if (is_int_imm(condition)) return condition->int_value ? then : otherwise;
   DType type = then.type();
-  return make({.kind = ExprKind::select, .type = type, .args = {std::move(condition), std::move(then), std::move(otherwise)}});
+  return make({.kind = ExprKind::select,
+               .type = type,
+               .args = {std::move(condition), std::move(then), std::move(otherwise)}});
 }
 
 Expr cast(DType type, Expr a, bool saturate) {
   TW_CHECK(a.defined(), "cast of nothing");
   if (a.type() == type) return a;
-  bool narrowed = saturate && (is_int(type) || is_small_float(type));  // other floats cannot saturate
-  if (is_int_imm(a) && !is_float(type)) return int_imm(cast_int(type, a.type(), a->int_value, saturate), type);
-  if (is_int_imm(a) && a.type() != DType::u64) return float_imm(round_to(type, static_cast<double>(a->int_value), narrowed), type);
-  if (a->kind == ExprKind::float_imm && is_float(type)) return float_imm(round_to(type, a->float_value, narrowed), type);
+  // Other floats cannot saturate
+  bool narrowed = saturate && (is_int(type) || is_small_float(type));
+  if (is_int_imm(a) && !is_float(type))
+    return int_imm(cast_int(type, a.type(), a->int_value, saturate), type);
+  if (is_int_imm(a) && a.type() != DType::u64)
+    return float_imm(round_to(type, static_cast<double>(a->int_value), narrowed), type);
+  if (a->kind == ExprKind::float_imm && is_float(type))
+    return float_imm(round_to(type, a->float_value, narrowed), type);
   return make({.kind = ExprKind::cast, .type = type, .saturate = narrowed, .args = {std::move(a)}});
 }
 
@@ -192,15 +212,18 @@ bool equal(const Expr& a, const Expr& b) {
   if (!a.defined() || !b.defined()) return false;
   const ExprNode &x = *a, &y = *b;
   if (x.kind != y.kind || x.type != y.type || x.args.size() != y.args.size()) return false;
-  if (x.int_value != y.int_value || x.name != y.name || x.buffer != y.buffer || x.unary != y.unary || x.binary != y.binary ||
-      x.saturate != y.saturate || std::bit_cast<uint64_t>(x.float_value) != std::bit_cast<uint64_t>(y.float_value))
+  if (x.int_value != y.int_value || x.name != y.name || x.buffer != y.buffer ||
+      x.unary != y.unary || x.binary != y.binary || x.saturate != y.saturate ||
+      std::bit_cast<uint64_t>(x.float_value) != std::bit_cast<uint64_t>(y.float_value))
     return false;
   for (size_t i = 0; i < x.args.size(); ++i)
     if (!equal(x.args[i], y.args[i])) return false;
   return true;
 }
 
-bool is_const(const Expr& e, int64_t value) { return e.defined() && is_int_imm(e) && e->int_value == value; }
+bool is_const(const Expr& e, int64_t value) {
+  return e.defined() && is_int_imm(e) && e->int_value == value;
+}
 std::optional<int64_t> as_const(const Expr& e) {
   if (e.defined() && is_int_imm(e)) return e->int_value;
   return std::nullopt;
@@ -209,7 +232,10 @@ std::optional<int64_t> as_const(const Expr& e) {
 size_t hash_value(const Expr& e) {
   if (!e.defined()) return 0;
   uint64_t h = 0xcbf29ce484222325;
-  auto mix = [&h](uint64_t v) { h = (h ^ v) * 0x100000001b3; h ^= h >> 29; };
+  auto mix = [&h](uint64_t v) {
+    h = (h ^ v) * 0x100000001b3;
+    h ^= h >> 29;
+  };
   mix(static_cast<uint64_t>(e->kind));
   mix(static_cast<uint64_t>(e->type));
   mix(static_cast<uint64_t>(e->int_value));
@@ -243,7 +269,9 @@ void visit(const Expr& e, const std::function<void(const Expr&)>& fn) {
 }
 
 Expr substitute(const Expr& e, std::string_view var, const Expr& value) {
-  return rewrite(e, [&](const Expr& node) { return node->kind == ExprKind::var && node->name == var ? value : Expr(); });
+  return rewrite(e, [&](const Expr& node) {
+    return node->kind == ExprKind::var && node->name == var ? value : Expr();
+  });
 }
 
 bool uses_var(const Expr& e, std::string_view var) {
@@ -270,7 +298,8 @@ int64_t eval_int(const Expr& e, const std::function<int64_t(std::string_view)>& 
       return int_binary(e->binary, e->args[0].type(), a, eval_int(e->args[1], env));
     }
     case ExprKind::select: return eval_int(e->args[eval_int(e->args[0], env) ? 1 : 2], env);
-    case ExprKind::cast: return cast_int(e->type, e->args[0].type(), eval_int(e->args[0], env), e->saturate);
+    case ExprKind::cast:
+      return cast_int(e->type, e->args[0].type(), eval_int(e->args[0], env), e->saturate);
     case ExprKind::float_imm:
     case ExprKind::load: break;
   }

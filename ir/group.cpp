@@ -4,7 +4,8 @@
 //     %c = conv(%x, %w, %b) pads=[1,1,1,1]
 //     %y = binary(%zero, %c) function=max
 //
-// The anchor's algorithm stands behind the class, where it is not the direct one: "group 3 complex_out winograd_f4 (...".
+// The anchor's algorithm stands behind the class, where it is not the direct one: "group 3
+// complex_out winograd_f4 (...".
 #include <algorithm>
 
 #include "ir/group.h"
@@ -36,8 +37,10 @@ std::vector<ValueId> external_inputs(const Graph& graph, const Group& group) {
   std::vector<ValueId> inputs;
   for (NodeId id : group.nodes)
     for (ValueId input : graph.node(id).inputs) {
-      bool inside = !input.valid() || std::find(group.nodes.begin(), group.nodes.end(), graph.value(input).def) != group.nodes.end();
-      if (!inside && std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
+      bool inside = !input.valid() || std::find(group.nodes.begin(), group.nodes.end(),
+                                                graph.value(input).def) != group.nodes.end();
+      if (!inside && std::find(inputs.begin(), inputs.end(), input) == inputs.end())
+        inputs.push_back(input);
     }
   return inputs;
 }
@@ -51,13 +54,22 @@ std::string print_groups(const Graph& graph, const std::vector<Group>& groups) {
     const Node& anchor = graph.node(group.anchor);
     const std::vector<ValueId> outputs = graph.node(group.nodes.back()).outputs();
     std::string made;
-    for (ValueId v : outputs) made += (made.empty() ? "%" : ", %") + graph.value(v).name + ": " + to_string(graph.value(v).type);
-    text += llvm::formatv("group {0} {1}{2} {3} -> {4}\n", i, class_name(op_info(anchor.attrs).fusion),
-                          group.algorithm == Algorithm::direct ? "" : std::string(" ") + algorithm_name(group.algorithm), list(graph, external_inputs(graph, group)), made).str();
+    for (ValueId v : outputs)
+      made += (made.empty() ? "%" : ", %") + graph.value(v).name + ": " +
+              to_string(graph.value(v).type);
+    text += llvm::formatv("group {0} {1}{2} {3} -> {4}\n", i,
+                          class_name(op_info(anchor.attrs).fusion),
+                          group.algorithm == Algorithm::direct
+                              ? ""
+                              : std::string(" ") + algorithm_name(group.algorithm),
+                          list(graph, external_inputs(graph, group)), made)
+                .str();
     for (NodeId id : group.nodes) {
       const Node& node = graph.node(id);
-      text += llvm::formatv("  %{0} = {1}{2}{3}\n", graph.value(node.output).name, op_info(node.attrs).name, list(graph, node.inputs),
-                            print_attrs(node.attrs)).str();
+      text += llvm::formatv("  %{0} = {1}{2}{3}\n", graph.value(node.output).name,
+                            op_info(node.attrs).name, list(graph, node.inputs),
+                            print_attrs(node.attrs))
+                  .str();
     }
   }
   return text;
@@ -91,12 +103,17 @@ int winograd_tile(Algorithm a) {
   TW_UNREACHABLE("bad algorithm");
 }
 
-bool is_extern(const Graph& graph, const Group& group) { return has_several_outputs(graph.node(group.anchor).attrs); }
+bool is_extern(const Graph& graph, const Group& group) {
+  return has_several_outputs(graph.node(group.anchor).attrs);
+}
 
 bool is_elementwise(const Node& node) {
-  return std::holds_alternative<op::Unary>(node.attrs) || std::holds_alternative<op::Binary>(node.attrs) ||
-         std::holds_alternative<op::Select>(node.attrs) || std::holds_alternative<op::Cast>(node.attrs) ||
-         std::holds_alternative<op::Quantize>(node.attrs) || std::holds_alternative<op::Dequantize>(node.attrs);
+  return std::holds_alternative<op::Unary>(node.attrs) ||
+         std::holds_alternative<op::Binary>(node.attrs) ||
+         std::holds_alternative<op::Select>(node.attrs) ||
+         std::holds_alternative<op::Cast>(node.attrs) ||
+         std::holds_alternative<op::Quantize>(node.attrs) ||
+         std::holds_alternative<op::Dequantize>(node.attrs);
 }
 
 std::vector<Group> single_groups(const Graph& graph) {

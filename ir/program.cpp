@@ -1,4 +1,5 @@
-// Workspace layout and the printed form of a program (for people and golden tests; it is not parsed).
+// Workspace layout and the printed form of a program (for people and golden tests; it is not
+// parsed).
 #include "ir/program.h"
 
 #include "ir/kernel/interpreter.h"
@@ -53,44 +54,60 @@ std::string extern_text(const KernelCall& call) {
   auto views = [&](const std::vector<ExternCall::View>& list_of_views) {
     std::string out;
     for (const ExternCall::View& v : list_of_views)
-      out += (out.empty() ? "" : ", ") + (v.argument < 0 ? "none" : operand_text(call.arguments[static_cast<size_t>(v.argument)]) + " " + dtype_name(v.dtype) + list(v.dims));
+      out += (out.empty() ? "" : ", ") +
+             (v.argument < 0 ? "none"
+                             : operand_text(call.arguments[static_cast<size_t>(v.argument)]) + " " +
+                                   dtype_name(v.dtype) + list(v.dims));
     return out;
   };
-  return "(" + views(call.function->inputs) + ") -> (" + views(call.function->outputs) + ") ; " + call.name + "\n";
+  return "(" + views(call.function->inputs) + ") -> (" + views(call.function->outputs) + ") ; " +
+         call.name + "\n";
 }
 
 std::string step_text(const Program& program, const SizeStep& step) {
   switch (step.kind) {
     case SizeStep::Kind::read: {
-      std::string out = "  read " + program.data_symbols[static_cast<size_t>(step.symbol)] + " = " + operand_text(step.at) + " " + dtype_name(step.dtype);
+      std::string out = "  read " + program.data_symbols[static_cast<size_t>(step.symbol)] + " = " +
+                        operand_text(step.at) + " " + dtype_name(step.dtype);
       if (step.bound.defined()) out += " <= " + to_string(step.bound);
       if (step.equals.defined()) out += " == " + to_string(step.equals);
       return out + " ; " + step.what + "\n";
     }
-    case SizeStep::Kind::check: return "  check " + to_string(step.equals) + " ; " + step.what + "\n";
+    case SizeStep::Kind::check:
+      return "  check " + to_string(step.equals) + " ; " + step.what + "\n";
     case SizeStep::Kind::indices:
-      return "  look at " + operand_text(step.at) + " " + dtype_name(step.dtype) + ", " + to_string(step.bytes) + " bytes, for indices of " + to_string(step.bound) + " ; " + step.what + "\n";
-    case SizeStep::Kind::room: return "  grow " + operand_text(step.at) + " to " + to_string(step.bytes) + " bytes\n";
+      return "  look at " + operand_text(step.at) + " " + dtype_name(step.dtype) + ", " +
+             to_string(step.bytes) + " bytes, for indices of " + to_string(step.bound) + " ; " +
+             step.what + "\n";
+    case SizeStep::Kind::room:
+      return "  grow " + operand_text(step.at) + " to " + to_string(step.bytes) + " bytes\n";
   }
   TW_UNREACHABLE("bad step");
 }
 
 std::string call_text(const Program& program, const KernelCall& call) {
-  std::string out = call.is_transfer() ? "  move " + std::to_string(call.from) + " to " + std::to_string(call.device) + " @"
+  std::string out = call.is_transfer() ? "  move " + std::to_string(call.from) + " to " +
+                                             std::to_string(call.device) + " @"
                     : call.device      ? "  call on " + std::to_string(call.device) + " @"
                                        : "  call @";
-  if (call.function) return (call.function->region ? "  run " : "  call tw_op_") + call.function->function + extern_text(call);
+  if (call.function)
+    return (call.function->region ? "  run " : "  call tw_op_") + call.function->function +
+           extern_text(call);
   out += program.kernels[static_cast<size_t>(call.kernel)].name;
   if (!call.symbols.empty()) out += list(call.symbols);
   out += "(";
-  for (size_t i = 0; i < call.arguments.size(); ++i) out += (i ? ", " : "") + operand_text(call.arguments[i]);
-  return out + ") workspace " + (call.workspace_room < 0 ? "" : "room " + std::to_string(call.workspace_room) + " ") + to_string(call.workspace) + " ; " + call.name + "\n";
+  for (size_t i = 0; i < call.arguments.size(); ++i)
+    out += (i ? ", " : "") + operand_text(call.arguments[i]);
+  return out + ") workspace " +
+         (call.workspace_room < 0 ? "" : "room " + std::to_string(call.workspace_room) + " ") +
+         to_string(call.workspace) + " ; " + call.name + "\n";
 }
 
 }  // namespace
 
 Expected<std::vector<std::byte>> contents(const Constant& constant) {
-  if (!constant.pack) return std::vector<std::byte>(constant.source.bytes.begin(), constant.source.bytes.end());
+  if (!constant.pack)
+    return std::vector<std::byte>(constant.source.bytes.begin(), constant.source.bytes.end());
   std::vector<KernelArgument> arguments(2);
   arguments[0].bytes.assign(constant.source.bytes.begin(), constant.source.bytes.end());
   int64_t bytes = dtype_bytes(constant.pack->buffers[1].dtype);
@@ -117,7 +134,8 @@ uint64_t add_weights(Program& program, int device, WeightPiece piece) {
 const WeightPiece* find_weights(const Program& program, int device, const Operand& operand) {
   const std::optional<int64_t> offset = as_const(operand.offset);
   if (operand.place != Place::weights || !offset) return nullptr;
-  const uint64_t at = program.devices[static_cast<size_t>(device) - 1].weights_offset + static_cast<uint64_t>(*offset);
+  const uint64_t at = program.devices[static_cast<size_t>(device) - 1].weights_offset +
+                      static_cast<uint64_t>(*offset);
   for (const WeightPiece& piece : program.weights)
     if (piece.offset == at && piece.size > 0) return &piece;
   return nullptr;
@@ -136,7 +154,9 @@ std::vector<bool> kernels_of(const Program& program, int device) {
   return here;
 }
 
-std::string interface_name(const std::string& symbol) { return symbol.ends_with(".0") ? symbol.substr(0, symbol.size() - 2) : symbol; }
+std::string interface_name(const std::string& symbol) {
+  return symbol.ends_with(".0") ? symbol.substr(0, symbol.size() - 2) : symbol;
+}
 
 std::string print(const Program& program) {
   std::string out = "program " + quoted(program.name);
@@ -144,30 +164,38 @@ std::string print(const Program& program) {
   out += program.symbols.empty() ? " {\n" : "] {\n";
   auto tensors = [&](const char* what, const std::vector<TensorSpec>& specs) {
     for (size_t i = 0; i < specs.size(); ++i)
-      out += std::string("  ") + what + " " + std::to_string(i) + " " + quoted(specs[i].name) + ": " + dtype_name(specs[i].dtype) + list(specs[i].dims) + "\n";
+      out += std::string("  ") + what + " " + std::to_string(i) + " " + quoted(specs[i].name) +
+             ": " + dtype_name(specs[i].dtype) + list(specs[i].dims) + "\n";
   };
   tensors("input", program.inputs);
   tensors("output", program.outputs);
-  out += "  arena " + to_string(program.arena_bytes) + " bytes ; " + std::to_string(program.naive_arena_bytes) + " without sharing\n";
+  out += "  arena " + to_string(program.arena_bytes) + " bytes ; " +
+         std::to_string(program.naive_arena_bytes) + " without sharing\n";
   out += "  weights " + std::to_string(program.weight_bytes) + " bytes\n";
   for (size_t d = 0; d < program.devices.size(); ++d)
-    out += "  device " + std::to_string(d + 1) + ": arena " + to_string(program.devices[d].arena_bytes) + " bytes, weights at " +
-           std::to_string(program.devices[d].weights_offset) + ", " + std::to_string(program.devices[d].weight_bytes) + " bytes\n";
+    out += "  device " + std::to_string(d + 1) + ": arena " +
+           to_string(program.devices[d].arena_bytes) + " bytes, weights at " +
+           std::to_string(program.devices[d].weights_offset) + ", " +
+           std::to_string(program.devices[d].weight_bytes) + " bytes\n";
   for (const WeightPiece& w : program.weights)
-    out += "  weight [" + std::to_string(w.offset) + "] " + quoted(w.name) + ": " + std::to_string(w.size) + " bytes" +
-           (w.pack ? " packed by @" + w.pack->name : "") + "\n";
-  for (const SizeCondition& condition : program.conditions) out += "  needs " + to_string(condition.holds) + " ; " + condition.what + "\n";
+    out += "  weight [" + std::to_string(w.offset) + "] " + quoted(w.name) + ": " +
+           std::to_string(w.size) + " bytes" + (w.pack ? " packed by @" + w.pack->name : "") + "\n";
+  for (const SizeCondition& condition : program.conditions)
+    out += "  needs " + to_string(condition.holds) + " ; " + condition.what + "\n";
   auto step = program.steps.begin();
   for (size_t c = 0; c <= program.calls.size(); ++c) {
-    for (; step != program.steps.end() && step->before == c; ++step) out += step_text(program, *step);
+    for (; step != program.steps.end() && step->before == c; ++step)
+      out += step_text(program, *step);
     if (c < program.calls.size()) out += call_text(program, program.calls[c]);
   }
   for (size_t r = 0; r < program.regions.size(); ++r) {
     const Program& region = program.regions[r];
-    out += "  region " + std::to_string(r) + " " + quoted(region.name) + ": arena " + to_string(region.arena_bytes) + " bytes\n";
+    out += "  region " + std::to_string(r) + " " + quoted(region.name) + ": arena " +
+           to_string(region.arena_bytes) + " bytes\n";
     auto inner = region.steps.begin();
     for (size_t c = 0; c < region.calls.size(); ++c) {
-      for (; inner != region.steps.end() && inner->before == c; ++inner) out += "  " + step_text(region, *inner);
+      for (; inner != region.steps.end() && inner->before == c; ++inner)
+        out += "  " + step_text(region, *inner);
       out += "  " + call_text(program, region.calls[c]);
     }
   }

@@ -24,13 +24,15 @@ int64_t wrap_to(DType type, int64_t value) {
     case DType::bf16: break;
   }
   TW_CHECK(is_int(type), "{0} is not an integer type", dtype_name(type));
-  const int unused = 64 - dtype_bits(type);   // 2 or 4 bits
+  const int unused = 64 - dtype_bits(type);  // 2 or 4 bits
   const uint64_t top = static_cast<uint64_t>(value) << unused;
-  return is_signed_int(type) ? static_cast<int64_t>(top) >> unused : static_cast<int64_t>(top >> unused);
+  return is_signed_int(type) ? static_cast<int64_t>(top) >> unused
+                             : static_cast<int64_t>(top >> unused);
 }
 
 bool divides(BinaryOp op) {
-  return op == BinaryOp::div || op == BinaryOp::floor_div || op == BinaryOp::floor_mod || op == BinaryOp::mod;
+  return op == BinaryOp::div || op == BinaryOp::floor_div || op == BinaryOp::floor_mod ||
+         op == BinaryOp::mod;
 }
 
 int64_t floor_div_int(int64_t a, int64_t b) {
@@ -80,7 +82,9 @@ int64_t shift(BinaryOp op, DType type, int64_t a, int64_t b) {
 int64_t int_binary(BinaryOp op, DType type, int64_t a, int64_t b) {
   bool unsign = !is_signed_int(type);
   uint64_t ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
-  auto less = [&](bool or_equal) { return or_equal ? (unsign ? ua <= ub : a <= b) : (unsign ? ua < ub : a < b); };
+  auto less = [&](bool or_equal) {
+    return or_equal ? (unsign ? ua <= ub : a <= b) : (unsign ? ua < ub : a < b);
+  };
   auto wrapped = [&](uint64_t v) { return wrap_to(type, static_cast<int64_t>(v)); };
   switch (op) {
     case BinaryOp::add: return wrapped(ua + ub);
@@ -112,7 +116,8 @@ int64_t int_binary(BinaryOp op, DType type, int64_t a, int64_t b) {
 namespace {
 
 int64_t saturate_int(DType type, DType from, int64_t v) {
-  if (wrap_to(type, v) == v && !((type == DType::u64 && is_signed_int(from) && v < 0) || (from == DType::u64 && v < 0 && type != DType::u64)))
+  if (wrap_to(type, v) == v && !((type == DType::u64 && is_signed_int(from) && v < 0) ||
+                                 (from == DType::u64 && v < 0 && type != DType::u64)))
     return v;
   return is_signed_int(from) && v < 0 ? lowest_of(type) : highest_of(type);
 }
@@ -143,12 +148,16 @@ double round_to(DType type, double value, bool saturate) {
   return small_to_f32(type, f32_to_small(type, static_cast<float>(value), saturate));
 }
 
-double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
+double sigmoid(double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
 
 namespace {
 
 // In long double: the rounding of x / sqrt(2) counts x^2 fold in the result.
-double normal_cdf(double x) { return static_cast<double>(0.5L * std::erfc(-x * 0.707106781186547524400844362104849039L)); }
+double normal_cdf(double x) {
+  return static_cast<double>(0.5L * std::erfc(-x * 0.707106781186547524400844362104849039L));
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Scalar arithmetic, shared by the reference evaluators and the interpreter. Integers: values of every integer type travel as int64_t (u64 by bit pattern), wrapped to the type.
+// Scalar arithmetic, shared by the reference evaluators and the interpreter. Integers: values of
+// every integer type travel as int64_t (u64 by bit pattern), wrapped to the type.
 #pragma once
 #include <cstdint>
 
@@ -7,15 +8,19 @@
 namespace tw {
 
 int64_t wrap_to(DType type, int64_t value);  // bool: value != 0
-bool divides(BinaryOp op);                   // div floor_div floor_mod mod: the right operand may not be 0
-// Operands have type `type`; comparisons and logical operators give 0 or 1. Shifts beyond the width give 0 or the sign.
+// Div floor_div floor_mod mod: the right operand may not be 0
+bool divides(BinaryOp op);
+// Operands have type `type`; comparisons and logical operators give 0 or 1. Shifts beyond the width
+// give 0 or the sign.
 int64_t int_binary(BinaryOp op, DType type, int64_t a, int64_t b);
 // A cast between integer types (bool too) of a value of type `from`.
 int64_t cast_int(DType type, DType from, int64_t value, bool saturate);
 int64_t floor_div_int(int64_t a, int64_t b);
 int64_t floor_mod_int(int64_t a, int64_t b);
-double round_to(DType type, double value, bool saturate = false);   // as a cast to a float type does
-// Of float operands of any type, in double; predicates and comparisons give 0 or 1. Bit operations are an internal error.
+// As a cast to a float type does
+double round_to(DType type, double value, bool saturate = false);
+// Of float operands of any type, in double; predicates and comparisons give 0 or 1. Bit operations
+// are an internal error.
 double sigmoid(double x);
 double float_unary(UnaryOp op, double x);
 double float_binary(BinaryOp op, double a, double b);

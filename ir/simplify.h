@@ -1,5 +1,6 @@
-// Algebra of integer index expressions: linear normal form, floor_div/floor_mod by constants, min/max, bounds.
-// Used by shape inference (symbolic dims), by scheduling (regions) and before code generation.
+// Algebra of integer index expressions: linear normal form, floor_div/floor_mod by constants,
+// min/max, bounds. Used by shape inference (symbolic dims), by scheduling (regions) and before code
+// generation.
 #pragma once
 #include <map>
 #include <optional>
@@ -10,12 +11,14 @@
 
 namespace tw {
 
-struct Range {        // of a variable: min <= v <= max, either side may be unknown (undefined Expr)
+struct Range {  // of a variable: min <= v <= max, either side may be unknown (undefined Expr)
   Expr min, max;
 };
-using Ranges = std::map<std::string, Range, std::less<>>;  // loop variable: {0, extent - 1}; symbol: symbol_range
+// Loop variable: {0, extent - 1}; symbol: symbol_range
+using Ranges = std::map<std::string, Range, std::less<>>;
 
-// A symbol of dims whose name ends in ".0" may be 0, any other is at least 1. The name says it, so that expressions do without a table.
+// A symbol of dims whose name ends in ".0" may be 0, any other is at least 1. The name says it, so
+// that expressions do without a table.
 inline int64_t least_of(std::string_view symbol) { return symbol.ends_with(".0") ? 0 : 1; }
 inline Range symbol_range(std::string_view symbol) { return {Expr(least_of(symbol)), Expr()}; }
 // What the user says of a symbol of the inputs: runs with other values end with TW_E_SHAPE.
@@ -27,25 +30,35 @@ inline SymbolLimits limits_of(const SymbolLimitsOf& given, std::string_view symb
   const auto found = given.find(symbol);
   return found == given.end() ? SymbolLimits{least_of(symbol), INT64_MAX} : found->second;
 }
-Ranges symbol_ranges(const Expr& e);                       // of every variable in it, taken for a symbol
+// Of every variable in it, taken for a symbol
+Ranges symbol_ranges(const Expr& e);
 
-// Same value for every assignment inside the ranges; non-index (float, load) sub-expressions are simplified inside.
-// Guarantees: sums are in one deterministic order, like terms merged; (16*a + b) floor_div 16 = a when 0 <= b < 16, and the
-// like for floor_mod; comparisons that the ranges decide become bool immediates; select on a constant is resolved.
+// Same value for every assignment inside the ranges; non-index (float, load) sub-expressions are
+// simplified inside. Guarantees: sums are in one deterministic order, like terms merged; (16*a + b)
+// floor_div 16 = a when 0 <= b < 16, and the like for floor_mod; comparisons that the ranges decide
+// become bool immediates; select on a constant is resolved.
 Expr simplify(const Expr& e, const Ranges& ranges = {});
 
 // Constant bounds of an integer expression, where they are known.
-struct Bounds { std::optional<int64_t> min, max; };
+struct Bounds {
+  std::optional<int64_t> min, max;
+};
 Bounds constant_bounds(const Expr& e, const Ranges& ranges);
 bool can_prove(const Expr& condition, const Ranges& ranges);  // condition simplifies to true
 
-// e = coefficient * var + rest, rest free of var; nullopt when e is not linear in var with a constant coefficient.
-struct LinearTerm { int64_t coefficient; Expr rest; };
+// e = coefficient * var + rest, rest free of var; nullopt when e is not linear in var with a
+// constant coefficient.
+struct LinearTerm {
+  int64_t coefficient;
+  Expr rest;
+};
 std::optional<LinearTerm> linear_in(const Expr& e, std::string_view var);
 
-// The smallest [min, max] (both inclusive, in terms of the variables that are not in `over`) that e takes while the
-// variables of `over` run through their ranges. nullopt when no bound can be shown.
-struct Interval { Expr min, max; };
+// The smallest [min, max] (both inclusive, in terms of the variables that are not in `over`) that e
+// takes while the variables of `over` run through their ranges. nullopt when no bound can be shown.
+struct Interval {
+  Expr min, max;
+};
 std::optional<Interval> interval_over(const Expr& e, const Ranges& over, const Ranges& all);
 
 }  // namespace tw

@@ -25,7 +25,8 @@ std::optional<Arch> arch_from_triple(std::string_view triple) {
   if (first == "aarch64" || first == "arm64") return Arch::aarch64;
   if (first == "riscv64") return Arch::riscv64;
   bool big_endian = first.ends_with("eb") || first.starts_with("armeb");
-  if (!big_endian && (first == "arm" || first.starts_with("armv") || first.starts_with("thumbv"))) return Arch::arm;
+  if (!big_endian && (first == "arm" || first.starts_with("armv") || first.starts_with("thumbv")))
+    return Arch::arm;
   return std::nullopt;
 }
 
@@ -35,19 +36,24 @@ Arch Target::arch() const {
   return *found;
 }
 
-bool Target::has(const std::string& feature) const { return std::find(features.begin(), features.end(), feature) != features.end(); }
+bool Target::has(const std::string& feature) const {
+  return std::find(features.begin(), features.end(), feature) != features.end();
+}
 
 namespace {
 template <class T>
 const T* find(const std::vector<T>& list, std::string_view name) {
-  const auto at = std::find_if(list.begin(), list.end(), [&](const T& item) { return item.name == name; });
+  const auto at = std::find_if(list.begin(), list.end(),
+                               [&](const T& item) { return item.name == name; });
   return at == list.end() ? nullptr : &*at;
 }
 }  // namespace
 
 const DeviceAxis* Target::find_axis(std::string_view axis) const { return find(axes, axis); }
 const MemoryScope* Target::find_scope(std::string_view scope) const { return find(scopes, scope); }
-const Intrinsic* Target::find_intrinsic(std::string_view intrinsic) const { return find(intrinsics, intrinsic); }
+const Intrinsic* Target::find_intrinsic(std::string_view intrinsic) const {
+  return find(intrinsics, intrinsic);
+}
 
 std::optional<int64_t> Target::parameter(std::string_view parameter) const {
   const auto at = std::ranges::find(parameters, parameter, &std::pair<std::string, int64_t>::first);
@@ -58,8 +64,12 @@ namespace {
 
 // A YAML scalar: plain where that is safe.
 std::string scalar(const std::string& text) {
-  auto safe = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-'; };
-  bool plain = !text.empty() && text[0] != '-' && text != "null" && std::all_of(text.begin(), text.end(), safe);
+  auto safe = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-';
+  };
+  bool plain = !text.empty() && text[0] != '-' && text != "null" &&
+               std::all_of(text.begin(), text.end(), safe);
   return plain ? text : quoted(text);
 }
 
@@ -81,42 +91,57 @@ std::string feature_list(const Target& t) {
 }
 
 std::string instruction_set(const Target& t) {
-  return "triple: " + scalar(t.triple) + "\ncpu: " + scalar(t.cpu) + "\nfeatures: " + feature_list(t) + "\n";
+  return "triple: " + scalar(t.triple) + "\ncpu: " + scalar(t.cpu) +
+         "\nfeatures: " + feature_list(t) + "\n";
 }
 
 std::string sizes(const Target& t) {
-  std::string out = "caches: {l1: " + std::to_string(t.l1_bytes) + ", l2: " + std::to_string(t.l2_bytes) + ", l3: " + std::to_string(t.l3_bytes) + "}\n";
-  out += "vector_bits: " + std::to_string(t.vector_bits) + "\nvector_registers: " + std::to_string(t.vector_registers) + "\n";
+  std::string out = "caches: {l1: " + std::to_string(t.l1_bytes) +
+                    ", l2: " + std::to_string(t.l2_bytes) + ", l3: " + std::to_string(t.l3_bytes) +
+                    "}\n";
+  out += "vector_bits: " + std::to_string(t.vector_bits) +
+         "\nvector_registers: " + std::to_string(t.vector_registers) + "\n";
   return out + "fast_math: " + (t.fast_math ? "true" : "false") + "\n";
 }
 
-std::string device(const Target& t) {   // what loops are bound to, and instructions
+std::string device(const Target& t) {  // what loops are bound to, and instructions
   std::string out;
   if (!t.axes.empty()) out += "axes:\n";
-  for (const DeviceAxis& a : t.axes) out += "  - {name: " + scalar(a.name) + ", level: " + scalar(a.level) + ", max: " + std::to_string(a.max) + "}\n";
+  for (const DeviceAxis& a : t.axes)
+    out += "  - {name: " + scalar(a.name) + ", level: " + scalar(a.level) +
+           ", max: " + std::to_string(a.max) + "}\n";
   if (!t.scopes.empty()) out += "scopes:\n";
-  for (const MemoryScope& m : t.scopes) out += "  - {name: " + scalar(m.name) + (m.level.empty() ? "" : ", level: " + scalar(m.level)) + ", bytes: " + std::to_string(m.bytes) + "}\n";
+  for (const MemoryScope& m : t.scopes)
+    out += "  - {name: " + scalar(m.name) + (m.level.empty() ? "" : ", level: " + scalar(m.level)) +
+           ", bytes: " + std::to_string(m.bytes) + "}\n";
   if (!t.intrinsics.empty()) out += "intrinsics:\n";
   for (const Intrinsic& i : t.intrinsics)
-    out += "  - name: " + scalar(i.name) + "\n    semantics: " + quoted(i.semantics) + "\n    emit: " + quoted(i.emit) + "\n" +
+    out += "  - name: " + scalar(i.name) + "\n    semantics: " + quoted(i.semantics) +
+           "\n    emit: " + quoted(i.emit) + "\n" +
            (i.scopes.empty() ? "" : "    scopes: " + word_list(i.scopes) + "\n");
   return out;
 }
 
 std::string rates(const Target& t) {
-  return "rates: {flops: " + number(t.rates.flops) + ", bytes: " + number(t.rates.bytes) + ", copy_bytes: " + number(t.rates.copy_bytes) +
-         ", launch: " + number(t.rates.launch) + ", copy: " + number(t.rates.copy) + "}\ntake_all: " + (t.take_all ? "true" : "false") + "\n";
+  return "rates: {flops: " + number(t.rates.flops) + ", bytes: " + number(t.rates.bytes) +
+         ", copy_bytes: " + number(t.rates.copy_bytes) + ", launch: " + number(t.rates.launch) +
+         ", copy: " + number(t.rates.copy) + "}\ntake_all: " + (t.take_all ? "true" : "false") +
+         "\n";
 }
 
 // One entry of `devices`, which shares the host's triple and accuracy.
 std::string device_entry(const Target& d, bool with_rates) {
   std::string own = "virtual_threads: " + std::to_string(d.virtual_threads) + "\n";
   if (!d.address.empty()) own += "address: " + quoted(d.address) + "\n";
-  for (size_t i = 0; i < d.parameters.size(); ++i) own += (i ? ", " : "parameters: {") + scalar(d.parameters[i].first) + ": " + std::to_string(d.parameters[i].second);
+  for (size_t i = 0; i < d.parameters.size(); ++i)
+    own += (i ? ", " : "parameters: {") + scalar(d.parameters[i].first) + ": " +
+           std::to_string(d.parameters[i].second);
   if (!d.parameters.empty()) own += "}\n";
-  const std::string text = "name: " + scalar(d.name) + "\ndriver: " + scalar(d.driver) + "\nfeatures: " + feature_list(d) + "\n" + "max_group: " +
-                           std::to_string(d.max_group) + "\nlocal_bytes: " + std::to_string(d.local_bytes) + "\n" + own + sizes(d) +
-                           device(d) + (with_rates ? rates(d) : "");
+  const std::string text = "name: " + scalar(d.name) + "\ndriver: " + scalar(d.driver) +
+                           "\nfeatures: " + feature_list(d) + "\n" +
+                           "max_group: " + std::to_string(d.max_group) +
+                           "\nlocal_bytes: " + std::to_string(d.local_bytes) + "\n" + own +
+                           sizes(d) + device(d) + (with_rates ? rates(d) : "");
   std::string out;
   for (size_t at = 0, end; at < text.size(); at = end + 1) {
     end = text.find('\n', at);
@@ -134,12 +159,14 @@ std::string all_devices(const Target& t, bool with_rates) {
 }  // namespace
 
 std::string print(const Target& t) {
-  return "name: " + scalar(t.name) + "\n" + instruction_set(t) + "cores: " + std::to_string(t.cores) + "\n" + sizes(t) +
-         "accuracy: " + number(t.accuracy) + "\n" + device(t) + all_devices(t, true);
+  return "name: " + scalar(t.name) + "\n" + instruction_set(t) +
+         "cores: " + std::to_string(t.cores) + "\n" + sizes(t) + "accuracy: " + number(t.accuracy) +
+         "\n" + device(t) + all_devices(t, true);
 }
 
 std::string codegen_hash(const Target& target) {
-  return short_hash(instruction_set(target) + sizes(target) + device(target) + all_devices(target, false));
+  return short_hash(instruction_set(target) + sizes(target) + device(target) +
+                    all_devices(target, false));
 }
 
 Target baseline_target(Arch arch) {

@@ -1,4 +1,5 @@
-// What a chip is: run-time data from YAML. Passes and lowering read numbers from here, never the host they run on.
+// What a chip is: run-time data from YAML. Passes and lowering read numbers from here, never the
+// host they run on.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,63 +12,83 @@ namespace tw {
 enum class Arch : uint8_t { x86_64, aarch64, arm, riscv64 };
 const char* arch_name(Arch a);  // "x86_64", … as in LLVM triples
 
-std::optional<Arch> arch_from_triple(std::string_view triple);  // nullopt: not one that code can be generated for
+// nullopt: not one that code can be generated for
+std::optional<Arch> arch_from_triple(std::string_view triple);
 
-// What loops can be bound to and what is near the threads there. A level is a word that says what shares what: "block", "thread".
-struct DeviceAxis { std::string name, level; int64_t max = 0; };        // "block.x", of at most `max` iterations; 0: any number
-struct MemoryScope { std::string name, level; int64_t bytes = 0; };     // each iteration of the axes of that level has its own; bytes 0: not said
+// What loops can be bound to and what is near the threads there. A level is a word that says what
+// shares what: "block", "thread". "block.x", of at most `max` iterations; 0: any number
+struct DeviceAxis {
+  std::string name, level;
+  int64_t max = 0;
+};
+// Each iteration of the axes of that level has its own; bytes 0: not said
+struct MemoryScope {
+  std::string name, level;
+  int64_t bytes = 0;
+};
 
-// A hardware instruction as data: a kernel says what it computes, `emit` what the back end writes. Its only output is the
-// accumulator. emit = "llvm.name(c, a, b)": an LLVM intrinsic with these parameters of the kernel, whose result is the output. scopes: the memory
-// that each parameter must lie in; empty: any.
-struct Intrinsic { std::string name, semantics, emit; std::vector<std::string> scopes = {}; };
+// A hardware instruction as data: a kernel says what it computes, `emit` what the back end writes.
+// Its only output is the accumulator. emit = "llvm.name(c, a, b)": an LLVM intrinsic with these
+// parameters of the kernel, whose result is the output. scopes: the memory that each parameter must
+// lie in; empty: any.
+struct Intrinsic {
+  std::string name, semantics, emit;
+  std::vector<std::string> scopes = {};
+};
 
 // What a device reaches, for the choice of where kernels run.
 struct DeviceRates {
-  double flops = 1e11, bytes = 2e10;   // a second
-  double copy_bytes = 5e9;             // a second, to and from the host's memory
-  double launch = 1e-5, copy = 2e-5;   // seconds that each costs besides
+  double flops = 1e11, bytes = 2e10;  // a second
+  double copy_bytes = 5e9;            // a second, to and from the host's memory
+  double launch = 1e-5, copy = 2e-5;  // seconds that each costs besides
 };
 
 struct Target {
-  std::string name;                    // of the description, for people; not part of the identity
-  std::string triple;                  // "x86_64-linux-gnu"
-  std::string cpu;                     // LLVM's name, "znver4", "generic"
-  std::vector<std::string> features;   // LLVM's names without '+', sorted: what the code may use
-  int cores = 1;                       // physical
-  int64_t l1_bytes = 32 << 10;         // data cache of a core
-  int64_t l2_bytes = 256 << 10;        // of a core
-  int64_t l3_bytes = 0;                // shared; 0: none
-  int vector_bits = 128;               // widest vectors that pay
+  std::string name;                   // of the description, for people; not part of the identity
+  std::string triple;                 // "x86_64-linux-gnu"
+  std::string cpu;                    // LLVM's name, "znver4", "generic"
+  std::vector<std::string> features;  // LLVM's names without '+', sorted: what the code may use
+  int cores = 1;                      // physical
+  int64_t l1_bytes = 32 << 10;        // data cache of a core
+  int64_t l2_bytes = 256 << 10;       // of a core
+  int64_t l3_bytes = 0;               // shared; 0: none
+  int vector_bits = 128;              // widest vectors that pay
   int vector_registers = 16;
-  bool fast_math = false;              // NaN and infinity need not be kept
-  double accuracy = 1e-4;              // error budget, relative to an output's range
-  std::vector<DeviceAxis> axes;              // none on a CPU
-  std::vector<MemoryScope> scopes;     // beyond global, stack and register
+  bool fast_math = false;           // NaN and infinity need not be kept
+  double accuracy = 1e-4;           // error budget, relative to an output's range
+  std::vector<DeviceAxis> axes;     // none on a CPU
+  std::vector<MemoryScope> scopes;  // beyond global, stack and register
   std::vector<Intrinsic> intrinsics;
-  std::vector<Target> devices;         // beside the processor, the preferred first; these have no devices of their own
+  // Beside the processor, the preferred first; these have no devices of their own
+  std::vector<Target> devices;
   // Of a device only:
-  std::string driver;                  // what the runtime reaches it through, and who writes code for it
+  // What the runtime reaches it through, and who writes code for it
+  std::string driver;
   DeviceRates rates;
-  int64_t max_group = 256;             // threads below one iteration of the block axes
-  int64_t local_bytes = 0;             // that they can share
-  bool take_all = false;               // runs whatever it can; else what it is estimated to be faster at
-  int virtual_threads = 1;             // by default, where the schedule hides latency with them
-  std::string address;                 // where the driver finds it, unless it is told: "iss:"
-  std::vector<std::pair<std::string, int64_t>> parameters;   // the driver's numbers, by name
+  int64_t max_group = 256;  // threads below one iteration of the block axes
+  int64_t local_bytes = 0;  // that they can share
+  // Runs whatever it can; else what it is estimated to be faster at
+  bool take_all = false;
+  int virtual_threads = 1;  // by default, where the schedule hides latency with them
+  std::string address;      // where the driver finds it, unless it is told: "iss:"
+  std::vector<std::pair<std::string, int64_t>> parameters;  // the driver's numbers, by name
 
   Arch arch() const;  // the triple must name one (checked when a description is read)
   bool has(const std::string& feature) const;
-  const DeviceAxis* find_axis(std::string_view axis) const;              // null: there is none of that name
+  // null: there is none of that name
+  const DeviceAxis* find_axis(std::string_view axis) const;
   const MemoryScope* find_scope(std::string_view scope) const;
   const Intrinsic* find_intrinsic(std::string_view intrinsic) const;
   std::optional<int64_t> parameter(std::string_view parameter) const;
-  const Target& main_device() const { return devices.empty() ? *this : devices.front(); }   // whose shapes passes and layouts go by
+  // Whose shapes passes and layouts go by
+  const Target& main_device() const { return devices.empty() ? *this : devices.front(); }
   int lanes(int element_bytes) const { return vector_bits / 8 / element_bytes; }
 };
 
-std::string print(const Target& target);        // canonical YAML: parses back to the same Target
-std::string codegen_hash(const Target& target); // of what changes generated code (not the name, cores or accuracy)
-Target baseline_target(Arch arch);              // the triple's guaranteed instruction set: compile-time packing, query and CPU check
+std::string print(const Target& target);  // canonical YAML: parses back to the same Target
+std::string codegen_hash(
+    const Target& target);  // of what changes generated code (not the name, cores or accuracy)
+// The triple's guaranteed instruction set: compile-time packing, query and CPU check
+Target baseline_target(Arch arch);
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// Printer and parser of expressions (grammar in ir/text.h). One table of infix operators serves both.
+// Printer and parser of expressions (grammar in ir/text.h). One table of infix operators serves
+// both.
 #include "ir/text.h"
 
 #include <array>
@@ -11,13 +12,30 @@
 namespace tw {
 namespace {
 
-struct Infix { BinaryOp op; const char* text; int level; };  // higher binds tighter; all associate to the left
+// Higher binds tighter; all associate to the left
+struct Infix {
+  BinaryOp op;
+  const char* text;
+  int level;
+};
 constexpr std::array<Infix, 17> kInfix = {{
-    {BinaryOp::logical_or, "||", 1}, {BinaryOp::logical_and, "&&", 2},
-    {BinaryOp::lt, "<", 3}, {BinaryOp::le, "<=", 3}, {BinaryOp::eq, "==", 3}, {BinaryOp::ne, "!=", 3},
-    {BinaryOp::bit_or, "|", 4}, {BinaryOp::bit_xor, "^", 4}, {BinaryOp::bit_and, "&", 4},
-    {BinaryOp::shl, "<<", 5}, {BinaryOp::shr, ">>", 5}, {BinaryOp::add, "+", 6}, {BinaryOp::sub, "-", 6},
-    {BinaryOp::mul, "*", 7}, {BinaryOp::div, "/", 7}, {BinaryOp::floor_div, "//", 7}, {BinaryOp::floor_mod, "%", 7},
+    {BinaryOp::logical_or, "||", 1},
+    {BinaryOp::logical_and, "&&", 2},
+    {BinaryOp::lt, "<", 3},
+    {BinaryOp::le, "<=", 3},
+    {BinaryOp::eq, "==", 3},
+    {BinaryOp::ne, "!=", 3},
+    {BinaryOp::bit_or, "|", 4},
+    {BinaryOp::bit_xor, "^", 4},
+    {BinaryOp::bit_and, "&", 4},
+    {BinaryOp::shl, "<<", 5},
+    {BinaryOp::shr, ">>", 5},
+    {BinaryOp::add, "+", 6},
+    {BinaryOp::sub, "-", 6},
+    {BinaryOp::mul, "*", 7},
+    {BinaryOp::div, "/", 7},
+    {BinaryOp::floor_div, "//", 7},
+    {BinaryOp::floor_mod, "%", 7},
 }};
 constexpr int kPrefixLevel = 8, kPrimaryLevel = 9;
 
@@ -31,19 +49,24 @@ std::string float_text(double value, DType type) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   char buffer[64];
-  auto end = type == DType::f64 ? std::to_chars(buffer, buffer + sizeof buffer, value).ptr
-                                : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(value)).ptr;
+  auto end = type == DType::f64
+                 ? std::to_chars(buffer, buffer + sizeof buffer, value).ptr
+                 : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(value)).ptr;
   std::string text(buffer, end);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
 
-std::string suffix(DType type, DType plain) { return type == plain ? "" : std::string(":") + dtype_name(type); }
+std::string suffix(DType type, DType plain) {
+  return type == plain ? "" : std::string(":") + dtype_name(type);
+}
 
 std::string imm_text(const ExprNode& e) {
-  if (e.kind == ExprKind::float_imm) return float_text(e.float_value, e.type) + suffix(e.type, DType::f32);
+  if (e.kind == ExprKind::float_imm)
+    return float_text(e.float_value, e.type) + suffix(e.type, DType::f32);
   if (e.type == DType::boolean) return e.int_value ? "true" : "false";
-  std::string digits = e.type == DType::u64 ? std::to_string(static_cast<uint64_t>(e.int_value)) : std::to_string(e.int_value);
+  std::string digits = e.type == DType::u64 ? std::to_string(static_cast<uint64_t>(e.int_value))
+                                            : std::to_string(e.int_value);
   return digits + suffix(e.type, DType::i64);
 }
 
@@ -65,7 +88,10 @@ void write_call(std::string& out, const char* name, const ExprNode& e, const Nam
 }
 
 void write_unary(std::string& out, const ExprNode& e, const Names& names, int level) {
-  const char* prefix = e.unary == UnaryOp::neg ? "-" : e.unary == UnaryOp::logical_not ? "!" : e.unary == UnaryOp::bit_not ? "~" : nullptr;
+  const char* prefix = e.unary == UnaryOp::neg           ? "-"
+                       : e.unary == UnaryOp::logical_not ? "!"
+                       : e.unary == UnaryOp::bit_not     ? "~"
+                                                         : nullptr;
   if (!prefix) return write_call(out, op_name(e.unary), e, names);
   bool wrap = level > kPrefixLevel;
   out += wrap ? "(" : "";
@@ -106,7 +132,10 @@ void write(std::string& out, const Expr& e, const Names& names, int level) {
     case ExprKind::unary: write_unary(out, *e, names, level); return;
     case ExprKind::binary: write_binary(out, *e, names, level); return;
     case ExprKind::select: write_call(out, "select", *e, names); return;
-    case ExprKind::cast: write_call(out, ((e->saturate ? "sat." : "") + std::string(dtype_name(e->type))).c_str(), *e, names); return;
+    case ExprKind::cast:
+      write_call(out, ((e->saturate ? "sat." : "") + std::string(dtype_name(e->type))).c_str(), *e,
+                 names);
+      return;
   }
   TW_UNREACHABLE("bad expression kind");
 }
@@ -146,13 +175,19 @@ class ExprParser {
     TW_ASSIGN(Expr e, parse(0));
     TW_ASSIGN(e, fit(e, type, start));
     if (e.type() == type) return e;
-    return lexer_.error_at(start, llvm::formatv("expected {0}, found an expression of type {1}", dtype_name(type), dtype_name(e.type())).str());
+    return lexer_.error_at(start, llvm::formatv("expected {0}, found an expression of type {1}",
+                                                dtype_name(type), dtype_name(e.type()))
+                                      .str());
   }
 
  private:
   static constexpr int kMaxChain = 4000;  // operators of one level in a row
 
-  struct Found { BinaryOp op; int level; bool swap; };
+  struct Found {
+    BinaryOp op;
+    int level;
+    bool swap;
+  };
   std::optional<Found> infix_here() const {
     const Token& t = lexer_.peek();
     if (t.kind != TokenKind::punctuation) return std::nullopt;
@@ -180,12 +215,15 @@ class ExprParser {
     TW_ASSIGN(a, fit(a, b.type(), at));
     TW_ASSIGN(b, fit(b, a.type(), at));
     if (const char* why = operand_error(op, a.type(), b.type()))
-      return lexer_.error_at(at, llvm::formatv("{0} of {1} and {2}: {3}", op_name(op), dtype_name(a.type()), dtype_name(b.type()), why).str());
+      return lexer_.error_at(at, llvm::formatv("{0} of {1} and {2}: {3}", op_name(op),
+                                               dtype_name(a.type()), dtype_name(b.type()), why)
+                                     .str());
     return binary(op, std::move(a), std::move(b));
   }
   Expected<Expr> make_unary(UnaryOp op, Expr a, const Token& at) {
     if (const char* why = operand_error(op, a.type()))
-      return lexer_.error_at(at, llvm::formatv("{0} of {1}: {2}", op_name(op), dtype_name(a.type()), why).str());
+      return lexer_.error_at(
+          at, llvm::formatv("{0} of {1}: {2}", op_name(op), dtype_name(a.type()), why).str());
     return unary(op, std::move(a));
   }
 
@@ -216,8 +254,10 @@ class ExprParser {
   }
 
   Expected<Expr> sized(int64_t value, DType type, const Token& at) {
-    if (wrap_to(type, value) == value && !(type == DType::u64 && value < 0)) return int_imm(value, type);
-    return lexer_.error_at(at, llvm::formatv("{0} does not fit {1}", value, dtype_name(type)).str());
+    if (wrap_to(type, value) == value && !(type == DType::u64 && value < 0))
+      return int_imm(value, type);
+    return lexer_.error_at(at,
+                           llvm::formatv("{0} does not fit {1}", value, dtype_name(type)).str());
   }
 
   Expected<Expr> parse_literal(bool negative) {
@@ -226,14 +266,17 @@ class ExprParser {
     bool real = token.kind == TokenKind::real;
     DType type = suffix.value_or(real ? DType::f32 : DType::i64);
     if (is_float(type)) {
-      double value = type == DType::f64 ? std::strtod(token.text.c_str(), nullptr) : std::strtof(token.text.c_str(), nullptr);
+      double value = type == DType::f64 ? std::strtod(token.text.c_str(), nullptr)
+                                        : std::strtof(token.text.c_str(), nullptr);
       return float_imm(negative ? -value : value, type);
     }
     if (real || type == DType::boolean)
-      return lexer_.error_at(token, llvm::formatv("{0} is no value of type {1}", token.text, dtype_name(type)).str());
+      return lexer_.error_at(
+          token, llvm::formatv("{0} is no value of type {1}", token.text, dtype_name(type)).str());
     if (type == DType::u64 && !negative) return int_imm(static_cast<int64_t>(token.integer), type);
     if (token.integer > uint64_t{INT64_MAX} + negative)
-      return lexer_.error_at(token, llvm::formatv("{0} does not fit {1}", token.text, dtype_name(type)).str());
+      return lexer_.error_at(
+          token, llvm::formatv("{0} does not fit {1}", token.text, dtype_name(type)).str());
     return sized(static_cast<int64_t>(negative ? -token.integer : token.integer), type, token);
   }
 
@@ -250,7 +293,8 @@ class ExprParser {
 
   Expected<Expr> parse_primary() {
     Token token = lexer_.peek();
-    if (token.kind == TokenKind::integer || token.kind == TokenKind::real) return parse_literal(false);
+    if (token.kind == TokenKind::integer || token.kind == TokenKind::real)
+      return parse_literal(false);
     if (lexer_.accept("(")) {
       TW_ASSIGN(Expr inner, parse(0));
       TW_TRY(lexer_.expect(")"));
@@ -264,7 +308,8 @@ class ExprParser {
     std::optional<DType> suffix = accept_suffix();
     if (token.text == "inf" || token.text == "nan") {
       DType type = suffix.value_or(DType::f32);
-      if (!is_float(type)) return lexer_.error_at(token, token.text + " is no value of type " + dtype_name(type));
+      if (!is_float(type))
+        return lexer_.error_at(token, token.text + " is no value of type " + dtype_name(type));
       return float_imm(token.text == "inf" ? HUGE_VAL : std::nan(""), type);
     }
     return var(token.text, suffix.value_or(DType::i64));
@@ -272,7 +317,8 @@ class ExprParser {
 
   Expected<Expr> parse_load(const Token& name) {
     std::optional<LoadTarget> target = scope_.buffer ? scope_.buffer(name.text) : std::nullopt;
-    if (!target) return lexer_.error_at(name, llvm::formatv("no buffer '{0}' here", name.text).str());
+    if (!target)
+      return lexer_.error_at(name, llvm::formatv("no buffer '{0}' here", name.text).str());
     TW_ASSIGN(std::vector<Expr> indices, parse_list("]"));
     return load(target->buffer, target->type, std::move(indices));
   }
@@ -281,7 +327,9 @@ class ExprParser {
     TW_ASSIGN(std::vector<Expr> args, parse_list(")"));
     auto takes = [&](size_t count) -> Error {
       if (args.size() == count) return Error::success();
-      return lexer_.error_at(name, llvm::formatv("{0} takes {1} operands, not {2}", name.text, count, args.size()).str());
+      return lexer_.error_at(
+          name,
+          llvm::formatv("{0} takes {1} operands, not {2}", name.text, count, args.size()).str());
     };
     if (name.text == "select") {
       TW_TRY(takes(3));
@@ -317,7 +365,9 @@ class ExprParser {
 
 }  // namespace
 
-Expected<Expr> parse_expr(Lexer& lexer, const ExprScope& scope) { return ExprParser(lexer, scope).parse(0); }
+Expected<Expr> parse_expr(Lexer& lexer, const ExprScope& scope) {
+  return ExprParser(lexer, scope).parse(0);
+}
 
 Expected<Expr> parse_expr(std::string_view text, const ExprScope& scope) {
   Lexer lexer(text);
@@ -326,6 +376,8 @@ Expected<Expr> parse_expr(std::string_view text, const ExprScope& scope) {
   return e;
 }
 
-Expected<Expr> parse_expr_of(Lexer& lexer, DType type, const ExprScope& scope) { return ExprParser(lexer, scope).of_type(type); }
+Expected<Expr> parse_expr_of(Lexer& lexer, DType type, const ExprScope& scope) {
+  return ExprParser(lexer, scope).of_type(type);
+}
 
 }  // namespace tw

@@ -7,7 +7,8 @@ namespace tw {
 
 // The families. Each adds its stages and returns the finished group.
 Expected<LoweredGroup> lower_conv(GroupBuilder& b, const Node& node);
-Expected<LoweredGroup> lower_winograd(GroupBuilder& b, const Node& node, int tile);   // tile: 2, 4 or 6
+// tile: 2, 4 or 6
+Expected<LoweredGroup> lower_winograd(GroupBuilder& b, const Node& node, int tile);
 Expected<LoweredGroup> lower_strassen(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_conv_transpose(GroupBuilder& b, const Node& node);
 Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node);

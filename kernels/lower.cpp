@@ -1,6 +1,6 @@
 // Chooses the family of a group by its anchor and lowers it.
-#include "kernels/families.h"
 #include "kernels/lower.h"
+#include "kernels/families.h"
 
 #include "ir/graph/externs.h"
 #include "kernels/common/group_builder.h"
@@ -34,9 +34,12 @@ static Error check_resizes(const Graph& graph, const Group& group) {
     if (!resize) continue;
     const Shape& in = graph.value(node.inputs[0]).type.shape;
     for (size_t i = 0; i < in.size(); ++i)
-      if (!is_const(simplify(in[i] - resize->shape[i]), 0) && (!as_const(in[i]) || !as_const(resize->shape[i])))
-        return make_error(DiagCode::unsupported, "resize (node {0}): axis {1} is resized from {2} to {3}; bind the symbols with --dim", node.name, i,
-                          to_string(in[i]), to_string(resize->shape[i]));
+      if (!is_const(simplify(in[i] - resize->shape[i]), 0) &&
+          (!as_const(in[i]) || !as_const(resize->shape[i])))
+        return make_error(
+            DiagCode::unsupported,
+            "resize (node {0}): axis {1} is resized from {2} to {3}; bind the symbols with --dim",
+            node.name, i, to_string(in[i]), to_string(resize->shape[i]));
   }
   return Error::success();
 }
@@ -48,7 +51,8 @@ static bool holds_softmax(const Graph& graph, const Group& group) {
   return false;
 }
 
-static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& group, const Target& target) {
+static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& group,
+                                           const Target& target) {
   GroupBuilder b(graph, group, target);
   const Node& anchor = graph.node(group.anchor);
   const OpAttrs& attrs = anchor.attrs;
@@ -59,7 +63,8 @@ static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& grou
     return tiles ? std::move(*tiles) : lower_conv(b, anchor);
   }
   if (std::holds_alternative<op::ConvTranspose>(attrs)) return lower_conv_transpose(b, anchor);
-  if (std::holds_alternative<op::MatMul>(attrs) && holds_softmax(graph, group)) return lower_attention(b, anchor);
+  if (std::holds_alternative<op::MatMul>(attrs) && holds_softmax(graph, group))
+    return lower_attention(b, anchor);
   if (std::holds_alternative<op::MatMul>(attrs)) {
     auto tiles = lower_matmul_in_tiles(b, anchor);
     return tiles ? std::move(*tiles) : lower_matmul(b, anchor);
@@ -72,15 +77,19 @@ static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& grou
   if (std::holds_alternative<op::LayerNorm>(attrs)) return lower_layer_norm(b, anchor);
   if (std::holds_alternative<op::Cumulate>(attrs)) return lower_cumulate(b, anchor);
   if (std::holds_alternative<op::Recurrent>(attrs)) return lower_recurrent(b, anchor);
-  if (const Node& last = graph.node(group.nodes.back()); std::holds_alternative<op::Concat>(last.attrs)) return lower_concat(b, last);
+  if (const Node& last = graph.node(group.nodes.back());
+      std::holds_alternative<op::Concat>(last.attrs))
+    return lower_concat(b, last);
   return lower_elementwise(b);
 }
 
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (const auto* call = std::get_if<op::Extern>(&graph.node(group.anchor).attrs))
-    return make_error(DiagCode::unsupported, "{0} is a function of the processor's runtime library", extern_info(call->function).name);
+    return make_error(DiagCode::unsupported, "{0} is a function of the processor's runtime library",
+                      extern_info(call->function).name);
   if (!regions_of(graph.node(group.anchor).attrs).empty())
-    return make_error(DiagCode::unsupported, "{0} runs graphs of its own, on the processor", op_info(graph.node(group.anchor).attrs).name);
+    return make_error(DiagCode::unsupported, "{0} runs graphs of its own, on the processor",
+                      op_info(graph.node(group.anchor).attrs).name);
   if (Error error = check_resizes(graph, group)) return error;
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(graph, group, target));
   to_tensor_form(lowered, target);

@@ -14,7 +14,8 @@ namespace {
 
 // Points the weights' program and section headers at [offset, offset + size) of the file.
 template <class Segment, class Section>
-void point_at(std::string& bytes, const ElfSegment& segment, const ElfSection& section, uint64_t offset, uint64_t size, uint64_t alignment) {
+void point_at(std::string& bytes, const ElfSegment& segment, const ElfSection& section,
+              uint64_t offset, uint64_t size, uint64_t alignment) {
   Segment s;
   std::memcpy(&s, bytes.data() + segment.header_offset, sizeof s);
   s.p_offset = static_cast<decltype(s.p_offset)>(offset);
@@ -31,35 +32,44 @@ void point_at(std::string& bytes, const ElfSegment& segment, const ElfSection& s
 
 }  // namespace
 
-Expected<ArtifactWriter> ArtifactWriter::create(const std::string& path, const LinkedImage& image, uint64_t weight_bytes) {
+Expected<ArtifactWriter> ArtifactWriter::create(const std::string& path, const LinkedImage& image,
+                                                uint64_t weight_bytes) {
   std::string bytes = image.bytes;
   TW_ASSIGN(const ElfView view, ElfView::parse(image.bytes, path));
   const ElfSection* section = view.section(kWeightsSection);
   TW_CHECK(section, "the image has no {0} section", kWeightsSection);
-  const auto segment = std::find_if(view.segments().begin(), view.segments().end(),
-                                    [&](const ElfSegment& s) { return s.type == PT_LOAD && s.address == section->address; });
+  const auto segment = std::find_if(
+      view.segments().begin(), view.segments().end(),
+      [&](const ElfSegment& s) { return s.type == PT_LOAD && s.address == section->address; });
   TW_CHECK(segment != view.segments().end(), "the image has no segment for the weights");
   for (const ElfSegment& s : view.segments())
-    TW_CHECK(s.type != PT_LOAD || s.address <= section->address, "the weights are not the last segment");
-  const uint64_t size = weight_bytes > 0 ? weight_bytes : 64;  // a model without weights keeps a mappable segment
+    TW_CHECK(s.type != PT_LOAD || s.address <= section->address,
+             "the weights are not the last segment");
+  // a model without weights keeps a mappable segment
+  const uint64_t size = weight_bytes > 0 ? weight_bytes : 64;
   if (!view.is64() && size >= uint64_t{1} << 31)
-    return make_error(DiagCode::limit, "'{0}': {1} bytes of weights do not fit a 32-bit machine", path, weight_bytes);
+    return make_error(DiagCode::limit, "'{0}': {1} bytes of weights do not fit a 32-bit machine",
+                      path, weight_bytes);
   const uint64_t alignment = size >= kLargeWeights ? kHugePage : kWeightsAlignment;
   const uint64_t start = (bytes.size() + alignment - 1) / alignment * alignment;
-  if (view.is64()) point_at<Elf64_Phdr, Elf64_Shdr>(bytes, *segment, *section, start, size, alignment);
+  if (view.is64())
+    point_at<Elf64_Phdr, Elf64_Shdr>(bytes, *segment, *section, start, size, alignment);
   else point_at<Elf32_Phdr, Elf32_Shdr>(bytes, *segment, *section, start, size, alignment);
-  if (weight_bytes > uint64_t{INT64_MAX} - start) return make_error(DiagCode::limit, "'{0}': too many bytes of weights", path);
+  if (weight_bytes > uint64_t{INT64_MAX} - start)
+    return make_error(DiagCode::limit, "'{0}': too many bytes of weights", path);
   TW_ASSIGN(OutputFile file, OutputFile::create(path, start + size, true));
   TW_TRY(file.write(0, bytes));
   return ArtifactWriter(std::move(file), start, weight_bytes);
 }
 
 Error ArtifactWriter::write(uint64_t offset, std::string_view bytes) {
-  TW_CHECK(offset <= bytes_ && bytes.size() <= bytes_ - offset, "a piece lies outside of the weights");
+  TW_CHECK(offset <= bytes_ && bytes.size() <= bytes_ - offset,
+           "a piece lies outside of the weights");
   return file_.write(start_ + offset, bytes);
 }
 
-Error ArtifactWriter::fill(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body) {
+Error ArtifactWriter::fill(uint64_t offset, uint64_t size,
+                           llvm::function_ref<Error(std::span<std::byte>)> body) {
   TW_CHECK(offset <= bytes_ && size <= bytes_ - offset, "a piece lies outside of the weights");
   return file_.fill(start_ + offset, size, body);
 }
@@ -75,17 +85,24 @@ Error ArtifactWriter::finish() {
 
 Expected<bool> is_artifact(const std::string& path) {
   auto head = llvm::MemoryBuffer::getFileSlice(path, 4, 0);
-  if (!head) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, head.getError().message());
-  return (*head)->getBuffer() == "\x7f" "ELF";
+  if (!head)
+    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, head.getError().message());
+  return (*head)->getBuffer() ==
+         "\x7f"
+         "ELF";
 }
 
 Expected<std::string> read_manifest(const std::string& path, Integrity integrity) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, false, false);  // mapped: only what is looked at is read
-  if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
+  // mapped: only what is looked at is read
+  auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
+  if (!buffer)
+    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
   const std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, path));
   const std::string_view note = view.note(kNoteOwner, kManifestNote);
-  if (note.empty()) return make_error(DiagCode::invalid_argument, "'{0}' is not a Tilewright library: it has no manifest", path);
+  if (note.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "'{0}' is not a Tilewright library: it has no manifest", path);
   if (integrity == Integrity::check) TW_TRY(check_integrity(view, bytes, path));
   return std::string(note.substr(0, note.find('\0')));
 }

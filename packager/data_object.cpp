@@ -24,10 +24,24 @@ struct Format32 {
   static constexpr unsigned char kClass = ELFCLASS32;
 };
 
-enum SectionIndex : uint16_t { kNull, kNote, kOffset, kWeights, kSymbols, kSymbolNames, kSectionNames, kSectionCount };
+enum SectionIndex : uint16_t {
+  kNull,
+  kNote,
+  kOffset,
+  kWeights,
+  kSymbols,
+  kSymbolNames,
+  kSectionNames,
+  kSectionCount
+};
 
-template <class T> void append(std::string& out, const T& value) { out.append(reinterpret_cast<const char*>(&value), sizeof value); }
-void align(std::string& out, size_t alignment) { out.resize((out.size() + alignment - 1) / alignment * alignment); }
+template <class T>
+void append(std::string& out, const T& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+void align(std::string& out, size_t alignment) {
+  out.resize((out.size() + alignment - 1) / alignment * alignment);
+}
 uint32_t add_name(std::string& table, const char* name) {  // offset of the name in the string table
   const auto at = static_cast<uint32_t>(table.size());
   table.append(name, std::strlen(name) + 1);
@@ -37,7 +51,8 @@ uint32_t add_name(std::string& table, const char* name) {  // offset of the name
 // Adds a note; the result: where its contents begin.
 size_t add_note(std::string& notes, NoteType type, std::string_view contents) {
   const std::string owner(kNoteOwner);
-  append(notes, Elf64_Nhdr{static_cast<uint32_t>(owner.size() + 1), static_cast<uint32_t>(contents.size()), type});
+  append(notes, Elf64_Nhdr{static_cast<uint32_t>(owner.size() + 1),
+                           static_cast<uint32_t>(contents.size()), type});
   notes += owner + '\0';
   align(notes, 4);
   const size_t start = notes.size();
@@ -46,7 +61,8 @@ size_t add_note(std::string& notes, NoteType type, std::string_view contents) {
   return start;
 }
 
-template <class Format> std::string write_object(const ElfView& like, std::string_view manifest) {
+template <class Format>
+std::string write_object(const ElfView& like, std::string_view manifest) {
   using Symbol = typename Format::Symbol;
   using Section = typename Format::Section;
   typename Format::Header header = {};
@@ -68,7 +84,8 @@ template <class Format> std::string write_object(const ElfView& like, std::strin
   const size_t text_offset = add_note(notes, kManifestNote, std::string(manifest) + '\0');
   std::string symbol_names(1, '\0'), section_names(1, '\0'), out(sizeof header, '\0');
   std::vector<Section> sections(kSectionCount);
-  const auto place = [&](SectionIndex index, const char* name, uint32_t type, uint64_t flags, uint32_t alignment, std::string_view bytes) {
+  const auto place = [&](SectionIndex index, const char* name, uint32_t type, uint64_t flags,
+                         uint32_t alignment, std::string_view bytes) {
     align(out, 8);
     Section& s = sections[index];
     s.sh_name = add_name(section_names, name);
@@ -119,7 +136,8 @@ template <class Format> std::string write_object(const ElfView& like, std::strin
 
 Expected<std::string> make_data_object(std::string_view like, std::string_view manifest) {
   TW_ASSIGN(const ElfView view, ElfView::parse(like, "object"));
-  return view.is64() ? write_object<Format64>(view, manifest) : write_object<Format32>(view, manifest);
+  return view.is64() ? write_object<Format64>(view, manifest)
+                     : write_object<Format32>(view, manifest);
 }
 
 }  // namespace tw

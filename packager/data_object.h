@@ -1,10 +1,13 @@
-// The packager's own relocatable object, written by hand for any ELF machine: it spares generated code all knowledge of
-// where manifest and weights lie. It defines, hidden,
-//   tw_hashes          64 bytes in section .note.tilewright (owner "tilewright", type 2), zeros until packager/integrity.h fills them
-//   tw_manifest        the manifest, NUL-terminated, in the same section (type 1)
-//   tw_weights_offset  eight bytes in .tw_offset; once the image is laid out, link_shared writes
-//                      address(.tw_weights) - address(.tw_offset) into them: no relocation, any distance
-// and a 64 KiB-aligned one-byte section .tw_weights without contents, whose place the grafted weights take.
+// The packager's own relocatable object, written by hand for any ELF machine: it spares generated
+// code all knowledge of where manifest and weights lie. It defines, hidden,
+//   tw_hashes          64 bytes in section .note.tilewright (owner "tilewright", type 2), zeros
+//   until packager/integrity.h fills them tw_manifest        the manifest, NUL-terminated, in the
+//   same section (type 1) tw_weights_offset  eight bytes in .tw_offset; once the image is laid out,
+//   link_shared writes
+//                      address(.tw_weights) - address(.tw_offset) into them: no relocation, any
+//                      distance
+// and a 64 KiB-aligned one-byte section .tw_weights without contents, whose place the grafted
+// weights take.
 #pragma once
 #include <string>
 #include <string_view>
@@ -19,8 +22,10 @@ enum NoteType : uint32_t { kManifestNote = 1, kHashNote = 2 };
 inline constexpr const char* kWeightsSection = ".tw_weights";
 inline constexpr const char* kOffsetSection = ".tw_offset";
 inline constexpr uint64_t kWeightsAlignment = 65536;  // the largest page of any supported machine
-inline constexpr uint64_t kHugePage = 2 << 20;        // of x86-64, AArch64 and RV64 with 4 KiB pages: where large weights begin
-inline constexpr uint64_t kLargeWeights = 32 << 20;   // the gap before them is then less than a sixteenth
+// Of x86-64, AArch64 and RV64 with 4 KiB pages: where large weights begin
+inline constexpr uint64_t kHugePage = 2 << 20;
+// The gap before them is then less than a sixteenth
+inline constexpr uint64_t kLargeWeights = 32 << 20;
 
 // `like`: an object of the same link, from which class, machine and flags are taken.
 Expected<std::string> make_data_object(std::string_view like, std::string_view manifest);

@@ -18,7 +18,9 @@ struct Elf32Format {
   using Section = Elf32_Shdr;
 };
 
-template <class T> T read_at(std::string_view bytes, uint64_t offset) {  // the caller has checked the range
+// The caller has checked the range
+template <class T>
+T read_at(std::string_view bytes, uint64_t offset) {
   T value;
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
@@ -40,17 +42,20 @@ Expected<ElfView> ElfView::parse(std::string_view bytes, const std::string& name
   view.name_ = name;
   if (bytes.size() < EI_NIDENT || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0)
     return make_error(DiagCode::invalid_argument, "'{0}' is not an ELF file", name);
-  if (bytes[EI_DATA] != ELFDATA2LSB) return make_error(DiagCode::unsupported, "'{0}' is a big-endian ELF file", name);
+  if (bytes[EI_DATA] != ELFDATA2LSB)
+    return make_error(DiagCode::unsupported, "'{0}' is a big-endian ELF file", name);
   view.is64_ = bytes[EI_CLASS] == ELFCLASS64;
   TW_TRY(view.is64_ ? view.read_tables<Elf64Format>() : view.read_tables<Elf32Format>());
   return view;
 }
 
-template <class Format> Error ElfView::read_tables() {
+template <class Format>
+Error ElfView::read_tables() {
   using Header = typename Format::Header;
   using Segment = typename Format::Segment;
   using Section = typename Format::Section;
-  if (!holds(0, sizeof(Header))) return make_error(DiagCode::invalid_argument, "'{0}' is a truncated ELF file", name_);
+  if (!holds(0, sizeof(Header)))
+    return make_error(DiagCode::invalid_argument, "'{0}' is a truncated ELF file", name_);
   const Header header = read_at<Header>(bytes_, 0);
   machine_ = header.e_machine;
   flags_ = header.e_flags;
@@ -89,22 +94,26 @@ std::string_view ElfView::contents(const ElfSection& section) const {
   return bytes_.substr(section.offset, section.size);
 }
 
-template <class Symbol> Expected<std::vector<ElfSymbol>> ElfView::read_symbols(const ElfSection& table) const {
+template <class Symbol>
+Expected<std::vector<ElfSymbol>> ElfView::read_symbols(const ElfSection& table) const {
   const std::string_view data = contents(table);
   if (table.link >= sections_.size() || data.size() != table.size)
-    return make_error(DiagCode::invalid_argument, "'{0}' has a damaged dynamic symbol table", name_);
+    return make_error(DiagCode::invalid_argument, "'{0}' has a damaged dynamic symbol table",
+                      name_);
   const std::string_view names = contents(sections_[table.link]);
   std::vector<ElfSymbol> out;
   for (uint64_t at = sizeof(Symbol); at + sizeof(Symbol) <= data.size(); at += sizeof(Symbol)) {
     const Symbol s = read_at<Symbol>(data, at);
-    out.push_back({text_at(names, s.st_name), s.st_shndx != SHN_UNDEF, ELF32_ST_BIND(s.st_info) == STB_WEAK});
+    out.push_back(
+        {text_at(names, s.st_name), s.st_shndx != SHN_UNDEF, ELF32_ST_BIND(s.st_info) == STB_WEAK});
   }
   return out;
 }
 
 Expected<std::vector<ElfSymbol>> ElfView::dynamic_symbols() const {
   for (const ElfSection& s : sections_)
-    if (s.type == SHT_DYNSYM) return is64_ ? read_symbols<Elf64_Sym>(s) : read_symbols<Elf32_Sym>(s);
+    if (s.type == SHT_DYNSYM)
+      return is64_ ? read_symbols<Elf64_Sym>(s) : read_symbols<Elf32_Sym>(s);
   return std::vector<ElfSymbol>();
 }
 
@@ -117,7 +126,9 @@ std::string_view ElfView::note(std::string_view owner, uint32_t type) const {
       const auto head = read_at<Elf64_Nhdr>(rest, 0);
       const uint64_t text = sizeof head + padded(head.n_namesz), end = text + padded(head.n_descsz);
       if (end > rest.size()) break;
-      if (head.n_type == type && head.n_namesz == owner.size() + 1 && rest.substr(sizeof head, owner.size()) == owner) return rest.substr(text, head.n_descsz);
+      if (head.n_type == type && head.n_namesz == owner.size() + 1 &&
+          rest.substr(sizeof head, owner.size()) == owner)
+        return rest.substr(text, head.n_descsz);
       rest.remove_prefix(end);
     }
   }

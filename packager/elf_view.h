@@ -1,5 +1,5 @@
-// A bounds-checked reader of little-endian ELF files, 32 and 64 bit in one form. Input may be hostile: every range that
-// the file states is checked before it is used.
+// A bounds-checked reader of little-endian ELF files, 32 and 64 bit in one form. Input may be
+// hostile: every range that the file states is checked before it is used.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -43,13 +43,18 @@ class ElfView {
   std::string_view contents(const ElfSection& section) const;
   // The dynamic symbols but the null one.
   Expected<std::vector<ElfSymbol>> dynamic_symbols() const;
-  // The description of the first note with this owner and type in a PT_NOTE segment; empty when there is none.
+  // The description of the first note with this owner and type in a PT_NOTE segment; empty when
+  // there is none.
   std::string_view note(std::string_view owner, uint32_t type) const;
 
  private:
-  template <class Format> Error read_tables();
-  template <class Symbol> Expected<std::vector<ElfSymbol>> read_symbols(const ElfSection& table) const;
-  bool holds(uint64_t offset, uint64_t size) const { return offset <= bytes_.size() && size <= bytes_.size() - offset; }
+  template <class Format>
+  Error read_tables();
+  template <class Symbol>
+  Expected<std::vector<ElfSymbol>> read_symbols(const ElfSection& table) const;
+  bool holds(uint64_t offset, uint64_t size) const {
+    return offset <= bytes_.size() && size <= bytes_.size() - offset;
+  }
 
   std::string_view bytes_;
   std::string name_;

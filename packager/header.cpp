@@ -11,12 +11,16 @@ namespace tw {
 namespace {
 
 const char* const kKeywords[] = {
-    "alignas", "alignof", "and", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl", "const",
-    "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false",
-    "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "nullptr",
-    "operator", "or", "private", "protected", "public", "register", "requires", "restrict", "return", "short", "signed", "sizeof",
-    "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typename", "union", "unsigned", "using",
-    "virtual", "void", "volatile", "while", "xor", "linux", "unix", "errno", "NULL"};
+    "alignas",  "alignof",  "and",      "asm",     "auto",    "bitand",    "bitor",   "bool",
+    "break",    "case",     "catch",    "char",    "class",   "compl",     "const",   "constexpr",
+    "continue", "decltype", "default",  "delete",  "do",      "double",    "else",    "enum",
+    "explicit", "export",   "extern",   "false",   "float",   "for",       "friend",  "goto",
+    "if",       "inline",   "int",      "long",    "mutable", "namespace", "new",     "noexcept",
+    "not",      "nullptr",  "operator", "or",      "private", "protected", "public",  "register",
+    "requires", "restrict", "return",   "short",   "signed",  "sizeof",    "static",  "struct",
+    "switch",   "template", "this",     "throw",   "true",    "try",       "typedef", "typename",
+    "union",    "unsigned", "using",    "virtual", "void",    "volatile",  "while",   "xor",
+    "linux",    "unix",     "errno",    "NULL"};
 
 const char* const kSuffixes[] = {"", "_RANK", "_ELEMENTS", "_BYTES"};
 
@@ -36,7 +40,7 @@ const char* c_type(DType t) {
     case DType::u64: return "uint64_t";
     case DType::boolean: return "uint8_t";
   }
-  return is_signed_int(t) ? "int8_t" : "uint8_t";   // types for storage
+  return is_signed_int(t) ? "int8_t" : "uint8_t";  // types for storage
 }
 
 std::string upper(std::string s) {
@@ -46,7 +50,8 @@ std::string upper(std::string s) {
 
 std::string abi_type(DType t) { return "TW_" + upper(dtype_name(t)); }
 
-std::string comment_text(const std::string& s) {  // a name must not end the comment that it stands in
+// a name must not end the comment that it stands in
+std::string comment_text(const std::string& s) {
   std::string out;
   for (char c : s) out += c >= ' ' && c <= '~' && c != '*' && c != '\\' && c != '?' ? c : '_';
   return out;
@@ -62,10 +67,16 @@ class HeaderWriter {
 
   std::string write() {
     const std::string guard = "TW_MODEL_" + upper(model_.name) + "_H";
-    line("/* The model '{0}', compiled by Tilewright: link with its library or load it. Do not edit. */", model_.name);
+    line(
+        "/* The model '{0}', compiled by Tilewright: link with its library or load it. Do not "
+        "edit. */",
+        model_.name);
     line("#ifndef {0}\n#define {0}\n", guard);
     out_ += public_header();
-    line("\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nconst tw_api* tw_{0}_query(uint32_t version);\n#ifdef __cplusplus\n}\n#endif\n", model_.name);
+    line(
+        "\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nconst tw_api* tw_{0}_query(uint32_t "
+        "version);\n#ifdef __cplusplus\n}\n#endif\n",
+        model_.name);
     write_macros();
     write_struct();
     write_create();
@@ -75,7 +86,8 @@ class HeaderWriter {
   }
 
  private:
-  template <class... Args> void line(const char* format, Args&&... args) {
+  template <class... Args>
+  void line(const char* format, Args&&... args) {
     out_ += llvm::formatv(format, std::forward<Args>(args)...).str() + "\n";
   }
 
@@ -103,16 +115,26 @@ class HeaderWriter {
 
   void write_macros() {
     const std::string prefix = "TW_" + upper(model_.name);
-    line("#define {0}_INPUTS {1}\n#define {0}_OUTPUTS {2}", prefix, model_.inputs.size(), model_.outputs.size());
+    line("#define {0}_INPUTS {1}\n#define {0}_OUTPUTS {2}", prefix, model_.inputs.size(),
+         model_.outputs.size());
     line("#define {0}_ALIGNMENT 64 /* of buffers, for speed; the element size will do */", prefix);
     if (model_.arena_bytes) line("#define {0}_ARENA_BYTES {1}", prefix, *model_.arena_bytes);
-    if (model_.max_arena_bytes) line("#define {0}_MAX_ARENA_BYTES {1} /* of the largest sizes */", prefix, *model_.max_arena_bytes);
-    if (model_.grows) line("/* Data decide about sizes: a run may ask for memory besides the arena, which the context keeps. */");
-    const auto tensors = [&](const char* kind, const std::vector<InterfaceTensor>& list, const std::vector<std::string>& names) {
+    if (model_.max_arena_bytes)
+      line("#define {0}_MAX_ARENA_BYTES {1} /* of the largest sizes */", prefix,
+           *model_.max_arena_bytes);
+    if (model_.grows)
+      line(
+          "/* Data decide about sizes: a run may ask for memory besides the arena, which the "
+          "context keeps. */");
+    const auto tensors = [&](const char* kind, const std::vector<InterfaceTensor>& list,
+                             const std::vector<std::string>& names) {
       for (size_t i = 0; i < list.size(); ++i) {
         const std::string name = llvm::formatv("{0}_{1}_{2}", prefix, kind, upper(names[i])).str();
-        line("\n/* '{0}': {1} */\n#define {2} {3}\n#define {2}_RANK {4}", comment_text(list[i].name), type_text(list[i]), name, i, list[i].dims.size());
-        if (const auto n = elements(list[i])) line("#define {0}_ELEMENTS {1}\n#define {0}_BYTES {2}", name, *n, *n * static_cast<uint64_t>(dtype_bytes(list[i].dtype)));
+        line("\n/* '{0}': {1} */\n#define {2} {3}\n#define {2}_RANK {4}",
+             comment_text(list[i].name), type_text(list[i]), name, i, list[i].dims.size());
+        if (const auto n = elements(list[i]))
+          line("#define {0}_ELEMENTS {1}\n#define {0}_BYTES {2}", name, *n,
+               *n * static_cast<uint64_t>(dtype_bytes(list[i].dtype)));
       }
     };
     tensors("INPUT", model_.inputs, inputs_);
@@ -121,13 +143,20 @@ class HeaderWriter {
   }
 
   void write_struct() {
-    line("/* The arguments of a run. Buffers are dense and row-major. */\ntypedef struct tw_{0}_io {{", model_.name);
-    for (size_t i = 0; i < symbols_.size(); ++i) line("  int64_t {0}; /* the size '{1}' */", symbols_[i], comment_text(model_.symbols[i]));
+    line(
+        "/* The arguments of a run. Buffers are dense and row-major. */\ntypedef struct tw_{0}_io "
+        "{{",
+        model_.name);
+    for (size_t i = 0; i < symbols_.size(); ++i)
+      line("  int64_t {0}; /* the size '{1}' */", symbols_[i], comment_text(model_.symbols[i]));
     for (size_t i = 0; i < inputs_.size(); ++i)
-      line("  const {0}* {1}; /* {2} */", c_type(model_.inputs[i].dtype), inputs_[i], type_text(model_.inputs[i]));
+      line("  const {0}* {1}; /* {2} */", c_type(model_.inputs[i].dtype), inputs_[i],
+           type_text(model_.inputs[i]));
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      line("  {0}* {1}; /* {2} */", c_type(model_.outputs[i].dtype), outputs_[i], type_text(model_.outputs[i]));
-      if (!elements(model_.outputs[i])) line("  uint64_t {0}; /* size of that buffer */", size_field(i));
+      line("  {0}* {1}; /* {2} */", c_type(model_.outputs[i].dtype), outputs_[i],
+           type_text(model_.outputs[i]));
+      if (!elements(model_.outputs[i]))
+        line("  uint64_t {0}; /* size of that buffer */", size_field(i));
     }
     if (symbols_.empty() && inputs_.empty() && outputs_.empty()) line("  int nothing;");
     line("} tw_{0}_io;\n", model_.name);
@@ -137,17 +166,23 @@ class HeaderWriter {
 
   void write_create() {
     line("/* A context for `threads` threads; 0: as many as the process may use. */");
-    line("static inline tw_status tw_{0}_create(const tw_api* api, int32_t threads, tw_context** context) {{\n"
-         "  tw_options options = {{0, 0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof options;\n  options.threads = threads;\n"
-         "  return api->create(&options, context);\n}\n", model_.name);
+    line(
+        "static inline tw_status tw_{0}_create(const tw_api* api, int32_t threads, tw_context** "
+        "context) {{\n"
+        "  tw_options options = {{0, 0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof "
+        "options;\n  options.threads = threads;\n"
+        "  return api->create(&options, context);\n}\n",
+        model_.name);
   }
 
   // Statements that fill one tw_tensor: `array`[index].
-  void write_tensor(const char* array, size_t index, const InterfaceTensor& t, const std::string& field, bool output) {
+  void write_tensor(const char* array, size_t index, const InterfaceTensor& t,
+                    const std::string& field, bool output) {
     const std::string target = llvm::formatv("{0}[{1}]", array, index).str();
     const auto n = elements(t);
     const uint64_t element = static_cast<uint64_t>(dtype_bytes(t.dtype));
-    line("  {0}.data = (void*)io->{1};", target, field);  // inputs are read only: the struct is shared with outputs
+    // Inputs are read only: the struct is shared with outputs
+    line("  {0}.data = (void*)io->{1};", target, field);
     line("  {0}.dtype = {1};\n  {0}.rank = {2};", target, abi_type(t.dtype), t.dims.size());
     if (output) {
       line("  {0}.dims = 0;", target);
@@ -166,15 +201,22 @@ class HeaderWriter {
   }
 
   void write_run() {
-    line("static inline tw_status tw_{0}_run(const tw_api* api, tw_context* context, const tw_{0}_io* io) {{", model_.name);
-    line("  tw_tensor inputs[{0}], outputs[{1}];", std::max<size_t>(inputs_.size(), 1), std::max<size_t>(outputs_.size(), 1));
+    line(
+        "static inline tw_status tw_{0}_run(const tw_api* api, tw_context* context, const "
+        "tw_{0}_io* io) {{",
+        model_.name);
+    line("  tw_tensor inputs[{0}], outputs[{1}];", std::max<size_t>(inputs_.size(), 1),
+         std::max<size_t>(outputs_.size(), 1));
     for (size_t i = 0; i < inputs_.size(); ++i)
-      if (!model_.inputs[i].dims.empty()) line("  int64_t dims{0}[{1}];", i, model_.inputs[i].dims.size());
+      if (!model_.inputs[i].dims.empty())
+        line("  int64_t dims{0}[{1}];", i, model_.inputs[i].dims.size());
     if (!symbols_.empty()) line("  int64_t symbols[{0}];", symbols_.size());
     for (size_t i = 0; i < symbols_.size(); ++i) line("  symbols[{0}] = io->{1};", i, symbols_[i]);
     if (!symbols_.empty()) line("  (void)symbols;");
-    for (size_t i = 0; i < inputs_.size(); ++i) write_tensor("inputs", i, model_.inputs[i], inputs_[i], false);
-    for (size_t i = 0; i < outputs_.size(); ++i) write_tensor("outputs", i, model_.outputs[i], outputs_[i], true);
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      write_tensor("inputs", i, model_.inputs[i], inputs_[i], false);
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      write_tensor("outputs", i, model_.outputs[i], outputs_[i], true);
     if (inputs_.empty() && outputs_.empty()) line("  (void)io;");
     line("  return api->run(context, inputs, outputs);\n}");
   }

@@ -1,5 +1,6 @@
-// The generated NAME.h of a model: typed C for its inputs, outputs and sizes, with tilewright.h inside, so that one file and
-// the library are all that a program needs. Headers of several models go into one program.
+// The generated NAME.h of a model: typed C for its inputs, outputs and sizes, with tilewright.h
+// inside, so that one file and the library are all that a program needs. Headers of several models
+// go into one program.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,26 +20,27 @@ struct InterfaceDim {
 };
 
 struct InterfaceTensor {
-  std::string name;    // the model's own, any characters
+  std::string name;  // the model's own, any characters
   DType dtype = DType::f32;
   std::vector<InterfaceDim> dims;
 };
 
 struct ModelInterface {
-  std::string name;    // a C identifier: the library exports tw_<name>_query
+  std::string name;  // a C identifier: the library exports tw_<name>_query
   std::vector<InterfaceTensor> inputs, outputs;
   std::vector<std::string> symbols;
-  std::optional<uint64_t> arena_bytes;  // of a model without symbols
-  std::optional<uint64_t> max_arena_bytes;   // of one whose symbols have limits
-  bool grows = false;                   // data decide about sizes: runs may allocate
+  std::optional<uint64_t> arena_bytes;      // of a model without symbols
+  std::optional<uint64_t> max_arena_bytes;  // of one whose symbols have limits
+  bool grows = false;                       // data decide about sizes: runs may allocate
 };
 
-// The header's text: C99 and C++11, clean under -Wall -Wextra -pedantic. It has names, sizes, and typed create and run helpers
-// over a struct of pointers; with symbols, that struct holds their values and the sizes of outputs that depend on them.
+// The header's text: C99 and C++11, clean under -Wall -Wextra -pedantic. It has names, sizes, and
+// typed create and run helpers over a struct of pointers; with symbols, that struct holds their
+// values and the sizes of outputs that depend on them.
 std::string write_header(const ModelInterface& model);
 
-// "input.1:0" -> "input_1_0", "2x" -> "_2x", a C or C++ keyword gets a '_' behind; it and its macros' names (_RANK, _ELEMENTS,
-// _BYTES) are unique against `taken`, which grows.
+// "input.1:0" -> "input_1_0", "2x" -> "_2x", a C or C++ keyword gets a '_' behind; it and its
+// macros' names (_RANK, _ELEMENTS, _BYTES) are unique against `taken`, which grows.
 std::string c_identifier(const std::string& name, std::vector<std::string>& taken);
 
 }  // namespace tw

@@ -13,30 +13,40 @@ namespace tw {
 namespace {
 
 using Hash = llvm::BLAKE3Result<>;
-struct Range { uint64_t begin, end; };
+struct Range {
+  uint64_t begin, end;
+};
 
-std::string_view text(const Hash& hash) { return {reinterpret_cast<const char*>(hash.data()), hash.size()}; }
+std::string_view text(const Hash& hash) {
+  return {reinterpret_cast<const char*>(hash.data()), hash.size()};
+}
 
 // Adds the range, with zeros where the hashes are.
 void add(llvm::BLAKE3& hasher, std::string_view bytes, Range range, Range hashes) {
   const auto plain = [&](uint64_t begin, uint64_t end) {
     if (begin < end) hasher.update(llvm::StringRef(bytes.data() + begin, end - begin));
   };
-  const uint64_t begin = std::clamp(hashes.begin, range.begin, range.end), end = std::clamp(hashes.end, range.begin, range.end);
+  const uint64_t begin = std::clamp(hashes.begin, range.begin, range.end),
+                 end = std::clamp(hashes.end, range.begin, range.end);
   plain(range.begin, begin);
   hasher.update(std::string(end - begin, '\0'));
   plain(end, range.end);
 }
 
 Error damaged(const std::string& name, const std::string& why) {
-  return make_error({DiagCode::invalid_argument, "'" + name + "' is damaged: " + why, {}, {"compile it again or copy it anew; --no-check takes it as it is"}});
+  return make_error({DiagCode::invalid_argument,
+                     "'" + name + "' is damaged: " + why,
+                     {},
+                     {"compile it again or copy it anew; --no-check takes it as it is"}});
 }
 
 }  // namespace
 
-Expected<ImageHashes> image_hashes(const ElfView& view, std::string_view bytes, const std::string& name) {
+Expected<ImageHashes> image_hashes(const ElfView& view, std::string_view bytes,
+                                   const std::string& name) {
   const std::string_view note = view.note(kNoteOwner, kHashNote);
-  if (note.size() != TW_HASHES_BYTES) return damaged(name, "it has no note with hashes of its bytes");
+  if (note.size() != TW_HASHES_BYTES)
+    return damaged(name, "it has no note with hashes of its bytes");
   const auto offset = static_cast<uint64_t>(note.data() - bytes.data());
   const Range hashes{offset, offset + note.size()};
   std::vector<Range> image;
@@ -44,7 +54,10 @@ Expected<ImageHashes> image_hashes(const ElfView& view, std::string_view bytes, 
   for (const ElfSegment& s : view.segments()) {
     if (s.type != PT_LOAD) continue;
     if (s.offset > bytes.size() || s.file_size > bytes.size() - s.offset)
-      return damaged(name, llvm::formatv("it has {0} bytes, and a segment of {1} bytes begins at {2}", bytes.size(), s.file_size, s.offset).str());
+      return damaged(name,
+                     llvm::formatv("it has {0} bytes, and a segment of {1} bytes begins at {2}",
+                                   bytes.size(), s.file_size, s.offset)
+                         .str());
     if (s.flags & PF_W) continue;
     image.push_back({s.offset, s.offset + s.file_size});
     add(of_image, bytes, image.back(), hashes);

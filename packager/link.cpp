@@ -1,9 +1,9 @@
 #include "packager/link.h"
 
+#include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/ADT/StringRef.h>
 #include <llvm/Support/raw_ostream.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,8 +23,9 @@ LLD_HAS_DRIVER(elf)
 namespace tw {
 namespace {
 
-// Segments start in the file where the one before ends, yet on pages of their own in memory; pages are of 64 KiB at most.
-// {0}, {1}, {2}: an artifact's program headers, note and weights, or nothing.
+// Segments start in the file where the one before ends, yet on pages of their own in memory; pages
+// are of 64 KiB at most. {0}, {1}, {2}: an artifact's program headers, note and weights, or
+// nothing.
 const char* const kScript = R"(
 PHDRS {{
   ro PT_LOAD FILEHDR PHDRS FLAGS(4); tx PT_LOAD FLAGS(5); rw PT_LOAD FLAGS(6); {0}
@@ -65,18 +66,24 @@ SECTIONS {{
 
 std::string linker_script(bool artifact) {
   if (!artifact) return llvm::formatv(kScript, "", "", "").str();
-  const std::string note = llvm::formatv("{0} : {{ KEEP(*({0})) } :ro :note\n  {1} : {{ KEEP(*({1})) } :ro", kNoteSection, kOffsetSection).str();
-  const std::string weights = llvm::formatv(". = ALIGN({1});\n  {0} : {{ KEEP(*({0})) } :wt", kWeightsSection, kHugePage).str();
+  const std::string note = llvm::formatv(
+                               "{0} : {{ KEEP(*({0})) } :ro :note\n  {1} : {{ KEEP(*({1})) } :ro",
+                               kNoteSection, kOffsetSection)
+                               .str();
+  const std::string weights = llvm::formatv(". = ALIGN({1});\n  {0} : {{ KEEP(*({0})) } :wt",
+                                            kWeightsSection, kHugePage)
+                                  .str();
   return llvm::formatv(kScript, "wt PT_LOAD FLAGS(4); note PT_NOTE FLAGS(4);", note, weights).str();
 }
 
-// What lld writes. Where the name of its output is not a regular file's, it makes the library in memory and writes it there at once: here into a
-// pipe, so that no file is ever there.
+// What lld writes. Where the name of its output is not a regular file's, it makes the library in
+// memory and writes it there at once: here into a pipe, so that no file is ever there.
 class PipedOutput {
  public:
   static Expected<std::unique_ptr<PipedOutput>> create() {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return make_error(DiagCode::io, "cannot create a pipe: {0}", std::strerror(errno));
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      return make_error(DiagCode::io, "cannot create a pipe: {0}", std::strerror(errno));
     return std::unique_ptr<PipedOutput>(new PipedOutput(ends[0], ends[1]));
   }
   ~PipedOutput() {
@@ -84,7 +91,7 @@ class PipedOutput {
     ::close(from_);
   }
   std::string path() const { return "/proc/self/fd/" + std::to_string(to_); }
-  std::string take() {   // once nobody writes any more
+  std::string take() {  // once nobody writes any more
     if (to_ >= 0) {
       ::close(std::exchange(to_, -1));
       reader_.join();
@@ -136,14 +143,20 @@ Error check_symbols(const std::string& bytes, const LinkRequest& request) {
     diags.push_back({DiagCode::unsupported, llvm::formatv(format, name).str(), {}, {}});
   };
   for (const ElfSymbol& s : symbols) {
-    const bool wanted = std::find(request.exports.begin(), request.exports.end(), s.name) != request.exports.end();
-    if (s.defined && !wanted) report("the library would export '{0}', which is not part of its interface", s.name);
+    const bool wanted = std::find(request.exports.begin(), request.exports.end(), s.name) !=
+                        request.exports.end();
+    if (s.defined && !wanted)
+      report("the library would export '{0}', which is not part of its interface", s.name);
     if (!s.defined && !undefined_symbol_allowed(s.name, s.weak))
-      report("the generated code needs '{0}', which a library may not take from the program that loads it", s.name);
+      report(
+          "the generated code needs '{0}', which a library may not take from the program that "
+          "loads it",
+          s.name);
   }
   for (const std::string& name : request.exports) {
     const auto is_it = [&](const ElfSymbol& s) { return s.defined && s.name == name; };
-    if (std::none_of(symbols.begin(), symbols.end(), is_it)) report("no object defines '{0}', which the library is to export", name);
+    if (std::none_of(symbols.begin(), symbols.end(), is_it))
+      report("no object defines '{0}', which the library is to export", name);
   }
   return make_error(std::move(diags));
 }
@@ -174,9 +187,24 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
   std::vector<MemoryFile> files;
   TW_ASSIGN(MemoryFile script, MemoryFile::create(linker_script(request.manifest.has_value())));
   TW_ASSIGN(const std::unique_ptr<PipedOutput> output, PipedOutput::create());
-  std::vector<std::string> arguments = {"ld.lld", "-shared", "-z", "undefs", "-z", "now", "-z", "max-page-size=65536", "--threads=1",
-                                        "--build-id=none", "--gc-sections", "--hash-style=both", "--orphan-handling=error", "--color-diagnostics=never",
-                                        "-T", script.path(), "-o", output->path()};
+  std::vector<std::string> arguments = {"ld.lld",
+                                        "-shared",
+                                        "-z",
+                                        "undefs",
+                                        "-z",
+                                        "now",
+                                        "-z",
+                                        "max-page-size=65536",
+                                        "--threads=1",
+                                        "--build-id=none",
+                                        "--gc-sections",
+                                        "--hash-style=both",
+                                        "--orphan-handling=error",
+                                        "--color-diagnostics=never",
+                                        "-T",
+                                        script.path(),
+                                        "-o",
+                                        output->path()};
   if (!request.soname.empty()) arguments.push_back("--soname=" + request.soname);
   for (const std::string& object : request.objects) {
     TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
@@ -191,7 +219,8 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
   }
   if (!request.fallback.empty()) arguments.push_back("--end-lib");
   if (request.manifest) {
-    TW_ASSIGN(const std::string object, make_data_object(request.objects.front(), *request.manifest));
+    TW_ASSIGN(const std::string object,
+              make_data_object(request.objects.front(), *request.manifest));
     TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
     arguments.push_back(file.path());
     files.push_back(std::move(file));

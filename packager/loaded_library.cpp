@@ -12,7 +12,8 @@ namespace tw {
 Expected<LoadedLibrary> LoadedLibrary::load(const LinkedImage& image) {
   TW_ASSIGN(MemoryFile file, MemoryFile::create(image.bytes));
   void* handle = ::dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) return make_error(DiagCode::io, "cannot load a library from memory: {0}", ::dlerror());
+  if (!handle)
+    return make_error(DiagCode::io, "cannot load a library from memory: {0}", ::dlerror());
   return LoadedLibrary(handle, file.release());
 }
 
@@ -25,6 +26,8 @@ LoadedLibrary::~LoadedLibrary() {
   ::close(file_);
 }
 
-void* LoadedLibrary::symbol(const std::string& name) const { return ::dlsym(handle_, name.c_str()); }
+void* LoadedLibrary::symbol(const std::string& name) const {
+  return ::dlsym(handle_, name.c_str());
+}
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// A linked library loaded into this process straight from memory: weight packing and tuning candidates.
+// A linked library loaded into this process straight from memory: weight packing and tuning
+// candidates.
 #pragma once
 #include <string>
 
@@ -18,7 +19,9 @@ class LoadedLibrary {
  private:
   LoadedLibrary(void* handle, int file) : handle_(handle), file_(file) {}
   void* handle_;
-  int file_;  // open as long as the library: the loader knows libraries by name, and this one's holds the number
+  // Open as long as the library: the loader knows libraries by name, and this one's holds the
+  // number
+  int file_;
 };
 
 }  // namespace tw

@@ -28,7 +28,10 @@ struct Machine {
   bool bits64;
   const char* name;
 };
-constexpr Machine kMachines[] = {{EM_X86_64, true, "x86-64"}, {EM_AARCH64, true, "AArch64"}, {EM_ARM, false, "32-bit Arm"}, {EM_RISCV, true, "64-bit RISC-V"}};
+constexpr Machine kMachines[] = {{EM_X86_64, true, "x86-64"},
+                                 {EM_AARCH64, true, "AArch64"},
+                                 {EM_ARM, false, "32-bit Arm"},
+                                 {EM_RISCV, true, "64-bit RISC-V"}};
 
 #if defined(__x86_64__)
 constexpr const Machine& kHere = kMachines[0];
@@ -43,30 +46,47 @@ constexpr const Machine& kHere = kMachines[2];
 // The system's own words would be that there is no such file.
 Error check_machine(const ElfView& view, const std::string& path) {
   if (view.machine() == kHere.number && view.is64() == kHere.bits64) return Error::success();
-  const auto* machine = std::find_if(std::begin(kMachines), std::end(kMachines), [&](const Machine& m) { return m.number == view.machine() && m.bits64 == view.is64(); });
-  const std::string name = machine != std::end(kMachines) ? machine->name : "ELF machine " + std::to_string(view.machine());
+  const auto* machine = std::find_if(
+      std::begin(kMachines), std::end(kMachines),
+      [&](const Machine& m) { return m.number == view.machine() && m.bits64 == view.is64(); });
+  const std::string name = machine != std::end(kMachines)
+                               ? machine->name
+                               : "ELF machine " + std::to_string(view.machine());
   const std::string target = manifest_of(path)["target"]["name"].text_or_empty();
-  return make_error(Diag{DiagCode::unsupported,
-                         llvm::formatv("'{0}' is for {1}{2}, and this machine is {3}", path, name, target.empty() ? "" : " (target " + target + ")", kHere.name).str(), {},
-                         {"run it there, or compile the model for this machine: 'tilewright compile' without -t"}});
+  return make_error(Diag{
+      DiagCode::unsupported,
+      llvm::formatv("'{0}' is for {1}{2}, and this machine is {3}", path, name,
+                    target.empty() ? "" : " (target " + target + ")", kHere.name)
+          .str(),
+      {},
+      {"run it there, or compile the model for this machine: 'tilewright compile' without -t"}});
 }
 
 Expected<std::string> query_name(const std::string& path, Integrity integrity) {
   auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
-  if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
+  if (!buffer)
+    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
   const std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
-  if (!bytes.starts_with("\x7f" "ELF"))
-    return make_error(DiagCode::invalid_argument, "'{0}' is not a compiled library{1}", path,
-                      path.ends_with(".onnx") ? llvm::formatv(": compile it first, by 'tilewright compile {0}'", path).str() : "");
+  if (!bytes.starts_with("\x7f"
+                         "ELF"))
+    return make_error(
+        DiagCode::invalid_argument, "'{0}' is not a compiled library{1}", path,
+        path.ends_with(".onnx")
+            ? llvm::formatv(": compile it first, by 'tilewright compile {0}'", path).str()
+            : "");
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, path));
   TW_ASSIGN(const std::vector<ElfSymbol> symbols, view.dynamic_symbols());
   std::string found;
   for (const ElfSymbol& s : symbols) {
     if (!s.defined || !s.name.starts_with("tw_") || !s.name.ends_with("_query")) continue;
-    if (!found.empty()) return make_error(DiagCode::invalid_argument, "'{0}' holds several models: {1}, {2}", path, found, s.name);
+    if (!found.empty())
+      return make_error(DiagCode::invalid_argument, "'{0}' holds several models: {1}, {2}", path,
+                        found, s.name);
     found = s.name;
   }
-  if (found.empty()) return make_error(DiagCode::invalid_argument, "'{0}' is not a Tilewright library: no tw_NAME_query function", path);
+  if (found.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "'{0}' is not a Tilewright library: no tw_NAME_query function", path);
   if (integrity == Integrity::check) TW_TRY(check_integrity(view, bytes, path));
   TW_TRY(check_machine(view, path));
   return found;
@@ -76,23 +96,32 @@ Expected<std::string> query_name(const std::string& path, Integrity integrity) {
 
 Expected<LoadedModel> LoadedModel::open(const std::string& path, Integrity integrity) {
   TW_ASSIGN(const std::string name, query_name(path, integrity));
-  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;  // a bare name would be searched for
+  // a bare name would be searched for
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) return make_error(DiagCode::invalid_argument, "cannot load '{0}': {1}", path, ::dlerror());
+  if (!handle)
+    return make_error(DiagCode::invalid_argument, "cannot load '{0}': {1}", path, ::dlerror());
   LoadedModel model(handle, nullptr);
   const auto query = reinterpret_cast<tw_query_fn>(::dlsym(handle, name.c_str()));
   model.api_ = query ? query(TW_ABI_VERSION) : nullptr;
   if (!model.api_) {
     const Json manifest = manifest_of(path);
-    return make_error(DiagCode::unsupported, "'{0}' serves version {1} of the C interface (made by tilewright {2}), not version {3}: compile its model again", path,
-                      manifest["abi"].integer_or(0), manifest["tilewright"].text_or_empty(), TW_ABI_VERSION);
+    return make_error(DiagCode::unsupported,
+                      "'{0}' serves version {1} of the C interface (made by tilewright {2}), not "
+                      "version {3}: compile its model again",
+                      path, manifest["abi"].integer_or(0), manifest["tilewright"].text_or_empty(),
+                      TW_ABI_VERSION);
   }
   const tw_status status = model.api_->check_cpu();
-  if (status != TW_OK) return make_error(DiagCode::unsupported, "cannot run '{0}' here: {1}", path, model.api_->status_text(status));
+  if (status != TW_OK)
+    return make_error(DiagCode::unsupported, "cannot run '{0}' here: {1}", path,
+                      model.api_->status_text(status));
   return model;
 }
 
-LoadedModel::LoadedModel(LoadedModel&& other) noexcept : handle_(other.handle_), api_(other.api_) { other.handle_ = nullptr; }
+LoadedModel::LoadedModel(LoadedModel&& other) noexcept : handle_(other.handle_), api_(other.api_) {
+  other.handle_ = nullptr;
+}
 
 LoadedModel::~LoadedModel() {
   if (handle_) ::dlclose(handle_);

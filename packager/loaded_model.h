@@ -1,4 +1,5 @@
-// A compiled model in this process: dlopen, and its one query function found by its form, so that no name need be known.
+// A compiled model in this process: dlopen, and its one query function found by its form, so that
+// no name need be known.
 #pragma once
 #include <string>
 
@@ -10,9 +11,10 @@ namespace tw {
 
 class LoadedModel {
  public:
-  // Errors: no file, not a library for this machine, no or several tw_NAME_query, another ABI version, a CPU that
-  // lacks features, bytes that are not those that were written.
-  static Expected<LoadedModel> open(const std::string& path, Integrity integrity = Integrity::check);
+  // Errors: no file, not a library for this machine, no or several tw_NAME_query, another ABI
+  // version, a CPU that lacks features, bytes that are not those that were written.
+  static Expected<LoadedModel> open(const std::string& path,
+                                    Integrity integrity = Integrity::check);
   LoadedModel(LoadedModel&& other) noexcept;
   LoadedModel& operator=(LoadedModel&&) = delete;
   ~LoadedModel();  // destroy every context before

@@ -19,7 +19,9 @@ Error write_error(const std::string& path, int code) {
   return make_error(DiagCode::io, "cannot write '{0}': {1}", path, std::strerror(code));
 }
 
-std::string temporary_name(const std::string& path) { return path + ".tmp-" + std::to_string(::getpid()); }
+std::string temporary_name(const std::string& path) {
+  return path + ".tmp-" + std::to_string(::getpid());
+}
 
 int open_unnamed(const std::string& path, int mode) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -29,13 +31,16 @@ int open_unnamed(const std::string& path, int mode) {
 int open_named(const std::string& name, int mode) {
   const int flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC;
   int file = ::open(name.c_str(), flags, mode);
-  if (file < 0 && errno == EEXIST && ::unlink(name.c_str()) == 0) file = ::open(name.c_str(), flags, mode);  // of a dead process
+  // Of a dead process
+  if (file < 0 && errno == EEXIST && ::unlink(name.c_str()) == 0)
+    file = ::open(name.c_str(), flags, mode);
   return file;
 }
 
 }  // namespace
 
-Expected<OutputFile> OutputFile::create(std::string path, uint64_t size, bool executable, bool named) {
+Expected<OutputFile> OutputFile::create(std::string path, uint64_t size, bool executable,
+                                        bool named) {
   const int mode = executable ? 0777 : 0666;
   int handle = named ? -1 : open_unnamed(path, mode);
   std::optional<OutputFile> file;
@@ -52,12 +57,16 @@ Expected<OutputFile> OutputFile::create(std::string path, uint64_t size, bool ex
   return std::move(*file);
 }
 
-OutputFile::OutputFile(std::string path, int file, bool named) : path_(std::move(path)), temporary_(temporary_name(path_)), file_(file) {
+OutputFile::OutputFile(std::string path, int file, bool named)
+    : path_(std::move(path)), temporary_(temporary_name(path_)), file_(file) {
   if (named) removed_ = std::make_unique<RemovedOnEndSignal>(temporary_);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), removed_(std::move(other.removed_)), file_(std::exchange(other.file_, -1)) {}
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      removed_(std::move(other.removed_)),
+      file_(std::exchange(other.file_, -1)) {}
 
 OutputFile::~OutputFile() {
   if (file_ < 0) return;
@@ -76,10 +85,13 @@ Error OutputFile::write(uint64_t offset, std::string_view bytes) {
   return Error::success();
 }
 
-Error OutputFile::fill(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body) {
+Error OutputFile::fill(uint64_t offset, uint64_t size,
+                       llvm::function_ref<Error(std::span<std::byte>)> body) {
   if (size == 0) return body({});
-  const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)), start = offset / page * page, lead = offset - start;
-  void* map = ::mmap(nullptr, lead + size, PROT_READ | PROT_WRITE, MAP_SHARED, file_, static_cast<off_t>(start));
+  const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)),
+                 start = offset / page * page, lead = offset - start;
+  void* map = ::mmap(nullptr, lead + size, PROT_READ | PROT_WRITE, MAP_SHARED, file_,
+                     static_cast<off_t>(start));
   if (map == MAP_FAILED) {  // a file system without shared mappings: by way of memory
     std::vector<std::byte> buffer(size);
     TW_TRY(body(buffer));
@@ -91,23 +103,31 @@ Error OutputFile::fill(uint64_t offset, uint64_t size, llvm::function_ref<Error(
 }
 
 Expected<std::unique_ptr<llvm::MemoryBuffer>> OutputFile::contents() const {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file_, &info) != 0) return write_error(path_, errno);
-  auto buffer = llvm::MemoryBuffer::getOpenFile(file_, path_, static_cast<uint64_t>(info.st_size), false);
-  if (!buffer) return make_error(DiagCode::io, "cannot read '{0}' back: {1}", path_, buffer.getError().message());
+  auto buffer = llvm::MemoryBuffer::getOpenFile(file_, path_, static_cast<uint64_t>(info.st_size),
+                                                false);
+  if (!buffer)
+    return make_error(DiagCode::io, "cannot read '{0}' back: {1}", path_,
+                      buffer.getError().message());
   return std::move(*buffer);
 }
 
 Error OutputFile::commit() {
-  const EndSignalsWait until_done;   // the temporary name, which no other way replaces a file by, is there for a moment only
+  // The temporary name, which no other way replaces a file by, is there for a moment only
+  const EndSignalsWait until_done;
   const int file = std::exchange(file_, -1);
   int code = 0;
   if (!removed_) {
     const std::string unnamed = "/proc/self/fd/" + std::to_string(file);
-    const auto link = [&] { return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0; };
+    const auto link = [&] {
+      return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) ==
+             0;
+    };
     if (!link() && (errno != EEXIST || ::unlink(temporary_.c_str()) != 0 || !link())) code = errno;
   }
-  if (::close(file) != 0 && code == 0) code = errno;  // network file systems report a full disk here
+  // Network file systems report a full disk here
+  if (::close(file) != 0 && code == 0) code = errno;
   if (code == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) code = errno;
   if (code != 0) ::unlink(temporary_.c_str());
   removed_.reset();

@@ -6,7 +6,8 @@
 namespace tw {
 namespace {
 
-// A constant operand against a value of shape `shape`: its elements and the axis along which they differ.
+// A constant operand against a value of shape `shape`: its elements and the axis along which they
+// differ.
 struct Numbers {
   int axis = -1;
   std::vector<double> values;
@@ -21,7 +22,9 @@ std::optional<Numbers> numbers_along(const Graph& graph, ValueId constant, const
   for (size_t i = 0; i < own.size(); ++i) {
     if (is_const(own[i], 1)) continue;
     size_t axis = i + shape.size() - own.size();
-    if (numbers.axis >= 0 || !equal(own[i], shape[axis]) || as_const(own[i]).value_or(kMaxElements + 1) > kMaxElements) return std::nullopt;
+    if (numbers.axis >= 0 || !equal(own[i], shape[axis]) ||
+        as_const(own[i]).value_or(kMaxElements + 1) > kMaxElements)
+      return std::nullopt;
     numbers.axis = static_cast<int>(axis);
   }
   numbers.values = to_doubles(graph.constant_tensor(constant));
@@ -48,11 +51,13 @@ std::optional<AffineNode> affine_binary(const Graph& graph, const Node& node) {
   BinaryOp function = std::get<op::Binary>(node.attrs).function;
   size_t side = graph.is_constant(node.inputs[0]) ? 1 : 0;
   ValueId x = node.inputs[side];
-  if (graph.is_constant(x) || !equal(graph.value(x).type, graph.value(node.output).type)) return std::nullopt;
-  bool linear = function == BinaryOp::add || function == BinaryOp::sub || function == BinaryOp::mul ||
-                (function == BinaryOp::div && side == 0);
+  if (graph.is_constant(x) || !equal(graph.value(x).type, graph.value(node.output).type))
+    return std::nullopt;
+  bool linear = function == BinaryOp::add || function == BinaryOp::sub ||
+                function == BinaryOp::mul || (function == BinaryOp::div && side == 0);
   if (!linear) return std::nullopt;
-  std::optional<Numbers> numbers = numbers_along(graph, node.inputs[1 - side], graph.value(x).type.shape);
+  std::optional<Numbers> numbers = numbers_along(graph, node.inputs[1 - side],
+                                                 graph.value(x).type.shape);
   if (!numbers) return std::nullopt;
   size_t count = numbers->values.size();
   Affine affine{numbers->axis, std::vector<double>(count, 1.0), std::vector<double>(count, 0.0)};
@@ -79,7 +84,8 @@ bool Affine::shifts() const {
 }
 
 std::optional<AffineNode> affine_node(const Graph& graph, const Node& node) {
-  if (!is_float(graph.value(node.output).type.dtype) || !all_plain(graph, node)) return std::nullopt;
+  if (!is_float(graph.value(node.output).type.dtype) || !all_plain(graph, node))
+    return std::nullopt;
   if (is_unary(&node, UnaryOp::neg)) return AffineNode{node.inputs[0], {-1, {-1.0}, {0.0}}};
   if (std::holds_alternative<op::BatchNorm>(node.attrs)) return affine_batch_norm(graph, node);
   if (std::holds_alternative<op::Binary>(node.attrs)) return affine_binary(graph, node);
@@ -97,7 +103,8 @@ std::optional<Affine> compose(const Affine& first, const Affine& second) {
   return out;
 }
 
-Tensor broadcastable(const Affine& affine, const std::vector<double>& numbers, DType dtype, size_t rank) {
+Tensor broadcastable(const Affine& affine, const std::vector<double>& numbers, DType dtype,
+                     size_t rank) {
   std::vector<int64_t> shape;
   if (affine.axis >= 0) {
     shape.assign(rank - static_cast<size_t>(affine.axis), 1);

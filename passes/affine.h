@@ -1,20 +1,21 @@
-// y = scale * x + shift with constants, in double, uniform or along one axis: what batch norms and additions,
-// multiplications, divisions by constants are, and what chains of them are again.
+// y = scale * x + shift with constants, in double, uniform or along one axis: what batch norms and
+// additions, multiplications, divisions by constants are, and what chains of them are again.
 #pragma once
 #include "passes/rewriter.h"
 
 namespace tw {
 
 struct Affine {
-  int axis = -1;                       // of x; -1: one number for all
-  std::vector<double> scale, shift;    // one element, or one for each index of the axis
+  int axis = -1;                     // of x; -1: one number for all
+  std::vector<double> scale, shift;  // one element, or one for each index of the axis
   double scale_at(size_t i) const { return scale[axis < 0 ? 0 : i]; }
   double shift_at(size_t i) const { return shift[axis < 0 ? 0 : i]; }
-  bool scales() const;                 // some scale is not 1
-  bool shifts() const;                 // some shift is not 0
+  bool scales() const;  // some scale is not 1
+  bool shifts() const;  // some shift is not 0
 };
 
-// The node as an affine function of its input `x`; nullopt for other nodes, non-float types and constants that broadcast x.
+// The node as an affine function of its input `x`; nullopt for other nodes, non-float types and
+// constants that broadcast x.
 struct AffineNode {
   ValueId x;
   Affine function;
@@ -22,7 +23,9 @@ struct AffineNode {
 std::optional<AffineNode> affine_node(const Graph& graph, const Node& node);
 // second(first(x)); nullopt when they differ along different axes.
 std::optional<Affine> compose(const Affine& first, const Affine& second);
-// What `numbers` of the affine are as a constant that broadcasts against a tensor of this rank: [n, 1, 1] or a scalar.
-Tensor broadcastable(const Affine& affine, const std::vector<double>& numbers, DType dtype, size_t rank);
+// What `numbers` of the affine are as a constant that broadcasts against a tensor of this rank: [n,
+// 1, 1] or a scalar.
+Tensor broadcastable(const Affine& affine, const std::vector<double>& numbers, DType dtype,
+                     size_t rank);
 
 }  // namespace tw

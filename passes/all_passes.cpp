@@ -6,17 +6,29 @@ namespace tw {
 
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> table = {
-      {"assign-layouts", "run convolutions in channel blocks, with casts where plain tensors are wanted", assign_layouts},
-      {"canonicalize", "drop identities, merge data movement, fold pads and transposes into their users", canonicalize},
-      {"eliminate-common-subexpressions", "compute equal nodes and store equal constants once", eliminate_common_subexpressions},
+      {"assign-layouts",
+       "run convolutions in channel blocks, with casts where plain tensors are wanted",
+       assign_layouts},
+      {"canonicalize",
+       "drop identities, merge data movement, fold pads and transposes into their users",
+       canonicalize},
+      {"eliminate-common-subexpressions", "compute equal nodes and store equal constants once",
+       eliminate_common_subexpressions},
       {"eliminate-dead-code", "erase nodes that no output needs", eliminate_dead_code},
-      {"fold-batch-norm", "fold batch norms, scales and shifts into weights and biases", fold_batch_norm},
+      {"fold-batch-norm", "fold batch norms, scales and shifts into weights and biases",
+       fold_batch_norm},
       {"fold-constants", "compute nodes whose inputs are constants", fold_constants},
       {"fold-shapes", "turn arithmetic on shapes into dimension expressions", fold_shapes},
-      {"fuse-quantization", "compute products of dequantized values in integers, with one rounding to the quantized result", fuse_quantization},
-      {"join-products", "compute products of one operand with several weights, for attention, as one", join_products},
+      {"fuse-quantization",
+       "compute products of dequantized values in integers, with one rounding to the quantized "
+       "result",
+       fuse_quantization},
+      {"join-products",
+       "compute products of one operand with several weights, for attention, as one",
+       join_products},
       {"sign-quantization", "store u8 values between quantized operators as i8", sign_quantization},
-      {"widen-floats", "make every float tensor f64, the model's inputs and outputs too", widen_floats},
+      {"widen-floats", "make every float tensor f64, the model's inputs and outputs too",
+       widen_floats},
   };
   return table;
 }

@@ -11,7 +11,8 @@ constexpr double kScatteredPerSecond = 1.2e9;  // elements: a load, a store and 
 }  // namespace
 
 double AnalyticCost::seconds(const WorkEstimate& work, const Target& target) const {
-  return work.vector_ops / work.efficiency / (kClock * core_rates(target).multiply_adds) + work.bytes / kBytesPerSecond + work.scattered / kScatteredPerSecond;
+  return work.vector_ops / work.efficiency / (kClock * core_rates(target).multiply_adds) +
+         work.bytes / kBytesPerSecond + work.scattered / kScatteredPerSecond;
 }
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// The cost model that needs no measurement: rates of a middling core, whose ratios matter and not their size.
+// The cost model that needs no measurement: rates of a middling core, whose ratios matter and not
+// their size.
 #pragma once
 #include "ir/cost.h"
 

@@ -1,5 +1,5 @@
-// The rules of canonicalize, by family. A rule looks at one live node, rewrites it and returns true,
-// or leaves everything as it is and returns false.
+// The rules of canonicalize, by family. A rule looks at one live node, rewrites it and returns
+// true, or leaves everything as it is and returns false.
 #pragma once
 #include <span>
 
@@ -16,8 +16,8 @@ template <bool (*rule)(Rewriter&, NodeId)>
 bool when_plain(Rewriter& rewriter, NodeId id) {
   return all_plain(rewriter.graph(), rewriter.node(id)) && rule(rewriter, id);
 }
-std::span<const Rule> element_wise_rules();   // canonicalize_element_wise.cpp
-std::span<const Rule> movement_rules();       // canonicalize_movement.cpp
-std::span<const Rule> contraction_rules();    // canonicalize_contraction.cpp
+std::span<const Rule> element_wise_rules();  // canonicalize_element_wise.cpp
+std::span<const Rule> movement_rules();      // canonicalize_movement.cpp
+std::span<const Rule> contraction_rules();   // canonicalize_contraction.cpp
 
 }  // namespace tw

@@ -39,7 +39,8 @@ std::optional<FoldedPad> padded_input(Rewriter& rewriter, const Node& node) {
   const Graph& graph = rewriter.graph();
   const Node* maker = graph.def(node.inputs[0]);
   const op::Pad* pad = get_if<op::Pad>(maker);
-  if (!pad || pad->mode != PadMode::constant || !rewriter.type(maker->inputs[0]).layout.plain()) return std::nullopt;
+  if (!pad || pad->mode != PadMode::constant || !rewriter.type(maker->inputs[0]).layout.plain())
+    return std::nullopt;
   std::optional<Ints> pads = spatial_pads(*pad);
   std::optional<double> value = pad_value(graph, *maker);
   if (!pads || !value) return std::nullopt;
@@ -65,8 +66,8 @@ bool pad_into_conv(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// The parts of one tensor that a concatenation along the channels puts side by side: every steps[i]-th point of spatial axis i, from
-// starts[part][i] on. Together they are the whole tensor.
+// The parts of one tensor that a concatenation along the channels puts side by side: every
+// steps[i]-th point of spatial axis i, from starts[part][i] on. Together they are the whole tensor.
 struct Phases {
   ValueId source;
   Ints steps;
@@ -82,17 +83,23 @@ std::optional<Phases> phases_of(const Graph& graph, const Node& concat) {
     const op::Slice* slice = get_if<op::Slice>(maker);
     if (!slice || slice->sizes.size() < 3) return std::nullopt;
     const Shape& whole = graph.value(maker->inputs[0]).type.shape;
-    if (part == concat.inputs[0]) phases = {maker->inputs[0], Ints(slice->steps.begin() + 2, slice->steps.end()), {}};
-    if (maker->inputs[0] != phases.source || !equal(Shape{slice->sizes[0]}, Shape{whole[0]})) return std::nullopt;
+    if (part == concat.inputs[0])
+      phases = {maker->inputs[0], Ints(slice->steps.begin() + 2, slice->steps.end()), {}};
+    if (maker->inputs[0] != phases.source || !equal(Shape{slice->sizes[0]}, Shape{whole[0]}))
+      return std::nullopt;
     Ints start;
     for (size_t i = 0; i < slice->sizes.size(); ++i) {
-      const std::optional<int64_t> from = as_const(slice->starts[i]), size = as_const(slice->sizes[i]), extent = as_const(whole[i]);
+      const std::optional<int64_t> from = as_const(slice->starts[i]),
+                                   size = as_const(slice->sizes[i]), extent = as_const(whole[i]);
       const int64_t step = i < 2 ? 1 : phases.steps[i - 2];
-      if (!from || slice->steps[i] != step || step < 1 || *from >= step || (i > 0 && (!size || !extent || *size * step != *extent))) return std::nullopt;
+      if (!from || slice->steps[i] != step || step < 1 || *from >= step ||
+          (i > 0 && (!size || !extent || *size * step != *extent)))
+        return std::nullopt;
       if (i >= 2) start.push_back(*from);
       if (i >= 2 && phases.starts.empty()) points *= step;
     }
-    if (std::find(phases.starts.begin(), phases.starts.end(), start) != phases.starts.end()) return std::nullopt;
+    if (std::find(phases.starts.begin(), phases.starts.end(), start) != phases.starts.end())
+      return std::nullopt;
     phases.starts.push_back(std::move(start));
   }
   if (points < 2 || points != static_cast<int64_t>(phases.starts.size())) return std::nullopt;
@@ -116,22 +123,30 @@ Tensor interleaved(const Tensor& w, const Phases& phases) {
     }
     const Ints& start = phases.starts[static_cast<size_t>(at[1] / channels)];
     int64_t to = at[0] * channels + at[1] % channels;
-    for (size_t i = 0; i < rank; ++i) to = to * shape[i + 2] + at[i + 2] * phases.steps[i] + start[i];
-    std::memcpy(out.bytes.data() + static_cast<size_t>(to) * width, w.bytes.data() + static_cast<size_t>(from) * width, width);
+    for (size_t i = 0; i < rank; ++i)
+      to = to * shape[i + 2] + at[i + 2] * phases.steps[i] + start[i];
+    std::memcpy(out.bytes.data() + static_cast<size_t>(to) * width,
+                w.bytes.data() + static_cast<size_t>(from) * width, width);
   }
   return out;
 }
 
-// conv(concat of every s-th point of x, from each start) -> conv(x) with s times the kernel and the stride: the same products,
-// without moving x first.
+// conv(concat of every s-th point of x, from each start) -> conv(x) with s times the kernel and the
+// stride: the same products, without moving x first.
 bool phases_into_conv(Rewriter& rewriter, NodeId id) {
-  constexpr int64_t kMostChannels = 32;   // of the concatenation: wider stride-1 convolutions gain more from fewer multiplications
+  // Of the concatenation: wider stride-1 convolutions gain more from fewer multiplications
+  constexpr int64_t kMostChannels = 32;
   const Node& node = rewriter.node(id);
   const op::Conv* conv = get_if<op::Conv>(&node);
-  if (!conv || conv->group != 1 || std::any_of(conv->dilations.begin(), conv->dilations.end(), [](int64_t d) { return d != 1; })) return false;
+  if (!conv || conv->group != 1 ||
+      std::any_of(conv->dilations.begin(), conv->dilations.end(), [](int64_t d) { return d != 1; }))
+    return false;
   const Node* maker = rewriter.graph().def(node.inputs[0]);
-  if (!get_if<op::Concat>(maker) || rewriter.uses(node.inputs[0]) != 1 || !rewriter.graph().is_constant(node.inputs[1])) return false;
-  if (as_const(rewriter.type(node.inputs[0]).shape[1]).value_or(kMostChannels + 1) > kMostChannels) return false;
+  if (!get_if<op::Concat>(maker) || rewriter.uses(node.inputs[0]) != 1 ||
+      !rewriter.graph().is_constant(node.inputs[1]))
+    return false;
+  if (as_const(rewriter.type(node.inputs[0]).shape[1]).value_or(kMostChannels + 1) > kMostChannels)
+    return false;
   std::optional<Phases> phases = phases_of(rewriter.graph(), *maker);
   if (!phases) return false;
   op::Conv whole = *conv;
@@ -144,23 +159,32 @@ bool phases_into_conv(Rewriter& rewriter, NodeId id) {
   std::vector<ValueId> inputs = node.inputs;
   inputs[0] = phases->source;
   const std::string name = rewriter.graph().value(node.output).name + "_weights";
-  inputs[1] = rewriter.add_constant(name, interleaved(rewriter.graph().constant_tensor(inputs[1]), *phases));
+  inputs[1] = rewriter.add_constant(
+      name, interleaved(rewriter.graph().constant_tensor(inputs[1]), *phases));
   rewriter.update(id, whole, inputs);
   return true;
 }
 
-// A pointwise convolution of a stride reads one point of several: conv(x) -> conv of stride 1 (every s-th point of x), whose points
-// are one row in memory. Copying them is little beside many output channels.
+// A pointwise convolution of a stride reads one point of several: conv(x) -> conv of stride 1
+// (every s-th point of x), whose points are one row in memory. Copying them is little beside many
+// output channels.
 bool points_before_conv(Rewriter& rewriter, NodeId id) {
   constexpr int64_t kFewestOutputs = 128;
   const Node& node = rewriter.node(id);
   const op::Conv* conv = get_if<op::Conv>(&node);
   if (!conv || conv->group != 1 || !is_float(rewriter.type(node.output).dtype)) return false;
   const Shape& weights = rewriter.type(node.inputs[1]).shape;
-  if (as_const(weights[0]).value_or(0) < kFewestOutputs || !std::all_of(weights.begin() + 2, weights.end(), [](const Expr& k) { return is_const(k, 1); })) return false;
-  const auto all = [](const Ints& values, int64_t value) { return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; }); };
+  if (as_const(weights[0]).value_or(0) < kFewestOutputs ||
+      !std::all_of(weights.begin() + 2, weights.end(),
+                   [](const Expr& k) { return is_const(k, 1); }))
+    return false;
+  const auto all = [](const Ints& values, int64_t value) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
+  };
   if (all(conv->strides, 1) || !all(conv->pads, 0)) return false;
-  op::Slice points{.starts = Shape(weights.size(), Expr(0)), .steps = {1, 1}, .sizes = rewriter.type(node.output).shape};
+  op::Slice points{.starts = Shape(weights.size(), Expr(0)),
+                   .steps = {1, 1},
+                   .sizes = rewriter.type(node.output).shape};
   points.sizes[1] = rewriter.type(node.inputs[0]).shape[1];
   points.steps.insert(points.steps.end(), conv->strides.begin(), conv->strides.end());
   op::Conv dense = *conv;
@@ -173,10 +197,13 @@ bool points_before_conv(Rewriter& rewriter, NodeId id) {
 
 double lowest(DType dtype) {
   if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
-  return is_unsigned_int(dtype) || dtype == DType::boolean ? 0 : -std::ldexp(1.0, dtype_bytes(dtype) * 8 - 1);
+  return is_unsigned_int(dtype) || dtype == DType::boolean
+             ? 0
+             : -std::ldexp(1.0, dtype_bytes(dtype) * 8 - 1);
 }
 
-// average_pool(pad(x, 0)) counts the padding; max_pool(pad(x, lowest)) never takes it. Pads stay smaller than the kernel.
+// average_pool(pad(x, 0)) counts the padding; max_pool(pad(x, lowest)) never takes it. Pads stay
+// smaller than the kernel.
 bool pad_into_pool(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Pool* pool = get_if<op::Pool>(&node);
@@ -184,7 +211,8 @@ bool pad_into_pool(Rewriter& rewriter, NodeId id) {
   std::optional<FoldedPad> pad = padded_input(rewriter, node);
   if (!pad) return false;
   op::Pool padded = *pool;
-  bool had_pads = std::any_of(pool->pads.begin(), pool->pads.end(), [](int64_t p) { return p != 0; });
+  bool had_pads = std::any_of(pool->pads.begin(), pool->pads.end(),
+                              [](int64_t p) { return p != 0; });
   switch (pool->kind) {
     case PoolKind::average:
       if (pad->value != 0 || (had_pads && !pool->count_include_pad)) return false;
@@ -235,8 +263,9 @@ bool transpose_into_matmul(Rewriter& rewriter, NodeId id) {
   return false;
 }
 
-// A transpose that moves the innermost axis, for one matmul only: the flag takes over the swap of the last two axes where
-// the innermost one then stays, so that copying moves whole rows (attention's keys).
+// A transpose that moves the innermost axis, for one matmul only: the flag takes over the swap of
+// the last two axes where the innermost one then stays, so that copying moves whole rows
+// (attention's keys).
 bool keep_rows_for_matmul(Rewriter& rewriter, NodeId id) {
   const op::MatMul* matmul = get_if<op::MatMul>(&rewriter.node(id));
   if (!matmul) return false;
@@ -250,7 +279,8 @@ bool keep_rows_for_matmul(Rewriter& rewriter, NodeId id) {
     if (perm[rank - 2] != static_cast<int64_t>(rank) - 1) continue;
     std::swap(perm[rank - 2], perm[rank - 1]);
     op::MatMul turned = toggled(*matmul, side);
-    inputs[side] = rewriter.add(op::Transpose{perm}, {maker->inputs[0]}, rewriter.graph().value(inputs[side]).def, "rows");
+    inputs[side] = rewriter.add(op::Transpose{perm}, {maker->inputs[0]},
+                                rewriter.graph().value(inputs[side]).def, "rows");
     rewriter.update(id, turned, inputs);
     return true;
   }

@@ -1,5 +1,5 @@
-// Rules for operators that move data (transpose, reshape, expand, slice, concat, gather, pad, resize, layout casts), and
-// for pools and reductions that do nothing.
+// Rules for operators that move data (transpose, reshape, expand, slice, concat, gather, pad,
+// resize, layout casts), and for pools and reductions that do nothing.
 #include <algorithm>
 
 #include "passes/canonicalize.h"
@@ -8,7 +8,8 @@ namespace tw {
 namespace {
 
 bool all_are(const Shape& values, int64_t wanted) {
-  return std::all_of(values.begin(), values.end(), [&](const Expr& e) { return is_const(e, wanted); });
+  return std::all_of(values.begin(), values.end(),
+                     [&](const Expr& e) { return is_const(e, wanted); });
 }
 bool all_are(const Ints& values, int64_t wanted) {
   return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
@@ -19,10 +20,13 @@ bool copies_input(const Rewriter& rewriter, const Node& node) {
   const OpAttrs& attrs = node.attrs;
   if (const op::Transpose* transpose = std::get_if<op::Transpose>(&attrs))
     return std::is_sorted(transpose->perm.begin(), transpose->perm.end());
-  if (const op::Slice* slice = std::get_if<op::Slice>(&attrs)) return all_are(slice->starts, 0) && all_are(slice->steps, 1);
-  if (const op::Pad* pad = std::get_if<op::Pad>(&attrs)) return all_are(pad->begins, 0) && all_are(pad->ends, 0);
+  if (const op::Slice* slice = std::get_if<op::Slice>(&attrs))
+    return all_are(slice->starts, 0) && all_are(slice->steps, 1);
+  if (const op::Pad* pad = std::get_if<op::Pad>(&attrs))
+    return all_are(pad->begins, 0) && all_are(pad->ends, 0);
   if (const op::Resize* resize = std::get_if<op::Resize>(&attrs))
-    return std::all_of(resize->scales.begin(), resize->scales.end(), [](double scale) { return scale == 1; });
+    return std::all_of(resize->scales.begin(), resize->scales.end(),
+                       [](double scale) { return scale == 1; });
   if (const op::Pool* pool = std::get_if<op::Pool>(&attrs))
     return all_are(pool->kernel, 1) && all_are(pool->strides, 1) && all_are(pool->pads, 0);
   if (std::holds_alternative<op::Concat>(attrs)) return node.inputs.size() == 1;
@@ -71,10 +75,12 @@ bool transpose_as_reshape(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// reshape(reshape(x)) is one reshape, expand(expand(x)) one expand, a layout cast of a layout cast one layout cast.
+// reshape(reshape(x)) is one reshape, expand(expand(x)) one expand, a layout cast of a layout cast
+// one layout cast.
 bool merge_same_movement(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
-  bool forgets = std::holds_alternative<op::Reshape>(node.attrs) || std::holds_alternative<op::Expand>(node.attrs) ||
+  bool forgets = std::holds_alternative<op::Reshape>(node.attrs) ||
+                 std::holds_alternative<op::Expand>(node.attrs) ||
                  std::holds_alternative<op::LayoutCast>(node.attrs);
   if (!forgets) return false;
   const Node* maker = rewriter.graph().def(node.inputs[0]);
@@ -134,13 +140,16 @@ std::vector<ValueId> in_groups(Rewriter& rewriter, NodeId id, const std::vector<
   const op::Concat concat = *get_if<op::Concat>(&rewriter.node(id));
   std::vector<ValueId> groups;
   for (size_t first = 0; first < parts.size(); first += kMaxParts) {
-    const std::vector<ValueId> group(parts.begin() + static_cast<std::ptrdiff_t>(first), parts.begin() + static_cast<std::ptrdiff_t>(std::min(parts.size(), first + kMaxParts)));
+    const std::vector<ValueId> group(
+        parts.begin() + static_cast<std::ptrdiff_t>(first),
+        parts.begin() + static_cast<std::ptrdiff_t>(std::min(parts.size(), first + kMaxParts)));
     groups.push_back(group.size() == 1 ? group[0] : rewriter.add(concat, group, id, "parts"));
   }
   return groups;
 }
 
-// concat(concat(a, b), c) along one axis is concat(a, b, c), when nobody else reads the inner one; empty parts go. One of more than kMaxParts is a tree.
+// concat(concat(a, b), c) along one axis is concat(a, b, c), when nobody else reads the inner one;
+// empty parts go. One of more than kMaxParts is a tree.
 bool flatten_concat(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Concat* concat = get_if<op::Concat>(&node);
@@ -150,7 +159,8 @@ bool flatten_concat(Rewriter& rewriter, NodeId id) {
   for (ValueId input : node.inputs) {
     const Node* maker = rewriter.graph().def(input);
     const op::Concat* inner = get_if<op::Concat>(maker);
-    if (inner && inner->axis == concat->axis && rewriter.uses(input) == 1 && count + maker->inputs.size() <= kMaxParts + 1) {
+    if (inner && inner->axis == concat->axis && rewriter.uses(input) == 1 &&
+        count + maker->inputs.size() <= kMaxParts + 1) {
       count += maker->inputs.size() - 1;
       parts.insert(parts.end(), maker->inputs.begin(), maker->inputs.end());
     } else if (!is_const(rewriter.type(input).shape[static_cast<size_t>(concat->axis)], 0)) {
@@ -169,7 +179,8 @@ bool gather_as_slice(Rewriter& rewriter, NodeId id) {
   if (!gather) return false;
   ValueId x = rewriter.node(id).inputs[0], indices = rewriter.node(id).inputs[1];
   const Graph& graph = rewriter.graph();
-  if (!graph.is_constant(indices) || !is_const(element_count(rewriter.type(indices).shape), 1)) return false;
+  if (!graph.is_constant(indices) || !is_const(element_count(rewriter.type(indices).shape), 1))
+    return false;
   const Shape shape = rewriter.type(x).shape;
   size_t axis = static_cast<size_t>(gather->axis);
   int64_t index = graph.constant_tensor(indices).int_at(0);
@@ -195,18 +206,24 @@ bool reduction_as_reshape(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// f(reshape(x)) -> reshape(f(x)), for f of one tensor and uniform constants; transposes too. A scale then reaches the
-// weights of the matmul in front (attention's queries and keys), an activation its kernel.
+// f(reshape(x)) -> reshape(f(x)), for f of one tensor and uniform constants; transposes too. A
+// scale then reaches the weights of the matmul in front (attention's queries and keys), an
+// activation its kernel.
 bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const Graph& graph = rewriter.graph();
-  if (!std::holds_alternative<op::Unary>(node.attrs) && !std::holds_alternative<op::Binary>(node.attrs)) return false;
+  if (!std::holds_alternative<op::Unary>(node.attrs) &&
+      !std::holds_alternative<op::Binary>(node.attrs))
+    return false;
   size_t side = node.inputs.size() == 2 && graph.is_constant(node.inputs[0]) ? 1 : 0;
   ValueId moved = node.inputs[side];
   const Node* maker = graph.def(moved);
   if (!get_if<op::Transpose>(maker) && !get_if<op::Reshape>(maker)) return false;
-  if (!equal(rewriter.type(node.output).shape, rewriter.type(moved).shape)) return false;   // the constant widens it
-  if (rewriter.uses(moved) != 1 || (node.inputs.size() == 2 && !splat(graph, node.inputs[1 - side]))) return false;
+  // The constant widens it
+  if (!equal(rewriter.type(node.output).shape, rewriter.type(moved).shape)) return false;
+  if (rewriter.uses(moved) != 1 ||
+      (node.inputs.size() == 2 && !splat(graph, node.inputs[1 - side])))
+    return false;
   std::vector<ValueId> inputs = node.inputs;
   inputs[side] = maker->inputs[0];
   std::vector<const TensorType*> types;
@@ -225,7 +242,8 @@ bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
 
 // Layout casts merge whatever lies between; the others only plain tensors.
 bool merge_movement(Rewriter& rewriter, NodeId id) {
-  if (std::holds_alternative<op::LayoutCast>(rewriter.node(id).attrs)) return merge_same_movement(rewriter, id);
+  if (std::holds_alternative<op::LayoutCast>(rewriter.node(id).attrs))
+    return merge_same_movement(rewriter, id);
   return all_plain(rewriter.graph(), rewriter.node(id)) && merge_same_movement(rewriter, id);
 }
 

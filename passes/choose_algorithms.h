@@ -1,5 +1,6 @@
-// Picks the algorithm of every convolution and matrix product with constant weights: the fastest by a static cost model, or as measured,
-// that keeps the model within its error budget (Target::accuracy) and its weights within their growth.
+// Picks the algorithm of every convolution and matrix product with constant weights: the fastest by
+// a static cost model, or as measured, that keeps the model within its error budget
+// (Target::accuracy) and its weights within their growth.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,35 +14,45 @@ namespace tw {
 using AlgorithmSeconds = std::map<NodeId, std::map<Algorithm, double>>;
 
 struct AlgorithmOptions {
-  double max_weight_growth = 1.5;   // weight bytes in all, of what they are with direct algorithms only; >= 1
-  std::optional<Algorithm> only;    // this one wherever it applies, whatever the budgets
-  AlgorithmSeconds measured = {};   // stands in for the model, whose figures for the rest are brought to the same measure
-  std::map<NodeId, Algorithm> fixed = {};   // by anchor: already chosen, within the budgets
+  // Weight bytes in all, of what they are with direct algorithms only; >= 1
+  double max_weight_growth = 1.5;
+  std::optional<Algorithm> only;  // this one wherever it applies, whatever the budgets
+  // Stands in for the model, whose figures for the rest are brought to the same measure
+  AlgorithmSeconds measured = {};
+  std::map<NodeId, Algorithm> fixed = {};  // by anchor: already chosen, within the budgets
 };
 
 // What one algorithm makes of one node, by the model of docs/internals/algorithms.md.
 struct AlgorithmEstimate {
-  double cycles = 0;         // of one core
-  double weight_bytes = 0;   // packed
-  double error = 0;          // expected, relative to the output's range
+  double cycles = 0;        // of one core
+  double weight_bytes = 0;  // packed
+  double error = 0;         // expected, relative to the output's range
 };
-// nullopt: the algorithm does not apply. model_bytes: all weights of the model, which decide what cache they come from.
-std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node, Algorithm algorithm, const Target& target, double model_bytes);
+// nullopt: the algorithm does not apply. model_bytes: all weights of the model, which decide what
+// cache they come from.
+std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node,
+                                                    Algorithm algorithm, const Target& target,
+                                                    double model_bytes);
 // A convolution or matrix product with constant weights: what has a choice.
 bool has_algorithms(const Graph& graph, const Group& group);
 // Those that lower_group can compute the group with as it is fused, the direct one first.
-std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group, const Target& target);
-// Whether a pool may follow a convolution by the algorithm in one kernel: its windows are whole in what is computed at once.
+std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group,
+                                             const Target& target);
+// Whether a pool may follow a convolution by the algorithm in one kernel: its windows are whole in
+// what is computed at once.
 bool serves_pool(Algorithm algorithm, const op::Pool& pool);
-// Largest error among sums of so many products in f32, relative to their range; kappa: how the algorithm's constants enlarge its roundings.
+// Largest error among sums of so many products in f32, relative to their range; kappa: how the
+// algorithm's constants enlarge its roundings.
 double rounding_error(double kappa, double length);
-double winograd_kappa(int tile, int stride = 1);   // of tiles of tile x tile outputs, 3x3
+double winograd_kappa(int tile, int stride = 1);  // of tiles of tile x tile outputs, 3x3
 
 struct AlgorithmSummary {
-  double direct_bytes = 0, weight_bytes = 0;   // of the nodes looked at
-  double error = 0;                            // of an output, relative to its range: what is held below the budget
+  double direct_bytes = 0, weight_bytes = 0;  // of the nodes looked at
+  // Of an output, relative to its range: what is held below the budget
+  double error = 0;
 };
 // Sets Group::algorithm of every group.
-AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups, const Target& target, const AlgorithmOptions& options);
+AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups,
+                                   const Target& target, const AlgorithmOptions& options);
 
 }  // namespace tw

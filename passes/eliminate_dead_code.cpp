@@ -1,7 +1,8 @@
 // before: %a = exp(%x)  %b = neg(%x)  output %b
 // after:  %b = neg(%x)  output %b
-// Constants that nobody reads give their bytes back; that is no change, as they are not printed or hashed.
-// Why here: importing leaves shape arithmetic without users, and use counts decide what may be folded and fused.
+// Constants that nobody reads give their bytes back; that is no change, as they are not printed or
+// hashed. Why here: importing leaves shape arithmetic without users, and use counts decide what may
+// be folded and fused.
 #include <algorithm>
 
 #include "ir/graph/symbol_sources.h"
@@ -11,17 +12,20 @@ namespace tw {
 
 Expected<bool> eliminate_dead_code(Graph& graph, PassContext&) {
   std::vector<bool> needed(graph.value_count(), false);
-  for (const Graph::Output& output : graph.outputs()) needed[static_cast<size_t>(output.value.index)] = true;
+  for (const Graph::Output& output : graph.outputs())
+    needed[static_cast<size_t>(output.value.index)] = true;
   const SymbolSources sources(graph);
   for (const DataSymbol& symbol : graph.data_symbols)
-    if (symbol.equals.defined())   // a check
-      for (ValueId value : sources.of(std::vector<Expr>{var(symbol.name)})) needed[static_cast<size_t>(value.index)] = true;
+    if (symbol.equals.defined())  // a check
+      for (ValueId value : sources.of(std::vector<Expr>{var(symbol.name)}))
+        needed[static_cast<size_t>(value.index)] = true;
   std::vector<NodeId> order = graph.order();
   bool changed = false;
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
     const Node& node = graph.node(*id);
     const std::vector<ValueId> outputs = node.outputs();
-    if (std::none_of(outputs.begin(), outputs.end(), [&](ValueId v) { return needed[static_cast<size_t>(v.index)]; })) {
+    if (std::none_of(outputs.begin(), outputs.end(),
+                     [&](ValueId v) { return needed[static_cast<size_t>(v.index)]; })) {
       graph.erase(*id);
       changed = true;
       continue;
@@ -30,7 +34,9 @@ Expected<bool> eliminate_dead_code(Graph& graph, PassContext&) {
       if (input.valid()) needed[static_cast<size_t>(input.index)] = true;
     for (ValueId value : sources.of(node.attrs)) needed[static_cast<size_t>(value.index)] = true;
   }
-  changed |= std::erase_if(graph.data_symbols, [&](const DataSymbol& symbol) { return !needed[static_cast<size_t>(symbol.value.index)]; }) > 0;
+  changed |= std::erase_if(graph.data_symbols, [&](const DataSymbol& symbol) {
+               return !needed[static_cast<size_t>(symbol.value.index)];
+             }) > 0;
   needed.resize(graph.value_count());
   for (size_t i = 0; i < needed.size(); ++i)
     if (!needed[i]) graph.value(ValueId{static_cast<int32_t>(i)}).constant.reset();

@@ -1,8 +1,9 @@
 // before: %c = conv(%x, %w)  %n = batch_norm(%c, %scale, %bias, %mean, %variance)
-// after:  %n = conv(%x, %w', %b')            w' = w * scale / sqrt(variance + epsilon), computed in double, rounded once
-// Chains of batch norms and of +, -, *, / with constants are one affine function. It goes into the weights and the bias of
-// the convolution or matmul in front of it, else into those behind it, else it becomes at most one mul and one add.
-// Why here: needs pads inside the convolutions and duplicates merged; fusion then has fewer operators to carry.
+// after:  %n = conv(%x, %w', %b')            w' = w * scale / sqrt(variance + epsilon), computed in
+// double, rounded once Chains of batch norms and of +, -, *, / with constants are one affine
+// function. It goes into the weights and the bias of the convolution or matmul in front of it, else
+// into those behind it, else it becomes at most one mul and one add. Why here: needs pads inside
+// the convolutions and duplicates merged; fusion then has fewer operators to carry.
 #include <algorithm>
 
 #include "passes/affine.h"
@@ -11,7 +12,8 @@
 namespace tw {
 namespace {
 
-// The affine function that a chain of nodes computes; links from the value it starts at to its last node.
+// The affine function that a chain of nodes computes; links from the value it starts at to its last
+// node.
 struct Chain {
   std::vector<NodeId> links;
   ValueId x;
@@ -19,7 +21,8 @@ struct Chain {
   bool has_batch_norm = false;
 };
 
-// Weights of a convolution or matmul as a block of doubles, seen as [outer, n, inner] along one axis.
+// Weights of a convolution or matmul as a block of doubles, seen as [outer, n, inner] along one
+// axis.
 struct Weights {
   Tensor tensor;
   int64_t outer = 1, count = 1, inner = 1;
@@ -55,14 +58,16 @@ Chain Folder::chain_to(NodeId last) const {
   Chain chain;
   std::optional<AffineNode> link = affine_node(graph_, graph_.node(last));
   while (link) {
-    std::optional<Affine> function = chain.links.empty() ? link->function : compose(link->function, chain.function);
+    std::optional<Affine> function = chain.links.empty() ? link->function
+                                                         : compose(link->function, chain.function);
     if (!function) break;
     chain.function = *function;
     chain.x = link->x;
     chain.has_batch_norm |= std::holds_alternative<op::BatchNorm>(graph_.node(last).attrs);
     chain.links.insert(chain.links.begin(), last);
     last = graph_.value(chain.x).def;
-    link = last.valid() && rewriter_.uses(chain.x) == 1 ? affine_node(graph_, graph_.node(last)) : std::nullopt;
+    link = last.valid() && rewriter_.uses(chain.x) == 1 ? affine_node(graph_, graph_.node(last))
+                                                        : std::nullopt;
   }
   return chain;
 }
@@ -72,7 +77,8 @@ NodeId Folder::only_user(ValueId value) const {
   if (rewriter_.uses(value) != 1) return {};
   for (size_t i = 0; i < graph_.node_count(); ++i) {
     const Node& node = graph_.node(NodeId{static_cast<int32_t>(i)});
-    if (!node.erased && std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end())
+    if (!node.erased &&
+        std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end())
       return NodeId{static_cast<int32_t>(i)};
   }
   return {};
@@ -100,7 +106,8 @@ void scale_weights(Weights& weights, Factor factor) {
   for (int64_t o = 0; o < weights.outer; ++o)
     for (int64_t c = 0; c < weights.count; ++c) {
       double f = factor(static_cast<size_t>(o), static_cast<size_t>(c));
-      for (int64_t i = 0; i < weights.inner; ++i, ++at) weights.tensor.set(at, weights.tensor.at(at) * f);
+      for (int64_t i = 0; i < weights.inner; ++i, ++at)
+        weights.tensor.set(at, weights.tensor.at(at) * f);
     }
 }
 
@@ -115,32 +122,41 @@ bool bias_is_constant(const Graph& graph, const Node& node) {
   return !bias.valid() || graph.is_constant(bias);
 }
 
-// conv, conv_transpose: output channel m of the weights is scaled, the bias too, and the shift is added to it.
+// conv, conv_transpose: output channel m of the weights is scaled, the bias too, and the shift is
+// added to it.
 bool Folder::conv_producer(const Chain& chain, NodeId id) {
   const Node& node = graph_.node(id);
   const op::ConvTranspose* transposed = get_if<op::ConvTranspose>(&node);
-  if (chain.function.axis > 1 || chain.function.axis == 0 || !bias_is_constant(graph_, node)) return false;
+  if (chain.function.axis > 1 || chain.function.axis == 0 || !bias_is_constant(graph_, node))
+    return false;
   std::optional<Weights> weights = weights_along(node.inputs[1], transposed ? 1 : 0);
   if (!weights) return false;
-  // [M, ...]: m is the axis. Transposed [C, M/group, ...]: input channel c belongs to group c / (C/group).
+  // [M, ...]: m is the axis. Transposed [C, M/group, ...]: input channel c belongs to group c /
+  // (C/group).
   int64_t group = transposed ? transposed->group : 1, per_group = weights->outer / group;
   scale_weights(*weights, [&](size_t o, size_t c) {
-    return chain.function.scale_at(transposed ? o / static_cast<size_t>(per_group) * static_cast<size_t>(weights->count) + c : c);
+    return chain.function.scale_at(
+        transposed ? o / static_cast<size_t>(per_group) * static_cast<size_t>(weights->count) + c
+                   : c);
   });
   int64_t channels = weights->count * group;
   std::vector<double> bias = bias_of(node, channels);
-  for (size_t m = 0; m < bias.size(); ++m) bias[m] = bias[m] * chain.function.scale_at(m) + chain.function.shift_at(m);
+  for (size_t m = 0; m < bias.size(); ++m)
+    bias[m] = bias[m] * chain.function.scale_at(m) + chain.function.shift_at(m);
   bool biased = input_or_none(node, 2).valid() || chain.function.shifts();
   NodeId last = chain.links.back();
   std::vector<ValueId> inputs = {node.inputs[0], new_weights(last, "_weights", weights->tensor)};
-  if (biased) inputs.push_back(new_weights(last, "_bias", from_doubles(weights->tensor.dtype, {channels}, bias)));
+  if (biased)
+    inputs.push_back(
+        new_weights(last, "_bias", from_doubles(weights->tensor.dtype, {channels}, bias)));
   graph_.node(last).name = node.name;
   graph_.node(last).source = node.source;
   rewriter_.update(last, OpAttrs(node.attrs), inputs);
   return true;
 }
 
-// matmul: the operand with constant weights is scaled along the output's rows or columns; the shift stays an add.
+// matmul: the operand with constant weights is scaled along the output's rows or columns; the shift
+// stays an add.
 bool Folder::matmul_producer(const Chain& chain, NodeId id) {
   if (!chain.function.scales()) return false;
   const Node& node = graph_.node(id);
@@ -165,8 +181,10 @@ bool Folder::matmul_producer(const Chain& chain, NodeId id) {
       ValueId product = node.output;
       rewriter_.update(id, matmul, inputs);
       const TensorType type = rewriter_.type(product);
-      Tensor shift = broadcastable(chain.function, chain.function.shift, type.dtype, type.shape.size());
-      rewriter_.update(end, op::Binary{BinaryOp::add}, {product, new_weights(end, "_shift", shift)});
+      Tensor shift = broadcastable(chain.function, chain.function.shift, type.dtype,
+                                   type.shape.size());
+      rewriter_.update(end, op::Binary{BinaryOp::add},
+                       {product, new_weights(end, "_shift", shift)});
     }
     return true;
   }
@@ -175,20 +193,26 @@ bool Folder::matmul_producer(const Chain& chain, NodeId id) {
 
 bool Folder::into_producer(const Chain& chain) {
   NodeId id = graph_.value(chain.x).def;
-  if (!id.valid() || rewriter_.uses(chain.x) != 1 || !all_plain(graph_, graph_.node(id))) return false;
+  if (!id.valid() || rewriter_.uses(chain.x) != 1 || !all_plain(graph_, graph_.node(id)))
+    return false;
   const OpAttrs& attrs = graph_.node(id).attrs;
-  if (std::holds_alternative<op::Conv>(attrs) || std::holds_alternative<op::ConvTranspose>(attrs)) return conv_producer(chain, id);
+  if (std::holds_alternative<op::Conv>(attrs) || std::holds_alternative<op::ConvTranspose>(attrs))
+    return conv_producer(chain, id);
   return std::holds_alternative<op::MatMul>(attrs) && matmul_producer(chain, id);
 }
 
-// conv(scale * x + shift): input channels of the weights are scaled; the shift goes through the weights into the bias,
-// which is exact only where no padding enters a window.
+// conv(scale * x + shift): input channels of the weights are scaled; the shift goes through the
+// weights into the bias, which is exact only where no padding enters a window.
 bool Folder::conv_consumer(const Chain& chain, NodeId id) {
   const Node& node = graph_.node(id);
   const op::Conv& conv = std::get<op::Conv>(node.attrs);
-  bool padded = std::any_of(conv.pads.begin(), conv.pads.end(), [](int64_t pad) { return pad != 0; });
-  if (chain.function.axis > 1 || chain.function.axis == 0 || !bias_is_constant(graph_, node)) return false;
-  if (node.inputs[0] != graph_.node(chain.links.back()).output || (padded && chain.function.shifts())) return false;
+  bool padded = std::any_of(conv.pads.begin(), conv.pads.end(),
+                            [](int64_t pad) { return pad != 0; });
+  if (chain.function.axis > 1 || chain.function.axis == 0 || !bias_is_constant(graph_, node))
+    return false;
+  if (node.inputs[0] != graph_.node(chain.links.back()).output ||
+      (padded && chain.function.shifts()))
+    return false;
   std::optional<Weights> weights = weights_along(node.inputs[1], 1);
   if (!weights) return false;
   int64_t channels = weights->outer, per_group = channels / conv.group;
@@ -202,10 +226,13 @@ bool Folder::conv_consumer(const Chain& chain, NodeId id) {
       int64_t at = (static_cast<int64_t>(m) * weights->count + j) * weights->inner;
       for (int64_t i = 0; i < weights->inner; ++i) bias[m] += weights->tensor.at(at + i) * shift;
     }
-  scale_weights(*weights, [&](size_t m, size_t j) { return chain.function.scale_at(source(m, j)); });
+  scale_weights(*weights,
+                [&](size_t m, size_t j) { return chain.function.scale_at(source(m, j)); });
   bool biased = input_or_none(node, 2).valid() || chain.function.shifts();
   std::vector<ValueId> inputs = {chain.x, new_weights(id, "_weights", weights->tensor)};
-  if (biased) inputs.push_back(new_weights(id, "_bias", from_doubles(weights->tensor.dtype, {channels}, bias)));
+  if (biased)
+    inputs.push_back(
+        new_weights(id, "_bias", from_doubles(weights->tensor.dtype, {channels}, bias)));
   rewriter_.update(id, OpAttrs(node.attrs), inputs);
   return true;
 }
@@ -219,10 +246,12 @@ bool Folder::matmul_consumer(const Chain& chain, NodeId id) {
   size_t side = node.inputs[0] == scaled ? 0 : 1, other = 1 - side;
   int rank = static_cast<int>(rewriter_.type(scaled).shape.size());
   bool contracts_last = side == 0 ? !matmul.trans_a : matmul.trans_b;
-  if (chain.function.axis >= 0 && chain.function.axis != rank - (contracts_last ? 1 : 2)) return false;
+  if (chain.function.axis >= 0 && chain.function.axis != rank - (contracts_last ? 1 : 2))
+    return false;
   size_t other_rank = rewriter_.type(node.inputs[other]).shape.size();
   bool other_last = other == 0 ? !matmul.trans_a : matmul.trans_b;
-  std::optional<Weights> weights = weights_along(node.inputs[other], other_rank - (other_last ? 1 : 2));
+  std::optional<Weights> weights = weights_along(node.inputs[other],
+                                                 other_rank - (other_last ? 1 : 2));
   if (!weights) return false;
   scale_weights(*weights, [&](size_t, size_t k) { return chain.function.scale_at(k); });
   std::vector<ValueId> inputs = node.inputs;
@@ -250,12 +279,16 @@ bool Folder::shorten(const Chain& chain) {
   }
   const TensorType type = rewriter_.type(chain.x);
   auto constant = [&](const char* suffix, const std::vector<double>& numbers) {
-    return new_weights(last, suffix, broadcastable(chain.function, numbers, type.dtype, type.shape.size()));
+    return new_weights(last, suffix,
+                       broadcastable(chain.function, numbers, type.dtype, type.shape.size()));
   };
   ValueId x = chain.x;
-  if (needed == 2) x = rewriter_.add(op::Binary{BinaryOp::mul}, {x, constant("_scale", chain.function.scale)}, last, "scaled");
+  if (needed == 2)
+    x = rewriter_.add(op::Binary{BinaryOp::mul}, {x, constant("_scale", chain.function.scale)},
+                      last, "scaled");
   bool adds = chain.function.shifts();
-  ValueId operand = adds ? constant("_shift", chain.function.shift) : constant("_scale", chain.function.scale);
+  ValueId operand = adds ? constant("_shift", chain.function.shift)
+                         : constant("_scale", chain.function.scale);
   rewriter_.update(last, op::Binary{adds ? BinaryOp::add : BinaryOp::mul}, {x, operand});
   return true;
 }
@@ -279,6 +312,8 @@ bool Folder::run() {
 
 }  // namespace
 
-Expected<bool> fold_batch_norm(Graph& graph, PassContext& context) { return Folder(graph, context).run(); }
+Expected<bool> fold_batch_norm(Graph& graph, PassContext& context) {
+  return Folder(graph, context).run();
+}
 
 }  // namespace tw

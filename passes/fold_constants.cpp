@@ -1,8 +1,9 @@
 // before: %s = sqrt(const [4, 9])  %y = mul(%x, %s)
 // after:  %y = mul(%x, const [2, 3])
-// Reference evaluators compute the values. What folding adds to the model's bytes is charged to the context's budget; a
-// reshaped constant shares its bytes. Nodes that need many multiply-accumulates stay.
-// Why here: after canonicalize has turned transposed and expanded weights into flags and broadcasts, which cost nothing.
+// Reference evaluators compute the values. What folding adds to the model's bytes is charged to the
+// context's budget; a reshaped constant shares its bytes. Nodes that need many multiply-accumulates
+// stay. Why here: after canonicalize has turned transposed and expanded weights into flags and
+// broadcasts, which cost nothing.
 #include "ir/graph/externs.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
@@ -12,13 +13,18 @@ namespace {
 
 constexpr int64_t kMaxMacs = int64_t{1} << 26;
 
-// Whether the node's value is known here: of constants, or of the extents of a static shape. Indices are cheaper to make than to read.
+// Whether the node's value is known here: of constants, or of the extents of a static shape.
+// Indices are cheaper to make than to read.
 bool is_known(const Graph& graph, const Node& node) {
-  if (!regions_of(node.attrs).empty()) return false;   // they may run long
+  if (!regions_of(node.attrs).empty()) return false;  // they may run long
   if (get_if<op::Iota>(&node)) return false;
-  if (const op::DimVector* dims = get_if<op::DimVector>(&node)) return static_shape(dims->values).has_value();
-  if (std::holds_alternative<op::ShapeOf>(node.attrs)) return static_shape(graph.value(node.inputs[0]).type.shape).has_value();
-  if (const op::Extern* call = get_if<op::Extern>(&node); call && !extern_info(call->function).folds) return false;
+  if (const op::DimVector* dims = get_if<op::DimVector>(&node))
+    return static_shape(dims->values).has_value();
+  if (std::holds_alternative<op::ShapeOf>(node.attrs))
+    return static_shape(graph.value(node.inputs[0]).type.shape).has_value();
+  if (const op::Extern* call = get_if<op::Extern>(&node);
+      call && !extern_info(call->function).folds)
+    return false;
   for (ValueId input : node.inputs)
     if (input.valid() && !graph.is_constant(input)) return false;
   return true;
@@ -43,7 +49,8 @@ Expected<std::vector<Tensor>> compute(const Graph& graph, const Node& node) {
   return evaluate_node(node.attrs, types, inputs);
 }
 
-// Bytes that the results add: their own less those of the constants that nobody else reads. nullopt: symbolic.
+// Bytes that the results add: their own less those of the constants that nobody else reads.
+// nullopt: symbolic.
 std::optional<int64_t> growth(Rewriter& rewriter, const Node& node) {
   int64_t bytes = 0;
   for (ValueId output : node.outputs()) {
@@ -52,7 +59,8 @@ std::optional<int64_t> growth(Rewriter& rewriter, const Node& node) {
     bytes += *count * dtype_bytes(rewriter.type(output).dtype);
   }
   for (ValueId input : node.inputs)
-    if (input.valid() && rewriter.graph().is_constant(input) && rewriter.uses(input) == 1) bytes -= constant_bytes(rewriter.graph(), input);
+    if (input.valid() && rewriter.graph().is_constant(input) && rewriter.uses(input) == 1)
+      bytes -= constant_bytes(rewriter.graph(), input);
   return bytes;
 }
 
@@ -63,7 +71,9 @@ Expected<bool> fold_constants(Graph& graph, PassContext& context) {
   int folded = 0;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (node.erased || !all_plain(graph, node) || std::holds_alternative<op::LayoutCast>(node.attrs)) continue;
+    if (node.erased || !all_plain(graph, node) ||
+        std::holds_alternative<op::LayoutCast>(node.attrs))
+      continue;
     if (!is_known(graph, node)) continue;
     const std::optional<int64_t> added = growth(rewriter, node);
     if (!added) continue;
@@ -74,7 +84,9 @@ Expected<bool> fold_constants(Graph& graph, PassContext& context) {
     }
     if (*added > context.fold_budget_bytes || macs(graph, node) > kMaxMacs) continue;
     Expected<std::vector<Tensor>> result = compute(graph, node);
-    if (!result) {  // an index out of range, a division by zero: a matter of running the model, if the node ever runs
+    // An index out of range, a division by zero: a matter of running the model, if the node ever
+    // runs
+    if (!result) {
       llvm::consumeError(result.takeError());
       continue;
     }

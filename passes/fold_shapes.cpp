@@ -1,8 +1,9 @@
 // before: %s = shape_of(%x: f32[batch, 3])  %n = gather(%s, const 0) axis=0  %m = mul(%n, const 2)
 // after:  %m = dim_vector values=[2*batch] scalar
-// Vectors of dimensions are followed through binary operators, gather, concat, slice, reshape, expand, cast and reductions;
-// what turns out to be free of symbols becomes a constant.
-// Why here: constant folding stops at values that depend on a symbol, and shapes without symbols are constants for it.
+// Vectors of dimensions are followed through binary operators, gather, concat, slice, reshape,
+// expand, cast and reductions; what turns out to be free of symbols becomes a constant. Why here:
+// constant folding stops at values that depend on a symbol, and shapes without symbols are
+// constants for it.
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -20,9 +21,11 @@ using MaybeDims = std::optional<Dims>;
 // The elements of an i64 scalar or vector as dimension expressions, if they are known.
 MaybeDims dims_of(const Graph& graph, ValueId value) {
   if (!value.valid()) return std::nullopt;
-  if (const op::DimVector* vector = get_if<op::DimVector>(graph.def(value))) return Dims{vector->values, vector->scalar};
+  if (const op::DimVector* vector = get_if<op::DimVector>(graph.def(value)))
+    return Dims{vector->values, vector->scalar};
   const TensorType& type = graph.value(value).type;
-  if (!graph.is_constant(value) || type.dtype != DType::i64 || type.shape.size() > 1) return std::nullopt;
+  if (!graph.is_constant(value) || type.dtype != DType::i64 || type.shape.size() > 1)
+    return std::nullopt;
   Tensor tensor = graph.constant_tensor(value);
   if (tensor.size() > kMaxElements) return std::nullopt;
   Dims dims{{}, tensor.shape.empty()};
@@ -38,27 +41,44 @@ std::optional<std::vector<int64_t>> constants_of(const Graph& graph, ValueId val
 // Operators on i64 that give i64 and mean the same as those of expressions.
 bool is_dim_arithmetic(BinaryOp function) {
   switch (function) {
-    case BinaryOp::add: case BinaryOp::sub: case BinaryOp::mul: case BinaryOp::min: case BinaryOp::max:
-      return true;
-    case BinaryOp::div: case BinaryOp::floor_div: case BinaryOp::floor_mod: case BinaryOp::mod:
+    case BinaryOp::add:
+    case BinaryOp::sub:
+    case BinaryOp::mul:
+    case BinaryOp::min:
+    case BinaryOp::max: return true;
+    case BinaryOp::div:
+    case BinaryOp::floor_div:
+    case BinaryOp::floor_mod:
+    case BinaryOp::mod:
       return true;  // of a divisor that is a constant other than 0 and -1: checked at the use
-    case BinaryOp::pow: case BinaryOp::lt: case BinaryOp::le: case BinaryOp::eq: case BinaryOp::ne: case BinaryOp::logical_and:
-    case BinaryOp::logical_or: case BinaryOp::logical_xor: case BinaryOp::bit_and: case BinaryOp::bit_or: case BinaryOp::bit_xor:
-    case BinaryOp::shl: case BinaryOp::shr:
-      return false;
+    case BinaryOp::pow:
+    case BinaryOp::lt:
+    case BinaryOp::le:
+    case BinaryOp::eq:
+    case BinaryOp::ne:
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: return false;
   }
   TW_UNREACHABLE("bad binary operator");
 }
 
 bool is_division(BinaryOp f) {
-  return f == BinaryOp::div || f == BinaryOp::floor_div || f == BinaryOp::floor_mod || f == BinaryOp::mod;
+  return f == BinaryOp::div || f == BinaryOp::floor_div || f == BinaryOp::floor_mod ||
+         f == BinaryOp::mod;
 }
 
 std::optional<Expr> apply(BinaryOp function, const Expr& a, const Expr& b) {
   if (is_division(function)) {
     std::optional<int64_t> divisor = as_const(b);
     if (!divisor || *divisor <= 0) return std::nullopt;
-    // Truncation and flooring agree on what is not negative, and simplify knows more about the latter.
+    // Truncation and flooring agree on what is not negative, and simplify knows more about the
+    // latter.
     if (is_const(simplify_dim(min(a, 0)), 0)) {
       if (function == BinaryOp::div) function = BinaryOp::floor_div;
       if (function == BinaryOp::mod) function = BinaryOp::floor_mod;
@@ -144,7 +164,8 @@ MaybeDims fold_reduce(const Graph& graph, const Node& node) {
     case ReduceKind::mean: return std::nullopt;
   }
   Expr total = data->values[0];
-  for (size_t i = 1; i < data->values.size(); ++i) total = simplify_dim(binary(*function, total, data->values[i]));
+  for (size_t i = 1; i < data->values.size(); ++i)
+    total = simplify_dim(binary(*function, total, data->values[i]));
   return Dims{{total}, graph.value(node.output).type.shape.empty()};
 }
 
@@ -159,8 +180,11 @@ MaybeDims fold(const Graph& graph, const Node& node) {
   if (std::holds_alternative<op::Slice>(attrs)) return fold_slice(graph, node);
   if (std::holds_alternative<op::Gather>(attrs)) return fold_gather(graph, node);
   if (std::holds_alternative<op::DimVector>(attrs)) return dims_of(graph, node.output);
-  if (std::holds_alternative<op::ShapeOf>(attrs)) return Dims{graph.value(node.inputs[0]).type.shape, false};
-  bool copies = std::holds_alternative<op::Cast>(attrs) || std::holds_alternative<op::Reshape>(attrs) || std::holds_alternative<op::Expand>(attrs);
+  if (std::holds_alternative<op::ShapeOf>(attrs))
+    return Dims{graph.value(node.inputs[0]).type.shape, false};
+  bool copies = std::holds_alternative<op::Cast>(attrs) ||
+                std::holds_alternative<op::Reshape>(attrs) ||
+                std::holds_alternative<op::Expand>(attrs);
   return copies ? fold_copy(graph, node) : std::nullopt;
 }
 
@@ -178,7 +202,8 @@ Expected<bool> fold_shapes(Graph& graph, PassContext&) {
       std::vector<int64_t> shape;
       if (!dims->scalar) shape.push_back(static_cast<int64_t>(values->size()));
       Tensor tensor = Tensor::zeros(DType::i64, shape);
-      for (size_t i = 0; i < values->size(); ++i) tensor.set_int(static_cast<int64_t>(i), (*values)[i]);
+      for (size_t i = 0; i < values->size(); ++i)
+        tensor.set_int(static_cast<int64_t>(i), (*values)[i]);
       rewriter.replace_by_constant(id, tensor);
     } else if (!std::holds_alternative<op::DimVector>(node.attrs)) {
       rewriter.update(id, op::DimVector{dims->values, dims->scalar}, {});

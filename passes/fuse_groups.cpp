@@ -1,11 +1,14 @@
-// Which nodes share a kernel: attention first (passes/match_attention.h), then the four classes of TVM (OSDI'18, section 3), decided node
-// by node in three rounds.
-//   1. complex_out (conv, matmul): takes the element-wise region behind it, diamonds (SiLU, GELU) and residual adds included.
-//   2. reduction (reduce, softmax, layer norm): the same behind it, and element-wise producers in front of it.
-//   3. injective: what is left, merged from the last node of a chain backwards while nothing expensive is computed twice.
-// Every group has one output value and every node of a group leads to it. Hence groups cannot wait for each other: a way
-// from group A to B and back would pass both outputs and be a cycle of nodes. Sorting groups by their last node is a
-// topological order.
+// Which nodes share a kernel: attention first (passes/match_attention.h), then the four classes of
+// TVM (OSDI'18, section 3), decided node by node in three rounds.
+//   1. complex_out (conv, matmul): takes the element-wise region behind it, diamonds (SiLU, GELU)
+//   and residual adds included.
+//   2. reduction (reduce, softmax, layer norm): the same behind it, and element-wise producers in
+//   front of it.
+//   3. injective: what is left, merged from the last node of a chain backwards while nothing
+//   expensive is computed twice.
+// Every group has one output value and every node of a group leads to it. Hence groups cannot wait
+// for each other: a way from group A to B and back would pass both outputs and be a cycle of nodes.
+// Sorting groups by their last node is a topological order.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -21,8 +24,9 @@
 namespace tw {
 namespace {
 
-constexpr size_t kMaxNodes = 24;    // of a group: keeps a kernel's live values in registers and its code short
-constexpr size_t kMaxInputs = 12;   // tensors read from outside; uniform constants are immediates
+// Of a group: keeps a kernel's live values in registers and its code short
+constexpr size_t kMaxNodes = 24;
+constexpr size_t kMaxInputs = 12;  // tensors read from outside; uniform constants are immediates
 
 class Fuser {
  public:
@@ -31,10 +35,11 @@ class Fuser {
 
  private:
   struct Draft {
-    std::set<int> nodes;    // positions in order_
+    std::set<int> nodes;  // positions in order_
     int anchor = -1;
   };
-  // How a node inside an injective group is read: along which mapping of points, and whether more than once.
+  // How a node inside an injective group is read: along which mapping of points, and whether more
+  // than once.
   struct Reading {
     int mapping = 0;
     bool repeated = false;
@@ -42,9 +47,15 @@ class Fuser {
 
   const Node& at(int position) const { return graph_.node(order_[static_cast<size_t>(position)]); }
   FusionClass class_at(int position) const { return op_info(at(position).attrs).fusion; }
-  const TensorType& output_type(int position) const { return graph_.value(at(position).output).type; }
-  const std::vector<int>& users_at(int position) const { return users_[static_cast<size_t>(at(position).output.index)]; }
-  bool is_output(int position) const { return outputs_[static_cast<size_t>(at(position).output.index)]; }
+  const TensorType& output_type(int position) const {
+    return graph_.value(at(position).output).type;
+  }
+  const std::vector<int>& users_at(int position) const {
+    return users_[static_cast<size_t>(at(position).output.index)];
+  }
+  bool is_output(int position) const {
+    return outputs_[static_cast<size_t>(at(position).output.index)];
+  }
   bool is_free(int position) const { return group_of_[static_cast<size_t>(position)] < 0; }
   int maker_of(ValueId value) const;
   bool same_space(int a, int b) const;
@@ -62,22 +73,25 @@ class Fuser {
   bool half_attention_;
   const Graph& graph_;
   std::vector<NodeId> order_;
-  std::vector<int> position_of_;            // by node index
-  std::vector<std::vector<int>> users_;     // by value index: positions, sorted, one entry a node
-  std::vector<std::vector<ValueId>> reads_; // by position: tensors, each once; uniform constants are left out
-  std::vector<bool> outputs_;               // by value index
-  std::vector<int> group_of_;               // by position; -1: free
-  std::vector<Reading> readings_;           // by position, of the nodes of injective groups
+  std::vector<int> position_of_;         // by node index
+  std::vector<std::vector<int>> users_;  // by value index: positions, sorted, one entry a node
+  std::vector<std::vector<ValueId>>
+      reads_;                  // by position: tensors, each once; uniform constants are left out
+  std::vector<bool> outputs_;  // by value index
+  std::vector<int> group_of_;  // by position; -1: free
+  std::vector<Reading> readings_;  // by position, of the nodes of injective groups
   std::vector<Draft> drafts_;
 };
 
 // Stays alone whatever its class: symbolic values, and where the physical layout changes.
 bool stands_alone(const Node& node) {
-  return std::holds_alternative<op::LayoutCast>(node.attrs) || std::holds_alternative<op::ShapeOf>(node.attrs) ||
+  return std::holds_alternative<op::LayoutCast>(node.attrs) ||
+         std::holds_alternative<op::ShapeOf>(node.attrs) ||
          std::holds_alternative<op::DimVector>(node.attrs);
 }
 
-// The quantized result of a product of integers: what follows reads a byte an element anyway, and accelerators end here too.
+// The quantized result of a product of integers: what follows reads a byte an element anyway, and
+// accelerators end here too.
 bool Fuser::ends_product(int anchor, int last) const {
   const auto* cast = get_if<op::Cast>(&at(last));
   return cast && cast->saturate && dtype_bytes(cast->to) == 1 && is_int(output_type(anchor).dtype);
@@ -85,34 +99,73 @@ bool Fuser::ends_product(int anchor, int last) const {
 
 bool is_window(const Node& node) { return std::holds_alternative<op::Pool>(node.attrs); }
 
-// Reads points of its input several times; concat may compute all its parts at every point and choose.
+// Reads points of its input several times; concat may compute all its parts at every point and
+// choose.
 bool repeats_points(const Node& node) {
-  return std::holds_alternative<op::Expand>(node.attrs) || std::holds_alternative<op::Gather>(node.attrs) ||
-         std::holds_alternative<op::Take>(node.attrs) || std::holds_alternative<op::Resize>(node.attrs) || std::holds_alternative<op::Concat>(node.attrs);
+  return std::holds_alternative<op::Expand>(node.attrs) ||
+         std::holds_alternative<op::Gather>(node.attrs) ||
+         std::holds_alternative<op::Take>(node.attrs) ||
+         std::holds_alternative<op::Resize>(node.attrs) ||
+         std::holds_alternative<op::Concat>(node.attrs);
 }
 
 bool is_cheap(UnaryOp function) {
   switch (function) {
-    case UnaryOp::neg: case UnaryOp::abs: case UnaryOp::floor: case UnaryOp::ceil: case UnaryOp::round: case UnaryOp::trunc:
-    case UnaryOp::sign: case UnaryOp::is_nan: case UnaryOp::is_inf: case UnaryOp::logical_not: case UnaryOp::bit_not:
-      return true;
-    case UnaryOp::exp: case UnaryOp::expm1: case UnaryOp::log: case UnaryOp::log1p: case UnaryOp::sqrt: case UnaryOp::rsqrt:
-    case UnaryOp::tanh: case UnaryOp::erf: case UnaryOp::normal_cdf: case UnaryOp::sigmoid: case UnaryOp::sin: case UnaryOp::cos: case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos:
-    case UnaryOp::atan:
-      return false;
+    case UnaryOp::neg:
+    case UnaryOp::abs:
+    case UnaryOp::floor:
+    case UnaryOp::ceil:
+    case UnaryOp::round:
+    case UnaryOp::trunc:
+    case UnaryOp::sign:
+    case UnaryOp::is_nan:
+    case UnaryOp::is_inf:
+    case UnaryOp::logical_not:
+    case UnaryOp::bit_not: return true;
+    case UnaryOp::exp:
+    case UnaryOp::expm1:
+    case UnaryOp::log:
+    case UnaryOp::log1p:
+    case UnaryOp::sqrt:
+    case UnaryOp::rsqrt:
+    case UnaryOp::tanh:
+    case UnaryOp::erf:
+    case UnaryOp::normal_cdf:
+    case UnaryOp::sigmoid:
+    case UnaryOp::sin:
+    case UnaryOp::cos:
+    case UnaryOp::tan:
+    case UnaryOp::asin:
+    case UnaryOp::acos:
+    case UnaryOp::atan: return false;
   }
   TW_UNREACHABLE("bad unary operator");
 }
 
 bool is_cheap(BinaryOp function) {
   switch (function) {
-    case BinaryOp::add: case BinaryOp::sub: case BinaryOp::mul: case BinaryOp::min: case BinaryOp::max: case BinaryOp::lt:
-    case BinaryOp::le: case BinaryOp::eq: case BinaryOp::ne: case BinaryOp::logical_and: case BinaryOp::logical_or:
-    case BinaryOp::logical_xor: case BinaryOp::bit_and: case BinaryOp::bit_or: case BinaryOp::bit_xor: case BinaryOp::shl:
-    case BinaryOp::shr:
-      return true;
-    case BinaryOp::div: case BinaryOp::floor_div: case BinaryOp::floor_mod: case BinaryOp::mod: case BinaryOp::pow:
-      return false;
+    case BinaryOp::add:
+    case BinaryOp::sub:
+    case BinaryOp::mul:
+    case BinaryOp::min:
+    case BinaryOp::max:
+    case BinaryOp::lt:
+    case BinaryOp::le:
+    case BinaryOp::eq:
+    case BinaryOp::ne:
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: return true;
+    case BinaryOp::div:
+    case BinaryOp::floor_div:
+    case BinaryOp::floor_mod:
+    case BinaryOp::mod:
+    case BinaryOp::pow: return false;
   }
   TW_UNREACHABLE("bad binary operator");
 }
@@ -121,13 +174,21 @@ bool is_cheap(BinaryOp function) {
 bool is_cheap(const Node& node) {
   if (const op::Unary* unary = get_if<op::Unary>(&node)) return is_cheap(unary->function);
   if (const op::Binary* binary = get_if<op::Binary>(&node)) return is_cheap(binary->function);
-  if (const op::Resize* resize = get_if<op::Resize>(&node)) return resize->mode == ResizeMode::nearest;
+  if (const op::Resize* resize = get_if<op::Resize>(&node))
+    return resize->mode == ResizeMode::nearest;
   return !std::holds_alternative<op::BatchNorm>(node.attrs);
 }
 
 Fuser::Fuser(const Graph& graph, bool half_attention)
-    : half_attention_(half_attention), graph_(graph), order_(graph.order()), position_of_(graph.node_count(), -1), users_(graph.value_count()),
-      reads_(order_.size()), outputs_(graph.value_count(), false), group_of_(order_.size(), -1), readings_(order_.size()) {
+    : half_attention_(half_attention),
+      graph_(graph),
+      order_(graph.order()),
+      position_of_(graph.node_count(), -1),
+      users_(graph.value_count()),
+      reads_(order_.size()),
+      outputs_(graph.value_count(), false),
+      group_of_(order_.size(), -1),
+      readings_(order_.size()) {
   std::map<ValueId, bool> uniform;
   for (size_t i = 0; i < order_.size(); ++i) {
     position_of_[static_cast<size_t>(order_[i].index)] = static_cast<int>(i);
@@ -141,10 +202,15 @@ Fuser::Fuser(const Graph& graph, bool half_attention)
       if (!known->second) reads_[i].push_back(input);
     }
   }
-  for (const Graph::Output& output : graph.outputs()) outputs_[static_cast<size_t>(output.value.index)] = true;
-  for (const DataSymbol& symbol : graph.data_symbols) outputs_[static_cast<size_t>(symbol.value.index)] = true;   // read between kernels
+  for (const Graph::Output& output : graph.outputs())
+    outputs_[static_cast<size_t>(output.value.index)] = true;
+  // Read between kernels
+  for (const DataSymbol& symbol : graph.data_symbols)
+    outputs_[static_cast<size_t>(symbol.value.index)] = true;
   for (NodeId id : order_)
-    for (const IndexCheck& check : open_indices(graph, graph.node(id))) outputs_[static_cast<size_t>(check.source.index)] = true;   // looked at between kernels
+    // Looked at between kernels
+    for (const IndexCheck& check : open_indices(graph, graph.node(id)))
+      outputs_[static_cast<size_t>(check.source.index)] = true;
 }
 
 // Position of the node that makes the value; -1: a graph input or a constant.
@@ -155,7 +221,8 @@ int Fuser::maker_of(ValueId value) const {
 
 // Both outputs have the same points, stored alike.
 bool Fuser::same_space(int a, int b) const {
-  return equal(output_type(a).shape, output_type(b).shape) && output_type(a).layout == output_type(b).layout;
+  return equal(output_type(a).shape, output_type(b).shape) &&
+         output_type(a).layout == output_type(b).layout;
 }
 
 bool Fuser::fits(const std::set<int>& nodes) const {
@@ -172,36 +239,44 @@ bool Fuser::fits(const std::set<int>& nodes) const {
 
 bool Fuser::only_inside(int position, const std::set<int>& nodes) const {
   const std::vector<int>& users = users_at(position);
-  return !is_output(position) && std::all_of(users.begin(), users.end(), [&](int user) { return nodes.contains(user); });
+  return !is_output(position) &&
+         std::all_of(users.begin(), users.end(), [&](int user) { return nodes.contains(user); });
 }
 
 void Fuser::take(Draft draft) {
-  for (int position : draft.nodes) group_of_[static_cast<size_t>(position)] = static_cast<int>(drafts_.size());
+  for (int position : draft.nodes)
+    group_of_[static_cast<size_t>(position)] = static_cast<int>(drafts_.size());
   drafts_.push_back(std::move(draft));
 }
 
 void Fuser::take_attention() {
   auto users = [&](ValueId v) {
     std::vector<NodeId> ids;
-    for (int user : users_[static_cast<size_t>(v.index)]) ids.push_back(order_[static_cast<size_t>(user)]);
+    for (int user : users_[static_cast<size_t>(v.index)])
+      ids.push_back(order_[static_cast<size_t>(user)]);
     return ids;
   };
-  auto is_output = [&](ValueId v) { return static_cast<bool>(outputs_[static_cast<size_t>(v.index)]); };
+  auto is_output = [&](ValueId v) {
+    return static_cast<bool>(outputs_[static_cast<size_t>(v.index)]);
+  };
   for (size_t position = 0; position < order_.size(); ++position) {
     if (!get_if<op::Softmax>(&at(static_cast<int>(position)))) continue;
-    std::optional<Attention> match = match_attention(graph_, order_[position], users, is_output, half_attention_);
+    std::optional<Attention> match = match_attention(graph_, order_[position], users, is_output,
+                                                     half_attention_);
     if (!match) continue;
     Draft draft;
     for (NodeId id : match->nodes) draft.nodes.insert(position_of_[static_cast<size_t>(id.index)]);
     draft.anchor = position_of_[static_cast<size_t>(match->product.index)];
-    bool free = std::all_of(draft.nodes.begin(), draft.nodes.end(), [&](int node) { return is_free(node); });
+    bool free = std::all_of(draft.nodes.begin(), draft.nodes.end(),
+                            [&](int node) { return is_free(node); });
     if (free && fits(draft.nodes)) take(std::move(draft));
   }
 }
 
-// Adds element-wise users in topological order. Whenever one value only is open (read outside), the group could end there:
-// that is remembered, and is where it ends once a user may not join. The open values' first user comes next, so a region
-// is complete, diamonds and all, before anything behind it is looked at.
+// Adds element-wise users in topological order. Whenever one value only is open (read outside), the
+// group could end there: that is remembered, and is where it ends once a user may not join. The
+// open values' first user comes next, so a region is complete, diamonds and all, before anything
+// behind it is looked at.
 void Fuser::grow_behind(Draft& draft) const {
   int anchor = draft.anchor;
   std::set<int> nodes = draft.nodes, pending(users_at(anchor).begin(), users_at(anchor).end());
@@ -213,16 +288,21 @@ void Fuser::grow_behind(Draft& draft) const {
     if (!fits(nodes)) return;
     pending.erase(pending.begin());
     pending.insert(users_at(next).begin(), users_at(next).end());
-    bool closed = std::all_of(nodes.begin(), nodes.end(), [&](int node) { return node == next || only_inside(node, nodes); });
+    bool closed = std::all_of(nodes.begin(), nodes.end(),
+                              [&](int node) { return node == next || only_inside(node, nodes); });
     if (closed) draft.nodes = nodes;
     if (is_output(next) || ends_product(anchor, next)) return;
   }
 }
 
 // Reads each of its points from somewhere else, once.
-bool picks_points(const Node& node) { return std::holds_alternative<op::Take>(node.attrs) || std::holds_alternative<op::Gather>(node.attrs); }
+bool picks_points(const Node& node) {
+  return std::holds_alternative<op::Take>(node.attrs) ||
+         std::holds_alternative<op::Gather>(node.attrs);
+}
 
-// Element-wise producers over the points that the reduction reads, used nowhere else, the nearest first. A sum also picks its points itself.
+// Element-wise producers over the points that the reduction reads, used nowhere else, the nearest
+// first. A sum also picks its points itself.
 void Fuser::grow_before_reduction(Draft& draft) const {
   if (is_window(at(draft.anchor))) return;
   int first = maker_of(at(draft.anchor).inputs[0]);
@@ -231,19 +311,25 @@ void Fuser::grow_before_reduction(Draft& draft) const {
   while (!candidates.empty()) {
     int next = *candidates.rbegin();
     candidates.erase(next);
-    const bool picks = (get_if<op::Reduce>(&at(draft.anchor)) || get_if<op::ArgReduce>(&at(draft.anchor))) && picks_points(at(next));
-    if (!is_free(next) || (!is_elementwise(at(next)) && !picks) || !same_space(next, first) || !only_inside(next, draft.nodes)) continue;
+    const bool picks = (get_if<op::Reduce>(&at(draft.anchor)) ||
+                        get_if<op::ArgReduce>(&at(draft.anchor))) &&
+                       picks_points(at(next));
+    if (!is_free(next) || (!is_elementwise(at(next)) && !picks) || !same_space(next, first) ||
+        !only_inside(next, draft.nodes))
+      continue;
     std::set<int> nodes = draft.nodes;
     nodes.insert(next);
     if (!fits(nodes)) continue;
     draft.nodes = nodes;
     if (picks) continue;
     for (ValueId input : at(next).inputs)
-      if (int maker = maker_of(input); maker >= 0 && !draft.nodes.contains(maker)) candidates.insert(maker);
+      if (int maker = maker_of(input); maker >= 0 && !draft.nodes.contains(maker))
+        candidates.insert(maker);
   }
 }
 
-// How the group would read the node at `position`; nullopt: it would compute something expensive more than once a point.
+// How the group would read the node at `position`; nullopt: it would compute something expensive
+// more than once a point.
 std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft) const {
   ValueId value = at(position).output;
   std::optional<int> mapping;
@@ -252,9 +338,12 @@ std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft
     if (!draft.nodes.contains(user)) continue;
     const Reading& reader = readings_[static_cast<size_t>(user)];
     bool same_points = is_elementwise(at(user)) && same_space(position, user);
-    bool twice = !is_elementwise(at(user)) && std::count(at(user).inputs.begin(), at(user).inputs.end(), value) > 1;
-    int through = same_points ? reader.mapping : user + 1;  // 0: the points of the group's output; else behind that mover
-    repeated |= reader.repeated || twice || repeats_points(at(user)) || (is_elementwise(at(user)) && !same_points);
+    bool twice = !is_elementwise(at(user)) &&
+                 std::count(at(user).inputs.begin(), at(user).inputs.end(), value) > 1;
+    // 0: the points of the group's output; else behind that mover
+    int through = same_points ? reader.mapping : user + 1;
+    repeated |= reader.repeated || twice || repeats_points(at(user)) ||
+                (is_elementwise(at(user)) && !same_points);
     repeated |= mapping && *mapping != through;
     mapping = through;
   }
@@ -283,7 +372,9 @@ void Fuser::grow_injective(Draft& draft) {
   while (!candidates.empty()) {
     int next = *candidates.rbegin();
     candidates.erase(next);
-    if (!is_free(next) || class_at(next) != FusionClass::injective || stands_alone(at(next)) || written_in_place(next) || !only_inside(next, draft.nodes)) continue;
+    if (!is_free(next) || class_at(next) != FusionClass::injective || stands_alone(at(next)) ||
+        written_in_place(next) || !only_inside(next, draft.nodes))
+      continue;
     if (output_type(next).layout != output_type(draft.anchor).layout) continue;
     std::optional<Reading> reading = reading_of(next, draft);
     std::set<int> nodes = draft.nodes;
@@ -298,16 +389,16 @@ void Fuser::grow_injective(Draft& draft) {
 std::vector<Group> Fuser::run() {
   int count = static_cast<int>(order_.size());
   take_attention();
-  // Later anchors first: of two convolutions that meet in a residual add, the one that is computed last takes it.
-  for (FusionClass round : {FusionClass::complex_out, FusionClass::reduction, FusionClass::injective}) {
+  // Later anchors first: of two convolutions that meet in a residual add, the one that is computed
+  // last takes it.
+  for (FusionClass round :
+       {FusionClass::complex_out, FusionClass::reduction, FusionClass::injective}) {
     for (int position = count - 1; position >= 0; --position) {
       if (!is_free(position) || class_at(position) != round) continue;
       Draft draft{{position}, position};
       if (!stands_alone(at(position)) && !written_in_place(position)) {
-        if (round == FusionClass::injective)
-          grow_injective(draft);
-        else
-          grow_behind(draft);
+        if (round == FusionClass::injective) grow_injective(draft);
+        else grow_behind(draft);
         if (round == FusionClass::reduction) grow_before_reduction(draft);
       }
       take(std::move(draft));
@@ -315,7 +406,8 @@ std::vector<Group> Fuser::run() {
   }
   for (int position = 0; position < count; ++position)
     if (is_free(position)) take(Draft{{position}, position});
-  std::sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) { return *a.nodes.rbegin() < *b.nodes.rbegin(); });
+  std::sort(drafts_.begin(), drafts_.end(),
+            [](const Draft& a, const Draft& b) { return *a.nodes.rbegin() < *b.nodes.rbegin(); });
   std::vector<Group> groups;
   for (const Draft& draft : drafts_) {
     Group group;
@@ -328,6 +420,8 @@ std::vector<Group> Fuser::run() {
 
 }  // namespace
 
-std::vector<Group> fuse_groups(const Graph& graph, bool half_attention) { return Fuser(graph, half_attention).run(); }
+std::vector<Group> fuse_groups(const Graph& graph, bool half_attention) {
+  return Fuser(graph, half_attention).run();
+}
 
 }  // namespace tw

@@ -4,8 +4,9 @@
 
 namespace tw {
 
-// Every group has one value that is read outside or is an output of the graph: its last node's. The others are internal. A node of several
-// outputs is alone. half_attention: attention of f16 and bf16 is one kernel too, in f32 inside; devices multiply such matrices faster apart.
+// Every group has one value that is read outside or is an output of the graph: its last node's. The
+// others are internal. A node of several outputs is alone. half_attention: attention of f16 and
+// bf16 is one kernel too, in f32 inside; devices multiply such matrices faster apart.
 std::vector<Group> fuse_groups(const Graph& graph, bool half_attention = true);
 // Pools join the groups of the convolutions in front of them. After the choice of algorithms.
 void fuse_pools(const Graph& graph, std::vector<Group>& groups);

@@ -1,8 +1,12 @@
-// Pools behind convolutions, once the algorithms are known. A pool joins the group of the convolution that makes its input when
-//   - its windows lie side by side: the stride is the kernel, no padding, no window beyond the input. Each point of the convolution
-//     then belongs to one window at most, so that nothing is computed twice and no thread needs another's points;
+// Pools behind convolutions, once the algorithms are known. A pool joins the group of the
+// convolution that makes its input when
+//   - its windows lie side by side: the stride is the kernel, no padding, no window beyond the
+//   input. Each point of the convolution
+//     then belongs to one window at most, so that nothing is computed twice and no thread needs
+//     another's points;
 //   - nobody else reads that input, and both are in blocks of channels, alike;
-//   - the windows are whole in what the algorithm computes at once: Winograd's tiles are a multiple of them.
+//   - the windows are whole in what the algorithm computes at once: Winograd's tiles are a multiple
+//   of them.
 // The convolution's output is then never written: a tile of it makes a tile of the pool's.
 #include <algorithm>
 
@@ -14,19 +18,22 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kMostPoints = 16;   // of a window: they stand in one expression
-constexpr size_t kMostNodes = 24;     // of a group, as in fuse_groups.cpp
+constexpr int64_t kMostPoints = 16;  // of a window: they stand in one expression
+constexpr size_t kMostNodes = 24;    // of a group, as in fuse_groups.cpp
 
-// Rows or pixels that no window covers are left out, which is what the floor in the pool's extents says.
+// Rows or pixels that no window covers are left out, which is what the floor in the pool's extents
+// says.
 bool side_by_side(const op::Pool& pool, const TensorType& in, const TensorType& out) {
   int64_t points = 1;
   for (size_t i = 0; i < pool.kernel.size(); ++i) {
     const auto from = as_const(in.shape[i + 2]), to = as_const(out.shape[i + 2]);
     if (!from || !to || *to * pool.kernel[i] > *from) return false;
-    if (pool.strides[i] != pool.kernel[i] || (pool.dilations[i] != 1 && pool.kernel[i] > 1)) return false;
+    if (pool.strides[i] != pool.kernel[i] || (pool.dilations[i] != 1 && pool.kernel[i] > 1))
+      return false;
     points *= pool.kernel[i];
   }
-  return points <= kMostPoints && std::ranges::all_of(pool.pads, [](int64_t pad) { return pad == 0; });
+  return points <= kMostPoints &&
+         std::ranges::all_of(pool.pads, [](int64_t pad) { return pad == 0; });
 }
 
 // Whether the group ends in what a pool may follow.
@@ -39,8 +46,10 @@ bool computes_windows(const Graph& graph, const Group& group, const op::Pool& po
 void fuse_pools(const Graph& graph, std::vector<Group>& groups) {
   std::vector<int> uses(graph.value_count(), 0);
   std::vector<Group*> maker(graph.value_count(), nullptr);
-  for (const Graph::Output& output : graph.outputs()) ++uses[static_cast<size_t>(output.value.index)];
-  for (const DataSymbol& symbol : graph.data_symbols) ++uses[static_cast<size_t>(symbol.value.index)];
+  for (const Graph::Output& output : graph.outputs())
+    ++uses[static_cast<size_t>(output.value.index)];
+  for (const DataSymbol& symbol : graph.data_symbols)
+    ++uses[static_cast<size_t>(symbol.value.index)];
   for (Group& group : groups) {
     maker[static_cast<size_t>(graph.node(group.nodes.back()).output.index)] = &group;
     for (NodeId id : group.nodes)
@@ -54,8 +63,12 @@ void fuse_pools(const Graph& graph, std::vector<Group>& groups) {
     const auto in = static_cast<size_t>(node.inputs[0].index);
     const TensorType &from = graph.value(node.inputs[0]).type, &to = graph.value(node.output).type;
     Group* conv = maker[in];
-    if (!conv || uses[in] != 1 || from.layout.plain() || !(from.layout == to.layout) || !side_by_side(*pool, from, to)) continue;
-    if (!computes_windows(graph, *conv, *pool) || conv->nodes.size() + group.nodes.size() > kMostNodes) continue;
+    if (!conv || uses[in] != 1 || from.layout.plain() || !(from.layout == to.layout) ||
+        !side_by_side(*pool, from, to))
+      continue;
+    if (!computes_windows(graph, *conv, *pool) ||
+        conv->nodes.size() + group.nodes.size() > kMostNodes)
+      continue;
     group.nodes.insert(group.nodes.begin(), conv->nodes.begin(), conv->nodes.end());
     group.anchor = conv->anchor;
     group.algorithm = conv->algorithm;

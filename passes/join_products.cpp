@@ -1,8 +1,9 @@
-// before: %q = matmul(%x, %wq)  %k = matmul(%x, %wk)  %v = matmul(%x, %wv), each with its bias or none, read by one attention alone
-// after:  %a = matmul(%x, %w)   %q = slice(%a)  %k = slice(%a)  %v = slice(%a)      w, and the bias: the constants side by side
-// One product of many columns reads its left operand once, and its choice of algorithm and its threads have more to divide. Attention reads
-// slices in place, which other readers do not: they stay as they are.
-// Why here: after duplicates are merged, so that equal left operands are one value, and biases have been folded.
+// before: %q = matmul(%x, %wq)  %k = matmul(%x, %wk)  %v = matmul(%x, %wv), each with its bias or
+// none, read by one attention alone after:  %a = matmul(%x, %w)   %q = slice(%a)  %k = slice(%a) %v
+// = slice(%a)      w, and the bias: the constants side by side One product of many columns reads
+// its left operand once, and its choice of algorithm and its threads have more to divide. Attention
+// reads slices in place, which other readers do not: they stay as they are. Why here: after
+// duplicates are merged, so that equal left operands are one value, and biases have been folded.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,13 +17,14 @@ namespace tw {
 namespace {
 
 struct Branch {
-  NodeId last, product;   // the bias, or the product itself
-  ValueId bias;           // invalid: none
+  NodeId last, product;  // the bias, or the product itself
+  ValueId bias;          // invalid: none
 };
 
 class Joiner {
  public:
-  Joiner(Graph& graph, bool half) : graph_(graph), rewriter_(graph), users_(graph.users()), half_(half) {
+  Joiner(Graph& graph, bool half)
+      : graph_(graph), rewriter_(graph), users_(graph.users()), half_(half) {
     for (const Graph::Output& output : graph.outputs()) outputs_.insert(output.value.index);
   }
 
@@ -44,15 +46,20 @@ class Joiner {
 
   // The branches that one attention reads, by left operand and by which way the constant lies.
   void find(NodeId softmax) {
-    auto match = match_attention(graph_, softmax, [this](ValueId v) { return users(v); }, [this](ValueId v) { return is_output(v); }, half_);
+    auto match = match_attention(
+        graph_, softmax, [this](ValueId v) { return users(v); },
+        [this](ValueId v) { return is_output(v); }, half_);
     if (!match) return;
     const std::set<NodeId> inside(match->nodes.begin(), match->nodes.end());
     std::map<std::pair<ValueId, bool>, std::vector<Branch>> by_operand;
     std::set<ValueId> seen;
-    for (ValueId v : {graph_.node(match->scores).inputs[0], graph_.node(match->scores).inputs[1], graph_.node(match->product).inputs[1]}) {
+    for (ValueId v : {graph_.node(match->scores).inputs[0], graph_.node(match->scores).inputs[1],
+                      graph_.node(match->product).inputs[1]}) {
       while (graph_.def(v) && inside.contains(graph_.value(v).def)) v = graph_.def(v)->inputs[0];
       const std::vector<NodeId> readers = users(v);
-      if (is_output(v) || !seen.insert(v).second || !std::ranges::all_of(readers, [&](NodeId id) { return inside.contains(id); })) continue;
+      if (is_output(v) || !seen.insert(v).second ||
+          !std::ranges::all_of(readers, [&](NodeId id) { return inside.contains(id); }))
+        continue;
       if (auto branch = branch_of(v)) {
         const Node& product = graph_.node(branch->product);
         by_operand[{product.inputs[0], get_if<op::MatMul>(&product)->trans_b}].push_back(*branch);
@@ -69,16 +76,26 @@ class Joiner {
     if (is_binary(last, BinaryOp::add)) {
       branch.bias = last->inputs[1];
       branch.product = graph_.value(last->inputs[0]).def;
-      const auto shape = graph_.is_constant(branch.bias) ? static_shape(rewriter_.type(branch.bias).shape) : std::nullopt;
+      const auto shape = graph_.is_constant(branch.bias)
+                             ? static_shape(rewriter_.type(branch.bias).shape)
+                             : std::nullopt;
       const Expr& columns = rewriter_.type(v).shape.back();
-      if (!branch.product.valid() || rewriter_.uses(last->inputs[0]) != 1 || !shape || shape->empty()) return std::nullopt;
-      if (!is_const(columns, shape->back()) || element_count(std::span<const int64_t>(*shape)) != shape->back()) return std::nullopt;
+      if (!branch.product.valid() || rewriter_.uses(last->inputs[0]) != 1 || !shape ||
+          shape->empty())
+        return std::nullopt;
+      if (!is_const(columns, shape->back()) ||
+          element_count(std::span<const int64_t>(*shape)) != shape->back())
+        return std::nullopt;
     }
     const Node& product = graph_.node(branch.product);
     const auto* attrs = get_if<op::MatMul>(&product);
-    if (!attrs || attrs->trans_a || graph_.is_constant(product.inputs[0]) || !graph_.is_constant(product.inputs[1])) return std::nullopt;
+    if (!attrs || attrs->trans_a || graph_.is_constant(product.inputs[0]) ||
+        !graph_.is_constant(product.inputs[1]))
+      return std::nullopt;
     const TensorType &weights = rewriter_.type(product.inputs[1]), &out = rewriter_.type(v);
-    if (weights.shape.size() != 2 || weights.dtype != DType::f32 || out.dtype != DType::f32 || !all_plain(graph_, product) || !all_plain(graph_, *last)) return std::nullopt;
+    if (weights.shape.size() != 2 || weights.dtype != DType::f32 || out.dtype != DType::f32 ||
+        !all_plain(graph_, product) || !all_plain(graph_, *last))
+      return std::nullopt;
     return branch;
   }
 
@@ -96,7 +113,8 @@ class Joiner {
     for (int64_t row = 0; row < outer; ++row)
       for (const Tensor& tensor : tensors) {
         const auto bytes = static_cast<std::ptrdiff_t>(tensor.bytes.size()) / outer;
-        all.bytes.insert(all.bytes.end(), tensor.bytes.begin() + row * bytes, tensor.bytes.begin() + (row + 1) * bytes);
+        all.bytes.insert(all.bytes.end(), tensor.bytes.begin() + row * bytes,
+                         tensor.bytes.begin() + (row + 1) * bytes);
       }
     return all;
   }
@@ -109,8 +127,10 @@ class Joiner {
     std::vector<double> bias;
     bool biased = false;
     for (const Branch& b : branches) {
-      const auto columns = static_cast<size_t>(*as_const(rewriter_.type(graph_.node(b.last).output).shape.back()));
-      const std::vector<double> values = b.bias.valid() ? to_doubles(graph_.constant_tensor(b.bias)) : std::vector<double>(columns);
+      const auto columns = static_cast<size_t>(
+          *as_const(rewriter_.type(graph_.node(b.last).output).shape.back()));
+      const std::vector<double> values = b.bias.valid() ? to_doubles(graph_.constant_tensor(b.bias))
+                                                        : std::vector<double>(columns);
       weights.push_back(graph_.node(b.product).inputs[1]);
       bias.insert(bias.end(), values.begin(), values.end());
       biased |= b.bias.valid();
@@ -119,7 +139,8 @@ class Joiner {
     const ValueId w = rewriter_.add_constant(name + "_weights", together(weights, attrs.trans_b));
     ValueId all = rewriter_.add(attrs, {x, w}, first, "joined");
     if (biased) {
-      const ValueId b = rewriter_.add_constant(name + "_bias", from_doubles(DType::f32, {static_cast<int64_t>(bias.size())}, bias));
+      const ValueId b = rewriter_.add_constant(
+          name + "_bias", from_doubles(DType::f32, {static_cast<int64_t>(bias.size())}, bias));
       all = rewriter_.add(op::Binary{BinaryOp::add}, {all, b}, first, "biased");
     }
     Expr column(0);
@@ -135,13 +156,15 @@ class Joiner {
   Graph& graph_;
   Rewriter rewriter_;
   std::vector<std::vector<NodeId>> users_;
-  bool half_;   // of attention in f16 and bf16 too
+  bool half_;  // of attention in f16 and bf16 too
   std::set<int32_t> outputs_;
   std::vector<std::vector<Branch>> found_;
 };
 
 }  // namespace
 
-Expected<bool> join_products(Graph& graph, PassContext& context) { return Joiner(graph, context.target.devices.empty()).run(); }
+Expected<bool> join_products(Graph& graph, PassContext& context) {
+  return Joiner(graph, context.target.devices.empty()).run();
+}
 
 }  // namespace tw

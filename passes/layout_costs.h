@@ -1,4 +1,5 @@
-// What operators cost in which layouts, and which they can be in at all: the numbers behind assign_layouts.
+// What operators cost in which layouts, and which they can be in at all: the numbers behind
+// assign_layouts.
 #pragma once
 #include <optional>
 
@@ -11,22 +12,28 @@ namespace tw {
 class KernelCosts : public CostOracle {
  public:
   // Seconds of the kernel that a node is the heart of, written in that layout; none: not known.
-  virtual std::optional<double> kernel(const Graph& graph, const Node& node, const Layout& out) const = 0;
+  virtual std::optional<double> kernel(const Graph& graph, const Node& node,
+                                       const Layout& out) const = 0;
 };
 
 class LayoutCosts {
  public:
   LayoutCosts(const Graph& graph, const Target& target, const CostOracle& oracle)
-      : graph_(graph), target_(target), oracle_(oracle), kernels_(dynamic_cast<const KernelCosts*>(&oracle)) {}
+      : graph_(graph),
+        target_(target),
+        oracle_(oracle),
+        kernels_(dynamic_cast<const KernelCosts*>(&oracle)) {}
 
   // The layouts that a node's output may take, plain first.
   std::vector<Layout> alternatives(const Node& node) const;
-  // Seconds that the node takes to write its output in that layout, its inputs in the layouts it likes best.
+  // Seconds that the node takes to write its output in that layout, its inputs in the layouts it
+  // likes best.
   double node(const Node& node, const Layout& out) const;
-  // What reading input i adds when it lies in `in`: directly, or after a cast to the layout that the node wants there.
+  // What reading input i adds when it lies in `in`: directly, or after a cast to the layout that
+  // the node wants there.
   struct Reading {
     double seconds = 0;
-    Layout wanted;      // equal to `in`: read directly
+    Layout wanted;  // equal to `in`: read directly
   };
   Reading reading(const Node& node, size_t i, const Layout& in, const Layout& out) const;
   double cast(ValueId v) const;
@@ -42,7 +49,7 @@ class LayoutCosts {
   const Graph& graph_;
   const Target& target_;
   const CostOracle& oracle_;
-  const KernelCosts* kernels_;   // the oracle, where it is one
+  const KernelCosts* kernels_;  // the oracle, where it is one
 };
 
 bool is_depthwise(const Graph& graph, const Node& node);

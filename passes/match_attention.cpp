@@ -12,7 +12,8 @@ namespace {
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, const std::function<std::vector<NodeId>(ValueId)>& users, const std::function<bool(ValueId)>& is_output, bool half)
+  Matcher(const Graph& graph, const std::function<std::vector<NodeId>(ValueId)>& users,
+          const std::function<bool(ValueId)>& is_output, bool half)
       : graph_(graph), users_(users), is_output_(is_output), half_(half) {}
 
   std::optional<Attention> run(NodeId softmax) {
@@ -20,25 +21,35 @@ class Matcher {
     const auto* attrs = get_if<op::Softmax>(&node);
     const TensorType& type = type_of(node.output);
     auto rank = static_cast<int64_t>(type.shape.size());
-    if (!attrs || attrs->log || (attrs->axis != -1 && attrs->axis != rank - 1) || !serves(type.dtype) || rank < 2) return std::nullopt;
-    if (auto rows = as_const(type.shape[type.shape.size() - 2]); rows && *rows < 2) return std::nullopt;
+    if (!attrs || attrs->log || (attrs->axis != -1 && attrs->axis != rank - 1) ||
+        !serves(type.dtype) || rank < 2)
+      return std::nullopt;
+    if (auto rows = as_const(type.shape[type.shape.size() - 2]); rows && *rows < 2)
+      return std::nullopt;
     match_.softmax = softmax;
     take(softmax);
     NodeId product = only_user(node.output);
     const auto* second = product.valid() ? get_if<op::MatMul>(&graph_.node(product)) : nullptr;
-    if (!second || second->trans_a || graph_.node(product).inputs[0] != node.output || graph_.node(product).inputs[1] == node.output) return std::nullopt;
-    if (!equal(batch_of(type.shape), batch_of(type_of(graph_.node(product).output).shape))) return std::nullopt;
+    if (!second || second->trans_a || graph_.node(product).inputs[0] != node.output ||
+        graph_.node(product).inputs[1] == node.output)
+      return std::nullopt;
+    if (!equal(batch_of(type.shape), batch_of(type_of(graph_.node(product).output).shape)))
+      return std::nullopt;
     match_.product = product;
     take(product);
     if (!take_scores(node)) return std::nullopt;
     const Node& scores = graph_.node(match_.scores);
-    if (get_if<op::MatMul>(&scores)->trans_a || !as_const(type_of(scores.inputs[0]).shape.back())) return std::nullopt;
+    if (get_if<op::MatMul>(&scores)->trans_a || !as_const(type_of(scores.inputs[0]).shape.back()))
+      return std::nullopt;
     if (!as_const(type_of(graph_.node(product).output).shape.back())) return std::nullopt;
-    if (type_of(scores.output).dtype != type.dtype || type_of(graph_.node(product).output).dtype != type.dtype) return std::nullopt;
+    if (type_of(scores.output).dtype != type.dtype ||
+        type_of(graph_.node(product).output).dtype != type.dtype)
+      return std::nullopt;
     if (!equal(type_of(scores.output).shape, type.shape)) return std::nullopt;
     for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]})
       if (graph_.is_constant(v)) return std::nullopt;
-    for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]}) take_movement(v);
+    for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]})
+      take_movement(v);
     take_merge();
     match_.nodes.assign(taken_.begin(), taken_.end());
     return match_;
@@ -47,7 +58,9 @@ class Matcher {
  private:
   const TensorType& type_of(ValueId v) const { return graph_.value(v).type; }
   static Shape batch_of(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
-  bool serves(DType t) const { return t == DType::f32 || (half_ && (t == DType::f16 || t == DType::bf16)); }
+  bool serves(DType t) const {
+    return t == DType::f32 || (half_ && (t == DType::f16 || t == DType::bf16));
+  }
   void take(NodeId id) { taken_.insert(id); }
   NodeId only_user(ValueId v) const {
     if (is_output_(v)) return {};
@@ -85,8 +98,10 @@ class Matcher {
   }
 
   void take_movement(ValueId v) {
-    for (const Node* maker = graph_.def(v); maker && !maker->inputs.empty(); maker = graph_.def(v)) {
-      bool moves = get_if<op::Transpose>(maker) || get_if<op::Reshape>(maker) || get_if<op::Slice>(maker);
+    for (const Node* maker = graph_.def(v); maker && !maker->inputs.empty();
+         maker = graph_.def(v)) {
+      bool moves = get_if<op::Transpose>(maker) || get_if<op::Reshape>(maker) ||
+                   get_if<op::Slice>(maker);
       if (!moves || !read_inside_only(v) || graph_.is_constant(maker->inputs[0])) return;
       take(graph_.value(v).def);
       v = maker->inputs[0];
@@ -99,7 +114,8 @@ class Matcher {
     ValueId y = graph_.node(match_.product).output;
     NodeId next = only_user(y);
     const auto* transpose = next.valid() ? get_if<op::Transpose>(&graph_.node(next)) : nullptr;
-    if (!transpose || transpose->perm.back() != static_cast<int64_t>(transpose->perm.size()) - 1) return;
+    if (!transpose || transpose->perm.back() != static_cast<int64_t>(transpose->perm.size()) - 1)
+      return;
     match_.last = next;
     take(next);
     next = only_user(graph_.node(next).output);
@@ -118,7 +134,8 @@ class Matcher {
 
 }  // namespace
 
-std::optional<Attention> match_attention(const Graph& graph, NodeId softmax, const std::function<std::vector<NodeId>(ValueId)>& users,
+std::optional<Attention> match_attention(const Graph& graph, NodeId softmax,
+                                         const std::function<std::vector<NodeId>(ValueId)>& users,
                                          const std::function<bool(ValueId)>& is_output, bool half) {
   return Matcher(graph, users, is_output, half).run(softmax);
 }

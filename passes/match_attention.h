@@ -1,5 +1,6 @@
-// Finds attention: MatMul(Q, K) -> any element-wise chain (scale, mask) -> Softmax -> MatMul(., V), with the reshapes, transposes and
-// slices that only bring Q, K and V there or merge the heads behind.
+// Finds attention: MatMul(Q, K) -> any element-wise chain (scale, mask) -> Softmax -> MatMul(., V),
+// with the reshapes, transposes and slices that only bring Q, K and V there or merge the heads
+// behind.
 #pragma once
 #include <functional>
 #include <optional>
@@ -10,14 +11,17 @@
 namespace tw {
 
 struct Attention {
-  NodeId scores, softmax, product;   // MatMul(Q, K), Softmax, MatMul(softmax, V)
-  NodeId last;                       // makes the group's output: the product, a transpose behind it, or a reshape behind that
-  std::vector<NodeId> nodes;         // all of the group, unordered
+  NodeId scores, softmax, product;  // MatMul(Q, K), Softmax, MatMul(softmax, V)
+  // Makes the group's output: the product, a transpose behind it, or a reshape behind that
+  NodeId last;
+  std::vector<NodeId> nodes;  // all of the group, unordered
 };
 
-// users(v): the nodes that read v, each once; is_output(v): the graph's caller reads v. Rows, keys and batches may be symbolic. nullopt: no attention,
-// or one that the kernel does not serve: a single query, columns of an unknown number. half: of f16 and bf16 too.
-std::optional<Attention> match_attention(const Graph& graph, NodeId softmax, const std::function<std::vector<NodeId>(ValueId)>& users,
+// users(v): the nodes that read v, each once; is_output(v): the graph's caller reads v. Rows, keys
+// and batches may be symbolic. nullopt: no attention, or one that the kernel does not serve: a
+// single query, columns of an unknown number. half: of f16 and bf16 too.
+std::optional<Attention> match_attention(const Graph& graph, NodeId softmax,
+                                         const std::function<std::vector<NodeId>(ValueId)>& users,
                                          const std::function<bool(ValueId)>& is_output, bool half);
 
 }  // namespace tw

@@ -14,7 +14,8 @@ constexpr bool kVerifyEach = true;
 #else
 constexpr bool kVerifyEach = false;
 #endif
-// Hashing a graph reads its constants; beyond this the check that "unchanged" is true costs more than it finds.
+// Hashing a graph reads its constants; beyond this the check that "unchanged" is true costs more
+// than it finds.
 constexpr size_t kHashedBytes = 64 << 20;
 
 size_t constant_bytes(const Graph& graph) {
@@ -37,7 +38,8 @@ Expected<const Pass*> wanted_pass(const std::string& name) {
   if (const Pass* pass = find_pass(name)) return pass;
   Diag diag{DiagCode::invalid_argument, "unknown pass '" + name + "'", {}, {}};
   std::string known;
-  for (const Pass& pass : all_passes()) known += (known.empty() ? "" : ", ") + std::string(pass.name);
+  for (const Pass& pass : all_passes())
+    known += (known.empty() ? "" : ", ") + std::string(pass.name);
   diag.notes.push_back("known passes: " + known);
   return make_error(std::move(diag));
 }
@@ -47,16 +49,20 @@ Expected<bool> run_one(Graph& graph, PassContext& context, const Pass& pass, boo
   bool hashed = kVerifyEach && constant_bytes(graph) <= kHashedBytes;
   std::string before = hashed ? graph_hash(graph) : "";
   context.report.clear();
-  Graph untouched = graph;   // shares the constants
+  Graph untouched = graph;  // shares the constants
   CheckContext reproducer(std::string("pass ") + pass.name, [&] { return print(untouched); });
   TW_ASSIGN(bool changed, pass.run(graph, context));
   if (verified)
-    if (Error error = verify(graph)) TW_UNREACHABLE("pass {0} broke the graph: {1}", pass.name, error_text(std::move(error)));
-  if (hashed) TW_CHECK(changed || graph_hash(graph) == before, "pass {0} changed the graph and did not say so", pass.name);
+    if (Error error = verify(graph))
+      TW_UNREACHABLE("pass {0} broke the graph: {1}", pass.name, error_text(std::move(error)));
+  if (hashed)
+    TW_CHECK(changed || graph_hash(graph) == before,
+             "pass {0} changed the graph and did not say so", pass.name);
   return changed;
 }
 
-Error run_on_regions(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline, const RunOptions& options) {
+Error run_on_regions(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline,
+                     const RunOptions& options) {
   RunOptions inner;
   inner.verify_each = options.verify_each;
   inner.limit = options.limit;
@@ -82,7 +88,8 @@ const Pass* find_pass(std::string_view name) {
   return nullptr;
 }
 
-Error run_passes(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline, const RunOptions& options) {
+Error run_passes(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline,
+                 const RunOptions& options) {
   std::vector<const Pass*> passes;
   for (const std::string& name : pipeline) {
     TW_ASSIGN(const Pass* pass, wanted_pass(name));
@@ -93,14 +100,16 @@ Error run_passes(Graph& graph, PassContext& context, const std::vector<std::stri
       if (Error error = wanted_pass(name).takeError()) return error;
   bool verified = kVerifyEach || options.verify_each;
   if (verified) TW_TRY(verify(graph));
-  if (options.limit >= 0 && static_cast<size_t>(options.limit) < passes.size()) passes.resize(static_cast<size_t>(options.limit));
+  if (options.limit >= 0 && static_cast<size_t>(options.limit) < passes.size())
+    passes.resize(static_cast<size_t>(options.limit));
   TW_TRY(run_on_regions(graph, context, pipeline, options));
   for (const Pass* pass : passes) {
     auto start = std::chrono::steady_clock::now();
     TW_ASSIGN(bool changed, run_one(graph, context, *pass, verified));
     std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     if (options.on_pass) options.on_pass(pass->name, time.count(), changed, context.report);
-    if (wants_print(options, pass->name, changed)) options.print("after " + std::string(pass->name), print(graph));
+    if (wants_print(options, pass->name, changed))
+      options.print("after " + std::string(pass->name), print(graph));
   }
   return Error::success();
 }

@@ -1,4 +1,5 @@
-// Graph passes: one function each, listed in one table; a pipeline is data. Hooks (verify, print, time, limit) are the runner's.
+// Graph passes: one function each, listed in one table; a pipeline is data. Hooks (verify, print,
+// time, limit) are the runner's.
 #pragma once
 #include <array>
 #include <functional>
@@ -6,36 +7,40 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph/graph.h"
 #include "ir/cost.h"
+#include "ir/graph/graph.h"
 
 namespace tw {
 
 struct PassContext {
   const Target& target;
-  int64_t fold_budget_bytes = 64 << 20;   // constant folding may add so much in all
-  std::string report{};                     // a line a pass may leave for --time-passes and --stats
-  const CostOracle* costs = nullptr;        // what choices cost; null: the analytic model
+  int64_t fold_budget_bytes = 64 << 20;  // constant folding may add so much in all
+  std::string report{};                  // a line a pass may leave for --time-passes and --stats
+  const CostOracle* costs = nullptr;     // what choices cost; null: the analytic model
 };
 
 struct Pass {
-  const char* name;      // "fold-constants": file, function, flag and test carry the same words
+  const char* name;  // "fold-constants": file, function, flag and test carry the same words
   const char* summary;
-  Expected<bool> (*run)(Graph&, PassContext&);   // true: something changed
+  Expected<bool> (*run)(Graph&, PassContext&);  // true: something changed
 };
-const std::vector<Pass>& all_passes();               // passes/all_passes.cpp
+const std::vector<Pass>& all_passes();  // passes/all_passes.cpp
 const Pass* find_pass(std::string_view name);
-std::vector<std::string> default_pipeline();          // passes/pipelines.cpp
+std::vector<std::string> default_pipeline();  // passes/pipelines.cpp
 
 struct RunOptions {
   bool verify_each = false;
-  int limit = -1;                                     // stop after so many passes (bisecting)
-  std::vector<std::string> print_after;               // names, or "all"
+  int limit = -1;                        // stop after so many passes (bisecting)
+  std::vector<std::string> print_after;  // names, or "all"
   bool print_changed = false;
-  std::function<void(const std::string& title, const std::string& text)> print;            // where printed graphs go
-  std::function<void(const std::string& pass, double seconds, bool changed, const std::string& report)> on_pass;
+  // Where printed graphs go
+  std::function<void(const std::string& title, const std::string& text)> print;
+  std::function<void(const std::string& pass, double seconds, bool changed,
+                     const std::string& report)>
+      on_pass;
 };
 // The graphs inside of nodes first, the innermost before those around them.
-Error run_passes(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline, const RunOptions& options = {});
+Error run_passes(Graph& graph, PassContext& context, const std::vector<std::string>& pipeline,
+                 const RunOptions& options = {});
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// The entry points that the table in all_passes.cpp lists; each is described in the file of its name.
+// The entry points that the table in all_passes.cpp lists; each is described in the file of its
+// name.
 #pragma once
 #include "passes/pass.h"
 
@@ -13,5 +14,5 @@ Expected<bool> fuse_quantization(Graph& graph, PassContext& context);
 Expected<bool> join_products(Graph& graph, PassContext& context);
 Expected<bool> sign_quantization(Graph& graph, PassContext& context);
 Expected<bool> widen_floats(Graph& graph, PassContext& context);
-Tensor widened(const Tensor& tensor);   // what widen-floats makes of it: floats as f64
+Tensor widened(const Tensor& tensor);  // what widen-floats makes of it: floats as f64
 }  // namespace tw

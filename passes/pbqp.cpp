@@ -1,4 +1,5 @@
-// Scholz and Eckstein's reductions (LCTES 2002): nodes go onto a stack as they are folded away and are decided in reverse.
+// Scholz and Eckstein's reductions (LCTES 2002): nodes go onto a stack as they are folded away and
+// are decided in reverse.
 #include "passes/pbqp.h"
 
 #include <algorithm>
@@ -16,7 +17,11 @@ using Matrix = std::vector<std::vector<double>>;
 
 class Solver {
  public:
-  explicit Solver(const PbqpProblem& problem) : problem_(problem), costs_(problem.nodes), near_(problem.nodes.size()), degree_(problem.nodes.size()) {
+  explicit Solver(const PbqpProblem& problem)
+      : problem_(problem),
+        costs_(problem.nodes),
+        near_(problem.nodes.size()),
+        degree_(problem.nodes.size()) {
     for (size_t n = 0; n < near_.size(); ++n) by_degree_.emplace(0, n);
     for (const PbqpEdge& edge : problem.edges) {
       TW_CHECK(edge.a != edge.b, "an edge from a node to itself");
@@ -41,12 +46,16 @@ class Solver {
   struct Step {
     size_t node;
     std::vector<double> costs;
-    std::map<size_t, Matrix> edges;   // neighbour -> [own alternative][neighbour's]
+    std::map<size_t, Matrix> edges;  // neighbour -> [own alternative][neighbour's]
   };
 
   void add(size_t a, size_t b, const Matrix& cost) {
-    auto [ab, fresh] = near_[a].try_emplace(b, Matrix(costs_[a].size(), std::vector<double>(costs_[b].size())));
-    Matrix& ba = near_[b].try_emplace(a, Matrix(costs_[b].size(), std::vector<double>(costs_[a].size()))).first->second;
+    auto [ab, fresh] = near_[a].try_emplace(
+        b, Matrix(costs_[a].size(), std::vector<double>(costs_[b].size())));
+    Matrix& ba = near_[b]
+                     .try_emplace(a,
+                                  Matrix(costs_[b].size(), std::vector<double>(costs_[a].size())))
+                     .first->second;
     for (size_t i = 0; i < costs_[a].size(); ++i)
       for (size_t j = 0; j < costs_[b].size(); ++j) {
         ab->second[i][j] += cost[i][j];
@@ -56,7 +65,8 @@ class Solver {
     set_degree(b, near_[b].size());
   }
 
-  // The node with the fewest neighbours when those are at most two, else the one with the most; the first of equals.
+  // The node with the fewest neighbours when those are at most two, else the one with the most; the
+  // first of equals.
   std::optional<size_t> next() const {
     if (by_degree_.empty()) return std::nullopt;
     const auto [fewest, first] = *by_degree_.begin();
@@ -81,21 +91,24 @@ class Solver {
     by_degree_.erase({degree_[node], node});
     const std::vector<double>& own = costs_[node];
     if (edges.size() == 1) {
-      for (size_t j = 0; j < costs_[ends[0]].size(); ++j) costs_[ends[0]][j] += cheapest(own, {&edges[ends[0]]}, {j}).second;
+      for (size_t j = 0; j < costs_[ends[0]].size(); ++j)
+        costs_[ends[0]][j] += cheapest(own, {&edges[ends[0]]}, {j}).second;
     } else if (edges.size() == 2) {
       Matrix folded(costs_[ends[0]].size(), std::vector<double>(costs_[ends[1]].size()));
       for (size_t j = 0; j < folded.size(); ++j)
-        for (size_t k = 0; k < folded[j].size(); ++k) folded[j][k] = cheapest(own, {&edges[ends[0]], &edges[ends[1]]}, {j, k}).second;
+        for (size_t k = 0; k < folded[j].size(); ++k)
+          folded[j][k] = cheapest(own, {&edges[ends[0]], &edges[ends[1]]}, {j, k}).second;
       add(ends[0], ends[1], folded);
     } else {
       size_t chosen = static_cast<size_t>(std::min_element(own.begin(), own.end()) - own.begin());
-      for (const auto& [other, cost] : edges)   // none when the node stood alone
+      for (const auto& [other, cost] : edges)  // none when the node stood alone
         for (size_t j = 0; j < costs_[other].size(); ++j) costs_[other][j] += cost[chosen][j];
     }
     stack_.push_back({node, own, std::move(edges)});
   }
 
-  // RN: only the alternative that is cheapest with every neighbour at its best for it stays possible.
+  // RN: only the alternative that is cheapest with every neighbour at its best for it stays
+  // possible.
   void fix(size_t node, const std::map<size_t, Matrix>& edges) {
     size_t best = 0;
     double least = std::numeric_limits<double>::infinity();
@@ -115,7 +128,9 @@ class Solver {
   }
 
   // The best alternative, given those of the neighbours that the matrices lead to.
-  static std::pair<size_t, double> cheapest(const std::vector<double>& own, const std::vector<const Matrix*>& edges, const std::vector<size_t>& at) {
+  static std::pair<size_t, double> cheapest(const std::vector<double>& own,
+                                            const std::vector<const Matrix*>& edges,
+                                            const std::vector<size_t>& at) {
     std::pair<size_t, double> best{0, std::numeric_limits<double>::infinity()};
     for (size_t i = 0; i < own.size(); ++i) {
       double sum = own[i];
@@ -144,9 +159,11 @@ class Solver {
 
   const PbqpProblem& problem_;
   std::vector<std::vector<double>> costs_;
-  std::vector<std::map<size_t, Matrix>> near_;   // by node: neighbour -> [own alternative][neighbour's]
-  std::vector<size_t> degree_;                        // by node, as the set below has it
-  std::set<std::pair<size_t, size_t>> by_degree_;   // number of neighbours, node: those that are not decided yet
+  // By node: neighbour -> [own alternative][neighbour's]
+  std::vector<std::map<size_t, Matrix>> near_;
+  std::vector<size_t> degree_;  // by node, as the set below has it
+  // Number of neighbours, node: those that are not decided yet
+  std::set<std::pair<size_t, size_t>> by_degree_;
   std::vector<Step> stack_;
 };
 

@@ -9,19 +9,23 @@ std::vector<std::string> default_pipeline() {
       "eliminate-dead-code",
       // Before constants are folded: what depends on a static shape only is a constant afterwards.
       "fold-shapes",
-      // Before constants are folded: dequantized weights would become floats. First all 8-bit values of one type.
+      // Before constants are folded: dequantized weights would become floats. First all 8-bit
+      // values of one type.
       "sign-quantization",
       "fuse-quantization",
-      // Before constants are folded: a transposed or expanded weight becomes a flag or a broadcast, not a copy.
+      // Before constants are folded: a transposed or expanded weight becomes a flag or a broadcast,
+      // not a copy.
       "canonicalize",
       "fold-constants",
       // Again: folding has shown new neutral elements, constant conditions and pads.
       "canonicalize",
-      // Before batch norms are folded, which needs producers with one user: duplicates would be two.
+      // Before batch norms are folded, which needs producers with one user: duplicates would be
+      // two.
       "eliminate-common-subexpressions",
       // After pads are in the convolutions (a shift in front may be folded only without padding).
       "fold-batch-norm",
-      // Last tidying before fusion, which wants no node without users and no movement that does nothing.
+      // Last tidying before fusion, which wants no node without users and no movement that does
+      // nothing.
       "canonicalize",
       "eliminate-dead-code",
       // After duplicates and biases are folded; before layouts, which see one product for several.

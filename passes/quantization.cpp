@@ -12,12 +12,15 @@ std::optional<Quantization> quantization(const Graph& graph, const Node& node) {
   const auto* dequantize = std::get_if<op::Dequantize>(&node.attrs);
   if (!quantize && !dequantize) return std::nullopt;
   const ValueId scale = node.inputs[1], zero = input_or_none(node, 2);
-  if (!graph.is_constant(scale) || graph.value(scale).type.dtype != DType::f32 || (zero.valid() && !graph.is_constant(zero))) return std::nullopt;
-  const Tensor scales = graph.constant_tensor(scale), zeros = zero.valid() ? graph.constant_tensor(zero) : Tensor::zeros(DType::i8, {});
+  if (!graph.is_constant(scale) || graph.value(scale).type.dtype != DType::f32 ||
+      (zero.valid() && !graph.is_constant(zero)))
+    return std::nullopt;
+  const Tensor scales = graph.constant_tensor(scale),
+               zeros = zero.valid() ? graph.constant_tensor(zero) : Tensor::zeros(DType::i8, {});
   const int64_t count = std::max(scales.size(), zeros.size());
   Quantization q;
   q.type = quantize ? quantize->to : graph.value(node.inputs[0]).type.dtype;
-  if (is_storage_only(q.type)) return std::nullopt;   // nothing is computed in them
+  if (is_storage_only(q.type)) return std::nullopt;  // nothing is computed in them
   for (int64_t i = 0; i < count; ++i) {
     q.scale.push_back(static_cast<float>(scales.at(scales.size() == 1 ? 0 : i)));
     q.zero.push_back(zeros.int_at(zeros.size() == 1 ? 0 : i));
@@ -40,24 +43,28 @@ std::optional<Dequantized> dequantized(const Graph& graph, ValueId value) {
 std::optional<Clamp> constant_clamp(const Graph& graph, ValueId value) {
   const Node* node = graph.def(value);
   const auto* binary = get_if<op::Binary>(node);
-  if (!binary || (binary->function != BinaryOp::max && binary->function != BinaryOp::min)) return std::nullopt;
+  if (!binary || (binary->function != BinaryOp::max && binary->function != BinaryOp::min))
+    return std::nullopt;
   for (size_t side : {size_t{0}, size_t{1}}) {
     const std::optional<double> bound = splat(graph, node->inputs[side]);
     const ValueId x = node->inputs[1 - side];
-    if (bound && equal(graph.value(x).type.shape, graph.value(value).type.shape)) return Clamp{x, binary->function, static_cast<float>(*bound)};
+    if (bound && equal(graph.value(x).type.shape, graph.value(value).type.shape))
+      return Clamp{x, binary->function, static_cast<float>(*bound)};
   }
   return std::nullopt;
 }
 
 bool moves_elements(const Node& node) {
   const auto* pool = get_if<op::Pool>(&node);
-  return (pool && pool->kind == PoolKind::max) || get_if<op::Reshape>(&node) || get_if<op::Transpose>(&node) || get_if<op::Slice>(&node) ||
-         get_if<op::Concat>(&node) || get_if<op::Gather>(&node);
+  return (pool && pool->kind == PoolKind::max) || get_if<op::Reshape>(&node) ||
+         get_if<op::Transpose>(&node) || get_if<op::Slice>(&node) || get_if<op::Concat>(&node) ||
+         get_if<op::Gather>(&node);
 }
 
 int64_t quantized_number(float x, float scale, int64_t zero, DType to) {
   const double rounded = static_cast<double>(std::nearbyint(x / scale)) + static_cast<double>(zero);
-  return static_cast<int64_t>(std::clamp(rounded, static_cast<double>(lowest_of(to)), static_cast<double>(highest_of(to))));
+  return static_cast<int64_t>(
+      std::clamp(rounded, static_cast<double>(lowest_of(to)), static_cast<double>(highest_of(to))));
 }
 
 }  // namespace tw

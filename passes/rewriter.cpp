@@ -39,15 +39,20 @@ void Rewriter::release(std::vector<ValueId> values) {
   }
 }
 
-void Rewriter::swap_names(ValueId a, ValueId b) { std::swap(graph_.value(a).name, graph_.value(b).name); }
+void Rewriter::swap_names(ValueId a, ValueId b) {
+  std::swap(graph_.value(a).name, graph_.value(b).name);
+}
 
-ValueId Rewriter::add(OpAttrs attrs, std::vector<ValueId> inputs, NodeId like, const std::string& suffix) {
+ValueId Rewriter::add(OpAttrs attrs, std::vector<ValueId> inputs, NodeId like,
+                      const std::string& suffix) {
   const Node& model = graph_.node(like);
-  std::string name = graph_.value(model.output).name + "_" + suffix, node_name = model.name, source = model.source;
+  std::string name = graph_.value(model.output).name + "_" + suffix, node_name = model.name,
+              source = model.source;
   for (ValueId input : inputs)
     if (input.valid()) ++count(input);
   Expected<ValueId> made = graph_.add(std::move(attrs), std::move(inputs), name, node_name, source);
-  if (!made) TW_UNREACHABLE("a pass made an invalid node {0}: {1}", name, error_text(made.takeError()));
+  if (!made)
+    TW_UNREACHABLE("a pass made an invalid node {0}: {1}", name, error_text(made.takeError()));
   changed_ = true;
   return *made;
 }

@@ -1,5 +1,5 @@
-// How passes edit a Graph: uses are counted, edits keep the name of a node's output, and what an edit leaves without
-// users is erased at once.
+// How passes edit a Graph: uses are counted, edits keep the name of a node's output, and what an
+// edit leaves without users is erased at once.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,9 +19,12 @@ class Rewriter {
   const TensorType& type(ValueId value) const { return graph_.value(value).type; }
   int uses(ValueId value) const;  // by live nodes (once a use), graph outputs and data symbols
 
-  // A node beside `like`, whose names it derives its own from. Operands must suit: infer failing is a bug of the pass.
+  // A node beside `like`, whose names it derives its own from. Operands must suit: infer failing is
+  // a bug of the pass.
   ValueId add(OpAttrs attrs, std::vector<ValueId> inputs, NodeId like, const std::string& suffix);
-  ValueId add_constant(const std::string& name, const Tensor& tensor) { return graph_.add_constant(name, tensor); }
+  ValueId add_constant(const std::string& name, const Tensor& tensor) {
+    return graph_.add_constant(name, tensor);
+  }
   // The node computes something else from now on; its output keeps identity, name and type.
   void update(NodeId id, OpAttrs attrs, std::vector<ValueId> inputs);
   // Users of the node's output read `by`, of the same type; the node goes.
@@ -29,11 +32,12 @@ class Rewriter {
   // The same with a new constant, which takes over the output's name.
   void replace_by_constant(NodeId id, Blob blob);
   void replace_by_constant(NodeId id, const Tensor& tensor);
-  void replace_by_constants(NodeId id, const std::vector<Tensor>& tensors);   // one an output of the node
+  // One an output of the node
+  void replace_by_constants(NodeId id, const std::vector<Tensor>& tensors);
 
  private:
   int& count(ValueId value);
-  void release(std::vector<ValueId> values);   // a use less of each
+  void release(std::vector<ValueId> values);  // a use less of each
   void swap_names(ValueId a, ValueId b);
   Graph& graph_;
   std::vector<int> uses_;

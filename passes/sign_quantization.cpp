@@ -1,8 +1,9 @@
-// before: %q: u8[n] = quantize(%x, %s, const 128) to=u8   %y: f32[n] = dequantize(%q, %s, const 128)
-// after:  %q: i8[n] = quantize(%x, %s, const 0) to=i8     %y: f32[n] = dequantize(%q, %s, const 0)
-// u8 values between quantized operators are stored as i8, 128 less, and so are their zero points: the numbers that they stand for
-// stay the same exactly. Products of integers then meet one type only. Values of the graph's interface keep theirs.
-// Why here: before fuse-quantization takes quantize and dequantize apart.
+// before: %q: u8[n] = quantize(%x, %s, const 128) to=u8   %y: f32[n] = dequantize(%q, %s, const
+// 128) after:  %q: i8[n] = quantize(%x, %s, const 0) to=i8     %y: f32[n] = dequantize(%q, %s,
+// const 0) u8 values between quantized operators are stored as i8, 128 less, and so are their zero
+// points: the numbers that they stand for stay the same exactly. Products of integers then meet one
+// type only. Values of the graph's interface keep theirs. Why here: before fuse-quantization takes
+// quantize and dequantize apart.
 #include <set>
 
 #include "passes/passes.h"
@@ -20,11 +21,11 @@ class Signer {
   Expected<bool> run(PassContext& context) {
     for (size_t i = 0; i < graph_.value_count(); ++i) {
       const ValueId id{static_cast<int32_t>(i)};
-      if (graph_.value(id).type.dtype == DType::u8 && graph_.value(id).def.valid()) chosen_.insert(id);
+      if (graph_.value(id).type.dtype == DType::u8 && graph_.value(id).def.valid())
+        chosen_.insert(id);
     }
     for (const Graph::Output& output : graph_.outputs()) chosen_.erase(output.value);
-    while (std::erase_if(chosen_, [this](ValueId v) { return !suits(v); })) {
-    }
+    while (std::erase_if(chosen_, [this](ValueId v) { return !suits(v); })) {}
     for (const ValueId v : chosen_) shift(v);
     context.report = llvm::formatv("{0} values from u8 to i8", chosen_.size()).str();
     return !chosen_.empty();
@@ -41,7 +42,8 @@ class Signer {
   }
   bool read_well(const Node& user, ValueId v) const {
     if (get_if<op::Dequantize>(&user)) return quantization(graph_, user).has_value();
-    return moves_elements(user) && chosen_.contains(user.output) && (get_if<op::Concat>(&user) || user.inputs[0] == v);
+    return moves_elements(user) && chosen_.contains(user.output) &&
+           (get_if<op::Concat>(&user) || user.inputs[0] == v);
   }
   bool suits(ValueId v) const {
     if (graph_.def(v)->erased || !made_well(*graph_.def(v))) return false;
@@ -66,7 +68,8 @@ class Signer {
     const Tensor before = old.valid() ? graph_.constant_tensor(old) : Tensor::zeros(DType::u8, {});
     Tensor after = Tensor::zeros(DType::i8, before.shape);
     for (int64_t i = 0; i < before.size(); ++i) after.set_int(i, before.int_at(i) - kShift);
-    const ValueId zero = graph_.add_constant(graph_.value(graph_.node(id).output).name + "_zero", after);
+    const ValueId zero = graph_.add_constant(graph_.value(graph_.node(id).output).name + "_zero",
+                                             after);
     graph_.node(id).inputs.resize(3);
     graph_.set_input(id, 2, zero);
   }
@@ -78,6 +81,8 @@ class Signer {
 
 }  // namespace
 
-Expected<bool> sign_quantization(Graph& graph, PassContext& context) { return Signer(graph).run(context); }
+Expected<bool> sign_quantization(Graph& graph, PassContext& context) {
+  return Signer(graph).run(context);
+}
 
 }  // namespace tw

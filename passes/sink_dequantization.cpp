@@ -1,7 +1,8 @@
 // before: %f = dequantize(%x, %s, %z)  %p = pool(%f) kind=max  %y = max(0, %p)
 // after:  %p = pool(%x) kind=max  %m = max(%z, %p)  %y = dequantize(%m, %s, %z)
-// Movement, maxima, clamps and pads of dequantized values are those of the integers, exactly: the map from one to the other is the
-// same for every element and rising. Part of fuse-quantization, before it looks at what quantize reads.
+// Movement, maxima, clamps and pads of dequantized values are those of the integers, exactly: the
+// map from one to the other is the same for every element and rising. Part of fuse-quantization,
+// before it looks at what quantize reads.
 #include "ir/storage_types.h"
 #include "passes/quantization.h"
 
@@ -15,7 +16,8 @@ class Sinker {
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.inputs.empty() || !all_plain(graph_, node)) return;
-    if (const std::optional<Clamp> clamp = constant_clamp(graph_, node.output)) return sink_clamp(id, *clamp);
+    if (const std::optional<Clamp> clamp = constant_clamp(graph_, node.output))
+      return sink_clamp(id, *clamp);
     const std::optional<Dequantized> first = dequantized(graph_, node.inputs[0]);
     if (!first || first->by.axis >= 0) return;
     if (get_if<op::Pad>(&node)) return sink_pad(id, *first);
@@ -28,7 +30,8 @@ class Sinker {
     return {inputs.begin() + 1, inputs.end()};
   }
   ValueId number(NodeId like, const char* suffix, int64_t value, DType t) {
-    return rewriter_.add_constant(graph_.value(graph_.node(like).output).name + suffix, from_doubles(t, {}, {static_cast<double>(value)}));
+    return rewriter_.add_constant(graph_.value(graph_.node(like).output).name + suffix,
+                                  from_doubles(t, {}, {static_cast<double>(value)}));
   }
   void dequantize_behind(NodeId id, ValueId integers, const std::vector<ValueId>& parameters) {
     std::vector<ValueId> inputs = {integers};
@@ -53,11 +56,13 @@ class Sinker {
     const std::optional<Dequantized> x = dequantized(graph_, clamp.x);
     if (!x || x->by.axis >= 0) return;
     const float scale = x->by.scale[0];
-    const int64_t zero = x->by.zero[0], bound = quantized_number(clamp.bound, scale, zero, x->by.type);
+    const int64_t zero = x->by.zero[0],
+                  bound = quantized_number(clamp.bound, scale, zero, x->by.type);
     if (static_cast<float>(bound - zero) * scale != clamp.bound) return;
     const std::vector<ValueId> parameters = parameters_of(clamp.x);
     const ValueId limit = number(id, "_bound", bound, x->by.type);
-    dequantize_behind(id, rewriter_.add(op::Binary{clamp.function}, {limit, x->x}, id, "integers"), parameters);
+    dequantize_behind(id, rewriter_.add(op::Binary{clamp.function}, {limit, x->x}, id, "integers"),
+                      parameters);
   }
 
   // Zeros around: the zero point.
@@ -68,7 +73,8 @@ class Sinker {
     if (pad.mode == PadMode::constant && value.valid() && splat(graph_, value) != 0.0) return;
     const std::vector<ValueId> parameters = parameters_of(node.inputs[0]);
     std::vector<ValueId> inputs = {x.x};
-    if (pad.mode == PadMode::constant) inputs.push_back(number(id, "_zero", x.by.zero[0], x.by.type));
+    if (pad.mode == PadMode::constant)
+      inputs.push_back(number(id, "_zero", x.by.zero[0], x.by.type));
     dequantize_behind(id, rewriter_.add(pad, inputs, id, "integers"), parameters);
   }
 

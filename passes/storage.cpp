@@ -14,7 +14,8 @@ bool same_layout(const TensorType& a, const TensorType& b) { return a.layout == 
 
 bool is_contiguous_axis(const TensorType& type, size_t axis) {
   Shape physical = physical_shape(type);
-  return std::all_of(physical.begin(), physical.begin() + static_cast<std::ptrdiff_t>(axis), [](const Expr& e) { return is_const(e, 1); });
+  return std::all_of(physical.begin(), physical.begin() + static_cast<std::ptrdiff_t>(axis),
+                     [](const Expr& e) { return is_const(e, 1); });
 }
 
 // The type of a part of the given extent; its byte count is where the next part starts.
@@ -40,18 +41,23 @@ Expr byte_count(const TensorType& type) {
 bool is_contiguous(const Graph& graph, const Node& concat) {
   auto axis = static_cast<size_t>(std::get<op::Concat>(concat.attrs).axis);
   const TensorType& type = graph.value(concat.output).type;
-  return is_contiguous_axis(type, axis) && std::all_of(concat.inputs.begin(), concat.inputs.end(), [&](ValueId part) {
-    const TensorType& t = graph.value(part).type;
-    return same_layout(t, type) && whole_blocks(type, axis, t.shape[axis]);
-  });
+  return is_contiguous_axis(type, axis) &&
+         std::all_of(concat.inputs.begin(), concat.inputs.end(), [&](ValueId part) {
+           const TensorType& t = graph.value(part).type;
+           return same_layout(t, type) && whole_blocks(type, axis, t.shape[axis]);
+         });
 }
 
-Storage::Storage(const Graph& graph, const std::vector<Group>& groups) : graph_(graph), outputs_(graph.value_count()) {
+Storage::Storage(const Graph& graph, const std::vector<Group>& groups)
+    : graph_(graph), outputs_(graph.value_count()) {
   // Names first: an output may show a value under another shape.
-  auto single = [&](const Group& group) -> const Node* { return group.nodes.size() == 1 ? &graph.node(group.nodes.front()) : nullptr; };
+  auto single = [&](const Group& group) -> const Node* {
+    return group.nodes.size() == 1 ? &graph.node(group.nodes.front()) : nullptr;
+  };
   for (const Group& group : groups)
     if (const Node* node = single(group); node && rename(*node)) done_[group.nodes.front().index];
-  for (const Graph::Output& output : graph.outputs()) outputs_[static_cast<size_t>(of(output.value).root.index)] = true;
+  for (const Graph::Output& output : graph.outputs())
+    outputs_[static_cast<size_t>(of(output.value).root.index)] = true;
   for (const Group& group : groups) {
     const Node* node = single(group);
     if (node && (slice(*node) || concat(*node))) done_[group.nodes.front().index];
@@ -60,13 +66,19 @@ Storage::Storage(const Graph& graph, const std::vector<Group>& groups) : graph_(
 
 Residence Storage::of(ValueId v) const {
   std::vector<Residence*> way;
-  for (auto found = home_.find(v.index); found != home_.end(); found = home_.find(found->second.root.index)) way.push_back(&found->second);
+  for (auto found = home_.find(v.index); found != home_.end();
+       found = home_.find(found->second.root.index))
+    way.push_back(&found->second);
   if (way.empty()) return {v, 0};
-  for (size_t i = way.size() - 1; i-- > 0;) *way[i] = {way[i + 1]->root, simplify_dim(way[i]->offset + way[i + 1]->offset)};   // the next time it is one step
+  // The next time it is one step
+  for (size_t i = way.size() - 1; i-- > 0;)
+    *way[i] = {way[i + 1]->root, simplify_dim(way[i]->offset + way[i + 1]->offset)};
   return *way.front();
 }
 
-bool Storage::in_place(const Group& group) const { return group.nodes.size() == 1 && done_.count(group.nodes.front().index) != 0; }
+bool Storage::in_place(const Group& group) const {
+  return group.nodes.size() == 1 && done_.count(group.nodes.front().index) != 0;
+}
 
 const std::vector<PartCopy>& Storage::copies(const Group& group) const {
   auto found = done_.find(group.nodes.front().index);
@@ -74,7 +86,8 @@ const std::vector<PartCopy>& Storage::copies(const Group& group) const {
 }
 
 bool Storage::rename(const Node& node) {
-  bool renames = std::holds_alternative<op::Reshape>(node.attrs) || std::holds_alternative<op::LayoutCast>(node.attrs);
+  bool renames = std::holds_alternative<op::Reshape>(node.attrs) ||
+                 std::holds_alternative<op::LayoutCast>(node.attrs);
   if (!renames || node.inputs.empty() || graph_.is_constant(node.inputs[0])) return false;
   const TensorType &in = graph_.value(node.inputs[0]).type, &out = graph_.value(node.output).type;
   bool same = in.layout.plain() && out.layout.plain();
@@ -85,7 +98,8 @@ bool Storage::rename(const Node& node) {
     auto axis = static_cast<size_t>(blocked.axis);
     auto channels = as_const(in.shape[axis]);
     same = channels && *channels % blocked.block == 0 &&
-           std::all_of(in.shape.begin() + blocked.axis + 1, in.shape.end(), [](const Expr& e) { return is_const(e, 1); });
+           std::all_of(in.shape.begin() + blocked.axis + 1, in.shape.end(),
+                       [](const Expr& e) { return is_const(e, 1); });
   } else if (std::holds_alternative<op::LayoutCast>(node.attrs)) {
     same = true;
   }
@@ -101,34 +115,44 @@ bool Storage::slice(const Node& node) {
   if (!same_layout(in, out) || outputs_[static_cast<size_t>(node.output.index)]) return false;
   std::optional<size_t> axis;
   for (size_t i = 0; i < in.shape.size(); ++i) {
-    if (equal(Shape{in.shape[i]}, Shape{out.shape[i]}) && is_const(attrs->starts[i], 0) && attrs->steps[i] == 1) continue;
+    if (equal(Shape{in.shape[i]}, Shape{out.shape[i]}) && is_const(attrs->starts[i], 0) &&
+        attrs->steps[i] == 1)
+      continue;
     if (axis || attrs->steps[i] != 1) return false;
     axis = i;
   }
   if (!axis) return false;
   const Expr& start = attrs->starts[*axis];
-  if (!is_contiguous_axis(in, *axis) || !whole_blocks(in, *axis, start) || !whole_blocks(in, *axis, out.shape[*axis])) return false;
+  if (!is_contiguous_axis(in, *axis) || !whole_blocks(in, *axis, start) ||
+      !whole_blocks(in, *axis, out.shape[*axis]))
+    return false;
   home_[node.output.index] = {node.inputs[0], byte_count(with_extent(in, *axis, start))};
   return true;
 }
 
-// In place where that saves something: at least half of the bytes are made by kernels that can write there.
+// In place where that saves something: at least half of the bytes are made by kernels that can
+// write there.
 bool Storage::concat(const Node& node) {
   const auto* attrs = std::get_if<op::Concat>(&node.attrs);
   if (!attrs || !is_contiguous(graph_, node)) return false;
   auto axis = static_cast<size_t>(attrs->axis);
   const TensorType& type = graph_.value(node.output).type;
-  if (is_data_dependent(type.shape[axis])) return false;   // a part may be made before it is known where it belongs
-  std::map<ValueId, Expr> moved;   // roots
+  // a part may be made before it is known where it belongs
+  if (is_data_dependent(type.shape[axis])) return false;
+  std::map<ValueId, Expr> moved;  // roots
   std::vector<PartCopy> copies;
   Expr extent(0);
   double in_place = 0, all = 0;
-  auto weight = [](const Expr& e) { return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{1}; })); };
+  auto weight = [](const Expr& e) {
+    return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{1}; }));
+  };
   for (ValueId part : node.inputs) {
-    Expr offset = byte_count(with_extent(type, axis, extent)), bytes = byte_count(graph_.value(part).type);
+    Expr offset = byte_count(with_extent(type, axis, extent)),
+         bytes = byte_count(graph_.value(part).type);
     extent = simplify_dim(extent + graph_.value(part).type.shape[axis]);
     ValueId root = of(part).root;
-    if (!moved.contains(root) && may_move(part, bytes)) moved.emplace(root, offset), in_place += weight(bytes);
+    if (!moved.contains(root) && may_move(part, bytes))
+      moved.emplace(root, offset), in_place += weight(bytes);
     else copies.push_back({part, node.output, offset});
     all += weight(bytes);
   }
@@ -142,7 +166,8 @@ bool Storage::concat(const Node& node) {
 // Made by a kernel into memory of its own, of which the part is all.
 bool Storage::may_move(ValueId part, const Expr& bytes) const {
   Residence at = of(part);
-  return graph_.def(at.root) && !outputs_[static_cast<size_t>(at.root.index)] && is_const(at.offset, 0) &&
+  return graph_.def(at.root) && !outputs_[static_cast<size_t>(at.root.index)] &&
+         is_const(at.offset, 0) &&
          is_const(simplify_dim(bytes - byte_count(graph_.value(at.root).type)), 0);
 }
 

@@ -1,5 +1,6 @@
-// Which values share memory: reshapes and layout casts that only rename it, parts of a concat that their kernels write straight
-// into the concatenated tensor, slices that readers find inside the sliced one. Decided once, after fusion.
+// Which values share memory: reshapes and layout casts that only rename it, parts of a concat that
+// their kernels write straight into the concatenated tensor, slices that readers find inside the
+// sliced one. Decided once, after fusion.
 #pragma once
 #include <map>
 
@@ -14,17 +15,19 @@ struct Residence {
   Expr offset = 0;
 };
 
-// A part of a concat that cannot be computed in place: a copy into the concatenated tensor is needed.
+// A part of a concat that cannot be computed in place: a copy into the concatenated tensor is
+// needed.
 struct PartCopy {
   ValueId part, into;
-  Expr offset;                  // bytes into `into`
+  Expr offset;  // bytes into `into`
 };
 
 class Storage {
  public:
   Storage(const Graph& graph, const std::vector<Group>& groups);
   Residence of(ValueId v) const;
-  bool in_place(const Group& group) const;                        // no kernel of its own; copies() may be left of it
+  // No kernel of its own; copies() may be left of it
+  bool in_place(const Group& group) const;
   const std::vector<PartCopy>& copies(const Group& group) const;
 
  private:
@@ -34,15 +37,18 @@ class Storage {
   bool may_move(ValueId part, const Expr& bytes) const;
 
   const Graph& graph_;
-  mutable std::map<int32_t, Residence> home_;           // by value index; absent: the value has its own memory
-  std::map<int32_t, std::vector<PartCopy>> done_;       // by node index, for groups without a kernel
-  std::vector<bool> outputs_;                           // by value index: an output of the graph shows it
+  // By value index; absent: the value has its own memory
+  mutable std::map<int32_t, Residence> home_;
+  // By node index, for groups without a kernel
+  std::map<int32_t, std::vector<PartCopy>> done_;
+  // By value index: an output of the graph shows it
+  std::vector<bool> outputs_;
 };
 
-Expr byte_count(const TensorType& type);                // of the physical tensor
+Expr byte_count(const TensorType& type);  // of the physical tensor
 
-// The parts of the concat are stretches of its memory: every physical dimension before its axis is 1, and on a blocked axis
-// the parts are whole blocks.
+// The parts of the concat are stretches of its memory: every physical dimension before its axis is
+// 1, and on a blocked axis the parts are whole blocks.
 bool is_contiguous(const Graph& graph, const Node& concat);
 
 }  // namespace tw

@@ -1,14 +1,15 @@
 // before: %x: f32[8] = input  %y: f32[8] = mul(%x, const [0.1])
 // after:  %x: f64[8] = input  %y: f64[8] = mul(%x, const [0.1 as an f32 holds it])
-// Every float tensor, inputs, outputs and constants included, becomes f64: the same model without rounding to speak of. In no
-// pipeline of the product; `tilewright verify` compares with it.
+// Every float tensor, inputs, outputs and constants included, becomes f64: the same model without
+// rounding to speak of. In no pipeline of the product; `tilewright verify` compares with it.
 #include "ir/storage_types.h"
 #include "passes/passes.h"
 
 namespace tw {
 
 namespace {
-bool widens(DType t) { return is_float(t) && t != DType::f64 && !is_small_float(t); }   // small floats are what quantization means
+// Small floats are what quantization means
+bool widens(DType t) { return is_float(t) && t != DType::f64 && !is_small_float(t); }
 }  // namespace
 
 Tensor widened(const Tensor& tensor) {
@@ -33,7 +34,8 @@ Expected<bool> widen_floats(Graph& graph, PassContext& context) {
     ++values;
   }
   for (const NodeId id : graph.order())
-    if (auto* cast = std::get_if<op::Cast>(&graph.node(id).attrs); cast && widens(cast->to)) cast->to = DType::f64;
+    if (auto* cast = std::get_if<op::Cast>(&graph.node(id).attrs); cast && widens(cast->to))
+      cast->to = DType::f64;
   context.report = llvm::formatv("{0} values widened", values).str();
   return values > 0;
 }

@@ -4,30 +4,37 @@
 #include <set>
 
 #include "ir/graph/externs.h"
-#include "passes/fuse_groups.h"
-#include "program/in_place.h"
 #include "ir/graph/index_checks.h"
+#include "passes/fuse_groups.h"
+#include "passes/storage.h"
+#include "program/in_place.h"
 #include "program/region_calls.h"
 #include "program/sizes.h"
-#include "passes/storage.h"
 
 namespace tw {
 namespace {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Graph& graph, const std::vector<Group>& groups, const Target& target, const ProgramOptions& options)
-      : graph_(graph), groups_(groups), target_(target), options_(options), storage_(graph, groups) {
+  ProgramBuilder(const Graph& graph, const std::vector<Group>& groups, const Target& target,
+                 const ProgramOptions& options)
+      : graph_(graph),
+        groups_(groups),
+        target_(target),
+        options_(options),
+        storage_(graph, groups) {
     for (const std::string& symbol : graph.all_symbols()) symbols_[symbol] = symbol_range(symbol);
     for (const DataSymbol& symbol : graph.data_symbols) symbols_[symbol.name].max = symbol.bound;
-    for (const auto& [symbol, limits] : graph.limits) symbols_[symbol] = {Expr(limits.least), limits.most < INT64_MAX ? Expr(limits.most) : Expr()};
+    for (const auto& [symbol, limits] : graph.limits)
+      symbols_[symbol] = {Expr(limits.least), limits.most < INT64_MAX ? Expr(limits.most) : Expr()};
   }
 
   Expected<Program> run() {
     describe();
     for (size_t g = 0; g < groups_.size(); ++g)
       if (!storage_.in_place(groups_[g]))
-        for (ValueId v : graph_.node(groups_[g].nodes.back()).outputs()) made_on_[storage_.of(v).root.index] = device_of(g);
+        for (ValueId v : graph_.node(groups_[g].nodes.back()).outputs())
+          made_on_[storage_.of(v).root.index] = device_of(g);
     place_outputs();
     for (const ValueId input : graph_.inputs()) TW_TRY(read_symbols(input));
     for (const DataSymbol& symbol : graph_.data_symbols)
@@ -37,7 +44,7 @@ class ProgramBuilder {
         TW_TRY(check_sizes(graph_.node(id)));
         if (device_of(g) == 0) TW_TRY(look_at_indices(graph_.node(id)));
       }
-      TW_TRY(is_extern(graph_, groups_[g])     ? add_extern(graph_.node(groups_[g].anchor))
+      TW_TRY(is_extern(graph_, groups_[g])   ? add_extern(graph_.node(groups_[g].anchor))
              : storage_.in_place(groups_[g]) ? add_copies(groups_[g])
                                              : add_group(groups_[g], device_of(g)));
       for (const NodeId id : groups_[g].nodes)
@@ -50,8 +57,12 @@ class ProgramBuilder {
 
  private:
   int next_call() const { return static_cast<int>(program_.calls.size()); }
-  int device_of(size_t group) const { return options_.devices.empty() ? 0 : options_.devices[group]; }
-  const Target& target_of(int device) const { return device ? target_.devices[static_cast<size_t>(device) - 1] : target_; }
+  int device_of(size_t group) const {
+    return options_.devices.empty() ? 0 : options_.devices[group];
+  }
+  const Target& target_of(int device) const {
+    return device ? target_.devices[static_cast<size_t>(device) - 1] : target_;
+  }
 
   // The device whose kernels make the value; the processor for what no kernel makes.
   int made_on(ValueId root) const {
@@ -81,7 +92,10 @@ class ProgramBuilder {
       const Value& value = graph_.value(v);
       TW_CHECK(value.type.layout.plain(), "symbol {0} is read from blocks", symbol.name);
       TW_TRY(bring(v, 0));
-      SizeStep step{.kind = SizeStep::Kind::read, .before = program_.calls.size(), .at = shifted(tensor(v, 0), Expr(symbol.element * dtype_bytes(value.type.dtype)))};
+      SizeStep step{
+          .kind = SizeStep::Kind::read,
+          .before = program_.calls.size(),
+          .at = shifted(tensor(v, 0), Expr(symbol.element * dtype_bytes(value.type.dtype)))};
       step.symbol = static_cast<int>(s);
       step.dtype = value.type.dtype;
       step.bound = symbol.bound;
@@ -93,30 +107,36 @@ class ProgramBuilder {
   }
 
   std::string title(const Node& node) const {
-    return (node.name.empty() ? graph_.value(node.output).name : node.name) + " (" + (node.source.empty() ? op_info(node.attrs).name : node.source) + ")";
+    return (node.name.empty() ? graph_.value(node.output).name : node.name) + " (" +
+           (node.source.empty() ? op_info(node.attrs).name : node.source) + ")";
   }
 
   // What nobody can show before the sizes are known.
   Error check_sizes(const Node& node) {
-    for (const Expr& condition : conditions_of(graph_, node)) TW_TRY(need(condition, node, "needs "));
-    for (const Expr& condition : index_conditions(graph_, node)) TW_TRY(need(condition, node, "has constant indices, which need "));
+    for (const Expr& condition : conditions_of(graph_, node))
+      TW_TRY(need(condition, node, "needs "));
+    for (const Expr& condition : index_conditions(graph_, node))
+      TW_TRY(need(condition, node, "has constant indices, which need "));
     for (const ValueId made : node.outputs()) need_countable(made);
     return Error::success();
   }
 
-  // Of a condition that holds for some sizes: sizes of the inputs are looked at before the run, others in front of the call. A region's are a
-  // matter of running it.
+  // Of a condition that holds for some sizes: sizes of the inputs are looked at before the run,
+  // others in front of the call. A region's are a matter of running it.
   Error need(const Expr& condition, const Node& node, const char* text) {
     if (!needed_.insert(to_string(condition)).second) return Error::success();
     const Expr open = simplify(condition, symbols_);
     if (is_const(open, 1)) return Error::success();
     const std::string what = title(node) + " " + text + to_string(interface_terms(open));
-    if (is_const(open, 0) && !in_region_) return make_error(DiagCode::invalid_model, "{0} {1}{2}", title(node), text, to_string(interface_terms(condition)));
+    if (is_const(open, 0) && !in_region_)
+      return make_error(DiagCode::invalid_model, "{0} {1}{2}", title(node), text,
+                        to_string(interface_terms(condition)));
     add_condition(open, what);
     return Error::success();
   }
 
-  // A value without elements is looped over along its other extents: no more than memory that can be addressed would have.
+  // A value without elements is looped over along its other extents: no more than memory that can
+  // be addressed would have.
   void need_walkable(ValueId value) {
     constexpr int64_t kMostBytes = int64_t{1} << 47;
     const TensorType& type = graph_.value(value).type;
@@ -129,27 +149,34 @@ class ProgramBuilder {
       bytes = bytes * some;
     }
     if (empty && type.shape.size() > 1 && needed_.insert("walk " + to_string(bytes)).second)
-      add_condition(le(bytes, Expr(kMostBytes)), "'" + graph_.value(value).name + "' has an extent that is too large");
+      add_condition(le(bytes, Expr(kMostBytes)),
+                    "'" + graph_.value(value).name + "' has an extent that is too large");
   }
 
-  // Numbers inside of kernels then have 64 bits too. Of multiples of one size the largest stands for all.
+  // Numbers inside of kernels then have 64 bits too. Of multiples of one size the largest stands
+  // for all.
   void need_countable(ValueId value) {
     need_walkable(value);
     const Expr bytes = byte_count(graph_.value(value).type);
     if (as_const(bytes) || !needed_.insert(to_string(bytes)).second) return;
-    const bool product = bytes->kind == ExprKind::binary && bytes->binary == BinaryOp::mul && as_const(bytes->args[1]);
+    const bool product = bytes->kind == ExprKind::binary && bytes->binary == BinaryOp::mul &&
+                         as_const(bytes->args[1]);
     const int64_t times = product ? *as_const(bytes->args[1]) : 1;
-    const auto [of_size, fresh] = multiples_.try_emplace(to_string(product ? bytes->args[0] : bytes), times, program_.conditions.size());
+    const auto [of_size, fresh] = multiples_.try_emplace(
+        to_string(product ? bytes->args[0] : bytes), times, program_.conditions.size());
     auto& [most, condition] = of_size->second;
     if (!fresh && times <= most) return;
     most = times;
-    SizeCondition own{le(Expr(0), bytes), "'" + graph_.value(value).name + "' has more bytes than can be counted"};
+    SizeCondition own{le(Expr(0), bytes),
+                      "'" + graph_.value(value).name + "' has more bytes than can be counted"};
     if (fresh || !known_before_run(bytes)) add_condition(own.holds, own.what);
     else program_.conditions[condition] = std::move(own);
   }
 
   bool known_before_run(const Expr& e) const {
-    return !in_region_ && std::ranges::none_of(graph_.data_symbols, [&](const DataSymbol& s) { return uses_var(e, s.name); });
+    return !in_region_ && std::ranges::none_of(graph_.data_symbols, [&](const DataSymbol& s) {
+      return uses_var(e, s.name);
+    });
   }
 
   void add_condition(const Expr& holds, const std::string& what) {
@@ -165,7 +192,11 @@ class ProgramBuilder {
 
   // With symbols as the interface calls them.
   static Expr interface_terms(const Expr& e) {
-    return rewrite(e, [](const Expr& part) { return part->kind == ExprKind::var && interface_name(part->name) != part->name ? var(interface_name(part->name)) : Expr(); });
+    return rewrite(e, [](const Expr& part) {
+      return part->kind == ExprKind::var && interface_name(part->name) != part->name
+                 ? var(interface_name(part->name))
+                 : Expr();
+    });
   }
 
   // Only the processor does; kernels of devices clamp.
@@ -174,7 +205,9 @@ class ProgramBuilder {
       if (!looked_at_.emplace(check.source.index, to_string(check.extent)).second) continue;
       TW_TRY(bring(check.source, 0));
       const TensorType& type = graph_.value(check.source).type;
-      SizeStep step{.kind = SizeStep::Kind::indices, .before = program_.calls.size(), .at = tensor(check.source, 0)};
+      SizeStep step{.kind = SizeStep::Kind::indices,
+                    .before = program_.calls.size(),
+                    .at = tensor(check.source, 0)};
       step.dtype = type.dtype;
       step.bound = check.extent;
       step.bytes = byte_count(type);
@@ -193,28 +226,38 @@ class ProgramBuilder {
     program_.name = graph_.name;
     program_.symbols = graph_.symbols;
     program_.limits = graph_.limits;
-    for (const DataSymbol& symbol : graph_.data_symbols) program_.data_symbols.push_back(symbol.name);
+    for (const DataSymbol& symbol : graph_.data_symbols)
+      program_.data_symbols.push_back(symbol.name);
     is_read_.resize(graph_.data_symbols.size());
-    for (size_t s = 0; s < graph_.data_symbols.size(); ++s) symbols_of_.emplace(graph_.data_symbols[s].value, s);
+    for (size_t s = 0; s < graph_.data_symbols.size(); ++s)
+      symbols_of_.emplace(graph_.data_symbols[s].value, s);
     program_.devices.resize(target_.devices.size());
-    for (ValueId v : graph_.inputs()) program_.inputs.push_back({graph_.value(v).name, graph_.value(v).type.dtype, graph_.value(v).type.shape});
+    for (ValueId v : graph_.inputs())
+      program_.inputs.push_back(
+          {graph_.value(v).name, graph_.value(v).type.dtype, graph_.value(v).type.shape});
     for (const Graph::Output& o : graph_.outputs())
-      program_.outputs.push_back({o.name, graph_.value(o.value).type.dtype, graph_.value(o.value).type.shape});
+      program_.outputs.push_back(
+          {o.name, graph_.value(o.value).type.dtype, graph_.value(o.value).type.shape});
   }
 
-  // A value that some kernel makes is made in the output's buffer itself, for the first output that shows it.
+  // A value that some kernel makes is made in the output's buffer itself, for the first output that
+  // shows it.
   void place_outputs() {
-    for (size_t i = 0; i < graph_.inputs().size(); ++i) place_[{0, graph_.inputs()[i].index}] = {Place::input, static_cast<int>(i), Expr(0)};
+    for (size_t i = 0; i < graph_.inputs().size(); ++i)
+      place_[{0, graph_.inputs()[i].index}] = {Place::input, static_cast<int>(i), Expr(0)};
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       auto [v, offset] = storage_.of(graph_.outputs()[i].value);
-      bool made = graph_.def(v) != nullptr && made_on(v) == 0 && is_const(offset, 0) && same_bytes(v, graph_.outputs()[i].value);
-      if (made && !place_.count({0, v.index})) place_[{0, v.index}] = {Place::output, static_cast<int>(i), Expr(0)};
+      bool made = graph_.def(v) != nullptr && made_on(v) == 0 && is_const(offset, 0) &&
+                  same_bytes(v, graph_.outputs()[i].value);
+      if (made && !place_.count({0, v.index}))
+        place_[{0, v.index}] = {Place::output, static_cast<int>(i), Expr(0)};
       else copies_.push_back(i);
     }
   }
 
   bool same_bytes(ValueId a, ValueId b) const {
-    return is_const(simplify_dim(byte_count(graph_.value(a).type) - byte_count(graph_.value(b).type)), 0);
+    return is_const(
+        simplify_dim(byte_count(graph_.value(a).type) - byte_count(graph_.value(b).type)), 0);
   }
 
   Error add_group(const Group& group, int device) {
@@ -262,7 +305,8 @@ class ProgramBuilder {
   ExternCall::View view(ValueId v, KernelCall& call) {
     if (!v.valid()) return {-1, DType::f32, {}};
     const TensorType& type = graph_.value(v).type;
-    TW_CHECK(type.layout.plain(), "'{0}' of {1} has the layout of {2}", graph_.value(v).name, call.name, to_string(type));
+    TW_CHECK(type.layout.plain(), "'{0}' of {1} has the layout of {2}", graph_.value(v).name,
+             call.name, to_string(type));
     call.arguments.push_back(tensor(v, 0));
     return {static_cast<int>(call.arguments.size()) - 1, type.dtype, type.shape};
   }
@@ -272,9 +316,12 @@ class ProgramBuilder {
     std::vector<int> numbers;
     for (const Graph* region : regions_of(node.attrs)) {
       if (!region->data_symbols.empty())
-        return make_error(DiagCode::unsupported, "{0} '{1}': data inside of it decide about sizes (element {2} of '{3}')", op_info(node.attrs).name, node.name,
-                          region->data_symbols[0].element, region->value(region->data_symbols[0].value).name);
-      const std::vector<Group> groups = options_.region_groups ? options_.region_groups(*region) : fuse_groups(*region);
+        return make_error(DiagCode::unsupported,
+                          "{0} '{1}': data inside of it decide about sizes (element {2} of '{3}')",
+                          op_info(node.attrs).name, node.name, region->data_symbols[0].element,
+                          region->value(region->data_symbols[0].value).name);
+      const std::vector<Group> groups = options_.region_groups ? options_.region_groups(*region)
+                                                               : fuse_groups(*region);
       ProgramOptions options = options_;
       options.devices.clear();
       options.on_plan = nullptr;
@@ -283,7 +330,7 @@ class ProgramBuilder {
       exchange_shared(inner);
       Expected<Program> made = inner.run();
       if (!made) return made.takeError();
-      exchange_lists(inner.program_, *made);   // which has left the builder with them
+      exchange_lists(inner.program_, *made);  // which has left the builder with them
       exchange_shared(inner);
       numbers.push_back(static_cast<int>(program_.regions.size()));
       program_.regions.push_back(std::move(*made));
@@ -320,7 +367,8 @@ class ProgramBuilder {
     return found->second;
   }
 
-  Expected<int> add_kernel(const LoweredGroup& lowered, const std::string& stem, const Target& target) {
+  Expected<int> add_kernel(const LoweredGroup& lowered, const std::string& stem,
+                           const Target& target) {
     TW_ASSIGN(Kernel scheduled, options_.schedule(lowered, target));
     const int index = static_cast<int>(program_.kernels.size());
     scheduled.name = stem + "_" + std::to_string(index);
@@ -330,20 +378,25 @@ class ProgramBuilder {
     return index;
   }
 
-  Error add_call(int kernel, const std::vector<std::string>& symbols, const std::vector<LoweredArgument>& arguments, const std::string& name, int device) {
+  Error add_call(int kernel, const std::vector<std::string>& symbols,
+                 const std::vector<LoweredArgument>& arguments, const std::string& name,
+                 int device) {
     for (size_t i = 0; i < arguments.size(); ++i)
-      if (!arguments[i].constant && buffer(kernel, i).role != BufferRole::output) TW_TRY(bring(arguments[i].value, device));
+      if (!arguments[i].constant && buffer(kernel, i).role != BufferRole::output)
+        TW_TRY(bring(arguments[i].value, device));
     KernelCall call;
     call.kernel = kernel;
     call.name = name;
     call.device = call.from = device;
     for (const std::string& symbol : symbols) call.symbols.push_back(var(symbol));
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].constant) call.arguments.push_back(weight(arguments[i], buffer(kernel, i), device));
+      if (arguments[i].constant)
+        call.arguments.push_back(weight(arguments[i], buffer(kernel, i), device));
       else call.arguments.push_back(tensor(arguments[i].value, device));
       if (buffer(kernel, i).role == BufferRole::output) written(arguments[i].value, device);
     }
-    WorkspaceLayout layout = workspace_layout(program_.kernels[static_cast<size_t>(kernel)], target_of(device).cores);
+    WorkspaceLayout layout = workspace_layout(program_.kernels[static_cast<size_t>(kernel)],
+                                              target_of(device).cores);
     if (!is_const(layout.bytes, 0)) {
       workspace_.emplace_back(program_.calls.size(), lifetimes_.size());
       add_lifetime(layout.bytes, device);
@@ -352,11 +405,14 @@ class ProgramBuilder {
     return Error::success();
   }
 
-  const Buffer& buffer(int kernel, size_t argument) const { return program_.kernels[static_cast<size_t>(kernel)].buffers[argument]; }
+  const Buffer& buffer(int kernel, size_t argument) const {
+    return program_.kernels[static_cast<size_t>(kernel)].buffers[argument];
+  }
 
   // Of the next call.
   int add_lifetime(const Expr& bytes, int device) {
-    const bool may_be_negative = in_region_ && !can_prove(le(Expr(0), bytes), symbols_);   // in a branch that is not taken: sizes that nobody checks
+    // In a branch that is not taken: sizes that nobody checks
+    const bool may_be_negative = in_region_ && !can_prove(le(Expr(0), bytes), symbols_);
     lifetimes_.push_back({may_be_negative ? max(bytes, Expr(0)) : bytes, next_call(), next_call()});
     lifetime_devices_.push_back(device);
     return static_cast<int>(lifetimes_.size()) - 1;
@@ -365,7 +421,8 @@ class ProgramBuilder {
   // From now on the value's newest bytes are on that device alone.
   void written(ValueId v, int device) { valid_on_[storage_.of(v).root.index] = {device}; }
 
-  // Sees to the value's bytes on a device before the next call; two devices meet in the processor's memory.
+  // Sees to the value's bytes on a device before the next call; two devices meet in the processor's
+  // memory.
   Error bring(ValueId v, int device) {
     const ValueId root = storage_.of(v).root;
     if (graph_.is_constant(root)) return Error::success();
@@ -378,31 +435,43 @@ class ProgramBuilder {
     return Error::success();
   }
 
-  // Arena operands carry the lifetime's number as their index until the plan is made; those of weights their piece's.
+  // Arena operands carry the lifetime's number as their index until the plan is made; those of
+  // weights their piece's.
   Operand tensor(ValueId v, int device) {
     auto [r, offset] = storage_.of(v);
-    if (graph_.is_constant(r)) return weight({r, true, *graph_.value(r).constant, nullptr}, {graph_.value(r).name, graph_.value(r).type.dtype, graph_.value(r).type.shape, BufferRole::constant, "global"}, device);
+    if (graph_.is_constant(r))
+      return weight({r, true, *graph_.value(r).constant, nullptr},
+                    {graph_.value(r).name, graph_.value(r).type.dtype, graph_.value(r).type.shape,
+                     BufferRole::constant, "global"},
+                    device);
     auto found = place_.find({device, r.index});
     if (found == place_.end()) {
       const int lifetime = add_lifetime(byte_count(graph_.value(r).type), device);
-      found = place_.emplace(std::pair(device, r.index), Operand{Place::arena, lifetime, Expr(0)}).first;
+      found = place_.emplace(std::pair(device, r.index), Operand{Place::arena, lifetime, Expr(0)})
+                  .first;
       naive_.push_back(lifetimes_.back().bytes);
     }
-    if (found->second.place == Place::arena) lifetimes_[static_cast<size_t>(found->second.index)].last = next_call();
-    if (found->second.place == Place::output) need_room(found->second, byte_count(graph_.value(r).type));
+    if (found->second.place == Place::arena)
+      lifetimes_[static_cast<size_t>(found->second.index)].last = next_call();
+    if (found->second.place == Place::output)
+      need_room(found->second, byte_count(graph_.value(r).type));
     return shifted(found->second, offset);
   }
 
   // In front of the first call that writes an output of unknown size.
   void need_room(const Operand& at, const Expr& bytes) {
     if (in_region_ || !is_data_dependent(bytes) || !has_room_.insert(at.index).second) return;
-    SizeStep step{.kind = SizeStep::Kind::room, .before = program_.calls.size(), .at = {at.place, at.index, Expr(0)}};
+    SizeStep step{.kind = SizeStep::Kind::room,
+                  .before = program_.calls.size(),
+                  .at = {at.place, at.index, Expr(0)}};
     step.bytes = bytes;
     program_.steps.push_back(std::move(step));
   }
 
   Operand weight(const LoweredArgument& argument, const Buffer& buffer, int device) {
-    std::string key = std::to_string(device) + ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) + ":" + (argument.pack ? print(*argument.pack) : "");
+    std::string key = std::to_string(device) + ":" +
+                      std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) +
+                      ":" + (argument.pack ? print(*argument.pack) : "");
     auto found = weights_.find(key);
     if (found == weights_.end()) {
       int64_t size = dtype_bytes(buffer.dtype);
@@ -419,28 +488,34 @@ class ProgramBuilder {
     return {Place::weights, static_cast<int>(found->second), Expr(0)};
   }
 
-  // Outputs that are inputs, constants, parts of a value or a second name of another output are copied.
+  // Outputs that are inputs, constants, parts of a value or a second name of another output are
+  // copied.
   Error copy_outputs() {
     for (size_t i : copies_) {
       const ValueId v = graph_.outputs()[i].value, root = storage_.of(v).root;
       auto valid = valid_on_.find(root.index);
-      const int from = valid == valid_on_.end() || valid->second.count(0) ? 0 : *valid->second.begin();
+      const int from = valid == valid_on_.end() || valid->second.count(0) ? 0
+                                                                          : *valid->second.begin();
       need_room({Place::output, static_cast<int>(i), Expr(0)}, byte_count(graph_.value(v).type));
-      TW_TRY(add_copy(v, {Place::output, static_cast<int>(i), Expr(0)}, graph_.outputs()[i].name, 0, graph_.is_constant(root) ? 0 : from));
+      TW_TRY(add_copy(v, {Place::output, static_cast<int>(i), Expr(0)}, graph_.outputs()[i].name, 0,
+                      graph_.is_constant(root) ? 0 : from));
     }
     return Error::success();
   }
 
   // A copy on a device; from another one: a transfer.
-  Error add_copy(ValueId from, const Operand& to, const std::string& name, int device, std::optional<int> source = std::nullopt) {
+  Error add_copy(ValueId from, const Operand& to, const std::string& name, int device,
+                 std::optional<int> source = std::nullopt) {
     const TensorType& type = graph_.value(from).type;
     Expr count = simplify(element_count(physical_shape(type)), symbols_);
     Kernel copy;
     copy.name = "copy";
     visit(count, [&](const Expr& e) {
-      if (e->kind == ExprKind::var && !std::ranges::count(copy.symbols, e->name)) copy.symbols.push_back(e->name);
+      if (e->kind == ExprKind::var && !std::ranges::count(copy.symbols, e->name))
+        copy.symbols.push_back(e->name);
     });
-    copy.buffers = {{"x", type.dtype, {count}, BufferRole::input, "global"}, {"y", type.dtype, {count}, BufferRole::output, "global"}};
+    copy.buffers = {{"x", type.dtype, {count}, BufferRole::input, "global"},
+                    {"y", type.dtype, {count}, BufferRole::output, "global"}};
     StmtNode store{};
     store.label = "y";
     store.buffer = BufferId{1};
@@ -448,7 +523,8 @@ class ProgramBuilder {
     store.value = load(BufferId{0}, type.dtype, {var("i0")});
     copy.body = make_loop("i0", count, make_store(std::move(store)));
     KernelCall call;
-    TW_ASSIGN(call.kernel, kernel_index({copy, KernelFamily::elementwise, {}}, "copy", source.value_or(device) == device ? device : 0));
+    TW_ASSIGN(call.kernel, kernel_index({copy, KernelFamily::elementwise, {}}, "copy",
+                                        source.value_or(device) == device ? device : 0));
     call.name = name;
     call.device = device;
     call.from = source.value_or(device);
@@ -460,7 +536,8 @@ class ProgramBuilder {
 
   void plan() {
     join_in_place(program_, lifetimes_);
-    if (in_region_) rooms_.assign(lifetimes_.size(), -1);   // the workspace of the call around it holds all
+    // The workspace of the call around it holds all
+    if (in_region_) rooms_.assign(lifetimes_.size(), -1);
     else rooms_ = plan_rooms(lifetimes_, symbols_, program_);
     std::vector<Expr> offsets(lifetimes_.size());
     for (int device = 0; device <= static_cast<int>(target_.devices.size()); ++device) {
@@ -468,9 +545,11 @@ class ProgramBuilder {
       if (!in_region_) plan_weights(device);
     }
     for (KernelCall& call : program_.calls)
-      for (size_t a = 0; a < call.arguments.size(); ++a) settle(call.arguments[a], a == 0 ? call.from : call.device, offsets);
+      for (size_t a = 0; a < call.arguments.size(); ++a)
+        settle(call.arguments[a], a == 0 ? call.from : call.device, offsets);
     for (SizeStep& step : program_.steps)
-      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices) settle(step.at, 0, offsets);
+      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
+        settle(step.at, 0, offsets);
     for (Program& region : program_.regions)
       for (KernelCall& call : region.calls)
         for (Operand& operand : call.arguments)
@@ -479,22 +558,32 @@ class ProgramBuilder {
       program_.calls[call].workspace = rooms_[lifetime] < 0 ? offsets[lifetime] : Expr(0);
       program_.calls[call].workspace_room = rooms_[lifetime];
     }
-    for (const Expr& bytes : naive_) program_.naive_arena_bytes += static_cast<uint64_t>(eval_int(bytes, [](std::string_view) { return int64_t{1}; }));
+    for (const Expr& bytes : naive_)
+      program_.naive_arena_bytes += static_cast<uint64_t>(
+          eval_int(bytes, [](std::string_view) { return int64_t{1}; }));
   }
 
   // From the number of a lifetime to where it lies.
   void settle(Operand& operand, int device, const std::vector<Expr>& offsets) {
     const auto index = static_cast<size_t>(operand.index);
-    if (operand.place == Place::arena && rooms_[index] >= 0) operand = {Place::room, rooms_[index], operand.offset};
-    else if (operand.place == Place::arena) operand = {Place::arena, 0, simplify_dim(offsets[index] + operand.offset)};
+    if (operand.place == Place::arena && rooms_[index] >= 0)
+      operand = {Place::room, rooms_[index], operand.offset};
+    else if (operand.place == Place::arena)
+      operand = {Place::arena, 0, simplify_dim(offsets[index] + operand.offset)};
     else if (!in_region_) settle_weights(operand, device);
   }
 
-  // From the number of a piece of the weights, which are planned when all programs are there, to its place.
+  // From the number of a piece of the weights, which are planned when all programs are there, to
+  // its place.
   void settle_weights(Operand& operand, int device) const {
     if (operand.place != Place::weights) return;
-    const uint64_t base = device ? program_.devices[static_cast<size_t>(device) - 1].weights_offset : 0;
-    operand = {Place::weights, 0, simplify_dim(Expr(static_cast<int64_t>(program_.weights[static_cast<size_t>(operand.index)].offset - base)) + operand.offset)};
+    const uint64_t base = device ? program_.devices[static_cast<size_t>(device) - 1].weights_offset
+                                 : 0;
+    operand = {
+        Place::weights, 0,
+        simplify_dim(Expr(static_cast<int64_t>(
+                         program_.weights[static_cast<size_t>(operand.index)].offset - base)) +
+                     operand.offset)};
   }
 
   void plan_arena(int device, std::vector<Expr>& offsets) {
@@ -507,8 +596,10 @@ class ProgramBuilder {
     }
     MemoryPlan memory = plan_memory(lifetimes, symbols_);
     for (size_t i = 0; i < own.size(); ++i) offsets[own[i]] = memory.offsets[i];
-    (device ? program_.devices[static_cast<size_t>(device) - 1].arena_bytes : program_.arena_bytes) = memory.bytes;
-    if (device == 0 && !program_.symbols.empty()) program_.max_arena_bytes = largest(memory.bytes, program_.symbols, symbols_);
+    (device ? program_.devices[static_cast<size_t>(device) - 1].arena_bytes
+            : program_.arena_bytes) = memory.bytes;
+    if (device == 0 && !program_.symbols.empty())
+      program_.max_arena_bytes = largest(memory.bytes, program_.symbols, symbols_);
     if (device == 0 && options_.on_plan) options_.on_plan(memory, lifetimes);
   }
 
@@ -533,29 +624,33 @@ class ProgramBuilder {
   Program program_;
   Ranges symbols_;
   Storage storage_;
-  std::map<std::pair<int, int32_t>, Operand> place_;   // by device and value
+  std::map<std::pair<int, int32_t>, Operand> place_;  // by device and value
   std::map<int32_t, int> made_on_;
-  std::map<int32_t, std::set<int>> valid_on_;   // devices that have a value's newest bytes; absent: an input, the processor
-  std::map<std::string, int> kernels_;          // device and unscheduled hash -> index
+  // Devices that have a value's newest bytes; absent: an input, the processor
+  std::map<int32_t, std::set<int>> valid_on_;
+  std::map<std::string, int> kernels_;  // device and unscheduled hash -> index
   std::map<std::string, size_t> weights_;
   std::vector<size_t> copies_;
   std::vector<Lifetime> lifetimes_;
   std::vector<int> lifetime_devices_, weight_devices_;
-  std::vector<std::pair<size_t, size_t>> workspace_;   // call, lifetime
+  std::vector<std::pair<size_t, size_t>> workspace_;  // call, lifetime
   std::vector<Expr> naive_;
-  bool in_region_ = false;                             // builds the program of a region
-  std::multimap<ValueId, size_t> symbols_of_;   // numbers of the data symbols that are read from a value
-  std::vector<bool> is_read_;       // by data symbol
-  std::set<int> has_room_;          // outputs
-  std::set<std::string> needed_;    // conditions and numbers of bytes that were looked at
-  std::map<std::string, std::pair<int64_t, size_t>> multiples_;   // by size: its largest multiple that must be countable, and the condition that says so
-  std::set<std::pair<int32_t, std::string>> looked_at_;   // indices, and for which extent
-  std::vector<int> rooms_;          // by lifetime; -1: in the arena
+  bool in_region_ = false;  // builds the program of a region
+  // Numbers of the data symbols that are read from a value
+  std::multimap<ValueId, size_t> symbols_of_;
+  std::vector<bool> is_read_;     // by data symbol
+  std::set<int> has_room_;        // outputs
+  std::set<std::string> needed_;  // conditions and numbers of bytes that were looked at
+  // By size: its largest multiple that must be countable, and the condition that says so
+  std::map<std::string, std::pair<int64_t, size_t>> multiples_;
+  std::set<std::pair<int32_t, std::string>> looked_at_;  // indices, and for which extent
+  std::vector<int> rooms_;                               // by lifetime; -1: in the arena
 };
 
 }  // namespace
 
-Expected<Program> build_program(const Graph& graph, const std::vector<Group>& groups, const Target& target, const ProgramOptions& options) {
+Expected<Program> build_program(const Graph& graph, const std::vector<Group>& groups,
+                                const Target& target, const ProgramOptions& options) {
   return ProgramBuilder(graph, groups, target, options).run();
 }
 

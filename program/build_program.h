@@ -1,4 +1,5 @@
-// The last step of passes: fused groups become scheduled kernels, calls, a memory plan and a list of weights.
+// The last step of passes: fused groups become scheduled kernels, calls, a memory plan and a list
+// of weights.
 #pragma once
 #include <functional>
 
@@ -8,7 +9,8 @@
 namespace tw {
 
 struct ProgramOptions {
-  // The schedule of a kernel for the target it runs on: from the log, or the space's default point. Called once a distinct kernel.
+  // The schedule of a kernel for the target it runs on: from the log, or the space's default point.
+  // Called once a distinct kernel.
   std::function<Expected<Kernel>(const LoweredGroup&, const Target&)> schedule;
   // Where each group runs (program/place_groups.h); empty: all on the processor.
   std::vector<int> devices;
@@ -20,6 +22,7 @@ struct ProgramOptions {
   std::function<void(const MemoryPlan&, const std::vector<Lifetime>&)> on_plan;
 };
 
-Expected<Program> build_program(const Graph& graph, const std::vector<Group>& groups, const Target& target, const ProgramOptions& options);
+Expected<Program> build_program(const Graph& graph, const std::vector<Group>& groups,
+                                const Target& target, const ProgramOptions& options);
 
 }  // namespace tw

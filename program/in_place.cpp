@@ -11,16 +11,19 @@ namespace {
 
 class Joiner {
  public:
-  Joiner(Program& program, std::vector<Lifetime>& lifetimes) : program_(program), lifetimes_(lifetimes), home_(lifetimes.size()) {
+  Joiner(Program& program, std::vector<Lifetime>& lifetimes)
+      : program_(program), lifetimes_(lifetimes), home_(lifetimes.size()) {
     std::iota(home_.begin(), home_.end(), size_t{0});
   }
 
   void run() {
     for (size_t c = 0; c < program_.calls.size(); ++c) {
       KernelCall& call = program_.calls[c];
-      for (Operand& operand : call.arguments)   // joined before
-        if (operand.place == Place::arena) operand.index = static_cast<int>(home_[static_cast<size_t>(operand.index)]);
-      if (call.device != 0 || call.is_transfer()) continue;   // between memories, or by threads that the proof does not know
+      for (Operand& operand : call.arguments)  // joined before
+        if (operand.place == Place::arena)
+          operand.index = static_cast<int>(home_[static_cast<size_t>(operand.index)]);
+      // Between memories, or by threads that the proof does not know
+      if (call.device != 0 || call.is_transfer()) continue;
       if (call.function) {
         join_extern(static_cast<int>(c), call);
         continue;
@@ -28,18 +31,26 @@ class Joiner {
       for (size_t out = 0; out < call.arguments.size(); ++out) join(static_cast<int>(c), call, out);
     }
     for (SizeStep& step : program_.steps) {
-      if ((step.kind != SizeStep::Kind::read && step.kind != SizeStep::Kind::indices) || step.at.place != Place::arena) continue;
-      for (size_t home = home_[static_cast<size_t>(step.at.index)]; home != static_cast<size_t>(step.at.index); home = home_[home]) step.at.index = static_cast<int>(home);
+      if ((step.kind != SizeStep::Kind::read && step.kind != SizeStep::Kind::indices) ||
+          step.at.place != Place::arena)
+        continue;
+      for (size_t home = home_[static_cast<size_t>(step.at.index)];
+           home != static_cast<size_t>(step.at.index); home = home_[home])
+        step.at.index = static_cast<int>(home);
     }
   }
 
  private:
-  Lifetime& lifetime(const Operand& operand) { return lifetimes_[static_cast<size_t>(operand.index)]; }
+  Lifetime& lifetime(const Operand& operand) {
+    return lifetimes_[static_cast<size_t>(operand.index)];
+  }
 
   void join(int number, KernelCall& call, size_t out) {
     Operand& made = call.arguments[out];
     Kernel& kernel = program_.kernels[static_cast<size_t>(call.kernel)];
-    if (kernel.buffers[out].role != BufferRole::output || made.place != Place::arena || lifetime(made).first != number) return;
+    if (kernel.buffers[out].role != BufferRole::output || made.place != Place::arena ||
+        lifetime(made).first != number)
+      return;
     const Operand* best = nullptr;
     for (const BufferId id : inputs_of(call.kernel, out)) {
       const Operand& read = call.arguments[static_cast<size_t>(id.index)];
@@ -48,7 +59,8 @@ class Joiner {
       break;
     }
     if (!best) return;
-    const std::string& input = kernel.buffers[static_cast<size_t>(best - call.arguments.data())].name;
+    const std::string& input =
+        kernel.buffers[static_cast<size_t>(best - call.arguments.data())].name;
     std::vector<std::string>& declared = kernel.buffers[out].in_place;
     if (std::ranges::find(declared, input) == declared.end()) declared.push_back(input);
     move_into(*best, made);
@@ -61,13 +73,17 @@ class Joiner {
     if (read < 0) return;
     Operand& made = call.arguments[static_cast<size_t>(call.function->outputs[0].argument)];
     const Operand& from = call.arguments[static_cast<size_t>(read)];
-    if (made.place == Place::arena && lifetime(made).first == number && fits(number, call, from, made)) move_into(from, made);
+    if (made.place == Place::arena && lifetime(made).first == number &&
+        fits(number, call, from, made))
+      move_into(from, made);
   }
 
   // The input dies here, and the output has its size and place.
   bool fits(int number, const KernelCall& call, const Operand& read, const Operand& made) {
-    return read.place == Place::arena && lifetime(read).first < number && lifetime(read).last == number && same(read.offset, made.offset) &&
-           same(lifetime(read).bytes, lifetime(made).bytes) && alone(call, read) && alone(call, made);
+    return read.place == Place::arena && lifetime(read).first < number &&
+           lifetime(read).last == number && same(read.offset, made.offset) &&
+           same(lifetime(read).bytes, lifetime(made).bytes) && alone(call, read) &&
+           alone(call, made);
   }
 
   void move_into(const Operand& home, Operand& made) {
@@ -80,23 +96,29 @@ class Joiner {
   static bool same(const Expr& a, const Expr& b) { return is_const(simplify(a - b), 0); }
 
   static bool alone(const KernelCall& call, const Operand& argument) {
-    return std::ranges::count_if(call.arguments, [&](const Operand& o) { return o.place == Place::arena && o.index == argument.index; }) == 1;
+    return std::ranges::count_if(call.arguments, [&](const Operand& o) {
+             return o.place == Place::arena && o.index == argument.index;
+           }) == 1;
   }
 
   const std::vector<BufferId>& inputs_of(int kernel, size_t out) {
     const auto [known, fresh] = inputs_.try_emplace({kernel, out});
-    if (fresh) known->second = in_place_inputs(program_.kernels[static_cast<size_t>(kernel)], BufferId{static_cast<int32_t>(out)});
+    if (fresh)
+      known->second = in_place_inputs(program_.kernels[static_cast<size_t>(kernel)],
+                                      BufferId{static_cast<int32_t>(out)});
     return known->second;
   }
 
   Program& program_;
   std::vector<Lifetime>& lifetimes_;
-  std::vector<size_t> home_;        // by lifetime: the one that it lies in
-  std::map<std::pair<int, size_t>, std::vector<BufferId>> inputs_;   // by kernel and output
+  std::vector<size_t> home_;  // by lifetime: the one that it lies in
+  std::map<std::pair<int, size_t>, std::vector<BufferId>> inputs_;  // by kernel and output
 };
 
 }  // namespace
 
-void join_in_place(Program& program, std::vector<Lifetime>& lifetimes) { Joiner(program, lifetimes).run(); }
+void join_in_place(Program& program, std::vector<Lifetime>& lifetimes) {
+  Joiner(program, lifetimes).run();
+}
 
 }  // namespace tw

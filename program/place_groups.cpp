@@ -1,4 +1,5 @@
-// A PBQP: nodes are groups, alternatives the places, an edge costs the copy of the value that one group makes and the other reads.
+// A PBQP: nodes are groups, alternatives the places, an edge costs the copy of the value that one
+// group makes and the other reads.
 #include "program/place_groups.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kNominal = 8;   // stands for a symbol
+constexpr int64_t kNominal = 8;  // stands for a symbol
 // What the generated code for a processor is counted with, per core.
 constexpr double kVectorsPerSecond = 4e9, kHostBytes = 2e10, kCall = 1e-6;
 
@@ -26,7 +27,8 @@ double nominal(const Expr& e) {
 
 class Placer {
  public:
-  Placer(const Graph& graph, const std::vector<Group>& groups, const Target& target, const Runs& runs)
+  Placer(const Graph& graph, const std::vector<Group>& groups, const Target& target,
+         const Runs& runs)
       : graph_(graph), groups_(groups), target_(target), runs_(runs), storage_(graph, groups) {}
 
   Placement run() {
@@ -34,7 +36,7 @@ class Placer {
     for (size_t place = 1; place < places; ++place) ask(static_cast<int>(place));
     Placement placement{std::vector<int>(groups_.size()), std::vector<std::string>(groups_.size())};
     PbqpProblem problem;
-    std::map<int32_t, size_t> maker;   // group that makes the value with this index
+    std::map<int32_t, size_t> maker;  // group that makes the value with this index
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (ValueId v : graph_.node(groups_[g].nodes.back()).outputs()) maker[v.index] = g;
       problem.nodes.push_back(costs(g, places, placement.reasons[g]));
@@ -43,7 +45,8 @@ class Placer {
     const PbqpSolution solution = solve(problem);
     for (size_t g = 0; g < groups_.size(); ++g) {
       placement.devices[g] = static_cast<int>(solution.choice[g]);
-      if (placement.devices[g] == 0 && placement.reasons[g].empty() && !storage_.in_place(groups_[g]))
+      if (placement.devices[g] == 0 && placement.reasons[g].empty() &&
+          !storage_.in_place(groups_[g]))
         placement.reasons[g] = "faster on the processor, by estimate";
     }
     return placement;
@@ -57,14 +60,17 @@ class Placer {
     std::vector<OnDevice>& all = on_device_.emplace_back(groups_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       if (storage_.in_place(groups_[g])) continue;
-      Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], target_.devices[static_cast<size_t>(place) - 1]);
+      Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g],
+                                                   target_.devices[static_cast<size_t>(place) - 1]);
       if (!lowered) {
         all[g].problem = error_text(lowered.takeError());
         continue;
       }
-      std::string key = kernel_hash(lowered->kernel);   // whether a device runs it may depend on its constants
+      // Whether a device runs it may depend on its constants
+      std::string key = kernel_hash(lowered->kernel);
       for (const LoweredArgument& argument : lowered->arguments)
-        if (argument.constant) key += ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data()));
+        if (argument.constant)
+          key += ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data()));
       const auto [entry, fresh] = known.try_emplace(std::move(key), distinct.size());
       if (fresh) distinct.push_back(std::move(*lowered));
       all[g].kernel = entry->second;
@@ -82,12 +88,15 @@ class Placer {
   std::vector<double> costs(size_t g, size_t places, std::string& reason) const {
     std::vector<double> seconds(places);
     if (storage_.in_place(groups_[g])) return seconds;
-    bool matters = false;   // what the processor takes for it
+    bool matters = false;  // what the processor takes for it
     for (size_t place = 1; place < places; ++place) {
       const Target& device = target_.devices[place - 1];
       const OnDevice& there = on_device_[place - 1][g];
-      if (!there.problem.empty()) reason += (reason.empty() ? "" : "; ") + device.name + ": " + there.problem;
-      seconds[place] = !there.problem.empty() ? kNever : device.take_all ? 0 : on_device(device, there.work);
+      if (!there.problem.empty())
+        reason += (reason.empty() ? "" : "; ") + device.name + ": " + there.problem;
+      seconds[place] = !there.problem.empty() ? kNever
+                       : device.take_all      ? 0
+                                              : on_device(device, there.work);
       matters |= there.problem.empty() && !device.take_all;
     }
     seconds[0] = kCall + (matters ? on_host(g) : 0);
@@ -96,16 +105,21 @@ class Placer {
 
   double on_host(size_t g) const {
     Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], target_);
-    if (!lowered) return llvm::consumeError(lowered.takeError()), 0;   // building the program tells
+    if (!lowered) return llvm::consumeError(lowered.takeError()), 0;  // building the program tells
     const Work work = count_work(lowered->kernel);
-    return nominal(work.flops) / (static_cast<double>(target_.vector_bits) / 32 * kVectorsPerSecond) + nominal(work.weight_bytes + work.tensor_bytes) / kHostBytes;
+    return nominal(work.flops) /
+               (static_cast<double>(target_.vector_bits) / 32 * kVectorsPerSecond) +
+           nominal(work.weight_bytes + work.tensor_bytes) / kHostBytes;
   }
 
   static double on_device(const Target& device, const Work& work) {
-    return nominal(work.flops) / device.rates.flops + nominal(work.weight_bytes + work.tensor_bytes) / device.rates.bytes + device.rates.launch;
+    return nominal(work.flops) / device.rates.flops +
+           nominal(work.weight_bytes + work.tensor_bytes) / device.rates.bytes +
+           device.rates.launch;
   }
 
-  // A group without a kernel is where the memory is that it only renames or gathers; other values are copied where they are read elsewhere.
+  // A group without a kernel is where the memory is that it only renames or gathers; other values
+  // are copied where they are read elsewhere.
   void connect(size_t g, const std::map<int32_t, size_t>& maker, PbqpProblem& problem) const {
     std::set<size_t> seen;
     for (NodeId id : groups_[g].nodes)
@@ -117,7 +131,9 @@ class Placer {
           continue;
         }
         if (found->second == g || !seen.insert(found->second).second) continue;
-        const double bytes = storage_.in_place(groups_[g]) ? kNever : nominal(byte_count(graph_.value(input).type));
+        const double bytes = storage_.in_place(groups_[g])
+                                 ? kNever
+                                 : nominal(byte_count(graph_.value(input).type));
         problem.edges.push_back({found->second, g, copies(bytes, problem.nodes[g].size())});
       }
     const std::vector<ValueId> made = graph_.node(groups_[g].nodes.back()).outputs();
@@ -126,7 +142,8 @@ class Placer {
   }
 
   void add_from_host(size_t g, ValueId v, PbqpProblem& problem) const {
-    for (size_t place = 1; place < problem.nodes[g].size(); ++place) problem.nodes[g][place] += copy_seconds(place, nominal(byte_count(graph_.value(v).type)));
+    for (size_t place = 1; place < problem.nodes[g].size(); ++place)
+      problem.nodes[g][place] += copy_seconds(place, nominal(byte_count(graph_.value(v).type)));
   }
 
   double copy_seconds(size_t place, double bytes) const {
@@ -139,7 +156,9 @@ class Placer {
     for (size_t a = 0; a < places; ++a)
       for (size_t b = 0; b < places; ++b) {
         if (a == b) continue;
-        cost[a][b] = bytes == kNever ? kNever : (a ? copy_seconds(a, bytes) : 0) + (b ? copy_seconds(b, bytes) : 0);
+        cost[a][b] = bytes == kNever
+                         ? kNever
+                         : (a ? copy_seconds(a, bytes) : 0) + (b ? copy_seconds(b, bytes) : 0);
       }
     return cost;
   }
@@ -150,23 +169,26 @@ class Placer {
   const Runs& runs_;
   Storage storage_;
   struct OnDevice {
-    std::optional<size_t> kernel;   // of the distinct ones
-    std::string problem;            // "": it runs
+    std::optional<size_t> kernel;  // of the distinct ones
+    std::string problem;           // "": it runs
     Work work;
   };
-  std::vector<std::vector<OnDevice>> on_device_;   // by device, by group
+  std::vector<std::vector<OnDevice>> on_device_;  // by device, by group
 };
 
 }  // namespace
 
 std::vector<Constant> constants_of(const LoweredGroup& group) {
   std::vector<Constant> constants;
-  for (const LoweredArgument& argument : group.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
+  for (const LoweredArgument& argument : group.arguments)
+    constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
   return constants;
 }
 
-Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target, const Runs& runs) {
-  if (target.devices.empty()) return {std::vector<int>(groups.size()), std::vector<std::string>(groups.size())};
+Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target,
+                       const Runs& runs) {
+  if (target.devices.empty())
+    return {std::vector<int>(groups.size()), std::vector<std::string>(groups.size())};
   return Placer(graph, groups, target, runs).run();
 }
 

@@ -10,7 +10,8 @@ namespace tw {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int64_t kGrowth = 32;       // one part in so many may be added to the arena for the cache's sake
+// One part in so many may be added to the arena for the cache's sake
+constexpr int64_t kGrowth = 32;
 
 // A stretch of the arena and the last call that uses it.
 struct Stretch {
@@ -33,17 +34,22 @@ class Taken {
  public:
   void add(int64_t begin, int64_t end) {
     auto at = ends_.upper_bound(begin);
-    if (at != ends_.begin() && std::prev(at)->second >= begin) at = std::prev(at), begin = at->first;
-    while (at != ends_.end() && at->first <= end) end = std::max(end, at->second), at = ends_.erase(at);
+    if (at != ends_.begin() && std::prev(at)->second >= begin)
+      at = std::prev(at), begin = at->first;
+    while (at != ends_.end() && at->first <= end)
+      end = std::max(end, at->second), at = ends_.erase(at);
     ends_.emplace(begin, end);
   }
-  void append_to(std::vector<std::pair<int64_t, int64_t>>& list) const { list.insert(list.end(), ends_.begin(), ends_.end()); }
+  void append_to(std::vector<std::pair<int64_t, int64_t>>& list) const {
+    list.insert(list.end(), ends_.begin(), ends_.end());
+  }
 
  private:
-  std::map<int64_t, int64_t> ends_;   // by begin
+  std::map<int64_t, int64_t> ends_;  // by begin
 };
 
-// What is taken between two calls: a binary tree over the calls. A lifetime is cut into the largest nodes that it fills.
+// What is taken between two calls: a binary tree over the calls. A lifetime is cut into the largest
+// nodes that it fills.
 class TakenByTime {
  public:
   explicit TakenByTime(int calls) {
@@ -73,7 +79,8 @@ class TakenByTime {
  private:
   std::vector<size_t> pieces(const Lifetime& time) const {
     std::vector<size_t> nodes;
-    size_t first = leaves_ + static_cast<size_t>(time.first), end = leaves_ + static_cast<size_t>(time.last) + 1;
+    size_t first = leaves_ + static_cast<size_t>(time.first),
+           end = leaves_ + static_cast<size_t>(time.last) + 1;
     for (; first < end; first /= 2, end /= 2) {
       if (first % 2) nodes.push_back(first++);
       if (end % 2) nodes.push_back(--end);
@@ -82,7 +89,8 @@ class TakenByTime {
   }
 
   size_t leaves_ = 1;
-  std::vector<Taken> whole_, some_;   // by node: what is taken during all of its calls; during any of them
+  // By node: what is taken during all of its calls; during any of them
+  std::vector<Taken> whole_, some_;
 };
 
 // Largest first, each into the lowest gap between the buffers that are alive with it.
@@ -90,7 +98,8 @@ StaticPlan pack_by_size(const std::vector<Lifetime>& buffers, const std::vector<
   StaticPlan plan{std::vector<int64_t>(buffers.size()), 0};
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::pair(-sizes[a], a) < std::pair(-sizes[b], b); });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(-sizes[a], a) < std::pair(-sizes[b], b); });
   TakenByTime placed(calls_of(buffers));
   for (size_t i : order) {
     if (sizes[i] == 0) continue;
@@ -111,9 +120,10 @@ class Usage {
  public:
   explicit Usage(int64_t bytes) : stretches_{{0, bytes, -1}} {}
 
-  // Where `size` bytes that no call from `now` on needs were used last on the whole; nullopt: nowhere.
+  // Where `size` bytes that no call from `now` on needs were used last on the whole; nullopt:
+  // nowhere.
   std::optional<int64_t> latest_free(int64_t size, int now) const {
-    std::vector<Sums> sums(1);   // before each stretch
+    std::vector<Sums> sums(1);  // before each stretch
     for (const Stretch& s : stretches_) sums.push_back(sums.back() + of(s, s.end, now));
     std::optional<int64_t> best;
     double most = -1;
@@ -122,8 +132,12 @@ class Usage {
       most = behind.late - before.late;
       best = offset;
     };
-    const auto until = [&](int64_t address, size_t stretch) { return sums[stretch] + of(stretches_[stretch], address, now); };
-    size_t first = 0, last = 0;   // the stretches that a window which ends with this one begins in, and one that begins with it ends in
+    const auto until = [&](int64_t address, size_t stretch) {
+      return sums[stretch] + of(stretches_[stretch], address, now);
+    };
+    // The stretches that a window which ends with this one begins in, and one that begins with it
+    // ends in
+    size_t first = 0, last = 0;
     for (size_t i = 0; i < stretches_.size(); ++i) {
       const Stretch& s = stretches_[i];
       if (s.begin + size <= stretches_.back().end) {
@@ -148,7 +162,8 @@ class Usage {
   }
 
  private:
-  // Over a part of the arena from its beginning: bytes times when they were used last, bytes that are still needed.
+  // Over a part of the arena from its beginning: bytes times when they were used last, bytes that
+  // are still needed.
   struct Sums {
     double late = 0;
     int64_t needed = 0;
@@ -162,12 +177,16 @@ class Usage {
   std::vector<Stretch> stretches_;
 };
 
-// In the order of the calls, where the bytes were used last; nullopt: some buffer found no room below the limit.
-std::optional<StaticPlan> pack_by_use(const std::vector<Lifetime>& buffers, const std::vector<int64_t>& sizes, int64_t limit) {
+// In the order of the calls, where the bytes were used last; nullopt: some buffer found no room
+// below the limit.
+std::optional<StaticPlan> pack_by_use(const std::vector<Lifetime>& buffers,
+                                      const std::vector<int64_t>& sizes, int64_t limit) {
   StaticPlan plan{std::vector<int64_t>(buffers.size()), 0};
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::tuple(buffers[a].first, -sizes[a], a) < std::tuple(buffers[b].first, -sizes[b], b); });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tuple(buffers[a].first, -sizes[a], a) < std::tuple(buffers[b].first, -sizes[b], b);
+  });
   Usage usage(limit);
   for (size_t i : order) {
     if (sizes[i] == 0) continue;
@@ -194,12 +213,18 @@ MemoryPlan plan_static(const std::vector<Lifetime>& buffers, const std::vector<i
   return plan;
 }
 
-MemoryPlan plan_symbolic(const std::vector<Lifetime>& buffers, const std::vector<Expr>& sizes, const Ranges& symbols) {
-  struct Slot { Expr bytes; int last; };   // the last call that uses it
+MemoryPlan plan_symbolic(const std::vector<Lifetime>& buffers, const std::vector<Expr>& sizes,
+                         const Ranges& symbols) {
+  struct Slot {
+    Expr bytes;
+    int last;
+  };  // the last call that uses it
   std::vector<Slot> slots;
   std::vector<size_t> slot_of(buffers.size()), order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::pair(buffers[a].first, a) < std::pair(buffers[b].first, b); });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(buffers[a].first, a) < std::pair(buffers[b].first, b);
+  });
   for (size_t i : order) {
     size_t chosen = slots.size();
     for (size_t s = 0; s < slots.size() && chosen == slots.size(); ++s) {
@@ -231,23 +256,26 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& buffers, const Ranges& symbo
   std::vector<Expr> rounded;
   std::vector<int64_t> constant;
   for (const Lifetime& buffer : buffers) {
-    Expr bytes = simplify(floor_div(buffer.bytes + Expr(kAlign - 1), Expr(kAlign)) * Expr(kAlign), symbols);
+    Expr bytes = simplify(floor_div(buffer.bytes + Expr(kAlign - 1), Expr(kAlign)) * Expr(kAlign),
+                          symbols);
     rounded.push_back(bytes);
     if (auto known = as_const(bytes)) constant.push_back(*known);
   }
-  return constant.size() == buffers.size() ? plan_static(buffers, constant) : plan_symbolic(buffers, rounded, symbols);
+  return constant.size() == buffers.size() ? plan_static(buffers, constant)
+                                           : plan_symbolic(buffers, rounded, symbols);
 }
 
 double warm_share(const MemoryPlan& plan, const std::vector<Lifetime>& buffers, int64_t cache) {
   constexpr int64_t kPage = 4096;
   if (!as_const(plan.bytes)) return 0;
-  std::map<int64_t, int> last_use = {{0, -1}};   // by the first page of a stretch: a call
+  std::map<int64_t, int> last_use = {{0, -1}};  // by the first page of a stretch: a call
   const auto split = [&](int64_t page) {
     const auto at = std::prev(last_use.upper_bound(page));
     return at->first == page ? at : last_use.emplace_hint(std::next(at), page, at->second);
   };
   const int calls = calls_of(buffers);
-  std::vector<int64_t> touched(static_cast<size_t>(calls) + 1);   // bytes of buffers that end or start before the call
+  // Bytes of buffers that end or start before the call
+  std::vector<int64_t> touched(static_cast<size_t>(calls) + 1);
   for (const Lifetime& b : buffers) {
     touched[static_cast<size_t>(b.first) + 1] += as_const(b.bytes).value_or(0);
     touched[static_cast<size_t>(b.last) + 1] += as_const(b.bytes).value_or(0);
@@ -255,19 +283,26 @@ double warm_share(const MemoryPlan& plan, const std::vector<Lifetime>& buffers, 
   std::partial_sum(touched.begin(), touched.end(), touched.begin());
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::pair(buffers[a].first, a) < std::pair(buffers[b].first, b); });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(buffers[a].first, a) < std::pair(buffers[b].first, b);
+  });
   double warm = 0, all = 0;
   for (size_t i : order) {
-    int64_t begin = as_const(plan.offsets[i]).value_or(0), end = begin + as_const(buffers[i].bytes).value_or(0);
+    int64_t begin = as_const(plan.offsets[i]).value_or(0),
+            end = begin + as_const(buffers[i].bytes).value_or(0);
     if (begin == end) continue;
     const auto behind = split((end + kPage - 1) / kPage);
     for (auto at = split(begin / kPage); at != behind;) {
       const auto pages = static_cast<double>(std::next(at)->first - at->first);
       int& use = at->second;
       all += pages;
-      if (use >= 0 && touched[static_cast<size_t>(buffers[i].first)] - touched[static_cast<size_t>(use)] <= cache) warm += pages;
+      if (use >= 0 &&
+          touched[static_cast<size_t>(buffers[i].first)] - touched[static_cast<size_t>(use)] <=
+              cache)
+        warm += pages;
       use = std::max(use, buffers[i].last);
-      at = at->first > begin / kPage && std::prev(at)->second == use ? last_use.erase(at) : std::next(at);
+      at = at->first > begin / kPage && std::prev(at)->second == use ? last_use.erase(at)
+                                                                     : std::next(at);
     }
   }
   return all > 0 ? warm / all : 1;

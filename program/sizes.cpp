@@ -9,21 +9,28 @@ namespace {
 void add_slice(const op::Slice& slice, const Shape& x, std::vector<Expr>& out) {
   for (size_t axis = 0; axis < x.size(); ++axis) {
     const Expr &start = slice.starts[axis], &size = slice.sizes[axis];
-    if (is_const(start, 0) && slice.steps[axis] == 1 && equal(Shape{size}, Shape{x[axis]})) continue;
-    const Expr last = start + (size - 1) * Expr(slice.steps[axis]), low = slice.steps[axis] > 0 ? start : last, high = slice.steps[axis] > 0 ? last : start;
+    if (is_const(start, 0) && slice.steps[axis] == 1 && equal(Shape{size}, Shape{x[axis]}))
+      continue;
+    const Expr last = start + (size - 1) * Expr(slice.steps[axis]),
+               low = slice.steps[axis] > 0 ? start : last,
+               high = slice.steps[axis] > 0 ? last : start;
     const Expr inside = logical_and(le(Expr(0), low), lt(high, x[axis]));
     out.push_back(binary(BinaryOp::logical_or, inside, eq(size, Expr(0))));
   }
 }
 
 // The window fits into what it slides over.
-void add_windows(const Shape& x, const std::vector<Expr>& kernel, const Ints& dilations, const Ints& pads, std::vector<Expr>& out) {
+void add_windows(const Shape& x, const std::vector<Expr>& kernel, const Ints& dilations,
+                 const Ints& pads, std::vector<Expr>& out) {
   const size_t axes = kernel.size();
-  for (size_t i = 0; i < axes; ++i) out.push_back(le((kernel[i] - 1) * Expr(dilations[i]) + 1, x[i + 2] + Expr(pads[i] + pads[i + axes])));
+  for (size_t i = 0; i < axes; ++i)
+    out.push_back(
+        le((kernel[i] - 1) * Expr(dilations[i]) + 1, x[i + 2] + Expr(pads[i] + pads[i + axes])));
 }
 
 // Something is read of these axes of x wherever the result has elements.
-void add_not_empty(const Shape& x, const std::vector<size_t>& axes, const Shape& result, std::vector<Expr>& out) {
+void add_not_empty(const Shape& x, const std::vector<size_t>& axes, const Shape& result,
+                   std::vector<Expr>& out) {
   Expr none;
   for (const Expr& extent : result) {
     const Expr empty = eq(extent, Expr(0));
@@ -39,7 +46,8 @@ void add_not_empty(const Shape& x, const std::vector<size_t>& axes, const Shape&
 void add_broadcast(const Shape& from, const Shape& to, std::vector<Expr>& out) {
   for (size_t i = 0, offset = to.size() - from.size(); i < from.size(); ++i)
     if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{to[offset + i]}))
-      out.push_back(binary(BinaryOp::logical_or, eq(from[i], Expr(1)), eq(from[i], to[offset + i])));
+      out.push_back(
+          binary(BinaryOp::logical_or, eq(from[i], Expr(1)), eq(from[i], to[offset + i])));
 }
 
 void add_take(const op::Take& take, const Shape& x, std::vector<Expr>& out) {
@@ -62,7 +70,9 @@ void add_pad(const op::Pad& pad, const Shape& x, const Shape& result, std::vecto
 
 void add_of_operator(const Graph& graph, const Node& node, std::vector<Expr>& out) {
   if (node.inputs.empty() || !node.inputs[0].valid()) return;
-  const auto shape = [&](size_t i) -> const Shape& { return graph.value(node.inputs[i]).type.shape; };
+  const auto shape = [&](size_t i) -> const Shape& {
+    return graph.value(node.inputs[i]).type.shape;
+  };
   const Shape &x = shape(0), &result = graph.value(node.output).type.shape;
   if (const auto* a = std::get_if<op::Reshape>(&node.attrs)) {
     if (!same_count(x, a->shape)) out.push_back(eq(element_count(x), element_count(a->shape)));
@@ -102,8 +112,11 @@ Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const R
   if (!interval) return {};
   for (const auto& [symbol, range] : over)
     if (uses_var(interval->max, symbol)) return {};
-  if (std::ranges::none_of(symbols, [&](const std::string& symbol) { return uses_var(interval->max, symbol); })) return interval->max;
-  return over.empty() ? Expr() : largest(interval->max, symbols, ranges);   // bounds that other symbols of data make
+  if (std::ranges::none_of(
+          symbols, [&](const std::string& symbol) { return uses_var(interval->max, symbol); }))
+    return interval->max;
+  // Bounds that other symbols of data make
+  return over.empty() ? Expr() : largest(interval->max, symbols, ranges);
 }
 
 std::vector<Expr> conditions_of(const Graph& graph, const Node& node) {
@@ -115,28 +128,36 @@ std::vector<Expr> conditions_of(const Graph& graph, const Node& node) {
   return out;
 }
 
-std::vector<int> plan_rooms(std::vector<Lifetime>& lifetimes, const Ranges& symbols, Program& program) {
+std::vector<int> plan_rooms(std::vector<Lifetime>& lifetimes, const Ranges& symbols,
+                            Program& program) {
   std::vector<int> rooms(lifetimes.size(), -1);
-  std::vector<int> last;   // by room: the last call that uses it
+  std::vector<int> last;  // by room: the last call that uses it
   std::vector<size_t> order;
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     if (!is_data_dependent(lifetimes[i].bytes)) continue;
-    if (const Expr bytes = largest(lifetimes[i].bytes, program.data_symbols, symbols); bytes.defined()) lifetimes[i].bytes = bytes;
+    if (const Expr bytes = largest(lifetimes[i].bytes, program.data_symbols, symbols);
+        bytes.defined())
+      lifetimes[i].bytes = bytes;
     else order.push_back(i);
   }
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return lifetimes[a].first < lifetimes[b].first; });
+  std::ranges::stable_sort(
+      order, [&](size_t a, size_t b) { return lifetimes[a].first < lifetimes[b].first; });
   for (size_t i : order) {
     const Lifetime& own = lifetimes[i];
     const auto free = std::ranges::find_if(last, [&](int end) { return end < own.first; });
     rooms[i] = static_cast<int>(free - last.begin());
     if (free == last.end()) last.push_back(own.last);
     else *free = own.last;
-    SizeStep step{.kind = SizeStep::Kind::room, .before = static_cast<size_t>(own.first), .at = {Place::room, rooms[i], Expr(0)}};
+    SizeStep step{.kind = SizeStep::Kind::room,
+                  .before = static_cast<size_t>(own.first),
+                  .at = {Place::room, rooms[i], Expr(0)}};
     step.bytes = own.bytes;
     program.steps.push_back(std::move(step));
   }
   program.rooms = static_cast<int>(last.size());
-  std::ranges::stable_sort(program.steps, [](const SizeStep& a, const SizeStep& b) { return std::pair(a.before, a.kind) < std::pair(b.before, b.kind); });
+  std::ranges::stable_sort(program.steps, [](const SizeStep& a, const SizeStep& b) {
+    return std::pair(a.before, a.kind) < std::pair(b.before, b.kind);
+  });
   return rooms;
 }
 

@@ -3,7 +3,9 @@
 #include "cpu.h"
 #include "integrity.h"
 
-static tw_status check_cpu(void) { return tw_cpu_has_all(tw_model.cpu_features) ? TW_OK : TW_E_CPU; }
+static tw_status check_cpu(void) {
+  return tw_cpu_has_all(tw_model.cpu_features) ? TW_OK : TW_E_CPU;
+}
 
 static int32_t longest_shape(void) {
   int32_t rank = 1;
@@ -15,7 +17,9 @@ static int32_t longest_shape(void) {
 }
 
 static uint64_t room_count(void) {
-  return tw_model.data_symbol_count ? (uint64_t)tw_model.room_count + (uint64_t)tw_model.output_count : 0;
+  return tw_model.data_symbol_count
+             ? (uint64_t)tw_model.room_count + (uint64_t)tw_model.output_count
+             : 0;
 }
 
 static tw_context* map_context(void) {
@@ -25,7 +29,8 @@ static tw_context* map_context(void) {
   uint64_t pointers = (uint64_t)tw_model.input_count + (uint64_t)tw_model.output_count;
   uint64_t head = (sizeof(tw_context) + 63) & ~(uint64_t)63;
   uint64_t devices = head + numbers * sizeof(int64_t) + pointers * sizeof(void*);
-  uint64_t bytes = devices + tw_model.device_count * sizeof(tw_device) + rooms * sizeof(tw_room_memory);
+  uint64_t bytes = devices + tw_model.device_count * sizeof(tw_device) +
+                   rooms * sizeof(tw_room_memory);
   tw_context* c = tw_map(bytes);
   if (!c) return 0;
   c->mapped_bytes = bytes;
@@ -91,8 +96,10 @@ static int wrong_option(void) {
 }
 
 static int options_are_sound(const tw_options* o) {
-  if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes)) return wrong_option();
-  if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1)) return wrong_option();
+  if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes))
+    return wrong_option();
+  if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1))
+    return wrong_option();
   for (int32_t s = 0; o->symbols && s < tw_model.symbol_count; ++s) {
     if (tw_symbol_fits(s, o->symbols[s])) continue;
     tw_text t = {g_create_error, 0, sizeof g_create_error};
@@ -131,7 +138,7 @@ static tw_status create(const tw_options* given, tw_context** context) {
   if (!context) return TW_E_ARGUMENT;
   *context = 0;
   memset(&o, 0, sizeof o);
-  if (given) {   /* a caller built with an older header knows fewer fields, with a newer one more */
+  if (given) { /* a caller built with an older header knows fewer fields, with a newer one more */
     if (given->size < sizeof o.size + sizeof o.threads) return TW_E_ARGUMENT;
     memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
   }
@@ -156,12 +163,13 @@ static tw_status create(const tw_options* given, tw_context** context) {
 
 /* How a run is wanted. */
 typedef struct tw_manner {
-  uint64_t* ns;            /* a profile's */
+  uint64_t* ns; /* a profile's */
   int32_t asynchronous;
   const uint8_t* places;
 } tw_manner;
 
-static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, tw_manner manner) {
+static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,
+                              tw_manner manner) {
   tw_status status = manner.asynchronous ? tw_devices_whole(&c->error) : TW_OK;
   c->has_run = 0;
   if (status == TW_OK) status = tw_verify_inputs(c, inputs);
@@ -169,8 +177,10 @@ static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_t
   if (status == TW_OK) status = need_arena(c, tw_model.arena_bytes(c->symbols));
   if (status == TW_OK) status = tw_devices_begin(c->devices, c->symbols, manner.ns != 0);
   if (status != TW_OK) return status;
-  tw_env env = {c->inputs, c->outputs, c->arena, weights(), c->symbols, &c->team, c->team.threads, manner.asynchronous, manner.ns, c->devices, manner.places,
-                &c->error, c->runs++, c};
+  tw_env env = {c->inputs,  c->outputs, c->arena,        weights(),
+                c->symbols, &c->team,   c->team.threads, manner.asynchronous,
+                manner.ns,  c->devices, manner.places,   &c->error,
+                c->runs++,  c};
   c->given = outputs;
   if (manner.asynchronous) {
     status = tw_model.program(&env);
@@ -185,7 +195,8 @@ static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_t
   return status;
 }
 
-static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, tw_manner manner) {
+static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,
+                          tw_manner manner) {
   if (!c) return TW_E_ARGUMENT;
   if (TW_SWAP(&c->running, 1, ACQUIRE)) return TW_E_BUSY;
   tw_status status;
@@ -200,14 +211,18 @@ static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tenso
   return status;
 }
 
-static tw_status run(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs) { return run_with(c, inputs, outputs, (tw_manner){0, 0, 0}); }
+static tw_status run(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs) {
+  return run_with(c, inputs, outputs, (tw_manner){0, 0, 0});
+}
 
-static tw_status profile(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns) {
+static tw_status profile(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,
+                         uint64_t* ns) {
   if (!ns) return TW_E_ARGUMENT;
   return run_with(c, inputs, outputs, (tw_manner){ns, 0, 0});
 }
 
-static tw_status run_async(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs, const uint8_t* places) {
+static tw_status run_async(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,
+                           const uint8_t* places) {
   return run_with(c, inputs, outputs, (tw_manner){0, 1, places});
 }
 
@@ -223,7 +238,8 @@ static const char* status_text(tw_status status) {
   switch ((int)status) {
     case TW_OK: return "success";
     case TW_E_VERSION: return "the library does not serve this ABI version";
-    case TW_E_CPU: return "the processor lacks an instruction set that the library was compiled for";
+    case TW_E_CPU:
+      return "the processor lacks an instruction set that the library was compiled for";
     case TW_E_ARGUMENT: return "a null pointer, a wrong option or a misaligned buffer";
     case TW_E_DTYPE: return "a tensor has the wrong element type";
     case TW_E_SHAPE: return "a tensor has the wrong shape";
@@ -262,7 +278,7 @@ static tw_status output_of_run(tw_context* c, int32_t i, int64_t* dims, void** d
 }
 
 static tw_api g_api;
-static _Atomic uint32_t g_api_state;   /* 0: empty, 1: being filled, 2: filled */
+static _Atomic uint32_t g_api_state; /* 0: empty, 1: being filled, 2: filled */
 
 static void fill_api(void) {
   g_api.version = TW_ABI_VERSION;
@@ -299,7 +315,8 @@ static void fill_api(void) {
 const tw_api* tw_query(uint32_t version) {
   uint32_t empty = 0;
   if (version != TW_ABI_VERSION) return 0;
-  if (__c11_atomic_compare_exchange_strong(&g_api_state, &empty, 1, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+  if (__c11_atomic_compare_exchange_strong(&g_api_state, &empty, 1, __ATOMIC_ACQUIRE,
+                                           __ATOMIC_ACQUIRE)) {
     fill_api();
     TW_STORE(&g_api_state, 2, RELEASE);
   }

@@ -1,4 +1,5 @@
-/* A context: one mapping that holds this struct and its arrays; the arena is a mapping of its own or the caller's. */
+/* A context: one mapping that holds this struct and its arrays; the arena is a mapping of its own
+ * or the caller's. */
 #ifndef TW_CONTEXT_H
 #define TW_CONTEXT_H
 #include "device.h"
@@ -17,24 +18,26 @@ struct tw_context {
   int32_t arena_owned;
   uint8_t* arena;
   uint64_t arena_bytes;
-  uint64_t mapped_bytes;      /* of the context itself */
-  void** inputs;              /* pointers of the current run */
+  uint64_t mapped_bytes; /* of the context itself */
+  void** inputs;         /* pointers of the current run */
   void** outputs;
-  int64_t* symbols;           /* values of the current run: the model's, then those made from data */
-  tw_room_memory* rooms;      /* then those of the outputs */
-  const tw_tensor* given;     /* outputs of the current run */
-  int32_t has_run;            /* and so output_of_run has an answer */
-  int64_t* dims;              /* room for the longest shape */
+  int64_t* symbols;       /* values of the current run: the model's, then those made from data */
+  tw_room_memory* rooms;  /* then those of the outputs */
+  const tw_tensor* given; /* outputs of the current run */
+  int32_t has_run;        /* and so output_of_run has an answer */
+  int64_t* dims;          /* room for the longest shape */
   tw_device* devices;
-  uint64_t runs;              /* begun so far */
+  uint64_t runs; /* begun so far */
   tw_text error;
   char error_data[256];
 };
 
-/* Both fill the context's pointers; the first binds the symbols, which the second needs. Errors leave a text. */
+/* Both fill the context's pointers; the first binds the symbols, which the second needs. Errors
+ * leave a text. */
 int tw_symbol_fits(int32_t symbol, int64_t value);
-void tw_add_limits(tw_text* t, int32_t symbol);   /* "at least 1 (batch)" */
-tw_status tw_verify_sizes(tw_text* error, const int64_t* symbols);   /* conditions of the model; bound symbols */
+void tw_add_limits(tw_text* t, int32_t symbol); /* "at least 1 (batch)" */
+tw_status tw_verify_sizes(tw_text* error,
+                          const int64_t* symbols); /* conditions of the model; bound symbols */
 tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs);
 tw_status tw_verify_outputs(tw_context* c, const tw_tensor* outputs);
 #endif

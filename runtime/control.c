@@ -19,16 +19,20 @@ int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
     int32_t status = d->body(&env);
     if (status != TW_OK) return status;
     if (going) going = outputs[0];
-    for (int32_t i = 0; i < d->carried; ++i) {   /* what was made is read, what was read is overwritten */
+    for (int32_t i = 0; i < d->carried;
+         ++i) { /* what was made is read, what was read is overwritten */
       inputs[i] = outputs[first + i];
       outputs[first + i] = inputs[i] == d->results[i] ? d->spare[i] : d->results[i];
     }
-    for (int32_t i = d->carried; i < d->carried + d->sliced; ++i) inputs[i] = (const uint8_t*)inputs[i] + d->bytes[i];
+    for (int32_t i = d->carried; i < d->carried + d->sliced; ++i)
+      inputs[i] = (const uint8_t*)inputs[i] + d->bytes[i];
     for (int32_t i = 0; i < d->stacked; ++i)
-      outputs[first + d->carried + i] = (uint8_t*)outputs[first + d->carried + i] + d->bytes[d->carried + d->sliced + i];
+      outputs[first + d->carried + i] = (uint8_t*)outputs[first + d->carried + i] +
+                                        d->bytes[d->carried + d->sliced + i];
   }
   for (int32_t i = 0; i < d->carried; ++i)
-    if (inputs[i] != d->results[i]) memcpy(d->results[i], inputs[i], (size_t)(d->bytes[i] + turn * d->growth[i]));
+    if (inputs[i] != d->results[i])
+      memcpy(d->results[i], inputs[i], (size_t)(d->bytes[i] + turn * d->growth[i]));
   if (d->count) *d->count = turn;
   return TW_OK;
 }

@@ -3,7 +3,8 @@
 #define TW_CPU_H
 #include "sys.h"
 
-/* 1 when `name` (of `length` characters, LLVM's spelling) is known and present. One definition an architecture. */
+/* 1 when `name` (of `length` characters, LLVM's spelling) is known and present. One definition an
+ * architecture. */
 int tw_cpu_has(const char* name, int32_t length);
 
 /* A comma-separated list. An unknown name counts as missing: the code may not run unchecked. */

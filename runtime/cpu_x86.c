@@ -17,7 +17,7 @@ static void cpuid(uint32_t leaf, uint32_t sub, uint32_t r[4]) {
   __asm__ volatile("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(sub));
 }
 
-static uint32_t system_state(void) {   /* XCR0; 0 when the system does not use XSAVE */
+static uint32_t system_state(void) { /* XCR0; 0 when the system does not use XSAVE */
   uint32_t r[4], low, high;
   cpuid(1, 0, r);
   if (!(r[2] >> 27 & 1)) return 0;

@@ -6,7 +6,7 @@ static tw_status cuda_reserve(tw_device* d, uint64_t bytes) {
   cu_code code = 0;
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
-  cuda_forget(s);   /* it has the old one's addresses */
+  cuda_forget(s); /* it has the old one's addresses */
   if (s->arena) code = s->f.wait(s->stream);
   if (s->arena && !code) code = s->f.free(s->arena);
   s->arena = 0;
@@ -35,9 +35,11 @@ static tw_status cuda_read(tw_device* d, int64_t at, void* to, int64_t bytes) {
   return code ? cuda_failed(d, "a copy from the device failed", "", code) : TW_OK;
 }
 
-static tw_status cuda_copy(tw_device* d, int64_t at, void* memory, int64_t offset, int64_t bytes, int32_t out) {
+static tw_status cuda_copy(tw_device* d, int64_t at, void* memory, int64_t offset, int64_t bytes,
+                           int32_t out) {
   cu_state* s = d->state;
-  const cu_address there = (cu_address)(uintptr_t)memory + (uint64_t)offset, here = s->arena + (uint64_t)at;
+  const cu_address there = (cu_address)(uintptr_t)memory + (uint64_t)offset,
+                   here = s->arena + (uint64_t)at;
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
   s->inside = 0;
@@ -54,7 +56,8 @@ static tw_status cuda_do_launch(tw_device* d, const cu_launch* l, const char* na
     code = s->f.replay(s->segments[s->next++].executable, s->stream);
     return code ? cuda_failed(d, "cannot replay from ", name, code) : TW_OK;
   }
-  code = s->f.launch(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], 0, s->stream, l->parameters, 0);
+  code = s->f.launch(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
+                     l->block[2], 0, s->stream, l->parameters, 0);
   if (code) status = cuda_failed(d, "cannot launch ", name, code);
   else if (s->mode == kCuRecord) status = cuda_record(d, l);
   return status;
@@ -64,14 +67,16 @@ static tw_status cuda_launch(tw_device* d, int32_t index, const int64_t* argumen
   cu_state* s = d->state;
   const tw_launch_desc* desc = &d->desc->launches[index];
   if (arguments[0] == 0 || arguments[1] == 0 || arguments[2] == 0) return TW_OK;
-  if (s->mode == kCuReplay && s->inside) return TW_OK;   /* its segment runs already */
+  if (s->mode == kCuReplay && s->inside) return TW_OK; /* its segment runs already */
   uint64_t values[kCuMostArguments];
   void* parameters[kCuMostArguments + 1];
   cu_launch launch = {.function = s->functions[index], .parameters = parameters};
-  for (int i = 0; i < 3; ++i) launch.grid[i] = (uint32_t)arguments[i], launch.block[i] = (uint32_t)arguments[3 + i];
+  for (int i = 0; i < 3; ++i)
+    launch.grid[i] = (uint32_t)arguments[i], launch.block[i] = (uint32_t)arguments[3 + i];
   const int64_t* next = arguments + 6;
   int32_t count = 0;
-  for (int32_t b = 0; b < desc->buffer_count; ++b, next += 2) values[count++] = (next[0] ? s->weights : s->arena) + (uint64_t)next[1];
+  for (int32_t b = 0; b < desc->buffer_count; ++b, next += 2)
+    values[count++] = (next[0] ? s->weights : s->arena) + (uint64_t)next[1];
   for (int32_t n = 0; n < desc->symbol_count; ++n) values[count++] = (uint64_t)*next++;
   for (int32_t i = 0; i < count; ++i) parameters[i] = &values[i];
   parameters[count] = 0;
@@ -92,6 +97,13 @@ static tw_status cuda_wait(tw_device* d) {
   return code ? cuda_failed(d, "the device failed", "", code) : TW_OK;
 }
 
-const tw_driver tw_cuda_driver = {
-    .name = "cuda", .open = cuda_open, .close = cuda_close, .reserve = cuda_reserve, .write = cuda_write, .read = cuda_read,
-    .launch = cuda_launch, .wait = cuda_wait, .begin = cuda_begin, .copy = cuda_copy};
+const tw_driver tw_cuda_driver = {.name = "cuda",
+                                  .open = cuda_open,
+                                  .close = cuda_close,
+                                  .reserve = cuda_reserve,
+                                  .write = cuda_write,
+                                  .read = cuda_read,
+                                  .launch = cuda_launch,
+                                  .wait = cuda_wait,
+                                  .begin = cuda_begin,
+                                  .copy = cuda_copy};

@@ -1,14 +1,21 @@
-/* NVIDIA's driver API, as far as it is used, and a device's state. Signatures, structures and numbers are those of CUDA 12. */
+/* NVIDIA's driver API, as far as it is used, and a device's state. Signatures, structures and
+ * numbers are those of CUDA 12. */
 #ifndef TW_CUDA_H
 #define TW_CUDA_H
 #include "device.h"
 
 typedef int32_t cu_code;
-typedef void* cu_object;      /* contexts, modules, functions, streams, graphs */
+typedef void* cu_object; /* contexts, modules, functions, streams, graphs */
 typedef uint64_t cu_address;
-enum { kCuVersion = 12000, kCuMajor = 75, kCuMinor = 76, kCuNonBlocking = 1, kCuMostArguments = 512 };
+enum {
+  kCuVersion = 12000,
+  kCuMajor = 75,
+  kCuMinor = 76,
+  kCuNonBlocking = 1,
+  kCuMostArguments = 512
+};
 
-typedef struct cu_launch {    /* CUDA_KERNEL_NODE_PARAMS_v2 */
+typedef struct cu_launch { /* CUDA_KERNEL_NODE_PARAMS_v2 */
   cu_object function;
   uint32_t grid[3], block[3], shared_bytes;
   void** parameters;
@@ -36,10 +43,12 @@ typedef struct cu_functions {
   cu_code (*close_stream)(cu_object stream);
   cu_code (*stream_context)(cu_object stream, cu_object* context);
   cu_code (*wait)(cu_object stream);
-  cu_code (*launch)(cu_object function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                    uint32_t shared_bytes, cu_object stream, void** parameters, void** extra);
+  cu_code (*launch)(cu_object function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                    uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared_bytes,
+                    cu_object stream, void** parameters, void** extra);
   cu_code (*graph)(cu_object* graph, uint32_t flags);
-  cu_code (*add_launch)(cu_object* node, cu_object graph, const cu_object* after, size_t count, const cu_launch* launch);
+  cu_code (*add_launch)(cu_object* node, cu_object graph, const cu_object* after, size_t count,
+                        const cu_launch* launch);
   cu_code (*close_graph)(cu_object graph);
   cu_code (*executable)(cu_object* executable, cu_object graph, uint64_t flags);
   cu_code (*close_executable)(cu_object executable);
@@ -48,32 +57,55 @@ typedef struct cu_functions {
 } cu_functions;
 
 /* In the order of cu_functions, which holds nothing but pointers. */
-static const char* const kCuNames[] = {
-    "cuInit", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease", "cuCtxPushCurrent", "cuCtxPopCurrent",
-    "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync",
-    "cuStreamCreate", "cuStreamDestroy", "cuStreamGetCtx", "cuStreamSynchronize", "cuLaunchKernel", "cuGraphCreate", "cuGraphAddKernelNode",
-    "cuGraphDestroy", "cuGraphInstantiateWithFlags", "cuGraphExecDestroy", "cuGraphLaunch", "cuGetErrorString"};
+static const char* const kCuNames[] = {"cuInit",
+                                       "cuDeviceGet",
+                                       "cuDeviceGetAttribute",
+                                       "cuDevicePrimaryCtxRetain",
+                                       "cuDevicePrimaryCtxRelease",
+                                       "cuCtxPushCurrent",
+                                       "cuCtxPopCurrent",
+                                       "cuModuleLoadData",
+                                       "cuModuleUnload",
+                                       "cuModuleGetFunction",
+                                       "cuMemAlloc",
+                                       "cuMemFree",
+                                       "cuMemcpyHtoDAsync",
+                                       "cuMemcpyDtoHAsync",
+                                       "cuMemcpyDtoDAsync",
+                                       "cuStreamCreate",
+                                       "cuStreamDestroy",
+                                       "cuStreamGetCtx",
+                                       "cuStreamSynchronize",
+                                       "cuLaunchKernel",
+                                       "cuGraphCreate",
+                                       "cuGraphAddKernelNode",
+                                       "cuGraphDestroy",
+                                       "cuGraphInstantiateWithFlags",
+                                       "cuGraphExecDestroy",
+                                       "cuGraphLaunch",
+                                       "cuGetErrorString"};
 _Static_assert(sizeof(cu_functions) == sizeof kCuNames, "a name for every function");
 
-/* Launches that nothing but launches lies between: while they are recorded a graph, from the next run on what was made of it. */
+/* Launches that nothing but launches lies between: while they are recorded a graph, from the next
+ * run on what was made of it. */
 typedef struct cu_segment {
-  cu_object graph, last, executable;   /* last: node of the graph */
+  cu_object graph, last, executable; /* last: node of the graph */
 } cu_segment;
 
 enum { kCuPlain, kCuRecord, kCuReplay };
 
 typedef struct cu_state {
   cu_functions f;
-  int32_t device, retained, entered;   /* entered: the stream is there */
+  int32_t device, retained, entered; /* entered: the stream is there */
   int32_t stream_is_ours;
   cu_object context, stream;
   cu_address arena, weights;
-  cu_object *functions, *modules;      /* of desc->launches; modules where a module's first launch is */
-  cu_segment* segments;                /* room for one a call */
-  int64_t* symbols;                    /* that they were recorded with */
-  int32_t mode, recorded;              /* of this run; whether the segments are those of a whole run */
-  int32_t inside;                      /* the last thing done was a launch */
-  uint64_t segment_count, next;        /* next: to replay */
+  cu_object *functions, *modules; /* of desc->launches; modules where a module's first launch is */
+  cu_segment* segments;           /* room for one a call */
+  int64_t* symbols;               /* that they were recorded with */
+  int32_t mode, recorded;         /* of this run; whether the segments are those of a whole run */
+  int32_t inside;                 /* the last thing done was a launch */
+  uint64_t segment_count, next;   /* next: to replay */
 } cu_state;
 
 static tw_status cuda_failed(tw_device* d, const char* what, const char* which, cu_code code) {
@@ -102,7 +134,8 @@ static void cuda_leave(tw_device* d) {
   s->f.pop(&popped);
 }
 
-/* For cuda_open.c and cuda.c: drops what was recorded; a run begins; a launch of this run, with the context current. */
+/* For cuda_open.c and cuda.c: drops what was recorded; a run begins; a launch of this run, with the
+ * context current. */
 static void cuda_forget(cu_state* s);
 static tw_status cuda_begin(tw_device* d, const int64_t* symbols, int32_t plain);
 static tw_status cuda_record(tw_device* d, const cu_launch* launch);

@@ -1,7 +1,8 @@
-/* A run's launches, recorded as CUDA graphs and replayed by the next runs with the same symbols. Graphs are built node by node, in the order of the
- * launches, not captured: the caller's stream may itself be capturing. Copies to and from memory that is not the arena stay outside, so the
- * tensors may be others every run, and cut the launches into segments; so does what runs on the processor between them. A run with other symbols, or
- * another arena, records anew. */
+/* A run's launches, recorded as CUDA graphs and replayed by the next runs with the same symbols.
+ * Graphs are built node by node, in the order of the launches, not captured: the caller's stream
+ * may itself be capturing. Copies to and from memory that is not the arena stay outside, so the
+ * tensors may be others every run, and cut the launches into segments; so does what runs on the
+ * processor between them. A run with other symbols, or another arena, records anew. */
 #include "cuda.h"
 
 static void cuda_forget(cu_state* s) {
@@ -60,6 +61,7 @@ static tw_status cuda_record(tw_device* d, const cu_launch* launch) {
     if (code) return cuda_failed(d, "no graph", "", code);
     ++s->segment_count;
   }
-  code = s->f.add_launch(&segment->last, segment->graph, s->inside ? &segment->last : 0, (size_t)s->inside, launch);
+  code = s->f.add_launch(&segment->last, segment->graph, s->inside ? &segment->last : 0,
+                         (size_t)s->inside, launch);
   return code ? cuda_failed(d, "a launch is not taken into a graph", "", code) : TW_OK;
 }

@@ -1,11 +1,13 @@
-/* A CUDA device's life: libcuda, found at run time, the primary context of device 0, the modules of desc->code (backends/cuda/image.h), the weights. */
+/* A CUDA device's life: libcuda, found at run time, the primary context of device 0, the modules of
+ * desc->code (backends/cuda/image.h), the weights. */
 #include "cuda.h"
 
 enum { kCuCubin = 1, kCuCubinExact = 2, kCuPtx = 3, kCuHead = 8, kCuRecordBytes = 32 };
 
 static tw_status cuda_find(tw_device* d, cu_state* s) {
   static const char* const library_name = "libcuda.so.1";
-  void* library = tw_device_library(d, &library_name, 1, "no NVIDIA driver on this machine, not found: ");
+  void* library = tw_device_library(d, &library_name, 1,
+                                    "no NVIDIA driver on this machine, not found: ");
   if (!library) return TW_E_DEVICE;
   cu_code (*find)(const char* name, void** pointer, int32_t version, uint64_t flags) = 0;
   *(void**)&find = dlsym(library, "cuGetProcAddress");
@@ -27,13 +29,14 @@ static int cuda_rank(uint32_t kind, uint32_t image, uint32_t chip) {
 }
 
 typedef struct cu_image {
-  uint32_t kind, chip, first, count;   /* first, count: the launches whose functions it holds */
+  uint32_t kind, chip, first, count; /* first, count: the launches whose functions it holds */
   uint64_t at, bytes;
 } cu_image;
 _Static_assert(sizeof(cu_image) == kCuRecordBytes, "as backends/cuda/image.h says");
 
 /* Of the images that hold this launch's function. */
-static int cuda_best_image(const tw_device_desc* desc, uint64_t launch, uint32_t chip, cu_image* best) {
+static int cuda_best_image(const tw_device_desc* desc, uint64_t launch, uint32_t chip,
+                           cu_image* best) {
   uint32_t count = 0;
   int rank = 0;
   if (desc->code_bytes >= kCuHead) memcpy(&count, desc->code + 4, sizeof count);
@@ -68,13 +71,15 @@ static tw_status cuda_load(tw_device* d) {
     const tw_launch_desc* launch = &d->desc->launches[i];
     if (i >= (uint64_t)image.first + image.count) {
       if (!cuda_best_image(d->desc, i, (uint32_t)(major * 10 + minor), &image))
-        return tw_device_failed(d, "the library has no code for this GPU's compute capability", "", major * 10 + minor);
+        return tw_device_failed(d, "the library has no code for this GPU's compute capability", "",
+                                major * 10 + minor);
       tw_status status = cuda_load_image(d, &image, &s->modules[image.first]);
       if (status != TW_OK) return status;
     }
     code = s->f.function(&s->functions[i], s->modules[image.first], launch->function);
     if (code) return cuda_failed(d, "no kernel ", launch->function, code);
-    if (launch->buffer_count + launch->symbol_count > kCuMostArguments) return tw_device_failed(d, "too many arguments: ", launch->function, 0);
+    if (launch->buffer_count + launch->symbol_count > kCuMostArguments)
+      return tw_device_failed(d, "too many arguments: ", launch->function, 0);
   }
   return TW_OK;
 }
@@ -90,7 +95,10 @@ static tw_status cuda_take_stream(tw_device* d, const tw_queue* queue) {
   } else {
     code = s->f.stream_context(queue->handle, &context);
     if (code) return cuda_failed(d, "options.queue is no stream", "", code);
-    if (context != s->context) return tw_device_failed(d, "options.queue is a stream of another context than the primary one of device 0", "", 0);
+    if (context != s->context)
+      return tw_device_failed(
+          d, "options.queue is a stream of another context than the primary one of device 0", "",
+          0);
     s->stream = queue->handle;
   }
   s->entered = 1;
@@ -112,8 +120,10 @@ static tw_status cuda_fill(tw_device* d, const uint8_t* weights, const tw_queue*
 }
 
 static tw_status cuda_open(tw_device* d, const uint8_t* weights, const tw_queue* queue) {
-  const uint64_t launches = d->desc->launch_count, calls = (uint64_t)tw_model.call_count, symbols = (uint64_t)tw_model.symbol_count;
-  cu_state* s = tw_device_state(d, sizeof(cu_state) + 2 * launches * sizeof(cu_object) + calls * sizeof(cu_segment) + symbols * sizeof(int64_t));
+  const uint64_t launches = d->desc->launch_count, calls = (uint64_t)tw_model.call_count,
+                 symbols = (uint64_t)tw_model.symbol_count;
+  cu_state* s = tw_device_state(d, sizeof(cu_state) + 2 * launches * sizeof(cu_object) +
+                                       calls * sizeof(cu_segment) + symbols * sizeof(int64_t));
   if (!s) return TW_E_DEVICE;
   s->symbols = (int64_t*)(s + 1);
   s->segments = (cu_segment*)(s->symbols + symbols);

@@ -1,4 +1,5 @@
-/* What generated code calls to use a device, and the life of a context's devices. After a failure the rest of the run is skipped. */
+/* What generated code calls to use a device, and the life of a context's devices. After a failure
+ * the rest of the run is skipped. */
 #include "device.h"
 
 tw_status tw_device_failed(tw_device* device, const char* what, const char* which, int64_t code) {
@@ -24,7 +25,8 @@ void* tw_device_state(tw_device* device, uint64_t bytes) {
   return device->state;
 }
 
-void* tw_device_library(tw_device* device, const char* const* names, size_t count, const char* missing) {
+void* tw_device_library(tw_device* device, const char* const* names, size_t count,
+                        const char* missing) {
   void* library = 0;
   if (!dlopen || !dlsym) {
     tw_device_failed(device, "the program that loads this library has no dlopen", "", 0);
@@ -32,39 +34,48 @@ void* tw_device_library(tw_device* device, const char* const* names, size_t coun
   }
   for (size_t i = 0; i < count && !library; ++i) library = dlopen(names[i], 2 /* RTLD_NOW */);
   if (!library) tw_device_failed(device, missing, names[0], 0);
-  return library;   /* stays loaded: drivers do not like to go */
+  return library; /* stays loaded: drivers do not like to go */
 }
 
 void tw_device_launch(const tw_env* env, int32_t index, int32_t launch, const int64_t* arguments) {
   tw_device* device = &env->devices[index];
-  if (device->status == TW_OK) device->status = device->desc->driver->launch(device, launch, arguments);
+  if (device->status == TW_OK)
+    device->status = device->desc->driver->launch(device, launch, arguments);
 }
 
 /* Whether the memory behind `tensor` is the device's own; then its start, as the caller gave it. */
 static int on_device(const tw_env* env, int32_t tensor, void** memory) {
-  if (!tensor || !env->asynchronous || (env->places && env->places[tensor - 1] != TW_DEVICE)) return 0;
-  *memory = tensor <= tw_model.input_count ? env->inputs[tensor - 1] : env->outputs[tensor - 1 - tw_model.input_count];
+  if (!tensor || !env->asynchronous || (env->places && env->places[tensor - 1] != TW_DEVICE))
+    return 0;
+  *memory = tensor <= tw_model.input_count ? env->inputs[tensor - 1]
+                                           : env->outputs[tensor - 1 - tw_model.input_count];
   return 1;
 }
 
-void tw_device_write(const tw_env* env, int32_t index, int64_t at, const void* from, int64_t bytes, int32_t tensor) {
+void tw_device_write(const tw_env* env, int32_t index, int64_t at, const void* from, int64_t bytes,
+                     int32_t tensor) {
   tw_device* device = &env->devices[index];
   const tw_driver* driver = device->desc->driver;
   void* memory;
   if (device->status != TW_OK || !bytes) return;
-  if (on_device(env, tensor, &memory)) device->status = driver->copy(device, at, memory, (int64_t)((uintptr_t)from - (uintptr_t)memory), bytes, 0);
+  if (on_device(env, tensor, &memory))
+    device->status = driver->copy(device, at, memory,
+                                  (int64_t)((uintptr_t)from - (uintptr_t)memory), bytes, 0);
   else device->status = driver->write(device, at, from, bytes);
 }
 
-void tw_device_read(const tw_env* env, int32_t index, int64_t at, void* to, int64_t bytes, int32_t tensor) {
+void tw_device_read(const tw_env* env, int32_t index, int64_t at, void* to, int64_t bytes,
+                    int32_t tensor) {
   tw_device* device = &env->devices[index];
   const tw_driver* driver = device->desc->driver;
   void* memory;
   if (device->status == TW_OK && bytes) {
-    if (on_device(env, tensor, &memory)) device->status = driver->copy(device, at, memory, (int64_t)((uintptr_t)to - (uintptr_t)memory), bytes, 1);
+    if (on_device(env, tensor, &memory))
+      device->status = driver->copy(device, at, memory,
+                                    (int64_t)((uintptr_t)to - (uintptr_t)memory), bytes, 1);
     else device->status = driver->read(device, at, to, bytes);
   }
-  if (!env->asynchronous) tw_device_wait(env, index);   /* the processor reads it next */
+  if (!env->asynchronous) tw_device_wait(env, index); /* the processor reads it next */
 }
 
 void tw_device_wait(const tw_env* env, int32_t index) {
@@ -75,15 +86,20 @@ void tw_device_wait(const tw_env* env, int32_t index) {
 /* A queue is for the driver that it names, and for a model with one device. */
 static tw_status queue_fits(const tw_queue* queue, tw_text* error) {
   const char* driver = tw_model.device_count == 1 ? tw_model.devices[0].driver->name : 0;
-  if (!queue || (queue->driver && driver && text_same(queue->driver, driver) && tw_model.devices[0].driver->copy)) return TW_OK;
+  if (!queue || (queue->driver && driver && text_same(queue->driver, driver) &&
+                 tw_model.devices[0].driver->copy))
+    return TW_OK;
   text_clear(error);
   text_add(error, "options.queue: the model ");
-  text_add(error, tw_model.device_count == 0 ? "runs on the processor" : tw_model.device_count > 1 ? "has several devices" : "takes no such queue: its device's driver is ");
+  text_add(error, tw_model.device_count == 0  ? "runs on the processor"
+                  : tw_model.device_count > 1 ? "has several devices"
+                                              : "takes no such queue: its device's driver is ");
   if (driver) text_add(error, driver);
   return TW_E_ARGUMENT;
 }
 
-tw_status tw_devices_open(tw_device* devices, const uint8_t* weights, const tw_queue* queue, tw_text* error) {
+tw_status tw_devices_open(tw_device* devices, const uint8_t* weights, const tw_queue* queue,
+                          tw_text* error) {
   tw_status status = queue_fits(queue, error);
   for (uint64_t i = 0; i < tw_model.device_count && status == TW_OK; ++i) {
     tw_device* device = &devices[i];
@@ -98,7 +114,7 @@ static tw_status begin(tw_device* device, const int64_t* symbols, int32_t plain)
   uint64_t bytes = device->desc->arena_bytes(symbols);
   device->status = TW_OK;
   memset(&device->stats, 0, sizeof device->stats);
-  if (bytes > INT64_MAX) return TW_E_MEMORY;   /* more than can be counted */
+  if (bytes > INT64_MAX) return TW_E_MEMORY; /* more than can be counted */
   if (bytes > device->arena_bytes) {
     tw_status status = device->desc->driver->reserve(device, bytes);
     if (status != TW_OK) return status;
@@ -109,20 +125,23 @@ static tw_status begin(tw_device* device, const int64_t* symbols, int32_t plain)
 
 tw_status tw_devices_begin(tw_device* devices, const int64_t* symbols, int32_t plain) {
   tw_status status = TW_OK;
-  for (uint64_t i = 0; i < tw_model.device_count && status == TW_OK; ++i) status = begin(&devices[i], symbols, plain);
+  for (uint64_t i = 0; i < tw_model.device_count && status == TW_OK; ++i)
+    status = begin(&devices[i], symbols, plain);
   return status;
 }
 
 tw_status tw_devices_status(const tw_device* devices) {
   tw_status status = TW_OK;
-  for (uint64_t i = 0; i < tw_model.device_count && status == TW_OK; ++i) status = devices[i].status;
+  for (uint64_t i = 0; i < tw_model.device_count && status == TW_OK; ++i)
+    status = devices[i].status;
   return status;
 }
 
 tw_status tw_devices_finish(tw_device* devices) {
   for (uint64_t i = 0; i < tw_model.device_count; ++i) {
     tw_device* device = &devices[i];
-    tw_status last = device->desc->driver->wait(device);   /* also after a failure: nothing may use the caller's memory later */
+    tw_status last = device->desc->driver->wait(
+        device); /* also after a failure: nothing may use the caller's memory later */
     if (device->status == TW_OK) device->status = last;
   }
   return tw_devices_status(devices);
@@ -138,7 +157,8 @@ void tw_devices_close(tw_device* devices) {
 }
 
 tw_status tw_devices_whole(tw_text* error) {
-  if (tw_model.device_count == 1 && tw_model.host_calls == 0 && tw_model.devices[0].driver->copy) return TW_OK;
+  if (tw_model.device_count == 1 && tw_model.host_calls == 0 && tw_model.devices[0].driver->copy)
+    return TW_OK;
   text_clear(error);
   if (tw_model.device_count == 0) {
     text_add(error, "no asynchronous run: the model runs on the processor");

@@ -6,8 +6,10 @@
 namespace tw {
 
 // Written by embed.cmake, in the order of CMakeLists.txt.
-extern const unsigned char kFile0[], kFile1[], kFile2[], kFile3[], kFile4[], kFile5[], kFile6[], kFile7[], kFile8[];
-extern const std::size_t kFile0Size, kFile1Size, kFile2Size, kFile3Size, kFile4Size, kFile5Size, kFile6Size, kFile7Size, kFile8Size;
+extern const unsigned char kFile0[], kFile1[], kFile2[], kFile3[], kFile4[], kFile5[], kFile6[],
+    kFile7[], kFile8[];
+extern const std::size_t kFile0Size, kFile1Size, kFile2Size, kFile3Size, kFile4Size, kFile5Size,
+    kFile6Size, kFile7Size, kFile8Size;
 
 namespace {
 
@@ -48,7 +50,9 @@ const Architecture* find(std::string_view triple) {
   return nullptr;
 }
 
-std::string_view text(const unsigned char* data, std::size_t size) { return {reinterpret_cast<const char*>(data), size}; }
+std::string_view text(const unsigned char* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-/* BLAKE3: chunks of 1 KiB are the leaves of a binary tree. Four chunks are hashed side by side, one in each lane of a vector. */
+/* BLAKE3: chunks of 1 KiB are the leaves of a binary tree. Four chunks are hashed side by side, one
+ * in each lane of a vector. */
 #include "hash.h"
 #include "sys.h"
 
@@ -6,9 +7,11 @@ typedef uint32_t tw_lanes __attribute__((vector_size(4 * TW_HASH_LANES)));
 
 enum { kChunkStart = 1, kChunkEnd = 2, kParent = 4, kRoot = 8, kBlock = 64 };
 
-static const uint32_t kStart[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+static const uint32_t kStart[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
-static const uint8_t kOrder[7][16] = {   /* of the message's words in each round */
+static const uint8_t kOrder[7][16] = {
+    /* of the message's words in each round */
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8},
     {3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1},
@@ -18,9 +21,12 @@ static const uint8_t kOrder[7][16] = {   /* of the message's words in each round
     {11, 15, 5, 0, 1, 9, 8, 6, 14, 10, 2, 12, 3, 4, 7, 13},
 };
 
-static inline __attribute__((always_inline)) tw_lanes turn(tw_lanes x, int by) { return x >> by | x << (32 - by); }
+static inline __attribute__((always_inline)) tw_lanes turn(tw_lanes x, int by) {
+  return x >> by | x << (32 - by);
+}
 
-static inline __attribute__((always_inline)) void mix(tw_lanes* v, int a, int b, int c, int d, tw_lanes x, tw_lanes y) {
+static inline __attribute__((always_inline)) void mix(tw_lanes* v, int a, int b, int c, int d,
+                                                      tw_lanes x, tw_lanes y) {
   v[a] += v[b] + x;
   v[d] = turn(v[d] ^ v[a], 16);
   v[c] += v[d];
@@ -32,7 +38,8 @@ static inline __attribute__((always_inline)) void mix(tw_lanes* v, int a, int b,
 }
 
 /* One block of 64 bytes in every lane: `chain` goes in and comes out. */
-static void compress(tw_lanes chain[8], const tw_lanes m[16], tw_lanes low, tw_lanes high, uint32_t bytes, uint32_t flags) {
+static void compress(tw_lanes chain[8], const tw_lanes m[16], tw_lanes low, tw_lanes high,
+                     uint32_t bytes, uint32_t flags) {
   const tw_lanes zero = {0};
   tw_lanes v[16];
   for (int i = 0; i < 8; ++i) v[i] = chain[i];
@@ -58,7 +65,7 @@ static void compress(tw_lanes chain[8], const tw_lanes m[16], tw_lanes low, tw_l
 
 static uint32_t word(const uint8_t* at) {
   uint32_t w;
-  memcpy(&w, at, sizeof w);   /* all supported machines are little-endian */
+  memcpy(&w, at, sizeof w); /* all supported machines are little-endian */
   return w;
 }
 
@@ -81,15 +88,18 @@ static void four_chunks(const uint8_t* data, uint64_t index, uint32_t out[TW_HAS
   begin_chain(chain);
   for (int at = 0; at < TW_HASH_CHUNK; at += kBlock) {
     for (int w = 0; w < 16; ++w)
-      for (int lane = 0; lane < TW_HASH_LANES; ++lane) m[w][lane] = word(data + lane * TW_HASH_CHUNK + at + 4 * w);
-    compress(chain, m, low, high, kBlock, (at == 0 ? kChunkStart : 0u) | (at == TW_HASH_CHUNK - kBlock ? kChunkEnd : 0u));
+      for (int lane = 0; lane < TW_HASH_LANES; ++lane)
+        m[w][lane] = word(data + lane * TW_HASH_CHUNK + at + 4 * w);
+    compress(chain, m, low, high, kBlock,
+             (at == 0 ? kChunkStart : 0u) | (at == TW_HASH_CHUNK - kBlock ? kChunkEnd : 0u));
   }
   for (int lane = 0; lane < TW_HASH_LANES; ++lane)
     for (int i = 0; i < 8; ++i) out[lane][i] = chain[i][lane];
 }
 
 /* One chunk of at most 1 KiB. */
-static void one_chunk(const uint8_t* data, uint32_t bytes, uint64_t index, uint32_t flags, uint32_t out[8]) {
+static void one_chunk(const uint8_t* data, uint32_t bytes, uint64_t index, uint32_t flags,
+                      uint32_t out[8]) {
   const tw_lanes zero = {0};
   tw_lanes chain[8], m[16];
   uint32_t at = 0, size;
@@ -101,7 +111,8 @@ static void one_chunk(const uint8_t* data, uint32_t bytes, uint64_t index, uint3
     memcpy(block, data + at, size);
     for (int w = 0; w < 16; ++w) m[w] = zero + word(block + 4 * w);
     uint32_t last = at + size == bytes ? kChunkEnd | flags : 0u;
-    compress(chain, m, zero + (uint32_t)index, zero + (uint32_t)(index >> 32), size, (at == 0 ? kChunkStart : 0u) | last);
+    compress(chain, m, zero + (uint32_t)index, zero + (uint32_t)(index >> 32), size,
+             (at == 0 ? kChunkStart : 0u) | last);
     at += size;
   } while (at < bytes);
   first_lane(chain, out);
@@ -141,7 +152,7 @@ void tw_hash_begin(tw_hasher* h) {
 
 void tw_hash_add(tw_hasher* h, const uint8_t* data, size_t bytes) {
   while (bytes > 0) {
-    if (h->filled == sizeof h->buffer) {   /* more follows, so none of these is the last */
+    if (h->filled == sizeof h->buffer) { /* more follows, so none of these is the last */
       push_four(h, h->buffer);
       h->filled = 0;
     }

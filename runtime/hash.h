@@ -7,10 +7,10 @@
 enum { TW_HASH_BYTES = 32, TW_HASH_CHUNK = 1024, TW_HASH_LANES = 4, TW_HASH_DEPTH = 54 };
 
 typedef struct tw_hasher {
-  uint32_t stack[TW_HASH_DEPTH][8];   /* whole subtrees, the largest first */
+  uint32_t stack[TW_HASH_DEPTH][8]; /* whole subtrees, the largest first */
   int32_t depth;
-  uint32_t filled;                    /* bytes of the buffer: at least one as soon as there were any */
-  uint64_t chunks;                    /* behind the buffer's beginning */
+  uint32_t filled; /* bytes of the buffer: at least one as soon as there were any */
+  uint64_t chunks; /* behind the buffer's beginning */
   uint8_t buffer[TW_HASH_LANES * TW_HASH_CHUNK];
 } tw_hasher;
 

@@ -1,4 +1,5 @@
-/* check_integrity: the segments that are mapped from the file and never written, against the hash that the packager has put into the note. */
+/* check_integrity: the segments that are mapped from the file and never written, against the hash
+ * that the packager has put into the note. */
 #include "integrity.h"
 #include "hash.h"
 #include "model.h"
@@ -24,13 +25,16 @@ typedef struct tw_elf_segment {
 
 enum { kLoad = 1, kWritable = 2, kSmallestPage = 4096 };
 
-extern const uint8_t __ehdr_start[] __attribute__((visibility("hidden")));   /* from the linker: where the file's first byte is mapped */
+extern const uint8_t __ehdr_start[] __attribute__((
+    visibility("hidden"))); /* from the linker: where the file's first byte is mapped */
 
-/* A file that has become shorter ends the process where its pages are touched, and is a system call's error. */
+/* A file that has become shorter ends the process where its pages are touched, and is a system
+ * call's error. */
 static int readable(int pipe[2], const uint8_t* at, uint64_t bytes) {
   char back;
   if (bytes > (uint64_t)(UINTPTR_MAX - (uintptr_t)at)) return 0;
-  for (uint64_t done = 0; done < bytes; done += kSmallestPage - ((uintptr_t)(at + done) & (kSmallestPage - 1))) {
+  for (uint64_t done = 0; done < bytes;
+       done += kSmallestPage - ((uintptr_t)(at + done) & (kSmallestPage - 1))) {
     if (syscall(SYS_write, (long)pipe[1], at + done, 1L) != 1) return 0;
     if (syscall(SYS_read, (long)pipe[0], &back, 1L) != 1) return 0;
   }
@@ -41,7 +45,8 @@ static int readable(int pipe[2], const uint8_t* at, uint64_t bytes) {
 static void add_without_hashes(tw_hasher* h, const uint8_t* at, uint64_t bytes) {
   static const uint8_t zeros[sizeof tw_hashes];
   uint64_t before = (uint64_t)((uintptr_t)tw_hashes - (uintptr_t)at);
-  if ((uintptr_t)tw_hashes < (uintptr_t)at || before >= bytes || bytes - before < sizeof tw_hashes) {
+  if ((uintptr_t)tw_hashes < (uintptr_t)at || before >= bytes ||
+      bytes - before < sizeof tw_hashes) {
     tw_hash_add(h, at, (size_t)bytes);
     return;
   }
@@ -52,7 +57,8 @@ static void add_without_hashes(tw_hasher* h, const uint8_t* at, uint64_t bytes) 
 
 static int hash_segments(int pipe[2], uint8_t out[TW_HASH_BYTES]) {
   const tw_elf_header* header = (const tw_elf_header*)(const void*)__ehdr_start;
-  const tw_elf_segment* segments = (const tw_elf_segment*)(const void*)(__ehdr_start + header->segments);
+  const tw_elf_segment* segments = (const tw_elf_segment*)(const void*)(__ehdr_start +
+                                                                        header->segments);
   tw_hasher h;
   tw_hash_begin(&h);
   if (!readable(pipe, (const uint8_t*)segments, header->segment_count * sizeof *segments)) return 0;

@@ -1,28 +1,32 @@
-/* What generated code and the runtime know of each other. The backend builds one constant `tw_model` of type
- * tw_model_desc, the functions it names and the exported query function, and calls tw_parallel_for; the packager adds
- * tw_manifest and tw_weights_offset; everything else is the runtime's. */
+/* What generated code and the runtime know of each other. The backend builds one constant
+ * `tw_model` of type tw_model_desc, the functions it names and the exported query function, and
+ * calls tw_parallel_for; the packager adds tw_manifest and tw_weights_offset; everything else is
+ * the runtime's. */
 #ifndef TW_MODEL_H
 #define TW_MODEL_H
 #include "tilewright.h"
 
 typedef struct tw_env {
-  void* const* inputs;        /* one pointer an input, verified */
+  void* const* inputs; /* one pointer an input, verified */
   void* const* outputs;
   uint8_t* arena;
   const uint8_t* weights;
   const int64_t* symbols;
-  void* pool;                 /* of tw_parallel_for */
+  void* pool; /* of tw_parallel_for */
   int32_t threads;
-  int32_t asynchronous;       /* nothing waits for a device */
-  uint64_t* call_ns;          /* profile, else NULL: the program stores the nanoseconds of kernel call k in call_ns[k] (tw_clock_ns) */
-  struct tw_device* devices;  /* of tw_model.devices */
-  const uint8_t* places;      /* asynchronous: TW_HOST or TW_DEVICE, of the inputs, then the outputs; NULL: all TW_DEVICE */
-  struct tw_text* error;      /* of the context: why the program ends the run */
-  uint64_t run;               /* how many runs the context has begun before this one */
+  int32_t asynchronous; /* nothing waits for a device */
+  uint64_t* call_ns; /* profile, else NULL: the program stores the nanoseconds of kernel call k in
+                        call_ns[k] (tw_clock_ns) */
+  struct tw_device* devices; /* of tw_model.devices */
+  const uint8_t* places;     /* asynchronous: TW_HOST or TW_DEVICE, of the inputs, then the outputs;
+                                NULL: all TW_DEVICE */
+  struct tw_text* error;     /* of the context: why the program ends the run */
+  uint64_t run;              /* how many runs the context has begun before this one */
   struct tw_context* context;
 } tw_env;
 
-/* A device beside the processor: its driver, its code in the form that the driver reads, what can be launched. */
+/* A device beside the processor: its driver, its code in the form that the driver reads, what can
+ * be launched. */
 typedef struct tw_launch_desc {
   const char* function;
   int32_t buffer_count, symbol_count;
@@ -34,7 +38,7 @@ typedef struct tw_device_desc {
   uint64_t code_bytes;
   const tw_launch_desc* launches;
   uint64_t launch_count;
-  uint64_t weights_offset, weight_bytes;   /* of its stretch of the weights */
+  uint64_t weights_offset, weight_bytes; /* of its stretch of the weights */
   uint64_t (*arena_bytes)(const int64_t* symbols);
 } tw_device_desc;
 
@@ -47,51 +51,71 @@ typedef struct tw_model_desc {
   const tw_tensor_info* outputs;
   const char* const* symbols;
   uint64_t weight_bytes;
-  const char* cpu_features;                                     /* "avx2,fma,...": what check_cpu asks for, LLVM's names; "" for the baseline */
-  int32_t (*program)(const tw_env* env);                        /* the whole model; TW_OK, or the status that ended it */
-  uint64_t (*arena_bytes)(const int64_t* symbols);              /* UINT64_MAX: more than can be counted */
+  const char*
+      cpu_features; /* "avx2,fma,...": what check_cpu asks for, LLVM's names; "" for the baseline */
+  int32_t (*program)(const tw_env* env); /* the whole model; TW_OK, or the status that ended it */
+  uint64_t (*arena_bytes)(const int64_t* symbols); /* UINT64_MAX: more than can be counted */
   void (*output_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   void (*input_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
   const tw_device_desc* devices;
   uint64_t device_count;
-  uint64_t host_calls;        /* that need the processor between what devices do: its kernels, and copies by way of its arena */
-  int32_t data_symbol_count;  /* read while the model runs; their values are behind the others */
-  int32_t room_count;         /* memory that grows from run to run */
-  const int64_t* symbol_limits;   /* smallest and largest value of each symbol of the inputs */
-  void (*output_dims_of_run)(int32_t i, const int64_t* symbols, int64_t* dims);   /* of all symbols; output_dims gives -1 for what the data decide */
-  const char* (*misfit)(const int64_t* symbols);   /* what these sizes break, NULL for nothing; itself NULL: all sizes within the limits fit */
+  uint64_t host_calls; /* that need the processor between what devices do: its kernels, and copies
+                          by way of its arena */
+  int32_t data_symbol_count;    /* read while the model runs; their values are behind the others */
+  int32_t room_count;           /* memory that grows from run to run */
+  const int64_t* symbol_limits; /* smallest and largest value of each symbol of the inputs */
+  void (*output_dims_of_run)(
+      int32_t i, const int64_t* symbols,
+      int64_t* dims); /* of all symbols; output_dims gives -1 for what the data decide */
+  const char* (*misfit)(const int64_t* symbols); /* what these sizes break, NULL for nothing; itself
+                                                    NULL: all sizes within the limits fit */
 } tw_model_desc;
 
 extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
-/* From the packager's own object (packager/link.h), which spares generated code any relocation to the weights. */
-extern const int64_t tw_weights_offset __attribute__((visibility("hidden")));  /* &weights - &tw_weights_offset */
-enum { TW_HASHES_BYTES = 64 };   /* of the mapped read-only segments, then of the whole file: packager/integrity.h */
+/* From the packager's own object (packager/link.h), which spares generated code any relocation to
+ * the weights. */
+extern const int64_t tw_weights_offset
+    __attribute__((visibility("hidden"))); /* &weights - &tw_weights_offset */
+enum {
+  TW_HASHES_BYTES = 64
+}; /* of the mapped read-only segments, then of the whole file: packager/integrity.h */
 extern const uint8_t tw_hashes[TW_HASHES_BYTES] __attribute__((visibility("hidden")));
-extern const char tw_manifest[] __attribute__((visibility("hidden")));         /* what tw_model.manifest should point to */
+extern const char tw_manifest[]
+    __attribute__((visibility("hidden"))); /* what tw_model.manifest should point to */
 
-/* Called by generated code, from the program's thread only. fn(arg, i) for i in 0..count-1; count <= 1 or one thread: a plain
- * loop. A call from inside fn runs as a plain loop too. fn may use 64 KiB of stack (musl's threads have 128). */
-void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg, int32_t count);
-uint64_t tw_clock_ns(void);   /* CLOCK_MONOTONIC, by syscall */
+/* Called by generated code, from the program's thread only. fn(arg, i) for i in 0..count-1; count
+ * <= 1 or one thread: a plain loop. A call from inside fn runs as a plain loop too. fn may use 64
+ * KiB of stack (musl's threads have 128). */
+void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg,
+                     int32_t count);
+uint64_t tw_clock_ns(void); /* CLOCK_MONOTONIC, by syscall */
 
-/* Called by generated code, in the order of the calls; a failure ends the device's part of the run and is the run's result.
- * Arguments of a launch: groups in x, y, z; work-items of a group in x, y, z; for each buffer its place (0: the device's arena, 1: its
- * weights) and byte offset there; the symbols. */
+/* Called by generated code, in the order of the calls; a failure ends the device's part of the run
+ * and is the run's result. Arguments of a launch: groups in x, y, z; work-items of a group in x, y,
+ * z; for each buffer its place (0: the device's arena, 1: its weights) and byte offset there; the
+ * symbols. */
 void tw_device_launch(const tw_env* env, int32_t device, int32_t launch, const int64_t* arguments);
-/* Copies into its arena and out of it. `tensor`: 0, or 1 + the number of the input or output (counted behind the inputs) in whose data the
- * other side lies. */
-void tw_device_write(const tw_env* env, int32_t device, int64_t at, const void* from, int64_t bytes, int32_t tensor);
-void tw_device_read(const tw_env* env, int32_t device, int64_t at, void* to, int64_t bytes, int32_t tensor);
-void tw_device_wait(const tw_env* env, int32_t device);   /* a profile's calls end where they are timed */
+/* Copies into its arena and out of it. `tensor`: 0, or 1 + the number of the input or output
+ * (counted behind the inputs) in whose data the other side lies. */
+void tw_device_write(const tw_env* env, int32_t device, int64_t at, const void* from, int64_t bytes,
+                     int32_t tensor);
+void tw_device_read(const tw_env* env, int32_t device, int64_t at, void* to, int64_t bytes,
+                    int32_t tensor);
+void tw_device_wait(const tw_env* env,
+                    int32_t device); /* a profile's calls end where they are timed */
 
-/* Called by generated code of models with sizes made from data; a status other than TW_OK ends the run (runtime/sizes.c).
- * Numbers of bytes are -1 where they cannot be counted. tw_symbol: data symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_room: so many bytes in room `index`, or,
- * behind the rooms, in output index - room_count, of which the caller's memory is taken where there is some. */
-int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact, const char* what);
+/* Called by generated code of models with sizes made from data; a status other than TW_OK ends the
+ * run (runtime/sizes.c). Numbers of bytes are -1 where they cannot be counted. tw_symbol: data
+ * symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_room: so many
+ * bytes in room `index`, or, behind the rooms, in output index - room_count, of which the caller's
+ * memory is taken where there is some. */
+int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact,
+                  const char* what);
 int32_t tw_require(const tw_env* env, int32_t holds, const char* what);
 int32_t tw_room(const tw_env* env, int32_t index, int64_t bytes, void** memory);
 /* Signed integers of `width` bytes (4 or 8) must lie in [-extent, extent). */
-int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes, int64_t extent, const char* what);
+int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,
+                           int64_t extent, const char* what);
 
 /* The body of the exported tw_<name>_query, which generated code defines. */
 const tw_api* tw_query(uint32_t version);

@@ -1,43 +1,50 @@
-/* Thread pool. A parallel_for splits its count into equal shares, publishes a bit per share in its context's lane and bumps
- * the pool's epoch. Workers claim bits, each its own first, so that a worker meets the same share call after call; the
- * caller runs share 0, then claims what no worker has taken, and waits for the rest. So contexts that run at the same time
- * split the workers between them, a missing worker costs time and never an answer, and nothing is locked on the way.
- * A claimed bit keeps the caller inside the call until the share is done: what the claimer then reads belongs to that call. */
+/* Thread pool. A parallel_for splits its count into equal shares, publishes a bit per share in its
+ * context's lane and bumps the pool's epoch. Workers claim bits, each its own first, so that a
+ * worker meets the same share call after call; the caller runs share 0, then claims what no worker
+ * has taken, and waits for the rest. So contexts that run at the same time split the workers
+ * between them, a missing worker costs time and never an answer, and nothing is locked on the way.
+ * A claimed bit keeps the caller inside the call until the share is done: what the claimer then
+ * reads belongs to that call. */
 #include "pool.h"
 
-#ifndef TW_SPINS   /* the tests use few, to reach the kernel's waits */
+#ifndef TW_SPINS /* the tests use few, to reach the kernel's waits */
 #define TW_SPINS 20000
 #endif
-enum { kMaxThreads = 64, kLanes = 64, kSpins = TW_SPINS, kRunSpins = 50 * TW_SPINS };   /* some 0.5 ms; 25 ms */
+enum {
+  kMaxThreads = 64,
+  kLanes = 64,
+  kSpins = TW_SPINS,
+  kRunSpins = 50 * TW_SPINS
+}; /* some 0.5 ms; 25 ms */
 
 typedef struct tw_lane {
-  _Alignas(64) void (*fn)(void* arg, int32_t index);   /* written before `open`, read after a claim */
+  _Alignas(64) void (*fn)(void* arg, int32_t index); /* written before `open`, read after a claim */
   void* arg;
   int32_t count, shares;
-  _Alignas(64) _Atomic uint64_t open;      /* bit s: share s waits for a thread */
-  _Alignas(64) _Atomic uint32_t left;      /* shares other than 0 that are not done */
-  _Atomic uint32_t waiting;                /* the caller sleeps on `left` */
+  _Alignas(64) _Atomic uint64_t open; /* bit s: share s waits for a thread */
+  _Alignas(64) _Atomic uint32_t left; /* shares other than 0 that are not done */
+  _Atomic uint32_t waiting;           /* the caller sleeps on `left` */
 } tw_lane;
 
 typedef struct tw_worker {
   struct tw_pool* pool;
-  uint32_t share;                          /* the one it claims first: 1 + its index */
+  uint32_t share; /* the one it claims first: 1 + its index */
   tw_thread thread;
 } tw_worker;
 
 typedef struct tw_pool {
   tw_lane lanes[kLanes];
-  _Alignas(64) _Atomic uint32_t epoch;     /* bumped by every parallel_for; idle workers watch it */
-  _Alignas(64) _Atomic uint32_t sleepers;  /* workers that wait in the kernel */
-  _Atomic uint32_t runs;                   /* runs in progress: workers stay awake for their next parallel loop */
-  _Alignas(64) _Atomic uint64_t seats;     /* bit l: lane l belongs to a context */
+  _Alignas(64) _Atomic uint32_t epoch;    /* bumped by every parallel_for; idle workers watch it */
+  _Alignas(64) _Atomic uint32_t sleepers; /* workers that wait in the kernel */
+  _Atomic uint32_t runs; /* runs in progress: workers stay awake for their next parallel loop */
+  _Alignas(64) _Atomic uint64_t seats; /* bit l: lane l belongs to a context */
   _Atomic uint32_t stop;
-  int32_t worker_count, seat_threads;      /* seat_threads: workers that the contexts ask for, summed */
-  long process;                            /* a forked child has the memory but not the threads */
+  int32_t worker_count, seat_threads; /* seat_threads: workers that the contexts ask for, summed */
+  long process;                       /* a forked child has the memory but not the threads */
   tw_worker workers[kMaxThreads - 1];
 } tw_pool;
 
-static _Atomic uint32_t g_lock;            /* of g_pool's life; never taken on the run path */
+static _Atomic uint32_t g_lock; /* of g_pool's life; never taken on the run path */
 static tw_pool* g_pool;
 
 static void run_share(const tw_lane* lane, int32_t share) {
@@ -55,13 +62,15 @@ static void run_open_shares(tw_lane* lane, uint32_t first) {
     if (!bit) bit = open & (0 - open);
     if (!(TW_AND(&lane->open, ~bit, ACQ_REL) & bit)) continue;
     run_share(lane, __builtin_ctzll(bit));
-    if (TW_SUB(&lane->left, 1, SEQ_CST) == 1 && TW_LOAD(&lane->waiting, SEQ_CST)) tw_futex_wake(&lane->left, 1);
+    if (TW_SUB(&lane->left, 1, SEQ_CST) == 1 && TW_LOAD(&lane->waiting, SEQ_CST))
+      tw_futex_wake(&lane->left, 1);
   }
 }
 
 static uint32_t await_epoch(tw_pool* pool, uint32_t seen) {
   uint32_t now;
-  for (int32_t spin = 0; spin < kSpins || (spin < kRunSpins && TW_LOAD(&pool->runs, RELAXED)); ++spin) {
+  for (int32_t spin = 0; spin < kSpins || (spin < kRunSpins && TW_LOAD(&pool->runs, RELAXED));
+       ++spin) {
     if ((now = TW_LOAD(&pool->epoch, ACQUIRE)) != seen) return now;
     tw_relax();
   }
@@ -110,7 +119,8 @@ void tw_team_end(tw_team* team) {
   if (team->pool) TW_SUB(&team->pool->runs, 1, RELAXED);
 }
 
-void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg, int32_t count) {
+void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg,
+                     int32_t count) {
   tw_team* team = env->pool;
   if (count <= 1 || !team || team->threads <= 1 || team->busy) {
     for (int32_t i = 0; i < count; ++i) fn(arg, i);
@@ -136,10 +146,11 @@ void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), vo
   team->busy = 0;
 }
 
-/* Starts workers until there are `wanted`. They take no signal but those that a fault raises, that profilers use, and the
- * C library's own. */
+/* Starts workers until there are `wanted`. They take no signal but those that a fault raises, that
+ * profilers use, and the C library's own. */
 static void grow(tw_pool* pool, int32_t wanted) {
-  const uint64_t kept = 1ull << 3 | 1ull << 4 | 1ull << 5 | 1ull << 6 | 1ull << 7 | 1ull << 10 | 1ull << 26 | 1ull << 30 | 7ull << 31;
+  const uint64_t kept = 1ull << 3 | 1ull << 4 | 1ull << 5 | 1ull << 6 | 1ull << 7 | 1ull << 10 |
+                        1ull << 26 | 1ull << 30 | 7ull << 31;
   uint64_t mask = ~kept, old = 0;
   if (!pthread_create || !pthread_join || pool->worker_count >= wanted) return;
   syscall(SYS_rt_sigprocmask, 0L /* SIG_BLOCK */, &mask, &old, 8L);
@@ -160,7 +171,8 @@ void tw_team_join(tw_team* team, int32_t threads) {
   if (threads <= 1) return;
   int32_t spare = tw_usable_cpus() - 1;
   tw_lock(&g_lock);
-  if (g_pool && g_pool->process != syscall(SYS_getpid)) g_pool = 0;   /* forked: the parent's pool stays as it was */
+  if (g_pool && g_pool->process != syscall(SYS_getpid))
+    g_pool = 0; /* forked: the parent's pool stays as it was */
   tw_pool* pool = g_pool;
   if (!pool && (pool = tw_map(sizeof *pool)) != 0) {
     pool->process = syscall(SYS_getpid);
@@ -170,7 +182,7 @@ void tw_team_join(tw_team* team, int32_t threads) {
   if (~seats) {
     int32_t seat = __builtin_ctzll(~seats);
     int32_t wanted = pool->seat_threads + threads - 1;
-    if (wanted > spare) wanted = spare;                 /* contexts that run together share the CPUs */
+    if (wanted > spare) wanted = spare; /* contexts that run together share the CPUs */
     if (wanted < threads - 1) wanted = threads - 1;
     if (wanted > kMaxThreads - 1) wanted = kMaxThreads - 1;
     grow(pool, wanted);

@@ -1,7 +1,9 @@
-/* Sizes that are made while the model runs, and the memory that they ask for. Only models that have such sizes call these. */
+/* Sizes that are made while the model runs, and the memory that they ask for. Only models that have
+ * such sizes call these. */
 #include "context.h"
 
-int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact, const char* what) {
+int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact,
+                  const char* what) {
   tw_context* c = env->context;
   c->symbols[tw_model.symbol_count + index] = value;
   if (value >= 0 && value <= most && (exact < 0 || value == exact)) return TW_OK;
@@ -32,7 +34,8 @@ static int64_t signed_at(const void* indices, int32_t width, int64_t i) {
   return width == 4 ? ((const int32_t*)indices)[i] : ((const int64_t*)indices)[i];
 }
 
-int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes, int64_t extent, const char* what) {
+int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,
+                           int64_t extent, const char* what) {
   const int64_t count = bytes / width;
   int64_t least = 0, most = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -71,7 +74,8 @@ static void* grow_room(tw_room_memory* room, int64_t bytes) {
   if (bytes < 0) return 0;
   if (bytes == 0) return &nothing;
   if ((uint64_t)bytes <= room->mapped) return room->data;
-  const uint64_t mapped = (uint64_t)bytes + (uint64_t)bytes / 4 + 4096;   /* sizes that creep up map seldom */
+  const uint64_t mapped = (uint64_t)bytes + (uint64_t)bytes / 4 +
+                          4096; /* sizes that creep up map seldom */
   if (room->mapped) munmap(room->data, (size_t)room->mapped);
   room->data = tw_map(mapped);
   room->mapped = room->data ? mapped : 0;
@@ -90,7 +94,8 @@ int32_t tw_room(const tw_env* env, int32_t index, int64_t bytes, void** memory) 
   }
   if (!*memory) {
     text_clear(&c->error);
-    text_add(&c->error, bytes < 0 ? "a tensor has more bytes than can be counted" : "no memory for a tensor of ");
+    text_add(&c->error, bytes < 0 ? "a tensor has more bytes than can be counted"
+                                  : "no memory for a tensor of ");
     if (bytes < 0) return TW_E_SHAPE;
     text_add_number(&c->error, bytes);
     text_add(&c->error, " bytes");

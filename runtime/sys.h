@@ -1,5 +1,6 @@
-/* The few names the runtime takes from the C library, system call numbers, atomics. No libc header: the same source is
- * compiled for every triple without a sysroot. pthread_* are weak: an old glibc without libpthread gives one thread. */
+/* The few names the runtime takes from the C library, system call numbers, atomics. No libc header:
+ * the same source is compiled for every triple without a sysroot. pthread_* are weak: an old glibc
+ * without libpthread gives one thread. */
 #ifndef TW_SYS_H
 #define TW_SYS_H
 #include <stddef.h>
@@ -10,22 +11,57 @@ extern void* mmap(void* at, size_t bytes, int protection, int flags, int file, l
 extern int munmap(void* at, size_t bytes);
 extern void* memcpy(void* restrict to, const void* restrict from, size_t bytes);
 extern void* memset(void* to, int value, size_t bytes);
-typedef uintptr_t tw_thread;   /* pthread_t is one word in glibc, musl and bionic */
-extern int pthread_create(tw_thread* thread, const void* attributes, void* (*body)(void*), void* arg) __attribute__((weak));
-extern void* dlopen(const char* file, int mode) __attribute__((weak));   /* libraries of devices only */
+typedef uintptr_t tw_thread; /* pthread_t is one word in glibc, musl and bionic */
+extern int pthread_create(tw_thread* thread, const void* attributes, void* (*body)(void*),
+                          void* arg) __attribute__((weak));
+extern void* dlopen(const char* file, int mode)
+    __attribute__((weak)); /* libraries of devices only */
 extern char* getenv(const char* name) __attribute__((weak));
 extern void* dlsym(void* library, const char* name) __attribute__((weak));
 extern int pthread_join(tw_thread thread, void** result) __attribute__((weak));
 
 #if defined(__x86_64__)
-enum { SYS_read = 0, SYS_write = 1, SYS_close = 3, SYS_rt_sigprocmask = 14, SYS_getpid = 39, SYS_futex = 202, SYS_sched_getaffinity = 204,
-       SYS_clock_gettime = 228, SYS_openat = 257, SYS_readlinkat = 267, SYS_pipe2 = 293 };
+enum {
+  SYS_read = 0,
+  SYS_write = 1,
+  SYS_close = 3,
+  SYS_rt_sigprocmask = 14,
+  SYS_getpid = 39,
+  SYS_futex = 202,
+  SYS_sched_getaffinity = 204,
+  SYS_clock_gettime = 228,
+  SYS_openat = 257,
+  SYS_readlinkat = 267,
+  SYS_pipe2 = 293
+};
 #elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
-enum { SYS_openat = 56, SYS_close = 57, SYS_pipe2 = 59, SYS_read = 63, SYS_write = 64, SYS_futex = 98, SYS_clock_gettime = 113, SYS_sched_getaffinity = 123,
-       SYS_rt_sigprocmask = 135, SYS_getpid = 172, SYS_readlinkat = 78 };
+enum {
+  SYS_openat = 56,
+  SYS_close = 57,
+  SYS_pipe2 = 59,
+  SYS_read = 63,
+  SYS_write = 64,
+  SYS_futex = 98,
+  SYS_clock_gettime = 113,
+  SYS_sched_getaffinity = 123,
+  SYS_rt_sigprocmask = 135,
+  SYS_getpid = 172,
+  SYS_readlinkat = 78
+};
 #elif defined(__arm__)
-enum { SYS_read = 3, SYS_write = 4, SYS_close = 6, SYS_getpid = 20, SYS_rt_sigprocmask = 175, SYS_futex = 240, SYS_sched_getaffinity = 242,
-       SYS_clock_gettime = 263, SYS_openat = 322, SYS_readlinkat = 332, SYS_pipe2 = 359 };
+enum {
+  SYS_read = 3,
+  SYS_write = 4,
+  SYS_close = 6,
+  SYS_getpid = 20,
+  SYS_rt_sigprocmask = 175,
+  SYS_futex = 240,
+  SYS_sched_getaffinity = 242,
+  SYS_clock_gettime = 263,
+  SYS_openat = 322,
+  SYS_readlinkat = 332,
+  SYS_pipe2 = 359
+};
 #else
 #error "no system call numbers for this architecture"
 #endif
@@ -42,7 +78,9 @@ static inline void tw_relax(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  __asm__ volatile("isb" ::: "memory");   /* yield is a no-op on most cores; isb waits some tens of cycles */
+  __asm__ volatile(
+      "isb" ::
+          : "memory"); /* yield is a no-op on most cores; isb waits some tens of cycles */
 #elif defined(__arm__)
   __asm__ volatile("yield" ::: "memory");
 #else
@@ -61,7 +99,8 @@ static inline void tw_futex_wake(_Atomic uint32_t* word, int32_t count) {
 /* A lock for what is never on the run path; 0: free, 2: somebody sleeps. */
 static inline void tw_lock(_Atomic uint32_t* lock) {
   uint32_t free = 0;
-  if (__c11_atomic_compare_exchange_strong(lock, &free, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  if (__c11_atomic_compare_exchange_strong(lock, &free, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    return;
   while (TW_SWAP(lock, 2, ACQUIRE) != 0) tw_futex_wait(lock, 2);
 }
 static inline void tw_unlock(_Atomic uint32_t* lock) {
@@ -75,6 +114,7 @@ static inline void* tw_map(uint64_t bytes) {
   return p == (void*)-1 ? 0 : p;
 }
 
-/* The first bytes of a file as text, NUL-terminated; its length, or -1. capacity includes the NUL. */
+/* The first bytes of a file as text, NUL-terminated; its length, or -1. capacity includes the NUL.
+ */
 int32_t tw_read_file(const char* path, char* buffer, int32_t capacity);
 #endif

@@ -6,10 +6,13 @@
 
 typedef struct tw_text {
   char* data;
-  int32_t length, capacity;   /* capacity includes the closing NUL */
+  int32_t length, capacity; /* capacity includes the closing NUL */
 } tw_text;
 
-static inline void text_clear(tw_text* t) { t->length = 0; t->data[0] = 0; }
+static inline void text_clear(tw_text* t) {
+  t->length = 0;
+  t->data[0] = 0;
+}
 static inline void text_add(tw_text* t, const char* s) {
   for (; *s && t->length + 1 < t->capacity; ++s) t->data[t->length++] = *s;
   t->data[t->length] = 0;

@@ -1,12 +1,13 @@
-/* How many CPUs this process may use: the affinity mask, and the CPU bandwidth limits of its control groups (v2: cpu.max; v1:
- * cpu.cfs_quota_us over cpu.cfs_period_us), its own and those above it. */
+/* How many CPUs this process may use: the affinity mask, and the CPU bandwidth limits of its
+ * control groups (v2: cpu.max; v1: cpu.cfs_quota_us over cpu.cfs_period_us), its own and those
+ * above it. */
 #include "pool.h"
 #include "text.h"
 
 enum { kPath = 512 };
 
 static int32_t affinity_cpus(void) {
-  uint64_t mask[128] = {0};   /* 8192 CPUs */
+  uint64_t mask[128] = {0}; /* 8192 CPUs */
   long bytes = syscall(SYS_sched_getaffinity, 0L, (long)sizeof mask, mask);
   int32_t count = 0;
   for (long i = 0; i * 8 < bytes; ++i)
@@ -24,7 +25,8 @@ static int64_t take_number(const char** s) {
   return v;
 }
 
-/* quota / period, rounded down, at least 1; `limit` when there is no smaller quota. Counts up: few CPUs, no 64-bit division. */
+/* quota / period, rounded down, at least 1; `limit` when there is no smaller quota. Counts up: few
+ * CPUs, no 64-bit division. */
 static int32_t cut(int32_t limit, int64_t quota, int64_t period) {
   if (quota <= 0 || period <= 0) return limit;
   int32_t cpus = 1;
@@ -47,7 +49,7 @@ static int32_t quota_v2(tw_text* path, int32_t limit) {
   int32_t length = path->length;
   text_add(path, "/cpu.max");
   if (tw_read_file(path->data, content, sizeof content) > 0) {
-    const char* at = content;   /* "200000 100000" or "max 100000" */
+    const char* at = content; /* "200000 100000" or "max 100000" */
     int64_t quota = take_number(&at);
     if (quota > 0) limit = cut(limit, quota, take_number(&at));
   }
@@ -55,8 +57,8 @@ static int32_t quota_v2(tw_text* path, int32_t limit) {
   return limit;
 }
 
-/* The limits of root/group and of every group above it. A container may see the group's path but only its own root: then the
- * deeper files are missing and the root's counts. */
+/* The limits of root/group and of every group above it. A container may see the group's path but
+ * only its own root: then the deeper files are missing and the root's counts. */
 static int32_t group_quota(const char* root, const char* group, int v2, int32_t limit) {
   char data[kPath];
   tw_text path = {data, 0, kPath};
@@ -67,13 +69,15 @@ static int32_t group_quota(const char* root, const char* group, int v2, int32_t 
   for (;;) {
     while (path.length > floor && data[path.length - 1] == '/') data[--path.length] = 0;
     if (v2) limit = quota_v2(&path, limit);
-    else limit = cut(limit, number_in(&path, "/cpu.cfs_quota_us"), number_in(&path, "/cpu.cfs_period_us"));
+    else
+      limit = cut(limit, number_in(&path, "/cpu.cfs_quota_us"),
+                  number_in(&path, "/cpu.cfs_period_us"));
     if (path.length == floor) return limit;
     while (path.length > floor && data[path.length - 1] != '/') data[--path.length] = 0;
   }
 }
 
-static int lists_cpu(const char* s) {   /* "cpu,cpuacct" up to a ':' */
+static int lists_cpu(const char* s) { /* "cpu,cpuacct" up to a ':' */
   while (*s && *s != ':') {
     if (s[0] == 'c' && s[1] == 'p' && s[2] == 'u' && (s[3] == ',' || s[3] == ':')) return 1;
     while (*s && *s != ',' && *s != ':') ++s;
@@ -86,7 +90,7 @@ int32_t tw_usable_cpus(void) {
   char content[4096];
   int32_t limit = affinity_cpus();
   if (tw_read_file("/proc/self/cgroup", content, sizeof content) <= 0) return limit;
-  for (char* line = content; *line;) {   /* "hierarchy:controllers:/group" */
+  for (char* line = content; *line;) { /* "hierarchy:controllers:/group" */
     char* end = line;
     while (*end && *end != '\n') ++end;
     char* next = *end ? end + 1 : end;
@@ -98,7 +102,8 @@ int32_t tw_usable_cpus(void) {
     while (*group && *group != ':') ++group;
     if (*group) {
       if (*controllers == ':') limit = group_quota("/sys/fs/cgroup", group + 1, 1, limit);
-      else if (lists_cpu(controllers)) limit = group_quota("/sys/fs/cgroup/cpu", group + 1, 0, limit);
+      else if (lists_cpu(controllers))
+        limit = group_quota("/sys/fs/cgroup/cpu", group + 1, 0, limit);
     }
     line = next;
   }

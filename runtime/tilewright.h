@@ -1,12 +1,13 @@
-/* The C interface of every library that Tilewright writes (ABI 1). Stand-alone C99: no other header of the project.
+/* The C interface of every library that Tilewright writes (ABI 1). Stand-alone C99: no other header
+ * of the project.
  *
- *   const tw_api* api = tw_digits_query(TW_ABI_VERSION);     one exported function per model, tw_<name>_query
- *   tw_context* c;
- *   if (api->create(NULL, &c) != TW_OK) ...
- *   api->run(c, inputs, outputs);                            no allocation, no lock; one run at a time per context
+ *   const tw_api* api = tw_digits_query(TW_ABI_VERSION);     one exported function per model,
+ * tw_<name>_query tw_context* c; if (api->create(NULL, &c) != TW_OK) ... api->run(c, inputs,
+ * outputs);                            no allocation, no lock; one run at a time per context
  *   api->destroy(c);
  *
- * Licence: Apache-2.0 with the LLVM exception: code built from this header or linked from it carries no notice. */
+ * Licence: Apache-2.0 with the LLVM exception: code built from this header or linked from it
+ * carries no notice. */
 #ifndef TILEWRIGHT_H
 #define TILEWRIGHT_H
 #include <stddef.h>
@@ -19,38 +20,60 @@ extern "C" {
 
 typedef enum tw_status {
   TW_OK = 0,
-  TW_E_VERSION = 1,    /* the caller's ABI version is not served by this library */
-  TW_E_CPU = 2,        /* the processor lacks an instruction set that the code was compiled for */
-  TW_E_ARGUMENT = 3,   /* a null pointer, a wrong count, a misaligned arena */
-  TW_E_DTYPE = 4,      /* a tensor's element type is not the model's */
-  TW_E_SHAPE = 5,      /* a tensor's rank or a dimension is not the model's */
-  TW_E_SIZE = 6,       /* a buffer is smaller than its shape needs, or the caller's arena than the run */
-  TW_E_MEMORY = 7,     /* memory or a thread could not be had */
-  TW_E_BUSY = 8,       /* a second run on a context that is running */
-  TW_E_DEVICE = 9,     /* a device or its driver is missing or failed; last_error says which and how */
+  TW_E_VERSION = 1,  /* the caller's ABI version is not served by this library */
+  TW_E_CPU = 2,      /* the processor lacks an instruction set that the code was compiled for */
+  TW_E_ARGUMENT = 3, /* a null pointer, a wrong count, a misaligned arena */
+  TW_E_DTYPE = 4,    /* a tensor's element type is not the model's */
+  TW_E_SHAPE = 5,    /* a tensor's rank or a dimension is not the model's */
+  TW_E_SIZE = 6, /* a buffer is smaller than its shape needs, or the caller's arena than the run */
+  TW_E_MEMORY = 7, /* memory or a thread could not be had */
+  TW_E_BUSY = 8,   /* a second run on a context that is running */
+  TW_E_DEVICE = 9, /* a device or its driver is missing or failed; last_error says which and how */
   TW_E_UNSUPPORTED = 10, /* this model cannot do it: last_error says why */
   TW_E_DAMAGED = 11      /* check_integrity: the library's bytes are not those that were written */
 } tw_status;
 
 /* Element types; the numbers are ONNX's TensorProto.DataType. */
 typedef enum tw_dtype {
-  TW_F32 = 1, TW_U8 = 2, TW_I8 = 3, TW_U16 = 4, TW_I16 = 5, TW_I32 = 6, TW_I64 = 7, TW_BOOL = 9,
-  TW_F16 = 10, TW_F64 = 11, TW_U32 = 12, TW_U64 = 13, TW_BF16 = 16,
-  /* A byte an element, also where the type is narrower: its low bits count when it is read, and it is written zero- or sign-extended. */
-  TW_F8E4M3FN = 17, TW_F8E4M3FNUZ = 18, TW_F8E5M2 = 19, TW_F8E5M2FNUZ = 20, TW_U4 = 21, TW_I4 = 22, TW_F4E2M1 = 23, TW_F8E8M0 = 24, TW_U2 = 25, TW_I2 = 26
+  TW_F32 = 1,
+  TW_U8 = 2,
+  TW_I8 = 3,
+  TW_U16 = 4,
+  TW_I16 = 5,
+  TW_I32 = 6,
+  TW_I64 = 7,
+  TW_BOOL = 9,
+  TW_F16 = 10,
+  TW_F64 = 11,
+  TW_U32 = 12,
+  TW_U64 = 13,
+  TW_BF16 = 16,
+  /* A byte an element, also where the type is narrower: its low bits count when it is read, and it
+     is written zero- or sign-extended. */
+  TW_F8E4M3FN = 17,
+  TW_F8E4M3FNUZ = 18,
+  TW_F8E5M2 = 19,
+  TW_F8E5M2FNUZ = 20,
+  TW_U4 = 21,
+  TW_I4 = 22,
+  TW_F4E2M1 = 23,
+  TW_F8E8M0 = 24,
+  TW_U2 = 25,
+  TW_I2 = 26
 } tw_dtype;
 
 /* A dense row-major tensor. data must be aligned to its element size; 64 bytes is fastest. */
 typedef struct tw_tensor {
   void* data;
-  uint64_t bytes;        /* size of the buffer behind data */
-  int32_t dtype;         /* tw_dtype */
+  uint64_t bytes; /* size of the buffer behind data */
+  int32_t dtype;  /* tw_dtype */
   int32_t rank;
-  const int64_t* dims;   /* rank extents; in an output, may be NULL: the model's shape is taken */
+  const int64_t* dims; /* rank extents; in an output, may be NULL: the model's shape is taken */
 } tw_tensor;
 
-/* What the model says of an input or output. dims[i] >= 0 is an extent; dims[i] = -1 - k is symbol k of the model
- * (bound by the inputs of a run); TW_DIM_COMPUTED is an expression of symbols: ask input_dims, output_dims. */
+/* What the model says of an input or output. dims[i] >= 0 is an extent; dims[i] = -1 - k is symbol
+ * k of the model (bound by the inputs of a run); TW_DIM_COMPUTED is an expression of symbols: ask
+ * input_dims, output_dims. */
 #define TW_DIM_COMPUTED INT64_MIN
 typedef struct tw_tensor_info {
   const char* name;
@@ -63,52 +86,58 @@ typedef struct tw_tensor_info {
 typedef struct tw_parallel {
   void (*parallel_for)(void* pool, void (*fn)(void* arg, int32_t index), void* arg, int32_t count);
   void* pool;
-  int32_t threads;       /* how many run at once: the code splits its work accordingly */
+  int32_t threads; /* how many run at once: the code splits its work accordingly */
 } tw_parallel;
 
 /* A queue of the caller's on the device that the model runs on. */
 typedef struct tw_queue {
-  const char* driver;    /* what `handle` is: "cuda": a CUstream of the primary context of device 0 (NULL: its default stream);
-                            "opencl": a cl_command_queue that runs in order */
+  const char*
+      driver; /* what `handle` is: "cuda": a CUstream of the primary context of device 0 (NULL: its
+                 default stream); "opencl": a cl_command_queue that runs in order */
   void* handle;
 } tw_queue;
 
 typedef struct tw_options {
-  uint32_t size;                 /* sizeof(tw_options): later versions may append fields */
-  int32_t threads;               /* 0: as many as the affinity mask and the cgroup quota allow; 1: the caller's thread only */
-  const tw_parallel* parallel;   /* the caller's own pool instead of ours; NULL: ours */
-  void* arena;                   /* working memory, 64-byte aligned, arena_bytes(symbols) large; NULL: the context maps its own */
+  uint32_t size;   /* sizeof(tw_options): later versions may append fields */
+  int32_t threads; /* 0: as many as the affinity mask and the cgroup quota allow; 1: the caller's
+                      thread only */
+  const tw_parallel* parallel; /* the caller's own pool instead of ours; NULL: ours */
+  void* arena; /* working memory, 64-byte aligned, arena_bytes(symbols) large; NULL: the context
+                  maps its own */
   uint64_t arena_bytes;
-  const int64_t* symbols;        /* the largest sizes of the model's symbols that this context will see; NULL: the first run decides.
-                                    The context's own arena grows when a run needs more (then, and only then, a run allocates). */
-  const tw_queue* queue;         /* where this context's runs go, in order with what else is there, for models with one device; the
-                                    handle lives as long as the context. NULL: a queue of its own */
+  const int64_t* symbols; /* the largest sizes of the model's symbols that this context will see;
+                             NULL: the first run decides. The context's own arena grows when a run
+                             needs more (then, and only then, a run allocates). */
+  const tw_queue*
+      queue; /* where this context's runs go, in order with what else is there, for models with one
+                device; the handle lives as long as the context. NULL: a queue of its own */
 } tw_options;
 
-enum { TW_HOST = 0, TW_DEVICE = 1 };   /* where a tensor of run_async lies */
+enum { TW_HOST = 0, TW_DEVICE = 1 }; /* where a tensor of run_async lies */
 
 typedef struct tw_context tw_context;
 
 /* What a device has done in a context's last run; 0 what its driver does not count. */
 typedef struct tw_device_stats {
   uint64_t launches;
-  uint64_t cycles;               /* of its clock, in launches */
-  uint64_t busy_cycles;          /* of them, those in which its arithmetic worked */
-  uint64_t read_bytes, written_bytes;   /* of its memory */
+  uint64_t cycles;                    /* of its clock, in launches */
+  uint64_t busy_cycles;               /* of them, those in which its arithmetic worked */
+  uint64_t read_bytes, written_bytes; /* of its memory */
 } tw_device_stats;
 
 typedef struct tw_api {
-  uint32_t version, size;        /* TW_ABI_VERSION, sizeof(tw_api) */
+  uint32_t version, size; /* TW_ABI_VERSION, sizeof(tw_api) */
   const char* name;
-  const char* target;            /* the target description's name */
-  const char* manifest;          /* JSON: hashes, options, schedules, kernels */
+  const char* target;   /* the target description's name */
+  const char* manifest; /* JSON: hashes, options, schedules, kernels */
   int32_t input_count, output_count, symbol_count;
   const tw_tensor_info* inputs;
   const tw_tensor_info* outputs;
   const char* const* symbols;
   uint64_t weight_bytes;
   tw_status (*check_cpu)(void);
-  /* Bytes of arena that runs with these symbol values need (symbols may be NULL when symbol_count is 0). */
+  /* Bytes of arena that runs with these symbol values need (symbols may be NULL when symbol_count
+   * is 0). */
   uint64_t (*arena_bytes)(const int64_t* symbols);
   /* Write the extents (rank of them) of input or output i for these symbol values. */
   void (*input_dims)(int32_t i, const int64_t* symbols, int64_t* dims);
@@ -117,32 +146,39 @@ typedef struct tw_api {
   void (*destroy)(tw_context* context);
   tw_status (*run)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs);
   const char* (*status_text)(tw_status status);
-  /* What the last failed call on this context found: "input 0 (image): dim 2 is 3, expected 28"; with NULL, why the last failed
-   * create found a device unfit. */
+  /* What the last failed call on this context found: "input 0 (image): dim 2 is 3, expected 28";
+   * with NULL, why the last failed create found a device unfit. */
   const char* (*last_error)(const tw_context* context);
-  /* Runs with a clock: ns[k] gets the nanoseconds of kernel call k (call_count of them, named by the manifest). */
+  /* Runs with a clock: ns[k] gets the nanoseconds of kernel call k (call_count of them, named by
+   * the manifest). */
   int32_t call_count;
-  tw_status (*profile)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs, uint64_t* ns);
+  tw_status (*profile)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs,
+                       uint64_t* ns);
   /* The rest is there when `size` covers it.
-   * Puts a run on the context's queue and returns: for models that run whole on one device (else TW_E_UNSUPPORTED, and nothing is put
-   * there). places[i], inputs first, then outputs, says what data is: TW_HOST: the processor's memory; TW_DEVICE: the device's, a CUdeviceptr
-   * or a cl_mem; NULL: all are TW_DEVICE. All that memory must stay as it is until the queue is past the run. Failures that show only then are the
-   * queue's; `wait` tells them too. */
-  tw_status (*run_async)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs, const uint8_t* places);
-  tw_status (*wait)(tw_context* context);   /* until the context's queue has done all that is on it */
+   * Puts a run on the context's queue and returns: for models that run whole on one device (else
+   * TW_E_UNSUPPORTED, and nothing is put there). places[i], inputs first, then outputs, says what
+   * data is: TW_HOST: the processor's memory; TW_DEVICE: the device's, a CUdeviceptr or a cl_mem;
+   * NULL: all are TW_DEVICE. All that memory must stay as it is until the queue is past the run.
+   * Failures that show only then are the queue's; `wait` tells them too. */
+  tw_status (*run_async)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs,
+                         const uint8_t* places);
+  tw_status (*wait)(tw_context* context); /* until the context's queue has done all that is on it */
   /* Devices beside the processor, in the manifest's order (where size reaches to here). */
   int32_t device_count;
   tw_status (*device_stats)(const tw_context* context, int32_t device, tw_device_stats* stats);
-  /* Where data decide about the size of an output, output_dims says -1 of its dims, and `run` takes for it a tensor whose dims may be
-   * NULL and whose memory is the caller's, `bytes` large (TW_E_SIZE when that does not do), or, with data NULL, the library's own.
-   * After a run: the extents of output i, and with data not NULL where it lies; the library's memory is good until the next run. */
+  /* Where data decide about the size of an output, output_dims says -1 of its dims, and `run` takes
+   * for it a tensor whose dims may be NULL and whose memory is the caller's, `bytes` large
+   * (TW_E_SIZE when that does not do), or, with data NULL, the library's own. After a run: the
+   * extents of output i, and with data not NULL where it lies; the library's memory is good until
+   * the next run. */
   tw_status (*output_of_run)(tw_context* context, int32_t i, int64_t* dims, void** data);
-  /* Whether code, constants, manifest and weights, as they are mapped here, are what the compiler wrote: TW_OK, TW_E_DAMAGED, or TW_E_MEMORY when
-   * it has no file descriptor to find that out with. Reads all of them; nothing else does so by itself. */
+  /* Whether code, constants, manifest and weights, as they are mapped here, are what the compiler
+   * wrote: TW_OK, TW_E_DAMAGED, or TW_E_MEMORY when it has no file descriptor to find that out
+   * with. Reads all of them; nothing else does so by itself. */
   tw_status (*check_integrity)(void);
 } tw_api;
 
-typedef const tw_api* (*tw_query_fn)(uint32_t version);   /* NULL when the version is not served */
+typedef const tw_api* (*tw_query_fn)(uint32_t version); /* NULL when the version is not served */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
-/* The VDLA through a library that plays or drives one (vdla_device.h), found when a context is created: streams, weights and arena lie in one
- * memory. Its address: TILEWRIGHT_DEVICE in the environment, else what the target says: NAME:[FILE][?KEY=NUMBER&...]. */
+/* The VDLA through a library that plays or drives one (vdla_device.h), found when a context is
+ * created: streams, weights and arena lie in one memory. Its address: TILEWRIGHT_DEVICE in the
+ * environment, else what the target says: NAME:[FILE][?KEY=NUMBER&...]. */
 #include "device.h"
 #include "vdla_device.h"
 
@@ -59,20 +60,33 @@ static tw_status vdla_find(tw_device* d, vdla_state* s, const char* address) {
   if (!library) library = vdla_open_in(folder, "", name);
   if (!library) library = vdla_open_in(folder, "../lib/", name);
   if (!library) library = dlopen(name, 2);
-  if (!library) return tw_device_failed(d, "neither beside the program, nor in the folder $TILEWRIGHT_DEVICE_PATH, nor in the system is there a ", name, 0);
+  if (!library)
+    return tw_device_failed(d,
+                            "neither beside the program, nor in the folder "
+                            "$TILEWRIGHT_DEVICE_PATH, nor in the system is there a ",
+                            name, 0);
   tw_vdla_device_table_fn table = (tw_vdla_device_table_fn)dlsym(library, "tw_vdla_device_table");
   if (!table) return tw_device_failed(d, "this is no VDLA: ", file[0] ? file : name, 0);
   s->table = table();
-  if (s->table->abi != TW_VDLA_DEVICE_ABI) return tw_device_failed(d, "another version's interface has ", file[0] ? file : name, (int64_t)s->table->abi);
-  return TW_OK;   /* the library stays loaded */
+  if (s->table->abi != TW_VDLA_DEVICE_ABI)
+    return tw_device_failed(d, "another version's interface has ", file[0] ? file : name,
+                            (int64_t)s->table->abi);
+  return TW_OK; /* the library stays loaded */
 }
 
 /* What stands behind the '?' of an address. */
 static tw_status vdla_options(tw_device* d, vdla_state* s, const char* address) {
   tw_vdla_options* o = &s->options;
-  const struct { const char* key; uint32_t* value; } known[] = {{"latency", &o->latency}, {"bytes", &o->bytes_per_cycle}, {"jitter", &o->jitter},
-                                                                {"seed", &o->seed}, {"races", &o->check_races}};
-  *o = (tw_vdla_options){s->code.latency, s->code.bytes_per_cycle, 0, 1, 20000, 0, (uint64_t)1 << 40};
+  const struct {
+    const char* key;
+    uint32_t* value;
+  } known[] = {{"latency", &o->latency},
+               {"bytes", &o->bytes_per_cycle},
+               {"jitter", &o->jitter},
+               {"seed", &o->seed},
+               {"races", &o->check_races}};
+  *o = (tw_vdla_options){s->code.latency,  s->code.bytes_per_cycle, 0, 1, 20000, 0,
+                         (uint64_t)1 << 40};
   const char* p = address;
   while (*p && *p != '?') ++p;
   while (*p) {
@@ -86,13 +100,16 @@ static tw_status vdla_options(tw_device* d, vdla_state* s, const char* address) 
     int found = 0;
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
       if (text_same(known[i].key, key)) *known[i].value = value, found = 1;
-    if (!found || (*p && *p != '&')) return tw_device_failed(d, "its address takes latency, bytes, jitter, seed, races as numbers, not ", address, 0);
+    if (!found || (*p && *p != '&'))
+      return tw_device_failed(
+          d, "its address takes latency, bytes, jitter, seed, races as numbers, not ", address, 0);
   }
   return TW_OK;
 }
 
 static void vdla_add_config(tw_text* t, const tw_vdla_config* c) {
-  static const char* const kNames[] = {"x", " bus ", " inp ", " wgt ", " acc ", " prm ", " queue ", " lanes "};
+  static const char* const kNames[] = {"x",     " bus ", " inp ",   " wgt ",
+                                       " acc ", " prm ", " queue ", " lanes "};
   const uint32_t* values = &c->block_in;
   for (size_t i = 0; i < 9; ++i) {
     if (i) text_add(t, kNames[i - 1]);
@@ -130,11 +147,12 @@ static tw_status vdla_room(tw_device* d, vdla_state* s, uint64_t arena_bytes) {
 }
 
 static tw_status vdla_open(tw_device* d, const uint8_t* weights, const tw_queue* queue) {
-  (void)queue;   /* it has no `copy`, so nobody brings one */
+  (void)queue; /* it has no `copy`, so nobody brings one */
   vdla_state* s = tw_device_state(d, sizeof *s);
   if (!s) return TW_E_DEVICE;
-  if (!d->desc->launch_count) return TW_OK;   /* nothing runs here */
-  if (!dlopen || !dlsym) return tw_device_failed(d, "the program that loads this library has no dlopen", "", 0);
+  if (!d->desc->launch_count) return TW_OK; /* nothing runs here */
+  if (!dlopen || !dlsym)
+    return tw_device_failed(d, "the program that loads this library has no dlopen", "", 0);
   memcpy(&s->code, d->desc->code, sizeof s->code);
   const char* address = vdla_address(s);
   tw_status status = vdla_find(d, s, address);
@@ -146,7 +164,8 @@ static tw_status vdla_open(tw_device* d, const uint8_t* weights, const tw_queue*
   status = vdla_room(d, s, 0);
   if (status != TW_OK) return status;
   memcpy(s->dram, d->desc->code, (size_t)d->desc->code_bytes);
-  if (d->desc->weight_bytes) memcpy(s->dram + s->weights_at, weights, (size_t)d->desc->weight_bytes);
+  if (d->desc->weight_bytes)
+    memcpy(s->dram + s->weights_at, weights, (size_t)d->desc->weight_bytes);
   return TW_OK;
 }
 
@@ -155,7 +174,9 @@ static void vdla_close(tw_device* d) {
   if (s->dram) munmap(s->dram, (size_t)s->dram_bytes);
 }
 
-static tw_status vdla_reserve(tw_device* d, uint64_t bytes) { return vdla_room(d, d->state, bytes); }
+static tw_status vdla_reserve(tw_device* d, uint64_t bytes) {
+  return vdla_room(d, d->state, bytes);
+}
 
 static tw_status vdla_write(tw_device* d, int64_t at, const void* from, int64_t bytes) {
   vdla_state* s = d->state;
@@ -182,8 +203,12 @@ static tw_status vdla_launch(tw_device* d, int32_t index, const int64_t* argumen
     launch.bases[b] = (next[0] ? s->weights_at : s->arena_at) + (uint64_t)next[1];
   tw_vdla_result result;
   memset(&result, 0, sizeof result);
-  if (s->table->run(&s->code.config, s->dram, s->dram_bytes, &launch, &s->options, &result) != 0) return tw_device_failed(d, "cannot launch ", d->desc->launches[index].function, 0);
-  if (result.fault) return tw_device_failed(d, result.message[0] ? result.message : "the stream failed: ", result.message[0] ? "" : d->desc->launches[index].function, (int64_t)result.fault);
+  if (s->table->run(&s->code.config, s->dram, s->dram_bytes, &launch, &s->options, &result) != 0)
+    return tw_device_failed(d, "cannot launch ", d->desc->launches[index].function, 0);
+  if (result.fault)
+    return tw_device_failed(d, result.message[0] ? result.message : "the stream failed: ",
+                            result.message[0] ? "" : d->desc->launches[index].function,
+                            (int64_t)result.fault);
   ++d->stats.launches;
   d->stats.cycles += result.cycles;
   d->stats.busy_cycles += result.gemm + result.alu;
@@ -194,7 +219,9 @@ static tw_status vdla_launch(tw_device* d, int32_t index, const int64_t* argumen
 
 static tw_status vdla_wait(tw_device* d) {
   (void)d;
-  return TW_OK;   /* a launch has ended when it returns */
+  return TW_OK; /* a launch has ended when it returns */
 }
 
-const tw_driver tw_vdla_driver = {"vdla", vdla_open, vdla_close, vdla_reserve, vdla_write, vdla_read, vdla_launch, vdla_wait, 0, 0};
+const tw_driver tw_vdla_driver = {"vdla",     vdla_open, vdla_close,  vdla_reserve,
+                                  vdla_write, vdla_read, vdla_launch, vdla_wait,
+                                  0,          0};

@@ -1,13 +1,29 @@
-/* Input and output verification: nothing that a caller passes is trusted beyond the sizes it states. */
+/* Input and output verification: nothing that a caller passes is trusted beyond the sizes it
+ * states. */
 #include "context.h"
 
 static uint32_t dtype_bytes(int32_t dtype) {
   switch (dtype) {
-    case TW_U8: case TW_I8: case TW_BOOL: return 1;
-    case TW_F8E4M3FN: case TW_F8E4M3FNUZ: case TW_F8E5M2: case TW_F8E5M2FNUZ: case TW_F8E8M0: return 1;
-    case TW_U4: case TW_I4: case TW_F4E2M1: case TW_U2: case TW_I2: return 1;
-    case TW_U16: case TW_I16: case TW_F16: case TW_BF16: return 2;
-    case TW_F32: case TW_I32: case TW_U32: return 4;
+    case TW_U8:
+    case TW_I8:
+    case TW_BOOL: return 1;
+    case TW_F8E4M3FN:
+    case TW_F8E4M3FNUZ:
+    case TW_F8E5M2:
+    case TW_F8E5M2FNUZ:
+    case TW_F8E8M0: return 1;
+    case TW_U4:
+    case TW_I4:
+    case TW_F4E2M1:
+    case TW_U2:
+    case TW_I2: return 1;
+    case TW_U16:
+    case TW_I16:
+    case TW_F16:
+    case TW_BF16: return 2;
+    case TW_F32:
+    case TW_I32:
+    case TW_U32: return 4;
     default: return 8;
   }
 }
@@ -51,14 +67,14 @@ static void add_dtype(tw_text* t, int32_t dtype) {
   }
 }
 
-typedef struct tw_item {      /* what is being verified, for error texts */
+typedef struct tw_item { /* what is being verified, for error texts */
   tw_context* c;
-  const char* kind;           /* "input" or "output" */
+  const char* kind; /* "input" or "output" */
   int32_t index;
   const tw_tensor_info* info;
 } tw_item;
 
-static tw_text* begin_error(const tw_item* item) {   /* "input 0 (image): " */
+static tw_text* begin_error(const tw_item* item) { /* "input 0 (image): " */
   tw_text* t = &item->c->error;
   text_clear(t);
   text_add(t, item->kind);
@@ -70,7 +86,8 @@ static tw_text* begin_error(const tw_item* item) {   /* "input 0 (image): " */
   return t;
 }
 
-static tw_status wrong_number(const tw_item* item, const char* what, int64_t got, int64_t expected, tw_status status) {
+static tw_status wrong_number(const tw_item* item, const char* what, int64_t got, int64_t expected,
+                              tw_status status) {
   tw_text* t = begin_error(item);
   text_add(t, what);
   text_add(t, " is ");
@@ -80,7 +97,8 @@ static tw_status wrong_number(const tw_item* item, const char* what, int64_t got
   return status;
 }
 
-static tw_text* begin_dim_error(const tw_item* item, int32_t dim, int64_t got) {   /* "...: dim 2 is 3, expected " */
+static tw_text* begin_dim_error(const tw_item* item, int32_t dim,
+                                int64_t got) { /* "...: dim 2 is 3, expected " */
   tw_text* t = begin_error(item);
   text_add(t, "dim ");
   text_add_number(t, dim);
@@ -106,7 +124,8 @@ static tw_status verify_kind(const tw_item* item, const tw_tensor* tensor, int d
     return TW_E_DTYPE;
   }
   if (!tensor->dims && !dims_needed) return TW_OK;
-  if (tensor->rank != item->info->rank) return wrong_number(item, "rank", tensor->rank, item->info->rank, TW_E_SHAPE);
+  if (tensor->rank != item->info->rank)
+    return wrong_number(item, "rank", tensor->rank, item->info->rank, TW_E_SHAPE);
   if (!tensor->dims && tensor->rank > 0) {
     text_add(begin_error(item), "dims is null");
     return TW_E_ARGUMENT;
@@ -130,7 +149,9 @@ static tw_status verify_buffer(const tw_item* item, const tw_tensor* tensor, con
       return TW_E_SHAPE;
     }
   }
-  if (tensor->bytes < bytes) return wrong_number(item, "buffer size in bytes", (int64_t)tensor->bytes, (int64_t)bytes, TW_E_SIZE);
+  if (tensor->bytes < bytes)
+    return wrong_number(item, "buffer size in bytes", (int64_t)tensor->bytes, (int64_t)bytes,
+                        TW_E_SIZE);
   if (bytes == 0) return TW_OK;
   if (!tensor->data) {
     text_add(begin_error(item), "data is null");
@@ -189,15 +210,18 @@ static tw_status bind_dims(const tw_item* item, const tw_tensor* tensor) {
   return TW_OK;
 }
 
-/* Of an output whose size the data decide, -1 stands for what is not known yet; its memory is looked at once it is (sizes.c). */
+/* Of an output whose size the data decide, -1 stands for what is not known yet; its memory is
+ * looked at once it is (sizes.c). */
 static tw_status verify_bound(const tw_item* item, const tw_tensor* tensor, const int64_t* dims) {
   int32_t unknown = 0;
   for (int32_t i = 0; i < item->info->rank; ++i) {
     if (dims[i] == -1) unknown = 1;
-    else if (tensor->dims && tensor->dims[i] != dims[i]) return wrong_dim(item, i, tensor->dims[i], dims[i]);
+    else if (tensor->dims && tensor->dims[i] != dims[i])
+      return wrong_dim(item, i, tensor->dims[i], dims[i]);
   }
   if (!unknown) return verify_buffer(item, tensor, dims);
-  if (!tensor->data || !((uintptr_t)tensor->data & (dtype_bytes(item->info->dtype) - 1))) return TW_OK;
+  if (!tensor->data || !((uintptr_t)tensor->data & (dtype_bytes(item->info->dtype) - 1)))
+    return TW_OK;
   return misaligned(item);
 }
 

@@ -20,6 +20,7 @@ stage set-up
 scripts/setup.sh core test sanitizers vdla opencl cuda
 python=.venv/bin/python
 $python scripts/check_layout.py
+scripts/format.sh --check
 
 stage release build
 cmake --preset release >/dev/null

@@ -28,7 +28,8 @@ const char* diag_code_name(DiagCode code) {
 std::string to_string(const Diag& diag) {
   std::string text;
   if (!diag.where.file.empty()) text += diag.where.file + ":";
-  if (diag.where.line > 0) text += llvm::formatv("{0}:{1}:", diag.where.line, diag.where.column).str();
+  if (diag.where.line > 0)
+    text += llvm::formatv("{0}:{1}:", diag.where.line, diag.where.column).str();
   if (!text.empty()) text += " ";
   text += diag.message;
   for (const std::string& note : diag.notes) text += "\n  note: " + note;
@@ -55,21 +56,25 @@ Error make_error(std::vector<Diag> diags) {
 std::vector<Diag> take_diags(Error error) {
   std::vector<Diag> out;
   llvm::handleAllErrors(
-      std::move(error), [&](DiagError& e) { out.insert(out.end(), e.diags.begin(), e.diags.end()); },
+      std::move(error),
+      [&](DiagError& e) { out.insert(out.end(), e.diags.begin(), e.diags.end()); },
       [&](const llvm::ErrorInfoBase& e) { out.push_back({DiagCode::io, e.message(), {}, {}}); });
   return out;
 }
 
 std::string error_text(Error error) {
   std::string text;
-  for (const Diag& diag : take_diags(std::move(error))) text += (text.empty() ? "" : "\n") + to_string(diag);
+  for (const Diag& diag : take_diags(std::move(error)))
+    text += (text.empty() ? "" : "\n") + to_string(diag);
   return text;
 }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fprintf(stderr, "tilewright: internal error at %s:%d: %s\n  %s\n", file, line, condition, message.c_str());
+  std::fprintf(stderr, "tilewright: internal error at %s:%d: %s\n  %s\n", file, line, condition,
+               message.c_str());
   std::string folder = write_reproducer();
-  if (!folder.empty()) std::fprintf(stderr, "  reproducer: %s/ (see docs/internals/debugging.md)\n", folder.c_str());
+  if (!folder.empty())
+    std::fprintf(stderr, "  reproducer: %s/ (see docs/internals/debugging.md)\n", folder.c_str());
   std::fflush(stderr);
   std::abort();
 }

@@ -1,4 +1,5 @@
-// User mistakes travel as llvm::Error / llvm::Expected that carry a list of Diags; compiler bugs go through TW_CHECK.
+// User mistakes travel as llvm::Error / llvm::Expected that carry a list of Diags; compiler bugs go
+// through TW_CHECK.
 #pragma once
 #include <llvm/Support/Error.h>
 #include <llvm/Support/FormatVariadic.h>
@@ -31,7 +32,7 @@ struct Location {
 
 struct Diag {
   DiagCode code = DiagCode::invalid_argument;
-  std::string message;             // one sentence: what, where, what would be accepted
+  std::string message;  // one sentence: what, where, what would be accepted
   Location where;
   std::vector<std::string> notes;  // further lines
 };
@@ -56,25 +57,30 @@ Error make_error(DiagCode code, const char* format, Args&&... args) {
 std::vector<Diag> take_diags(Error error);
 std::string error_text(Error error);  // all diags, a line each
 
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);
+[[noreturn]] void check_failed(const char* file, int line, const char* condition,
+                               const std::string& message);
 
 }  // namespace tw
 
-// A broken invariant of the compiler itself: prints where and aborts. The message is in llvm::formatv's form.
-#define TW_CHECK(condition, ...)                                                                        \
-  do {                                                                                                  \
-    if (!(condition)) ::tw::check_failed(__FILE__, __LINE__, #condition, llvm::formatv(__VA_ARGS__).str()); \
+// A broken invariant of the compiler itself: prints where and aborts. The message is in
+// llvm::formatv's form.
+#define TW_CHECK(condition, ...)                                                            \
+  do {                                                                                      \
+    if (!(condition))                                                                       \
+      ::tw::check_failed(__FILE__, __LINE__, #condition, llvm::formatv(__VA_ARGS__).str()); \
   } while (false)
-#define TW_UNREACHABLE(...) ::tw::check_failed(__FILE__, __LINE__, "unreachable", llvm::formatv(__VA_ARGS__).str())
+#define TW_UNREACHABLE(...) \
+  ::tw::check_failed(__FILE__, __LINE__, "unreachable", llvm::formatv(__VA_ARGS__).str())
 
 // Early return of an error: TW_TRY(step()); TW_ASSIGN(auto x, make_x());
-#define TW_TRY(expression) \
-  do {                     \
+#define TW_TRY(expression)                                      \
+  do {                                                          \
     if (::tw::Error tw_error_ = (expression)) return tw_error_; \
   } while (false)
 #define TW_CONCAT_(a, b) a##b
 #define TW_CONCAT(a, b) TW_CONCAT_(a, b)
-#define TW_ASSIGN(target, expression) TW_ASSIGN_(TW_CONCAT(tw_expected_, __LINE__), target, expression)
+#define TW_ASSIGN(target, expression) \
+  TW_ASSIGN_(TW_CONCAT(tw_expected_, __LINE__), target, expression)
 #define TW_ASSIGN_(name, target, expression) \
   auto name = (expression);                  \
   if (!name) return name.takeError();        \

@@ -19,11 +19,11 @@ namespace tw {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
-constexpr size_t kPaths = 64;   // more at once than this are not removed
+constexpr size_t kPaths = 64;  // more at once than this are not removed
 constexpr int kMostWaits = 5000, kMostRounds = 100;
 
 std::array<std::atomic<char*>, kPaths> paths;
-std::atomic<int> steps{0};          // that must not be torn apart
+std::atomic<int> steps{0};  // that must not be torn apart
 std::atomic<bool> ending{false};
 
 static_assert(sizeof(sigset_t) <= 16 * sizeof(unsigned long));
@@ -40,7 +40,7 @@ sigset_t end_signals() {
   return set;
 }
 
-struct Entry {   // of getdents64; readdir may allocate memory, which a handler must not
+struct Entry {  // of getdents64; readdir may allocate memory, which a handler must not
   uint64_t inode;
   int64_t offset;
   uint16_t size;
@@ -54,7 +54,7 @@ void empty_folder(int folder) {
   for (long bytes = 0; (bytes = ::syscall(SYS_getdents64, folder, buffer, sizeof buffer)) > 0;)
     for (long at = 0; at < bytes;) {
       const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
-      ::unlinkat(folder, entry->name, 0);   // "." and ".." are refused
+      ::unlinkat(folder, entry->name, 0);  // "." and ".." are refused
       at += entry->size;
     }
 }
@@ -63,7 +63,7 @@ void remove(const char* path) {
   if (::unlink(path) == 0 || errno == ENOENT) return;
   const int folder = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
-  for (int round = 0; round < kMostRounds; ++round) {   // other threads may still write into it
+  for (int round = 0; round < kMostRounds; ++round) {  // other threads may still write into it
     empty_folder(folder);
     if (::rmdir(path) == 0 || errno != ENOTEMPTY) break;
   }
@@ -73,7 +73,7 @@ void remove(const char* path) {
 }  // namespace
 
 void end_by_signal(int signal) {
-  if (ending.exchange(true)) return;   // another thread is at it
+  if (ending.exchange(true)) return;  // another thread is at it
   for (int i = 0; i < kMostWaits && steps > 0; ++i) sleep_a_millisecond();
   for (std::atomic<char*>& path : paths)
     if (const char* taken = path.exchange(nullptr)) remove(taken);
@@ -96,7 +96,8 @@ void clean_up_on_end_signals() {
   }
 }
 
-RemovedOnEndSignal::RemovedOnEndSignal(const std::string& path) : slot_(0), path_(::strdup(path.c_str())) {
+RemovedOnEndSignal::RemovedOnEndSignal(const std::string& path)
+    : slot_(0), path_(::strdup(path.c_str())) {
   for (; slot_ < kPaths; ++slot_) {
     char* none = nullptr;
     if (paths[slot_].compare_exchange_strong(none, path_)) return;
@@ -116,7 +117,7 @@ EndSignalsWait::EndSignalsWait() {
   ++steps;
   if (!ending) return;
   --steps;
-  while (true) ::pause();   // the process is about to end
+  while (true) ::pause();  // the process is about to end
 }
 
 EndSignalsWait::~EndSignalsWait() {

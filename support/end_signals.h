@@ -5,13 +5,16 @@
 
 namespace tw {
 
-// From now on these signals clean up before they end the process; those that are ignored stay so. For programs, before there are threads.
+// From now on these signals clean up before they end the process; those that are ignored stay so.
+// For programs, before there are threads.
 void clean_up_on_end_signals();
 
-// Cleans up and ends the process by the signal. For handlers of signals that take the place of the one above.
+// Cleans up and ends the process by the signal. For handlers of signals that take the place of the
+// one above.
 void end_by_signal(int signal);
 
-// A file, or a folder that holds nothing but files, that is removed if such a signal comes while this lives.
+// A file, or a folder that holds nothing but files, that is removed if such a signal comes while
+// this lives.
 class RemovedOnEndSignal {
  public:
   explicit RemovedOnEndSignal(const std::string& path);
@@ -20,7 +23,7 @@ class RemovedOnEndSignal {
 
  private:
   size_t slot_;
-  char* path_;   // of this object's until the handler has taken it
+  char* path_;  // of this object's until the handler has taken it
 };
 
 // Such a signal waits until this is gone: for steps that must not be torn apart. Short ones.
@@ -31,7 +34,7 @@ class EndSignalsWait {
   ~EndSignalsWait();
 
  private:
-  unsigned long before_[16];   // a sigset_t
+  unsigned long before_[16];  // a sigset_t
 };
 
 }  // namespace tw

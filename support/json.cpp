@@ -27,7 +27,8 @@ Other convert(const Json& v) {
 }
 
 Expected<Json> convert(const Other& v, int depth, const std::string& file) {
-  if (depth > kMaxDepth) return make_error(DiagCode::limit, "'{0}': JSON nested deeper than {1}", file, kMaxDepth);
+  if (depth > kMaxDepth)
+    return make_error(DiagCode::limit, "'{0}': JSON nested deeper than {1}", file, kMaxDepth);
   if (v.is_boolean()) return Json(v.get<bool>());
   if (v.is_number_integer()) return Json(v.get<int64_t>());
   if (v.is_number()) return Json(v.get<double>());

@@ -1,4 +1,5 @@
-// A small JSON value with ordered keys. Reading and writing go through the nlohmann library, which only json.cpp sees.
+// A small JSON value with ordered keys. Reading and writing go through the nlohmann library, which
+// only json.cpp sees.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,7 +12,7 @@
 namespace tw {
 
 template <class Value>
-struct JsonMember {   // a template, so that Json need be complete only where members are used
+struct JsonMember {  // a template, so that Json need be complete only where members are used
   std::string key;
   Value value;
 };
@@ -46,7 +47,9 @@ class Json {
   // Lenient reads, for files that other versions wrote.
   std::string text_or_empty() const { return text() ? *text() : std::string(); }
   int64_t integer_or(int64_t otherwise) const { return integer() ? *integer() : otherwise; }
-  double number_or(double otherwise) const { return real() ? *real() : integer() ? static_cast<double>(*integer()) : otherwise; }
+  double number_or(double otherwise) const {
+    return real() ? *real() : integer() ? static_cast<double>(*integer()) : otherwise;
+  }
   const Array& items() const;  // empty when this is no array
 
  private:

@@ -8,7 +8,8 @@
 namespace tw {
 namespace {
 
-constexpr std::array<std::string_view, 12> kTwoChar = {"->", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "//", "+=", "*="};
+constexpr std::array<std::string_view, 12> kTwoChar = {"->", "==", "!=", "<=", ">=", "&&",
+                                                       "||", "<<", ">>", "//", "+=", "*="};
 constexpr std::string_view kOneChar = "()[]{}<>,:=+-*/%@!~&|^#?.$";
 
 bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -44,7 +45,9 @@ class Scanner {
   }
 
  private:
-  char look(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  char look(size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
 
   void skip_blank() {
     for (; at_ < text_.size(); ++at_) {
@@ -79,7 +82,8 @@ class Scanner {
         return;
       }
     if (c == '\0' || kOneChar.find(c) == std::string_view::npos)
-      return invalid(token, llvm::formatv("unexpected character {0}", quoted(text_.substr(at_, 1))).str());
+      return invalid(token,
+                     llvm::formatv("unexpected character {0}", quoted(text_.substr(at_, 1))).str());
     token.text = c;
     ++at_;
   }
@@ -92,7 +96,9 @@ class Scanner {
   }
 
   template <class Fn>
-  void skip_while(Fn fn) { while (fn(look())) ++at_; }
+  void skip_while(Fn fn) {
+    while (fn(look())) ++at_;
+  }
 
   void scan_number(Token& token) {
     size_t begin = at_;
@@ -116,7 +122,8 @@ class Scanner {
       skip_while(is_digit);
     }
     token.text = text_.substr(begin, at_ - begin);
-    if (!any || is_alpha(look()) || look() == '.') return invalid(token, llvm::formatv("malformed number '{0}'", token.text).str());
+    if (!any || is_alpha(look()) || look() == '.')
+      return invalid(token, llvm::formatv("malformed number '{0}'", token.text).str());
     token.kind = real ? TokenKind::real : TokenKind::integer;
     if (!real && llvm::StringRef(token.text).getAsInteger(hex ? 0 : 10, token.integer))
       invalid(token, llvm::formatv("{0} does not fit in 64 bits", token.text).str());
@@ -153,9 +160,12 @@ class Scanner {
 
 }  // namespace
 
-Lexer::Lexer(std::string_view text, std::string_view file) : file_(file), tokens_(Scanner(text).scan()) {}
+Lexer::Lexer(std::string_view text, std::string_view file)
+    : file_(file), tokens_(Scanner(text).scan()) {}
 
-const Token& Lexer::peek(size_t ahead) const { return tokens_[std::min(position_ + ahead, tokens_.size() - 1)]; }
+const Token& Lexer::peek(size_t ahead) const {
+  return tokens_[std::min(position_ + ahead, tokens_.size() - 1)];
+}
 
 Token Lexer::next() {
   Token token = peek();
@@ -170,14 +180,16 @@ bool Lexer::accept(std::string_view word) {
 }
 
 Error Lexer::error_at(const Token& token, std::string message) const {
-  return make_error(Diag{DiagCode::parse, std::move(message), {file_, token.line, token.column}, {}});
+  return make_error(
+      Diag{DiagCode::parse, std::move(message), {file_, token.line, token.column}, {}});
 }
 
 Error Lexer::expected(std::string_view what) const {
   const Token& token = peek();
   if (token.kind == TokenKind::invalid) return error_here(token.text);
-  std::string found = token.kind == TokenKind::end ? "the end of the text"
-                      : token.kind == TokenKind::string ? quoted(token.text) : "'" + token.text + "'";
+  std::string found = token.kind == TokenKind::end      ? "the end of the text"
+                      : token.kind == TokenKind::string ? quoted(token.text)
+                                                        : "'" + token.text + "'";
   return error_here(llvm::formatv("expected {0}, found {1}", what, found).str());
 }
 
@@ -222,8 +234,10 @@ Expected<double> Lexer::number(std::string_view what) {
 
 Error Lexer::enter() {
   if (depth_ >= kMaxDepth)
-    return make_error(Diag{DiagCode::limit, llvm::formatv("nested deeper than {0} levels", kMaxDepth).str(),
-                           {file_, peek().line, peek().column}, {}});
+    return make_error(Diag{DiagCode::limit,
+                           llvm::formatv("nested deeper than {0} levels", kMaxDepth).str(),
+                           {file_, peek().line, peek().column},
+                           {}});
   ++depth_;
   return Error::success();
 }

@@ -1,4 +1,5 @@
-// The one lexer of every text form: kernels, schedules, graphs. Comments run from ';' to the end of the line ('//' is floor_div).
+// The one lexer of every text form: kernels, schedules, graphs. Comments run from ';' to the end of
+// the line ('//' is floor_div).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,7 +22,7 @@ enum class TokenKind : uint8_t {
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  std::string text;         // as written; string: the decoded value
+  std::string text;  // as written; string: the decoded value
   uint64_t integer = 0;
   int line = 0, column = 0;
   size_t begin = 0, end = 0;  // byte offsets
@@ -37,17 +38,19 @@ class Lexer {
   Token next();
   bool at_end() const { return peek().kind == TokenKind::end; }
   bool at(std::string_view word) const { return peek().is(word); }
-  bool accept(std::string_view word);         // takes an identifier or punctuation with that text
+  bool accept(std::string_view word);  // takes an identifier or punctuation with that text
   // The following take one token, or fail at it with "expected <what>, found ...".
   Error expect(std::string_view word);
   Expected<std::string> identifier(std::string_view what);
   Expected<std::string> string(std::string_view what);
   Expected<int64_t> integer(std::string_view what);  // with an optional '-'
-  Expected<double> number(std::string_view what);    // integer, real, inf or nan, with an optional '-'
+  // Integer, real, inf or nan, with an optional '-'
+  Expected<double> number(std::string_view what);
   Error error_at(const Token& token, std::string message) const;
   Error error_here(std::string message) const { return error_at(peek(), std::move(message)); }
-  Error expected(std::string_view what) const;       // "expected <what>, found ..." at the next token
-  size_t position() const { return position_; }      // to go back to with rewind()
+  // "expected <what>, found ..." at the next token
+  Error expected(std::string_view what) const;
+  size_t position() const { return position_; }  // to go back to with rewind()
   void rewind(size_t position) { position_ = position; }
   // Nesting guard of recursive parsers: enter() fails beyond kMaxDepth.
   static constexpr int kMaxDepth = 400;

@@ -1,4 +1,5 @@
-// Parsed once for all rooms and tests: what nearly every file includes of the standard library and LLVM. Files still include what they use.
+// Parsed once for all rooms and tests: what nearly every file includes of the standard library and
+// LLVM. Files still include what they use.
 #pragma once
 #include <algorithm>
 #include <array>

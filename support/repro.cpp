@@ -8,8 +8,9 @@
 
 namespace tw {
 namespace {
-thread_local CheckContext* innermost = nullptr;   // the one piece of state outside values: a check may fail anywhere
-}
+// The one piece of state outside values: a check may fail anywhere
+thread_local CheckContext* innermost = nullptr;
+}  // namespace
 
 CheckContext::CheckContext(std::string what, std::function<std::string()> text)
     : what_(std::move(what)), text_(std::move(text)), outer_(std::exchange(innermost, this)) {}
@@ -17,7 +18,8 @@ CheckContext::CheckContext(std::string what, std::function<std::string()> text)
 CheckContext::~CheckContext() { innermost = outer_; }
 
 std::string write_reproducer() {
-  CheckContext* context = std::exchange(innermost, nullptr);   // a second failure while printing writes nothing
+  // a second failure while printing writes nothing
+  CheckContext* context = std::exchange(innermost, nullptr);
   if (!context) return "";
   std::string folder = "tilewright-repro-" + std::to_string(getpid());
   if (mkdir(folder.c_str(), 0777) != 0) return "";

@@ -1,11 +1,13 @@
-// What a thread is working on, so that a failed check can leave a reproducer: a folder with the text of each open context.
+// What a thread is working on, so that a failed check can leave a reproducer: a folder with the
+// text of each open context.
 #pragma once
 #include <functional>
 #include <string>
 
 namespace tw {
 
-// Lives on the stack round a piece of work; `text` is called only when a check fails inside. Innermost contexts come first.
+// Lives on the stack round a piece of work; `text` is called only when a check fails inside.
+// Innermost contexts come first.
 class CheckContext {
  public:
   CheckContext(std::string what, std::function<std::string()> text);
@@ -20,8 +22,8 @@ class CheckContext {
   CheckContext* outer_;
 };
 
-// Writes this thread's contexts into ./tilewright-repro-<pid>/ and returns that name; "" when there is nothing to write or
-// the folder cannot be made.
+// Writes this thread's contexts into ./tilewright-repro-<pid>/ and returns that name; "" when there
+// is nothing to write or the folder cannot be made.
 std::string write_reproducer();
 
 }  // namespace tw

@@ -1,7 +1,8 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#ifdef TW_MEASURE_WORKER   // tests that measure start their own program again as the measuring process
+#ifdef TW_MEASURE_WORKER  // tests that measure start their own program again as the measuring
+                          // process
 #include "autotune/measure/worker.h"
 #include "driver/compare_artifacts.h"
 #endif

@@ -12,7 +12,8 @@ namespace tw {
 class TestFolder {
  public:
   TestFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tilewright-test-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "tilewright-test-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data()) ? pattern : std::string();
   }
   TestFolder(const TestFolder&) = delete;
@@ -27,7 +28,8 @@ class TestFolder {
   }
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename().string());
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      names.push_back(entry.path().filename().string());
     return names;
   }
   const std::string& path() const { return path_; }

@@ -1,5 +1,5 @@
-// Simulated annealing. With a model, parallel chains walk over its scores and the best points that they meet are proposed (AutoTVM); without
-// one, each chain moves by what was measured.
+// Simulated annealing. With a model, parallel chains walk over its scores and the best points that
+// they meet are proposed (AutoTVM); without one, each chain moves by what was measured.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,9 +11,11 @@ namespace tw {
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Whether a chain moves from energy `old` to `next` (lower is better; infinite: illegal) at the temperature.
+// Whether a chain moves from energy `old` to `next` (lower is better; infinite: illegal) at the
+// temperature.
 bool accepts(double old, double next, double temperature, std::mt19937_64& random) {
-  const double chance = unit(random);   // always drawn, so that the sequence does not depend on the energies
+  // Always drawn, so that the sequence does not depend on the energies
+  const double chance = unit(random);
   if (next == kInfinity) return old == kInfinity;
   if (old == kInfinity || next <= old) return true;
   return chance < std::exp((old - next) / (temperature + 1e-5));
@@ -21,8 +23,11 @@ bool accepts(double old, double next, double temperature, std::mt19937_64& rando
 
 class ScoredAnnealing : public ScoredExplorer {
  public:
-  ScoredAnnealing(const Space& space, uint64_t seed, const AnnealingOptions& options, ScorePoints score)
-      : ScoredExplorer(space, seed, options.random_first, options.epsilon), options_(options), score_(std::move(score)) {}
+  ScoredAnnealing(const Space& space, uint64_t seed, const AnnealingOptions& options,
+                  ScorePoints score)
+      : ScoredExplorer(space, seed, options.random_first, options.epsilon),
+        options_(options),
+        score_(std::move(score)) {}
 
  protected:
   std::vector<Point> choose(int planned, int) override {
@@ -60,13 +65,15 @@ class ScoredAnnealing : public ScoredExplorer {
   // The chains go on where they were after the last batch.
   void walk(Best& best) {
     scores_.clear();
-    while (static_cast<int>(chains_.size()) < options_.chains) chains_.push_back(space_.sample(random_));
+    while (static_cast<int>(chains_.size()) < options_.chains)
+      chains_.push_back(space_.sample(random_));
     bool changed = false;
     std::vector<double> at = energies(chains_, best, changed);
     const double scale = deviation(at);
     int same = 0;
     for (int i = 0; i < options_.iterations && same < options_.patience; ++i) {
-      const double temperature = scale * (options_.start - (options_.start - options_.end) * i / (options_.iterations + 1));
+      const double temperature = scale * (options_.start - (options_.start - options_.end) * i /
+                                                               (options_.iterations + 1));
       std::vector<Point> next;
       for (const Point& point : chains_) next.push_back(space_.mutate(point, random_));
       changed = false;
@@ -89,13 +96,17 @@ class ScoredAnnealing : public ScoredExplorer {
 class MeasuredAnnealing : public Explorer {
  public:
   MeasuredAnnealing(const Space& space, uint64_t seed, const AnnealingOptions& options)
-      : seen_(space), random_(seed), temperature_(options.measured_start), cooling_(options.cooling) {}
+      : seen_(space),
+        random_(seed),
+        temperature_(options.measured_start),
+        cooling_(options.cooling) {}
 
   std::vector<Point> propose(int count) override {
     std::vector<Point> out;
     for (size_t c = 0; static_cast<int>(out.size()) < count; ++c) {
       if (c == chains_.size()) chains_.emplace_back();
-      std::optional<Point> next = in_space(chains_[c].point) ? seen_.near(chains_[c].point, random_) : seen_.draw(random_);
+      std::optional<Point> next = in_space(chains_[c].point) ? seen_.near(chains_[c].point, random_)
+                                                             : seen_.draw(random_);
       if (!next) break;
       waiting_[*next] = c;
       out.push_back(std::move(*next));
@@ -109,13 +120,15 @@ class MeasuredAnnealing : public Explorer {
       seen_.add(points[i]);
       const double energy = std::isfinite(seconds[i]) ? std::log(seconds[i]) : kInfinity;
       const auto chain = waiting_.find(points[i]);
-      if (chain == waiting_.end()) {                          // not proposed here: a chain starts from it
+      // Not proposed here: a chain starts from it
+      if (chain == waiting_.end()) {
         chains_.push_back({points[i], energy});
         continue;
       }
       Chain& c = chains_[chain->second];
       waiting_.erase(chain);
-      if (!in_space(c.point) || accepts(c.energy, energy, temperature_, random_)) c = {points[i], energy};
+      if (!in_space(c.point) || accepts(c.energy, energy, temperature_, random_))
+        c = {points[i], energy};
     }
     temperature_ *= cooling_;
   }
@@ -131,12 +144,13 @@ class MeasuredAnnealing : public Explorer {
   std::mt19937_64 random_;
   double temperature_, cooling_;
   std::vector<Chain> chains_;
-  std::map<Point, size_t> waiting_;   // proposed points and their chains
+  std::map<Point, size_t> waiting_;  // proposed points and their chains
 };
 
 }  // namespace
 
-std::unique_ptr<Explorer> annealing_explorer(const Space& space, uint64_t seed, const AnnealingOptions& options, ScorePoints score) {
+std::unique_ptr<Explorer> annealing_explorer(const Space& space, uint64_t seed,
+                                             const AnnealingOptions& options, ScorePoints score) {
   if (!score) return std::make_unique<MeasuredAnnealing>(space, seed, options);
   return std::make_unique<ScoredAnnealing>(space, seed, options, std::move(score));
 }

@@ -28,6 +28,8 @@ class Grid : public Explorer {
 
 }  // namespace
 
-std::unique_ptr<Explorer> grid_explorer(const Space& space) { return std::make_unique<Grid>(space); }
+std::unique_ptr<Explorer> grid_explorer(const Space& space) {
+  return std::make_unique<Grid>(space);
+}
 
 }  // namespace tw

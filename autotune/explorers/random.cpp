@@ -8,11 +8,13 @@ namespace {
 class ScoredRandom : public ScoredExplorer {
  public:
   ScoredRandom(const Space& space, uint64_t seed, const RandomOptions& options, ScorePoints score)
-      : ScoredExplorer(space, seed, options.random_first, options.epsilon), pool_(options.pool), score_(std::move(score)) {}
+      : ScoredExplorer(space, seed, options.random_first, options.epsilon),
+        pool_(options.pool),
+        score_(std::move(score)) {}
 
  protected:
   std::vector<Point> choose(int planned, int count) override {
-    Seen pool = seen_;   // what is drawn and not taken stays to be drawn
+    Seen pool = seen_;  // what is drawn and not taken stays to be drawn
     Best best(planned);
     const std::vector<Point> drawn = pool.draw(count * pool_, random_);
     const std::vector<double> scores = score_(drawn);
@@ -42,7 +44,8 @@ class Random : public Explorer {
 
 }  // namespace
 
-std::unique_ptr<Explorer> random_explorer(const Space& space, uint64_t seed, const RandomOptions& options, ScorePoints score) {
+std::unique_ptr<Explorer> random_explorer(const Space& space, uint64_t seed,
+                                          const RandomOptions& options, ScorePoints score) {
   if (!score) return std::make_unique<Random>(space, seed);
   return std::make_unique<ScoredRandom>(space, seed, options, std::move(score));
 }

@@ -1,4 +1,5 @@
-// What explorers that go by a model's scores have in common: random points first, then the best-scored ones and a random rest, none twice.
+// What explorers that go by a model's scores have in common: random points first, then the
+// best-scored ones and a random rest, none twice.
 #pragma once
 #include "autotune/explorers/pick.h"
 #include "autotune/explorers/seen.h"
@@ -9,7 +10,11 @@ namespace tw {
 class ScoredExplorer : public Explorer {
  public:
   ScoredExplorer(const Space& space, uint64_t seed, int random_first, double epsilon)
-      : space_(space), seen_(space), random_(seed), random_first_(random_first), epsilon_(epsilon) {}
+      : space_(space),
+        seen_(space),
+        random_(seed),
+        random_first_(random_first),
+        epsilon_(epsilon) {}
 
   std::vector<Point> propose(int count) override {
     if (told_ < random_first_) return seen_.draw(count, random_);

@@ -9,7 +9,8 @@ namespace {
 
 class PointScorer {
  public:
-  PointScorer(MakeCandidate build, CostModel& model, int jobs) : build_(std::move(build)), model_(model), jobs_(jobs) {}
+  PointScorer(MakeCandidate build, CostModel& model, int jobs)
+      : build_(std::move(build)), model_(model), jobs_(jobs) {}
 
   std::vector<double> operator()(std::span<const Point> points) {
     std::vector<std::optional<Candidate>> built(points.size());
@@ -48,7 +49,8 @@ class PointScorer {
 }  // namespace
 
 ScorePoints score_points(MakeCandidate build, CostModel& model, int jobs) {
-  return [scorer = std::make_shared<PointScorer>(std::move(build), model, jobs)](std::span<const Point> points) { return (*scorer)(points); };
+  return [scorer = std::make_shared<PointScorer>(std::move(build), model, jobs)](
+             std::span<const Point> points) { return (*scorer)(points); };
 }
 
 }  // namespace tw

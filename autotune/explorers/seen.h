@@ -12,7 +12,7 @@ class Seen {
  public:
   explicit Seen(const Space& space) : space_(space), size_(space.size()) {}
 
-  bool add(const Point& point) { return points_.insert(point).second; }   // false: it was there
+  bool add(const Point& point) { return points_.insert(point).second; }  // false: it was there
   bool has(const Point& point) const { return points_.contains(point); }
   bool exhausted() const { return static_cast<double>(points_.size()) >= size_; }
   // A point that was not there, added; none when the space is exhausted.
@@ -28,6 +28,6 @@ class Seen {
   std::set<Point> points_;
 };
 
-double unit(std::mt19937_64& random);   // uniform in [0, 1), the same on every machine
+double unit(std::mt19937_64& random);  // uniform in [0, 1), the same on every machine
 
 }  // namespace tw

@@ -1,5 +1,6 @@
-// The context-relation features of AutoTVM: of the statement with most to do, for each buffer, four curves between how the touched elements, their
-// reuse and the iterations grow from loop to loop (log2, each sorted), sampled at 0, 1, ..., 19. A sample is the last point of the curve at or
+// The context-relation features of AutoTVM: of the statement with most to do, for each buffer, four
+// curves between how the touched elements, their reuse and the iterations grow from loop to loop
+// (log2, each sorted), sampled at 0, 1, ..., 19. A sample is the last point of the curve at or
 // before it: its height, and how far behind it lies.
 #include <algorithm>
 #include <cmath>
@@ -11,9 +12,10 @@
 namespace tw {
 namespace {
 using namespace features;
-constexpr size_t kSlots = 4;       // buffers: the written one, then those read
+constexpr size_t kSlots = 4;  // buffers: the written one, then those read
 constexpr int kSamples = 20;
-constexpr const char* kCurves[] = {"reuse_of_count", "count_of_reuse", "topdown_of_count", "count_of_topdown"};
+constexpr const char* kCurves[] = {"reuse_of_count", "count_of_reuse", "topdown_of_count",
+                                   "count_of_topdown"};
 
 using Axis = std::vector<double>;
 
@@ -47,10 +49,13 @@ void add_buffer(const Statement& s, const Use& use, FeatureRow& row) {
 FeatureRow curve_row(const Kernel& kernel) {
   const std::vector<Statement> statements = statements_of(kernel);
   const auto work = [](const Statement& s) { return s.iterations() * (1 + s.floats.total()); };
-  const auto main = std::max_element(statements.begin(), statements.end(), [&](const Statement& a, const Statement& b) { return work(a) < work(b); });
+  const auto main = std::max_element(
+      statements.begin(), statements.end(),
+      [&](const Statement& a, const Statement& b) { return work(a) < work(b); });
   FeatureRow row;
   if (main != statements.end())
-    for (size_t t = 0; t < main->touches.size() && t < kSlots; ++t) add_buffer(*main, main->touches[t].uses.back(), row);
+    for (size_t t = 0; t < main->touches.size() && t < kSlots; ++t)
+      add_buffer(*main, main->touches[t].uses.back(), row);
   row.resize(kSlots * std::size(kCurves) * kSamples * 2, std::numeric_limits<float>::quiet_NaN());
   return row;
 }
@@ -60,12 +65,16 @@ std::vector<std::string> curve_feature_names() {
   for (size_t slot = 0; slot < kSlots; ++slot)
     for (const char* curve : kCurves)
       for (int at = 0; at < kSamples; ++at)
-        for (const char* what : {"", ".behind"}) names.push_back("buffer" + std::to_string(slot) + "." + curve + "[" + std::to_string(at) + "]" + what);
+        for (const char* what : {"", ".behind"})
+          names.push_back("buffer" + std::to_string(slot) + "." + curve + "[" + std::to_string(at) +
+                          "]" + what);
   return names;
 }
 
 Features curve_features() {
-  return {"curve", false, [](const Candidate& candidate) { return std::vector<FeatureRow>{curve_row(*candidate.kernel)}; }};
+  return {"curve", false, [](const Candidate& candidate) {
+            return std::vector<FeatureRow>{curve_row(*candidate.kernel)};
+          }};
 }
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// The loop features of AutoTVM (reference: "Learning to Optimize Tensor Programs", and its touch extractor): log2(x + 1) of every number.
+// The loop features of AutoTVM (reference: "Learning to Optimize Tensor Programs", and its touch
+// extractor): log2(x + 1) of every number.
 #include <algorithm>
 #include <cmath>
 
@@ -23,20 +24,28 @@ class Row {
 };
 
 // The statements below one loop, and its place among the loops of each.
-struct Below { const Statement* statement; size_t depth; };
+struct Below {
+  const Statement* statement;
+  size_t depth;
+};
 
-// Iterations of the concurrent loops around: threads that touch other elements, and threads that touch the same.
-struct Threads { double count = 1, reuse = 1; };
+// Iterations of the concurrent loops around: threads that touch other elements, and threads that
+// touch the same.
+struct Threads {
+  double count = 1, reuse = 1;
+};
 Threads threads_of(const Statement& s, const Use& use) {
   Threads out;
   for (size_t i = 0; i < s.loops.size(); ++i) {
     const LoopKind kind = s.loops[i].node->loop_kind;
-    if (kind == LoopKind::parallel || is_concurrent(kind)) (use.moved[i] ? out.count : out.reuse) *= s.loops[i].extent;
+    if (kind == LoopKind::parallel || is_concurrent(kind))
+      (use.moved[i] ? out.count : out.reuse) *= s.loops[i].extent;
   }
   return out;
 }
 
-void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Below>& below, Row& row) {
+void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Below>& below,
+              Row& row) {
   const Statement& first = *below.front().statement;
   const size_t depth = below.front().depth;
   const std::string at = loop.var + ".";
@@ -46,10 +55,12 @@ void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Belo
   double bottomup = 0, add = 0, mul = 0, div = 0;
   for (const auto& [s, d] : below) {
     bottomup = std::max(bottomup, s->iterations(d));
-    add += s->floats.add + s->floats.mad, mul += s->floats.mul + s->floats.mad, div += s->floats.div;
+    add += s->floats.add + s->floats.mad, mul += s->floats.mul + s->floats.mad,
+        div += s->floats.div;
   }
   row.add(at + "bottomup", bottomup);
-  for (int k = 0; k < kLoopKindCount; ++k) row.add(at + loop_kind_name(static_cast<LoopKind>(k)), static_cast<int>(loop.loop_kind) == k);
+  for (int k = 0; k < kLoopKindCount; ++k)
+    row.add(at + loop_kind_name(static_cast<LoopKind>(k)), static_cast<int>(loop.loop_kind) == k);
   row.add(at + "reduce", loop.role != AxisRole::spatial);
   row.add(at + "adds", add);
   row.add(at + "muls", mul);
@@ -58,7 +69,8 @@ void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Belo
     for (const Touch& touch : s->touches) {
       for (size_t u = 0; u < touch.uses.size(); ++u) {
         const Use& use = touch.uses[u];
-        const std::string name = at + s->store->label + "." + kernel.buffer(touch.buffer).name + "_" + std::to_string(u) + ".";
+        const std::string name = at + s->store->label + "." + kernel.buffer(touch.buffer).name +
+                                 "_" + std::to_string(u) + ".";
         const Threads threads = threads_of(*s, use);
         row.add(name + "stride", stride(kernel, *s, use, d));
         row.add(name + "mod", modulus(use, loop.var));
@@ -75,7 +87,7 @@ void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Belo
 
 FeatureRow itervar_row(const Kernel& kernel, std::vector<std::string>* names) {
   const std::vector<Statement> statements = statements_of(kernel);
-  std::vector<const StmtNode*> loops;   // in the order of the text
+  std::vector<const StmtNode*> loops;  // in the order of the text
   visit(kernel.body, [&](const Stmt& s) {
     if (s->kind == StmtKind::loop) loops.push_back(s.get());
   });
@@ -92,7 +104,9 @@ FeatureRow itervar_row(const Kernel& kernel, std::vector<std::string>* names) {
 }
 
 Features itervar_features() {
-  return {"itervar", false, [](const Candidate& candidate) { return std::vector<FeatureRow>{itervar_row(*candidate.kernel)}; }};
+  return {"itervar", false, [](const Candidate& candidate) {
+            return std::vector<FeatureRow>{itervar_row(*candidate.kernel)};
+          }};
 }
 
 }  // namespace tw

@@ -1,5 +1,6 @@
-// Ansor's features of an innermost statement (reference: "Ansor: Generating High-Performance Tensor Programs for Deep Learning", and its feature
-// extractor), with two of our own: whether a buffer lies in registers, and the guards. Counts are sign(x) * log2(|x| + 1).
+// Ansor's features of an innermost statement (reference: "Ansor: Generating High-Performance Tensor
+// Programs for Deep Learning", and its feature extractor), with two of our own: whether a buffer
+// lies in registers, and the guards. Counts are sign(x) * log2(|x| + 1).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,7 +22,9 @@ class Row {
     values.push_back(static_cast<float>(value));
     if (names_) names_->push_back(name);
   }
-  void add(const std::string& name, double value) { raw(name, std::copysign(std::log2(std::abs(value) + 1), value)); }
+  void add(const std::string& name, double value) {
+    raw(name, std::copysign(std::log2(std::abs(value) + 1), value));
+  }
   template <size_t N>
   void choice(const std::string& name, const std::array<const char*, N>& words, size_t chosen) {
     for (size_t i = 0; i < N; ++i) raw(name + words[i], i == chosen);
@@ -49,8 +52,9 @@ void add_ops(const Statement& s, Row& row) {
   row.add("select", n * s.selects);
 }
 
-constexpr std::array<const char*, 8> kPositions = {"none",         "inner_spatial", "middle_spatial", "outer_spatial",
-                                                   "inner_reduce", "middle_reduce", "outer_reduce",   "mixed"};
+constexpr std::array<const char*, 8> kPositions = {
+    "none",         "inner_spatial", "middle_spatial", "outer_spatial",
+    "inner_reduce", "middle_reduce", "outer_reduce",   "mixed"};
 
 // Loops of one kind: how many, their product, the innermost one's extent, and where they lie.
 void add_kind(const Statement& s, const std::string& name, LoopKind kind, Row& row) {
@@ -73,11 +77,13 @@ void add_kind(const Statement& s, const std::string& name, LoopKind kind, Row& r
 }
 
 void add_device(const Statement& s, Row& row) {
-  constexpr std::array<const char*, 6> axes = {"block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z"};
+  constexpr std::array<const char*, 6> axes = {"block.x",  "block.y",  "block.z",
+                                               "thread.x", "thread.y", "thread.z"};
   std::array<double, 6> lengths = {};
   double virtual_threads = 0, bound = 0;
   for (const Loop& l : s.loops) {
-    if (l.node->loop_kind == LoopKind::vthread) virtual_threads = std::max(1.0, virtual_threads) * l.extent;
+    if (l.node->loop_kind == LoopKind::vthread)
+      virtual_threads = std::max(1.0, virtual_threads) * l.extent;
     if (l.node->loop_kind != LoopKind::bind) continue;
     bound = 1;
     for (size_t i = 0; i < axes.size(); ++i)
@@ -91,49 +97,68 @@ void add_device(const Statement& s, Row& row) {
 enum class ReuseKind : uint8_t { loop, serial, none };
 struct Reuse {
   ReuseKind kind = ReuseKind::none;
-  double iterations = 0, bytes = 0, times = 0;   // between two uses; how often the data is used again
+  // Between two uses; how often the data is used again
+  double iterations = 0, bytes = 0, times = 0;
 };
 
 double touched_bytes(const Kernel& kernel, const Statement& s, size_t level) {
   double bytes = 0;
-  for (const Touch& t : s.touches) bytes += elements(kernel, s, t, level) * dtype_bytes(kernel.buffer(t.buffer).dtype);
+  for (const Touch& t : s.touches)
+    bytes += elements(kernel, s, t, level) * dtype_bytes(kernel.buffer(t.buffer).dtype);
   return bytes;
 }
 
-// By the innermost loop that does not move the buffer; else by another statement that uses it in a common loop.
-Reuse reuse_of(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s, const Touch& touch) {
+// By the innermost loop that does not move the buffer; else by another statement that uses it in a
+// common loop.
+Reuse reuse_of(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s,
+               const Touch& touch) {
   for (size_t i = s.loops.size(); i-- > 0;)
-    if (!moves(touch, i) && s.loops[i].extent > 1) return {ReuseKind::loop, s.iterations(i + 1), touched_bytes(kernel, s, i + 1), s.loops[i].extent};
+    if (!moves(touch, i) && s.loops[i].extent > 1)
+      return {ReuseKind::loop, s.iterations(i + 1), touched_bytes(kernel, s, i + 1),
+              s.loops[i].extent};
   Reuse nearest;
   for (const Statement& other : all) {
-    const bool uses = std::any_of(other.touches.begin(), other.touches.end(), [&](const Touch& t) { return t.buffer == touch.buffer; });
+    const bool uses = std::any_of(other.touches.begin(), other.touches.end(),
+                                  [&](const Touch& t) { return t.buffer == touch.buffer; });
     if (&other == &s || !uses) continue;
     size_t common = 0;
-    while (common < s.loops.size() && common < other.loops.size() && s.loops[common].node == other.loops[common].node) ++common;
+    while (common < s.loops.size() && common < other.loops.size() &&
+           s.loops[common].node == other.loops[common].node)
+      ++common;
     const double bytes = touched_bytes(kernel, s, common) + touched_bytes(kernel, other, common);
-    if (nearest.kind == ReuseKind::none || bytes < nearest.bytes) nearest = {ReuseKind::serial, s.iterations(common), bytes, nearest.times};
+    if (nearest.kind == ReuseKind::none || bytes < nearest.bytes)
+      nearest = {ReuseKind::serial, s.iterations(common), bytes, nearest.times};
     nearest.times += 1;
   }
   return nearest;
 }
 
-struct Traffic { const Touch* touch; double bytes, unique_bytes, lines, unique_lines, stride; };
+struct Traffic {
+  const Touch* touch;
+  double bytes, unique_bytes, lines, unique_lines, stride;
+};
 
 Traffic traffic_of(const Kernel& kernel, const Statement& s, const Touch& touch) {
   const double element = dtype_bytes(kernel.buffer(touch.buffer).dtype), n = s.iterations();
   const double uses = static_cast<double>(touch.uses.size());
-  size_t moving = s.loops.size();   // the innermost loop that moves it
+  size_t moving = s.loops.size();  // the innermost loop that moves it
   while (moving > 0 && !moves(touch, moving - 1)) --moving;
   double step = 0;
   if (moving > 0)
     for (const Use& use : touch.uses) step = std::max(step, stride(kernel, s, use, moving - 1));
-  const double repeats = s.iterations(moving);   // at one place
-  const double lines_touched = moving > 0 ? n / repeats * std::min(1.0, step * element / kLineBytes) : 1;
-  return {&touch, uses * n * element, elements(kernel, s, touch, 0) * element, uses * std::max(1.0, lines_touched),
-          lines(kernel, s, touch, 0, kLineBytes), step};
+  const double repeats = s.iterations(moving);  // at one place
+  const double lines_touched = moving > 0 ? n / repeats * std::min(1.0, step * element / kLineBytes)
+                                          : 1;
+  return {&touch,
+          uses * n * element,
+          elements(kernel, s, touch, 0) * element,
+          uses * std::max(1.0, lines_touched),
+          lines(kernel, s, touch, 0, kLineBytes),
+          step};
 }
 
-void add_buffers(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s, Row& row) {
+void add_buffers(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s,
+                 Row& row) {
   std::vector<Traffic> list;
   for (const Touch& touch : s.touches) list.push_back(traffic_of(kernel, s, touch));
   std::stable_sort(list.begin(), list.end(), [](const Traffic& a, const Traffic& b) {
@@ -144,14 +169,18 @@ void add_buffers(const Kernel& kernel, const std::vector<Statement>& all, const 
     const bool there = b < list.size();
     const Traffic t = there ? list[b] : Traffic{nullptr, 0, 0, 0, 0, 0};
     const Reuse reuse = there ? reuse_of(kernel, all, s, *t.touch) : Reuse();
-    const size_t access = !there ? 3 : t.touch->read && t.touch->written ? 2 : t.touch->written ? 1 : 0;
+    const size_t access = !there                              ? 3
+                          : t.touch->read && t.touch->written ? 2
+                          : t.touch->written                  ? 1
+                                                              : 0;
     row.choice(at, std::array<const char*, 3>{"read", "write", "read_write"}, access);
     row.raw(at + "register", there && kernel.buffer(t.touch->buffer).scope == "register");
     row.add(at + "bytes", t.bytes);
     row.add(at + "unique_bytes", t.unique_bytes);
     row.add(at + "lines", t.lines);
     row.add(at + "unique_lines", t.unique_lines);
-    row.choice(at, std::array<const char*, 3>{"reuse_loop", "reuse_serial", "reuse_none"}, there ? static_cast<size_t>(reuse.kind) : 3);
+    row.choice(at, std::array<const char*, 3>{"reuse_loop", "reuse_serial", "reuse_none"},
+               there ? static_cast<size_t>(reuse.kind) : 3);
     row.add(at + "reuse_distance", reuse.iterations);
     row.add(at + "reuse_distance_bytes", reuse.bytes);
     row.add(at + "reuse_count", reuse.times);
@@ -164,7 +193,8 @@ void add_buffers(const Kernel& kernel, const std::vector<Statement>& all, const 
   }
 }
 
-// log2 of operations per byte while more and more of the loops are gone through, at ten steps of log2(operations).
+// log2 of operations per byte while more and more of the loops are gone through, at ten steps of
+// log2(operations).
 void add_intensity(const Kernel& kernel, const Statement& s, Row& row) {
   std::vector<double> ops, bytes;
   const double each = std::max(1.0, s.floats.total());
@@ -178,14 +208,16 @@ void add_intensity(const Kernel& kernel, const Statement& s, Row& row) {
     while (j + 1 < ops.size() && ops[j] < at) ++j;
     double value = bytes.front();
     if (ops.size() > 1) {
-      const double width = ops[j] - ops[j - 1], part = width > 0 ? std::clamp((at - ops[j - 1]) / width, 0.0, 1.0) : 1.0;
+      const double width = ops[j] - ops[j - 1],
+                   part = width > 0 ? std::clamp((at - ops[j - 1]) / width, 0.0, 1.0) : 1.0;
       value = bytes[j - 1] + part * (bytes[j] - bytes[j - 1]);
     }
     row.raw("intensity[" + std::to_string(i - 1) + "]", at - value);
   }
 }
 
-FeatureRow row_of(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s, std::vector<std::string>* names) {
+FeatureRow row_of(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s,
+                  std::vector<std::string>* names) {
   Row row(names);
   add_ops(s, row);
   add_kind(s, "vector", LoopKind::vector, row);
@@ -196,7 +228,8 @@ FeatureRow row_of(const Kernel& kernel, const std::vector<Statement>& all, const
   add_intensity(kernel, s, row);
   const Touch& written = s.touches.front();
   const bool temp = kernel.buffer(written.buffer).role == BufferRole::temp;
-  const double size = temp ? bytes_of(kernel, written.buffer) : 0, stored = elements(kernel, s, written, 0);
+  const double size = temp ? bytes_of(kernel, written.buffer) : 0,
+               stored = elements(kernel, s, written, 0);
   row.add("alloc.bytes", size);
   row.add("alloc.bytes_stored", size * s.iterations() / stored);
   row.add("alloc.stores", stored);
@@ -220,7 +253,8 @@ std::vector<FeatureRow> loop_rows(const Kernel& kernel) {
 std::vector<std::string> loop_feature_names() {
   Kernel kernel{"k", {}, {{"x", DType::f32, {Expr(1)}, BufferRole::output}}, {}, nullptr};
   StmtNode store{StmtKind::store};
-  store.label = "x", store.buffer = BufferId{0}, store.indices = {Expr(0)}, store.value = float_imm(0);
+  store.label = "x", store.buffer = BufferId{0}, store.indices = {Expr(0)},
+  store.value = float_imm(0);
   kernel.body = make_store(store);
   const std::vector<Statement> all = statements_of(kernel);
   std::vector<std::string> names;

@@ -6,15 +6,19 @@
 namespace tw::features {
 namespace {
 
-struct Span { double lo = 0, hi = 0; };
+struct Span {
+  double lo = 0, hi = 0;
+};
 
-// Values of variables while an expression is bounded: loops that run, loops that stand still, symbols.
+// Values of variables while an expression is bounded: loops that run, loops that stand still,
+// symbols.
 class Environment {
  public:
   Environment(const std::vector<Loop>& loops, size_t level) : loops_(loops), level_(level) {}
   Span of(std::string_view var) const {
     for (size_t i = loops_.size(); i-- > 0;)
-      if (loops_[i].node->var == var) return i >= level_ ? Span{0, std::max(0.0, loops_[i].extent - 1)} : Span{};
+      if (loops_[i].node->var == var)
+        return i >= level_ ? Span{0, std::max(0.0, loops_[i].extent - 1)} : Span{};
     return {kSymbolValue, kSymbolValue};
   }
 
@@ -28,7 +32,8 @@ Span joined(Span a, Span b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)
 template <class Op>
 Span corners(Span a, Span b, Op op) {
   const double v[] = {op(a.lo, b.lo), op(a.lo, b.hi), op(a.hi, b.lo), op(a.hi, b.hi)};
-  return {*std::min_element(std::begin(v), std::end(v)), *std::max_element(std::begin(v), std::end(v))};
+  return {*std::min_element(std::begin(v), std::end(v)),
+          *std::max_element(std::begin(v), std::end(v))};
 }
 
 template <class Env>
@@ -41,18 +46,31 @@ Span bound_binary(const Expr& e, const Env& env) {
     case BinaryOp::add: return {a.lo + b.lo, a.hi + b.hi};
     case BinaryOp::sub: return {a.lo - b.hi, a.hi - b.lo};
     case BinaryOp::mul: return corners(a, b, [](double x, double y) { return x * y; });
-    case BinaryOp::div: case BinaryOp::floor_div:
+    case BinaryOp::div:
+    case BinaryOp::floor_div:
       return corners(a, b, [](double x, double y) { return y == 0 ? 0 : std::floor(x / y); });
-    case BinaryOp::mod: case BinaryOp::floor_mod: {
+    case BinaryOp::mod:
+    case BinaryOp::floor_mod: {
       const double m = std::max(1.0, std::abs(b.hi));
-      if (std::floor(a.lo / m) == std::floor(a.hi / m)) return {a.lo - m * std::floor(a.lo / m), a.hi - m * std::floor(a.hi / m)};
+      if (std::floor(a.lo / m) == std::floor(a.hi / m))
+        return {a.lo - m * std::floor(a.lo / m), a.hi - m * std::floor(a.hi / m)};
       return {0, m - 1};
     }
     case BinaryOp::min: return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
     case BinaryOp::max: return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
-    case BinaryOp::lt: case BinaryOp::le: case BinaryOp::eq: case BinaryOp::ne: case BinaryOp::logical_and: case BinaryOp::logical_or:
+    case BinaryOp::lt:
+    case BinaryOp::le:
+    case BinaryOp::eq:
+    case BinaryOp::ne:
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
     case BinaryOp::logical_xor: return {0, 1};
-    case BinaryOp::pow: case BinaryOp::bit_and: case BinaryOp::bit_or: case BinaryOp::bit_xor: case BinaryOp::shl: case BinaryOp::shr: return joined(a, b);
+    case BinaryOp::pow:
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: return joined(a, b);
   }
   TW_UNREACHABLE("a binary operator");
 }
@@ -60,10 +78,11 @@ Span bound_binary(const Expr& e, const Env& env) {
 template <class Env>
 Span bound(const Expr& e, const Env& env) {
   switch (e->kind) {
-    case ExprKind::int_imm: return {static_cast<double>(e->int_value), static_cast<double>(e->int_value)};
+    case ExprKind::int_imm:
+      return {static_cast<double>(e->int_value), static_cast<double>(e->int_value)};
     case ExprKind::float_imm: return {e->float_value, e->float_value};
     case ExprKind::var: return env.of(e->name);
-    case ExprKind::load: return {};                   // a gathered index: nothing is known of it
+    case ExprKind::load: return {};  // a gathered index: nothing is known of it
     case ExprKind::unary: {
       const Span a = bound(e->args[0], env);
       return e->unary == UnaryOp::neg ? Span{-a.hi, -a.lo} : a;
@@ -75,7 +94,7 @@ Span bound(const Expr& e, const Env& env) {
   TW_UNREACHABLE("an expression");
 }
 
-struct Middle {                                       // every loop in its middle
+struct Middle {  // every loop in its middle
   const std::vector<Loop>& loops;
   Span of(std::string_view var) const {
     for (const Loop& l : loops)
@@ -84,7 +103,7 @@ struct Middle {                                       // every loop in its middl
   }
 };
 
-struct One {                                          // one variable is 1, loops are 0
+struct One {  // one variable is 1, loops are 0
   const std::vector<Loop>& loops;
   std::string_view one;
   Span of(std::string_view var) const {
@@ -103,15 +122,21 @@ double extent_of_dim(const Buffer& buffer, size_t dim) {
 }
 
 void add_use(Statement& s, BufferId buffer, const std::vector<Expr>& indices, bool written) {
-  auto touch = std::find_if(s.touches.begin(), s.touches.end(), [&](const Touch& t) { return t.buffer == buffer; });
-  if (touch == s.touches.end()) touch = s.touches.insert(s.touches.end(), Touch{buffer, false, false, {}});
+  auto touch = std::find_if(s.touches.begin(), s.touches.end(),
+                            [&](const Touch& t) { return t.buffer == buffer; });
+  if (touch == s.touches.end())
+    touch = s.touches.insert(s.touches.end(), Touch{buffer, false, false, {}});
   (written ? touch->written : touch->read) = true;
   const auto same_index = [](const Expr& a, const Expr& b) { return equal(a, b); };
-  const auto same = [&](const Use& use) { return std::equal(use.indices.begin(), use.indices.end(), indices.begin(), indices.end(), same_index); };
+  const auto same = [&](const Use& use) {
+    return std::equal(use.indices.begin(), use.indices.end(), indices.begin(), indices.end(),
+                      same_index);
+  };
   if (std::any_of(touch->uses.begin(), touch->uses.end(), same)) return;
   Use use{indices, {}};
   for (const Loop& l : s.loops)
-    use.moved.push_back(std::any_of(indices.begin(), indices.end(), [&](const Expr& i) { return uses_var(i, l.node->var); }));
+    use.moved.push_back(std::any_of(indices.begin(), indices.end(),
+                                    [&](const Expr& i) { return uses_var(i, l.node->var); }));
   touch->uses.push_back(std::move(use));
 }
 
@@ -121,21 +146,41 @@ void count_ops(Statement& s, const Expr& e) {
     if (n->kind != ExprKind::unary && n->kind != ExprKind::binary) return;
     OpCounts& ops = is_float(n->args[0].type()) ? s.floats : s.ints;
     if (n->kind == ExprKind::unary) {
-      ++(n->unary == UnaryOp::logical_not ? s.bools : n->unary == UnaryOp::neg || n->unary == UnaryOp::abs ? ops.other : ops.math);
+      ++(n->unary == UnaryOp::logical_not                       ? s.bools
+         : n->unary == UnaryOp::neg || n->unary == UnaryOp::abs ? ops.other
+                                                                : ops.math);
       return;
     }
-    const auto product = [](const Expr& a) { return a->kind == ExprKind::binary && a->binary == BinaryOp::mul; };
+    const auto product = [](const Expr& a) {
+      return a->kind == ExprKind::binary && a->binary == BinaryOp::mul;
+    };
     switch (n->binary) {
-      case BinaryOp::add: case BinaryOp::sub:
-        if (product(n->args[0]) || product(n->args[1])) ++ops.mad, --ops.mul;   // the product itself is seen later
+      case BinaryOp::add:
+      case BinaryOp::sub:
+        // The product itself is seen later
+        if (product(n->args[0]) || product(n->args[1])) ++ops.mad, --ops.mul;
         else ++ops.add;
         return;
       case BinaryOp::mul: ++ops.mul; return;
-      case BinaryOp::div: case BinaryOp::floor_div: case BinaryOp::floor_mod: case BinaryOp::mod: ++ops.div; return;
-      case BinaryOp::lt: case BinaryOp::le: case BinaryOp::eq: case BinaryOp::ne: case BinaryOp::min: case BinaryOp::max: ++ops.compare; return;
+      case BinaryOp::div:
+      case BinaryOp::floor_div:
+      case BinaryOp::floor_mod:
+      case BinaryOp::mod: ++ops.div; return;
+      case BinaryOp::lt:
+      case BinaryOp::le:
+      case BinaryOp::eq:
+      case BinaryOp::ne:
+      case BinaryOp::min:
+      case BinaryOp::max: ++ops.compare; return;
       case BinaryOp::pow: ++ops.math; return;
-      case BinaryOp::logical_and: case BinaryOp::logical_or: case BinaryOp::logical_xor: ++s.bools; return;
-      case BinaryOp::bit_and: case BinaryOp::bit_or: case BinaryOp::bit_xor: case BinaryOp::shl: case BinaryOp::shr: ++ops.other; return;
+      case BinaryOp::logical_and:
+      case BinaryOp::logical_or:
+      case BinaryOp::logical_xor: ++s.bools; return;
+      case BinaryOp::bit_and:
+      case BinaryOp::bit_or:
+      case BinaryOp::bit_xor:
+      case BinaryOp::shl:
+      case BinaryOp::shr: ++ops.other; return;
     }
   });
 }
@@ -155,7 +200,8 @@ void read_store(Statement& s) {
   if (store.combiner == Combiner::none) return;
   s.touches.front().read = true;
   OpCounts& ops = is_float(store.value.type()) ? s.floats : s.ints;
-  const bool product = store.value->kind == ExprKind::binary && store.value->binary == BinaryOp::mul;
+  const bool product = store.value->kind == ExprKind::binary &&
+                       store.value->binary == BinaryOp::mul;
   switch (store.combiner) {
     case Combiner::none: return;
     case Combiner::add:
@@ -163,7 +209,8 @@ void read_store(Statement& s) {
       else ++ops.add;
       return;
     case Combiner::mul: ++ops.mul; return;
-    case Combiner::min: case Combiner::max: ++ops.compare; return;
+    case Combiner::min:
+    case Combiner::max: ++ops.compare; return;
   }
 }
 
@@ -176,7 +223,9 @@ void collect(const Stmt& stmt, Statement& around, std::vector<Statement>& out) {
     return;
   }
   const bool loop = stmt->kind == StmtKind::loop, guard = stmt->kind == StmtKind::if_then;
-  if (loop) around.loops.push_back({stmt.get(), std::max(1.0, bound(stmt->extent, Middle{around.loops}).hi)});
+  if (loop)
+    around.loops.push_back(
+        {stmt.get(), std::max(1.0, bound(stmt->extent, Middle{around.loops}).hi)});
   around.guards += guard;
   for (const Stmt& child : stmt->body) collect(child, around, out);
   around.guards -= guard;
@@ -184,7 +233,8 @@ void collect(const Stmt& stmt, Statement& around, std::vector<Statement>& out) {
 }
 
 // Of each dimension, the elements between the first and the last touched one.
-std::vector<double> box(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level) {
+std::vector<double> box(const Kernel& kernel, const Statement& s, const Touch& touch,
+                        size_t level) {
   const Buffer& buffer = kernel.buffer(touch.buffer);
   const Environment env(s.loops, level);
   std::vector<double> out;
@@ -215,13 +265,14 @@ double elements(const Kernel& kernel, const Statement& s, const Touch& touch, si
   double product = 1, most = 0;
   for (const double extent : box(kernel, s, touch, level)) product *= extent;
   for (const Use& use : touch.uses) most += count(s, use, level);
-  return std::min(product, most);   // strided accesses leave elements of the box out
+  return std::min(product, most);  // strided accesses leave elements of the box out
 }
 
-double lines(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level, double line_bytes) {
+double lines(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level,
+             double line_bytes) {
   const std::vector<double> extents = box(kernel, s, touch, level);
   const Buffer& buffer = kernel.buffer(touch.buffer);
-  double run = dtype_bytes(buffer.dtype), runs = 1;   // bytes that lie together, and how often
+  double run = dtype_bytes(buffer.dtype), runs = 1;  // bytes that lie together, and how often
   bool together = true;
   for (size_t d = extents.size(); d-- > 0;) {
     (together ? run : runs) *= extents[d];
@@ -245,7 +296,8 @@ double reuse(const Statement& s, const Use& use, size_t level) {
 }
 
 bool moves(const Touch& touch, size_t loop) {
-  return std::any_of(touch.uses.begin(), touch.uses.end(), [&](const Use& use) { return use.moved[loop]; });
+  return std::any_of(touch.uses.begin(), touch.uses.end(),
+                     [&](const Use& use) { return use.moved[loop]; });
 }
 
 double stride(const Kernel& kernel, const Statement& s, const Use& use, size_t loop) {
@@ -269,8 +321,10 @@ double modulus(const Use& use, std::string_view var) {
   double out = 0;
   for (const Expr& index : use.indices)
     visit(index, [&](const Expr& n) {
-      if (n->kind == ExprKind::binary && n->binary == BinaryOp::floor_mod && uses_var(n->args[0], var))
-        out = static_cast<double>(as_const(n->args[1]).value_or(static_cast<int64_t>(kSymbolValue)));
+      if (n->kind == ExprKind::binary && n->binary == BinaryOp::floor_mod &&
+          uses_var(n->args[0], var))
+        out = static_cast<double>(
+            as_const(n->args[1]).value_or(static_cast<int64_t>(kSymbolValue)));
     });
   return out;
 }

@@ -1,5 +1,6 @@
-// What the feature extractors read off a scheduled kernel: its innermost statements, the loops around them, and what those touch. Plain numbers,
-// as exact as boxes are: thousands of candidates are looked at. Symbols count as kSymbolValue, other loops as in their middle.
+// What the feature extractors read off a scheduled kernel: its innermost statements, the loops
+// around them, and what those touch. Plain numbers, as exact as boxes are: thousands of candidates
+// are looked at. Symbols count as kSymbolValue, other loops as in their middle.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@ struct Loop {
 // One place where a statement reads or writes a buffer.
 struct Use {
   std::vector<Expr> indices;
-  std::vector<bool> moved;           // by loop: whether the indices depend on it
+  std::vector<bool> moved;  // by loop: whether the indices depend on it
 };
 // All of a statement's uses of one buffer.
 struct Touch {
@@ -35,25 +36,30 @@ struct OpCounts {
 
 struct Statement {
   const StmtNode* store = nullptr;
-  std::vector<Loop> loops;           // outermost first
-  std::vector<Touch> touches;        // the written buffer first, then in order of reading
-  OpCounts floats, ints;             // of one run; ints: indices too
+  std::vector<Loop> loops;     // outermost first
+  std::vector<Touch> touches;  // the written buffer first, then in order of reading
+  OpCounts floats, ints;       // of one run; ints: indices too
   double bools = 0, selects = 0;
-  int guards = 0;                    // ifs around it, and its own condition
+  int guards = 0;  // ifs around it, and its own condition
 
-  double iterations(size_t from = 0) const;   // of the loops from that one inwards
+  double iterations(size_t from = 0) const;  // of the loops from that one inwards
 };
 
 std::vector<Statement> statements_of(const Kernel& kernel);
 
 // Of the loops from `level` inwards, those outside standing still:
-double elements(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level);        // distinct ones, at most
-double lines(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level, double line_bytes);
-double count(const Statement& s, const Use& use, size_t level);   // iterations of the loops that move the indices
-double reuse(const Statement& s, const Use& use, size_t level);   // ... and of the others
-bool moves(const Touch& touch, size_t loop);                      // the loop moves some use
-double stride(const Kernel& kernel, const Statement& s, const Use& use, size_t loop);               // elements from one iteration to the next; absolute
-double modulus(const Use& use, std::string_view var);             // of the floor_mod around the variable; 0: none
-double bytes_of(const Kernel& kernel, BufferId buffer);           // of the whole buffer
+// Distinct ones, at most
+double elements(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level);
+double lines(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level,
+             double line_bytes);
+// Iterations of the loops that move the indices
+double count(const Statement& s, const Use& use, size_t level);
+double reuse(const Statement& s, const Use& use, size_t level);  // ... and of the others
+bool moves(const Touch& touch, size_t loop);                     // the loop moves some use
+// Elements from one iteration to the next; absolute
+double stride(const Kernel& kernel, const Statement& s, const Use& use, size_t loop);
+// Of the floor_mod around the variable; 0: none
+double modulus(const Use& use, std::string_view var);
+double bytes_of(const Kernel& kernel, BufferId buffer);  // of the whole buffer
 
 }  // namespace tw::features

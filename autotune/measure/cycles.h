@@ -1,4 +1,5 @@
-// Devices whose code generator knows how long its code takes: predicted cycles are the time, the same on every machine and in every run.
+// Devices whose code generator knows how long its code takes: predicted cycles are the time, the
+// same on every machine and in every run.
 #pragma once
 #include <memory>
 
@@ -9,13 +10,16 @@ namespace tw {
 
 class CycleMeasurer : public KernelMeasurer {
  public:
-  // constants: by parameter of the kernels (source empty: not constant), since a device's code may depend on them. `device`: the back end's
-  // target; results carry its name and hash as their machine.
-  CycleMeasurer(std::shared_ptr<const DeviceBackend> backend, const Target& device, std::vector<Constant> constants, int jobs = 1);
-  // One sample a kernel: cycles at 100 MHz. Kernels that the device cannot take are compile errors. The outputs are not looked at: the
-  // device's own tests answer for them.
+  // constants: by parameter of the kernels (source empty: not constant), since a device's code may
+  // depend on them. `device`: the back end's target; results carry its name and hash as their
+  // machine.
+  CycleMeasurer(std::shared_ptr<const DeviceBackend> backend, const Target& device,
+                std::vector<Constant> constants, int jobs = 1);
+  // One sample a kernel: cycles at 100 MHz. Kernels that the device cannot take are compile errors.
+  // The outputs are not looked at: the device's own tests answer for them.
   using KernelMeasurer::measure;
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop) override;
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
+                                     const Reference& reference, const StopAsked& stop) override;
 
   static constexpr double kCycleSeconds = 1e-8;
 

@@ -31,23 +31,42 @@ void fill_with(std::span<std::byte> bytes, uint64_t start, const Make& make) {
   }
 }
 
-float unit(uint64_t bits) { return static_cast<float>(static_cast<int32_t>(bits >> 40) - (1 << 23)) / (1 << 23); }
-template <class T> T small_int(uint64_t bits) { return static_cast<T>(static_cast<int64_t>(bits % 2001) - 1000); }
-template <class T> T small_unsigned(uint64_t bits) { return static_cast<T>(bits % 1001); }
+float unit(uint64_t bits) {
+  return static_cast<float>(static_cast<int32_t>(bits >> 40) - (1 << 23)) / (1 << 23);
+}
+template <class T>
+T small_int(uint64_t bits) {
+  return static_cast<T>(static_cast<int64_t>(bits % 2001) - 1000);
+}
+template <class T>
+T small_unsigned(uint64_t bits) {
+  return static_cast<T>(bits % 1001);
+}
 
-struct Half { uint16_t bits; };
-struct Brain { uint16_t bits; };
+struct Half {
+  uint16_t bits;
+};
+struct Brain {
+  uint16_t bits;
+};
 double value_of(Half x) { return f16_to_f32(x.bits); }
 double value_of(Brain x) { return bf16_to_f32(x.bits); }
-template <class T> double value_of(T x) { return static_cast<double>(x); }
+template <class T>
+double value_of(T x) {
+  return static_cast<double>(x);
+}
 
-template <class T> T element(std::span<const std::byte> bytes, size_t i) {
+template <class T>
+T element(std::span<const std::byte> bytes, size_t i) {
   T value;
   std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof value);
   return value;
 }
 
-struct Worst { double off = 0, got = 0, want = 0; size_t at = 0; };
+struct Worst {
+  double off = 0, got = 0, want = 0;
+  size_t at = 0;
+};
 
 std::string number(double value) {
   std::array<char, 32> text{};
@@ -56,11 +75,13 @@ std::string number(double value) {
 }
 
 std::string report(const Worst& worst) {
-  return "element " + std::to_string(worst.at) + " is " + number(worst.got) + ", expected " + number(worst.want);
+  return "element " + std::to_string(worst.at) + " is " + number(worst.got) + ", expected " +
+         number(worst.want);
 }
 
 template <class T>
-std::string float_difference(std::span<const std::byte> got, std::span<const std::byte> want, double tolerance) {
+std::string float_difference(std::span<const std::byte> got, std::span<const std::byte> want,
+                             double tolerance) {
   const size_t count = want.size() / sizeof(T);
   Worst worst;
   double low = 0, high = 0;
@@ -71,12 +92,14 @@ std::string float_difference(std::span<const std::byte> got, std::span<const std
       high = std::max(high, b);
     }
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    const double off = std::isfinite(a - b) ? std::abs(a - b) : std::numeric_limits<double>::infinity();
+    const double off = std::isfinite(a - b) ? std::abs(a - b)
+                                            : std::numeric_limits<double>::infinity();
     if (off > worst.off) worst = {off, a, b, i};
   }
   const double range = high - low;
   if (worst.off <= tolerance * range) return "";
-  return report(worst) + ", off by " + number(range > 0 ? worst.off / range : worst.off) + " of the output's range";
+  return report(worst) + ", off by " + number(range > 0 ? worst.off / range : worst.off) +
+         " of the output's range";
 }
 
 template <class T>
@@ -86,7 +109,8 @@ std::string int_difference(std::span<const std::byte> got, std::span<const std::
   for (size_t i = 0; i < want.size() / sizeof(T); ++i) {
     const T a = element<T>(got, i), b = element<T>(want, i);
     if (a == b) continue;
-    const double off = std::max(std::abs(value_of(a) - value_of(b)), 0.5);   // i64 beyond a double's precision
+    // i64 beyond a double's precision
+    const double off = std::max(std::abs(value_of(a) - value_of(b)), 0.5);
     if (off > worst.off) worst = {off, value_of(a), value_of(b), i};
   }
   return report(worst);
@@ -98,21 +122,32 @@ void fill_parameter(std::span<std::byte> bytes, DType dtype, uint64_t seed, size
   const uint64_t start = mixed(seed * 1000003 + index);
   switch (dtype) {
     case DType::f32: return fill_with<float>(bytes, start, unit);
-    case DType::f64: return fill_with<double>(bytes, start, [](uint64_t b) { return static_cast<double>(unit(b)); });
-    case DType::f16: return fill_with<uint16_t>(bytes, start, [](uint64_t b) { return f32_to_f16(unit(b)); });
-    case DType::bf16: return fill_with<uint16_t>(bytes, start, [](uint64_t b) { return f32_to_bf16(unit(b)); });
+    case DType::f64:
+      return fill_with<double>(bytes, start,
+                               [](uint64_t b) { return static_cast<double>(unit(b)); });
+    case DType::f16:
+      return fill_with<uint16_t>(bytes, start, [](uint64_t b) { return f32_to_f16(unit(b)); });
+    case DType::bf16:
+      return fill_with<uint16_t>(bytes, start, [](uint64_t b) { return f32_to_bf16(unit(b)); });
     case DType::i8:
-    case DType::u8: return fill_with<uint8_t>(bytes, start, [](uint64_t b) { return static_cast<uint8_t>(b >> 56); });
+    case DType::u8:
+      return fill_with<uint8_t>(bytes, start,
+                                [](uint64_t b) { return static_cast<uint8_t>(b >> 56); });
     case DType::i16: return fill_with<int16_t>(bytes, start, small_int<int16_t>);
     case DType::i32: return fill_with<int32_t>(bytes, start, small_int<int32_t>);
     case DType::i64: return fill_with<int64_t>(bytes, start, small_int<int64_t>);
     case DType::u16: return fill_with<uint16_t>(bytes, start, small_unsigned<uint16_t>);
     case DType::u32: return fill_with<uint32_t>(bytes, start, small_unsigned<uint32_t>);
     case DType::u64: return fill_with<uint64_t>(bytes, start, small_unsigned<uint64_t>);
-    case DType::boolean: return fill_with<uint8_t>(bytes, start, [](uint64_t b) { return static_cast<uint8_t>(b >> 63); });
+    case DType::boolean:
+      return fill_with<uint8_t>(bytes, start,
+                                [](uint64_t b) { return static_cast<uint8_t>(b >> 63); });
   }
   const int unused = 64 - dtype_bits(dtype);
-  if (!is_small_float(dtype)) return fill_with<int8_t>(bytes, start, [&](uint64_t b) { return static_cast<int8_t>(wrap_to(dtype, static_cast<int64_t>(b >> unused))); });
+  if (!is_small_float(dtype))
+    return fill_with<int8_t>(bytes, start, [&](uint64_t b) {
+      return static_cast<int8_t>(wrap_to(dtype, static_cast<int64_t>(b >> unused)));
+    });
   fill_with<uint8_t>(bytes, start, [&](uint64_t b) { return f32_to_small(dtype, unit(b), true); });
 }
 
@@ -123,8 +158,10 @@ uint64_t output_bytes(std::span<const BufferSpec> buffers) {
   return bytes;
 }
 
-std::string output_difference(std::span<const std::byte> got, std::span<const std::byte> want, DType dtype, double tolerance) {
-  if (got.size() != want.size()) return std::to_string(got.size()) + " bytes, expected " + std::to_string(want.size());
+std::string output_difference(std::span<const std::byte> got, std::span<const std::byte> want,
+                              DType dtype, double tolerance) {
+  if (got.size() != want.size())
+    return std::to_string(got.size()) + " bytes, expected " + std::to_string(want.size());
   switch (dtype) {
     case DType::f32: return float_difference<float>(got, want, tolerance);
     case DType::f64: return float_difference<double>(got, want, tolerance);
@@ -140,7 +177,7 @@ std::string output_difference(std::span<const std::byte> got, std::span<const st
     case DType::u32: return int_difference<uint32_t>(got, want);
     case DType::u64: return int_difference<uint64_t>(got, want);
   }
-  return int_difference<int8_t>(got, want);   // types for storage
+  return int_difference<int8_t>(got, want);  // types for storage
 }
 
 }  // namespace tw

@@ -50,8 +50,10 @@ int64_t cache_bytes(int level) {
   const std::string cpu = "/sys/devices/system/cpu/cpu0/cache/index";
   for (int i = 0; i < 8; ++i) {
     const std::string cache = cpu + std::to_string(i) + "/";
-    if (line_of(cache + "level") != std::to_string(level) || line_of(cache + "type") == "Instruction") continue;
-    const std::string size = line_of(cache + "size");   // "48K"
+    if (line_of(cache + "level") != std::to_string(level) ||
+        line_of(cache + "type") == "Instruction")
+      continue;
+    const std::string size = line_of(cache + "size");  // "48K"
     const size_t digits = std::min(size.find_first_not_of("0123456789"), size.size());
     if (digits == 0 || digits > 12) return 0;
     const std::string unit = size.substr(digits);
@@ -66,8 +68,10 @@ int64_t cold_bytes() {
 }
 
 std::string device_fingerprint() {
-  std::string text = model_name() + ", " + std::to_string(std::thread::hardware_concurrency()) + " cores";
-  for (int level = 1; level <= 3; ++level) text += ", L" + std::to_string(level) + " " + std::to_string(cache_bytes(level) / 1024) + "K";
+  std::string text = model_name() + ", " + std::to_string(std::thread::hardware_concurrency()) +
+                     " cores";
+  for (int level = 1; level <= 3; ++level)
+    text += ", L" + std::to_string(level) + " " + std::to_string(cache_bytes(level) / 1024) + "K";
   return text + ", features " + short_hash(features());
 }
 

@@ -5,13 +5,15 @@
 namespace tw {
 namespace {
 
-constexpr uint64_t kAlign = 256;   // of buffers in the device's memory
+constexpr uint64_t kAlign = 256;  // of buffers in the device's memory
 
 Expected<int64_t> elements_of(const Buffer& buffer) {
   int64_t count = 1;
   for (const Expr& extent : buffer.shape) {
     const std::optional<int64_t> size = as_const(extent);
-    if (!size) return make_error(DiagCode::unsupported, "buffer '{0}' has an extent that is known at run time only", buffer.name);
+    if (!size)
+      return make_error(DiagCode::unsupported,
+                        "buffer '{0}' has an extent that is known at run time only", buffer.name);
     count *= *size;
   }
   return count;
@@ -20,7 +22,8 @@ Expected<int64_t> elements_of(const Buffer& buffer) {
 Kernel copy_kernel(DType dtype, int64_t count) {
   Kernel copy;
   copy.name = "copy";
-  copy.buffers = {{"x", dtype, {Expr(count)}, BufferRole::input, "global"}, {"y", dtype, {Expr(count)}, BufferRole::output, "global"}};
+  copy.buffers = {{"x", dtype, {Expr(count)}, BufferRole::input, "global"},
+                  {"y", dtype, {Expr(count)}, BufferRole::output, "global"}};
   StmtNode store{};
   store.label = "y";
   store.buffer = BufferId{1};
@@ -44,7 +47,8 @@ class OneCall {
     TW_ASSIGN(const int64_t count, elements_of(buffer));
     const uint64_t bytes = static_cast<uint64_t>(count * dtype_bytes(buffer.dtype));
     if (constant) {
-      const uint64_t offset = add_weights(program_, 1, {0, bytes, constant->source, constant->pack, buffer.name});
+      const uint64_t offset = add_weights(
+          program_, 1, {0, bytes, constant->source, constant->pack, buffer.name});
       call_.arguments.push_back({Place::weights, 0, Expr(static_cast<int64_t>(offset))});
       return Error::success();
     }
@@ -53,7 +57,8 @@ class OneCall {
     if (!copied) return Error::success();
     const bool in = buffer.role == BufferRole::input;
     std::vector<TensorSpec>& tensors = in ? program_.inputs : program_.outputs;
-    const Operand here{in ? Place::input : Place::output, static_cast<int>(tensors.size()), Expr(0)};
+    const Operand here{in ? Place::input : Place::output, static_cast<int>(tensors.size()),
+                       Expr(0)};
     tensors.push_back({buffer.name, buffer.dtype, {Expr(count)}});
     KernelCall copy;
     copy.kernel = static_cast<int>(program_.kernels.size());
@@ -67,7 +72,8 @@ class OneCall {
 
   Expected<Program> finish(const Expr& workspace) {
     const std::optional<int64_t> bytes = as_const(workspace);
-    if (!bytes) return make_error(DiagCode::unsupported, "the workspace's size is known at run time only");
+    if (!bytes)
+      return make_error(DiagCode::unsupported, "the workspace's size is known at run time only");
     call_.workspace = Expr(room(static_cast<uint64_t>(*bytes)));
     program_.calls = std::move(before_);
     program_.calls.push_back(std::move(call_));
@@ -91,7 +97,8 @@ class OneCall {
 
 }  // namespace
 
-Expected<Program> device_program(const Kernel& kernel, const std::vector<Constant>& constants, bool copies) {
+Expected<Program> device_program(const Kernel& kernel, const std::vector<Constant>& constants,
+                                 bool copies) {
   OneCall one(kernel);
   for (size_t i = 0; i < kernel.buffers.size() && kernel.buffers[i].role != BufferRole::temp; ++i) {
     const bool constant = i < constants.size() && !constants[i].source.bytes.empty();

@@ -1,4 +1,5 @@
-// A library whose kernel runs on a device, in the measuring process: the runtime's own way there, the kernel's call alone is counted.
+// A library whose kernel runs on a device, in the measuring process: the runtime's own way there,
+// the kernel's call alone is counted.
 #pragma once
 #include <memory>
 #include <vector>
@@ -10,9 +11,10 @@ namespace tw {
 
 class DeviceRun {
  public:
-  // memory: holds the inputs and outputs; must outlive this. Errors: no device, or not these tensors.
+  // memory: holds the inputs and outputs; must outlive this. Errors: no device, or not these
+  // tensors.
   static Expected<DeviceRun> create(tw_query_fn query, const MeasureJob& job, JobMemory& memory);
-  double run(int64_t runs);   // seconds of the kernel in all; negative: a run has failed
+  double run(int64_t runs);  // seconds of the kernel in all; negative: a run has failed
 
  private:
   struct Destroy {
@@ -20,7 +22,7 @@ class DeviceRun {
     void operator()(tw_context* context) const { api->destroy(context); }
   };
   const tw_api* api_ = nullptr;
-  std::vector<int64_t> counts_;            // of elements, by tensor
+  std::vector<int64_t> counts_;  // of elements, by tensor
   std::vector<tw_tensor> inputs_, outputs_;
   std::vector<uint64_t> call_ns_;
   std::unique_ptr<tw_context, Destroy> context_;

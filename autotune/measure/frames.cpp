@@ -9,7 +9,10 @@
 namespace tw {
 namespace {
 
-struct Head { uint32_t kind = 0, magic = 0; uint64_t length = 0; };
+struct Head {
+  uint32_t kind = 0, magic = 0;
+  uint64_t length = 0;
+};
 constexpr uint32_t kMagic = 0x54574d46;
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
 constexpr size_t kChunk = 1 << 20;
@@ -26,23 +29,23 @@ bool send_all(int socket, const char* data, size_t size) {
 }
 
 bool is_sound(const Head& head) {
-  return head.magic == kMagic && head.length <= kMostBytes && head.kind <= static_cast<uint32_t>(FrameKind::result);
+  return head.magic == kMagic && head.length <= kMostBytes &&
+         head.kind <= static_cast<uint32_t>(FrameKind::result);
 }
 
 }  // namespace
 
 bool send_frame(int socket, FrameKind kind, std::string_view payload) {
   const Head head{static_cast<uint32_t>(kind), kMagic, payload.size()};
-  return send_all(socket, reinterpret_cast<const char*>(&head), sizeof head) && send_all(socket, payload.data(), payload.size());
+  return send_all(socket, reinterpret_cast<const char*>(&head), sizeof head) &&
+         send_all(socket, payload.data(), payload.size());
 }
 
 FrameReader::State FrameReader::read() {
   const size_t had = bytes_.size();
   bytes_.resize(had + kChunk);
   ssize_t got = 0;
-  do {
-    got = ::recv(socket_, bytes_.data() + had, kChunk, 0);
-  } while (got < 0 && errno == EINTR);
+  do { got = ::recv(socket_, bytes_.data() + had, kChunk, 0); } while (got < 0 && errno == EINTR);
   bytes_.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
   if (got <= 0) return State::closed;
   Head head;

@@ -12,7 +12,8 @@
 namespace tw {
 namespace {
 
-// Parameters begin at different places of their pages, as in an arena: equal ones would make loads wait for stores that look like theirs.
+// Parameters begin at different places of their pages, as in an arena: equal ones would make loads
+// wait for stores that look like theirs.
 constexpr uint64_t kStagger = 1088, kPage = 4096, kLine = 64;
 uint64_t stagger(size_t index) { return index * kStagger % kPage; }
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -21,9 +22,11 @@ bool is_output(const BufferSpec& b) { return !b.input && !b.constant; }
 }  // namespace
 
 Expected<Mapping> Mapping::create(uint64_t bytes) {
-  const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)), size = round_up(std::max<uint64_t>(bytes, 1), page) + page;
+  const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)),
+                 size = round_up(std::max<uint64_t>(bytes, 1), page) + page;
   void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) return make_error(DiagCode::limit, "no memory for {0} bytes: {1}", bytes, std::strerror(errno));
+  if (base == MAP_FAILED)
+    return make_error(DiagCode::limit, "no memory for {0} bytes: {1}", bytes, std::strerror(errno));
   Mapping mapping(static_cast<std::byte*>(base), size);
   ::madvise(base, size, MADV_NOHUGEPAGE);
   ::mprotect(mapping.base_ + size - page, page, PROT_NONE);
@@ -55,7 +58,8 @@ Expected<JobMemory> JobMemory::create(const MeasureJob& job, uint64_t cold_bytes
   memory.buffers_ = job.buffers;
   memory.seed_ = job.seed;
   memory.weights_between_ = job.weights_between;
-  TW_TRY(memory.map(job.weights_between == 0 ? cold_bytes : std::min(cold_bytes, job.weights_between)));
+  TW_TRY(memory.map(job.weights_between == 0 ? cold_bytes
+                                             : std::min(cold_bytes, job.weights_between)));
   return memory;
 }
 
@@ -72,7 +76,8 @@ Error JobMemory::map(uint64_t cold_bytes) {
     TW_ASSIGN(mappings_[i], Mapping::create(stagger(i) + buffers_[i].bytes));
     pointers_[i] = mappings_[i].data() + stagger(i);
     if (!buffers_[i].input) continue;
-    fill_parameter({static_cast<std::byte*>(pointers_[i]), buffers_[i].bytes}, buffers_[i].dtype, seed_, i);
+    fill_parameter({static_cast<std::byte*>(pointers_[i]), buffers_[i].bytes}, buffers_[i].dtype,
+                   seed_, i);
     mappings_[i].make_read_only();
   }
   if (copy_bytes_ == 0) return Error::success();
@@ -85,27 +90,34 @@ Error JobMemory::map(uint64_t cold_bytes) {
 
 void JobMemory::fill_constants() {
   for (size_t i = 0; i < buffers_.size(); ++i)
-    if (buffers_[i].constant) fill_parameter({constants_.data() + offsets_[i], buffers_[i].bytes}, buffers_[i].dtype, seed_, i);
-  for (uint64_t copy = 1; copy < copies_; ++copy) std::memcpy(constants_.data() + copy * copy_bytes_, constants_.data(), copy_bytes_);
+    if (buffers_[i].constant)
+      fill_parameter({constants_.data() + offsets_[i], buffers_[i].bytes}, buffers_[i].dtype, seed_,
+                     i);
+  for (uint64_t copy = 1; copy < copies_; ++copy)
+    std::memcpy(constants_.data() + copy * copy_bytes_, constants_.data(), copy_bytes_);
   constants_.make_read_only();
 }
 
 bool JobMemory::serves(const MeasureJob& job) const {
   const auto same = [](const BufferSpec& a, const BufferSpec& b) {
-    return a.bytes == b.bytes && a.dtype == b.dtype && a.input == b.input && a.constant == b.constant;
+    return a.bytes == b.bytes && a.dtype == b.dtype && a.input == b.input &&
+           a.constant == b.constant;
   };
-  return seed_ == job.seed && weights_between_ == job.weights_between && std::ranges::equal(buffers_, job.buffers, same);
+  return seed_ == job.seed && weights_between_ == job.weights_between &&
+         std::ranges::equal(buffers_, job.buffers, same);
 }
 
 Error JobMemory::prepare(uint64_t workspace_bytes) {
-  if (workspace_bytes > kMostBytes) return make_error(DiagCode::limit, "the workspace takes more than {0} bytes", kMostBytes);
+  if (workspace_bytes > kMostBytes)
+    return make_error(DiagCode::limit, "the workspace takes more than {0} bytes", kMostBytes);
   if (workspace_bytes > workspace_bytes_ || !workspace_.data()) {
     TW_ASSIGN(workspace_, Mapping::create(workspace_bytes));
     workspace_bytes_ = workspace_bytes;
   }
   if (workspace_bytes > 0) std::memset(workspace_.data(), 0xff, workspace_bytes);
   for (size_t i = 0; i < buffers_.size(); ++i)
-    if (is_output(buffers_[i]) && buffers_[i].bytes > 0) std::memset(pointers_[i], 0xff, buffers_[i].bytes);
+    if (is_output(buffers_[i]) && buffers_[i].bytes > 0)
+      std::memset(pointers_[i], 0xff, buffers_[i].bytes);
   return Error::success();
 }
 

@@ -1,5 +1,6 @@
-// The parameters of a job in memory: activations that stay where they are, constants in so many copies that each is cold when its turn comes.
-// Inputs and constants are read-only; behind every region lies a page that nobody may touch.
+// The parameters of a job in memory: activations that stay where they are, constants in so many
+// copies that each is cold when its turn comes. Inputs and constants are read-only; behind every
+// region lies a page that nobody may touch.
 #pragma once
 #include <span>
 #include <utility>
@@ -10,11 +11,13 @@
 
 namespace tw {
 
-class Mapping {   // zeroed pages; in pages of the usual size only, so that every run of the tuner sees the same
+// Zeroed pages; in pages of the usual size only, so that every run of the tuner sees the same
+class Mapping {
  public:
   Mapping() = default;
   static Expected<Mapping> create(uint64_t bytes);
-  Mapping(Mapping&& other) noexcept : base_(std::exchange(other.base_, nullptr)), size_(other.size_) {}
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), size_(other.size_) {}
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
   std::byte* data() const { return base_; }
@@ -23,18 +26,20 @@ class Mapping {   // zeroed pages; in pages of the usual size only, so that ever
  private:
   Mapping(std::byte* base, uint64_t size) : base_(base), size_(size) {}
   std::byte* base_ = nullptr;
-  uint64_t size_ = 0;   // with the page behind
+  uint64_t size_ = 0;  // with the page behind
 };
 
 class JobMemory {
  public:
   // Filled after the seed. Errors: more than kMostBytes, no memory.
   static Expected<JobMemory> create(const MeasureJob& job, uint64_t cold_bytes);
-  bool serves(const MeasureJob& job) const;   // the same parameters with the same contents
+  bool serves(const MeasureJob& job) const;  // the same parameters with the same contents
 
-  // Marks the outputs and the workspace as never written (all bits set) and makes room for the workspace.
+  // Marks the outputs and the workspace as never written (all bits set) and makes room for the
+  // workspace.
   Error prepare(uint64_t workspace_bytes);
-  void* const* parameters(uint64_t run);      // of the run of that number; valid until the next call
+  // Of the run of that number; valid until the next call
+  void* const* parameters(uint64_t run);
   void* workspace() const { return workspace_.data(); }
   std::span<const std::byte> output(size_t buffer) const;
   uint64_t copies() const { return copies_; }
@@ -48,10 +53,10 @@ class JobMemory {
   std::vector<BufferSpec> buffers_;
   uint64_t seed_ = 0;
   uint64_t weights_between_ = 0;
-  std::vector<Mapping> mappings_;             // by buffer; constants have none of their own
-  std::vector<void*> pointers_;               // by buffer
+  std::vector<Mapping> mappings_;  // by buffer; constants have none of their own
+  std::vector<void*> pointers_;    // by buffer
   Mapping constants_, workspace_;
-  std::vector<uint64_t> offsets_;             // of constants in a copy, by buffer
+  std::vector<uint64_t> offsets_;  // of constants in a copy, by buffer
   uint64_t copy_bytes_ = 0, copies_ = 1, workspace_bytes_ = 0;
 };
 

@@ -11,8 +11,9 @@
 namespace tw {
 namespace {
 
-constexpr double kGrace = 0.25;           // beyond the time-out, which the worker keeps by itself where it can
-constexpr double kPrepareSeconds = 120;   // of processor time: starting, making inputs, loading
+// Beyond the time-out, which the worker keeps by itself where it can
+constexpr double kGrace = 0.25;
+constexpr double kPrepareSeconds = 120;  // of processor time: starting, making inputs, loading
 
 std::vector<int> last_cores(int count) {
   cpu_set_t set;
@@ -30,7 +31,7 @@ struct LocalTransport::State {
   LocalOptions options;
   std::unique_ptr<ChildProcess> process;
   std::string device, cores;
-  int started = 0, jobs = 0;   // jobs: of this process
+  int started = 0, jobs = 0;  // jobs: of this process
 
   Error renew();
   Expected<MeasureResult> ask(const std::string& job, double timeout, int threads);
@@ -44,7 +45,8 @@ Error LocalTransport::State::renew() {
   if (!hello || hello->kind != FrameKind::hello) {
     const std::string how = process->end(!late).text;
     process.reset();
-    return make_error(DiagCode::io, "'{0} {1}' does not measure: {2}", options.program, kMeasureWorker, how);
+    return make_error(DiagCode::io, "'{0} {1}' does not measure: {2}", options.program,
+                      kMeasureWorker, how);
   }
   device = std::move(hello->payload);
   ++started;
@@ -53,12 +55,14 @@ Error LocalTransport::State::renew() {
 }
 
 // What the process answers, or what became of it: then it is gone. Error: what came is no result.
-Expected<MeasureResult> LocalTransport::State::ask(const std::string& job, double timeout, int threads) {
+Expected<MeasureResult> LocalTransport::State::ask(const std::string& job, double timeout,
+                                                   int threads) {
   ++jobs;
   bool late = false;
-  process->send(FrameKind::job, job);   // if it cannot be sent, nothing comes back either
+  process->send(FrameKind::job, job);  // if it cannot be sent, nothing comes back either
   std::optional<Frame> frame = process->next_frame(kPrepareSeconds, late);
-  if (frame && frame->kind == FrameKind::started) frame = process->next_frame((timeout + kGrace) * threads, late);
+  if (frame && frame->kind == FrameKind::started)
+    frame = process->next_frame((timeout + kGrace) * threads, late);
   if (frame && frame->kind == FrameKind::result) return result_from_bytes(frame->payload);
   const ChildProcess::End end = process->end(!late && !frame);
   process.reset();
@@ -80,8 +84,11 @@ Expected<std::unique_ptr<LocalTransport>> LocalTransport::create(const LocalOpti
   state->options = options;
   const std::vector<int> cores = last_cores(options.threads);
   if (static_cast<int>(cores.size()) < options.threads)
-    return make_error(DiagCode::invalid_argument, "{0} threads are to be measured, and this process may use {1} cores", options.threads, cores.size());
-  for (const int core : cores) state->cores += (state->cores.empty() ? "" : ",") + std::to_string(core);
+    return make_error(DiagCode::invalid_argument,
+                      "{0} threads are to be measured, and this process may use {1} cores",
+                      options.threads, cores.size());
+  for (const int core : cores)
+    state->cores += (state->cores.empty() ? "" : ",") + std::to_string(core);
   TW_TRY(state->renew());
   return std::unique_ptr<LocalTransport>(new LocalTransport(std::move(state)));
 }
@@ -110,7 +117,8 @@ MeasureResult LocalTransport::run(const MeasureJob& job) {
       state_->process.reset();
     }
     const Status status = result ? result->status : Status::crashed;
-    if (status == Status::wrong_result) state_->process.reset();   // the candidate may have written where it should not
+    // The candidate may have written where it should not
+    if (status == Status::wrong_result) state_->process.reset();
     // A process that crashes may have been damaged by a candidate before: once more in a fresh one.
     if (status == Status::crashed && state_->jobs > 1) continue;
     return result ? std::move(*result) : failed;

@@ -1,5 +1,6 @@
-// Measures on this machine, in a process of its own that candidates may crash, hang or damage: it is ended and another one takes its place.
-// It is started anew from the program's file and not forked, so that it has nothing of this process's threads, locks and memory.
+// Measures on this machine, in a process of its own that candidates may crash, hang or damage: it
+// is ended and another one takes its place. It is started anew from the program's file and not
+// forked, so that it has nothing of this process's threads, locks and memory.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,8 +11,11 @@
 namespace tw {
 
 struct LocalOptions {
-  std::string program = "/proc/self/exe";   // started as PROGRAM measure-worker CORE,... (autotune/measure/worker.h)
-  int threads = 1;                          // that candidates may run on, each on a core of its own: the last ones that this process may use; 0: one that is not pinned
+  // Started as PROGRAM measure-worker CORE,... (autotune/measure/worker.h)
+  std::string program = "/proc/self/exe";
+  // That candidates may run on, each on a core of its own: the last ones that this process may use;
+  // 0: one that is not pinned
+  int threads = 1;
 };
 
 class LocalTransport : public Transport {
@@ -21,7 +25,7 @@ class LocalTransport : public Transport {
   ~LocalTransport() override;
   // Not from several threads at once.
   std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) override;
-  const std::string& device() const;        // fingerprint
+  const std::string& device() const;  // fingerprint
   int workers_started() const;
 
  private:

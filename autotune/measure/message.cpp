@@ -19,9 +19,13 @@ constexpr double kMostSeconds = 1e6;
 class Writer {
  public:
   explicit Writer(std::string_view magic) : bytes_(magic) { put(kVersion); }
-  template <class T> void put(T value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  template <class T>
+  void put(T value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
   void put_flag(bool value) { put<uint8_t>(value ? 1 : 0); }
-  template <class T> void put_list(const T& list) {   // of bytes or numbers
+  template <class T>
+  void put_list(const T& list) {  // of bytes or numbers
     put<uint64_t>(list.size());
     bytes_.append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(*list.data()));
   }
@@ -39,7 +43,8 @@ class Reader {
     else fail("does not begin with its mark");
     if (get<uint32_t>() != kVersion) fail("is of another version");
   }
-  template <class T> T get() {
+  template <class T>
+  T get() {
     T value{};
     if (rest_.size() < sizeof value) {
       fail("ends too early");
@@ -49,14 +54,16 @@ class Reader {
     rest_.remove_prefix(sizeof value);
     return value;
   }
-  template <class T> T get(T least, T most, const char* name) {   // NaN is in no range
+  template <class T>
+  T get(T least, T most, const char* name) {  // NaN is in no range
     const T value = get<T>();
     if (value >= least && value <= most) return value;
     fail(name);
     return least;
   }
   bool get_flag(const char* name) { return get<uint8_t>(0, 1, name) != 0; }
-  template <class T> T get_list() {
+  template <class T>
+  T get_list() {
     using Item = std::remove_cvref_t<decltype(*std::declval<T>().data())>;
     const uint64_t count = get_count(sizeof(Item));
     T list;
@@ -108,7 +115,8 @@ MeasureLimits get_limits(Reader& r) {
 BufferSpec get_buffer(Reader& r) {
   BufferSpec buffer;
   buffer.bytes = r.get<uint64_t>();
-  buffer.dtype = static_cast<DType>(r.get<uint8_t>(0, kAllDTypeCount - 1, "it has an unknown element type"));
+  buffer.dtype = static_cast<DType>(
+      r.get<uint8_t>(0, kAllDTypeCount - 1, "it has an unknown element type"));
   buffer.input = r.get_flag("a flag is neither 0 nor 1");
   buffer.constant = r.get_flag("a flag is neither 0 nor 1");
   return buffer;
@@ -175,7 +183,8 @@ Expected<MeasureJob> job_from_bytes(std::string_view bytes) {
 Expected<MeasureResult> result_from_bytes(std::string_view bytes) {
   Reader r(bytes, kResult);
   MeasureResult result;
-  result.status = static_cast<Status>(r.get<uint8_t>(0, kStatusCount - 1, "it has an unknown status"));
+  result.status = static_cast<Status>(
+      r.get<uint8_t>(0, kStatusCount - 1, "it has an unknown status"));
   result.seconds = r.get_list<std::vector<double>>();
   result.error = r.get_list<std::string>();
   result.device = r.get_list<std::string>();

@@ -19,7 +19,8 @@ extern char** environ;
 namespace tw {
 namespace {
 
-constexpr double kWaiting = 20, kWaitingMore = 10;   // a child that sleeps has so many times the processor time, and so many seconds
+// a child that sleeps has so many times the processor time, and so many seconds
+constexpr double kWaiting = 20, kWaitingMore = 10;
 constexpr int kSliceMs = 100;
 
 constexpr std::array<std::pair<int, const char*>, 9> kSignals = {{
@@ -40,7 +41,8 @@ std::string signal_text(int signal) {
   return "signal " + std::to_string(signal);
 }
 
-int spawn(const std::string& program, const std::vector<std::string>& arguments, int socket, pid_t& pid) {
+int spawn(const std::string& program, const std::vector<std::string>& arguments, int socket,
+          pid_t& pid) {
   std::vector<char*> argv = {const_cast<char*>("tilewright")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -54,7 +56,8 @@ int spawn(const std::string& program, const std::vector<std::string>& arguments,
   ::posix_spawnattr_setsigmask(&attributes, &empty);
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int code = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
+  const int code = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(),
+                                 environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   return code;
@@ -62,8 +65,11 @@ int spawn(const std::string& program, const std::vector<std::string>& arguments,
 
 }  // namespace
 
-Expected<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::string& program, const std::vector<std::string>& arguments) {
-  const auto failed = [&](int code) { return make_error(DiagCode::io, "cannot start '{0}': {1}", program, std::strerror(code)); };
+Expected<std::unique_ptr<ChildProcess>> ChildProcess::start(
+    const std::string& program, const std::vector<std::string>& arguments) {
+  const auto failed = [&](int code) {
+    return make_error(DiagCode::io, "cannot start '{0}': {1}", program, std::strerror(code));
+  };
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return failed(errno);
   pid_t pid = -1;
@@ -83,7 +89,8 @@ double ChildProcess::processor_seconds() const {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// A machine that is busy or asleep gives the child no time, so time counts when the child works, and waiting in slices that cannot grow.
+// A machine that is busy or asleep gives the child no time, so time counts when the child works,
+// and waiting in slices that cannot grow.
 std::optional<Frame> ChildProcess::next_frame(double seconds, bool& late) {
   const double start = processor_seconds();
   double waited = 0;
@@ -95,7 +102,9 @@ std::optional<Frame> ChildProcess::next_frame(double seconds, bool& late) {
     if (ready < 0 && errno != EINTR) return std::nullopt;
     if (ready > 0 && reader_.read() == FrameReader::State::closed) return std::nullopt;
     if (ready > 0) continue;
-    waited += std::min(std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count(), 2 * kSliceMs * 1e-3);
+    waited += std::min(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count(),
+        2 * kSliceMs * 1e-3);
     late = processor_seconds() - start > seconds || waited > kWaiting * seconds + kWaitingMore;
     if (late) return std::nullopt;
   }
@@ -103,7 +112,8 @@ std::optional<Frame> ChildProcess::next_frame(double seconds, bool& late) {
 
 bool ChildProcess::is_gone() const {
   siginfo_t gone{};
-  return ::waitid(P_PID, static_cast<id_t>(pid_), &gone, WEXITED | WNOHANG | WNOWAIT) == 0 && gone.si_pid == pid_;
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &gone, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         gone.si_pid == pid_;
 }
 
 ChildProcess::End ChildProcess::end(bool closed) {

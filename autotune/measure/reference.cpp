@@ -13,7 +13,9 @@ using Values = std::map<std::string, int64_t, std::less<>>;
 
 Expected<Values> values_of(const Kernel& kernel, const std::vector<int64_t>& symbols) {
   if (symbols.size() != kernel.symbols.size())
-    return make_error(DiagCode::invalid_argument, "kernel '{0}' has {1} symbols, {2} values are given", kernel.name, kernel.symbols.size(), symbols.size());
+    return make_error(DiagCode::invalid_argument,
+                      "kernel '{0}' has {1} symbols, {2} values are given", kernel.name,
+                      kernel.symbols.size(), symbols.size());
   Values values;
   for (size_t i = 0; i < symbols.size(); ++i) values[kernel.symbols[i]] = symbols[i];
   return values;
@@ -32,11 +34,13 @@ Expected<std::vector<BufferSpec>> buffers_of(const Kernel& kernel, const Values&
   std::vector<BufferSpec> buffers;
   for (const Buffer& buffer : kernel.buffers) {
     if (buffer.role == BufferRole::temp) continue;
-    BufferSpec spec{static_cast<uint64_t>(dtype_bytes(buffer.dtype)), buffer.dtype, buffer.role == BufferRole::input, buffer.role == BufferRole::constant};
+    BufferSpec spec{static_cast<uint64_t>(dtype_bytes(buffer.dtype)), buffer.dtype,
+                    buffer.role == BufferRole::input, buffer.role == BufferRole::constant};
     for (const Expr& extent : buffer.shape) {
       TW_ASSIGN(const uint64_t size, evaluate(extent, values, "buffer '" + buffer.name + "'"));
       if (__builtin_mul_overflow(spec.bytes, size, &spec.bytes))
-        return make_error(DiagCode::limit, "buffer '{0}' of kernel '{1}' has too many elements", buffer.name, kernel.name);
+        return make_error(DiagCode::limit, "buffer '{0}' of kernel '{1}' has too many elements",
+                          buffer.name, kernel.name);
     }
     buffers.push_back(spec);
   }
@@ -49,7 +53,8 @@ Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference)
   TW_ASSIGN(const Values values, values_of(scheduled, reference.symbols));
   MeasureJob job;
   TW_ASSIGN(job.buffers, buffers_of(scheduled, values));
-  TW_ASSIGN(job.workspace_bytes, evaluate(workspace_layout(scheduled, reference.threads).bytes, values, "the workspace"));
+  TW_ASSIGN(job.workspace_bytes, evaluate(workspace_layout(scheduled, reference.threads).bytes,
+                                          values, "the workspace"));
   job.symbols = reference.symbols;
   job.seed = reference.seed;
   job.tolerance = reference.tolerance;
@@ -58,7 +63,8 @@ Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference)
   return job;
 }
 
-Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs, const CandidateBuilder& builder, Transport& transport) {
+Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs,
+                                      const CandidateBuilder& builder, Transport& transport) {
   TW_ASSIGN(MeasureJob job, job_of(scheduled, inputs));
   TW_ASSIGN(const std::string object, builder.compile(scheduled));
   TW_ASSIGN(job.library, builder.link(object));
@@ -69,7 +75,9 @@ Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs,
   job.return_outputs = true;
   std::vector<MeasureResult> results = transport.run({&job, 1});
   if (results.front().status != Status::ok)
-    return make_error(DiagCode::unsupported, "the reference schedule of kernel '{0}' does not run: {1}", scheduled.name, results.front().error);
+    return make_error(DiagCode::unsupported,
+                      "the reference schedule of kernel '{0}' does not run: {1}", scheduled.name,
+                      results.front().error);
   inputs.outputs = std::move(results.front().outputs);
   return inputs;
 }
@@ -80,12 +88,15 @@ Expected<Reference> reference_outputs(const Kernel& kernel, Reference inputs) {
   std::vector<KernelArgument> arguments;
   for (size_t i = 0; i < buffers.size(); ++i) {
     arguments.push_back({std::vector<std::byte>(buffers[i].bytes, std::byte{0xff})});
-    if (buffers[i].input || buffers[i].constant) fill_parameter(arguments[i].bytes, buffers[i].dtype, inputs.seed, i);
+    if (buffers[i].input || buffers[i].constant)
+      fill_parameter(arguments[i].bytes, buffers[i].dtype, inputs.seed, i);
   }
   TW_TRY(interpret(kernel, arguments, {values.begin(), values.end()}));
   inputs.outputs.clear();
   for (size_t i = 0; i < buffers.size(); ++i)
-    if (!buffers[i].input && !buffers[i].constant) inputs.outputs.insert(inputs.outputs.end(), arguments[i].bytes.begin(), arguments[i].bytes.end());
+    if (!buffers[i].input && !buffers[i].constant)
+      inputs.outputs.insert(inputs.outputs.end(), arguments[i].bytes.begin(),
+                            arguments[i].bytes.end());
   return inputs;
 }
 

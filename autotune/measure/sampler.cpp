@@ -7,19 +7,23 @@
 namespace tw {
 namespace {
 
-constexpr double kSampleSeconds = 1e-3;   // a sample of short runs: well below the scheduler's slices, far above the clock's resolution
-constexpr double kBlockSeconds = 1e-2;    // at most, unless one sample takes longer
+// a sample of short runs: well below the scheduler's slices, far above the clock's resolution
+constexpr double kSampleSeconds = 1e-3;
+constexpr double kBlockSeconds = 1e-2;  // at most, unless one sample takes longer
 constexpr int kBlockSamples = 5;
-constexpr int kLeastSamples = 6;          // the fewest that have a 95 % interval of the median
-constexpr int kRetries = 3;               // of one block
+constexpr int kLeastSamples = 6;  // the fewest that have a 95 % interval of the median
+constexpr int kRetries = 3;       // of one block
 constexpr int kAllRetries = 12;
-constexpr double kSlowerNow = 1.1;        // sentinel against its fastest in this job: clocks differ between kernels and jobs
-constexpr double kSlowerEver = 1.3;       // and against an undisturbed machine
-constexpr double kSwitchSeconds = 0.02;   // one involuntary switch in so long is the machine's housekeeping
+// Sentinel against its fastest in this job: clocks differ between kernels and jobs
+constexpr double kSlowerNow = 1.1;
+constexpr double kSlowerEver = 1.3;  // and against an undisturbed machine
+// One involuntary switch in so long is the machine's housekeeping
+constexpr double kSwitchSeconds = 0.02;
 
 class Sampler {
  public:
-  Sampler(const MeasureLimits& limits, double usual, llvm::function_ref<double(int64_t)> run, llvm::function_ref<Probe()> probe)
+  Sampler(const MeasureLimits& limits, double usual, llvm::function_ref<double(int64_t)> run,
+          llvm::function_ref<Probe()> probe)
       : limits_(limits), usual_(usual), run_(run), probe_(probe) {}
 
   Samples take(double first) {
@@ -27,9 +31,7 @@ class Sampler {
     if (!calibrate(first)) return {{first}, false};
     before_ = probe_();
     least_sentinel_ = before_.sentinel;
-    do {
-      take_block();
-    } while (!done());
+    do { take_block(); } while (!done());
     return std::move(samples_);
   }
 
@@ -47,7 +49,9 @@ class Sampler {
     int64_t runs = 1;
     double seconds = timed(1);
     while (seconds < kSampleSeconds / 4 && fits(2 * seconds)) seconds = timed(runs *= 2);
-    runs_ = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(static_cast<double>(runs) * kSampleSeconds / std::max(seconds, 1e-9))));
+    runs_ = std::max<int64_t>(
+        1, static_cast<int64_t>(
+               std::ceil(static_cast<double>(runs) * kSampleSeconds / std::max(seconds, 1e-9))));
     sample_seconds_ = seconds / static_cast<double>(runs) * static_cast<double>(runs_);
     return true;
   }
@@ -56,12 +60,14 @@ class Sampler {
     least_sentinel_ = std::min(least_sentinel_, after.sentinel);
     const double slowest = std::max(before.sentinel, after.sentinel);
     const auto housekeeping = static_cast<int64_t>(seconds / kSwitchSeconds);
-    return after.switches - before.switches > housekeeping || slowest > kSlowerNow * least_sentinel_ || slowest > kSlowerEver * usual_;
+    return after.switches - before.switches > housekeeping ||
+           slowest > kSlowerNow * least_sentinel_ || slowest > kSlowerEver * usual_;
   }
 
   void take_block() {
     const int left = limits_.most_samples - static_cast<int>(samples_.seconds.size());
-    const int count = std::clamp(static_cast<int>(kBlockSeconds / std::max(sample_seconds_, 1e-9)), 1, std::min(kBlockSamples, std::max(left, 1)));
+    const int count = std::clamp(static_cast<int>(kBlockSeconds / std::max(sample_seconds_, 1e-9)),
+                                 1, std::min(kBlockSamples, std::max(left, 1)));
     for (int attempt = 0;; ++attempt) {
       std::vector<double> block;
       double seconds = 0;
@@ -74,7 +80,8 @@ class Sampler {
       const bool bad = disturbed(before_, after, seconds);
       before_ = after;
       const double usual = sample_seconds_ * count;
-      if (bad) spent_ -= std::max(0.0, seconds - 2 * usual);   // time in which others ran is not the candidate's
+      // Time in which others ran is not the candidate's
+      if (bad) spent_ -= std::max(0.0, seconds - 2 * usual);
       if (bad && attempt < kRetries && retries_ < kAllRetries && fits(usual)) {
         ++retries_;
         continue;
@@ -87,8 +94,12 @@ class Sampler {
     }
   }
 
-  // Its fastest run is slower than the best candidate by more than so many blocks leave in doubt: 2 times, 1.25, 1.11, 1.06 and so on.
-  bool clearly_slower() const { return limits_.best > 0 && blocks_ > 0 && fastest_ > limits_.best * (1 + 1.0 / (blocks_ * blocks_)); }
+  // Its fastest run is slower than the best candidate by more than so many blocks leave in doubt: 2
+  // times, 1.25, 1.11, 1.06 and so on.
+  bool clearly_slower() const {
+    return limits_.best > 0 && blocks_ > 0 &&
+           fastest_ > limits_.best * (1 + 1.0 / (blocks_ * blocks_));
+  }
 
   bool done() const {
     const int count = static_cast<int>(samples_.seconds.size());
@@ -106,8 +117,8 @@ class Sampler {
   Probe before_;
   double spent_ = 0, sampled_ = 0, sample_seconds_ = 0, least_sentinel_ = 0;
   int64_t runs_ = 1;
-  double fastest_ = std::numeric_limits<double>::infinity();   // of the undisturbed blocks
-  int blocks_ = 0, retries_ = 0;                                // blocks_: undisturbed
+  double fastest_ = std::numeric_limits<double>::infinity();  // of the undisturbed blocks
+  int blocks_ = 0, retries_ = 0;                              // blocks_: undisturbed
 };
 
 }  // namespace
@@ -119,17 +130,21 @@ double median_of(std::vector<double> samples) {
 }
 
 double seconds_of(const MeasureResult& result) {
-  return result.status == Status::ok && !result.seconds.empty() ? median_of(result.seconds) : std::numeric_limits<double>::infinity();
+  return result.status == Status::ok && !result.seconds.empty()
+             ? median_of(result.seconds)
+             : std::numeric_limits<double>::infinity();
 }
 
 MedianInterval median_interval(std::vector<double> samples) {
   const size_t n = samples.size();
   if (n < kLeastSamples) return {0, std::numeric_limits<double>::infinity()};
   std::sort(samples.begin(), samples.end());
-  // The k-th smallest and k-th largest, with the largest k for which fewer than k of n fair coins show heads in 2.5 % of all cases at most.
+  // The k-th smallest and k-th largest, with the largest k for which fewer than k of n fair coins
+  // show heads in 2.5 % of all cases at most.
   size_t k = 0;
   if (n > 100) {
-    k = static_cast<size_t>((static_cast<double>(n) - 1.96 * std::sqrt(static_cast<double>(n))) / 2);
+    k = static_cast<size_t>((static_cast<double>(n) - 1.96 * std::sqrt(static_cast<double>(n))) /
+                            2);
   } else {
     double term = std::exp2(-static_cast<double>(n)), sum = term;
     while (sum <= 0.025) {
@@ -141,8 +156,8 @@ MedianInterval median_interval(std::vector<double> samples) {
   return {samples[k - 1], samples[n - k]};
 }
 
-Samples take_samples(const MeasureLimits& limits, double first, double usual_sentinel, llvm::function_ref<double(int64_t)> run,
-                     llvm::function_ref<Probe()> probe) {
+Samples take_samples(const MeasureLimits& limits, double first, double usual_sentinel,
+                     llvm::function_ref<double(int64_t)> run, llvm::function_ref<Probe()> probe) {
   if (limits.most_samples == 0) return {};
   return Sampler(limits, usual_sentinel, run, probe).take(first);
 }

@@ -14,12 +14,14 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
 struct Measurer::Trial {
-  std::string key;       // into known_; empty: it was not built
+  std::string key;  // into known_; empty: it was not built
   std::string object;
   MeasureJob job;
   MeasureResult failed;  // if it was not built
@@ -36,7 +38,8 @@ struct Measurer::Trial {
 Measurer::Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options)
     : transport_(transport), builder_(std::move(builder)), options_(options), best_(kNever) {}
 
-std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop) {
+std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<const Kernel>> kernels,
+                                             const Reference& reference, const StopAsked& stop) {
   const double start = now();
   std::vector<Trial> trials = compile_all(kernels, reference, stop);
   const std::vector<Trial*> fresh = link_new(trials);
@@ -47,13 +50,15 @@ std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<con
   measure_seconds_ += now() - built;
   std::vector<MeasureResult> results;
   for (const Trial& trial : trials) {
-    if (trial.left || (!trial.key.empty() && !known_.contains(trial.key))) break;   // stopped
+    if (trial.left || (!trial.key.empty() && !known_.contains(trial.key))) break;  // stopped
     results.push_back(trial.key.empty() ? trial.failed : known_[trial.key]);
   }
   return results;
 }
 
-std::vector<Measurer::Trial> Measurer::compile_all(std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference, const StopAsked& stop) {
+std::vector<Measurer::Trial> Measurer::compile_all(
+    std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference,
+    const StopAsked& stop) {
   std::vector<Trial> trials(kernels.size());
   const auto compile = [&](size_t i) -> Error {
     TW_ASSIGN(trials[i].object, builder_.compile(*kernels[i]));
@@ -109,7 +114,8 @@ void Measurer::time_all(const std::vector<Trial*>& fresh, const StopAsked& stop)
       if (fastest < kNever) jobs.back().limits.best = fastest;
     }
     const std::vector<MeasureResult> results = transport_.run(jobs);
-    TW_CHECK(results.size() == jobs.size(), "{0} results for {1} jobs", results.size(), jobs.size());
+    TW_CHECK(results.size() == jobs.size(), "{0} results for {1} jobs", results.size(),
+             jobs.size());
     for (size_t i = at; i < end; ++i) {
       fastest = std::min(fastest, seconds_of(results[i - at]));
       known_[fresh[i]->key] = results[i - at];
@@ -118,8 +124,11 @@ void Measurer::time_all(const std::vector<Trial*>& fresh, const StopAsked& stop)
 }
 
 void Measurer::check_best(std::vector<Trial*> fresh, const Reference& reference) {
-  std::erase_if(fresh, [&](const Trial* trial) { return !known_.contains(trial->key); });   // not timed, as it was stopped
-  std::ranges::sort(fresh, {}, [&](const Trial* trial) { return std::pair(seconds_of(known_[trial->key]), trial); });
+  // Not timed, as it was stopped
+  std::erase_if(fresh, [&](const Trial* trial) { return !known_.contains(trial->key); });
+  std::ranges::sort(fresh, {}, [&](const Trial* trial) {
+    return std::pair(seconds_of(known_[trial->key]), trial);
+  });
   for (const Trial* trial : fresh) {
     MeasureResult& result = known_[trial->key];
     const double seconds = seconds_of(result);

@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-constexpr int kSpins = 20000;   // outside of timed runs; then a helper sleeps
+constexpr int kSpins = 20000;  // outside of timed runs; then a helper sleeps
 
 void pin(int core) {
   if (core < 0 || core >= CPU_SETSIZE) return;
@@ -28,7 +28,8 @@ void relax() {
 }  // namespace
 
 Team::Team(std::vector<int> cores) : done_(cores.empty() ? 0 : cores.size() - 1) {
-  for (size_t i = 1; i < cores.size(); ++i) helpers_.emplace_back([this, i, core = cores[i]] { help(i, core); });
+  for (size_t i = 1; i < cores.size(); ++i)
+    helpers_.emplace_back([this, i, core = cores[i]] { help(i, core); });
   if (!cores.empty()) pin(cores.front());
 }
 
@@ -48,16 +49,18 @@ void Team::begin() {
   awake_.store(1, std::memory_order_release);
   if (helpers_.empty()) return;
   parallel(size());
-  parallel_for(this, [](void*, int32_t) {}, nullptr, size());   // wakes who sleeps
+  parallel_for(this, [](void*, int32_t) {}, nullptr, size());  // wakes who sleeps
 }
 
 void Team::run_share(int32_t share) const {
   const int32_t each = count_ / shares_, rest = count_ % shares_;
-  const int32_t from = share * each + std::min(share, rest), to = from + each + (share < rest ? 1 : 0);
+  const int32_t from = share * each + std::min(share, rest),
+                to = from + each + (share < rest ? 1 : 0);
   for (int32_t i = from; i < to; ++i) fn_(arg_, i);
 }
 
-void Team::parallel_for(void* self, void (*fn)(void* arg, int32_t index), void* arg, int32_t count) {
+void Team::parallel_for(void* self, void (*fn)(void* arg, int32_t index), void* arg,
+                        int32_t count) {
   Team& team = *static_cast<Team*>(self);
   const int32_t shares = std::min(count, team.table_.threads);
   if (shares <= 1 || team.busy_) {
@@ -69,7 +72,8 @@ void Team::parallel_for(void* self, void (*fn)(void* arg, int32_t index), void* 
   const uint32_t epoch = team.epoch_.fetch_add(1, std::memory_order_acq_rel) + 1;
   team.epoch_.notify_all();
   team.run_share(0);
-  for (Share& share : team.done_)   // all of them: who has no share may still be reading what is written above
+  // All of them: who has no share may still be reading what is written above
+  for (Share& share : team.done_)
     while (share.done.load(std::memory_order_acquire) != epoch) relax();
   team.busy_ = false;
 }

@@ -1,5 +1,6 @@
-// The threads that candidates run on: the caller and others, each pinned to a core of its own, made once. Between the parallel loops of runs that
-// follow each other they spin, as an artifact's own do.
+// The threads that candidates run on: the caller and others, each pinned to a core of its own, made
+// once. Between the parallel loops of runs that follow each other they spin, as an artifact's own
+// do.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace tw {
 
 class Team {
  public:
-  // Pins the caller to the first core. cores: of this process; none: nothing is pinned, and the caller is alone.
+  // Pins the caller to the first core. cores: of this process; none: nothing is pinned, and the
+  // caller is alone.
   explicit Team(std::vector<int> cores);
   ~Team();
   Team(const Team&) = delete;
@@ -25,20 +27,23 @@ class Team {
   void end() { awake_.store(0, std::memory_order_release); }
 
  private:
-  struct alignas(64) Share { std::atomic<uint32_t> done{0}; };
-  static void parallel_for(void* team, void (*fn)(void* arg, int32_t index), void* arg, int32_t count);
+  struct alignas(64) Share {
+    std::atomic<uint32_t> done{0};
+  };
+  static void parallel_for(void* team, void (*fn)(void* arg, int32_t index), void* arg,
+                           int32_t count);
   void help(size_t index, int core);
   uint32_t await(uint32_t seen);
   void run_share(int32_t share) const;
 
   tw_parallel table_{};
-  alignas(64) std::atomic<uint32_t> epoch_{0};   // of the loops so far; helpers wait for the next
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // of the loops so far; helpers wait for the next
   std::atomic<uint32_t> awake_{0};
-  bool stop_ = false, busy_ = false;             // the first written before the epoch moves
+  bool stop_ = false, busy_ = false;  // the first written before the epoch moves
   void (*fn_)(void* arg, int32_t index) = nullptr;
   void* arg_ = nullptr;
   int32_t count_ = 0, shares_ = 1;
-  std::vector<Share> done_;                      // by helper: the epoch that it has finished
+  std::vector<Share> done_;  // by helper: the epoch that it has finished
   std::vector<std::thread> helpers_;
 };
 

@@ -28,14 +28,18 @@ namespace tw {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Function = void (*)(void* const* buffers, void* workspace, const int64_t* symbols, const tw_parallel* parallel);
+using Function = void (*)(void* const* buffers, void* workspace, const int64_t* symbols,
+                          const tw_parallel* parallel);
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
-// Four chains of multiplications: as long as nobody else uses the core, its time depends on the clock alone.
+// Four chains of multiplications: as long as nobody else uses the core, its time depends on the
+// clock alone.
 double sentinel() {
   double least = std::numeric_limits<double>::infinity();
-  for (int attempt = 0; attempt < 2; ++attempt) {   // one interrupt must not look like a neighbour
+  for (int attempt = 0; attempt < 2; ++attempt) {  // one interrupt must not look like a neighbour
     const auto start = Clock::now();
     uint64_t a = 1, b = 2, c = 3, d = 4;
     for (int i = 0; i < 20000; ++i) {
@@ -44,7 +48,7 @@ double sentinel() {
       c = c * 0x5851f42d4c957f2d + 1;
       d = d * 0x5851f42d4c957f2d + 1;
     }
-    asm volatile("" : : "r"(a ^ b ^ c ^ d));   // the result is needed
+    asm volatile("" : : "r"(a ^ b ^ c ^ d));  // the result is needed
     least = std::min(least, seconds_since(start));
   }
   return least;
@@ -57,7 +61,8 @@ Probe probe() {
   return {seconds, usage.ru_nivcsw};
 }
 
-// A library loaded from memory. The file stays open as long: the loader knows libraries by name, and this one's holds the number.
+// A library loaded from memory. The file stays open as long: the loader knows libraries by name,
+// and this one's holds the number.
 class Library {
  public:
   explicit Library(const std::string& bytes) {
@@ -90,7 +95,8 @@ void limit_time(double seconds) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-// While a candidate runs nothing is sent here, so what happens to the socket is its end: then the tuner is gone, and SIGIO ends this process.
+// While a candidate runs nothing is sent here, so what happens to the socket is its end: then the
+// tuner is gone, and SIGIO ends this process.
 void end_with_tuner(int socket, bool on) {
   ::fcntl(socket, F_SETOWN, ::getpid());
   const int flags = ::fcntl(socket, F_GETFL);
@@ -105,7 +111,8 @@ std::string one_line(std::string text) {
 
 class Worker {
  public:
-  Worker(int socket, Team& team) : socket_(socket), team_(team), cold_bytes_(static_cast<uint64_t>(cold_bytes())) {
+  Worker(int socket, Team& team)
+      : socket_(socket), team_(team), cold_bytes_(static_cast<uint64_t>(cold_bytes())) {
     result_.device = device_fingerprint();
     usual_sentinel_ = sentinel();
     for (int i = 0; i < 10; ++i) usual_sentinel_ = std::min(usual_sentinel_, sentinel());
@@ -121,21 +128,28 @@ class Worker {
       return result;
     };
     if (job.threads > team_.size())
-      return fail(Status::illegal, "the job wants " + std::to_string(job.threads) + " threads, this process has " + std::to_string(team_.size()));
+      return fail(Status::illegal, "the job wants " + std::to_string(job.threads) +
+                                       " threads, this process has " +
+                                       std::to_string(team_.size()));
     if (!memory_ || !memory_->serves(job)) {
       memory_.reset();
       Expected<JobMemory> memory = JobMemory::create(job, cold_bytes_);
       if (!memory) return fail(Status::illegal, error_text(memory.takeError()));
       memory_.emplace(std::move(*memory));
     }
-    if (Error error = memory_->prepare(job.workspace_bytes)) return fail(Status::illegal, error_text(std::move(error)));
+    if (Error error = memory_->prepare(job.workspace_bytes))
+      return fail(Status::illegal, error_text(std::move(error)));
     const Library library(job.library);
-    if (!library.handle()) return fail(Status::compile_error, std::string("the library does not load: ") + ::dlerror());
+    if (!library.handle())
+      return fail(Status::compile_error, std::string("the library does not load: ") + ::dlerror());
     void* const symbol = ::dlsym(library.handle(), job.symbol.c_str());
-    if (!symbol) return fail(Status::compile_error, "the library has no function '" + job.symbol + "'");
+    if (!symbol)
+      return fail(Status::compile_error, "the library has no function '" + job.symbol + "'");
     std::optional<DeviceRun> device;
-    if (job.artifact) {   // the device's compiler, and the copies of constants, are no part of the time
-      Expected<DeviceRun> made = DeviceRun::create(reinterpret_cast<tw_query_fn>(symbol), job, *memory_);
+    // The device's compiler, and the copies of constants, are no part of the time
+    if (job.artifact) {
+      Expected<DeviceRun> made = DeviceRun::create(reinterpret_cast<tw_query_fn>(symbol), job,
+                                                   *memory_);
       if (!made) return fail(Status::compile_error, error_text(made.takeError()));
       device.emplace(std::move(*made));
     }
@@ -160,7 +174,8 @@ class Worker {
     const tw_parallel* const parallel = team_.parallel(job.threads);
     const auto run = [&](int64_t runs) {
       const auto start = Clock::now();
-      for (int64_t i = 0; i < runs; ++i) function(memory_->parameters(count++), memory_->workspace(), job.symbols.data(), parallel);
+      for (int64_t i = 0; i < runs; ++i)
+        function(memory_->parameters(count++), memory_->workspace(), job.symbols.data(), parallel);
       return seconds_since(start);
     };
     time(job, run, result);
@@ -186,7 +201,8 @@ class Worker {
       const std::span<const std::byte> got = memory_->output(i);
       if (job.return_outputs) result.outputs.insert(result.outputs.end(), got.begin(), got.end());
       if (!job.expected.empty()) {
-        const std::string problem = output_difference(got, std::span(job.expected).subspan(at, buffer.bytes), buffer.dtype, job.tolerance);
+        const std::string problem = output_difference(
+            got, std::span(job.expected).subspan(at, buffer.bytes), buffer.dtype, job.tolerance);
         at += buffer.bytes;
         if (!problem.empty() && result.status == Status::ok) {
           result.status = Status::wrong_result;
@@ -201,7 +217,7 @@ class Worker {
   Team& team_;
   uint64_t cold_bytes_;
   double usual_sentinel_ = 0;
-  std::optional<JobMemory> memory_;   // of the last job: candidates of one task share it
+  std::optional<JobMemory> memory_;  // of the last job: candidates of one task share it
   MeasureResult result_;
 };
 
@@ -217,12 +233,16 @@ std::vector<int> cores_from(const char* text) {
 
 }  // namespace
 
-bool is_measure_worker(int argc, const char* const* argv) { return argc == 3 && kMeasureWorker == argv[1]; }
+bool is_measure_worker(int argc, const char* const* argv) {
+  return argc == 3 && kMeasureWorker == argv[1];
+}
 
 int measure_worker(const char* const* argv) {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT}) std::signal(fatal, SIG_DFL);   // sanitizers would exit instead
+  // Sanitizers would exit instead
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT})
+    std::signal(fatal, SIG_DFL);
   Team team(cores_from(argv[2]));
   const int socket = STDIN_FILENO;
   Worker worker(socket, team);

@@ -13,8 +13,11 @@ void check(int code) { TW_CHECK(code == 0, "XGBoost: {0}", XGBGetLastError()); }
 
 DMatrixHandle make_matrix(const FeatureMatrix& features) {
   DMatrixHandle matrix = nullptr;
-  check(XGDMatrixCreateFromMat(features.values.data(), features.rows(), features.columns, std::numeric_limits<float>::quiet_NaN(), &matrix));
-  if (!features.margins.empty()) check(XGDMatrixSetFloatInfo(matrix, "base_margin", features.margins.data(), features.margins.size()));
+  check(XGDMatrixCreateFromMat(features.values.data(), features.rows(), features.columns,
+                               std::numeric_limits<float>::quiet_NaN(), &matrix));
+  if (!features.margins.empty())
+    check(XGDMatrixSetFloatInfo(matrix, "base_margin", features.margins.data(),
+                                features.margins.size()));
   return matrix;
 }
 
@@ -23,20 +26,27 @@ std::vector<float> margins(BoosterHandle booster, DMatrixHandle matrix, int roun
   bst_ulong count = 0;
   const float* values = nullptr;
   constexpr int kMargin = 1;
-  check(XGBoosterPredict(booster, matrix, kMargin, static_cast<unsigned>(rounds), 0, &count, &values));
+  check(XGBoosterPredict(booster, matrix, kMargin, static_cast<unsigned>(rounds), 0, &count,
+                         &values));
   return {values, values + count};
 }
 
 }  // namespace
 
-Booster::Booster(const BoosterParameters& parameters, const TrainingData& data) : data_(make_matrix(data.features)) {
+Booster::Booster(const BoosterParameters& parameters, const TrainingData& data)
+    : data_(make_matrix(data.features)) {
   check(XGDMatrixSetFloatInfo(data_, "label", data.labels.data(), data.labels.size()));
-  if (!data.group_sizes.empty()) check(XGDMatrixSetUIntInfo(data_, "group", data.group_sizes.data(), data.group_sizes.size()));
+  if (!data.group_sizes.empty())
+    check(XGDMatrixSetUIntInfo(data_, "group", data.group_sizes.data(), data.group_sizes.size()));
   check(XGBoosterCreate(&data_, 1, &booster_));
-  for (const auto& [name, value] : parameters) check(XGBoosterSetParam(booster_, name.c_str(), value.c_str()));
+  for (const auto& [name, value] : parameters)
+    check(XGBoosterSetParam(booster_, name.c_str(), value.c_str()));
 }
 
-Booster::Booster(Booster&& other) noexcept : data_(std::exchange(other.data_, nullptr)), booster_(std::exchange(other.booster_, nullptr)), kept_(other.kept_) {}
+Booster::Booster(Booster&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      booster_(std::exchange(other.booster_, nullptr)),
+      kept_(other.kept_) {}
 
 Booster& Booster::operator=(Booster&& other) noexcept {
   std::swap(data_, other.data_);
@@ -53,7 +63,8 @@ Booster::~Booster() {
 void Booster::update(int round) { check(XGBoosterUpdateOneIter(booster_, round, data_)); }
 
 void Booster::boost(std::vector<float>& gradients, std::vector<float>& hessians) {
-  check(XGBoosterBoostOneIter(booster_, data_, gradients.data(), hessians.data(), gradients.size()));
+  check(
+      XGBoosterBoostOneIter(booster_, data_, gradients.data(), hessians.data(), gradients.size()));
 }
 
 std::vector<float> Booster::training_scores() const { return margins(booster_, data_, 0); }

@@ -10,14 +10,14 @@ namespace tw {
 // Rows of equal length; NaN: absent.
 struct FeatureMatrix {
   size_t columns = 0;
-  std::vector<float> values;       // row by row
-  std::vector<float> margins{};    // by row, what the trees' sum starts from; empty: 0
+  std::vector<float> values;     // row by row
+  std::vector<float> margins{};  // by row, what the trees' sum starts from; empty: 0
   size_t rows() const { return columns ? values.size() / columns : 0; }
 };
 struct TrainingData {
   FeatureMatrix features;
-  std::vector<float> labels;             // by row
-  std::vector<uint32_t> group_sizes{};   // rows are ranked within their group; empty: one group
+  std::vector<float> labels;            // by row
+  std::vector<uint32_t> group_sizes{};  // rows are ranked within their group; empty: one group
 };
 using BoosterParameters = std::vector<std::pair<std::string, std::string>>;
 
@@ -28,17 +28,21 @@ class Booster {
   Booster& operator=(Booster&&) noexcept;
   ~Booster();
 
-  void update(int round);                                                            // one more tree, by the objective
-  void boost(std::vector<float>& gradients, std::vector<float>& hessians);           // one more, by the caller's derivatives
-  std::vector<float> training_scores() const;                                        // of the training rows
+  // One more tree, by the objective
+  void update(int round);
+  // One more, by the caller's derivatives
+  void boost(std::vector<float>& gradients, std::vector<float>& hessians);
+  // Of the training rows
+  std::vector<float> training_scores() const;
   std::vector<float> predict(const FeatureMatrix& features) const;
-  void keep_rounds(int count) { kept_ = count; }                                     // later trees no longer count
-  std::string bytes() const;                                                         // the model
+  // Later trees no longer count
+  void keep_rounds(int count) { kept_ = count; }
+  std::string bytes() const;  // the model
 
  private:
   void* data_ = nullptr;
   void* booster_ = nullptr;
-  int kept_ = 0;   // 0: all
+  int kept_ = 0;  // 0: all
 };
 
 }  // namespace tw

@@ -9,15 +9,16 @@
 
 namespace tw {
 namespace {
-constexpr size_t kMostKnown = 1 << 11;    // points whose features are kept, besides those measured
-constexpr double kLeastBase = 0.05;       // weight below which similar tasks are forgotten
+constexpr size_t kMostKnown = 1 << 11;  // points whose features are kept, besides those measured
+constexpr double kLeastBase = 0.05;     // weight below which similar tasks are forgotten
 
 // Best time / time; failures 0.
 std::vector<float> throughputs(std::span<const double> seconds) {
   double best = std::numeric_limits<double>::infinity();
   for (const double s : seconds) best = std::min(best, s);
   std::vector<float> out;
-  for (const double s : seconds) out.push_back(std::isfinite(s) && s > 0 ? static_cast<float>(best / s) : 0.0f);
+  for (const double s : seconds)
+    out.push_back(std::isfinite(s) && s > 0 ? static_cast<float>(best / s) : 0.0f);
   return out;
 }
 
@@ -32,7 +33,10 @@ std::vector<float> sums_of(const std::vector<float>& rows, const std::vector<uin
   return out;
 }
 
-struct Derivatives { std::vector<float> gradient, hessian; };   // of the loss by a candidate's score
+// Of the loss by a candidate's score
+struct Derivatives {
+  std::vector<float> gradient, hessian;
+};
 
 Derivatives squared_error(const std::vector<float>& scores, const std::vector<float>& labels) {
   Derivatives d{std::vector<float>(scores.size()), std::vector<float>(scores.size(), 1.0f)};
@@ -41,7 +45,8 @@ Derivatives squared_error(const std::vector<float>& scores, const std::vector<fl
 }
 
 // Logistic loss of every pair of a group, scaled to two pairs a candidate.
-Derivatives pairwise(const std::vector<float>& scores, const std::vector<float>& labels, const std::vector<uint32_t>& groups) {
+Derivatives pairwise(const std::vector<float>& scores, const std::vector<float>& labels,
+                     const std::vector<uint32_t>& groups) {
   Derivatives d{std::vector<float>(scores.size(), 0.0f), std::vector<float>(scores.size(), 1e-6f)};
   size_t begin = 0;
   for (const uint32_t size : groups) {
@@ -49,7 +54,8 @@ Derivatives pairwise(const std::vector<float>& scores, const std::vector<float>&
     for (size_t i = begin; i < begin + size; ++i) {
       for (size_t j = begin; j < begin + size; ++j) {
         if (!(labels[i] > labels[j])) continue;
-        const float wrong = 1 / (1 + std::exp(scores[i] - scores[j]));   // probability of the wrong order
+        // Probability of the wrong order
+        const float wrong = 1 / (1 + std::exp(scores[i] - scores[j]));
         const float curve = std::max(wrong * (1 - wrong), 1e-6f);
         d.gradient[i] -= scale * wrong;
         d.gradient[j] += scale * wrong;
@@ -68,11 +74,13 @@ std::vector<float> repeated(const std::vector<float>& values, const std::vector<
   return out;
 }
 
-double mean_recall(const std::vector<float>& scores, const std::vector<float>& labels, const std::vector<uint32_t>& groups, int top) {
+double mean_recall(const std::vector<float>& scores, const std::vector<float>& labels,
+                   const std::vector<uint32_t>& groups, int top) {
   double sum = 0;
   size_t begin = 0;
   for (const uint32_t size : groups) {
-    sum += average_recall(std::span(scores).subspan(begin, size), std::span(labels).subspan(begin, size), top);
+    sum += average_recall(std::span(scores).subspan(begin, size),
+                          std::span(labels).subspan(begin, size), top);
     begin += size;
   }
   return sum / static_cast<double>(groups.size());
@@ -87,8 +95,10 @@ double average_recall(std::span<const float> scores, std::span<const float> labe
   std::vector<size_t> by_score(scores.size()), by_label(scores.size());
   std::iota(by_score.begin(), by_score.end(), size_t{0});
   by_label = by_score;
-  std::stable_sort(by_score.begin(), by_score.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
-  std::stable_sort(by_label.begin(), by_label.end(), [&](size_t a, size_t b) { return labels[a] > labels[b]; });
+  std::stable_sort(by_score.begin(), by_score.end(),
+                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  std::stable_sort(by_label.begin(), by_label.end(),
+                   [&](size_t a, size_t b) { return labels[a] > labels[b]; });
   std::vector<size_t> rank(scores.size());
   for (size_t i = 0; i < by_label.size(); ++i) rank[by_label[i]] = i;
   // A candidate counts from the first i on at which it is in both lists.
@@ -103,24 +113,41 @@ double average_recall(std::span<const float> scores, std::span<const float> labe
 }
 
 BoosterParameters GbtModel::parameters() const {
-  return {{"booster", "gbtree"}, {"tree_method", "hist"}, {"nthread", "1"}, {"verbosity", "0"}, {"base_score", "0"}, {"subsample", "1"},
-          {"objective", options_.objective == Objective::rank ? "rank:pairwise" : "reg:squarederror"},
-          {"max_depth", std::to_string(options_.depth)}, {"eta", text(options_.eta)}, {"gamma", text(options_.gamma)},
-          {"min_child_weight", text(options_.min_child_weight)}, {"lambda", text(options_.lambda)}, {"alpha", text(options_.alpha)},
-          {"seed", std::to_string(options_.seed)}};
+  return {
+      {"booster", "gbtree"},
+      {"tree_method", "hist"},
+      {"nthread", "1"},
+      {"verbosity", "0"},
+      {"base_score", "0"},
+      {"subsample", "1"},
+      {"objective", options_.objective == Objective::rank ? "rank:pairwise" : "reg:squarederror"},
+      {"max_depth", std::to_string(options_.depth)},
+      {"eta", text(options_.eta)},
+      {"gamma", text(options_.gamma)},
+      {"min_child_weight", text(options_.min_child_weight)},
+      {"lambda", text(options_.lambda)},
+      {"alpha", text(options_.alpha)},
+      {"seed", std::to_string(options_.seed)}};
 }
 
-const GbtModel::Rows& GbtModel::rows_of(const Candidate& candidate) const { return known_.at(candidate.point); }
+const GbtModel::Rows& GbtModel::rows_of(const Candidate& candidate) const {
+  return known_.at(candidate.point);
+}
 
-// columns 0: as many as the longest row has. Shorter rows are filled up, longer ones cut. keep: the features of all, however many.
-GbtModel::Parts GbtModel::parts_of(std::span<const Candidate> candidates, size_t columns, bool keep) {
+// columns 0: as many as the longest row has. Shorter rows are filled up, longer ones cut. keep: the
+// features of all, however many.
+GbtModel::Parts GbtModel::parts_of(std::span<const Candidate> candidates, size_t columns,
+                                   bool keep) {
   std::vector<Rows> fresh(candidates.size());
   const auto compute = [&](size_t i) -> Error {
-    if (!(in_space(candidates[i].point) && known_.contains(candidates[i].point))) fresh[i] = features_.rows(candidates[i]);
+    if (!(in_space(candidates[i].point) && known_.contains(candidates[i].point)))
+      fresh[i] = features_.rows(candidates[i]);
     return Error::success();
   };
   llvm::cantFail(parallel_for(options_.jobs, candidates.size(), compute));
-  const auto rows = [&](size_t i) -> const Rows& { return fresh[i].empty() ? rows_of(candidates[i]) : fresh[i]; };
+  const auto rows = [&](size_t i) -> const Rows& {
+    return fresh[i].empty() ? rows_of(candidates[i]) : fresh[i];
+  };
   Parts parts;
   if (columns == 0) {
     columns = 1;
@@ -130,17 +157,23 @@ GbtModel::Parts GbtModel::parts_of(std::span<const Candidate> candidates, size_t
   parts.matrix.columns = columns;
   for (size_t i = 0; i < candidates.size(); ++i) {
     for (const FeatureRow& row : rows(i)) {
-      for (size_t c = 0; c < columns; ++c) parts.matrix.values.push_back(c < row.size() ? row[c] : std::numeric_limits<float>::quiet_NaN());
+      for (size_t c = 0; c < columns; ++c)
+        parts.matrix.values.push_back(c < row.size() ? row[c]
+                                                     : std::numeric_limits<float>::quiet_NaN());
     }
     parts.counts.push_back(static_cast<uint32_t>(rows(i).size()));
   }
   for (size_t i = 0; i < candidates.size(); ++i)
-    if (!fresh[i].empty() && in_space(candidates[i].point) && (keep || known_.size() < kMostKnown)) known_.emplace(candidates[i].point, std::move(fresh[i]));
+    if (!fresh[i].empty() && in_space(candidates[i].point) && (keep || known_.size() < kMostKnown))
+      known_.emplace(candidates[i].point, std::move(fresh[i]));
   return parts;
 }
 
-GbtModel::Trained GbtModel::train(Parts parts, const std::vector<float>& labels, const std::vector<uint32_t>& groups, int rounds, int patience, int top) const {
-  const bool single = std::all_of(parts.counts.begin(), parts.counts.end(), [](uint32_t count) { return count == 1; });
+GbtModel::Trained GbtModel::train(Parts parts, const std::vector<float>& labels,
+                                  const std::vector<uint32_t>& groups, int rounds, int patience,
+                                  int top) const {
+  const bool single = std::all_of(parts.counts.begin(), parts.counts.end(),
+                                  [](uint32_t count) { return count == 1; });
   const size_t columns = parts.matrix.columns;
   TrainingData data{std::move(parts.matrix), repeated(labels, parts.counts), {}};
   if (single) data.group_sizes = groups;
@@ -153,11 +186,14 @@ GbtModel::Trained GbtModel::train(Parts parts, const std::vector<float>& labels,
     } else {
       // Every part of a candidate gets the derivatives of the sum.
       const std::vector<float> scores = sums_of(booster.training_scores(), parts.counts);
-      const Derivatives d = options_.objective == Objective::rank ? pairwise(scores, labels, groups) : squared_error(scores, labels);
-      std::vector<float> gradient = repeated(d.gradient, parts.counts), hessian = repeated(d.hessian, parts.counts);
+      const Derivatives d = options_.objective == Objective::rank ? pairwise(scores, labels, groups)
+                                                                  : squared_error(scores, labels);
+      std::vector<float> gradient = repeated(d.gradient, parts.counts),
+                         hessian = repeated(d.hessian, parts.counts);
       booster.boost(gradient, hessian);
     }
-    const double recall = mean_recall(sums_of(booster.training_scores(), parts.counts), labels, groups, top);
+    const double recall = mean_recall(sums_of(booster.training_scores(), parts.counts), labels,
+                                      groups, top);
     if (recall <= best + 1e-9) continue;
     best = recall;
     best_round = round;
@@ -176,12 +212,14 @@ std::vector<float> GbtModel::base_margins(const Parts& own, std::span<const Cand
 
 void GbtModel::fit(std::span<const Candidate> candidates, std::span<const double> seconds) {
   own_.reset();
-  const bool failed_all = std::none_of(seconds.begin(), seconds.end(), [](double s) { return std::isfinite(s); });
+  const bool failed_all = std::none_of(seconds.begin(), seconds.end(),
+                                       [](double s) { return std::isfinite(s); });
   if (candidates.empty() || failed_all) return;
   Parts parts = parts_of(candidates, 0, true);
   base_weight_ = std::exp2(-static_cast<double>(candidates.size()) / options_.top);
   if (base_ && base_weight_ >= kLeastBase) parts.matrix.margins = base_margins(parts, candidates);
-  own_ = train(std::move(parts), throughputs(seconds), {static_cast<uint32_t>(candidates.size())}, options_.rounds, options_.patience, options_.top);
+  own_ = train(std::move(parts), throughputs(seconds), {static_cast<uint32_t>(candidates.size())},
+               options_.rounds, options_.patience, options_.top);
 }
 
 std::vector<double> GbtModel::score(std::span<const Candidate> candidates) {
@@ -205,16 +243,20 @@ bool GbtModel::transfer(std::span<const MeasuredSet> sets) {
     if (of_set.empty()) continue;
     for (const Candidate& candidate : set.candidates) {
       candidates.push_back(candidate);
-      candidates.back().point = {-1, {}};   // of another space
+      candidates.back().point = {-1, {}};  // of another space
     }
     labels.insert(labels.end(), of_set.begin(), of_set.end());
     groups.push_back(static_cast<uint32_t>(of_set.size()));
   }
-  if (features_.of_point || static_cast<int>(candidates.size()) < options_.transfer_least) return false;
-  base_ = train(parts_of(candidates, 0, false), labels, groups, options_.transfer_rounds, options_.transfer_patience, 2 * options_.top);
+  if (features_.of_point || static_cast<int>(candidates.size()) < options_.transfer_least)
+    return false;
+  base_ = train(parts_of(candidates, 0, false), labels, groups, options_.transfer_rounds,
+                options_.transfer_patience, 2 * options_.top);
   return true;
 }
 
-std::string GbtModel::bytes() const { return own_ ? own_->booster.bytes() : base_ ? base_->booster.bytes() : std::string(); }
+std::string GbtModel::bytes() const {
+  return own_ ? own_->booster.bytes() : base_ ? base_->booster.bytes() : std::string();
+}
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// Gradient-boosted trees over features of candidates, as AutoTVM trains them: anew after every batch, on throughput relative to the task's best.
+// Gradient-boosted trees over features of candidates, as AutoTVM trains them: anew after every
+// batch, on throughput relative to the task's best.
 #pragma once
 #include <map>
 #include <optional>
@@ -17,12 +18,14 @@ struct GbtOptions {
   Objective objective = Objective::rank;
   int depth = 3, rounds = 8000;
   double eta = 0.3, gamma = 1e-4, min_child_weight = 1, lambda = 1, alpha = 0;
-  int patience = 20;               // rounds without a better recall of the training data's best, then training ends
-  int top = 64;                    // of so many
+  // Rounds without a better recall of the training data's best, then training ends
+  int patience = 20;
+  int top = 64;  // of so many
   uint64_t seed = 1;
-  int jobs = 1;                    // threads that compute features
+  int jobs = 1;  // threads that compute features
   // Of the model of similar tasks:
-  int transfer_least = 64, transfer_rounds = 400, transfer_patience = 100;   // transfer_least: measurements below which there is none
+  // transfer_least: measurements below which there is none
+  int transfer_least = 64, transfer_rounds = 400, transfer_patience = 100;
 };
 
 // The mean over i <= top of the share of the i best by label that are among the i best by score.
@@ -30,18 +33,21 @@ double average_recall(std::span<const float> scores, std::span<const float> labe
 
 class GbtModel : public CostModel {
  public:
-  GbtModel(Features features, GbtOptions options) : features_(std::move(features)), options_(options) {}
+  GbtModel(Features features, GbtOptions options)
+      : features_(std::move(features)), options_(options) {}
 
   void fit(std::span<const Candidate> candidates, std::span<const double> seconds) override;
   std::vector<double> score(std::span<const Candidate> candidates) override;
   bool transfer(std::span<const MeasuredSet> sets) override;
-  bool knows(const Point& point) const override { return in_space(point) && (features_.of_point || known_.contains(point)); }
+  bool knows(const Point& point) const override {
+    return in_space(point) && (features_.of_point || known_.contains(point));
+  }
 
-  std::string bytes() const;       // of the trees that are in use: equal for equal data and seed
+  std::string bytes() const;  // of the trees that are in use: equal for equal data and seed
 
  private:
   using Rows = std::vector<FeatureRow>;
-  struct Parts {                   // candidates' rows, one after the other
+  struct Parts {  // candidates' rows, one after the other
     FeatureMatrix matrix;
     std::vector<uint32_t> counts;  // of rows, by candidate
   };
@@ -51,15 +57,16 @@ class GbtModel : public CostModel {
   };
   Parts parts_of(std::span<const Candidate> candidates, size_t columns, bool keep);
   const Rows& rows_of(const Candidate& candidate) const;
-  Trained train(Parts parts, const std::vector<float>& labels, const std::vector<uint32_t>& groups, int rounds, int patience, int top) const;
+  Trained train(Parts parts, const std::vector<float>& labels, const std::vector<uint32_t>& groups,
+                int rounds, int patience, int top) const;
   BoosterParameters parameters() const;
   std::vector<float> base_margins(const Parts& parts, std::span<const Candidate> candidates);
 
   Features features_;
   GbtOptions options_;
   std::map<Point, Rows> known_;
-  std::optional<Trained> own_, base_;   // base_: of similar tasks
-  double base_weight_ = 1;              // what it still counts: half after every `top` measurements
+  std::optional<Trained> own_, base_;  // base_: of similar tasks
+  double base_weight_ = 1;             // what it still counts: half after every `top` measurements
 };
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// The generated space: for each variant of a task the sketches that its kernel's structure allows, whatever family it is of.
+// The generated space: for each variant of a task the sketches that its kernel's structure allows,
+// whatever family it is of.
 #include <array>
 
 #include "autotune/spaces/generated.h"
@@ -20,9 +21,13 @@ bool has_chain(const Structure& k) { return k.nests.size() > 2; }
 bool has_none(const Structure& k) { return k.sums.empty(); }
 bool always(const Structure&) { return true; }
 
-constexpr std::array<Rule, 7> kRules = {{{"tile", generated::sketch_tile, has_sums}, {"cache_write", generated::sketch_cache_write, has_sums},
-    {"chunks", generated::sketch_chunks, has_sums}, {"rfactor", generated::sketch_rfactor, has_sums}, {"rows", generated::sketch_rows, has_chain},
-    {"blocks", generated::sketch_blocks, has_none}, {"plain", generated::sketch_plain, always}}};
+constexpr std::array<Rule, 7> kRules = {{{"tile", generated::sketch_tile, has_sums},
+                                         {"cache_write", generated::sketch_cache_write, has_sums},
+                                         {"chunks", generated::sketch_chunks, has_sums},
+                                         {"rfactor", generated::sketch_rfactor, has_sums},
+                                         {"rows", generated::sketch_rows, has_chain},
+                                         {"blocks", generated::sketch_blocks, has_none},
+                                         {"plain", generated::sketch_plain, always}}};
 
 // Some point of the sketch is legal: the usual one or one of a few others.
 bool some_legal(const Sketch& sketch) {
@@ -33,21 +38,27 @@ bool some_legal(const Sketch& sketch) {
     Expected<Schedule> schedule = sketch.fill(choice);
     if (schedule) return true;
     llvm::consumeError(schedule.takeError());
-    for (size_t k = 0; k < choice.size(); ++k) choice[k] = static_cast<int>(random() % sketch.knobs[k].values.size());
+    for (size_t k = 0; k < choice.size(); ++k)
+      choice[k] = static_cast<int>(random() % sketch.knobs[k].values.size());
   }
   return false;
 }
 
 }  // namespace
 
-Expected<Space> generated_space(const Task& task, const Target& target, const SpaceOptions& options) {
+Expected<Space> generated_space(const Task& task, const Target& target,
+                                const SpaceOptions& options) {
   if (!target.axes.empty() || tensor_instruction(target, true))
-    return make_error(DiagCode::unsupported, "generated spaces are for processors, not for '{0}': its space is the template one", target.name);
+    return make_error(
+        DiagCode::unsupported,
+        "generated spaces are for processors, not for '{0}': its space is the template one",
+        target.name);
   std::vector<Sketch> sketches;
   const auto place = std::make_shared<const Target>(target);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
-    const auto structure = std::make_shared<const Structure>(generated::structure_of(variant.lowered.kernel));
+    const auto structure = std::make_shared<const Structure>(
+        generated::structure_of(variant.lowered.kernel));
     for (const Rule& rule : kRules) {
       if (!rule.applies(*structure)) continue;
       const auto build = [structure, place, steps = rule.steps](Choices& choices) {
@@ -55,11 +66,15 @@ Expected<Space> generated_space(const Task& task, const Target& target, const Sp
         steps(s, *structure);
         return s.finish();
       };
-      Sketch sketch = open_sketch(std::string(algorithm_name(variant.algorithm)) + "." + rule.name, static_cast<int>(v), build, options);
+      Sketch sketch = open_sketch(std::string(algorithm_name(variant.algorithm)) + "." + rule.name,
+                                  static_cast<int>(v), build, options);
       if (some_legal(sketch)) sketches.push_back(std::move(sketch));
     }
   }
-  if (sketches.empty()) return make_error(DiagCode::invalid_argument, "task '{0}' has no variants with a legal schedule, one at least is needed", task.name);
+  if (sketches.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "task '{0}' has no variants with a legal schedule, one at least is needed",
+                      task.name);
   return Space(std::move(sketches));
 }
 

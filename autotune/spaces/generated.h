@@ -1,5 +1,6 @@
-// What generated sketches are made of: the stages of a kernel by their loops and loads alone, register tiles for sums of any kind, and the
-// simple mapping for what is not in the centre. A sketch is a function that takes steps and asks for its knobs on the way.
+// What generated sketches are made of: the stages of a kernel by their loops and loads alone,
+// register tiles for sums of any kind, and the simple mapping for what is not in the centre. A
+// sketch is a function that takes steps and asks for its knobs on the way.
 #pragma once
 #include "autotune/spaces/open_sketch.h"
 #include "kernels/schedule/builder.h"
@@ -8,21 +9,24 @@ namespace tw::generated {
 
 struct Nest {
   std::string label, buffer;
-  std::vector<std::string> spatial, reduce;   // loops as lowered, outermost first, without scans around
-  std::vector<std::string> readers;           // other stages that load the buffer, in program order
+  // Loops as lowered, outermost first, without scans around
+  std::vector<std::string> spatial, reduce;
+  std::vector<std::string> readers;  // other stages that load the buffer, in program order
   bool in_scan = false;
-  bool alone = true;                          // the only store of its nest
-  bool temp = false;                          // writes a temp
-  double points = 1;                          // of all its loops, a symbol counted as a few
+  bool alone = true;  // the only store of its nest
+  bool temp = false;  // writes a temp
+  double points = 1;  // of all its loops, a symbol counted as a few
   Stmt store;
   bool sums() const { return !reduce.empty() && store->combiner != Combiner::none; }
-  bool pure() const { return reduce.empty() && store->combiner == Combiner::none && alone && temp && !in_scan; }
+  bool pure() const {
+    return reduce.empty() && store->combiner == Combiner::none && alone && temp && !in_scan;
+  }
 };
 
 struct Structure {
-  Kernel kernel;               // as lowered
-  std::vector<Nest> nests;     // in program order
-  std::vector<size_t> sums;    // whose work is a good part of the kernel's: what sketches are about
+  Kernel kernel;             // as lowered
+  std::vector<Nest> nests;   // in program order
+  std::vector<size_t> sums;  // whose work is a good part of the kernel's: what sketches are about
   const Nest& nest(const std::string& label) const;
   bool central(const std::string& label) const;
 };
@@ -34,37 +38,47 @@ std::string loop_name(const std::string& stage, const std::string& var);
 // Loops in up to three levels: the register tile, blocks of such tiles, the rest.
 struct Levels {
   std::vector<std::string> outer, middle, inner;
-  std::vector<std::string> around() const;    // outer, then middle
+  std::vector<std::string> around() const;  // outer, then middle
 };
-// Factors for the loops of a sum, the last being the lanes': what fits the registers, the cheapest by step_cost first. Without rules all
-// that the language can say.
-std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum, const ScheduleBuilder& s);
-// `loops` of one nest by these factors. Knobs "block_LOOP" and "outermost_NAME". `once`: points may not be computed twice. Between the outer and
-// the middle ones stand `between`.
-Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<std::string>& loops, const std::vector<int64_t>& tile, bool once,
+// Factors for the loops of a sum, the last being the lanes': what fits the registers, the cheapest
+// by step_cost first. Without rules all that the language can say.
+std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum,
+                                                 const ScheduleBuilder& s);
+// `loops` of one nest by these factors. Knobs "block_LOOP" and "outermost_NAME". `once`: points may
+// not be computed twice. Between the outer and the middle ones stand `between`.
+Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<std::string>& loops,
+                 const std::vector<int64_t>& tile, bool once,
                  const std::vector<std::string>& between = {});
-// The stage below loop `at`: sums over its reduce loops in registers. Knobs "first_STAGE", "depth_STAGE", "steps_STAGE" (order, blocks and
-// unrolling of the reduction), "prefetch_STAGE".
-void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& stage, const std::string& buffer, const std::string& at);
+// The stage below loop `at`: sums over its reduce loops in registers. Knobs "first_STAGE",
+// "depth_STAGE", "steps_STAGE" (order, blocks and unrolling of the reduction), "prefetch_STAGE".
+void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& stage,
+                      const std::string& buffer, const std::string& at);
 // The tile's lines unrolled, its lanes in a vector; the outer loops on all threads.
-void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& lane, const std::string& name, bool threads);
+void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& lane,
+                 const std::string& name, bool threads);
 
 // Vectors along the last loop, threads over the outer ones; sums in lanes.
 void map_simply(ScheduleBuilder& s, const Structure& k, const Nest& nest);
 // All but the central sums and those that `taken` names.
 void map_others(ScheduleBuilder& s, const Structure& k, const std::vector<std::string>& taken = {});
-// Pure producers of central sums. Knob of the producer's name: 0 a nest of its own, 1 inlined. Before anything else.
+// Pure producers of central sums. Knob of the producer's name: 0 a nest of its own, 1 inlined.
+// Before anything else.
 void place_producers(ScheduleBuilder& s, const Structure& k);
 // A temp that is too large for the stack gets a slice of the workspace for each thread.
 void keep_near(ScheduleBuilder& s, const std::string& buffer);
 
 // The sketches; a kernel without the structure that one is about fails in its first step.
-void sketch_tile(ScheduleBuilder& s, const Structure& k);          // sums at a tile of their reader
-void sketch_cache_write(ScheduleBuilder& s, const Structure& k);   // tiles of the sums' own nest, at a block of the reader or before it
-void sketch_chunks(ScheduleBuilder& s, const Structure& k);        // the same, over parts of the reduction one after the other
-void sketch_rfactor(ScheduleBuilder& s, const Structure& k);       // parts of the reduction at the same time
-void sketch_rows(ScheduleBuilder& s, const Structure& k);          // all stages at rows of the last one
-void sketch_blocks(ScheduleBuilder& s, const Structure& k);        // two-dimensional tiles of a nest without sums
-void sketch_plain(ScheduleBuilder& s, const Structure& k);         // a nest for each stage
+void sketch_tile(ScheduleBuilder& s, const Structure& k);  // sums at a tile of their reader
+// Tiles of the sums' own nest, at a block of the reader or before it
+void sketch_cache_write(ScheduleBuilder& s, const Structure& k);
+// The same, over parts of the reduction one after the other
+void sketch_chunks(ScheduleBuilder& s, const Structure& k);
+// Parts of the reduction at the same time
+void sketch_rfactor(ScheduleBuilder& s, const Structure& k);
+// All stages at rows of the last one
+void sketch_rows(ScheduleBuilder& s, const Structure& k);
+// two-dimensional tiles of a nest without sums
+void sketch_blocks(ScheduleBuilder& s, const Structure& k);
+void sketch_plain(ScheduleBuilder& s, const Structure& k);  // a nest for each stage
 
 }  // namespace tw::generated

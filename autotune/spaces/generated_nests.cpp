@@ -1,4 +1,5 @@
-// The structure of a kernel, and the simple mapping of stages that are not in the centre of a sketch.
+// The structure of a kernel, and the simple mapping of stages that are not in the centre of a
+// sketch.
 #include <algorithm>
 
 #include "autotune/spaces/generated.h"
@@ -7,7 +8,7 @@
 namespace tw::generated {
 namespace {
 
-constexpr double kGoodPart = 1.0 / 8;   // of the work of the stage that has most
+constexpr double kGoodPart = 1.0 / 8;  // of the work of the stage that has most
 
 double count(const Expr& extent) {
   constexpr int64_t kTypicalSymbol = 8;
@@ -20,7 +21,7 @@ Nest nest_of(const Kernel& kernel, const Stmt& store) {
   nest.buffer = kernel.buffer(store->buffer).name;
   nest.temp = kernel.buffer(store->buffer).role == BufferRole::temp;
   nest.store = store;
-  Stmt own;   // the outermost statement of the nest
+  Stmt own;  // the outermost statement of the nest
   for (const Stmt& s : path_to(kernel.body, store->label)) {
     if (s->kind != StmtKind::loop) continue;
     if (s->role == AxisRole::scan) {
@@ -35,7 +36,9 @@ Nest nest_of(const Kernel& kernel, const Stmt& store) {
   for (const Stmt& other : stores_of(kernel.body)) {
     bool reads = false;
     sched::visit_exprs(*other, [&](const Expr& e) {
-      visit(e, [&](const Expr& n) { reads |= n->kind == ExprKind::load && n->buffer == store->buffer; });
+      visit(e, [&](const Expr& n) {
+        reads |= n->kind == ExprKind::load && n->buffer == store->buffer;
+      });
     });
     if (reads && other->label != store->label) nest.readers.push_back(other->label);
   }
@@ -63,29 +66,35 @@ Structure structure_of(const Kernel& kernel) {
   }
   for (size_t i = 0; i < k.nests.size(); ++i) {
     const Nest& nest = k.nests[i];
-    if (nest.sums() && nest.alone && nest.temp && !nest.spatial.empty() && nest.points >= kGoodPart * most) k.sums.push_back(i);
+    if (nest.sums() && nest.alone && nest.temp && !nest.spatial.empty() &&
+        nest.points >= kGoodPart * most)
+      k.sums.push_back(i);
   }
   return k;
 }
 
-std::string loop_name(const std::string& stage, const std::string& var) { return sched::axis_name(stage, var); }
+std::string loop_name(const std::string& stage, const std::string& var) {
+  return sched::axis_name(stage, var);
+}
 
 void keep_near(ScheduleBuilder& s, const std::string& buffer) {
-  if (s.bytes_of(buffer).value_or(sched::kMaxStackBytes + 1) > sched::kMaxStackBytes) s.set_scope(buffer, "thread");
+  if (s.bytes_of(buffer).value_or(sched::kMaxStackBytes + 1) > sched::kMaxStackBytes)
+    s.set_scope(buffer, "thread");
 }
 
 void map_simply(ScheduleBuilder& s, const Structure& k, const Nest& nest) {
-  if (!s.has_stage(nest.label)) return;   // inlined
+  if (!s.has_stage(nest.label)) return;  // inlined
   if (nest.reduce.empty() && nest.alone && !nest.in_scan) return s.map_nest(nest.label);
   std::vector<std::string> outer = nest.spatial;
   if (outer.empty() || !s.has_loop(outer.back())) return;
-  if (!nest.alone) {   // the nest's first store stands for all
+  if (!nest.alone) {  // the nest's first store stands for all
     for (const Nest& other : k.nests) {
       if (other.label == nest.label) break;
       if (other.spatial == nest.spatial) return;
     }
   }
-  const int64_t lanes = s.target().lanes(dtype_bytes(k.kernel.buffer(nest.store->buffer).dtype)) * s.choose("vectors_" + nest.label, 1, {2, 4});
+  const int64_t lanes = s.target().lanes(dtype_bytes(k.kernel.buffer(nest.store->buffer).dtype)) *
+                        s.choose("vectors_" + nest.label, 1, {2, 4});
   std::string lane = outer.back();
   outer.pop_back();
   if (s.extent(lane).value_or(lanes + 1) > lanes) {
@@ -105,13 +114,16 @@ void map_simply(ScheduleBuilder& s, const Structure& k, const Nest& nest) {
 
 void map_others(ScheduleBuilder& s, const Structure& k, const std::vector<std::string>& taken) {
   for (const Nest& nest : k.nests)
-    if (!k.central(nest.label) && std::ranges::find(taken, nest.label) == taken.end()) map_simply(s, k, nest);
+    if (!k.central(nest.label) && std::ranges::find(taken, nest.label) == taken.end())
+      map_simply(s, k, nest);
 }
 
 void place_producers(ScheduleBuilder& s, const Structure& k) {
   for (const Nest& nest : k.nests) {
-    const bool read_by_sums = std::ranges::any_of(nest.readers, [&](const std::string& label) { return k.central(label); });
-    if (nest.pure() && read_by_sums && s.choose(nest.label, 0, {1}) == 1) s.compute_inline(nest.label);
+    const bool read_by_sums = std::ranges::any_of(
+        nest.readers, [&](const std::string& label) { return k.central(label); });
+    if (nest.pure() && read_by_sums && s.choose(nest.label, 0, {1}) == 1)
+      s.compute_inline(nest.label);
   }
 }
 
@@ -126,17 +138,20 @@ void sketch_blocks(ScheduleBuilder& s, const Structure& k) {
   std::vector<std::string> loops;
   for (const std::string& loop : last.spatial)
     if (s.extent(loop) != 1) loops.push_back(loop);
-  if (loops.size() < 2 || !last.reduce.empty()) return s.fail("stage '" + last.label + "' has no two loops to tile");
+  if (loops.size() < 2 || !last.reduce.empty())
+    return s.fail("stage '" + last.label + "' has no two loops to tile");
   const int64_t lanes = s.target().lanes(dtype_bytes(k.kernel.buffer(last.store->buffer).dtype));
   const std::vector<int64_t> around = counted(0, static_cast<int64_t>(loops.size()) - 2);
   const auto row = static_cast<size_t>(s.choose("row", around.back(), around));
-  const int64_t rows = s.choose("rows", 4, {2, 8, 16}), columns = lanes * s.choose("vectors", 1, {2, 4});
-  const bool across = s.choose_switch("across", false);   // vectors along the rows
+  const int64_t rows = s.choose("rows", 4, {2, 8, 16}),
+                columns = lanes * s.choose("vectors", 1, {2, 4});
+  const bool across = s.choose_switch("across", false);  // vectors along the rows
   const std::string i = loops[row], j = loops.back();
   s.split(i, across ? columns : rows, Tail::guard, i + "_t", i + "_r");
   s.split(j, across ? rows : columns, Tail::guard, j + "_t", j + "_r");
   std::vector<std::string> order;
-  for (const std::string& loop : last.spatial) order.push_back(loop == i || loop == j ? loop + "_t" : loop);
+  for (const std::string& loop : last.spatial)
+    order.push_back(loop == i || loop == j ? loop + "_t" : loop);
   const std::vector<std::string> outer = order;
   order.push_back((across ? j : i) + "_r");
   order.push_back((across ? i : j) + "_r");

@@ -1,4 +1,5 @@
-// Sketches about sums: where they are made, in which parts, and which stages share a loop with them.
+// Sketches about sums: where they are made, in which parts, and which stages share a loop with
+// them.
 #include <algorithm>
 #include <map>
 
@@ -11,7 +12,8 @@ std::vector<int64_t> choose_tile(const ScheduleBuilder& s, const Structure& k, c
   return s.choose("tile_" + sum.label, [&] { return register_tiles(k, sum, s); });
 }
 
-// Loops of the sum's only reader that read it point by point: by loop of the sum. Empty: another kind of reader.
+// Loops of the sum's only reader that read it point by point: by loop of the sum. Empty: another
+// kind of reader.
 std::map<std::string, std::string> reader_loops(const Nest& sum, const Nest& reader) {
   std::map<std::string, std::string> loops;
   bool plain = true;
@@ -21,22 +23,28 @@ std::map<std::string, std::string> reader_loops(const Nest& sum, const Nest& rea
       const Expr &of_sum = sum.store->indices[d], &read = e->args[d];
       if (of_sum->kind != ExprKind::var) continue;
       plain &= read->kind == ExprKind::var;
-      if (read->kind == ExprKind::var) plain &= loops.try_emplace(of_sum->name, read->name).first->second == read->name;
+      if (read->kind == ExprKind::var)
+        plain &= loops.try_emplace(of_sum->name, read->name).first->second == read->name;
     }
   });
   return plain && !loops.empty() ? loops : std::map<std::string, std::string>{};
 }
 
-// A block of the reader's points whose sums are made at one time. Knobs "at_SUM": 0 all before the reader, else at its so-many-th loop, and "rows_SUM", in
-// parts of so many iterations. The reader's loops outside of them, for the threads once the sums are in place; none: all before.
+// A block of the reader's points whose sums are made at one time. Knobs "at_SUM": 0 all before the
+// reader, else at its so-many-th loop, and "rows_SUM", in parts of so many iterations. The reader's
+// loops outside of them, for the threads once the sums are in place; none: all before.
 std::vector<std::string> block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
   if (sum.readers.size() != 1) return {};
   const Nest& reader = k.nest(sum.readers.front());
-  if (!reader.alone || !reader.reduce.empty() || reader.in_scan != sum.in_scan || k.central(reader.label)) return {};
-  const auto at = static_cast<size_t>(s.choose("at_" + sum.label, 0, counted(1, static_cast<int64_t>(reader.spatial.size()) - 1)));
+  if (!reader.alone || !reader.reduce.empty() || reader.in_scan != sum.in_scan ||
+      k.central(reader.label))
+    return {};
+  const auto at = static_cast<size_t>(
+      s.choose("at_" + sum.label, 0, counted(1, static_cast<int64_t>(reader.spatial.size()) - 1)));
   if (at == 0) return {};
   const int64_t rows = s.choose("rows_" + sum.label, 1, {2, 4, 8, 16});
-  std::vector<std::string> outer(reader.spatial.begin(), reader.spatial.begin() + static_cast<std::ptrdiff_t>(at));
+  std::vector<std::string> outer(reader.spatial.begin(),
+                                 reader.spatial.begin() + static_cast<std::ptrdiff_t>(at));
   if (const std::string loop = outer.back(); rows > 1 && s.extent(loop).value_or(rows + 1) > rows) {
     s.split(loop, rows, Tail::guard, loop + "_t", loop + "_r");
     outer.back() = loop + "_t";
@@ -53,8 +61,10 @@ std::vector<std::string> block_of_reader(ScheduleBuilder& s, const Structure& k,
   return outer;
 }
 
-// The sum's own nest in tiles, each of which stage NAME sums in registers over the reduce loops of `part`. `over`: a reduce loop of the nest, "" for none.
-void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nest& part, const std::string& name, const std::string& over, bool threads) {
+// The sum's own nest in tiles, each of which stage NAME sums in registers over the reduce loops of
+// `part`. `over`: a reduce loop of the nest, "" for none.
+void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nest& part,
+              const std::string& name, const std::string& over, bool threads) {
   const std::string& stage = sum.label;
   std::vector<std::string> loops;
   for (const std::string& loop : sum.spatial) loops.push_back(loop_name(stage, loop));
@@ -65,7 +75,8 @@ void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nes
   std::vector<std::string> around = levels.outer;
   around.insert(around.end(), between.begin(), between.end());
   around.insert(around.end(), levels.middle.begin(), levels.middle.end());
-  if (around.empty()) return s.fail("the tile of stage '" + stage + "' covers all of it: no loop is left to sum in");
+  if (around.empty())
+    return s.fail("the tile of stage '" + stage + "' covers all of it: no loop is left to sum in");
   if (!over.empty()) s.decompose(stage, over);
   sum_in_registers(s, part, name, name, around.back());
   finish_tile(s, levels, loops.back(), stage, threads);
@@ -76,15 +87,19 @@ void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nes
   }
 }
 
-void finish_reader(ScheduleBuilder& s, const Nest& sum, const std::vector<std::string>& outer, std::vector<std::string>& taken) {
+void finish_reader(ScheduleBuilder& s, const Nest& sum, const std::vector<std::string>& outer,
+                   std::vector<std::string>& taken) {
   if (outer.empty()) return;
   s.parallelize(outer, sum.readers.front() + "_p");
   taken.push_back(sum.readers.front());
 }
 
-// Splits the longest reduce loop into parts and gives each sums of its own, stage NAME; the sum adds them up. The new outer loop.
-std::string cut_reduction(ScheduleBuilder& s, Nest& part, const std::string& name, const std::string& knob, std::vector<int64_t> counts) {
-  const auto longest = std::ranges::max_element(part.reduce, {}, [&](const std::string& loop) { return s.extent(loop).value_or(0); });
+// Splits the longest reduce loop into parts and gives each sums of its own, stage NAME; the sum
+// adds them up. The new outer loop.
+std::string cut_reduction(ScheduleBuilder& s, Nest& part, const std::string& name,
+                          const std::string& knob, std::vector<int64_t> counts) {
+  const auto longest = std::ranges::max_element(
+      part.reduce, {}, [&](const std::string& loop) { return s.extent(loop).value_or(0); });
   const std::string loop = *longest;
   const std::optional<int64_t> n = s.extent(loop);
   std::erase_if(counts, [&](int64_t parts) { return parts > 2 && n.value_or(0) < 2 * parts; });
@@ -107,18 +122,24 @@ void sketch_tile(ScheduleBuilder& s, const Structure& k) {
   for (const size_t i : k.sums) {
     const Nest& sum = k.nests[i];
     const Nest* reader = sum.readers.size() == 1 ? &k.nest(sum.readers.front()) : nullptr;
-    const std::map<std::string, std::string> of = reader ? reader_loops(sum, *reader) : std::map<std::string, std::string>{};
+    const std::map<std::string, std::string> of = reader ? reader_loops(sum, *reader)
+                                                         : std::map<std::string, std::string>{};
     if (of.empty() || !reader->alone || !reader->reduce.empty() || k.central(reader->label))
       return s.fail("stage '" + sum.label + "' has no reader that takes it point by point");
     const std::vector<int64_t> tile = choose_tile(s, k, sum);
-    std::vector<int64_t> factors;   // of the reader's loops
+    std::vector<int64_t> factors;  // of the reader's loops
     for (const std::string& loop : reader->spatial) {
-      const auto match = std::ranges::find(of, loop, &std::pair<const std::string, std::string>::second);
-      const auto place = match == of.end() ? sum.spatial.end() : std::ranges::find(sum.spatial, match->first);
-      factors.push_back(place == sum.spatial.end() ? 1 : tile[static_cast<size_t>(place - sum.spatial.begin())]);
+      const auto match = std::ranges::find(of, loop,
+                                           &std::pair<const std::string, std::string>::second);
+      const auto place = match == of.end() ? sum.spatial.end()
+                                           : std::ranges::find(sum.spatial, match->first);
+      factors.push_back(
+          place == sum.spatial.end() ? 1 : tile[static_cast<size_t>(place - sum.spatial.begin())]);
     }
     const Levels levels = tile_nest(s, sum.label, reader->spatial, factors, false);
-    if (levels.around().empty()) return s.fail("the tile of stage '" + sum.label + "' covers all of it: no loop is left to sum in");
+    if (levels.around().empty())
+      return s.fail("the tile of stage '" + sum.label +
+                    "' covers all of it: no loop is left to sum in");
     sum_in_registers(s, sum, sum.label, sum.buffer, levels.around().back());
     finish_tile(s, levels, reader->spatial.back(), reader->label, true);
     taken.push_back(reader->label);
@@ -169,7 +190,8 @@ void sketch_rfactor(ScheduleBuilder& s, const Structure& k) {
     Levels levels = tile_nest(s, sum.label, loops, choose_tile(s, k, sum), false);
     const std::string parts = loop_name(name, over);
     std::vector<std::string> order = {parts};
-    for (const auto* level : {&levels.outer, &levels.middle, &levels.inner}) order.insert(order.end(), level->begin(), level->end());
+    for (const auto* level : {&levels.outer, &levels.middle, &levels.inner})
+      order.insert(order.end(), level->begin(), level->end());
     s.reorder(order);
     levels.outer.insert(levels.outer.begin(), parts);
     sum_in_registers(s, part, registers, registers, levels.around().back());

@@ -9,25 +9,28 @@
 namespace tw::generated {
 namespace {
 
-constexpr int64_t kMostUnrolled = 128;   // vectors of a tile, without rules
-constexpr int64_t kMostPart = 16;        // of a tile along a loop that has no lanes
-constexpr size_t kMostTiles = 48;        // of a knob, with rules
-constexpr int64_t kSetWays = 8;          // rows that fit one set of the cache
+constexpr int64_t kMostUnrolled = 128;  // vectors of a tile, without rules
+constexpr int64_t kMostPart = 16;       // of a tile along a loop that has no lanes
+constexpr size_t kMostTiles = 48;       // of a knob, with rules
+constexpr int64_t kSetWays = 8;         // rows that fit one set of the cache
 
-// Iterations of the loop in vectors of so many load neighbouring elements, or all the same one: nothing is gathered.
+// Iterations of the loop in vectors of so many load neighbouring elements, or all the same one:
+// nothing is gathered.
 bool loads_vectors(const Structure& k, const Nest& sum, const std::string& loop, int64_t lanes) {
   const std::string vector = loop + ".v", lane = loop + ".l";
   Ranges ranges;
   visit(k.kernel.body, [&](const Stmt& s) {
     if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), s->extent - Expr(1)};
-    if (s->kind == StmtKind::loop && s->var == loop) ranges[vector] = {Expr(0), ceil_div(s->extent, lanes) - Expr(1)};
+    if (s->kind == StmtKind::loop && s->var == loop)
+      ranges[vector] = {Expr(0), ceil_div(s->extent, lanes) - Expr(1)};
   });
   ranges[lane] = {Expr(0), Expr(lanes - 1)};
   bool good = true;
   visit(sum.store->value, [&](const Expr& e) {
     if (e->kind != ExprKind::load) return;
     for (size_t d = 0; d < e->args.size(); ++d) {
-      const Expr at = simplify(substitute(e->args[d], loop, var(vector) * Expr(lanes) + var(lane)), ranges);
+      const Expr at = simplify(substitute(e->args[d], loop, var(vector) * Expr(lanes) + var(lane)),
+                               ranges);
       if (!uses_var(at, lane)) continue;
       good &= d + 1 == e->args.size() && !uses_var(simplify(at - var(lane), ranges), lane);
     }
@@ -35,18 +38,22 @@ bool loads_vectors(const Structure& k, const Nest& sum, const std::string& loop,
   return good;
 }
 
-// Loops whose iterations have operands of their own beside those of the lanes; the others' share the vectors.
+// Loops whose iterations have operands of their own beside those of the lanes; the others' share
+// the vectors.
 bool is_row(const Nest& sum, const std::string& loop, const std::string& lane) {
   bool row = true;
   visit(sum.store->value, [&](const Expr& e) {
     if (e->kind != ExprKind::load) return;
-    const auto uses = [&](const std::string& name) { return std::ranges::any_of(e->args, [&](const Expr& index) { return uses_var(index, name); }); };
+    const auto uses = [&](const std::string& name) {
+      return std::ranges::any_of(e->args, [&](const Expr& index) { return uses_var(index, name); });
+    };
     row &= !(uses(loop) && uses(lane));
   });
   return row;
 }
 
-// Some operand's elements for neighbouring iterations lie a multiple of 4 KiB apart: in one set of the first-level cache.
+// Some operand's elements for neighbouring iterations lie a multiple of 4 KiB apart: in one set of
+// the first-level cache.
 bool shares_sets(const Structure& k, const Nest& sum, const std::string& loop) {
   constexpr int64_t kSetBytes = 4096;
   bool shares = false;
@@ -64,39 +71,44 @@ bool shares_sets(const Structure& k, const Nest& sum, const std::string& loop) {
 
 std::vector<int64_t> lane_parts(const Structure& k, const Nest& sum, const ScheduleBuilder& s) {
   const std::string& loop = sum.spatial.back();
-  const int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(k.kernel.buffer(sum.store->buffer).dtype)));
+  const int64_t lanes = std::max(
+      1, s.target().lanes(dtype_bytes(k.kernel.buffer(sum.store->buffer).dtype)));
   const std::optional<int64_t> n = s.extent(loop);
   if (n && *n <= lanes) return {*n};
   std::vector<int64_t> parts;
   for (const int64_t vectors : {1, 2, 3, 4, 6, 8}) {
     const int64_t part = lanes * vectors;
     const bool cheap = !n || (*n + part - 1) / part * part * 8 <= *n * 9;
-    if ((!n || part <= *n) && (!s.rules() || (cheap && loads_vectors(k, sum, loop, part)))) parts.push_back(part);
+    if ((!n || part <= *n) && (!s.rules() || (cheap && loads_vectors(k, sum, loop, part))))
+      parts.push_back(part);
   }
   if (!s.rules() && lanes > 1) parts.push_back(lanes / 2);
   if (parts.empty()) parts.push_back(lanes);
   return parts;
 }
 
-std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const std::string& loop, const ScheduleBuilder& s) {
+std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const std::string& loop,
+                                 const ScheduleBuilder& s) {
   const std::optional<int64_t> n = s.extent(loop);
   if (!n) return {1, 2, 4, 6, 8};
   std::vector<int64_t> parts;
-  for (int64_t part = 1; part <= std::min(*n, s.rules() && shares_sets(k, sum, loop) ? kSetWays : kMostPart); ++part)
+  for (int64_t part = 1;
+       part <= std::min(*n, s.rules() && shares_sets(k, sum, loop) ? kSetWays : kMostPart); ++part)
     if (!s.rules() || (*n + part - 1) / part * part * 8 <= *n * 9) parts.push_back(part);
   return parts;
 }
 
 struct Tiles {
-  std::vector<std::vector<int64_t>> parts;   // candidates for each loop
+  std::vector<std::vector<int64_t>> parts;  // candidates for each loop
   std::vector<bool> row;
-  std::vector<std::pair<double, std::vector<int64_t>>> found;   // with their cost
+  std::vector<std::pair<double, std::vector<int64_t>>> found;  // with their cost
 
   void enumerate(const ScheduleBuilder& s, int64_t lanes, std::vector<int64_t>& tile, int split) {
     if (tile.size() < parts.size()) {
       for (const int64_t part : parts[tile.size()]) {
         const bool lane = tile.size() + 1 == parts.size();
-        if (!lane && part > 1 && split == 3) continue;   // three loops at most make more than one line
+        // Three loops at most make more than one line
+        if (!lane && part > 1 && split == 3) continue;
         tile.push_back(part);
         enumerate(s, lanes, tile, split + (!lane && part > 1));
         tile.pop_back();
@@ -105,8 +117,10 @@ struct Tiles {
     }
     int64_t rows = 1, vectors = (tile.back() + lanes - 1) / lanes;
     for (size_t i = 0; i + 1 < tile.size(); ++i) (row[i] ? rows : vectors) *= tile[i];
-    if (s.rules() ? !fits_registers(s.target(), {rows, vectors}) : rows * vectors > kMostUnrolled) return;
-    found.emplace_back(step_cost(s.target(), rows, vectors) / static_cast<double>(rows * vectors), tile);
+    if (s.rules() ? !fits_registers(s.target(), {rows, vectors}) : rows * vectors > kMostUnrolled)
+      return;
+    found.emplace_back(step_cost(s.target(), rows, vectors) / static_cast<double>(rows * vectors),
+                       tile);
   }
 };
 
@@ -118,7 +132,8 @@ std::vector<std::string> Levels::around() const {
   return all;
 }
 
-std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum, const ScheduleBuilder& s) {
+std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum,
+                                                 const ScheduleBuilder& s) {
   Tiles tiles;
   const std::string& lane = sum.spatial.back();
   for (const std::string& loop : sum.spatial) {
@@ -126,7 +141,9 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
     tiles.row.push_back(is_row(sum, loop, lane));
   }
   std::vector<int64_t> tile;
-  tiles.enumerate(s, std::max(1, s.target().lanes(dtype_bytes(k.kernel.buffer(sum.store->buffer).dtype))), tile, 0);
+  tiles.enumerate(
+      s, std::max(1, s.target().lanes(dtype_bytes(k.kernel.buffer(sum.store->buffer).dtype))), tile,
+      0);
   std::ranges::stable_sort(tiles.found, {}, [](const auto& candidate) { return candidate.first; });
   if (s.rules() && tiles.found.size() > kMostTiles) tiles.found.resize(kMostTiles);
   std::vector<std::vector<int64_t>> found;
@@ -135,7 +152,8 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
   return found;
 }
 
-Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<std::string>& loops, const std::vector<int64_t>& tile, bool once,
+Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<std::string>& loops,
+                 const std::vector<int64_t>& tile, bool once,
                  const std::vector<std::string>& between) {
   Levels levels;
   std::vector<std::vector<std::string>> outer(loops.size());
@@ -150,7 +168,8 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<
     }
     std::string rest = loop;
     if (tile[i] > 1) {
-      s.split(loop, tile[i], n && *n % tile[i] != 0 && !once ? Tail::shift : Tail::guard, loop + "_t", loop + "_r");
+      s.split(loop, tile[i], n && *n % tile[i] != 0 && !once ? Tail::shift : Tail::guard,
+              loop + "_t", loop + "_r");
       levels.inner.push_back(loop + "_r");
       rest = loop + "_t";
     }
@@ -165,9 +184,12 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<
       outer[i].push_back(rest);
     }
   }
-  const auto first = static_cast<size_t>(s.choose("outermost_" + name, 0, counted(1, static_cast<int64_t>(loops.size()) - 1)));
-  std::rotate(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(first), outer.begin() + static_cast<std::ptrdiff_t>(first) + 1);
-  for (const std::vector<std::string>& part : outer) levels.outer.insert(levels.outer.end(), part.begin(), part.end());
+  const auto first = static_cast<size_t>(
+      s.choose("outermost_" + name, 0, counted(1, static_cast<int64_t>(loops.size()) - 1)));
+  std::rotate(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(first),
+              outer.begin() + static_cast<std::ptrdiff_t>(first) + 1);
+  for (const std::vector<std::string>& part : outer)
+    levels.outer.insert(levels.outer.end(), part.begin(), part.end());
   std::vector<std::string> order = levels.outer;
   order.insert(order.end(), between.begin(), between.end());
   order.insert(order.end(), levels.middle.begin(), levels.middle.end());
@@ -176,16 +198,20 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<
   return levels;
 }
 
-void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& stage, const std::string& buffer, const std::string& at) {
+void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& stage,
+                      const std::string& buffer, const std::string& at) {
   std::vector<std::string> reduce = sum.reduce;
   std::erase_if(reduce, [&](const std::string& loop) { return !s.has_loop(loop); });
   if (reduce.empty()) return s.fail("stage '" + stage + "' has no sums");
-  const auto first = static_cast<size_t>(s.choose("first_" + stage, 0, counted(1, static_cast<int64_t>(sum.reduce.size()) - 1)));
+  const auto first = static_cast<size_t>(
+      s.choose("first_" + stage, 0, counted(1, static_cast<int64_t>(sum.reduce.size()) - 1)));
   const auto outermost = reduce.begin() + static_cast<std::ptrdiff_t>(first);
   if (first < reduce.size()) std::rotate(reduce.begin(), outermost, outermost + 1);
   s.compute_at(stage, at);
-  const auto longest = std::ranges::max_element(reduce, {}, [&](const std::string& loop) { return s.extent(loop).value_or(1 << 20); });
-  if (const int64_t depth = s.choose("depth_" + stage, 0, {4, 16, 64, 256}); depth > 0 && s.extent(*longest).value_or(depth + 1) > depth) {
+  const auto longest = std::ranges::max_element(
+      reduce, {}, [&](const std::string& loop) { return s.extent(loop).value_or(1 << 20); });
+  if (const int64_t depth = s.choose("depth_" + stage, 0, {4, 16, 64, 256});
+      depth > 0 && s.extent(*longest).value_or(depth + 1) > depth) {
     const std::string all = *longest;
     *longest = all + "_i";
     s.split(all, depth, Tail::guard, all + "_o", all + "_i");
@@ -194,7 +220,8 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& st
   std::string lane = loop_name(stage, sum.spatial.back());
   std::vector<std::string> tile;
   for (const std::string& loop : sum.spatial)
-    if (const std::string own = loop_name(stage, loop); own != lane && s.has_loop(own)) tile.push_back(own);
+    if (const std::string own = loop_name(stage, loop); own != lane && s.has_loop(own))
+      tile.push_back(own);
   s.accumulate(stage, reduce, tile, lane);
   s.set_scope(buffer, "register");
   const int64_t steps = s.choose("steps_" + stage, 1, {2, 4, 8});
@@ -207,11 +234,14 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& st
   const int64_t ahead = s.choose("prefetch_" + stage, 0, {4, 16});
   if (ahead == 0) return;
   std::vector<std::string> operands;
-  visit(sum.store->value, [&](const Expr& e) { if (e->kind == ExprKind::load) operands.push_back(s.kernel().buffer(e->buffer).name); });
+  visit(sum.store->value, [&](const Expr& e) {
+    if (e->kind == ExprKind::load) operands.push_back(s.kernel().buffer(e->buffer).name);
+  });
   for (const std::string& operand : operands) s.prefetch_weights(operand, inner, ahead);
 }
 
-void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& lane, const std::string& name, bool threads) {
+void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& lane,
+                 const std::string& name, bool threads) {
   for (const std::string& loop : levels.inner)
     if (loop == lane || loop == lane + "_r") s.vectorize(loop);
     else s.unroll(loop);

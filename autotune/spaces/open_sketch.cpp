@@ -4,7 +4,8 @@
 
 namespace tw {
 
-Sketch open_sketch(std::string name, int variant, const BuildSchedule& build, const SpaceOptions& options) {
+Sketch open_sketch(std::string name, int variant, const BuildSchedule& build,
+                   const SpaceOptions& options) {
   Choices seen(options.rules);
   Expected<Schedule> usual = build(seen);
   if (!usual) llvm::consumeError(usual.takeError());

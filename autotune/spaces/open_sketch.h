@@ -6,8 +6,11 @@
 
 namespace tw {
 
-using BuildSchedule = std::function<Expected<Schedule>(Choices& choices)>;   // the same steps for the same choices, from any thread
-// The sketch of everything that `build` may be asked for. The usual values of all knobs may be illegal.
-Sketch open_sketch(std::string name, int variant, const BuildSchedule& build, const SpaceOptions& options);
+// The same steps for the same choices, from any thread
+using BuildSchedule = std::function<Expected<Schedule>(Choices& choices)>;
+// The sketch of everything that `build` may be asked for. The usual values of all knobs may be
+// illegal.
+Sketch open_sketch(std::string name, int variant, const BuildSchedule& build,
+                   const SpaceOptions& options);
 
 }  // namespace tw

@@ -4,18 +4,24 @@
 
 namespace tw {
 
-Expected<Space> template_space(const Task& task, const Target& target, const SpaceOptions& options) {
+Expected<Space> template_space(const Task& task, const Target& target,
+                               const SpaceOptions& options) {
   std::vector<Sketch> sketches;
   const auto place = std::make_shared<const Target>(target);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
-    const auto build = [kernel = std::make_shared<const Kernel>(variant.lowered.kernel), family = variant.lowered.family, place](Choices& choices) {
+    const auto build = [kernel = std::make_shared<const Kernel>(variant.lowered.kernel),
+                        family = variant.lowered.family, place](Choices& choices) {
       return chosen_schedule(*kernel, family, *place, choices);
     };
-    sketches.push_back(open_sketch(std::string(algorithm_name(variant.algorithm)) + ".template", static_cast<int>(v), build, options));
-    sketches.back().usual = std::vector<int>(sketches.back().knobs.size(), 0);   // a knob's first value is the usual one
+    sketches.push_back(open_sketch(std::string(algorithm_name(variant.algorithm)) + ".template",
+                                   static_cast<int>(v), build, options));
+    // a knob's first value is the usual one
+    sketches.back().usual = std::vector<int>(sketches.back().knobs.size(), 0);
   }
-  if (sketches.empty()) return make_error(DiagCode::invalid_argument, "task '{0}' has no variants, one at least is needed", task.name);
+  if (sketches.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "task '{0}' has no variants, one at least is needed", task.name);
   return Space(std::move(sketches));
 }
 

@@ -1,4 +1,5 @@
-// 64-bit and 32-bit ARM. AArch64's baseline has all that a kernel wants; ARMv7 depends on VFPv4 and its half conversions.
+// 64-bit and 32-bit ARM. AArch64's baseline has all that a kernel wants; ARMv7 depends on VFPv4 and
+// its half conversions.
 #include "backends/cpu/traits.h"
 
 namespace tw {

@@ -1,4 +1,5 @@
-// RISC-V, 64 bits: fused multiply-add comes with F and D; rounding to integer has no scalar instruction before Zfa.
+// RISC-V, 64 bits: fused multiply-add comes with F and D; rounding to integer has no scalar
+// instruction before Zfa.
 #include "backends/cpu/traits.h"
 
 namespace tw {

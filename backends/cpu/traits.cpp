@@ -24,18 +24,24 @@ class LlvmFeatures : public FeatureSet {
   static Expected<LlvmFeatures> of(const Target& target) {
     TW_ASSIGN(const llvm::Target* llvm_target, find_llvm_target(target.triple));
     const llvm::Triple triple(llvm::Triple::normalize(target.triple));
-    std::unique_ptr<llvm::MCSubtargetInfo> info(llvm_target->createMCSubtargetInfo(triple, "", ""));  // LLVM itself only warns
+    // LLVM itself only warns
+    std::unique_ptr<llvm::MCSubtargetInfo> info(llvm_target->createMCSubtargetInfo(triple, "", ""));
     if (!target.cpu.empty() && !info->isCPUStringValid(target.cpu))
-      return make_error(DiagCode::invalid_argument, "cpu '{0}' is not known for {1}", target.cpu, target.triple);
+      return make_error(DiagCode::invalid_argument, "cpu '{0}' is not known for {1}", target.cpu,
+                        target.triple);
     for (const std::string& feature : target.features) {
-      auto known = llvm::find_if(info->getAllProcessorFeatures(), [&](const auto& f) { return feature == f.Key; });
+      auto known = llvm::find_if(info->getAllProcessorFeatures(),
+                                 [&](const auto& f) { return feature == f.Key; });
       if (known == info->getAllProcessorFeatures().end())
-        return make_error(DiagCode::invalid_argument, "feature '{0}' is not known for {1}", feature, target.triple);
+        return make_error(DiagCode::invalid_argument, "feature '{0}' is not known for {1}", feature,
+                          target.triple);
     }
     info.reset(llvm_target->createMCSubtargetInfo(triple, target.cpu, plus_list(target.features)));
     return LlvmFeatures(std::move(info));
   }
-  bool has(const std::string& feature) const override { return info_->checkFeatures("+" + feature); }
+  bool has(const std::string& feature) const override {
+    return info_->checkFeatures("+" + feature);
+  }
 
  private:
   explicit LlvmFeatures(std::unique_ptr<llvm::MCSubtargetInfo> info) : info_(std::move(info)) {}
@@ -80,5 +86,7 @@ Expected<CpuTraits> cpu_traits(const Target& target) {
   return traits;
 }
 
-Expected<CpuTraits> baseline_traits(const Target& target) { return cpu_traits(baseline_of(target)); }
+Expected<CpuTraits> baseline_traits(const Target& target) {
+  return cpu_traits(baseline_of(target));
+}
 }  // namespace tw

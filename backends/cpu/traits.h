@@ -1,4 +1,5 @@
-// What code generation must know of a CPU: one file an architecture decides, from the Target's features only.
+// What code generation must know of a CPU: one file an architecture decides, from the Target's
+// features only.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,20 +10,26 @@
 namespace tw {
 
 struct CpuTraits {
-  std::string cpu;                   // function attribute target-cpu: the baseline, so that only checked extensions are used
-  std::string tune_cpu;              // tune-cpu: scheduling model; empty where the architecture has no such attribute
-  std::string features;              // target-features: "+avx2,+fma"
-  std::vector<std::string> checked;  // extensions beyond the baseline that the code may use: the artifact asks the processor for them
-  bool fma = false;                  // fused multiply-add of f32 and f64 is an instruction
-  bool round = false;                // so are floor, ceil, trunc and round-to-even
-  bool half = false;                 // and f16 <-> f32 conversion
+  // Function attribute target-cpu: the baseline, so that only checked extensions are used
+  std::string cpu;
+  // tune-cpu: scheduling model; empty where the architecture has no such attribute
+  std::string tune_cpu;
+  std::string features;  // target-features: "+avx2,+fma"
+  // Extensions beyond the baseline that the code may use: the artifact asks the processor for them
+  std::vector<std::string> checked;
+  bool fma = false;    // fused multiply-add of f32 and f64 is an instruction
+  bool round = false;  // so are floor, ceil, trunc and round-to-even
+  bool half = false;   // and f16 <-> f32 conversion
   int vector_bits = 128;
-  int pair_bits = 0;                 // widest vector of 16-bit products whose neighbours one instruction adds (pmaddwd); 0: there is none
-  int quad_bits = 0;                 // the same of bytes, unsigned by signed, four at a time (vpdpbusd)
+  // Widest vector of 16-bit products whose neighbours one instruction adds (pmaddwd); 0: there is
+  // none
+  int pair_bits = 0;
+  // The same of bytes, unsigned by signed, four at a time (vpdpbusd)
+  int quad_bits = 0;
 };
 
-// An extension counts as present when the Target lists it or its cpu implies it, and the runtime can check it.
-// Error: an unknown triple, cpu or feature.
+// An extension counts as present when the Target lists it or its cpu implies it, and the runtime
+// can check it. Error: an unknown triple, cpu or feature.
 Expected<CpuTraits> cpu_traits(const Target& target);
 // The architecture's guaranteed instruction set, for this triple.
 Expected<CpuTraits> baseline_traits(const Target& target);

@@ -17,12 +17,13 @@
 namespace tw {
 namespace {
 
-constexpr uint32_t kPortable = 80;   // compute capability of the PTX that later chips compile on their own
+// Compute capability of the PTX that later chips compile on their own
+constexpr uint32_t kPortable = 80;
 
 struct Chip {
-  std::string name, level;            // "sm_90a", "ptx80"
-  uint32_t number = 0;                // 90
-  bool exact = false;                 // with a letter: its code runs on no other chip
+  std::string name, level;  // "sm_90a", "ptx80"
+  uint32_t number = 0;      // 90
+  bool exact = false;       // with a letter: its code runs on no other chip
   bool emulated = false;
   bool needs_ptxas = false;
 };
@@ -32,14 +33,25 @@ Expected<Chip> chip_of(const Target& device) {
   for (const std::string& feature : device.features) {
     llvm::StringRef text = feature;
     uint32_t level = 0;
-    if (text.consume_front("sm_") && !text.consumeInteger(10, chip.number)) chip.name = feature, chip.exact = !text.empty();
-    else if (llvm::StringRef rest = feature; rest.consume_front("ptx") && !rest.getAsInteger(10, level)) chip.level = feature;
+    if (text.consume_front("sm_") && !text.consumeInteger(10, chip.number))
+      chip.name = feature, chip.exact = !text.empty();
+    else if (llvm::StringRef rest = feature;
+             rest.consume_front("ptx") && !rest.getAsInteger(10, level))
+      chip.level = feature;
     else if (feature == "emulated") chip.emulated = true;
     else if (feature == "ptxas") chip.needs_ptxas = true;
-    else return make_error({DiagCode::unsupported, "device '" + device.name + "' has the unknown feature '" + feature + "'", {}, {"features of the driver cuda: a chip (sm_80), a PTX level (ptx80), ptxas: an error where there is none"}});
+    else
+      return make_error({DiagCode::unsupported,
+                         "device '" + device.name + "' has the unknown feature '" + feature + "'",
+                         {},
+                         {"features of the driver cuda: a chip (sm_80), a PTX level (ptx80), "
+                          "ptxas: an error where there is none"}});
   }
   if (chip.name.empty() || chip.level.empty())
-    return make_error({DiagCode::unsupported, "device '" + device.name + "' needs a chip and a PTX level", {}, {"for example features: [sm_80, ptx80]"}});
+    return make_error({DiagCode::unsupported,
+                       "device '" + device.name + "' needs a chip and a PTX level",
+                       {},
+                       {"for example features: [sm_80, ptx80]"}});
   return chip;
 }
 
@@ -56,17 +68,19 @@ int64_t code_bytes(const std::string& cubin) {
 // A kernel alone.
 struct Compiled {
   CudaCode ptx;
-  std::string cubin;     // empty: there is no ptxas
-  KernelReport report;   // nameless
+  std::string cubin;    // empty: there is no ptxas
+  KernelReport report;  // nameless
 };
 
 class CudaBackend : public DeviceBackend {
  public:
-  CudaBackend(Target device, Chip chip, std::string ptxas) : device_(std::move(device)), chip_(std::move(chip)), ptxas_(std::move(ptxas)) {}
+  CudaBackend(Target device, Chip chip, std::string ptxas)
+      : device_(std::move(device)), chip_(std::move(chip)), ptxas_(std::move(ptxas)) {}
 
   Error supports(const Kernel& kernel) const override { return compiled(kernel).takeError(); }
 
-  Expected<std::vector<KernelReport>> compile(Program& program, int device, int jobs) const override {
+  Expected<std::vector<KernelReport>> compile(Program& program, int device,
+                                              int jobs) const override {
     DeviceProgram& out = program.devices[static_cast<size_t>(device) - 1];
     const std::vector<bool> here = kernels_of(program, device);
     const size_t count = program.kernels.size();
@@ -97,12 +111,16 @@ class CudaBackend : public DeviceBackend {
   }
 
   std::string note() const override {
-    if (ptxas_.empty()) return "there is no ptxas (scripts/setup.sh cuda): the library holds PTX alone, unchecked, which the driver compiles when it is loaded";
-    return "machine code by ptxas " + ptxas_version(ptxas_) + ", on which the library's bytes depend";
+    if (ptxas_.empty())
+      return "there is no ptxas (scripts/setup.sh cuda): the library holds PTX alone, unchecked, "
+             "which the driver compiles when it is loaded";
+    return "machine code by ptxas " + ptxas_version(ptxas_) +
+           ", on which the library's bytes depend";
   }
 
  private:
-  // Each once: the placement asks whether there is code for a kernel, from several threads, then the program wants it.
+  // Each once: the placement asks whether there is code for a kernel, from several threads, then
+  // the program wants it.
   Expected<std::shared_ptr<const Compiled>> compiled(const Kernel& kernel) const {
     Known* known = nullptr;
     {
@@ -134,7 +152,9 @@ class CudaBackend : public DeviceBackend {
   Expected<std::vector<CudaImage>> images_of(const Kernel& kernel, const Compiled& made) const {
     std::vector<CudaImage> images;
     const CudaImageKind kind = chip_.exact ? CudaImageKind::cubin_exact : CudaImageKind::cubin;
-    const auto add = [&](CudaImageKind what, uint32_t chip, std::string bytes) { images.push_back({what, chip, 0, 0, std::move(bytes)}); };
+    const auto add = [&](CudaImageKind what, uint32_t chip, std::string bytes) {
+      images.push_back({what, chip, 0, 0, std::move(bytes)});
+    };
     if (chip_.emulated) {
       TW_ASSIGN(CudaCode object, cuda_code(std::array{&kernel}, device_, {}));
       add(kind, chip_.number, std::move(object.bytes));
@@ -142,7 +162,8 @@ class CudaBackend : public DeviceBackend {
       add(kind, chip_.number, made.cubin);
     }
     if (chip_.exact) {
-      TW_ASSIGN(CudaCode portable, cuda_code(std::array{&kernel}, device_, {"sm_" + std::to_string(kPortable), chip_.level}));
+      TW_ASSIGN(CudaCode portable, cuda_code(std::array{&kernel}, device_,
+                                             {"sm_" + std::to_string(kPortable), chip_.level}));
       add(CudaImageKind::ptx, kPortable, portable.bytes + '\0');
     } else {
       add(CudaImageKind::ptx, chip_.number, made.ptx.bytes + '\0');
@@ -155,10 +176,10 @@ class CudaBackend : public DeviceBackend {
   std::string ptxas_;
   struct Known {
     std::mutex mutex;
-    std::shared_ptr<const Compiled> made;   // null: not yet, or it failed
+    std::shared_ptr<const Compiled> made;  // null: not yet, or it failed
   };
   mutable std::mutex mutex_;
-  mutable std::map<std::string, Known> known_;   // by kernel_hash
+  mutable std::map<std::string, Known> known_;  // by kernel_hash
 };
 
 }  // namespace
@@ -167,7 +188,11 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Target& device)
   TW_ASSIGN(Chip chip, chip_of(device));
   std::string ptxas = find_ptxas();
   if (chip.needs_ptxas && ptxas.empty())
-    return make_error({DiagCode::unsupported, "device '" + device.name + "' has the feature 'ptxas', and there is no ptxas here", {}, {"scripts/setup.sh cuda installs it"}});
+    return make_error(
+        {DiagCode::unsupported,
+         "device '" + device.name + "' has the feature 'ptxas', and there is no ptxas here",
+         {},
+         {"scripts/setup.sh cuda installs it"}});
   return std::make_unique<CudaBackend>(device, std::move(chip), std::move(ptxas));
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 class LaunchSurroundings : public Surroundings {
  public:
-  LaunchSurroundings(const Kernel& kernel, const LaunchPlan& plan, const ThreadForm& thread, const GpuForm& form, const std::string& name)
+  LaunchSurroundings(const Kernel& kernel, const LaunchPlan& plan, const ThreadForm& thread,
+                     const GpuForm& form, const std::string& name)
       : thread_(thread), form_(form) {
     int64_t at = 0;
     for (const auto& [index, space] : plan.spaces) {
@@ -31,7 +32,8 @@ class LaunchSurroundings : public Surroundings {
   const Ranges& variables() const override { return thread_.variables; }
   Value* variable(Values& v, const std::string& name) const override {
     for (int d = 0; d < 6; ++d)
-      if (const AxisPlace place{d < 3, d % 3}; thread_variable(place) == name) return form_.thread_id(v, place);
+      if (const AxisPlace place{d < 3, d % 3}; thread_variable(place) == name)
+        return form_.thread_id(v, place);
     TW_UNREACHABLE("no thread variable '{0}'", name);
   }
   bool holds(BufferId buffer) const override { return places_.contains(buffer.index); }
@@ -40,10 +42,15 @@ class LaunchSurroundings : public Surroundings {
     return form_.shared(v, piece.name, piece.at, piece.bytes);
   }
   void barrier(Values& v) const override { form_.barrier(v); }
-  void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const override { form_.copy(v, to, from, bytes, there); }
+  void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const override {
+    form_.copy(v, to, from, bytes, there);
+  }
   void commit(Values& v) const override { form_.commit(v); }
   void await(Values& v, int64_t groups) const override { form_.await(v, groups); }
-  Expected<Value*> together(Values& v, const Intrinsic& intrinsic, llvm::ArrayRef<Value*> operands) const override { return form_.together(v, intrinsic, operands); }
+  Expected<Value*> together(Values& v, const Intrinsic& intrinsic,
+                            llvm::ArrayRef<Value*> operands) const override {
+    return form_.together(v, intrinsic, operands);
+  }
 
  private:
   struct Piece {
@@ -62,7 +69,8 @@ Kernel kernel_of(const ThreadForm& thread, const LaunchPlan& plan) {
     Buffer& buffer = out.buffers[i];
     const auto space = plan.spaces.find(static_cast<int32_t>(i));
     const bool own = space == plan.spaces.end() || space->second == Space::own;
-    const bool elsewhere = buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread";
+    const bool elsewhere = buffer.role != BufferRole::temp || buffer.scope == "global" ||
+                           buffer.scope == "thread";
     if (!elsewhere && (!own || buffer.scope != "register")) buffer.scope = "stack";
   }
   return out;
@@ -70,7 +78,8 @@ Kernel kernel_of(const ThreadForm& thread, const LaunchPlan& plan) {
 
 bool threads_meet(const Stmt& s) {
   bool found = false;
-  visit(s, [&](const Stmt& n) { found |= n->kind == StmtKind::barrier || n->kind == StmtKind::wait; });
+  visit(s,
+        [&](const Stmt& n) { found |= n->kind == StmtKind::barrier || n->kind == StmtKind::wait; });
   return found;
 }
 
@@ -80,7 +89,8 @@ void prepare(llvm::Function& body, bool meets) {
   body.setVisibility(llvm::GlobalValue::DefaultVisibility);
   body.addFnAttr(llvm::Attribute::AlwaysInline);
   for (llvm::Argument& a : body.args())
-    if (meets && a.getType()->isPointerTy() && !a.onlyReadsMemory()) a.removeAttr(llvm::Attribute::NoAlias);
+    if (meets && a.getType()->isPointerTy() && !a.onlyReadsMemory())
+      a.removeAttr(llvm::Attribute::NoAlias);
 }
 
 // One pass over a module.
@@ -100,14 +110,16 @@ void run_pass(llvm::Module& module, llvm::function_ref<void(llvm::ModulePassMana
   passes.run(module, modules);
 }
 
-Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& plan, const Target& device, const GpuForm& form, const std::string& name) {
+Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& plan,
+                  const Target& device, const GpuForm& form, const std::string& name) {
   TW_ASSIGN(const ThreadForm thread, thread_form(kernel, plan, device));
   const LaunchSurroundings around(kernel, plan, thread, form, name);
   KernelEmitter emitter(module, form.traits(), kernel_of(thread, plan), device, &around);
   TW_ASSIGN(EmittedKernel emitted, emitter.emit(name + ".body", 1));
   prepare(*emitted.function, threads_meet(thread.kernel.body));
   form.define(name, *emitted.function, plan);
-  for (llvm::Argument& a : emitted.function->args()) a.removeAttr(llvm::Attribute::NoAlias);   // the launched function's has it
+  // The launched function's has it
+  for (llvm::Argument& a : emitted.function->args()) a.removeAttr(llvm::Attribute::NoAlias);
   return Error::success();
 }
 
@@ -124,13 +136,16 @@ DeviceLaunch describe(const Kernel& kernel, const LaunchPlan& plan, const std::s
   return launch;
 }
 
-Expected<std::vector<DeviceLaunch>> emit_kernel(llvm::Module& module, const Kernel& kernel, const Target& device, const GpuForm& form, const std::string& name) {
+Expected<std::vector<DeviceLaunch>> emit_kernel(llvm::Module& module, const Kernel& kernel,
+                                                const Target& device, const GpuForm& form,
+                                                const std::string& name) {
   TW_ASSIGN(const LaunchPlans plans, plan_launches(kernel, device));
   std::vector<DeviceLaunch> launches;
   for (size_t i = 0; i < plans.launches.size(); ++i) {
     const std::string function = plans.launches.size() == 1 ? name : name + "_" + std::to_string(i);
     if (Error error = emit_launch(module, plans.kernel, plans.launches[i], device, form, function))
-      return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name, error_text(std::move(error)));
+      return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name,
+                        error_text(std::move(error)));
     launches.push_back(describe(plans.kernel, plans.launches[i], function));
   }
   return launches;
@@ -138,10 +153,12 @@ Expected<std::vector<DeviceLaunch>> emit_kernel(llvm::Module& module, const Kern
 
 }  // namespace
 
-Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Target& device, const CudaForm& wanted) {
+Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Target& device,
+                             const CudaForm& wanted) {
   std::unique_ptr<GpuForm> form;
-  if (wanted.chip.empty()) { TW_ASSIGN(form, make_emulated_form()); }
-  else form = make_nvptx_form(wanted.chip, wanted.level);
+  if (wanted.chip.empty()) {
+    TW_ASSIGN(form, make_emulated_form());
+  } else form = make_nvptx_form(wanted.chip, wanted.level);
   TW_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, form->machine());
   llvm::LLVMContext context;
   llvm::Module module("tilewright", context);
@@ -151,12 +168,16 @@ Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Targe
   code.launches.resize(kernels.size());
   for (size_t k = 0; k < kernels.size(); ++k) {
     if (!kernels[k]) continue;
-    TW_ASSIGN(code.launches[k], emit_kernel(module, *kernels[k], device, *form, "k" + std::to_string(k)));
+    TW_ASSIGN(code.launches[k],
+              emit_kernel(module, *kernels[k], device, *form, "k" + std::to_string(k)));
   }
   prepare_module(module, *machine, form->traits());
-  run_pass(module, [](llvm::ModulePassManager& passes) { passes.addPass(llvm::AlwaysInlinerPass()); });
+  run_pass(module,
+           [](llvm::ModulePassManager& passes) { passes.addPass(llvm::AlwaysInlinerPass()); });
   TW_TRY(run_passes(module, *machine));
-  run_pass(module, [](llvm::ModulePassManager& passes) { passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAlignmentPass())); });
+  run_pass(module, [](llvm::ModulePassManager& passes) {
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAlignmentPass()));
+  });
   TW_ASSIGN(code.bytes, generate_code(module, *machine, !wanted.chip.empty(), nullptr));
   return code;
 }

@@ -10,60 +10,78 @@
 namespace tw {
 namespace {
 
-enum Word : uint64_t { kShared = 6, kBarrier, kCopy, kCommit, kWait, kTogether };   // of the state, as form.h says
+// Of the state, as form.h says
+enum Word : uint64_t { kShared = 6, kBarrier, kCopy, kCommit, kWait, kTogether };
 
 class EmulatedForm : public GpuForm {
  public:
-  EmulatedForm(std::string triple, CpuTraits traits) : triple_(std::move(triple)), traits_(std::move(traits)) {}
+  EmulatedForm(std::string triple, CpuTraits traits)
+      : triple_(std::move(triple)), traits_(std::move(traits)) {}
 
   const CpuTraits& traits() const override { return traits_; }
-  Expected<std::unique_ptr<llvm::TargetMachine>> machine() const override { return make_target_machine(triple_, traits_); }
+  Expected<std::unique_ptr<llvm::TargetMachine>> machine() const override {
+    return make_target_machine(triple_, traits_);
+  }
 
-  Value* thread_id(Values& v, const AxisPlace& place) const override { return word(v, v.b.getInt64Ty(), static_cast<uint64_t>(place.group ? place.dim : 3 + place.dim)); }
+  Value* thread_id(Values& v, const AxisPlace& place) const override {
+    return word(v, v.b.getInt64Ty(),
+                static_cast<uint64_t>(place.group ? place.dim : 3 + place.dim));
+  }
   Value* shared(Values& v, const std::string&, int64_t at, int64_t) const override {
     return v.b.CreateGEP(v.b.getInt8Ty(), word(v, v.b.getPtrTy(), kShared), v.i64(at));
   }
   void barrier(Values& v) const override { call(v, kBarrier, {v.i64(places_++)}); }
   void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const override {
-    call(v, kCopy, {to, from, v.i64(bytes), there ? v.b.CreateZExt(there, v.b.getInt64Ty()) : v.i64(1)});
+    call(v, kCopy,
+         {to, from, v.i64(bytes), there ? v.b.CreateZExt(there, v.b.getInt64Ty()) : v.i64(1)});
   }
   void commit(Values& v) const override { call(v, kCommit, {}); }
   void await(Values& v, int64_t groups) const override { call(v, kWait, {v.i64(groups)}); }
 
-  Expected<Value*> together(Values& v, const Intrinsic& intrinsic, llvm::ArrayRef<Value*> operands) const override {
+  Expected<Value*> together(Values& v, const Intrinsic& intrinsic,
+                            llvm::ArrayRef<Value*> operands) const override {
     llvm::Module& module = *v.b.GetInsertBlock()->getModule();
     TW_ASSIGN(const Kernel semantics, parse_kernel(intrinsic.semantics, intrinsic.name));
-    TW_ASSIGN(llvm::Function* meaning, meaning_of(module, semantics, intrinsic.name));
+    TW_ASSIGN(llvm::Function * meaning, meaning_of(module, semantics, intrinsic.name));
     const IntrinsicCall form = intrinsic_call(intrinsic);
-    std::vector<Value*> parts;   // by parameter of the semantics
+    std::vector<Value*> parts;  // by parameter of the semantics
     std::vector<llvm::Constant*> bytes;
     Value* result = nullptr;
     llvm::Type* type = nullptr;
     for (const Buffer& parameter : semantics.buffers) {
       const auto word = std::find(form.words.begin() + 1, form.words.end(), parameter.name);
-      if (word == form.words.end()) return make_error(DiagCode::unsupported, "intrinsic '{0}' does not take '{1}'", intrinsic.name, parameter.name);
+      if (word == form.words.end())
+        return make_error(DiagCode::unsupported, "intrinsic '{0}' does not take '{1}'",
+                          intrinsic.name, parameter.name);
       Value* operand = operands[static_cast<size_t>(word - form.words.begin() - 1)];
       parts.push_back(slot(v, operand->getType()));
       v.b.CreateStore(operand, parts.back());
-      bytes.push_back(v.b.getInt64(operand->getType()->getPrimitiveSizeInBits().getFixedValue() / 8));
+      bytes.push_back(
+          v.b.getInt64(operand->getType()->getPrimitiveSizeInBits().getFixedValue() / 8));
       if (parameter.role == BufferRole::output) result = parts.back(), type = operand->getType();
     }
     Value* list = slot(v, llvm::ArrayType::get(v.b.getPtrTy(), parts.size()));
-    for (size_t i = 0; i < parts.size(); ++i) v.b.CreateStore(parts[i], v.b.CreateConstGEP1_64(v.b.getPtrTy(), list, i));
+    for (size_t i = 0; i < parts.size(); ++i)
+      v.b.CreateStore(parts[i], v.b.CreateConstGEP1_64(v.b.getPtrTy(), list, i));
     auto* sizes_type = llvm::ArrayType::get(v.b.getInt64Ty(), bytes.size());
-    auto* sizes = new llvm::GlobalVariable(module, sizes_type, true, llvm::GlobalValue::PrivateLinkage, llvm::ConstantArray::get(sizes_type, bytes));
-    call(v, kTogether, {meaning, v.i64(form.threads), v.i64(static_cast<int64_t>(parts.size())), list, sizes});
+    auto* sizes = new llvm::GlobalVariable(module, sizes_type, true,
+                                           llvm::GlobalValue::PrivateLinkage,
+                                           llvm::ConstantArray::get(sizes_type, bytes));
+    call(v, kTogether,
+         {meaning, v.i64(form.threads), v.i64(static_cast<int64_t>(parts.size())), list, sizes});
     return v.b.CreateLoad(type, result);
   }
 
   void define(const std::string& name, llvm::Function& body, const LaunchPlan&) const override {
     llvm::IRBuilder<> b(body.getContext());
     auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy()}, false);
-    auto* launched = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, body.getParent());
+    auto* launched = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name,
+                                            body.getParent());
     b.SetInsertPoint(llvm::BasicBlock::Create(body.getContext(), "entry", launched));
     std::vector<Value*> arguments = {launched->getArg(0)};
     for (unsigned i = 1; i < body.arg_size(); ++i) {
-      Value* at = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), launched->getArg(1), i - 1));
+      Value* at = b.CreateLoad(b.getPtrTy(),
+                               b.CreateConstGEP1_64(b.getPtrTy(), launched->getArg(1), i - 1));
       arguments.push_back(b.CreateLoad(body.getArg(i)->getType(), at));
     }
     b.CreateCall(&body, arguments);
@@ -72,7 +90,8 @@ class EmulatedForm : public GpuForm {
 
  private:
   // void (ptr operands): what the instruction does to whole operands.
-  Expected<llvm::Function*> meaning_of(llvm::Module& module, const Kernel& semantics, const std::string& intrinsic) const {
+  Expected<llvm::Function*> meaning_of(llvm::Module& module, const Kernel& semantics,
+                                       const std::string& intrinsic) const {
     const std::string name = "meaning." + intrinsic;
     if (llvm::Function* known = module.getFunction(name)) return known;
     Target here;
@@ -82,12 +101,17 @@ class EmulatedForm : public GpuForm {
     emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
     emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
     llvm::IRBuilder<> b(module.getContext());
-    auto* function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false), llvm::GlobalValue::InternalLinkage, name, module);
+    auto* function = llvm::Function::Create(
+        llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false),
+        llvm::GlobalValue::InternalLinkage, name, module);
     b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", function));
     auto* none = llvm::ConstantPointerNull::get(b.getPtrTy());
     std::vector<Value*> arguments = {none};
-    for (size_t i = 0; i < semantics.buffers.size(); ++i) arguments.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), function->getArg(0), i)));
-    while (arguments.size() < emitted.function->arg_size()) arguments.push_back(none);   // no workspace
+    for (size_t i = 0; i < semantics.buffers.size(); ++i)
+      arguments.push_back(
+          b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), function->getArg(0), i)));
+    // No workspace
+    while (arguments.size() < emitted.function->arg_size()) arguments.push_back(none);
     b.CreateCall(emitted.function, arguments);
     b.CreateRetVoid();
     return function;
@@ -102,7 +126,8 @@ class EmulatedForm : public GpuForm {
     arguments.insert(arguments.begin(), state(v));
     std::vector<llvm::Type*> types;
     for (Value* a : arguments) types.push_back(a->getType());
-    v.b.CreateCall(llvm::FunctionType::get(v.b.getVoidTy(), types, false), word(v, v.b.getPtrTy(), which), arguments);
+    v.b.CreateCall(llvm::FunctionType::get(v.b.getVoidTy(), types, false),
+                   word(v, v.b.getPtrTy(), which), arguments);
   }
 
   static Value* state(Values& v) { return v.b.GetInsertBlock()->getParent()->getArg(0); }
@@ -112,7 +137,7 @@ class EmulatedForm : public GpuForm {
 
   std::string triple_;
   CpuTraits traits_;
-  mutable int64_t places_ = 0;   // barriers written so far
+  mutable int64_t places_ = 0;  // barriers written so far
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The code of a device with the driver "cuda": a table of images, which runtime/cuda_open.c chooses from. Little-endian:
-//   "TWCU"  u32 count  then a record an image: u32 kind, u32 chip, u32 first launch, u32 launches, u64 offset from the table's start, u64 bytes
-//   then the images.
+// The code of a device with the driver "cuda": a table of images, which runtime/cuda_open.c chooses
+// from. Little-endian:
+//   "TWCU"  u32 count  then a record an image: u32 kind, u32 chip, u32 first launch, u32 launches,
+//   u64 offset from the table's start, u64 bytes then the images.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,8 +15,9 @@ enum class CudaImageKind : uint32_t {
 };
 struct CudaImage {
   CudaImageKind kind = CudaImageKind::ptx;
-  uint32_t chip = 0;                 // 90: compute capability 9.0
-  uint32_t first = 0, launches = 0;  // whose functions it holds; images that share one have all in common
+  uint32_t chip = 0;  // 90: compute capability 9.0
+  // Whose functions it holds; images that share one have all in common
+  uint32_t first = 0, launches = 0;
   std::string bytes;
 };
 

@@ -15,10 +15,11 @@ struct PtxasResult {
   std::map<std::string, PtxasFunction> functions;
 };
 
-std::string find_ptxas();   // empty: there is none
-std::string ptxas_version(const std::string& program);   // "V13.0.88"
+std::string find_ptxas();                               // empty: there is none
+std::string ptxas_version(const std::string& program);  // "V13.0.88"
 // Errors: it refuses the text, spills registers, or repairs something on its own (its notes C75xx).
-Expected<PtxasResult> run_ptxas(const std::string& program, const std::string& ptx, const std::string& chip);
+Expected<PtxasResult> run_ptxas(const std::string& program, const std::string& ptx,
+                                const std::string& chip);
 // Of its report (-v), by function; errors as above.
 Expected<std::map<std::string, PtxasFunction>> read_ptxas_report(const std::string& report);
 

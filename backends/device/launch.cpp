@@ -15,10 +15,14 @@ constexpr int64_t kMaxPrivateBytes = 64 << 10;  // of one work-item
 
 Error refuse(const std::string& why) { return make_error(DiagCode::unsupported, "{0}", why); }
 
-void visit_buffers(const StmtNode& s, const std::function<void(BufferId, const std::vector<Expr>& indices)>& use) {
+void visit_buffers(const StmtNode& s,
+                   const std::function<void(BufferId, const std::vector<Expr>& indices)>& use) {
   if (s.kind == StmtKind::store) use(s.buffer, s.indices);
   const auto loads = [&](const Expr& e) {
-    if (e.defined()) visit(e, [&](const Expr& n) { if (n->kind == ExprKind::load) use(n->buffer, n->args); });
+    if (e.defined())
+      visit(e, [&](const Expr& n) {
+        if (n->kind == ExprKind::load) use(n->buffer, n->args);
+      });
   };
   for (const Expr& e : {s.extent, s.condition, s.value, s.where, s.init}) loads(e);
   for (const Expr& e : s.indices) loads(e);
@@ -38,31 +42,42 @@ class Planner {
 
  private:
   struct Use {
-    std::vector<const StmtNode*> path;   // bound loops around
+    std::vector<const StmtNode*> path;  // bound loops around
     std::vector<Expr> indices;
   };
-  void fail(const std::string& why) { if (problem_.empty()) problem_ = why; }
+  void fail(const std::string& why) {
+    if (problem_.empty()) problem_ = why;
+  }
 
-  // `ordered`: something outside runs in order, so that groups in here would have to wait for each other.
+  // `ordered`: something outside runs in order, so that groups in here would have to wait for each
+  // other.
   void walk(const Stmt& s, std::vector<const StmtNode*> bound, bool ordered) {
-    if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::bind) enter(*s, ordered), bound.push_back(s.get());
+    if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::bind)
+      enter(*s, ordered), bound.push_back(s.get());
     else if (s->kind == StmtKind::loop) ordered = true;
     if (s->kind == StmtKind::block && s->body.size() > 1) ordered = true;
     if (s->kind == StmtKind::roles) return fail("roles are beyond this device");
-    if (s->kind == StmtKind::region && threads_together(*s, target_) > 1) return walk_instruction(*s, std::move(bound));
-    visit_buffers(*s, [&](BufferId id, const std::vector<Expr>& indices) { uses_[id.index].push_back({bound, indices}); });
+    if (s->kind == StmtKind::region && threads_together(*s, target_) > 1)
+      return walk_instruction(*s, std::move(bound));
+    visit_buffers(*s, [&](BufferId id, const std::vector<Expr>& indices) {
+      uses_[id.index].push_back({bound, indices});
+    });
     for (const Stmt& child : s->body) walk(child, bound, ordered);
   }
 
   // An instruction of several threads: as a loop over them, each with its part of the operands.
   void walk_instruction(const StmtNode& s, std::vector<const StmtNode*> bound) {
     Ranges ranges;
-    visit(kernel_.body, [&](const Stmt& n) { if (n->kind == StmtKind::loop) ranges[n->var] = {Expr(0), n->extent - Expr(1)}; });
+    visit(kernel_.body, [&](const Stmt& n) {
+      if (n->kind == StmtKind::loop) ranges[n->var] = {Expr(0), n->extent - Expr(1)};
+    });
     auto parts = parts_of(kernel_, s, target_, ranges);
     if (!parts) return fail("block '" + s.label + "': " + error_text(parts.takeError()));
     for (const StmtNode* loop : bound) {
       const AxisPlace place = *axis_place(target_, loop->axis);
-      if (!place.group && place.dim == 0) return fail("block '" + s.label + "' is done by threads together, inside of loop '" + loop->var + "' over them");
+      if (!place.group && place.dim == 0)
+        return fail("block '" + s.label + "' is done by threads together, inside of loop '" +
+                    loop->var + "' over them");
     }
     bound.push_back(parts->threads.get());
     enter(*parts->threads, true);
@@ -76,18 +91,25 @@ class Planner {
 
   void enter(const StmtNode& loop, bool ordered) {
     const std::optional<AxisPlace> place = axis_place(target_, loop.axis);
-    if (!place) return fail("loop '" + loop.var + "' is bound to " + loop.axis + ", which is no axis of work-groups (level block) or work-items (level thread)");
+    if (!place)
+      return fail("loop '" + loop.var + "' is bound to " + loop.axis +
+                  ", which is no axis of work-groups (level block) or work-items (level thread)");
     const size_t dim = static_cast<size_t>(place->dim);
     const std::optional<int64_t> extent = as_const(loop.extent);
     if (place->group) {
-      if (ordered) return fail("loop '" + loop.var + "' over work-groups is inside of a loop or beside other statements: groups cannot wait for each other");
-      plan_.groups[dim] = is_const(plan_.groups[dim], 1) ? loop.extent : max(plan_.groups[dim], loop.extent);
+      if (ordered)
+        return fail("loop '" + loop.var +
+                    "' over work-groups is inside of a loop or beside other statements: groups "
+                    "cannot wait for each other");
+      plan_.groups[dim] = is_const(plan_.groups[dim], 1) ? loop.extent
+                                                         : max(plan_.groups[dim], loop.extent);
     } else {
       if (!extent) return fail("loop '" + loop.var + "' over work-items needs a constant extent");
       plan_.items[dim] = std::max(plan_.items[dim], *extent);
     }
     if (plan_.work_items() > target_.max_group)
-      fail("a work-group would have " + std::to_string(plan_.work_items()) + " work-items, the device takes " + std::to_string(target_.max_group));
+      fail("a work-group would have " + std::to_string(plan_.work_items()) +
+           " work-items, the device takes " + std::to_string(target_.max_group));
   }
 
   void place_buffers() {
@@ -99,76 +121,107 @@ class Planner {
       if (space == Space::parameter || space == Space::workspace) continue;
       int64_t bytes = dtype_bytes(buffer.dtype);
       for (size_t d = 0; d < buffer.shape.size(); ++d) {
-        if (!as_const(buffer.shape[d])) return fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " needs a constant shape");
-        if (std::ranges::find(plan_.thread_dims[index], d) == plan_.thread_dims[index].end()) bytes *= *as_const(buffer.shape[d]);
+        if (!as_const(buffer.shape[d]))
+          return fail("buffer '" + buffer.name + "' of scope " + buffer.scope +
+                      " needs a constant shape");
+        if (std::ranges::find(plan_.thread_dims[index], d) == plan_.thread_dims[index].end())
+          bytes *= *as_const(buffer.shape[d]);
       }
       (space == Space::shared ? plan_.local_bytes : own_bytes) += bytes;
     }
-    if (own_bytes > kMaxPrivateBytes) fail("a work-item would have " + std::to_string(own_bytes) + " bytes of its own, the limit is " + std::to_string(kMaxPrivateBytes));
+    if (own_bytes > kMaxPrivateBytes)
+      fail("a work-item would have " + std::to_string(own_bytes) +
+           " bytes of its own, the limit is " + std::to_string(kMaxPrivateBytes));
     const int64_t most = target_.local_bytes;
-    if (plan_.local_bytes > most) fail("a work-group would share " + std::to_string(plan_.local_bytes) + " bytes, the device has " + std::to_string(most));
+    if (plan_.local_bytes > most)
+      fail("a work-group would share " + std::to_string(plan_.local_bytes) +
+           " bytes, the device has " + std::to_string(most));
   }
 
-  static std::span<const StmtNode* const> below(const std::vector<const StmtNode*>& path, const std::string& owner) {
-    const auto at = std::ranges::find_if(path, [&](const StmtNode* loop) { return loop->var == owner; });
-    return at == path.end() ? std::span(path) : std::span(path).subspan(static_cast<size_t>(at - path.begin()) + 1);
+  static std::span<const StmtNode* const> below(const std::vector<const StmtNode*>& path,
+                                                const std::string& owner) {
+    const auto at = std::ranges::find_if(path,
+                                         [&](const StmtNode* loop) { return loop->var == owner; });
+    return at == path.end() ? std::span(path)
+                            : std::span(path).subspan(static_cast<size_t>(at - path.begin()) + 1);
   }
 
-  // The dimensions that count threads: indexed everywhere by the loops over them that are around. False: threads share elements.
-  bool split_by_threads(const std::vector<Use>& uses, const std::string& per, std::vector<size_t>& dims) const {
-    std::map<std::string, size_t> dim_of;   // by axis
+  // The dimensions that count threads: indexed everywhere by the loops over them that are around.
+  // False: threads share elements.
+  bool split_by_threads(const std::vector<Use>& uses, const std::string& per,
+                        std::vector<size_t>& dims) const {
+    std::map<std::string, size_t> dim_of;  // by axis
     for (const Use& use : uses)
       for (const StmtNode* loop : below(use.path, per)) {
         if (axis_place(target_, loop->axis)->group) continue;
-        const auto at = std::ranges::find_if(use.indices, [&](const Expr& e) { return e->kind == ExprKind::var && e->name == loop->var; });
+        const auto at = std::ranges::find_if(use.indices, [&](const Expr& e) {
+          return e->kind == ExprKind::var && e->name == loop->var;
+        });
         if (at == use.indices.end()) return false;
         const auto d = static_cast<size_t>(at - use.indices.begin());
         if (dim_of.emplace(loop->axis, d).first->second != d) return false;
       }
     for (const Use& use : uses)
       for (const auto& [axis, d] : dim_of)
-        if (std::ranges::none_of(below(use.path, per), [&](const StmtNode* loop) { return loop->axis == axis; })) return false;
+        if (std::ranges::none_of(below(use.path, per),
+                                 [&](const StmtNode* loop) { return loop->axis == axis; }))
+          return false;
     for (const auto& [axis, d] : dim_of) dims.push_back(d);
     std::ranges::sort(dims);
     return true;
   }
 
-  Space space_of(const Buffer& buffer, const std::vector<Use>& uses, std::vector<size_t>& thread_dims) {
+  Space space_of(const Buffer& buffer, const std::vector<Use>& uses,
+                 std::vector<size_t>& thread_dims) {
     if (buffer.role != BufferRole::temp) return Space::parameter;
     if (buffer.scope == "global") return Space::workspace;
     if (buffer.scope == "thread") {
-      const bool bound = std::ranges::any_of(uses, [](const Use& use) { return !use.path.empty(); });
+      const bool bound = std::ranges::any_of(uses,
+                                             [](const Use& use) { return !use.path.empty(); });
       if (bound) fail("buffer '" + buffer.name + "' of scope thread is used in a bound loop");
       return Space::workspace;
     }
     const MemoryScope* scope = target_.find_scope(buffer.scope);
-    if (!scope && buffer.scope != "stack" && buffer.scope != "register") fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope + "', which the target does not have");
+    if (!scope && buffer.scope != "stack" && buffer.scope != "register")
+      fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope +
+           "', which the target does not have");
     // Shared where work-items meet in it: loops over them inside of its owner.
     bool meets = false, by_item = false;
     for (const Use& use : uses) {
-      for (const StmtNode* loop : below(use.path, buffer.per)) meets |= !axis_place(target_, loop->axis)->group && !is_const(loop->extent, 1);
-      for (const StmtNode* loop : use.path) by_item |= loop->var == buffer.per && !axis_place(target_, loop->axis)->group;
+      for (const StmtNode* loop : below(use.path, buffer.per))
+        meets |= !axis_place(target_, loop->axis)->group && !is_const(loop->extent, 1);
+      for (const StmtNode* loop : use.path)
+        by_item |= loop->var == buffer.per && !axis_place(target_, loop->axis)->group;
     }
     if (!meets && !(scope && scope->level == "block")) return Space::own;
     if (!scope && split_by_threads(uses, buffer.per, thread_dims)) return Space::own;
     thread_dims.clear();
-    if (by_item) fail("buffer '" + buffer.name + "' is shared by the work-items below loop '" + buffer.per + "', but not by all of a group");
-    const bool any = scope ? scope->level == "block" : std::ranges::any_of(target_.scopes, [](const MemoryScope& m) { return m.level == "block"; });
-    if (!any) fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " would be shared by work-items: the target has no memory of level block");
+    if (by_item)
+      fail("buffer '" + buffer.name + "' is shared by the work-items below loop '" + buffer.per +
+           "', but not by all of a group");
+    const bool any = scope ? scope->level == "block"
+                           : std::ranges::any_of(target_.scopes, [](const MemoryScope& m) {
+                               return m.level == "block";
+                             });
+    if (!any)
+      fail("buffer '" + buffer.name + "' of scope " + buffer.scope +
+           " would be shared by work-items: the target has no memory of level block");
     return Space::shared;
   }
 
   const Kernel& kernel_;
   const Target& target_;
   LaunchPlan plan_;
-  std::map<int32_t, std::vector<Use>> uses_;   // by buffer
-  std::vector<Stmt> instructions_;             // loops that stand for those of several threads
+  std::map<int32_t, std::vector<Use>> uses_;  // by buffer
+  std::vector<Stmt> instructions_;            // loops that stand for those of several threads
   std::string problem_;
 };
 
 bool holds_bound(const Stmt& s) {
   bool found = false;
-  visit(s, [&](const Stmt& n) { found |= n->kind == StmtKind::loop && n->loop_kind == LoopKind::bind; });
+  visit(s, [&](const Stmt& n) {
+    found |= n->kind == StmtKind::loop && n->loop_kind == LoopKind::bind;
+  });
   return found;
 }
 
@@ -200,8 +253,10 @@ bool holds_loop_of(const Stmt& s, const Target& target, bool group) {
 bool synchronizes(const Stmt& s, const Target& target) {
   bool found = false;
   visit(s, [&](const Stmt& n) {
-    found |= n->kind == StmtKind::barrier || n->kind == StmtKind::signal || n->kind == StmtKind::wait;
-    const bool repeats = n->kind == StmtKind::loop && n->loop_kind != LoopKind::bind && !is_const(n->extent, 1);
+    found |= n->kind == StmtKind::barrier || n->kind == StmtKind::signal ||
+             n->kind == StmtKind::wait;
+    const bool repeats = n->kind == StmtKind::loop && n->loop_kind != LoopKind::bind &&
+                         !is_const(n->extent, 1);
     const bool several = n->kind == StmtKind::block && n->body.size() > 1;
     if (repeats || several)
       for (const Stmt& child : n->body) found |= holds_loop_of(child, target, false);
@@ -213,8 +268,9 @@ namespace {
 
 Expected<std::vector<LaunchPlan>> cut(const Kernel& kernel, const Target& target) {
   std::vector<Stmt> bodies;
-  bool open = false;   // the last one is unbound: a statement without bound loops joins it
-  for (const Stmt& s : kernel.body->kind == StmtKind::block ? kernel.body->body : std::vector<Stmt>{kernel.body}) {
+  bool open = false;  // the last one is unbound: a statement without bound loops joins it
+  for (const Stmt& s :
+       kernel.body->kind == StmtKind::block ? kernel.body->body : std::vector<Stmt>{kernel.body}) {
     const bool bound = holds_bound(s);
     if (!bound && open) bodies.back() = make_block({bodies.back(), s});
     else bodies.push_back(s);
@@ -228,7 +284,9 @@ Expected<std::vector<LaunchPlan>> cut(const Kernel& kernel, const Target& target
     for (const auto& [index, space] : plan.spaces) {
       if (space == Space::parameter || space == Space::workspace) continue;
       if (const auto [at, first] = launch_of.emplace(index, plans.size()); !first)
-        return refuse("buffer '" + kernel.buffers[static_cast<size_t>(index)].name + "' of scope " + kernel.buffers[static_cast<size_t>(index)].scope + " is used in two launches");
+        return refuse("buffer '" + kernel.buffers[static_cast<size_t>(index)].name + "' of scope " +
+                      kernel.buffers[static_cast<size_t>(index)].scope +
+                      " is used in two launches");
     }
     plans.push_back(std::move(plan));
   }
@@ -240,8 +298,11 @@ Expected<std::vector<LaunchPlan>> cut(const Kernel& kernel, const Target& target
 Expected<LaunchPlans> plan_launches(const Kernel& kernel, const Target& target) {
   LaunchPlans out{kernel.queues.empty() ? interleave_virtual_threads(kernel) : kernel, {}, {}};
   for (const std::string& symbol : out.kernel.symbols) out.ranges[symbol] = symbol_range(symbol);
-  visit(out.kernel.body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) out.ranges[s->var] = {Expr(0), s->extent - Expr(1)}; });
-  out.kernel.body = hoist_guards(rewrite_exprs(out.kernel.body, [&](const Expr& e) { return simplify(e, out.ranges); }));
+  visit(out.kernel.body, [&](const Stmt& s) {
+    if (s->kind == StmtKind::loop) out.ranges[s->var] = {Expr(0), s->extent - Expr(1)};
+  });
+  out.kernel.body = hoist_guards(
+      rewrite_exprs(out.kernel.body, [&](const Expr& e) { return simplify(e, out.ranges); }));
   auto launches = cut(out.kernel, target);
   if (!launches) return refuse("kernel '" + kernel.name + "': " + error_text(launches.takeError()));
   out.launches = std::move(*launches);

@@ -29,25 +29,33 @@ void join(Shared& all, const Shared& more) {
 
 class Rewriter {
  public:
-  Rewriter(const Kernel& kernel, const LaunchPlan& plan, const Target& target) : kernel_(kernel), plan_(plan), target_(target) {}
+  Rewriter(const Kernel& kernel, const LaunchPlan& plan, const Target& target)
+      : kernel_(kernel), plan_(plan), target_(target) {}
 
   Expected<ThreadForm> run() {
     ThreadForm form{kernel_, {}};
     for (int d = 0; d < 3; ++d) {
-      form.variables[thread_variable({true, d})] = {Expr(0), plan_.groups[static_cast<size_t>(d)] - Expr(1)};
-      form.variables[thread_variable({false, d})] = {Expr(0), Expr(plan_.items[static_cast<size_t>(d)] - 1)};
+      form.variables[thread_variable({true, d})] = {Expr(0),
+                                                    plan_.groups[static_cast<size_t>(d)] - Expr(1)};
+      form.variables[thread_variable({false, d})] = {Expr(0),
+                                                     Expr(plan_.items[static_cast<size_t>(d)] - 1)};
     }
     TW_ASSIGN(const Stmt body, with_group_counts(plan_.body));
-    visit(body, [&](const Stmt& s) { if (s->async && s->kind == StmtKind::store) copied_[s->buffer.index] = true; });
+    visit(body, [&](const Stmt& s) {
+      if (s->async && s->kind == StmtKind::store) copied_[s->buffer.index] = true;
+    });
     variables_ = form.variables;
-    visit(body, [&](const Stmt& s) { if (s->kind == StmtKind::loop) variables_[s->var] = {Expr(0), s->extent - Expr(1)}; });
+    visit(body, [&](const Stmt& s) {
+      if (s->kind == StmtKind::loop) variables_[s->var] = {Expr(0), s->extent - Expr(1)};
+    });
     form.kernel.body = without_thread_dims(meeting(body), form.kernel);
     if (!problem_.empty()) return make_error(DiagCode::unsupported, "{0}", problem_);
     return form;
   }
 
  private:
-  // Where threads must meet, all of them walk the structure and conditions wait for the statements; elsewhere they are asked at once.
+  // Where threads must meet, all of them walk the structure and conditions wait for the statements;
+  // elsewhere they are asked at once.
   Stmt meeting(const Stmt& s) {
     if (!synchronizes(s, target_)) return guarded(s);
     switch (s->kind) {
@@ -58,7 +66,9 @@ class Rewriter {
         if (s->loop_kind == LoopKind::bind) return bound(s);
         StmtNode loop = *s;
         if (loop.loop_kind == LoopKind::vector) loop.loop_kind = LoopKind::unroll;
-        loop.body = {conflict(shared(s->body[0], true), shared(s->body[0], false)) ? make_block({meeting(s->body[0]), barrier()}) : meeting(s->body[0])};
+        loop.body = {conflict(shared(s->body[0], true), shared(s->body[0], false))
+                         ? make_block({meeting(s->body[0]), barrier()})
+                         : meeting(s->body[0])};
         return make_stmt(std::move(loop));
       }
       case StmtKind::if_then: {
@@ -73,13 +83,15 @@ class Rewriter {
     }
   }
 
-  // Groups of copies end whether there were any or not, so that every wait knows how many are behind it.
+  // Groups of copies end whether there were any or not, so that every wait knows how many are
+  // behind it.
   Stmt conditional(const Expr& condition, const Stmt& s) {
     if (s->kind == StmtKind::signal) return s;
     if (s->kind != StmtKind::block) return make_if(condition, meeting(s));
     std::vector<Stmt> body, part;
     const auto close = [&] {
-      if (!part.empty()) body.push_back(make_if(condition, meeting(make_block(std::exchange(part, {})))));
+      if (!part.empty())
+        body.push_back(make_if(condition, meeting(make_block(std::exchange(part, {})))));
     };
     for (const Stmt& child : s->body) {
       if (child->kind == StmtKind::signal) close(), body.push_back(child);
@@ -91,7 +103,7 @@ class Rewriter {
 
   Stmt sequence(const Stmt& s) {
     std::vector<Stmt> body;
-    Shared since;   // the last barrier
+    Shared since;  // the last barrier
     for (const Stmt& child : s->body) {
       const Shared here = shared(child, false);
       if (conflict(since, here)) body.push_back(barrier());
@@ -102,7 +114,8 @@ class Rewriter {
     return make_block(std::move(body));
   }
 
-  // `past`: what others may have to wait for afterwards; a copy that was started only, for its own thread's wait first.
+  // `past`: what others may have to wait for afterwards; a copy that was started only, for its own
+  // thread's wait first.
   Shared shared(const Stmt& s, bool past) const {
     Shared all;
     const auto note = [&](BufferId id, bool written) {
@@ -112,7 +125,10 @@ class Rewriter {
       if (n->kind == StmtKind::store && !(past && n->async)) note(n->buffer, true);
       if (n->kind == StmtKind::wait && past) join(all, copied_);
       const auto loads = [&](const Expr& e) {
-        if (e.defined()) visit(e, [&](const Expr& x) { if (x->kind == ExprKind::load) note(x->buffer, false); });
+        if (e.defined())
+          visit(e, [&](const Expr& x) {
+            if (x->kind == ExprKind::load) note(x->buffer, false);
+          });
       };
       for (const Expr& e : {n->extent, n->condition, n->value, n->where, n->init}) loads(e);
       for (const Expr& e : n->indices) loads(e);
@@ -124,9 +140,11 @@ class Rewriter {
     const auto drop = [&](BufferId id, std::vector<Expr>& list) {
       const auto dims = plan_.thread_dims.find(id.index);
       if (dims == plan_.thread_dims.end()) return;
-      for (auto d = dims->second.rbegin(); d != dims->second.rend(); ++d) list.erase(list.begin() + static_cast<ptrdiff_t>(*d));
+      for (auto d = dims->second.rbegin(); d != dims->second.rend(); ++d)
+        list.erase(list.begin() + static_cast<ptrdiff_t>(*d));
     };
-    for (const auto& [index, dims] : plan_.thread_dims) drop(BufferId{index}, kernel.buffers[static_cast<size_t>(index)].shape);
+    for (const auto& [index, dims] : plan_.thread_dims)
+      drop(BufferId{index}, kernel.buffers[static_cast<size_t>(index)].shape);
     const Stmt loads = rewrite_exprs(body, [&](const Expr& whole) {
       return rewrite(whole, [&](const Expr& e) {
         if (e->kind != ExprKind::load) return Expr();
@@ -149,13 +167,16 @@ class Rewriter {
     visit(s, [&](const Stmt& n) {
       if (threads_together(*n, target_) > 1) items[0] = true;
       if (n->kind != StmtKind::loop || n->loop_kind != LoopKind::bind) return;
-      if (const auto place = axis_place(target_, n->axis)) (place->group ? groups : items)[static_cast<size_t>(place->dim)] = true;
+      if (const auto place = axis_place(target_, n->axis))
+        (place->group ? groups : items)[static_cast<size_t>(place->dim)] = true;
     });
     Expr all;
     for (int d = 0; d < 3; ++d) {
       const auto i = static_cast<size_t>(d);
-      if (!items[i] && plan_.items[i] > 1) all = logical_and(all, eq(var(thread_variable({false, d})), Expr(0)));
-      if (!groups[i] && !is_const(plan_.groups[i], 1)) all = logical_and(all, eq(var(thread_variable({true, d})), Expr(0)));
+      if (!items[i] && plan_.items[i] > 1)
+        all = logical_and(all, eq(var(thread_variable({false, d})), Expr(0)));
+      if (!groups[i] && !is_const(plan_.groups[i], 1))
+        all = logical_and(all, eq(var(thread_variable({true, d})), Expr(0)));
     }
     return all;
   }
@@ -163,7 +184,8 @@ class Rewriter {
   Stmt guarded(const Stmt& s) {
     const std::vector<Expr> kept = std::exchange(waiting_, {});
     const Expr condition = logical_and(conjunction(kept), absent(s));
-    const auto items = std::exchange(bound_items_, {true, true, true}), groups = std::exchange(bound_groups_, {true, true, true});
+    const auto items = std::exchange(bound_items_, {true, true, true}),
+               groups = std::exchange(bound_groups_, {true, true, true});
     const Stmt body = plain(s);
     bound_items_ = items;
     bound_groups_ = groups;
@@ -182,13 +204,16 @@ class Rewriter {
         if (s->loop_kind == LoopKind::bind) return bound(s);
         return with_body(*s, plain(s->body[0]));
       case StmtKind::if_then: return with_body(*s, plain(s->body[0]));
-      case StmtKind::region: return threads_together(*s, target_) > 1 ? instruction(*s) : plain(s->body[0]);
-      case StmtKind::prefetch: return make_block({});   // a hint
+      case StmtKind::region:
+        return threads_together(*s, target_) > 1 ? instruction(*s) : plain(s->body[0]);
+      case StmtKind::prefetch: return make_block({});  // a hint
       case StmtKind::store: return s;
       case StmtKind::roles:
       case StmtKind::signal:
       case StmtKind::wait:
-      case StmtKind::barrier: problem_ = "a barrier, roles or tokens where threads cannot meet"; return s;
+      case StmtKind::barrier:
+        problem_ = "a barrier, roles or tokens where threads cannot meet";
+        return s;
     }
     TW_UNREACHABLE("a statement");
   }
@@ -197,7 +222,8 @@ class Rewriter {
     auto parts = parts_of(kernel_, region, target_, variables_);
     if (!parts) return problem_ = error_text(parts.takeError()), make_block({});
     if (!is_const(parts->threads->extent, plan_.items[0]))
-      problem_ = "block '" + region.label + "' is done by " + to_string(parts->threads->extent) + " threads together, of " + std::to_string(plan_.items[0]) + " along their axis";
+      problem_ = "block '" + region.label + "' is done by " + to_string(parts->threads->extent) +
+                 " threads together, of " + std::to_string(plan_.items[0]) + " along their axis";
     return part_of_operands(parts->semantics, region, parts->operands);
   }
 
@@ -221,17 +247,22 @@ class Rewriter {
   const Kernel& kernel_;
   const LaunchPlan& plan_;
   const Target& target_;
-  Shared copied_;               // what asynchronous copies fill
+  Shared copied_;  // what asynchronous copies fill
   Ranges variables_;
-  std::vector<Expr> waiting_;   // conditions for the statements below
+  std::vector<Expr> waiting_;  // conditions for the statements below
   std::array<bool, 3> bound_items_{}, bound_groups_{};
   std::string problem_;
 };
 
 }  // namespace
 
-std::string thread_variable(const AxisPlace& place) { return (place.group ? "group." : "item.") + std::to_string(place.dim); }
+std::string thread_variable(const AxisPlace& place) {
+  return (place.group ? "group." : "item.") + std::to_string(place.dim);
+}
 
-Expected<ThreadForm> thread_form(const Kernel& kernel, const LaunchPlan& plan, const Target& target) { return Rewriter(kernel, plan, target).run(); }
+Expected<ThreadForm> thread_form(const Kernel& kernel, const LaunchPlan& plan,
+                                 const Target& target) {
+  return Rewriter(kernel, plan, target).run();
+}
 
 }  // namespace tw

@@ -23,7 +23,9 @@ class Groups {
   }
 
  private:
-  void fail(const std::string& why) { if (problem_.empty()) problem_ = why; }
+  void fail(const std::string& why) {
+    if (problem_.empty()) problem_ = why;
+  }
 
   bool has_tokens(const Stmt& s) {
     const auto known = tokens_.find(s.get());
@@ -35,7 +37,9 @@ class Groups {
 
   std::optional<int64_t> value(const Expr& e) {
     bool known = true;
-    visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name)); });
+    visit(e, [&](const Expr& n) {
+      known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name));
+    });
     if (!known) return std::nullopt;
     return eval_int(e, [&](std::string_view name) { return vars_.find(name)->second; });
   }
@@ -43,12 +47,14 @@ class Groups {
   // `there`: the conditions around hold.
   void walk(const Stmt& s, bool there) {
     if (!problem_.empty() || !has_tokens(s)) return;
-    if (++steps_ > kMostSteps) return fail("asynchronous copies in loops that are too long to count");
+    if (++steps_ > kMostSteps)
+      return fail("asynchronous copies in loops that are too long to count");
     switch (s->kind) {
       case StmtKind::loop: {
         if (s->loop_kind == LoopKind::bind) return walk(s->body[0], there);
         const auto extent = value(s->extent);
-        if (!extent) return fail("asynchronous copies in loop '" + s->var + "', whose extent is not known");
+        if (!extent)
+          return fail("asynchronous copies in loop '" + s->var + "', whose extent is not known");
         for (int64_t i = 0; i < *extent; ++i) vars_[s->var] = i, walk(s->body[0], there);
         vars_.erase(s->var);
         return;
@@ -66,21 +72,23 @@ class Groups {
   }
 
   void token(const StmtNode& s, bool there) {
-    if (!s.indices.empty() || s.count != 1 || (s.kind == StmtKind::signal && !s.async)) return fail("tokens of '" + s.label + "' that are not those of asynchronous copies");
+    if (!s.indices.empty() || s.count != 1 || (s.kind == StmtKind::signal && !s.async))
+      return fail("tokens of '" + s.label + "' that are not those of asynchronous copies");
     if (s.kind == StmtKind::signal) {
       ++given_;
       if (there) queues_[s.label].push_back(given_);
       return;
     }
     std::deque<int64_t>& queue = queues_[s.label];
-    if (!there || queue.empty()) return fail("a wait for '" + s.label + "' that nothing was given for");
+    if (!there || queue.empty())
+      return fail("a wait for '" + s.label + "' that nothing was given for");
     const int64_t behind = given_ - queue.front();
     queue.pop_front();
     const auto [at, fresh] = behind_.emplace(&s, behind);
     if (!fresh) at->second = std::min(at->second, behind);
   }
 
-  std::map<const StmtNode*, int64_t> behind_;   // by wait
+  std::map<const StmtNode*, int64_t> behind_;  // by wait
   std::map<const StmtNode*, bool> tokens_;
   std::map<std::string, int64_t, std::less<>> vars_;
   std::map<std::string, std::deque<int64_t>> queues_;
@@ -91,11 +99,14 @@ class Groups {
 }  // namespace
 
 int64_t threads_together(const StmtNode& region, const Target& target) {
-  const Intrinsic* intrinsic = region.kind != StmtKind::region || region.names.empty() ? nullptr : target.find_intrinsic(region.names[0]);
+  const Intrinsic* intrinsic = region.kind != StmtKind::region || region.names.empty()
+                                   ? nullptr
+                                   : target.find_intrinsic(region.names[0]);
   return intrinsic ? intrinsic_call(*intrinsic).threads : 1;
 }
 
-Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target, Ranges ranges) {
+Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target,
+                                 Ranges ranges) {
   const Intrinsic& intrinsic = *target.find_intrinsic(region.names[0]);
   TogetherParts parts;
   TW_ASSIGN(parts.semantics, parse_kernel(intrinsic.semantics, intrinsic.name));
@@ -108,13 +119,20 @@ Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, c
     const IntrinsicOperand& operand = parts.operands.at(parameter.name);
     const std::vector<Expr>& shape = kernel.buffer(operand.buffer).shape;
     for (size_t d = shape.size(); d-- > 0;) {
-      if (stride == each && is_const(shape[d], threads) && is_const(operand.at[d], 0)) parts.dim[parameter.name] = d;
+      if (stride == each && is_const(shape[d], threads) && is_const(operand.at[d], 0))
+        parts.dim[parameter.name] = d;
       stride *= as_const(shape[d]).value_or(0);
     }
     if (!parts.dim.contains(parameter.name))
-      return make_error(DiagCode::unsupported, "no dimension of '{0}' counts the {1} threads that do '{2}' together", kernel.buffer(operand.buffer).name, threads, intrinsic.name);
+      return make_error(DiagCode::unsupported,
+                        "no dimension of '{0}' counts the {1} threads that do '{2}' together",
+                        kernel.buffer(operand.buffer).name, threads, intrinsic.name);
   }
-  StmtNode loop{.kind = StmtKind::loop, .body = {make_block({})}, .var = region.label + ".threads", .extent = Expr(threads), .loop_kind = LoopKind::bind};
+  StmtNode loop{.kind = StmtKind::loop,
+                .body = {make_block({})},
+                .var = region.label + ".threads",
+                .extent = Expr(threads),
+                .loop_kind = LoopKind::bind};
   for (const DeviceAxis& axis : target.axes)
     if (axis.level == "thread" && loop.axis.empty()) loop.axis = axis.name;
   parts.threads = make_stmt(std::move(loop));

@@ -1,23 +1,27 @@
-// Instructions that several threads do together, and groups of asynchronous copies: what a launch's threads need of each other besides barriers.
+// Instructions that several threads do together, and groups of asynchronous copies: what a launch's
+// threads need of each other besides barriers.
 #pragma once
 #include "ir/schedule/intrinsic.h"
 #include "support/diag.h"
 
 namespace tw {
 
-int64_t threads_together(const StmtNode& region, const Target& target);   // 1: an instruction of one thread, or none
+// 1: an instruction of one thread, or none
+int64_t threads_together(const StmtNode& region, const Target& target);
 
 struct TogetherParts {
-  Stmt threads;                          // a loop over them, of the target's first axis of threads, with nothing in it
+  // a loop over them, of the target's first axis of threads, with nothing in it
+  Stmt threads;
   Kernel semantics;
   IntrinsicMatch operands;
-  std::map<std::string, size_t> dim;     // of each operand's buffer, which counts the threads
+  std::map<std::string, size_t> dim;  // of each operand's buffer, which counts the threads
 };
 // Errors: the block is not what the instruction does, or no dimension counts the threads.
-Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target, Ranges ranges);
+Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target,
+                                 Ranges ranges);
 
-// Every wait with the number of groups that may still be under way behind it as its count: a signal ends a group of copies, whether its condition
-// holds or not. Errors: what cannot be counted.
+// Every wait with the number of groups that may still be under way behind it as its count: a signal
+// ends a group of copies, whether its condition holds or not. Errors: what cannot be counted.
 Expected<Stmt> with_group_counts(const Stmt& body);
 
 }  // namespace tw

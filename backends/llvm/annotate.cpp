@@ -8,7 +8,8 @@ namespace {
 
 using llvm::StringRef;
 
-// What the printer of LLVM writes for debuggers only. Sections of debug information last until the next section.
+// What the printer of LLVM writes for debuggers only. Sections of debug information last until the
+// next section.
 class DebugLines {
  public:
   bool drop(StringRef line) {
@@ -47,8 +48,10 @@ KernelLines::KernelLines(const Kernel& kernel) {
     text_.push_back(line.str());
     StringRef rest = line.trim();
     const unsigned number = static_cast<unsigned>(text_.size());
-    if (rest.consume_front("for ")) loops_[rest.take_until([](char c) { return c == ' '; }).str()] = number;
-    else if (number > 1 && !rest.starts_with("temp ") && rest.contains(": ")) stores_[rest.take_until([](char c) { return c == ':'; }).str()] = number;
+    if (rest.consume_front("for "))
+      loops_[rest.take_until([](char c) { return c == ' '; }).str()] = number;
+    else if (number > 1 && !rest.starts_with("temp ") && rest.contains(": "))
+      stores_[rest.take_until([](char c) { return c == ':'; }).str()] = number;
   }
 }
 
@@ -59,18 +62,24 @@ unsigned KernelLines::find(const Lines& lines, const std::string& name) {
 
 void KernelLines::describe(llvm::Function& function) const {
   llvm::Module& module = *function.getParent();
-  if (!module.getModuleFlag("Debug Info Version")) module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+  if (!module.getModuleFlag("Debug Info Version"))
+    module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   llvm::DIBuilder builder(module);
   llvm::DIFile* file = builder.createFile("kernel", "");
-  builder.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C), file, "tilewright", true, "", 0, "", llvm::DICompileUnit::LineTablesOnly);
+  builder.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C), file, "tilewright",
+                            true, "", 0, "", llvm::DICompileUnit::LineTablesOnly);
   auto* type = builder.createSubroutineType(builder.getOrCreateTypeArray({}));
-  function.setSubprogram(builder.createFunction(file, function.getName(), "", file, 1, type, 1, llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition));
+  function.setSubprogram(builder.createFunction(file, function.getName(), "", file, 1, type, 1,
+                                                llvm::DINode::FlagZero,
+                                                llvm::DISubprogram::SPFlagDefinition));
   builder.finalize();
 }
 
 std::string KernelLines::annotated(const std::string& assembly, const std::string& comment) const {
   std::string out;
-  auto numbered = [&](unsigned line) { return comment + " " + llvm::utostr(line) + ": " + text_[line - 1] + "\n"; };
+  auto numbered = [&](unsigned line) {
+    return comment + " " + llvm::utostr(line) + ": " + text_[line - 1] + "\n";
+  };
   for (unsigned line = 1; line <= text_.size(); ++line) out += numbered(line);
   llvm::SmallVector<StringRef> lines;
   StringRef(assembly).split(lines, '\n');
@@ -79,8 +88,9 @@ std::string KernelLines::annotated(const std::string& assembly, const std::strin
   for (StringRef line : lines) {
     if (unsigned number = location(line)) wanted = number;
     if (debug.drop(line)) continue;
-    const bool instruction = line.starts_with("\t") && !line.trim().starts_with(".") && !line.trim().starts_with(comment);
-    if (line.ends_with(":") || line.contains(":  ")) shown = 0;   // a block: say again where it is
+    const bool instruction = line.starts_with("\t") && !line.trim().starts_with(".") &&
+                             !line.trim().starts_with(comment);
+    if (line.ends_with(":") || line.contains(":  ")) shown = 0;  // a block: say again where it is
     if (instruction && wanted != shown && wanted > 0 && wanted <= text_.size()) {
       out += numbered(wanted);
       shown = wanted;

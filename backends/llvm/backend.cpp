@@ -1,4 +1,5 @@
-// The CPU backend: kernels by KernelEmitter, each in its own context and object; the model's program by emit_program.
+// The CPU backend: kernels by KernelEmitter, each in its own context and object; the model's
+// program by emit_program.
 #include "backends/backend.h"
 
 #include <llvm/MC/MCAsmInfo.h>
@@ -21,21 +22,23 @@ enum class Stage { object, llvm_text, assembly };
 
 int64_t code_bytes(const std::string& object) {
   auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(object, "object"));
-  TW_CHECK(bool(file), "the code generator wrote no object file: {0}", llvm::toString(file.takeError()));
+  TW_CHECK(bool(file), "the code generator wrote no object file: {0}",
+           llvm::toString(file.takeError()));
   int64_t bytes = 0;
   for (const llvm::object::SectionRef& section : (*file)->sections())
     if (section.isText()) bytes += static_cast<int64_t>(section.getSize());
   return bytes;
 }
 
-// What parallel loops read of a tw_env (runtime/model.h): the pool, here a tw_parallel, behind five pointers, then the number of threads, which
-// a tw_parallel has behind two.
+// What parallel loops read of a tw_env (runtime/model.h): the pool, here a tw_parallel, behind five
+// pointers, then the number of threads, which a tw_parallel has behind two.
 constexpr uint64_t kEnvPool = 5, kEnvWords = 7, kParallelThreads = 2;
 
 llvm::Value* make_env(llvm::IRBuilder<>& b, llvm::Value* parallel) {
   llvm::Value* env = b.CreateAlloca(llvm::ArrayType::get(b.getPtrTy(), kEnvWords), nullptr, "env");
   b.CreateStore(parallel, b.CreateConstGEP1_64(b.getPtrTy(), env, kEnvPool));
-  llvm::Value* threads = b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getPtrTy(), parallel, kParallelThreads), "threads");
+  llvm::Value* threads = b.CreateLoad(
+      b.getInt32Ty(), b.CreateConstGEP1_64(b.getPtrTy(), parallel, kParallelThreads), "threads");
   b.CreateStore(threads, b.CreateConstGEP1_64(b.getPtrTy(), env, kEnvPool + 1));
   return env;
 }
@@ -48,30 +51,39 @@ void define_parallel_for(llvm::Module& module) {
   function->setVisibility(llvm::GlobalValue::DefaultVisibility);
   llvm::IRBuilder<> b(module.getContext());
   b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", function));
-  llvm::Value* parallel = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), function->getArg(0), kEnvPool), "parallel");
+  llvm::Value* parallel = b.CreateLoad(
+      b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), function->getArg(0), kEnvPool), "parallel");
   llvm::Value* run = b.CreateLoad(b.getPtrTy(), parallel, "run");
-  llvm::Value* pool = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), parallel, 1), "pool");
-  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty()}, false);
+  llvm::Value* pool = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), parallel, 1),
+                                   "pool");
+  auto* type = llvm::FunctionType::get(
+      b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty()}, false);
   b.CreateCall(type, run, {pool, function->getArg(1), function->getArg(2), function->getArg(3)});
   b.CreateRetVoid();
 }
 
-// void <name>(ptr buffers, ptr workspace, ptr symbols), calling the kernel's function; parallel: with a fourth parameter, a tw_parallel.
-void add_entry(llvm::Module& module, const Kernel& kernel, llvm::Function* function, bool parallel) {
+// void <name>(ptr buffers, ptr workspace, ptr symbols), calling the kernel's function; parallel:
+// with a fourth parameter, a tw_parallel.
+void add_entry(llvm::Module& module, const Kernel& kernel, llvm::Function* function,
+               bool parallel) {
   llvm::IRBuilder<> b(module.getContext());
   std::vector<llvm::Type*> parameters(parallel ? 4 : 3, b.getPtrTy());
   auto* type = llvm::FunctionType::get(b.getVoidTy(), parameters, false);
-  auto* entry = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kernel.name, module);
+  auto* entry = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kernel.name,
+                                       module);
   b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", entry));
-  std::vector<Value*> arguments = {parallel ? make_env(b, entry->getArg(3)) : llvm::ConstantPointerNull::get(b.getPtrTy())};
+  std::vector<Value*> arguments = {parallel ? make_env(b, entry->getArg(3))
+                                            : llvm::ConstantPointerNull::get(b.getPtrTy())};
   if (parallel) define_parallel_for(module);
   uint64_t i = 0;
   for (const Buffer& buffer : kernel.buffers)
     if (buffer.role != BufferRole::temp)
-      arguments.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), entry->getArg(0), i++)));
+      arguments.push_back(
+          b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), entry->getArg(0), i++)));
   arguments.push_back(entry->getArg(1));
   for (uint64_t s = 0; s < kernel.symbols.size(); ++s)
-    arguments.push_back(b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), entry->getArg(2), s)));
+    arguments.push_back(
+        b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), entry->getArg(2), s)));
   b.CreateCall(function, arguments);
   b.CreateRetVoid();
 }
@@ -89,27 +101,32 @@ class LlvmBackend : public Backend {
     return KernelEmitter(module, traits_, kernel, target_).emit("tw_kernel", 2).takeError();
   }
 
-  Expected<ObjectCode> compile(const Program& program, const CodegenOptions& options) const override;
+  Expected<ObjectCode> compile(const Program& program,
+                               const CodegenOptions& options) const override;
 
-  Expected<std::string> compile_kernel(const Kernel& kernel, bool parallel) const override { return standalone(kernel, Stage::object, parallel); }
+  Expected<std::string> compile_kernel(const Kernel& kernel, bool parallel) const override {
+    return standalone(kernel, Stage::object, parallel);
+  }
 
   Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const override {
     if (stage == "llvm") return standalone(kernel, Stage::llvm_text);
     if (stage == "asm") return standalone(kernel, Stage::assembly);
-    return make_error(DiagCode::invalid_argument, "no stage '{0}' of code generation; there are llvm and asm", stage);
+    return make_error(DiagCode::invalid_argument,
+                      "no stage '{0}' of code generation; there are llvm and asm", stage);
   }
 
  private:
   Expected<std::string> standalone(const Kernel& kernel, Stage stage, bool parallel = false) const;
-  Expected<std::string> member(const Program& program, size_t index, const CodegenOptions& options, llvm::TargetMachine& machine,
-                               KernelReport& report) const;
+  Expected<std::string> member(const Program& program, size_t index, const CodegenOptions& options,
+                               llvm::TargetMachine& machine, KernelReport& report) const;
   Expected<std::string> program_object(const Program& program, const CodegenOptions& options) const;
 
   Target target_;
   CpuTraits traits_, baseline_;
 };
 
-Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage, bool parallel) const {
+Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage,
+                                              bool parallel) const {
   llvm::LLVMContext context;
   llvm::Module module(kernel.name, context);
   TW_ASSIGN(auto machine, make_target_machine(target_.triple, traits_));
@@ -117,7 +134,10 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage,
   KernelEmitter emitter(module, traits_, kernel, target_);
   std::optional<KernelLines> lines;
   if (stage == Stage::assembly) emitter.set_lines(&lines.emplace(kernel));
-  TW_ASSIGN(EmittedKernel emitted, emitter.emit("tw_kernel", parallel ? shares_of(count_work(kernel), target_, CodegenOptions().share_ns) : Expr(1)));
+  TW_ASSIGN(EmittedKernel emitted,
+            emitter.emit("tw_kernel", parallel ? shares_of(count_work(kernel), target_,
+                                                           CodegenOptions().share_ns)
+                                               : Expr(1)));
   emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
   emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
   add_entry(module, kernel, emitted.function, parallel);
@@ -129,18 +149,25 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage,
     return text;
   }
   TW_ASSIGN(std::string code, generate_code(module, *machine, stage == Stage::assembly, nullptr));
-  return lines ? lines->annotated(code, machine->getMCAsmInfo()->getCommentString().str()) : std::move(code);
+  return lines ? lines->annotated(code, machine->getMCAsmInfo()->getCommentString().str())
+               : std::move(code);
 }
 
 // One kernel of a program, under its program symbol.
-Expected<std::string> LlvmBackend::member(const Program& program, size_t index, const CodegenOptions& options, llvm::TargetMachine& machine,
-                               KernelReport& report) const {
+Expected<std::string> LlvmBackend::member(const Program& program, size_t index,
+                                          const CodegenOptions& options,
+                                          llvm::TargetMachine& machine,
+                                          KernelReport& report) const {
   const Kernel& kernel = program.kernels[index];
   llvm::LLVMContext context;
   llvm::Module module(kernel_symbol(index), context);
-  const Expr shares = shares_of(index < program.work.size() ? program.work[index] : count_work(kernel), target_, options.share_ns);
+  const Expr shares = shares_of(
+      index < program.work.size() ? program.work[index] : count_work(kernel), target_,
+      options.share_ns);
   module.setDataLayout(machine.createDataLayout());
-  TW_TRY(KernelEmitter(module, traits_, kernel, target_).emit(kernel_symbol(index), shares).takeError());
+  TW_TRY(KernelEmitter(module, traits_, kernel, target_)
+             .emit(kernel_symbol(index), shares)
+             .takeError());
   prepare_module(module, machine, traits_);
   TW_TRY(run_passes(module, machine));
   report.name = kernel.name;
@@ -149,7 +176,8 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index, 
   return object;
 }
 
-Expected<std::string> LlvmBackend::program_object(const Program& program, const CodegenOptions& options) const {
+Expected<std::string> LlvmBackend::program_object(const Program& program,
+                                                  const CodegenOptions& options) const {
   llvm::LLVMContext context;
   llvm::Module module("tw_program", context);
   TW_ASSIGN(auto machine, make_target_machine(target_.triple, baseline_));
@@ -162,27 +190,33 @@ Expected<std::string> LlvmBackend::program_object(const Program& program, const 
   return generate_code(module, *machine, false, nullptr);
 }
 
-Expected<ObjectCode> LlvmBackend::compile(const Program& program, const CodegenOptions& options) const {
-  if (runtime_object(target_.triple).empty()) return make_error(DiagCode::unsupported, "there is no runtime for the target '{0}'", target_.triple);
+Expected<ObjectCode> LlvmBackend::compile(const Program& program,
+                                          const CodegenOptions& options) const {
+  if (runtime_object(target_.triple).empty())
+    return make_error(DiagCode::unsupported, "there is no runtime for the target '{0}'",
+                      target_.triple);
   size_t count = program.kernels.size();
   const std::vector<bool> here = kernels_of(program, 0);
   ObjectCode code;
   code.objects.resize(count + 1);
   code.kernels.resize(count);
-  std::vector<std::vector<Diag>> diags(count + 1);  // by kernel, so that the report does not depend on the threads
+  // By kernel, so that the report does not depend on the threads
+  std::vector<std::vector<Diag>> diags(count + 1);
   std::atomic<size_t> next{0};
   auto work = [&] {
     auto machine = make_target_machine(target_.triple, traits_);
     TW_CHECK(bool(machine), "{0}", error_text(machine.takeError()));
     for (size_t i; (i = next++) <= count;) {
       if (i < count && !here[i]) continue;
-      auto object = i < count ? member(program, i, options, **machine, code.kernels[i]) : program_object(program, options);
+      auto object = i < count ? member(program, i, options, **machine, code.kernels[i])
+                              : program_object(program, options);
       if (object) code.objects[i] = std::move(*object);
       else diags[i] = take_diags(object.takeError());
     }
   };
   std::vector<std::thread> helpers;
-  for (int i = 1; i < std::min(options.jobs, static_cast<int>(count) + 1); ++i) helpers.emplace_back(work);
+  for (int i = 1; i < std::min(options.jobs, static_cast<int>(count) + 1); ++i)
+    helpers.emplace_back(work);
   work();
   for (std::thread& t : helpers) t.join();
   std::vector<Diag> all;

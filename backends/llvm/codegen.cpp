@@ -32,19 +32,26 @@ class SpillCounter : public llvm::DiagnosticHandler {
   SpillCounter(KernelReport* report, std::set<const llvm::BasicBlock*> outer_headers)
       : report_(report), outer_headers_(std::move(outer_headers)) {}
   bool isMissedOptRemarkEnabled(llvm::StringRef pass) const override { return pass == "regalloc"; }
-  bool isAnalysisRemarkEnabled(llvm::StringRef pass) const override { return pass == "asm-printer"; }
+  bool isAnalysisRemarkEnabled(llvm::StringRef pass) const override {
+    return pass == "asm-printer";
+  }
   bool isAnyRemarkEnabled() const override { return true; }
   bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
     const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
     if (!remark) return false;
-    if (remark->getPassName() != "regalloc" || remark->getRemarkName() != "LoopSpillReloadCopies") return true;
+    if (remark->getPassName() != "regalloc" || remark->getRemarkName() != "LoopSpillReloadCopies")
+      return true;
     const auto* machine = llvm::dyn_cast<llvm::DiagnosticInfoMIROptimization>(&info);
-    if (machine && machine->getBlock() && outer_headers_.count(machine->getBlock()->getBasicBlock())) return true;
+    if (machine && machine->getBlock() &&
+        outer_headers_.count(machine->getBlock()->getBasicBlock()))
+      return true;
     for (const auto& argument : remark->getArgs()) {
       int64_t count = 0;
       if (llvm::StringRef(argument.Val).getAsInteger(10, count)) continue;
-      if (argument.Key == "NumSpills" || argument.Key == "NumFoldedSpills") report_->spills += count;
-      if (argument.Key == "NumReloads" || argument.Key == "NumFoldedReloads") report_->reloads += count;
+      if (argument.Key == "NumSpills" || argument.Key == "NumFoldedSpills")
+        report_->spills += count;
+      if (argument.Key == "NumReloads" || argument.Key == "NumFoldedReloads")
+        report_->reloads += count;
     }
     return true;
   }
@@ -84,11 +91,13 @@ struct FatalError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// LLVM reports illegal code (an intrinsic that the cpu lacks) through one process-wide handler; throwing is the way out of it.
+// LLVM reports illegal code (an intrinsic that the cpu lacks) through one process-wide handler;
+// throwing is the way out of it.
 void install_throwing_handler() {
   static std::once_flag once;
   std::call_once(once, [] {
-    llvm::install_fatal_error_handler([](void*, const char* reason, bool) { throw FatalError(reason); });
+    llvm::install_fatal_error_handler(
+        [](void*, const char* reason, bool) { throw FatalError(reason); });
   });
 }
 }  // namespace
@@ -129,27 +138,33 @@ Error run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   pipeline.run(module, modules);
   for (llvm::Function& f : module)
-    for (llvm::Instruction& i : llvm::make_range(f.isDeclaration() ? llvm::BasicBlock::iterator() : f.getEntryBlock().begin(),
-                                                 f.isDeclaration() ? llvm::BasicBlock::iterator() : f.getEntryBlock().end()))
-      TW_CHECK(!llvm::isa<llvm::AllocaInst>(i) || !i.getName().starts_with("reg."), "register buffer '{0}' stays in memory", i.getName());
+    for (llvm::Instruction& i : llvm::make_range(
+             f.isDeclaration() ? llvm::BasicBlock::iterator() : f.getEntryBlock().begin(),
+             f.isDeclaration() ? llvm::BasicBlock::iterator() : f.getEntryBlock().end()))
+      TW_CHECK(!llvm::isa<llvm::AllocaInst>(i) || !i.getName().starts_with("reg."),
+               "register buffer '{0}' stays in memory", i.getName());
   return verify_module(module);
 }
 
-Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly, KernelReport* report) {
+Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& machine,
+                                    bool assembly, KernelReport* report) {
   install_throwing_handler();
   KernelReport ignored;
   if (!report) report = &ignored;
-  module.getContext().setDiagnosticHandler(std::make_unique<SpillCounter>(report, headers_of_outer_loops(module)));
+  module.getContext().setDiagnosticHandler(
+      std::make_unique<SpillCounter>(report, headers_of_outer_loops(module)));
   llvm::SmallVector<char, 0> bytes;
   try {
     llvm::raw_svector_ostream os(bytes);
     llvm::legacy::PassManager passes;
     auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
     if (machine.addPassesToEmitFile(passes, os, nullptr, type))
-      return make_error(DiagCode::unsupported, "{0} has no {1} writer", module.getTargetTriple().str(), assembly ? "assembly" : "object");
+      return make_error(DiagCode::unsupported, "{0} has no {1} writer",
+                        module.getTargetTriple().str(), assembly ? "assembly" : "object");
     passes.run(module);
   } catch (const FatalError& error) {
-    return make_error(DiagCode::unsupported, "{0}: the code generator refuses it: {1}", module.getName(), error.what());
+    return make_error(DiagCode::unsupported, "{0}: the code generator refuses it: {1}",
+                      module.getName(), error.what());
   }
   return std::string(bytes.data(), bytes.size());
 }

@@ -13,10 +13,12 @@ namespace tw {
 
 // Sets triple, data layout and the per-function cpu attributes of every defined function.
 void prepare_module(llvm::Module& module, llvm::TargetMachine& machine, const CpuTraits& traits);
-// SROA, EarlyCSE, InstCombine, SimplifyCFG, LICM: what explicit vector code needs, and nothing that unrolls or merges taps. Every register
-// buffer is reduced to SSA values.
+// SROA, EarlyCSE, InstCombine, SimplifyCFG, LICM: what explicit vector code needs, and nothing that
+// unrolls or merges taps. Every register buffer is reduced to SSA values.
 Error run_passes(llvm::Module& module, llvm::TargetMachine& machine);
-// Object file or assembly text. `report`, if any, gets size and spills. LLVM's fatal errors come back as an Error.
-Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly, KernelReport* report);
+// Object file or assembly text. `report`, if any, gets size and spills. LLVM's fatal errors come
+// back as an Error.
+Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& machine,
+                                    bool assembly, KernelReport* report);
 
 }  // namespace tw

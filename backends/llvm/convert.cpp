@@ -1,4 +1,5 @@
-// Conversions between element types; f16 and bf16 by integer arithmetic where the cpu has no instruction, so no library call remains.
+// Conversions between element types; f16 and bf16 by integer arithmetic where the cpu has no
+// instruction, so no library call remains.
 #include "backends/llvm/values.h"
 #include "ir/storage_types.h"
 
@@ -11,10 +12,13 @@ Value* Values::narrow(Value* x) {
   return b.CreateArithmeticFence(b.CreateFPTrunc(x, type), type);
 }
 
-// f16 (as i16) -> f32. The exponent's bias is changed by a multiplication, which makes subnormals right too.
+// f16 (as i16) -> f32. The exponent's bias is changed by a multiplication, which makes subnormals
+// right too.
 Value* Values::half_to_float(Value* h) {
   int count = lanes(h);
-  if (traits.half) return b.CreateFPExt(b.CreateBitCast(h, with_lanes(b.getHalfTy(), count)), with_lanes(b.getFloatTy(), count));
+  if (traits.half)
+    return b.CreateFPExt(b.CreateBitCast(h, with_lanes(b.getHalfTy(), count)),
+                         with_lanes(b.getFloatTy(), count));
   Value* wide = b.CreateZExt(h, with_lanes(b.getInt32Ty(), count));
   Value* magnitude = b.CreateAnd(wide, integer(wide, 0x7fff));
   Value* sign = b.CreateShl(b.CreateAnd(wide, integer(wide, 0x8000)), integer(wide, 16));
@@ -22,13 +26,16 @@ Value* Values::half_to_float(Value* h) {
   Value* as_float = from_bits(shifted);
   Value* finite = bits(b.CreateFMul(as_float, real(as_float, 0x1p112)));
   Value* special = b.CreateOr(shifted, integer(wide, 0x7f800000));
-  return from_bits(b.CreateOr(select(b.CreateICmpUGE(magnitude, integer(wide, 0x7c00)), special, finite), sign));
+  return from_bits(
+      b.CreateOr(select(b.CreateICmpUGE(magnitude, integer(wide, 0x7c00)), special, finite), sign));
 }
 
 // f32 -> f16 (as i16), to nearest even.
 Value* Values::float_to_half(Value* f) {
   int count = lanes(f);
-  if (traits.half) return b.CreateBitCast(b.CreateFPTrunc(f, with_lanes(b.getHalfTy(), count)), with_lanes(b.getInt16Ty(), count));
+  if (traits.half)
+    return b.CreateBitCast(b.CreateFPTrunc(f, with_lanes(b.getHalfTy(), count)),
+                           with_lanes(b.getInt16Ty(), count));
   Value* all = bits(f);
   Value* magnitude = b.CreateAnd(all, integer(all, 0x7fffffff));
   Value* sign = b.CreateAnd(b.CreateLShr(all, integer(all, 16)), integer(all, 0x8000));
@@ -39,39 +46,51 @@ Value* Values::float_to_half(Value* f) {
   Value* half = real(f, 0.5);
   Value* subnormal = b.CreateSub(bits(b.CreateFAdd(from_bits(magnitude), half)), bits(half));
   Value* result = select(b.CreateICmpULT(magnitude, integer(all, 0x38800000)), subnormal, normal);
-  result = select(b.CreateICmpUGE(magnitude, integer(all, 0x477ff000)), integer(all, 0x7c00), result);
-  result = select(b.CreateICmpUGT(magnitude, integer(all, 0x7f800000)), integer(all, 0x7e00), result);
+  result = select(b.CreateICmpUGE(magnitude, integer(all, 0x477ff000)), integer(all, 0x7c00),
+                  result);
+  result = select(b.CreateICmpUGT(magnitude, integer(all, 0x7f800000)), integer(all, 0x7e00),
+                  result);
   return b.CreateTrunc(b.CreateOr(result, sign), with_lanes(b.getInt16Ty(), count));
 }
 
-// f32 -> bf16 (as i16), to nearest even. The native instructions flush subnormals, so they are not used.
+// f32 -> bf16 (as i16), to nearest even. The native instructions flush subnormals, so they are not
+// used.
 Value* Values::float_to_bfloat(Value* f) {
   Value* all = bits(f);
   Value* odd = b.CreateAnd(b.CreateLShr(all, integer(all, 16)), integer(all, 1));
-  Value* rounded = b.CreateLShr(b.CreateAdd(b.CreateAdd(all, integer(all, 0x7fff)), odd), integer(all, 16));
+  Value* rounded = b.CreateLShr(b.CreateAdd(b.CreateAdd(all, integer(all, 0x7fff)), odd),
+                                integer(all, 16));
   Value* quiet = b.CreateOr(b.CreateLShr(all, integer(all, 16)), integer(all, 64));
-  return b.CreateTrunc(select(b.CreateFCmpUNO(f, f), quiet, rounded), with_lanes(b.getInt16Ty(), lanes(f)));
+  return b.CreateTrunc(select(b.CreateFCmpUNO(f, f), quiet, rounded),
+                       with_lanes(b.getInt16Ty(), lanes(f)));
 }
 
-// As i8. Numbers of the type, scaled by a power of two, are the floats with their bits in place: a multiplication makes subnormals right too.
+// As i8. Numbers of the type, scaled by a power of two, are the floats with their bits in place: a
+// multiplication makes subnormals right too.
 Value* Values::small_to_float(Value* x, DType t) {
   const SmallFloat& f = small_float(t);
   Value* wide = b.CreateZExt(x, with_lanes(b.getInt32Ty(), lanes(x)));
   if (t == storage::f8e8m0) {
     Value* power = b.CreateShl(wide, integer(wide, 23));
-    power = select(b.CreateICmpEQ(wide, integer(wide, 0)), integer(wide, 0x400000), power);   // 2^-127
-    return from_bits(select(b.CreateICmpEQ(wide, integer(wide, f.nan)), integer(wide, 0x7fc00000), power));
+    // 2^-127
+    power = select(b.CreateICmpEQ(wide, integer(wide, 0)), integer(wide, 0x400000), power);
+    return from_bits(
+        select(b.CreateICmpEQ(wide, integer(wide, f.nan)), integer(wide, 0x7fc00000), power));
   }
   const int sign_bit = dtype_bits(t) - 1;
   Value* magnitude = b.CreateAnd(wide, integer(wide, (1 << sign_bit) - 1));
-  Value* sign = b.CreateShl(b.CreateAnd(wide, integer(wide, 1 << sign_bit)), integer(wide, 31 - sign_bit));
+  Value* sign = b.CreateShl(b.CreateAnd(wide, integer(wide, 1 << sign_bit)),
+                            integer(wide, 31 - sign_bit));
   Value* shifted = from_bits(b.CreateShl(magnitude, integer(wide, 23 - f.mantissa_bits)));
   Value* value = bits(b.CreateFMul(shifted, real(shifted, std::ldexp(1.0, 127 - f.bias))));
   if (f.one_zero) {
     value = select(b.CreateICmpEQ(wide, integer(wide, f.nan)), integer(wide, 0x7fc00000), value);
   } else if (t != storage::f4e2m1) {
-    value = select(b.CreateICmpUGT(magnitude, integer(wide, f.largest)), integer(wide, 0x7fc00000), value);
-    if (f.overflow != f.nan) value = select(b.CreateICmpEQ(magnitude, integer(wide, f.overflow)), integer(wide, 0x7f800000), value);
+    value = select(b.CreateICmpUGT(magnitude, integer(wide, f.largest)), integer(wide, 0x7fc00000),
+                   value);
+    if (f.overflow != f.nan)
+      value = select(b.CreateICmpEQ(magnitude, integer(wide, f.overflow)),
+                     integer(wide, 0x7f800000), value);
   }
   return from_bits(b.CreateOr(value, sign));
 }
@@ -85,14 +104,19 @@ Value* Values::float_to_small(Value* x, DType t, bool saturate) {
   Value* magnitude = b.CreateAnd(all, integer(all, 0x7fffffff));
   Value* odd = b.CreateAnd(b.CreateLShr(magnitude, integer(all, shift)), integer(all, 1));
   Value* rounded = b.CreateAdd(b.CreateAdd(magnitude, integer(all, (1 << (shift - 1)) - 1)), odd);
-  Value* normal = b.CreateLShr(b.CreateSub(rounded, integer(all, int64_t{127 - f.bias} << 23)), integer(all, shift));
+  Value* normal = b.CreateLShr(b.CreateSub(rounded, integer(all, int64_t{127 - f.bias} << 23)),
+                               integer(all, shift));
   // The smallest subnormal is the last bit of a float in [magic, 2 magic).
   Value* magic = real(x, std::ldexp(1.0, 24 - f.bias - f.mantissa_bits));
   Value* subnormal = b.CreateSub(bits(b.CreateFAdd(from_bits(magnitude), magic)), bits(magic));
-  Value* result = select(b.CreateICmpULT(magnitude, integer(all, int64_t{128 - f.bias} << 23)), subnormal, normal);
-  result = select(b.CreateICmpUGT(result, integer(all, f.largest)), integer(all, saturate ? f.largest : f.overflow), result);
-  result = select(b.CreateICmpUGT(magnitude, integer(all, 0x7f800000)), integer(all, t == storage::f4e2m1 ? 0 : f.nan), result);
-  Value* sign = b.CreateAnd(b.CreateLShr(all, integer(all, 32 - dtype_bits(t))), integer(all, 1 << (dtype_bits(t) - 1)));
+  Value* result = select(b.CreateICmpULT(magnitude, integer(all, int64_t{128 - f.bias} << 23)),
+                         subnormal, normal);
+  result = select(b.CreateICmpUGT(result, integer(all, f.largest)),
+                  integer(all, saturate ? f.largest : f.overflow), result);
+  result = select(b.CreateICmpUGT(magnitude, integer(all, 0x7f800000)),
+                  integer(all, t == storage::f4e2m1 ? 0 : f.nan), result);
+  Value* sign = b.CreateAnd(b.CreateLShr(all, integer(all, 32 - dtype_bits(t))),
+                            integer(all, 1 << (dtype_bits(t) - 1)));
   if (t == storage::f4e2m1) sign = select(b.CreateFCmpUNO(x, x), integer(all, 8), sign);
   if (f.one_zero) sign = select(b.CreateICmpEQ(result, integer(all, 0)), integer(all, 0), sign);
   return b.CreateTrunc(b.CreateOr(result, sign), narrow_type);
@@ -121,7 +145,7 @@ Value* Values::to_storage(Value* x, DType t, bool saturate) {
 
 Value* Values::from_storage(Value* x, DType t) {
   if (is_small_float(t)) return small_to_float(x, t);
-  if (is_int(t) && dtype_bits(t) < 8) return wrap(x, t);   // a caller's byte may hold anything
+  if (is_int(t) && dtype_bits(t) < 8) return wrap(x, t);  // a caller's byte may hold anything
   if (t == DType::f16) return half_to_float(x);
   if (t == DType::boolean) return b.CreateICmpNE(x, integer(x, 0));
   if (t != DType::bf16) return x;
@@ -129,14 +153,17 @@ Value* Values::from_storage(Value* x, DType t) {
   return from_bits(b.CreateShl(wide, integer(wide, 16)));
 }
 
-// Truncates toward zero. Unsaturated: modulo 2^width where the value fits 64 (for narrow types 32) bits, else unspecified.
+// Truncates toward zero. Unsaturated: modulo 2^width where the value fits 64 (for narrow types 32)
+// bits, else unspecified.
 Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   int count = lanes(x);
   Type* type = with_lanes(compute_type(to), count);
   bool is_signed = is_signed_int(to);
   int width = dtype_bits(to);
-  if (saturate && count > 0 && width >= 8 && width <= 16) {   // LLVM takes vectors of these lane by lane
-    const double least = is_signed ? -std::ldexp(1.0, width - 1) : 0, most = std::ldexp(1.0, is_signed ? width - 1 : width) - 1;
+  // LLVM takes vectors of these lane by lane
+  if (saturate && count > 0 && width >= 8 && width <= 16) {
+    const double least = is_signed ? -std::ldexp(1.0, width - 1) : 0,
+                 most = std::ldexp(1.0, is_signed ? width - 1 : width) - 1;
     Value *low = real(x, least), *high = real(x, most);
     Value* inside = select(b.CreateFCmpOGT(x, low), x, low);
     inside = select(b.CreateFCmpOLT(inside, high), inside, high);
@@ -152,7 +179,8 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
     // Negative values wrap: through the signed conversion below 2^63.
     Value* large = b.CreateFCmpOGE(x, real(x, 0x1p63));
     Value* low = b.CreateFPToSI(select(large, b.CreateFSub(x, real(x, 0x1p63)), x), type);
-    return b.CreateFreeze(b.CreateXor(low, select(large, integer(low, INT64_MIN), integer(low, 0))));
+    return b.CreateFreeze(
+        b.CreateXor(low, select(large, integer(low, INT64_MIN), integer(low, 0))));
   }
   Type* wide = width == 64 || (width == 32 && !is_signed) ? b.getInt64Ty() : b.getInt32Ty();
   Value* result = b.CreateTrunc(b.CreateFreeze(b.CreateFPToSI(x, with_lanes(wide, count))), type);
@@ -162,8 +190,11 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
 Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   if (from == to) return x;
   Type* type = with_lanes(compute_type(to), lanes(x));
-  if (to == DType::boolean) return is_float(from) ? b.CreateFCmpUNE(x, real(x, 0)) : b.CreateICmpNE(x, integer(x, 0));
-  if (from == DType::boolean) return is_float(to) ? select(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0)) : b.CreateZExt(x, type);
+  if (to == DType::boolean)
+    return is_float(from) ? b.CreateFCmpUNE(x, real(x, 0)) : b.CreateICmpNE(x, integer(x, 0));
+  if (from == DType::boolean)
+    return is_float(to) ? select(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0))
+                        : b.CreateZExt(x, type);
   if (is_float(from) && is_float(to)) {
     if (to == DType::f64) return b.CreateFPExt(x, type);
     if (from == DType::f64) x = narrow(x);
@@ -172,11 +203,16 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   if (is_float(from)) return float_to_int(x, to, saturate);
   if (is_float(to)) {
     Value* real_value = is_signed_int(from) ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
-    return to == DType::f32 || to == DType::f64 ? real_value : from_storage(to_storage(real_value, to, saturate), to);
+    return to == DType::f32 || to == DType::f64
+               ? real_value
+               : from_storage(to_storage(real_value, to, saturate), to);
   }
   const int to_bits = dtype_bits(to);
-  if (saturate && dtype_bits(from) - (is_signed_int(from) ? 1 : 0) > to_bits - (is_signed_int(to) ? 1 : 0)) x = clamp(x, is_signed_int(from), to);
-  else if (saturate && is_signed_int(from) && !is_signed_int(to)) x = select(b.CreateICmpSLT(x, integer(x, 0)), integer(x, 0), x);
+  if (saturate &&
+      dtype_bits(from) - (is_signed_int(from) ? 1 : 0) > to_bits - (is_signed_int(to) ? 1 : 0))
+    x = clamp(x, is_signed_int(from), to);
+  else if (saturate && is_signed_int(from) && !is_signed_int(to))
+    x = select(b.CreateICmpSLT(x, integer(x, 0)), integer(x, 0), x);
   Value* result = is_signed_int(from) ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
   return to_bits < 8 && !saturate ? wrap(result, to) : result;
 }

@@ -12,45 +12,64 @@ llvm::Value* CallEmitter::address(const Operand& o, const Environment& at) {
   Value* base = nullptr;
   if (auto made = at.made.find({o.place, o.index}); made != at.made.end()) base = made->second;
   else switch (o.place) {
-    case Place::room: TW_UNREACHABLE("room {0} is used before it is made", o.index);
-    case Place::input: base = nth_pointer(at.inputs, o.index); break;
-    case Place::output: base = nth_pointer(at.outputs, o.index); break;
-    case Place::arena: base = at.arena; break;
-    case Place::weights: base = at.weights; break;
-  }
-  return is_const(o.offset, 0) ? base : b_.CreateGEP(b_.getInt8Ty(), base, number(o.offset, at.vars));
+      case Place::room: TW_UNREACHABLE("room {0} is used before it is made", o.index);
+      case Place::input: base = nth_pointer(at.inputs, o.index); break;
+      case Place::output: base = nth_pointer(at.outputs, o.index); break;
+      case Place::arena: base = at.arena; break;
+      case Place::weights: base = at.weights; break;
+    }
+  return is_const(o.offset, 0) ? base
+                               : b_.CreateGEP(b_.getInt8Ty(), base, number(o.offset, at.vars));
 }
 
 void CallEmitter::emit_call(const KernelCall& call, const Environment& at) {
   std::vector<Value*> arguments = {at.env};
   for (const Operand& o : call.arguments) arguments.push_back(address(o, at));
-  arguments.push_back(address({call.workspace_room < 0 ? Place::arena : Place::room, call.workspace_room, call.workspace}, at));
+  arguments.push_back(address(
+      {call.workspace_room < 0 ? Place::arena : Place::room, call.workspace_room, call.workspace},
+      at));
   for (const Expr& s : call.symbols) arguments.push_back(number(s, at.vars));
   b_.CreateCall(kernel(call.kernel, arguments), arguments);
 }
 
 void CallEmitter::emit_step(const SizeStep& step, Environment& at) {
-  const auto limit = [&](const Expr& e, int64_t none) { return e.defined() ? number(e, at.vars) : b_.getInt64(static_cast<uint64_t>(none)); };
+  const auto limit = [&](const Expr& e, int64_t none) {
+    return e.defined() ? number(e, at.vars) : b_.getInt64(static_cast<uint64_t>(none));
+  };
   switch (step.kind) {
     case SizeStep::Kind::read: {
-      Value* element = b_.CreateAlignedLoad(b_.getIntNTy(static_cast<unsigned>(8 * dtype_bytes(step.dtype))), address(step.at, at), llvm::Align(1));
+      Value* element = b_.CreateAlignedLoad(
+          b_.getIntNTy(static_cast<unsigned>(8 * dtype_bytes(step.dtype))), address(step.at, at),
+          llvm::Align(1));
       Value* value = b_.CreateIntCast(element, b_.getInt64Ty(), is_signed_int(step.dtype));
-      end_unless_ok(runtime("tw_symbol", {at.env, b_.getInt32(static_cast<uint32_t>(step.symbol)), value, limit(step.bound, INT64_MAX), limit(step.equals, -1), text(step.what)},
+      end_unless_ok(runtime("tw_symbol",
+                            {at.env, b_.getInt32(static_cast<uint32_t>(step.symbol)), value,
+                             limit(step.bound, INT64_MAX), limit(step.equals, -1), text(step.what)},
                             b_.getInt32Ty()));
       at.vars[program_.data_symbols[static_cast<size_t>(step.symbol)]] = value;
       return;
     }
     case SizeStep::Kind::check: {
-      return end_unless_ok(runtime("tw_require", {at.env, b_.CreateZExt(holds(step.equals, at.vars), b_.getInt32Ty()), text(step.what)}, b_.getInt32Ty()));
+      return end_unless_ok(runtime(
+          "tw_require",
+          {at.env, b_.CreateZExt(holds(step.equals, at.vars), b_.getInt32Ty()), text(step.what)},
+          b_.getInt32Ty()));
     }
     case SizeStep::Kind::indices: {
-      return end_unless_ok(runtime("tw_look_at_indices", {at.env, address(step.at, at), b_.getInt32(static_cast<uint32_t>(dtype_bytes(step.dtype))), number(step.bytes, at.vars),
-                                                          number(step.bound, at.vars), text(step.what)}, b_.getInt32Ty()));
+      return end_unless_ok(
+          runtime("tw_look_at_indices",
+                  {at.env, address(step.at, at),
+                   b_.getInt32(static_cast<uint32_t>(dtype_bytes(step.dtype))),
+                   number(step.bytes, at.vars), number(step.bound, at.vars), text(step.what)},
+                  b_.getInt32Ty()));
     }
     case SizeStep::Kind::room: {
       const auto index = static_cast<uint32_t>(room_number(step.at));
-      Value* memory = at.rooms ? b_.CreateConstGEP1_64(b_.getPtrTy(), at.rooms, index) : local(b_.getPtrTy());
-      end_unless_ok(runtime("tw_room", {at.env, b_.getInt32(index), counted(step.bytes, at.vars), memory}, b_.getInt32Ty()));
+      Value* memory = at.rooms ? b_.CreateConstGEP1_64(b_.getPtrTy(), at.rooms, index)
+                               : local(b_.getPtrTy());
+      end_unless_ok(runtime("tw_room",
+                            {at.env, b_.getInt32(index), counted(step.bytes, at.vars), memory},
+                            b_.getInt32Ty()));
       at.made[{step.at.place, step.at.index}] = b_.CreateLoad(b_.getPtrTy(), memory);
       return;
     }
@@ -59,17 +78,21 @@ void CallEmitter::emit_step(const SizeStep& step, Environment& at) {
 
 Expr CallEmitter::bound(Expr e, const KernelCall& call) const {
   const Kernel& kernel = program_.kernels[static_cast<size_t>(call.kernel)];
-  for (size_t s = 0; s < kernel.symbols.size(); ++s) e = substitute(e, kernel.symbols[s], call.symbols[s]);
+  for (size_t s = 0; s < kernel.symbols.size(); ++s)
+    e = substitute(e, kernel.symbols[s], call.symbols[s]);
   return simplify(e);
 }
 
 uint32_t CallEmitter::tensor_number(const Operand& o) const {
   if (o.place != Place::input && o.place != Place::output) return 0;
-  return static_cast<uint32_t>(1 + o.index) + (o.place == Place::output ? static_cast<uint32_t>(program_.inputs.size()) : 0);
+  return static_cast<uint32_t>(1 + o.index) +
+         (o.place == Place::output ? static_cast<uint32_t>(program_.inputs.size()) : 0);
 }
 
 uint64_t CallEmitter::host_calls() const {
-  const auto needs = [&](const KernelCall& call) { return call.is_transfer() ? tensor_number(host_side(call)) == 0 : call.device == 0; };
+  const auto needs = [&](const KernelCall& call) {
+    return call.is_transfer() ? tensor_number(host_side(call)) == 0 : call.device == 0;
+  };
   return static_cast<uint64_t>(std::count_if(program_.calls.begin(), program_.calls.end(), needs));
 }
 
@@ -80,46 +103,59 @@ void CallEmitter::emit_transfer(const KernelCall& call, const Environment& at) {
   const bool out = call.device == 0;
   const Operand& there = call.arguments[out ? 0 : 1];
   runtime(out ? "tw_device_read" : "tw_device_write",
-          {at.env, b_.getInt32(static_cast<uint32_t>(std::max(call.device, call.from)) - 1), number(there.offset, at.vars),
-           address(host_side(call), at), number(bound(bytes, call), at.vars), b_.getInt32(tensor_number(host_side(call)))});
+          {at.env, b_.getInt32(static_cast<uint32_t>(std::max(call.device, call.from)) - 1),
+           number(there.offset, at.vars), address(host_side(call), at),
+           number(bound(bytes, call), at.vars), b_.getInt32(tensor_number(host_side(call)))});
 }
 
 void CallEmitter::emit_launches(const KernelCall& call, const Environment& at) {
   const size_t device = static_cast<size_t>(call.device) - 1;
-  const std::vector<DeviceLaunch>& launches = program_.devices[device].launches[static_cast<size_t>(call.kernel)];
+  const std::vector<DeviceLaunch>& launches =
+      program_.devices[device].launches[static_cast<size_t>(call.kernel)];
   for (size_t l = 0; l < launches.size(); ++l) {
     const DeviceLaunch& launch = launches[l];
     std::vector<Value*> arguments;
-    for (size_t d = 0; d < 3; ++d) arguments.push_back(number(bound(floor_div(launch.global[d], launch.local[d]), call), at.vars));
+    for (size_t d = 0; d < 3; ++d)
+      arguments.push_back(
+          number(bound(floor_div(launch.global[d], launch.local[d]), call), at.vars));
     for (const Expr& e : launch.local) arguments.push_back(number(bound(e, call), at.vars));
     for (int buffer : launch.buffers) {
-      const Operand operand = buffer < 0 ? Operand{Place::arena, 0, call.workspace} : call.arguments[static_cast<size_t>(buffer)];
+      const Operand operand = buffer < 0 ? Operand{Place::arena, 0, call.workspace}
+                                         : call.arguments[static_cast<size_t>(buffer)];
       arguments.push_back(b_.getInt64(operand.place == Place::weights));
       arguments.push_back(number(operand.offset, at.vars));
     }
-    for (int symbol : launch.symbols) arguments.push_back(number(call.symbols[static_cast<size_t>(symbol)], at.vars));
+    for (int symbol : launch.symbols)
+      arguments.push_back(number(call.symbols[static_cast<size_t>(symbol)], at.vars));
     Value* list = local(b_.getInt64Ty(), arguments.size());
-    for (size_t a = 0; a < arguments.size(); ++a) b_.CreateStore(arguments[a], b_.CreateConstGEP1_64(b_.getInt64Ty(), list, a));
-    runtime("tw_device_launch", {at.env, b_.getInt32(static_cast<uint32_t>(device)), b_.getInt32(first_launch(device, call.kernel) + static_cast<uint32_t>(l)), list});
+    for (size_t a = 0; a < arguments.size(); ++a)
+      b_.CreateStore(arguments[a], b_.CreateConstGEP1_64(b_.getInt64Ty(), list, a));
+    runtime("tw_device_launch",
+            {at.env, b_.getInt32(static_cast<uint32_t>(device)),
+             b_.getInt32(first_launch(device, call.kernel) + static_cast<uint32_t>(l)), list});
   }
 }
 
 uint32_t CallEmitter::first_launch(size_t device, int kernel) const {
   size_t count = 0;
-  for (int k = 0; k < kernel; ++k) count += program_.devices[device].launches[static_cast<size_t>(k)].size();
+  for (int k = 0; k < kernel; ++k)
+    count += program_.devices[device].launches[static_cast<size_t>(k)].size();
   return static_cast<uint32_t>(count);
 }
 
-llvm::Value* CallEmitter::views(const KernelCall& call, const std::vector<ExternCall::View>& list, const Environment& at) {
+llvm::Value* CallEmitter::views(const KernelCall& call, const std::vector<ExternCall::View>& list,
+                                const Environment& at) {
   Value* table = local(view_type_, std::max<size_t>(list.size(), 1));
   for (size_t i = 0; i < list.size(); ++i) {
     const ExternCall::View& view = list[i];
     const bool present = view.argument >= 0;
     Value* entry = b_.CreateConstGEP1_64(view_type_, table, i);
     Value* null = llvm::ConstantPointerNull::get(b_.getPtrTy());
-    store_fields(view_type_, entry, {present ? address(call.arguments[static_cast<size_t>(view.argument)], at) : null, present ? extents(view.dims, at.vars) : null,
-                                     b_.getInt32(present ? static_cast<uint32_t>(view.dims.size()) : ~0u),
-                                     b_.getInt32(static_cast<uint32_t>(dtype_info(view.dtype).onnx))});
+    store_fields(view_type_, entry,
+                 {present ? address(call.arguments[static_cast<size_t>(view.argument)], at) : null,
+                  present ? extents(view.dims, at.vars) : null,
+                  b_.getInt32(present ? static_cast<uint32_t>(view.dims.size()) : ~0u),
+                  b_.getInt32(static_cast<uint32_t>(dtype_info(view.dtype).onnx))});
   }
   return table;
 }
@@ -130,47 +166,63 @@ void CallEmitter::emit_extern(const KernelCall& call, const Environment& at) {
   for (int64_t v : f.ints) ints.push_back(b_.getInt64(static_cast<uint64_t>(v)));
   for (double v : f.reals) reals.push_back(llvm::ConstantFP::get(b_.getDoubleTy(), v));
   auto count = [&](size_t n) { return b_.getInt32(static_cast<uint32_t>(n)); };
-  Value *in = views(call, f.inputs, at), *out = views(call, f.outputs, at), *args = local(args_type_);
+  Value *in = views(call, f.inputs, at), *out = views(call, f.outputs, at),
+        *args = local(args_type_);
   Value* run = b_.CreateLoad(b_.getInt64Ty(), b_.CreateStructGEP(env_type_, at.env, 12));
-  store_fields(args_type_, args, {in, out, array(b_.getInt64Ty(), ints), array(b_.getDoubleTy(), reals), env_field(at.env, 11), run,
-                                  count(f.inputs.size()), count(f.outputs.size()), count(ints.size()), count(reals.size())});
-  auto callee = module_.getOrInsertFunction("tw_op_" + f.function, llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false));
-  llvm::cast<llvm::Function>(callee.getCallee())->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  store_fields(args_type_, args,
+               {in, out, array(b_.getInt64Ty(), ints), array(b_.getDoubleTy(), reals),
+                env_field(at.env, 11), run, count(f.inputs.size()), count(f.outputs.size()),
+                count(ints.size()), count(reals.size())});
+  auto callee = module_.getOrInsertFunction(
+      "tw_op_" + f.function, llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false));
+  llvm::cast<llvm::Function>(callee.getCallee())
+      ->setVisibility(llvm::GlobalValue::HiddenVisibility);
   end_unless_ok(b_.CreateCall(callee, {args}));
 }
 
 llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end) {
   auto step = std::ranges::lower_bound(program_.steps, begin, {}, &SizeStep::before);
-  return emit_in_parts(profiled ? "tw_program_profiled" : "tw_program_plain", begin, end, {program_.symbols, program_.data_symbols}, [&](size_t first, size_t last, Environment& at) {
-    Value* call_ns = profiled ? env_field(at.env, 8) : nullptr;
-    auto clock = [&] { return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty())); };
-    Value* before = profiled ? clock() : nullptr;
-    at.vars = load_symbols(at.names, at.symbols);
-    const auto steps_before = [&](size_t call) {
-      for (; step != program_.steps.end() && step->before == call; ++step) emit_step(*step, at);
-    };
-    for (size_t c = first; c < last; ++c) {
-      const KernelCall& call = program_.calls[c];
-      steps_before(c);
-      if (call.is_transfer()) emit_transfer(call, at);
-      else if (call.device) emit_launches(call, at);
-      else emit_host_call(call, at);
-      if (profiled && call.device) runtime("tw_device_wait", {at.env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
-      if (!profiled) continue;
-      Value* after = clock();
-      b_.CreateStore(b_.CreateSub(after, before), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
-      before = after;
-    }
-    if (last == end && program_.fast_paths.empty()) steps_before(end);   // otherwise those are of the next path
-  });
+  return emit_in_parts(
+      profiled ? "tw_program_profiled" : "tw_program_plain", begin, end,
+      {program_.symbols, program_.data_symbols}, [&](size_t first, size_t last, Environment& at) {
+        Value* call_ns = profiled ? env_field(at.env, 8) : nullptr;
+        auto clock = [&] {
+          return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty()));
+        };
+        Value* before = profiled ? clock() : nullptr;
+        at.vars = load_symbols(at.names, at.symbols);
+        const auto steps_before = [&](size_t call) {
+          for (; step != program_.steps.end() && step->before == call; ++step) emit_step(*step, at);
+        };
+        for (size_t c = first; c < last; ++c) {
+          const KernelCall& call = program_.calls[c];
+          steps_before(c);
+          if (call.is_transfer()) emit_transfer(call, at);
+          else if (call.device) emit_launches(call, at);
+          else emit_host_call(call, at);
+          if (profiled && call.device)
+            runtime("tw_device_wait",
+                    {at.env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
+          if (!profiled) continue;
+          Value* after = clock();
+          b_.CreateStore(b_.CreateSub(after, before),
+                         b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
+          before = after;
+        }
+        // Otherwise those are of the next path
+        if (last == end && program_.fast_paths.empty()) steps_before(end);
+      });
 }
 
-CallEmitter::Environment CallEmitter::environment(Value* env, const std::vector<std::string>& names) {
-  Value *inputs = env_field(env, 0), *outputs = env_field(env, 1), *arena = env_field(env, 2), *weights = env_field(env, 3);
+CallEmitter::Environment CallEmitter::environment(Value* env,
+                                                  const std::vector<std::string>& names) {
+  Value *inputs = env_field(env, 0), *outputs = env_field(env, 1), *arena = env_field(env, 2),
+        *weights = env_field(env, 3);
   return {env, inputs, outputs, arena, weights, env_field(env, 4), names};
 }
 
-llvm::Function* CallEmitter::emit_in_parts(const std::string& name, size_t begin, size_t end, const Symbols& symbols, const EmitRange& emit) {
+llvm::Function* CallEmitter::emit_in_parts(const std::string& name, size_t begin, size_t end,
+                                           const Symbols& symbols, const EmitRange& emit) {
   if (end - begin <= kCallsAPart) {
     llvm::Function* f = start(name, b_.getInt32Ty(), {b_.getPtrTy()});
     Environment at = environment(f->getArg(0), symbols.given);
@@ -178,17 +230,22 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, size_t begin
     b_.CreateRet(b_.getInt32(TW_OK));
     return f;
   }
-  // Numbers that a part has read are in the context's symbols for the next ones, addresses of rooms in a table of the function around them.
+  // Numbers that a part has read are in the context's symbols for the next ones, addresses of rooms
+  // in a table of the function around them.
   std::vector<llvm::Function*> parts;
   std::vector<std::string> names = symbols.given;
   names.resize(symbols.given.size() + symbols.read.size());
   Environment last{};
   for (size_t first = begin; first < end; first += kCallsAPart) {
-    llvm::Function* part = parts.emplace_back(start(name + "_part", b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}));
+    llvm::Function* part = parts.emplace_back(
+        start(name + "_part", b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}));
     Environment at = environment(part->getArg(0), names);
     at.rooms = part->getArg(1);
     for (const auto& [place, address] : last.made)
-      at.made[place] = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), at.rooms, static_cast<uint64_t>(room_number({place.first, place.second, 0}))));
+      at.made[place] = b_.CreateLoad(
+          b_.getPtrTy(), b_.CreateConstGEP1_64(
+                             b_.getPtrTy(), at.rooms,
+                             static_cast<uint64_t>(room_number({place.first, place.second, 0}))));
     emit(first, std::min(end, first + kCallsAPart), at);
     b_.CreateRet(b_.getInt32(TW_OK));
     for (size_t i = 0; i < symbols.read.size(); ++i)
@@ -196,7 +253,8 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, size_t begin
     last = std::move(at);
   }
   llvm::Function* f = start(name, b_.getInt32Ty(), {b_.getPtrTy()});
-  Value* rooms = local(b_.getPtrTy(), static_cast<size_t>(program_.rooms) + program_.outputs.size());
+  Value* rooms = local(b_.getPtrTy(),
+                       static_cast<size_t>(program_.rooms) + program_.outputs.size());
   for (llvm::Function* part : parts) end_unless_ok(b_.CreateCall(part, {f->getArg(0), rooms}));
   b_.CreateRet(b_.getInt32(TW_OK));
   return f;
@@ -205,8 +263,10 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, size_t begin
 llvm::FunctionCallee CallEmitter::kernel(int index, const std::vector<Value*>& arguments) {
   std::vector<Type*> types;
   for (Value* a : arguments) types.push_back(a->getType());
-  auto callee = module_.getOrInsertFunction(kernel_symbol(static_cast<size_t>(index)), llvm::FunctionType::get(b_.getVoidTy(), types, false));
-  llvm::cast<llvm::Function>(callee.getCallee())->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  auto callee = module_.getOrInsertFunction(kernel_symbol(static_cast<size_t>(index)),
+                                            llvm::FunctionType::get(b_.getVoidTy(), types, false));
+  llvm::cast<llvm::Function>(callee.getCallee())
+      ->setVisibility(llvm::GlobalValue::HiddenVisibility);
   return callee;
 }
 

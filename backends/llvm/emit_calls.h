@@ -15,29 +15,38 @@ class CallEmitter : protected ProgramBuilder {
   uint64_t host_calls() const;
   // i32 (ptr env): the calls of a region, on what the call that runs it gives it.
   void emit_region(size_t number);
-  // i32 (ptr env): the calls in [begin, end) in order; profiled, with the nanoseconds of each stored to env->call_ns.
+  // i32 (ptr env): the calls in [begin, end) in order; profiled, with the nanoseconds of each
+  // stored to env->call_ns.
   llvm::Function* emit_calls(bool profiled, size_t begin, size_t end);
 
  private:
   struct Environment {
     Value *env, *inputs, *outputs, *arena, *weights, *symbols;
-    std::vector<std::string> names;                     // of the symbols, in order; "": not read yet
+    // Of the symbols, in order; "": not read yet
+    std::vector<std::string> names;
     Variables vars{};
-    std::map<std::pair<Place, int>, Value*> made{};     // outputs of unknown size, and rooms
-    Value* rooms = nullptr;                             // where their addresses are kept for the next parts, by tw_room's number
+    std::map<std::pair<Place, int>, Value*> made{};  // outputs of unknown size, and rooms
+    // Where their addresses are kept for the next parts, by tw_room's number
+    Value* rooms = nullptr;
   };
-  // Code generation takes longer than in line with a function's size, so that long lists of calls are several functions.
+  // Code generation takes longer than in line with a function's size, so that long lists of calls
+  // are several functions.
   static constexpr size_t kCallsAPart = 512;
   struct Symbols {
-    const std::vector<std::string>& given;   // in the order of the environment's symbols
-    std::vector<std::string> read;           // those behind them, which steps between the calls read from data
+    const std::vector<std::string>& given;  // in the order of the environment's symbols
+    // Those behind them, which steps between the calls read from data
+    std::vector<std::string> read;
   };
   using EmitRange = std::function<void(size_t begin, size_t end, Environment& at)>;
 
-  // i32 (ptr env): what `emit`, which sets the variables, does for [begin, end), in one function or in parts, which that one calls; a status other than TW_OK ends it.
-  llvm::Function* emit_in_parts(const std::string& name, size_t begin, size_t end, const Symbols& symbols, const EmitRange& emit);
+  // i32 (ptr env): what `emit`, which sets the variables, does for [begin, end), in one function or
+  // in parts, which that one calls; a status other than TW_OK ends it.
+  llvm::Function* emit_in_parts(const std::string& name, size_t begin, size_t end,
+                                const Symbols& symbols, const EmitRange& emit);
   Environment environment(Value* env, const std::vector<std::string>& names);
-  int room_number(const Operand& at) const { return at.index + (at.place == Place::output ? program_.rooms : 0); }
+  int room_number(const Operand& at) const {
+    return at.index + (at.place == Place::output ? program_.rooms : 0);
+  }
 
   // Where an operand lies in the processor's memory.
   Value* address(const Operand& o, const Environment& at);
@@ -46,7 +55,9 @@ class CallEmitter : protected ProgramBuilder {
   // The kernel's symbols as the call binds them.
   Expr bound(Expr e, const KernelCall& call) const;
   // Of a transfer: the side that is not the device's.
-  static const Operand& host_side(const KernelCall& call) { return call.arguments[call.device == 0 ? 1 : 0]; }
+  static const Operand& host_side(const KernelCall& call) {
+    return call.arguments[call.device == 0 ? 1 : 0];
+  }
   // As runtime/model.h counts tensors: 0 is none.
   uint32_t tensor_number(const Operand& o) const;
   void emit_transfer(const KernelCall& call, const Environment& at);
@@ -54,13 +65,16 @@ class CallEmitter : protected ProgramBuilder {
   void emit_launches(const KernelCall& call, const Environment& at);
   // Launches of a device are numbered kernel by kernel.
   uint32_t first_launch(size_t device, int kernel) const;
-  Value* views(const KernelCall& call, const std::vector<ExternCall::View>& list, const Environment& at);
-  // A function of runtime/ops, as ops.h says its arguments; a status other than TW_OK ends the program.
+  Value* views(const KernelCall& call, const std::vector<ExternCall::View>& list,
+               const Environment& at);
+  // A function of runtime/ops, as ops.h says its arguments; a status other than TW_OK ends the
+  // program.
   void emit_extern(const KernelCall& call, const Environment& at);
   static std::string region_symbol(size_t number) { return "tw_region_" + std::to_string(number); }
   void emit_host_call(const KernelCall& call, const Environment& at);
   // The addresses of a call's operands, behind `lead` free places.
-  Value* operand_table(const KernelCall& call, std::span<const ExternCall::View> views, size_t lead, const Environment& at);
+  Value* operand_table(const KernelCall& call, std::span<const ExternCall::View> views, size_t lead,
+                       const Environment& at);
   Value* in_workspace(const KernelCall& call, const Expr& offset, const Environment& at);
   // The values of a region's symbols; a loop writes its turn itself.
   Value* region_symbols(const Program& region, const std::string& turn, const Environment& at);

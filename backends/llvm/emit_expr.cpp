@@ -1,4 +1,5 @@
-// Expressions: scalars where all lanes agree, vectors otherwise; loads under a condition are never executed outside it.
+// Expressions: scalars where all lanes agree, vectors otherwise; loads under a condition are never
+// executed outside it.
 #include "backends/llvm/kernel_emitter.h"
 
 namespace tw {
@@ -17,9 +18,12 @@ Value* KernelEmitter::emit(const Expr& e) {
 Value* KernelEmitter::emit_node(const Expr& e) {
   switch (e->kind) {
     case ExprKind::int_imm:
-      if (is_float(e->type)) return llvm::ConstantFP::get(v_.compute_type(e->type), static_cast<double>(e->int_value));
-      return llvm::ConstantInt::get(v_.compute_type(e->type), static_cast<uint64_t>(e->int_value), true, true);
-    case ExprKind::float_imm: return llvm::ConstantFP::get(v_.compute_type(e->type), e->float_value);
+      if (is_float(e->type))
+        return llvm::ConstantFP::get(v_.compute_type(e->type), static_cast<double>(e->int_value));
+      return llvm::ConstantInt::get(v_.compute_type(e->type), static_cast<uint64_t>(e->int_value),
+                                    true, true);
+    case ExprKind::float_imm:
+      return llvm::ConstantFP::get(v_.compute_type(e->type), e->float_value);
     case ExprKind::var: {
       auto found = region_.vars.find(e->name);
       if (found != region_.vars.end()) return found->second;
@@ -30,7 +34,8 @@ Value* KernelEmitter::emit_node(const Expr& e) {
     case ExprKind::unary: return v_.unary(e->unary, e->args[0].type(), emit(e->args[0]));
     case ExprKind::binary: return emit_binary(e);
     case ExprKind::select: return emit_select(e);
-    case ExprKind::cast: return v_.convert(emit(e->args[0]), e->args[0].type(), e->type, e->saturate);
+    case ExprKind::cast:
+      return v_.convert(emit(e->args[0]), e->args[0].type(), e->type, e->saturate);
   }
   TW_UNREACHABLE("an expression");
 }
@@ -44,7 +49,9 @@ Value* KernelEmitter::emit_binary(const Expr& e) {
     if (Value* quick = lane_comparison(e)) return quick;
   bool sum = e->binary == BinaryOp::add || e->binary == BinaryOp::sub;
   if (sum && v_.traits.fma && (t == DType::f32 || t == DType::f64)) {
-    auto is_product = [](const Expr& p) { return p->kind == ExprKind::binary && p->binary == BinaryOp::mul; };
+    auto is_product = [](const Expr& p) {
+      return p->kind == ExprKind::binary && p->binary == BinaryOp::mul;
+    };
     bool minus = e->binary == BinaryOp::sub;
     if (is_product(y)) {
       Value* a = emit(y->args[0]);
@@ -73,7 +80,8 @@ Value* KernelEmitter::emit_binary(const Expr& e) {
   return v_.binary(e->binary, t, a, emit(y));
 }
 
-// floor_div and floor_mod of values known not to be negative: unsigned, and on lanes in 32 bits where they fit.
+// floor_div and floor_mod of values known not to be negative: unsigned, and on lanes in 32 bits
+// where they fit.
 Value* KernelEmitter::index_division(const Expr& e) {
   auto divisor = as_const(e->args[1]);
   if (!divisor || *divisor <= 0) return nullptr;
@@ -88,23 +96,28 @@ Value* KernelEmitter::index_division(const Expr& e) {
   return narrow ? v_.b.CreateZExt(r, type) : r;
 }
 
-// x < y where only a ramp of step 1 or -1 differs between lanes: one 32-bit comparison of the ramp with a limit.
+// x < y where only a ramp of step 1 or -1 differs between lanes: one 32-bit comparison of the ramp
+// with a limit.
 Value* KernelEmitter::lane_comparison(const Expr& e) {
   auto known = forms_.find(e.get());
-  if (known == forms_.end()) known = forms_.emplace(e.get(), index_form(e->args[1] - e->args[0], depths_)).first;
+  if (known == forms_.end())
+    known = forms_.emplace(e.get(), index_form(e->args[1] - e->args[0], depths_)).first;
   Access d = access_of(known->second);
   if (d.lane_offsets || (d.lane_stride != 1 && d.lane_stride != -1)) return nullptr;
   auto& b = v_.b;
   bool down = d.lane_stride == -1;
-  // Down: lane < rest (lt) or lane < rest + 1 (le). Up: not (lane < 1 - rest) (lt), not (lane < -rest) (le).
+  // Down: lane < rest (lt) or lane < rest + 1 (le). Up: not (lane < 1 - rest) (lt), not (lane <
+  // -rest) (le).
   bool strict = e->binary == BinaryOp::lt;
   Value* rest = d.dynamic ? b.CreateAdd(d.dynamic, v_.i64(d.constant)) : v_.i64(d.constant);
-  Value* limit = down ? b.CreateAdd(rest, v_.i64(strict ? 0 : 1)) : b.CreateSub(v_.i64(strict ? 1 : 0), rest);
+  Value* limit = down ? b.CreateAdd(rest, v_.i64(strict ? 0 : 1))
+                      : b.CreateSub(v_.i64(strict ? 1 : 0), rest);
   limit = v_.select(b.CreateICmpSLT(limit, v_.i64(0)), v_.i64(0), limit);
   limit = v_.select(b.CreateICmpSGT(limit, v_.i64(lane_count_)), v_.i64(lane_count_), limit);
   std::vector<llvm::Constant*> ramp;
   for (int i = 0; i < lane_count_; ++i) ramp.push_back(b.getInt32(static_cast<uint32_t>(i)));
-  Value* below = b.CreateICmpULT(llvm::ConstantVector::get(ramp), v_.splat(b.CreateTrunc(limit, b.getInt32Ty()), lane_count_));
+  Value* below = b.CreateICmpULT(llvm::ConstantVector::get(ramp),
+                                 v_.splat(b.CreateTrunc(limit, b.getInt32Ty()), lane_count_));
   return down ? below : v_.logical_not(below);
 }
 

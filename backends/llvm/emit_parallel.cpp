@@ -1,6 +1,7 @@
-// Functions of a kernel, and parallel loops (nothing around them but serial loops, whose variables are parameters too): the
-// body becomes `body(params.., outer variables.., begin, end)`; with more than one thread a thunk `(arg, chunk)` unpacks the
-// parameters and runs its share of an even static partition, of that loop's iterations or of all those of the loop inside it
+// Functions of a kernel, and parallel loops (nothing around them but serial loops, whose variables
+// are parameters too): the body becomes `body(params.., outer variables.., begin, end)`; with more
+// than one thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even
+// static partition, of that loop's iterations or of all those of the loop inside it
 // (shared_loop.h). A kernel that does little makes few shares, or none (shares_of).
 #include <set>
 
@@ -15,35 +16,41 @@ namespace {
 constexpr int64_t kMaxShares = 1 << 16;
 }
 
-// Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond: dividing work that only moves
-// data does not pay before it is large, as half of the data then comes out of another core's cache.
+// Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond:
+// dividing work that only moves data does not pay before it is large, as half of the data then
+// comes out of another core's cache.
 Expr shares_of(const Work& work, const Target& target, int64_t share_ns) {
   if (share_ns <= 0) return Expr(kMaxShares);
-  Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) + floor_div(work.weight_bytes + work.tensor_bytes, Expr(512));
+  Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) +
+            floor_div(work.weight_bytes + work.tensor_bytes, Expr(512));
   return simplify(max(min(floor_div(ns, Expr(share_ns)), Expr(kMaxShares)), Expr(1)));
 }
 
-// A loop inside scan loops is entered once for each of their iterations and does that part of the kernel's work.
+// A loop inside scan loops is entered once for each of their iterations and does that part of the
+// kernel's work.
 Expr KernelEmitter::shares_here() const {
   Expr shares = shares_;
   for (size_t i = 0; i + 1 < loops_.size(); ++i) shares = floor_div(shares, loops_[i]->extent);
   return simplify(max(shares, Expr(1)));
 }
 
-// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of parallel bodies: outer
-// variables, chunk, begin, end).
-llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t integers, llvm::GlobalValue::LinkageTypes linkage) {
+// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of
+// parallel bodies: outer variables, chunk, begin, end).
+llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t integers,
+                                              llvm::GlobalValue::LinkageTypes linkage) {
   auto& b = v_.b;
   std::vector<Type*> types = {b.getPtrTy()};
   for (const Buffer& buffer : kernel_.buffers)
     if (buffer.role != BufferRole::temp) types.push_back(b.getPtrTy());
   types.push_back(b.getPtrTy());
   types.insert(types.end(), kernel_.symbols.size() + integers, b.getInt64Ty());
-  auto* function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), linkage, symbol, module_);
-  if (linkage == llvm::GlobalValue::ExternalLinkage) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                          linkage, symbol, module_);
+  if (linkage == llvm::GlobalValue::ExternalLinkage)
+    function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   unsigned i = 0;
   function->getArg(i++)->setName("env");
-  std::set<std::string> shared;   // may lie in one place: no promise about these to LLVM
+  std::set<std::string> shared;  // may lie in one place: no promise about these to LLVM
   for (const Buffer& buffer : kernel_.buffers) {
     if (!buffer.in_place.empty()) shared.insert(buffer.name);
     shared.insert(buffer.in_place.begin(), buffer.in_place.end());
@@ -57,7 +64,9 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t 
   };
   for (const Buffer& buffer : kernel_.buffers) {
     if (buffer.role == BufferRole::temp) continue;
-    uint64_t align = buffer.role == BufferRole::constant ? 64 : static_cast<uint64_t>(dtype_bytes(buffer.dtype));
+    uint64_t align = buffer.role == BufferRole::constant
+                         ? 64
+                         : static_cast<uint64_t>(dtype_bytes(buffer.dtype));
     describe(buffer.name, align, buffer.role != BufferRole::output);
   }
   describe("workspace", 64, false);
@@ -65,8 +74,8 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t 
   return function;
 }
 
-// Makes `function` the one that is emitted into; its workspace temps get their addresses, those of scope thread in the
-// slice number `chunk` (null: the first).
+// Makes `function` the one that is emitted into; its workspace temps get their addresses, those of
+// scope thread in the slice number `chunk` (null: the first).
 void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   region_ = Region();
   region_.function = function;
@@ -89,7 +98,8 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   }
   memo_.clear();
   if (around_)
-    for (const auto& [name, range] : around_->variables()) region_.vars[name] = around_->variable(v_, name);
+    for (const auto& [name, range] : around_->variables())
+      region_.vars[name] = around_->variable(v_, name);
   Value* slice = chunk ? b.CreateMul(chunk, emit(layout_.slice_bytes), "slice") : v_.i64(0);
   for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
     const BufferId id{static_cast<int32_t>(k)};
@@ -97,20 +107,24 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
     if (!layout_.offsets[k].defined()) continue;
     Value* offset = emit(layout_.offsets[k]);
     if (kernel_.buffers[k].scope == "thread") offset = b.CreateAdd(offset, slice);
-    region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, offset, kernel_.buffers[k].name);
+    region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, offset,
+                                     kernel_.buffers[k].name);
   }
 }
 
-// void (ptr packed, i32 chunk): fields are the body's parameters without chunk, begin and end, then the loop's extent and the number of chunks.
+// void (ptr packed, i32 chunk): fields are the body's parameters without chunk, begin and end, then
+// the loop's extent and the number of chunks.
 llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType* packed) {
   auto& context = module_.getContext();
   llvm::IRBuilder<> b(context);
   auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false);
-  auto* thunk = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, body->getName() + ".thunk", module_);
+  auto* thunk = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
+                                       body->getName() + ".thunk", module_);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", thunk));
   std::vector<Value*> fields;
   for (unsigned i = 0; i < packed->getNumElements(); ++i)
-    fields.push_back(b.CreateLoad(packed->getElementType(i), b.CreateStructGEP(packed, thunk->getArg(0), i)));
+    fields.push_back(
+        b.CreateLoad(packed->getElementType(i), b.CreateStructGEP(packed, thunk->getArg(0), i)));
   Value* chunks = fields.back();
   Value* extent = fields[fields.size() - 2];
   fields.resize(fields.size() - 2);
@@ -132,55 +146,70 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   if (shared_.loop) extent = b.CreateMul(extent, emit(shared_.loop->extent));
   std::vector<std::string> outer_vars;
   for (size_t i = 0; i + 1 < loops_.size(); ++i) outer_vars.push_back(loops_[i]->var);
-  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++), outer_vars.size() + 3, llvm::GlobalValue::InternalLinkage);
+  llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++),
+                                        outer_vars.size() + 3, llvm::GlobalValue::InternalLinkage);
   std::vector<Value*> arguments;
   for (llvm::Argument& a : region_.function->args()) arguments.push_back(&a);
   for (const std::string& var : outer_vars) arguments.push_back(region_.vars.at(var));
 
   // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
   unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
-  Value* threads = b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes), "threads");
+  Value* threads = b.CreateLoad(b.getInt32Ty(),
+                                b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes),
+                                "threads");
   Value* wide = b.CreateSExt(threads, b.getInt64Ty());
-  if (!is_const(layout_.slice_bytes, 0)) wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
+  if (!is_const(layout_.slice_bytes, 0))
+    wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
   Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
-  const Expr limit = shares_here();   // lives until memo_ is cleared
+  const Expr limit = shares_here();  // lives until memo_ is cleared
   Value* most = emit(limit);
   chunks = b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
-  v_.branch(b.CreateICmpSGT(chunks, v_.i64(1)), [&]() -> Value* {
-    std::vector<Value*> fields = arguments;
-    fields.push_back(extent);
-    fields.push_back(chunks);
-    std::vector<Type*> types;
-    for (Value* field : fields) types.push_back(field->getType());
-    auto* packed = llvm::StructType::get(b.getContext(), types);
-    llvm::IRBuilder<> at_entry(&region_.function->getEntryBlock(), region_.function->getEntryBlock().begin());
-    Value* slot = at_entry.CreateAlloca(packed, nullptr, "packed");
-    for (unsigned i = 0; i < fields.size(); ++i) b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
-    auto parallel_for = module_.getOrInsertFunction("tw_parallel_for", b.getVoidTy(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty());
-    llvm::cast<llvm::Function>(parallel_for.getCallee())->setVisibility(llvm::GlobalValue::HiddenVisibility);
-    b.CreateCall(parallel_for, {region_.env, make_thunk(body, packed), slot, b.CreateTrunc(chunks, b.getInt32Ty())});
-    return nullptr;
-  }, [&]() -> Value* {
-    std::vector<Value*> whole = arguments;
-    whole.push_back(v_.i64(0));
-    whole.push_back(v_.i64(0));
-    whole.push_back(extent);
-    b.CreateCall(body, whole);
-    return nullptr;
-  });
+  v_.branch(
+      b.CreateICmpSGT(chunks, v_.i64(1)),
+      [&]() -> Value* {
+        std::vector<Value*> fields = arguments;
+        fields.push_back(extent);
+        fields.push_back(chunks);
+        std::vector<Type*> types;
+        for (Value* field : fields) types.push_back(field->getType());
+        auto* packed = llvm::StructType::get(b.getContext(), types);
+        llvm::IRBuilder<> at_entry(&region_.function->getEntryBlock(),
+                                   region_.function->getEntryBlock().begin());
+        Value* slot = at_entry.CreateAlloca(packed, nullptr, "packed");
+        for (unsigned i = 0; i < fields.size(); ++i)
+          b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
+        auto parallel_for = module_.getOrInsertFunction("tw_parallel_for", b.getVoidTy(),
+                                                        b.getPtrTy(), b.getPtrTy(), b.getPtrTy(),
+                                                        b.getInt32Ty());
+        llvm::cast<llvm::Function>(parallel_for.getCallee())
+            ->setVisibility(llvm::GlobalValue::HiddenVisibility);
+        b.CreateCall(parallel_for, {region_.env, make_thunk(body, packed), slot,
+                                    b.CreateTrunc(chunks, b.getInt32Ty())});
+        return nullptr;
+      },
+      [&]() -> Value* {
+        std::vector<Value*> whole = arguments;
+        whole.push_back(v_.i64(0));
+        whole.push_back(v_.i64(0));
+        whole.push_back(extent);
+        b.CreateCall(body, whole);
+        return nullptr;
+      });
 
   Region outer = std::move(region_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;
-  unsigned count = static_cast<unsigned>(body->arg_size()), next = count - 3 - static_cast<unsigned>(outer_vars.size());
+  unsigned count = static_cast<unsigned>(body->arg_size()),
+           next = count - 3 - static_cast<unsigned>(outer_vars.size());
   enter(body, body->getArg(count - 3));
   for (const std::string& var : outer_vars) region_.vars[var] = body->getArg(next++);
   Value *begin = body->getArg(count - 2), *end = body->getArg(count - 1);
-  if (shared_.loop) {   // the outer iterations that the share touches
+  if (shared_.loop) {  // the outer iterations that the share touches
     shared_.begin = begin;
     shared_.end = end;
     Value* inner = emit(shared_.loop->extent);
-    inner = b.CreateSelect(b.CreateICmpEQ(inner, v_.i64(0)), v_.i64(1), inner);   // an empty loop has no share
+    // An empty loop has no share
+    inner = b.CreateSelect(b.CreateICmpEQ(inner, v_.i64(0)), v_.i64(1), inner);
     begin = b.CreateUDiv(begin, inner);
     end = b.CreateUDiv(b.CreateAdd(end, b.CreateSub(inner, v_.i64(1))), inner);
   }

@@ -26,41 +26,70 @@ class ProgramEmitter : CallEmitter {
     for (const std::string& s : program_.symbols) {
       const SymbolLimits range = limits_of(program_.limits, s);
       names.push_back(text(symbol_name(options.symbol_names, s)));
-      for (const int64_t limit : {range.least, range.most}) limits.push_back(b_.getInt64(static_cast<uint64_t>(limit)));
+      for (const int64_t limit : {range.least, range.most})
+        limits.push_back(b_.getInt64(static_cast<uint64_t>(limit)));
     }
-    auto* manifest = new llvm::GlobalVariable(module_, b_.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "tw_manifest");
+    auto* manifest = new llvm::GlobalVariable(
+        module_, b_.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "tw_manifest");
     manifest->setVisibility(llvm::GlobalValue::HiddenVisibility);
     auto i32 = [&](size_t n) { return b_.getInt32(static_cast<uint32_t>(n)); };
-    std::vector<Constant*> fields = {
-        text(program_.name), text(options.target_name), manifest,
-        i32(program_.inputs.size()), i32(program_.outputs.size()), i32(program_.symbols.size()), i32(program_.calls.size()),
-        tensor_infos(program_.inputs), tensor_infos(program_.outputs), array(b_.getPtrTy(), names),
-        b_.getInt64(program_.weight_bytes), text(cpu_features), program, arena, outputs, inputs,
-        array(device_type(), devices), b_.getInt64(devices.size()), b_.getInt64(host_calls()),
-        i32(program_.data_symbols.size()), i32(static_cast<size_t>(program_.rooms)), array(b_.getInt64Ty(), limits), dims_of_run, misfit};
+    std::vector<Constant*> fields = {text(program_.name),
+                                     text(options.target_name),
+                                     manifest,
+                                     i32(program_.inputs.size()),
+                                     i32(program_.outputs.size()),
+                                     i32(program_.symbols.size()),
+                                     i32(program_.calls.size()),
+                                     tensor_infos(program_.inputs),
+                                     tensor_infos(program_.outputs),
+                                     array(b_.getPtrTy(), names),
+                                     b_.getInt64(program_.weight_bytes),
+                                     text(cpu_features),
+                                     program,
+                                     arena,
+                                     outputs,
+                                     inputs,
+                                     array(device_type(), devices),
+                                     b_.getInt64(devices.size()),
+                                     b_.getInt64(host_calls()),
+                                     i32(program_.data_symbols.size()),
+                                     i32(static_cast<size_t>(program_.rooms)),
+                                     array(b_.getInt64Ty(), limits),
+                                     dims_of_run,
+                                     misfit};
     Constant* description = llvm::ConstantStruct::getAnon(fields);
-    auto* model = new llvm::GlobalVariable(module_, description->getType(), true, llvm::GlobalValue::ExternalLinkage, description, "tw_model");
+    auto* model = new llvm::GlobalVariable(module_, description->getType(), true,
+                                           llvm::GlobalValue::ExternalLinkage, description,
+                                           "tw_model");
     model->setVisibility(llvm::GlobalValue::HiddenVisibility);
     emit_query(options.symbol);
   }
 
  private:
-  // The calls for the run's sizes, with the clock or without. Times of calls that are not made are 0.
+  // The calls for the run's sizes, with the clock or without. Times of calls that are not made are
+  // 0.
   llvm::Function* emit_dispatch() {
     std::vector<std::pair<const FastPath*, std::array<llvm::Function*, 2>>> ways;
     for (auto path = program_.fast_paths.rbegin(); path != program_.fast_paths.rend(); ++path)
-      ways.push_back({&*path, {emit_calls(false, path->begin, path->end), emit_calls(true, path->begin, path->end)}});
-    const size_t end = program_.fast_paths.empty() ? program_.calls.size() : program_.fast_paths.front().begin;
+      ways.push_back(
+          {&*path,
+           {emit_calls(false, path->begin, path->end), emit_calls(true, path->begin, path->end)}});
+    const size_t end = program_.fast_paths.empty() ? program_.calls.size()
+                                                   : program_.fast_paths.front().begin;
     ways.push_back({nullptr, {emit_calls(false, 0, end), emit_calls(true, 0, end)}});
     llvm::Function* f = start("tw_program", b_.getInt32Ty(), {b_.getPtrTy()});
-    const auto block = [&](const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, f); };
+    const auto block = [&](const char* name) {
+      return llvm::BasicBlock::Create(module_.getContext(), name, f);
+    };
     Value* call_ns = env_field(f->getArg(0), 8);
     const Variables vars = load_symbols(env_field(f->getArg(0), 4));
     for (const auto& [path, calls] : ways) {
       llvm::BasicBlock* other = nullptr;
       if (path) {
         Value* fits = b_.getTrue();
-        for (const auto& [symbol, size] : path->sizes) fits = b_.CreateAnd(fits, b_.CreateICmpEQ(vars.at(symbol), b_.getInt64(static_cast<uint64_t>(size))));
+        for (const auto& [symbol, size] : path->sizes)
+          fits = b_.CreateAnd(
+              fits, b_.CreateICmpEQ(vars.at(symbol), b_.getInt64(static_cast<uint64_t>(size))));
         llvm::BasicBlock* taken = block("taken");
         other = block("other");
         b_.CreateCondBr(fits, taken, other);
@@ -71,7 +100,9 @@ class ProgramEmitter : CallEmitter {
       b_.SetInsertPoint(no);
       b_.CreateRet(b_.CreateCall(calls[0], {f->getArg(0)}));
       b_.SetInsertPoint(yes);
-      if (!program_.fast_paths.empty()) b_.CreateMemSet(call_ns, b_.getInt8(0), program_.calls.size() * sizeof(uint64_t), llvm::MaybeAlign(8));
+      if (!program_.fast_paths.empty())
+        b_.CreateMemSet(call_ns, b_.getInt8(0), program_.calls.size() * sizeof(uint64_t),
+                        llvm::MaybeAlign(8));
       b_.CreateRet(b_.CreateCall(calls[1], {f->getArg(0)}));
       if (other) b_.SetInsertPoint(other);
     }
@@ -90,45 +121,59 @@ class ProgramEmitter : CallEmitter {
     llvm::Function* f = start("tw_misfit", b_.getPtrTy(), {b_.getPtrTy()});
     const Variables vars = load_symbols(f->getArg(0));
     Value* first = llvm::ConstantPointerNull::get(b_.getPtrTy());
-    for (size_t i = program_.conditions.size(); i-- > 0;) first = b_.CreateSelect(holds(program_.conditions[i].holds, vars), first, text(program_.conditions[i].what));
+    for (size_t i = program_.conditions.size(); i-- > 0;)
+      first = b_.CreateSelect(holds(program_.conditions[i].holds, vars), first,
+                              text(program_.conditions[i].what));
     b_.CreateRet(first);
     return f;
   }
 
   llvm::StructType* device_type() {
     Type *p = b_.getPtrTy(), *n = b_.getInt64Ty();
-    return llvm::StructType::get(p, p, p, n, p, n, n, n, p);   // tw_device_desc
+    return llvm::StructType::get(p, p, p, n, p, n, n, n, p);  // tw_device_desc
   }
 
-  // Devices that run something keep their place in the list; the others are there by name and driver alone.
+  // Devices that run something keep their place in the list; the others are there by name and
+  // driver alone.
   std::vector<Constant*> device_descriptions(const CodegenOptions& options) {
     std::vector<Constant*> list;
     for (size_t d = 0; d < program_.devices.size(); ++d) {
       const DeviceProgram& device = program_.devices[d];
-      llvm::StructType* launch_type = llvm::StructType::get(b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty());
+      llvm::StructType* launch_type = llvm::StructType::get(b_.getPtrTy(), b_.getInt32Ty(),
+                                                            b_.getInt32Ty());
       std::vector<Constant*> launches;
       for (size_t k = 0; k < device.launches.size(); ++k) {
         for (const DeviceLaunch& launch : device.launches[k])
-          launches.push_back(llvm::ConstantStruct::get(launch_type, {text(launch.function), b_.getInt32(static_cast<uint32_t>(launch.buffers.size())),
-                                                                     b_.getInt32(static_cast<uint32_t>(launch.symbols.size()))}));
+          launches.push_back(llvm::ConstantStruct::get(
+              launch_type,
+              {text(launch.function), b_.getInt32(static_cast<uint32_t>(launch.buffers.size())),
+               b_.getInt32(static_cast<uint32_t>(launch.symbols.size()))}));
       }
       const auto& [name, driver] = options.devices[d];
-      auto* table = llvm::cast<llvm::GlobalVariable>(module_.getOrInsertGlobal("tw_" + driver + "_driver", b_.getInt8Ty()));
+      auto* table = llvm::cast<llvm::GlobalVariable>(
+          module_.getOrInsertGlobal("tw_" + driver + "_driver", b_.getInt8Ty()));
       table->setVisibility(llvm::GlobalValue::HiddenVisibility);
-      list.push_back(llvm::ConstantStruct::get(device_type(), {table, text(name), text(device.code), b_.getInt64(device.code.size()), array(launch_type, launches),
-          b_.getInt64(launches.size()), b_.getInt64(device.weights_offset), b_.getInt64(device.weight_bytes),
-          emit_arena_bytes("tw_device_arena_bytes_" + std::to_string(d), device.arena_bytes)}));
+      list.push_back(llvm::ConstantStruct::get(
+          device_type(),
+          {table, text(name), text(device.code), b_.getInt64(device.code.size()),
+           array(launch_type, launches), b_.getInt64(launches.size()),
+           b_.getInt64(device.weights_offset), b_.getInt64(device.weight_bytes),
+           emit_arena_bytes("tw_device_arena_bytes_" + std::to_string(d), device.arena_bytes)}));
     }
     return list;
   }
 
   bool is_known(const Expr& dim) const {
-    return std::ranges::none_of(program_.data_symbols, [&](const std::string& s) { return uses_var(dim, s); });
+    return std::ranges::none_of(program_.data_symbols,
+                                [&](const std::string& s) { return uses_var(dim, s); });
   }
 
-  // void (i32 i, ptr symbols, ptr dims). Dims that are not known before the run are -1, unless it is over.
-  llvm::Function* emit_dims(const std::string& name, const std::vector<TensorSpec>& tensors, bool after) {
-    llvm::Function* f = start(name, b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()});
+  // void (i32 i, ptr symbols, ptr dims). Dims that are not known before the run are -1, unless it
+  // is over.
+  llvm::Function* emit_dims(const std::string& name, const std::vector<TensorSpec>& tensors,
+                            bool after) {
+    llvm::Function* f = start(name, b_.getVoidTy(),
+                              {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()});
     Variables vars = load_symbols(f->getArg(1), after);
     auto* end = llvm::BasicBlock::Create(module_.getContext(), "end", f);
     auto* choice = b_.CreateSwitch(f->getArg(0), end, static_cast<unsigned>(tensors.size()));
@@ -137,7 +182,9 @@ class ProgramEmitter : CallEmitter {
       choice->addCase(b_.getInt32(static_cast<uint32_t>(t)), block);
       b_.SetInsertPoint(block);
       for (size_t d = 0; d < tensors[t].dims.size(); ++d)
-        b_.CreateStore(after || is_known(tensors[t].dims[d]) ? number(tensors[t].dims[d], vars) : b_.getInt64(~uint64_t{0}), b_.CreateConstGEP1_64(b_.getInt64Ty(), f->getArg(2), d));
+        b_.CreateStore(after || is_known(tensors[t].dims[d]) ? number(tensors[t].dims[d], vars)
+                                                             : b_.getInt64(~uint64_t{0}),
+                       b_.CreateConstGEP1_64(b_.getInt64Ty(), f->getArg(2), d));
       b_.CreateBr(end);
     }
     b_.SetInsertPoint(end);
@@ -148,7 +195,8 @@ class ProgramEmitter : CallEmitter {
   void emit_query(const std::string& symbol) {
     auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getInt32Ty()}, false);
     auto inner = module_.getOrInsertFunction("tw_query", type);
-    llvm::cast<llvm::Function>(inner.getCallee())->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    llvm::cast<llvm::Function>(inner.getCallee())
+        ->setVisibility(llvm::GlobalValue::HiddenVisibility);
     llvm::Function* f = start("tw_" + symbol + "_query", b_.getPtrTy(), {b_.getInt32Ty()});
     f->setLinkage(llvm::GlobalValue::ExternalLinkage);
     b_.CreateRet(b_.CreateCall(inner, {f->getArg(0)}));
@@ -156,12 +204,14 @@ class ProgramEmitter : CallEmitter {
 
   Constant* tensor_infos(const std::vector<TensorSpec>& tensors) {
     std::vector<Constant*> infos;
-    llvm::StructType* type = llvm::StructType::get(b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getPtrTy());
+    llvm::StructType* type = llvm::StructType::get(b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(),
+                                                   b_.getPtrTy());
     for (const TensorSpec& t : tensors) {
       std::vector<Constant*> dims;
       for (const Expr& d : t.dims) dims.push_back(b_.getInt64(static_cast<uint64_t>(described(d))));
-      infos.push_back(llvm::ConstantStruct::get(type, {text(t.name), b_.getInt32(static_cast<uint32_t>(dtype_info(t.dtype).onnx)),
-                                                       b_.getInt32(static_cast<uint32_t>(t.dims.size())), array(b_.getInt64Ty(), dims)}));
+      infos.push_back(llvm::ConstantStruct::get(
+          type, {text(t.name), b_.getInt32(static_cast<uint32_t>(dtype_info(t.dtype).onnx)),
+                 b_.getInt32(static_cast<uint32_t>(t.dims.size())), array(b_.getInt64Ty(), dims)}));
     }
     return array(type, infos);
   }
@@ -179,7 +229,8 @@ class ProgramEmitter : CallEmitter {
 
 std::string kernel_symbol(size_t index) { return "tw_k_" + std::to_string(index); }
 
-void emit_program(llvm::Module& module, const Program& program, const CodegenOptions& options, const std::string& cpu_features) {
+void emit_program(llvm::Module& module, const Program& program, const CodegenOptions& options,
+                  const std::string& cpu_features) {
   ProgramEmitter(module, program).emit(options, cpu_features);
 }
 }  // namespace tw

@@ -1,5 +1,6 @@
-// The whole-model part of an artifact: the program function that calls the kernels in order, the descriptor that the runtime
-// reads (runtime/model.h), the functions of symbolic sizes and the exported query function.
+// The whole-model part of an artifact: the program function that calls the kernels in order, the
+// descriptor that the runtime reads (runtime/model.h), the functions of symbolic sizes and the
+// exported query function.
 #pragma once
 #include <string>
 
@@ -14,7 +15,9 @@ namespace tw {
 // The symbol under which an object defines kernel `index`.
 std::string kernel_symbol(size_t index);
 
-// Fills a module whose data layout is set. `cpu_features` is what check_cpu asks for, comma-separated.
-void emit_program(llvm::Module& module, const Program& program, const CodegenOptions& options, const std::string& cpu_features);
+// Fills a module whose data layout is set. `cpu_features` is what check_cpu asks for,
+// comma-separated.
+void emit_program(llvm::Module& module, const Program& program, const CodegenOptions& options,
+                  const std::string& cpu_features);
 
 }  // namespace tw

@@ -9,17 +9,19 @@ namespace tw {
 void CallEmitter::emit_region(size_t number) {
   const Program& region = program_.regions[number];
   auto step = region.steps.begin();
-  emit_in_parts(region_symbol(number), 0, region.calls.size(), {region.symbols, {}}, [&](size_t first, size_t last, Environment& at) {
-    at.vars = load_symbols(at.names, at.symbols);
-    const auto steps_before = [&](size_t call) {
-      for (; step != region.steps.end() && step->before == call; ++step) emit_step(*step, at);
-    };
-    for (size_t c = first; c < last; ++c) {
-      steps_before(c);
-      emit_host_call(region.calls[c], at);
-    }
-    if (last == region.calls.size()) steps_before(last);
-  });
+  emit_in_parts(region_symbol(number), 0, region.calls.size(), {region.symbols, {}},
+                [&](size_t first, size_t last, Environment& at) {
+                  at.vars = load_symbols(at.names, at.symbols);
+                  const auto steps_before = [&](size_t call) {
+                    for (; step != region.steps.end() && step->before == call; ++step)
+                      emit_step(*step, at);
+                  };
+                  for (size_t c = first; c < last; ++c) {
+                    steps_before(c);
+                    emit_host_call(region.calls[c], at);
+                  }
+                  if (last == region.calls.size()) steps_before(last);
+                });
 }
 
 void CallEmitter::emit_host_call(const KernelCall& call, const Environment& at) {
@@ -29,30 +31,42 @@ void CallEmitter::emit_host_call(const KernelCall& call, const Environment& at) 
   else emit_choice(call, at);
 }
 
-llvm::Value* CallEmitter::operand_table(const KernelCall& call, std::span<const ExternCall::View> views, size_t lead, const Environment& at) {
+llvm::Value* CallEmitter::operand_table(const KernelCall& call,
+                                        std::span<const ExternCall::View> views, size_t lead,
+                                        const Environment& at) {
   Value* list = local(b_.getPtrTy(), std::max<size_t>(lead + views.size(), 1));
   for (size_t i = 0; i < views.size(); ++i)
-    b_.CreateStore(address(call.arguments[static_cast<size_t>(views[i].argument)], at), b_.CreateConstGEP1_64(b_.getPtrTy(), list, lead + i));
+    b_.CreateStore(address(call.arguments[static_cast<size_t>(views[i].argument)], at),
+                   b_.CreateConstGEP1_64(b_.getPtrTy(), list, lead + i));
   return list;
 }
 
-llvm::Value* CallEmitter::in_workspace(const KernelCall& call, const Expr& offset, const Environment& at) {
-  return address({call.workspace_room < 0 ? Place::arena : Place::room, call.workspace_room, call.workspace + offset}, at);
+llvm::Value* CallEmitter::in_workspace(const KernelCall& call, const Expr& offset,
+                                       const Environment& at) {
+  return address({call.workspace_room < 0 ? Place::arena : Place::room, call.workspace_room,
+                  call.workspace + offset},
+                 at);
 }
 
-llvm::Value* CallEmitter::region_symbols(const Program& region, const std::string& turn, const Environment& at) {
+llvm::Value* CallEmitter::region_symbols(const Program& region, const std::string& turn,
+                                         const Environment& at) {
   Value* list = local(b_.getInt64Ty(), std::max<size_t>(region.symbols.size(), 1));
   for (size_t i = 0; i < region.symbols.size(); ++i)
-    if (region.symbols[i] != turn) b_.CreateStore(number(var(region.symbols[i]), at.vars), b_.CreateConstGEP1_64(b_.getInt64Ty(), list, i));
+    if (region.symbols[i] != turn)
+      b_.CreateStore(number(var(region.symbols[i]), at.vars),
+                     b_.CreateConstGEP1_64(b_.getInt64Ty(), list, i));
   return list;
 }
 
 void CallEmitter::emit_choice(const KernelCall& call, const Environment& at) {
   const ExternCall& f = *call.function;
-  Value* condition = b_.CreateLoad(b_.getInt8Ty(), address(call.arguments[static_cast<size_t>(f.inputs[0].argument)], at));
+  Value* condition = b_.CreateLoad(
+      b_.getInt8Ty(), address(call.arguments[static_cast<size_t>(f.inputs[0].argument)], at));
   Value* outputs = operand_table(call, f.outputs, 0, at);
   llvm::Function* function = b_.GetInsertBlock()->getParent();
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, function); };
+  auto block = [&](const char* name) {
+    return llvm::BasicBlock::Create(module_.getContext(), name, function);
+  };
   llvm::BasicBlock *blocks[] = {block("then"), block("else")}, *end = block("end");
   b_.CreateCondBr(b_.CreateICmpNE(condition, b_.getInt8(0)), blocks[0], blocks[1]);
   size_t first = 1;
@@ -62,10 +76,15 @@ void CallEmitter::emit_choice(const KernelCall& call, const Environment& at) {
     b_.SetInsertPoint(blocks[k]);
     Value* env = local(env_type_);
     b_.CreateStore(b_.CreateLoad(env_type_, at.env), env);
-    Value* own[] = {operand_table(call, std::span(f.inputs).subspan(first, region.inputs.size()), 0, at), outputs, in_workspace(call, 0, at)};
-    for (unsigned field = 0; field < 3; ++field) b_.CreateStore(own[field], b_.CreateStructGEP(env_type_, env, field));
+    Value* own[] = {
+        operand_table(call, std::span(f.inputs).subspan(first, region.inputs.size()), 0, at),
+        outputs, in_workspace(call, 0, at)};
+    for (unsigned field = 0; field < 3; ++field)
+      b_.CreateStore(own[field], b_.CreateStructGEP(env_type_, env, field));
     b_.CreateStore(region_symbols(region, "", at), b_.CreateStructGEP(env_type_, env, 4));
-    b_.CreateStore(llvm::ConstantPointerNull::get(b_.getPtrTy()), b_.CreateStructGEP(env_type_, env, 8));   // no times of its calls
+    // No times of its calls
+    b_.CreateStore(llvm::ConstantPointerNull::get(b_.getPtrTy()),
+                   b_.CreateStructGEP(env_type_, env, 8));
     end_unless_ok(b_.CreateCall(module_.getFunction(region_symbol(number)), {env}));
     b_.CreateBr(end);
     first += region.inputs.size();
@@ -76,32 +95,52 @@ void CallEmitter::emit_choice(const KernelCall& call, const Environment& at) {
 void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
   const ExternCall& f = *call.function;
   const RegionCall& loop = *f.region;
-  const auto body = static_cast<size_t>(loop.regions[0]), lead = static_cast<size_t>(loop.conditional ? 1 : 0), carried = static_cast<size_t>(loop.carried);
+  const auto body = static_cast<size_t>(loop.regions[0]),
+             lead = static_cast<size_t>(loop.conditional ? 1 : 0),
+             carried = static_cast<size_t>(loop.carried);
   const std::vector<std::string>& names = program_.regions[body].symbols;
   const size_t stacked = f.outputs.size() - carried - lead;
   const auto outputs = std::span(f.outputs);
-  Value *null = llvm::ConstantPointerNull::get(b_.getPtrTy()), *symbols = region_symbols(program_.regions[body], loop.turn, at);
+  Value *null = llvm::ConstantPointerNull::get(b_.getPtrTy()),
+        *symbols = region_symbols(program_.regions[body], loop.turn, at);
   Value* rows = operand_table(call, outputs.subspan(carried, stacked), lead + carried, at);
   if (loop.conditional) b_.CreateStore(in_workspace(call, loop.condition, at), rows);
   Value* spare = local(b_.getPtrTy(), std::max<size_t>(carried, 1));
-  for (size_t i = 0; i < carried; ++i) b_.CreateStore(in_workspace(call, loop.spare[i], at), b_.CreateConstGEP1_64(b_.getPtrTy(), spare, i));
-  const auto turn = static_cast<size_t>(std::find(names.begin(), names.end(), loop.turn) - names.begin());
-  auto operand = [&](const ExternCall::View& view) { return address(call.arguments[static_cast<size_t>(view.argument)], at); };
+  for (size_t i = 0; i < carried; ++i)
+    b_.CreateStore(in_workspace(call, loop.spare[i], at),
+                   b_.CreateConstGEP1_64(b_.getPtrTy(), spare, i));
+  const auto turn = static_cast<size_t>(std::find(names.begin(), names.end(), loop.turn) -
+                                        names.begin());
+  auto operand = [&](const ExternCall::View& view) {
+    return address(call.arguments[static_cast<size_t>(view.argument)], at);
+  };
   auto count = [&](size_t n) { return b_.getInt32(static_cast<uint32_t>(n)); };
   const std::vector<Value*> fields = {
-      module_.getFunction(region_symbol(body)), loop.trip.defined() ? number(loop.trip, at.vars) : b_.getInt64(INT64_MAX),
-      operand_table(call, std::span(f.inputs).subspan(lead), 0, at), rows, operand_table(call, outputs.first(carried), 0, at), spare,
-      extents(loop.bytes, at.vars), extents(loop.growth, at.vars), in_workspace(call, 0, at), symbols,
+      module_.getFunction(region_symbol(body)),
+      loop.trip.defined() ? number(loop.trip, at.vars) : b_.getInt64(INT64_MAX),
+      operand_table(call, std::span(f.inputs).subspan(lead), 0, at),
+      rows,
+      operand_table(call, outputs.first(carried), 0, at),
+      spare,
+      extents(loop.bytes, at.vars),
+      extents(loop.growth, at.vars),
+      in_workspace(call, 0, at),
+      symbols,
       turn < names.size() ? b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, turn) : null,
-      loop.conditional ? operand(f.inputs[0]) : null, loop.conditional ? operand(f.outputs.back()) : null,
-      count(carried), count(static_cast<size_t>(loop.sliced)), count(stacked)};
+      loop.conditional ? operand(f.inputs[0]) : null,
+      loop.conditional ? operand(f.outputs.back()) : null,
+      count(carried),
+      count(static_cast<size_t>(loop.sliced)),
+      count(stacked)};
   std::vector<Type*> types;
   for (Value* field : fields) types.push_back(field->getType());
   llvm::StructType* type = llvm::StructType::get(module_.getContext(), types);
   Value* description = local(type);
   store_fields(type, description, fields);
-  auto callee = module_.getOrInsertFunction("tw_loop", llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}, false));
-  llvm::cast<llvm::Function>(callee.getCallee())->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  auto callee = module_.getOrInsertFunction(
+      "tw_loop", llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}, false));
+  llvm::cast<llvm::Function>(callee.getCallee())
+      ->setVisibility(llvm::GlobalValue::HiddenVisibility);
   end_unless_ok(b_.CreateCall(callee, {at.env, description}));
 }
 

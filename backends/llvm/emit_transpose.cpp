@@ -1,5 +1,7 @@
-// Copies that turn columns into rows: for j in 16 unroll { for i in 16 vector { y[.., j, i] = x[.., i, j] } }, with any distance of x's rows and
-// of y's. Whole vectors are read along x's rows, transposed in registers and stored along y's; loads of single elements would be as many as elements.
+// Copies that turn columns into rows: for j in 16 unroll { for i in 16 vector { y[.., j, i] = x[..,
+// i, j] } }, with any distance of x's rows and of y's. Whole vectors are read along x's rows,
+// transposed in registers and stored along y's; loads of single elements would be as many as
+// elements.
 #include <bit>
 
 #include "backends/llvm/kernel_emitter.h"
@@ -7,18 +9,22 @@
 namespace tw {
 namespace {
 
-// Distance of the elements that neighbouring values of the variable name; nullopt where it is not the same everywhere.
+// Distance of the elements that neighbouring values of the variable name; nullopt where it is not
+// the same everywhere.
 std::optional<int64_t> stride_of(const IndexForm& form, const std::string& name) {
   int64_t stride = 0;
   for (const IndexTerm& term : form.terms) {
-    const bool alone = term.factors.size() == 1 && term.factors[0]->kind == ExprKind::var && term.factors[0]->name == name;
+    const bool alone = term.factors.size() == 1 && term.factors[0]->kind == ExprKind::var &&
+                       term.factors[0]->name == name;
     if (alone) stride += term.coefficient;
-    else if (std::ranges::any_of(term.factors, [&](const Expr& e) { return uses_var(e, name); })) return std::nullopt;
+    else if (std::ranges::any_of(term.factors, [&](const Expr& e) { return uses_var(e, name); }))
+      return std::nullopt;
   }
   return stride;
 }
 
-// Element i of vector j becomes element j of vector i: blocks of half the size change places, then in each of them.
+// Element i of vector j becomes element j of vector i: blocks of half the size change places, then
+// in each of them.
 void transpose(Values& v, std::vector<Value*>& rows) {
   const int n = static_cast<int>(rows.size());
   for (int half = n / 2; half > 0; half /= 2) {
@@ -42,21 +48,32 @@ void transpose(Values& v, std::vector<Value*>& rows) {
 bool KernelEmitter::emit_transpose(const Stmt& s) {
   const Stmt& inner = s->body[0];
   const auto extent = as_const(s->extent);
-  if (lane_count_ || mask_ || !extent || inner->kind != StmtKind::loop || inner->loop_kind != LoopKind::vector || as_const(inner->extent) != extent) return false;
+  if (lane_count_ || mask_ || !extent || inner->kind != StmtKind::loop ||
+      inner->loop_kind != LoopKind::vector || as_const(inner->extent) != extent)
+    return false;
   const Stmt& copy = inner->body[0];
-  if (*extent < 2 || *extent > 16 || !std::has_single_bit(static_cast<uint64_t>(*extent)) || copy->kind != StmtKind::store) return false;
-  if (copy->combiner != Combiner::none || copy->init.defined() || copy->where.defined() || copy->value->kind != ExprKind::load) return false;
+  if (*extent < 2 || *extent > 16 || !std::has_single_bit(static_cast<uint64_t>(*extent)) ||
+      copy->kind != StmtKind::store)
+    return false;
+  if (copy->combiner != Combiner::none || copy->init.defined() || copy->where.defined() ||
+      copy->value->kind != ExprKind::load)
+    return false;
   const Buffer &from = kernel_.buffer(copy->value->buffer), &to = kernel_.buffer(copy->buffer);
   if (from.scope == "register" || to.scope == "register" || from.dtype != to.dtype) return false;
-  const IndexForm &source = form_of(copy->value.get(), copy->value->buffer, copy->value->args), &target = form_of(copy.get(), copy->buffer, copy->indices);
-  const auto rows_apart = stride_of(source, inner->var), columns_apart = stride_of(source, s->var), along = stride_of(target, inner->var);
-  if (!rows_apart || *rows_apart == 0 || columns_apart != 1 || along != 1 || !stride_of(target, s->var)) return false;
+  const IndexForm &source = form_of(copy->value.get(), copy->value->buffer, copy->value->args),
+                  &target = form_of(copy.get(), copy->buffer, copy->indices);
+  const auto rows_apart = stride_of(source, inner->var), columns_apart = stride_of(source, s->var),
+             along = stride_of(target, inner->var);
+  if (!rows_apart || *rows_apart == 0 || columns_apart != 1 || along != 1 ||
+      !stride_of(target, s->var))
+    return false;
 
   std::vector<llvm::Constant*> ramp;
   for (int64_t i = 0; i < *extent; ++i) ramp.push_back(v_.b.getInt64(static_cast<uint64_t>(i)));
   lane_count_ = static_cast<int>(*extent);
   // The access of vector `number` along `lane`.
-  auto access = [&](const IndexForm& form, const std::string& lane, const std::string& other, int64_t number) {
+  auto access = [&](const IndexForm& form, const std::string& lane, const std::string& other,
+                    int64_t number) {
     memo_.clear();
     memo_.emplace_back();
     lane_var_ = lane;
@@ -67,9 +84,12 @@ bool KernelEmitter::emit_transpose(const Stmt& s) {
   emitted_ += *extent;
   if (lines_) at_line(lines_->store(copy->label));
   std::vector<Value*> rows;
-  for (int64_t i = 0; i < *extent; ++i) rows.push_back(load_memory(copy->value->buffer, access(source, s->var, inner->var, i), v_.storage_type(from.dtype)));
+  for (int64_t i = 0; i < *extent; ++i)
+    rows.push_back(load_memory(copy->value->buffer, access(source, s->var, inner->var, i),
+                               v_.storage_type(from.dtype)));
   transpose(v_, rows);
-  for (int64_t i = 0; i < *extent; ++i) store_memory(copy->buffer, access(target, inner->var, s->var, i), rows[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < *extent; ++i)
+    store_memory(copy->buffer, access(target, inner->var, s->var, i), rows[static_cast<size_t>(i)]);
   lane_var_.clear();
   lane_count_ = 0;
   region_.vars.erase(inner->var);

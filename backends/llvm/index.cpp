@@ -14,7 +14,8 @@ bool same_factors(const IndexTerm& x, const IndexTerm& y) {
 
 void add_to(Terms& sum, const Terms& more, int64_t scale) {
   for (const IndexTerm& t : more) {
-    auto same = std::find_if(sum.begin(), sum.end(), [&](const IndexTerm& s) { return same_factors(s, t); });
+    auto same = std::find_if(sum.begin(), sum.end(),
+                             [&](const IndexTerm& s) { return same_factors(s, t); });
     if (same == sum.end()) {
       sum.push_back(t);
       sum.back().coefficient *= scale;
@@ -54,12 +55,13 @@ Terms terms_of(const Expr& e) {
   return {{{e}, 1, 0}};
 }
 
-const ExprNode* division(const IndexTerm& t, BinaryOp op) {   // by a constant, alone in its term
+const ExprNode* division(const IndexTerm& t, BinaryOp op) {  // by a constant, alone in its term
   const ExprNode* e = t.factors.size() == 1 ? t.factors[0].get() : nullptr;
   return e && e->kind == ExprKind::binary && e->binary == op && as_const(e->args[1]) ? e : nullptr;
 }
 
-// c * (e floor_div c) + e floor_mod c is e: dimensions that a fused loop runs through are one ramp where they lie side by side.
+// c * (e floor_div c) + e floor_mod c is e: dimensions that a fused loop runs through are one ramp
+// where they lie side by side.
 void join_divisions(Terms& sum) {
   for (size_t i = 0; i < sum.size(); ++i) {
     const ExprNode* rest = division(sum[i], BinaryOp::floor_mod);
@@ -67,7 +69,8 @@ void join_divisions(Terms& sum) {
     const int64_t scale = sum[i].coefficient;
     const auto whole = std::ranges::find_if(sum, [&](const IndexTerm& t) {
       const ExprNode* q = division(t, BinaryOp::floor_div);
-      return q && equal(q->args[0], rest->args[0]) && equal(q->args[1], rest->args[1]) && t.coefficient == scale * *as_const(rest->args[1]);
+      return q && equal(q->args[0], rest->args[0]) && equal(q->args[1], rest->args[1]) &&
+             t.coefficient == scale * *as_const(rest->args[1]);
     });
     if (whole == sum.end()) continue;
     const Expr e = rest->args[0];
@@ -91,16 +94,20 @@ IndexForm finish(Terms terms, const LoopDepths& depths) {
         auto depth = depths.find(e->name);
         if (depth != depths.end()) t.depth = std::max(t.depth, depth->second);
       });
-    auto place = std::upper_bound(form.terms.begin(), form.terms.end(), t.depth, [](int depth, const IndexTerm& o) { return depth < o.depth; });
+    auto place = std::upper_bound(form.terms.begin(), form.terms.end(), t.depth,
+                                  [](int depth, const IndexTerm& o) { return depth < o.depth; });
     form.terms.insert(place, std::move(t));
   }
   return form;
 }
 }  // namespace
 
-IndexForm index_form(const Expr& e, const LoopDepths& depths) { return finish(terms_of(e), depths); }
+IndexForm index_form(const Expr& e, const LoopDepths& depths) {
+  return finish(terms_of(e), depths);
+}
 
-IndexForm offset_form(const Buffer& buffer, const std::vector<Expr>& indices, const LoopDepths& depths) {
+IndexForm offset_form(const Buffer& buffer, const std::vector<Expr>& indices,
+                      const LoopDepths& depths) {
   Terms sum, stride = {{{}, 1, 0}};
   for (size_t d = indices.size(); d-- > 0;) {
     add_to(sum, product(terms_of(indices[d]), stride), 1);

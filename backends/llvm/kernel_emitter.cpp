@@ -9,8 +9,9 @@
 
 namespace tw {
 namespace {
-constexpr int64_t kMaxStatements = 20000;     // store leaves after expansion
-constexpr int64_t kMaxStackBytes = 48 << 10;  // of one kernel: workers have little stack (runtime/model.h)
+constexpr int64_t kMaxStatements = 20000;  // store leaves after expansion
+// Of one kernel: workers have little stack (runtime/model.h)
+constexpr int64_t kMaxStackBytes = 48 << 10;
 
 // Every statement's expressions in normal form, so that offsets are sums of few terms.
 Stmt simplified(const Stmt& body, const Ranges& ranges) {
@@ -18,9 +19,15 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel, const Target& target, const Surroundings* surroundings)
-    : module_(module), kernel_(interleave_virtual_threads(kernel)), target_(target), v_(module.getContext(), traits, target.fast_math), around_(surroundings),
-      layout_(workspace_layout(kernel_, target.cores)), cores_(target.cores) {}
+KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
+                             const Target& target, const Surroundings* surroundings)
+    : module_(module),
+      kernel_(interleave_virtual_threads(kernel)),
+      target_(target),
+      v_(module.getContext(), traits, target.fast_math),
+      around_(surroundings),
+      layout_(workspace_layout(kernel_, target.cores)),
+      cores_(target.cores) {}
 
 void KernelEmitter::fail(const std::string& message) {
   if (error_.empty()) error_ = message;
@@ -36,13 +43,14 @@ int64_t KernelEmitter::elements(BufferId id) const {
   return count;
 }
 
-// Depths, ranges and roles of all loops, and the width of each register buffer's slots: the common divisor of the vector
-// loops that run along its innermost elements.
+// Depths, ranges and roles of all loops, and the width of each register buffer's slots: the common
+// divisor of the vector loops that run along its innermost elements.
 void KernelEmitter::analyse() {
   for (const std::string& s : kernel_.symbols) ranges_[s] = symbol_range(s);
   if (around_) ranges_.insert(around_->variables().begin(), around_->variables().end());
   slot_lanes_.assign(kernel_.buffers.size(), 0);
-  std::function<void(const Stmt&, int, const StmtNode*)> walk = [&](const Stmt& s, int depth, const StmtNode* lanes) {
+  std::function<void(const Stmt&, int, const StmtNode*)> walk = [&](const Stmt& s, int depth,
+                                                                    const StmtNode* lanes) {
     if (s->kind == StmtKind::loop) {
       depths_[s->var] = ++depth;
       ranges_[s->var] = {0, s->extent - 1};
@@ -52,7 +60,8 @@ void KernelEmitter::analyse() {
     auto note = [&](BufferId id, const std::vector<Expr>& indices) {
       if (!lanes || kernel_.buffer(id).scope != "register") return;
       for (const IndexTerm& t : offset_form(kernel_.buffer(id), indices, depths_).terms) {
-        bool ramp = t.factors.size() == 1 && t.factors[0]->kind == ExprKind::var && t.factors[0]->name == lanes->var && t.coefficient == 1;
+        bool ramp = t.factors.size() == 1 && t.factors[0]->kind == ExprKind::var &&
+                    t.factors[0]->name == lanes->var && t.coefficient == 1;
         auto extent = as_const(lanes->extent);
         int64_t& width = slot_lanes_[static_cast<size_t>(id.index)];
         if (ramp && extent) width = std::gcd(width, *extent);
@@ -61,13 +70,17 @@ void KernelEmitter::analyse() {
     if (s->kind == StmtKind::region) {
       for (const auto& [name, operand] : instruction_of(*s).operands) {
         int64_t& width = slot_lanes_[static_cast<size_t>(operand.buffer.index)];
-        if (kernel_.buffer(operand.buffer).scope == "register") width = std::gcd(width, operand.count);
+        if (kernel_.buffer(operand.buffer).scope == "register")
+          width = std::gcd(width, operand.count);
       }
     }
     if (s->kind == StmtKind::store) {
       note(s->buffer, s->indices);
       for (const Expr& e : {s->value, s->where, s->init})
-        if (e.defined()) visit(e, [&](const Expr& n) { if (n->kind == ExprKind::load) note(n->buffer, n->args); });
+        if (e.defined())
+          visit(e, [&](const Expr& n) {
+            if (n->kind == ExprKind::load) note(n->buffer, n->args);
+          });
     }
     for (const Stmt& child : s->body) walk(child, depth, lanes);
   };
@@ -75,16 +88,23 @@ void KernelEmitter::analyse() {
   int64_t stack_bytes = 0;
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const Buffer& buffer = kernel_.buffers[i];
-    if (buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread") continue;
+    if (buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread")
+      continue;
     if (around_ && around_->holds(BufferId{static_cast<int32_t>(i)})) continue;
     int64_t count = elements(BufferId{static_cast<int32_t>(i)});
-    if (buffer.scope != "stack" && buffer.scope != "register") fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope + "', which a CPU does not have");
-    if (count < 0) return fail("buffer '" + buffer.name + "' of scope " + buffer.scope + " needs a constant shape");
+    if (buffer.scope != "stack" && buffer.scope != "register")
+      fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope +
+           "', which a CPU does not have");
+    if (count < 0)
+      return fail("buffer '" + buffer.name + "' of scope " + buffer.scope +
+                  " needs a constant shape");
     if (buffer.scope == "stack") stack_bytes += count * dtype_bytes(buffer.dtype);
     if (slot_lanes_[i] && count % slot_lanes_[i]) slot_lanes_[i] = std::gcd(slot_lanes_[i], count);
     if (slot_lanes_[i] == 1) slot_lanes_[i] = 0;
   }
-  if (stack_bytes > kMaxStackBytes) fail("stack buffers take " + std::to_string(stack_bytes) + " bytes, the limit is " + std::to_string(kMaxStackBytes));
+  if (stack_bytes > kMaxStackBytes)
+    fail("stack buffers take " + std::to_string(stack_bytes) + " bytes, the limit is " +
+         std::to_string(kMaxStackBytes));
 }
 
 Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Expr& shares) {
@@ -98,12 +118,15 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Exp
     emit_stmt(hoist_guards(simplified(kernel_.body, ranges_)));
     v_.b.CreateRetVoid();
   }
-  if (!error_.empty()) return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel_.name, error_);
+  if (!error_.empty())
+    return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel_.name, error_);
   return result;
 }
 
 void KernelEmitter::at_line(unsigned line) {
-  if (lines_) v_.b.SetCurrentDebugLocation(llvm::DILocation::get(v_.b.getContext(), line, 0, region_.function->getSubprogram()));
+  if (lines_)
+    v_.b.SetCurrentDebugLocation(
+        llvm::DILocation::get(v_.b.getContext(), line, 0, region_.function->getSubprogram()));
 }
 
 void KernelEmitter::emit_stmt(const Stmt& s) {
@@ -115,7 +138,7 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
     case StmtKind::loop: return emit_loop(s);
     case StmtKind::store: return emit_store(s);
     case StmtKind::if_then: {
-      memo_.clear();   // values of an earlier iteration of an expanded loop are not this one's
+      memo_.clear();  // values of an earlier iteration of an expanded loop are not this one's
       Value* condition = emit(resolved(s->condition));
       if (is_all_true(condition)) return emit_stmt(s->body[0]);
       if (is_all_false(condition)) return;
@@ -127,7 +150,9 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
         mask_ = outer;
         return;
       }
-      v_.branch(condition, [&]() -> Value* { return emit_stmt(s->body[0]), nullptr; }, []() -> Value* { return nullptr; });
+      v_.branch(
+          condition, [&]() -> Value* { return emit_stmt(s->body[0]), nullptr; },
+          []() -> Value* { return nullptr; });
       return;
     }
     case StmtKind::region: return emit_region(s);
@@ -148,11 +173,15 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   auto extent = as_const(s->extent);
   if (extent && *extent <= 0) return;
   loops_.push_back(s.get());
-  if (s->loop_kind == LoopKind::bind) fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
-  bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ && !is_const(shares_here(), 1);
-  bool expand = s->loop_kind == LoopKind::unroll || (s->loop_kind == LoopKind::vector && lane_count_);
+  if (s->loop_kind == LoopKind::bind)
+    fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
+  bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ &&
+                  !is_const(shares_here(), 1);
+  bool expand = s->loop_kind == LoopKind::unroll ||
+                (s->loop_kind == LoopKind::vector && lane_count_);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
-    fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) + " but its extent is not constant");
+    fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) +
+         " but its extent is not constant");
   } else if (parallel && (extent != 1 || shared_loop(kernel_, s))) {
     emit_parallel(s);
   } else if (s->loop_kind == LoopKind::unroll && emit_transpose(s)) {
@@ -205,9 +234,11 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
   index->addIncoming(next, b.GetInsertBlock());
   auto* latch = b.CreateCondBr(b.CreateICmpSLT(next, end), header, exit);
   auto& context = b.getContext();
-  auto* no_unroll = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
-  auto* no_vectors = llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
-                                                 llvm::ConstantAsMetadata::get(b.getFalse())});
+  auto* no_unroll = llvm::MDNode::get(context,
+                                      llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  auto* no_vectors = llvm::MDNode::get(context,
+                                       {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
+                                        llvm::ConstantAsMetadata::get(b.getFalse())});
   auto* id = llvm::MDNode::getDistinct(context, {nullptr, no_unroll, no_vectors});
   id->replaceOperandWith(0, id);
   latch->setMetadata(llvm::LLVMContext::MD_loop, id);
@@ -221,14 +252,18 @@ void KernelEmitter::emit_prefetch(const StmtNode& s) {
   const BufferId id = s.buffer;
   if (kernel_.buffer(id).scope == "register") return;
   Access access = access_of(offset_form(kernel_.buffer(id), s.indices, depths_));
-  if (access.lane_offsets) return fail("a prefetch of '" + kernel_.buffer(id).name + "' in a vector loop");
+  if (access.lane_offsets)
+    return fail("a prefetch of '" + kernel_.buffer(id).name + "' in a vector loop");
   llvm::Type* i32 = v_.b.getInt32Ty();
   Value* p = pointer(id, access, 0);
   v_.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
-                       {p, llvm::ConstantInt::get(i32, 0), llvm::ConstantInt::get(i32, static_cast<uint64_t>(s.count)), llvm::ConstantInt::get(i32, 1)});
+                       {p, llvm::ConstantInt::get(i32, 0),
+                        llvm::ConstantInt::get(i32, static_cast<uint64_t>(s.count)),
+                        llvm::ConstantInt::get(i32, 1)});
 }
 
-// i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector one).
+// i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector
+// one).
 Value* KernelEmitter::first_reduce_iteration() {
   Value* first = v_.b.getTrue();
   for (const StmtNode* loop : loops_) {
@@ -239,7 +274,8 @@ Value* KernelEmitter::first_reduce_iteration() {
   return first;
 }
 
-// The condition at the present iteration of the expanded loops: what is decided there costs no instruction.
+// The condition at the present iteration of the expanded loops: what is decided there costs no
+// instruction.
 Expr KernelEmitter::resolved(const Expr& condition) {
   Expr e = condition;
   for (const auto& [name, value] : expanded_)
@@ -250,19 +286,23 @@ Expr KernelEmitter::resolved(const Expr& condition) {
 }
 
 void KernelEmitter::emit_store(const Stmt& s) {
-  if (++emitted_ > kMaxStatements) return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
+  if (++emitted_ > kMaxStatements)
+    return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   memo_.clear();
   memo_.emplace_back();
   if (lines_) at_line(lines_->store(s->label));
   if (s->async && around_ && around_->holds(s->buffer)) return emit_async(*s);
   Access access = access_of(form_of(s.get(), s->buffer, s->indices));
   if (s->init.defined()) {
-    v_.branch(first_reduce_iteration(), [&]() -> Value* {
-      memo_.emplace_back();
-      store(s->buffer, access, emit(s->init));
-      memo_.pop_back();
-      return nullptr;
-    }, []() -> Value* { return nullptr; });
+    v_.branch(
+        first_reduce_iteration(),
+        [&]() -> Value* {
+          memo_.emplace_back();
+          store(s->buffer, access, emit(s->init));
+          memo_.pop_back();
+          return nullptr;
+        },
+        []() -> Value* { return nullptr; });
   }
   if (!s->where.defined()) return emit_update(s, access);
   Value* where = emit(resolved(s->where));
@@ -276,12 +316,15 @@ void KernelEmitter::emit_store(const Stmt& s) {
     mask_ = outer;
     return;
   }
-  v_.branch(where, [&]() -> Value* {
-    memo_.emplace_back();
-    emit_update(s, access);
-    memo_.pop_back();
-    return nullptr;
-  }, []() -> Value* { return nullptr; });
+  v_.branch(
+      where,
+      [&]() -> Value* {
+        memo_.emplace_back();
+        emit_update(s, access);
+        memo_.pop_back();
+        return nullptr;
+      },
+      []() -> Value* { return nullptr; });
 }
 
 // The lanes of a vector loop are one copy where they lie side by side.
@@ -289,13 +332,20 @@ void KernelEmitter::emit_async(const StmtNode& s) {
   const bool selects = s.value->kind == ExprKind::select;
   const Expr from = copied_load(s.value);
   Value* there = selects ? emit(resolved(s.value->args[0])) : nullptr;
-  const Access to_access = access_of(form_of(&s, s.buffer, s.indices)), from_access = access_of(form_of(from.get(), from->buffer, from->args));
+  const Access to_access = access_of(form_of(&s, s.buffer, s.indices)),
+               from_access = access_of(form_of(from.get(), from->buffer, from->args));
   const int64_t size = dtype_bytes(kernel_.buffer(s.buffer).dtype);
-  const bool side_by_side = !lane_count_ || (to_access.lane_stride == 1 && from_access.lane_stride == 1 && !to_access.lane_offsets && !from_access.lane_offsets);
-  if (mask_ || !side_by_side || (there && Values::lanes(there))) return fail("the lanes of the asynchronous stage '" + s.label + "' are no one copy");
+  const bool side_by_side = !lane_count_ ||
+                            (to_access.lane_stride == 1 && from_access.lane_stride == 1 &&
+                             !to_access.lane_offsets && !from_access.lane_offsets);
+  if (mask_ || !side_by_side || (there && Values::lanes(there)))
+    return fail("the lanes of the asynchronous stage '" + s.label + "' are no one copy");
   const int64_t bytes = size * std::max(lane_count_, 1);
-  if (bytes != 4 && bytes != 8 && bytes != 16) return fail("the asynchronous stage '" + s.label + "' copies " + std::to_string(bytes) + " bytes at a time, not 4, 8 or 16");
-  around_->copy(v_, pointer(s.buffer, to_access, 0), pointer(from->buffer, from_access, 0), bytes, there && !is_all_true(there) ? there : nullptr);
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    return fail("the asynchronous stage '" + s.label + "' copies " + std::to_string(bytes) +
+                " bytes at a time, not 4, 8 or 16");
+  around_->copy(v_, pointer(s.buffer, to_access, 0), pointer(from->buffer, from_access, 0), bytes,
+                there && !is_all_true(there) ? there : nullptr);
 }
 
 void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
@@ -323,20 +373,28 @@ void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
       Value* offset = v_.b.CreateExtractElement(offsets, static_cast<uint64_t>(i));
       one.dynamic = one.dynamic ? v_.b.CreateAdd(one.dynamic, offset) : offset;
       one.lane_offsets = nullptr;
-      Value* active = mask ? v_.b.CreateExtractElement(mask, static_cast<uint64_t>(i)) : v_.b.getTrue();
-      v_.branch(active, [&]() -> Value* {
-        store(s->buffer, one, v_.combine(s->combiner, t, load(s->buffer, one), v_.b.CreateExtractElement(value, static_cast<uint64_t>(i))));
-        return nullptr;
-      }, []() -> Value* { return nullptr; });
+      Value* active = mask ? v_.b.CreateExtractElement(mask, static_cast<uint64_t>(i))
+                           : v_.b.getTrue();
+      v_.branch(
+          active,
+          [&]() -> Value* {
+            store(s->buffer, one,
+                  v_.combine(s->combiner, t, load(s->buffer, one),
+                             v_.b.CreateExtractElement(value, static_cast<uint64_t>(i))));
+            return nullptr;
+          },
+          []() -> Value* { return nullptr; });
     }
     lane_count_ = count;
     mask_ = mask;
     return;
   }
   if (s->combiner == Combiner::add && t == DType::i32 && lane_count_)
-    if (Value* sum = add_products(s->value, load(s->buffer, access))) return store(s->buffer, access, sum);
-  bool product = s->combiner == Combiner::add && (t == DType::f32 || t == DType::f64) && s->value->kind == ExprKind::binary &&
-                 s->value->binary == BinaryOp::mul && s->value->type == t;
+    if (Value* sum = add_products(s->value, load(s->buffer, access)))
+      return store(s->buffer, access, sum);
+  bool product = s->combiner == Combiner::add && (t == DType::f32 || t == DType::f64) &&
+                 s->value->kind == ExprKind::binary && s->value->binary == BinaryOp::mul &&
+                 s->value->type == t;
   if (product && v_.traits.fma) {
     Value* x = emit(s->value->args[0]);
     Value* y = emit(s->value->args[1]);

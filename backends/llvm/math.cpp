@@ -1,4 +1,5 @@
-// Exponentials, logarithms and powers. Method: reduce the argument, evaluate a polynomial of math_tables.h, undo the reduction.
+// Exponentials, logarithms and powers. Method: reduce the argument, evaluate a polynomial of
+// math_tables.h, undo the reduction.
 #include "backends/llvm/math.h"
 
 #include <limits>
@@ -28,7 +29,8 @@ Reduced reduce(Values& v, Value* x, double per_step, std::span<const double> ste
 }
 
 Value* power_of_two(Values& v, Value* k, bool f32) {
-  return v.from_bits(v.b.CreateShl(v.b.CreateAdd(k, v.integer(k, f32 ? 127 : 1023)), v.integer(k, f32 ? 23 : 52)));
+  return v.from_bits(
+      v.b.CreateShl(v.b.CreateAdd(k, v.integer(k, f32 ? 127 : 1023)), v.integer(k, f32 ? 23 : 52)));
 }
 
 // NaN passes.
@@ -49,7 +51,8 @@ ExpParts exp_parts(Values& v, Value* x) {
   return {r.count, v.fma(square, polynomial(v, r.rest, TW_TABLE(x, kExp)), r.rest)};
 }
 
-Value* loop_while(Values& v, llvm::MutableArrayRef<Value*> state, llvm::function_ref<Value*()> go_on, llvm::function_ref<void()> step) {
+Value* loop_while(Values& v, llvm::MutableArrayRef<Value*> state,
+                  llvm::function_ref<Value*()> go_on, llvm::function_ref<void()> step) {
   auto& b = v.b;
   llvm::Function* f = b.GetInsertBlock()->getParent();
   auto* before = b.GetInsertBlock();
@@ -82,13 +85,15 @@ Value* math_exp(Values& v, Value* x) {
   bool f32 = is_f32(x);
   x = clamp(v, x, f32 ? -104 : -746, f32 ? 89 : 710);
   ExpParts e = exp_parts(v, x);
-  Value* half = v.b.CreateAShr(e.k, v.integer(e.k, 1));  // two steps, so that subnormal results are rounded once
+  // Two steps, so that subnormal results are rounded once
+  Value* half = v.b.CreateAShr(e.k, v.integer(e.k, 1));
   Value* y = v.b.CreateFAdd(e.p, v.real(x, 1));
   y = v.b.CreateFMul(y, power_of_two(v, half, f32));
   return v.b.CreateFMul(y, power_of_two(v, v.b.CreateSub(e.k, half), f32));
 }
 
-// 2 (p 2^(k-1) + (2^(k-1) - 1/2)): near 0 that is p, and the largest results do not overflow on the way.
+// 2 (p 2^(k-1) + (2^(k-1) - 1/2)): near 0 that is p, and the largest results do not overflow on the
+// way.
 Value* math_expm1(Values& v, Value* x) {
   const bool f32 = is_f32(x);
   x = clamp(v, x, f32 ? -30 : -60, f32 ? 89 : 710);
@@ -98,8 +103,9 @@ Value* math_expm1(Values& v, Value* x) {
   return v.b.CreateFAdd(half, half);
 }
 
-// 1 / (1 + exp(-x)). The magic number carries the exponent's bias as well, so that a shift alone makes the power of two: 0 or
-// infinity at the clamped ends, which give 1 and 0. Results next to 0 are lost below a quarter of the smallest normal number.
+// 1 / (1 + exp(-x)). The magic number carries the exponent's bias as well, so that a shift alone
+// makes the power of two: 0 or infinity at the clamped ends, which give 1 and 0. Results next to 0
+// are lost below a quarter of the smallest normal number.
 Value* math_sigmoid(Values& v, Value* x) {
   const bool f32 = is_f32(x);
   const int64_t mantissa = f32 ? 23 : 52;
@@ -115,7 +121,8 @@ Value* math_sigmoid(Values& v, Value* x) {
 }
 
 Value* math_tanh(Values& v, Value* x) {
-  Value* a = clamp(v, v.abs(x), 0, is_f32(x) ? 10 : 20);  // beyond, the result is 1 in this precision
+  // Beyond, the result is 1 in this precision
+  Value* a = clamp(v, v.abs(x), 0, is_f32(x) ? 10 : 20);
   ExpParts e = exp_parts(v, v.b.CreateFAdd(a, a));
   Value* scale = power_of_two(v, e.k, is_f32(x));
   Value* less_one = v.fma(e.p, scale, v.b.CreateFSub(scale, v.real(x, 1)));
@@ -128,7 +135,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // k with x = 2^k m and m in [sqrt(1/2), sqrt(2)), for positive normal numbers.
 Value* log_exponent(Values& v, Value* x) {
   Value* all = v.bits(x);
-  return v.b.CreateAShr(v.b.CreateSub(all, v.bits(v.real(x, 0.70710678118654752))), v.integer(all, is_f32(x) ? 23 : 52));
+  return v.b.CreateAShr(v.b.CreateSub(all, v.bits(v.real(x, 0.70710678118654752))),
+                        v.integer(all, is_f32(x) ? 23 : 52));
 }
 
 // log(2^k (1 + f)) by s = f / (2 + f).
@@ -163,13 +171,15 @@ Value* math_log(Values& v, Value* x) {
   return log_or_special(v, log_of_parts(v, k, b.CreateFSub(m, v.real(x, 1))), x, 0);
 }
 
-// 1 + x gives k; f = (1 + x) / 2^k - 1 comes from x itself, in one rounding, times 16 so that 2^-k is a normal number for every k.
+// 1 + x gives k; f = (1 + x) / 2^k - 1 comes from x itself, in one rounding, times 16 so that 2^-k
+// is a normal number for every k.
 Value* math_log1p(Values& v, Value* x) {
   auto& b = v.b;
   const bool f32 = is_f32(x);
   Value* k = log_exponent(v, b.CreateFAdd(x, v.real(x, 1)));
   Value* sixteen = v.real(x, 16);
-  Value* scale = v.from_bits(b.CreateSub(v.bits(sixteen), b.CreateShl(k, v.integer(k, f32 ? 23 : 52))));
+  Value* scale = v.from_bits(
+      b.CreateSub(v.bits(sixteen), b.CreateShl(k, v.integer(k, f32 ? 23 : 52))));
   Value* f = b.CreateFMul(v.fma(x, scale, b.CreateFSub(scale, sixteen)), v.real(x, 0.0625));
   return log_or_special(v, log_of_parts(v, k, f), x, -1);
 }
@@ -187,17 +197,20 @@ Value* math_pow(Values& v, Value* x, Value* y) {
   auto whole = [&](Value* a) { return b.CreateFCmpOEQ(v.trunc(a), a); };
   Value* integer = whole(y);
   Value* odd = b.CreateAnd(integer, b.CreateNot(whole(b.CreateFMul(y, v.real(y, 0.5)))));
-  Value* undefined = b.CreateAnd(b.CreateAnd(v.less(x, v.real(x, 0)), b.CreateNot(integer)), v.less(magnitude, v.real(x, kInfinity)));
+  Value* undefined = b.CreateAnd(b.CreateAnd(v.less(x, v.real(x, 0)), b.CreateNot(integer)),
+                                 v.less(magnitude, v.real(x, kInfinity)));
   power = v.select(undefined, v.real(x, std::numeric_limits<double>::quiet_NaN()), power);
   power = v.select(odd, v.copysign(power, x), power);
-  Value* unit = b.CreateAnd(b.CreateFCmpOEQ(magnitude, one), b.CreateFCmpOEQ(v.abs(y), v.real(y, kInfinity)));
+  Value* unit = b.CreateAnd(b.CreateFCmpOEQ(magnitude, one),
+                            b.CreateFCmpOEQ(v.abs(y), v.real(y, kInfinity)));
   unit = b.CreateOr(unit, b.CreateOr(b.CreateFCmpOEQ(x, one), b.CreateFCmpOEQ(y, v.real(y, 0))));
   return v.select(unit, one, power);
 }
 
-// Long division: quotients of at most 24 bits are subtracted exactly until the rest is below |y|. With y in two halves every
-// product is exact; a quotient taken a little too small costs one more round. Far larger rests are first brought below
-// y times a power of two, so that no quotient overflows.
+// Long division: quotients of at most 24 bits are subtracted exactly until the rest is below |y|.
+// With y in two halves every product is exact; a quotient taken a little too small costs one more
+// round. Far larger rests are first brought below y times a power of two, so that no quotient
+// overflows.
 Value* math_fmod(Values& v, Value* x, Value* y) {
   auto& b = v.b;
   v.unify(x, y);
@@ -206,26 +219,33 @@ Value* math_fmod(Values& v, Value* x, Value* y) {
     return v.narrow(math_fmod(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)));
   }
   Value* divisor = v.abs(y);
-  Value* valid = b.CreateAnd(v.less(v.abs(x), v.real(x, kInfinity)), v.less(v.real(x, 0), divisor));  // y may be infinite
-  auto high_bits = [&](Value* a, int64_t mask) { return v.from_bits(b.CreateAnd(v.bits(a), v.integer(v.bits(a), mask))); };
+  // y may be infinite
+  Value* valid = b.CreateAnd(v.less(v.abs(x), v.real(x, kInfinity)), v.less(v.real(x, 0), divisor));
+  auto high_bits = [&](Value* a, int64_t mask) {
+    return v.from_bits(b.CreateAnd(v.bits(a), v.integer(v.bits(a), mask)));
+  };
   Value* state[] = {v.abs(x)};
-  loop_while(v, state, [&] { return b.CreateAnd(valid, b.CreateFCmpOGE(state[0], divisor)); }, [&] {
-    Value* rest = state[0];
-    Value* active = b.CreateFCmpOGE(rest, divisor);
-    Value* unit = divisor;
-    for (int i = 0; i < 2; ++i) {
-      Value* larger = b.CreateFMul(unit, v.real(x, 0x1p900));
-      unit = v.select(b.CreateFCmpOGE(rest, larger), larger, unit);
-    }
-    Value* unit_high = high_bits(unit, ~((int64_t{1} << 26) - 1));
-    Value* quotient = b.CreateFMul(b.CreateFDiv(rest, unit), v.real(x, 1 - 0x1p-50));
-    quotient = v.select(v.less(quotient, v.real(x, 1)), v.real(x, 1), quotient);
-    quotient = v.select(v.less(quotient, v.real(x, 0x1p24)), v.trunc(quotient), high_bits(quotient, ~((int64_t{1} << 29) - 1)));
-    Value* less = b.CreateFSub(rest, b.CreateFMul(quotient, unit_high));
-    less = b.CreateFSub(less, b.CreateFMul(quotient, b.CreateFSub(unit, unit_high)));
-    state[0] = v.select(active, less, rest);
-  });
-  return v.select(valid, v.copysign(state[0], x), b.CreateFMul(v.real(x, std::numeric_limits<double>::quiet_NaN()), x));
+  loop_while(
+      v, state, [&] { return b.CreateAnd(valid, b.CreateFCmpOGE(state[0], divisor)); },
+      [&] {
+        Value* rest = state[0];
+        Value* active = b.CreateFCmpOGE(rest, divisor);
+        Value* unit = divisor;
+        for (int i = 0; i < 2; ++i) {
+          Value* larger = b.CreateFMul(unit, v.real(x, 0x1p900));
+          unit = v.select(b.CreateFCmpOGE(rest, larger), larger, unit);
+        }
+        Value* unit_high = high_bits(unit, ~((int64_t{1} << 26) - 1));
+        Value* quotient = b.CreateFMul(b.CreateFDiv(rest, unit), v.real(x, 1 - 0x1p-50));
+        quotient = v.select(v.less(quotient, v.real(x, 1)), v.real(x, 1), quotient);
+        quotient = v.select(v.less(quotient, v.real(x, 0x1p24)), v.trunc(quotient),
+                            high_bits(quotient, ~((int64_t{1} << 29) - 1)));
+        Value* less = b.CreateFSub(rest, b.CreateFMul(quotient, unit_high));
+        less = b.CreateFSub(less, b.CreateFMul(quotient, b.CreateFSub(unit, unit_high)));
+        state[0] = v.select(active, less, rest);
+      });
+  return v.select(valid, v.copysign(state[0], x),
+                  b.CreateFMul(v.real(x, std::numeric_limits<double>::quiet_NaN()), x));
 }
 
 Value* math_ipow(Values& v, Value* x, Value* y, bool is_signed) {
@@ -233,16 +253,21 @@ Value* math_ipow(Values& v, Value* x, Value* y, bool is_signed) {
   v.unify(x, y);
   Value* one = v.integer(x, 1);
   Value* state[] = {one, x, y};
-  Value* negative = is_signed ? b.CreateICmpSLT(y, v.integer(y, 0)) : v.splat(b.getFalse(), Values::lanes(y));
-  loop_while(v, state, [&] { return b.CreateAnd(b.CreateICmpNE(state[2], v.integer(y, 0)), b.CreateNot(negative)); }, [&] {
-    Value* odd = b.CreateICmpNE(b.CreateAnd(state[2], v.integer(y, 1)), v.integer(y, 0));
-    state[0] = v.select(odd, b.CreateMul(state[0], state[1]), state[0]);
-    state[1] = b.CreateMul(state[1], state[1]);
-    state[2] = b.CreateLShr(state[2], v.integer(y, 1));
-  });
+  Value* negative = is_signed ? b.CreateICmpSLT(y, v.integer(y, 0))
+                              : v.splat(b.getFalse(), Values::lanes(y));
+  loop_while(
+      v, state,
+      [&] { return b.CreateAnd(b.CreateICmpNE(state[2], v.integer(y, 0)), b.CreateNot(negative)); },
+      [&] {
+        Value* odd = b.CreateICmpNE(b.CreateAnd(state[2], v.integer(y, 1)), v.integer(y, 0));
+        state[0] = v.select(odd, b.CreateMul(state[0], state[1]), state[0]);
+        state[1] = b.CreateMul(state[1], state[1]);
+        state[2] = b.CreateLShr(state[2], v.integer(y, 1));
+      });
   if (!is_signed) return state[0];
   Value* odd = b.CreateICmpNE(b.CreateAnd(y, v.integer(y, 1)), v.integer(y, 0));
-  Value* unit = v.select(b.CreateICmpEQ(x, v.integer(x, -1)), v.select(odd, v.integer(x, -1), one), v.integer(x, 0));
+  Value* unit = v.select(b.CreateICmpEQ(x, v.integer(x, -1)), v.select(odd, v.integer(x, -1), one),
+                         v.integer(x, 0));
   unit = v.select(b.CreateICmpEQ(x, one), one, unit);
   return v.select(negative, unit, state[0]);
 }

@@ -30,7 +30,9 @@ SinCos reduced_sin_cos(Values& v, Value* x) {
   return {sine, cosine, b.CreateTrunc(r.count, v.with_lanes(b.getInt32Ty(), count))};
 }
 
-Value* bit_set(Values& v, Value* x, int64_t bit) { return v.b.CreateICmpNE(v.b.CreateAnd(x, v.integer(x, bit)), v.integer(x, 0)); }
+Value* bit_set(Values& v, Value* x, int64_t bit) {
+  return v.b.CreateICmpNE(v.b.CreateAnd(x, v.integer(x, bit)), v.integer(x, 0));
+}
 
 Value* sine_of_quadrant(Values& v, const SinCos& p, Value* quadrant) {
   Value* y = v.select(bit_set(v, quadrant, 1), p.cosine, p.sine);
@@ -45,7 +47,8 @@ ArcParts arc_parts(Values& v, Value* x) {
   auto& b = v.b;
   Value* a = v.abs(x);
   Value* large = v.less(v.real(x, 0.5), a);
-  Value* z = v.select(large, b.CreateFMul(b.CreateFSub(v.real(x, 1), a), v.real(x, 0.5)), b.CreateFMul(a, a));
+  Value* z = v.select(large, b.CreateFMul(b.CreateFSub(v.real(x, 1), a), v.real(x, 0.5)),
+                      b.CreateFMul(a, a));
   Value* w = v.select(large, v.sqrt(z), a);
   return {v.fma(b.CreateFMul(w, z), polynomial(v, z, TW_TABLE(x, kAsin)), w), large};
 }
@@ -62,7 +65,8 @@ Value* math_cos(Values& v, Value* x) {
 Value* math_tan(Values& v, Value* x) {
   SinCos p = reduced_sin_cos(v, x);
   Value* odd = bit_set(v, p.quadrant, 1);
-  return v.b.CreateFDiv(v.select(odd, v.b.CreateFNeg(p.cosine), p.sine), v.select(odd, p.sine, p.cosine));
+  return v.b.CreateFDiv(v.select(odd, v.b.CreateFNeg(p.cosine), p.sine),
+                        v.select(odd, p.sine, p.cosine));
 }
 
 Value* math_asin(Values& v, Value* x) {
@@ -95,7 +99,8 @@ Value* math_atan(Values& v, Value* x) {
   Value* w = b.CreateFDiv(top, bottom);
   Value* z = b.CreateFMul(w, w);
   Value* arc = v.fma(b.CreateFMul(w, z), polynomial(v, z, TW_TABLE(x, kAtan)), w);
-  Value* base = v.select(far, v.real(x, kHalfPi), v.select(middle, v.real(x, kHalfPi / 2), v.real(x, 0)));
+  Value* base = v.select(far, v.real(x, kHalfPi),
+                         v.select(middle, v.real(x, kHalfPi / 2), v.real(x, 0)));
   return v.copysign(b.CreateFAdd(base, arc), x);
 }
 
@@ -106,29 +111,36 @@ Value* math_erf(Values& v, Value* x) {
   if (is_f32(x)) {
     Value* c = clamp(v, a, 0, 3.924);
     Value* z = b.CreateFMul(c, c);
-    Value* y = b.CreateFDiv(b.CreateFMul(c, polynomial(v, z, kErfTopF32)), polynomial(v, z, kErfBottomF32));
+    Value* y = b.CreateFDiv(b.CreateFMul(c, polynomial(v, z, kErfTopF32)),
+                            polynomial(v, z, kErfBottomF32));
     return v.copysign(v.select(v.less(one, y), one, y), x);
   }
   Value* square = b.CreateFMul(a, a);
-  Value* small = b.CreateFMul(a, polynomial(v, v.select(v.less(a, one), square, one), kErfSmallF64));
+  Value* small = b.CreateFMul(a,
+                              polynomial(v, v.select(v.less(a, one), square, one), kErfSmallF64));
   Value* c = clamp(v, a, 1, 6);
-  Value* u = b.CreateFDiv(b.CreateFSub(c, v.real(x, kErfcxCentre)), b.CreateFAdd(c, v.real(x, kErfcxCentre)));
+  Value* u = b.CreateFDiv(b.CreateFSub(c, v.real(x, kErfcxCentre)),
+                          b.CreateFAdd(c, v.real(x, kErfcxCentre)));
   Value* decay = math_exp(v, b.CreateFNeg(b.CreateFMul(c, c)));
   Value* large = b.CreateFSub(one, b.CreateFMul(decay, polynomial(v, u, kErfcxF64)));
   return v.copysign(v.select(v.less(a, one), small, large), x);
 }
 
-// What rounding left out of a * a = square. Without a fused product by (high + low)^2, of which high^2 is exact.
+// What rounding left out of a * a = square. Without a fused product by (high + low)^2, of which
+// high^2 is exact.
 static Value* square_rest(Values& v, Value* a, Value* square) {
   auto& b = v.b;
   if (v.traits.fma) return v.fma(a, a, b.CreateFNeg(square));
-  Value* high = v.from_bits(b.CreateAnd(v.bits(a), v.integer(v.bits(a), is_f32(a) ? ~int64_t{0xfff} : ~int64_t{0x7ffffff})));
+  Value* high = v.from_bits(b.CreateAnd(
+      v.bits(a), v.integer(v.bits(a), is_f32(a) ? ~int64_t{0xfff} : ~int64_t{0x7ffffff})));
   Value* low = b.CreateFSub(a, high);
-  return b.CreateFAdd(b.CreateFSub(b.CreateFMul(high, high), square), b.CreateFMul(low, b.CreateFAdd(a, high)));
+  return b.CreateFAdd(b.CreateFSub(b.CreateFMul(high, high), square),
+                      b.CreateFMul(low, b.CreateFAdd(a, high)));
 }
 
-// Of -|x| it is exp(-x^2/2) R(|x|) with R a rational function; the rounding of x^2 is made good in the exponential's reduced argument. As in
-// math_sigmoid the power of two is 0 at the clamped end, and results next to 0 are lost.
+// Of -|x| it is exp(-x^2/2) R(|x|) with R a rational function; the rounding of x^2 is made good in
+// the exponential's reduced argument. As in math_sigmoid the power of two is 0 at the clamped end,
+// and results next to 0 are lost.
 Value* math_normal_cdf(Values& v, Value* x) {
   auto& b = v.b;
   const bool f32 = is_f32(x);
@@ -142,8 +154,10 @@ Value* math_normal_cdf(Values& v, Value* x) {
   for (double part : TW_TABLE(x, kLn2)) t = v.fma(k, v.real(x, -part), t);
   t = v.fma(square_rest(v, a, square), v.real(x, -0.5), t);
   Value* power = v.from_bits(b.CreateShl(v.bits(sum), v.integer(v.bits(sum), f32 ? 23 : 52)));
-  Value* decay = b.CreateFMul(v.fma(v.fma(polynomial(v, t, TW_TABLE(x, kExp)), t, one), t, one), power);
-  Value* tail = b.CreateFDiv(b.CreateFMul(decay, polynomial(v, a, TW_TABLE(x, kNormalTop))), polynomial(v, a, TW_TABLE(x, kNormalBottom)));
+  Value* decay = b.CreateFMul(v.fma(v.fma(polynomial(v, t, TW_TABLE(x, kExp)), t, one), t, one),
+                              power);
+  Value* tail = b.CreateFDiv(b.CreateFMul(decay, polynomial(v, a, TW_TABLE(x, kNormalTop))),
+                             polynomial(v, a, TW_TABLE(x, kNormalBottom)));
   return v.select(v.less(v.real(x, 0), x), b.CreateFSub(one, tail), tail);
 }
 }  // namespace tw

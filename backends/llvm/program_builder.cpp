@@ -4,11 +4,15 @@
 
 namespace tw {
 
-ProgramBuilder::ProgramBuilder(llvm::Module& module, const Program& program) : module_(module), program_(program), b_(module.getContext()) {
+ProgramBuilder::ProgramBuilder(llvm::Module& module, const Program& program)
+    : module_(module), program_(program), b_(module.getContext()) {
   Type* p = b_.getPtrTy();
-  env_type_ = llvm::StructType::create({p, p, p, p, p, p, b_.getInt32Ty(), b_.getInt32Ty(), p, p, p, p, b_.getInt64Ty()}, "tw_env");
+  env_type_ = llvm::StructType::create(
+      {p, p, p, p, p, p, b_.getInt32Ty(), b_.getInt32Ty(), p, p, p, p, b_.getInt64Ty()}, "tw_env");
   view_type_ = llvm::StructType::create({p, p, b_.getInt32Ty(), b_.getInt32Ty()}, "tw_view");
-  args_type_ = llvm::StructType::create({p, p, p, p, p, b_.getInt64Ty(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty()}, "tw_op_args");
+  args_type_ = llvm::StructType::create({p, p, p, p, p, b_.getInt64Ty(), b_.getInt32Ty(),
+                                         b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty()},
+                                        "tw_op_args");
 }
 
 llvm::Value* ProgramBuilder::counted(const Expr& bytes, const Variables& vars) {
@@ -18,7 +22,8 @@ llvm::Value* ProgramBuilder::counted(const Expr& bytes, const Variables& vars) {
 
 llvm::Value* ProgramBuilder::holds(const Expr& condition, const Variables& vars) {
   Value *wraps = b_.getFalse(), *value = number(condition, vars, &wraps);
-  if (!value->getType()->isIntegerTy(1)) value = b_.CreateICmpNE(value, llvm::ConstantInt::get(value->getType(), 0));
+  if (!value->getType()->isIntegerTy(1))
+    value = b_.CreateICmpNE(value, llvm::ConstantInt::get(value->getType(), 0));
   return b_.CreateAnd(value, b_.CreateNot(wraps));
 }
 
@@ -35,8 +40,10 @@ llvm::Value* ProgramBuilder::number(const Expr& e, const Variables& vars, Value*
       return binary_number(e->binary, x, y, wraps);
     }
     case ExprKind::select: {
-      Value *first = b_.getFalse(), *second = b_.getFalse();   // what is not chosen may wrap
-      Value *condition = number(e->args[0], vars, wraps), *x = number(e->args[1], vars, wraps ? &first : nullptr), *y = number(e->args[2], vars, wraps ? &second : nullptr);
+      Value *first = b_.getFalse(), *second = b_.getFalse();  // what is not chosen may wrap
+      Value *condition = number(e->args[0], vars, wraps),
+            *x = number(e->args[1], vars, wraps ? &first : nullptr),
+            *y = number(e->args[2], vars, wraps ? &second : nullptr);
       if (wraps) *wraps = b_.CreateOr(*wraps, b_.CreateSelect(condition, first, second));
       return b_.CreateSelect(condition, x, y);
     }
@@ -47,16 +54,21 @@ llvm::Value* ProgramBuilder::number(const Expr& e, const Variables& vars, Value*
       break;
     }
     case ExprKind::cast:
-      if (e->type == DType::i64) return b_.CreateZExtOrTrunc(number(e->args[0], vars, wraps), b_.getInt64Ty());
+      if (e->type == DType::i64)
+        return b_.CreateZExtOrTrunc(number(e->args[0], vars, wraps), b_.getInt64Ty());
       break;
-    case ExprKind::load: case ExprKind::float_imm: break;
+    case ExprKind::load:
+    case ExprKind::float_imm: break;
   }
   TW_UNREACHABLE("not an expression of symbols: {0}", to_string(e));
 }
 
 // A sum, difference or product.
 llvm::Value* ProgramBuilder::arithmetic(BinaryOp op, Value* x, Value* y, Value** wraps) {
-  if (!wraps) return op == BinaryOp::add ? b_.CreateAdd(x, y) : op == BinaryOp::sub ? b_.CreateSub(x, y) : b_.CreateMul(x, y);
+  if (!wraps)
+    return op == BinaryOp::add   ? b_.CreateAdd(x, y)
+           : op == BinaryOp::sub ? b_.CreateSub(x, y)
+                                 : b_.CreateMul(x, y);
   const llvm::Intrinsic::ID id = op == BinaryOp::add   ? llvm::Intrinsic::sadd_with_overflow
                                  : op == BinaryOp::sub ? llvm::Intrinsic::ssub_with_overflow
                                                        : llvm::Intrinsic::smul_with_overflow;
@@ -66,14 +78,19 @@ llvm::Value* ProgramBuilder::arithmetic(BinaryOp op, Value* x, Value* y, Value**
 }
 
 llvm::Value* ProgramBuilder::binary_number(BinaryOp op, Value* x, Value* y, Value** wraps) {
-  auto guarded = [&] { return b_.CreateSelect(b_.CreateICmpEQ(y, b_.getInt64(0)), b_.getInt64(1), y); };
+  auto guarded = [&] {
+    return b_.CreateSelect(b_.CreateICmpEQ(y, b_.getInt64(0)), b_.getInt64(1), y);
+  };
   auto floor_rest = [&](Value* divisor) {
     Value* rest = b_.CreateSRem(x, divisor);
-    Value* wrong = b_.CreateAnd(b_.CreateICmpNE(rest, b_.getInt64(0)), b_.CreateICmpSLT(b_.CreateXor(rest, divisor), b_.getInt64(0)));
+    Value* wrong = b_.CreateAnd(b_.CreateICmpNE(rest, b_.getInt64(0)),
+                                b_.CreateICmpSLT(b_.CreateXor(rest, divisor), b_.getInt64(0)));
     return b_.CreateSelect(wrong, b_.CreateAdd(rest, divisor), rest);
   };
   switch (op) {
-    case BinaryOp::add: case BinaryOp::sub: case BinaryOp::mul: return arithmetic(op, x, y, wraps);
+    case BinaryOp::add:
+    case BinaryOp::sub:
+    case BinaryOp::mul: return arithmetic(op, x, y, wraps);
     case BinaryOp::div: return b_.CreateSDiv(x, guarded());
     case BinaryOp::mod: return b_.CreateSRem(x, guarded());
     case BinaryOp::floor_mod: return floor_rest(guarded());
@@ -87,9 +104,12 @@ llvm::Value* ProgramBuilder::binary_number(BinaryOp op, Value* x, Value* y, Valu
     case BinaryOp::le: return b_.CreateICmpSLE(x, y);
     case BinaryOp::eq: return b_.CreateICmpEQ(x, y);
     case BinaryOp::ne: return b_.CreateICmpNE(x, y);
-    case BinaryOp::logical_and: case BinaryOp::bit_and: return b_.CreateAnd(x, y);
-    case BinaryOp::logical_or: case BinaryOp::bit_or: return b_.CreateOr(x, y);
-    case BinaryOp::logical_xor: case BinaryOp::bit_xor: return b_.CreateXor(x, y);
+    case BinaryOp::logical_and:
+    case BinaryOp::bit_and: return b_.CreateAnd(x, y);
+    case BinaryOp::logical_or:
+    case BinaryOp::bit_or: return b_.CreateOr(x, y);
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_xor: return b_.CreateXor(x, y);
     case BinaryOp::shl: return b_.CreateShl(x, y);
     case BinaryOp::shr: return b_.CreateAShr(x, y);
     case BinaryOp::pow: break;
@@ -103,23 +123,31 @@ ProgramBuilder::Variables ProgramBuilder::load_symbols(Value* symbols, bool data
   return load_symbols(names, symbols);
 }
 
-ProgramBuilder::Variables ProgramBuilder::load_symbols(const std::vector<std::string>& names, Value* symbols) {
+ProgramBuilder::Variables ProgramBuilder::load_symbols(const std::vector<std::string>& names,
+                                                       Value* symbols) {
   Variables vars;
   for (size_t i = 0; i < names.size(); ++i)
-    vars[names[i]] = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, i), names[i]);
+    vars[names[i]] = b_.CreateLoad(b_.getInt64Ty(),
+                                   b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, i), names[i]);
   return vars;
 }
 
-llvm::Function* ProgramBuilder::start(const std::string& name, Type* result, llvm::ArrayRef<Type*> parameters) {
-  auto* f = llvm::Function::Create(llvm::FunctionType::get(result, parameters, false), llvm::GlobalValue::InternalLinkage, name, module_);
+llvm::Function* ProgramBuilder::start(const std::string& name, Type* result,
+                                      llvm::ArrayRef<Type*> parameters) {
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(result, parameters, false),
+                                   llvm::GlobalValue::InternalLinkage, name, module_);
   b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", f));
   return f;
 }
 
-llvm::Value* ProgramBuilder::runtime(const char* function, const std::vector<Value*>& arguments, Type* result) {
+llvm::Value* ProgramBuilder::runtime(const char* function, const std::vector<Value*>& arguments,
+                                     Type* result) {
   std::vector<Type*> types;
   for (Value* a : arguments) types.push_back(a->getType());
-  return b_.CreateCall(module_.getOrInsertFunction(function, llvm::FunctionType::get(result ? result : b_.getVoidTy(), types, false)), arguments);
+  return b_.CreateCall(
+      module_.getOrInsertFunction(
+          function, llvm::FunctionType::get(result ? result : b_.getVoidTy(), types, false)),
+      arguments);
 }
 
 llvm::Value* ProgramBuilder::local(Type* type, size_t count) {
@@ -130,15 +158,19 @@ llvm::Value* ProgramBuilder::local(Type* type, size_t count) {
 llvm::Value* ProgramBuilder::extents(const std::vector<Expr>& dims, const Variables& vars) {
   std::vector<Constant*> known;
   for (const Expr& dim : dims)
-    if (const auto value = as_const(dim)) known.push_back(b_.getInt64(static_cast<uint64_t>(*value)));
+    if (const auto value = as_const(dim))
+      known.push_back(b_.getInt64(static_cast<uint64_t>(*value)));
   if (known.size() == dims.size()) return array(b_.getInt64Ty(), known);
   Value* list = local(b_.getInt64Ty(), dims.size());
-  for (size_t d = 0; d < dims.size(); ++d) b_.CreateStore(number(dims[d], vars), b_.CreateConstGEP1_64(b_.getInt64Ty(), list, d));
+  for (size_t d = 0; d < dims.size(); ++d)
+    b_.CreateStore(number(dims[d], vars), b_.CreateConstGEP1_64(b_.getInt64Ty(), list, d));
   return list;
 }
 
-void ProgramBuilder::store_fields(llvm::StructType* type, Value* to, const std::vector<Value*>& values) {
-  for (unsigned i = 0; i < values.size(); ++i) b_.CreateStore(values[i], b_.CreateStructGEP(type, to, i));
+void ProgramBuilder::store_fields(llvm::StructType* type, Value* to,
+                                  const std::vector<Value*>& values) {
+  for (unsigned i = 0; i < values.size(); ++i)
+    b_.CreateStore(values[i], b_.CreateStructGEP(type, to, i));
 }
 
 void ProgramBuilder::end_unless_ok(Value* status) {
@@ -152,11 +184,13 @@ void ProgramBuilder::end_unless_ok(Value* status) {
 }
 
 llvm::Value* ProgramBuilder::nth_pointer(Value* table, int index) {
-  return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), table, static_cast<uint64_t>(index)));
+  return b_.CreateLoad(b_.getPtrTy(),
+                       b_.CreateConstGEP1_64(b_.getPtrTy(), table, static_cast<uint64_t>(index)));
 }
 
 llvm::Constant* ProgramBuilder::global(Constant* value, uint64_t align) {
-  auto* g = new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, "tw_data");
+  auto* g = new llvm::GlobalVariable(module_, value->getType(), true,
+                                     llvm::GlobalValue::PrivateLinkage, value, "tw_data");
   g->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
   if (align) g->setAlignment(llvm::Align(align));
   return g;

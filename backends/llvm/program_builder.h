@@ -1,4 +1,5 @@
-// What functions of a model's program part are built of: numbers from expressions of symbols, fields of the environment, calls of the runtime, constants.
+// What functions of a model's program part are built of: numbers from expressions of symbols,
+// fields of the environment, calls of the runtime, constants.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -20,8 +21,9 @@ class ProgramBuilder {
 
   ProgramBuilder(llvm::Module& module, const Program& program);
 
-  // Integer expressions of symbols; what division by zero gives is no one's business, so it acts as by one. wraps: becomes true (an i1) where a
-  // sum, difference or product on the way to the value that is chosen needs more than 64 bits.
+  // Integer expressions of symbols; what division by zero gives is no one's business, so it acts as
+  // by one. wraps: becomes true (an i1) where a sum, difference or product on the way to the value
+  // that is chosen needs more than 64 bits.
   Value* number(const Expr& e, const Variables& vars, Value** wraps = nullptr);
   // A number of bytes; -1: more than can be counted.
   Value* counted(const Expr& bytes, const Variables& vars);
@@ -32,9 +34,12 @@ class ProgramBuilder {
   Variables load_symbols(const std::vector<std::string>& names, Value* symbols);
   // A new function of the module, into which what follows goes.
   llvm::Function* start(const std::string& name, Type* result, llvm::ArrayRef<Type*> parameters);
-  Value* env_field(Value* env, unsigned index) { return b_.CreateLoad(b_.getPtrTy(), b_.CreateStructGEP(env_type_, env, index)); }
+  Value* env_field(Value* env, unsigned index) {
+    return b_.CreateLoad(b_.getPtrTy(), b_.CreateStructGEP(env_type_, env, index));
+  }
   // A call of a function of the runtime.
-  Value* runtime(const char* function, const std::vector<Value*>& arguments, Type* result = nullptr);
+  Value* runtime(const char* function, const std::vector<Value*>& arguments,
+                 Type* result = nullptr);
   // Memory of the running function, allotted once.
   Value* local(Type* type, size_t count = 1);
   // Extents of a view: a constant where they are known.
@@ -45,13 +50,16 @@ class ProgramBuilder {
   Value* nth_pointer(Value* table, int index);
   // Constants of the module; an array of none is null.
   Constant* global(Constant* value, uint64_t align);
-  Constant* text(const std::string& s) { return global(llvm::ConstantDataArray::getString(module_.getContext(), s), 1); }
+  Constant* text(const std::string& s) {
+    return global(llvm::ConstantDataArray::getString(module_.getContext(), s), 1);
+  }
   Constant* array(Type* element, const std::vector<Constant*>& values);
 
   llvm::Module& module_;
   const Program& program_;
   llvm::IRBuilder<> b_;
-  llvm::StructType *env_type_, *view_type_, *args_type_;   // as runtime/model.h and runtime/ops/ops.h have them
+  // As runtime/model.h and runtime/ops/ops.h have them
+  llvm::StructType *env_type_, *view_type_, *args_type_;
 
  private:
   Value* binary_number(BinaryOp op, Value* x, Value* y, Value** wraps);

@@ -8,9 +8,10 @@
 
 #include <mutex>
 
-#define TW_INITIALIZE(ARCH)                                                                           \
-  LLVMInitialize##ARCH##TargetInfo(), LLVMInitialize##ARCH##Target(), LLVMInitialize##ARCH##TargetMC(), \
-      LLVMInitialize##ARCH##AsmPrinter(), LLVMInitialize##ARCH##AsmParser()
+#define TW_INITIALIZE(ARCH)                                                 \
+  LLVMInitialize##ARCH##TargetInfo(), LLVMInitialize##ARCH##Target(),       \
+      LLVMInitialize##ARCH##TargetMC(), LLVMInitialize##ARCH##AsmPrinter(), \
+      LLVMInitialize##ARCH##AsmParser()
 
 namespace tw {
 namespace {
@@ -26,12 +27,15 @@ void set_option(const char* name, T value) {
 void set_llvm_options() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  // No jump of x86 code touches the end of a 32-byte line: since the microcode that mends their erratum SKX102, Intel's Skylake to Cascade
-  // Lake decode such a line again each time, which takes a fifth off a register tile's loop. On other chips the padding is a few instructions that do
+  // No jump of x86 code touches the end of a 32-byte line: since the microcode that mends their
+  // erratum SKX102, Intel's Skylake to Cascade Lake decode such a line again each time, which takes
+  // a fifth off a register tile's loop. On other chips the padding is a few instructions that do
   // nothing a loop. In: assembled code; assembly text does not show it.
   set_option("x86-branches-within-32B-boundaries", true);
-  // Two parts of code generation take time with the square of a block's memory accesses. Unrolled candidates of a search have thousands, and took up to two
-  // seconds instead of 0.3. Of 587 kernels for three chips three came out otherwise, by a few bytes: the schedulers' graph is cut where nothing moves, and kernels have their vectors already.
+  // Two parts of code generation take time with the square of a block's memory accesses. Unrolled
+  // candidates of a search have thousands, and took up to two seconds instead of 0.3. Of 587
+  // kernels for three chips three came out otherwise, by a few bytes: the schedulers' graph is cut
+  // where nothing moves, and kernels have their vectors already.
   set_option("dag-maps-huge-region", 200u);
   set_option("combiner-store-merging", false);
 }
@@ -45,17 +49,21 @@ Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
     TW_INITIALIZE(RISCV);
   });
   std::string reason;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(llvm::Triple::normalize(triple)), reason);
-  if (!target) return make_error(DiagCode::unsupported, "no code generator for {0}: {1}", triple, reason);
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(
+      llvm::Triple(llvm::Triple::normalize(triple)), reason);
+  if (!target)
+    return make_error(DiagCode::unsupported, "no code generator for {0}: {1}", triple, reason);
   return target;
 }
 
-Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::string& triple, const CpuTraits& traits) {
+Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::string& triple,
+                                                                   const CpuTraits& traits) {
   TW_ASSIGN(const llvm::Target* target, find_llvm_target(triple));
   set_llvm_options();
   llvm::TargetOptions options;
   options.MCOptions.AsmVerbose = true;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      llvm::Triple(llvm::Triple::normalize(triple)), traits.cpu, traits.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      llvm::Triple(llvm::Triple::normalize(triple)), traits.cpu, traits.features, options,
+      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 }  // namespace tw

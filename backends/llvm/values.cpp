@@ -10,10 +10,12 @@ namespace tw {
 
 using llvm::Type;
 
-Values::Values(llvm::LLVMContext& context, const CpuTraits& cpu, bool fast) : b(context), traits(cpu), fast_math(fast) {}
+Values::Values(llvm::LLVMContext& context, const CpuTraits& cpu, bool fast)
+    : b(context), traits(cpu), fast_math(fast) {}
 
-// For arithmetic only (docs/reference/targets.md): comparisons, selects and functions treat NaN and infinity as always. Never contraction
-// or reassociation: multiply-adds are explicit, the order of sums is the schedule's.
+// For arithmetic only (docs/reference/targets.md): comparisons, selects and functions treat NaN and
+// infinity as always. Never contraction or reassociation: multiply-adds are explicit, the order of
+// sums is the schedule's.
 Value* Values::relaxed(Value* result) {
   auto* instruction = llvm::dyn_cast<llvm::Instruction>(result);
   if (!fast_math || !instruction || !llvm::isa<llvm::FPMathOperator>(instruction)) return result;
@@ -27,12 +29,18 @@ Value* Values::relaxed(Value* result) {
 
 Type* Values::compute_type(DType t) {
   switch (t) {
-    case DType::f32: case DType::f16: case DType::bf16: return b.getFloatTy();
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16: return b.getFloatTy();
     case DType::f64: return b.getDoubleTy();
-    case DType::i8: case DType::u8: return b.getInt8Ty();
-    case DType::i16: case DType::u16: return b.getInt16Ty();
-    case DType::i32: case DType::u32: return b.getInt32Ty();
-    case DType::i64: case DType::u64: return b.getInt64Ty();
+    case DType::i8:
+    case DType::u8: return b.getInt8Ty();
+    case DType::i16:
+    case DType::u16: return b.getInt16Ty();
+    case DType::i32:
+    case DType::u32: return b.getInt32Ty();
+    case DType::i64:
+    case DType::u64: return b.getInt64Ty();
     case DType::boolean: return b.getInt1Ty();
   }
   return is_small_float(t) ? b.getFloatTy() : static_cast<Type*>(b.getInt8Ty());
@@ -55,7 +63,9 @@ Type* Values::with_lanes(Type* element, int lanes) {
 
 Value* Values::splat(Value* v, int count) {
   if (!count || lanes(v)) return v;
-  if (auto* c = llvm::dyn_cast<llvm::Constant>(v)) return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(static_cast<unsigned>(count)), c);
+  if (auto* c = llvm::dyn_cast<llvm::Constant>(v))
+    return llvm::ConstantVector::getSplat(
+        llvm::ElementCount::getFixed(static_cast<unsigned>(count)), c);
   return b.CreateVectorSplat(static_cast<unsigned>(count), v);
 }
 
@@ -65,7 +75,9 @@ void Values::unify(Value*& x, Value*& y) {
   y = splat(y, count);
 }
 
-Value* Values::real(Value* like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
+Value* Values::real(Value* like, double value) {
+  return llvm::ConstantFP::get(like->getType(), value);
+}
 Value* Values::integer(Value* like, int64_t value) {
   return llvm::ConstantInt::get(like->getType(), static_cast<uint64_t>(value), true, true);
 }
@@ -120,10 +132,12 @@ Value* Values::copysign(Value* magnitude, Value* sign) {
 }
 Value* Values::sqrt(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
 
-// |x| below 2^23 (2^52) to the nearest integer: the sum's last bit is worth 1. Larger values are integers already.
+// |x| below 2^23 (2^52) to the nearest integer: the sum's last bit is worth 1. Larger values are
+// integers already.
 Value* Values::round_by_magic(Value* magnitude) {
   double magic = magnitude->getType()->getScalarType()->isFloatTy() ? 0x1p23 : 0x1p52;
-  Value* rounded = b.CreateFSub(b.CreateFAdd(magnitude, real(magnitude, magic)), real(magnitude, magic));
+  Value* rounded = b.CreateFSub(b.CreateFAdd(magnitude, real(magnitude, magic)),
+                                real(magnitude, magic));
   return select(less(magnitude, real(magnitude, magic)), rounded, magnitude);
 }
 
@@ -165,8 +179,12 @@ Value* Values::unary(UnaryOp op, DType t, Value* x) {
       return is_signed_int(t) ? select(b.CreateICmpSLT(x, integer(x, 0)), b.CreateNeg(x), x) : x;
     case UnaryOp::sign: {
       if (!real_type) {
-        Value* positive = select(is_signed_int(t) ? b.CreateICmpSGT(x, integer(x, 0)) : b.CreateICmpNE(x, integer(x, 0)), integer(x, 1), integer(x, 0));
-        return is_signed_int(t) ? select(b.CreateICmpSLT(x, integer(x, 0)), integer(x, -1), positive) : positive;
+        Value* positive = select(
+            is_signed_int(t) ? b.CreateICmpSGT(x, integer(x, 0)) : b.CreateICmpNE(x, integer(x, 0)),
+            integer(x, 1), integer(x, 0));
+        return is_signed_int(t)
+                   ? select(b.CreateICmpSLT(x, integer(x, 0)), integer(x, -1), positive)
+                   : positive;
       }
       return select(less(real(x, 0), x), real(x, 1), select(less(x, real(x, 0)), real(x, -1), x));
     }
@@ -175,8 +193,10 @@ Value* Values::unary(UnaryOp op, DType t, Value* x) {
     case UnaryOp::round: return real_type ? round_even(x) : x;
     case UnaryOp::trunc: return real_type ? trunc(x) : x;
     case UnaryOp::is_nan: return b.CreateFCmpUNO(x, x);
-    case UnaryOp::is_inf: return b.CreateFCmpOEQ(abs(x), real(x, std::numeric_limits<double>::infinity()));
-    case UnaryOp::logical_not: case UnaryOp::bit_not: return b.CreateNot(x);
+    case UnaryOp::is_inf:
+      return b.CreateFCmpOEQ(abs(x), real(x, std::numeric_limits<double>::infinity()));
+    case UnaryOp::logical_not:
+    case UnaryOp::bit_not: return b.CreateNot(x);
     case UnaryOp::sqrt: return sqrt(x);
     case UnaryOp::rsqrt: return relaxed(b.CreateFDiv(real(x, 1), sqrt(x)));
     case UnaryOp::exp: return math_exp(*this, x);
@@ -203,7 +223,9 @@ Value* Values::integer_divide(BinaryOp op, DType t, Value* x, Value* y) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(y);
   const llvm::APInt* divisor = nullptr;
   if (constant)
-    if (auto* c = llvm::dyn_cast_or_null<llvm::ConstantInt>(lanes(y) ? constant->getSplatValue() : constant)) divisor = &c->getValue();
+    if (auto* c = llvm::dyn_cast_or_null<llvm::ConstantInt>(lanes(y) ? constant->getSplatValue()
+                                                                     : constant))
+      divisor = &c->getValue();
   bool positive = divisor && divisor->isStrictlyPositive();
   Value* minus_one = nullptr;
   if (!positive) {
@@ -215,8 +237,10 @@ Value* Values::integer_divide(BinaryOp op, DType t, Value* x, Value* y) {
   }
   bool remainder = op == BinaryOp::mod || op == BinaryOp::floor_mod;
   if (!is_signed) return remainder ? b.CreateURem(x, y) : b.CreateUDiv(x, y);
-  if (positive && divisor->isPowerOf2() && op == BinaryOp::floor_div) return b.CreateAShr(x, integer(x, divisor->logBase2()));
-  if (positive && divisor->isPowerOf2() && op == BinaryOp::floor_mod) return b.CreateAnd(x, integer(x, divisor->getSExtValue() - 1));
+  if (positive && divisor->isPowerOf2() && op == BinaryOp::floor_div)
+    return b.CreateAShr(x, integer(x, divisor->logBase2()));
+  if (positive && divisor->isPowerOf2() && op == BinaryOp::floor_mod)
+    return b.CreateAnd(x, integer(x, divisor->getSExtValue() - 1));
   Value* quotient = b.CreateSDiv(x, y);
   Value* rest = b.CreateSub(x, b.CreateMul(quotient, y));
   if (op == BinaryOp::floor_div || op == BinaryOp::floor_mod) {
@@ -236,38 +260,60 @@ Value* Values::binary(BinaryOp op, DType t, Value* x, Value* y) {
   unify(x, y);
   bool real_type = is_float(t), is_signed = is_signed_int(t);
   switch (op) {
-    case BinaryOp::add: return real_type ? relaxed(b.CreateFAdd(x, y)) : t == DType::boolean ? b.CreateOr(x, y) : b.CreateAdd(x, y);
+    case BinaryOp::add:
+      return real_type             ? relaxed(b.CreateFAdd(x, y))
+             : t == DType::boolean ? b.CreateOr(x, y)
+                                   : b.CreateAdd(x, y);
     case BinaryOp::sub: return real_type ? relaxed(b.CreateFSub(x, y)) : b.CreateSub(x, y);
     case BinaryOp::mul: return real_type ? relaxed(b.CreateFMul(x, y)) : b.CreateMul(x, y);
-    case BinaryOp::div: return real_type ? relaxed(b.CreateFDiv(x, y)) : integer_divide(op, t, x, y);
-    case BinaryOp::floor_div: return real_type ? floor(b.CreateFDiv(x, y)) : integer_divide(op, t, x, y);
+    case BinaryOp::div:
+      return real_type ? relaxed(b.CreateFDiv(x, y)) : integer_divide(op, t, x, y);
+    case BinaryOp::floor_div:
+      return real_type ? floor(b.CreateFDiv(x, y)) : integer_divide(op, t, x, y);
     case BinaryOp::mod: return real_type ? math_fmod(*this, x, y) : integer_divide(op, t, x, y);
     case BinaryOp::floor_mod: {
       if (!real_type) return integer_divide(op, t, x, y);
       Value* r = math_fmod(*this, x, y);
-      Value* wrong = b.CreateAnd(b.CreateFCmpONE(r, real(r, 0)), b.CreateXor(less(r, real(r, 0)), less(y, real(y, 0))));
+      Value* wrong = b.CreateAnd(b.CreateFCmpONE(r, real(r, 0)),
+                                 b.CreateXor(less(r, real(r, 0)), less(y, real(y, 0))));
       return select(wrong, b.CreateFAdd(r, y), r);
     }
     case BinaryOp::min:
-      return select(real_type ? less(x, y) : is_signed ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y), x, y);
+      return select(real_type   ? less(x, y)
+                    : is_signed ? b.CreateICmpSLT(x, y)
+                                : b.CreateICmpULT(x, y),
+                    x, y);
     case BinaryOp::max:
-      return select(real_type ? less(y, x) : is_signed ? b.CreateICmpSGT(x, y) : b.CreateICmpUGT(x, y), x, y);
-    case BinaryOp::pow: return real_type ? math_pow(*this, x, y) : math_ipow(*this, x, y, is_signed);
-    case BinaryOp::lt: return real_type ? less(x, y) : is_signed ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y);
-    case BinaryOp::le: return real_type ? b.CreateFCmpOLE(x, y) : is_signed ? b.CreateICmpSLE(x, y) : b.CreateICmpULE(x, y);
+      return select(real_type   ? less(y, x)
+                    : is_signed ? b.CreateICmpSGT(x, y)
+                                : b.CreateICmpUGT(x, y),
+                    x, y);
+    case BinaryOp::pow:
+      return real_type ? math_pow(*this, x, y) : math_ipow(*this, x, y, is_signed);
+    case BinaryOp::lt:
+      return real_type ? less(x, y) : is_signed ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y);
+    case BinaryOp::le:
+      return real_type   ? b.CreateFCmpOLE(x, y)
+             : is_signed ? b.CreateICmpSLE(x, y)
+                         : b.CreateICmpULE(x, y);
     case BinaryOp::eq: return real_type ? b.CreateFCmpOEQ(x, y) : b.CreateICmpEQ(x, y);
     case BinaryOp::ne: return real_type ? b.CreateFCmpUNE(x, y) : b.CreateICmpNE(x, y);
     case BinaryOp::logical_and: return logical_and(x, y);
     case BinaryOp::bit_and: return b.CreateAnd(x, y);
-    case BinaryOp::logical_or: case BinaryOp::bit_or: return b.CreateOr(x, y);
-    case BinaryOp::logical_xor: case BinaryOp::bit_xor: return b.CreateXor(x, y);
-    case BinaryOp::shl: case BinaryOp::shr: {
+    case BinaryOp::logical_or:
+    case BinaryOp::bit_or: return b.CreateOr(x, y);
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_xor: return b.CreateXor(x, y);
+    case BinaryOp::shl:
+    case BinaryOp::shr: {
       // Shifts by the width or more give 0 (or the sign), as a wider shift would.
       int64_t width = x->getType()->getScalarSizeInBits();
       Value* inside = b.CreateICmpULT(y, integer(y, width));
-      if (op == BinaryOp::shr && is_signed) return b.CreateAShr(x, select(inside, y, integer(y, width - 1)));
+      if (op == BinaryOp::shr && is_signed)
+        return b.CreateAShr(x, select(inside, y, integer(y, width - 1)));
       Value* amount = select(inside, y, integer(y, 0));
-      return select(inside, op == BinaryOp::shl ? b.CreateShl(x, amount) : b.CreateLShr(x, amount), integer(x, 0));
+      return select(inside, op == BinaryOp::shl ? b.CreateShl(x, amount) : b.CreateLShr(x, amount),
+                    integer(x, 0));
     }
   }
   TW_UNREACHABLE("a binary operator");
@@ -287,7 +333,8 @@ Value* Values::combine(Combiner combiner, DType t, Value* old, Value* value) {
 Value* Values::identity(Combiner combiner, DType t) {
   Type* type = compute_type(t);
   bool largest = combiner == Combiner::min;
-  if (combiner == Combiner::add || combiner == Combiner::none) return llvm::Constant::getNullValue(type);
+  if (combiner == Combiner::add || combiner == Combiner::none)
+    return llvm::Constant::getNullValue(type);
   if (is_float(t)) {
     if (combiner == Combiner::mul) return llvm::ConstantFP::get(type, 1.0);
     return llvm::ConstantFP::getInfinity(type, !largest);
@@ -295,8 +342,10 @@ Value* Values::identity(Combiner combiner, DType t) {
   unsigned width = type->getIntegerBitWidth();
   if (combiner == Combiner::mul) return llvm::ConstantInt::get(type, 1);
   if (is_signed_int(t))
-    return llvm::ConstantInt::get(type, largest ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getSignedMinValue(width));
-  return llvm::ConstantInt::get(type, largest ? llvm::APInt::getMaxValue(width) : llvm::APInt::getMinValue(width));
+    return llvm::ConstantInt::get(type, largest ? llvm::APInt::getSignedMaxValue(width)
+                                                : llvm::APInt::getSignedMinValue(width));
+  return llvm::ConstantInt::get(
+      type, largest ? llvm::APInt::getMaxValue(width) : llvm::APInt::getMinValue(width));
 }
 
 Value* Values::horizontal(Combiner combiner, DType t, Value* v) {
@@ -312,7 +361,8 @@ Value* Values::horizontal(Combiner combiner, DType t, Value* v) {
   return b.CreateExtractElement(v, uint64_t{0});
 }
 
-Value* Values::branch(Value* condition, llvm::function_ref<Value*()> then, llvm::function_ref<Value*()> otherwise) {
+Value* Values::branch(Value* condition, llvm::function_ref<Value*()> then,
+                      llvm::function_ref<Value*()> otherwise) {
   if (is_all_true(condition)) return then();
   if (is_all_false(condition)) return otherwise();
   llvm::Function* f = b.GetInsertBlock()->getParent();

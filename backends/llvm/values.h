@@ -1,6 +1,7 @@
-// Arithmetic on scalars and on lanes alike: an operand that is the same for all lanes stays scalar until it meets a vector.
-// Types of expressions: floats of 16 bits and less are f32, bool is i1, integers narrower than a byte are i8; in memory f16 and bf16 are
-// i16, bool and what is smaller than 16 bits are i8.
+// Arithmetic on scalars and on lanes alike: an operand that is the same for all lanes stays scalar
+// until it meets a vector. Types of expressions: floats of 16 bits and less are f32, bool is i1,
+// integers narrower than a byte are i8; in memory f16 and bf16 are i16, bool and what is smaller
+// than 16 bits are i8.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
@@ -21,21 +22,25 @@ class Values {
 
   llvm::Type* compute_type(DType t);
   llvm::Type* storage_type(DType t);
-  static int lanes(Value* v);                     // 0: a scalar
-  Value* splat(Value* v, int lanes);              // scalar -> lanes; a vector of that many lanes is returned as it is; lanes 0: unchanged
-  void unify(Value*& x, Value*& y);               // splats the scalar one when the other is a vector
+  static int lanes(Value* v);  // 0: a scalar
+  // Scalar -> lanes; a vector of that many lanes is returned as it is; lanes 0: unchanged
+  Value* splat(Value* v, int lanes);
+  // Splats the scalar one when the other is a vector
+  void unify(Value*& x, Value*& y);
   llvm::Type* with_lanes(llvm::Type* element, int lanes);
 
-  Value* real(Value* like, double value);         // constants of the type of `like`
+  Value* real(Value* like, double value);  // constants of the type of `like`
   Value* integer(Value* like, int64_t value);
   Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
 
-  Value* relaxed(Value* result);                  // with fast_math: an arithmetic result that need not be right for NaN and -0
-  Value* fma(Value* x, Value* y, Value* z);       // one instruction where the cpu has it, else a product and a sum
+  // With fast_math: an arithmetic result that need not be right for NaN and -0
+  Value* relaxed(Value* result);
+  // One instruction where the cpu has it, else a product and a sum
+  Value* fma(Value* x, Value* y, Value* z);
   Value* select(Value* condition, Value* x, Value* y);
-  Value* logical_and(Value* x, Value* y);         // i1; either may be null: the other
+  Value* logical_and(Value* x, Value* y);  // i1; either may be null: the other
   Value* logical_not(Value* x);
-  Value* less(Value* x, Value* y);                // ordered float comparison
+  Value* less(Value* x, Value* y);  // ordered float comparison
   Value* abs(Value* x);
   Value* copysign(Value* magnitude, Value* sign);
   Value* sqrt(Value* x);
@@ -43,21 +48,27 @@ class Values {
   Value* ceil(Value* x);
   Value* trunc(Value* x);
   Value* round_even(Value* x);
-  Value* narrow(Value* x);                        // f64 -> f32, kept apart from a later rounding to f16, which would need a library call
-  Value* bits(Value* x);                          // float -> the integers that store it
+  // f64 -> f32, kept apart from a later rounding to f16, which would need a library call
+  Value* narrow(Value* x);
+  Value* bits(Value* x);  // float -> the integers that store it
   Value* from_bits(Value* x);
 
-  Value* unary(UnaryOp op, DType t, Value* x);    // also the functions of math.h
+  Value* unary(UnaryOp op, DType t, Value* x);  // also the functions of math.h
   Value* binary(BinaryOp op, DType t, Value* x, Value* y);
   Value* combine(Combiner combiner, DType t, Value* old, Value* value);
-  Value* horizontal(Combiner combiner, DType t, Value* lanes_value);  // all lanes into one scalar, pairwise
+  // All lanes into one scalar, pairwise
+  Value* horizontal(Combiner combiner, DType t, Value* lanes_value);
   Value* identity(Combiner combiner, DType t);
   Value* convert(Value* x, DType from, DType to, bool saturate);
-  Value* to_storage(Value* x, DType t, bool saturate = false);   // saturate: of small floats
+  Value* to_storage(Value* x, DType t, bool saturate = false);  // saturate: of small floats
   Value* from_storage(Value* x, DType t);
-  Value* shuffle(Value* x, Value* y, llvm::ArrayRef<int> mask) { return b.CreateShuffleVector(x, y, mask); }
-  // Calls `then`/`otherwise` in their own blocks and joins their values; null values allowed when both are null.
-  Value* branch(Value* condition, llvm::function_ref<Value*()> then, llvm::function_ref<Value*()> otherwise);
+  Value* shuffle(Value* x, Value* y, llvm::ArrayRef<int> mask) {
+    return b.CreateShuffleVector(x, y, mask);
+  }
+  // Calls `then`/`otherwise` in their own blocks and joins their values; null values allowed when
+  // both are null.
+  Value* branch(Value* condition, llvm::function_ref<Value*()> then,
+                llvm::function_ref<Value*()> otherwise);
 
  private:
   Value* round_by_magic(Value* magnitude);
@@ -66,12 +77,13 @@ class Values {
   Value* half_to_float(Value* h);
   Value* float_to_half(Value* f);
   Value* float_to_bfloat(Value* f);
-  Value* small_to_float(Value* x, DType t);       // ir/dtype.h: SmallFloat
+  Value* small_to_float(Value* x, DType t);  // ir/dtype.h: SmallFloat
   Value* float_to_small(Value* f, DType t, bool saturate);
   Value* clamp(Value* x, bool is_signed, DType to);
-  Value* wrap(Value* x, DType t);                 // i8 -> the value that the low bits of i4, i2, u4, u2 give
+  // i8 -> the value that the low bits of i4, i2, u4, u2 give
+  Value* wrap(Value* x, DType t);
 };
 
-bool is_all_true(const Value* v);   // constants only
+bool is_all_true(const Value* v);  // constants only
 bool is_all_false(const Value* v);
 }  // namespace tw

@@ -1,4 +1,5 @@
-// Scalar expressions. Values of type i64 whose parts all fit are computed as int: index arithmetic of 64 bits is slow on most devices.
+// Scalar expressions. Values of type i64 whose parts all fit are computed as int: index arithmetic
+// of 64 bits is slow on most devices.
 #include <algorithm>
 #include <cmath>
 
@@ -7,19 +8,25 @@
 namespace tw::opencl {
 namespace {
 
-constexpr int kMaxDepth = 24;   // of nested operations in one expression's text
+constexpr int kMaxDepth = 24;  // of nested operations in one expression's text
 
-bool is_leaf(const Expr& e) { return e->kind == ExprKind::var || e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm; }
+bool is_leaf(const Expr& e) {
+  return e->kind == ExprKind::var || e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm;
+}
 
 bool holds(const Expr& e, const std::function<bool(const ExprNode&)>& what) {
   bool found = false;
   visit(e, [&](const Expr& n) { found |= what(*n); });
   return found;
 }
-bool holds_load(const Expr& e) { return holds(e, [](const ExprNode& n) { return n.kind == ExprKind::load; }); }
+bool holds_load(const Expr& e) {
+  return holds(e, [](const ExprNode& n) { return n.kind == ExprKind::load; });
+}
 // Integers that are no index arithmetic may wrap.
 bool may_wrap(const Expr& e) {
-  return e.type() != DType::i64 || holds(e, [](const ExprNode& n) { return n.kind == ExprKind::load || n.kind == ExprKind::cast; });
+  return e.type() != DType::i64 || holds(e, [](const ExprNode& n) {
+           return n.kind == ExprKind::load || n.kind == ExprKind::cast;
+         });
 }
 bool is_product(const Expr& e) { return e->kind == ExprKind::binary && e->binary == BinaryOp::mul; }
 
@@ -66,8 +73,10 @@ bool Emitter::complex(const Expr& e) {
 
 Text Emitter::value(const Expr& e) {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-    if (const auto known = scope->known.find(e.get()); known != scope->known.end()) return known->second;
-  if (e->kind == ExprKind::binary && !divisions_.empty() && (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod)) {
+    if (const auto known = scope->known.find(e.get()); known != scope->known.end())
+      return known->second;
+  if (e->kind == ExprKind::binary && !divisions_.empty() &&
+      (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod)) {
     const auto [first, last] = divisions_.equal_range(hash_value(e));
     for (auto at = first; at != last; ++at)
       if (equal(at->second.first, e)) return at->second.second;
@@ -84,7 +93,8 @@ Text Emitter::value(const Expr& e) {
 Text Emitter::node(const Expr& e) {
   switch (e->kind) {
     case ExprKind::int_imm:
-      if (e.type() == DType::i64 && std::abs(e->int_value) <= INT32_MAX) return {literal(e->int_value, DType::i32), true};
+      if (e.type() == DType::i64 && std::abs(e->int_value) <= INT32_MAX)
+        return {literal(e->int_value, DType::i32), true};
       return {literal(e->int_value, e.type())};
     case ExprKind::float_imm: return {literal(e->float_value, e.type())};
     case ExprKind::var: return var_of(e);
@@ -125,8 +135,13 @@ Text Emitter::offset(BufferId id, const std::vector<Expr>& indices) {
 std::string Emitter::half_pointer(BufferId id) const {
   const Space place = space(id);
   const bool global = place == Space::parameter || place == Space::workspace;
-  const bool constant = kernel_.buffer(id).role == BufferRole::input || kernel_.buffer(id).role == BufferRole::constant;
-  return std::string("(") + (global ? "__global" : place == Space::shared ? "__local" : "__private") + (constant ? " const" : "") + " half*)" + buffers_.at(id.index);
+  const bool constant = kernel_.buffer(id).role == BufferRole::input ||
+                        kernel_.buffer(id).role == BufferRole::constant;
+  return std::string("(") +
+         (global                   ? "__global"
+          : place == Space::shared ? "__local"
+                                   : "__private") +
+         (constant ? " const" : "") + " half*)" + buffers_.at(id.index);
 }
 
 Text Emitter::read(BufferId id, const Text& at) {
@@ -148,24 +163,44 @@ Text Emitter::unary_of(const Expr& e) {
   const bool real = is_float(t);
   switch (e->unary) {
     case UnaryOp::neg:
-      if (real || (t == DType::i64 && !may_wrap(e))) return {"(-" + a.text + ")", a.narrow && fits_int(e), 0, depth};
+      if (real || (t == DType::i64 && !may_wrap(e)))
+        return {"(-" + a.text + ")", a.narrow && fits_int(e), 0, depth};
       return {"((" + type + ")(0 - (" + unsigned_type(t) + ")" + a.text + "))", false, 0, depth};
     case UnaryOp::abs:
       if (real) return {"fabs" + call, false, 0, depth};
-      return is_signed_int(t) ? Text{"((" + type + ")abs((" + type + ")" + a.text + "))", false, 0, depth} : a;
+      return is_signed_int(t)
+                 ? Text{"((" + type + ")abs((" + type + ")" + a.text + "))", false, 0, depth}
+                 : a;
     case UnaryOp::sign: return {"tw_sign_" + type + call, false, 0, depth};
-    case UnaryOp::floor: case UnaryOp::ceil: case UnaryOp::trunc: return real ? Text{op_name(e->unary) + call, false, 0, depth} : a;
+    case UnaryOp::floor:
+    case UnaryOp::ceil:
+    case UnaryOp::trunc: return real ? Text{op_name(e->unary) + call, false, 0, depth} : a;
     case UnaryOp::round: return real ? Text{"rint" + call, false, 0, depth} : a;
     case UnaryOp::is_nan: return {"(isnan" + call + " != 0)", false, 0, depth};
     case UnaryOp::is_inf: return {"(isinf" + call + " != 0)", false, 0, depth};
     case UnaryOp::logical_not: return {"(!" + a.text + ")", false, 0, depth};
     case UnaryOp::bit_not: return {"((" + type + ")~" + widened(a) + ")", false, 0, depth};
     case UnaryOp::rsqrt: return {"(" + literal(1.0, t) + " / sqrt" + call + ")", false, 0, depth};
-    case UnaryOp::sigmoid: return {"(" + literal(1.0, t) + " / (" + literal(1.0, t) + " + exp(-" + a.text + ")))", false, 0, depth};
+    case UnaryOp::sigmoid:
+      return {"(" + literal(1.0, t) + " / (" + literal(1.0, t) + " + exp(-" + a.text + ")))", false,
+              0, depth};
     case UnaryOp::normal_cdf:
-      return {"(" + literal(0.5, t) + " * erfc(" + literal(-0.70710678118654752, t) + " * " + a.text + "))", false, 0, depth};
-    case UnaryOp::exp: case UnaryOp::expm1: case UnaryOp::log: case UnaryOp::log1p: case UnaryOp::sqrt: case UnaryOp::tanh: case UnaryOp::erf: case UnaryOp::sin: case UnaryOp::cos:
-    case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos: case UnaryOp::atan: return {op_name(e->unary) + call, false, 0, depth};
+      return {"(" + literal(0.5, t) + " * erfc(" + literal(-0.70710678118654752, t) + " * " +
+                  a.text + "))",
+              false, 0, depth};
+    case UnaryOp::exp:
+    case UnaryOp::expm1:
+    case UnaryOp::log:
+    case UnaryOp::log1p:
+    case UnaryOp::sqrt:
+    case UnaryOp::tanh:
+    case UnaryOp::erf:
+    case UnaryOp::sin:
+    case UnaryOp::cos:
+    case UnaryOp::tan:
+    case UnaryOp::asin:
+    case UnaryOp::acos:
+    case UnaryOp::atan: return {op_name(e->unary) + call, false, 0, depth};
   }
   TW_UNREACHABLE("a unary operator");
 }
@@ -182,15 +217,23 @@ Text Emitter::float_binary(const Expr& e) {
   const Expr &x = e->args[0], &y = e->args[1];
   const DType t = x.type();
   const std::string type = value_type(t);
-  const auto infix = [&](const char* op, const Text& a, const Text& b) { return Text{"(" + a.text + " " + op + " " + b.text + ")", false, 0, std::max(a.depth, b.depth) + 1}; };
-  const auto call = [&](const std::string& f, const Text& a, const Text& b) { return Text{f + "(" + a.text + ", " + b.text + ")", false, 0, std::max(a.depth, b.depth) + 1}; };
+  const auto infix = [&](const char* op, const Text& a, const Text& b) {
+    return Text{"(" + a.text + " " + op + " " + b.text + ")", false, 0,
+                std::max(a.depth, b.depth) + 1};
+  };
+  const auto call = [&](const std::string& f, const Text& a, const Text& b) {
+    return Text{f + "(" + a.text + ", " + b.text + ")", false, 0, std::max(a.depth, b.depth) + 1};
+  };
   const bool sum = e->binary == BinaryOp::add || e->binary == BinaryOp::sub;
-  if (sum && (t == DType::f32 || t == DType::f64) && (is_product(x) || is_product(y))) {   // fused where the CPU back end fuses
+  // Fused where the CPU back end fuses
+  if (sum && (t == DType::f32 || t == DType::f64) && (is_product(x) || is_product(y))) {
     const Expr &product = is_product(y) ? y : x, &other = is_product(y) ? x : y;
     const bool minus = e->binary == BinaryOp::sub;
     const Text p = value(product->args[0]), q = value(product->args[1]), r = value(other);
     const bool flip_product = minus && is_product(y), flip_other = minus && !is_product(y);
-    return {"tw_fma_" + type + "(" + (flip_product ? "-" : "") + p.text + ", " + q.text + ", " + (flip_other ? "-" : "") + r.text + ")", false, 0, std::max({p.depth, q.depth, r.depth}) + 1};
+    return {"tw_fma_" + type + "(" + (flip_product ? "-" : "") + p.text + ", " + q.text + ", " +
+                (flip_other ? "-" : "") + r.text + ")",
+            false, 0, std::max({p.depth, q.depth, r.depth}) + 1};
   }
   if (e->binary == BinaryOp::pow && y->kind == ExprKind::float_imm) {
     const double power = y->float_value;
@@ -208,7 +251,8 @@ Text Emitter::float_binary(const Expr& e) {
     case BinaryOp::sub: return infix("-", a, b);
     case BinaryOp::mul: return infix("*", a, b);
     case BinaryOp::div: return infix("/", a, b);
-    case BinaryOp::floor_div: return {"floor(" + a.text + " / " + b.text + ")", false, 0, std::max(a.depth, b.depth) + 1};
+    case BinaryOp::floor_div:
+      return {"floor(" + a.text + " / " + b.text + ")", false, 0, std::max(a.depth, b.depth) + 1};
     case BinaryOp::mod: return call("fmod", a, b);
     case BinaryOp::floor_mod: return call("tw_floor_mod_" + type, a, b);
     case BinaryOp::min: return call("tw_min_" + type, a, b);
@@ -218,8 +262,14 @@ Text Emitter::float_binary(const Expr& e) {
     case BinaryOp::le: return infix("<=", a, b);
     case BinaryOp::eq: return infix("==", a, b);
     case BinaryOp::ne: return infix("!=", a, b);
-    case BinaryOp::logical_and: case BinaryOp::logical_or: case BinaryOp::logical_xor: case BinaryOp::bit_and: case BinaryOp::bit_or:
-    case BinaryOp::bit_xor: case BinaryOp::shl: case BinaryOp::shr: break;
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: break;
   }
   TW_UNREACHABLE("{0} of floats", op_name(e->binary));
 }
@@ -233,7 +283,9 @@ Text Emitter::divided(const Expr& e, const Text& a, const Text& b) {
     if (x.min && *x.min >= 0 && y.min && *y.min > 0)
       return {"(" + a.text + (rest ? " % " : " / ") + b.text + ")", a.narrow && b.narrow, 0, depth};
   }
-  return {"tw_" + std::string(op_name(e->binary)) + "_" + value_type(t) + "(" + a.text + ", " + b.text + ")", false, 0, depth};
+  return {"tw_" + std::string(op_name(e->binary)) + "_" + value_type(t) + "(" + a.text + ", " +
+              b.text + ")",
+          false, 0, depth};
 }
 
 Text Emitter::integer_binary(const Expr& e, Text a, Text b) {
@@ -241,36 +293,55 @@ Text Emitter::integer_binary(const Expr& e, Text a, Text b) {
   const std::string type = value_type(t);
   const int depth = std::max(a.depth, b.depth) + 1;
   const bool narrow = t == DType::i64 && a.narrow && b.narrow;
-  const auto infix = [&](const char* op) { return Text{"(" + a.text + " " + op + " " + b.text + ")", narrow, 0, depth}; };
-  const auto call = [&](const std::string& f) { return Text{"tw_" + f + "_" + type + "(" + a.text + ", " + b.text + ")", false, 0, depth}; };
+  const auto infix = [&](const char* op) {
+    return Text{"(" + a.text + " " + op + " " + b.text + ")", narrow, 0, depth};
+  };
+  const auto call = [&](const std::string& f) {
+    return Text{"tw_" + f + "_" + type + "(" + a.text + ", " + b.text + ")", false, 0, depth};
+  };
   const auto wrapping = [&](const char* op) {
-    if (t == DType::i64 && !may_wrap(e)) return narrow && fits_int(e) ? infix(op) : Text{"(" + widened(a) + " " + op + " " + widened(b) + ")", false, 0, depth};
+    if (t == DType::i64 && !may_wrap(e))
+      return narrow && fits_int(e)
+                 ? infix(op)
+                 : Text{"(" + widened(a) + " " + op + " " + widened(b) + ")", false, 0, depth};
     const std::string u = unsigned_type(t);
-    return Text{"((" + type + ")((" + u + ")" + a.text + " " + op + " (" + u + ")" + b.text + "))", false, 0, depth};
+    return Text{"((" + type + ")((" + u + ")" + a.text + " " + op + " (" + u + ")" + b.text + "))",
+                false, 0, depth};
   };
   switch (e->binary) {
     case BinaryOp::add: return wrapping("+");
     case BinaryOp::sub: return wrapping("-");
     case BinaryOp::mul: return wrapping("*");
-    case BinaryOp::div: case BinaryOp::floor_div: case BinaryOp::mod: case BinaryOp::floor_mod: return divided(e, a, b);
-    case BinaryOp::min: case BinaryOp::max:
-      if (narrow) return {std::string(op_name(e->binary)) + "(" + a.text + ", " + b.text + ")", true, 0, depth};
+    case BinaryOp::div:
+    case BinaryOp::floor_div:
+    case BinaryOp::mod:
+    case BinaryOp::floor_mod: return divided(e, a, b);
+    case BinaryOp::min:
+    case BinaryOp::max:
+      if (narrow)
+        return {std::string(op_name(e->binary)) + "(" + a.text + ", " + b.text + ")", true, 0,
+                depth};
       return call(op_name(e->binary));
-    case BinaryOp::pow: case BinaryOp::shl: case BinaryOp::shr: return call(op_name(e->binary));
+    case BinaryOp::pow:
+    case BinaryOp::shl:
+    case BinaryOp::shr: return call(op_name(e->binary));
     case BinaryOp::lt: return infix("<");
     case BinaryOp::le: return infix("<=");
     case BinaryOp::eq: return infix("==");
-    case BinaryOp::ne: case BinaryOp::logical_xor: return infix("!=");
+    case BinaryOp::ne:
+    case BinaryOp::logical_xor: return infix("!=");
     case BinaryOp::bit_and: return infix("&");
     case BinaryOp::bit_or: return infix("|");
     case BinaryOp::bit_xor: return infix("^");
-    case BinaryOp::logical_and: case BinaryOp::logical_or: break;
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or: break;
   }
   TW_UNREACHABLE("an integer operator");
 }
 
 // `condition ? yes : no` as statements: each side's constants are made where it is wanted.
-Text Emitter::conditional(const std::string& type, const std::string& condition, const Expr& yes, const Expr& no) {
+Text Emitter::conditional(const std::string& type, const std::string& condition, const Expr& yes,
+                          const Expr& no) {
   const std::string name = names_.fresh("t");
   line(type + " " + name + ";");
   open("if (" + condition + ")");
@@ -290,25 +361,29 @@ Text Emitter::logical_of(const Expr& e) {
   const bool conjunction = e->binary == BinaryOp::logical_and, guarded = holds_load(second);
   if (guarded && !inline_ && complex(second)) {
     kept_.push_back(bool_imm(!conjunction));
-    return conjunction ? conditional("int", a.text, second, kept_.back()) : conditional("int", a.text, kept_.back(), second);
+    return conjunction ? conditional("int", a.text, second, kept_.back())
+                       : conditional("int", a.text, kept_.back(), second);
   }
   const bool before = inline_;
   inline_ |= guarded;
   const Text b = value(second);
   inline_ = before;
-  return {"(" + a.text + (conjunction ? " && " : " || ") + b.text + ")", false, 0, std::max(a.depth, b.depth) + 1};
+  return {"(" + a.text + (conjunction ? " && " : " || ") + b.text + ")", false, 0,
+          std::max(a.depth, b.depth) + 1};
 }
 
 Text Emitter::select_of(const Expr& e) {
   const Text condition = value(e->args[0]);
   const bool guarded = holds_load(e->args[1]) || holds_load(e->args[2]);
-  if (guarded && !inline_ && (complex(e->args[1]) || complex(e->args[2]))) return conditional(value_type(e.type()), condition.text, e->args[1], e->args[2]);
+  if (guarded && !inline_ && (complex(e->args[1]) || complex(e->args[2])))
+    return conditional(value_type(e.type()), condition.text, e->args[1], e->args[2]);
   const bool before = inline_;
   inline_ |= guarded;
   const Text a = value(e->args[1]), b = value(e->args[2]);
   inline_ = before;
   const bool narrow = a.narrow && b.narrow;
-  return {"(" + condition.text + " ? " + a.text + " : " + b.text + ")", narrow, 0, std::max({condition.depth, a.depth, b.depth}) + 1};
+  return {"(" + condition.text + " ? " + a.text + " : " + b.text + ")", narrow, 0,
+          std::max({condition.depth, a.depth, b.depth}) + 1};
 }
 
 Text Emitter::cast_of(const Expr& e) {
@@ -323,13 +398,18 @@ Text Emitter::cast_of(const Expr& e) {
     const bool shorter = to == DType::f16 || to == DType::bf16;
     const bool same = value_type(from) == type;
     const Text real = same ? a : Text{"(" + type + ")" + a.text, false, 0, depth};
-    if (shorter) return {std::string(to == DType::f16 ? "tw_round_half(" : "tw_round_bfloat16(") + real.text + ")", false, 0, depth};
+    if (shorter)
+      return {
+          std::string(to == DType::f16 ? "tw_round_half(" : "tw_round_bfloat16(") + real.text + ")",
+          false, 0, depth};
     return same ? a : Text{"(" + real.text + ")", false, 0, depth};
   }
   if (from == DType::boolean) return {"((" + type + ")" + a.text + ")", false, 0, depth};
-  if (e->saturate) return {"tw_sat_" + type + "_" + value_type(from) + "(" + a.text + ")", false, 0, depth};
+  if (e->saturate)
+    return {"tw_sat_" + type + "_" + value_type(from) + "(" + a.text + ")", false, 0, depth};
   if (!is_float(from)) return {"((" + type + ")" + a.text + ")", false, 0, depth};
-  if (to == DType::u64) return {"tw_bits_ulong_" + value_type(from) + "(" + a.text + ")", false, 0, depth};
+  if (to == DType::u64)
+    return {"tw_bits_ulong_" + value_type(from) + "(" + a.text + ")", false, 0, depth};
   const char* through = to == DType::u32 ? "long" : dtype_bytes(to) < 4 ? "int" : "";
   const std::string wide = *through ? "(" + std::string(through) + ")" + a.text : a.text;
   return {"((" + type + ")" + wide + ")", false, 0, depth};

@@ -13,7 +13,8 @@ std::string Emitter::first_reduce_iteration() const {
   if (later_reduce_ > 0) return "0";
   std::string all;
   for (const StmtNode* loop : loops_)
-    if (loop->role == AxisRole::reduce) all += (all.empty() ? "" : " && ") + vars_.at(loop->var).text + " == 0";
+    if (loop->role == AxisRole::reduce)
+      all += (all.empty() ? "" : " && ") + vars_.at(loop->var).text + " == 0";
   return all;
 }
 
@@ -25,28 +26,37 @@ std::string Emitter::pointer(BufferId id, const Text& at) const {
 
 Text Emitter::element(BufferId id, const Text& at) {
   if (lane_.empty()) return read(id, at);
-  return {"vload" + std::to_string(lane_count_) + "(0, " + pointer(id, at) + ")", false, lane_count_};
+  return {"vload" + std::to_string(lane_count_) + "(0, " + pointer(id, at) + ")", false,
+          lane_count_};
 }
 
 void Emitter::write(BufferId id, const Text& at, const Text& value) {
   const std::string& name = buffers_.at(id.index);
   const DType t = kernel_.buffer(id).dtype;
-  if (!lane_.empty()) return line("vstore" + std::to_string(lane_count_) + "(" + bare(value.text) + ", 0, " + pointer(id, at) + ");");
-  if (t == DType::f16) return line("vstore_half_rte(" + bare(value.text) + ", " + at.text + ", " + half_pointer(id) + ");");
-  line(name + "[" + at.text + "] = " + (t == DType::bf16 ? "tw_to_bfloat16(" + bare(value.text) + ")" : bare(value.text)) + ";");
+  if (!lane_.empty())
+    return line("vstore" + std::to_string(lane_count_) + "(" + bare(value.text) + ", 0, " +
+                pointer(id, at) + ");");
+  if (t == DType::f16)
+    return line("vstore_half_rte(" + bare(value.text) + ", " + at.text + ", " + half_pointer(id) +
+                ");");
+  line(name + "[" + at.text + "] = " +
+       (t == DType::bf16 ? "tw_to_bfloat16(" + bare(value.text) + ")" : bare(value.text)) + ";");
 }
 
 Text Emitter::combined(const StmtNode& s, const Text& old) {
   const DType t = kernel_.buffer(s.buffer).dtype;
   const std::string type = value_type(t), lanes = lane_.empty() ? "" : std::to_string(lane_count_);
-  const bool product = s.value->kind == ExprKind::binary && s.value->binary == BinaryOp::mul && (t == DType::f32 || t == DType::f64);
+  const bool product = s.value->kind == ExprKind::binary && s.value->binary == BinaryOp::mul &&
+                       (t == DType::f32 || t == DType::f64);
   if (s.combiner == Combiner::add && product) {
     const Text a = values_of(s.value->args[0]);
-    return {"tw_fma_" + type + "(" + a.text + ", " + values_of(s.value->args[1]).text + ", " + old.text + ")"};
+    return {"tw_fma_" + type + "(" + a.text + ", " + values_of(s.value->args[1]).text + ", " +
+            old.text + ")"};
   }
   const Text v = values_of(s.value);
   if (s.combiner == Combiner::min || s.combiner == Combiner::max)
-    return {std::string(s.combiner == Combiner::min ? "tw_min_" : "tw_max_") + type + lanes + "(" + old.text + ", " + v.text + ")"};
+    return {std::string(s.combiner == Combiner::min ? "tw_min_" : "tw_max_") + type + lanes + "(" +
+            old.text + ", " + v.text + ")"};
   const char* op = s.combiner == Combiner::add ? " + " : " * ";
   if (is_float(t)) return {old.text + op + v.text};
   const std::string u = unsigned_type(t);
@@ -61,17 +71,20 @@ void Emitter::emit_update(const Stmt& s, const Text& at) {
 
 void Emitter::emit_store(const Stmt& s) {
   if (s->async) return fail("the asynchronous stage '" + s->label + "' is beyond OpenCL C");
-  if (++statements_ > kMaxStatements) return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
+  if (++statements_ > kMaxStatements)
+    return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   if (s->async) return fail("asynchronous copies have no OpenCL form");
   counts_.clear();
   for (const Expr& e : {s->value, s->where})
     if (e.defined()) count(e);
   scopes_.emplace_back();
   std::vector<Expr> indices;
-  for (const Expr& e : s->indices) indices.push_back(lane_.empty() ? e : substitute(e, lane_, Expr(0)));
+  for (const Expr& e : s->indices)
+    indices.push_back(lane_.empty() ? e : substitute(e, lane_, Expr(0)));
   const auto place = [&] {
     Text at = offset(s->buffer, indices);
-    if (at.depth > 0 && s->combiner != Combiner::none) at = {named(at.narrow ? "int" : "long", at), at.narrow};
+    if (at.depth > 0 && s->combiner != Combiner::none)
+      at = {named(at.narrow ? "int" : "long", at), at.narrow};
     return at;
   };
   std::optional<Text> at;

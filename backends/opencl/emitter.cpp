@@ -7,12 +7,16 @@
 namespace tw::opencl {
 namespace {
 
-constexpr int64_t kMaxCopies = 64;        // of an unrolled body
+constexpr int64_t kMaxCopies = 64;  // of an unrolled body
 
 }  // namespace
 
 Emitter::Emitter(const ThreadForm& thread, const LaunchPlan& plan, const Ranges& ranges)
-    : thread_(thread), kernel_(thread.kernel), plan_(plan), ranges_(ranges), layout_(workspace_layout(kernel_)) {
+    : thread_(thread),
+      kernel_(thread.kernel),
+      plan_(plan),
+      ranges_(ranges),
+      layout_(workspace_layout(kernel_)) {
   ranges_.insert(thread.variables.begin(), thread.variables.end());
   std::function<void(const Stmt&, int)> walk = [&](const Stmt& s, int depth) {
     if (s->kind == StmtKind::loop) depths_[s->var] = ++depth;
@@ -41,9 +45,11 @@ Expected<std::string> Emitter::emit(const std::string& function, OpenClLaunch& l
     if (place != Space::parameter) continue;
     const std::string constant = buffer.role == BufferRole::output ? "" : "const ";
     parameter(OpenClArgument::Kind::buffer, static_cast<size_t>(index),
-              "__global " + constant + "uchar* " + buffers_[index] + "_mem, long " + buffers_[index] + "_at");
+              "__global " + constant + "uchar* " + buffers_[index] + "_mem, long " +
+                  buffers_[index] + "_at");
   }
-  if (workspace) parameter(OpenClArgument::Kind::workspace, 0, "__global uchar* tw_work, long tw_work_at");
+  if (workspace)
+    parameter(OpenClArgument::Kind::workspace, 0, "__global uchar* tw_work, long tw_work_at");
   for (size_t i = 0; i < kernel_.symbols.size(); ++i) {
     vars_[kernel_.symbols[i]] = {names_.fresh(kernel_.symbols[i])};
     parameter(OpenClArgument::Kind::symbol, i, "long " + vars_[kernel_.symbols[i]].text);
@@ -69,15 +75,18 @@ void Emitter::declare_buffers() {
     const std::string& name = buffers_[index];
     std::string type = storage_type(buffer.dtype);
     if (place == Space::parameter) {
-      const std::string pointer = std::string("__global ") + (buffer.role == BufferRole::output ? "" : "const ") + type + "*";
+      const std::string pointer = std::string("__global ") +
+                                  (buffer.role == BufferRole::output ? "" : "const ") + type + "*";
       line(pointer + " " + name + " = (" + pointer + ")(" + name + "_mem + " + name + "_at);");
     } else if (place == Space::workspace) {
       const Text at = value(layout_.offsets[static_cast<size_t>(index)]);
-      line("__global " + type + "* " + name + " = (__global " + type + "*)(tw_work + tw_work_at + " + at.text + ");");
+      line("__global " + type + "* " + name + " = (__global " + type +
+           "*)(tw_work + tw_work_at + " + at.text + ");");
     } else {
       int64_t count = 1;
       for (const Expr& extent : buffer.shape) count *= *as_const(extent);
-      line(std::string(place == Space::shared ? "__local " : "") + type + " " + name + "[" + std::to_string(std::max<int64_t>(count, 1)) + "];");
+      line(std::string(place == Space::shared ? "__local " : "") + type + " " + name + "[" +
+           std::to_string(std::max<int64_t>(count, 1)) + "];");
     }
   }
 }
@@ -93,8 +102,10 @@ void Emitter::declare_variables() {
     const std::optional<int64_t> last = as_const(simplify(thread_.variables.at(variable).max));
     const bool narrow = last && *last <= INT32_MAX;
     const std::string type = narrow ? "int" : "long", what = place.group ? "group" : "local";
-    vars_[variable] = {names_.fresh((place.group ? "group" : "item") + std::to_string(place.dim)), narrow};
-    line("const " + type + " " + vars_[variable].text + " = (" + type + ")get_" + what + "_id(" + std::to_string(place.dim) + ");");
+    vars_[variable] = {names_.fresh((place.group ? "group" : "item") + std::to_string(place.dim)),
+                       narrow};
+    line("const " + type + " " + vars_[variable].text + " = (" + type + ")get_" + what + "_id(" +
+         std::to_string(place.dim) + ");");
   }
 }
 
@@ -107,7 +118,8 @@ void Emitter::emit_stmt(const Stmt& s) {
     case StmtKind::loop: return emit_loop(s);
     case StmtKind::store: return emit_store(s);
     case StmtKind::if_then: {
-      if (const auto known = as_const(simplify(s->condition, ranges_))) return *known ? emit_stmt(s->body[0]) : void();
+      if (const auto known = as_const(simplify(s->condition, ranges_)))
+        return *known ? emit_stmt(s->body[0]) : void();
       scopes_.emplace_back();
       counts_.clear();
       count(s->condition);
@@ -118,7 +130,7 @@ void Emitter::emit_stmt(const Stmt& s) {
       return close();
     }
     case StmtKind::region: return emit_stmt(s->body[0]);
-    case StmtKind::prefetch: return;   // a hint
+    case StmtKind::prefetch: return;  // a hint
     case StmtKind::barrier: return line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
     case StmtKind::roles:
     case StmtKind::signal:
@@ -126,13 +138,20 @@ void Emitter::emit_stmt(const Stmt& s) {
   }
 }
 
-// Quotients and remainders of the numbers of groups and work-items, which many indices are made of: once, in front.
+// Quotients and remainders of the numbers of groups and work-items, which many indices are made of:
+// once, in front.
 void Emitter::name_divisions() {
-  std::vector<std::pair<Expr, int>> found;   // operands first
-  const auto division = [](const Expr& e) { return e->kind == ExprKind::binary && e.type() == DType::i64 && (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod); };
+  std::vector<std::pair<Expr, int>> found;  // operands first
+  const auto division = [](const Expr& e) {
+    return e->kind == ExprKind::binary && e.type() == DType::i64 &&
+           (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod);
+  };
   const auto known_here = [&](const Expr& e) {
-    bool known = std::ranges::any_of(thread_.variables, [&](const auto& v) { return uses_var(e, v.first); });
-    visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name)); });
+    bool known = std::ranges::any_of(thread_.variables,
+                                     [&](const auto& v) { return uses_var(e, v.first); });
+    visit(e, [&](const Expr& n) {
+      known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name));
+    });
     return known;
   };
   std::function<void(const Expr&)> collect = [&](const Expr& e) {
@@ -150,7 +169,8 @@ void Emitter::name_divisions() {
   for (const auto& [e, uses] : found) {
     if (uses < 2) continue;
     const Text t = value(e);
-    divisions_.emplace(hash_value(e), std::pair(e, Text{named(t.narrow ? "int" : "long", t), t.narrow}));
+    divisions_.emplace(hash_value(e),
+                       std::pair(e, Text{named(t.narrow ? "int" : "long", t), t.narrow}));
   }
 }
 
@@ -158,7 +178,8 @@ void Emitter::emit_loop(const Stmt& s) {
   const std::optional<int64_t> extent = as_const(s->extent);
   if (extent && *extent <= 0) return;
   if (s->loop_kind == LoopKind::vector && emit_vector(s)) return;
-  const bool expand = (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector) && extent && *extent <= kMaxCopies;
+  const bool expand = (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector) &&
+                      extent && *extent <= kMaxCopies;
   if (extent && (*extent == 1 || expand)) {
     for (int64_t i = 0; i < *extent && problem_.empty(); ++i) {
       const Stmt copy = substitute(s->body[0], s->var, Expr(i));
@@ -174,7 +195,8 @@ void Emitter::emit_loop(const Stmt& s) {
   const std::string end = value(s->extent).text, name = names_.fresh(s->var);
   vars_[s->var] = {name, narrow};
   loops_.push_back(s.get());
-  open("for (" + std::string(narrow ? "int " : "long ") + name + " = 0; " + name + " < " + end + "; ++" + name + ")");
+  open("for (" + std::string(narrow ? "int " : "long ") + name + " = 0; " + name + " < " + end +
+       "; ++" + name + ")");
   emit_stmt(s->body[0]);
   close();
   loops_.pop_back();
@@ -200,9 +222,15 @@ std::optional<DType> storage_only_type(const Kernel& kernel) {
 }
 }  // namespace
 
-Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target, const std::string& name) {
-  const auto refused = [&](Error error) { return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name, error_text(std::move(error))); };
-  if (const std::optional<DType> type = storage_only_type(kernel)) return refused(make_error(DiagCode::unsupported, "{0} has no form in OpenCL C", dtype_name(*type)));
+Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target,
+                                   const std::string& name) {
+  const auto refused = [&](Error error) {
+    return make_error(DiagCode::unsupported, "kernel '{0}': {1}", kernel.name,
+                      error_text(std::move(error)));
+  };
+  if (const std::optional<DType> type = storage_only_type(kernel))
+    return refused(
+        make_error(DiagCode::unsupported, "{0} has no form in OpenCL C", dtype_name(*type)));
   TW_ASSIGN(const LaunchPlans plans, plan_launches(kernel, target));
   OpenClSource source;
   for (size_t i = 0; i < plans.launches.size(); ++i) {
@@ -216,7 +244,8 @@ Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target, c
     source.launches.push_back(std::move(launch));
   }
   source.doubles = source.text.find("double") != std::string::npos;
-  if (source.doubles && !target.has("fp64")) return refused(make_error(DiagCode::unsupported, "f64, which the device does not have"));
+  if (source.doubles && !target.has("fp64"))
+    return refused(make_error(DiagCode::unsupported, "f64, which the device does not have"));
   return source;
 }
 

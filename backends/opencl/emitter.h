@@ -1,12 +1,13 @@
-// Writes one launch as a function. Statements walk top-down; shared parts of a store's value become constants before it, and a load
-// under a condition is never done outside it. `unroll` loops repeat their text, `vector` loops make floatN where they can.
+// Writes one launch as a function. Statements walk top-down; shared parts of a store's value become
+// constants before it, and a load under a condition is never done outside it. `unroll` loops repeat
+// their text, `vector` loops make floatN where they can.
 #pragma once
 #include <deque>
 #include <unordered_map>
 #include <vector>
 
-#include "backends/llvm/index.h"
 #include "backends/device/thread_form.h"
+#include "backends/llvm/index.h"
 #include "backends/opencl/opencl.h"
 #include "backends/opencl/words.h"
 
@@ -14,9 +15,9 @@ namespace tw::opencl {
 
 struct Text {
   std::string text;
-  bool narrow = false;      // of type i64, and the text is an int
-  int lanes = 0;            // floatN, doubleN; 0: a scalar
-  int depth = 0;            // of nesting, roughly
+  bool narrow = false;  // of type i64, and the text is an int
+  int lanes = 0;        // floatN, doubleN; 0: a scalar
+  int depth = 0;        // of nesting, roughly
 };
 
 class Emitter {
@@ -26,7 +27,9 @@ class Emitter {
   Expected<std::string> emit(const std::string& function, OpenClLaunch& launch);
 
  private:
-  struct Scope { std::unordered_map<const ExprNode*, Text> known; };
+  struct Scope {
+    std::unordered_map<const ExprNode*, Text> known;
+  };
 
   // emitter.cpp: the function, statements
   void declare_buffers();
@@ -55,7 +58,8 @@ class Emitter {
   Text select_of(const Expr& e);
   Text logical_of(const Expr& e);
   Text cast_of(const Expr& e);
-  Text conditional(const std::string& type, const std::string& condition, const Expr& yes, const Expr& no);
+  Text conditional(const std::string& type, const std::string& condition, const Expr& yes,
+                   const Expr& no);
   Text read(BufferId id, const Text& at);
   std::string half_pointer(BufferId id) const;
   Text offset(BufferId id, const std::vector<Expr>& indices);
@@ -63,7 +67,7 @@ class Emitter {
   bool complex(const Expr& e);
   void count(const Expr& e);
   // emit_lanes.cpp: lanes of a vector loop
-  bool emit_vector(const Stmt& loop);   // false: it has another form
+  bool emit_vector(const Stmt& loop);  // false: it has another form
   bool has_lanes(const Stmt& s, const std::string& var);
   Text lanes_node(const Expr& e);
   Text lanes_of(const Expr& e);
@@ -71,13 +75,26 @@ class Emitter {
   Text splat(const Text& t, DType type) const;
   Text lanes_unary(const Expr& e);
   Text lanes_binary(const Expr& e);
-  std::optional<int64_t> lane_stride(BufferId id, const std::vector<Expr>& indices, const std::string& var) const;
+  std::optional<int64_t> lane_stride(BufferId id, const std::vector<Expr>& indices,
+                                     const std::string& var) const;
 
-  void fail(const std::string& why) { if (problem_.empty()) problem_ = why; }
-  void line(const std::string& text) { text_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n"; }
-  void open(const std::string& text) { line(text + " {"); ++indent_; scopes_.emplace_back(); }
-  void close() { --indent_; scopes_.pop_back(); line("}"); }
-  std::string named(const std::string& type, const Text& t);   // a constant before the statement
+  void fail(const std::string& why) {
+    if (problem_.empty()) problem_ = why;
+  }
+  void line(const std::string& text) {
+    text_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n";
+  }
+  void open(const std::string& text) {
+    line(text + " {");
+    ++indent_;
+    scopes_.emplace_back();
+  }
+  void close() {
+    --indent_;
+    scopes_.pop_back();
+    line("}");
+  }
+  std::string named(const std::string& type, const Text& t);  // a constant before the statement
   Space space(BufferId id) const { return plan_.spaces.at(id.index); }
 
   const ThreadForm& thread_;
@@ -91,16 +108,18 @@ class Emitter {
   int indent_ = 0;
   std::map<std::string, Text, std::less<>> vars_;
   std::map<int32_t, std::string> buffers_;
-  std::vector<const StmtNode*> loops_;          // around, that are not expanded
+  std::vector<const StmtNode*> loops_;  // around, that are not expanded
   std::vector<Scope> scopes_;
   std::unordered_map<const ExprNode*, int> counts_;
-  std::unordered_multimap<size_t, std::pair<Expr, Text>> divisions_;   // by hash: quotients and remainders that have a name
-  std::deque<Expr> kept_;                       // whose addresses are keys
+  // By hash: quotients and remainders that have a name
+  std::unordered_multimap<size_t, std::pair<Expr, Text>> divisions_;
+  std::deque<Expr> kept_;  // whose addresses are keys
   std::vector<Stmt> bodies_;
   int64_t statements_ = 0;
-  int64_t later_reduce_ = 0;                    // expanded reduce loops around that are past their first iteration
-  bool inline_ = false;                         // no constants: in a branch of an expression
-  std::string lane_;                            // of the vector loop around
+  // Expanded reduce loops around that are past their first iteration
+  int64_t later_reduce_ = 0;
+  bool inline_ = false;  // no constants: in a branch of an expression
+  std::string lane_;     // of the vector loop around
   int lane_count_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// One scheduled kernel as OpenCL C 1.2 text. Loops bound to axes of level "block" and "thread" become work-groups and work-items; a sequence
-// of several bound nests becomes several launches, in order: the end of a launch is the barrier between all work-groups.
+// One scheduled kernel as OpenCL C 1.2 text. Loops bound to axes of level "block" and "thread"
+// become work-groups and work-items; a sequence of several bound nests becomes several launches, in
+// order: the end of a launch is the barrier between all work-groups.
 #pragma once
 #include <array>
 #include <span>
@@ -13,33 +14,39 @@ namespace tw {
 
 struct OpenClArgument {
   enum class Kind : uint8_t {
-    buffer,     // two arguments of the function: a cl_mem, and a long: where the buffer begins in it, in bytes
-    workspace,  // the same two; the temps of scope global lie in it as workspace_layout(kernel) says
-    symbol,     // one: a long
+    // Two arguments of the function: a cl_mem, and a long: where the buffer begins in it, in bytes
+    buffer,
+    // The same two; the temps of scope global lie in it as workspace_layout(kernel) says
+    workspace,
+    symbol,  // one: a long
   };
   Kind kind = Kind::buffer;
-  int index = 0;                      // of the kernel's buffers or symbols
+  int index = 0;  // of the kernel's buffers or symbols
 };
 
 struct OpenClLaunch {
   std::string function;
   std::vector<OpenClArgument> arguments;
-  std::array<Expr, 3> global, local;  // work-items of the launch and of a group, in the kernel's symbols; local ones are constant
-  int64_t local_bytes = 0;            // of the arrays that a group shares
+  // work-items of the launch and of a group, in the kernel's symbols; local ones are constant
+  std::array<Expr, 3> global, local;
+  int64_t local_bytes = 0;  // of the arrays that a group shares
 };
 
 struct OpenClSource {
-  std::string text;                   // functions only: opencl_program puts together what a device compiles
+  // Functions only: opencl_program puts together what a device compiles
+  std::string text;
   std::vector<OpenClLaunch> launches;
-  bool doubles = false;               // needs cl_khr_fp64
+  bool doubles = false;  // needs cl_khr_fp64
 };
 
-// Functions are called `name`, or `name`_0, `name`_1, ... when there are several. Errors: what OpenCL C (or the target) cannot
-// express, with the kernel and the construct.
-Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target, const std::string& name);
+// Functions are called `name`, or `name`_0, `name`_1, ... when there are several. Errors: what
+// OpenCL C (or the target) cannot express, with the kernel and the construct.
+Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target,
+                                   const std::string& name);
 
-// One program of several kernels: the support functions that they call, then their text. Compile with -cl-std=CL1.2, and with
-// -cl-fp32-correctly-rounded-divide-sqrt where the device has CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT.
+// One program of several kernels: the support functions that they call, then their text. Compile
+// with -cl-std=CL1.2, and with -cl-fp32-correctly-rounded-divide-sqrt where the device has
+// CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT.
 std::string opencl_program(std::span<const OpenClSource> sources);
 
 }  // namespace tw

@@ -13,12 +13,15 @@ std::string storage_type(DType t) {
   switch (t) {
     case DType::f32: return "float";
     case DType::f64: return "double";
-    case DType::f16: case DType::bf16: case DType::u16: return "ushort";
+    case DType::f16:
+    case DType::bf16:
+    case DType::u16: return "ushort";
     case DType::i8: return "char";
     case DType::i16: return "short";
     case DType::i32: return "int";
     case DType::i64: return "long";
-    case DType::u8: case DType::boolean: return "uchar";
+    case DType::u8:
+    case DType::boolean: return "uchar";
     case DType::u32: return "uint";
     case DType::u64: return "ulong";
   }
@@ -35,10 +38,15 @@ std::string unsigned_type(DType t) { return dtype_bytes(t) == 8 ? "ulong" : "uin
 std::string literal(double value, DType t) {
   const bool wide = t == DType::f64;
   if (std::isnan(value)) return wide ? "((double)NAN)" : "NAN";
-  if (std::isinf(value)) return std::string(value < 0 ? "(-" : wide ? "(" : "") + (wide ? "(double)INFINITY" : "INFINITY") + (value < 0 || wide ? ")" : "");
+  if (std::isinf(value))
+    return std::string(value < 0 ? "(-"
+                       : wide    ? "("
+                                 : "") +
+           (wide ? "(double)INFINITY" : "INFINITY") + (value < 0 || wide ? ")" : "");
   std::array<char, 64> buffer;
   const auto shortest = wide ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), value)
-                             : std::to_chars(buffer.data(), buffer.data() + buffer.size(), static_cast<float>(value));
+                             : std::to_chars(buffer.data(), buffer.data() + buffer.size(),
+                                             static_cast<float>(value));
   std::string text(buffer.data(), shortest.ptr);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   if (!wide) text += "f";
@@ -48,7 +56,9 @@ std::string literal(double value, DType t) {
 std::string literal(int64_t value, DType t) {
   if (is_float(t)) return literal(static_cast<double>(value), t);
   if (t == DType::u64) return std::to_string(static_cast<uint64_t>(value)) + "UL";
-  const std::string text = std::to_string(value) + (t == DType::i64 ? "L" : t == DType::u32 ? "U" : "");
+  const std::string text = std::to_string(value) + (t == DType::i64   ? "L"
+                                                    : t == DType::u32 ? "U"
+                                                                      : "");
   if (value == std::numeric_limits<int64_t>::min()) return "(-9223372036854775807L - 1L)";
   if (t == DType::i32 && value == std::numeric_limits<int32_t>::min()) return "(-2147483647 - 1)";
   return value < 0 ? "(" + text + ")" : text;
@@ -66,16 +76,25 @@ std::string bare(const std::string& text) {
 
 std::string Names::fresh(std::string_view wanted) {
   static const std::set<std::string, std::less<>> kReserved = {
-      "auto", "bool", "break", "case", "char", "const", "constant", "continue", "default", "do", "double", "else", "enum", "event_t", "extern", "false",
-      "float", "for", "global", "goto", "half", "if", "image", "inline", "int", "kernel", "local", "long", "pipe", "private", "quad", "read_only",
-      "read_write", "register", "restrict", "return", "sampler_t", "short", "signed", "size_t", "sizeof", "static", "struct", "switch", "true",
-      "typedef", "uchar", "uint", "ulong", "uniform", "union", "unsigned", "ushort", "void", "volatile", "while", "write_only", "intptr_t", "uintptr_t",
-      "ptrdiff_t", "complex", "imaginary", "INFINITY", "NAN", "barrier", "exp", "expm1", "log", "log1p", "erfc", "sqrt", "tanh", "erf", "sin", "cos", "tan", "asin", "acos", "atan",
-      "floor", "ceil", "rint", "trunc", "fabs", "fmod", "pow", "fma", "isnan", "isinf", "isgreater", "isless", "select", "min", "max", "abs"};
+      "auto",       "bool",      "break",     "case",      "char",       "const",     "constant",
+      "continue",   "default",   "do",        "double",    "else",       "enum",      "event_t",
+      "extern",     "false",     "float",     "for",       "global",     "goto",      "half",
+      "if",         "image",     "inline",    "int",       "kernel",     "local",     "long",
+      "pipe",       "private",   "quad",      "read_only", "read_write", "register",  "restrict",
+      "return",     "sampler_t", "short",     "signed",    "size_t",     "sizeof",    "static",
+      "struct",     "switch",    "true",      "typedef",   "uchar",      "uint",      "ulong",
+      "uniform",    "union",     "unsigned",  "ushort",    "void",       "volatile",  "while",
+      "write_only", "intptr_t",  "uintptr_t", "ptrdiff_t", "complex",    "imaginary", "INFINITY",
+      "NAN",        "barrier",   "exp",       "expm1",     "log",        "log1p",     "erfc",
+      "sqrt",       "tanh",      "erf",       "sin",       "cos",        "tan",       "asin",
+      "acos",       "atan",      "floor",     "ceil",      "rint",       "trunc",     "fabs",
+      "fmod",       "pow",       "fma",       "isnan",     "isinf",      "isgreater", "isless",
+      "select",     "min",       "max",       "abs"};
   std::string name;
   for (const char c : wanted) name += c == '.' ? '_' : c;
   bool taken = kReserved.contains(name) || name.ends_with("_at");
-  for (const char* prefix : {"tw_", "get_", "vload", "vstore", "convert", "as_", "_"}) taken |= name.starts_with(prefix);
+  for (const char* prefix : {"tw_", "get_", "vload", "vstore", "convert", "as_", "_"})
+    taken |= name.starts_with(prefix);
   if (taken) name = "v_" + name;
   // float4, int8, ...: a type's name with a number is a type.
   std::string stem = name;

@@ -9,13 +9,15 @@
 
 namespace tw::opencl {
 
-std::string value_type(DType t);     // of expressions: f16 and bf16 are computed as float, bool as int
-std::string storage_type(DType t);   // of elements in memory: f16 and bf16 as ushort, bool as uchar
-std::string unsigned_type(DType t);  // in which integers of the type are added and multiplied, so that they wrap
+// Of expressions: f16 and bf16 are computed as float, bool as int
+std::string value_type(DType t);
+std::string storage_type(DType t);  // of elements in memory: f16 and bf16 as ushort, bool as uchar
+// In which integers of the type are added and multiplied, so that they wrap
+std::string unsigned_type(DType t);
 std::string literal(double value, DType t);
 std::string literal(int64_t value, DType t);
 
-std::string bare(const std::string& text);   // without brackets around all of it
+std::string bare(const std::string& text);  // without brackets around all of it
 
 // C names for those of the kernel: unique, no keyword, no function that the text calls.
 class Names {

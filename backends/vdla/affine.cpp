@@ -59,7 +59,8 @@ std::optional<Affine> affine(const Expr& e, const Values& values, const Nest& ne
   return out;
 }
 
-std::optional<Affine> flat_affine(const Buffer& buffer, const std::vector<Expr>& indices, const Values& values, const Nest& nest) {
+std::optional<Affine> flat_affine(const Buffer& buffer, const std::vector<Expr>& indices,
+                                  const Values& values, const Nest& nest) {
   Expr flat = 0;
   for (size_t d = 0; d < indices.size(); ++d) {
     if (!as_const(buffer.shape[d])) return std::nullopt;
@@ -97,11 +98,14 @@ bool restrict(Nest& nest, const Expr& condition, const Values& values) {
     return restrict(nest, known->args[0], {}) && restrict(nest, known->args[1], {});
   const bool less = known->kind == ExprKind::binary && known->binary == BinaryOp::lt;
   if (!less && !(known->kind == ExprKind::binary && known->binary == BinaryOp::le)) return false;
-  const std::optional<Affine> rest = affine(known->args[1] - known->args[0] - Expr(less ? 1 : 0), {}, nest);   // >= 0
+  // >= 0
+  const std::optional<Affine> rest = affine(known->args[1] - known->args[0] - Expr(less ? 1 : 0),
+                                            {}, nest);
   if (!rest) return false;
   const auto moves = [](int64_t stride) { return stride != 0; };
   if (std::ranges::count_if(rest->strides, moves) != 1) return false;
-  const size_t l = static_cast<size_t>(std::ranges::find_if(rest->strides, moves) - rest->strides.begin());
+  const size_t l = static_cast<size_t>(std::ranges::find_if(rest->strides, moves) -
+                                       rest->strides.begin());
   NestLoop& loop = nest.loops[l];
   const int64_t stride = rest->strides[l];
   if (stride > 0) loop.first = std::max(loop.first, -floor_quotient(rest->base, stride));

@@ -8,14 +8,18 @@
 namespace tw::vdla {
 namespace {
 
-constexpr std::array<const char*, 4> kTokenNames = {"pop_prev", "pop_next", "push_prev", "push_next"};
+constexpr std::array<const char*, 4> kTokenNames = {"pop_prev", "pop_next", "push_prev",
+                                                    "push_next"};
 
-std::array<bool*, 4> flags(Tokens& t) { return {&t.pop_prev, &t.pop_next, &t.push_prev, &t.push_next}; }
+std::array<bool*, 4> flags(Tokens& t) {
+  return {&t.pop_prev, &t.pop_next, &t.push_prev, &t.push_next};
+}
 
 // The value must fit both the C++ type's sign and the field's bits.
 template <class T>
 bool fits(int64_t value, int bits) {
-  if constexpr (std::is_signed_v<T>) return value >= -(int64_t{1} << (bits - 1)) && value < int64_t{1} << (bits - 1);
+  if constexpr (std::is_signed_v<T>)
+    return value >= -(int64_t{1} << (bits - 1)) && value < int64_t{1} << (bits - 1);
   return value >= 0 && value < int64_t{1} << bits;
 }
 
@@ -25,25 +29,33 @@ Error parse_field(Lexer& lexer, Instruction& instruction) {
   Token at = lexer.peek();
   TW_ASSIGN(int64_t value, lexer.integer("a number"));
   bool known = false, small = false;
-  std::visit([&](auto& i) {
-    visit_fields(i, [&](const char* field, auto& member, int, int bits) {
-      using T = std::remove_reference_t<decltype(member)>;
-      if (name.text != field) return;
-      known = true;
-      small = fits<T>(value, bits);
-      if (small) member = static_cast<T>(value);
-    });
-  }, instruction);
-  if (!known) return lexer.error_at(name, llvm::formatv("{0} has no field '{1}'", operation_of(instruction).name, name.text).str());
-  if (!small) return lexer.error_at(at, llvm::formatv("{0} does not fit in '{1}'", value, name.text).str());
+  std::visit(
+      [&](auto& i) {
+        visit_fields(i, [&](const char* field, auto& member, int, int bits) {
+          using T = std::remove_reference_t<decltype(member)>;
+          if (name.text != field) return;
+          known = true;
+          small = fits<T>(value, bits);
+          if (small) member = static_cast<T>(value);
+        });
+      },
+      instruction);
+  if (!known)
+    return lexer.error_at(
+        name,
+        llvm::formatv("{0} has no field '{1}'", operation_of(instruction).name, name.text).str());
+  if (!small)
+    return lexer.error_at(at, llvm::formatv("{0} does not fit in '{1}'", value, name.text).str());
   return Error::success();
 }
 
 Expected<Instruction> parse_instruction(Lexer& lexer) {
   Token name = lexer.peek();
   TW_ASSIGN(std::string text, lexer.identifier("an instruction"));
-  auto found = std::find_if(kOperations.begin(), kOperations.end(), [&](const Operation& o) { return o.name == text; });
-  if (found == kOperations.end()) return lexer.error_at(name, llvm::formatv("no instruction '{0}'", text).str());
+  auto found = std::find_if(kOperations.begin(), kOperations.end(),
+                            [&](const Operation& o) { return o.name == text; });
+  if (found == kOperations.end())
+    return lexer.error_at(name, llvm::formatv("no instruction '{0}'", text).str());
   Instruction instruction = blank(*found);
   Tokens tokens;
   while (lexer.peek().kind == TokenKind::identifier && lexer.peek().line == name.line) {
@@ -56,7 +68,8 @@ Expected<Instruction> parse_instruction(Lexer& lexer) {
     *flags(tokens)[token - kTokenNames.begin()] = true;
     lexer.next();
   }
-  if (!lexer.at_end() && lexer.peek().line == name.line) return lexer.expected("a token or a field");
+  if (!lexer.at_end() && lexer.peek().line == name.line)
+    return lexer.expected("a token or a field");
   if (found->op != 5) set_tokens(instruction, tokens);
   return instruction;
 }
@@ -71,16 +84,22 @@ std::string disassemble(const Instruction& instruction) {
     if (*flags(tokens)[i]) text += std::string(" ") + kTokenNames[i];
   std::vector<int64_t> defaults;
   Instruction plain = blank(operation);
-  std::visit([&](const auto& i) {
-    visit_fields(i, [&](const char*, auto value, int, int) { defaults.push_back(static_cast<int64_t>(value)); });
-  }, plain);
+  std::visit(
+      [&](const auto& i) {
+        visit_fields(i, [&](const char*, auto value, int, int) {
+          defaults.push_back(static_cast<int64_t>(value));
+        });
+      },
+      plain);
   size_t field = 0;
-  std::visit([&](const auto& i) {
-    visit_fields(i, [&](const char* name, auto value, int, int) {
-      int64_t number = static_cast<int64_t>(value);
-      if (number != defaults[field++]) text += llvm::formatv(" {0}={1}", name, number).str();
-    });
-  }, instruction);
+  std::visit(
+      [&](const auto& i) {
+        visit_fields(i, [&](const char* name, auto value, int, int) {
+          int64_t number = static_cast<int64_t>(value);
+          if (number != defaults[field++]) text += llvm::formatv(" {0}={1}", name, number).str();
+        });
+      },
+      instruction);
   return text;
 }
 
@@ -105,7 +124,8 @@ std::vector<uint8_t> to_bytes(const std::vector<Instruction>& stream) {
   bytes.reserve(stream.size() * kInstructionBytes);
   for (const Instruction& instruction : stream)
     for (uint64_t part : encode(instruction))
-      for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<uint8_t>(part >> shift));
+      for (int shift = 0; shift < 64; shift += 8)
+        bytes.push_back(static_cast<uint8_t>(part >> shift));
   return bytes;
 }
 

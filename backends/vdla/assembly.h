@@ -1,4 +1,5 @@
-// Text form of instruction streams: one instruction a line, `gemm pop_prev push_next acc=16 n0=4`; fields at their default are left out.
+// Text form of instruction streams: one instruction a line, `gemm pop_prev push_next acc=16 n0=4`;
+// fields at their default are left out.
 #pragma once
 #include <string>
 #include <string_view>

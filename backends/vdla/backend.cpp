@@ -24,7 +24,8 @@ class VdlaBackend : public DeviceBackend {
 
   Error accepts(const Kernel& kernel, std::span<const Constant> constants) const override {
     TW_ASSIGN(const auto stream, stream_of(kernel));
-    return stream->parts.requant ? requant_table(kernel, stream->parts, constants).takeError() : Error::success();
+    return stream->parts.requant ? requant_table(kernel, stream->parts, constants).takeError()
+                                 : Error::success();
   }
 
   Expected<std::vector<KernelReport>> compile(Program& program, int device, int) const override {
@@ -39,12 +40,19 @@ class VdlaBackend : public DeviceBackend {
       TW_ASSIGN(auto stream, stream_of(kernel));
       TW_TRY(add_parameters(program, device, static_cast<int>(k), stream->parts));
       DeviceLaunch launch{kernel.name, stream->parts.bases, {}};
-      const auto params = std::ranges::count_if(kernel.buffers, [](const Buffer& b) { return b.role != BufferRole::temp; });
-      std::ranges::replace(launch.buffers, kNoBuffer, static_cast<int>(params));   // the argument behind the kernel's own
+      const auto params = std::ranges::count_if(
+          kernel.buffers, [](const Buffer& b) { return b.role != BufferRole::temp; });
+      // The argument behind the kernel's own
+      std::ranges::replace(launch.buffers, kNoBuffer, static_cast<int>(params));
       out.launches[k].push_back(std::move(launch));
-      TW_ASSIGN(const Cycles cycles, predict_cycles(device_.config, stream->instructions, device_.dram));
-      reports[k] = {.name = kernel.name, .code_bytes = static_cast<int64_t>(stream->instructions.size()) * kInstructionBytes, .on_device = true,
-                    .instructions = static_cast<int64_t>(stream->instructions.size()), .cycles = static_cast<int64_t>(cycles.total)};
+      TW_ASSIGN(const Cycles cycles,
+                predict_cycles(device_.config, stream->instructions, device_.dram));
+      reports[k] = {
+          .name = kernel.name,
+          .code_bytes = static_cast<int64_t>(stream->instructions.size()) * kInstructionBytes,
+          .on_device = true,
+          .instructions = static_cast<int64_t>(stream->instructions.size()),
+          .cycles = static_cast<int64_t>(cycles.total)};
       streams.push_back(std::move(stream));
     }
     if (!streams.empty()) out.code = code_of(streams);
@@ -62,10 +70,13 @@ class VdlaBackend : public DeviceBackend {
         const WeightPiece* piece = find_weights(program, device, operand);
         constants.push_back(piece ? Constant{piece->source, piece->pack} : Constant{});
       }
-      TW_ASSIGN(std::vector<std::byte> table, requant_table(program.kernels[static_cast<size_t>(kernel)], parts, constants));
+      TW_ASSIGN(std::vector<std::byte> table,
+                requant_table(program.kernels[static_cast<size_t>(kernel)], parts, constants));
       auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(table));
       WeightPiece piece{0, bytes->size(), {bytes, *bytes}, nullptr, call.name + " requantization"};
-      call.arguments.push_back({Place::weights, 0, Expr(static_cast<int64_t>(add_weights(program, device, std::move(piece))))});
+      call.arguments.push_back(
+          {Place::weights, 0,
+           Expr(static_cast<int64_t>(add_weights(program, device, std::move(piece))))});
     }
     return Error::success();
   }
@@ -73,8 +84,15 @@ class VdlaBackend : public DeviceBackend {
   std::string code_of(std::span<const std::shared_ptr<const KernelStream>> streams) const {
     const Config& c = device_.config;
     auto u = [](int value) { return static_cast<uint32_t>(value); };
-    tw_vdla_code head{{'V', 'D', 'L', 'A'}, TW_VDLA_CODE_VERSION, {u(c.block_in), u(c.block_out), u(c.bus_bytes), u(c.inp_depth), u(c.wgt_depth), u(c.acc_depth), u(c.prm_depth), u(c.queue_depth), u(c.requant_lanes)},
-                      device_.dram.latency, device_.dram.bytes_per_cycle, static_cast<uint32_t>(streams.size()), {}};
+    tw_vdla_code head{
+        {'V', 'D', 'L', 'A'},
+        TW_VDLA_CODE_VERSION,
+        {u(c.block_in), u(c.block_out), u(c.bus_bytes), u(c.inp_depth), u(c.wgt_depth),
+         u(c.acc_depth), u(c.prm_depth), u(c.queue_depth), u(c.requant_lanes)},
+        device_.dram.latency,
+        device_.dram.bytes_per_cycle,
+        static_cast<uint32_t>(streams.size()),
+        {}};
     target_.address.copy(head.address, sizeof head.address - 1);
     std::string code(reinterpret_cast<const char*>(&head), sizeof head);
     uint64_t at = (sizeof head + streams.size() * sizeof(tw_vdla_stream) + 63) / 64 * 64;
@@ -92,7 +110,8 @@ class VdlaBackend : public DeviceBackend {
     return code;
   }
 
-  // Made once a kernel: placement asks whether there is one, what its constants are, and compile takes it.
+  // Made once a kernel: placement asks whether there is one, what its constants are, and compile
+  // takes it.
   Expected<std::shared_ptr<const KernelStream>> stream_of(const Kernel& kernel) const {
     const std::string hash = kernel_hash(kernel);
     {
@@ -101,21 +120,28 @@ class VdlaBackend : public DeviceBackend {
     }
     TW_ASSIGN(KernelStream stream, compile_stream(kernel, device_, target_));
     const std::lock_guard lock(mutex_);
-    return streams_.try_emplace(hash, std::make_shared<const KernelStream>(std::move(stream))).first->second;
+    return streams_.try_emplace(hash, std::make_shared<const KernelStream>(std::move(stream)))
+        .first->second;
   }
 
   Target target_;
   Device device_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::shared_ptr<const KernelStream>> streams_;   // by kernel_hash
+  mutable std::map<std::string, std::shared_ptr<const KernelStream>> streams_;  // by kernel_hash
 };
 
 }  // namespace
 
 Expected<std::unique_ptr<DeviceBackend>> make_vdla_backend(const Target& device) {
-  for (const std::string& feature : device.features) return make_error({DiagCode::unsupported, "device '" + device.name + "' has the unknown feature '" + feature + "'", {}, {"the driver vdla has no features"}});
+  for (const std::string& feature : device.features)
+    return make_error({DiagCode::unsupported,
+                       "device '" + device.name + "' has the unknown feature '" + feature + "'",
+                       {},
+                       {"the driver vdla has no features"}});
   TW_ASSIGN(const Device numbers, device_of(device));
-  if (device.address.size() >= sizeof(tw_vdla_code::address)) return make_error(DiagCode::unsupported, "device '{0}': the address '{1}' is too long", device.name, device.address);
+  if (device.address.size() >= sizeof(tw_vdla_code::address))
+    return make_error(DiagCode::unsupported, "device '{0}': the address '{1}' is too long",
+                      device.name, device.address);
   return std::make_unique<VdlaBackend>(device, numbers);
 }
 

@@ -9,8 +9,9 @@ struct Device {
   Config config;
   DramModel dram;
 };
-// From its scopes (sram.inp, sram.wgt, sram.acc, sram.prm), the intrinsic that emits gemm and the parameters. Errors: what is missing, what no core has.
+// From its scopes (sram.inp, sram.wgt, sram.acc, sram.prm), the intrinsic that emits gemm and the
+// parameters. Errors: what is missing, what no core has.
 Expected<Device> device_of(const Target& target);
-const char* scope_of(Space space);   // the name of a memory in kernels
+const char* scope_of(Space space);  // the name of a memory in kernels
 
 }  // namespace tw::vdla

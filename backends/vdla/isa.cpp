@@ -13,7 +13,9 @@ void put(Word& word, T value, int at, int bits) {
   uint64_t mask = (uint64_t{1} << bits) - 1;
   word[at / 64] |= (static_cast<uint64_t>(static_cast<int64_t>(value)) & mask) << at % 64;
 }
-uint64_t get(const Word& word, int at, int bits) { return word[at / 64] >> at % 64 & ((uint64_t{1} << bits) - 1); }
+uint64_t get(const Word& word, int at, int bits) {
+  return word[at / 64] >> at % 64 & ((uint64_t{1} << bits) - 1);
+}
 
 template <class... Args>
 Error bad(const char* format, Args&&... args) {
@@ -23,8 +25,10 @@ Error bad(const char* format, Args&&... args) {
 Error check_links(const Instruction& instruction) {
   Tokens t = tokens_of(instruction);
   Engine engine = engine_of(instruction);
-  if (engine == Engine::load && (t.pop_prev || t.push_prev)) return bad("the load engine has no previous neighbour");
-  if (engine == Engine::store && (t.pop_next || t.push_next)) return bad("the store engine has no next neighbour");
+  if (engine == Engine::load && (t.pop_prev || t.push_prev))
+    return bad("the load engine has no previous neighbour");
+  if (engine == Engine::store && (t.pop_next || t.push_next))
+    return bad("the store engine has no next neighbour");
   return Error::success();
 }
 
@@ -35,8 +39,8 @@ Error check_span(const char* what, int64_t first, int64_t count, int64_t depth) 
 }
 
 // Both corners of an affine index.
-Error check_affine(const char* what, int64_t base, const std::array<uint16_t, 3>& counts, const std::array<int16_t, 3>& strides,
-                   int64_t depth) {
+Error check_affine(const char* what, int64_t base, const std::array<uint16_t, 3>& counts,
+                   const std::array<int16_t, 3>& strides, int64_t depth) {
   int64_t low = base, high = base;
   for (int l = 0; l < 3; ++l) {
     int64_t reach = int64_t{strides[l]} * (counts[l] - 1);
@@ -53,12 +57,14 @@ struct FieldCheck {
     if (!i.x || !i.y || !i.z || !i.x_step) return bad("a count or the x step is 0");
     if (!aligned(i.offset) || !aligned(i.y_stride) || !aligned(i.z_stride))
       return bad("an offset or stride is not a multiple of {0} bytes", config.bus_bytes);
-    if (i.scope != Space::inp && (i.pad_y0 || i.pad_y1 || i.pad_x0 || i.pad_x1 || i.pad_value)) return bad("only inp can be padded");
+    if (i.scope != Space::inp && (i.pad_y0 || i.pad_y1 || i.pad_x0 || i.pad_x1 || i.pad_value))
+      return bad("only inp can be padded");
     return Error::success();
   }
   Error operator()(const Store& i) const {
     if (!i.x || !i.y) return bad("a count is 0");
-    if (!aligned(i.offset) || !aligned(i.y_stride)) return bad("an offset or stride is not a multiple of {0} bytes", config.bus_bytes);
+    if (!aligned(i.offset) || !aligned(i.y_stride))
+      return bad("an offset or stride is not a multiple of {0} bytes", config.bus_bytes);
     if (i.low > i.high) return bad("clamp {0}..{1} is empty", int{i.low}, int{i.high});
     if (i.mode != StoreMode::q8 && i.prm) return bad("only store.q8 has parameters");
     return Error::success();
@@ -71,7 +77,8 @@ struct FieldCheck {
   Error operator()(const Alu& i) const {
     for (const AluLoop& loop : i.loops)
       if (!loop.count) return bad("a count is 0");
-    if (i.from_inp && config.block_in != config.block_out) return bad("inp and acc have different lanes");
+    if (i.from_inp && config.block_in != config.block_out)
+      return bad("inp and acc have different lanes");
     return Error::success();
   }
   Error operator()(const Sync&) const { return Error::success(); }
@@ -87,7 +94,8 @@ struct RangeCheck {
   }
   Error operator()(const Store& i) const {
     TW_TRY(check_span("acc", i.acc, int64_t{i.y - 1} * i.acc_y_stride + i.x, config.acc_depth));
-    return i.mode == StoreMode::q8 ? check_span("prm", i.prm, 1, config.prm_depth) : Error::success();
+    return i.mode == StoreMode::q8 ? check_span("prm", i.prm, 1, config.prm_depth)
+                                   : Error::success();
   }
   Error operator()(const Gemm& i) const {
     auto [a, b, c] = i.loops;
@@ -101,7 +109,8 @@ struct RangeCheck {
     std::array<uint16_t, 3> counts = {a.count, b.count, c.count};
     TW_TRY(check_affine("acc", i.dst, counts, {a.dst, b.dst, c.dst}, config.acc_depth));
     Space source = i.from_inp ? Space::inp : Space::acc;
-    return check_affine(space_name(source), i.src, counts, {a.src, b.src, c.src}, depth(config, source));
+    return check_affine(space_name(source), i.src, counts, {a.src, b.src, c.src},
+                        depth(config, source));
   }
   Error operator()(const Sync&) const { return Error::success(); }
   Error operator()(const Finish&) const { return Error::success(); }
@@ -110,13 +119,22 @@ struct RangeCheck {
 }  // namespace
 
 Error verify(const Config& c) {
-  for (auto [name, value, most] : {std::tuple{"block_in", c.block_in, 256}, {"block_out", c.block_out, 256}, {"bus_bytes", c.bus_bytes, 32},
-                                   {"inp_depth", c.inp_depth, 1 << 16}, {"wgt_depth", c.wgt_depth, 1 << 16}, {"acc_depth", c.acc_depth, 1 << 16},
-                                   {"prm_depth", c.prm_depth, 1 << 16}, {"queue_depth", c.queue_depth, 256}, {"requant_lanes", c.requant_lanes, 256}})
+  for (auto [name, value, most] : {std::tuple{"block_in", c.block_in, 256},
+                                   {"block_out", c.block_out, 256},
+                                   {"bus_bytes", c.bus_bytes, 32},
+                                   {"inp_depth", c.inp_depth, 1 << 16},
+                                   {"wgt_depth", c.wgt_depth, 1 << 16},
+                                   {"acc_depth", c.acc_depth, 1 << 16},
+                                   {"prm_depth", c.prm_depth, 1 << 16},
+                                   {"queue_depth", c.queue_depth, 256},
+                                   {"requant_lanes", c.requant_lanes, 256}})
     if (value < 2 || value > most || !std::has_single_bit(static_cast<unsigned>(value)))
       return bad("{0} = {1}: a power of two in 2..{2} is accepted", name, value, most);
   if (c.bus_bytes < 8 || c.block_in < c.bus_bytes || c.block_out < c.bus_bytes)
-    return bad("a beat of {0} bytes must be at least 8 bytes and no more than the lanes of an input or an output", c.bus_bytes);
+    return bad(
+        "a beat of {0} bytes must be at least 8 bytes and no more than the lanes of an input or an "
+        "output",
+        c.bus_bytes);
   if (c.requant_lanes > c.block_out) return bad("more requantization lanes than outputs");
   return Error::success();
 }
@@ -186,17 +204,21 @@ Engine engine_of(const Instruction& instruction) {
 }
 
 Tokens tokens_of(const Instruction& instruction) {
-  return std::visit([](const auto& i) {
-    if constexpr (requires { i.tokens; }) return i.tokens;
-    else return Tokens{};
-  }, instruction);
+  return std::visit(
+      [](const auto& i) {
+        if constexpr (requires { i.tokens; }) return i.tokens;
+        else return Tokens{};
+      },
+      instruction);
 }
 
 void set_tokens(Instruction& instruction, Tokens tokens) {
-  std::visit([&](auto& i) {
-    if constexpr (requires { i.tokens; }) i.tokens = tokens;
-    else TW_UNREACHABLE("finish has no tokens");
-  }, instruction);
+  std::visit(
+      [&](auto& i) {
+        if constexpr (requires { i.tokens; }) i.tokens = tokens;
+        else TW_UNREACHABLE("finish has no tokens");
+      },
+      instruction);
 }
 
 const Operation& operation_of(const Instruction& instruction) {
@@ -216,11 +238,27 @@ const Operation& operation_of(const Instruction& instruction) {
 
 Instruction blank(const Operation& operation) {
   switch (operation.op) {
-    case 0: { Load i; i.scope = static_cast<Space>(operation.sub); return i; }
-    case 1: { Store i; i.mode = static_cast<StoreMode>(operation.sub); return i; }
+    case 0: {
+      Load i;
+      i.scope = static_cast<Space>(operation.sub);
+      return i;
+    }
+    case 1: {
+      Store i;
+      i.mode = static_cast<StoreMode>(operation.sub);
+      return i;
+    }
     case 2: return Gemm{};
-    case 3: { Alu i; i.op = static_cast<AluOp>(operation.sub); return i; }
-    case 4: { Sync i; i.engine = static_cast<Engine>(operation.sub); return i; }
+    case 3: {
+      Alu i;
+      i.op = static_cast<AluOp>(operation.sub);
+      return i;
+    }
+    case 4: {
+      Sync i;
+      i.engine = static_cast<Engine>(operation.sub);
+      return i;
+    }
     case 5: return Finish{};
   }
   TW_UNREACHABLE("operation {0}", operation.op);
@@ -234,24 +272,31 @@ Word encode(const Instruction& instruction) {
   Tokens t = tokens_of(instruction);
   int bit = kTokenBit;
   for (bool token : {t.pop_prev, t.pop_next, t.push_prev, t.push_next}) put(word, token, bit++, 1);
-  std::visit([&](const auto& i) {
-    visit_fields(i, [&](const char*, auto value, int at, int bits) { put(word, value, at, bits); });
-  }, instruction);
+  std::visit(
+      [&](const auto& i) {
+        visit_fields(
+            i, [&](const char*, auto value, int at, int bits) { put(word, value, at, bits); });
+      },
+      instruction);
   return word;
 }
 
 Expected<Instruction> decode(const Word& word) {
   uint64_t op = get(word, 0, 4), sub = get(word, 4, 4);
-  auto found = std::find_if(kOperations.begin(), kOperations.end(), [&](const Operation& o) { return o.op == op && o.sub == sub; });
+  auto found = std::find_if(kOperations.begin(), kOperations.end(),
+                            [&](const Operation& o) { return o.op == op && o.sub == sub; });
   if (found == kOperations.end()) return bad("no operation {0}.{1}", op, sub);
   Instruction instruction = blank(*found);
   if (found->op != 5)
-    set_tokens(instruction, {get(word, 8, 1) != 0, get(word, 9, 1) != 0, get(word, 10, 1) != 0, get(word, 11, 1) != 0});
-  std::visit([&](auto& i) {
-    visit_fields(i, [&](const char*, auto& value, int at, int bits) {
-      value = static_cast<std::remove_reference_t<decltype(value)>>(get(word, at, bits));
-    });
-  }, instruction);
+    set_tokens(instruction, {get(word, 8, 1) != 0, get(word, 9, 1) != 0, get(word, 10, 1) != 0,
+                             get(word, 11, 1) != 0});
+  std::visit(
+      [&](auto& i) {
+        visit_fields(i, [&](const char*, auto& value, int at, int bits) {
+          value = static_cast<std::remove_reference_t<decltype(value)>>(get(word, at, bits));
+        });
+      },
+      instruction);
   if (encode(instruction) != word) return bad("{0}: a reserved bit is set", found->name);
   return instruction;
 }
@@ -261,6 +306,8 @@ Error check_fields(const Instruction& instruction, const Config& config) {
   return std::visit(FieldCheck{config}, instruction);
 }
 
-Error check_range(const Instruction& instruction, const Config& config) { return std::visit(RangeCheck{config}, instruction); }
+Error check_range(const Instruction& instruction, const Config& config) {
+  return std::visit(RangeCheck{config}, instruction);
+}
 
 }  // namespace tw::vdla

@@ -14,11 +14,14 @@ Error no(const char* format, Args&&... args) {
 }
 
 template <class T>
-bool fits(int64_t value) { return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max(); }
+bool fits(int64_t value) {
+  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
+}
 
 }  // namespace
 
-NestLowering::NestLowering(const Kernel& kernel, const Device& device, const Target& target, StreamParts& parts)
+NestLowering::NestLowering(const Kernel& kernel, const Device& device, const Target& target,
+                           StreamParts& parts)
     : kernel_(kernel), device_(device), target_(target), parts_(parts) {}
 
 std::optional<Space> NestLowering::space_of(const Buffer& buffer) {
@@ -46,7 +49,8 @@ Error NestLowering::emit(Instruction instruction) {
   return Error::success();
 }
 
-Error NestLowering::lower(const Stmt& s, const Values& values, const std::vector<int64_t>& sram, std::vector<Instruction>& out) {
+Error NestLowering::lower(const Stmt& s, const Values& values, const std::vector<int64_t>& sram,
+                          std::vector<Instruction>& out) {
   values_ = &values, sram_ = &sram, out_ = &out;
   std::vector<Expr> conditions;
   std::optional<Nest> nest = nest_of(s, &conditions);
@@ -59,18 +63,29 @@ Error NestLowering::lower(const Stmt& s, const Values& values, const std::vector
   const Buffer& into = kernel_.buffer(leaf.buffer);
   if (into.role == BufferRole::output) return store(*nest);
   const std::optional<Space> space = space_of(into);
-  if (!space) return no("stage '{0}' is computed in the memory '{1}', not by an instruction of the device", leaf.label, into.scope);
-  if (leaf.combiner != Combiner::none || leaf.where.defined()) return no("stage '{0}' combines values, which no instruction of the device does as it stands", leaf.label);
+  if (!space)
+    return no("stage '{0}' is computed in the memory '{1}', not by an instruction of the device",
+              leaf.label, into.scope);
+  if (leaf.combiner != Combiner::none || leaf.where.defined())
+    return no("stage '{0}' combines values, which no instruction of the device does as it stands",
+              leaf.label);
   if (*space == Space::acc) return begin_sums(*nest);
   if (leaf.value->kind == ExprKind::load) return copy(*nest, false, 0, leaf.value);
-  const bool padded = leaf.value->kind == ExprKind::select && leaf.value->args[1]->kind == ExprKind::load && leaf.value->args[2]->kind == ExprKind::int_imm;
+  const bool padded = leaf.value->kind == ExprKind::select &&
+                      leaf.value->args[1]->kind == ExprKind::load &&
+                      leaf.value->args[2]->kind == ExprKind::int_imm;
   if (!padded || *space != Space::inp) return no("stage '{0}' is no copy", leaf.label);
-  if (!restrict(*nest, leaf.value->args[0], values)) return no("the padding of stage '{0}' is not along single axes", leaf.label);
+  if (!restrict(*nest, leaf.value->args[0], values))
+    return no("the padding of stage '{0}' is not along single axes", leaf.label);
   if (nest->empty) return no("a tile of stage '{0}' lies in the padding as a whole", leaf.label);
-  return copy(*nest, true, static_cast<int8_t>(leaf.value->args[2]->int_value), leaf.value->args[1]);
+  return copy(*nest, true, static_cast<int8_t>(leaf.value->args[2]->int_value),
+              leaf.value->args[1]);
 }
 
-Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest, const std::vector<Affine>& operands, const std::vector<int64_t>& lanes, size_t lane_operands) const {
+Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest,
+                                                   const std::vector<Affine>& operands,
+                                                   const std::vector<int64_t>& lanes,
+                                                   size_t lane_operands) const {
   std::vector<size_t> inner, outer;
   for (size_t l = 0; l < nest.loops.size(); ++l) {
     if (nest.loops[l].extent == 1) continue;
@@ -83,8 +98,10 @@ Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest, const std::
   for (const size_t l : inner) {
     const NestLoop& loop = nest.loops[l];
     for (size_t o = 0; o < lane_operands; ++o)
-      if (operands[o].strides[l] != dense || loop.first != 0 || loop.end != loop.extent) return no("the lanes of an element do not lie side by side");
-    const int64_t within = std::min(loop.extent, lanes[0] / dense);   // a loop over several elements has its lanes inside
+      if (operands[o].strides[l] != dense || loop.first != 0 || loop.end != loop.extent)
+        return no("the lanes of an element do not lie side by side");
+    // a loop over several elements has its lanes inside
+    const int64_t within = std::min(loop.extent, lanes[0] / dense);
     if (loop.extent % within == 0 && loop.extent > within) {
       Dim rest{loop.extent / within, 0, loop.extent / within};
       for (size_t o = 0; o < operands.size(); ++o) rest.stride[o] = operands[o].strides[l] * within;
@@ -92,18 +109,21 @@ Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest, const std::
     }
     dense *= within;
   }
-  if (lane_operands > 0 && dense != lanes[0]) return no("an element of {0} values is not moved as a whole", lanes[0]);
+  if (lane_operands > 0 && dense != lanes[0])
+    return no("an element of {0} values is not moved as a whole", lanes[0]);
   for (const size_t l : outer) {
     dims.push_back({nest.loops[l].extent, nest.loops[l].first, nest.loops[l].end});
     for (size_t o = 0; o < operands.size(); ++o) dims.back().stride[o] = operands[o].strides[l];
   }
   for (Dim& dim : dims)
     for (size_t o = 0; o < operands.size(); ++o) {
-      if (dim.stride[o] % lanes[o] != 0) return no("a loop steps within an element of {0} values", lanes[o]);
+      if (dim.stride[o] % lanes[o] != 0)
+        return no("a loop steps within an element of {0} values", lanes[o]);
       dim.stride[o] /= lanes[o];
     }
   for (size_t o = 0; o < operands.size(); ++o)
-    if (operands[o].base % lanes[o] != 0) return no("a nest begins within an element of {0} values", lanes[o]);
+    if (operands[o].base % lanes[o] != 0)
+      return no("a nest begins within an element of {0} values", lanes[o]);
   return dims;
 }
 
@@ -123,8 +143,10 @@ void NestLowering::merge(Dims& dims) {
 }
 
 // For all values of the loops from `from` on: where each operand is then.
-void NestLowering::for_each(const Dims& dims, size_t from, const std::function<void(const std::array<int64_t, 3>&)>& fn) {
-  const std::function<void(size_t, std::array<int64_t, 3>)> walk = [&](size_t d, std::array<int64_t, 3> at) {
+void NestLowering::for_each(const Dims& dims, size_t from,
+                            const std::function<void(const std::array<int64_t, 3>&)>& fn) {
+  const std::function<void(size_t, std::array<int64_t, 3>)> walk = [&](size_t d,
+                                                                       std::array<int64_t, 3> at) {
     if (d == dims.size()) return fn(at);
     for (int64_t i = dims[d].first; i < dims[d].end; ++i) {
       std::array<int64_t, 3> next = at;
@@ -135,17 +157,22 @@ void NestLowering::for_each(const Dims& dims, size_t from, const std::function<v
   walk(from, {});
 }
 
-// dims: x, y, z of the load first, then what is unrolled. Operands: element in sram, element in memory.
+// dims: x, y, z of the load first, then what is unrolled. Operands: element in sram, element in
+// memory.
 Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Expr& from) {
   const StmtNode& leaf = *nest.leaf;
   const Buffer &into = kernel_.buffer(leaf.buffer), &source = kernel_.buffer(from->buffer);
-  if (source.role == BufferRole::temp || source.dtype != DType::i8 || into.dtype != DType::i8) return no("stage '{0}' copies no i8 parameter", leaf.label);
+  if (source.role == BufferRole::temp || source.dtype != DType::i8 || into.dtype != DType::i8)
+    return no("stage '{0}' copies no i8 parameter", leaf.label);
   const Space space = *space_of(into);
   const int64_t lanes = element_bytes(device_.config, space);
-  const auto to = flat_affine(into, leaf.indices, *values_, nest), at = flat_affine(source, from->args, *values_, nest);
-  if (!to || !at) return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
+  const auto to = flat_affine(into, leaf.indices, *values_, nest),
+             at = flat_affine(source, from->args, *values_, nest);
+  if (!to || !at)
+    return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
   TW_ASSIGN(Dims dims, dims_of(nest, {*to, *at}, {lanes, lanes}, 2));
-  if (!pads && space == Space::inp) pads = true;   // what a condition leaves out of a tile may hold anything
+  // What a condition leaves out of a tile may hold anything
+  if (!pads && space == Space::inp) pads = true;
   merge(dims);
   std::ranges::sort(dims, {}, [](const Dim& d) { return d.stride[0]; });
   std::array<Dim, 3> box = {Dim{1, 0, 1}, Dim{1, 0, 1}, Dim{1, 0, 1}};
@@ -153,7 +180,8 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
   for (size_t b = 0; b < 3 && !dims.empty(); ++b) {
     const bool cut = !dims[0].whole();
     if (dims[0].stride[0] != dense || (cut && (!pads || b == 2))) break;
-    if (b == 0 && (dims[0].stride[1] < 1 || dims[0].stride[1] > 255)) {   // x steps in elements: these are rows of one
+    // x steps in elements: these are rows of one
+    if (b == 0 && (dims[0].stride[1] < 1 || dims[0].stride[1] > 255)) {
       dims.insert(dims.begin(), Dim{1, 0, 1, {1, 1, 0}});
     }
     box[b] = dims[0];
@@ -161,26 +189,33 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
     dims.erase(dims.begin());
   }
   for (const Dim& dim : dims)
-    if (!dim.whole() && leaf.value->kind == ExprKind::select) return no("stage '{0}' pads more than two axes", leaf.label);
+    if (!dim.whole() && leaf.value->kind == ExprKind::select)
+      return no("stage '{0}' pads more than two axes", leaf.label);
   Load load;
   load.scope = space;
   load.base = static_cast<uint8_t>(base_of(from->buffer.index));
   load.pad_value = pad_value;
-  const auto &[x, y, z] = box;
-  load.x = static_cast<uint16_t>(x.end - x.first), load.y = static_cast<uint16_t>(y.end - y.first), load.z = static_cast<uint16_t>(z.extent);
+  const auto& [x, y, z] = box;
+  load.x = static_cast<uint16_t>(x.end - x.first), load.y = static_cast<uint16_t>(y.end - y.first),
+  load.z = static_cast<uint16_t>(z.extent);
   load.x_step = static_cast<uint8_t>(x.extent == 1 ? 1 : x.stride[1]);
-  load.y_stride = static_cast<int32_t>(y.extent == 1 ? 0 : y.stride[1] * lanes), load.z_stride = static_cast<int32_t>(z.extent == 1 ? 0 : z.stride[1] * lanes);
+  load.y_stride = static_cast<int32_t>(y.extent == 1 ? 0 : y.stride[1] * lanes),
+  load.z_stride = static_cast<int32_t>(z.extent == 1 ? 0 : z.stride[1] * lanes);
   for (int64_t pad : {x.first, x.extent - x.end, y.first, y.extent - y.end})
-    if (pad > 255) return no("stage '{0}' pads by {1} elements; the device by 255", leaf.label, pad);
+    if (pad > 255)
+      return no("stage '{0}' pads by {1} elements; the device by 255", leaf.label, pad);
   load.pad_x0 = static_cast<uint8_t>(x.first), load.pad_x1 = static_cast<uint8_t>(x.extent - x.end);
   load.pad_y0 = static_cast<uint8_t>(y.first), load.pad_y1 = static_cast<uint8_t>(y.extent - y.end);
   if (!load.pad_x0 && !load.pad_x1 && !load.pad_y0 && !load.pad_y1) load.pad_value = 0;
   const int64_t first = at->base / lanes + x.first * x.stride[1] + y.first * y.stride[1];
   Error error = Error::success();
   for_each(dims, 0, [&](const std::array<int64_t, 3>& o) {
-    load.sram = static_cast<uint16_t>((*sram_)[static_cast<size_t>(leaf.buffer.index)] + to->base / lanes + o[0]);
+    load.sram = static_cast<uint16_t>((*sram_)[static_cast<size_t>(leaf.buffer.index)] +
+                                      to->base / lanes + o[0]);
     const int64_t offset = (first + o[1]) * lanes;
-    if (!error && (x.extent > 65535 || y.extent > 65535 || z.extent > 65535 || !fits<uint32_t>(offset) || !fits<int32_t>(y.stride[1] * lanes) || !fits<int32_t>(z.stride[1] * lanes)))
+    if (!error &&
+        (x.extent > 65535 || y.extent > 65535 || z.extent > 65535 || !fits<uint32_t>(offset) ||
+         !fits<int32_t>(y.stride[1] * lanes) || !fits<int32_t>(z.stride[1] * lanes)))
       error = no("stage '{0}' copies more than an instruction can say", leaf.label);
     load.offset = static_cast<uint32_t>(offset);
     if (!error) error = emit(load);
@@ -190,48 +225,70 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
 
 Error NestLowering::begin_sums(const Nest& nest) {
   const StmtNode& leaf = *nest.leaf;
-  if (leaf.value->kind != ExprKind::int_imm) return no("stage '{0}' does not begin sums with a constant", leaf.label);
+  if (leaf.value->kind != ExprKind::int_imm)
+    return no("stage '{0}' does not begin sums with a constant", leaf.label);
   const int64_t lanes = device_.config.block_out;
   const auto to = flat_affine(kernel_.buffer(leaf.buffer), leaf.indices, *values_, nest);
-  if (!to) return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
+  if (!to)
+    return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
   TW_ASSIGN(Dims dims, dims_of(nest, {*to}, {lanes}, 1));
   const int64_t base = (*sram_)[static_cast<size_t>(leaf.buffer.index)] + to->base / lanes;
-  for_each(dims, 0, [&](const std::array<int64_t, 3>& o) { begun_[base + o[0]] = leaf.value->int_value; });
+  for_each(dims, 0,
+           [&](const std::array<int64_t, 3>& o) { begun_[base + o[0]] = leaf.value->int_value; });
   return Error::success();
 }
 
 Error NestLowering::intrinsic(const Nest& nest) {
   const Intrinsic* intrinsic = target_.find_intrinsic(nest.leaf->names[0]);
   if (!intrinsic) return no("the device has no intrinsic '{0}'", nest.leaf->names[0]);
-  const bool gemm = intrinsic->emit == "gemm(acc, inp, wgt)", max = intrinsic->emit == "alu.max(acc, src)";
-  if (!gemm && !max) return no("no instruction is known for '{0}'; there are gemm(acc, inp, wgt) and alu.max(acc, src)", intrinsic->emit);
+  const bool gemm = intrinsic->emit == "gemm(acc, inp, wgt)",
+             max = intrinsic->emit == "alu.max(acc, src)";
+  if (!gemm && !max)
+    return no(
+        "no instruction is known for '{0}'; there are gemm(acc, inp, wgt) and alu.max(acc, src)",
+        intrinsic->emit);
   for (const NestLoop& loop : nest.loops)
-    if (loop.first != 0 || loop.end != loop.extent) return no("a condition stands around '{0}'", intrinsic->name);
+    if (loop.first != 0 || loop.end != loop.extent)
+      return no("a condition stands around '{0}'", intrinsic->name);
   TW_ASSIGN(const Kernel semantics, parse_kernel(intrinsic->semantics, intrinsic->name));
-  TW_ASSIGN(const IntrinsicMatch match, match_intrinsic(semantics, kernel_, nest.leaf->body[0], nest.ranges));
+  TW_ASSIGN(const IntrinsicMatch match,
+            match_intrinsic(semantics, kernel_, nest.leaf->body[0], nest.ranges));
   std::vector<Affine> operands;
   std::vector<int64_t> lanes;
   std::array<int64_t, 3> base{};
-  const std::vector<std::pair<std::string, Space>> wanted = gemm ? std::vector<std::pair<std::string, Space>>{{"acc", Space::acc}, {"inp", Space::inp}, {"wgt", Space::wgt}}
-                                                                 : std::vector<std::pair<std::string, Space>>{{"acc", Space::acc}, {"src", Space::inp}};
+  const std::vector<std::pair<std::string, Space>> wanted =
+      gemm ? std::vector<std::pair<std::string, Space>>{{"acc", Space::acc},
+                                                        {"inp", Space::inp},
+                                                        {"wgt", Space::wgt}}
+           : std::vector<std::pair<std::string, Space>>{{"acc", Space::acc}, {"src", Space::inp}};
   for (const auto& [parameter, space] : wanted) {
     const auto found = match.find(parameter);
-    if (found == match.end()) return no("the semantics of '{0}' have no parameter '{1}'", intrinsic->name, parameter);
+    if (found == match.end())
+      return no("the semantics of '{0}' have no parameter '{1}'", intrinsic->name, parameter);
     const Buffer& buffer = kernel_.buffer(found->second.buffer);
-    if (space_of(buffer) != space) return no("'{0}' lies in {1}, '{2}' takes it from {3}", buffer.name, buffer.scope, intrinsic->name, scope_of(space));
+    if (space_of(buffer) != space)
+      return no("'{0}' lies in {1}, '{2}' takes it from {3}", buffer.name, buffer.scope,
+                intrinsic->name, scope_of(space));
     const auto at = flat_affine(buffer, found->second.at, *values_, nest);
     if (!at) return no("the addresses of '{0}' are no sums of multiples of its loops", buffer.name);
     operands.push_back(*at);
-    lanes.push_back(space == Space::wgt ? element_bytes(device_.config, space) : space == Space::inp ? device_.config.block_in : device_.config.block_out);
-    base[operands.size() - 1] = (*sram_)[static_cast<size_t>(found->second.buffer.index)] + at->base / lanes.back();
+    lanes.push_back(space == Space::wgt   ? element_bytes(device_.config, space)
+                    : space == Space::inp ? device_.config.block_in
+                                          : device_.config.block_out);
+    base[operands.size() - 1] = (*sram_)[static_cast<size_t>(found->second.buffer.index)] +
+                                at->base / lanes.back();
   }
   TW_ASSIGN(Dims dims, dims_of(nest, operands, lanes, 0));
   merge(dims);
-  std::ranges::sort(dims, {}, [&](const Dim& d) { return std::tuple(max && d.stride[0] == 0, -d.extent, d.stride); });   // maxima mark reductions in the inner loops only
+  // Maxima mark reductions in the inner loops only
+  std::ranges::sort(dims, {}, [&](const Dim& d) {
+    return std::tuple(max && d.stride[0] == 0, -d.extent, d.stride);
+  });
   return gemm ? products(base, std::move(dims)) : maxima(base, std::move(dims));
 }
 
-// Whether the instruction's first access of each accumulator is the first since its sum was begun, with `start`.
+// Whether the instruction's first access of each accumulator is the first since its sum was begun,
+// with `start`.
 Expected<bool> NestLowering::overwrites(int64_t acc, const Dims& dims, int64_t start) {
   int64_t fresh = 0, all = 0;
   std::vector<int64_t> places;
@@ -247,7 +304,8 @@ Expected<bool> NestLowering::overwrites(int64_t acc, const Dims& dims, int64_t s
     places.push_back(acc + o[0]);
   });
   if (other) return no("sums begin with another value than {0}", start);
-  if (fresh != 0 && fresh != all) return no("an instruction begins some of its sums and continues others");
+  if (fresh != 0 && fresh != all)
+    return no("an instruction begins some of its sums and continues others");
   for (const int64_t place : places) begun_.erase(place);
   return fresh != 0;
 }
@@ -257,19 +315,25 @@ Error NestLowering::products(const std::array<int64_t, 3>& base, Dims dims) {
   Gemm gemm;
   for (size_t l = 0; l < hardware; ++l) {
     const Dim& dim = dims[l];
-    if (dim.extent > 65535 || !std::ranges::all_of(dim.stride, fits<int16_t>)) return no("a loop around a product is beyond an instruction");
-    gemm.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]), static_cast<int16_t>(dim.stride[1]), static_cast<int16_t>(dim.stride[2])};
+    if (dim.extent > 65535 || !std::ranges::all_of(dim.stride, fits<int16_t>))
+      return no("a loop around a product is beyond an instruction");
+    gemm.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]),
+                     static_cast<int16_t>(dim.stride[1]), static_cast<int16_t>(dim.stride[2])};
   }
   Error error = Error::success();
   for_each(dims, hardware, [&](const std::array<int64_t, 3>& o) {
     if (error) return;
-    Expected<bool> begins = overwrites(base[0] + o[0], Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(hardware)), 0);
+    Expected<bool> begins = overwrites(
+        base[0] + o[0], Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(hardware)),
+        0);
     if (!begins) return void(error = begins.takeError());
     gemm.overwrite = *begins;
     gemm.reduce = 0;
     for (size_t l = 0; l < hardware; ++l)
       if (*begins && dims[l].stride[0] == 0) gemm.reduce |= static_cast<uint8_t>(1 << l);
-    gemm.acc = static_cast<uint16_t>(base[0] + o[0]), gemm.inp = static_cast<uint16_t>(base[1] + o[1]), gemm.wgt = static_cast<uint16_t>(base[2] + o[2]);
+    gemm.acc = static_cast<uint16_t>(base[0] + o[0]),
+    gemm.inp = static_cast<uint16_t>(base[1] + o[1]),
+    gemm.wgt = static_cast<uint16_t>(base[2] + o[2]);
     error = emit(gemm);
   });
   return error;
@@ -285,19 +349,24 @@ Error NestLowering::maxima(const std::array<int64_t, 3>& base, Dims dims) {
   alu.from_inp = true;
   for (size_t l = 0; l < hardware; ++l) {
     const Dim& dim = dims[l];
-    if (dim.extent > 65535 || !fits<int16_t>(dim.stride[0]) || !fits<int16_t>(dim.stride[1])) return no("a loop around a maximum is beyond an instruction");
-    alu.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]), static_cast<int16_t>(dim.stride[1])};
+    if (dim.extent > 65535 || !fits<int16_t>(dim.stride[0]) || !fits<int16_t>(dim.stride[1]))
+      return no("a loop around a maximum is beyond an instruction");
+    alu.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]),
+                    static_cast<int16_t>(dim.stride[1])};
   }
   Error error = Error::success();
   for_each(dims, hardware, [&](const std::array<int64_t, 3>& o) {
     if (error) return;
-    Expected<bool> begins = overwrites(base[0] + o[0], Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(hardware)), -128);
+    Expected<bool> begins = overwrites(
+        base[0] + o[0], Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(hardware)),
+        -128);
     if (!begins) return void(error = begins.takeError());
     alu.overwrite = *begins;
     alu.reduce = 0;
     for (size_t l = 1; l < hardware; ++l)
       if (*begins && dims[l].stride[0] == 0) alu.reduce |= static_cast<uint8_t>(1 << (l - 1));
-    alu.dst = static_cast<uint16_t>(base[0] + o[0]), alu.src = static_cast<uint16_t>(base[1] + o[1]);
+    alu.dst = static_cast<uint16_t>(base[0] + o[0]),
+    alu.src = static_cast<uint16_t>(base[1] + o[1]);
     error = emit(alu);
   });
   return error;
@@ -307,31 +376,43 @@ Error NestLowering::maxima(const std::array<int64_t, 3>& base, Dims dims) {
 Error NestLowering::store(const Nest& nest) {
   const StmtNode& leaf = *nest.leaf;
   const Buffer& into = kernel_.buffer(leaf.buffer);
-  if (leaf.combiner != Combiner::none || leaf.where.defined() || into.dtype != DType::i8) return no("stage '{0}' stores {1}, or combines; the device stores i8", leaf.label, dtype_name(into.dtype));
+  if (leaf.combiner != Combiner::none || leaf.where.defined() || into.dtype != DType::i8)
+    return no("stage '{0}' stores {1}, or combines; the device stores i8", leaf.label,
+              dtype_name(into.dtype));
   TW_ASSIGN(const RequantForm form, requant_form(kernel_, leaf.value));
   const Buffer& sums = kernel_.buffer(form.acc->buffer);
-  if (space_of(sums) != Space::acc) return no("stage '{0}' stores from the memory '{1}'", leaf.label, sums.scope);
+  if (space_of(sums) != Space::acc)
+    return no("stage '{0}' stores from the memory '{1}'", leaf.label, sums.scope);
   const int64_t lanes = device_.config.block_out;
-  const auto to = flat_affine(into, leaf.indices, *values_, nest), acc = flat_affine(sums, form.acc->args, *values_, nest);
-  if (!to || !acc) return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
+  const auto to = flat_affine(into, leaf.indices, *values_, nest),
+             acc = flat_affine(sums, form.acc->args, *values_, nest);
+  if (!to || !acc)
+    return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
   std::vector<Affine> operands = {*to, *acc};
   std::vector<Expr> constants = form.biases;
   if (form.scale.defined() && form.scale->kind == ExprKind::load) constants.push_back(form.scale);
   for (const Expr& constant : constants) {
     const auto at = flat_affine(kernel_.buffer(constant->buffer), constant->args, *values_, nest);
-    if (!at || (operands.size() == 3 && (at->base != operands[2].base || at->strides != operands[2].strides))) return no("the constants of stage '{0}' are not one for each channel", leaf.label);
+    if (!at || (operands.size() == 3 &&
+                (at->base != operands[2].base || at->strides != operands[2].strides)))
+      return no("the constants of stage '{0}' are not one for each channel", leaf.label);
     if (operands.size() == 2) operands.push_back(*at);
   }
-  if (form.guarded.defined()) {   // lanes beyond the last channel, which nobody reads
+  if (form.guarded.defined()) {  // lanes beyond the last channel, which nobody reads
     const auto channel = affine(form.guarded, *values_, nest);
-    if (operands.size() < 3 || !channel || channel->base != operands[2].base || channel->strides != operands[2].strides) return no("a condition of stage '{0}' is not one of its channels", leaf.label);
+    if (operands.size() < 3 || !channel || channel->base != operands[2].base ||
+        channel->strides != operands[2].strides)
+      return no("a condition of stage '{0}' is not one of its channels", leaf.label);
   }
   TW_ASSIGN(Dims dims, dims_of(nest, operands, {lanes, lanes, lanes}, operands.size()));
   merge(dims);
   // x: side by side in both; y: any; neither changes the parameters.
   std::array<Dim, 2> box = {Dim{1, 0, 1}, Dim{1, 0, 1}};
   for (size_t b = 0; b < 2; ++b) {
-    const auto suits = [&](const Dim& d) { return d.stride[2] == 0 && (b == 1 ? fits<uint16_t>(d.stride[1]) : d.stride[0] == 1 && d.stride[1] == 1); };
+    const auto suits = [&](const Dim& d) {
+      return d.stride[2] == 0 &&
+             (b == 1 ? fits<uint16_t>(d.stride[1]) : d.stride[0] == 1 && d.stride[1] == 1);
+    };
     auto best = dims.end();
     for (auto d = dims.begin(); d != dims.end(); ++d)
       if (suits(*d) && (best == dims.end() || d->extent > best->extent)) best = d;
@@ -339,23 +420,33 @@ Error NestLowering::store(const Nest& nest) {
     box[b] = *best;
     dims.erase(best);
   }
-  const auto &[x, y] = box;
+  const auto& [x, y] = box;
   Store store;
   store.mode = form.mode;
   store.base = static_cast<uint8_t>(base_of(leaf.buffer.index));
-  store.x = static_cast<uint16_t>(x.end - x.first), store.y = static_cast<uint16_t>(y.end - y.first);
-  store.y_stride = static_cast<int32_t>(store.y == 1 ? 0 : y.stride[0] * lanes), store.acc_y_stride = static_cast<uint16_t>(store.y == 1 ? 0 : y.stride[1]);
-  store.zero_point = static_cast<int8_t>(form.zero_point), store.low = static_cast<int8_t>(form.low), store.high = static_cast<int8_t>(form.high);
+  store.x = static_cast<uint16_t>(x.end - x.first),
+  store.y = static_cast<uint16_t>(y.end - y.first);
+  store.y_stride = static_cast<int32_t>(store.y == 1 ? 0 : y.stride[0] * lanes),
+  store.acc_y_stride = static_cast<uint16_t>(store.y == 1 ? 0 : y.stride[1]);
+  store.zero_point = static_cast<int8_t>(form.zero_point),
+  store.low = static_cast<int8_t>(form.low), store.high = static_cast<int8_t>(form.high);
   const int64_t first = to->base / lanes + x.first * x.stride[0] + y.first * y.stride[0];
-  const int64_t sum = (*sram_)[static_cast<size_t>(form.acc->buffer.index)] + acc->base / lanes + x.first * x.stride[1] + y.first * y.stride[1];
+  const int64_t sum = (*sram_)[static_cast<size_t>(form.acc->buffer.index)] + acc->base / lanes +
+                      x.first * x.stride[1] + y.first * y.stride[1];
   Error error = Error::success();
   for_each(dims, 0, [&](const std::array<int64_t, 3>& o) {
-    const int64_t offset = (first + o[0]) * lanes, parameter = operands.size() == 3 ? operands[2].base / lanes + o[2] : 0;
-    if (!error && (x.extent > 65535 || y.extent > 65535 || !fits<uint32_t>(offset) || !fits<int32_t>(y.stride[0] * lanes))) error = no("stage '{0}' stores more than an instruction can say", leaf.label);
+    const int64_t offset = (first + o[0]) * lanes,
+                  parameter = operands.size() == 3 ? operands[2].base / lanes + o[2] : 0;
+    if (!error && (x.extent > 65535 || y.extent > 65535 || !fits<uint32_t>(offset) ||
+                   !fits<int32_t>(y.stride[0] * lanes)))
+      error = no("stage '{0}' stores more than an instruction can say", leaf.label);
     store.offset = static_cast<uint32_t>(offset);
     store.acc = static_cast<uint16_t>(sum + o[1]);
-    if (form.mode == StoreMode::q8) store.prm = static_cast<uint16_t>(parameter), parts_.channels = std::max(parts_.channels, (parameter + 1) * lanes);
-    if (!error && parameter >= device_.config.prm_depth) error = no("parameters of {0} channels fit the device", device_.config.prm_depth * lanes);
+    if (form.mode == StoreMode::q8)
+      store.prm = static_cast<uint16_t>(parameter),
+      parts_.channels = std::max(parts_.channels, (parameter + 1) * lanes);
+    if (!error && parameter >= device_.config.prm_depth)
+      error = no("parameters of {0} channels fit the device", device_.config.prm_depth * lanes);
     if (!error) error = emit(store);
   });
   if (error) return error;

@@ -1,5 +1,6 @@
-// One nest of a scheduled kernel, the loops around it at given values, as instructions: a copy into an operand memory as strided loads, an intrinsic
-// under loops as products or maxima of three hardware loops, a store of sums as requantizing stores. Loops beyond the hardware's are unrolled.
+// One nest of a scheduled kernel, the loops around it at given values, as instructions: a copy into
+// an operand memory as strided loads, an intrinsic under loops as products or maxima of three
+// hardware loops, a store of sums as requantizing stores. Loops beyond the hardware's are unrolled.
 #pragma once
 #include "backends/vdla/affine.h"
 #include "backends/vdla/config.h"
@@ -7,21 +8,25 @@
 
 namespace tw::vdla {
 
-constexpr int kNoBuffer = -1;           // base register of the requantization parameters
+constexpr int kNoBuffer = -1;  // base register of the requantization parameters
 struct StreamParts {
-  std::vector<int> bases;               // register -> the kernel's buffer, or kNoBuffer
-  std::optional<RequantForm> requant;   // of all stores: which constants the parameters come from
-  int64_t channels = 0;                 // parameters of so many channels; 0: none
+  std::vector<int> bases;              // register -> the kernel's buffer, or kNoBuffer
+  std::optional<RequantForm> requant;  // of all stores: which constants the parameters come from
+  int64_t channels = 0;                // parameters of so many channels; 0: none
 };
 
 class NestLowering {
  public:
-  // target: the device's description, for its intrinsics. addresses: where temps lie in their memory (elements), by buffer; of virtual thread 0.
-  NestLowering(const Kernel& kernel, const Device& device, const Target& target, StreamParts& parts);
+  // target: the device's description, for its intrinsics. addresses: where temps lie in their
+  // memory (elements), by buffer; of virtual thread 0.
+  NestLowering(const Kernel& kernel, const Device& device, const Target& target,
+               StreamParts& parts);
 
-  // Appends the instructions, without tokens. sram: by buffer, where the temp of this virtual thread lies. Errors: what the device cannot do.
-  Error lower(const Stmt& s, const Values& values, const std::vector<int64_t>& sram, std::vector<Instruction>& out);
-  static bool is_nest(const Stmt& s);   // one store or intrinsic
+  // Appends the instructions, without tokens. sram: by buffer, where the temp of this virtual
+  // thread lies. Errors: what the device cannot do.
+  Error lower(const Stmt& s, const Values& values, const std::vector<int64_t>& sram,
+              std::vector<Instruction>& out);
+  static bool is_nest(const Stmt& s);  // one store or intrinsic
   static std::optional<Space> space_of(const Buffer& buffer);
 
  private:
@@ -39,10 +44,13 @@ class NestLowering {
   Error products(const std::array<int64_t, 3>& base, Dims dims);
   Error maxima(const std::array<int64_t, 3>& base, Dims dims);
   Error store(const Nest& nest);
-  // The lanes' loops leave the nest, the others come with the operands' strides in elements of `lanes` values each.
-  Expected<Dims> dims_of(const Nest& nest, const std::vector<Affine>& operands, const std::vector<int64_t>& lanes, size_t lane_operands) const;
+  // The lanes' loops leave the nest, the others come with the operands' strides in elements of
+  // `lanes` values each.
+  Expected<Dims> dims_of(const Nest& nest, const std::vector<Affine>& operands,
+                         const std::vector<int64_t>& lanes, size_t lane_operands) const;
   static void merge(Dims& dims);
-  static void for_each(const Dims& dims, size_t from, const std::function<void(const std::array<int64_t, 3>&)>& fn);
+  static void for_each(const Dims& dims, size_t from,
+                       const std::function<void(const std::array<int64_t, 3>&)>& fn);
   Expected<bool> overwrites(int64_t acc, const Dims& dims, int64_t start);
   int base_of(int buffer);
   Error emit(Instruction instruction);
@@ -52,7 +60,8 @@ class NestLowering {
   const Device& device_;
   const Target& target_;
   StreamParts& parts_;
-  std::map<int64_t, int64_t> begun_;    // accumulators set to a value that no instruction has written yet
+  // Accumulators set to a value that no instruction has written yet
+  std::map<int64_t, int64_t> begun_;
   const Values* values_ = nullptr;
   const std::vector<int64_t>* sram_ = nullptr;
   std::vector<Instruction>* out_ = nullptr;

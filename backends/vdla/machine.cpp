@@ -6,36 +6,54 @@
 namespace tw::vdla {
 namespace {
 
-uint32_t little32(const uint8_t* p) { return p[0] | p[1] << 8 | p[2] << 16 | static_cast<uint32_t>(p[3]) << 24; }
-uint64_t little64(const uint8_t* p) { return little32(p) | static_cast<uint64_t>(little32(p + 4)) << 32; }
-int32_t wrap_add(int32_t a, int32_t b) { return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b)); }
+uint32_t little32(const uint8_t* p) {
+  return p[0] | p[1] << 8 | p[2] << 16 | static_cast<uint32_t>(p[3]) << 24;
+}
+uint64_t little64(const uint8_t* p) {
+  return little32(p) | static_cast<uint64_t>(little32(p + 4)) << 32;
+}
+int32_t wrap_add(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+}
 
 }  // namespace
 
 uint64_t steps_of(const Instruction& instruction) {
   struct Steps {
     uint64_t operator()(const Load& i) {
-      return uint64_t{i.z} * (i.pad_y0 + i.y + i.pad_y1) * static_cast<uint64_t>(i.pad_x0 + i.x + i.pad_x1);
+      return uint64_t{i.z} * (i.pad_y0 + i.y + i.pad_y1) *
+             static_cast<uint64_t>(i.pad_x0 + i.x + i.pad_x1);
     }
     uint64_t operator()(const Store& i) { return uint64_t{i.y} * i.x; }
-    uint64_t operator()(const Gemm& i) { return uint64_t{i.loops[0].count} * i.loops[1].count * i.loops[2].count; }
-    uint64_t operator()(const Alu& i) { return uint64_t{i.loops[0].count} * i.loops[1].count * i.loops[2].count; }
+    uint64_t operator()(const Gemm& i) {
+      return uint64_t{i.loops[0].count} * i.loops[1].count * i.loops[2].count;
+    }
+    uint64_t operator()(const Alu& i) {
+      return uint64_t{i.loops[0].count} * i.loops[1].count * i.loops[2].count;
+    }
     uint64_t operator()(const Sync&) { return 1; }
     uint64_t operator()(const Finish&) { return 1; }
   };
   return std::visit(Steps{}, instruction);
 }
 
-Machine::Machine(const Config& config, std::span<uint8_t> dram, const std::array<uint64_t, kBases>& bases)
-    : config_(config), dram_(dram), bases_(bases), inp_(static_cast<size_t>(config.inp_depth) * config.block_in),
+Machine::Machine(const Config& config, std::span<uint8_t> dram,
+                 const std::array<uint64_t, kBases>& bases)
+    : config_(config),
+      dram_(dram),
+      bases_(bases),
+      inp_(static_cast<size_t>(config.inp_depth) * config.block_in),
       wgt_(static_cast<size_t>(config.wgt_depth) * config.block_in * config.block_out),
-      acc_(static_cast<size_t>(config.acc_depth) * config.block_out), prm_(static_cast<size_t>(config.prm_depth) * config.block_out) {}
+      acc_(static_cast<size_t>(config.acc_depth) * config.block_out),
+      prm_(static_cast<size_t>(config.prm_depth) * config.block_out) {}
 
 bool Machine::execute(const Instruction& instruction) {
-  return std::visit([this](const auto& i) {
-    if constexpr (requires { run(i); }) return run(i);
-    else return true;
-  }, instruction);
+  return std::visit(
+      [this](const auto& i) {
+        if constexpr (requires { run(i); }) return run(i);
+        else return true;
+      },
+      instruction);
 }
 
 uint8_t* Machine::dram_at(uint64_t address, uint64_t bytes) {
@@ -59,7 +77,8 @@ bool Machine::run(const Load& i) {
   uint64_t element = i.sram, bytes = static_cast<uint64_t>(element_bytes(config_, i.scope));
   auto pad = [&](uint64_t count) {
     if (count == 0) return;
-    std::fill_n(inp_.begin() + static_cast<ptrdiff_t>(element * config_.block_in), count * config_.block_in, i.pad_value);
+    std::fill_n(inp_.begin() + static_cast<ptrdiff_t>(element * config_.block_in),
+                count * config_.block_in, i.pad_value);
     touch(Space::inp, element, count, true);
     element += count;
   };
@@ -67,7 +86,8 @@ bool Machine::run(const Load& i) {
   for (int z = 0; z < i.z; ++z) {
     pad(i.pad_y0 * columns);
     for (int y = 0; y < i.y; ++y) {
-      uint64_t row = bases_[i.base] + i.offset + static_cast<uint64_t>(int64_t{z} * i.z_stride + int64_t{y} * i.y_stride);
+      uint64_t row = bases_[i.base] + i.offset +
+                     static_cast<uint64_t>(int64_t{z} * i.z_stride + int64_t{y} * i.y_stride);
       pad(i.pad_x0);
       for (int x = 0; x < i.x; ++x, ++element) {
         uint64_t address = row + static_cast<uint64_t>(x) * i.x_step * bytes;
@@ -93,7 +113,8 @@ void Machine::store_element(const Store& i, uint64_t element, uint8_t* to) {
     } else if (i.mode == StoreMode::sat) {
       to[lane] = static_cast<uint8_t>(saturate(value, i.zero_point, i.low, i.high));
     } else {
-      for (int b = 0; b < 4; ++b) to[4 * lane + b] = static_cast<uint8_t>(static_cast<uint32_t>(value) >> 8 * b);
+      for (int b = 0; b < 4; ++b)
+        to[4 * lane + b] = static_cast<uint8_t>(static_cast<uint32_t>(value) >> 8 * b);
     }
   }
 }
@@ -104,7 +125,8 @@ bool Machine::run(const Store& i) {
   for (int y = 0; y < i.y; ++y) {
     uint64_t row = bases_[i.base] + i.offset + static_cast<uint64_t>(int64_t{y} * i.y_stride);
     for (int x = 0; x < i.x; ++x) {
-      uint64_t element = i.acc + static_cast<uint64_t>(y) * i.acc_y_stride + static_cast<uint64_t>(x);
+      uint64_t element = i.acc + static_cast<uint64_t>(y) * i.acc_y_stride +
+                         static_cast<uint64_t>(x);
       uint64_t address = row + static_cast<uint64_t>(x) * bytes;
       uint8_t* to = dram_at(address, bytes);
       if (!to) return false;
@@ -123,7 +145,8 @@ bool Machine::run(const Gemm& i) {
   for (int n0 = 0; n0 < a.count; ++n0)
     for (int n1 = 0; n1 < b.count; ++n1)
       for (int n2 = 0; n2 < c.count; ++n2) {
-        int dst = i.acc + n0 * a.acc + n1 * b.acc + n2 * c.acc, src = i.inp + n0 * a.inp + n1 * b.inp + n2 * c.inp;
+        int dst = i.acc + n0 * a.acc + n1 * b.acc + n2 * c.acc,
+            src = i.inp + n0 * a.inp + n1 * b.inp + n2 * c.inp;
         int wgt = i.wgt + n0 * a.wgt + n1 * b.wgt + n2 * c.wgt;
         bool first = !((i.reduce & 1 && n0) || (i.reduce & 2 && n1) || (i.reduce & 4 && n2));
         const int8_t* x = &inp_[static_cast<size_t>(src) * in];
@@ -148,7 +171,8 @@ bool Machine::run(const Alu& i) {
   for (int n0 = 0; n0 < a.count; ++n0)
     for (int n1 = 0; n1 < b.count; ++n1)
       for (int n2 = 0; n2 < c.count; ++n2) {
-        size_t dst = i.dst + n0 * a.dst + n1 * b.dst + n2 * c.dst, src = i.src + n0 * a.src + n1 * b.src + n2 * c.src;
+        size_t dst = i.dst + n0 * a.dst + n1 * b.dst + n2 * c.dst,
+               src = i.src + n0 * a.src + n1 * b.src + n2 * c.src;
         bool first = !((i.reduce & 1 && n1) || (i.reduce & 2 && n2));
         for (size_t lane = 0; lane < lanes; ++lane) {
           int32_t value = i.from_inp ? inp_[src * lanes + lane] : acc_[src * lanes + lane];

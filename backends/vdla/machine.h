@@ -1,4 +1,5 @@
-// What one instruction does to SRAM and DRAM. No order, no tokens, no time: those belong to its callers.
+// What one instruction does to SRAM and DRAM. No order, no tokens, no time: those belong to its
+// callers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,7 +15,8 @@ class Machine {
  public:
   Machine(const Config& config, std::span<uint8_t> dram, const std::array<uint64_t, kBases>& bases);
   void watch(RaceChecker* checker) { checker_ = checker; }
-  // The instruction must have passed check_fields and check_range. False: an address outside DRAM (its effect is partial).
+  // The instruction must have passed check_fields and check_range. False: an address outside DRAM
+  // (its effect is partial).
   bool execute(const Instruction& instruction);
   uint64_t gemm_steps = 0, alu_steps = 0, read_bytes = 0, written_bytes = 0;
 
@@ -39,6 +41,7 @@ class Machine {
   RaceChecker* checker_ = nullptr;
 };
 
-uint64_t steps_of(const Instruction& instruction);  // elements moved or computed: bounds the work of an instruction
+// Elements moved or computed: bounds the work of an instruction
+uint64_t steps_of(const Instruction& instruction);
 
 }  // namespace tw::vdla

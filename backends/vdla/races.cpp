@@ -5,7 +5,8 @@
 namespace tw::vdla {
 namespace {
 
-constexpr std::array<Engine, kLinks> kConsumer = {Engine::compute, Engine::load, Engine::store, Engine::compute};
+constexpr std::array<Engine, kLinks> kConsumer = {Engine::compute, Engine::load, Engine::store,
+                                                  Engine::compute};
 
 Link link_of(Engine from, Engine to) {
   if (from == Engine::load) return Link::load_to_compute;
@@ -46,7 +47,8 @@ std::vector<Link> pushed(const Instruction& instruction) {
 }
 
 RaceChecker::RaceChecker(const Config& config, uint64_t dram_bytes) : beat_(config.bus_bytes) {
-  for (Space space : {Space::inp, Space::wgt, Space::acc, Space::prm}) slots_[static_cast<int>(space)].resize(depth(config, space));
+  for (Space space : {Space::inp, Space::wgt, Space::acc, Space::prm})
+    slots_[static_cast<int>(space)].resize(depth(config, space));
   slots_[static_cast<int>(Space::dram)].resize((dram_bytes + beat_ - 1) / beat_);
 }
 
@@ -67,15 +69,19 @@ void RaceChecker::meet(const std::array<Touch, kEngines>& touches, Space space, 
   int me = static_cast<int>(engine_of(*running_));
   for (int e = 0; e < kEngines; ++e)
     if (e != me && touches[e].order > clocks_[me][e] && races_.size() < kMostRaces)
-      races_.insert({std::min(touches[e].index, index_), std::max(touches[e].index, index_), space, place});
+      races_.insert(
+          {std::min(touches[e].index, index_), std::max(touches[e].index, index_), space, place});
 }
 
 void RaceChecker::access(Space space, uint64_t first, uint64_t count, bool write) {
   int me = static_cast<int>(engine_of(*running_));
   bool dram = space == Space::dram;
-  uint64_t begin = dram ? first / beat_ : first, end = dram ? (first + count + beat_ - 1) / beat_ : first + count;
-  uint64_t fetched = stream_ + uint64_t{index_ + 1} * kInstructionBytes, stream_end = stream_ + uint64_t{count_} * kInstructionBytes;
-  if (uint64_t at = std::max(first, fetched); dram && write && at < std::min(first + count, stream_end) && races_.size() < kMostRaces)
+  uint64_t begin = dram ? first / beat_ : first,
+           end = dram ? (first + count + beat_ - 1) / beat_ : first + count;
+  uint64_t fetched = stream_ + uint64_t{index_ + 1} * kInstructionBytes,
+           stream_end = stream_ + uint64_t{count_} * kInstructionBytes;
+  if (uint64_t at = std::max(first, fetched);
+      dram && write && at < std::min(first + count, stream_end) && races_.size() < kMostRaces)
     races_.insert({index_, static_cast<uint32_t>((at - stream_) / kInstructionBytes), space, at});
   for (uint64_t i = begin; i < end; ++i) {
     Slot& slot = slots_[static_cast<int>(space)][i];
@@ -100,7 +106,8 @@ void RaceChecker::end() {
   for (int l = 0; l < kLinks; ++l)
     if (static_cast<int>(kConsumer[l]) == me) {
       uint32_t total = pops_[l].empty() ? 0 : pops_[l].back();
-      pops_[l].push_back(total + (std::find(taken.begin(), taken.end(), static_cast<Link>(l)) != taken.end()));
+      pops_[l].push_back(
+          total + (std::find(taken.begin(), taken.end(), static_cast<Link>(l)) != taken.end()));
     }
   running_ = nullptr;
 }

@@ -15,7 +15,9 @@ Error no(const char* format, Args&&... args) {
 std::optional<int64_t> whole(const Expr& e) {
   if (e->kind == ExprKind::int_imm) return e->int_value;
   if (e->kind == ExprKind::cast) return whole(e->args[0]);
-  if (e->kind != ExprKind::float_imm || std::abs(e->float_value) > 1e6 || e->float_value != std::floor(e->float_value)) return std::nullopt;
+  if (e->kind != ExprKind::float_imm || std::abs(e->float_value) > 1e6 ||
+      e->float_value != std::floor(e->float_value))
+    return std::nullopt;
   return static_cast<int64_t>(e->float_value);
 }
 
@@ -27,7 +29,9 @@ class Former {
 
   Expected<RequantForm> run(const Expr& value) {
     TW_TRY(peel(value));
-    if (out_.zero_point < -128 || out_.zero_point > 127 || out_.low > out_.high) return no("the store engine has no zero point {0} and clamp {1}..{2}", out_.zero_point, out_.low, out_.high);
+    if (out_.zero_point < -128 || out_.zero_point > 127 || out_.low > out_.high)
+      return no("the store engine has no zero point {0} and clamp {1}..{2}", out_.zero_point,
+                out_.low, out_.high);
     return out_;
   }
 
@@ -45,16 +49,22 @@ class Former {
     }
     if (e->kind == ExprKind::cast) {
       const DType from = e->args[0]->type;
-      const bool widens = is_float(e->type) ? from == DType::i8 : !is_float(from) && dtype_bytes(from) <= dtype_bytes(e->type);
+      const bool widens = is_float(e->type)
+                              ? from == DType::i8
+                              : !is_float(from) && dtype_bytes(from) <= dtype_bytes(e->type);
       if (!e->saturate && !widens) return no("the store engine rounds and saturates");
-      if (e->saturate && e->type != DType::i8 && e->type != DType::i32) return no("the store engine writes i8, not {0}", dtype_name(e->type));
+      if (e->saturate && e->type != DType::i8 && e->type != DType::i32)
+        return no("the store engine writes i8, not {0}", dtype_name(e->type));
       if (e->saturate && e->type == DType::i8) clamp(-128, 127);
       return peel(e->args[0]);
     }
-    const bool guard = e->kind == ExprKind::select && whole(e->args[2]) && is(e->args[0], BinaryOp::lt) && as_const(e->args[0]->args[1]) && !out_.guarded.defined();
+    const bool guard = e->kind == ExprKind::select && whole(e->args[2]) &&
+                       is(e->args[0], BinaryOp::lt) && as_const(e->args[0]->args[1]) &&
+                       !out_.guarded.defined();
     if (guard) return out_.guarded = e->args[0]->args[0], peel(e->args[1]);
     if (e->kind == ExprKind::load) {
-      if (e->type != DType::i8) return no("sums that are stored as {0} are not requantized", dtype_name(e->type));
+      if (e->type != DType::i8)
+        return no("sums that are stored as {0} are not requantized", dtype_name(e->type));
       out_.mode = StoreMode::sat;
       out_.zero_point = added_;
       return accumulator(e);
@@ -76,7 +86,9 @@ class Former {
     if (!is(e, BinaryOp::mul)) return sum(e);
     for (size_t i = 0; i < 2; ++i) {
       const Expr& factor = e->args[i];
-      const bool constant = factor->kind == ExprKind::float_imm || (factor->kind == ExprKind::load && kernel_.buffer(factor->buffer).role == BufferRole::constant);
+      const bool constant = factor->kind == ExprKind::float_imm ||
+                            (factor->kind == ExprKind::load &&
+                             kernel_.buffer(factor->buffer).role == BufferRole::constant);
       if (!constant || e->type != DType::f32) continue;
       out_.scale = factor;
       return sum(e->args[1 - i]);
@@ -85,7 +97,8 @@ class Former {
   }
 
   Error sum(const Expr& e) {
-    if (e->kind != ExprKind::cast || e->type != DType::f32 || e->args[0]->type != DType::i32) return no("the store engine scales sums of integers, not {0}", text(e));
+    if (e->kind != ExprKind::cast || e->type != DType::f32 || e->args[0]->type != DType::i32)
+      return no("the store engine scales sums of integers, not {0}", text(e));
     return terms(e->args[0]);
   }
 
@@ -94,14 +107,16 @@ class Former {
       TW_TRY(terms(e->args[0]));
       return terms(e->args[1]);
     }
-    if (e->kind != ExprKind::load || e->type != DType::i32) return no("the store engine adds constants to sums, not {0}", text(e));
+    if (e->kind != ExprKind::load || e->type != DType::i32)
+      return no("the store engine adds constants to sums, not {0}", text(e));
     if (kernel_.buffer(e->buffer).role != BufferRole::constant) return accumulator(e);
     out_.biases.push_back(e);
     return Error::success();
   }
 
   Error accumulator(const Expr& load) {
-    if (kernel_.buffer(load->buffer).role != BufferRole::temp || out_.acc.defined()) return no("the store engine adds nothing to its sums but constants, not {0}", text(load));
+    if (kernel_.buffer(load->buffer).role != BufferRole::temp || out_.acc.defined())
+      return no("the store engine adds nothing to its sums but constants, not {0}", text(load));
     out_.acc = load;
     return Error::success();
   }

@@ -1,4 +1,5 @@
-// What a kernel stores, as the store engine computes it: clamp(round(float(acc + biases) * scale) + zero point).
+// What a kernel stores, as the store engine computes it: clamp(round(float(acc + biases) * scale) +
+// zero point).
 #pragma once
 #include "backends/vdla/isa.h"
 #include "ir/kernel/kernel.h"
@@ -6,12 +7,13 @@
 namespace tw::vdla {
 
 struct RequantForm {
-  StoreMode mode = StoreMode::q8;       // q8 or sat
+  StoreMode mode = StoreMode::q8;  // q8 or sat
   int64_t zero_point = 0, low = -128, high = 127;
-  Expr acc;                             // the load of the accumulator
-  std::vector<Expr> biases;             // loads of i32 constants
-  Expr guarded;                         // undefined, or the index of a channel below which alone the value counts
-  Expr scale;                           // a load of an f32 constant, or an immediate; q8 only
+  Expr acc;                  // the load of the accumulator
+  std::vector<Expr> biases;  // loads of i32 constants
+  // Undefined, or the index of a channel below which alone the value counts
+  Expr guarded;
+  Expr scale;  // a load of an f32 constant, or an immediate; q8 only
 };
 // Errors: what the engine cannot compute.
 Expected<RequantForm> requant_form(const Kernel& kernel, const Expr& value);

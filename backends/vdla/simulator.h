@@ -1,5 +1,6 @@
-// The instruction-set simulator: fetch, three bounded queues and four token counters, executed in one fixed order. Tokens decide
-// the result of a race-free stream, so any order gives the same; the race checker says whether a stream is race-free.
+// The instruction-set simulator: fetch, three bounded queues and four token counters, executed in
+// one fixed order. Tokens decide the result of a race-free stream, so any order gives the same; the
+// race checker says whether a stream is race-free.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,26 +13,29 @@
 namespace tw::vdla {
 
 struct Launch {
-  uint64_t instructions = 0;              // address of the stream in DRAM, a multiple of kInstructionBytes
+  // Address of the stream in DRAM, a multiple of kInstructionBytes
+  uint64_t instructions = 0;
   uint32_t count = 0;
-  std::array<uint64_t, kBases> bases{};   // multiples of bus_bytes
+  std::array<uint64_t, kBases> bases{};  // multiples of bus_bytes
 };
 
 struct Counters {
-  uint64_t instructions = 0;              // executed, finish among them
-  uint64_t gemm = 0, alu = 0;             // steps of the array and of the vector unit
+  uint64_t instructions = 0;                   // executed, finish among them
+  uint64_t gemm = 0, alu = 0;                  // steps of the array and of the vector unit
   uint64_t read_bytes = 0, written_bytes = 0;  // without fetching
   bool operator==(const Counters&) const = default;
 };
 
 struct Outcome {
   Fault fault = Fault::none;
-  uint32_t pc = 0;                        // the instruction at fault; deadlock: the oldest that waits
-  uint32_t marker = 0;                    // finish's
-  std::optional<Diag> diag;               // set with every fault
-  Counters counters;                      // complete only without a fault
-  std::vector<Race> races;                // with check_races
-  std::vector<uint32_t> overflows;        // with check_races: instructions whose push may find the counter full
+  // The instruction at fault; deadlock: the oldest that waits
+  uint32_t pc = 0;
+  uint32_t marker = 0;       // finish's
+  std::optional<Diag> diag;  // set with every fault
+  Counters counters;         // complete only without a fault
+  std::vector<Race> races;   // with check_races
+  // With check_races: instructions whose push may find the counter full
+  std::vector<uint32_t> overflows;
   bool ok() const { return fault == Fault::none && races.empty() && overflows.empty(); }
 };
 
@@ -42,9 +46,13 @@ struct SimulatorOptions {
 
 Error verify(const Launch& launch, const Config& config);
 
-// Refuses a configuration or launch that no core could be started with; everything in the stream itself becomes a fault.
-Expected<Outcome> simulate(const Config& config, std::span<uint8_t> dram, const Launch& launch, const SimulatorOptions& options = {});
+// Refuses a configuration or launch that no core could be started with; everything in the stream
+// itself becomes a fault.
+Expected<Outcome> simulate(const Config& config, std::span<uint8_t> dram, const Launch& launch,
+                           const SimulatorOptions& options = {});
 
-std::vector<Diag> describe(const Outcome& outcome, std::span<const uint8_t> dram, const Launch& launch);  // fault and races as text
+// Fault and races as text
+std::vector<Diag> describe(const Outcome& outcome, std::span<const uint8_t> dram,
+                           const Launch& launch);
 
 }  // namespace tw::vdla

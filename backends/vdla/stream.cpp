@@ -16,16 +16,21 @@ constexpr size_t kMostInstructions = size_t{1} << 20;
 // What one part of one virtual thread does, in its order.
 struct Item {
   Instruction instruction;
-  size_t turn = 0;                       // items between two waits are one turn
-  std::vector<std::pair<int, size_t>> needs;   // of other threads of execution (by number): item that must be complete
+  size_t turn = 0;  // items between two waits are one turn
+  // Of other threads of execution (by number): item that must be complete
+  std::vector<std::pair<int, size_t>> needs;
 };
-struct Token { std::string queue; size_t item; };   // a signal: items before it; a wait: the first item behind it
+// a signal: items before it; a wait: the first item behind it
+struct Token {
+  std::string queue;
+  size_t item;
+};
 struct Line {
   Engine engine = Engine::load;
   std::vector<Item> items;
   std::vector<Token> signals, waits;
   size_t turn = 0;
-  bool waited = false;                   // nothing but waits since the last item
+  bool waited = false;  // nothing but waits since the last item
 };
 
 class Streamer {
@@ -36,11 +41,15 @@ class Streamer {
   Expected<KernelStream> run() {
     if (!kernel_.symbols.empty()) return no("kernels with free dimensions are not for the device");
     visit(kernel_.body, [&](const Stmt& s) {
-      if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::vthread) threads_ = as_const(s->extent).value_or(1);
+      if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::vthread)
+        threads_ = as_const(s->extent).value_or(1);
     });
     bool parts = false;
     visit(kernel_.body, [&](const Stmt& s) { parts |= s->kind == StmtKind::roles; });
-    if (!parts) return no("no instruction computes it: there are sums of i8 products with constant weights and maxima over windows, of channels in blocks");
+    if (!parts)
+      return no(
+          "no instruction computes it: there are sums of i8 products with constant weights and "
+          "maxima over windows, of channels in blocks");
     TW_TRY(walk(kernel_.body, {}, 0, -1));
     TW_TRY(connect());
     TW_TRY(order());
@@ -59,11 +68,15 @@ class Streamer {
       if (buffer.role != BufferRole::temp || !space) continue;
       int64_t values = 1;
       for (const Expr& extent : buffer.shape) values *= as_const(extent).value_or(int64_t{1} << 32);
-      const int64_t lanes = *space == Space::acc ? device_.config.block_out : element_bytes(device_.config, *space);
-      const int64_t elements = (values + lanes - 1) / lanes, share = depth(device_.config, *space) / threads_;
+      const int64_t lanes = *space == Space::acc ? device_.config.block_out
+                                                 : element_bytes(device_.config, *space);
+      const int64_t elements = (values + lanes - 1) / lanes,
+                    share = depth(device_.config, *space) / threads_;
       out[b] = thread * share + used[*space];
       used[*space] += elements;
-      if (used[*space] > share) return no("'{0}' needs {1} elements of {2}, a virtual thread has {3}", buffer.name, used[*space], buffer.scope, share);
+      if (used[*space] > share)
+        return no("'{0}' needs {1} elements of {2}, a virtual thread has {3}", buffer.name,
+                  used[*space], buffer.scope, share);
     }
     return out;
   }
@@ -76,9 +89,12 @@ class Streamer {
     }
     if (s->kind == StmtKind::roles) return split(s, values, thread, line);
     if (s->kind == StmtKind::signal || s->kind == StmtKind::wait) return note(*s, line);
-    if (line >= 0 && NestLowering::is_nest(s)) return lower(s, values, thread, lines_[static_cast<size_t>(line)]);
-    if (s->kind != StmtKind::loop || (is_concurrent(s->loop_kind) && (s->loop_kind != LoopKind::vthread || line >= 0)))
-      return line < 0 ? no("a statement stands outside of the roles load, compute and store") : no("a statement of no kind that the device knows stands in a part");
+    if (line >= 0 && NestLowering::is_nest(s))
+      return lower(s, values, thread, lines_[static_cast<size_t>(line)]);
+    if (s->kind != StmtKind::loop ||
+        (is_concurrent(s->loop_kind) && (s->loop_kind != LoopKind::vthread || line >= 0)))
+      return line < 0 ? no("a statement stands outside of the roles load, compute and store")
+                      : no("a statement of no kind that the device knows stands in a part");
     const std::optional<int64_t> extent = as_const(s->extent);
     if (!extent) return no("the extent of loop '{0}' is not constant", s->var);
     for (int64_t i = 0; i < *extent; ++i) {
@@ -102,11 +118,13 @@ class Streamer {
   }
 
   Error note(const StmtNode& s, int line) {
-    if (line < 0 || s.async || !s.indices.empty()) return no("the tokens '{0}' are of no kind that the device knows", s.label);
+    if (line < 0 || s.async || !s.indices.empty())
+      return no("the tokens '{0}' are of no kind that the device knows", s.label);
     Line& at = lines_[static_cast<size_t>(line)];
     const bool waits = s.kind == StmtKind::wait;
     if (waits && !at.waited) ++at.turn, at.waited = true;
-    for (int64_t i = 0; i < s.count; ++i) (waits ? at.waits : at.signals).push_back({s.label, at.items.size()});
+    for (int64_t i = 0; i < s.count; ++i)
+      (waits ? at.waits : at.signals).push_back({s.label, at.items.size()});
     return Error::success();
   }
 
@@ -116,11 +134,15 @@ class Streamer {
     for (Instruction& instruction : made) {
       const Engine engine = engine_of(instruction);
       if (line.items.empty()) line.engine = engine;
-      if (engine != line.engine) return no("one part has instructions of two engines, {0} and {1}", engine_name(line.engine), engine_name(engine));
+      if (engine != line.engine)
+        return no("one part has instructions of two engines, {0} and {1}", engine_name(line.engine),
+                  engine_name(engine));
       line.items.push_back({std::move(instruction), line.turn, {}});
       line.waited = false;
     }
-    if ((total_ += made.size()) > kMostInstructions) return make_error(DiagCode::limit, "the stream has more than {0} instructions", kMostInstructions);
+    if ((total_ += made.size()) > kMostInstructions)
+      return make_error(DiagCode::limit, "the stream has more than {0} instructions",
+                        kMostInstructions);
     return Error::success();
   }
 
@@ -131,30 +153,40 @@ class Streamer {
         std::vector<std::pair<int, size_t>> signals;
         for (size_t l = 0; l < lines_.size(); ++l)
           for (const Token& token : lines_[l].signals)
-            if (threads_of_[l] == thread && token.queue == queue.name) signals.emplace_back(static_cast<int>(l), token.item);
+            if (threads_of_[l] == thread && token.queue == queue.name)
+              signals.emplace_back(static_cast<int>(l), token.item);
         int64_t taken = -queue.initial;
         for (size_t l = 0; l < lines_.size(); ++l)
           for (const Token& token : lines_[l].waits) {
             if (threads_of_[l] != thread || token.queue != queue.name) continue;
             const int64_t k = taken++;
             if (k < 0 || token.item >= lines_[l].items.size()) continue;
-            if (k >= static_cast<int64_t>(signals.size())) return no("a token of '{0}' is waited for and never given", queue.name);
+            if (k >= static_cast<int64_t>(signals.size()))
+              return no("a token of '{0}' is waited for and never given", queue.name);
             const auto [from, before] = signals[static_cast<size_t>(k)];
             if (before == 0) continue;
-            if (std::abs(static_cast<int>(lines_[static_cast<size_t>(from)].engine) - static_cast<int>(lines_[l].engine)) != 1)
-              return no("the engines {0} and {1} have no tokens for each other", engine_name(lines_[static_cast<size_t>(from)].engine), engine_name(lines_[l].engine));
+            if (std::abs(static_cast<int>(lines_[static_cast<size_t>(from)].engine) -
+                         static_cast<int>(lines_[l].engine)) != 1)
+              return no("the engines {0} and {1} have no tokens for each other",
+                        engine_name(lines_[static_cast<size_t>(from)].engine),
+                        engine_name(lines_[l].engine));
             lines_[l].items[token.item].needs.emplace_back(from, before - 1);
           }
       }
     return Error::success();
   }
 
-  // Each engine takes turns of its virtual threads, in the same order everywhere; the stream has every instruction behind those that it needs.
-  struct Place { size_t line, item; };
+  // Each engine takes turns of its virtual threads, in the same order everywhere; the stream has
+  // every instruction behind those that it needs.
+  struct Place {
+    size_t line, item;
+  };
   Error order() {
     std::array<std::vector<Place>, kEngines> engines;
-    for (int e = 0; e < kEngines; ++e) engines[static_cast<size_t>(e)] = interleaved(static_cast<Engine>(e));
-    std::vector<std::vector<int64_t>> at(lines_.size());   // by line and item: number in its engine; -1: not in the stream yet
+    for (int e = 0; e < kEngines; ++e)
+      engines[static_cast<size_t>(e)] = interleaved(static_cast<Engine>(e));
+    // By line and item: number in its engine; -1: not in the stream yet
+    std::vector<std::vector<int64_t>> at(lines_.size());
     for (size_t l = 0; l < lines_.size(); ++l) at[l].assign(lines_[l].items.size(), -1);
     std::array<size_t, kEngines> next{};
     std::vector<std::pair<Place, Engine>> stream;
@@ -167,7 +199,10 @@ class Streamer {
         if (n == list.size()) continue;
         const Place p = list[n];
         const auto& needs = lines_[p.line].items[p.item].needs;
-        if (!std::ranges::all_of(needs, [&](const auto& need) { return at[static_cast<size_t>(need.first)][need.second] >= 0; })) continue;
+        if (!std::ranges::all_of(needs, [&](const auto& need) {
+              return at[static_cast<size_t>(need.first)][need.second] >= 0;
+            }))
+          continue;
         at[p.line][p.item] = static_cast<int64_t>(n++);
         stream.push_back({p, engine});
         progress = true;
@@ -176,7 +211,8 @@ class Streamer {
       if (!progress) return no("the parts wait for each other for ever");
     }
     give_tokens(stream, at);
-    for (const auto& [p, engine] : stream) out_.instructions.push_back(lines_[p.line].items[p.item].instruction);
+    for (const auto& [p, engine] : stream)
+      out_.instructions.push_back(lines_[p.line].items[p.item].instruction);
     return Error::success();
   }
 
@@ -185,21 +221,27 @@ class Streamer {
     for (size_t l = 0; l < lines_.size(); ++l)
       if (lines_[l].engine == engine)
         for (size_t i = 0; i < lines_[l].items.size(); ++i) out.push_back({l, i});
-    std::ranges::sort(out, {}, [&](const Place& p) { return std::tuple(lines_[p.line].items[p.item].turn, p.line, p.item); });
+    std::ranges::sort(out, {}, [&](const Place& p) {
+      return std::tuple(lines_[p.line].items[p.item].turn, p.line, p.item);
+    });
     return out;
   }
 
-  // A neighbour's instructions are complete in its order, so one token stands for all up to the one that gives it: a token is taken only
-  // where more of them are needed than before, and given by exactly that instruction.
-  void give_tokens(const std::vector<std::pair<Place, Engine>>& stream, const std::vector<std::vector<int64_t>>& at) {
-    std::map<std::pair<Engine, Engine>, int64_t> known;   // giver, taker
+  // A neighbour's instructions are complete in its order, so one token stands for all up to the one
+  // that gives it: a token is taken only where more of them are needed than before, and given by
+  // exactly that instruction.
+  void give_tokens(const std::vector<std::pair<Place, Engine>>& stream,
+                   const std::vector<std::vector<int64_t>>& at) {
+    std::map<std::pair<Engine, Engine>, int64_t> known;  // giver, taker
     for (const auto& [p, engine] : stream) {
       Item& item = lines_[p.line].items[p.item];
       std::map<Engine, std::pair<int, size_t>> last;
       for (const auto& need : item.needs) {
         const Engine giver = lines_[static_cast<size_t>(need.first)].engine;
         const auto found = last.find(giver);
-        const auto number = [&](const std::pair<int, size_t>& n) { return at[static_cast<size_t>(n.first)][n.second]; };
+        const auto number = [&](const std::pair<int, size_t>& n) {
+          return at[static_cast<size_t>(n.first)][n.second];
+        };
         if (found == last.end() || number(found->second) < number(need)) last[giver] = need;
       }
       for (const auto& [giver, need] : last) {
@@ -235,17 +277,19 @@ class Streamer {
   NestLowering nests_;
   int64_t threads_ = 1;
   std::vector<Line> lines_;
-  std::vector<int64_t> threads_of_;      // by line
+  std::vector<int64_t> threads_of_;  // by line
   std::set<int64_t> begun_;
-  std::map<int64_t, std::vector<int64_t>> sram_;   // by virtual thread: where its buffers lie
+  std::map<int64_t, std::vector<int64_t>> sram_;  // by virtual thread: where its buffers lie
   size_t total_ = 0;
 };
 
 }  // namespace
 
-Expected<KernelStream> compile_stream(const Kernel& kernel, const Device& device, const Target& target) {
+Expected<KernelStream> compile_stream(const Kernel& kernel, const Device& device,
+                                      const Target& target) {
   TW_ASSIGN(KernelStream stream, Streamer(kernel, device, target).run());
-  if (stream.parts.bases.size() > kBases) return no("{0} parameters are too many", stream.parts.bases.size());
+  if (stream.parts.bases.size() > kBases)
+    return no("{0} parameters are too many", stream.parts.bases.size());
   return stream;
 }
 

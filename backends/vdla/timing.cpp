@@ -12,28 +12,34 @@ namespace tw::vdla {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kFetchBurst = 8, kFetchRoom = 16, kSegments = 16;  // of rtl/vdla_fetch.sv and vdla_load.sv
-constexpr int kChunk = 4;                                        // beats after which another engine may have the port
+// Of rtl/vdla_fetch.sv and vdla_load.sv
+constexpr int kFetchBurst = 8, kFetchRoom = 16, kSegments = 16;
+// Beats after which another engine may have the port
+constexpr int kChunk = 4;
 
-constexpr double kTurn = 1e-6;                                   // who had the port last gives way
+constexpr double kTurn = 1e-6;  // who had the port last gives way
 
 // What the load engine's front hands to its back.
 struct Segment {
   enum Kind { pad, data, end } kind;
-  double amount;   // elements or beats
-  double ready;    // when DRAM answers
+  double amount;  // elements or beats
+  double ready;   // when DRAM answers
 };
 
 class Timeline {
  public:
   Timeline(const Config& config, const std::vector<Instruction>& stream, const DramModel& dram)
-      : config_(config), stream_(stream), dram_(dram), depth_(2 + std::bit_width(static_cast<unsigned>(config.block_in)) - 1),
+      : config_(config),
+        stream_(stream),
+        dram_(dram),
+        depth_(2 + std::bit_width(static_cast<unsigned>(config.block_in)) - 1),
         beat_(static_cast<double>(config.bus_bytes) / dram.bytes_per_cycle) {}
 
   // The earliest event happens, until nothing is left. False: a deadlock.
   bool run() {
     for (;;) {
-      std::array<double, 7> next = {next_ask(), next_fetched(), next_deliver(), next_front(), next_back(), next_compute(), next_store()};
+      std::array<double, 7> next = {next_ask(),  next_fetched(), next_deliver(), next_front(),
+                                    next_back(), next_compute(), next_store()};
       auto first = std::min_element(next.begin(), next.end());
       if (*first == kNever) return delivered_ == stream_.size();
       now_ = std::max(now_, *first);
@@ -49,14 +55,20 @@ class Timeline {
     }
   }
   Cycles cycles() const {
-    return {.total = static_cast<uint64_t>(std::ceil(std::max({finish_, load_time_, compute_time_ + depth_ + 2, store_time_}))),
-            .compute_waits_load = static_cast<uint64_t>(waits_load_), .compute_waits_store = static_cast<uint64_t>(waits_store_)};
+    return {.total = static_cast<uint64_t>(std::ceil(
+                std::max({finish_, load_time_, compute_time_ + depth_ + 2, store_time_}))),
+            .compute_waits_load = static_cast<uint64_t>(waits_load_),
+            .compute_waits_store = static_cast<uint64_t>(waits_store_)};
   }
 
  private:
-  struct Queued { uint32_t index; double at; };
+  struct Queued {
+    uint32_t index;
+    double at;
+  };
 
-  // The port gives `beats`, the first of which could go at `began` and the last at `ended`; an idle port saves up two.
+  // The port gives `beats`, the first of which could go at `began` and the last at `ended`; an idle
+  // port saves up two.
   double transfer(double beats, double began, double ended) {
     port_ = std::max(port_, began - 2 * beat_) + beats * beat_;
     return std::max(port_, ended + 1);
@@ -88,7 +100,8 @@ class Timeline {
   // Fetch: bursts are asked for, arrive, and their instructions go to the queues.
   double next_ask() const {
     size_t burst = std::min<size_t>(kFetchBurst, stream_.size() - asked_);
-    return burst != 0 && asked_ - delivered_ + burst <= kFetchRoom ? std::max(ask_time_, now_) : kNever;
+    return burst != 0 && asked_ - delivered_ + burst <= kFetchRoom ? std::max(ask_time_, now_)
+                                                                   : kNever;
   }
   void ask() {
     size_t burst = std::min<size_t>(kFetchBurst, stream_.size() - asked_);
@@ -96,24 +109,31 @@ class Timeline {
     asked_ += burst;
     ask_time_ = now_ + 1;
   }
-  double next_fetched() const { return bursts_.empty() ? kNever : std::max(bursts_.front().at, port_); }
+  double next_fetched() const {
+    return bursts_.empty() ? kNever : std::max(bursts_.front().at, port_);
+  }
   void fetched() {
     double beats = static_cast<double>(kInstructionBytes) / config_.bus_bytes;
-    for (uint32_t i = 0; i < bursts_.front().index; ++i) arrived_.push_back(transfer(beats, now_, now_ + beats * (i + 1) - 1));
+    for (uint32_t i = 0; i < bursts_.front().index; ++i)
+      arrived_.push_back(transfer(beats, now_, now_ + beats * (i + 1) - 1));
     bursts_.pop_front();
   }
   double next_deliver() const {
     if (delivered_ == arrived_.size()) return kNever;
     const Instruction& instruction = stream_[delivered_];
     if (!std::holds_alternative<Finish>(instruction) &&
-        queues_[static_cast<int>(engine_of(instruction))].size() == static_cast<size_t>(config_.queue_depth)) return kNever;
+        queues_[static_cast<int>(engine_of(instruction))].size() ==
+            static_cast<size_t>(config_.queue_depth))
+      return kNever;
     return std::max(arrived_[delivered_], deliver_time_);
   }
   void deliver() {
     deliver_time_ = now_ + 1;
     const Instruction& instruction = stream_[delivered_];
     if (std::holds_alternative<Finish>(instruction)) finish_ = now_;
-    else queues_[static_cast<int>(engine_of(instruction))].push_back({static_cast<uint32_t>(delivered_), now_ + 1});
+    else
+      queues_[static_cast<int>(engine_of(instruction))].push_back(
+          {static_cast<uint32_t>(delivered_), now_ + 1});
     ++delivered_;
   }
 
@@ -140,7 +160,8 @@ class Timeline {
     front_time_ = now_ + 1 + (segment.kind == Segment::data);
   }
   void make_plan(const Load& i) {
-    double columns = i.pad_x0 + i.x + i.pad_x1, beats = static_cast<double>(element_bytes(config_, i.scope)) / config_.bus_bytes;
+    double columns = i.pad_x0 + i.x + i.pad_x1,
+           beats = static_cast<double>(element_bytes(config_, i.scope)) / config_.bus_bytes;
     bool single = i.x_step == 1;
     for (int z = 0; z < i.z; ++z)
       for (int y = 0; y < i.pad_y0 + i.y + i.pad_y1; ++y) {
@@ -158,7 +179,8 @@ class Timeline {
   double next_back() const {
     if (segments_.empty()) return kNever;
     double at = std::max(load_time_, segments_.front().ready);
-    return segments_.front().kind == Segment::data ? std::max(at, port_ + (load_last_ ? kTurn : 0)) : at;
+    return segments_.front().kind == Segment::data ? std::max(at, port_ + (load_last_ ? kTurn : 0))
+                                                   : at;
   }
   void back() {
     Segment& segment = segments_.front();
@@ -211,7 +233,8 @@ class Timeline {
       store_time_ = now_ + 1;
       if (!i) return end_store();
       bool raw = i->mode == StoreMode::raw;
-      double groups = static_cast<double>(config_.block_out) / config_.requant_lanes, beats = static_cast<double>(config_.block_out) / config_.bus_bytes;
+      double groups = static_cast<double>(config_.block_out) / config_.requant_lanes,
+             beats = static_cast<double>(config_.block_out) / config_.bus_bytes;
       double pace = raw ? 1 : (groups < 2 ? 3 : groups) / beats;
       to_store_ = static_cast<double>(i->y) * i->x * beats * (raw ? 4 : 1);
       pace_ = pace;
@@ -238,8 +261,8 @@ class Timeline {
   const Config& config_;
   const std::vector<Instruction>& stream_;
   DramModel dram_;
-  int depth_;      // stages of the compute pipe
-  double beat_;    // cycles of the port that a beat costs
+  int depth_;    // stages of the compute pipe
+  double beat_;  // cycles of the port that a beat costs
   double now_ = 0, port_ = 0;
   std::array<std::deque<Queued>, kEngines> queues_;
   std::array<std::deque<double>, kLinks> tokens_;
@@ -257,15 +280,18 @@ class Timeline {
 
 }  // namespace
 
-Expected<Cycles> predict_cycles(const Config& config, const std::vector<Instruction>& stream, const DramModel& dram) {
+Expected<Cycles> predict_cycles(const Config& config, const std::vector<Instruction>& stream,
+                                const DramModel& dram) {
   TW_TRY(verify(config));
-  if (dram.bytes_per_cycle == 0) return make_error(DiagCode::invalid_argument, "a DRAM that never answers");
+  if (dram.bytes_per_cycle == 0)
+    return make_error(DiagCode::invalid_argument, "a DRAM that never answers");
   uint64_t steps = 0;
   for (const Instruction& instruction : stream) {
     TW_TRY(check_fields(instruction, config));
     TW_TRY(check_range(instruction, config));
     steps += steps_of(instruction);
-    if (steps > uint64_t{1} << 40) return make_error(DiagCode::limit, "the stream computes too long to be timed");
+    if (steps > uint64_t{1} << 40)
+      return make_error(DiagCode::limit, "the stream computes too long to be timed");
   }
   Timeline timeline(config, stream, dram);
   if (!timeline.run()) return make_error(DiagCode::invalid_argument, "the stream deadlocks");

@@ -1,4 +1,5 @@
-// tilewright bench: times whole runs, or every kernel call, of a compiled model on one set of inputs.
+// tilewright bench: times whole runs, or every kernel call, of a compiled model on one set of
+// inputs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -6,12 +7,12 @@
 #include <ostream>
 
 #include "cli/commands/commands.h"
-#include "driver/compile.h"
-#include "driver/device_report.h"
 #include "cli/kernel_table.h"
-#include "driver/model_run.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
+#include "driver/compile.h"
+#include "driver/device_report.h"
+#include "driver/model_run.h"
 #include "driver/temporary_folder.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
@@ -59,7 +60,9 @@ Error repeat(const BenchArgs& args, const Once& once) {
   const auto start = Clock::now();
   const int most = args.runs > 0 ? args.runs : kMaxRuns;
   for (int i = 0; i < most; ++i) {
-    if (args.runs == 0 && i > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= args.seconds) break;
+    if (args.runs == 0 && i > 0 &&
+        std::chrono::duration<double>(Clock::now() - start).count() >= args.seconds)
+      break;
     TW_TRY(once());
   }
   return Error::success();
@@ -70,7 +73,8 @@ Expected<std::vector<double>> time_runs(const BenchArgs& args, ModelRun& run) {
   TW_TRY(repeat(args, [&]() -> Error {
     const auto start = std::chrono::steady_clock::now();
     TW_TRY(run.run());
-    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                     .count());
     return Error::success();
   }));
   return ms;
@@ -92,7 +96,8 @@ Expected<std::vector<double>> time_calls(const BenchArgs& args, ModelRun& run) {
 }
 
 // The library to time: the file itself, or what the model in it compiles to, in `folder`.
-Expected<std::string> library_of(const BenchArgs& args, const std::string& folder, Console& console) {
+Expected<std::string> library_of(const BenchArgs& args, const std::string& folder,
+                                 Console& console) {
   TW_ASSIGN(const bool artifact, is_artifact(args.file));
   if (artifact) return args.file;
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
@@ -103,18 +108,25 @@ Expected<std::string> library_of(const BenchArgs& args, const std::string& folde
   options.name = "model";
   options.schedules.lock = lock_beside(args.file);
   Progress progress(console);
-  TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
+  TW_ASSIGN(
+      const CompileReport report,
+      compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
   progress.end();
   return report.output;
 }
 
-Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& run, Console& console, Json::Object& result) {
-  TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));   // checked when it was loaded
+Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& run,
+                  Console& console, Json::Object& result) {
+  // Checked when it was loaded
+  TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, library));
   TW_ASSIGN(const std::vector<double> ms, time_calls(args, run));
   if (manifest.calls.size() != ms.size())
-    return make_error(DiagCode::invalid_model, "'{0}': the manifest lists {1} calls, the library has {2}", library, manifest.calls.size(), ms.size());
-  TW_ASSIGN(const Target target, parse_target(manifest.target_yaml, library + " (its manifest's target)"));
+    return make_error(DiagCode::invalid_model,
+                      "'{0}': the manifest lists {1} calls, the library has {2}", library,
+                      manifest.calls.size(), ms.size());
+  TW_ASSIGN(const Target target,
+            parse_target(manifest.target_yaml, library + " (its manifest's target)"));
   const int threads = threads_or_all(args.threads);
   TW_ASSIGN(const Peaks peaks, measure_peaks(target, threads));
   TW_ASSIGN(const KernelTable table, kernel_table(manifest, run.symbols(), peaks, ms));
@@ -128,7 +140,8 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   TW_ASSIGN(const std::string library, library_of(args, folder.path(), console));
   use_device(args.device);
-  TW_ASSIGN(const LoadedModel model, LoadedModel::open(library, args.no_check ? Integrity::trust : Integrity::check));
+  TW_ASSIGN(const LoadedModel model,
+            LoadedModel::open(library, args.no_check ? Integrity::trust : Integrity::check));
   InputSources flags = args.inputs;
   if (!flags.random) flags.random = 0;
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), flags));
@@ -136,11 +149,18 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   for (int i = 0; i < args.warmup; ++i) TW_TRY(run.run());
   TW_ASSIGN(const std::vector<double> ms, time_runs(args, run));
   const Statistics s = statistics(ms);
-  Json::Object result{{"model", model.api().name}, {"target", model.api().target}, {"threads", args.threads}, {"min", s.min},
-                      {"median", s.median}, {"p95", s.p95}, {"mean", s.mean}, {"ms", json_array(ms)}};
+  Json::Object result{{"model", model.api().name},
+                      {"target", model.api().target},
+                      {"threads", args.threads},
+                      {"min", s.min},
+                      {"median", s.median},
+                      {"p95", s.p95},
+                      {"mean", s.mean},
+                      {"ms", json_array(ms)}};
   if (!console.json)
-    console.out << model.api().name << ": min " << padded("%.4f", s.min) << " ms, median " << padded("%.4f", s.median) << " ms, p95 "
-                << padded("%.4f", s.p95) << " ms in " << ms.size() << " runs\n";
+    console.out << model.api().name << ": min " << padded("%.4f", s.min) << " ms, median "
+                << padded("%.4f", s.median) << " ms, p95 " << padded("%.4f", s.p95) << " ms in "
+                << ms.size() << " runs\n";
   TW_ASSIGN(const std::vector<DeviceReport> devices, device_reports(run));
   if (!devices.empty()) result.push_back({"devices", to_json(devices)});
   if (!console.json) console.out << to_string(devices);
@@ -153,16 +173,24 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
 
 CommandRun define_bench(Flags& flags) {
   auto args = std::make_shared<BenchArgs>();
-  flags.argument("FILE", args->file, "A compiled model; or an ONNX file, which is compiled first, to a file that does not stay");
-  flags.text("-t,--target", args->target, "NAME|FILE", "For an ONNX file: what to compile for; default: this machine");
+  flags.argument(
+      "FILE", args->file,
+      "A compiled model; or an ONNX file, which is compiled first, to a file that does not stay");
+  flags.text("-t,--target", args->target, "NAME|FILE",
+             "For an ONNX file: what to compile for; default: this machine");
   flags.integer("--virtual-threads", args->virtual_threads, "For an ONNX file: as of compile");
-  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
+  flags.text("--device", args->device, "ADDRESS",
+             "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what "
+             "TILEWRIGHT_DEVICE or the target says");
   declare(flags, args->inputs);
   flags.integer("--threads", args->threads, "0: as many as this process may use");
   flags.integer("--runs", args->runs, "So many runs; 0: as many as --seconds allows");
-  flags.number("--seconds", args->seconds, "S", "For how long, when --runs does not say; at least one run; default 1");
+  flags.number("--seconds", args->seconds, "S",
+               "For how long, when --runs does not say; at least one run; default 1");
   flags.integer("--warmup", args->warmup, "Runs before the clock starts; default 3");
-  flags.flag("--per-kernel", args->per_kernel, "Then time every kernel call, by the median, and compare with the machine's measured peaks");
+  flags.flag(
+      "--per-kernel", args->per_kernel,
+      "Then time every kernel call, by the median, and compare with the machine's measured peaks");
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return bench(*args, console); };
 }

@@ -12,12 +12,12 @@
 #include "cli/algorithm_flags.h"
 #include "cli/commands/commands.h"
 #include "cli/default_log.h"
-#include "driver/compile.h"
-#include "driver/dump.h"
 #include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
 #include "cli/tune_network.h"
+#include "driver/compile.h"
+#include "driver/dump.h"
 #include "packager/output_file.h"
 #include "support/parallel.h"
 
@@ -29,7 +29,8 @@ struct CompileArgs {
   AlgorithmFlags algorithms;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
-  bool frozen = false, strict = false, print_changed = false, time_passes = false, verify_each = false;
+  bool frozen = false, strict = false, print_changed = false, time_passes = false,
+       verify_each = false;
 };
 
 struct PassTime {
@@ -52,20 +53,27 @@ bool is_text(Emit emit) {
   TW_UNREACHABLE("bad emit");
 }
 
-// Says now what writing would say after minutes of work; devices such as /dev/full would be replaced by the file.
+// Says now what writing would say after minutes of work; devices such as /dev/full would be
+// replaced by the file.
 Error check_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code code;
-  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
-  if (!fs::is_directory(folder, code)) return make_error(DiagCode::io, "cannot write '{0}': there is no folder '{1}'", path, folder.string());
-  if (::access(folder.c_str(), W_OK) != 0) return make_error(DiagCode::io, "cannot write '{0}': the folder is not writable", path);
-  if (fs::exists(path, code) && !fs::is_regular_file(path, code)) return make_error(DiagCode::io, "cannot write '{0}': it is not a regular file", path);
+  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path()
+                                                           : fs::path(".");
+  if (!fs::is_directory(folder, code))
+    return make_error(DiagCode::io, "cannot write '{0}': there is no folder '{1}'", path,
+                      folder.string());
+  if (::access(folder.c_str(), W_OK) != 0)
+    return make_error(DiagCode::io, "cannot write '{0}': the folder is not writable", path);
+  if (fs::exists(path, code) && !fs::is_regular_file(path, code))
+    return make_error(DiagCode::io, "cannot write '{0}': it is not a regular file", path);
   return Error::success();
 }
 
 Error check_name(const std::string& name) {
   bool good = name.empty() || !(name[0] >= '0' && name[0] <= '9');
-  for (const char c : name) good &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  for (const char c : name)
+    good &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   if (good) return Error::success();
   return make_error(DiagCode::invalid_argument, "--name '{0}' is not a C identifier", name);
 }
@@ -74,8 +82,12 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
   std::vector<Diag> list;
   for (const std::string& name : names) {
     if (find_pass(name) || (name == "all" && std::string_view(flag) == "--print-after")) continue;
-    Diag d{DiagCode::invalid_argument, std::string(flag) + ": there is no pass '" + name + "'", {}, {}};
-    for (const Pass& pass : all_passes()) d.notes.push_back(std::string(pass.name) + ": " + pass.summary);
+    Diag d{DiagCode::invalid_argument,
+           std::string(flag) + ": there is no pass '" + name + "'",
+           {},
+           {}};
+    for (const Pass& pass : all_passes())
+      d.notes.push_back(std::string(pass.name) + ": " + pass.summary);
     list.push_back(std::move(d));
   }
   return make_error(std::move(list));
@@ -84,23 +96,29 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
 Expected<CompileOptions> options_of(const CompileArgs& args) {
   CompileOptions o;
   const std::optional<Emit> emit = emit_from_name(args.emit);
-  if (!emit) return make_error(DiagCode::invalid_argument, "--emit '{0}' is none of {1}", args.emit, emit_names());
+  if (!emit)
+    return make_error(DiagCode::invalid_argument, "--emit '{0}' is none of {1}", args.emit,
+                      emit_names());
   TW_TRY(check_name(args.name));
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
   TW_TRY(parse_dims(args.dims, o.dims, o.limits));
   TW_ASSIGN(o.specialize, parse_specialize(args.specialize));
-  std::ranges::stable_sort(o.specialize, {}, &std::map<std::string, int64_t>::size);   // the closest fit is asked first: add_fast_path
+  // The closest fit is asked first: add_fast_path
+  std::ranges::stable_sort(o.specialize, {}, &std::map<std::string, int64_t>::size);
   o.model = args.model;
   o.output = args.output;
-  if (o.output.empty() && !is_text(*emit)) o.output = std::filesystem::path(args.model).stem().string() + (*emit == Emit::so ? ".so" : ".o");
+  if (o.output.empty() && !is_text(*emit))
+    o.output = std::filesystem::path(args.model).stem().string() +
+               (*emit == Emit::so ? ".so" : ".o");
   o.header = args.header;
   o.name = args.name;
   o.emit = *emit;
   o.strict = args.strict;
   o.jobs = args.jobs;
   o.dump_dir = args.dump_dir;
-  o.schedules = {args.log, lock_beside(args.model), args.frozen, args.threads, args.log.empty() ? default_log() : ""};
+  o.schedules = {args.log, lock_beside(args.model), args.frozen, args.threads,
+                 args.log.empty() ? default_log() : ""};
   o.pipeline = args.passes;
   o.passes.verify_each = args.verify_each;
 #ifdef TW_VERIFY_EACH
@@ -124,25 +142,45 @@ void add_schedule(Json::Object& kernel, const Pin& pin) {
 
 Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds) {
   Json::Array stages, times, kernels;
-  for (const StageReport& s : r.stages) stages.push_back(Json::Object{{"name", s.name}, {"seconds", s.seconds}});
+  for (const StageReport& s : r.stages)
+    stages.push_back(Json::Object{{"name", s.name}, {"seconds", s.seconds}});
   for (const PassTime& p : passes)
-    times.push_back(Json::Object{{"name", p.pass}, {"seconds", p.seconds}, {"changed", p.changed}, {"report", p.report}});
+    times.push_back(Json::Object{
+        {"name", p.pass}, {"seconds", p.seconds}, {"changed", p.changed}, {"report", p.report}});
   for (size_t i = 0; i < r.kernel_reports.size(); ++i) {
     const KernelReport& k = r.kernel_reports[i];
-    Json::Object kernel{{"name", k.name}, {"code_bytes", k.code_bytes}, {"spills", k.spills}, {"reloads", k.reloads},
-                        {"registers", k.registers}, {"stack_bytes", k.stack_bytes}, {"shared_bytes", k.shared_bytes}};
+    Json::Object kernel{{"name", k.name},
+                        {"code_bytes", k.code_bytes},
+                        {"spills", k.spills},
+                        {"reloads", k.reloads},
+                        {"registers", k.registers},
+                        {"stack_bytes", k.stack_bytes},
+                        {"shared_bytes", k.shared_bytes}};
     if (i < r.schedules.size()) add_schedule(kernel, r.schedules[i]);
     kernels.push_back(std::move(kernel));
   }
   Sizes sizes = r.example;
-  Json::Object out{{"output", r.output}, {"header", r.header}, {"seconds", seconds}, {"nodes", r.nodes}, {"groups", r.groups},
-                   {"kernels", r.kernels}, {"calls", r.calls}, {"model_bytes", r.model_bytes}, {"weight_bytes", r.weight_bytes},
-                   {"arena_bytes", value_at(r.arena_bytes, sizes)}, {"naive_arena_bytes", r.naive_arena_bytes}, {"warm_share", r.warm_share}, {"artifact_bytes", r.artifact_bytes},
-                   {"peak_memory_bytes", r.peak_memory_bytes}, {"stages", stages}, {"kernel_reports", kernels}};
+  Json::Object out{{"output", r.output},
+                   {"header", r.header},
+                   {"seconds", seconds},
+                   {"nodes", r.nodes},
+                   {"groups", r.groups},
+                   {"kernels", r.kernels},
+                   {"calls", r.calls},
+                   {"model_bytes", r.model_bytes},
+                   {"weight_bytes", r.weight_bytes},
+                   {"arena_bytes", value_at(r.arena_bytes, sizes)},
+                   {"naive_arena_bytes", r.naive_arena_bytes},
+                   {"warm_share", r.warm_share},
+                   {"artifact_bytes", r.artifact_bytes},
+                   {"peak_memory_bytes", r.peak_memory_bytes},
+                   {"stages", stages},
+                   {"kernel_reports", kernels}};
   if (!r.faults.empty()) out.push_back({"faults", json_array(r.faults)});
   if (!sizes.empty()) {
     Json::Object at;
-    for (const auto& [symbol, size] : sizes) at.push_back({symbol_name(r.symbol_names, symbol), size});
+    for (const auto& [symbol, size] : sizes)
+      at.push_back({symbol_name(r.symbol_names, symbol), size});
     out.push_back({"arena", to_string(r.arena_bytes, r.symbol_names)});
     out.push_back({"sizes", at});
   }
@@ -164,8 +202,10 @@ std::string device_lines(const CompileReport& r) {
     registers = std::max(registers, k.registers), shared = std::max(shared, k.shared_bytes);
   }
   if (kernels == 0) return text;
-  text += "devices  " + std::to_string(kernels) + " kernels, " + format_bytes(static_cast<uint64_t>(bytes)) + " of code, at most " +
-          (registers ? std::to_string(registers) + " registers and " : "") + format_bytes(static_cast<uint64_t>(shared)) + " a block\n";
+  text += "devices  " + std::to_string(kernels) + " kernels, " +
+          format_bytes(static_cast<uint64_t>(bytes)) + " of code, at most " +
+          (registers ? std::to_string(registers) + " registers and " : "") +
+          format_bytes(static_cast<uint64_t>(shared)) + " a block\n";
   return text;
 }
 
@@ -174,7 +214,8 @@ std::string schedule_lines(const CompileReport& r, int columns) {
   if (!r.schedules_in_use) return "";
   std::map<std::string_view, int> counts;
   for (const Pin& pin : r.schedules) ++counts[source_of(pin)];
-  std::string text = "schedules " + std::to_string(counts["tuned"]) + " tuned, " + std::to_string(counts["transferred"]) + " transferred, " +
+  std::string text = "schedules " + std::to_string(counts["tuned"]) + " tuned, " +
+                     std::to_string(counts["transferred"]) + " transferred, " +
                      std::to_string(counts["default"]) + " default\n";
   int64_t oldest = std::numeric_limits<int64_t>::max(), others = 0;
   for (const Pin& pin : r.schedules) {
@@ -183,13 +224,20 @@ std::string schedule_lines(const CompileReport& r, int columns) {
     others += !pin.tool.empty() && pin.tool != std::string("tilewright ") + TW_VERSION;
   }
   if (counts["tuned"] > 0)
-    text += "  measured since " + date_text(oldest) + (others ? ", " + std::to_string(others) + " by other versions of tilewright" : "") + "\n";
+    text += "  measured since " + date_text(oldest) +
+            (others ? ", " + std::to_string(others) + " by other versions of tilewright" : "") +
+            "\n";
   for (size_t i = 0; i < r.schedules.size(); ++i) {
     const Pin& pin = r.schedules[i];
     char line[64];
-    if (pin.tuned) std::snprintf(line, sizeof line, "  tuned   %s %9.4f ms  ", date_text(pin.time).c_str(), pin.seconds * 1e3);
+    if (pin.tuned)
+      std::snprintf(line, sizeof line, "  tuned   %s %9.4f ms  ", date_text(pin.time).c_str(),
+                    pin.seconds * 1e3);
     else std::snprintf(line, sizeof line, "  %-11s %21s", source_of(pin), "");
-    text += fit(line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") + (pin.name.empty() ? "copy" : pin.name), columns) + "\n";
+    text += fit(line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") +
+                    (pin.name.empty() ? "copy" : pin.name),
+                columns) +
+            "\n";
   }
   return text;
 }
@@ -197,19 +245,31 @@ std::string schedule_lines(const CompileReport& r, int columns) {
 std::string arena_line(const CompileReport& r) {
   Sizes sizes = r.example;
   const auto bytes = static_cast<uint64_t>(value_at(r.arena_bytes, sizes));
-  return "arena    " + format_bytes(bytes) + (sizes.empty() ? "" : " at " + sizes_text(sizes, r.symbol_names)) + ", without sharing " +
-         format_bytes(r.naive_arena_bytes) + ", " + std::to_string(static_cast<int>(r.warm_share * 100 + 0.5)) + "% of it reused while in the cache\n" +
-         (as_const(r.arena_bytes) ? "" : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");
+  return "arena    " + format_bytes(bytes) +
+         (sizes.empty() ? "" : " at " + sizes_text(sizes, r.symbol_names)) + ", without sharing " +
+         format_bytes(r.naive_arena_bytes) + ", " +
+         std::to_string(static_cast<int>(r.warm_share * 100 + 0.5)) +
+         "% of it reused while in the cache\n" +
+         (as_const(r.arena_bytes)
+              ? ""
+              : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");
 }
 
 void print_summary(Console& console, const CompileReport& r, double seconds, bool tuned) {
-  console.out << r.output << ": " << format_bytes(r.artifact_bytes) << " (model " << format_bytes(r.model_bytes) << ", weights "
-              << format_bytes(r.weight_bytes) << ")\n"
+  console.out << r.output << ": " << format_bytes(r.artifact_bytes) << " (model "
+              << format_bytes(r.model_bytes) << ", weights " << format_bytes(r.weight_bytes)
+              << ")\n"
               << r.header << "\n"
-              << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups << " groups, " << r.nodes << " nodes\n"
+              << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups
+              << " groups, " << r.nodes << " nodes\n"
               << arena_line(r)
-              << (r.host_reasons.empty() ? "" : std::to_string(r.host_reasons.size()) + " kernels on the processor; the first: " + r.host_reasons.front() + "\n")
-              << device_lines(r) << schedule_lines(r, console.columns) << "compiled " << (tuned ? "and tuned in " : "in ") << format_seconds(seconds) << ", peak memory " << format_bytes(r.peak_memory_bytes) << "\n";
+              << (r.host_reasons.empty() ? ""
+                                         : std::to_string(r.host_reasons.size()) +
+                                               " kernels on the processor; the first: " +
+                                               r.host_reasons.front() + "\n")
+              << device_lines(r) << schedule_lines(r, console.columns) << "compiled "
+              << (tuned ? "and tuned in " : "in ") << format_seconds(seconds) << ", peak memory "
+              << format_bytes(r.peak_memory_bytes) << "\n";
 }
 
 std::string remarks(const CompileReport& r) {
@@ -224,25 +284,38 @@ std::string pass_table(const std::vector<PassTime>& passes) {
   std::string text;
   for (const PassTime& p : passes) {
     char line[96];
-    std::snprintf(line, sizeof line, "%9.3f ms  %-34s %s", p.seconds * 1e3, p.pass.c_str(), p.changed ? "changed" : "");
+    std::snprintf(line, sizeof line, "%9.3f ms  %-34s %s", p.seconds * 1e3, p.pass.c_str(),
+                  p.changed ? "changed" : "");
     text += std::string(line) + (p.report.empty() ? "" : "  " + p.report) + "\n";
   }
   return text;
 }
 
 // What --tune asks for.
-Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& target, const CompileOptions& options) {
-  if (args.frozen) return make_error(DiagCode::invalid_argument, "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
-  if (!target.devices.empty()) return make_error(DiagCode::unsupported, "--tune times processors; for device '{0}': tilewright tune, then compile --log", target.main_device().name);
-  if (is_text(options.emit)) return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text", args.emit);
+Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& target,
+                                     const CompileOptions& options) {
+  if (args.frozen)
+    return make_error(
+        DiagCode::invalid_argument,
+        "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
+  if (!target.devices.empty())
+    return make_error(
+        DiagCode::unsupported,
+        "--tune times processors; for device '{0}': tilewright tune, then compile --log",
+        target.main_device().name);
+  if (is_text(options.emit))
+    return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text",
+                      args.emit);
   TunedCompile out{options, {}};
   TuneRequest& request = out.tuning;
   request.model = args.model;
   request.dims = options.dims;
   request.network.jobs = threads_or_all(args.jobs);
-  request.network.scheduler.batch = 0;   // after the tasks that there are
+  request.network.scheduler.batch = 0;  // after the tasks that there are
   request.network.scheduler.seconds = seconds_from_text(args.tune);
-  if (request.network.scheduler.seconds == 0) return make_error(DiagCode::invalid_argument, "--tune '{0}': a number above 0 with s, m or h, as in 60s or 10m", args.tune);
+  if (request.network.scheduler.seconds == 0)
+    return make_error(DiagCode::invalid_argument,
+                      "--tune '{0}': a number above 0 with s, m or h, as in 60s or 10m", args.tune);
   request.sources.jobs = request.network.jobs;
   request.sources.threads = request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
@@ -268,7 +341,8 @@ Error check_files(const CompileArgs& args, const CompileOptions& options) {
     files.writes("the header", header_path(options));
   }
   if (!args.dump_dir.empty())
-    for (const DumpStage stage : kDumpStages) files.writes("a stage's text", dump_path(args.dump_dir, stage));
+    for (const DumpStage stage : kDumpStages)
+      files.writes("a stage's text", dump_path(args.dump_dir, stage));
   return files.check();
 }
 
@@ -281,9 +355,12 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   std::vector<PassTime> passes;
   const auto start = std::chrono::steady_clock::now();
   Progress progress(console);
-  options.passes.print = [&](const std::string& title, const std::string& text) { progress.print("; " + title + "\n" + text + "\n"); };
+  options.passes.print = [&](const std::string& title, const std::string& text) {
+    progress.print("; " + title + "\n" + text + "\n");
+  };
   if (args.time_passes)
-    options.passes.on_pass = [&](const std::string& pass, double seconds, bool changed, const std::string& report) {
+    options.passes.on_pass = [&](const std::string& pass, double seconds, bool changed,
+                                 const std::string& report) {
       passes.push_back({pass, report, seconds, changed});
     };
   const OnStage on_stage = [&](const std::string& stage) { progress.begin(stage); };
@@ -301,10 +378,12 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
     return kExitInternal;
   }
   if (!passes.empty() && !console.json) progress.print(pass_table(passes));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (is_text(options.emit)) {
     if (!args.output.empty()) TW_TRY(write_file(args.output, report.text));
-    else if (console.json) write_json(console, Json::Object{{"emit", args.emit}, {"text", report.text}});
+    else if (console.json)
+      write_json(console, Json::Object{{"emit", args.emit}, {"text", report.text}});
     else console.out << report.text;
   } else if (console.json) {
     write_json(console, to_json(report, passes, seconds));
@@ -319,25 +398,49 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
 CommandRun define_compile(Flags& flags) {
   auto args = std::make_shared<CompileArgs>();
   flags.argument("MODEL", args->model, "The ONNX file");
-  flags.text("-t,--target", args->target, "NAME|FILE", "A target's name (tilewright targets) or YAML file; default: this machine");
-  flags.text("-o,--output", args->output, "FILE", "The library; default: the model's name with .so, here");
+  flags.text("-t,--target", args->target, "NAME|FILE",
+             "A target's name (tilewright targets) or YAML file; default: this machine");
+  flags.text("-o,--output", args->output, "FILE",
+             "The library; default: the model's name with .so, here");
   flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
-  flags.text("--name", args->name, "ID", "C identifier of the model: the library exports tw_ID_query; default: the library's file name without its ending");
-  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B", "Bind a free dimension, or say what it may be: batch=1, seq=1..512, or by input and axis: x[3]=320");
-  flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]", "Calls of their own for these sizes of free dimensions, taken while running when they fit");
-  flags.text("--emit", args->emit, "STAGE", std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
-  flags.text("--dump-dir", args->dump_dir, "DIR", "Write every stage's text there as numbered files");
+  flags.text("--name", args->name, "ID",
+             "C identifier of the model: the library exports tw_ID_query; default: the library's "
+             "file name without its ending");
+  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B",
+                 "Bind a free dimension, or say what it may be: batch=1, seq=1..512, or by input "
+                 "and axis: x[3]=320");
+  flags.repeated(
+      "--specialize", args->specialize, "NAME=N[,NAME=N]",
+      "Calls of their own for these sizes of free dimensions, taken while running when they fit");
+  flags.text(
+      "--emit", args->emit, "STAGE",
+      std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
+  flags.text("--dump-dir", args->dump_dir, "DIR",
+             "Write every stage's text there as numbered files");
   args->algorithms.define(flags);
-  flags.text("--log", args->log, "FILE", "Take schedules from this tuning log; default: from the tilewright.lock beside the model, where it is there");
-  flags.text("--tune", args->tune, "TIME", "Tune the kernels, and use what was found if the whole network is faster with it: all that takes 60s, 10m, 1h beside the compile");
-  flags.integer("--threads", args->threads, "Of the log's records those that were measured with so many threads; default 1", 1);
-  flags.flag("--frozen", args->frozen, "Refuse to compile what the lock beside the model does not pin");
-  flags.flag("--strict", args->strict, "Write nothing and exit with 70 where a default schedule does not apply, which is a bug; else the plain one is used, with a warning");
-  flags.integer("--virtual-threads", args->virtual_threads, "Of devices that hide memory's latency with them; 1: none; default: what the target says");
+  flags.text("--log", args->log, "FILE",
+             "Take schedules from this tuning log; default: from the tilewright.lock beside the "
+             "model, where it is there");
+  flags.text("--tune", args->tune, "TIME",
+             "Tune the kernels, and use what was found if the whole network is faster with it: all "
+             "that takes 60s, 10m, 1h beside the compile");
+  flags.integer("--threads", args->threads,
+                "Of the log's records those that were measured with so many threads; default 1", 1);
+  flags.flag("--frozen", args->frozen,
+             "Refuse to compile what the lock beside the model does not pin");
+  flags.flag("--strict", args->strict,
+             "Write nothing and exit with 70 where a default schedule does not apply, which is a "
+             "bug; else the plain one is used, with a warning");
+  flags.integer(
+      "--virtual-threads", args->virtual_threads,
+      "Of devices that hide memory's latency with them; 1: none; default: what the target says");
   flags.integer("-j,--jobs", args->jobs, "Kernels compiled at once; 0: one a processor");
-  flags.comma_list("--passes", args->passes, "P,P", "Run these graph passes instead of the default ones");
-  flags.comma_list("--print-after", args->print_after, "P,P", "Print the graph after these passes, or after 'all'");
-  flags.flag("--print-changed", args->print_changed, "Print the graph after every pass that changed it");
+  flags.comma_list("--passes", args->passes, "P,P",
+                   "Run these graph passes instead of the default ones");
+  flags.comma_list("--print-after", args->print_after, "P,P",
+                   "Print the graph after these passes, or after 'all'");
+  flags.flag("--print-changed", args->print_changed,
+             "Print the graph after every pass that changed it");
   flags.flag("--time-passes", args->time_passes, "Print every pass's time");
   flags.integer("--pass-limit", args->pass_limit, "Stop after N passes: bisects a wrong one");
   flags.flag("--verify-each", args->verify_each, "Check the graph after every pass");

@@ -1,4 +1,5 @@
-// tilewright inspect: what a model asks for and whether it can be compiled; or what an artifact says of itself.
+// tilewright inspect: what a model asks for and whether it can be compiled; or what an artifact
+// says of itself.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -7,9 +8,9 @@
 #include <sstream>
 
 #include "cli/commands/commands.h"
+#include "cli/progress.h"
 #include "driver/example_sizes.h"
 #include "driver/manifest.h"
-#include "cli/progress.h"
 #include "driver/tensors.h"
 #include "frontend/frontend.h"
 #include "ir/graph/macs.h"
@@ -45,8 +46,11 @@ std::vector<TensorSpec> input_specs(const Manifest& m) {
     TensorSpec& spec = specs.emplace_back();
     spec.name = t.name;
     for (const std::string& dim : t.dims) {
-      const bool number = !dim.empty() && dim.size() < 19 && dim.find_first_not_of("0123456789") == std::string::npos;
-      spec.dims.push_back(number ? Expr(int64_t{std::stoll(dim)}) : std::ranges::count(m.symbols, dim) ? var(dim) : Expr());
+      const bool number = !dim.empty() && dim.size() < 19 &&
+                          dim.find_first_not_of("0123456789") == std::string::npos;
+      spec.dims.push_back(number                               ? Expr(int64_t{std::stoll(dim)})
+                          : std::ranges::count(m.symbols, dim) ? var(dim)
+                                                               : Expr());
     }
   }
   return specs;
@@ -63,7 +67,7 @@ std::vector<TensorSpec> output_specs(const Graph& graph) {
 
 struct Totals {
   Expr macs = 0;
-  Sizes sizes;               // of what is free in the model, and the MACs there
+  Sizes sizes;  // of what is free in the model, and the MACs there
   int64_t macs_there = 0, parameters = 0;
   uint64_t parameter_bytes = 0;
 };
@@ -72,7 +76,9 @@ struct Totals {
 void count_parameters(const Graph& graph, std::set<const std::byte*>& seen, Totals& t) {
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const Value& v = graph.value(ValueId{static_cast<int32_t>(i)});
-    if (!v.constant || (!v.constant->bytes.empty() && !seen.insert(v.constant->bytes.data()).second)) continue;
+    if (!v.constant ||
+        (!v.constant->bytes.empty() && !seen.insert(v.constant->bytes.data()).second))
+      continue;
     t.parameters += as_const(element_count(v.type.shape)).value_or(0);
     t.parameter_bytes += v.constant->bytes.size();
   }
@@ -98,21 +104,30 @@ Json sizes_json(const Sizes& sizes, const SymbolNames& names) {
 
 std::vector<std::pair<std::string, int>> sorted_counts(const std::map<std::string, int>& counts) {
   std::vector<std::pair<std::string, int>> list(counts.begin(), counts.end());
-  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
   return list;
 }
 
 void print_model(Console& console, const Model& model) {
   const Totals t = totals(model);
   std::ostream& out = console.out;
-  out << model.name << ": opset " << model.opset << (model.producer.empty() ? "" : ", by " + model.producer) << ", "
+  out << model.name << ": opset " << model.opset
+      << (model.producer.empty() ? "" : ", by " + model.producer) << ", "
       << format_bytes(model.file_bytes) << "\n";
-  for (const TensorSpec& s : with_names(input_specs(model.graph), model.symbol_names)) out << "input   " << s.name << ": " << type_text(s) << "\n";
-  for (const TensorSpec& s : with_names(output_specs(model.graph), model.symbol_names)) out << "output  " << s.name << ": " << type_text(s) << "\n";
-  for (const std::string& s : model.graph.symbols) out << "symbol  " << symbol_name(model.symbol_names, s) << "\n";
+  for (const TensorSpec& s : with_names(input_specs(model.graph), model.symbol_names))
+    out << "input   " << s.name << ": " << type_text(s) << "\n";
+  for (const TensorSpec& s : with_names(output_specs(model.graph), model.symbol_names))
+    out << "output  " << s.name << ": " << type_text(s) << "\n";
+  for (const std::string& s : model.graph.symbols)
+    out << "symbol  " << symbol_name(model.symbol_names, s) << "\n";
   if (!as_const(t.macs)) out << "MACs = " << to_string(t.macs, model.symbol_names) << "\n";
-  out << "MACs " << format_count(static_cast<double>(t.macs_there)) << (as_const(t.macs) ? "" : " at " + sizes_text(t.sizes, model.symbol_names)) << ", parameters " << format_count(static_cast<double>(t.parameters)) << " ("
-      << format_bytes(t.parameter_bytes) << "), core operators " << model.graph.order().size() << "\n";
+  out << "MACs " << format_count(static_cast<double>(t.macs_there))
+      << (as_const(t.macs) ? "" : " at " + sizes_text(t.sizes, model.symbol_names))
+      << ", parameters " << format_count(static_cast<double>(t.parameters)) << " ("
+      << format_bytes(t.parameter_bytes) << "), core operators " << model.graph.order().size()
+      << "\n";
   for (const auto& [op, count] : sorted_counts(model.op_counts)) {
     char line[24];
     std::snprintf(line, sizeof line, "%6d  ", count);
@@ -127,19 +142,36 @@ Json model_json(const Model& model) {
   Json::Object ops;
   for (const auto& [op, count] : model.op_counts) ops.push_back({op, count});
   std::vector<std::string> symbols;
-  for (const std::string& symbol : model.graph.symbols) symbols.push_back(symbol_name(model.symbol_names, symbol));
-  return Json::Object{{"kind", "model"}, {"name", model.name}, {"sha256", model.sha256}, {"bytes", model.file_bytes}, {"opset", model.opset},
-                      {"producer", model.producer}, {"symbols", json_array(symbols)},
-                      {"inputs", specs_json(with_names(input_specs(model.graph), model.symbol_names))},
-                      {"outputs", specs_json(with_names(output_specs(model.graph), model.symbol_names))}, {"ops", ops}, {"macs", t.macs_there},
-                      {"macs_of_sizes", to_string(t.macs, model.symbol_names)}, {"sizes", sizes_json(t.sizes, model.symbol_names)}, {"parameters", t.parameters},
-                      {"parameter_bytes", t.parameter_bytes}, {"warnings", json_array(model.warnings)}, {"gaps", Json::Array{}}};
+  for (const std::string& symbol : model.graph.symbols)
+    symbols.push_back(symbol_name(model.symbol_names, symbol));
+  return Json::Object{
+      {"kind", "model"},
+      {"name", model.name},
+      {"sha256", model.sha256},
+      {"bytes", model.file_bytes},
+      {"opset", model.opset},
+      {"producer", model.producer},
+      {"symbols", json_array(symbols)},
+      {"inputs", specs_json(with_names(input_specs(model.graph), model.symbol_names))},
+      {"outputs", specs_json(with_names(output_specs(model.graph), model.symbol_names))},
+      {"ops", ops},
+      {"macs", t.macs_there},
+      {"macs_of_sizes", to_string(t.macs, model.symbol_names)},
+      {"sizes", sizes_json(t.sizes, model.symbol_names)},
+      {"parameters", t.parameters},
+      {"parameter_bytes", t.parameter_bytes},
+      {"warnings", json_array(model.warnings)},
+      {"gaps", Json::Array{}}};
 }
 
 Json gaps_json(const std::vector<Gap>& gaps) {
   Json::Array list;
   for (const Gap& g : gaps)
-    list.push_back(Json::Object{{"op", g.op}, {"problem", g.problem}, {"advice", g.advice}, {"count", g.nodes.size()}, {"nodes", json_array(g.nodes)}});
+    list.push_back(Json::Object{{"op", g.op},
+                                {"problem", g.problem},
+                                {"advice", g.advice},
+                                {"count", g.nodes.size()},
+                                {"nodes", json_array(g.nodes)}});
   return Json::Object{{"kind", "model"}, {"gaps", list}};
 }
 
@@ -150,7 +182,7 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
   if (!gaps.empty()) {
     if (console.json) write_json(console, gaps_json(gaps));
     else console.out << print_gaps(gaps);
-    return exit_code(gaps.front().code);   // as compile gives it
+    return exit_code(gaps.front().code);  // as compile gives it
   }
   TW_ASSIGN(const Model model, import_onnx(args.file, options));
   if (console.json) write_json(console, model_json(model));
@@ -161,9 +193,9 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
 // The arena as a function of the sizes, and what that is at some.
 struct Arena {
   Expr bytes;
-  Sizes sizes;               // by identifier
+  Sizes sizes;  // by identifier
   uint64_t there = 0;
-  bool usual = true;         // the sizes are the manifest's own
+  bool usual = true;  // the sizes are the manifest's own
 };
 
 Expected<Arena> arena_of(const Manifest& m, const std::map<std::string, int64_t>& chosen) {
@@ -181,20 +213,28 @@ Expected<Arena> arena_of(const Manifest& m, const std::map<std::string, int64_t>
 
 std::string arena_text(const Manifest& m, const Arena& arena) {
   const SymbolNames names = symbol_names(m);
-  const std::string most = m.max_arena_bytes ? " (at most " + format_bytes(*m.max_arena_bytes) + ")" : "";
-  return format_bytes(arena.there) + (arena.sizes.empty() ? "" : " at " + sizes_text(arena.sizes, names)) + most + (m.grows ? " and what data ask for" : "");
+  const std::string most = m.max_arena_bytes ? " (at most " + format_bytes(*m.max_arena_bytes) + ")"
+                                             : "";
+  return format_bytes(arena.there) +
+         (arena.sizes.empty() ? "" : " at " + sizes_text(arena.sizes, names)) + most +
+         (m.grows ? " and what data ask for" : "");
 }
 
 void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
   std::ostream& out = console.out;
   out << m.name << " for " << m.target_name << ", by tilewright " << m.compiler << "\n"
-      << "model   " << format_bytes(m.model_bytes) << ", sha256 " << m.model_sha256 << ", opset " << m.opset << "\n";
+      << "model   " << format_bytes(m.model_bytes) << ", sha256 " << m.model_sha256 << ", opset "
+      << m.opset << "\n";
   for (const auto& [name, value] : m.dims) out << "dim     " << name << "=" << value << "\n";
   for (const ManifestTensor& t : m.inputs) out << "input   " << to_string(t) << "\n";
   for (const ManifestTensor& t : m.outputs) out << "output  " << to_string(t) << "\n";
   for (const std::string& s : m.symbols) {
     const auto range = m.limits.find(s);
-    out << "symbol  " << s << (range == m.limits.end() ? "" : llvm::formatv(" of {0} to {1}", range->second.least, range->second.most).str()) << "\n";
+    out << "symbol  " << s
+        << (range == m.limits.end()
+                ? ""
+                : llvm::formatv(" of {0} to {1}", range->second.least, range->second.most).str())
+        << "\n";
   }
   for (const auto& sizes : m.fast_paths) {
     out << "fast   ";
@@ -202,7 +242,7 @@ void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
     out << "\n";
   }
   std::vector<int> uses(m.kernels.size()), device(m.kernels.size());
-  std::map<std::string, int> functions;   // of the runtime library
+  std::map<std::string, int> functions;  // of the runtime library
   for (const ManifestCall& c : m.calls) {
     if (c.kernel < 0) {
       ++functions[c.function];
@@ -217,27 +257,37 @@ void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
     int64_t kernels = 0, bytes = 0;
     for (size_t k = 0; k < m.kernels.size(); ++k)
       if (device[k] == number) ++kernels, bytes += m.kernels[k].code_bytes;
-    out << "device  " << m.devices[d] << ": " << kernels << " kernels, " << format_bytes(static_cast<uint64_t>(bytes)) << " of code, "
-        << count([&](const ManifestCall& c) { return c.device == number && c.from == number; }) << " of "
-        << m.calls.size() << " calls, " << count([&](const ManifestCall& c) { return c.device != c.from && (c.device == number || c.from == number); })
+    out << "device  " << m.devices[d] << ": " << kernels << " kernels, "
+        << format_bytes(static_cast<uint64_t>(bytes)) << " of code, "
+        << count([&](const ManifestCall& c) { return c.device == number && c.from == number; })
+        << " of " << m.calls.size() << " calls, " << count([&](const ManifestCall& c) {
+             return c.device != c.from && (c.device == number || c.from == number);
+           })
         << " transfers\n";
   }
   for (const std::string& note : m.device_notes) out << "note    " << note << "\n";
   out << "memory  weights " << format_bytes(m.weight_bytes) << ", arena " << arena_text(m, arena);
   if (arena.usual) out << ", without sharing " << format_bytes(m.naive_arena_bytes);
   out << "\n";
-  if (!as_const(arena.bytes)) out << "arena   in bytes: " << to_string(arena.bytes, symbol_names(m)) << "\n";
-  out      << "calls   bytes spills " << (m.devices.empty() ? "" : "registers  stack shared ") << " hash              schedule kernel\n";
+  if (!as_const(arena.bytes))
+    out << "arena   in bytes: " << to_string(arena.bytes, symbol_names(m)) << "\n";
+  out << "calls   bytes spills " << (m.devices.empty() ? "" : "registers  stack shared ")
+      << " hash              schedule kernel\n";
   for (size_t i = 0; i < m.kernels.size(); ++i) {
     const ManifestKernel& k = m.kernels[i];
     char line[64], more[64] = "", schedule[16];
-    std::snprintf(line, sizeof line, "%5d %7lld %6lld ", uses[i], static_cast<long long>(k.code_bytes), static_cast<long long>(k.spills));
+    std::snprintf(line, sizeof line, "%5d %7lld %6lld ", uses[i],
+                  static_cast<long long>(k.code_bytes), static_cast<long long>(k.spills));
     if (!m.devices.empty())
-      std::snprintf(more, sizeof more, "%9lld %6lld %6lld ", static_cast<long long>(k.registers), static_cast<long long>(k.stack_bytes), static_cast<long long>(k.shared_bytes));
+      std::snprintf(more, sizeof more, "%9lld %6lld %6lld ", static_cast<long long>(k.registers),
+                    static_cast<long long>(k.stack_bytes), static_cast<long long>(k.shared_bytes));
     std::snprintf(schedule, sizeof schedule, "%-8.8s ", k.schedule.c_str());
     std::ostringstream row;
-    row << line << more << " " << k.hash << "  " << schedule << k.name << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
-        << (k.instructions ? ": " + std::to_string(k.instructions) + " instructions, " + std::to_string(k.cycles) + " cycles" : "")
+    row << line << more << " " << k.hash << "  " << schedule << k.name
+        << (device[i] ? " on " + m.devices[static_cast<size_t>(device[i]) - 1] : "")
+        << (k.instructions ? ": " + std::to_string(k.instructions) + " instructions, " +
+                                 std::to_string(k.cycles) + " cycles"
+                           : "")
         << (k.tuned.empty() ? "" : ", tuned on " + k.tuned);
     out << fit(row.str(), console.columns) << "\n";
   }
@@ -249,7 +299,8 @@ void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
 }
 
 Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
-  TW_ASSIGN(const std::string text, read_manifest(args.file, args.no_check ? Integrity::trust : Integrity::check));
+  TW_ASSIGN(const std::string text,
+            read_manifest(args.file, args.no_check ? Integrity::trust : Integrity::check));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.file));
   if (!console.json) {
     TW_ASSIGN(const auto chosen, bind_dims(args.dims, input_specs(manifest)));
@@ -272,7 +323,9 @@ Expected<int> inspect(const InspectArgs& args, Console& console) {
 CommandRun define_inspect(Flags& flags) {
   auto args = std::make_shared<InspectArgs>();
   flags.argument("FILE", args->file, "An ONNX model or a compiled library, for any target");
-  flags.repeated("--dim", args->dims, "NAME=N", "Bind a free dimension of a model: batch=1, or by input and axis: x[3]=320; of a library: tell its arena at this size");
+  flags.repeated("--dim", args->dims, "NAME=N",
+                 "Bind a free dimension of a model: batch=1, or by input and axis: x[3]=320; of a "
+                 "library: tell its arena at this size");
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return inspect(*args, console); };
 }

@@ -1,4 +1,5 @@
-// tilewright lock: what compile would choose now for every kernel of a model, written into tilewright.lock beside it.
+// tilewright lock: what compile would choose now for every kernel of a model, written into
+// tilewright.lock beside it.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -8,10 +9,10 @@
 #include "cli/algorithm_flags.h"
 #include "cli/commands/commands.h"
 #include "cli/default_log.h"
-#include "driver/compile.h"
 #include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
+#include "driver/compile.h"
 #include "packager/output_file.h"
 
 namespace tw {
@@ -32,14 +33,19 @@ std::string log_to_read(const LockArgs& args) {
 }
 
 // What a compile would choose now; it is not finished, as no code is needed.
-Expected<LockSection> section_of(const CompileOptions& options, const Target& target, Progress& progress, std::vector<std::string>& warnings) {
-  TW_ASSIGN(const CompileReport report, compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
+Expected<LockSection> section_of(const CompileOptions& options, const Target& target,
+                                 Progress& progress, std::vector<std::string>& warnings) {
+  TW_ASSIGN(
+      const CompileReport report,
+      compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
   progress.end();
   std::ranges::copy(report.warnings, std::back_inserter(warnings));
   return lock_section(options, target, report);
 }
 
-int64_t tuned_of(const LockSection& section) { return std::ranges::count_if(section.pins, [](const Pin& pin) { return pin.tuned; }); }
+int64_t tuned_of(const LockSection& section) {
+  return std::ranges::count_if(section.pins, [](const Pin& pin) { return pin.tuned; });
+}
 
 Expected<int> lock(const LockArgs& args, Console& console) {
   CompileOptions options;
@@ -62,11 +68,13 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   TW_ASSIGN(Lock lock, read_lock(path));
   Progress progress(console);
   std::vector<std::string> warnings;
-  if (lock.outdated) warnings.push_back("'" + path + "' was of another version of tilewright: what it pinned is gone");
+  if (lock.outdated)
+    warnings.push_back("'" + path +
+                       "' was of another version of tilewright: what it pinned is gone");
   lock.outdated = false;
   std::vector<LockSection> sections;
   TW_ASSIGN(sections.emplace_back(), section_of(options, target, progress, warnings));
-  for (const auto& sizes : special) {   // as compile makes them: models of their own
+  for (const auto& sizes : special) {  // as compile makes them: models of their own
     CompileOptions own = options;
     own.dims = with_sizes(options.dims, sizes);
     TW_ASSIGN(sections.emplace_back(), section_of(own, target, progress, warnings));
@@ -75,15 +83,22 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   std::string what;
   for (const LockSection& section : sections) {
     const auto own = static_cast<int64_t>(section.pins.size());
-    what += path + ": " + describe(section) + ": " + std::to_string(tuned_of(section)) + " of " + std::to_string(own) + " kernels tuned" +
-            (options.schedules.log.empty() ? ", without a log" : ", by '" + options.schedules.log + "'") + "\n";
+    what += path + ": " + describe(section) + ": " + std::to_string(tuned_of(section)) + " of " +
+            std::to_string(own) + " kernels tuned" +
+            (options.schedules.log.empty() ? ", without a log"
+                                           : ", by '" + options.schedules.log + "'") +
+            "\n";
     tuned += tuned_of(section);
     count += own;
     lock.put(section);
   }
   TW_TRY(write_file(path, print(lock)));
   if (console.json) {
-    write_json(console, Json::Object{{"lock", path}, {"log", options.schedules.log}, {"kernels", count}, {"tuned", tuned}, {"warnings", json_array(warnings)}});
+    write_json(console, Json::Object{{"lock", path},
+                                     {"log", options.schedules.log},
+                                     {"kernels", count},
+                                     {"tuned", tuned},
+                                     {"warnings", json_array(warnings)}});
     return kExitOk;
   }
   for (const std::string& warning : warnings) progress.print("warning: " + warning + "\n");
@@ -96,13 +111,19 @@ Expected<int> lock(const LockArgs& args, Console& console) {
 CommandRun define_lock(Flags& flags) {
   auto args = std::make_shared<LockArgs>();
   flags.argument("MODEL", args->model, "The ONNX file");
-  flags.text("-t,--target", args->target, "NAME|FILE", "A target's name (tilewright targets) or YAML file; default: this machine");
-  flags.text("--log", args->log, "FILE", "The tuning log; default: the user's own, where there is one");
-  flags.integer("--threads", args->threads, "Of the log's records those that were measured with so many threads; default 1", 1);
-  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B", "As of compile: batch=1, by input and axis x[3]=320, seq=1..512");
-  flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]", "As of compile: the calls for these sizes are pinned, too");
+  flags.text("-t,--target", args->target, "NAME|FILE",
+             "A target's name (tilewright targets) or YAML file; default: this machine");
+  flags.text("--log", args->log, "FILE",
+             "The tuning log; default: the user's own, where there is one");
+  flags.integer("--threads", args->threads,
+                "Of the log's records those that were measured with so many threads; default 1", 1);
+  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B",
+                 "As of compile: batch=1, by input and axis x[3]=320, seq=1..512");
+  flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]",
+                 "As of compile: the calls for these sizes are pinned, too");
   args->algorithms.define(flags);
-  flags.integer("--virtual-threads", args->virtual_threads, "Of devices that hide memory's latency with them; default: what the target says");
+  flags.integer("--virtual-threads", args->virtual_threads,
+                "Of devices that hide memory's latency with them; default: what the target says");
   return [args](Console& console) { return lock(*args, console); };
 }
 

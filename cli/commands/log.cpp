@@ -1,4 +1,5 @@
-// tilewright log ACTION: what a tuning log knows, and sharing it. One function an action, in a table.
+// tilewright log ACTION: what a tuning log knows, and sharing it. One function an action, in a
+// table.
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <algorithm>
@@ -32,49 +33,69 @@ struct Summary {
 };
 
 Json to_json(const RecordKey& key) {
-  return Json::Object{{"task", key.task}, {"target", key.target}, {"threads", key.threads}, {"regime", key.regime}, {"language", key.language}};
+  return Json::Object{{"task", key.task},
+                      {"target", key.target},
+                      {"threads", key.threads},
+                      {"regime", key.regime},
+                      {"language", key.language}};
 }
 
 Json to_json(const Record& r) {
-  return Json::Object{{"key", to_json(r.key)}, {"id", record_id(r)}, {"algorithm", r.algorithm}, {"kernel", r.kernel_hash}, {"median", median_seconds(r)},
-                      {"seconds", json_array(r.seconds)}, {"device", r.device}, {"tool", r.tool}, {"date", date_text(r.time)}, {"schedule", r.schedule}};
+  return Json::Object{{"key", to_json(r.key)},       {"id", record_id(r)},
+                      {"algorithm", r.algorithm},    {"kernel", r.kernel_hash},
+                      {"median", median_seconds(r)}, {"seconds", json_array(r.seconds)},
+                      {"device", r.device},          {"tool", r.tool},
+                      {"date", date_text(r.time)},   {"schedule", r.schedule}};
 }
 
-std::string language_text(const RecordKey& key) { return key.language == kLanguageVersion ? "" : " language " + std::to_string(key.language); }
+std::string language_text(const RecordKey& key) {
+  return key.language == kLanguageVersion ? "" : " language " + std::to_string(key.language);
+}
 
 std::string key_text(const RecordKey& key) {
   char text[128];
-  std::snprintf(text, sizeof text, "%-16.16s %-16.16s %7d %-12.32s", key.task.c_str(), key.target.c_str(), key.threads, key.regime.c_str());
+  std::snprintf(text, sizeof text, "%-16.16s %-16.16s %7d %-12.32s", key.task.c_str(),
+                key.target.c_str(), key.threads, key.regime.c_str());
   return text + language_text(key);
 }
 
 std::string best_text(const std::optional<Record>& best) {
   if (!best) return "none";
   char text[64];
-  std::snprintf(text, sizeof text, "%10.4f ms  %s  ", median_seconds(*best) * 1e3, date_text(best->time).c_str());
+  std::snprintf(text, sizeof text, "%10.4f ms  %s  ", median_seconds(*best) * 1e3,
+                date_text(best->time).c_str());
   return text + best->algorithm;
 }
 
-constexpr int kAll = 110, kWithDate = 97;   // columns that all of a line takes, and one without the regime
+// Columns that all of a line takes, and one without the regime
+constexpr int kAll = 110, kWithDate = 97;
 
-// A line of `log show` in so many columns: where they are few, without the regime and the date, and with the beginning of the target.
+// A line of `log show` in so many columns: where they are few, without the regime and the date, and
+// with the beginning of the target.
 std::string summary_line(const RecordKey& key, const Summary& s, int columns) {
   char text[160];
-  std::snprintf(text, sizeof text, "%-16.16s %-*.*s %7d", key.task.c_str(), columns < kWithDate ? 8 : 16, columns < kWithDate ? 8 : 16, key.target.c_str(), key.threads);
+  std::snprintf(text, sizeof text, "%-16.16s %-*.*s %7d", key.task.c_str(),
+                columns < kWithDate ? 8 : 16, columns < kWithDate ? 8 : 16, key.target.c_str(),
+                key.threads);
   std::string line = text;
   if (columns >= kAll) line += " " + column(key.regime, 12);
-  std::snprintf(text, sizeof text, " %7lld %6lld  ", static_cast<long long>(s.records), static_cast<long long>(s.good));
+  std::snprintf(text, sizeof text, " %7lld %6lld  ", static_cast<long long>(s.records),
+                static_cast<long long>(s.good));
   line += text;
   if (!s.best) return line + "none" + language_text(key);
   std::snprintf(text, sizeof text, "%10.4f ms  ", median_seconds(*s.best) * 1e3);
-  return line + text + (columns >= kWithDate ? date_text(s.best->time) + "  " : "") + s.best->algorithm + language_text(key);
+  return line + text + (columns >= kWithDate ? date_text(s.best->time) + "  " : "") +
+         s.best->algorithm + language_text(key);
 }
 
 std::string summary_header(int columns) {
-  return "task             " + std::string(columns < kWithDate ? "target  " : "target          ") + " threads" + (columns >= kAll ? " regime      " : "") + " records     ok          best";
+  return "task             " + std::string(columns < kWithDate ? "target  " : "target          ") +
+         " threads" + (columns >= kAll ? " regime      " : "") + " records     ok          best";
 }
 
-LogFilter filter_of(const LogArgs& args) { return {args.task, args.target, "", args.threads, std::nullopt, std::nullopt}; }
+LogFilter filter_of(const LogArgs& args) {
+  return {args.task, args.target, "", args.threads, std::nullopt, std::nullopt};
+}
 
 Expected<std::map<RecordKey, Summary>> summaries(TuningLog& log, const LogFilter& filter) {
   std::map<RecordKey, Summary> out;
@@ -83,7 +104,7 @@ Expected<std::map<RecordKey, Summary>> summaries(TuningLog& log, const LogFilter
     ++s.records;
     s.good += r.status == Status::ok;
     s.newest = std::max(s.newest, r.time);
-    if (!s.best && r.status == Status::ok) s.best = r;   // the first of a key is its best
+    if (!s.best && r.status == Status::ok) s.best = r;  // the first of a key is its best
     return Error::success();
   }));
   return out;
@@ -95,8 +116,12 @@ Expected<int> show(const LogArgs& args, TuningLog& log, Console& console) {
   Json::Array list;
   for (const auto& [key, s] : keys) {
     records += s.records;
-    list.push_back(Json::Object{{"key", to_json(key)}, {"records", s.records}, {"ok", s.good}, {"newest", date_text(s.newest)},
-                                {"best", s.best ? Json(median_seconds(*s.best)) : Json()}, {"algorithm", s.best ? Json(s.best->algorithm) : Json()}});
+    list.push_back(Json::Object{{"key", to_json(key)},
+                                {"records", s.records},
+                                {"ok", s.good},
+                                {"newest", date_text(s.newest)},
+                                {"best", s.best ? Json(median_seconds(*s.best)) : Json()},
+                                {"algorithm", s.best ? Json(s.best->algorithm) : Json()}});
   }
   if (console.json) {
     write_json(console, Json::Object{{"log", log.path()}, {"records", records}, {"keys", list}});
@@ -114,7 +139,10 @@ Expected<int> best(const LogArgs& args, TuningLog& log, Console& console) {
   for (const auto& [key, s] : keys) {
     if (!s.best) continue;
     if (console.json) list.push_back(to_json(*s.best));
-    else console.out << key_text(key) << best_text(s.best) << ", " << s.best->seconds.size() << " samples on " << s.best->device << "\n" << s.best->schedule;
+    else
+      console.out << key_text(key) << best_text(s.best) << ", " << s.best->seconds.size()
+                  << " samples on " << s.best->device << "\n"
+                  << s.best->schedule;
   }
   if (console.json) write_json(console, Json::Object{{"log", log.path()}, {"best", list}});
   return kExitOk;
@@ -129,13 +157,18 @@ Expected<int> export_log(const LogArgs& args, TuningLog& log, Console& console) 
   const std::string file = args.files.empty() ? "" : args.files[0];
   if (!file.empty()) TW_TRY(write_file(file, text));
   else if (!console.json) console.out << text;
-  if (console.json) write_json(console, Json::Object{{"log", log.path()}, {"file", file}, {"records", count}, {"lines", file.empty() ? Json(text) : Json()}});
+  if (console.json)
+    write_json(console, Json::Object{{"log", log.path()},
+                                     {"file", file},
+                                     {"records", count},
+                                     {"lines", file.empty() ? Json(text) : Json()}});
   else if (!file.empty()) console.out << file << ": " << count << " records\n";
   return kExitOk;
 }
 
 // Files one after the other; each whole or not at all.
-Expected<int> take_in(const LogArgs& args, TuningLog& log, Console& console, const std::function<Expected<int64_t>(const std::string& file)>& take) {
+Expected<int> take_in(const LogArgs& args, TuningLog& log, Console& console,
+                      const std::function<Expected<int64_t>(const std::string& file)>& take) {
   Json::Array list;
   for (const std::string& file : args.files) {
     TW_ASSIGN(const int64_t added, take(file));
@@ -143,7 +176,8 @@ Expected<int> take_in(const LogArgs& args, TuningLog& log, Console& console, con
     else console.out << file << ": " << added << " new records\n";
   }
   TW_ASSIGN(const int64_t records, log.count());
-  if (console.json) write_json(console, Json::Object{{"log", log.path()}, {"files", list}, {"records", records}});
+  if (console.json)
+    write_json(console, Json::Object{{"log", log.path()}, {"files", list}, {"records", records}});
   else console.out << log.path() << ": " << records << " records\n";
   return kExitOk;
 }
@@ -151,7 +185,8 @@ Expected<int> take_in(const LogArgs& args, TuningLog& log, Console& console, con
 Expected<int> import_log(const LogArgs& args, TuningLog& log, Console& console) {
   return take_in(args, log, console, [&](const std::string& file) -> Expected<int64_t> {
     auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file, true, false);
-    if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", file, buffer.getError().message());
+    if (!buffer)
+      return make_error(DiagCode::io, "cannot read '{0}': {1}", file, buffer.getError().message());
     return log.import_lines((*buffer)->getBuffer(), file);
   });
 }
@@ -167,13 +202,18 @@ Expected<int> prune(const LogArgs& args, TuningLog& log, Console& console) {
   PruneOptions options{args.keep, args.other_languages, std::nullopt};
   if (!args.before.empty()) {
     options.before = date_from_text(args.before);
-    if (!options.before) return make_error(DiagCode::invalid_argument, "--before '{0}' is no date like 2026-01-31", args.before);
+    if (!options.before)
+      return make_error(DiagCode::invalid_argument, "--before '{0}' is no date like 2026-01-31",
+                        args.before);
   }
   if (!options.keep && !options.before && !options.other_languages)
-    return make_error(DiagCode::invalid_argument, "log prune drops nothing without --keep, --before or --other-languages");
+    return make_error(DiagCode::invalid_argument,
+                      "log prune drops nothing without --keep, --before or --other-languages");
   TW_ASSIGN(const int64_t dropped, log.prune(options));
   TW_ASSIGN(const int64_t records, log.count());
-  if (console.json) write_json(console, Json::Object{{"log", log.path()}, {"dropped", dropped}, {"records", records}});
+  if (console.json)
+    write_json(console,
+               Json::Object{{"log", log.path()}, {"dropped", dropped}, {"records", records}});
   else console.out << log.path() << ": " << dropped << " records dropped, " << records << " left\n";
   return kExitOk;
 }
@@ -184,12 +224,17 @@ Expected<int> diff_logs(const LogArgs& args, TuningLog& log, Console& console) {
   Json::Array list;
   for (const LogDifference& d : found) {
     if (console.json) {
-      list.push_back(Json::Object{{"key", to_json(d.key)}, {"ours", d.ours ? to_json(*d.ours) : Json()}, {"theirs", d.theirs ? to_json(*d.theirs) : Json()}});
+      list.push_back(Json::Object{{"key", to_json(d.key)},
+                                  {"ours", d.ours ? to_json(*d.ours) : Json()},
+                                  {"theirs", d.theirs ? to_json(*d.theirs) : Json()}});
       continue;
     }
-    console.out << key_text(d.key) << "\n  ours   " << best_text(d.ours) << "\n  theirs " << best_text(d.theirs) << "\n";
+    console.out << key_text(d.key) << "\n  ours   " << best_text(d.ours) << "\n  theirs "
+                << best_text(d.theirs) << "\n";
   }
-  if (console.json) write_json(console, Json::Object{{"ours", log.path()}, {"theirs", other.path()}, {"differences", list}});
+  if (console.json)
+    write_json(console,
+               Json::Object{{"ours", log.path()}, {"theirs", other.path()}, {"differences", list}});
   else console.out << found.size() << " keys differ\n";
   return kExitOk;
 }
@@ -207,8 +252,10 @@ constexpr size_t kMany = 1000000;
 constexpr std::array<Action, 7> kActions = {{
     {"show", TuningLog::Mode::read, FileUse::none, 0, 0, "no file", show},
     {"best", TuningLog::Mode::read, FileUse::none, 0, 0, "no file", best},
-    {"export", TuningLog::Mode::read, FileUse::written, 0, 1, "the file to write, or none for standard output", export_log},
-    {"import", TuningLog::Mode::write, FileUse::read, 1, kMany, "files of JSON lines, - for standard input", import_log},
+    {"export", TuningLog::Mode::read, FileUse::written, 0, 1,
+     "the file to write, or none for standard output", export_log},
+    {"import", TuningLog::Mode::write, FileUse::read, 1, kMany,
+     "files of JSON lines, - for standard input", import_log},
     {"merge", TuningLog::Mode::write, FileUse::read, 1, kMany, "other logs", merge},
     {"prune", TuningLog::Mode::write, FileUse::none, 0, 0, "no file", prune},
     {"diff", TuningLog::Mode::read, FileUse::read, 1, 1, "another log", diff_logs},
@@ -226,12 +273,18 @@ Error check_files(const LogArgs& args, const Action& action, const std::string& 
 }
 
 Expected<int> log_command(const LogArgs& args, Console& console) {
-  const auto action = std::ranges::find_if(kActions, [&](const Action& a) { return args.action == a.name; });
-  if (action == kActions.end()) return make_error(DiagCode::invalid_argument, "log '{0}': one of show, best, export, import, merge, prune, diff", args.action);
+  const auto action = std::ranges::find_if(kActions,
+                                           [&](const Action& a) { return args.action == a.name; });
+  if (action == kActions.end())
+    return make_error(DiagCode::invalid_argument,
+                      "log '{0}': one of show, best, export, import, merge, prune, diff",
+                      args.action);
   if (args.files.size() < action->least_files || args.files.size() > action->most_files)
     return make_error(DiagCode::invalid_argument, "log {0} takes {1}", action->name, action->files);
   const std::string path = args.log.empty() ? default_log() : args.log;
-  if (path.empty()) return make_error(DiagCode::invalid_argument, "there is no home directory to look for a tuning log in: --log names one");
+  if (path.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "there is no home directory to look for a tuning log in: --log names one");
   TW_TRY(check_files(args, *action, path));
   TW_ASSIGN(TuningLog log, TuningLog::open(path, action->mode));
   return action->run(args, log, console);
@@ -241,16 +294,23 @@ Expected<int> log_command(const LogArgs& args, Console& console) {
 
 CommandRun define_log(Flags& flags) {
   auto args = std::make_shared<LogArgs>();
-  flags.argument("ACTION", args->action, "show: what is known of each key; best: the best schedule of each; export FILE, import FILE..: JSON lines; "
-                                         "merge LOG..; prune; diff LOG");
+  flags.argument("ACTION", args->action,
+                 "show: what is known of each key; best: the best schedule of each; export FILE, "
+                 "import FILE..: JSON lines; "
+                 "merge LOG..; prune; diff LOG");
   flags.arguments("FILE", args->files, "Of export, import, merge and diff");
-  flags.text("--log", args->log, "FILE", "The tuning log; default: tilewright/tilewright.db in XDG_DATA_HOME or ~/.local/share");
+  flags.text(
+      "--log", args->log, "FILE",
+      "The tuning log; default: tilewright/tilewright.db in XDG_DATA_HOME or ~/.local/share");
   flags.text("--task", args->task, "KEY", "Of show, best and export: only this task");
   flags.text("--target", args->target, "KEY", "Of show, best and export: only this target");
-  flags.optional_integer("--threads", args->threads, "Of show, best and export: only records of so many threads", 1);
-  flags.optional_integer("--keep", args->keep, "Of prune: the best N of each key and kernel; what failed goes too", 1);
+  flags.optional_integer("--threads", args->threads,
+                         "Of show, best and export: only records of so many threads", 1);
+  flags.optional_integer("--keep", args->keep,
+                         "Of prune: the best N of each key and kernel; what failed goes too", 1);
   flags.text("--before", args->before, "DATE", "Of prune: drop what is older, 2026-01-31");
-  flags.flag("--other-languages", args->other_languages, "Of prune: drop records of other versions of the schedule language");
+  flags.flag("--other-languages", args->other_languages,
+             "Of prune: drop records of other versions of the schedule language");
   return [args](Console& console) { return log_command(*args, console); };
 }
 

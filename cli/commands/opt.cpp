@@ -1,5 +1,5 @@
-// tilewright opt: passes or a schedule on a text file: the IRs' workbench. A file holds a graph, or kernels that may each be
-// followed by a schedule.
+// tilewright opt: passes or a schedule on a text file: the IRs' workbench. A file holds a graph, or
+// kernels that may each be followed by a schedule.
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <ostream>
 
 #include "cli/commands/commands.h"
-#include "driver/compare.h"
 #include "cli/targets.h"
+#include "driver/compare.h"
 #include "driver/tensors.h"
 #include "frontend/frontend.h"
 #include "ir/kernel/interpreter.h"
@@ -28,11 +28,13 @@ struct OptArgs {
 
 Expected<std::string> read_file(const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, true, false);
-  if (!buffer) return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
+  if (!buffer)
+    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
   return (*buffer)->getBuffer().str();
 }
 
-// Where a line begins with `word`, from `begin` on, which is the beginning of a line; npos: nowhere.
+// Where a line begins with `word`, from `begin` on, which is the beginning of a line; npos:
+// nowhere.
 size_t line_with(const std::string& text, const std::string& word, size_t begin = 0) {
   if (text.compare(begin, word.size(), word) == 0) return begin;
   const size_t found = text.find("\n" + word, begin);
@@ -40,17 +42,22 @@ size_t line_with(const std::string& text, const std::string& word, size_t begin 
 }
 
 struct Parts {
-  std::string kernel, schedule;   // each with its line numbers: what is before it is blank lines
+  std::string kernel, schedule;  // each with its line numbers: what is before it is blank lines
 };
 
 std::vector<Parts> split_file(const std::string& text) {
   const auto from = [&](size_t begin, size_t end) {
-    return std::string(static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(begin), '\n')), '\n') + text.substr(begin, end - begin);
+    return std::string(static_cast<size_t>(std::count(
+                           text.begin(), text.begin() + static_cast<std::ptrdiff_t>(begin), '\n')),
+                       '\n') +
+           text.substr(begin, end - begin);
   };
   std::vector<Parts> parts;
-  for (size_t at = 0; at < text.size();) {   // a kernel's comments before it belong to it
+  for (size_t at = 0; at < text.size();) {  // a kernel's comments before it belong to it
     const size_t kernel = line_with(text, "kernel ", at);
-    const size_t end = std::min(line_with(text, "kernel ", std::min(text.find('\n', kernel), text.size() - 1) + 1), text.size());
+    const size_t end = std::min(
+        line_with(text, "kernel ", std::min(text.find('\n', kernel), text.size() - 1) + 1),
+        text.size());
     const size_t schedule = std::min(line_with(text, "schedule", kernel), end);
     parts.push_back({from(at, schedule), schedule < end ? from(schedule, end) : ""});
     at = end;
@@ -58,28 +65,37 @@ std::vector<Parts> split_file(const std::string& text) {
   return parts;
 }
 
-Expected<std::vector<Tensor>> run_kernel(const Kernel& kernel, uint64_t seed, const std::map<std::string, int64_t>& symbols) {
+Expected<std::vector<Tensor>> run_kernel(const Kernel& kernel, uint64_t seed,
+                                         const std::map<std::string, int64_t>& symbols) {
   std::vector<KernelArgument> arguments;
   std::vector<Tensor> outputs;
   for (const std::string& s : kernel.symbols)
-    if (!symbols.contains(s)) return make_error(DiagCode::invalid_argument, "the kernel's symbol '{0}' is free: give --dim {0}=N", s);
+    if (!symbols.contains(s))
+      return make_error(DiagCode::invalid_argument,
+                        "the kernel's symbol '{0}' is free: give --dim {0}=N", s);
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& b = kernel.buffers[i];
     if (b.role == BufferRole::temp) continue;
     std::vector<int64_t> shape;
-    for (const Expr& e : b.shape) shape.push_back(eval_int(e, [&](std::string_view name) { return symbols.at(std::string(name)); }));
-    Tensor t = b.role == BufferRole::output ? Tensor::zeros(b.dtype, shape) : random_tensor(b.dtype, shape, seed, i);
+    for (const Expr& e : b.shape)
+      shape.push_back(
+          eval_int(e, [&](std::string_view name) { return symbols.at(std::string(name)); }));
+    Tensor t = b.role == BufferRole::output ? Tensor::zeros(b.dtype, shape)
+                                            : random_tensor(b.dtype, shape, seed, i);
     arguments.push_back({t.bytes});
     if (b.role == BufferRole::output) outputs.push_back(std::move(t));
   }
   TW_TRY(interpret(kernel, arguments, symbols));
-  const size_t first = arguments.size() - outputs.size();  // parameters are inputs, constants, outputs
-  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].bytes = std::move(arguments[first + i].bytes);
+  // Parameters are inputs, constants, outputs
+  const size_t first = arguments.size() - outputs.size();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    outputs[i].bytes = std::move(arguments[first + i].bytes);
   return outputs;
 }
 
 // The text goes to out whether the results are the same or not.
-Expected<int> finish(const OptArgs& args, Console& console, const std::string& text, const std::vector<Tensor>& before, const std::vector<Tensor>& after) {
+Expected<int> finish(const OptArgs& args, Console& console, const std::string& text,
+                     const std::vector<Tensor>& before, const std::vector<Tensor>& after) {
   Json::Array list;
   std::string lines;
   bool same = true;
@@ -87,7 +103,8 @@ Expected<int> finish(const OptArgs& args, Console& console, const std::string& t
     const Difference d = compare(after[i], before[i], args.tolerance);
     same &= d.same;
     list.push_back(to_json(d));
-    lines += std::string(d.same ? "; ok   " : "; OFF  ") + "output " + std::to_string(i) + ": " + to_string(d) + "\n";
+    lines += std::string(d.same ? "; ok   " : "; OFF  ") + "output " + std::to_string(i) + ": " +
+             to_string(d) + "\n";
   }
   if (console.json) {
     Json::Object result{{"ok", same}, {"text", text}};
@@ -135,7 +152,8 @@ Expected<int> opt_graph(const OptArgs& args, Console& console, const std::string
   TW_ASSIGN(const Graph graph, parse_graph(text, args.file));
   TW_TRY(tw::verify(graph));
   for (const std::string& name : args.passes)
-    if (!find_pass(name)) return make_error(DiagCode::invalid_argument, "--passes: there is no pass '{0}'", name);
+    if (!find_pass(name))
+      return make_error(DiagCode::invalid_argument, "--passes: there is no pass '{0}'", name);
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   Graph result = graph;
   PassContext context{target, PassContext{target}.fold_budget_bytes, ""};
@@ -156,11 +174,19 @@ Expected<int> opt_graph(const OptArgs& args, Console& console, const std::string
 
 Expected<int> opt(const OptArgs& args, Console& console) {
   TW_ASSIGN(const std::string text, read_file(args.file));
-  const bool kernel = line_with(text, "kernel ") != std::string::npos, graph = line_with(text, "graph ") != std::string::npos;
+  const bool kernel = line_with(text, "kernel ") != std::string::npos,
+             graph = line_with(text, "graph ") != std::string::npos;
   if (kernel == graph)
-    return make_error(Diag{DiagCode::parse, "a line must begin with 'graph' or with 'kernel', not both", {args.file, 0, 0}, {}});
-  if (graph && !args.schedule.empty()) return make_error(DiagCode::invalid_argument, "--schedule is for kernels; '{0}' holds a graph", args.file);
-  if (kernel && !args.passes.empty()) return make_error(DiagCode::invalid_argument, "--passes are for graphs; '{0}' holds a kernel", args.file);
+    return make_error(Diag{DiagCode::parse,
+                           "a line must begin with 'graph' or with 'kernel', not both",
+                           {args.file, 0, 0},
+                           {}});
+  if (graph && !args.schedule.empty())
+    return make_error(DiagCode::invalid_argument, "--schedule is for kernels; '{0}' holds a graph",
+                      args.file);
+  if (kernel && !args.passes.empty())
+    return make_error(DiagCode::invalid_argument, "--passes are for graphs; '{0}' holds a kernel",
+                      args.file);
   return kernel ? opt_kernels(args, console, text) : opt_graph(args, console, text);
 }
 
@@ -168,14 +194,18 @@ Expected<int> opt(const OptArgs& args, Console& console) {
 
 CommandRun define_opt(Flags& flags) {
   auto args = std::make_shared<OptArgs>();
-  flags.argument("FILE", args->file, "Text of a graph, or of kernels that a 'schedule { ... }' may follow each");
+  flags.argument("FILE", args->file,
+                 "Text of a graph, or of kernels that a 'schedule { ... }' may follow each");
   flags.comma_list("--passes", args->passes, "P,P", "Graph passes to run, in this order");
-  flags.text("--schedule", args->schedule, "FILE", "The schedule to apply, instead of the file's own");
-  flags.text("-t,--target", args->target, "NAME|FILE", "Target that passes and steps read from; default: this machine");
+  flags.text("--schedule", args->schedule, "FILE",
+             "The schedule to apply, instead of the file's own");
+  flags.text("-t,--target", args->target, "NAME|FILE",
+             "Target that passes and steps read from; default: this machine");
   flags.flag("--verify", args->verify, "Only check: print 'ok' instead of the result");
   flags.seed("--interp", args->interpret, "Run before and after on random inputs, and compare");
   flags.repeated("--dim", args->dims, "NAME=N", "Value of a symbol, for --interp");
-  flags.number("--tolerance", args->tolerance, "T", "Largest error that passes, relative to an output's range; default 1e-5");
+  flags.number("--tolerance", args->tolerance, "T",
+               "Largest error that passes, relative to an output's range; default 1e-5");
   return [args](Console& console) { return opt(*args, console); };
 }
 

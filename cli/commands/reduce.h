@@ -4,7 +4,8 @@
 
 namespace tw {
 
-// Of the output of compile --json or verify --json: the first error's code and message without its numbers, or in which way outputs are off. "": it is neither.
+// Of the output of compile --json or verify --json: the first error's code and message without its
+// numbers, or in which way outputs are off. "": it is neither.
 std::string failure_of(const std::string& json);
 
 }  // namespace tw

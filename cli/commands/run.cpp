@@ -3,9 +3,9 @@
 #include <ostream>
 
 #include "cli/commands/commands.h"
+#include "cli/file_roles.h"
 #include "driver/compare.h"
 #include "driver/device_report.h"
-#include "cli/file_roles.h"
 #include "driver/model_run.h"
 #include "packager/loaded_model.h"
 
@@ -24,13 +24,15 @@ Error check_files(const RunArgs& args, const tw_api& api, const Inputs& inputs) 
   files.reads("the library", args.library);
   for (const std::string& file : inputs.files) files.reads("an input", file);
   for (int32_t i = 0; i < api.output_count && !args.output_dir.empty(); ++i)
-    files.writes(std::string("output '") + api.outputs[i].name + "'", output_path(args.output_dir, api.outputs[i].name));
+    files.writes(std::string("output '") + api.outputs[i].name + "'",
+                 output_path(args.output_dir, api.outputs[i].name));
   return files.check();
 }
 
 Expected<int> run(const RunArgs& args, Console& console) {
   use_device(args.device);
-  TW_ASSIGN(const LoadedModel model, LoadedModel::open(args.library, args.no_check ? Integrity::trust : Integrity::check));
+  TW_ASSIGN(const LoadedModel model,
+            LoadedModel::open(args.library, args.no_check ? Integrity::trust : Integrity::check));
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), args.inputs));
   TW_TRY(check_files(args, model.api(), inputs));
   TW_ASSIGN(ModelRun model_run, ModelRun::create(model.api(), std::move(inputs), args.threads));
@@ -46,12 +48,19 @@ Expected<int> run(const RunArgs& args, Console& console) {
       TW_TRY(save_output(file, tensor));
     }
     if (console.json) {
-      list.push_back(Json::Object{{"name", name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", json_array(tensor.shape)},
-                                  {"min", s.min}, {"max", s.max}, {"mean", s.mean}, {"argmax", s.argmax}, {"nan", s.nan}, {"infinite", s.infinite},
+      list.push_back(Json::Object{{"name", name},
+                                  {"dtype", dtype_name(tensor.dtype)},
+                                  {"shape", json_array(tensor.shape)},
+                                  {"min", s.min},
+                                  {"max", s.max},
+                                  {"mean", s.mean},
+                                  {"argmax", s.argmax},
+                                  {"nan", s.nan},
+                                  {"infinite", s.infinite},
                                   {"file", file.empty() ? Json() : Json(file)}});
     } else {
-      console.out << name << ": " << dtype_name(tensor.dtype) << shape_text(tensor.shape) << "  " << to_string(s)
-                  << (file.empty() ? "" : "  -> " + file) << "\n";
+      console.out << name << ": " << dtype_name(tensor.dtype) << shape_text(tensor.shape) << "  "
+                  << to_string(s) << (file.empty() ? "" : "  -> " + file) << "\n";
     }
   }
   TW_ASSIGN(const std::vector<DeviceReport> devices, device_reports(model_run));
@@ -69,8 +78,11 @@ CommandRun define_run(Flags& flags) {
   flags.argument("LIBRARY", args->library, "The compiled model");
   declare(flags, args->inputs);
   flags.integer("--threads", args->threads, "0: as many as this process may use");
-  flags.text("--device", args->device, "ADDRESS", "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what TILEWRIGHT_DEVICE or the target says");
-  flags.text("-d,--output-dir", args->output_dir, "DIR", "Write every output there as NAME.npy, with '/' as '_'");
+  flags.text("--device", args->device, "ADDRESS",
+             "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what "
+             "TILEWRIGHT_DEVICE or the target says");
+  flags.text("-d,--output-dir", args->output_dir, "DIR",
+             "Write every output there as NAME.npy, with '/' as '_'");
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return run(*args, console); };
 }

@@ -1,4 +1,5 @@
-// tilewright space: what tuning could try for each kernel of a model: sketches, their knobs, how many points, and some of them.
+// tilewright space: what tuning could try for each kernel of a model: sketches, their knobs, how
+// many points, and some of them.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -6,8 +7,8 @@
 
 #include "autotune/space.h"
 #include "cli/commands/commands.h"
-#include "driver/model_tasks.h"
 #include "cli/targets.h"
+#include "driver/model_tasks.h"
 #include "frontend/frontend.h"
 
 namespace tw {
@@ -16,7 +17,7 @@ namespace {
 struct SpaceArgs {
   std::string model, target = "host", space = "template";
   std::vector<std::string> dims;
-  int kernel = 0, samples = 0;   // kernel: from 1 on; 0: all
+  int kernel = 0, samples = 0;  // kernel: from 1 on; 0: all
   bool no_rules = false;
   std::optional<uint64_t> seed;
 };
@@ -43,8 +44,12 @@ Sampled sample(const Space& space, const SpaceArgs& args) {
     std::string reason, text;
     if (schedule) ++s.legal, text = print(*schedule);
     else reason = take_diags(schedule.takeError()).front().message;
-    s.text += "  " + space.print(point) + "\n" + (reason.empty() ? text : "  ; illegal: " + reason + "\n");
-    s.list.push_back(Json::Object{{"point", space.print(point)}, {"legal", reason.empty()}, {"schedule", text}, {"reason", reason}});
+    s.text += "  " + space.print(point) + "\n" +
+              (reason.empty() ? text : "  ; illegal: " + reason + "\n");
+    s.list.push_back(Json::Object{{"point", space.print(point)},
+                                  {"legal", reason.empty()},
+                                  {"schedule", text},
+                                  {"reason", reason}});
   }
   return s;
 }
@@ -53,8 +58,11 @@ Json sketches_json(const Space& space) {
   Json::Array list;
   for (const Sketch& sketch : space.sketches()) {
     Json::Array knobs;
-    for (const Knob& knob : sketch.knobs) knobs.push_back(Json::Object{{"name", knob.name}, {"values", static_cast<int64_t>(knob.values.size())}});
-    list.push_back(Json::Object{{"name", sketch.name}, {"variant", sketch.variant}, {"knobs", knobs}});
+    for (const Knob& knob : sketch.knobs)
+      knobs.push_back(
+          Json::Object{{"name", knob.name}, {"values", static_cast<int64_t>(knob.values.size())}});
+    list.push_back(
+        Json::Object{{"name", sketch.name}, {"variant", sketch.variant}, {"knobs", knobs}});
   }
   return list;
 }
@@ -63,7 +71,9 @@ std::string sketches_text(const Space& space) {
   std::string text;
   for (const Sketch& sketch : space.sketches()) {
     text += "  " + sketch.name;
-    for (const Knob& knob : sketch.knobs) text += (&knob == &sketch.knobs.front() ? ": " : ", ") + knob.name + " " + std::to_string(knob.values.size());
+    for (const Knob& knob : sketch.knobs)
+      text += (&knob == &sketch.knobs.front() ? ": " : ", ") + knob.name + " " +
+              std::to_string(knob.values.size());
     text += "\n";
   }
   return text;
@@ -72,18 +82,21 @@ std::string sketches_text(const Space& space) {
 Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
   const bool generated = args.space == "generated";
   if (!generated && args.space != "template")
-    return make_error(DiagCode::invalid_argument, "there is no space '{0}': template and generated are the two", args.space);
+    return make_error(DiagCode::invalid_argument,
+                      "there is no space '{0}': template and generated are the two", args.space);
   TW_ASSIGN(const auto dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(const std::vector<Task> tasks, model_tasks(args.model, dims, target));
   if (static_cast<size_t>(args.kernel) > tasks.size())
-    return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}", args.kernel, tasks.size());
+    return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}",
+                      args.kernel, tasks.size());
   Json::Array list;
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (args.kernel > 0 && i + 1 != static_cast<size_t>(args.kernel)) continue;
     const Task& task = tasks[i];
     const SpaceOptions options{!args.no_rules};
-    TW_ASSIGN(const Space space, generated ? generated_space(task, target.main_device(), options) : template_space(task, target.main_device(), options));
+    TW_ASSIGN(const Space space, generated ? generated_space(task, target.main_device(), options)
+                                           : template_space(task, target.main_device(), options));
     Json::Array variants;
     std::string words;
     for (const Variant& v : task.variants) {
@@ -92,16 +105,28 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
     }
     Sampled sampled = sample(space, args);
     if (!console.json) {
-      console.out << i + 1 << " " << task.name << ", " << task.calls << (task.calls == 1 ? " call" : " calls") << ": " << words << "; "
+      console.out << i + 1 << " " << task.name << ", " << task.calls
+                  << (task.calls == 1 ? " call" : " calls") << ": " << words << "; "
                   << count_text(space.size()) << " points\n"
                   << sketches_text(space) << sampled.text;
-      if (sampled.taken > 0) console.out << "  " << sampled.legal << " of " << sampled.taken << " legal\n";
+      if (sampled.taken > 0)
+        console.out << "  " << sampled.legal << " of " << sampled.taken << " legal\n";
     }
-    list.push_back(Json::Object{{"kernel", static_cast<int64_t>(i + 1)}, {"task", task.key}, {"name", task.name},
-                                {"family", family_name(task.variants.front().lowered.family)}, {"calls", task.calls}, {"flops", task.flops}, {"variants", variants},
-                                {"points", space.size()}, {"sketches", sketches_json(space)}, {"legal", sampled.legal}, {"samples", std::move(sampled.list)}});
+    list.push_back(Json::Object{{"kernel", static_cast<int64_t>(i + 1)},
+                                {"task", task.key},
+                                {"name", task.name},
+                                {"family", family_name(task.variants.front().lowered.family)},
+                                {"calls", task.calls},
+                                {"flops", task.flops},
+                                {"variants", variants},
+                                {"points", space.size()},
+                                {"sketches", sketches_json(space)},
+                                {"legal", sampled.legal},
+                                {"samples", std::move(sampled.list)}});
   }
-  if (console.json) write_json(console, Json::Object{{"space", args.space}, {"rules", !args.no_rules}, {"kernels", list}});
+  if (console.json)
+    write_json(console,
+               Json::Object{{"space", args.space}, {"rules", !args.no_rules}, {"kernels", list}});
   return kExitOk;
 }
 
@@ -110,11 +135,15 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
 CommandRun define_space(Flags& flags) {
   auto args = std::make_shared<SpaceArgs>();
   flags.argument("MODEL", args->model, "An ONNX model");
-  flags.text("-t,--target", args->target, "NAME|FILE", "A target's name (tilewright targets) or YAML file; default: this machine");
-  flags.repeated("--dim", args->dims, "NAME=N", "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
+  flags.text("-t,--target", args->target, "NAME|FILE",
+             "A target's name (tilewright targets) or YAML file; default: this machine");
+  flags.repeated("--dim", args->dims, "NAME=N",
+                 "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
   flags.integer("--kernel", args->kernel, "Only this one, counted from 1");
-  flags.text("--space", args->space, "template|generated", "The hand-written schedules with their decisions opened, or generated ones");
-  flags.flag("--no-rules", args->no_rules, "Without the static rules that keep points near the good ones");
+  flags.text("--space", args->space, "template|generated",
+             "The hand-written schedules with their decisions opened, or generated ones");
+  flags.flag("--no-rules", args->no_rules,
+             "Without the static rules that keep points near the good ones");
   flags.integer("--sample", args->samples, "Show so many points, drawn at random");
   flags.seed("--seed", args->seed, "Of the drawing; default 1");
   return [args](Console& console) { return space_of_model(*args, console); };

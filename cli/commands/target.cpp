@@ -30,10 +30,20 @@ Expected<int> target(const TargetArgs& args, Console& console) {
     console.out << print(t);
     return kExitOk;
   }
-  write_json(console, Json::Object{{"name", t.name}, {"triple", t.triple}, {"cpu", t.cpu}, {"features", json_array(t.features)},
-                                   {"cores", t.cores}, {"l1_bytes", t.l1_bytes}, {"l2_bytes", t.l2_bytes}, {"l3_bytes", t.l3_bytes},
-                                   {"vector_bits", t.vector_bits}, {"vector_registers", t.vector_registers}, {"fast_math", t.fast_math},
-                                   {"accuracy", t.accuracy}, {"codegen_hash", codegen_hash(t)}, {"yaml", print(t)}});
+  write_json(console, Json::Object{{"name", t.name},
+                                   {"triple", t.triple},
+                                   {"cpu", t.cpu},
+                                   {"features", json_array(t.features)},
+                                   {"cores", t.cores},
+                                   {"l1_bytes", t.l1_bytes},
+                                   {"l2_bytes", t.l2_bytes},
+                                   {"l3_bytes", t.l3_bytes},
+                                   {"vector_bits", t.vector_bits},
+                                   {"vector_registers", t.vector_registers},
+                                   {"fast_math", t.fast_math},
+                                   {"accuracy", t.accuracy},
+                                   {"codegen_hash", codegen_hash(t)},
+                                   {"yaml", print(t)}});
   return kExitOk;
 }
 
@@ -41,7 +51,8 @@ Expected<int> target(const TargetArgs& args, Console& console) {
 
 CommandRun define_target(Flags& flags) {
   auto args = std::make_shared<TargetArgs>();
-  flags.argument("NAME", args->name, "host (the default), a name from 'tilewright targets', or a YAML file", false);
+  flags.argument("NAME", args->name,
+                 "host (the default), a name from 'tilewright targets', or a YAML file", false);
   flags.text("-o,--output", args->output, "FILE", "Write it there");
   return [args](Console& console) { return target(*args, console); };
 }

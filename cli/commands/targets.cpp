@@ -14,8 +14,9 @@ namespace {
 std::string summary(const Target& t) {
   std::string devices;
   for (const Target& d : t.devices) devices += ", " + d.name + " by " + d.driver;
-  return t.triple + ", " + (t.cpu.empty() ? "generic" : t.cpu) + ", " + std::to_string(t.cores) + (t.cores == 1 ? " core, " : " cores, ") +
-         std::to_string(t.vector_bits) + "-bit vectors, L2 " + std::to_string(t.l2_bytes >> 10) + " KiB" + devices;
+  return t.triple + ", " + (t.cpu.empty() ? "generic" : t.cpu) + ", " + std::to_string(t.cores) +
+         (t.cores == 1 ? " core, " : " cores, ") + std::to_string(t.vector_bits) +
+         "-bit vectors, L2 " + std::to_string(t.l2_bytes >> 10) + " KiB" + devices;
 }
 
 // A description that does not load is an error, after the others are listed.
@@ -30,8 +31,12 @@ Expected<int> targets(Console& console) {
       for (Diag& d : take_diags(target.takeError())) errors.push_back(std::move(d));
       continue;
     }
-    list.push_back(Json::Object{{"name", name}, {"triple", target->triple}, {"cpu", target->cpu}, {"cores", target->cores},
-                                {"vector_bits", target->vector_bits}, {"summary", summary(*target)}});
+    list.push_back(Json::Object{{"name", name},
+                                {"triple", target->triple},
+                                {"cpu", target->cpu},
+                                {"cores", target->cores},
+                                {"vector_bits", target->vector_bits},
+                                {"summary", summary(*target)}});
     char column[40];
     std::snprintf(column, sizeof column, "%-20s ", name.c_str());
     text += column + summary(*target) + "\n";

@@ -1,20 +1,22 @@
-// tilewright tune: a network's kernels are tuned on this machine, and what is learned is kept in the log.
+// tilewright tune: a network's kernels are tuned on this machine, and what is learned is kept in
+// the log.
 #include <memory>
 #include <ostream>
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
-#include "driver/schedules.h"
 #include "cli/targets.h"
 #include "cli/tune_check.h"
 #include "cli/tune_network.h"
+#include "driver/schedules.h"
 #include "support/parallel.h"
 
 namespace tw {
 namespace {
 
 struct TuneArgs {
-  std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank", features = "loops", log, time, until;
+  std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank",
+                     features = "loops", log, time, until;
   std::vector<std::string> dims;
   bool no_rules = false, no_transfer = false, prove = false, table = false;
   int trials = 0, jobs = 0, batch = 0, patience = 0, threads = 1, kernel = 0, check = 0;
@@ -25,7 +27,8 @@ struct TuneArgs {
 Expected<double> seconds_from(const std::string& text) {
   if (text.empty()) return 0;
   if (const double seconds = seconds_from_text(text); seconds > 0) return seconds;
-  return make_error(DiagCode::invalid_argument, "--time '{0}': a number above 0 with s, m or h, as in 90s or 10m", text);
+  return make_error(DiagCode::invalid_argument,
+                    "--time '{0}': a number above 0 with s, m or h, as in 90s or 10m", text);
 }
 
 // "2%" -> 0.02
@@ -35,10 +38,10 @@ Expected<double> share_from(const std::string& text) {
   double value = -1;
   try {
     value = std::stod(text, &end);
-  } catch (const std::exception&) {
-  }
+  } catch (const std::exception&) {}
   if (value > 0 && value < 100 && text.substr(end) == "%") return value / 100;
-  return make_error(DiagCode::invalid_argument, "--until '{0}': above 0% and below 100%, as in 2%", text);
+  return make_error(DiagCode::invalid_argument, "--until '{0}': above 0% and below 100%, as in 2%",
+                    text);
 }
 
 Error wrong_word(const char* flag, const std::string& word, const std::string& words) {
@@ -57,9 +60,12 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
   const std::optional<TunerKind> tuner = tuner_from_name(args.tuner);
   if (!tuner) return wrong_word("--tuner", args.tuner, words_of(kTunerKindCount, tuner_name));
   const std::optional<FeatureKind> features = feature_from_name(args.features);
-  if (!features) return wrong_word("--features", args.features, words_of(kFeatureKindCount, feature_name));
-  if (args.objective != "rank" && args.objective != "regression") return wrong_word("--objective", args.objective, "rank, regression");
-  if (args.space != "template" && args.space != "generated") return wrong_word("--space", args.space, "template, generated");
+  if (!features)
+    return wrong_word("--features", args.features, words_of(kFeatureKindCount, feature_name));
+  if (args.objective != "rank" && args.objective != "regression")
+    return wrong_word("--objective", args.objective, "rank, regression");
+  if (args.space != "template" && args.space != "generated")
+    return wrong_word("--space", args.space, "template, generated");
   o.tuner = *tuner;
   o.features = *features;
   o.objective = args.objective == "rank" ? Objective::rank : Objective::regression;
@@ -76,7 +82,8 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
   return o;
 }
 
-Expected<int> check(const TuneRequest& request, const Target& target, int processes, Console& console) {
+Expected<int> check(const TuneRequest& request, const Target& target, int processes,
+                    Console& console) {
   TW_ASSIGN(const std::vector<CheckedKernel> kernels, check_records(request, target, processes));
   if (!console.json) {
     console.out << check_table(kernels, console.columns);
@@ -98,10 +105,15 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   files.reads_target(args.target);
   files.writes("the tuning log", request.log);
   TW_TRY(files.check());
-  request.sources = {args.space == "generated", !args.no_rules, request.network.seed, request.network.jobs, args.threads};
+  request.sources = {args.space == "generated", !args.no_rules, request.network.seed,
+                     request.network.jobs, args.threads};
   request.kernel = args.kernel;
   if (args.check > 0) return check(request, target, args.check, console);
-  if (args.prove && !target.devices.empty()) return make_error(DiagCode::unsupported, "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench", target.main_device().name);
+  if (args.prove && !target.devices.empty())
+    return make_error(
+        DiagCode::unsupported,
+        "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench",
+        target.main_device().name);
   TW_TRY(tune_network(request, target, console, false).takeError());
   if (!args.prove) return kExitOk;
   CompileOptions plain;
@@ -121,27 +133,42 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
 CommandRun define_tune(Flags& flags) {
   auto args = std::make_shared<TuneArgs>();
   flags.argument("MODEL", args->model, "The ONNX file");
-  flags.text("-t,--target", args->target, "NAME|FILE", "A target that this machine can run; default: this machine");
-  flags.text("--log", args->log, "FILE", "Where records are kept and read; default: the user's (docs/reference/tuning.md)");
-  flags.text("--tuner", args->tuner, "NAME", "gbt (trees and annealing), genetic, anneal, random, grid; default gbt");
+  flags.text("-t,--target", args->target, "NAME|FILE",
+             "A target that this machine can run; default: this machine");
+  flags.text("--log", args->log, "FILE",
+             "Where records are kept and read; default: the user's (docs/reference/tuning.md)");
+  flags.text("--tuner", args->tuner, "NAME",
+             "gbt (trees and annealing), genetic, anneal, random, grid; default gbt");
   flags.text("--space", args->space, "NAME", "template or generated; default template");
-  flags.flag("--no-rules", args->no_rules, "Spaces without their static rules: for comparing methods");
+  flags.flag("--no-rules", args->no_rules,
+             "Spaces without their static rules: for comparing methods");
   flags.text("--objective", args->objective, "NAME", "Of gbt: rank or regression; default rank");
-  flags.text("--features", args->features, "NAME", "Of gbt: loops, curve, itervar, knob; default loops");
+  flags.text("--features", args->features, "NAME",
+             "Of gbt: loops, curve, itervar, knob; default loops");
   flags.flag("--no-transfer", args->no_transfer, "Tasks do not learn from each other");
   flags.integer("--trials", args->trials, "Stop after so many measurements; 0: no limit");
-  flags.text("--time", args->time, "TIME", "End after 90s, 10m, 1h, measuring gains again included");
+  flags.text("--time", args->time, "TIME",
+             "End after 90s, 10m, 1h, measuring gains again included");
   flags.text("--until", args->until, "P%", "Stop when two rounds of every kernel gain less, as 2%");
-  flags.integer("--patience", args->patience, "Leave a kernel after so many measurements without a gain; 0: never");
-  flags.integer("--batch", args->batch, "Measurements between two fits of the model; 0: trials over kernels, at most 64");
+  flags.integer("--patience", args->patience,
+                "Leave a kernel after so many measurements without a gain; 0: never");
+  flags.integer("--batch", args->batch,
+                "Measurements between two fits of the model; 0: trials over kernels, at most 64");
   flags.seed("--seed", args->seed, "Of the search; default 1");
   flags.integer("--threads", args->threads, "Measure kernels on so many threads; default 1", 1);
   flags.integer("-j,--jobs", args->jobs, "Candidates built at once; 0: one a processor");
-  flags.integer("--kernel", args->kernel, "Tune only this one, counted from 1 as in tilewright space");
-  flags.flag("--table", args->table, "For comparing methods: records answer what a search asks for, count as its trials, and teach it nothing");
-  flags.integer("--check", args->check, "Search nothing: measure the best records again beside the default schedules, in so many processes");
-  flags.flag("--prove", args->prove, "Then time the whole network with the log's schedules against the default ones");
-  flags.repeated("--dim", args->dims, "NAME=N", "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
+  flags.integer("--kernel", args->kernel,
+                "Tune only this one, counted from 1 as in tilewright space");
+  flags.flag("--table", args->table,
+             "For comparing methods: records answer what a search asks for, count as its trials, "
+             "and teach it nothing");
+  flags.integer("--check", args->check,
+                "Search nothing: measure the best records again beside the default schedules, in "
+                "so many processes");
+  flags.flag("--prove", args->prove,
+             "Then time the whole network with the log's schedules against the default ones");
+  flags.repeated("--dim", args->dims, "NAME=N",
+                 "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
   return [args](Console& console) { return tune(*args, console); };
 }
 

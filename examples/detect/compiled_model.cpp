@@ -28,20 +28,23 @@ Tensor make_output(const tw_tensor_info& info) {
 }
 
 tw_tensor view(Tensor& tensor) {
-  return {tensor.values.data(), tensor.values.size() * sizeof(float), TW_F32, static_cast<int32_t>(tensor.dims.size()),
-          tensor.dims.data()};
+  return {tensor.values.data(), tensor.values.size() * sizeof(float), TW_F32,
+          static_cast<int32_t>(tensor.dims.size()), tensor.dims.data()};
 }
 
 }  // namespace
 
 CompiledModel::CompiledModel(const std::string& path, std::string name) {
   // Without a slash dlopen would search the system's folders.
-  library_ = dlopen((path.find('/') == std::string::npos ? "./" + path : path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  library_ = dlopen((path.find('/') == std::string::npos ? "./" + path : path).c_str(),
+                    RTLD_NOW | RTLD_LOCAL);
   if (!library_) fail("%s", dlerror());
   if (name.empty()) name = name_of_file(path);
   std::string symbol = "tw_" + name + "_query";
   auto query = reinterpret_cast<tw_query_fn>(dlsym(library_, symbol.c_str()));
-  if (!query) fail("%s has no %s: --name gives the name that it was compiled with", path.c_str(), symbol.c_str());
+  if (!query)
+    fail("%s has no %s: --name gives the name that it was compiled with", path.c_str(),
+         symbol.c_str());
   api_ = query(TW_ABI_VERSION);
   if (!api_) fail("%s does not serve ABI version %u", path.c_str(), TW_ABI_VERSION);
   tw_status status = api_->create(nullptr, &context_);
@@ -54,7 +57,8 @@ CompiledModel::~CompiledModel() {
 }
 
 std::vector<Tensor> CompiledModel::run(Tensor& input) const {
-  if (api_->input_count != 1 || api_->symbol_count != 0) fail("%s has not one input of fixed shape", api_->name);
+  if (api_->input_count != 1 || api_->symbol_count != 0)
+    fail("%s has not one input of fixed shape", api_->name);
   std::vector<Tensor> outputs;
   for (int32_t i = 0; i < api_->output_count; ++i) outputs.push_back(make_output(api_->outputs[i]));
   std::vector<tw_tensor> views;

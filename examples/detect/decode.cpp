@@ -19,15 +19,33 @@ constexpr int kYoloxStrides[] = {8, 16, 32};
 constexpr int kClassCount = 80;
 
 // The classes of the COCO detection challenge in the order of the model's outputs.
-constexpr const char* kCocoClasses[] = {
-    "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
-    "fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow",
-    "elephant", "bear", "zebra", "giraffe", "backpack", "umbrella", "handbag", "tie", "suitcase", "frisbee",
-    "skis", "snowboard", "sports ball", "kite", "baseball bat", "baseball glove", "skateboard", "surfboard",
-    "tennis racket", "bottle", "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple", "sandwich",
-    "orange", "broccoli", "carrot", "hot dog", "pizza", "donut", "cake", "chair", "couch", "potted plant", "bed",
-    "dining table", "toilet", "tv", "laptop", "mouse", "remote", "keyboard", "cell phone", "microwave", "oven",
-    "toaster", "sink", "refrigerator", "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush"};
+constexpr const char* kCocoClasses[] = {"person",        "bicycle",      "car",
+                                        "motorcycle",    "airplane",     "bus",
+                                        "train",         "truck",        "boat",
+                                        "traffic light", "fire hydrant", "stop sign",
+                                        "parking meter", "bench",        "bird",
+                                        "cat",           "dog",          "horse",
+                                        "sheep",         "cow",          "elephant",
+                                        "bear",          "zebra",        "giraffe",
+                                        "backpack",      "umbrella",     "handbag",
+                                        "tie",           "suitcase",     "frisbee",
+                                        "skis",          "snowboard",    "sports ball",
+                                        "kite",          "baseball bat", "baseball glove",
+                                        "skateboard",    "surfboard",    "tennis racket",
+                                        "bottle",        "wine glass",   "cup",
+                                        "fork",          "knife",        "spoon",
+                                        "bowl",          "banana",       "apple",
+                                        "sandwich",      "orange",       "broccoli",
+                                        "carrot",        "hot dog",      "pizza",
+                                        "donut",         "cake",         "chair",
+                                        "couch",         "potted plant", "bed",
+                                        "dining table",  "toilet",       "tv",
+                                        "laptop",        "mouse",        "remote",
+                                        "keyboard",      "cell phone",   "microwave",
+                                        "oven",          "toaster",      "sink",
+                                        "refrigerator",  "book",         "clock",
+                                        "vase",          "scissors",     "teddy bear",
+                                        "hair drier",    "toothbrush"};
 static_assert(sizeof kCocoClasses / sizeof kCocoClasses[0] == kClassCount);
 
 void expect_dims(const char* name, const Tensor& tensor, const std::vector<int64_t>& dims) {
@@ -39,10 +57,12 @@ double overlap(const Detection& a, const Detection& b) {
   double height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
   if (width <= 0 || height <= 0) return 0;
   double both = width * height;
-  return both / ((a.right - a.left) * (a.bottom - a.top) + (b.right - b.left) * (b.bottom - b.top) - both);
+  return both /
+         ((a.right - a.left) * (a.bottom - a.top) + (b.right - b.left) * (b.bottom - b.top) - both);
 }
 
-std::vector<Detection> suppress(const std::vector<Detection>& found, double limit, int width, int height) {
+std::vector<Detection> suppress(const std::vector<Detection>& found, double limit, int width,
+                                int height) {
   std::vector<size_t> order(found.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -67,7 +87,8 @@ std::vector<Detection> suppress(const std::vector<Detection>& found, double limi
 
 }  // namespace
 
-std::vector<Detection> decode_face(const Tensor& scores, const Tensor& boxes, int width, int height) {
+std::vector<Detection> decode_face(const Tensor& scores, const Tensor& boxes, int width,
+                                   int height) {
   expect_dims("scores", scores, {1, kFaceAnchors, 2});
   expect_dims("boxes", boxes, {1, kFaceAnchors, 4});
   std::vector<Detection> found;
@@ -75,8 +96,9 @@ std::vector<Detection> decode_face(const Tensor& scores, const Tensor& boxes, in
     double score = scores.values[2 * i + 1];
     const float* box = &boxes.values[4 * i];
     if (score > kFaceScore)
-      found.push_back({"face", score, static_cast<double>(box[0]) * width, static_cast<double>(box[1]) * height,
-                       static_cast<double>(box[2]) * width, static_cast<double>(box[3]) * height});
+      found.push_back({"face", score, static_cast<double>(box[0]) * width,
+                       static_cast<double>(box[1]) * height, static_cast<double>(box[2]) * width,
+                       static_cast<double>(box[3]) * height});
   }
   return suppress(found, kFaceOverlap, width, height);
 }
@@ -92,11 +114,13 @@ std::vector<Detection> decode_yolox(const Tensor& output, int width, int height)
       const float* best = std::max_element(cell + 5, cell + 5 + kClassCount);
       double score = static_cast<double>(cell[4]) * *best;
       if (!(score > kYoloxScore)) continue;
-      double x = (cell[0] + static_cast<double>(i % side)) * stride, y = (cell[1] + static_cast<double>(i / side)) * stride;
+      double x = (cell[0] + static_cast<double>(i % side)) * stride,
+             y = (cell[1] + static_cast<double>(i / side)) * stride;
       double half_width = std::exp(static_cast<double>(cell[2])) * stride / 2;
       double half_height = std::exp(static_cast<double>(cell[3])) * stride / 2;
-      found.push_back({kCocoClasses[best - cell - 5], score, (x - half_width) / scale, (y - half_height) / scale,
-                       (x + half_width) / scale, (y + half_height) / scale});
+      found.push_back({kCocoClasses[best - cell - 5], score, (x - half_width) / scale,
+                       (y - half_height) / scale, (x + half_width) / scale,
+                       (y + half_height) / scale});
     }
   }
   return suppress(found, kYoloxOverlap, width, height);

@@ -1,4 +1,5 @@
-// Lists the faces or objects in a picture, found by a compiled detector; one line each: label, score, box in pixels.
+// Lists the faces or objects in a picture, found by a compiled detector; one line each: label,
+// score, box in pixels.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -18,7 +19,8 @@ constexpr char kUsage[] =
     "       detect face|yolox PICTURE.jpg --outputs FILE.npy[,FILE.npy]\n"
     "  --name NAME     the name that the library was compiled with, when its file has another now\n"
     "  --dump-input    also writes the tensor that the model is given\n"
-    "  --outputs       takes the model's outputs (face: scores,boxes) from files instead of running it\n"
+    "  --outputs       takes the model's outputs (face: scores,boxes) from files instead of "
+    "running it\n"
     "Prints `label score left top right bottom`, tabs between, best first.\n";
 
 struct Arguments {
@@ -53,7 +55,9 @@ Arguments parse(int argc, char** argv) {
   result.face = plain[0] == "face";
   result.picture = plain.back();
   if (plain.size() == 3) result.model = plain[1];
-  if (result.model.empty() ? result.outputs.empty() && result.dump_input.empty() : !result.outputs.empty()) usage();
+  if (result.model.empty() ? result.outputs.empty() && result.dump_input.empty()
+                           : !result.outputs.empty())
+    usage();
   return result;
 }
 
@@ -82,10 +86,12 @@ int run(const Arguments& arguments) {
   size_t expected = arguments.face ? 2 : 1;
   if (outputs.size() != expected) fail("%zu outputs, expected %zu", outputs.size(), expected);
   std::vector<Detection> found = arguments.face
-                                     ? decode_face(outputs[0], outputs[1], picture.width, picture.height)
+                                     ? decode_face(outputs[0], outputs[1], picture.width,
+                                                   picture.height)
                                      : decode_yolox(outputs[0], picture.width, picture.height);
   for (const Detection& d : found)
-    std::printf("%s\t%.3f\t%.1f\t%.1f\t%.1f\t%.1f\n", d.label, d.score, d.left, d.top, d.right, d.bottom);
+    std::printf("%s\t%.3f\t%.1f\t%.1f\t%.1f\t%.1f\n", d.label, d.score, d.left, d.top, d.right,
+                d.bottom);
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
 

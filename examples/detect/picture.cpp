@@ -1,5 +1,6 @@
-// Bilinear sampling with pixel centres at half integers, clamped at the edges, without smoothing: what OpenCV's
-// INTER_LINEAR does, and both detectors were trained on that; values are not rounded to integers in between.
+// Bilinear sampling with pixel centres at half integers, clamped at the edges, without smoothing:
+// what OpenCV's INTER_LINEAR does, and both detectors were trained on that; values are not rounded
+// to integers in between.
 #include "picture.h"
 
 #include <algorithm>
@@ -36,17 +37,20 @@ std::vector<Sample> samples(int from, int to) {
   return result;
 }
 
-// Writes the picture, resized to width x height, into `plane` (rows `pitch` apart) as (pixel - mean) * scale.
-void resize_channel(const Picture& picture, int channel, int width, int height, float mean, float scale, float* plane,
-                    int pitch) {
-  std::vector<Sample> columns = samples(picture.width, width), rows = samples(picture.height, height);
+// Writes the picture, resized to width x height, into `plane` (rows `pitch` apart) as (pixel -
+// mean) * scale.
+void resize_channel(const Picture& picture, int channel, int width, int height, float mean,
+                    float scale, float* plane, int pitch) {
+  std::vector<Sample> columns = samples(picture.width, width),
+                      rows = samples(picture.height, height);
   for (int y = 0; y < height; ++y) {
     const uint8_t* top = &picture.rgb[size_t{3} * picture.width * rows[y].low + channel];
     const uint8_t* bottom = &picture.rgb[size_t{3} * picture.width * rows[y].high + channel];
     for (int x = 0; x < width; ++x) {
       auto [low, high, weight] = columns[x];
       float above = top[3 * low] + weight * static_cast<float>(top[3 * high] - top[3 * low]);
-      float below = bottom[3 * low] + weight * static_cast<float>(bottom[3 * high] - bottom[3 * low]);
+      float below = bottom[3 * low] +
+                    weight * static_cast<float>(bottom[3 * high] - bottom[3 * low]);
       plane[y * pitch + x] = (above + rows[y].weight * (below - above) - mean) * scale;
     }
   }
@@ -83,13 +87,14 @@ Tensor face_input(const Picture& picture) {
   constexpr int kPlane = kFaceWidth * kFaceHeight;
   Tensor tensor{{1, 3, kFaceHeight, kFaceWidth}, std::vector<float>(3 * kPlane)};
   for (int channel = 0; channel < 3; ++channel)
-    resize_channel(picture, channel, kFaceWidth, kFaceHeight, 127.0F, 1.0F / 128.0F, &tensor.values[channel * kPlane],
-                   kFaceWidth);
+    resize_channel(picture, channel, kFaceWidth, kFaceHeight, 127.0F, 1.0F / 128.0F,
+                   &tensor.values[channel * kPlane], kFaceWidth);
   return tensor;
 }
 
 double letterbox_scale(int width, int height) {
-  return std::min(static_cast<double>(kYoloxSide) / width, static_cast<double>(kYoloxSide) / height);
+  return std::min(static_cast<double>(kYoloxSide) / width,
+                  static_cast<double>(kYoloxSide) / height);
 }
 
 Tensor yolox_input(const Picture& picture) {
@@ -98,9 +103,11 @@ Tensor yolox_input(const Picture& picture) {
   double scale = letterbox_scale(picture.width, picture.height);
   // The small term guards against 415.9999...; a very long picture keeps at least one row.
   int width = std::clamp(static_cast<int>(std::floor(picture.width * scale + 1e-6)), 1, kYoloxSide);
-  int height = std::clamp(static_cast<int>(std::floor(picture.height * scale + 1e-6)), 1, kYoloxSide);
+  int height = std::clamp(static_cast<int>(std::floor(picture.height * scale + 1e-6)), 1,
+                          kYoloxSide);
   for (int channel = 0; channel < 3; ++channel)
-    resize_channel(picture, channel, width, height, 0.0F, 1.0F, &tensor.values[(2 - channel) * kPlane], kYoloxSide);
+    resize_channel(picture, channel, width, height, 0.0F, 1.0F,
+                   &tensor.values[(2 - channel) * kPlane], kYoloxSide);
   return tensor;
 }
 

@@ -1,8 +1,8 @@
 // NumPy files of one kind: version 1.0, little-endian f32, C order.
 #include "tensor.h"
 
-#include <cstdio>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -45,7 +45,8 @@ std::vector<int64_t> parse_shape(const std::string& header, const std::string& p
 size_t element_count(const std::vector<int64_t>& dims) {
   size_t count = 1;
   for (int64_t dim : dims) {
-    if (dim < 0 || (dim > 0 && count > kMaxElements / static_cast<size_t>(dim))) fail("a tensor of an unusable shape");
+    if (dim < 0 || (dim > 0 && count > kMaxElements / static_cast<size_t>(dim)))
+      fail("a tensor of an unusable shape");
     count *= static_cast<size_t>(dim);
   }
   return count;
@@ -54,17 +55,20 @@ size_t element_count(const std::vector<int64_t>& dims) {
 Tensor read_npy(const std::string& path) {
   File file = open_file(path, "rb");
   unsigned char start[10];
-  if (std::fread(start, 1, sizeof start, file.get()) != sizeof start || std::memcmp(start, kMagic, sizeof kMagic) != 0)
+  if (std::fread(start, 1, sizeof start, file.get()) != sizeof start ||
+      std::memcmp(start, kMagic, sizeof kMagic) != 0)
     fail("%s is not a NumPy file of version 1.0", path.c_str());
   std::string header(start[8] + size_t{256} * start[9], ' ');
   if (std::fread(header.data(), 1, header.size(), file.get()) != header.size())
     fail("%s is cut off in its header", path.c_str());
-  if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos)
+  if (header.find("'<f4'") == std::string::npos ||
+      header.find("'fortran_order': False") == std::string::npos)
     fail("%s does not hold f32 in C order", path.c_str());
   Tensor tensor;
   tensor.dims = parse_shape(header, path);
   tensor.values.resize(element_count(tensor.dims));
-  if (std::fread(tensor.values.data(), sizeof(float), tensor.values.size(), file.get()) != tensor.values.size())
+  if (std::fread(tensor.values.data(), sizeof(float), tensor.values.size(), file.get()) !=
+      tensor.values.size())
     fail("%s is cut off", path.c_str());
   return tensor;
 }
@@ -82,7 +86,8 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   std::fwrite(length, 1, sizeof length, file.get());
   std::fwrite(header.data(), 1, header.size(), file.get());
   std::fwrite(tensor.values.data(), sizeof(float), tensor.values.size(), file.get());
-  if (std::fflush(file.get()) != 0 || std::ferror(file.get())) fail("cannot write %s", path.c_str());
+  if (std::fflush(file.get()) != 0 || std::ferror(file.get()))
+    fail("cannot write %s", path.c_str());
 }
 
 }  // namespace detect

@@ -1,6 +1,6 @@
-/* Classifies the held-out digits with the compiled model: plain C99, nothing but the generated header and the library.
- *   classify test_images.npy test_labels.npy [PREDICTIONS]
- * Prints the accuracy and the median latency of one image; PREDICTIONS gets one label a line. */
+/* Classifies the held-out digits with the compiled model: plain C99, nothing but the generated
+ * header and the library. classify test_images.npy test_labels.npy [PREDICTIONS] Prints the
+ * accuracy and the median latency of one image; PREDICTIONS gets one label a line. */
 #define _POSIX_C_SOURCE 200809L
 #include "digits.h"
 
@@ -11,8 +11,10 @@
 
 enum { kPixels = 64, kClasses = 10, kRounds = 20 };
 
-/* Reads a NumPy file of `item` bytes an element, `elements` of them a row; *rows gets the first extent. NULL on error. */
-static void* read_npy(const char* path, const char* descr, size_t item, size_t elements, size_t* rows) {
+/* Reads a NumPy file of `item` bytes an element, `elements` of them a row; *rows gets the first
+ * extent. NULL on error. */
+static void* read_npy(const char* path, const char* descr, size_t item, size_t elements,
+                      size_t* rows) {
   unsigned char start[10];
   char header[512], *data = NULL;
   const char* shape;
@@ -22,7 +24,8 @@ static void* read_npy(const char* path, const char* descr, size_t item, size_t e
     return NULL;
   }
   size_t length = 0;
-  if (fread(start, 1, 10, file) == 10 && memcmp(start, "\x93NUMPY\x01", 7) == 0) length = start[8] + 256u * start[9];
+  if (fread(start, 1, 10, file) == 10 && memcmp(start, "\x93NUMPY\x01", 7) == 0)
+    length = start[8] + 256u * start[9];
   if (length > 0 && length < sizeof header && fread(header, 1, length, file) == length) {
     header[length] = 0;
     shape = strstr(header, "'shape': (");
@@ -52,8 +55,8 @@ static int compare(const void* a, const void* b) {
 }
 
 /* Fills labels[i] from images[i] and us[round * count + i] with each run's time. */
-static tw_status classify(const tw_api* api, tw_context* context, float* images, size_t count, unsigned char* labels,
-                          double* us) {
+static tw_status classify(const tw_api* api, tw_context* context, float* images, size_t count,
+                          unsigned char* labels, double* us) {
   static const int64_t image_dims[4] = {1, 1, 8, 8}, logits_dims[2] = {1, kClasses};
   float logits[kClasses];
   for (size_t run = 0; run < kRounds * count; run++) {
@@ -109,7 +112,8 @@ int main(int argc, char** argv) {
   tw_status status = api->create(&options, &context);
   if (status == TW_OK) status = classify(api, context, images, count, labels, us);
   if (status != TW_OK) {
-    fprintf(stderr, "%s: %s\n", api->status_text(status), context ? api->last_error(context) : "no context");
+    fprintf(stderr, "%s: %s\n", api->status_text(status),
+            context ? api->last_error(context) : "no context");
     goto done;
   }
   for (size_t i = 0; i < count; i++) right += labels[i] == expected[i];

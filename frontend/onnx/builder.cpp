@@ -33,9 +33,11 @@ Expected<std::optional<int64_t>> checked_count(const Shape& shape) {
       symbolic = true;
       continue;
     }
-    if (*extent < 0) return make_error(DiagCode::invalid_model, "a dimension would be negative ({0})", *extent);
+    if (*extent < 0)
+      return make_error(DiagCode::invalid_model, "a dimension would be negative ({0})", *extent);
     zero = zero || *extent == 0;
-    if (*extent > 0 && count > kMaxElements / *extent) return make_error(DiagCode::limit, "the result would have more than 2^40 elements");
+    if (*extent > 0 && count > kMaxElements / *extent)
+      return make_error(DiagCode::limit, "the result would have more than 2^40 elements");
     if (*extent > 0) count *= *extent;
   }
   if (symbolic) return std::optional<int64_t>();
@@ -65,7 +67,8 @@ Val Builder::add_input(std::string name, TensorType type) {
 }
 
 Val Builder::add_constant(std::string name, TensorType type, Blob blob) {
-  return push({Kind::constant, std::move(type), std::move(name), std::move(blob), {}, {}, {}, {}, {}});
+  return push(
+      {Kind::constant, std::move(type), std::move(name), std::move(blob), {}, {}, {}, {}, {}});
 }
 
 Val Builder::add_constant(const Tensor& tensor) {
@@ -89,8 +92,10 @@ Val Builder::known(std::vector<Expr> elements, DType dtype, Shape shape) {
   for (const Expr& e : elements)
     if (const auto value = as_const(e)) values.push_back(*value);
   for (const Expr& e : shape) extents.push_back(*as_const(e));
-  if (values.size() == elements.size()) return add_constant(integer_tensor(values, dtype, std::move(extents)));
-  return push({Kind::known, {dtype, std::move(shape), {}}, "", {}, std::move(elements), {}, {}, {}, {}});
+  if (values.size() == elements.size())
+    return add_constant(integer_tensor(values, dtype, std::move(extents)));
+  return push(
+      {Kind::known, {dtype, std::move(shape), {}}, "", {}, std::move(elements), {}, {}, {}, {}});
 }
 
 Val Builder::list(ListKind kind, std::vector<Val> items) {
@@ -116,7 +121,8 @@ std::optional<Tensor> Builder::constant(Val v) const {
   const Entry& e = entry(v);
   if (!e.blob) return std::nullopt;
   const auto shape = static_shape(e.type.shape);
-  if (!shape || element_count(std::span<const int64_t>(*shape)) > kFoldElements) return std::nullopt;
+  if (!shape || element_count(std::span<const int64_t>(*shape)) > kFoldElements)
+    return std::nullopt;
   return Tensor{e.type.dtype, *shape, {e.blob->bytes.begin(), e.blob->bytes.end()}};
 }
 
@@ -172,7 +178,8 @@ std::set<std::string> Builder::symbols_behind(Val v) const {
   return found;
 }
 
-std::set<std::string> Builder::symbols_to_bind(const OpAttrs& attrs, const std::vector<Val>& inputs) const {
+std::set<std::string> Builder::symbols_to_bind(const OpAttrs& attrs,
+                                               const std::vector<Val>& inputs) const {
   std::vector<Expr> dims;
   const auto collect = [&](const Expr& dim) { return dims.push_back(dim), dim; };
   map_dims(attrs, collect);
@@ -181,7 +188,8 @@ std::set<std::string> Builder::symbols_to_bind(const OpAttrs& attrs, const std::
   const std::set<std::string> symbols = symbols_in(dims);
   for (const int64_t size : {1, 2, 64, 224}) {
     const auto bound = [&](Expr dim) {
-      for (const std::string& symbol : symbols) dim = dim.defined() ? substitute(dim, symbol, size) : dim;
+      for (const std::string& symbol : symbols)
+        dim = dim.defined() ? substitute(dim, symbol, size) : dim;
       return dim.defined() ? simplified(dim) : dim;
     };
     std::vector<TensorType> types;
@@ -190,7 +198,8 @@ std::set<std::string> Builder::symbols_to_bind(const OpAttrs& attrs, const std::
       types.push_back(v.valid() ? type(v) : TensorType());
       for (Expr& dim : types.back().shape) dim = bound(dim);
     }
-    for (size_t i = 0; i < inputs.size(); ++i) given.push_back(inputs[i].valid() ? &types[i] : nullptr);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      given.push_back(inputs[i].valid() ? &types[i] : nullptr);
     Expected<std::vector<TensorType>> made = infer_types(map_dims(attrs, bound), given);
     if (made) return symbols;
     llvm::consumeError(made.takeError());
@@ -205,14 +214,18 @@ Error Builder::check_constant_indices(const OpAttrs& attrs, const std::vector<Va
   for (const IndexInput& at : index_inputs(attrs, types)) {
     const Entry& indices = entry(inputs[at.input]);
     if (is_region_ || !indices.blob) continue;
-    if (const auto found = extremes(indices.type, indices.blob->bytes, at.column)) TW_TRY(check_indices(at, *found, *types[0]));
+    if (const auto found = extremes(indices.type, indices.blob->bytes, at.column))
+      TW_TRY(check_indices(at, *found, *types[0]));
   }
   return Error::success();
 }
 
-std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& inputs, const TensorType& type) {
+std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& inputs,
+                                 const TensorType& type) {
   const auto shape = static_shape(type.shape);
-  if (!shape || inputs.empty() || std::holds_alternative<op::Dequantize>(attrs)) return std::nullopt;   // passes want to see the integers
+  // Passes want to see the integers
+  if (!shape || inputs.empty() || std::holds_alternative<op::Dequantize>(attrs))
+    return std::nullopt;
   if (std::holds_alternative<op::Reshape>(attrs) && is_constant(inputs[0]))
     return add_constant("", type, *entry(inputs[0]).blob);
   if (element_count(std::span<const int64_t>(*shape)) > kFoldElements) return std::nullopt;
@@ -253,17 +266,22 @@ Expected<Val> Builder::emit(OpAttrs attrs, std::vector<Val> inputs, const Origin
   TW_ASSIGN(TensorType made, std::move(inferred));
   TW_ASSIGN(TensorType result, checked(std::move(made)));
   TW_TRY(check_constant_indices(attrs, inputs));
-  if (std::holds_alternative<op::ShapeOf>(attrs)) return known(entry(inputs[0]).type.shape, result.dtype, result.shape);
+  if (std::holds_alternative<op::ShapeOf>(attrs))
+    return known(entry(inputs[0]).type.shape, result.dtype, result.shape);
   if (std::optional<Val> folded = fold(attrs, inputs, result)) return *folded;
   if (carries_elements(result)) {
-    for (Val input : inputs) knowns.push_back(input.valid() ? KnownInput{&type(input), elements(input)} : KnownInput{});
-    if (auto values = propagate(attrs, knowns, result, symbols_)) return known(std::move(*values), result.dtype, result.shape);
+    for (Val input : inputs)
+      knowns.push_back(input.valid() ? KnownInput{&type(input), elements(input)} : KnownInput{});
+    if (auto values = propagate(attrs, knowns, result, symbols_))
+      return known(std::move(*values), result.dtype, result.shape);
   }
-  return push({Kind::op, std::move(result), "", {}, {}, std::move(attrs), std::move(inputs), origin, {}});
+  return push(
+      {Kind::op, std::move(result), "", {}, {}, std::move(attrs), std::move(inputs), origin, {}});
 }
 
 // All inputs are constants, and all outputs are as small.
-bool Builder::foldable(const OpAttrs& attrs, const std::vector<Val>& inputs, const std::vector<TensorType>& types) const {
+bool Builder::foldable(const OpAttrs& attrs, const std::vector<Val>& inputs,
+                       const std::vector<TensorType>& types) const {
   const auto* call = std::get_if<op::Extern>(&attrs);
   if (!call || !extern_info(call->function).folds) return false;
   for (Val input : inputs)
@@ -275,27 +293,37 @@ bool Builder::foldable(const OpAttrs& attrs, const std::vector<Val>& inputs, con
   return true;
 }
 
-Expected<std::vector<Val>> Builder::emit_all(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin) {
+Expected<std::vector<Val>> Builder::emit_all(OpAttrs attrs, std::vector<Val> inputs,
+                                             const Origin& origin) {
   std::vector<const TensorType*> types;
   for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
   attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
   TW_ASSIGN(std::vector<TensorType> results, op_info(attrs).infer_all(attrs, types));
-  for (TensorType& result : results) {
-    TW_ASSIGN(result, checked(std::move(result)));
-  }
+  for (TensorType& result : results) { TW_ASSIGN(result, checked(std::move(result))); }
   TW_TRY(check_constant_indices(attrs, inputs));
   std::vector<Val> made;
   if (foldable(attrs, inputs, results)) {
     std::vector<Tensor> tensors;
     std::vector<const Tensor*> pointers;
     for (Val input : inputs) tensors.push_back(input.valid() ? *constant(input) : Tensor());
-    for (size_t i = 0; i < inputs.size(); ++i) pointers.push_back(inputs[i].valid() ? &tensors[i] : nullptr);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      pointers.push_back(inputs[i].valid() ? &tensors[i] : nullptr);
     TW_ASSIGN(const std::vector<Tensor> folded, evaluate_node(attrs, results, pointers));
     for (const Tensor& tensor : folded) made.push_back(add_constant(tensor));
     return made;
   }
-  made.push_back(push({Kind::op, std::move(results[0]), "", {}, {}, std::move(attrs), std::move(inputs), origin, {}}));
-  for (size_t i = 1; i < results.size(); ++i) made.push_back(push({Kind::extra, std::move(results[i]), "", {}, {}, {}, {made[0]}, origin, {}}));
+  made.push_back(push({Kind::op,
+                       std::move(results[0]),
+                       "",
+                       {},
+                       {},
+                       std::move(attrs),
+                       std::move(inputs),
+                       origin,
+                       {}}));
+  for (size_t i = 1; i < results.size(); ++i)
+    made.push_back(
+        push({Kind::extra, std::move(results[i]), "", {}, {}, {}, {made[0]}, origin, {}}));
   return made;
 }
 
@@ -303,12 +331,15 @@ Expected<std::vector<Val>> Builder::emit_all(OpAttrs attrs, std::vector<Val> inp
 Expected<ValueId> Builder::make_known(Graph& graph, const Entry& e) {
   const bool plain = e.type.shape.size() <= 1, cast = e.type.dtype != DType::i64;
   op::DimVector vector{*e.elements, e.type.shape.empty()};
-  TW_ASSIGN(ValueId value, graph.add(std::move(vector), {}, plain && !cast ? e.name : "", e.origin.node, e.origin.op));
+  TW_ASSIGN(ValueId value, graph.add(std::move(vector), {}, plain && !cast ? e.name : "",
+                                     e.origin.node, e.origin.op));
   if (!plain) {
-    TW_ASSIGN(value, graph.add(op::Reshape{e.type.shape}, {value}, cast ? "" : e.name, e.origin.node, e.origin.op));
+    TW_ASSIGN(value, graph.add(op::Reshape{e.type.shape}, {value}, cast ? "" : e.name,
+                               e.origin.node, e.origin.op));
   }
   if (cast) {
-    TW_ASSIGN(value, graph.add(op::Cast{e.type.dtype, false}, {value}, e.name, e.origin.node, e.origin.op));
+    TW_ASSIGN(value, graph.add(op::Cast{e.type.dtype, false}, {value}, e.name, e.origin.node,
+                               e.origin.op));
   }
   return value;
 }
@@ -319,8 +350,10 @@ Expected<ValueId> Builder::make_op(Graph& graph, size_t index) {
   std::vector<ValueId> inputs;
   for (Val input : e.inputs) inputs.push_back(input.valid() ? entry(input).made : ValueId{});
   std::vector<std::string> names = {e.name};
-  for (size_t i = index + 1; i < entries_.size() && entries_[i].kind == Kind::extra; ++i) names.push_back(entries_[i].name);
-  TW_ASSIGN(const NodeId node, graph.add_node(*e.attrs, std::move(inputs), std::move(names), e.origin.node, e.origin.op));
+  for (size_t i = index + 1; i < entries_.size() && entries_[i].kind == Kind::extra; ++i)
+    names.push_back(entries_[i].name);
+  TW_ASSIGN(const NodeId node, graph.add_node(*e.attrs, std::move(inputs), std::move(names),
+                                              e.origin.node, e.origin.op));
   const std::vector<ValueId> extra = graph.node(node).extra;
   for (size_t i = 0; i < extra.size(); ++i) entries_[index + 1 + i].made = extra[i];
   return graph.node(node).output;
@@ -330,7 +363,8 @@ Expected<ValueId> Builder::make(Graph& graph, size_t index) {
   const Entry& e = entries_[index];
   switch (e.kind) {
     case Kind::input: return graph.add_input(e.name, e.type);
-    case Kind::constant: return graph.add_constant(e.name.empty() ? "const" : e.name, e.type, *e.blob);
+    case Kind::constant:
+      return graph.add_constant(e.name.empty() ? "const" : e.name, e.type, *e.blob);
     case Kind::known: return make_known(graph, e);
     case Kind::op: return make_op(graph, index);
     case Kind::extra: return e.made;
@@ -361,7 +395,8 @@ Expected<Graph> Builder::finish(const std::string& name, const std::vector<Outpu
     TW_ASSIGN(entries_[i].made, make(graph, i));
   }
   for (const Symbol& s : data_symbols_)
-    if (needed[static_cast<size_t>(s.value.index)]) graph.data_symbols.push_back({s.name, entry(s.value).made, s.element, s.bound, s.equals});
+    if (needed[static_cast<size_t>(s.value.index)])
+      graph.data_symbols.push_back({s.name, entry(s.value).made, s.element, s.bound, s.equals});
   for (const Output& output : outputs) graph.add_output(entry(output.value).made, output.name);
   return graph;
 }

@@ -1,5 +1,6 @@
-// The graph while it is imported: a tape of values in the order of their making, each with its type and, where known, its
-// elements as dim expressions. Shape arithmetic thus folds away as it is written; only what the outputs need reaches the Graph.
+// The graph while it is imported: a tape of values in the order of their making, each with its type
+// and, where known, its elements as dim expressions. Shape arithmetic thus folds away as it is
+// written; only what the outputs need reaches the Graph.
 #pragma once
 #include <deque>
 #include <map>
@@ -16,7 +17,8 @@ namespace tw::onnx_import {
 
 using Val = Id<struct ImportValueTag>;
 
-// Integer tensors up to this many elements carry their elements; constants up to kFoldElements are evaluated.
+// Integer tensors up to this many elements carry their elements; constants up to kFoldElements are
+// evaluated.
 inline constexpr int64_t kKnownElements = 256;
 inline constexpr int64_t kFoldElements = 4096;
 
@@ -29,17 +31,19 @@ class Builder {
   Val add_input(std::string name, TensorType type);
   Val add_constant(std::string name, TensorType type, Blob blob);
   Val add_constant(const Tensor& tensor);
-  Val scalar(double value, DType dtype);         // rank 0, shared
+  Val scalar(double value, DType dtype);  // rank 0, shared
   // Integer (or bool: 0, 1) elements in row-major order; shape must be static.
   Val known(std::vector<Expr> elements, DType dtype, Shape shape);
 
-  // Lists are known while importing, never in the Graph. sequence: its items. optional: at most one. rows: a sequence whose length only the run
-  // knows (run_list.h). maybe: an optional of which only the run knows whether it is there: a bool of rank 0, what it holds. growing: a sequence that
-  // a loop carries, inside its body: the number of the carried value, what this turn has put behind it.
+  // Lists are known while importing, never in the Graph. sequence: its items. optional: at most
+  // one. rows: a sequence whose length only the run knows (run_list.h). maybe: an optional of which
+  // only the run knows whether it is there: a bool of rank 0, what it holds. growing: a sequence
+  // that a loop carries, inside its body: the number of the carried value, what this turn has put
+  // behind it.
   enum class ListKind : uint8_t { sequence, optional, rows, maybe, growing };
   Val list(ListKind kind, std::vector<Val> items);
   std::optional<ListKind> list_kind(Val v) const;
-  const std::vector<Val>& items(Val v) const { return entry(v).inputs; }   // of a list
+  const std::vector<Val>& items(Val v) const { return entry(v).inputs; }  // of a list
 
   // Infers, folds, and appends. Errors are those of the operator's infer function.
   Expected<Val> emit(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin);
@@ -49,30 +53,35 @@ class Builder {
   const TensorType& type(Val v) const { return entry(v).type; }
   // Elements of an integer or bool value of static shape and at most kKnownElements, or null.
   const std::vector<Expr>* elements(Val v);
-  const Blob* blob(Val v) const { return entry(v).blob ? &*entry(v).blob : nullptr; }   // a constant's
+  // a constant's
+  const Blob* blob(Val v) const { return entry(v).blob ? &*entry(v).blob : nullptr; }
   const std::string& name(Val v) const { return entry(v).name; }
   bool is_constant(Val v) const { return entry(v).blob.has_value(); }
-  std::optional<Tensor> constant(Val v) const;   // a copy, of constants up to kFoldElements
-  void set_name(Val v, const std::string& name); // keeps the name of inputs and constants
+  std::optional<Tensor> constant(Val v) const;    // a copy, of constants up to kFoldElements
+  void set_name(Val v, const std::string& name);  // keeps the name of inputs and constants
   Expr simplified(const Expr& e) const { return simplify(e, symbols_); }
   void add_symbol(const std::string& symbol);
   void add_symbol(const std::string& symbol, Range range);
-  void add_symbol(const std::string& symbol, Range range, const std::string& name);   // with what the model calls it
-  void share_symbols(const Builder& around);     // of a region: those of the graph around it
+  // With what the model calls it
+  void add_symbol(const std::string& symbol, Range range, const std::string& name);
+  void share_symbols(const Builder& around);  // of a region: those of the graph around it
   const Ranges& symbols() const { return symbols_; }
   const SymbolNames& symbol_names() const { return symbol_names_; }
-  // Of the inputs' symbols those in the expressions, those that decide about a value (in its shape, or in what it is made from), and those that made
-  // the operator's types known if they were bound: none where they are wrong for other reasons.
+  // Of the inputs' symbols those in the expressions, those that decide about a value (in its shape,
+  // or in what it is made from), and those that made the operator's types known if they were bound:
+  // none where they are wrong for other reasons.
   std::set<std::string> symbols_in(const std::vector<Expr>& dims) const;
   std::set<std::string> symbols_behind(Val v) const;
   std::set<std::string> symbols_to_bind(const OpAttrs& attrs, const std::vector<Val>& inputs) const;
 
-  // An element of an integer value as a dim: what is known of it, else a symbol that is read while the model runs and must then
-  // lie in [0, bound] (bound may be undefined).
+  // An element of an integer value as a dim: what is known of it, else a symbol that is read while
+  // the model runs and must then lie in [0, bound] (bound may be undefined).
   Expr element(Val v, int64_t index, const Expr& bound = {});
-  // Follows the element to where it was made, through operators that move it: v and index then say where. The result, if it is known.
+  // Follows the element to where it was made, through operators that move it: v and index then say
+  // where. The result, if it is known.
   std::optional<Expr> known_element(Val& v, int64_t& index);
-  // From now on a and b are one: the model's run fails where they are not. False: neither of them is a symbol that could go.
+  // From now on a and b are one: the model's run fails where they are not. False: neither of them
+  // is a symbol that could go.
   bool unify(const Expr& a, const Expr& b);
 
   struct Output {
@@ -83,29 +92,32 @@ class Builder {
   Expected<Graph> finish(const std::string& name, const std::vector<Output>& outputs);
 
  private:
-  enum class Kind : uint8_t { input, constant, known, op, extra, list };   // extra: a further output of the operator `inputs[0]`
+  // extra: a further output of the operator `inputs[0]`
+  enum class Kind : uint8_t { input, constant, known, op, extra, list };
   struct Entry {
     Kind kind;
     TensorType type;
     std::string name;
-    std::optional<Blob> blob;                      // constants
+    std::optional<Blob> blob;  // constants
     std::optional<std::vector<Expr>> elements;
     std::optional<OpAttrs> attrs;
-    std::vector<Val> inputs;                       // of an op; a list's items
+    std::vector<Val> inputs;  // of an op; a list's items
     Origin origin;
     ValueId made;
-    ListKind list{};                               // of a list
+    ListKind list{};  // of a list
   };
   const Entry& entry(Val v) const { return entries_[static_cast<size_t>(v.index)]; }
   Entry& entry(Val v) { return entries_[static_cast<size_t>(v.index)]; }
   Val push(Entry entry);
   Error check_constant_indices(const OpAttrs& attrs, const std::vector<Val>& inputs) const;
-  std::optional<Val> fold(const OpAttrs& attrs, const std::vector<Val>& inputs, const TensorType& type);
+  std::optional<Val> fold(const OpAttrs& attrs, const std::vector<Val>& inputs,
+                          const TensorType& type);
   Expected<TensorType> checked(TensorType type) const;
-  bool foldable(const OpAttrs& attrs, const std::vector<Val>& inputs, const std::vector<TensorType>& types) const;
+  bool foldable(const OpAttrs& attrs, const std::vector<Val>& inputs,
+                const std::vector<TensorType>& types) const;
   Expected<ValueId> make(Graph& graph, size_t index);
   Expected<ValueId> make_op(Graph& graph, size_t index);
-  struct Symbol {                                  // read from an element of a value
+  struct Symbol {  // read from an element of a value
     std::string name;
     Val value;
     int64_t element;
@@ -115,7 +127,7 @@ class Builder {
   void replace_symbol(const std::string& symbol, const Expr& by);
   bool limit(const Expr& symbol, const Expr& cut);
   void refresh();
-  Expr current(const Expr& dim) const;             // with replaced symbols replaced
+  Expr current(const Expr& dim) const;  // with replaced symbols replaced
   Symbol* data_symbol(std::string_view name);
   bool unify_operands(const OpAttrs& attrs, const std::vector<Val>& inputs);
   void need_symbols(const std::vector<Expr>& dims, std::vector<bool>& needed);
@@ -125,12 +137,12 @@ class Builder {
   std::map<std::pair<uint64_t, DType>, Val> scalars_;  // by the value's bits
   std::vector<std::string> symbol_order_;
   std::vector<Symbol> data_symbols_;
-  std::set<std::string, std::less<>> around_;        // symbols of the graph around
+  std::set<std::string, std::less<>> around_;  // symbols of the graph around
   bool is_region_ = false;
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;
-  SymbolLimitsOf limits_;                            // that the model itself says
+  SymbolLimitsOf limits_;  // that the model itself says
 };
 
 }  // namespace tw::onnx_import

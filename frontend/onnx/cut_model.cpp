@@ -1,4 +1,5 @@
-// Smaller models out of one: some of its nodes, with inputs where values of the others were. Node bodies (If, Loop) go whole with their nodes.
+// Smaller models out of one: some of its nodes, with inputs where values of the others were. Node
+// bodies (If, Loop) go whole with their nodes.
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
 
@@ -33,7 +34,8 @@ using Sizes = std::map<std::string, int64_t>;
 // Writes sizes in place of the names. used: those that were there.
 void bind(onnx::ValueInfoProto& value, const Sizes& dims, std::set<std::string>& used) {
   if (!value.type().tensor_type().has_shape()) return;
-  for (onnx::TensorShapeProto::Dimension& dim : *value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+  for (onnx::TensorShapeProto::Dimension& dim :
+       *value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) {
     const auto size = dims.find(dim.dim_param());
     if (dim.dim_param().empty() || size == dims.end()) continue;
     used.insert(size->first);
@@ -45,12 +47,14 @@ void bind(onnx::ValueInfoProto& value, const Sizes& dims, std::set<std::string>&
 
 struct CutModel::Data {
   onnx::ModelProto model;
-  std::map<std::string, onnx::ValueInfoProto> known;      // of inputs and of what nodes make, where inference tells
+  // Of inputs and of what nodes make, where inference tells
+  std::map<std::string, onnx::ValueInfoProto> known;
   std::map<std::string, const onnx::TensorProto*> weights;
-  std::vector<std::set<std::string>> reads;               // by node
+  std::vector<std::set<std::string>> reads;  // by node
 };
 
-Expected<CutModel> CutModel::open(const std::string& path, const std::map<std::string, int64_t>& dims) {
+Expected<CutModel> CutModel::open(const std::string& path,
+                                  const std::map<std::string, int64_t>& dims) {
   TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   auto data = std::make_shared<Data>();
   if (!data->model.ParseFromString(std::string(file->text())) || !data->model.has_graph())
@@ -60,22 +64,28 @@ Expected<CutModel> CutModel::open(const std::string& path, const std::map<std::s
   for (auto* list : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
     for (onnx::ValueInfoProto& value : *list) bind(value, dims, used);
   for (const auto& [name, size] : dims)
-    if (!used.contains(name)) return make_error(DiagCode::invalid_argument, "'{0}' has no dimension '{1}'", path, name);
+    if (!used.contains(name))
+      return make_error(DiagCode::invalid_argument, "'{0}' has no dimension '{1}'", path, name);
   onnx::ModelProto inferred = data->model;
   try {
     onnx::shape_inference::InferShapes(inferred);
   } catch (const std::exception& e) {
-    return make_error(DiagCode::invalid_model, "types of '{0}' cannot be inferred: {1}", path, e.what());
+    return make_error(DiagCode::invalid_model, "types of '{0}' cannot be inferred: {1}", path,
+                      e.what());
   }
-  for (const auto* list : {&inferred.graph().input(), &inferred.graph().value_info(), &inferred.graph().output()})
+  for (const auto* list :
+       {&inferred.graph().input(), &inferred.graph().value_info(), &inferred.graph().output()})
     for (const onnx::ValueInfoProto& info : *list)
       if (info.type().tensor_type().has_shape()) data->known.emplace(info.name(), info);
   for (const onnx::TensorProto& tensor : data->model.graph().initializer()) {
     if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
-      return make_error(DiagCode::unsupported, "'{0}' has weights in another file ('{1}'): store them inside", path, tensor.name());
+      return make_error(DiagCode::unsupported,
+                        "'{0}' has weights in another file ('{1}'): store them inside", path,
+                        tensor.name());
     data->weights[tensor.name()] = &tensor;
   }
-  for (const onnx::NodeProto& node : data->model.graph().node()) data->reads.push_back(read_by(node));
+  for (const onnx::NodeProto& node : data->model.graph().node())
+    data->reads.push_back(read_by(node));
   CutModel cut;
   cut.data_ = std::move(data);
   return cut;
@@ -85,7 +95,8 @@ size_t CutModel::node_count() const { return data_->reads.size(); }
 
 std::string CutModel::operators(const std::vector<size_t>& nodes) const {
   std::string text;
-  for (size_t i : nodes) text += (text.empty() ? "" : " ") + data_->model.graph().node(static_cast<int>(i)).op_type();
+  for (size_t i : nodes)
+    text += (text.empty() ? "" : " ") + data_->model.graph().node(static_cast<int>(i)).op_type();
   return text;
 }
 
@@ -103,14 +114,18 @@ std::optional<std::string> CutModel::cut(const std::vector<size_t>& nodes) const
     *target.add_node() = graph.node(static_cast<int>(i));
     for (const std::string& name : data_->reads[i])
       if (!made.count(name)) read.insert(name);
-    made.insert(graph.node(static_cast<int>(i)).output().begin(), graph.node(static_cast<int>(i)).output().end());
+    made.insert(graph.node(static_cast<int>(i)).output().begin(),
+                graph.node(static_cast<int>(i)).output().end());
   }
   for (const std::string& name : read) {
     const auto known = data_->known.find(name);
-    if (const auto weight = data_->weights.find(name); weight != data_->weights.end()) *target.add_initializer() = *weight->second;
+    if (const auto weight = data_->weights.find(name); weight != data_->weights.end())
+      *target.add_initializer() = *weight->second;
     else if (known != data_->known.end()) *target.add_input() = known->second;
-    else if (std::any_of(graph.node().begin(), graph.node().end(), [&](const auto& n) { return std::count(n.output().begin(), n.output().end(), name) > 0; }))
-      return std::nullopt;   // of an unknown type; names of no node are values inside of a body
+    else if (std::any_of(graph.node().begin(), graph.node().end(), [&](const auto& n) {
+               return std::count(n.output().begin(), n.output().end(), name) > 0;
+             }))
+      return std::nullopt;  // of an unknown type; names of no node are values inside of a body
   }
   for (size_t i : nodes) given.insert(data_->reads[i].begin(), data_->reads[i].end());
   made.erase("");

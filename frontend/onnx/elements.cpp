@@ -20,8 +20,10 @@ int64_t product(const std::vector<int64_t>& shape) {
   return count;
 }
 
-// The flat index into a tensor of shape `from` (right-aligned, extent 1 repeats) for flat index `flat` of shape `to`.
-int64_t broadcast_index(int64_t flat, const std::vector<int64_t>& to, const std::vector<int64_t>& from) {
+// The flat index into a tensor of shape `from` (right-aligned, extent 1 repeats) for flat index
+// `flat` of shape `to`.
+int64_t broadcast_index(int64_t flat, const std::vector<int64_t>& to,
+                        const std::vector<int64_t>& from) {
   int64_t index = 0, stride = 1;
   for (size_t k = 0; k < from.size(); ++k) {
     const int64_t extent = to[to.size() - 1 - k], own = from[from.size() - 1 - k];
@@ -85,9 +87,12 @@ std::optional<Expr> apply(BinaryOp op, const Expr& a, const Expr& b, const Range
       const std::optional<bool> result = decided(op, a, b, symbols);
       return result ? std::optional<Expr>(Expr(*result ? 1 : 0)) : std::nullopt;
     }
-    case BinaryOp::logical_and: return ca && cb ? std::optional<Expr>(Expr(*ca && *cb ? 1 : 0)) : std::nullopt;
-    case BinaryOp::logical_or: return ca && cb ? std::optional<Expr>(Expr(*ca || *cb ? 1 : 0)) : std::nullopt;
-    case BinaryOp::logical_xor: return ca && cb ? std::optional<Expr>(Expr(!*ca != !*cb ? 1 : 0)) : std::nullopt;
+    case BinaryOp::logical_and:
+      return ca && cb ? std::optional<Expr>(Expr(*ca && *cb ? 1 : 0)) : std::nullopt;
+    case BinaryOp::logical_or:
+      return ca && cb ? std::optional<Expr>(Expr(*ca || *cb ? 1 : 0)) : std::nullopt;
+    case BinaryOp::logical_xor:
+      return ca && cb ? std::optional<Expr>(Expr(!*ca != !*cb ? 1 : 0)) : std::nullopt;
     case BinaryOp::pow:
     case BinaryOp::bit_and:
     case BinaryOp::bit_or:
@@ -112,7 +117,8 @@ struct Propagate {
     return true;
   }
   const Expr& at(size_t input, int64_t flat) const {
-    return (*in[input].elements)[static_cast<size_t>(broadcast_index(flat, shape, fixed(in[input].type->shape)))];
+    return (*in[input].elements)[static_cast<size_t>(
+        broadcast_index(flat, shape, fixed(in[input].type->shape)))];
   }
 
   Elements operator()(const op::Unary& a) const {
@@ -148,8 +154,9 @@ struct Propagate {
     if (is_float(a.to) || a.to == DType::boolean) return std::nullopt;
     std::vector<Expr> result = *in[0].elements;
     for (Expr& e : result) {
-      if (const std::optional<int64_t> value = as_const(e)) e = cast_int(a.to, in[0].type->dtype, *value, a.saturate);
-      else if (dtype_bits(a.to) < 32) return std::nullopt;   // extents fit 32 bits by far
+      if (const std::optional<int64_t> value = as_const(e))
+        e = cast_int(a.to, in[0].type->dtype, *value, a.saturate);
+      else if (dtype_bits(a.to) < 32) return std::nullopt;  // extents fit 32 bits by far
     }
     return result;
   }
@@ -161,13 +168,15 @@ struct Propagate {
   }
   Elements operator()(const op::Concat& a) const {
     int64_t inner = 1, outer = 1;
-    for (size_t k = 0; k < shape.size(); ++k) (static_cast<int64_t>(k) <= a.axis ? outer : inner) *= shape[k];
+    for (size_t k = 0; k < shape.size(); ++k)
+      (static_cast<int64_t>(k) <= a.axis ? outer : inner) *= shape[k];
     outer = shape[static_cast<size_t>(a.axis)] ? outer / shape[static_cast<size_t>(a.axis)] : 0;
     std::vector<Expr> result;
     for (int64_t o = 0; o < outer; ++o)
       for (const KnownInput& input : in) {
         const int64_t run = fixed(input.type->shape)[static_cast<size_t>(a.axis)] * inner;
-        for (int64_t i = 0; i < run; ++i) result.push_back((*input.elements)[static_cast<size_t>(o * run + i)]);
+        for (int64_t i = 0; i < run; ++i)
+          result.push_back((*input.elements)[static_cast<size_t>(o * run + i)]);
       }
     return result;
   }
@@ -202,7 +211,8 @@ struct Propagate {
         const int64_t index = *given < 0 ? *given + from[axis] : *given;
         if (index < 0 || index >= from[axis]) return std::nullopt;
         for (int64_t i = 0; i < inner; ++i)
-          result.push_back((*in[0].elements)[static_cast<size_t>((o * from[axis] + index) * inner + i)]);
+          result.push_back(
+              (*in[0].elements)[static_cast<size_t>((o * from[axis] + index) * inner + i)]);
       }
     return result;
   }
@@ -229,8 +239,9 @@ struct Propagate {
 
 }  // namespace
 
-std::optional<std::vector<Expr>> propagate(const OpAttrs& attrs, const std::vector<KnownInput>& inputs, const TensorType& out,
-                                           const Ranges& symbols) {
+std::optional<std::vector<Expr>> propagate(const OpAttrs& attrs,
+                                           const std::vector<KnownInput>& inputs,
+                                           const TensorType& out, const Ranges& symbols) {
   const Propagate rules{inputs, out, symbols};
   if (!rules.all_known()) return std::nullopt;
   return std::visit(rules, attrs);

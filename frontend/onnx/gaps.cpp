@@ -24,7 +24,8 @@ std::string print_gaps(const std::vector<Gap>& gaps) {
 
 namespace onnx_import {
 
-void Gaps::add(DiagCode code, const std::string& op, const std::string& problem, const std::string& advice, const std::string& node) {
+void Gaps::add(DiagCode code, const std::string& op, const std::string& problem,
+               const std::string& advice, const std::string& node) {
   for (Gap& gap : list_)
     if (gap.op == op && gap.problem == problem && gap.advice == advice) {
       gap.nodes.push_back(node);
@@ -41,7 +42,10 @@ void Gaps::add(const std::vector<Gap>& others) {
 Error Gaps::error(const std::string& path) const {
   std::vector<Diag> diags;
   for (const Gap& gap : list_) {
-    Diag diag{gap.code, llvm::formatv("{0} (x{1}): {2}", gap.op, gap.nodes.size(), gap.problem).str(), {path, 0, 0}, {}};
+    Diag diag{gap.code,
+              llvm::formatv("{0} (x{1}): {2}", gap.op, gap.nodes.size(), gap.problem).str(),
+              {path, 0, 0},
+              {}};
     diag.notes.push_back("at " + node_list(gap.nodes, 8));
     if (!gap.advice.empty()) diag.notes.push_back(gap.advice);
     diags.push_back(std::move(diag));

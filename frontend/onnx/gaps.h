@@ -9,7 +9,8 @@ namespace tw::onnx_import {
 
 class Gaps {
  public:
-  void add(DiagCode code, const std::string& op, const std::string& problem, const std::string& advice, const std::string& node);
+  void add(DiagCode code, const std::string& op, const std::string& problem,
+           const std::string& advice, const std::string& node);
   void add(const std::vector<Gap>& others);
   bool empty() const { return list_.empty(); }
   std::vector<Gap> take() { return std::move(list_); }

@@ -4,7 +4,9 @@
 
 namespace tw::onnx_import {
 
-std::string full_name(const OnnxNode& node) { return node.domain.empty() ? node.op_type : node.domain + "." + node.op_type; }
+std::string full_name(const OnnxNode& node) {
+  return node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+}
 
 void GraphImport::run() {
   import_initializers();
@@ -15,11 +17,13 @@ void GraphImport::run() {
 
 Val GraphImport::output(const std::string& name) {
   if (const Val* found = find(name)) return *found;
-  state_.gaps.add(DiagCode::invalid_model, "output", "no node makes output '" + name + "'", "", name);
+  state_.gaps.add(DiagCode::invalid_model, "output", "no node makes output '" + name + "'", "",
+                  name);
   return {};
 }
 
-std::optional<std::vector<Val>> GraphImport::inlined(const OnnxGraph& body, const std::vector<Val>& inputs) {
+std::optional<std::vector<Val>> GraphImport::inlined(const OnnxGraph& body,
+                                                     const std::vector<Val>& inputs) {
   GraphImport inner(body, builder_, state_, this);
   for (size_t i = 0; i < inputs.size(); ++i) inner.bind(body.inputs[i].name, inputs[i]);
   inner.run();
@@ -51,7 +55,9 @@ std::unique_ptr<RegionDraft> GraphImport::branch(const OnnxGraph& body, std::str
   std::unique_ptr<RegionDraft> draft = region(body, [](Builder&) { return std::vector<Val>(); });
   const std::vector<Gap> own = state_.gaps.take();
   std::swap(around, state_.gaps);
-  const bool fits_not = !own.empty() && std::ranges::all_of(own, [](const Gap& gap) { return gap.code == DiagCode::invalid_model; });
+  const bool fits_not = !own.empty() && std::ranges::all_of(own, [](const Gap& gap) {
+    return gap.code == DiagCode::invalid_model;
+  });
   if (!fits_not) state_.gaps.add(own);
   else misfit = own.front().op + " '" + own.front().nodes.front() + "': " + own.front().problem;
   return draft;
@@ -60,7 +66,8 @@ std::unique_ptr<RegionDraft> GraphImport::branch(const OnnxGraph& body, std::str
 std::string GraphImport::fresh_symbol(const std::string& stem) {
   std::string symbol;
   do {
-    symbol = stem + "_" + std::to_string(++state_.symbols) + ".0";   // sizes that it decides are checked as those made from data are
+    // Sizes that it decides are checked as those made from data are
+    symbol = stem + "_" + std::to_string(++state_.symbols) + ".0";
   } while (builder_.symbols().count(symbol));
   return symbol;
 }
@@ -72,7 +79,8 @@ const Val* GraphImport::find(const std::string& name) {
   return &(values_[name] = capture(*around));
 }
 
-// A value of the graph around the region as one of the region's: a constant or a size again, anything else an input.
+// A value of the graph around the region as one of the region's: a constant or a size again,
+// anything else an input.
 Val GraphImport::capture(Val v) {
   const auto [known, fresh] = captures_.try_emplace(v);
   if (!fresh) return known->second;
@@ -107,10 +115,9 @@ void GraphImport::import_initializers() {
   for (const OnnxTensor& tensor : graph_.initializers) {
     values_[tensor.name] = Val{};
     if (const auto dtype = tensor.dtype())
-      values_[tensor.name] =
-          builder_.add_constant(tensor.name, {*dtype, Shape(tensor.dims.begin(), tensor.dims.end()), {}}, tensor.data);
-    else
-      initializer_types_[tensor.name] = tensor.element_type;
+      values_[tensor.name] = builder_.add_constant(
+          tensor.name, {*dtype, Shape(tensor.dims.begin(), tensor.dims.end()), {}}, tensor.data);
+    else initializer_types_[tensor.name] = tensor.element_type;
   }
 }
 
@@ -120,7 +127,8 @@ void GraphImport::find_wanted() {
   live_.assign(graph_.nodes.size(), false);
   for (size_t i = graph_.nodes.size(); i-- > 0;) {
     const OnnxNode& node = graph_.nodes[i];
-    live_[i] = std::any_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& o) { return wanted_.count(o) > 0; });
+    live_[i] = std::any_of(node.outputs.begin(), node.outputs.end(),
+                           [&](const std::string& o) { return wanted_.count(o) > 0; });
     if (!live_[i]) continue;
     wanted_.insert(node.inputs.begin(), node.inputs.end());
     wanted_.insert(node.captures.begin(), node.captures.end());
@@ -131,7 +139,8 @@ void GraphImport::find_wanted() {
 void GraphImport::import_node(const OnnxNode& node) {
   for (const std::string& output : node.outputs) values_[output] = Val{};
   if (state_.nodes_left-- <= 0) {
-    state_.gaps.add(DiagCode::limit, "model", "more than 200000 nodes with its loops unrolled", "", full_name(node));
+    state_.gaps.add(DiagCode::limit, "model", "more than 200000 nodes with its loops unrolled", "",
+                    full_name(node));
     return;
   }
   const ImportRow* row = find_importer(node.domain, node.op_type, node.since_version);
@@ -144,28 +153,34 @@ void GraphImport::import_node(const OnnxNode& node) {
     if (input.empty()) continue;
     int element_type = 0;
     if (!found)
-      state_.gaps.add(DiagCode::invalid_model, full_name(node), "no node before makes input '" + input + "'",
+      state_.gaps.add(DiagCode::invalid_model, full_name(node),
+                      "no node before makes input '" + input + "'",
                       "the model breaks the ONNX standard: export it again", node.name);
     else if (lacks_dtype(input, element_type))
-      state_.gaps.add(DiagCode::unsupported, full_name(node), "dtype " + element_type_name(element_type),
+      state_.gaps.add(DiagCode::unsupported, full_name(node),
+                      "dtype " + element_type_name(element_type),
                       "convert the model to float32 or an integer type", node.name);
     poisoned = poisoned || !inputs.back().valid();
   }
   if (!poisoned) run_importer(node, *row, std::move(inputs));
 }
 
-void GraphImport::run_importer(const OnnxNode& node, const ImportRow& row, std::vector<Val> inputs) {
+void GraphImport::run_importer(const OnnxNode& node, const ImportRow& row,
+                               std::vector<Val> inputs) {
   std::vector<bool> wanted;
   for (const std::string& output : node.outputs) wanted.push_back(wanted_.count(output) > 0);
   NodeImport context(builder_, *this, node, std::move(inputs), std::move(wanted));
   for (size_t i = 0; i < context.input_count() && !row.takes_lists; ++i)
-    if (builder_.list_kind(context.maybe(i))) context.invalid(llvm::formatv("input {0} is not a tensor", i).str());
+    if (builder_.list_kind(context.maybe(i)))
+      context.invalid(llvm::formatv("input {0} is not a tensor", i).str());
   if (!context.failed()) row.import(context, row.param);
   for (size_t i = 0; i < node.outputs.size() && !context.failed(); ++i)
     if (context.wanted(i) && !context.outputs()[i].valid())
-      context.fail(llvm::formatv("output {0} is not supported", i).str(), "remove the uses of this output");
+      context.fail(llvm::formatv("output {0} is not supported", i).str(),
+                   "remove the uses of this output");
   if (const auto& problem = context.problem()) {
-    if (!problem->reported) state_.gaps.add(problem->code, full_name(node), problem->text, problem->advice, node.name);
+    if (!problem->reported)
+      state_.gaps.add(problem->code, full_name(node), problem->text, problem->advice, node.name);
     return;
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -177,7 +192,8 @@ void GraphImport::run_importer(const OnnxNode& node, const ImportRow& row, std::
 }
 
 void GraphImport::report_unsupported(const OnnxNode& node) {
-  std::string problem = "operator not supported", advice = "replace it by supported operators, or leave this part out of the model";
+  std::string problem = "operator not supported",
+              advice = "replace it by supported operators, or leave this part out of the model";
   if (!node.domain.empty() && node.since_version == 0) {
     problem = "operator of domain " + node.domain + " not supported";
     advice = "export with standard operators, or with model-local functions for it";
@@ -185,7 +201,9 @@ void GraphImport::report_unsupported(const OnnxNode& node) {
     problem = "no such operator at this opset";
   } else if (const ImportRow* row = find_importer_any_version(node.domain, node.op_type)) {
     problem = llvm::formatv("version {0} of the operator not supported", node.since_version).str();
-    advice = llvm::formatv("export at an opset where the operator's version is {0} to {1}", row->first, row->last).str();
+    advice = llvm::formatv("export at an opset where the operator's version is {0} to {1}",
+                           row->first, row->last)
+                 .str();
   }
   state_.gaps.add(DiagCode::unsupported, full_name(node), problem, advice, node.name);
 }

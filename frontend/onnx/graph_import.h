@@ -1,5 +1,5 @@
-// The nodes of one ONNX graph, through their importers: the main graph's, or in place of a node those of a graph in its
-// attributes, which sees the names around it.
+// The nodes of one ONNX graph, through their importers: the main graph's, or in place of a node
+// those of a graph in its attributes, which sees the names around it.
 #pragma once
 #include <map>
 #include <set>
@@ -16,25 +16,28 @@ namespace tw::onnx_import {
 struct ImportState {
   Gaps gaps;
   std::vector<std::string> warnings;
-  int64_t nodes_left = 200'000;   // that may be imported: bodies in place of loops multiply them
-  int symbols = 0;                // made so far
+  int64_t nodes_left = 200'000;  // that may be imported: bodies in place of loops multiply them
+  int symbols = 0;               // made so far
 };
 
 class GraphImport : public Bodies {
  public:
   // `outer`: the graph around it, null for the main one.
-  GraphImport(const OnnxGraph& graph, Builder& builder, ImportState& state, GraphImport* outer = nullptr)
+  GraphImport(const OnnxGraph& graph, Builder& builder, ImportState& state,
+              GraphImport* outer = nullptr)
       : graph_(graph), builder_(builder), state_(state), outer_(outer) {}
   // The body of a region: it reads what is around it through inputs, which are added to the draft.
   GraphImport(const OnnxGraph& graph, RegionDraft& draft, ImportState& state, GraphImport& outer)
       : graph_(graph), builder_(draft.builder), state_(state), outer_(&outer), draft_(&draft) {}
 
-  void bind(const std::string& name, Val v) { values_[name] = v; }   // an input; invalid: it was reported
-  void run();                                                        // what the outputs need
+  // An input; invalid: it was reported
+  void bind(const std::string& name, Val v) { values_[name] = v; }
+  void run();  // what the outputs need
   // Of the graph's output; invalid: it was reported.
   Val output(const std::string& name);
 
-  std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs) override;
+  std::optional<std::vector<Val>> inlined(const OnnxGraph& body,
+                                          const std::vector<Val>& inputs) override;
   std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Inputs& inputs) override;
   std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit) override;
   void warn(const std::string& text) override { state_.warnings.push_back(text); }
@@ -62,6 +65,6 @@ class GraphImport : public Bodies {
   std::vector<bool> live_;
 };
 
-std::string full_name(const OnnxNode& node);      // with its domain
+std::string full_name(const OnnxNode& node);  // with its domain
 
 }  // namespace tw::onnx_import

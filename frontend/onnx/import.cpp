@@ -1,4 +1,5 @@
-// import_onnx and gap_report: binds the inputs' dimensions, imports the main graph, and collects what the importers refuse.
+// import_onnx and gap_report: binds the inputs' dimensions, imports the main graph, and collects
+// what the importers refuse.
 #include <algorithm>
 #include <set>
 
@@ -19,18 +20,21 @@ class Symbols {
   Symbols(const OnnxGraph& graph, const ImportOptions& options) : options_(options) {
     for (const OnnxValueInfo& input : graph.inputs) {
       if (is_list(input)) lists_.insert(input.name);
-      for (int64_t i = 0, count = items(input).value_or(0); i < count && is_list(input); ++i) add(item(input, i));
+      for (int64_t i = 0, count = items(input).value_or(0); i < count && is_list(input); ++i)
+        add(item(input, i));
       if (!is_list(input)) add(input);
     }
   }
 
   static bool is_list(const OnnxValueInfo& input) {
-    return input.kind == "sequence" || input.kind == "optional" || input.kind == "optional sequence";
+    return input.kind == "sequence" || input.kind == "optional" ||
+           input.kind == "optional sequence";
   }
   // How many tensors a sequence or an optional stands for, where the options say it.
   std::optional<int64_t> items(const OnnxValueInfo& input) const {
     const auto given = options_.dims.find(input.name);
-    if (given == options_.dims.end() || given->second < 0 || given->second > kMaxItems) return std::nullopt;
+    if (given == options_.dims.end() || given->second < 0 || given->second > kMaxItems)
+      return std::nullopt;
     return given->second;
   }
   // One of these tensors. A symbol stands for an extent of each sequence's items of that number.
@@ -42,10 +46,13 @@ class Symbols {
     return input;
   }
 
-  // Finds what the options name. Errors: names that the model does not have, a dimension given twice, values that are no extents.
+  // Finds what the options name. Errors: names that the model does not have, a dimension given
+  // twice, values that are no extents.
   Error resolve() {
     std::vector<Diag> problems;
-    const auto refuse = [&](std::string text) { problems.push_back({DiagCode::invalid_argument, std::move(text), {}, {}}); };
+    const auto refuse = [&](std::string text) {
+      problems.push_back({DiagCode::invalid_argument, std::move(text), {}, {}});
+    };
     const auto find = [&](const std::string& text) -> std::optional<std::string> {
       Expected<std::string> name = find_dim(text, specs_);
       if (!name) {
@@ -56,19 +63,30 @@ class Symbols {
     };
     for (const auto& [text, value] : options_.dims) {
       if (lists_.count(text)) {
-        if (value < 0 || value > kMaxItems) refuse(llvm::formatv("input '{0}' cannot hold {1} tensors, only 0 to {2}", text, value, kMaxItems).str());
+        if (value < 0 || value > kMaxItems)
+          refuse(llvm::formatv("input '{0}' cannot hold {1} tensors, only 0 to {2}", text, value,
+                               kMaxItems)
+                     .str());
         dims_[text] = value;
       } else if (const auto name = find(text)) {
-        if (value < 1 || value > kMaxDim) refuse(llvm::formatv("dimension '{0}' cannot be {1}, only 1 to {2}", *name, value, kMaxDim).str());
-        if (!dims_.emplace(*name, value).second) refuse("dimension '" + *name + "' is given twice, once as '" + text + "'");
+        if (value < 1 || value > kMaxDim)
+          refuse(
+              llvm::formatv("dimension '{0}' cannot be {1}, only 1 to {2}", *name, value, kMaxDim)
+                  .str());
+        if (!dims_.emplace(*name, value).second)
+          refuse("dimension '" + *name + "' is given twice, once as '" + text + "'");
       }
     }
     for (const auto& [text, range] : options_.limits) {
       const auto name = find(text);
       if (!name) continue;
       if (range.least < 0 || range.most < range.least || range.most > kMaxDim)
-        refuse(llvm::formatv("dimension '{0}' cannot go from {1} to {2}, only from 0 or more to at most {3}", *name, range.least, range.most, kMaxDim).str());
-      if (!ranges_.emplace(*name, range).second) refuse("dimension '" + *name + "' is given twice, once as '" + text + "'");
+        refuse(llvm::formatv(
+                   "dimension '{0}' cannot go from {1} to {2}, only from 0 or more to at most {3}",
+                   *name, range.least, range.most, kMaxDim)
+                   .str());
+      if (!ranges_.emplace(*name, range).second)
+        refuse("dimension '" + *name + "' is given twice, once as '" + text + "'");
     }
     return make_error(std::move(problems));
   }
@@ -78,7 +96,7 @@ class Symbols {
     const std::string name = written(input, axis), own = names_.at(name);
     if (const auto bound = dims_.find(name); bound != dims_.end()) return bound->second;
     if (const auto range = ranges_.find(name); range != ranges_.end()) {
-      const std::string symbol = own + (range->second.least == 0 ? ".0" : "");   // ir/simplify.h
+      const std::string symbol = own + (range->second.least == 0 ? ".0" : "");  // ir/simplify.h
       limits_[symbol] = range->second;
       builder.add_symbol(symbol, {Expr(range->second.least), Expr(range->second.most)}, name);
       return var(symbol);
@@ -106,19 +124,20 @@ class Symbols {
   void intern(const std::string& name) {
     if (names_.count(name)) return;
     std::string own = identifier(name);
-    for (int suffix = 2; own_.count(own); ++suffix) own = identifier(name) + "_" + std::to_string(suffix);
+    for (int suffix = 2; own_.count(own); ++suffix)
+      own = identifier(name) + "_" + std::to_string(suffix);
     own_.insert(own);
     names_[name] = own;
   }
 
   const ImportOptions& options_;
-  std::set<std::string> lists_;                  // inputs
-  std::vector<TensorSpec> specs_;                // inputs, with the model's names for dims
-  std::map<std::string, std::string> names_;     // identifiers of our own for them
+  std::set<std::string> lists_;               // inputs
+  std::vector<TensorSpec> specs_;             // inputs, with the model's names for dims
+  std::map<std::string, std::string> names_;  // identifiers of our own for them
   std::set<std::string> own_;
-  std::map<std::string, int64_t> dims_;          // bound, by the model's names
-  SymbolLimitsOf ranges_;                        // by the model's names
-  mutable SymbolLimitsOf limits_;                // of symbols that inputs have
+  std::map<std::string, int64_t> dims_;  // bound, by the model's names
+  SymbolLimitsOf ranges_;                // by the model's names
+  mutable SymbolLimitsOf limits_;        // of symbols that inputs have
 };
 
 class Importer {
@@ -134,7 +153,8 @@ class Importer {
     for (size_t i = 0; i < model_.outputs.size(); ++i) {
       const std::string& output = model_.outputs[i];
       if (!names.insert(output).second) {
-        state_.gaps.add(DiagCode::invalid_model, "output", "output '" + output + "' is listed twice", "", output);
+        state_.gaps.add(DiagCode::invalid_model, "output",
+                        "output '" + output + "' is listed twice", "", output);
         continue;
       }
       const Val v = main_.output(output);
@@ -143,7 +163,8 @@ class Importer {
       add_output(output, v);
     }
     if (outputs_.empty() && state_.gaps.empty() && !model_.outputs.empty())
-      state_.gaps.add(DiagCode::unsupported, "output", "all of them are empty lists", "", model_.outputs.front());
+      state_.gaps.add(DiagCode::unsupported, "output", "all of them are empty lists", "",
+                      model_.outputs.front());
     return Error::success();
   }
 
@@ -162,7 +183,8 @@ class Importer {
   }
 
  private:
-  Val refuse(DiagCode code, const std::string& problem, const std::string& advice, const OnnxValueInfo& input) {
+  Val refuse(DiagCode code, const std::string& problem, const std::string& advice,
+             const OnnxValueInfo& input) {
     state_.gaps.add(code, "input", problem, advice, input.name);
     return {};
   }
@@ -170,20 +192,26 @@ class Importer {
   // Invalid: reported.
   Val import_input(const OnnxValueInfo& input) {
     if (input.kind == "tensor") return import_tensor(input);
-    if (!Symbols::is_list(input)) return refuse(DiagCode::unsupported, "type " + input.kind, "only tensors, sequences and optionals can be inputs", input);
+    if (!Symbols::is_list(input))
+      return refuse(DiagCode::unsupported, "type " + input.kind,
+                    "only tensors, sequences and optionals can be inputs", input);
     return import_list(input);
   }
 
   Val import_tensor(const OnnxValueInfo& input) {
     const auto dtype = dtype_from_onnx(input.element_type);
     if (!dtype)
-      return refuse(DiagCode::unsupported, "dtype " + element_type_name(input.element_type), "convert the model to float32 or an integer type", input);
-    if (!input.has_shape) return refuse(DiagCode::unsupported, "no shape, not even a rank", "give the input a shape when exporting", input);
+      return refuse(DiagCode::unsupported, "dtype " + element_type_name(input.element_type),
+                    "convert the model to float32 or an integer type", input);
+    if (!input.has_shape)
+      return refuse(DiagCode::unsupported, "no shape, not even a rank",
+                    "give the input a shape when exporting", input);
     std::optional<Shape> shape = input_shape(input);
     return shape ? builder_.add_input(input.name, {*dtype, std::move(*shape), {}}) : Val{};
   }
 
-  // The tensors of a list are inputs of their own, numbered: x_0, x_1, ... An optional has one or none.
+  // The tensors of a list are inputs of their own, numbered: x_0, x_1, ... An optional has one or
+  // none.
   Val import_list(const OnnxValueInfo& input) {
     const std::optional<int64_t> count = symbols_.items(input);
     if (!count || (input.kind == "optional" && *count > 1))
@@ -194,9 +222,11 @@ class Importer {
       items.push_back(import_tensor(Symbols::item(input, i)));
       if (!items.back().valid()) return {};
     }
-    if (input.kind == "optional") return builder_.list(Builder::ListKind::optional, std::move(items));
+    if (input.kind == "optional")
+      return builder_.list(Builder::ListKind::optional, std::move(items));
     const Val sequence = builder_.list(Builder::ListKind::sequence, std::move(items));
-    return input.kind == "sequence" ? sequence : builder_.list(Builder::ListKind::optional, {sequence});
+    return input.kind == "sequence" ? sequence
+                                    : builder_.list(Builder::ListKind::optional, {sequence});
   }
 
   std::optional<Shape> input_shape(const OnnxValueInfo& input) {
@@ -214,12 +244,18 @@ class Importer {
     return shape;
   }
 
-  // Another type than the model says is an error, as its users read memory by what it says; other sizes, which exporters often leave from another input, a warning.
+  // Another type than the model says is an error, as its users read memory by what it says; other
+  // sizes, which exporters often leave from another input, a warning.
   void compare(const OnnxValueInfo& declared, const TensorType& type) {
     if (declared.kind != "tensor" || declared.element_type == 0) return;
     if (dtype_from_onnx(declared.element_type) != type.dtype) {
-      state_.gaps.add(DiagCode::invalid_model, "output", llvm::formatv("declared as {0}, its nodes give {1}", element_type_name(declared.element_type), dtype_name(type.dtype)).str(),
-                      llvm::formatv("declare it as {0}, or cast it", dtype_name(type.dtype)).str(), declared.name);
+      state_.gaps.add(
+          DiagCode::invalid_model, "output",
+          llvm::formatv("declared as {0}, its nodes give {1}",
+                        element_type_name(declared.element_type), dtype_name(type.dtype))
+              .str(),
+          llvm::formatv("declare it as {0}, or cast it", dtype_name(type.dtype)).str(),
+          declared.name);
       return;
     }
     if (!declared.has_shape) return;
@@ -229,12 +265,19 @@ class Importer {
       const OnnxDim& dim = declared.dims[i];
       const auto extent = same ? as_const(type.shape[i]) : std::nullopt;
       same = same && (dim.value < 0 || !extent || *extent == dim.value);
-      text += (i ? ", " : "") + (dim.value >= 0 ? std::to_string(dim.value) : dim.symbol.empty() ? "?" : dim.symbol);
+      text += (i ? ", " : "") + (dim.value >= 0       ? std::to_string(dim.value)
+                                 : dim.symbol.empty() ? "?"
+                                                      : dim.symbol);
     }
-    if (!same) state_.warnings.push_back(llvm::formatv("output '{0}' is declared as [{1}], its nodes give {2}", declared.name, text, to_string(type.shape)).str());
+    if (!same)
+      state_.warnings.push_back(
+          llvm::formatv("output '{0}' is declared as [{1}], its nodes give {2}", declared.name,
+                        text, to_string(type.shape))
+              .str());
   }
 
-  // A list's tensors are outputs of their own, numbered as those of inputs are; of a list that only the run knows: its rows and sizes, whether it is there.
+  // A list's tensors are outputs of their own, numbered as those of inputs are; of a list that only
+  // the run knows: its rows and sizes, whether it is there.
   void add_output(const std::string& name, Val v) {
     const auto kind = builder_.list_kind(v);
     if (!kind) {
@@ -242,10 +285,14 @@ class Importer {
       return;
     }
     const std::vector<Val>& items = builder_.items(v);
-    const auto held = [&](Val item) { add_output(builder_.list_kind(item) ? name : name + "_0", item); };
+    const auto held = [&](Val item) {
+      add_output(builder_.list_kind(item) ? name : name + "_0", item);
+    };
     switch (*kind) {
-      case Builder::ListKind::sequence: case Builder::ListKind::growing:
-        for (size_t i = 0; i < items.size(); ++i) add_output(name + "_" + std::to_string(i), items[i]);
+      case Builder::ListKind::sequence:
+      case Builder::ListKind::growing:
+        for (size_t i = 0; i < items.size(); ++i)
+          add_output(name + "_" + std::to_string(i), items[i]);
         break;
       case Builder::ListKind::optional: std::ranges::for_each(items, held); break;
       case Builder::ListKind::rows:
@@ -312,7 +359,8 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
 
 std::vector<std::string> external_files(const std::string& path) {
   Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
-  Expected<std::vector<std::string>> paths = file ? external_paths(*file, path) : Expected<std::vector<std::string>>(file.takeError());
+  Expected<std::vector<std::string>> paths =
+      file ? external_paths(*file, path) : Expected<std::vector<std::string>>(file.takeError());
   if (paths) return std::move(*paths);
   llvm::consumeError(paths.takeError());
   return {};

@@ -1,5 +1,6 @@
-// The table of importers: one row an ONNX operator, sorted by domain and name. Rows start at the first version whose meaning the importer
-// reads; models with older operators are converted upward before.
+// The table of importers: one row an ONNX operator, sorted by domain and name. Rows start at the
+// first version whose meaning the importer reads; models with older operators are converted upward
+// before.
 #include "frontend/onnx/import_table.h"
 
 #include <algorithm>
@@ -285,12 +286,14 @@ static_assert(sorted(), "rows are looked up by bisection");
 }  // namespace
 
 const ImportRow* find_importer_any_version(std::string_view domain, std::string_view op_type) {
-  const auto row = std::lower_bound(kRows.begin(), kRows.end(), op_type,
-                                    [&](const ImportRow& r, std::string_view name) { return before(r, domain, name); });
+  const auto row = std::lower_bound(
+      kRows.begin(), kRows.end(), op_type,
+      [&](const ImportRow& r, std::string_view name) { return before(r, domain, name); });
   return row != kRows.end() && row->domain == domain && row->op_type == op_type ? row : nullptr;
 }
 
-const ImportRow* find_importer(std::string_view domain, std::string_view op_type, int since_version) {
+const ImportRow* find_importer(std::string_view domain, std::string_view op_type,
+                               int since_version) {
   const ImportRow* row = find_importer_any_version(domain, op_type);
   return row && since_version >= row->first && since_version <= row->last ? row : nullptr;
 }

@@ -1,4 +1,5 @@
-// From a mapped file to a checked OnnxModel. Every call into the ONNX library is guarded: it reports by exceptions.
+// From a mapped file to a checked OnnxModel. Every call into the ONNX library is guarded: it
+// reports by exceptions.
 #include <onnx/checker.h>
 #include <onnx/common/constants.h>
 #include <onnx/defs/schema.h>
@@ -16,11 +17,12 @@
 namespace tw::onnx_import {
 namespace {
 
-// Models with operators older than their importers are converted to this opset, the newest one before quantised types
-// and attributes that nothing here reads came in.
+// Models with operators older than their importers are converted to this opset, the newest one
+// before quantised types and attributes that nothing here reads came in.
 constexpr int kBaseOpset = 22;
 constexpr int kMaxNodes = 200'000;
-constexpr int kMinIrVersion = 4;  // from here on initializers need not be inputs; the converter makes such ones
+// From here on initializers need not be inputs; the converter makes such ones
+constexpr int kMinIrVersion = 4;
 constexpr const char* kUnknownDomain = "tilewright.unknown";
 using Opsets = std::map<std::string, int64_t>;
 
@@ -39,7 +41,8 @@ Error guarded(const char* step, const std::function<void()>& body) {
   return Error::success();
 }
 
-// Calls fn for every graph: the main one and those in the attributes of its nodes, outer ones first.
+// Calls fn for every graph: the main one and those in the attributes of its nodes, outer ones
+// first.
 void for_each_graph(onnx::GraphProto& graph, const std::function<void(onnx::GraphProto&)>& fn) {
   fn(graph);
   for (auto& node : *graph.mutable_node())
@@ -66,7 +69,8 @@ void for_each_node(onnx::ModelProto& model, const std::function<void(onnx::NodeP
 void hide_locations(onnx::ModelProto& model, ExternalData& external) {
   const auto hide = [&](onnx::TensorProto& tensor) {
     for (auto& entry : *tensor.mutable_external_data())
-      if (entry.key() == "location" && entry.value() != kModelLocation) entry.set_value(external.alias(entry.value()));
+      if (entry.key() == "location" && entry.value() != kModelLocation)
+        entry.set_value(external.alias(entry.value()));
   };
   for_each_graph(*model.mutable_graph(), [&](onnx::GraphProto& graph) {
     for (auto& tensor : *graph.mutable_initializer()) hide(tensor);
@@ -85,7 +89,8 @@ Opsets opsets_of(const onnx::ModelProto& model) {
   return opsets;
 }
 
-// Domain "ai.onnx" is "", a missing opset is 1, and newer file formats are read as the newest known one.
+// Domain "ai.onnx" is "", a missing opset is 1, and newer file formats are read as the newest known
+// one.
 void normalize(onnx::ModelProto& model) {
   const auto plain = [](std::string* domain) {
     if (*domain == "ai.onnx") domain->clear();
@@ -96,28 +101,33 @@ void normalize(onnx::ModelProto& model) {
   for_each_node(model, [&](onnx::NodeProto& node) { plain(node.mutable_domain()); });
   if (model.opset_import().empty()) model.add_opset_import()->set_version(1);
   if (model.ir_version() > onnx::IR_VERSION) model.set_ir_version(onnx::IR_VERSION);
-  if (model.ir_version() > 0 && model.ir_version() < kMinIrVersion) model.set_ir_version(kMinIrVersion);
+  if (model.ir_version() > 0 && model.ir_version() < kMinIrVersion)
+    model.set_ir_version(kMinIrVersion);
 }
 
 Error check_limits(onnx::ModelProto& model) {
   int64_t nodes = 0;
   for_each_node(model, [&](onnx::NodeProto&) { ++nodes; });
-  if (nodes > kMaxNodes) return make_error(DiagCode::limit, "the model has {0} nodes, the limit is {1}", nodes, kMaxNodes);
+  if (nodes > kMaxNodes)
+    return make_error(DiagCode::limit, "the model has {0} nodes, the limit is {1}", nodes,
+                      kMaxNodes);
   return Error::success();
 }
 
-// The checker stops at the first operator it does not know. Those are for the gap report, so they wear a custom domain
-// while it looks.
+// The checker stops at the first operator it does not know. Those are for the gap report, so they
+// wear a custom domain while it looks.
 Error check(onnx::ModelProto& model) {
   const Opsets opsets = opsets_of(model);
   std::set<std::pair<std::string, std::string>> functions;
-  for (const auto& function : model.functions()) functions.emplace(function.domain(), function.name());
+  for (const auto& function : model.functions())
+    functions.emplace(function.domain(), function.name());
   std::vector<std::pair<onnx::NodeProto*, std::string>> hidden;
   for_each_node(model, [&](onnx::NodeProto& node) {
     const auto opset = opsets.find(node.domain());
     if (opset == opsets.end() || functions.count({node.domain(), node.op_type()})) return;
     const int version = static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX));
-    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version, node.domain());
+    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version,
+                                                                  node.domain());
     if (schema && !schema->Deprecated()) return;
     hidden.emplace_back(&node, node.domain());
     node.set_domain(kUnknownDomain);
@@ -137,28 +147,37 @@ Error check(onnx::ModelProto& model) {
   return error;
 }
 
-// Replaces calls of the model's own functions. Each function's full size is known before, so that a small file
-// cannot grow without bounds.
+// Replaces calls of the model's own functions. Each function's full size is known before, so that a
+// small file cannot grow without bounds.
 Error inline_functions(onnx::ModelProto& model) {
   if (model.functions().empty()) return Error::success();
-  TW_TRY(guarded("model-local functions", [&] { onnx::checker::check_function_call_cycles(model); }));
+  TW_TRY(
+      guarded("model-local functions", [&] { onnx::checker::check_function_call_cycles(model); }));
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> by_name;
-  for (const auto& function : model.functions()) by_name[{function.domain(), function.name()}] = &function;
+  for (const auto& function : model.functions())
+    by_name[{function.domain(), function.name()}] = &function;
   std::map<const onnx::FunctionProto*, int64_t> sizes;
-  const std::function<int64_t(const onnx::NodeProto&)> size_of = [&](const onnx::NodeProto& node) -> int64_t {
+  const std::function<int64_t(const onnx::NodeProto&)> size_of =
+      [&](const onnx::NodeProto& node) -> int64_t {
     int64_t size = 1;
     for (const auto& attribute : node.attribute())
-      for (const auto& inner : attribute.g().node()) size = std::min<int64_t>(size + size_of(inner), kMaxNodes + 1);
+      for (const auto& inner : attribute.g().node())
+        size = std::min<int64_t>(size + size_of(inner), kMaxNodes + 1);
     const auto found = by_name.find({node.domain(), node.op_type()});
     if (found == by_name.end()) return size;
     if (const auto known = sizes.find(found->second); known != sizes.end()) return known->second;
-    for (const auto& inner : found->second->node()) size = std::min<int64_t>(size + size_of(inner), kMaxNodes + 1);
+    for (const auto& inner : found->second->node())
+      size = std::min<int64_t>(size + size_of(inner), kMaxNodes + 1);
     return sizes[found->second] = size;
   };
   int64_t total = 0;
-  for (const auto& node : model.graph().node()) total = std::min<int64_t>(total + size_of(node), kMaxNodes + 1);
-  if (total > kMaxNodes) return make_error(DiagCode::limit, "the model has more than {0} nodes with its functions expanded", kMaxNodes);
-  return guarded("expanding the model's functions", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
+  for (const auto& node : model.graph().node())
+    total = std::min<int64_t>(total + size_of(node), kMaxNodes + 1);
+  if (total > kMaxNodes)
+    return make_error(DiagCode::limit,
+                      "the model has more than {0} nodes with its functions expanded", kMaxNodes);
+  return guarded("expanding the model's functions",
+                 [&] { onnx::inliner::InlineLocalFunctions(model, true); });
 }
 
 // Converts upward; a failure is not fatal: what stays too old is in the gap report.
@@ -189,7 +208,8 @@ bool has_old_operators(onnx::ModelProto& model) {
 const onnx::OpSchema* schema_of(const onnx::NodeProto& node, const Opsets& opsets) {
   const auto opset = opsets.find(node.domain());
   if (opset == opsets.end()) return nullptr;
-  return onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
+  return onnx::OpSchemaRegistry::Schema(
+      node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
 }
 
 // Nodes without an importer whose meaning ONNX gives as a function of other operators.
@@ -214,8 +234,9 @@ void fill_defaults(onnx::NodeProto& node, const onnx::OpSchema& schema) {
   }
 }
 
-// Bodies that depend on types need the type of every value. The library looks for them in the main graph alone, so what the inner
-// graphs know is told there, too, but for names that mean more than one value.
+// Bodies that depend on types need the type of every value. The library looks for them in the main
+// graph alone, so what the inner graphs know is told there, too, but for names that mean more than
+// one value.
 void add_types(onnx::ModelProto& model) {
   for_each_graph(*model.mutable_graph(), [](onnx::GraphProto& graph) {
     for (const auto& tensor : graph.initializer()) {
@@ -240,7 +261,8 @@ void add_types(onnx::ModelProto& model) {
   });
   for (const onnx::ValueInfoProto& info : inner)
     if (makers[info.name()] == 1) *model.mutable_graph()->add_value_info() = info;
-  model.mutable_graph()->add_value_info()->mutable_type();   // of optional inputs left out, which it looks up too
+  // Of optional inputs left out, which it looks up too
+  model.mutable_graph()->add_value_info()->mutable_type();
 }
 
 // Bodies are written for recent opsets, and may use operators with bodies again.
@@ -281,7 +303,8 @@ Error prepare(onnx::ModelProto& proto, ExternalData& external, OnnxModel& model)
   TW_TRY(check(proto));
   for (const auto& node : proto.graph().node()) ++model.op_counts[node.op_type()];
   model.opset = opsets_of(proto)[""];
-  model.producer = proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
+  model.producer = proto.producer_name() +
+                   (proto.producer_version().empty() ? "" : " " + proto.producer_version());
   TW_TRY(inline_functions(proto));
   if (is_old(proto) && has_old_operators(proto)) convert(proto);
   expand_bodies(proto);
@@ -292,14 +315,17 @@ Error parse(const MappedFile& file, onnx::ModelProto& proto) {
   TW_ASSIGN(const std::string skeleton, copy_skeleton(file.text()));
   bool parsed = false;
   TW_TRY(guarded("not an ONNX file", [&] { parsed = proto.ParseFromString(skeleton); }));
-  if (!parsed) return make_error(DiagCode::invalid_model, "not an ONNX file: it does not parse as a model");
-  if (!proto.has_graph()) return make_error(DiagCode::invalid_model, "not an ONNX model: it has no graph");
+  if (!parsed)
+    return make_error(DiagCode::invalid_model, "not an ONNX file: it does not parse as a model");
+  if (!proto.has_graph())
+    return make_error(DiagCode::invalid_model, "not an ONNX model: it has no graph");
   return Error::success();
 }
 
 }  // namespace
 
-Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file, const std::string& path) {
+Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file,
+                                                  const std::string& path) {
   onnx::ModelProto proto;
   TW_TRY(parse(*file, proto));
   ExternalData external(file, path);
@@ -307,7 +333,8 @@ Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const Ma
   return external.paths();
 }
 
-Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file, const std::string& path) {
+Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file,
+                               const std::string& path) {
   OnnxModel model;
   onnx::ModelProto proto;
   TW_TRY(parse(*file, proto));

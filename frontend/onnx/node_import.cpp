@@ -36,8 +36,14 @@ std::string bind_advice(const std::set<std::string>& symbols, const SymbolNames&
   return text;
 }
 
-NodeImport::NodeImport(Builder& builder, Bodies& bodies, const OnnxNode& n, std::vector<Val> inputs, std::vector<bool> wanted)
-    : node(n), builder_(builder), bodies_(bodies), inputs_(std::move(inputs)), outputs_(n.outputs.size()), wanted_(std::move(wanted)) {}
+NodeImport::NodeImport(Builder& builder, Bodies& bodies, const OnnxNode& n, std::vector<Val> inputs,
+                       std::vector<bool> wanted)
+    : node(n),
+      builder_(builder),
+      bodies_(bodies),
+      inputs_(std::move(inputs)),
+      outputs_(n.outputs.size()),
+      wanted_(std::move(wanted)) {}
 
 Val NodeImport::in(size_t i) {
   if (has(i)) return inputs_[i];
@@ -49,7 +55,9 @@ const OnnxAttribute* NodeImport::attribute(const char* name, AttributeKind kind)
   const auto found = node.attributes.find(name);
   if (found == node.attributes.end()) return nullptr;
   if (found->second.kind == kind) return &found->second;
-  invalid(llvm::formatv("attribute {0} is {1}, not {2}", name, kind_name(found->second.kind), kind_name(kind)).str());
+  invalid(llvm::formatv("attribute {0} is {1}, not {2}", name, kind_name(found->second.kind),
+                        kind_name(kind))
+              .str());
   return nullptr;
 }
 
@@ -98,16 +106,20 @@ const std::vector<Val>& NodeImport::items(size_t i) {
   static const std::vector<Val> none;
   const Val v = in(i);
   if (is_list(v, ListKind::sequence)) return builder_.items(v);
-  if (is_list(v, ListKind::growing)) fail("what a sequence holds that the loop itself makes longer", "make the trip count and the condition constants");
+  if (is_list(v, ListKind::growing))
+    fail("what a sequence holds that the loop itself makes longer",
+         "make the trip count and the condition constants");
   else if (is_list(v, ListKind::rows)) fail("a sequence whose length is computed from the data");
   else invalid(llvm::formatv("input {0} is not a sequence", i).str());
   return none;
 }
 
-std::optional<std::vector<Val>> NodeImport::inlined(const OnnxGraph& body, const std::vector<Val>& inputs) {
+std::optional<std::vector<Val>> NodeImport::inlined(const OnnxGraph& body,
+                                                    const std::vector<Val>& inputs) {
   if (failed()) return std::nullopt;
   if (inputs.size() != body.inputs.size()) {
-    invalid(llvm::formatv("a graph of {0} inputs is given {1}", body.inputs.size(), inputs.size()).str());
+    invalid(llvm::formatv("a graph of {0} inputs is given {1}", body.inputs.size(), inputs.size())
+                .str());
     return std::nullopt;
   }
   std::optional<std::vector<Val>> outputs = bodies_.inlined(body, inputs);
@@ -115,21 +127,25 @@ std::optional<std::vector<Val>> NodeImport::inlined(const OnnxGraph& body, const
   return outputs;
 }
 
-std::unique_ptr<RegionDraft> NodeImport::region(const OnnxGraph& body, const Bodies::Inputs& inputs) {
-  if (problem_ && !problem_->reported) return nullptr;   // what is wrong in another body does not hide what is wrong in this one
+std::unique_ptr<RegionDraft> NodeImport::region(const OnnxGraph& body,
+                                                const Bodies::Inputs& inputs) {
+  // What is wrong in another body does not hide what is wrong in this one
+  if (problem_ && !problem_->reported) return nullptr;
   std::unique_ptr<RegionDraft> draft = bodies_.region(body, inputs);
   if (!draft) fail_reported();
   return draft;
 }
 
 std::unique_ptr<RegionDraft> NodeImport::branch(const OnnxGraph& body, std::string& misfit) {
-  if (problem_ && !problem_->reported) return nullptr;   // as above
+  if (problem_ && !problem_->reported) return nullptr;  // as above
   std::unique_ptr<RegionDraft> draft = bodies_.branch(body, misfit);
   if (!draft && misfit.empty()) fail_reported();
   return draft;
 }
 
-NodeImport NodeImport::within(RegionDraft& draft) const { return NodeImport(draft.builder, bodies_, node, {}, {}); }
+NodeImport NodeImport::within(RegionDraft& draft) const {
+  return NodeImport(draft.builder, bodies_, node, {}, {});
+}
 
 void NodeImport::take_problem(const NodeImport& inner) {
   if (!problem_) problem_ = inner.problem_;
@@ -147,12 +163,16 @@ const TensorType& NodeImport::type(Val v) const { return v.valid() ? builder_.ty
 
 Expr NodeImport::dim(Val v, int64_t axis) const {
   const Shape& s = shape(v);
-  return axis >= 0 && axis < static_cast<int64_t>(s.size()) ? s[static_cast<size_t>(axis)] : Expr(1);
+  return axis >= 0 && axis < static_cast<int64_t>(s.size()) ? s[static_cast<size_t>(axis)]
+                                                            : Expr(1);
 }
 
 int64_t NodeImport::need_static_dim(Val v, int64_t axis, const char* why) {
   if (const auto extent = static_dim(v, axis)) return *extent;
-  fail_symbolic(llvm::formatv("{0} needs a static extent, axis {1} is {2}", why, axis, named(dim(v, axis))).str(), {dim(v, axis)});
+  fail_symbolic(
+      llvm::formatv("{0} needs a static extent, axis {1} is {2}", why, axis, named(dim(v, axis)))
+          .str(),
+      {dim(v, axis)});
   return 1;
 }
 
@@ -167,7 +187,8 @@ Ints NodeImport::axes(const Ints& given, int64_t rank) {
   Ints out;
   for (int64_t a : given) out.push_back(axis(a, rank));
   std::sort(out.begin(), out.end());
-  if (!failed() && std::adjacent_find(out.begin(), out.end()) != out.end()) invalid("an axis is given twice");
+  if (!failed() && std::adjacent_find(out.begin(), out.end()) != out.end())
+    invalid("an axis is given twice");
   return out;
 }
 
@@ -179,8 +200,12 @@ std::optional<std::vector<Expr>> NodeImport::known(Val v) {
 std::optional<int64_t> NodeImport::length(Val v, const char* what) {
   const auto count = v.valid() ? as_const(element_count(shape(v))) : std::nullopt;
   if (!v.valid()) return std::nullopt;
-  if (!is_int(dtype(v)) || rank(v) > 1) invalid(llvm::formatv("{0} is {1}, expected a list of integers", what, to_string(type(v))).str());
-  else if (!count || *count > kKnownElements) fail(llvm::formatv("{0} has an unknown number of entries: {1}", what, to_string(type(v))).str());
+  if (!is_int(dtype(v)) || rank(v) > 1)
+    invalid(
+        llvm::formatv("{0} is {1}, expected a list of integers", what, to_string(type(v))).str());
+  else if (!count || *count > kKnownElements)
+    fail(
+        llvm::formatv("{0} has an unknown number of entries: {1}", what, to_string(type(v))).str());
   return failed() ? std::nullopt : count;
 }
 
@@ -213,11 +238,13 @@ Ints NodeImport::constants(Val v, const char* what) {
   const auto elements = known(v);
   if (!elements && v.valid()) {
     const std::string bind = bind_advice(builder_.symbols_behind(v), builder_.symbol_names());
-    fail(llvm::formatv("{0} computed from the data", what).str(), bind.empty() ? "make it a constant" : "make it a constant, or " + bind);
+    fail(llvm::formatv("{0} computed from the data", what).str(),
+         bind.empty() ? "make it a constant" : "make it a constant, or " + bind);
   }
   for (const Expr& e : elements.value_or(std::vector<Expr>())) {
     const std::optional<int64_t> value = as_const(e);
-    if (!value) fail_symbolic(llvm::formatv("{0} must be a constant, it is {1}", what, named(e)).str(), {e});
+    if (!value)
+      fail_symbolic(llvm::formatv("{0} must be a constant, it is {1}", what, named(e)).str(), {e});
     out.push_back(value.value_or(0));
   }
   return out;
@@ -226,7 +253,8 @@ Ints NodeImport::constants(Val v, const char* what) {
 Val NodeImport::emit(OpAttrs attrs, std::vector<Val> inputs) {
   if (failed()) return {};
   const OpInfo& info = op_info(attrs);
-  TW_CHECK(static_cast<int>(inputs.size()) >= info.min_inputs, "{0} emitted with {1} inputs", info.name, inputs.size());
+  TW_CHECK(static_cast<int>(inputs.size()) >= info.min_inputs, "{0} emitted with {1} inputs",
+           info.name, inputs.size());
   for (size_t i = 0; i < static_cast<size_t>(info.min_inputs); ++i)
     TW_CHECK(inputs[i].valid(), "{0} of node {1}: input {2} is not there", info.name, node.name, i);
   Expected<Val> result = builder_.emit(attrs, inputs, {node.name, node.op_type});
@@ -235,7 +263,9 @@ Val NodeImport::emit(OpAttrs attrs, std::vector<Val> inputs) {
   return {};
 }
 
-std::vector<Val> NodeImport::emit_extern(ExternFunction function, Ints ints, std::vector<double> reals, std::vector<Val> inputs, Shape dims) {
+std::vector<Val> NodeImport::emit_extern(ExternFunction function, Ints ints,
+                                         std::vector<double> reals, std::vector<Val> inputs,
+                                         Shape dims) {
   const std::vector<Val> none(static_cast<size_t>(extern_info(function).outputs));
   if (failed()) return none;
   const OpAttrs attrs = op::Extern{function, std::move(ints), std::move(reals), std::move(dims)};
@@ -247,14 +277,20 @@ std::vector<Val> NodeImport::emit_extern(ExternFunction function, Ints ints, std
 
 void NodeImport::refused(Error error, const OpAttrs& attrs, const std::vector<Val>& inputs) {
   const std::vector<Diag> diags = take_diags(std::move(error));
-  problem_ = Problem{diags[0].code, diags[0].message, bind_advice(builder_.symbols_to_bind(attrs, inputs), builder_.symbol_names()), false};
+  problem_ = Problem{diags[0].code, diags[0].message,
+                     bind_advice(builder_.symbols_to_bind(attrs, inputs), builder_.symbol_names()),
+                     false};
 }
 
-Val NodeImport::cast(Val a, DType to) { return dtype(a) == to && a.valid() ? a : emit(op::Cast{to, false}, {a}); }
+Val NodeImport::cast(Val a, DType to) {
+  return dtype(a) == to && a.valid() ? a : emit(op::Cast{to, false}, {a});
+}
 
 namespace {
 bool equal_shapes(const Shape& a, const Shape& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Expr& x, const Expr& y) { return tw::equal(x, y); });
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(),
+                    [](const Expr& x, const Expr& y) { return tw::equal(x, y); });
 }
 }  // namespace
 
@@ -270,7 +306,8 @@ Val NodeImport::expand(Val a, Shape to) {
 
 Val NodeImport::transpose(Val a, Ints perm) {
   bool identity = true;
-  for (size_t i = 0; i < perm.size(); ++i) identity = identity && perm[i] == static_cast<int64_t>(i);
+  for (size_t i = 0; i < perm.size(); ++i)
+    identity = identity && perm[i] == static_cast<int64_t>(i);
   return identity ? a : emit(op::Transpose{std::move(perm)}, {a});
 }
 
@@ -292,10 +329,12 @@ Val NodeImport::slice(Val a, int64_t axis, const Expr& start, const Expr& size) 
 Val NodeImport::constant_tensor(const OnnxTensor& tensor) {
   const std::optional<DType> dtype = tensor.dtype();
   if (!dtype) {
-    fail("dtype " + element_type_name(tensor.element_type), "convert the model to float32 or an integer type");
+    fail("dtype " + element_type_name(tensor.element_type),
+         "convert the model to float32 or an integer type");
     return {};
   }
-  return builder_.add_constant(tensor.name, {*dtype, Shape(tensor.dims.begin(), tensor.dims.end()), {}}, tensor.data);
+  return builder_.add_constant(
+      tensor.name, {*dtype, Shape(tensor.dims.begin(), tensor.dims.end()), {}}, tensor.data);
 }
 
 void NodeImport::set(size_t i, Val v) {
@@ -305,11 +344,14 @@ void NodeImport::set(size_t i, Val v) {
 }
 
 void NodeImport::fail(std::string text, std::string advice) {
-  if (!problem_) problem_ = Problem{DiagCode::unsupported, std::move(text), std::move(advice), false};
+  if (!problem_)
+    problem_ = Problem{DiagCode::unsupported, std::move(text), std::move(advice), false};
 }
 
 void NodeImport::invalid(std::string text) {
-  if (!problem_) problem_ = Problem{DiagCode::invalid_model, std::move(text), "the model breaks the ONNX standard: export it again", false};
+  if (!problem_)
+    problem_ = Problem{DiagCode::invalid_model, std::move(text),
+                       "the model breaks the ONNX standard: export it again", false};
 }
 
 void NodeImport::fail_reported() {

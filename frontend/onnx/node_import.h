@@ -1,6 +1,7 @@
-// One ONNX node while it is imported: checked access to its inputs and attributes, and short ways to emit core operators.
-// Failures stick: the first one is kept, and later calls return invalid values that further calls pass over, so importers
-// read as straight lines. Shape accessors of invalid values give harmless answers (rank 0, extent 1).
+// One ONNX node while it is imported: checked access to its inputs and attributes, and short ways
+// to emit core operators. Failures stick: the first one is kept, and later calls return invalid
+// values that further calls pass over, so importers read as straight lines. Shape accessors of
+// invalid values give harmless answers (rank 0, extent 1).
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace tw::onnx_import {
 
-struct Problem {          // becomes a Gap
+struct Problem {  // becomes a Gap
   DiagCode code = DiagCode::unsupported;
   std::string text, advice;
   bool reported = false;  // it is one already
@@ -22,28 +23,33 @@ struct Problem {          // becomes a Gap
 // A body as a graph of its own, while it is made.
 struct RegionDraft {
   Builder builder;
-  std::vector<Val> outputs;           // of the body, in `builder`
-  std::vector<Val> captured;          // of the graph around it: what the region's last inputs are given
+  std::vector<Val> outputs;  // of the body, in `builder`
+  // Of the graph around it: what the region's last inputs are given
+  std::vector<Val> captured;
 };
 
 // Runs the graphs in a node's attributes; importers of control flow ask for it.
 class Bodies {
  public:
   virtual ~Bodies() = default;
-  using Inputs = std::function<std::vector<Val>(Builder&)>;   // makes the values that the body's inputs stand for
+  // Makes the values that the body's inputs stand for
+  using Inputs = std::function<std::vector<Val>(Builder&)>;
   // Imports the body into a graph of its own; null when a problem in it was reported.
   virtual std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Inputs& inputs) = 0;
-  // The same of a branch, which no run may take: where all that is wrong is that its nodes do not fit together, that is `misfit` and not reported.
+  // The same of a branch, which no run may take: where all that is wrong is that its nodes do not
+  // fit together, that is `misfit` and not reported.
   virtual std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit) = 0;
   virtual void warn(const std::string& text) = 0;
-  virtual std::string fresh_symbol(const std::string& stem) = 0;   // no other of the model
+  virtual std::string fresh_symbol(const std::string& stem) = 0;  // no other of the model
   // Imports the body's nodes where the node stands; nothing when a problem in them was reported.
-  virtual std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs) = 0;
+  virtual std::optional<std::vector<Val>> inlined(const OnnxGraph& body,
+                                                  const std::vector<Val>& inputs) = 0;
 };
 
 class NodeImport {
  public:
-  NodeImport(Builder& builder, Bodies& bodies, const OnnxNode& node, std::vector<Val> inputs, std::vector<bool> wanted);
+  NodeImport(Builder& builder, Bodies& bodies, const OnnxNode& node, std::vector<Val> inputs,
+             std::vector<bool> wanted);
 
   const OnnxNode& node;
   int version() const { return node.since_version; }
@@ -64,7 +70,7 @@ class NodeImport {
   std::optional<std::vector<float>> reals(const char* name);
   std::optional<std::vector<std::string>> texts(const char* name);
   const OnnxTensor* tensor(const char* name);
-  const OnnxGraph* graph(const char* name);       // a required one
+  const OnnxGraph* graph(const char* name);  // a required one
 
   // Types.
   const TensorType& type(Val v) const;
@@ -73,45 +79,63 @@ class NodeImport {
   int64_t rank(Val v) const { return static_cast<int64_t>(shape(v).size()); }
   Expr dim(Val v, int64_t axis) const;
   std::optional<int64_t> static_dim(Val v, int64_t axis) const { return as_const(dim(v, axis)); }
-  int64_t need_static_dim(Val v, int64_t axis, const char* why);  // a failure naming the symbols, then 1
-  int64_t axis(int64_t given, int64_t rank);                      // non-negative; a failure when out of range, then 0
-  Ints axes(const Ints& given, int64_t rank);                     // the same, sorted, no duplicates
+  // a failure naming the symbols, then 1
+  int64_t need_static_dim(Val v, int64_t axis, const char* why);
+  // non-negative; a failure when out of range, then 0
+  int64_t axis(int64_t given, int64_t rank);
+  Ints axes(const Ints& given, int64_t rank);  // the same, sorted, no duplicates
 
-  // Contents of integer tensors. known, constants (plain numbers): before the model runs. dims: sizes, perhaps symbols of the inputs, or
-  // such as are read while the model runs, which must then not be negative. symbol_of: one of them.
+  // Contents of integer tensors. known, constants (plain numbers): before the model runs. dims:
+  // sizes, perhaps symbols of the inputs, or such as are read while the model runs, which must then
+  // not be negative. symbol_of: one of them.
   std::optional<std::vector<Expr>> known(Val v);
   std::vector<Expr> dims(Val v, const char* what);
   Expr symbol_of(Val v, int64_t element, const Expr& bound = {});
-  Val dim_value(const Expr& dim) { return builder_.known({dim}, DType::i64, {}); }    // rank 0
-  Val dim_values(std::vector<Expr> dims);                                             // a vector
-  Val element_value(Val v, int64_t element);                                          // rank 0, i64
-  Val iota(Shape shape, size_t axis) { return emit(op::Iota{std::move(shape), static_cast<int64_t>(axis)}, {}); }
-  std::optional<int64_t> length(Val v, const char* what);   // of an integer vector or scalar; a failure when that is not known
+  Val dim_value(const Expr& dim) { return builder_.known({dim}, DType::i64, {}); }  // rank 0
+  Val dim_values(std::vector<Expr> dims);                                           // a vector
+  Val element_value(Val v, int64_t element);                                        // rank 0, i64
+  Val iota(Shape shape, size_t axis) {
+    return emit(op::Iota{std::move(shape), static_cast<int64_t>(axis)}, {});
+  }
+  // Of an integer vector or scalar; a failure when that is not known
+  std::optional<int64_t> length(Val v, const char* what);
   Ints constants(Val v, const char* what);
-  std::optional<Tensor> constant(Val v) const { return v.valid() ? builder_.constant(v) : std::nullopt; }
+  std::optional<Tensor> constant(Val v) const {
+    return v.valid() ? builder_.constant(v) : std::nullopt;
+  }
   Expr simplified(const Expr& e) const { return builder_.simplified(e); }
 
   // Sequences and optionals.
   using ListKind = Builder::ListKind;
   bool is_list(Val v, ListKind kind) const { return builder_.list_kind(v) == kind; }
-  Val sequence(std::vector<Val> items) { return builder_.list(ListKind::sequence, std::move(items)); }
-  const std::vector<Val>& items(size_t i);        // of input i, a sequence; a failure when it is none
+  Val sequence(std::vector<Val> items) {
+    return builder_.list(ListKind::sequence, std::move(items));
+  }
+  // Of input i, a sequence; a failure when it is none
+  const std::vector<Val>& items(size_t i);
 
-  // A graph of an attribute in place of the node. Nothing: the node has failed, or something in the body, which is reported.
+  // A graph of an attribute in place of the node. Nothing: the node has failed, or something in the
+  // body, which is reported.
   std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs);
   // The same as a graph of its own, which a node then runs. Null: as above.
   std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Bodies::Inputs& inputs);
-  std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit);   // null: a problem was reported, or `misfit` says it
-  void warn(const std::string& text) { bodies_.warn(text); }                         // of what compiles all the same
-  NodeImport within(RegionDraft& draft) const;      // the node, emitting into the region; its problem is to be taken back
+  // null: a problem was reported, or `misfit` says it
+  std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit);
+  // Of what compiles all the same
+  void warn(const std::string& text) { bodies_.warn(text); }
+  // The node, emitting into the region; its problem is to be taken back
+  NodeImport within(RegionDraft& draft) const;
   void take_problem(const NodeImport& inner);
   std::string fresh_symbol(const std::string& stem) { return bodies_.fresh_symbol(stem); }
-  std::vector<Val> emit_all(OpAttrs attrs, std::vector<Val> inputs);   // of several outputs; empty after a failure
+  // Of several outputs; empty after a failure
+  std::vector<Val> emit_all(OpAttrs attrs, std::vector<Val> inputs);
 
   // Core operators.
   Val emit(OpAttrs attrs, std::vector<Val> inputs);
-  // A function of the runtime library: all its outputs, scratch memory too; inputs may be absent. Invalid values after a failure.
-  std::vector<Val> emit_extern(ExternFunction function, Ints ints, std::vector<double> reals, std::vector<Val> inputs, Shape dims = {});
+  // A function of the runtime library: all its outputs, scratch memory too; inputs may be absent.
+  // Invalid values after a failure.
+  std::vector<Val> emit_extern(ExternFunction function, Ints ints, std::vector<double> reals,
+                               std::vector<Val> inputs, Shape dims = {});
   Val unary(UnaryOp op, Val a) { return emit(op::Unary{op}, {a}); }
   Val binary(BinaryOp op, Val a, Val b) { return emit(op::Binary{op}, {a, b}); }
   Val add(Val a, Val b) { return binary(BinaryOp::add, a, b); }
@@ -119,7 +143,8 @@ class NodeImport {
   Val mul(Val a, Val b) { return binary(BinaryOp::mul, a, b); }
   Val div(Val a, Val b) { return binary(BinaryOp::div, a, b); }
   Val min(Val a, Val b) { return binary(BinaryOp::min, a, b); }
-  Val max(Val a, Val b) { return binary(BinaryOp::max, a, b); }   // max(constant, x) lets a NaN of x through
+  // max(constant, x) lets a NaN of x through
+  Val max(Val a, Val b) { return binary(BinaryOp::max, a, b); }
   Val less(Val a, Val b) { return binary(BinaryOp::lt, a, b); }
   Val select(Val condition, Val a, Val b) { return emit(op::Select{}, {condition, a, b}); }
   Val cast(Val a, DType to);
@@ -144,8 +169,10 @@ class NodeImport {
   void invalid(std::string text);
   // With advice to bind the symbols in the expressions.
   void fail_symbolic(std::string text, const std::vector<Expr>& because);
-  std::string named(const Expr& e) const { return to_string(e, builder_.symbol_names()); }   // with the model's names
-  void fail_reported();                          // what is wrong was reported at the node that it is about
+  // With the model's names
+  std::string named(const Expr& e) const { return to_string(e, builder_.symbol_names()); }
+  // What is wrong was reported at the node that it is about
+  void fail_reported();
   bool failed() const { return problem_.has_value(); }
   const std::optional<Problem>& problem() const { return problem_; }
 

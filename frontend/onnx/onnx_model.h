@@ -8,21 +8,31 @@
 #include <vector>
 
 #include "frontend/mapped_file.h"
-#include "ir/dtype.h"
 #include "ir/blob.h"
+#include "ir/dtype.h"
 #include "support/diag.h"
 
 namespace tw::onnx_import {
 
 struct OnnxTensor {
   std::string name;
-  int element_type = 0;        // TensorProto.DataType
+  int element_type = 0;  // TensorProto.DataType
   std::vector<int64_t> dims;
-  Blob data;                   // row-major; empty for element types without a DType
+  Blob data;  // row-major; empty for element types without a DType
   std::optional<DType> dtype() const { return dtype_from_onnx(element_type); }
 };
 
-enum class AttributeKind : uint8_t { integer, real, text, tensor, integers, reals, texts, graph, other };
+enum class AttributeKind : uint8_t {
+  integer,
+  real,
+  text,
+  tensor,
+  integers,
+  reals,
+  texts,
+  graph,
+  other
+};
 
 struct OnnxGraph;
 
@@ -39,21 +49,26 @@ struct OnnxAttribute {
 };
 
 struct OnnxNode {
-  std::string op_type, domain, name;  // domain: "" is ai.onnx; name: the first output's where the node has none
-  int since_version = 0;              // of the operator at the model's opset; 0: the ONNX library does not know it
+  // domain: "" is ai.onnx; name: the first output's where the node has none
+  std::string op_type, domain, name;
+  // Of the operator at the model's opset; 0: the ONNX library does not know it
+  int since_version = 0;
   std::vector<std::string> inputs, outputs;  // "": absent
   std::map<std::string, OnnxAttribute, std::less<>> attributes;
-  std::vector<std::string> captures;  // names of the graphs around it that the graphs in its attributes use
+  // Names of the graphs around it that the graphs in its attributes use
+  std::vector<std::string> captures;
 };
 
 struct OnnxDim {
-  int64_t value = -1;                 // negative: unknown
-  std::string symbol;                 // perhaps empty
+  int64_t value = -1;  // negative: unknown
+  std::string symbol;  // perhaps empty
 };
 
 struct OnnxValueInfo {
   std::string name;
-  std::string kind = "tensor";        // "sequence", "optional", "optional sequence": of the tensors that the rest says; "map", "sparse tensor", ...
+  // "sequence", "optional", "optional sequence": of the tensors that the rest says; "map", "sparse
+  // tensor", ...
+  std::string kind = "tensor";
   int element_type = 0;
   bool has_shape = false;
   std::vector<OnnxDim> dims;
@@ -62,24 +77,26 @@ struct OnnxValueInfo {
 struct OnnxGraph {
   std::vector<OnnxValueInfo> inputs;  // without the initializers
   std::vector<std::string> outputs;
-  std::vector<OnnxValueInfo> declared;   // what the model says of each output
+  std::vector<OnnxValueInfo> declared;  // what the model says of each output
   std::vector<OnnxTensor> initializers;
-  std::vector<OnnxNode> nodes;        // topologically sorted
+  std::vector<OnnxNode> nodes;  // topologically sorted
 };
 
 struct OnnxModel {
   std::string producer;
-  int64_t opset = 0;                  // of ai.onnx, as the file says
+  int64_t opset = 0;  // of ai.onnx, as the file says
   std::map<std::string, int> op_counts;
   OnnxGraph graph;
 };
 
-// Parses, checks, inlines functions, and brings the model to opsets that the importers know. `path` finds external data.
-// Errors: io, invalid_model, limit.
-Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file, const std::string& path);
+// Parses, checks, inlines functions, and brings the model to opsets that the importers know. `path`
+// finds external data. Errors: io, invalid_model, limit.
+Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file,
+                               const std::string& path);
 
 // The files that external data lie in.
-Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file, const std::string& path);
+Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file,
+                                                  const std::string& path);
 
 std::string element_type_name(int element_type);  // "float8e4m3fn"
 

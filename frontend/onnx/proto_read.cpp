@@ -15,15 +15,18 @@ namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxTensorElements = int64_t{1} << 40;
-constexpr size_t kMaxRank = 64;   // as of all types (ir/graph/types.cpp)
+constexpr size_t kMaxRank = 64;  // as of all types (ir/graph/types.cpp)
 
 Expected<int64_t> checked_elements(const OnnxTensor& tensor) {
   if (tensor.dims.size() > kMaxRank)
-    return make_error(DiagCode::limit, "tensor '{0}' has rank {1}, above the limit of {2}", tensor.name, tensor.dims.size(), kMaxRank);
+    return make_error(DiagCode::limit, "tensor '{0}' has rank {1}, above the limit of {2}",
+                      tensor.name, tensor.dims.size(), kMaxRank);
   int64_t count = 1;
   bool zero = false;
   for (int64_t dim : tensor.dims) {
-    if (dim < 0) return make_error(DiagCode::invalid_model, "tensor '{0}' has a negative dimension", tensor.name);
+    if (dim < 0)
+      return make_error(DiagCode::invalid_model, "tensor '{0}' has a negative dimension",
+                        tensor.name);
     zero = zero || dim == 0;
     if (dim > 0 && count > kMaxTensorElements / dim)
       return make_error(DiagCode::limit, "tensor '{0}' has more than 2^40 elements", tensor.name);
@@ -36,25 +39,26 @@ Expected<uint64_t> parse_number(const std::string& text, const std::string& tens
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    return make_error(DiagCode::invalid_model, "external data of tensor '{0}' has the bad offset or length '{1}'", tensor, text);
+    return make_error(DiagCode::invalid_model,
+                      "external data of tensor '{0}' has the bad offset or length '{1}'", tensor,
+                      text);
   return value;
 }
 
-Expected<Blob> read_external(const onnx::TensorProto& proto, uint64_t expected, ExternalData& external) {
+Expected<Blob> read_external(const onnx::TensorProto& proto, uint64_t expected,
+                             ExternalData& external) {
   std::map<std::string, std::string> entries;
   for (const auto& entry : proto.external_data())
     if (!entries.emplace(entry.key(), entry.value()).second)
-      return make_error(DiagCode::invalid_model, "external data of tensor '{0}' gives '{1}' twice", proto.name(), entry.key());
+      return make_error(DiagCode::invalid_model, "external data of tensor '{0}' gives '{1}' twice",
+                        proto.name(), entry.key());
   uint64_t offset = 0, length = expected;
-  if (entries.count("offset")) {
-    TW_ASSIGN(offset, parse_number(entries["offset"], proto.name()));
-  }
-  if (entries.count("length")) {
-    TW_ASSIGN(length, parse_number(entries["length"], proto.name()));
-  }
+  if (entries.count("offset")) { TW_ASSIGN(offset, parse_number(entries["offset"], proto.name())); }
+  if (entries.count("length")) { TW_ASSIGN(length, parse_number(entries["length"], proto.name())); }
   if (length != expected)
-    return make_error(DiagCode::invalid_model, "tensor '{0}' has {1} bytes of data but its shape and type need {2}", proto.name(), length,
-                      expected);
+    return make_error(DiagCode::invalid_model,
+                      "tensor '{0}' has {1} bytes of data but its shape and type need {2}",
+                      proto.name(), length, expected);
   return external.range(entries["location"], offset, length, proto.name());
 }
 
@@ -93,7 +97,7 @@ std::string typed_bytes(const onnx::TensorProto& proto, DType dtype) {
       for (char& byte : bytes) byte = byte != 0;
       return bytes;
     }
-    default: return narrowed<uint8_t>(proto.int32_data());   // a byte each, packed ones too
+    default: return narrowed<uint8_t>(proto.int32_data());  // a byte each, packed ones too
   }
 }
 
@@ -102,7 +106,9 @@ std::string unpacked(std::span<const std::byte> packed, DType dtype, int64_t ele
   const int bits = dtype_bits(dtype), each = 8 / bits;
   std::string out(static_cast<size_t>(elements), '\0');
   for (int64_t i = 0; i < elements; ++i) {
-    const int64_t value = std::to_integer<int64_t>(packed[static_cast<size_t>(i / each)]) >> (i % each * bits) & ((1 << bits) - 1);
+    const int64_t value = std::to_integer<int64_t>(packed[static_cast<size_t>(i / each)]) >>
+                              (i % each * bits) &
+                          ((1 << bits) - 1);
     out[static_cast<size_t>(i)] = static_cast<char>(is_int(dtype) ? wrap_to(dtype, value) : value);
   }
   return out;
@@ -110,7 +116,8 @@ std::string unpacked(std::span<const std::byte> packed, DType dtype, int64_t ele
 
 using Opsets = std::map<std::string, int64_t>;
 
-Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, const Opsets& opsets, ExternalData& external) {
+Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, const Opsets& opsets,
+                                       ExternalData& external) {
   OnnxAttribute out;
   switch (proto.type()) {
     case onnx::AttributeProto::INT: out.kind = AttributeKind::integer; break;
@@ -124,7 +131,8 @@ Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, const 
     case onnx::AttributeProto::GRAPHS: out.kind = AttributeKind::graph; break;
     default: out.kind = AttributeKind::other; break;  // protobuf's open enum
   }
-  if (!proto.ref_attr_name().empty()) out.kind = AttributeKind::other;  // of a function that is not there any more
+  // Of a function that is not there any more
+  if (!proto.ref_attr_name().empty()) out.kind = AttributeKind::other;
   out.integer = proto.i();
   out.real = proto.f();
   out.text = proto.s();
@@ -136,20 +144,23 @@ Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, const 
     out.tensor = std::make_shared<const OnnxTensor>(std::move(tensor));
   }
   if (out.kind == AttributeKind::graph) {
-    if (!proto.has_g()) return make_error(DiagCode::unsupported, "attribute '{0}' is a list of graphs", proto.name());
+    if (!proto.has_g())
+      return make_error(DiagCode::unsupported, "attribute '{0}' is a list of graphs", proto.name());
     TW_ASSIGN(OnnxGraph graph, read_graph(proto.g(), opsets, external));
     out.graph = std::make_shared<const OnnxGraph>(std::move(graph));
   }
   return out;
 }
 
-// What a sequence or an optional holds, and its name with the holders in front: "optional sequence".
+// What a sequence or an optional holds, and its name with the holders in front: "optional
+// sequence".
 const onnx::TypeProto& held_type(const onnx::TypeProto& type, std::string& kind) {
   if (type.value_case() == onnx::TypeProto::kOptionalType && kind.empty()) {
     kind = "optional";
     return held_type(type.optional_type().elem_type(), kind);
   }
-  if (type.value_case() == onnx::TypeProto::kSequenceType && kind.find("sequence") == std::string::npos) {
+  if (type.value_case() == onnx::TypeProto::kSequenceType &&
+      kind.find("sequence") == std::string::npos) {
     kind += kind.empty() ? "sequence" : " sequence";
     return held_type(type.sequence_type().elem_type(), kind);
   }
@@ -200,16 +211,20 @@ std::set<std::string> free_names(const OnnxGraph& graph) {
   return free;
 }
 
-Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const Opsets& opsets, ExternalData& external) {
+Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const Opsets& opsets,
+                             ExternalData& external) {
   OnnxNode node;
   node.op_type = proto.op_type();
   node.domain = proto.domain();
   node.inputs.assign(proto.input().begin(), proto.input().end());
   node.outputs.assign(proto.output().begin(), proto.output().end());
-  node.name = !proto.name().empty() ? proto.name() : node.outputs.empty() ? node.op_type : node.outputs.front();
+  node.name = !proto.name().empty()  ? proto.name()
+              : node.outputs.empty() ? node.op_type
+                                     : node.outputs.front();
   node.since_version = since_version(proto, opsets);
   for (const auto& attribute : proto.attribute()) {
-    TW_ASSIGN(OnnxAttribute& read = node.attributes[attribute.name()], read_attribute(attribute, opsets, external));
+    TW_ASSIGN(OnnxAttribute& read = node.attributes[attribute.name()],
+              read_attribute(attribute, opsets, external));
     if (!read.graph) continue;
     const std::set<std::string> names = free_names(*read.graph);
     node.captures.insert(node.captures.end(), names.begin(), names.end());
@@ -227,18 +242,21 @@ Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& e
   TW_ASSIGN(const int64_t elements, checked_elements(out));
   const std::optional<DType> dtype = out.dtype();
   if (!dtype) return out;
-  if (proto.has_segment()) return make_error(DiagCode::unsupported, "tensor '{0}' is stored in segments", out.name);
+  if (proto.has_segment())
+    return make_error(DiagCode::unsupported, "tensor '{0}' is stored in segments", out.name);
   const bool packed = is_storage_only(*dtype) && dtype_bits(*dtype) < 8;
   const auto count = static_cast<uint64_t>(elements);
-  const uint64_t expected = packed ? (count * static_cast<uint64_t>(dtype_bits(*dtype)) + 7) / 8 : count * static_cast<uint64_t>(dtype_bytes(*dtype));
+  const uint64_t expected = packed ? (count * static_cast<uint64_t>(dtype_bits(*dtype)) + 7) / 8
+                                   : count * static_cast<uint64_t>(dtype_bytes(*dtype));
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     TW_ASSIGN(out.data, read_external(proto, expected, external));
   } else {
     out.data = own(proto.has_raw_data() ? proto.raw_data() : typed_bytes(proto, *dtype));
   }
   if (out.data.bytes.size() != expected)
-    return make_error(DiagCode::invalid_model, "tensor '{0}' has {1} bytes of data but its shape and type need {2}", out.name,
-                      out.data.bytes.size(), expected);
+    return make_error(DiagCode::invalid_model,
+                      "tensor '{0}' has {1} bytes of data but its shape and type need {2}",
+                      out.name, out.data.bytes.size(), expected);
   if (packed) out.data = own(unpacked(out.data.bytes, *dtype, elements));
   return out;
 }
@@ -246,15 +264,17 @@ Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& e
 int since_version(const onnx::NodeProto& node, const std::map<std::string, int64_t>& opsets) {
   const auto opset = opsets.find(node.domain());
   if (opset == opsets.end()) return 0;
-  const onnx::OpSchema* schema =
-      onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(
+      node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
   if (schema) return schema->since_version();
   const ImportRow* row = find_importer_any_version(node.domain(), node.op_type());
-  const bool known_to_onnx = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain()) != nullptr;
+  const bool known_to_onnx = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain()) !=
+                             nullptr;
   return row && !known_to_onnx ? row->first : 0;
 }
 
-Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external) {
+Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const Opsets& opsets,
+                               ExternalData& external) {
   OnnxGraph out;
   std::set<std::string> constants;
   for (const auto& proto : graph.initializer()) {
@@ -284,7 +304,8 @@ Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const Opsets& opse
 std::string element_type_name(int element_type) {
   if (element_type == 0) return "sparse or undefined";
   if (const std::optional<DType> dtype = dtype_from_onnx(element_type)) return dtype_name(*dtype);
-  std::string name = onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(element_type));
+  std::string name = onnx::TensorProto_DataType_Name(
+      static_cast<onnx::TensorProto_DataType>(element_type));
   if (name.empty()) return "unknown type " + std::to_string(element_type);
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;

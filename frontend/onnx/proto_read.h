@@ -7,12 +7,15 @@
 
 namespace tw::onnx_import {
 
-// Element types without a DType keep their dims but no data. Errors: invalid_model (sizes that do not fit together), io.
+// Element types without a DType keep their dims but no data. Errors: invalid_model (sizes that do
+// not fit together), io.
 Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& external);
 
-// Inputs, outputs, initializers and nodes, with the graphs in their attributes; opsets: domain -> version. How deep graphs nest was
-// bounded when the skeleton was copied.
-Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const std::map<std::string, int64_t>& opsets, ExternalData& external);
+// Inputs, outputs, initializers and nodes, with the graphs in their attributes; opsets: domain ->
+// version. How deep graphs nest was bounded when the skeleton was copied.
+Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph,
+                               const std::map<std::string, int64_t>& opsets,
+                               ExternalData& external);
 
 // The since-version of the node's operator; 0 when the library has none or it is deprecated there.
 int since_version(const onnx::NodeProto& node, const std::map<std::string, int64_t>& opsets);

@@ -8,8 +8,10 @@ namespace {
 
 constexpr int64_t kMaxOperands = 64;
 
-// Broadcast operands, aligned at the last axis: pairs of dims that are neither known to be equal nor 1.
-void pair_up(const Shape& a, const Shape& b, size_t skip, std::vector<std::pair<Expr, Expr>>& pairs) {
+// Broadcast operands, aligned at the last axis: pairs of dims that are neither known to be equal
+// nor 1.
+void pair_up(const Shape& a, const Shape& b, size_t skip,
+             std::vector<std::pair<Expr, Expr>>& pairs) {
   for (size_t i = skip; i < std::min(a.size(), b.size()); ++i) {
     const Expr &x = a[a.size() - 1 - i], &y = b[b.size() - 1 - i];
     if (!is_const(x, 1) && !is_const(y, 1) && !equal(Shape{x}, Shape{y})) pairs.emplace_back(x, y);
@@ -35,9 +37,12 @@ std::optional<Expr> Builder::known_element(Val& v, int64_t& index) {
     if (const std::vector<Expr>* list = elements(v)) return (*list)[static_cast<size_t>(index)];
     const Entry& e = entry(v);
     if (e.kind != Kind::op) return std::nullopt;
-    if (const auto* cast = std::get_if<op::Cast>(&*e.attrs); (cast && is_int(type(e.inputs[0]).dtype)) || std::holds_alternative<op::Reshape>(*e.attrs)) {
+    if (const auto* cast = std::get_if<op::Cast>(&*e.attrs);
+        (cast && is_int(type(e.inputs[0]).dtype)) ||
+        std::holds_alternative<op::Reshape>(*e.attrs)) {
       v = e.inputs[0];
-    } else if (const auto* slice = std::get_if<op::Slice>(&*e.attrs); slice && slice->starts.size() == 1 && as_const(slice->starts[0])) {
+    } else if (const auto* slice = std::get_if<op::Slice>(&*e.attrs);
+               slice && slice->starts.size() == 1 && as_const(slice->starts[0])) {
       index = *as_const(slice->starts[0]) + index * slice->steps[0];
       v = e.inputs[0];
     } else if (std::holds_alternative<op::Concat>(*e.attrs) && e.type.shape.size() == 1) {
@@ -60,10 +65,12 @@ std::optional<Expr> Builder::known_element(Val& v, int64_t& index) {
 Expr Builder::element(Val v, int64_t index, const Expr& bound) {
   if (const auto known = known_element(v, index)) return *known;
   for (const Symbol& symbol : data_symbols_)
-    if (symbol.value == v && symbol.element == index && !replaced_.count(symbol.name)) return var(symbol.name);
+    if (symbol.value == v && symbol.element == index && !replaced_.count(symbol.name))
+      return var(symbol.name);
     else if (symbol.value == v && symbol.element == index) return current(var(symbol.name));
   std::string name;
-  for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number) name = "d" + std::to_string(number) + ".0";
+  for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number)
+    name = "d" + std::to_string(number) + ".0";
   data_symbols_.push_back({name, v, index, bound.defined() ? current(bound) : Expr(), {}});
   symbols_.emplace(name, symbol_range(name));
   return var(name);
@@ -74,13 +81,18 @@ Builder::Symbol* Builder::data_symbol(std::string_view name) {
   return found == data_symbols_.end() ? nullptr : &*found;
 }
 
-// By something that is known earlier: a size of the inputs by sizes of the inputs, one made from data by those made before.
+// By something that is known earlier: a size of the inputs by sizes of the inputs, one made from
+// data by those made before.
 bool Builder::may_replace(const std::string& symbol, const Expr& by) {
   const Symbol* own = data_symbol(symbol);
-  bool earlier = !uses_var(by, symbol) && !around_.count(symbol);   // the graph around a region decides about its own
+  // The graph around a region decides about its own
+  bool earlier = !uses_var(by, symbol) && !around_.count(symbol);
   visit(by, [&](const Expr& e) {
     const Symbol* other = e->kind == ExprKind::var ? data_symbol(e->name) : nullptr;
-    if (other) earlier = earlier && own && std::pair(other->value.index, other->element) < std::pair(own->value.index, own->element);
+    if (other)
+      earlier = earlier && own &&
+                std::pair(other->value.index, other->element) <
+                    std::pair(own->value.index, own->element);
   });
   return earlier;
 }
@@ -108,14 +120,20 @@ void Builder::refresh() {
   }
 }
 
-// A size of the inputs that is to be min(itself, a number), as where a table is cut to it, is at most that number.
+// A size of the inputs that is to be min(itself, a number), as where a table is cut to it, is at
+// most that number.
 bool Builder::limit(const Expr& symbol, const Expr& cut) {
-  if (symbol->kind != ExprKind::var || !std::ranges::count(symbol_order_, symbol->name) || around_.count(symbol->name)) return false;
+  if (symbol->kind != ExprKind::var || !std::ranges::count(symbol_order_, symbol->name) ||
+      around_.count(symbol->name))
+    return false;
   if (cut->kind != ExprKind::binary || cut->binary != BinaryOp::min) return false;
   const Expr &a = cut->args[0], &b = cut->args[1];
-  const std::optional<int64_t> most = equal(a, symbol) ? as_const(b) : equal(b, symbol) ? as_const(a) : std::nullopt;
+  const std::optional<int64_t> most = equal(a, symbol)   ? as_const(b)
+                                      : equal(b, symbol) ? as_const(a)
+                                                         : std::nullopt;
   if (!most || *most < 1) return false;
-  SymbolLimits& limits = limits_.try_emplace(symbol->name, limits_of({}, symbol->name)).first->second;
+  SymbolLimits& limits =
+      limits_.try_emplace(symbol->name, limits_of({}, symbol->name)).first->second;
   limits.most = std::min(limits.most, *most);
   symbols_[symbol->name].max = Expr(limits.most);
   refresh();
@@ -126,9 +144,12 @@ bool Builder::unify(const Expr& first, const Expr& second) {
   const Expr a = current(first), b = current(second);
   if (equal(Shape{a}, Shape{b}) || limit(a, b) || limit(b, a)) return true;
   // Sizes made from data go before those of inputs, later ones before earlier ones.
-  const auto rank = [&](const Expr& e) { return e->kind != ExprKind::var ? -1 : least_of(e->name) == 0 ? 1 : 0; };
+  const auto rank = [&](const Expr& e) {
+    return e->kind != ExprKind::var ? -1 : least_of(e->name) == 0 ? 1 : 0;
+  };
   std::vector<std::pair<Expr, Expr>> ways = {{b, a}, {a, b}};
-  std::ranges::stable_sort(ways, [&](const auto& x, const auto& y) { return rank(x.first) > rank(y.first); });
+  std::ranges::stable_sort(
+      ways, [&](const auto& x, const auto& y) { return rank(x.first) > rank(y.first); });
   for (const auto& [symbol, by] : ways) {
     if (rank(symbol) < 0 || !may_replace(symbol->name, by)) continue;
     const std::string name = symbol->name;
@@ -139,7 +160,8 @@ bool Builder::unify(const Expr& first, const Expr& second) {
   return false;
 }
 
-// What the operator needs to be equal and is not known to be. False: there is nothing to be done about it.
+// What the operator needs to be equal and is not known to be. False: there is nothing to be done
+// about it.
 bool Builder::unify_operands(const OpAttrs& attrs, const std::vector<Val>& inputs) {
   std::vector<std::pair<Expr, Expr>> pairs;
   const auto shape = [&](size_t i) -> const Shape& { return type(inputs[i]).shape; };
@@ -148,13 +170,16 @@ bool Builder::unify_operands(const OpAttrs& attrs, const std::vector<Val>& input
       for (size_t k = 0; k < i; ++k) pair_up(shape(k), shape(i), 0, pairs);
   } else if (const auto* expand = std::get_if<op::Expand>(&attrs)) {
     pair_up(shape(0), expand->shape, 0, pairs);
-  } else if (const auto* product = std::get_if<op::MatMul>(&attrs); product && shape(0).size() >= 2 && shape(1).size() >= 2) {
+  } else if (const auto* product = std::get_if<op::MatMul>(&attrs);
+             product && shape(0).size() >= 2 && shape(1).size() >= 2) {
     pair_up(shape(0), shape(1), 2, pairs);
-    pairs.emplace_back(shape(0)[shape(0).size() - (product->trans_a ? 2 : 1)], shape(1)[shape(1).size() - (product->trans_b ? 1 : 2)]);
+    pairs.emplace_back(shape(0)[shape(0).size() - (product->trans_a ? 2 : 1)],
+                       shape(1)[shape(1).size() - (product->trans_b ? 1 : 2)]);
   } else if (const auto* concat = std::get_if<op::Concat>(&attrs)) {
     for (size_t i = 1; i < inputs.size() && shape(i).size() == shape(0).size(); ++i)
       for (size_t axis = 0; axis < shape(0).size(); ++axis)
-        if (static_cast<int64_t>(axis) != concat->axis) pairs.emplace_back(shape(0)[axis], shape(i)[axis]);
+        if (static_cast<int64_t>(axis) != concat->axis)
+          pairs.emplace_back(shape(0)[axis], shape(i)[axis]);
   }
   bool changed = false;
   for (const auto& [a, b] : pairs) {

@@ -9,7 +9,17 @@ constexpr int kMaxDepth = 64;
 constexpr size_t kMaxSkeleton = (size_t{1} << 31) - 1;  // protobuf's own limit
 
 // The messages on the way to a tensor; `leaf` is copied as it stands.
-enum class Message : uint8_t { leaf, model, graph, node, attribute, tensor, function, sparse_tensor, training };
+enum class Message : uint8_t {
+  leaf,
+  model,
+  graph,
+  node,
+  attribute,
+  tensor,
+  function,
+  sparse_tensor,
+  training
+};
 
 struct Child {
   Message parent;
@@ -18,19 +28,29 @@ struct Child {
 };
 // Field numbers of onnx.proto3.
 constexpr Child kChildren[] = {
-    {Message::model, 7, Message::graph},          {Message::model, 20, Message::training},
-    {Message::model, 25, Message::function},      {Message::graph, 1, Message::node},
-    {Message::graph, 5, Message::tensor},         {Message::graph, 15, Message::sparse_tensor},
-    {Message::node, 5, Message::attribute},       {Message::attribute, 5, Message::tensor},
-    {Message::attribute, 6, Message::graph},      {Message::attribute, 10, Message::tensor},
-    {Message::attribute, 11, Message::graph},     {Message::attribute, 22, Message::sparse_tensor},
-    {Message::attribute, 23, Message::sparse_tensor}, {Message::function, 7, Message::node},
-    {Message::function, 11, Message::attribute},  {Message::sparse_tensor, 1, Message::tensor},
-    {Message::sparse_tensor, 2, Message::tensor}, {Message::training, 1, Message::graph},
+    {Message::model, 7, Message::graph},
+    {Message::model, 20, Message::training},
+    {Message::model, 25, Message::function},
+    {Message::graph, 1, Message::node},
+    {Message::graph, 5, Message::tensor},
+    {Message::graph, 15, Message::sparse_tensor},
+    {Message::node, 5, Message::attribute},
+    {Message::attribute, 5, Message::tensor},
+    {Message::attribute, 6, Message::graph},
+    {Message::attribute, 10, Message::tensor},
+    {Message::attribute, 11, Message::graph},
+    {Message::attribute, 22, Message::sparse_tensor},
+    {Message::attribute, 23, Message::sparse_tensor},
+    {Message::function, 7, Message::node},
+    {Message::function, 11, Message::attribute},
+    {Message::sparse_tensor, 1, Message::tensor},
+    {Message::sparse_tensor, 2, Message::tensor},
+    {Message::training, 1, Message::graph},
     {Message::training, 2, Message::graph},
 };
 constexpr uint32_t kRawData = 9, kExternalData = 13, kDataLocation = 14;  // of TensorProto
-constexpr char kExternal = 1;                                             // TensorProto.DataLocation
+// TensorProto.DataLocation
+constexpr char kExternal = 1;
 
 Message child_of(Message parent, uint32_t field) {
   for (const Child& child : kChildren)
@@ -84,13 +104,15 @@ class Copier {
       if (length > end - position) return stop(start, "the file is cut short");
       const size_t payload = position;
       position += length;
-      if ((tag & 7) == 2 && message == Message::tensor && field == kRawData && length > kInlineBytes) {
+      if ((tag & 7) == 2 && message == Message::tensor && field == kRawData &&
+          length > kInlineBytes) {
         put_entry(out, "location", kModelLocation);
         put_entry(out, "offset", std::to_string(payload));
         put_entry(out, "length", std::to_string(length));
         put_varint(out, uint64_t{kDataLocation} << 3);
         out += kExternal;
-      } else if (const Message child = child_of(message, field); (tag & 7) == 2 && child != Message::leaf) {
+      } else if (const Message child = child_of(message, field);
+                 (tag & 7) == 2 && child != Message::leaf) {
         std::string inner;
         if (!copy(payload, position, child, depth + 1, inner)) return false;
         put_bytes(out, field, inner);
@@ -130,7 +152,8 @@ Expected<std::string> copy_skeleton(std::string_view file) {
   if (file.empty()) return make_error(DiagCode::invalid_model, "the file is empty");
   std::string out;
   Copier copier(file);
-  if (!copier.copy(0, file.size(), Message::model, 0, out)) return make_error(DiagCode::invalid_model, "{0}", copier.problem());
+  if (!copier.copy(0, file.size(), Message::model, 0, out))
+    return make_error(DiagCode::invalid_model, "{0}", copier.problem());
   return out;
 }
 

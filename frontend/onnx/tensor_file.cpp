@@ -11,17 +11,21 @@ Expected<Tensor> read_tensor_proto(const std::string& path) {
   onnx::TensorProto proto;
   bool parsed = false;
   try {
-    parsed = proto.ParseFromArray(file->bytes().data(), static_cast<int>(std::min<size_t>(file->bytes().size(), INT32_MAX)));
+    parsed = proto.ParseFromArray(
+        file->bytes().data(), static_cast<int>(std::min<size_t>(file->bytes().size(), INT32_MAX)));
   } catch (const std::exception&) {
     parsed = false;  // protobuf throws past 2 GiB
   }
   const Location where{path, 0, 0};
-  if (!parsed || file->bytes().size() > INT32_MAX) return make_error({DiagCode::parse, "not an ONNX tensor file", where, {}});
+  if (!parsed || file->bytes().size() > INT32_MAX)
+    return make_error({DiagCode::parse, "not an ONNX tensor file", where, {}});
   ExternalData external(file, path);
   Expected<OnnxTensor> tensor = read_tensor(proto, external);
   if (!tensor) return tensor.takeError();
   const std::optional<DType> dtype = tensor->dtype();
-  if (!dtype) return make_error({DiagCode::unsupported, "dtype " + element_type_name(tensor->element_type), where, {}});
+  if (!dtype)
+    return make_error(
+        {DiagCode::unsupported, "dtype " + element_type_name(tensor->element_type), where, {}});
   return Tensor{*dtype, tensor->dims, {tensor->data.bytes.begin(), tensor->data.bytes.end()}};
 }
 

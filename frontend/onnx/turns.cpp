@@ -34,9 +34,11 @@ Val stack(NodeImport& n, const std::vector<Val>& rows) {
   return parts.size() == 1 ? parts[0] : n.emit(op::Concat{0}, std::move(parts));
 }
 
-Region finished(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs, const char* name) {
+Region finished(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs,
+                const char* name) {
   std::vector<Builder::Output> list;
-  for (size_t i = 0; i < outputs.size(); ++i) list.push_back({"out" + std::to_string(i), outputs[i]});
+  for (size_t i = 0; i < outputs.size(); ++i)
+    list.push_back({"out" + std::to_string(i), outputs[i]});
   Expected<Graph> graph = draft.builder.finish(name, list);
   if (graph) return {std::make_shared<const Graph>(std::move(*graph))};
   n.fail(take_diags(graph.takeError())[0].message);
@@ -48,8 +50,9 @@ namespace {
 // Body nodes times turns. Sequences have no other way.
 constexpr int64_t kUnrolledNodes = 64, kUnrolledListNodes = 20'000;
 
-constexpr const char *kListInLoop = "a sequence in a loop whose number of turns is computed from the data, or large",
-                     *kKnownTurns = "make the trip count and the condition constants";
+constexpr const char
+    *kListInLoop = "a sequence in a loop whose number of turns is computed from the data, or large",
+    *kKnownTurns = "make the trip count and the condition constants";
 
 int64_t count_nodes(const OnnxGraph& graph) {
   int64_t count = 0;
@@ -71,17 +74,20 @@ TensorType carried_type(NodeImport& n, const Turns& turns, size_t i, const Expr&
 }
 
 // The values that the body's inputs stand for, in its own graph.
-std::vector<Val> region_inputs(NodeImport& n, const Turns& turns, const std::string& turn, Builder& b) {
+std::vector<Val> region_inputs(NodeImport& n, const Turns& turns, const std::string& turn,
+                               Builder& b) {
   std::vector<Val> inputs;
   b.add_symbol(turn, {Expr(1), turns.trip.value_or(Expr())});
   if (turns.counts) {
     inputs.push_back(b.known({var(turn) - Expr(1)}, DType::i64, {}));
-    inputs.push_back(b.known({Expr(1)}, DType::boolean, {}));   // no turn begins otherwise
+    inputs.push_back(b.known({Expr(1)}, DType::boolean, {}));  // no turn begins otherwise
   }
   for (size_t i = 0; i < turns.carried.size(); ++i) {
     const bool list = n.builder().list_kind(turns.carried[i]).has_value();
-    inputs.push_back(list ? b.list(Builder::ListKind::growing, {b.known({Expr(static_cast<int64_t>(i))}, DType::i64, {})})
-                          : b.add_input("carried" + std::to_string(i), carried_type(n, turns, i, var(turn) - Expr(1))));
+    inputs.push_back(list ? b.list(Builder::ListKind::growing,
+                                   {b.known({Expr(static_cast<int64_t>(i))}, DType::i64, {})})
+                          : b.add_input("carried" + std::to_string(i),
+                                        carried_type(n, turns, i, var(turn) - Expr(1))));
   }
   for (size_t i = 0; i < turns.sliced.size(); ++i) {
     TensorType row = n.type(turns.sliced[i]);
@@ -93,14 +99,17 @@ std::vector<Val> region_inputs(NodeImport& n, const Turns& turns, const std::str
 
 // No turn at all: the body only tells the types of the results.
 std::optional<Results> no_turns(NodeImport& n, const Turns& turns) {
-  const auto draft = n.region(*turns.body, [&](Builder& b) { return region_inputs(n, turns, n.fresh_symbol("turn"), b); });
+  const auto draft = n.region(
+      *turns.body, [&](Builder& b) { return region_inputs(n, turns, n.fresh_symbol("turn"), b); });
   if (!draft) return std::nullopt;
   Results out{turns.carried, {}, {}};
   for (size_t i = draft->outputs.size() - turns.stacked_count(); i < draft->outputs.size(); ++i) {
     const TensorType& row = draft->builder.type(draft->outputs[i]);
     std::vector<int64_t> shape = {0};
     for (const Expr& dim : row.shape) {
-      if (!as_const(dim)) n.fail_symbolic("a loop without turns, whose results have rows of " + to_string(row), row.shape);
+      if (!as_const(dim))
+        n.fail_symbolic("a loop without turns, whose results have rows of " + to_string(row),
+                        row.shape);
       shape.push_back(as_const(dim).value_or(0));
     }
     out.stacked.push_back(n.builder().add_constant(Tensor::zeros(row.dtype, shape)));
@@ -108,7 +117,8 @@ std::optional<Results> no_turns(NodeImport& n, const Turns& turns) {
   return n.failed() ? std::nullopt : std::optional(out);
 }
 
-std::optional<std::vector<Val>> one_turn(NodeImport& n, const Turns& turns, const std::vector<Val>& carried, int64_t turn) {
+std::optional<std::vector<Val>> one_turn(NodeImport& n, const Turns& turns,
+                                         const std::vector<Val>& carried, int64_t turn) {
   std::vector<Val> inputs;
   if (turns.counts) {
     inputs.push_back(n.builder().known({Expr(turn)}, DType::i64, {}));
@@ -123,8 +133,10 @@ std::optional<std::vector<Val>> one_turn(NodeImport& n, const Turns& turns, cons
 std::optional<Results> unrolled(NodeImport& n, const Turns& turns) {
   const std::optional<int64_t> trip = turns.trip ? as_const(*turns.trip) : std::nullopt;
   if (turns.trip && !trip) return std::nullopt;
-  const bool lists = std::any_of(turns.carried.begin(), turns.carried.end(), [&](Val v) { return n.builder().list_kind(v).has_value(); });
-  const int64_t limit = (lists ? kUnrolledListNodes : kUnrolledNodes) / std::max<int64_t>(count_nodes(*turns.body), 1);
+  const bool lists = std::any_of(turns.carried.begin(), turns.carried.end(),
+                                 [&](Val v) { return n.builder().list_kind(v).has_value(); });
+  const int64_t limit = (lists ? kUnrolledListNodes : kUnrolledNodes) /
+                        std::max<int64_t>(count_nodes(*turns.body), 1);
   if (trip && *trip > limit) return std::nullopt;
   Results out{turns.carried, {}, {}};
   std::vector<std::vector<Val>> rows(turns.stacked_count());
@@ -134,10 +146,12 @@ std::optional<Results> unrolled(NodeImport& n, const Turns& turns) {
     if (turn >= limit) return std::nullopt;
     const auto outputs = one_turn(n, turns, out.carried, turn);
     if (!outputs) return std::nullopt;
-    const auto first = outputs->begin() + (turns.counts ? 1 : 0), behind = first + static_cast<std::ptrdiff_t>(out.carried.size());
+    const auto first = outputs->begin() + (turns.counts ? 1 : 0),
+               behind = first + static_cast<std::ptrdiff_t>(out.carried.size());
     if (turns.counts && turn + 1 != trip) going = known_bool(n, outputs->front());
     out.carried.assign(first, behind);
-    for (size_t i = 0; i < rows.size(); ++i) rows[i].push_back(behind[static_cast<std::ptrdiff_t>(i)]);
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i].push_back(behind[static_cast<std::ptrdiff_t>(i)]);
   }
   if (!going) return std::nullopt;
   if (turn == 0 && !rows.empty()) return no_turns(n, turns);
@@ -145,36 +159,47 @@ std::optional<Results> unrolled(NodeImport& n, const Turns& turns) {
   return n.failed() ? std::nullopt : std::optional(out);
 }
 
-// Gives output i that shape where the sizes, made from data, may be it: the run ends where they are not.
+// Gives output i that shape where the sizes, made from data, may be it: the run ends where they are
+// not.
 bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& type) {
   const Val v = draft.outputs[i];
   const Shape& shape = draft.builder.type(v).shape;
   if (draft.builder.type(v).dtype != type.dtype || shape.size() != type.shape.size()) return false;
   for (size_t axis = 0; axis < shape.size(); ++axis)
     if (!may_be_equal(shape[axis], type.shape[axis])) return false;
-  Expected<Val> made = draft.builder.emit(op::Reshape{type.shape}, {v}, {n.node.name, n.node.op_type});
+  Expected<Val> made = draft.builder.emit(op::Reshape{type.shape}, {v},
+                                          {n.node.name, n.node.op_type});
   if (!made) {
     llvm::consumeError(made.takeError());
     return false;
   }
-  std::replace(draft.outputs.begin(), draft.outputs.end(), v, *made);   // stacked under another name, it has the same size
+  // Stacked under another name, it has the same size
+  std::replace(draft.outputs.begin(), draft.outputs.end(), v, *made);
   return true;
 }
 
 // Its symbols are the graph's, not the body's.
 bool known_outside(NodeImport& n, const Expr& e) {
   bool known = true;
-  visit(e, [&](const Expr& part) { known = known && (part->kind != ExprKind::var || n.builder().symbols().contains(part->name)); });
+  visit(e, [&](const Expr& part) {
+    known = known && (part->kind != ExprKind::var || n.builder().symbols().contains(part->name));
+  });
   return known;
 }
 
 // A list goes on as it came, or longer.
 void check_list(NodeImport& n, RegionDraft& draft, Val list, size_t number) {
-  if (draft.builder.list_kind(list) != Builder::ListKind::growing || !is_const((*draft.builder.elements(draft.builder.items(list)[0]))[0], static_cast<int64_t>(number)))
-    n.fail(llvm::formatv("carried sequence {0}: {1}, in which it does more than grow at its end", number, kListInLoop).str(), kKnownTurns);
+  if (draft.builder.list_kind(list) != Builder::ListKind::growing ||
+      !is_const((*draft.builder.elements(draft.builder.items(list)[0]))[0],
+                static_cast<int64_t>(number)))
+    n.fail(llvm::formatv("carried sequence {0}: {1}, in which it does more than grow at its end",
+                         number, kListInLoop)
+               .str(),
+           kKnownTurns);
 }
 
-// Whether what is carried becomes longer along one axis, by as much in every turn; then growth says so.
+// Whether what is carried becomes longer along one axis, by as much in every turn; then growth says
+// so.
 bool find_growth(NodeImport& n, Turns& turns, const RegionDraft& draft, const std::string& turn) {
   bool found = false;
   for (size_t i = 0; i < turns.carried.size(); ++i) {
@@ -188,7 +213,8 @@ bool find_growth(NodeImport& n, Turns& turns, const RegionDraft& draft, const st
       const Expr by = n.simplified(behind.shape[axis] - before.shape[axis]);
       if (is_const(by, 0)) continue;
       ++axes;
-      const bool steady = !uses_var(by, turn) && constant_bounds(by, draft.builder.symbols()).min.value_or(-1) >= 0;
+      const bool steady = !uses_var(by, turn) &&
+                          constant_bounds(by, draft.builder.symbols()).min.value_or(-1) >= 0;
       if (steady && known_outside(n, by)) growth = {axis, by};
     }
     if (axes != 1 || !growth) continue;
@@ -202,29 +228,38 @@ bool find_growth(NodeImport& n, Turns& turns, const RegionDraft& draft, const st
 void check_outputs(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn) {
   for (size_t i = 0; i < draft.outputs.size(); ++i) {
     const size_t lead = turns.counts ? 1 : 0;
-    const bool carried = i >= lead && i < lead + turns.carried.size(), list = carried && n.builder().list_kind(turns.carried[i - lead]);
+    const bool carried = i >= lead && i < lead + turns.carried.size(),
+               list = carried && n.builder().list_kind(turns.carried[i - lead]);
     if (draft.builder.list_kind(draft.outputs[i]).has_value() != list) return n.fail(kListInLoop);
     if (list) check_list(n, draft, draft.outputs[i], i - lead);
     if (!carried || list) continue;
-    const TensorType before = carried_type(n, turns, i - lead, var(turn)), &behind = draft.builder.type(draft.outputs[i]);
+    const TensorType before = carried_type(n, turns, i - lead, var(turn)),
+                     &behind = draft.builder.type(draft.outputs[i]);
     if (!equal(before, behind) && (turns.growth[i - lead] || !reshaped(n, draft, i, before)))
-      return n.fail(llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead,
-                                  to_string(carried_type(n, turns, i - lead, var(turn) - Expr(1))), to_string(behind)).str(),
-                    "give it one shape, or let it grow along one axis by as much in every turn");
+      return n.fail(
+          llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead,
+                        to_string(carried_type(n, turns, i - lead, var(turn) - Expr(1))),
+                        to_string(behind))
+              .str(),
+          "give it one shape, or let it grow along one axis by as much in every turn");
   }
 }
 
 // Of the results that become longer with every turn.
 bool any_wanted(NodeImport& n, const Turns& turns) {
-  return std::ranges::find(turns.wanted, true) != turns.wanted.end() || std::ranges::any_of(turns.carried, [&](Val v) { return n.builder().list_kind(v).has_value(); });
+  return std::ranges::find(turns.wanted, true) != turns.wanted.end() ||
+         std::ranges::any_of(turns.carried,
+                             [&](Val v) { return n.builder().list_kind(v).has_value(); });
 }
 
 // The attributes but for the body; whether the condition may end it.
 op::Loop described(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn) {
   const auto* goes_on = turns.counts ? draft.builder.elements(draft.outputs[0]) : nullptr;
-  const bool always = !turns.counts || turns.counted || (goes_on && goes_on->size() == 1 && is_const((*goes_on)[0], 1));
+  const bool always = !turns.counts || turns.counted ||
+                      (goes_on && goes_on->size() == 1 && is_const((*goes_on)[0], 1));
   op::Loop loop;
-  loop.carried = std::ranges::count_if(turns.carried, [&](Val v) { return !n.builder().list_kind(v); });
+  loop.carried = std::ranges::count_if(turns.carried,
+                                       [&](Val v) { return !n.builder().list_kind(v); });
   loop.sliced = static_cast<int64_t>(turns.sliced.size());
   loop.conditional = !always || (!turns.counted && known_bool(n, turns.condition) != true);
   loop.turn = turn;
@@ -236,11 +271,13 @@ op::Loop described(NodeImport& n, const Turns& turns, RegionDraft& draft, const 
 Val held(NodeImport& n, Val v) {
   if (!n.is_list(v, Builder::ListKind::optional)) return v;
   if (!n.builder().items(v).empty()) return held(n, n.builder().items(v)[0]);
-  n.fail("an empty optional in a loop whose number of turns is computed from the data, or large", kKnownTurns);
+  n.fail("an empty optional in a loop whose number of turns is computed from the data, or large",
+         kKnownTurns);
   return v;
 }
 
-// What a turn puts behind the list that it is handed, as a stacked result: rows of the size that they have at most in any turn.
+// What a turn puts behind the list that it is handed, as a stacked result: rows of the size that
+// they have at most in any turn.
 RunList appended(NodeImport& n, RegionDraft& draft, Val list, const op::Loop& loop) {
   NodeImport inner = n.within(draft);
   std::vector<Val> items = draft.builder.items(list);
@@ -251,7 +288,8 @@ RunList appended(NodeImport& n, RegionDraft& draft, Val list, const op::Loop& lo
   Shape most;
   for (int64_t axis = 1; axis < inner.rank(out.rows); ++axis) {
     const auto interval = interval_over(inner.dim(out.rows, axis), over, all);
-    if (!interval || !interval->max.defined()) inner.fail("items of a sequence whose largest size in any turn is not known");
+    if (!interval || !interval->max.defined())
+      inner.fail("items of a sequence whose largest size in any turn is not known");
     else most.push_back(inner.simplified(interval->max));
   }
   out = filled_up(inner, out, most, out.least_rank);
@@ -262,9 +300,11 @@ RunList appended(NodeImport& n, RegionDraft& draft, Val list, const op::Loop& lo
 // A loop's node, put together: what it is given, what its body gives, and which of that are lists.
 class LoopNode {
  public:
-  LoopNode(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn) : n_(n), turns_(turns), draft_(draft), loop_(described(n, turns, draft, turn)) {
+  LoopNode(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn)
+      : n_(n), turns_(turns), draft_(draft), loop_(described(n, turns, draft, turn)) {
     if (loop_.conditional) {
-      inputs_.push_back(turns.condition.valid() ? turns.condition : n.builder().known({Expr(1)}, DType::boolean, {}));
+      inputs_.push_back(turns.condition.valid() ? turns.condition
+                                                : n.builder().known({Expr(1)}, DType::boolean, {}));
       outputs_.push_back(draft.outputs[0]);
     }
     const size_t lead = turns.counts ? 1 : 0, carried = turns.carried.size();
@@ -273,7 +313,8 @@ class LoopNode {
       inputs_.push_back(turns.carried[i]);
       outputs_.push_back(draft.outputs[lead + i]);
     }
-    for (const std::vector<Val>* list : {&turns.sliced, &std::as_const(draft.captured)}) inputs_.insert(inputs_.end(), list->begin(), list->end());
+    for (const std::vector<Val>* list : {&turns.sliced, &std::as_const(draft.captured)})
+      inputs_.insert(inputs_.end(), list->begin(), list->end());
     for (size_t i = 0; i < turns.stacked_count(); ++i)
       if (turns.wanted[i]) outputs_.push_back(draft.outputs[lead + carried + i]);
     for (size_t i = 0; i < carried; ++i) {
@@ -285,7 +326,8 @@ class LoopNode {
   }
 
   std::optional<Results> emit() {
-    if (!turns_.trip && !loop_.conditional) n_.fail("a loop that never ends", "give it a trip count or a condition");
+    if (!turns_.trip && !loop_.conditional)
+      n_.fail("a loop that never ends", "give it a trip count or a condition");
     if (outputs_.empty()) n_.fail("a loop without results");
     if (n_.failed()) return std::nullopt;
     const bool conditional = loop_.conditional;
@@ -295,20 +337,30 @@ class LoopNode {
     Results results;
     auto next = made.begin();
     if (conditional) results.count = count_ = made.back();
-    for (size_t i = 0; i < turns_.carried.size(); ++i) results.carried.push_back(is_list(i) ? turns_.carried[i] : grown(i, *next++));
-    const auto rows = [&] { return conditional ? n_.slice(*next++, 0, 0, n_.symbol_of(results.count, 0, *turns_.trip)) : *next++; };   // of the turns that were made
-    for (size_t i = 0; i < turns_.stacked_count(); ++i) results.stacked.push_back(turns_.wanted[i] ? rows() : Val{});
+    for (size_t i = 0; i < turns_.carried.size(); ++i)
+      results.carried.push_back(is_list(i) ? turns_.carried[i] : grown(i, *next++));
+    // Of the turns that were made
+    const auto rows = [&] {
+      return conditional ? n_.slice(*next++, 0, 0, n_.symbol_of(results.count, 0, *turns_.trip))
+                         : *next++;
+    };
+    for (size_t i = 0; i < turns_.stacked_count(); ++i)
+      results.stacked.push_back(turns_.wanted[i] ? rows() : Val{});
     for (size_t i = 0, list = 0; i < turns_.carried.size(); ++i) {
       if (!turns_.lists || !grows(i)) continue;
       const Val items = rows(), sizes = rows();
-      results.carried[i] = longer(turns_.carried[i], {together(items), together(sizes), lists_[list++].least_rank});
+      results.carried[i] = longer(turns_.carried[i],
+                                  {together(items), together(sizes), lists_[list++].least_rank});
     }
     return n_.failed() ? std::nullopt : std::optional(results);
   }
 
  private:
   bool is_list(size_t i) const { return n_.builder().list_kind(turns_.carried[i]).has_value(); }
-  bool grows(size_t i) const { return is_list(i) && draft_.builder.items(draft_.outputs[(turns_.counts ? 1 : 0) + i]).size() > 1; }
+  bool grows(size_t i) const {
+    return is_list(i) &&
+           draft_.builder.items(draft_.outputs[(turns_.counts ? 1 : 0) + i]).size() > 1;
+  }
 
   // Of a value that grows: in the size that the turns have made it.
   Val grown(size_t i, Val v) {
@@ -327,7 +379,8 @@ class LoopNode {
   }
 
   Val longer(Val list, const RunList& by) {
-    const bool empty = n_.is_list(list, Builder::ListKind::sequence) && n_.builder().items(list).empty();
+    const bool empty = n_.is_list(list, Builder::ListKind::sequence) &&
+                       n_.builder().items(list).empty();
     return as_value(n_, empty ? by : joined(n_, run_list(n_, list), by));
   }
 
@@ -353,7 +406,8 @@ std::optional<Results> looped(NodeImport& n, Turns turns) {
   return LoopNode(n, turns, *draft, turn).emit();
 }
 
-// Without a trip count nobody knows how large the results of all turns become: a first loop counts the turns.
+// Without a trip count nobody knows how large the results of all turns become: a first loop counts
+// the turns.
 std::optional<Results> counted_and_looped(NodeImport& n, const Turns& turns) {
   Turns first = turns;
   first.wanted.assign(turns.wanted.size(), false);

@@ -1,35 +1,43 @@
-// The turns of a Loop or a Scan: unrolled where they are known and short, else a node that runs the body as a region.
+// The turns of a Loop or a Scan: unrolled where they are known and short, else a node that runs the
+// body as a region.
 #pragma once
 #include "frontend/onnx/node_import.h"
 
 namespace tw::onnx_import {
 
-// A Loop or a Scan. The body's inputs: with `counts`, the turn and the condition; the carried values; a slice of each sliced value.
-// Its outputs: with `counts`, the next condition; the carried values; a slice of each stacked result.
+// A Loop or a Scan. The body's inputs: with `counts`, the turn and the condition; the carried
+// values; a slice of each sliced value. Its outputs: with `counts`, the next condition; the carried
+// values; a slice of each stacked result.
 struct Turns {
   const OnnxGraph* body = nullptr;
   bool counts = false;
-  Val condition;                       // invalid: true
-  std::optional<Expr> trip;            // none: as long as the condition is true
-  std::vector<Val> carried, sliced;    // sliced along axis 0
-  std::vector<bool> wanted;            // by stacked result
-  std::vector<std::optional<std::pair<size_t, Expr>>> growth;   // by carried value: an axis along which each turn makes it longer, and by how much; run_turns finds it
-  bool lists = true;                   // those that grow are wanted
-  bool counted = false;                // the trip count is that of a loop before: the condition says the same
+  Val condition;                     // invalid: true
+  std::optional<Expr> trip;          // none: as long as the condition is true
+  std::vector<Val> carried, sliced;  // sliced along axis 0
+  std::vector<bool> wanted;          // by stacked result
+  // By carried value: an axis along which each turn makes it longer, and by how much; run_turns
+  // finds it
+  std::vector<std::optional<std::pair<size_t, Expr>>> growth;
+  bool lists = true;  // those that grow are wanted
+  // The trip count is that of a loop before: the condition says the same
+  bool counted = false;
   size_t stacked_count() const { return body->outputs.size() - carried.size() - (counts ? 1 : 0); }
 };
 struct Results {
-  std::vector<Val> carried, stacked;   // stacked along axis 0; invalid where not wanted
-  Val count;                           // of the turns, where a condition may end them
+  std::vector<Val> carried, stacked;  // stacked along axis 0; invalid where not wanted
+  Val count;                          // of the turns, where a condition may end them
 };
 
 // Nothing after a failure.
 std::optional<Results> run_turns(NodeImport& n, Turns turns);
 
-std::optional<bool> known_bool(NodeImport& n, Val v);         // one bool that is known while compiling; an invalid value is true
-Val row(NodeImport& n, Val v, const Expr& at);                // number `at` along axis 0, without that axis
-Val stack(NodeImport& n, const std::vector<Val>& rows);       // along a new axis 0
+// One bool that is known while compiling; an invalid value is true
+std::optional<bool> known_bool(NodeImport& n, Val v);
+// Number `at` along axis 0, without that axis
+Val row(NodeImport& n, Val v, const Expr& at);
+Val stack(NodeImport& n, const std::vector<Val>& rows);  // along a new axis 0
 // The region with these outputs.
-Region finished(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs, const char* name);
+Region finished(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs,
+                const char* name);
 
 }  // namespace tw::onnx_import

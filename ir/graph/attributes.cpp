@@ -18,12 +18,16 @@ constexpr const char* kPoolKinds[] = {"max", "average", "sum"};
 constexpr const char* kReduceKinds[] = {"sum", "mean", "max", "min", "prod"};
 constexpr const char* kPadModes[] = {"constant", "reflect", "edge", "wrap"};
 constexpr const char* kResizeModes[] = {"nearest", "linear", "cubic"};
-constexpr const char* kCoordinateModes[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_half_pixel_for_nn"};
-constexpr const char* kNearestModes[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+constexpr const char* kCoordinateModes[] = {"half_pixel",           "asymmetric",
+                                            "align_corners",        "pytorch_half_pixel",
+                                            "half_pixel_symmetric", "tf_half_pixel_for_nn"};
+constexpr const char* kNearestModes[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                         "ceil"};
 
 constexpr const char* kRecurrentKinds[] = {"rnn", "gru", "lstm"};
-constexpr const char* kGateFunctions[] = {"sigmoid", "tanh", "relu", "affine", "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid", "elu",
-                                          "softsign", "softplus"};
+constexpr const char* kGateFunctions[] = {
+    "sigmoid",     "tanh",         "relu", "affine",   "leaky_relu", "thresholded_relu",
+    "scaled_tanh", "hard_sigmoid", "elu",  "softsign", "softplus"};
 
 std::span<const char* const> words(PoolKind) { return kPoolKinds; }
 std::span<const char* const> words(ReduceKind) { return kReduceKinds; }
@@ -50,7 +54,8 @@ std::span<const char* const> words(BinaryOp) {
 std::span<const char* const> words(DType) {
   static const auto list = [] {
     std::array<const char*, kAllDTypeCount> out;
-    for (int i = 0; i < kAllDTypeCount; ++i) out[static_cast<size_t>(i)] = dtype_name(static_cast<DType>(i));
+    for (int i = 0; i < kAllDTypeCount; ++i)
+      out[static_cast<size_t>(i)] = dtype_name(static_cast<DType>(i));
     return out;
   }();
   return list;
@@ -59,7 +64,8 @@ std::span<const char* const> words(DType) {
 std::span<const char* const> words(ExternFunction) {
   static const auto list = [] {
     std::array<const char*, kExternCount> out;
-    for (size_t i = 0; i < kExternCount; ++i) out[i] = extern_info(static_cast<ExternFunction>(i)).name;
+    for (size_t i = 0; i < kExternCount; ++i)
+      out[i] = extern_info(static_cast<ExternFunction>(i)).name;
     return out;
   }();
   return list;
@@ -78,7 +84,8 @@ std::string text_of(const std::string& value) { return quoted(value); }
 // Its lines stand a step to the right of the node's.
 std::string text_of(const Region& region) {
   std::string text;
-  for (char c : region.graph ? print(*region.graph) : std::string()) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  for (char c : region.graph ? print(*region.graph) : std::string())
+    text += c == '\n' ? std::string("\n  ") : std::string(1, c);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
   return text;
 }
@@ -95,11 +102,17 @@ std::string text_of(const std::vector<T>& list) {
 }
 
 template <class T>
-constexpr bool kNamesTheOperator = std::is_same_v<T, UnaryOp> || std::is_same_v<T, BinaryOp> || std::is_same_v<T, DType> ||
-                                   std::is_same_v<T, PoolKind> || std::is_same_v<T, ReduceKind> || std::is_same_v<T, RecurrentKind> ||
+constexpr bool kNamesTheOperator = std::is_same_v<T, UnaryOp> || std::is_same_v<T, BinaryOp> ||
+                                   std::is_same_v<T, DType> || std::is_same_v<T, PoolKind> ||
+                                   std::is_same_v<T, ReduceKind> ||
+                                   std::is_same_v<T, RecurrentKind> ||
                                    std::is_same_v<T, ExternFunction>;
 
-struct Field { const char* name; std::string text; bool always; };
+struct Field {
+  const char* name;
+  std::string text;
+  bool always;
+};
 struct FieldTexts {
   std::vector<Field> list;
   template <class T>
@@ -117,7 +130,9 @@ template <size_t... I>
 std::array<OpAttrs, kOpCount> make_defaults(std::index_sequence<I...>) {
   return {OpAttrs(std::in_place_index<I>)...};
 }
-OpAttrs default_attrs(size_t index) { return make_defaults(std::make_index_sequence<kOpCount>())[index]; }
+OpAttrs default_attrs(size_t index) {
+  return make_defaults(std::make_index_sequence<kOpCount>())[index];
+}
 
 Error parse_value(Lexer& lexer, int64_t& value) {
   TW_ASSIGN(value, lexer.integer("an integer"));
@@ -209,14 +224,18 @@ struct RegionVisitor {
 }  // namespace
 
 std::string print_attrs(const OpAttrs& attrs) {
-  std::vector<Field> fields = field_texts(attrs), defaults = field_texts(default_attrs(attrs.index()));
+  std::vector<Field> fields = field_texts(attrs),
+                     defaults = field_texts(default_attrs(attrs.index()));
   std::string text;
   for (size_t i = 0; i < fields.size(); ++i)
-    if (fields[i].always || fields[i].text != defaults[i].text) text += std::string(" ") + fields[i].name + "=" + fields[i].text;
+    if (fields[i].always || fields[i].text != defaults[i].text)
+      text += std::string(" ") + fields[i].name + "=" + fields[i].text;
   return text;
 }
 
-bool equal(const OpAttrs& a, const OpAttrs& b) { return a.index() == b.index() && print_attrs(a) == print_attrs(b); }
+bool equal(const OpAttrs& a, const OpAttrs& b) {
+  return a.index() == b.index() && print_attrs(a) == print_attrs(b);
+}
 
 static Expr bind_dim(const Expr& dim, const SymbolValues& values) {
   return simplify_dim(rewrite(dim, [&](const Expr& e) {
@@ -286,8 +305,10 @@ Expected<OpAttrs> attrs_of_op(Lexer& lexer, const Token& name) {
   for (size_t i = 0; i < kOpCount; ++i)
     if (name.text == op_table()[i].name) return default_attrs(i);
   std::string known;
-  for (const OpInfo& info : op_table()) known += (known.empty() ? "" : " ") + std::string(info.name);
-  return lexer.error_at(name, llvm::formatv("unknown operator '{0}', expected one of {1}", name.text, known).str());
+  for (const OpInfo& info : op_table())
+    known += (known.empty() ? "" : " ") + std::string(info.name);
+  return lexer.error_at(
+      name, llvm::formatv("unknown operator '{0}', expected one of {1}", name.text, known).str());
 }
 
 Error parse_attr(Lexer& lexer, OpAttrs& attrs, const std::function<Expected<Graph>()>& graph) {
@@ -303,7 +324,8 @@ Error parse_attr(Lexer& lexer, OpAttrs& attrs, const std::function<Expected<Grap
   if (parser.found) return std::move(parser.error);
   llvm::consumeError(std::move(parser.error));
   lexer.rewind(value_at);
-  return lexer.error_at(name, llvm::formatv("{0} has no attribute '{1}'", op_info(attrs).name, wanted).str());
+  return lexer.error_at(
+      name, llvm::formatv("{0} has no attribute '{1}'", op_info(attrs).name, wanted).str());
 }
 
 Expected<Shape> parse_shape(Lexer& lexer) {

@@ -1,4 +1,5 @@
-// Reference evaluation of whole graphs: binds the symbols by the inputs' shapes, then node after node.
+// Reference evaluation of whole graphs: binds the symbols by the inputs' shapes, then node after
+// node.
 #include "ir/graph/graph.h"
 
 namespace tw {
@@ -6,21 +7,28 @@ namespace {
 
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 35;
 
-// Matches a declared shape with an actual one. Dims that are one symbol bind it; others must evaluate to the actual extent.
+// Matches a declared shape with an actual one. Dims that are one symbol bind it; others must
+// evaluate to the actual extent.
 class Binder {
  public:
-  Error bind(const Graph& graph, const std::string& name, const TensorType& type, const Tensor& tensor) {
+  Error bind(const Graph& graph, const std::string& name, const TensorType& type,
+             const Tensor& tensor) {
     if (tensor.dtype != type.dtype)
-      return make_error(DiagCode::invalid_argument, "input '{0}' is {1}, expected {2}", name, dtype_name(tensor.dtype), to_string(type));
+      return make_error(DiagCode::invalid_argument, "input '{0}' is {1}, expected {2}", name,
+                        dtype_name(tensor.dtype), to_string(type));
     Shape actual(tensor.shape.begin(), tensor.shape.end());
     if (actual.size() != type.shape.size())
-      return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name, to_string(actual), to_string(type));
+      return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name,
+                        to_string(actual), to_string(type));
     for (size_t i = 0; i < actual.size(); ++i) {
       if (type.shape[i]->kind != ExprKind::var) continue;
       const SymbolLimits limits = limits_of(graph.limits, type.shape[i]->name);
       if (tensor.shape[i] < limits.least || tensor.shape[i] > limits.most)
-        return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}: symbol {2} is {3} {4}", name, to_string(actual), type.shape[i]->name,
-                          tensor.shape[i] < limits.least ? "at least" : "at most", tensor.shape[i] < limits.least ? limits.least : limits.most);
+        return make_error(DiagCode::invalid_argument,
+                          "input '{0}' has shape {1}: symbol {2} is {3} {4}", name,
+                          to_string(actual), type.shape[i]->name,
+                          tensor.shape[i] < limits.least ? "at least" : "at most",
+                          tensor.shape[i] < limits.least ? limits.least : limits.most);
       values.try_emplace(type.shape[i]->name, tensor.shape[i]);
     }
     return Error::success();
@@ -28,14 +36,16 @@ class Binder {
   Error check(const std::string& name, const TensorType& type, const Tensor& tensor) const {
     Shape actual(tensor.shape.begin(), tensor.shape.end());
     if (equal(bind_symbols(type.shape, values), actual)) return Error::success();
-    return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name, to_string(actual), to_string(type));
+    return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name,
+                      to_string(actual), to_string(type));
   }
   SymbolValues values;
 };
 
 class Evaluation {
  public:
-  Evaluation(const Graph& graph, SymbolValues symbols) : graph_(graph), symbols_(std::move(symbols)) {
+  Evaluation(const Graph& graph, SymbolValues symbols)
+      : graph_(graph), symbols_(std::move(symbols)) {
     uses_.resize(graph.value_count());
     for (NodeId id : graph.order())
       for (ValueId input : graph.node(id).inputs)
@@ -55,13 +65,16 @@ class Evaluation {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Tensor* tensor = node.inputs[i].valid() ? &get(node.inputs[i]) : nullptr;
       tensor_list.push_back(tensor);
-      if (tensor) types[i] = {tensor->dtype, Shape(tensor->shape.begin(), tensor->shape.end()), {}};  // logical tensors
+      // Logical tensors
+      if (tensor) types[i] = {tensor->dtype, Shape(tensor->shape.begin(), tensor->shape.end()), {}};
       type_list.push_back(tensor ? &types[i] : nullptr);
     }
     Expected<std::vector<Tensor>> result = compute(attrs, type_list, tensor_list);
     if (!result) {
       std::vector<Diag> diags = take_diags(result.takeError());
-      for (Diag& diag : diags) diag.message = llvm::formatv("{0} '{1}': {2}", op_info(attrs).name, node.name, diag.message).str();
+      for (Diag& diag : diags)
+        diag.message =
+            llvm::formatv("{0} '{1}': {2}", op_info(attrs).name, node.name, diag.message).str();
       return make_error(std::move(diags));
     }
     const std::vector<ValueId> outputs = node.outputs();
@@ -76,15 +89,22 @@ class Evaluation {
   // Reads the symbols whose values are there and were not before.
   Error read_symbols() {
     for (const DataSymbol& symbol : graph_.data_symbols) {
-      if (symbols_.count(symbol.name) || (!tensors_[index(symbol.value)] && !graph_.is_constant(symbol.value))) continue;
+      if (symbols_.count(symbol.name) ||
+          (!tensors_[index(symbol.value)] && !graph_.is_constant(symbol.value)))
+        continue;
       const Tensor& tensor = get(symbol.value);
       if (symbol.element >= tensor.size())
-        return make_error(DiagCode::invalid_argument, "'{0}' has {1} elements, symbol {2} is number {3}", graph_.value(symbol.value).name, tensor.size(), symbol.name, symbol.element);
+        return make_error(
+            DiagCode::invalid_argument, "'{0}' has {1} elements, symbol {2} is number {3}",
+            graph_.value(symbol.value).name, tensor.size(), symbol.name, symbol.element);
       const int64_t value = tensor.int_at(symbol.element);
       const std::optional<int64_t> most = limit(symbol.bound), exact = limit(symbol.equals);
       if (value < 0 || value > most.value_or(INT64_MAX) || value != exact.value_or(value))
-        return make_error(DiagCode::invalid_argument, "element {0} of '{1}' is {2}, expected {3}", symbol.element, graph_.value(symbol.value).name, value,
-                          exact ? std::to_string(*exact) : most ? "0 to " + std::to_string(*most) : "0 or more");
+        return make_error(DiagCode::invalid_argument, "element {0} of '{1}' is {2}, expected {3}",
+                          symbol.element, graph_.value(symbol.value).name, value,
+                          exact  ? std::to_string(*exact)
+                          : most ? "0 to " + std::to_string(*most)
+                                 : "0 or more");
       symbols_[symbol.name] = value;
     }
     return Error::success();
@@ -104,11 +124,15 @@ class Evaluation {
     return as_const(bind_symbols(Shape{e}, symbols_)[0]);
   }
   static size_t index(ValueId id) { return static_cast<size_t>(id.index); }
-  static Expected<std::vector<Tensor>> compute(const OpAttrs& attrs, const std::vector<const TensorType*>& types, const std::vector<const Tensor*>& tensors) {
+  static Expected<std::vector<Tensor>> compute(const OpAttrs& attrs,
+                                               const std::vector<const TensorType*>& types,
+                                               const std::vector<const Tensor*>& tensors) {
     TW_ASSIGN(const std::vector<TensorType> outs, infer_types(attrs, types));
     for (const TensorType& out : outs) {
       std::optional<std::vector<int64_t>> shape = static_shape(out.shape);
-      if (!shape) return make_error(DiagCode::invalid_argument, "shape {0} has symbols that no input binds", to_string(out.shape));
+      if (!shape)
+        return make_error(DiagCode::invalid_argument, "shape {0} has symbols that no input binds",
+                          to_string(out.shape));
       if (element_count(*shape) > kMaxTensorBytes / dtype_bytes(out.dtype))
         return make_error(DiagCode::limit, "{0} is too large to evaluate", to_string(out));
     }
@@ -126,7 +150,8 @@ class Evaluation {
 Expected<std::vector<Tensor>> evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
                                        const std::function<void(ValueId, const Tensor&)>& keep) {
   if (inputs.size() != graph.inputs().size())
-    return make_error(DiagCode::invalid_argument, "{0} inputs given, the graph has {1}", inputs.size(), graph.inputs().size());
+    return make_error(DiagCode::invalid_argument, "{0} inputs given, the graph has {1}",
+                      inputs.size(), graph.inputs().size());
   Binder binder;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph.value(graph.inputs()[i]);
@@ -144,7 +169,8 @@ Expected<std::vector<Tensor>> evaluate(const Graph& graph, const std::vector<Ten
     TW_TRY(evaluation.read_symbols());
   }
   std::vector<Tensor> outputs;
-  for (const Graph::Output& output : graph.outputs()) outputs.push_back(evaluation.get(output.value));
+  for (const Graph::Output& output : graph.outputs())
+    outputs.push_back(evaluation.get(output.value));
   return outputs;
 }
 

@@ -10,15 +10,20 @@ constexpr ExternInfo kFunctions[] = {
     {ExternFunction::bit_cast, "bit_cast", 1, true, -1, infer_bit_cast, tw_op_bit_cast},
     {ExternFunction::compress, "compress", 2, true, -1, infer_compress, tw_op_compress},
     {ExternFunction::det, "det", 2, true, -1, infer_det, tw_op_det},
-    {ExternFunction::non_max_suppression, "non_max_suppression", 3, true, -1, infer_non_max_suppression, tw_op_non_max_suppression},
+    {ExternFunction::non_max_suppression, "non_max_suppression", 3, true, -1,
+     infer_non_max_suppression, tw_op_non_max_suppression},
     {ExternFunction::nonzero, "nonzero", 2, true, -1, infer_nonzero, tw_op_nonzero},
-    {ExternFunction::random_bits, "random_bits", 1, false, -1, infer_random_bits, tw_op_random_bits},
+    {ExternFunction::random_bits, "random_bits", 1, false, -1, infer_random_bits,
+     tw_op_random_bits},
     {ExternFunction::refuse, "refuse", 1, false, -1, infer_refuse, tw_op_refuse},
-    {ExternFunction::scatter_elements, "scatter_elements", 1, true, 0, infer_scatter_elements, tw_op_scatter_elements},
+    {ExternFunction::scatter_elements, "scatter_elements", 1, true, 0, infer_scatter_elements,
+     tw_op_scatter_elements},
     {ExternFunction::scatter_nd, "scatter_nd", 1, true, 0, infer_scatter_nd, tw_op_scatter_nd},
-    {ExternFunction::tensor_scatter, "tensor_scatter", 1, true, 0, infer_tensor_scatter, tw_op_tensor_scatter},
+    {ExternFunction::tensor_scatter, "tensor_scatter", 1, true, 0, infer_tensor_scatter,
+     tw_op_tensor_scatter},
     {ExternFunction::topk, "topk", 3, true, -1, infer_topk, tw_op_topk},
-    {ExternFunction::tree_ensemble, "tree_ensemble", 2, true, -1, infer_tree_ensemble, tw_op_tree_ensemble},
+    {ExternFunction::tree_ensemble, "tree_ensemble", 2, true, -1, infer_tree_ensemble,
+     tw_op_tree_ensemble},
     {ExternFunction::unique, "unique", 6, true, -1, infer_unique, tw_op_unique},
 };
 static_assert(std::size(kFunctions) == kExternCount, "every function has a row");
@@ -31,12 +36,15 @@ static_assert(in_order(), "rows are in the order of ExternFunction");
 
 tw_view view_of(const Tensor* tensor, void* data) {
   if (!tensor) return {nullptr, nullptr, -1, 0};
-  return {data, tensor->shape.data(), static_cast<int32_t>(tensor->shape.size()), static_cast<int32_t>(dtype_info(tensor->dtype).onnx)};
+  return {data, tensor->shape.data(), static_cast<int32_t>(tensor->shape.size()),
+          static_cast<int32_t>(dtype_info(tensor->dtype).onnx)};
 }
 
 }  // namespace
 
-const ExternInfo& extern_info(ExternFunction function) { return kFunctions[static_cast<size_t>(function)]; }
+const ExternInfo& extern_info(ExternFunction function) {
+  return kFunctions[static_cast<size_t>(function)];
+}
 
 Expected<std::vector<TensorType>> infer_extern(const OpAttrs& attrs, const Types& inputs) {
   const op::Extern& op = std::get<op::Extern>(attrs);
@@ -48,17 +56,22 @@ Expected<std::vector<TensorType>> infer_extern(const OpAttrs& attrs, const Types
     for (Diag& diag : diags) diag.message = std::string(info.name) + ": " + diag.message;
     return make_error(std::move(diags));
   }
-  TW_CHECK(outs->size() == static_cast<size_t>(info.outputs), "{0} has {1} outputs, not {2}", info.name, info.outputs, outs->size());
+  TW_CHECK(outs->size() == static_cast<size_t>(info.outputs), "{0} has {1} outputs, not {2}",
+           info.name, info.outputs, outs->size());
   return outs;
 }
 
 // By the function itself, compiled for this machine.
-Expected<std::vector<Tensor>> evaluate_extern(const OpAttrs& attrs, const std::vector<TensorType>& outs, const Tensors& inputs) {
+Expected<std::vector<Tensor>> evaluate_extern(const OpAttrs& attrs,
+                                              const std::vector<TensorType>& outs,
+                                              const Tensors& inputs) {
   const op::Extern& op = std::get<op::Extern>(attrs);
   std::vector<Tensor> made;
   std::vector<tw_view> in, out;
-  for (const Tensor* tensor : inputs) in.push_back(view_of(tensor, tensor ? const_cast<std::byte*>(tensor->bytes.data()) : nullptr));
-  for (const TensorType& type : outs) made.push_back(Tensor::zeros(type.dtype, extents(type.shape)));
+  for (const Tensor* tensor : inputs)
+    in.push_back(view_of(tensor, tensor ? const_cast<std::byte*>(tensor->bytes.data()) : nullptr));
+  for (const TensorType& type : outs)
+    made.push_back(Tensor::zeros(type.dtype, extents(type.shape)));
   for (Tensor& tensor : made) out.push_back(view_of(&tensor, tensor.bytes.data()));
   char text[256] = "";
   tw_text error = {text, 0, sizeof text};
@@ -74,16 +87,19 @@ Expected<std::vector<Tensor>> evaluate_extern(const OpAttrs& attrs, const std::v
 
 Error check_inputs(const Types& inputs, size_t required, size_t most) {
   if (inputs.size() < required || inputs.size() > most)
-    return make_error(DiagCode::invalid_model, "{0} inputs, expected {1} to {2}", inputs.size(), required, most);
+    return make_error(DiagCode::invalid_model, "{0} inputs, expected {1} to {2}", inputs.size(),
+                      required, most);
   for (size_t i = 0; i < required; ++i)
     if (!inputs[i]) return make_error(DiagCode::invalid_model, "input {0} is absent", i);
   return Error::success();
 }
 
 Error check_counts(const op::Extern& attrs, size_t ints, size_t reals, size_t dims) {
-  if (attrs.ints.size() == ints && attrs.reals.size() == reals && attrs.dims.size() == dims) return Error::success();
-  return make_error(DiagCode::invalid_model, "{0} ints, {1} reals and {2} dims, expected {3}, {4} and {5}", attrs.ints.size(), attrs.reals.size(),
-                    attrs.dims.size(), ints, reals, dims);
+  if (attrs.ints.size() == ints && attrs.reals.size() == reals && attrs.dims.size() == dims)
+    return Error::success();
+  return make_error(DiagCode::invalid_model,
+                    "{0} ints, {1} reals and {2} dims, expected {3}, {4} and {5}",
+                    attrs.ints.size(), attrs.reals.size(), attrs.dims.size(), ints, reals, dims);
 }
 
 Expected<size_t> axis_entry(const op::Extern& attrs, size_t index, size_t rank) {
@@ -94,7 +110,8 @@ Expected<size_t> axis_entry(const op::Extern& attrs, size_t index, size_t rank) 
 
 Error check_choice(const op::Extern& attrs, size_t index, int64_t count, const char* what) {
   if (attrs.ints[index] >= 0 && attrs.ints[index] < count) return Error::success();
-  return make_error(DiagCode::invalid_model, "{0} is {1}, expected 0 to {2}", what, attrs.ints[index], count - 1);
+  return make_error(DiagCode::invalid_model, "{0} is {1}, expected 0 to {2}", what,
+                    attrs.ints[index], count - 1);
 }
 
 TensorType scratch(const Expr& words) { return {DType::i64, {simplify_dim(words)}, {}}; }

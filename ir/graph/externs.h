@@ -1,5 +1,5 @@
-// The functions of the runtime library (runtime/ops) that op::Extern calls: what each one is called, takes and gives. A new one:
-// docs/internals/adding-an-op.md.
+// The functions of the runtime library (runtime/ops) that op::Extern calls: what each one is
+// called, takes and gives. A new one: docs/internals/adding-an-op.md.
 #pragma once
 #include "ir/graph/graph.h"
 #include "runtime/ops/ops.h"
@@ -8,20 +8,35 @@ namespace tw {
 
 // In the order of their names.
 enum class ExternFunction : uint8_t {
-  bit_cast, compress, det, non_max_suppression, nonzero, random_bits, refuse, scatter_elements, scatter_nd, tensor_scatter, topk, tree_ensemble, unique
+  bit_cast,
+  compress,
+  det,
+  non_max_suppression,
+  nonzero,
+  random_bits,
+  refuse,
+  scatter_elements,
+  scatter_nd,
+  tensor_scatter,
+  topk,
+  tree_ensemble,
+  unique
 };
 inline constexpr size_t kExternCount = 13;
 
 struct ExternInfo {
   ExternFunction function;
-  const char* name;      // of the text form; the C function is tw_op_<name>
-  int outputs;           // always as many; the last ones may be scratch memory that nobody reads
-  bool folds;            // equal inputs give equal outputs
-  int in_place;          // the input whose memory the first output, of its type, may take: the function then finds both data equal; -1: none
+  const char* name;  // of the text form; the C function is tw_op_<name>
+  int outputs;       // always as many; the last ones may be scratch memory that nobody reads
+  bool folds;        // equal inputs give equal outputs
+  // The input whose memory the first output, of its type, may take: the function then finds both
+  // data equal; -1: none
+  int in_place;
   // Checks everything: the inputs (absent ones are null) and the attributes of an untrusted model.
-  Expected<std::vector<TensorType>> (*infer)(const op::Extern&, const std::vector<const TensorType*>& inputs);
+  Expected<std::vector<TensorType>> (*infer)(const op::Extern&,
+                                             const std::vector<const TensorType*>& inputs);
   int32_t (*run)(const tw_op_args*);
 };
-const ExternInfo& extern_info(ExternFunction function);   // ir/graph/externs.cpp
+const ExternInfo& extern_info(ExternFunction function);  // ir/graph/externs.cpp
 
 }  // namespace tw

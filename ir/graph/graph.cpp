@@ -23,7 +23,8 @@ std::string Graph::unique_name(std::string wanted) {
 ValueId Graph::add_input(std::string name, TensorType type) {
   for (const Expr& dim : type.shape)
     visit(dim, [&](const Expr& e) {
-      if (e->kind == ExprKind::var && !std::ranges::count(symbols, e->name)) symbols.push_back(e->name);
+      if (e->kind == ExprKind::var && !std::ranges::count(symbols, e->name))
+        symbols.push_back(e->name);
     });
   ValueId id{static_cast<int32_t>(values_.size())};
   std::string unique = unique_name(std::move(name));
@@ -35,8 +36,9 @@ ValueId Graph::add_input(std::string name, TensorType type) {
 ValueId Graph::add_constant(std::string name, TensorType type, Blob blob) {
   std::optional<std::vector<int64_t>> shape = static_shape(type.shape);
   TW_CHECK(shape && type.layout.plain(), "constant '{0}' of type {1}", name, to_string(type));
-  TW_CHECK(static_cast<int64_t>(blob.bytes.size()) == element_count(*shape) * dtype_bytes(type.dtype), "constant '{0}': {1} bytes for {2}",
-           name, blob.bytes.size(), to_string(type));
+  TW_CHECK(
+      static_cast<int64_t>(blob.bytes.size()) == element_count(*shape) * dtype_bytes(type.dtype),
+      "constant '{0}': {1} bytes for {2}", name, blob.bytes.size(), to_string(type));
   ValueId id{static_cast<int32_t>(values_.size())};
   std::string unique = unique_name(std::move(name));
   values_.push_back({std::move(type), NodeId{}, std::move(unique), std::move(blob)});
@@ -46,7 +48,9 @@ ValueId Graph::add_constant(std::string name, TensorType type, Blob blob) {
 ValueId Graph::add_constant(std::string name, const Tensor& tensor) {
   auto owner = std::make_shared<const std::vector<std::byte>>(tensor.bytes);
   Blob blob{owner, *owner};
-  return add_constant(std::move(name), TensorType{tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end()), {}}, std::move(blob));
+  return add_constant(std::move(name),
+                      TensorType{tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end()), {}},
+                      std::move(blob));
 }
 
 std::vector<ValueId> Node::outputs() const {
@@ -55,22 +59,29 @@ std::vector<ValueId> Node::outputs() const {
   return all;
 }
 
-Expected<ValueId> Graph::add(OpAttrs attrs, std::vector<ValueId> inputs, std::string name, std::string node_name, std::string source) {
-  TW_ASSIGN(const NodeId id, add_node(std::move(attrs), std::move(inputs), {std::move(name)}, std::move(node_name), std::move(source)));
+Expected<ValueId> Graph::add(OpAttrs attrs, std::vector<ValueId> inputs, std::string name,
+                             std::string node_name, std::string source) {
+  TW_ASSIGN(const NodeId id, add_node(std::move(attrs), std::move(inputs), {std::move(name)},
+                                      std::move(node_name), std::move(source)));
   return node(id).output;
 }
 
-Expected<NodeId> Graph::add_node(OpAttrs attrs, std::vector<ValueId> inputs, std::vector<std::string> names, std::string node_name, std::string source) {
+Expected<NodeId> Graph::add_node(OpAttrs attrs, std::vector<ValueId> inputs,
+                                 std::vector<std::string> names, std::string node_name,
+                                 std::string source) {
   std::vector<const TensorType*> types;
   for (ValueId input : inputs) {
-    TW_CHECK(input.index < static_cast<int32_t>(values_.size()), "{0} '{1}': input without a value", op_info(attrs).name, node_name);
+    TW_CHECK(input.index < static_cast<int32_t>(values_.size()), "{0} '{1}': input without a value",
+             op_info(attrs).name, node_name);
     types.push_back(input.valid() ? &value(input).type : nullptr);
   }
   Expected<std::vector<TensorType>> made = infer_types(attrs, types);
   if (!made) {
     std::vector<Diag> diags = take_diags(made.takeError());
     std::string where = node_name.empty() && !names.empty() ? names[0] : node_name;
-    for (Diag& diag : diags) diag.message = op_info(attrs).name + (where.empty() ? "" : " '" + where + "'") + ": " + diag.message;
+    for (Diag& diag : diags)
+      diag.message = op_info(attrs).name + (where.empty() ? "" : " '" + where + "'") + ": " +
+                     diag.message;
     return make_error(std::move(diags));
   }
   NodeId node{static_cast<int32_t>(nodes_.size())};
@@ -80,7 +91,12 @@ Expected<NodeId> Graph::add_node(OpAttrs attrs, std::vector<ValueId> inputs, std
     std::string unique = unique_name(i < names.size() ? std::move(names[i]) : std::string());
     values_.push_back({std::move((*made)[i]), node, std::move(unique), std::nullopt});
   }
-  nodes_.push_back({std::move(attrs), std::move(inputs), outputs[0], {outputs.begin() + 1, outputs.end()}, std::move(node_name), std::move(source)});
+  nodes_.push_back({std::move(attrs),
+                    std::move(inputs),
+                    outputs[0],
+                    {outputs.begin() + 1, outputs.end()},
+                    std::move(node_name),
+                    std::move(source)});
   note_reads(node);
   return node;
 }
@@ -122,13 +138,18 @@ Tensor Graph::constant_tensor(ValueId id) const {
   return {v.type.dtype, std::move(*shape), {v.constant->bytes.begin(), v.constant->bytes.end()}};
 }
 
-// Depth first from every node in id order, operands before users: a graph built in order keeps its order, and a node that a
-// pass made later comes right before its first user. Nodes on a cycle come in some order (verify reports cycles).
-// An operand is a value that an input names, or one that a size among the attributes is read from.
+// Depth first from every node in id order, operands before users: a graph built in order keeps its
+// order, and a node that a pass made later comes right before its first user. Nodes on a cycle come
+// in some order (verify reports cycles). An operand is a value that an input names, or one that a
+// size among the attributes is read from.
 std::vector<NodeId> Graph::order() const {
   std::vector<NodeId> out;
   std::vector<bool> entered(nodes_.size());
-  struct Frame { NodeId node; std::vector<ValueId> operands; size_t next; };
+  struct Frame {
+    NodeId node;
+    std::vector<ValueId> operands;
+    size_t next;
+  };
   std::vector<Frame> stack;
   const SymbolSources sources(*this);
   auto enter = [&](NodeId id) {
@@ -160,7 +181,8 @@ std::vector<std::vector<NodeId>> Graph::users() const {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].erased) continue;
     for (ValueId input : nodes_[i].inputs)
-      if (input.valid()) out[static_cast<size_t>(input.index)].push_back(NodeId{static_cast<int32_t>(i)});
+      if (input.valid())
+        out[static_cast<size_t>(input.index)].push_back(NodeId{static_cast<int32_t>(i)});
   }
   return out;
 }
@@ -171,14 +193,20 @@ std::vector<std::string> Graph::all_symbols() const {
   return all;
 }
 
-std::vector<ValueId> Graph::symbol_values(const OpAttrs& attrs) const { return SymbolSources(*this).of(attrs); }
-std::vector<ValueId> Graph::symbol_values(const std::vector<Expr>& dims) const { return SymbolSources(*this).of(dims); }
+std::vector<ValueId> Graph::symbol_values(const OpAttrs& attrs) const {
+  return SymbolSources(*this).of(attrs);
+}
+std::vector<ValueId> Graph::symbol_values(const std::vector<Expr>& dims) const {
+  return SymbolSources(*this).of(dims);
+}
 
 SymbolSources::SymbolSources(const Graph& graph) {
   for (const DataSymbol& symbol : graph.data_symbols) symbols_.try_emplace(symbol.name, &symbol);
 }
 
-std::vector<ValueId> SymbolSources::of(const OpAttrs& attrs) const { return symbols_.empty() ? std::vector<ValueId>() : of(dims_of(attrs)); }
+std::vector<ValueId> SymbolSources::of(const OpAttrs& attrs) const {
+  return symbols_.empty() ? std::vector<ValueId>() : of(dims_of(attrs));
+}
 
 std::vector<ValueId> SymbolSources::of(const std::vector<Expr>& dims) const {
   std::vector<ValueId> values;
@@ -218,8 +246,10 @@ void Graph::erase(NodeId id) {
   Node& n = node(id);
   for (ValueId made : n.outputs()) {
     for (NodeId user : readers(made).nodes)
-      TW_CHECK(node(user).erased || !std::ranges::count(node(user).inputs, made), "'{0}' is still used by '{1}'", value(made).name, node(user).name);
-    for (size_t output : readers(made).outputs) TW_CHECK(outputs_[output].value != made, "'{0}' is still an output", outputs_[output].name);
+      TW_CHECK(node(user).erased || !std::ranges::count(node(user).inputs, made),
+               "'{0}' is still used by '{1}'", value(made).name, node(user).name);
+    for (size_t output : readers(made).outputs)
+      TW_CHECK(outputs_[output].value != made, "'{0}' is still an output", outputs_[output].name);
   }
   n.erased = true;
   n.inputs.clear();

@@ -8,25 +8,32 @@
 namespace tw {
 namespace {
 
-constexpr int kDepth = 16;   // nodes in a row that are followed
+constexpr int kDepth = 16;  // nodes in a row that are followed
 
 // Bounds of a value's elements, in symbols.
 std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth = kDepth);
 
-std::optional<Interval> bounds_of_all(const Graph& graph, const std::vector<ValueId>& values, size_t first, int depth) {
+std::optional<Interval> bounds_of_all(const Graph& graph, const std::vector<ValueId>& values,
+                                      size_t first, int depth) {
   std::optional<Interval> all;
   for (size_t i = first; i < values.size(); ++i) {
     const auto own = bounds_of(graph, values[i], depth);
     if (!own) return std::nullopt;
-    all = all ? Interval{simplify_dim(min(all->min, own->min)), simplify_dim(max(all->max, own->max))} : *own;
+    all = all ? Interval{simplify_dim(min(all->min, own->min)),
+                         simplify_dim(max(all->max, own->max))}
+              : *own;
   }
   return all;
 }
 
-std::optional<Interval> bounds_of_binary(const Graph& graph, const Node& node, BinaryOp function, int depth) {
-  const auto a = bounds_of(graph, node.inputs[0], depth), b = bounds_of(graph, node.inputs[1], depth);
+std::optional<Interval> bounds_of_binary(const Graph& graph, const Node& node, BinaryOp function,
+                                         int depth) {
+  const auto a = bounds_of(graph, node.inputs[0], depth),
+             b = bounds_of(graph, node.inputs[1], depth);
   if (!a || !b) return std::nullopt;
-  const auto made = [&](const Expr& low, const Expr& high) { return Interval{simplify_dim(low), simplify_dim(high)}; };
+  const auto made = [&](const Expr& low, const Expr& high) {
+    return Interval{simplify_dim(low), simplify_dim(high)};
+  };
   switch (function) {
     case BinaryOp::add: return made(a->min + b->min, a->max + b->max);
     case BinaryOp::sub: return made(a->min - b->max, a->max - b->min);
@@ -42,23 +49,34 @@ std::optional<Interval> bounds_of_constant(const Graph& graph, ValueId value) {
 }
 
 // Places along an axis of x.
-Interval places(const Expr& extent) { return {Expr(0), simplify_dim(max(extent - Expr(1), Expr(0)))}; }
+Interval places(const Expr& extent) {
+  return {Expr(0), simplify_dim(max(extent - Expr(1), Expr(0)))};
+}
 
 std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth) {
   if (graph.is_constant(value)) return bounds_of_constant(graph, value);
   const Node* node = graph.def(value);
   if (!node || depth == 0) return std::nullopt;
-  const auto shape = [&](size_t input) -> const Shape& { return graph.value(node->inputs[input]).type.shape; };
+  const auto shape = [&](size_t input) -> const Shape& {
+    return graph.value(node->inputs[input]).type.shape;
+  };
   if (const auto* a = get_if<op::Iota>(node)) return places(a->shape[static_cast<size_t>(a->axis)]);
-  if (const auto* a = get_if<op::ArgReduce>(node)) return places(shape(0)[static_cast<size_t>(a->axis)]);
-  if (const auto* a = get_if<op::Binary>(node)) return bounds_of_binary(graph, *node, a->function, depth - 1);
+  if (const auto* a = get_if<op::ArgReduce>(node))
+    return places(shape(0)[static_cast<size_t>(a->axis)]);
+  if (const auto* a = get_if<op::Binary>(node))
+    return bounds_of_binary(graph, *node, a->function, depth - 1);
   if (get_if<op::Select>(node)) return bounds_of_all(graph, node->inputs, 1, depth - 1);
   if (get_if<op::Concat>(node)) return bounds_of_all(graph, node->inputs, 0, depth - 1);
-  if (const auto* a = get_if<op::Cast>(node); a && dtype_bytes(a->to) >= dtype_bytes(graph.value(node->inputs[0]).type.dtype) && is_signed_int(graph.value(node->inputs[0]).type.dtype))
+  if (const auto* a = get_if<op::Cast>(node);
+      a && dtype_bytes(a->to) >= dtype_bytes(graph.value(node->inputs[0]).type.dtype) &&
+      is_signed_int(graph.value(node->inputs[0]).type.dtype))
     return bounds_of(graph, node->inputs[0], depth - 1);
-  if (get_if<op::Reshape>(node) || get_if<op::Transpose>(node) || get_if<op::Expand>(node) || get_if<op::Slice>(node) || get_if<op::Gather>(node))
+  if (get_if<op::Reshape>(node) || get_if<op::Transpose>(node) || get_if<op::Expand>(node) ||
+      get_if<op::Slice>(node) || get_if<op::Gather>(node))
     return bounds_of(graph, node->inputs[0], depth - 1);
-  if (const auto* a = get_if<op::Extern>(node); a && a->function == ExternFunction::topk && value == node->extra[0]) return places(shape(0)[static_cast<size_t>(a->ints[0])]);
+  if (const auto* a = get_if<op::Extern>(node);
+      a && a->function == ExternFunction::topk && value == node->extra[0])
+    return places(shape(0)[static_cast<size_t>(a->ints[0])]);
   return std::nullopt;
 }
 
@@ -66,8 +84,11 @@ std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth) 
 ValueId source_of(const Graph& graph, ValueId value) {
   for (const Node* node = graph.def(value); node; node = graph.def(value)) {
     const auto* cast = get_if<op::Cast>(node);
-    const bool widens = cast && cast->to == DType::i64 && graph.value(node->inputs[0]).type.dtype == DType::i32;
-    if (!widens && !get_if<op::Reshape>(node) && !get_if<op::Transpose>(node) && !get_if<op::Expand>(node)) break;
+    const bool widens = cast && cast->to == DType::i64 &&
+                        graph.value(node->inputs[0]).type.dtype == DType::i32;
+    if (!widens && !get_if<op::Reshape>(node) && !get_if<op::Transpose>(node) &&
+        !get_if<op::Expand>(node))
+      break;
     value = node->inputs[0];
   }
   return value;
@@ -75,8 +96,11 @@ ValueId source_of(const Graph& graph, ValueId value) {
 
 std::vector<IndexInput> inputs_of(const Graph& graph, const Node& node) {
   std::vector<const TensorType*> types;
-  for (ValueId input : node.inputs) types.push_back(input.valid() ? &graph.value(input).type : nullptr);
-  return std::holds_alternative<op::Extern>(node.attrs) ? std::vector<IndexInput>() : index_inputs(node.attrs, types);   // which look themselves
+  for (ValueId input : node.inputs)
+    types.push_back(input.valid() ? &graph.value(input).type : nullptr);
+  // Which look themselves
+  return std::holds_alternative<op::Extern>(node.attrs) ? std::vector<IndexInput>()
+                                                        : index_inputs(node.attrs, types);
 }
 
 }  // namespace
@@ -102,13 +126,15 @@ std::vector<Expr> index_conditions(const Graph& graph, const Node& node) {
   for (const IndexInput& at : inputs_of(graph, node)) {
     const ValueId source = source_of(graph, node.inputs[at.input]);
     const Expr& extent = graph.value(node.inputs[0]).type.shape[at.axis];
-    std::vector<std::pair<Expr, Expr>> limits;   // least and most
+    std::vector<std::pair<Expr, Expr>> limits;  // least and most
     if (graph.is_constant(source)) {
-      if (const auto found = bounds_of_constant(graph, source)) limits.emplace_back(found->min, found->max);
+      if (const auto found = bounds_of_constant(graph, source))
+        limits.emplace_back(found->min, found->max);
     } else if (const auto* dims = get_if<op::DimVector>(graph.def(source))) {
       for (const Expr& value : dims->values) limits.emplace_back(value, value);
     }
-    for (const auto& [least, most] : limits) out.push_back(logical_and(le(Expr(0) - extent, least), lt(most, extent)));
+    for (const auto& [least, most] : limits)
+      out.push_back(logical_and(le(Expr(0) - extent, least), lt(most, extent)));
   }
   return out;
 }

@@ -8,7 +8,8 @@
 
 namespace tw {
 
-std::vector<IndexInput> index_inputs(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs) {
+std::vector<IndexInput> index_inputs(const OpAttrs& attrs,
+                                     const std::vector<const TensorType*>& inputs) {
   std::vector<IndexInput> list;
   if (const auto* gather = std::get_if<op::Gather>(&attrs)) {
     if (!gather->clamp) list.push_back({1, static_cast<size_t>(gather->axis)});
@@ -19,19 +20,23 @@ std::vector<IndexInput> index_inputs(const OpAttrs& attrs, const std::vector<con
         ++table;
       }
   } else if (const auto* call = std::get_if<op::Extern>(&attrs)) {
-    if (call->function == ExternFunction::scatter_elements) list.push_back({1, static_cast<size_t>(call->ints[0])});
+    if (call->function == ExternFunction::scatter_elements)
+      list.push_back({1, static_cast<size_t>(call->ints[0])});
     if (call->function == ExternFunction::scatter_nd)
-      for (int64_t d = 0; d < as_const(inputs[1]->shape.back()).value_or(0); ++d) list.push_back({1, static_cast<size_t>(d), d});
+      for (int64_t d = 0; d < as_const(inputs[1]->shape.back()).value_or(0); ++d)
+        list.push_back({1, static_cast<size_t>(d), d});
   }
   return list;
 }
 
-std::optional<Extremes> extremes(const TensorType& type, std::span<const std::byte> bytes, int64_t column) {
+std::optional<Extremes> extremes(const TensorType& type, std::span<const std::byte> bytes,
+                                 int64_t column) {
   const auto width = static_cast<size_t>(dtype_bytes(type.dtype));
   if ((width != 4 && width != 8) || (type.shape.empty() && column >= 0)) return std::nullopt;
   const size_t step = column < 0 ? 1 : static_cast<size_t>(as_const(type.shape.back()).value_or(1));
   std::optional<Extremes> found;
-  for (size_t i = column < 0 ? 0 : static_cast<size_t>(column); (i + 1) * width <= bytes.size(); i += step) {
+  for (size_t i = column < 0 ? 0 : static_cast<size_t>(column); (i + 1) * width <= bytes.size();
+       i += step) {
     int64_t value = 0;
     if (width == 8) {
       std::memcpy(&value, bytes.data() + i * width, width);
@@ -40,7 +45,8 @@ std::optional<Extremes> extremes(const TensorType& type, std::span<const std::by
       std::memcpy(&narrow, bytes.data() + i * width, width);
       value = narrow;
     }
-    found = found ? Extremes{std::min(found->least, value), std::max(found->most, value)} : Extremes{value, value};
+    found = found ? Extremes{std::min(found->least, value), std::max(found->most, value)}
+                  : Extremes{value, value};
   }
   return found;
 }
@@ -48,8 +54,9 @@ std::optional<Extremes> extremes(const TensorType& type, std::span<const std::by
 Error check_indices(const IndexInput& at, const Extremes& found, const TensorType& data) {
   const std::optional<int64_t> extent = as_const(data.shape[at.axis]);
   if (!extent || (found.least >= -*extent && found.most < *extent)) return Error::success();
-  return input_error(at.input, "indices", "index {0} along axis {1} of {2}, expected {3} to {4}", found.most >= *extent ? found.most : found.least, at.axis,
-                     to_string(data), -*extent, *extent - 1);
+  return input_error(at.input, "indices", "index {0} along axis {1} of {2}, expected {3} to {4}",
+                     found.most >= *extent ? found.most : found.least, at.axis, to_string(data),
+                     -*extent, *extent - 1);
 }
 
 }  // namespace tw

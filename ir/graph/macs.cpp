@@ -26,13 +26,19 @@ Expr region_macs(const Node& node) {
 Expr mac_count(const Graph& graph, const Node& node) {
   if (!regions_of(node.attrs).empty()) return region_macs(node);
   if (node.inputs.size() < 2 || !node.inputs[0].valid() || !node.inputs[1].valid()) return 0;
-  const Shape &out = graph.value(node.output).type.shape, &a = graph.value(node.inputs[0]).type.shape, &b = graph.value(node.inputs[1]).type.shape;
-  const auto tail = [](const Shape& shape) { return element_count(Shape(shape.begin() + 1, shape.end())); };
+  const Shape &out = graph.value(node.output).type.shape,
+              &a = graph.value(node.inputs[0]).type.shape,
+              &b = graph.value(node.inputs[1]).type.shape;
+  const auto tail = [](const Shape& shape) {
+    return element_count(Shape(shape.begin() + 1, shape.end()));
+  };
   if (std::holds_alternative<op::Conv>(node.attrs)) return element_count(out) * tail(b);
   if (std::holds_alternative<op::ConvTranspose>(node.attrs)) return element_count(a) * tail(b);
-  if (const auto* matmul = std::get_if<op::MatMul>(&node.attrs)) return element_count(out) * a[a.size() - (matmul->trans_a ? 2 : 1)];
+  if (const auto* matmul = std::get_if<op::MatMul>(&node.attrs))
+    return element_count(out) * a[a.size() - (matmul->trans_a ? 2 : 1)];
   if (std::holds_alternative<op::MatMulNBits>(node.attrs)) return element_count(out) * a.back();
-  if (std::holds_alternative<op::Recurrent>(node.attrs)) return a[0] * a[1] * tail(b);   // r: a matrix a direction
+  // r: a matrix a direction
+  if (std::holds_alternative<op::Recurrent>(node.attrs)) return a[0] * a[1] * tail(b);
   return 0;
 }
 
@@ -47,6 +53,8 @@ Expr mac_count(const Graph& graph) {
   return simplify_dim(free + Expr(fixed));
 }
 
-int64_t macs(const Graph& graph, const Node& node) { return as_const(simplify_dim(mac_count(graph, node))).value_or(0); }
+int64_t macs(const Graph& graph, const Node& node) {
+  return as_const(simplify_dim(mac_count(graph, node))).value_or(0);
+}
 
 }  // namespace tw

@@ -6,7 +6,8 @@
 
 namespace tw {
 
-// What stands before the tensor's bytes: version 1, as many bytes as a multiple of 64. Types that NumPy does not have are written as u8.
+// What stands before the tensor's bytes: version 1, as many bytes as a multiple of 64. Types that
+// NumPy does not have are written as u8.
 std::string npy_header(const Tensor& tensor);
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// The one table of operators, in the order of OpAttrs, and type inference with the checks that all operators share.
+// The one table of operators, in the order of OpAttrs, and type inference with the checks that all
+// operators share.
 #include "ir/graph/ops/common.h"
 #include "ir/storage_types.h"
 
@@ -15,7 +16,8 @@ consteval size_t index_of() {
   else return index_of<Op, I + 1>();
 }
 template <class Op>
-consteval Row row(const char* name, FusionClass fusion, int min_inputs, int max_inputs, InferFn* infer, EvaluateFn* evaluate) {
+consteval Row row(const char* name, FusionClass fusion, int min_inputs, int max_inputs,
+                  InferFn* infer, EvaluateFn* evaluate) {
   return {index_of<Op>(), {name, fusion, min_inputs, max_inputs, infer, evaluate}};
 }
 
@@ -33,9 +35,11 @@ constexpr Row kRows[] = {
     row<op::Quantize>("quantize", injective, 2, 3, infer_quantize, evaluate_quantize),
     row<op::Dequantize>("dequantize", injective, 2, 3, infer_dequantize, evaluate_dequantize),
     row<op::Conv>("conv", complex_out, 2, 3, infer_conv, evaluate_conv),
-    row<op::ConvTranspose>("conv_transpose", complex_out, 2, 3, infer_conv_transpose, evaluate_conv_transpose),
+    row<op::ConvTranspose>("conv_transpose", complex_out, 2, 3, infer_conv_transpose,
+                           evaluate_conv_transpose),
     row<op::MatMul>("matmul", complex_out, 2, 2, infer_matmul, evaluate_matmul),
-    row<op::MatMulNBits>("matmul_nbits", complex_out, 4, 4, infer_matmul_nbits, evaluate_matmul_nbits),
+    row<op::MatMulNBits>("matmul_nbits", complex_out, 4, 4, infer_matmul_nbits,
+                         evaluate_matmul_nbits),
     row<op::Pool>("pool", reduction, 1, 1, infer_pool, evaluate_pool),
     row<op::Reduce>("reduce", reduction, 1, 1, infer_reduce, evaluate_reduce),
     row<op::ArgReduce>("arg_reduce", reduction, 1, 1, infer_arg_reduce, evaluate_arg_reduce),
@@ -80,19 +84,25 @@ const std::array<OpInfo, kOpCount>& op_table() { return kTable; }
 namespace {
 // Operators that calculate with their elements and do not check the types for storage themselves.
 template <class... Ops>
-bool is_one_of(const OpAttrs& attrs) { return (std::holds_alternative<Ops>(attrs) || ...); }
+bool is_one_of(const OpAttrs& attrs) {
+  return (std::holds_alternative<Ops>(attrs) || ...);
+}
 bool computes(const OpAttrs& attrs) {
-  return is_one_of<op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool, op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm,
-                   op::BatchNorm, op::Cumulate, op::Resize, op::Recurrent>(attrs);
+  return is_one_of<op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool, op::Reduce,
+                   op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm, op::Cumulate,
+                   op::Resize, op::Recurrent>(attrs);
 }
 }  // namespace
 
-Expected<TensorType> infer_type(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs) {
+Expected<TensorType> infer_type(const OpAttrs& attrs,
+                                const std::vector<const TensorType*>& inputs) {
   TW_ASSIGN(std::vector<TensorType> types, infer_types(attrs, inputs));
   return std::move(types[0]);
 }
 
-Expected<std::vector<Tensor>> evaluate_node(const OpAttrs& attrs, const std::vector<TensorType>& outs, const std::vector<const Tensor*>& inputs) {
+Expected<std::vector<Tensor>> evaluate_node(const OpAttrs& attrs,
+                                            const std::vector<TensorType>& outs,
+                                            const std::vector<const Tensor*>& inputs) {
   const OpInfo& info = op_info(attrs);
   if (info.evaluate_all) return info.evaluate_all(attrs, outs, inputs);
   TW_ASSIGN(Tensor only, info.evaluate(attrs, outs[0], inputs));
@@ -101,7 +111,8 @@ Expected<std::vector<Tensor>> evaluate_node(const OpAttrs& attrs, const std::vec
   return list;
 }
 
-Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs) {
+Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs,
+                                              const std::vector<const TensorType*>& inputs) {
   const OpInfo& info = op_info(attrs);
   int count = static_cast<int>(inputs.size());
   if (count < info.min_inputs || (info.max_inputs >= 0 && count > info.max_inputs)) {
@@ -111,7 +122,8 @@ Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs, const std::v
     return make_error(DiagCode::invalid_model, "{0} inputs, expected {1}", count, wanted);
   }
   for (int i = 0; i < info.min_inputs; ++i)
-    if (!inputs[static_cast<size_t>(i)]) return make_error(DiagCode::invalid_model, "input {0} is absent", i);
+    if (!inputs[static_cast<size_t>(i)])
+      return make_error(DiagCode::invalid_model, "input {0} is absent", i);
   std::vector<TensorType> logical(inputs.size());
   std::vector<const TensorType*> types(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -121,7 +133,9 @@ Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs, const std::v
   }
   for (size_t i = 0; i < inputs.size() && computes(attrs); ++i)
     if (inputs[i] && is_storage_only(inputs[i]->dtype))
-      return make_error(DiagCode::invalid_model, "input {0}: {1} is a type for storage: cast it to one of arithmetic", i, dtype_name(inputs[i]->dtype));
+      return make_error(DiagCode::invalid_model,
+                        "input {0}: {1} is a type for storage: cast it to one of arithmetic", i,
+                        dtype_name(inputs[i]->dtype));
   std::vector<TensorType> outs;
   if (info.infer_all) {
     TW_ASSIGN(outs, info.infer_all(attrs, types));

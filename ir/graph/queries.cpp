@@ -40,7 +40,8 @@ std::optional<double> splat(const Graph& graph, ValueId value) {
   for (size_t at = width; at + width <= bytes.size(); at += width)
     if (std::memcmp(bytes.data(), bytes.data() + at, width) != 0) return std::nullopt;
   Tensor one{dtype, {}, {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(width)}};
-  if (!is_float(dtype) && dtype_bytes(dtype) == 8 && std::abs(one.int_at(0)) > (int64_t{1} << 53)) return std::nullopt;
+  if (!is_float(dtype) && dtype_bytes(dtype) == 8 && std::abs(one.int_at(0)) > (int64_t{1} << 53))
+    return std::nullopt;
   return one.at(0);
 }
 
@@ -52,7 +53,8 @@ std::vector<double> to_doubles(const Tensor& tensor) {
 
 Tensor from_doubles(DType dtype, std::vector<int64_t> shape, const std::vector<double>& values) {
   Tensor tensor = Tensor::zeros(dtype, std::move(shape));
-  TW_CHECK(tensor.size() == static_cast<int64_t>(values.size()), "{0} values for {1} elements", values.size(), tensor.size());
+  TW_CHECK(tensor.size() == static_cast<int64_t>(values.size()), "{0} values for {1} elements",
+           values.size(), tensor.size());
   for (size_t i = 0; i < values.size(); ++i) tensor.set(static_cast<int64_t>(i), values[i]);
   return tensor;
 }

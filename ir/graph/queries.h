@@ -14,10 +14,12 @@ const Op* get_if(const Node* node) {
 }
 bool is_binary(const Node* node, BinaryOp function);
 bool is_unary(const Node* node, UnaryOp function);
-ValueId input_or_none(const Node& node, size_t index);        // invalid when absent
-bool all_plain(const Graph& graph, const Node& node);         // inputs and outputs are stored row-major
+ValueId input_or_none(const Node& node, size_t index);  // invalid when absent
+// Inputs and outputs are stored row-major
+bool all_plain(const Graph& graph, const Node& node);
 int64_t constant_bytes(const Graph& graph, ValueId constant);
-// The value of a constant whose elements are all equal (floats and integers below 2^53), looked at without a copy.
+// The value of a constant whose elements are all equal (floats and integers below 2^53), looked at
+// without a copy.
 std::optional<double> splat(const Graph& graph, ValueId value);
 // A constant's elements as doubles; an axis -1 tensor has one.
 std::vector<double> to_doubles(const Tensor& tensor);

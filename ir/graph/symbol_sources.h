@@ -1,4 +1,5 @@
-// Values that the data symbols of a graph are read from, looked up by name: for whoever asks about many nodes.
+// Values that the data symbols of a graph are read from, looked up by name: for whoever asks about
+// many nodes.
 #pragma once
 #include <map>
 #include <string_view>
@@ -10,7 +11,7 @@ namespace tw {
 
 class SymbolSources {
  public:
-  explicit SymbolSources(const Graph& graph);   // of the graph's symbols as they are now
+  explicit SymbolSources(const Graph& graph);  // of the graph's symbols as they are now
   // Of the symbols in these expressions and in their bounds.
   std::vector<ValueId> of(const std::vector<Expr>& dims) const;
   std::vector<ValueId> of(const OpAttrs& attrs) const;

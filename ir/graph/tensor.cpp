@@ -43,7 +43,8 @@ int64_t element_count(std::span<const int64_t> shape) {
 }
 
 Tensor Tensor::zeros(DType dtype, std::vector<int64_t> shape) {
-  size_t bytes = static_cast<size_t>(element_count(shape)) * static_cast<size_t>(dtype_bytes(dtype));
+  size_t bytes = static_cast<size_t>(element_count(shape)) *
+                 static_cast<size_t>(dtype_bytes(dtype));
   return {dtype, std::move(shape), std::vector<std::byte>(bytes)};
 }
 
@@ -65,7 +66,8 @@ double Tensor::at(int64_t flat) const {
     case DType::u32:
     case DType::boolean: break;
   }
-  return is_small_float(dtype) ? small_to_f32(dtype, get<uint8_t>(bytes, flat)) : static_cast<double>(int_at(flat));
+  return is_small_float(dtype) ? small_to_f32(dtype, get<uint8_t>(bytes, flat))
+                               : static_cast<double>(int_at(flat));
 }
 
 int64_t Tensor::int_at(int64_t flat) const {
@@ -104,8 +106,11 @@ void Tensor::set(int64_t flat, double value) {
     case DType::u64: return put(bytes, flat, clamp_to<uint64_t>(value));
     case DType::boolean: return put(bytes, flat, static_cast<uint8_t>(value != 0));
   }
-  if (is_small_float(dtype)) return put(bytes, flat, f32_to_small(dtype, static_cast<float>(value), false));
-  put(bytes, flat, static_cast<int8_t>(std::clamp<int64_t>(clamp_to<int8_t>(value), lowest_of(dtype), highest_of(dtype))));
+  if (is_small_float(dtype))
+    return put(bytes, flat, f32_to_small(dtype, static_cast<float>(value), false));
+  put(bytes, flat,
+      static_cast<int8_t>(
+          std::clamp<int64_t>(clamp_to<int8_t>(value), lowest_of(dtype), highest_of(dtype))));
 }
 
 void Tensor::set_int(int64_t flat, int64_t value) {

@@ -18,13 +18,20 @@ struct Tensor {
   std::vector<std::byte> bytes;
 
   static Tensor zeros(DType dtype, std::vector<int64_t> shape);
-  int64_t size() const;                       // elements
-  double at(int64_t flat) const;              // any dtype as double (i64 above 2^53 rounds: use int_at)
+  int64_t size() const;  // elements
+  // Any dtype as double (i64 above 2^53 rounds: use int_at)
+  double at(int64_t flat) const;
   int64_t int_at(int64_t flat) const;
   void set(int64_t flat, double value);       // rounds to the dtype; integers saturate
   void set_int(int64_t flat, int64_t value);  // integers wrap
-  template <class T> std::span<T> as() { return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)}; }
-  template <class T> std::span<const T> as() const { return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)}; }
+  template <class T>
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
 };
 int64_t element_count(std::span<const int64_t> shape);  // 1 for rank 0
 

@@ -1,4 +1,5 @@
-// Text form of graphs: printer, parser, content hash. The grammar is shown in graph.h; parsed graphs are verified.
+// Text form of graphs: printer, parser, content hash. The grammar is shown in graph.h; parsed
+// graphs are verified.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -12,14 +13,16 @@ namespace tw {
 namespace {
 
 constexpr int64_t kInlineElements = 16;  // larger constants are written by hash
-constexpr int kMaxDepth = 64;             // of regions in regions
+constexpr int kMaxDepth = 64;            // of regions in regions
 
 bool is_identifier(std::string_view name) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   auto any = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; };
   return !name.empty() && letter(name[0]) && std::ranges::all_of(name, any);
 }
-std::string name_text(std::string_view name) { return is_identifier(name) ? std::string(name) : quoted(name); }
+std::string name_text(std::string_view name) {
+  return is_identifier(name) ? std::string(name) : quoted(name);
+}
 
 std::string blob_hash(const Blob& blob) {
   return short_hash({reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()});
@@ -29,8 +32,9 @@ std::string element_text(const Tensor& t, int64_t i) {
   if (t.dtype == DType::u64) return std::to_string(static_cast<uint64_t>(t.int_at(i)));
   if (!is_float(t.dtype)) return std::to_string(t.int_at(i));
   char buffer[64];
-  auto end = t.dtype == DType::f64 ? std::to_chars(buffer, buffer + sizeof buffer, t.at(i))
-                                   : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(t.at(i)));
+  auto end = t.dtype == DType::f64
+                 ? std::to_chars(buffer, buffer + sizeof buffer, t.at(i))
+                 : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(t.at(i)));
   return {buffer, end.ptr};
 }
 
@@ -44,14 +48,18 @@ Error parse_element(Lexer& lexer, Tensor& t, int64_t i) {
     Token token = lexer.peek();
     TW_ASSIGN(int64_t value, lexer.integer("an integer"));
     t.set_int(i, value);
-    if (t.int_at(i) != value) return lexer.error_at(token, llvm::formatv("{0} is not a {1}", value, dtype_name(t.dtype)).str());
+    if (t.int_at(i) != value)
+      return lexer.error_at(token,
+                            llvm::formatv("{0} is not a {1}", value, dtype_name(t.dtype)).str());
   }
   return Error::success();
 }
 
 Expected<Tensor> parse_elements(Lexer& lexer, DType dtype, const std::vector<int64_t>& shape) {
   int64_t count = element_count(shape);
-  if (count > kInlineElements) return lexer.error_here(llvm::formatv("more than {0} elements cannot be given inline", kInlineElements).str());
+  if (count > kInlineElements)
+    return lexer.error_here(
+        llvm::formatv("more than {0} elements cannot be given inline", kInlineElements).str());
   Tensor t = Tensor::zeros(dtype, shape);
   TW_TRY(lexer.expect("["));
   for (int64_t i = 0; i < count; ++i) {
@@ -66,7 +74,9 @@ Expected<Tensor> parse_elements(Lexer& lexer, DType dtype, const std::vector<int
 std::string constant_text(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
   std::string by_hash = "#" + quoted(blob_hash(*value.constant));
-  if (static_cast<int64_t>(value.constant->bytes.size()) > kInlineElements * dtype_bytes(value.type.dtype)) return by_hash;
+  if (static_cast<int64_t>(value.constant->bytes.size()) >
+      kInlineElements * dtype_bytes(value.type.dtype))
+    return by_hash;
   Tensor t = graph.constant_tensor(id);
   std::string text = "[";
   for (int64_t i = 0; i < t.size(); ++i) text += (i ? ", " : "") + element_text(t, i);
@@ -80,7 +90,8 @@ std::string constant_text(const Graph& graph, ValueId id) {
 
 class GraphParser {
  public:
-  GraphParser(Lexer& lexer, const std::function<std::optional<Blob>(std::string_view)>& lookup, int depth = 0)
+  GraphParser(Lexer& lexer, const std::function<std::optional<Blob>(std::string_view)>& lookup,
+              int depth = 0)
       : lexer_(lexer), lookup_(lookup), depth_(depth) {}
 
   Expected<Graph> parse() {
@@ -112,7 +123,8 @@ class GraphParser {
         SymbolLimits& limits = graph_.limits[symbol];
         lexer_.next();
         TW_ASSIGN(limits.least, lexer_.integer("the least value"));
-        if (limits.least < least_of(symbol)) return lexer_.error_here("a symbol that may be 0 has a name that ends in '.0'");
+        if (limits.least < least_of(symbol))
+          return lexer_.error_here("a symbol that may be 0 has a name that ends in '.0'");
         TW_TRY(lexer_.expect("<="));
         TW_ASSIGN(limits.most, lexer_.integer("the largest value"));
       }
@@ -133,7 +145,8 @@ class GraphParser {
       TW_ASSIGN(int64_t axis, lexer_.integer("an axis"));
       TW_TRY(lexer_.expect(":"));
       TW_ASSIGN(int64_t block, lexer_.integer("a block"));
-      if (axis < 0 || axis > 64 || block < 1 || block > 4096) return lexer_.error_at(token, "a layout that fits no shape");
+      if (axis < 0 || axis > 64 || block < 1 || block > 4096)
+        return lexer_.error_at(token, "a layout that fits no shape");
       t.layout = {static_cast<int>(axis), block};
     }
     return located(token, check_type(t), t);
@@ -160,12 +173,14 @@ class GraphParser {
     Token token = lexer_.peek();
     TW_ASSIGN(std::string word, name("a value's name"));
     auto it = values_.find(word);
-    if (it == values_.end()) return lexer_.error_at(token, llvm::formatv("%{0} is not defined above", name_text(word)).str());
+    if (it == values_.end())
+      return lexer_.error_at(token,
+                             llvm::formatv("%{0} is not defined above", name_text(word)).str());
     return it->second;
   }
 
   Error definition() {
-    std::optional<Token> first;   // the name
+    std::optional<Token> first;  // the name
     std::vector<std::string> words;
     std::vector<TensorType> types;
     do {
@@ -181,7 +196,9 @@ class GraphParser {
     if (single && lexer_.accept("input")) {
       id = graph_.add_input(word, t);
       if (graph_.symbols.size() != declared_)
-        return lexer_.error_at(*first, llvm::formatv("symbol '{0}' is not declared in the header", graph_.symbols.back()).str());
+        return lexer_.error_at(*first, llvm::formatv("symbol '{0}' is not declared in the header",
+                                                     graph_.symbols.back())
+                                           .str());
     } else if (single && lexer_.accept("const")) {
       TW_ASSIGN(id, constant(word, t));
     } else {
@@ -197,7 +214,8 @@ class GraphParser {
     Token token = lexer_.peek();
     TW_ASSIGN(std::string word, name("a value's name"));
     if (word.empty()) return lexer_.error_at(token, "an empty name");
-    if (values_.count(word) || std::ranges::count(words, word)) return lexer_.error_at(token, llvm::formatv("%{0} is defined twice", name_text(word)).str());
+    if (values_.count(word) || std::ranges::count(words, word))
+      return lexer_.error_at(token, llvm::formatv("%{0} is defined twice", name_text(word)).str());
     TW_TRY(lexer_.expect(":"));
     TW_ASSIGN(TensorType t, type());
     words.push_back(std::move(word));
@@ -207,7 +225,8 @@ class GraphParser {
 
   Expected<ValueId> constant(const std::string& word, const TensorType& t) {
     std::optional<std::vector<int64_t>> shape = static_shape(t.shape);
-    if (!shape || !t.layout.plain()) return lexer_.error_here(llvm::formatv("a constant cannot be {0}", to_string(t)).str());
+    if (!shape || !t.layout.plain())
+      return lexer_.error_here(llvm::formatv("a constant cannot be {0}", to_string(t)).str());
     if (!lexer_.accept("#")) {
       TW_ASSIGN(Tensor tensor, parse_elements(lexer_, t.dtype, *shape));
       return graph_.add_constant(word, tensor);
@@ -215,14 +234,20 @@ class GraphParser {
     Token token = lexer_.peek();
     TW_ASSIGN(std::string hash, lexer_.string("a content hash"));
     std::optional<Blob> blob = lookup_ ? lookup_(hash) : std::nullopt;
-    if (!blob) return lexer_.error_at(token, llvm::formatv("the bytes of constant #{0} are not known", quoted(hash)).str());
+    if (!blob)
+      return lexer_.error_at(
+          token, llvm::formatv("the bytes of constant #{0} are not known", quoted(hash)).str());
     int64_t wanted = element_count(*shape) * dtype_bytes(t.dtype);
     if (static_cast<int64_t>(blob->bytes.size()) != wanted)
-      return lexer_.error_at(token, llvm::formatv("constant #{0} has {1} bytes, {2} has {3}", quoted(hash), blob->bytes.size(), to_string(t), wanted).str());
+      return lexer_.error_at(token,
+                             llvm::formatv("constant #{0} has {1} bytes, {2} has {3}", quoted(hash),
+                                           blob->bytes.size(), to_string(t), wanted)
+                                 .str());
     return graph_.add_constant(word, t, std::move(*blob));
   }
 
-  Error node(const std::vector<std::string>& words, const std::vector<TensorType>& types, const Token& maker) {
+  Error node(const std::vector<std::string>& words, const std::vector<TensorType>& types,
+             const Token& maker) {
     if (maker.kind != TokenKind::identifier) return lexer_.expected("an operator");
     lexer_.next();
     TW_ASSIGN(OpAttrs attrs, attrs_of_op(lexer_, maker));
@@ -234,7 +259,8 @@ class GraphParser {
       inputs.push_back(input);
     }
     std::string node_name, source;
-    while (lexer_.peek().kind == TokenKind::identifier && !lexer_.at("output") && !lexer_.at("symbol")) {
+    while (lexer_.peek().kind == TokenKind::identifier && !lexer_.at("output") &&
+           !lexer_.at("symbol")) {
       bool is_name = lexer_.at("node");
       if (is_name || lexer_.at("source")) {
         lexer_.next();
@@ -242,22 +268,30 @@ class GraphParser {
         TW_ASSIGN((is_name ? node_name : source), lexer_.string("a string"));
       } else {
         TW_TRY(parse_attr(lexer_, attrs, [&]() -> Expected<Graph> {
-          if (depth_ >= kMaxDepth) return lexer_.error_here(llvm::formatv("regions nest deeper than {0}", kMaxDepth).str());
+          if (depth_ >= kMaxDepth)
+            return lexer_.error_here(
+                llvm::formatv("regions nest deeper than {0}", kMaxDepth).str());
           return GraphParser(lexer_, lookup_, depth_ + 1).parse();
         }));
       }
     }
-    Expected<NodeId> id = graph_.add_node(std::move(attrs), std::move(inputs), words, node_name, source);
+    Expected<NodeId> id = graph_.add_node(std::move(attrs), std::move(inputs), words, node_name,
+                                          source);
     if (!id) return relocated(maker, id.takeError());
     const std::vector<ValueId> outputs = graph_.node(*id).outputs();
     if (outputs.size() != words.size())
-      return lexer_.error_at(maker, llvm::formatv("{0} values, but the operator gives {1}", words.size(), outputs.size()).str());
-    const bool chooses = std::holds_alternative<op::LayoutCast>(graph_.node(*id).attrs) || has_several_outputs(graph_.node(*id).attrs);
+      return lexer_.error_at(maker, llvm::formatv("{0} values, but the operator gives {1}",
+                                                  words.size(), outputs.size())
+                                        .str());
+    const bool chooses = std::holds_alternative<op::LayoutCast>(graph_.node(*id).attrs) ||
+                         has_several_outputs(graph_.node(*id).attrs);
     for (size_t i = 0; i < outputs.size(); ++i) {
       TensorType& inferred = graph_.value(outputs[i]).type;
-      if (!chooses) inferred.layout = types[i].layout;   // any other operator may write any layout
+      if (!chooses) inferred.layout = types[i].layout;  // any other operator may write any layout
       if (!equal(inferred, types[i]))
-        return lexer_.error_at(maker, llvm::formatv("type {0}, but the operator gives {1}", to_string(types[i]), to_string(inferred)).str());
+        return lexer_.error_at(maker, llvm::formatv("type {0}, but the operator gives {1}",
+                                                    to_string(types[i]), to_string(inferred))
+                                          .str());
       values_[words[i]] = outputs[i];
     }
     return Error::success();
@@ -274,10 +308,11 @@ class GraphParser {
     TW_TRY(lexer_.expect("["));
     TW_ASSIGN(made.element, lexer_.integer("an element's number"));
     TW_TRY(lexer_.expect("]"));
-    for (const auto& [word, limit] : {std::pair("<=", &made.bound), std::pair("==", &made.equals)}) {
+    for (const auto& [word, limit] :
+         {std::pair("<=", &made.bound), std::pair("==", &made.equals)}) {
       if (!lexer_.accept(word)) continue;
       Token token = lexer_.peek();
-      TW_TRY(lexer_.expect("["));   // a '%' on the next line would go on with the expression
+      TW_TRY(lexer_.expect("["));  // a '%' on the next line would go on with the expression
       TW_ASSIGN(*limit, parse_expr_of(lexer_, DType::i64, {}));
       TW_TRY(lexer_.expect("]"));
       if (Error error = check_dim_expr(*limit)) return relocated(token, std::move(error));
@@ -291,9 +326,7 @@ class GraphParser {
     TW_ASSIGN(ValueId id, operand());
     if (!id.valid()) return lexer_.error_here("an output needs a value");
     std::string word = graph_.value(id).name;
-    if (lexer_.accept("as")) {
-      TW_ASSIGN(word, lexer_.string("the output's name"));
-    }
+    if (lexer_.accept("as")) { TW_ASSIGN(word, lexer_.string("the output's name")); }
     graph_.add_output(id, std::move(word));
     return Error::success();
   }
@@ -338,8 +371,10 @@ std::string header_symbols(const Graph& graph) {
   std::vector<std::string> list;
   for (const std::string& symbol : graph.symbols) {
     const auto found = graph.limits.find(symbol);
-    list.push_back(found == graph.limits.end() ? symbol
-                                               : symbol + " >= " + std::to_string(found->second.least) + " <= " + std::to_string(found->second.most));
+    list.push_back(found == graph.limits.end()
+                       ? symbol
+                       : symbol + " >= " + std::to_string(found->second.least) +
+                             " <= " + std::to_string(found->second.most));
   }
   return join(list);
 }
@@ -348,24 +383,29 @@ std::string header_symbols(const Graph& graph) {
 
 std::string print(const Graph& graph) {
   std::string text = "graph @" + name_text(graph.name) + "(" + header_symbols(graph) + ") {\n";
-  auto reference = [&](ValueId id) { return id.valid() ? "%" + name_text(graph.value(id).name) : std::string("_"); };
+  auto reference = [&](ValueId id) {
+    return id.valid() ? "%" + name_text(graph.value(id).name) : std::string("_");
+  };
   auto typed = [&](ValueId id) { return reference(id) + ": " + to_string(graph.value(id).type); };
   auto left = [&](ValueId id) { return "  " + typed(id) + " = "; };
   auto symbols_of = [&](ValueId id) {
     std::string lines;
     for (const DataSymbol& symbol : graph.data_symbols)
-      if (symbol.value == id) lines += "  symbol " + symbol.name + " = " + reference(id) + limits(symbol) + "\n";
+      if (symbol.value == id)
+        lines += "  symbol " + symbol.name + " = " + reference(id) + limits(symbol) + "\n";
     return lines;
   };
   for (ValueId id : graph.inputs()) text += left(id) + "input\n" + symbols_of(id);
-  for (ValueId id : used_constants(graph)) text += left(id) + "const " + constant_text(graph, id) + "\n" + symbols_of(id);
+  for (ValueId id : used_constants(graph))
+    text += left(id) + "const " + constant_text(graph, id) + "\n" + symbols_of(id);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     std::vector<std::string> operands;
     for (ValueId input : node.inputs) operands.push_back(reference(input));
     text += "  " + typed(node.output);
     for (ValueId output : node.extra) text += ", " + typed(output);
-    text += std::string(" = ") + op_info(node.attrs).name + "(" + join(operands) + ")" + print_attrs(node.attrs);
+    text += std::string(" = ") + op_info(node.attrs).name + "(" + join(operands) + ")" +
+            print_attrs(node.attrs);
     if (!node.name.empty()) text += " node=" + quoted(node.name);
     if (!node.source.empty()) text += " source=" + quoted(node.source);
     text += "\n";
@@ -379,15 +419,16 @@ std::string print(const Graph& graph) {
   return text + "}\n";
 }
 
-Expected<Graph> parse_graph(std::string_view text, std::string_view file, const std::function<std::optional<Blob>(std::string_view)>& lookup) {
+Expected<Graph> parse_graph(std::string_view text, std::string_view file,
+                            const std::function<std::optional<Blob>(std::string_view)>& lookup) {
   Lexer lexer(text, file);
   TW_ASSIGN(Graph graph, GraphParser(lexer, lookup).parse());
   if (!lexer.at_end()) return lexer.expected("the end of the text");
   return graph;
 }
 
-// Hash of a text that names values by number, so that renaming inner values changes nothing; names of inputs, outputs and
-// symbols count, as they are the interface.
+// Hash of a text that names values by number, so that renaming inner values changes nothing; names
+// of inputs, outputs and symbols count, as they are the interface.
 std::string graph_hash(const Graph& graph) {
   std::map<ValueId, size_t> numbers;
   std::string text = header_symbols(graph) + "\n";
@@ -395,16 +436,20 @@ std::string graph_hash(const Graph& graph) {
   auto number = [&](ValueId id) -> std::string {
     if (!id.valid()) return "_";
     auto [it, fresh] = numbers.try_emplace(id, numbers.size());
-    if (fresh && graph.is_constant(id)) text += std::to_string(it->second) + " const " + type(id) + " " + blob_hash(*graph.value(id).constant) + "\n";
+    if (fresh && graph.is_constant(id))
+      text += std::to_string(it->second) + " const " + type(id) + " " +
+              blob_hash(*graph.value(id).constant) + "\n";
     return std::to_string(it->second);
   };
-  for (ValueId id : graph.inputs()) text += number(id) + " input " + quoted(graph.value(id).name) + " " + type(id) + "\n";
+  for (ValueId id : graph.inputs())
+    text += number(id) + " input " + quoted(graph.value(id).name) + " " + type(id) + "\n";
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     std::string line = op_info(node.attrs).name;
     for (ValueId input : node.inputs) line += " " + number(input);
     line += print_attrs(node.attrs) + " -> ";
-    for (ValueId output : node.outputs()) line += (output == node.output ? "" : ", ") + number(output) + " " + type(output);
+    for (ValueId output : node.outputs())
+      line += (output == node.output ? "" : ", ") + number(output) + " " + type(output);
     text += line + "\n";
   }
   for (const DataSymbol& symbol : graph.data_symbols) {

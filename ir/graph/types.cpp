@@ -1,4 +1,5 @@
-// Tensor types: text, equality modulo simplify, broadcasting. What symbols of dims are at least, their names say (ir/simplify.h).
+// Tensor types: text, equality modulo simplify, broadcasting. What symbols of dims are at least,
+// their names say (ir/simplify.h).
 #include <algorithm>
 
 #include "ir/graph/graph.h"
@@ -20,10 +21,14 @@ Expr simplify_dim(const Expr& dim) {
 }
 
 bool equal(const Shape& a, const Shape& b) {
-  return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return equal(x, y) || is_const(simplify_dim(x - y), 0); });
+  return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) {
+    return equal(x, y) || is_const(simplify_dim(x - y), 0);
+  });
 }
 
-bool equal(const TensorType& a, const TensorType& b) { return a.dtype == b.dtype && a.layout == b.layout && equal(a.shape, b.shape); }
+bool equal(const TensorType& a, const TensorType& b) {
+  return a.dtype == b.dtype && a.layout == b.layout && equal(a.shape, b.shape);
+}
 
 std::string to_string(const Shape& shape) {
   std::string text = "[";
@@ -71,8 +76,9 @@ Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
     if (is_const(x, 1)) out[i] = y;
     else if (is_const(y, 1) || equal(Shape{x}, Shape{y})) out[i] = x;
     else
-      return make_error(DiagCode::invalid_model, "shapes {0} and {1} do not broadcast: {2} against {3}", to_string(a), to_string(b),
-                        to_string(x), to_string(y));
+      return make_error(DiagCode::invalid_model,
+                        "shapes {0} and {1} do not broadcast: {2} against {3}", to_string(a),
+                        to_string(b), to_string(x), to_string(y));
   }
   return out;
 }
@@ -86,38 +92,50 @@ bool may_be_equal(const Expr& a, const Expr& b) {
 
 bool is_data_dependent(const Expr& dim) {
   bool found = false;
-  visit(dim, [&](const Expr& e) { found = found || (e->kind == ExprKind::var && least_of(e->name) == 0); });
+  visit(dim, [&](const Expr& e) {
+    found = found || (e->kind == ExprKind::var && least_of(e->name) == 0);
+  });
   return found;
 }
 
 Error check_dim_expr(const Expr& dim) {
-  if (!dim.defined() || dim.type() != DType::i64) return make_error(DiagCode::invalid_model, "a dim must be an i64 expression");
+  if (!dim.defined() || dim.type() != DType::i64)
+    return make_error(DiagCode::invalid_model, "a dim must be an i64 expression");
   const char* problem = nullptr;
   visit(dim, [&](const Expr& e) {
-    if (e->kind == ExprKind::load || !(is_int(e.type()) || e.type() == DType::boolean)) problem = "is not made of symbols and integers";
+    if (e->kind == ExprKind::load || !(is_int(e.type()) || e.type() == DType::boolean))
+      problem = "is not made of symbols and integers";
     if (e->kind != ExprKind::binary || !divides(e->binary)) return;
     Bounds divisor = constant_bounds(e->args[1], symbol_ranges(e->args[1]));
     if (divisor.min.value_or(0) < 1) problem = "has a divisor that may be 0 or negative";
   });
   if (!problem) return Error::success();
-  return make_error(DiagCode::invalid_model, "dim {0} {1}", to_string(dim, [](BufferId) { return "buffer"; }), problem);
+  return make_error(DiagCode::invalid_model, "dim {0} {1}",
+                    to_string(dim, [](BufferId) { return "buffer"; }), problem);
 }
 
 Error check_type(const TensorType& t) {
   for (const Expr& dim : t.shape) TW_TRY(check_dim_expr(dim));
-  auto fail = [&](const char* what) { return make_error(DiagCode::limit, "type {0}: {1}", to_string(t), what); };
-  if (t.shape.size() > kMaxRank) return make_error(DiagCode::limit, "rank {0} is above the limit of {1}", t.shape.size(), kMaxRank);
+  auto fail = [&](const char* what) {
+    return make_error(DiagCode::limit, "type {0}: {1}", to_string(t), what);
+  };
+  if (t.shape.size() > kMaxRank)
+    return make_error(DiagCode::limit, "rank {0} is above the limit of {1}", t.shape.size(),
+                      kMaxRank);
   int64_t count = 1;
   for (const Expr& dim : t.shape) {
     int64_t extent = as_const(dim).value_or(1);
-    if (extent < 0) return make_error(DiagCode::invalid_model, "type {0}: a negative dim", to_string(t));
+    if (extent < 0)
+      return make_error(DiagCode::invalid_model, "type {0}: a negative dim", to_string(t));
     if (extent > kMaxExtent) return fail("a dim is above 2^40");
     if (extent > 1 && count > kMaxElements / extent) return fail("more than 2^44 elements");
     count *= std::max<int64_t>(extent, 1);
   }
   if (t.layout.plain()) return Error::success();
-  if (t.layout.axis < 0 || t.layout.axis >= static_cast<int>(t.shape.size()) || t.layout.block < 0 || t.layout.block > 4096)
-    return make_error(DiagCode::invalid_model, "type {0}: the layout does not fit the shape", to_string(t));
+  if (t.layout.axis < 0 || t.layout.axis >= static_cast<int>(t.shape.size()) ||
+      t.layout.block < 0 || t.layout.block > 4096)
+    return make_error(DiagCode::invalid_model, "type {0}: the layout does not fit the shape",
+                      to_string(t));
   return Error::success();
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), inputs_(graph.inputs().begin(), graph.inputs().end()) {
+  explicit Verifier(const Graph& graph)
+      : graph_(graph), inputs_(graph.inputs().begin(), graph.inputs().end()) {
     for (const std::string& symbol : graph.all_symbols()) symbols_.insert(symbol);
   }
 
@@ -28,7 +29,8 @@ class Verifier {
     for (const Graph::Output& output : graph_.outputs()) {
       if (!valid_id(output.value, "output '" + output.name + "'")) continue;
       use(output.value, "output '" + output.name + "'");
-      if (!output_names.insert(output.name).second) fail("two outputs are called '" + output.name + "'");
+      if (!output_names.insert(output.name).second)
+        fail("two outputs are called '" + output.name + "'");
     }
     for (const std::string& symbol : graph_.all_symbols()) check_symbol(symbol);
     for (const DataSymbol& symbol : graph_.data_symbols) check_data_symbol(symbol);
@@ -36,11 +38,15 @@ class Verifier {
   }
 
  private:
-  void fail(std::string message) { diags_.push_back({DiagCode::invalid_model, std::move(message), {}, {}}); }
+  void fail(std::string message) {
+    diags_.push_back({DiagCode::invalid_model, std::move(message), {}, {}});
+  }
   void fail(const std::string& where, Error error) {
     for (Diag& diag : take_diags(std::move(error))) fail(where + ": " + diag.message);
   }
-  std::string label(const Node& n) const { return std::string(op_info(n.attrs).name) + " '" + n.name + "'"; }
+  std::string label(const Node& n) const {
+    return std::string(op_info(n.attrs).name) + " '" + n.name + "'";
+  }
 
   bool valid_id(ValueId id, const std::string& where) {
     bool valid = id.valid() && static_cast<size_t>(id.index) < graph_.value_count();
@@ -69,8 +75,12 @@ class Verifier {
     if (!v.constant) return;
     std::optional<std::vector<int64_t>> shape = static_shape(v.type.shape);
     bool fits = shape && v.type.layout.plain() &&
-                static_cast<int64_t>(v.constant->bytes.size()) == element_count(*shape) * dtype_bytes(v.type.dtype);
-    if (!fits) fail(llvm::formatv("constant '{0}' of {1} has {2} bytes", v.name, to_string(v.type), v.constant->bytes.size()).str());
+                static_cast<int64_t>(v.constant->bytes.size()) ==
+                    element_count(*shape) * dtype_bytes(v.type.dtype);
+    if (!fits)
+      fail(llvm::formatv("constant '{0}' of {1} has {2} bytes", v.name, to_string(v.type),
+                         v.constant->bytes.size())
+               .str());
   }
   void check_dims(const Shape& shape, const std::string& where) {
     for (const Expr& dim : shape)
@@ -85,7 +95,8 @@ class Verifier {
     bool input = inputs_.count(id) > 0;
     int makers = input + v.constant.has_value() + v.def.valid();
     if (makers != 1) fail(where + ": '" + v.name + "' has " + std::to_string(makers) + " makers");
-    if (v.def.valid() && (static_cast<size_t>(v.def.index) >= graph_.node_count() || graph_.node(v.def).erased))
+    if (v.def.valid() &&
+        (static_cast<size_t>(v.def.index) >= graph_.node_count() || graph_.node(v.def).erased))
       fail(where + ": the node that makes '" + v.name + "' is erased");
     value(id);
   }
@@ -93,15 +104,18 @@ class Verifier {
   void node(NodeId id, const std::vector<bool>& made) {
     const Node& n = graph_.node(id);
     for (ValueId output : n.outputs())
-      if (graph_.value(output).def != id) fail(label(n) + ": '" + graph_.value(output).name + "' says that another node makes it");
+      if (graph_.value(output).def != id)
+        fail(label(n) + ": '" + graph_.value(output).name + "' says that another node makes it");
     std::vector<const TensorType*> types;
     for (ValueId input : n.inputs) {
       types.push_back(input.valid() ? &graph_.value(input).type : nullptr);
       if (!input.valid()) continue;
       use(input, label(n));
       NodeId def = graph_.value(input).def;
-      bool later = def.valid() && static_cast<size_t>(def.index) < made.size() && !made[static_cast<size_t>(def.index)];
-      if (later && !graph_.node(def).erased) fail(label(n) + " is on a cycle through '" + graph_.value(input).name + "'");
+      bool later = def.valid() && static_cast<size_t>(def.index) < made.size() &&
+                   !made[static_cast<size_t>(def.index)];
+      if (later && !graph_.node(def).erased)
+        fail(label(n) + " is on a cycle through '" + graph_.value(input).name + "'");
     }
     for (ValueId output : n.outputs()) value(output);
     for (const Graph* region : regions_of(n.attrs)) check_region(n, *region);
@@ -110,33 +124,44 @@ class Verifier {
     if (!inferred) return fail(label(n), inferred.takeError());
     const std::vector<ValueId> outputs = n.outputs();
     if (outputs.size() != inferred->size())
-      return fail(llvm::formatv("{0}: {1} outputs, but the operator has {2}", label(n), outputs.size(), inferred->size()).str());
+      return fail(llvm::formatv("{0}: {1} outputs, but the operator has {2}", label(n),
+                                outputs.size(), inferred->size())
+                      .str());
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Value& made = graph_.value(outputs[i]);
       TensorType& type = (*inferred)[i];
       if (!keeps_layout(n)) type.layout = made.type.layout;
       if (!equal(type, made.type))
-        fail(llvm::formatv("{0}: '{1}' is {2}, but the operator gives {3}", label(n), made.name, to_string(made.type), to_string(type)).str());
+        fail(llvm::formatv("{0}: '{1}' is {2}, but the operator gives {3}", label(n), made.name,
+                           to_string(made.type), to_string(type))
+                 .str());
     }
   }
 
   // Other operators may write any layout.
-  static bool keeps_layout(const Node& n) { return std::holds_alternative<op::LayoutCast>(n.attrs) || has_several_outputs(n.attrs); }
+  static bool keeps_layout(const Node& n) {
+    return std::holds_alternative<op::LayoutCast>(n.attrs) || has_several_outputs(n.attrs);
+  }
 
   // Its symbols are those around it, and the turn of a loop.
   void check_region(const Node& n, const Graph& region) {
     if (Error error = verify(region)) fail(label(n), std::move(error));
     const auto* loop = std::get_if<op::Loop>(&n.attrs);
     for (const std::string& symbol : region.symbols)
-      if (!symbols_.count(symbol) && !(loop && loop->turn == symbol)) fail(label(n) + ": symbol '" + symbol + "' of the region is not one of the graph's");
+      if (!symbols_.count(symbol) && !(loop && loop->turn == symbol))
+        fail(label(n) + ": symbol '" + symbol + "' of the region is not one of the graph's");
   }
 
   void check_symbol(const std::string& symbol) {
     auto fits = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; };
-    bool valid = !symbol.empty() && !llvm::isDigit(symbol[0]) && symbol[0] != '.' && std::ranges::all_of(symbol, fits);
+    bool valid = !symbol.empty() && !llvm::isDigit(symbol[0]) && symbol[0] != '.' &&
+                 std::ranges::all_of(symbol, fits);
     for (const char* word : {"true", "false", "inf", "nan"}) valid &= symbol != word;
     if (!valid) fail("symbol '" + symbol + "' is not an identifier");
-    if (std::ranges::count(graph_.symbols, symbol) + std::ranges::count(graph_.data_symbols, symbol, &DataSymbol::name) > 1) fail("symbol '" + symbol + "' is listed twice");
+    if (std::ranges::count(graph_.symbols, symbol) +
+            std::ranges::count(graph_.data_symbols, symbol, &DataSymbol::name) >
+        1)
+      fail("symbol '" + symbol + "' is listed twice");
   }
 
   void check_data_symbol(const DataSymbol& symbol) {
@@ -145,9 +170,13 @@ class Verifier {
     use(symbol.value, where);
     const TensorType& type = graph_.value(symbol.value).type;
     const std::optional<int64_t> size = as_const(element_count(type.shape));
-    if (!symbol.name.ends_with(".0")) fail(where + " is read from data, so its name must end in '.0'");
-    if (!is_int(type.dtype)) fail(where + " is read from '" + graph_.value(symbol.value).name + "', which is " + to_string(type));
-    if (symbol.element < 0 || symbol.element >= size.value_or(INT64_MAX)) fail(where + " is element " + std::to_string(symbol.element) + " of " + to_string(type));
+    if (!symbol.name.ends_with(".0"))
+      fail(where + " is read from data, so its name must end in '.0'");
+    if (!is_int(type.dtype))
+      fail(where + " is read from '" + graph_.value(symbol.value).name + "', which is " +
+           to_string(type));
+    if (symbol.element < 0 || symbol.element >= size.value_or(INT64_MAX))
+      fail(where + " is element " + std::to_string(symbol.element) + " of " + to_string(type));
     for (const Expr* e : {&symbol.bound, &symbol.equals})
       if (e->defined()) check_dims(Shape(1, *e), where);
   }

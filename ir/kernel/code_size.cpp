@@ -13,7 +13,10 @@ int64_t plus(int64_t a, int64_t b) { return std::min(a + b, kMost); }
 
 int64_t operations(const Expr& e) {
   int64_t count = 0;
-  if (e.defined()) visit(e, [&](const Expr& part) { count += part->kind != ExprKind::var && part->kind != ExprKind::int_imm; });
+  if (e.defined())
+    visit(e, [&](const Expr& part) {
+      count += part->kind != ExprKind::var && part->kind != ExprKind::int_imm;
+    });
   return count;
 }
 
@@ -29,6 +32,8 @@ int64_t written_out(const Stmt& s, int64_t lanes) {
 
 }  // namespace
 
-int64_t written_out_operations(const Kernel& kernel, int64_t lanes) { return written_out(kernel.body, std::max<int64_t>(lanes, 1)); }
+int64_t written_out_operations(const Kernel& kernel, int64_t lanes) {
+  return written_out(kernel.body, std::max<int64_t>(lanes, 1));
+}
 
 }  // namespace tw

@@ -8,7 +8,9 @@ namespace tw {
 inline Expr copied_load(const Expr& value) {
   if (value->kind == ExprKind::load) return value;
   const bool zero = value->kind == ExprKind::select && value->args[1]->kind == ExprKind::load &&
-                    ((value->args[2]->kind == ExprKind::float_imm && value->args[2]->float_value == 0) || is_const(value->args[2], 0));
+                    ((value->args[2]->kind == ExprKind::float_imm &&
+                      value->args[2]->float_value == 0) ||
+                     is_const(value->args[2], 0));
   return zero ? value->args[1] : Expr();
 }
 

@@ -41,7 +41,9 @@ class Flattener {
       case StmtKind::barrier: emit({.op = Op::barrier, .slot = machine_.add_slot(s->var)}); return;
       case StmtKind::signal:
       case StmtKind::wait: {
-        Instruction i{.op = s->kind == StmtKind::signal ? Op::signal : Op::wait, .flag = s->async, .count = s->count};
+        Instruction i{.op = s->kind == StmtKind::signal ? Op::signal : Op::wait,
+                      .flag = s->async,
+                      .count = s->count};
         while (kernel_.queues[static_cast<size_t>(i.slot)].name != s->label) ++i.slot;
         for (const Expr& index : s->indices) i.indices.push_back(machine_.compile(index));
         emit(std::move(i));
@@ -57,7 +59,11 @@ class Flattener {
     if (s.role == AxisRole::reduce) reduce_slots_.push_back(slot);
     if (is_concurrent(s.loop_kind)) {
       out_.concurrent = true;
-      const size_t fork = emit({.op = Op::fork_loop, .slot = slot, .expr = extent, .names = {s.var}, .flag = s.loop_kind == LoopKind::bind});
+      const size_t fork = emit({.op = Op::fork_loop,
+                                .slot = slot,
+                                .expr = extent,
+                                .names = {s.var},
+                                .flag = s.loop_kind == LoopKind::bind});
       add(s.body[0]);
       emit({.op = Op::end});
       out_.code[fork].target = here();
@@ -82,8 +88,14 @@ class Flattener {
   }
 
   void add_store(const StmtNode& s) {
-    StoreCode n{.label = s.label, .buffer = s.buffer.index, .indices = {}, .value = machine_.compile(s.value), .combiner = s.combiner,
-                .is_float = is_float(kernel_.buffer(s.buffer).dtype), .async = s.async, .reduce_slots = reduce_slots_};
+    StoreCode n{.label = s.label,
+                .buffer = s.buffer.index,
+                .indices = {},
+                .value = machine_.compile(s.value),
+                .combiner = s.combiner,
+                .is_float = is_float(kernel_.buffer(s.buffer).dtype),
+                .async = s.async,
+                .reduce_slots = reduce_slots_};
     for (const Expr& index : s.indices) n.indices.push_back(machine_.compile(index));
     if ((n.has_where = s.where.defined())) n.where = machine_.compile(s.where);
     if ((n.has_init = s.init.defined())) n.init = machine_.compile(s.init);

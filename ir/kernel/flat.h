@@ -1,20 +1,22 @@
-// A kernel as a list of instructions with jumps, so that a thread of the interpreter can stop anywhere and go on later.
+// A kernel as a list of instructions with jumps, so that a thread of the interpreter can stop
+// anywhere and go on later.
 #pragma once
 #include "ir/kernel/machine.h"
 
 namespace tw::interpreter {
 
 enum class Op : uint8_t {
-  store,       // slot: of the list of stores
-  loop,        // slot = 0 if its extent (expr) is positive, else to target
-  next,        // slot + 1, back to target while below the extent
-  branch,      // to target if expr is false
-  fork_loop,   // a thread for each value of slot below expr begins behind it; when all ended, to target
+  store,   // slot: of the list of stores
+  loop,    // slot = 0 if its extent (expr) is positive, else to target
+  next,    // slot + 1, back to target while below the extent
+  branch,  // to target if expr is false
+  // a thread for each value of slot below expr begins behind it; when all ended, to target
+  fork_loop,
   fork_roles,  // a thread begins at each of starts; when all ended, to target
   end,         // of a thread
   signal,      // slot: the queue
   wait,
-  barrier,     // slot: of the loop's variable
+  barrier,  // slot: of the loop's variable
 };
 
 struct Instruction {
@@ -22,11 +24,11 @@ struct Instruction {
   int slot = 0;
   size_t target = 0;
   Code expr{};
-  std::vector<Code> indices{};        // signal, wait
-  std::vector<size_t> starts{};       // fork_roles
-  std::vector<std::string> names{};   // fork_roles: the roles; fork_loop: the variable
-  bool flag = false;                  // signal: async; fork_loop: of a bound loop
-  int64_t count = 1;                  // signal, wait: tokens
+  std::vector<Code> indices{};       // signal, wait
+  std::vector<size_t> starts{};      // fork_roles
+  std::vector<std::string> names{};  // fork_roles: the roles; fork_loop: the variable
+  bool flag = false;                 // signal: async; fork_loop: of a bound loop
+  int64_t count = 1;                 // signal, wait: tokens
 };
 
 struct StoreCode {
@@ -36,13 +38,13 @@ struct StoreCode {
   Code value{}, where{}, init{};
   Combiner combiner = Combiner::none;
   bool is_float = false, has_where = false, has_init = false, async = false;
-  std::vector<int> reduce_slots{};    // all 0: store init first
+  std::vector<int> reduce_slots{};  // all 0: store init first
 };
 
 struct Flat {
-  std::vector<Instruction> code;      // ends with `end`
+  std::vector<Instruction> code;  // ends with `end`
   std::vector<StoreCode> stores;
-  bool concurrent = false;            // forks or asynchronous copies: accesses must be ordered
+  bool concurrent = false;  // forks or asynchronous copies: accesses must be ordered
 };
 
 // Gives every loop variable a slot of the machine.

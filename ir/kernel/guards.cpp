@@ -12,7 +12,10 @@ bool contains(const std::vector<Expr>& list, const Expr& e) {
 
 bool depends_on(const Expr& e, const std::set<std::string>& vars) {
   bool found = false;
-  visit(e, [&](const Expr& node) { found |= node->kind == ExprKind::load || (node->kind == ExprKind::var && vars.contains(node->name)); });
+  visit(e, [&](const Expr& node) {
+    found |= node->kind == ExprKind::load ||
+             (node->kind == ExprKind::var && vars.contains(node->name));
+  });
   return found;
 }
 
@@ -78,7 +81,8 @@ Stmt hoist(const Stmt& s) {
   if (s->body.empty() || s->kind == StmtKind::roles) return s;
   if (s->kind == StmtKind::region) return with_body(*s, hoist(s->body[0]));
   if (s->kind == StmtKind::loop) {
-    const std::vector<Expr> conditions = s->loop_kind == LoopKind::parallel ? std::vector<Expr>() : common(s);
+    const std::vector<Expr> conditions = s->loop_kind == LoopKind::parallel ? std::vector<Expr>()
+                                                                            : common(s);
     const Stmt inner = conditions.empty() ? s : strip(s, conditions);
     const Stmt loop = with_body(*inner, hoist(inner->body[0]));
     return conditions.empty() ? loop : make_if(conjunction(conditions), loop);
@@ -97,7 +101,8 @@ Stmt hoist(const Stmt& s) {
 
 std::vector<Expr> conjuncts(const Expr& condition) {
   if (!condition.defined()) return {};
-  if (condition->kind != ExprKind::binary || condition->binary != BinaryOp::logical_and) return {condition};
+  if (condition->kind != ExprKind::binary || condition->binary != BinaryOp::logical_and)
+    return {condition};
   std::vector<Expr> all = conjuncts(condition->args[0]);
   for (Expr& e : conjuncts(condition->args[1])) all.push_back(std::move(e));
   return all;

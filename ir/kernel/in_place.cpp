@@ -1,5 +1,6 @@
-// A read and a store that lie in the same iteration of the loops around both are in order. So it is enough to show, for every such pair, that
-// equal indices mean equal iterations of those loops; or, where the read comes after the store, that no indices are equal.
+// A read and a store that lie in the same iteration of the loops around both are in order. So it is
+// enough to show, for every such pair, that equal indices mean equal iterations of those loops; or,
+// where the read comes after the store, that no indices are equal.
 #include "ir/kernel/in_place.h"
 
 #include <algorithm>
@@ -13,18 +14,19 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kLargest = int64_t{1} << 28;   // of coefficients and extents that are looked at: sums of products stay in 64 bits
+// Of coefficients and extents that are looked at: sums of products stay in 64 bits
+constexpr int64_t kLargest = int64_t{1} << 28;
 
-struct Site {                 // a load or a store
+struct Site {  // a load or a store
   std::vector<const StmtNode*> loops;
   const StmtNode* store = nullptr;
-  size_t position = 0;        // of the store among all
+  size_t position = 0;  // of the store among all
   std::vector<Expr> indices;
 };
 
 struct Sites {
   std::vector<Site> reads, writes;
-  bool known = true;          // false: there is something whose order is not that of the text
+  bool known = true;  // false: there is something whose order is not that of the text
 };
 
 bool loads(const Expr& e, BufferId buffer) {
@@ -52,7 +54,7 @@ class Collector {
       case StmtKind::if_then: sites_.known &= !loads(s->condition, in_); break;
       case StmtKind::store: return note(s.get());
       case StmtKind::prefetch: return;
-      case StmtKind::region:   // an instruction may read and write in an order of its own
+      case StmtKind::region:  // an instruction may read and write in an order of its own
         if (!s->names.empty()) sites_.known = false;
         break;
       case StmtKind::roles:
@@ -66,17 +68,23 @@ class Collector {
 
   void note(const StmtNode* s) {
     ++position_;
-    auto site = [&](const std::vector<Expr>& indices) { return Site{loops_, s, position_, indices}; };
+    auto site = [&](const std::vector<Expr>& indices) {
+      return Site{loops_, s, position_, indices};
+    };
     const size_t before = sites_.reads.size();
     auto find = [&](const Expr& e) {
-      if (e.defined()) visit(e, [&](const Expr& n) { if (n->kind == ExprKind::load && n->buffer == in_) sites_.reads.push_back(site(n->args)); });
+      if (e.defined())
+        visit(e, [&](const Expr& n) {
+          if (n->kind == ExprKind::load && n->buffer == in_) sites_.reads.push_back(site(n->args));
+        });
     };
     for (const Expr& e : {s->value, s->where, s->init}) find(e);
     for (const Expr& e : s->indices) find(e);
     if (s->async) sites_.known = false;
     if (s->buffer != out_) return;
     sites_.writes.push_back(site(s->indices));
-    if (s->init.defined() && sites_.reads.size() > before) sites_.known = false;   // the init is stored before the value is read
+    // The init is stored before the value is read
+    if (s->init.defined() && sites_.reads.size() > before) sites_.known = false;
   }
 
   BufferId out_, in_;
@@ -85,17 +93,20 @@ class Collector {
   size_t position_ = 0;
 };
 
-// A loop's variable is a sum of digits times their weights, so that i // 4 and i % 4 are digits of i.
+// A loop's variable is a sum of digits times their weights, so that i // 4 and i % 4 are digits of
+// i.
 struct Digit {
   std::string name;
-  std::optional<int64_t> extent;   // none: unknown
+  std::optional<int64_t> extent;  // none: unknown
 };
-using Linear = std::map<std::string, int64_t>;   // coefficients; "" is the constant
+using Linear = std::map<std::string, int64_t>;  // coefficients; "" is the constant
 
 // The divisors of the variable in e: of v // c, v % c and (v // c) % d.
 void find_divisors(const Expr& e, const std::string& name, std::set<int64_t>& divisors) {
   visit(e, [&](const Expr& n) {
-    if (n->kind != ExprKind::binary || (n->binary != BinaryOp::floor_div && n->binary != BinaryOp::floor_mod)) return;
+    if (n->kind != ExprKind::binary ||
+        (n->binary != BinaryOp::floor_div && n->binary != BinaryOp::floor_mod))
+      return;
     Expr x = n->args[0];
     int64_t divisor = as_const(n->args[1]).value_or(0);
     if (x->kind == ExprKind::binary && x->binary == BinaryOp::floor_div) {
@@ -111,11 +122,14 @@ void find_divisors(const Expr& e, const std::string& name, std::set<int64_t>& di
 class Pair {
  public:
   Pair(const Kernel& kernel, const Site& read, const Site& write) {
-    while (common_ < read.loops.size() && common_ < write.loops.size() && read.loops[common_] == write.loops[common_]) ++common_;
+    while (common_ < read.loops.size() && common_ < write.loops.size() &&
+           read.loops[common_] == write.loops[common_])
+      ++common_;
     for (const std::string& symbol : kernel.symbols) symbols_[symbol] = {1, Expr()};
     std::vector<Linear> of_read = forms(read, write, "r"), of_write = forms(write, read, "w");
     for (size_t d = 0; d < of_read.size(); ++d)
-      if (!of_read[d].empty() && !of_write[d].empty()) equations_.emplace_back(std::move(of_read[d]), std::move(of_write[d]));
+      if (!of_read[d].empty() && !of_write[d].empty())
+        equations_.emplace_back(std::move(of_read[d]), std::move(of_write[d]));
     for (bool changed = true; changed;) {
       changed = false;
       for (const auto& [r, w] : equations_) changed |= solve(r, w);
@@ -126,14 +140,18 @@ class Pair {
   bool meet_in_one_iteration() const { return apart_ || equal_.size() == shared_.size(); }
 
  private:
-  struct Interval { int64_t min = 0, max = 0; bool known = true; };
+  struct Interval {
+    int64_t min = 0, max = 0;
+    bool known = true;
+  };
   static void add(Interval& sum, int64_t coefficient, const std::optional<int64_t>& extent) {
     if (coefficient == 0) return;
     if (!extent || std::abs(coefficient) > kLargest) sum.known = false;
     else (coefficient > 0 ? sum.max : sum.min) += coefficient * (*extent - 1);
   }
 
-  // The indices over digits named with the prefix; empty: not a sum of multiples of them. Shared loops have the same digits in both sites.
+  // The indices over digits named with the prefix; empty: not a sum of multiples of them. Shared
+  // loops have the same digits in both sites.
   std::vector<Linear> forms(const Site& site, const Site& other, const std::string& prefix) {
     Ranges ranges = symbols_, digit_ranges = symbols_;
     std::vector<Expr> indices = site.indices;
@@ -145,7 +163,8 @@ class Pair {
       if (l < common_)
         for (const Expr& e : other.indices) find_divisors(e, loop.var, divisors);
       const auto unlike = [](int64_t a, int64_t b) { return b % a != 0; };
-      if (std::ranges::adjacent_find(divisors, unlike) != divisors.end()) divisors = {1};   // what is left of them is no sum of digits
+      // What is left of them is no sum of digits
+      if (std::ranges::adjacent_find(divisors, unlike) != divisors.end()) divisors = {1};
       const std::optional<int64_t> last = constant_bounds(var(loop.var), ranges).max;
       Expr sum(0);
       int number = 0;
@@ -153,7 +172,8 @@ class Pair {
         const auto next = std::next(c);
         Digit digit{loop.var + "#" + std::to_string(number++), std::nullopt};
         if (next != divisors.end() && *next < kLargest) digit.extent = *next / *c;
-        else if (next == divisors.end() && last && *last < kLargest) digit.extent = std::max<int64_t>(*last, 0) / *c + 1;
+        else if (next == divisors.end() && last && *last < kLargest)
+          digit.extent = std::max<int64_t>(*last, 0) / *c + 1;
         const std::string name = prefix + digit.name;
         digit_ranges[name] = {0, digit.extent ? Expr(*digit.extent - 1) : Expr()};
         extents_[name] = digit.extent;
@@ -186,12 +206,14 @@ class Pair {
     return found == form.end() ? 0 : found->second;
   }
 
-  // From the equation r = w of one dimension: shared digits that must be equal. The largest coefficient first: where all other terms together
-  // are smaller, its digits do not differ. True: something new was found.
+  // From the equation r = w of one dimension: shared digits that must be equal. The largest
+  // coefficient first: where all other terms together are smaller, its digits do not differ. True:
+  // something new was found.
   bool solve(const Linear& r, const Linear& w) {
-    Interval rest{of(r, "") - of(w, ""), of(r, "") - of(w, ""), std::abs(of(r, "")) < kLargest && std::abs(of(w, "")) < kLargest};
+    Interval rest{of(r, "") - of(w, ""), of(r, "") - of(w, ""),
+                  std::abs(of(r, "")) < kLargest && std::abs(of(w, "")) < kLargest};
     std::set<std::string> seen = {""};
-    std::vector<std::pair<int64_t, const Digit*>> open;   // coefficient, digits that may differ
+    std::vector<std::pair<int64_t, const Digit*>> open;  // coefficient, digits that may differ
     for (const Digit& digit : shared_) {
       const std::string in_read = "r" + digit.name, in_write = "w" + digit.name;
       const int64_t a = of(r, in_read), b = of(w, in_write);
@@ -205,7 +227,7 @@ class Pair {
       for (const auto& [name, coefficient] : *form) {
         if (seen.contains(name)) continue;
         const auto extent = extents_.find(name);
-        if (extent == extents_.end()) rest.known &= of(r, name) == of(w, name);   // a symbol
+        if (extent == extents_.end()) rest.known &= of(r, name) == of(w, name);  // a symbol
         else add(rest, form == &r ? coefficient : -coefficient, extent->second);
       }
     if (!rest.known) return false;
@@ -214,10 +236,12 @@ class Pair {
   }
 
   bool find_equal(const Interval& rest, const std::vector<std::pair<int64_t, const Digit*>>& open) {
-    std::vector<std::optional<int64_t>> below = {0};   // the most that the smaller ones add to either side
+    // The most that the smaller ones add to either side
+    std::vector<std::optional<int64_t>> below = {0};
     for (const auto& [coefficient, digit] : open) {
       const bool known = below.back() && digit->extent && coefficient < kLargest;
-      below.push_back(known ? std::optional(*below.back() + coefficient * (*digit->extent - 1)) : std::nullopt);
+      below.push_back(known ? std::optional(*below.back() + coefficient * (*digit->extent - 1))
+                            : std::nullopt);
     }
     const bool apart = below.back() && (rest.min > *below.back() || rest.max < -*below.back());
     bool found = apart && !apart_;
@@ -231,10 +255,10 @@ class Pair {
     return found;
   }
 
-  size_t common_ = 0;           // loops around both
+  size_t common_ = 0;  // loops around both
   Ranges symbols_;
-  std::vector<Digit> shared_;   // of those loops
-  std::map<std::string, std::optional<int64_t>> extents_;   // of all digits, with their prefix
+  std::vector<Digit> shared_;                              // of those loops
+  std::map<std::string, std::optional<int64_t>> extents_;  // of all digits, with their prefix
   std::vector<std::pair<Linear, Linear>> equations_;
   std::set<std::string> equal_;
   bool apart_ = false;
@@ -243,14 +267,18 @@ class Pair {
 bool same_storage(const Kernel& kernel, const Buffer& a, const Buffer& b) {
   Ranges symbols;
   for (const std::string& symbol : kernel.symbols) symbols[symbol] = {1, Expr()};
-  return a.dtype == b.dtype && std::ranges::equal(a.shape, b.shape, [&](const Expr& x, const Expr& y) { return is_const(simplify(x - y, symbols), 0); });
+  return a.dtype == b.dtype &&
+         std::ranges::equal(a.shape, b.shape, [&](const Expr& x, const Expr& y) {
+           return is_const(simplify(x - y, symbols), 0);
+         });
 }
 
 }  // namespace
 
 bool may_be_in_place(const Kernel& kernel, BufferId out, BufferId in) {
   const Buffer &y = kernel.buffer(out), &x = kernel.buffer(in);
-  if (y.role != BufferRole::output || x.role != BufferRole::input || !same_storage(kernel, y, x)) return false;
+  if (y.role != BufferRole::output || x.role != BufferRole::input || !same_storage(kernel, y, x))
+    return false;
   const Sites sites = Collector(out, in).run(kernel);
   if (!sites.known) return false;
   return std::ranges::all_of(sites.reads, [&](const Site& read) {
@@ -264,10 +292,12 @@ bool may_be_in_place(const Kernel& kernel, BufferId out, BufferId in) {
 std::vector<BufferId> in_place_inputs(const Kernel& kernel, BufferId out) {
   std::vector<BufferId> found;
   for (size_t i = 0; i < kernel.buffers.size(); ++i)
-    if (const BufferId in{static_cast<int32_t>(i)}; may_be_in_place(kernel, out, in)) found.push_back(in);
+    if (const BufferId in{static_cast<int32_t>(i)}; may_be_in_place(kernel, out, in))
+      found.push_back(in);
   const std::vector<Stmt> stores = stores_of(kernel.body);
   std::ranges::sort(found, {}, [&](BufferId in) {
-    const bool together = std::ranges::any_of(stores, [&](const Stmt& s) { return s->buffer == out && loads(s->value, in); });
+    const bool together = std::ranges::any_of(
+        stores, [&](const Stmt& s) { return s->buffer == out && loads(s->value, in); });
     return std::pair(!together, in.index);
   });
   return found;

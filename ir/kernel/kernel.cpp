@@ -52,18 +52,26 @@ Stmt make_block(std::vector<Stmt> body) {
 }
 
 Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind, AxisRole role) {
-  TW_CHECK(!var.empty() && extent.defined() && body, "loop '{0}' needs a variable, an extent and a body", var);
-  return make_stmt({.kind = StmtKind::loop, .body = {std::move(body)}, .var = std::move(var), .extent = std::move(extent),
-               .loop_kind = kind, .role = role});
+  TW_CHECK(!var.empty() && extent.defined() && body,
+           "loop '{0}' needs a variable, an extent and a body", var);
+  return make_stmt({.kind = StmtKind::loop,
+                    .body = {std::move(body)},
+                    .var = std::move(var),
+                    .extent = std::move(extent),
+                    .loop_kind = kind,
+                    .role = role});
 }
 
 Stmt make_if(Expr condition, Stmt body) {
-  TW_CHECK(condition.defined() && condition.type() == DType::boolean && body, "if needs a bool condition and a body");
-  return make_stmt({.kind = StmtKind::if_then, .body = {std::move(body)}, .condition = std::move(condition)});
+  TW_CHECK(condition.defined() && condition.type() == DType::boolean && body,
+           "if needs a bool condition and a body");
+  return make_stmt(
+      {.kind = StmtKind::if_then, .body = {std::move(body)}, .condition = std::move(condition)});
 }
 
 Stmt make_store(StmtNode store) {
-  TW_CHECK(store.buffer.valid() && store.value.defined(), "store '{0}' needs a buffer and a value", store.label);
+  TW_CHECK(store.buffer.valid() && store.value.defined(), "store '{0}' needs a buffer and a value",
+           store.label);
   store.kind = StmtKind::store;
   return make_stmt(std::move(store));
 }

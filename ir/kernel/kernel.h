@@ -1,6 +1,8 @@
-// Loop IR: one kernel = buffers + a statement tree. Immutable statements, shared freely between threads.
+// Loop IR: one kernel = buffers + a statement tree. Immutable statements, shared freely between
+// threads.
 //
-//   kernel @dense(x: in f32[128, 64], w: const f32[64, 32], b: const f32[32], y: out f32[128, 32]) {
+//   kernel @dense(x: in f32[128, 64], w: const f32[64, 32], b: const f32[32], y: out f32[128, 32])
+//   {
 //     temp c: f32[128, 32]
 //     for i in 128 { for j in 32 { for k in 64 reduce {
 //       c: c[i, j] += x[i, k] * w[k, j] init 0
@@ -11,28 +13,40 @@
 //   }
 //
 // Semantics:
-//  * A *stage* is a store leaf together with the loops around it that belong to it; its name is the store's label, unique
-//    in the kernel. As lowered, every stage is its own perfect nest over its axes: first spatial, then reduce loops, and
-//    the store's indices are exactly the spatial variables. Each buffer has one stage, but for update stages and the
-//    first rows of carried buffers.
-//  * Loops run from 0 to extent-1. `role` says what an axis means and survives splits: spatial iterations are independent,
-//    reduce iterations may be reordered (floating-point sums may change in the last bits), scan iterations run in order. A scan
-//    loop holds whole stages: what one iteration stores in a buffer the next ones may read (carried), rows of it by the loop's variable.
-//  * A combining store (combiner != none) does buffer[...] = combine(buffer[...], value). With `init` it first stores
-//    `init` whenever all the reduce variables of the stage's enclosing loops are 0 (decompose_reduction makes that a store of its own).
-//  * `where` guards the update only (never the init): points outside contribute nothing. An `if_then` guards everything.
-//  * Loads outside a buffer's shape are an error, except under a select or where whose condition excludes them.
-//  * Buffers never alias, but a call may make an `out` buffer declared `inplace x` in the memory of the input x: then no element of x may be
+//  * A *stage* is a store leaf together with the loops around it that belong to it; its name is the
+//  store's label, unique
+//    in the kernel. As lowered, every stage is its own perfect nest over its axes: first spatial,
+//    then reduce loops, and the store's indices are exactly the spatial variables. Each buffer has
+//    one stage, but for update stages and the first rows of carried buffers.
+//  * Loops run from 0 to extent-1. `role` says what an axis means and survives splits: spatial
+//  iterations are independent,
+//    reduce iterations may be reordered (floating-point sums may change in the last bits), scan
+//    iterations run in order. A scan loop holds whole stages: what one iteration stores in a buffer
+//    the next ones may read (carried), rows of it by the loop's variable.
+//  * A combining store (combiner != none) does buffer[...] = combine(buffer[...], value). With
+//  `init` it first stores
+//    `init` whenever all the reduce variables of the stage's enclosing loops are 0
+//    (decompose_reduction makes that a store of its own).
+//  * `where` guards the update only (never the init): points outside contribute nothing. An
+//  `if_then` guards everything.
+//  * Loads outside a buffer's shape are an error, except under a select or where whose condition
+//  excludes them.
+//  * Buffers never alias, but a call may make an `out` buffer declared `inplace x` in the memory of
+//  the input x: then no element of x may be
 //    read once that element of the output is stored (ir/kernel/in_place.h).
-//  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the function that runs the
-//    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread; "register" temps become SSA
-//    values: all their indices must be constant once unroll and vector loops are expanded. Scope names of devices come from the
-//    Target. `per i`: each iteration of the concurrent loop i has its own.
-//  * Concurrency: the iterations of a `bind` or `vthread` loop, and the parts of a `roles` statement, run at the same time; they
-//    are ordered by tokens (`signal`, `wait`) and barriers alone. An `async` store lands at any time up to the moment when
-//    somebody takes the token of a later `signal ... async` of the same thread. Two accesses of one element, one of them a
-//    write, that nothing orders are an error.
-//  * A `block` names a part of the tree; `by` says which intrinsic of the target computes it. What it means is its body.
+//  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the
+//  function that runs the
+//    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread;
+//    "register" temps become SSA values: all their indices must be constant once unroll and vector
+//    loops are expanded. Scope names of devices come from the Target. `per i`: each iteration of
+//    the concurrent loop i has its own.
+//  * Concurrency: the iterations of a `bind` or `vthread` loop, and the parts of a `roles`
+//  statement, run at the same time; they
+//    are ordered by tokens (`signal`, `wait`) and barriers alone. An `async` store lands at any
+//    time up to the moment when somebody takes the token of a later `signal ... async` of the same
+//    thread. Two accesses of one element, one of them a write, that nothing orders are an error.
+//  * A `block` names a part of the tree; `by` says which intrinsic of the target computes it. What
+//  it means is its body.
 #pragma once
 #include <memory>
 #include <string>
@@ -44,23 +58,25 @@
 namespace tw {
 
 enum class BufferRole : uint8_t {
-  input,    // "in": a tensor of the network or an intermediate result
-  output,   // "out": written by this kernel
-  constant, // "const": packed weights, read-only
-  temp,     // "temp": lives inside the kernel
+  input,     // "in": a tensor of the network or an intermediate result
+  output,    // "out": written by this kernel
+  constant,  // "const": packed weights, read-only
+  temp,      // "temp": lives inside the kernel
 };
 
 struct Buffer {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<Expr> shape;       // physical, row-major; may use the kernel's symbols
+  std::vector<Expr> shape;  // physical, row-major; may use the kernel's symbols
   BufferRole role = BufferRole::temp;
   std::string scope = "global";
-  std::string per{};             // temp: the concurrent loop each of whose iterations has its own; empty: one in the kernel
+  // temp: the concurrent loop each of whose iterations has its own; empty: one in the kernel
+  std::string per{};
   std::vector<std::string> in_place{};  // output: inputs in whose memory a call may make it
 };
 
-// Counting semaphores: `signal` adds a token, `wait` takes some. They end with as many as they began with.
+// Counting semaphores: `signal` adds a token, `wait` takes some. They end with as many as they
+// began with.
 struct TokenQueue {
   std::string name;
   std::optional<int64_t> extent;  // an array of queues; none: one, without index
@@ -74,7 +90,8 @@ enum class LoopKind : uint8_t {
   vector,    // constant extent; the body is evaluated for all lanes at once
   unroll,    // constant extent; expanded
   vthread,   // constant extent; virtual threads, interleaved to hide latency
-  bind,      // iterations are those of a device's axis, which the loop names: block.x, thread.x, ...
+  // Iterations are those of a device's axis, which the loop names: block.x, thread.x, ...
+  bind,
 };
 inline constexpr int kLoopKindCount = 6;
 bool is_concurrent(LoopKind k);  // vthread, bind
@@ -86,57 +103,70 @@ const char* axis_role_name(AxisRole r);
 enum class Combiner : uint8_t { none, add, mul, min, max };  // written =, +=, *=, min=, max=
 
 enum class StmtKind : uint8_t {
-  block, loop, store, if_then,
-  region,    // "block NAME { ... }", "block NAME by INTRINSIC { ... }": a part that is one unit
-  roles,     // its parts run at the same time
-  signal,    // gives a token, when this thread's asynchronous copies so far have landed if it is async
+  block,
+  loop,
+  store,
+  if_then,
+  region,  // "block NAME { ... }", "block NAME by INTRINSIC { ... }": a part that is one unit
+  roles,   // its parts run at the same time
+  // Gives a token, when this thread's asynchronous copies so far have landed if it is async
+  signal,
   wait,      // takes tokens
   barrier,   // all threads below one run of a bound loop meet
   prefetch,  // a hint: the element will be read soon; need not exist
 };
 
-struct Annotation { std::string key, value; };  // for passes and people; without meaning for the values. The value is a name or an integer
+// For passes and people; without meaning for the values. The value is a name or an integer
+struct Annotation {
+  std::string key, value;
+};
 
 struct StmtNode;
 using Stmt = std::shared_ptr<const StmtNode>;
 
 struct StmtNode {
   StmtKind kind;
-  std::vector<Stmt> body{};     // block: the sequence; loop, if_then, region: exactly one; roles: one a role
+  // block: the sequence; loop, if_then, region: exactly one; roles: one a role
+  std::vector<Stmt> body{};
   // loop; barrier: the outermost of the loops whose iterations meet
   std::string var{};
   Expr extent{};
   LoopKind loop_kind = LoopKind::serial;
   AxisRole role = AxisRole::spatial;
-  std::string axis{};           // bind
+  std::string axis{};  // bind
   std::vector<Annotation> annotations{};
   // if_then
   Expr condition{};
   // roles: their names; region: the intrinsic, if any
   std::vector<std::string> names{};
-  // store; region: its name; signal, wait: the queue and its index, if it is an array; prefetch: buffer and indices
+  // store; region: its name; signal, wait: the queue and its index, if it is an array; prefetch:
+  // buffer and indices
   std::string label{};
   BufferId buffer{};
   std::vector<Expr> indices{};
   Expr value{};
   Combiner combiner = Combiner::none;
-  Expr where{};                 // undefined: always
-  Expr init{};                  // undefined: none
-  bool async = false;           // store, signal
-  int64_t count = 1;            // signal, wait: tokens; prefetch: locality, from 0 (used once) to 3 (kept in every cache)
+  Expr where{};        // undefined: always
+  Expr init{};         // undefined: none
+  bool async = false;  // store, signal
+  // Signal, wait: tokens; prefetch: locality, from 0 (used once) to 3 (kept in every cache)
+  int64_t count = 1;
 };
 
-Stmt make_block(std::vector<Stmt> body);   // flattens nested blocks; a single statement is returned as it is
-Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind = LoopKind::serial, AxisRole role = AxisRole::spatial);
+// Flattens nested blocks; a single statement is returned as it is
+Stmt make_block(std::vector<Stmt> body);
+Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind = LoopKind::serial,
+               AxisRole role = AxisRole::spatial);
 Stmt make_if(Expr condition, Stmt body);
-Stmt make_store(StmtNode store);           // kind is set here
-Stmt make_stmt(StmtNode node);             // of any kind
+Stmt make_store(StmtNode store);               // kind is set here
+Stmt make_stmt(StmtNode node);                 // of any kind
 Stmt with_body(const StmtNode& s, Stmt body);  // the loop, if or region around another body
 
 struct Kernel {
   std::string name;
-  std::vector<std::string> symbols;   // i64 parameters that extents and indices may use, all >= 1
-  std::vector<Buffer> buffers;        // parameters first: inputs, constants, outputs in call order, then temps
+  std::vector<std::string> symbols;  // i64 parameters that extents and indices may use, all >= 1
+  // Parameters first: inputs, constants, outputs in call order, then temps
+  std::vector<Buffer> buffers;
   std::vector<TokenQueue> queues{};
   Stmt body;
 
@@ -150,9 +180,11 @@ struct Kernel {
 void visit(const Stmt& s, const std::function<void(const Stmt&)>& fn);
 // Bottom-up rebuild; fn returns null to keep the (rebuilt) statement, or an empty block to drop it.
 Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn);
-Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn);  // fn maps each whole expression of a statement
+// Fn maps each whole expression of a statement
+Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn);
 Stmt substitute(const Stmt& s, std::string_view var, const Expr& value);
-// The path of loops and ifs (outermost first) down to the store with that label; empty when there is none.
+// The path of loops and ifs (outermost first) down to the store with that label; empty when there
+// is none.
 std::vector<Stmt> path_to(const Stmt& root, std::string_view label);
 Stmt find_loop(const Stmt& root, std::string_view var);  // null when there is none
 std::vector<Stmt> stores_of(const Stmt& root);           // in program order
@@ -160,8 +192,8 @@ std::vector<Stmt> stores_of(const Stmt& root);           // in program order
 class Lexer;
 std::string print(const Kernel& kernel);  // grammar: docs/reference/text-forms.md
 Expected<Kernel> parse_kernel(std::string_view text, std::string_view file = "");  // not verified
-Expected<Kernel> parse_kernel(Lexer& lexer);  // one kernel within a longer text
-Error verify(const Kernel& kernel);   // every violation in one error
+Expected<Kernel> parse_kernel(Lexer& lexer);    // one kernel within a longer text
+Error verify(const Kernel& kernel);             // every violation in one error
 std::string kernel_hash(const Kernel& kernel);  // of the printed form without the name
 
 }  // namespace tw

@@ -9,8 +9,9 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kMostPoints = 1 << 14;   // of a straight piece that are looked at one by one
-constexpr int64_t kSymbol = 65521;         // what a symbol counts as: large, and no multiple of a tile
+constexpr int64_t kMostPoints = 1 << 14;  // of a straight piece that are looked at one by one
+// What a symbol counts as: large, and no multiple of a tile
+constexpr int64_t kSymbol = 65521;
 
 // e and its operands are integers that are known, and none divides by zero.
 template <class Value>
@@ -18,8 +19,10 @@ bool has_value(const Expr& e, const Value& value) {
   if (e->kind == ExprKind::load || is_float(e.type())) return false;
   for (const Expr& arg : e->args)
     if (!has_value(arg, value)) return false;
-  constexpr BinaryOp kDivisions[] = {BinaryOp::div, BinaryOp::floor_div, BinaryOp::floor_mod, BinaryOp::mod};
-  return e->kind != ExprKind::binary || std::ranges::find(kDivisions, e->binary) == std::end(kDivisions) ||
+  constexpr BinaryOp kDivisions[] = {BinaryOp::div, BinaryOp::floor_div, BinaryOp::floor_mod,
+                                     BinaryOp::mod};
+  return e->kind != ExprKind::binary ||
+         std::ranges::find(kDivisions, e->binary) == std::end(kDivisions) ||
          as_const(e->args[1]).value_or(0) != 0 || eval_int(e->args[1], value) != 0;
 }
 
@@ -35,8 +38,9 @@ class Counter {
   }
 
  private:
-  using Point = std::vector<int64_t>;                              // indices of a load
-  using Elements = std::map<std::pair<int, size_t>, std::set<Point>>;  // by buffer and number of loops around that repeat the load
+  using Point = std::vector<int64_t>;  // indices of a load
+  // By buffer and number of loops around that repeat the load
+  using Elements = std::map<std::pair<int, size_t>, std::set<Point>>;
 
   void walk(const Stmt& s) {
     if (s->kind == StmtKind::store) return count(*s);
@@ -49,15 +53,18 @@ class Counter {
 
   static bool is_straight(const StmtNode& loop) {
     const std::optional<int64_t> extent = as_const(loop.extent);
-    return extent && (*extent == 1 || loop.loop_kind == LoopKind::unroll || loop.loop_kind == LoopKind::vector);
+    return extent && (*extent == 1 || loop.loop_kind == LoopKind::unroll ||
+                      loop.loop_kind == LoopKind::vector);
   }
 
   void count(const StmtNode& s) {
     size_t straight = loops_.size();
     int64_t points = 1;
-    while (straight > 0 && is_straight(*loops_[straight - 1]) && points * *as_const(loops_[straight - 1]->extent) <= kMostPoints)
+    while (straight > 0 && is_straight(*loops_[straight - 1]) &&
+           points * *as_const(loops_[straight - 1]->extent) <= kMostPoints)
       points *= *as_const(loops_[--straight]->extent);
-    std::map<std::string, int64_t, std::less<>> at;                // symbols and variables of the straight piece; other loops are at 0
+    // Symbols and variables of the straight piece; other loops are at 0
+    std::map<std::string, int64_t, std::less<>> at;
     for (const std::string& symbol : kernel_.symbols) at[symbol] = kSymbol;
     Elements elements;
     for (int64_t i = 0; i < points; ++i) {
@@ -71,16 +78,22 @@ class Counter {
         const auto known = at.find(name);
         return known == at.end() ? 0 : known->second;
       };
-      const auto holds = [&](const Expr& e) { return !has_value(e, value) || eval_int(e, value) != 0; };
+      const auto holds = [&](const Expr& e) {
+        return !has_value(e, value) || eval_int(e, value) != 0;
+      };
       if (!std::all_of(conditions_.begin(), conditions_.end(), holds)) continue;
-      for (const Expr& e : {s.value, s.where, s.init}) if (e.defined()) note(e, straight, i, value, elements);
+      for (const Expr& e : {s.value, s.where, s.init})
+        if (e.defined()) note(e, straight, i, value, elements);
       for (const Expr& e : s.indices) note(e, straight, i, value, elements);
     }
     for (const auto& [key, set] : elements) {
-      Expr amount(static_cast<int64_t>(set.size()) * dtype_bytes(kernel_.buffers[static_cast<size_t>(key.first)].dtype));
-      for (size_t l = key.second; l-- > 0;) {                      // from the inside out: an extent may depend on the loops around it
+      Expr amount(static_cast<int64_t>(set.size()) *
+                  dtype_bytes(kernel_.buffers[static_cast<size_t>(key.first)].dtype));
+      // From the inside out: an extent may depend on the loops around it
+      for (size_t l = key.second; l-- > 0;) {
         amount = amount * loops_[l]->extent;
-        if (l > 0) amount = substitute(amount, loops_[l - 1]->var, floor_div(loops_[l - 1]->extent, 2));
+        if (l > 0)
+          amount = substitute(amount, loops_[l - 1]->var, floor_div(loops_[l - 1]->extent, 2));
       }
       for (const StmtNode* loop : loops_) amount = substitute(amount, loop->var, 0);
       bytes_ = simplify(bytes_ + amount, ranges_);
@@ -89,16 +102,19 @@ class Counter {
 
   // The loads of an expression at one point of the straight piece.
   template <class Value>
-  void note(const Expr& e, size_t straight, int64_t point, const Value& value, Elements& elements) const {
+  void note(const Expr& e, size_t straight, int64_t point, const Value& value,
+            Elements& elements) const {
     visit(e, [&](const Expr& n) {
       if (n->kind != ExprKind::load || kernel_.buffer(n->buffer).scope == "register") return;
       size_t depth = straight;
       const auto moved = [&](const StmtNode* loop) {
-        return std::any_of(n->args.begin(), n->args.end(), [&](const Expr& index) { return uses_var(index, loop->var); });
+        return std::any_of(n->args.begin(), n->args.end(),
+                           [&](const Expr& index) { return uses_var(index, loop->var); });
       };
       while (depth > 0 && !moved(loops_[depth - 1])) --depth;
       Point indices;
-      for (const Expr& index : n->args) indices.push_back(has_value(index, value) ? eval_int(index, value) : point);
+      for (const Expr& index : n->args)
+        indices.push_back(has_value(index, value) ? eval_int(index, value) : point);
       elements[{n->buffer.index, depth}].insert(std::move(indices));
     });
   }

@@ -17,7 +17,9 @@ T fetch(const std::byte* at) {
   return value;
 }
 template <class T>
-void put(std::byte* at, T value) { std::memcpy(at, &value, sizeof value); }
+void put(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
 
 int64_t double_to_int(double v, DType type, bool saturate) {
   if (std::isnan(v)) return 0;
@@ -25,8 +27,11 @@ int64_t double_to_int(double v, DType type, bool saturate) {
   DType clamp = saturate ? type : DType::i64;
   int bits = dtype_bits(clamp) - (is_signed_int(clamp) ? 1 : 0);
   double high = std::ldexp(1.0, bits), low = is_signed_int(clamp) ? -high : 0.0;
-  if (v >= high) return is_signed_int(clamp) ? static_cast<int64_t>((uint64_t{1} << bits) - 1) : wrap_to(clamp, -1);
-  if (v < low) return is_signed_int(clamp) ? -static_cast<int64_t>((uint64_t{1} << bits) - 1) - 1 : 0;
+  if (v >= high)
+    return is_signed_int(clamp) ? static_cast<int64_t>((uint64_t{1} << bits) - 1)
+                                : wrap_to(clamp, -1);
+  if (v < low)
+    return is_signed_int(clamp) ? -static_cast<int64_t>((uint64_t{1} << bits) - 1) - 1 : 0;
   if (clamp == DType::u64) return static_cast<int64_t>(static_cast<uint64_t>(v));
   return wrap_to(type, static_cast<int64_t>(v));
 }
@@ -40,8 +45,13 @@ int Machine::add_slot(const std::string& name) {
 }
 
 Code Machine::compile(const Expr& e) const {
-  Code c{.kind = e->kind, .type = e.type(), .unary = e->unary, .binary = e->binary, .saturate = e->saturate,
-         .int_value = e->int_value, .float_value = e->float_value};
+  Code c{.kind = e->kind,
+         .type = e.type(),
+         .unary = e->unary,
+         .binary = e->binary,
+         .saturate = e->saturate,
+         .int_value = e->int_value,
+         .float_value = e->float_value};
   if (e->kind == ExprKind::var) c.slot = slot_of.find(e->name)->second;
   if (e->kind == ExprKind::load) c.slot = e->buffer.index;
   for (const Expr& arg : e->args) c.args.push_back(compile(arg));
@@ -70,34 +80,42 @@ int64_t Machine::locate(int buffer, const std::vector<Code>& indices, const char
 namespace {
 std::string place(const Memory& m, int64_t element) {
   std::string at;
-  for (size_t d = m.shape.size(); d-- > 0; element /= m.shape[d]) at = std::to_string(element % m.shape[d]) + (at.empty() ? "" : ", ") + at;
+  for (size_t d = m.shape.size(); d-- > 0; element /= m.shape[d])
+    at = std::to_string(element % m.shape[d]) + (at.empty() ? "" : ", ") + at;
   return m.name + "[" + at + "]";
 }
 }  // namespace
 
 void Machine::report_race(const Memory& m, int64_t element, const char* access, int other) {
-  fail(place(m, element) + " is " + access + " by " + name_of_thread(thread) + ", and accessed by " + name_of_thread(other) + ", with nothing to order them");
+  fail(place(m, element) + " is " + access + " by " + name_of_thread(thread) +
+       ", and accessed by " + name_of_thread(other) + ", with nothing to order them");
 }
 
 void Machine::check_read(int memory, int64_t element) {
   const Memory& m = memories[static_cast<size_t>(memory)];
-  if (!m.written.empty() && !m.written[static_cast<size_t>(element)]) return fail(place(m, element) + " is read before it is written");
+  if (!m.written.empty() && !m.written[static_cast<size_t>(element)])
+    return fail(place(m, element) + " is read before it is written");
   for (const int taker : m.takers)
-    if (memories[static_cast<size_t>(taker)].written[static_cast<size_t>(element)]) return fail(place(m, element) + " is read when " + memories[static_cast<size_t>(taker)].name + " has taken its place");
+    if (memories[static_cast<size_t>(taker)].written[static_cast<size_t>(element)])
+      return fail(place(m, element) + " is read when " + memories[static_cast<size_t>(taker)].name +
+                  " has taken its place");
   if (!m.races) return;
-  if (const int other = m.races->read(static_cast<size_t>(element), thread, *clock); other >= 0) report_race(m, element, "read", other);
+  if (const int other = m.races->read(static_cast<size_t>(element), thread, *clock); other >= 0)
+    report_race(m, element, "read", other);
 }
 
 void Machine::note_write(Memory& m, int64_t element) {
   if (!m.written.empty()) m.written[static_cast<size_t>(element)] = 1;
   if (!m.races) return;
-  if (const int other = m.races->write(static_cast<size_t>(element), thread, *clock); other >= 0) report_race(m, element, "written", other);
+  if (const int other = m.races->write(static_cast<size_t>(element), thread, *clock); other >= 0)
+    report_race(m, element, "written", other);
 }
 
 void Machine::copy_element(int source, int64_t from, int target, int64_t to) {
   check_read(source, from);
   if (!problem.empty()) return;
-  if (is_float(memories[static_cast<size_t>(source)].dtype)) write_float(target, to, read_float(source, from));
+  if (is_float(memories[static_cast<size_t>(source)].dtype))
+    write_float(target, to, read_float(source, from));
   else write_int(target, to, read_int(source, from));
 }
 
@@ -240,7 +258,8 @@ int64_t Machine::eval_int(const Code& c) {
   if (c.unary == UnaryOp::bit_not) return wrap_to(c.type, ~x);
   if (c.unary == UnaryOp::sign) return negative ? -1 : x != 0;
   if (c.unary == UnaryOp::abs && !negative) return x;
-  TW_CHECK(c.unary == UnaryOp::neg || c.unary == UnaryOp::abs, "{0} of an integer", op_name(c.unary));
+  TW_CHECK(c.unary == UnaryOp::neg || c.unary == UnaryOp::abs, "{0} of an integer",
+           op_name(c.unary));
   return int_binary(BinaryOp::sub, c.type, 0, x);
 }
 
@@ -253,12 +272,16 @@ double Machine::eval_float(const Code& c) {
     }
     case ExprKind::select: return eval_float(c.args[eval_int(c.args[0]) ? 1 : 2]);
     case ExprKind::unary: return float_unary(c.unary, eval_float(c.args[0]));
-    case ExprKind::binary: return float_binary(c.binary, eval_float(c.args[0]), eval_float(c.args[1]));
+    case ExprKind::binary:
+      return float_binary(c.binary, eval_float(c.args[0]), eval_float(c.args[1]));
     case ExprKind::cast: {
       DType from = c.args[0].type;
       if (is_float(from)) return round_to(c.type, eval_float(c.args[0]), c.saturate);
       int64_t value = eval_int(c.args[0]);
-      return round_to(c.type, from == DType::u64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value), c.saturate);
+      return round_to(c.type,
+                      from == DType::u64 ? static_cast<double>(static_cast<uint64_t>(value))
+                                         : static_cast<double>(value),
+                      c.saturate);
     }
     case ExprKind::int_imm:
     case ExprKind::var: break;

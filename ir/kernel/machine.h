@@ -1,5 +1,5 @@
-// The interpreter's inside: expressions compiled to trees with variables in slots, evaluated as int64_t or double, over
-// bounds-checked memory that knows which elements were written.
+// The interpreter's inside: expressions compiled to trees with variables in slots, evaluated as
+// int64_t or double, over bounds-checked memory that knows which elements were written.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -13,24 +13,25 @@
 
 namespace tw::interpreter {
 
-struct Memory {                // of one buffer
+struct Memory {  // of one buffer
   std::string name;
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   std::byte* data = nullptr;
-  std::vector<std::byte> own;        // temps
-  std::vector<uint8_t> written;      // temps and outputs, by element; empty: everything is
-  std::unique_ptr<Races> races{};    // of what threads share; null: one thread, or nobody writes
-  std::vector<int> takers{};         // memories of outputs that may lie in its place: an element is not read once it is written there
+  std::vector<std::byte> own;      // temps
+  std::vector<uint8_t> written;    // temps and outputs, by element; empty: everything is
+  std::unique_ptr<Races> races{};  // of what threads share; null: one thread, or nobody writes
+  // Memories of outputs that may lie in its place: an element is not read once it is written there
+  std::vector<int> takers{};
 };
 
-struct Code {                  // one expression node
+struct Code {  // one expression node
   ExprKind kind = ExprKind::int_imm;
   DType type = DType::i64;
   UnaryOp unary{};
   BinaryOp binary{};
   bool saturate = false;
-  int slot = 0;                // var: of the value; load: of the memory
+  int slot = 0;  // var: of the value; load: of the memory
   int64_t int_value = 0;
   double float_value = 0;
   std::vector<Code> args{};
@@ -38,21 +39,23 @@ struct Code {                  // one expression node
 
 class Machine {
  public:
-  std::vector<Memory> memories;      // the first are those of the buffers
-  std::vector<int> instances;        // by buffer: the memory of the running thread
-  int thread = 0;                    // in the clocks
-  const Clock* clock = nullptr;      // of the running thread
+  std::vector<Memory> memories;  // the first are those of the buffers
+  std::vector<int> instances;    // by buffer: the memory of the running thread
+  int thread = 0;                // in the clocks
+  const Clock* clock = nullptr;  // of the running thread
   std::function<std::string(int)> name_of_thread;
   std::vector<int64_t> slots;
   std::map<std::string, int, std::less<>> slot_of;
-  std::string problem;         // the first run-time error; empty: none. Evaluation goes on with zeros.
+  // The first run-time error; empty: none. Evaluation goes on with zeros.
+  std::string problem;
 
   int add_slot(const std::string& name);
   Code compile(const Expr& e) const;
-  int64_t eval_int(const Code& c);     // of integers and bool
+  int64_t eval_int(const Code& c);  // of integers and bool
   double eval_float(const Code& c);
   int memory_of(int buffer) const { return instances[static_cast<size_t>(buffer)]; }
-  int copy_memory(int buffer);       // another memory like that of the buffer, nothing in it written
+  // Another memory like that of the buffer, nothing in it written
+  int copy_memory(int buffer);
   void drop_memory(int memory);
   // The element's number, or -1 with a problem.
   int64_t locate(int buffer, const std::vector<Code>& indices, const char* access);
@@ -62,8 +65,13 @@ class Machine {
   double read_float(int memory, int64_t element) const;
   void write_int(int memory, int64_t element, int64_t value);
   void write_float(int memory, int64_t element, double value);
-  void write_zero(int memory, int64_t element) { is_float(memories[static_cast<size_t>(memory)].dtype) ? write_float(memory, element, 0) : write_int(memory, element, 0); }
-  void fail(std::string message) { if (problem.empty()) problem = std::move(message); }
+  void write_zero(int memory, int64_t element) {
+    is_float(memories[static_cast<size_t>(memory)].dtype) ? write_float(memory, element, 0)
+                                                          : write_int(memory, element, 0);
+  }
+  void fail(std::string message) {
+    if (problem.empty()) problem = std::move(message);
+  }
 
  private:
   int64_t eval_int_binary(const Code& c);
@@ -72,7 +80,7 @@ class Machine {
   int64_t load_element(const Code& c);
   void note_write(Memory& m, int64_t element);
   void report_race(const Memory& m, int64_t element, const char* access, int other);
-  std::vector<int> dropped_;         // memories to use again
+  std::vector<int> dropped_;  // memories to use again
 };
 
 double combine(Combiner combiner, double a, double b);

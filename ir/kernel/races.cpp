@@ -15,7 +15,9 @@ void Clock::join(const Clock& other) {
 }
 
 namespace {
-bool before(const Epoch& e, const Clock& clock) { return e.thread < 0 || e.time <= clock.of(e.thread); }
+bool before(const Epoch& e, const Clock& clock) {
+  return e.thread < 0 || e.time <= clock.of(e.thread);
+}
 }  // namespace
 
 int Races::read(size_t element, int thread, const Clock& clock) {

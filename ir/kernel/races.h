@@ -1,5 +1,6 @@
-// Vector clocks: who knows of what. Two accesses of one element, one of them a write, must be ordered by tokens, barriers, forks or
-// ends of threads; the order in which the interpreter happens to run them does not count.
+// Vector clocks: who knows of what. Two accesses of one element, one of them a write, must be
+// ordered by tokens, barriers, forks or ends of threads; the order in which the interpreter happens
+// to run them does not count.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +10,11 @@
 
 namespace tw::interpreter {
 
-class Clock {                  // how far each thread's past is known
+class Clock {  // how far each thread's past is known
  public:
-  uint32_t of(int thread) const { return static_cast<size_t>(thread) < at_.size() ? at_[static_cast<size_t>(thread)] : 0; }
+  uint32_t of(int thread) const {
+    return static_cast<size_t>(thread) < at_.size() ? at_[static_cast<size_t>(thread)] : 0;
+  }
   void tick(int thread);
   void join(const Clock& other);
 
@@ -19,12 +22,16 @@ class Clock {                  // how far each thread's past is known
   std::vector<uint32_t> at_;
 };
 
-struct Epoch { int thread = -1; uint32_t time = 0; };
+struct Epoch {
+  int thread = -1;
+  uint32_t time = 0;
+};
 
-class Races {                  // the last accesses of every element of one memory
+class Races {  // the last accesses of every element of one memory
  public:
   explicit Races(size_t elements) : writes_(elements), reads_(elements) {}
-  // The thread of an earlier access that is not ordered before this one; -1: none. The access is noted.
+  // The thread of an earlier access that is not ordered before this one; -1: none. The access is
+  // noted.
   int read(size_t element, int thread, const Clock& clock);
   int write(size_t element, int thread, const Clock& clock);
 

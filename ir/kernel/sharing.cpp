@@ -13,21 +13,29 @@ double sharing(int64_t turns, int64_t cores) {
 
 namespace {
 
-bool never(const Expr& condition, const Ranges& ranges) { return condition.defined() && is_const(simplify(condition, ranges), 0); }
+bool never(const Expr& condition, const Ranges& ranges) {
+  return condition.defined() && is_const(simplify(condition, ranges), 0);
+}
 
 bool is_output(const Kernel& kernel, const Stmt& s) {
-  return s->kind == StmtKind::store && kernel.buffers[static_cast<size_t>(s->buffer.index)].role == BufferRole::output;
+  return s->kind == StmtKind::store &&
+         kernel.buffers[static_cast<size_t>(s->buffer.index)].role == BufferRole::output;
 }
 
-// Whether some point of the ranges stores: to an output, if `outputs`. Adds the ranges of the loops.
+// Whether some point of the ranges stores: to an output, if `outputs`. Adds the ranges of the
+// loops.
 bool stores(const Kernel& kernel, const Stmt& s, bool outputs, Ranges& ranges) {
-  if (s->kind == StmtKind::store) return (!outputs || is_output(kernel, s)) && !never(s->where, ranges);
+  if (s->kind == StmtKind::store)
+    return (!outputs || is_output(kernel, s)) && !never(s->where, ranges);
   if (s->kind == StmtKind::if_then && never(s->condition, ranges)) return false;
-  if (s->kind == StmtKind::loop) ranges[s->var] = Range{Expr(0), simplify(s->extent - Expr(1), ranges)};
-  return std::ranges::any_of(s->body, [&](const Stmt& part) { return stores(kernel, part, outputs, ranges); });
+  if (s->kind == StmtKind::loop)
+    ranges[s->var] = Range{Expr(0), simplify(s->extent - Expr(1), ranges)};
+  return std::ranges::any_of(
+      s->body, [&](const Stmt& part) { return stores(kernel, part, outputs, ranges); });
 }
 
-// Turns of a parallel loop before those that store nothing, as behind a guard that the loop passes by far.
+// Turns of a parallel loop before those that store nothing, as behind a guard that the loop passes
+// by far.
 int64_t turns_with_work(const Kernel& kernel, const Stmt& loop, int64_t turns) {
   bool outputs = false;
   visit(loop, [&](const Stmt& s) { outputs |= is_output(kernel, s); });
@@ -35,7 +43,7 @@ int64_t turns_with_work(const Kernel& kernel, const Stmt& loop, int64_t turns) {
     Ranges ranges = {{loop->var, {Expr(turn), Expr(turns - 1)}}};
     return !stores(kernel, loop->body[0], outputs, ranges);
   };
-  int64_t low = 1, high = turns;   // the first turn behind the work is in [low, high]
+  int64_t low = 1, high = turns;  // the first turn behind the work is in [low, high]
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     if (idle_from(middle)) high = middle;
@@ -52,9 +60,10 @@ double sharing(const Kernel& kernel, int64_t cores) {
     if (s->kind != StmtKind::loop || s->loop_kind != LoopKind::parallel) return;
     const auto turns = as_const(s->extent);
     double here = static_cast<double>(cores);
-    if (turns) {   // each core has as many turns next to each other
+    if (turns) {  // each core has as many turns next to each other
       const int64_t work = turns_with_work(kernel, s, *turns);
-      here = static_cast<double>(work) / static_cast<double>(std::min(work, (*turns + cores - 1) / cores));
+      here = static_cast<double>(work) /
+             static_cast<double>(std::min(work, (*turns + cores - 1) / cores));
     }
     least = least == 0 ? here : std::min(least, here);
   });

@@ -10,9 +10,15 @@
 namespace tw {
 namespace {
 
-struct CombinerText { Combiner combiner; const char* text; };
-constexpr std::array<CombinerText, 5> kCombiners = {{
-    {Combiner::none, "="}, {Combiner::add, "+="}, {Combiner::mul, "*="}, {Combiner::min, "min="}, {Combiner::max, "max="}}};
+struct CombinerText {
+  Combiner combiner;
+  const char* text;
+};
+constexpr std::array<CombinerText, 5> kCombiners = {{{Combiner::none, "="},
+                                                     {Combiner::add, "+="},
+                                                     {Combiner::mul, "*="},
+                                                     {Combiner::min, "min="},
+                                                     {Combiner::max, "max="}}};
 constexpr std::array<const char*, 4> kRoles = {"in", "out", "const", "temp"};  // by BufferRole
 constexpr const char* kGlobal = "global";
 
@@ -24,20 +30,23 @@ class Printer {
     out_ = "kernel @" + kernel_.name;
     if (!kernel_.symbols.empty()) {
       out_ += "[";
-      for (size_t i = 0; i < kernel_.symbols.size(); ++i) out_ += (i ? ", " : "") + kernel_.symbols[i];
+      for (size_t i = 0; i < kernel_.symbols.size(); ++i)
+        out_ += (i ? ", " : "") + kernel_.symbols[i];
       out_ += "]";
     }
     out_ += "(";
     bool first = true;
     for (const Buffer& b : kernel_.buffers) {
       if (b.role == BufferRole::temp) continue;
-      out_ += (first ? "" : ", ") + b.name + ": " + kRoles[static_cast<size_t>(b.role)] + " " + type(b);
+      out_ += (first ? "" : ", ") + b.name + ": " + kRoles[static_cast<size_t>(b.role)] + " " +
+              type(b);
       for (const std::string& input : b.in_place) out_ += " inplace " + input;
       first = false;
     }
     out_ += ") {\n";
     for (const Buffer& b : kernel_.buffers)
-      if (b.role == BufferRole::temp) out_ += "  temp " + b.name + ": " + type(b) + per(b.per) + "\n";
+      if (b.role == BufferRole::temp)
+        out_ += "  temp " + b.name + ": " + type(b) + per(b.per) + "\n";
     for (const TokenQueue& q : kernel_.queues)
       out_ += "  tokens " + q.name + (q.extent ? "[" + std::to_string(*q.extent) + "]" : "") +
               (q.initial ? " = " + std::to_string(q.initial) : "") + per(q.per) + "\n";
@@ -68,7 +77,8 @@ class Printer {
         return;
       case StmtKind::loop:
         out_ += indent + "for " + s->var + " in " + text(s->extent);
-        if (s->loop_kind != LoopKind::serial) out_ += std::string(" ") + loop_kind_name(s->loop_kind);
+        if (s->loop_kind != LoopKind::serial)
+          out_ += std::string(" ") + loop_kind_name(s->loop_kind);
         if (s->loop_kind == LoopKind::bind) out_ += " " + s->axis;
         if (s->role != AxisRole::spatial) out_ += std::string(" ") + axis_role_name(s->role);
         for (const Annotation& a : s->annotations) out_ += " @" + a.key + "=" + a.value;
@@ -96,21 +106,25 @@ class Printer {
         out_ += indent + "}\n";
         return;
       case StmtKind::signal:
-        out_ += indent + "signal " + queue(*s) + (s->count == 1 ? "" : " " + std::to_string(s->count)) + (s->async ? " async\n" : "\n");
+        out_ += indent + "signal " + queue(*s) +
+                (s->count == 1 ? "" : " " + std::to_string(s->count)) +
+                (s->async ? " async\n" : "\n");
         return;
       case StmtKind::wait:
-        out_ += indent + "wait " + queue(*s) + (s->count == 1 ? "" : " " + std::to_string(s->count)) + "\n";
+        out_ += indent + "wait " + queue(*s) +
+                (s->count == 1 ? "" : " " + std::to_string(s->count)) + "\n";
         return;
-      case StmtKind::barrier:
-        out_ += indent + "barrier " + s->var + "\n";
-        return;
+      case StmtKind::barrier: out_ += indent + "barrier " + s->var + "\n"; return;
       case StmtKind::prefetch:
-        out_ += indent + "prefetch " + kernel_.buffer(s->buffer).name + list(s->indices) + (s->count == 3 ? "" : " " + std::to_string(s->count)) + "\n";
+        out_ += indent + "prefetch " + kernel_.buffer(s->buffer).name + list(s->indices) +
+                (s->count == 3 ? "" : " " + std::to_string(s->count)) + "\n";
         return;
     }
     TW_UNREACHABLE("bad statement");
   }
-  std::string queue(const StmtNode& s) const { return s.label + (s.indices.empty() ? "" : list(s.indices)); }
+  std::string queue(const StmtNode& s) const {
+    return s.label + (s.indices.empty() ? "" : list(s.indices));
+  }
   void print_body(const Stmt& s, const std::string& indent, int depth) {
     out_ += " {\n";
     print(s->body[0], depth + 1);
@@ -170,7 +184,8 @@ class KernelParser {
     Token at = lexer_.peek();
     Buffer buffer;
     TW_ASSIGN(buffer.name, lexer_.identifier("a buffer's name"));
-    if (kernel_.find_buffer(buffer.name)) return lexer_.error_at(at, llvm::formatv("a second buffer '{0}'", buffer.name).str());
+    if (kernel_.find_buffer(buffer.name))
+      return lexer_.error_at(at, llvm::formatv("a second buffer '{0}'", buffer.name).str());
     TW_TRY(lexer_.expect(":"));
     for (size_t r = 0; r < 3 && !role; ++r)
       if (lexer_.accept(kRoles[r])) role = static_cast<BufferRole>(r);
@@ -187,8 +202,12 @@ class KernelParser {
       if (!lexer_.accept(",")) break;
     }
     TW_TRY(lexer_.expect("]"));
-    constexpr std::array<const char*, 12> kNext = {"for", "if", "temp", "tokens", "per", "inplace", "block", "roles", "signal", "wait", "barrier", "prefetch"};
-    const bool next = lexer_.peek(1).is(":") || std::any_of(kNext.begin(), kNext.end(), [&](const char* word) { return lexer_.at(word); });
+    constexpr std::array<const char*, 12> kNext = {"for",    "if",      "temp",    "tokens",
+                                                   "per",    "inplace", "block",   "roles",
+                                                   "signal", "wait",    "barrier", "prefetch"};
+    const bool next = lexer_.peek(1).is(":") ||
+                      std::any_of(kNext.begin(), kNext.end(),
+                                  [&](const char* word) { return lexer_.at(word); });
     if (lexer_.peek().kind == TokenKind::identifier && !next) buffer.scope = lexer_.next().text;
     while (buffer.role == BufferRole::output && lexer_.accept("inplace")) {
       TW_ASSIGN(std::string input, lexer_.identifier("an input"));
@@ -210,7 +229,8 @@ class KernelParser {
     Token at = lexer_.peek();
     TokenQueue queue;
     TW_ASSIGN(queue.name, lexer_.identifier("a token queue's name"));
-    if (kernel_.find_queue(queue.name)) return lexer_.error_at(at, llvm::formatv("a second token queue '{0}'", queue.name).str());
+    if (kernel_.find_queue(queue.name))
+      return lexer_.error_at(at, llvm::formatv("a second token queue '{0}'", queue.name).str());
     if (lexer_.accept("[")) {
       TW_ASSIGN(queue.extent, lexer_.integer("the number of queues"));
       TW_TRY(lexer_.expect("]"));
@@ -254,7 +274,9 @@ class KernelParser {
       return make_stmt(std::move(node));
     }
     if (lexer_.accept("prefetch")) return parse_prefetch();
-    return lexer_.expected("a statement (for, if, block, roles, signal, wait, barrier, prefetch, or label: buffer[...] = value)");
+    return lexer_.expected(
+        "a statement (for, if, block, roles, signal, wait, barrier, prefetch, or label: "
+        "buffer[...] = value)");
   }
 
   Expected<Stmt> parse_region() {
@@ -287,10 +309,9 @@ class KernelParser {
     StmtNode node{.kind = kind};
     Token at = lexer_.peek();
     TW_ASSIGN(node.label, lexer_.identifier("a token queue"));
-    if (!kernel_.find_queue(node.label)) return lexer_.error_at(at, llvm::formatv("no token queue '{0}' here", node.label).str());
-    if (lexer_.at("[")) {
-      TW_ASSIGN(node.indices, parse_indices());
-    }
+    if (!kernel_.find_queue(node.label))
+      return lexer_.error_at(at, llvm::formatv("no token queue '{0}' here", node.label).str());
+    if (lexer_.at("[")) { TW_ASSIGN(node.indices, parse_indices()); }
     if (lexer_.peek().kind == TokenKind::integer) {
       TW_ASSIGN(node.count, lexer_.integer("a number of tokens"));
     }
@@ -339,10 +360,11 @@ class KernelParser {
         kind = static_cast<LoopKind>(k);
         break;
       }
-    StmtNode node{.kind = StmtKind::loop, .var = std::move(var), .extent = std::move(extent), .loop_kind = kind};
-    if (kind == LoopKind::bind) {
-      TW_ASSIGN(node.axis, lexer_.identifier("an axis"));
-    }
+    StmtNode node{.kind = StmtKind::loop,
+                  .var = std::move(var),
+                  .extent = std::move(extent),
+                  .loop_kind = kind};
+    if (kind == LoopKind::bind) { TW_ASSIGN(node.axis, lexer_.identifier("an axis")); }
     for (int r = 0; r < kAxisRoleCount; ++r)
       if (lexer_.accept(axis_role_name(static_cast<AxisRole>(r)))) {
         node.role = static_cast<AxisRole>(r);
@@ -353,7 +375,8 @@ class KernelParser {
       TW_ASSIGN(annotation.key, lexer_.identifier("an annotation's key"));
       TW_TRY(lexer_.expect("="));
       const Token value = lexer_.next();
-      if (value.kind != TokenKind::identifier && value.kind != TokenKind::integer) return lexer_.error_at(value, "expected a name or an integer");
+      if (value.kind != TokenKind::identifier && value.kind != TokenKind::integer)
+        return lexer_.error_at(value, "expected a name or an integer");
       annotation.value = value.text;
       node.annotations.push_back(std::move(annotation));
     }
@@ -388,9 +411,7 @@ class KernelParser {
     if (lexer_.accept("where")) {
       TW_ASSIGN(store.where, parse_expr_of(lexer_, DType::boolean, scope_));
     }
-    if (lexer_.accept("init")) {
-      TW_ASSIGN(store.init, parse_expr_of(lexer_, type, scope_));
-    }
+    if (lexer_.accept("init")) { TW_ASSIGN(store.init, parse_expr_of(lexer_, type, scope_)); }
     store.async = accept_async();
     return make_store(std::move(store));
   }

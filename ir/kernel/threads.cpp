@@ -7,7 +7,8 @@ namespace {
 constexpr size_t kMaxThreads = 1 << 14;  // at one time
 }
 
-Threads::Threads(const Kernel& kernel, Machine& machine, const Flat& flat) : kernel_(kernel), machine_(machine), flat_(flat) {
+Threads::Threads(const Kernel& kernel, Machine& machine, const Flat& flat)
+    : kernel_(kernel), machine_(machine), flat_(flat) {
   Thread& root = threads_.emplace_back(Thread{.index = 0, .id = next_id_++});
   names_.push_back("the kernel");
   root.name = names_.back();
@@ -85,9 +86,7 @@ void Threads::step_until_blocked(Thread& t) {
         if (!take(t, i)) return;
         ++t.pc;
         break;
-      case Op::barrier:
-        ++t.pc;
-        return meet(t, i);
+      case Op::barrier: ++t.pc; return meet(t, i);
     }
   }
 }
@@ -95,15 +94,19 @@ void Threads::step_until_blocked(Thread& t) {
 void Threads::fork(Thread& t, const Instruction& i) {
   const size_t pc = t.pc + 1;
   t.pc = i.target;
-  const int64_t count = i.op == Op::fork_loop ? machine_.eval_int(i.expr) : static_cast<int64_t>(i.starts.size());
+  const int64_t count = i.op == Op::fork_loop ? machine_.eval_int(i.expr)
+                                              : static_cast<int64_t>(i.starts.size());
   if (count <= 0 || !machine_.problem.empty()) return;
-  if (threads_.size() + static_cast<size_t>(count) > kMaxThreads) return machine_.fail("more than " + std::to_string(kMaxThreads) + " threads at one time");
+  if (threads_.size() + static_cast<size_t>(count) > kMaxThreads)
+    return machine_.fail("more than " + std::to_string(kMaxThreads) + " threads at one time");
   std::shared_ptr<Group> group;
   if (i.flag) group = std::make_shared<Group>(Group{.slot = i.slot, .arrived = {}});
   t.children = static_cast<int>(count);
   for (int64_t n = 0; n < count; ++n) {
     const bool loop = i.op == Op::fork_loop;
-    start(t, loop ? pc : i.starts[static_cast<size_t>(n)], loop ? i.names[0] + " = " + std::to_string(n) : i.names[static_cast<size_t>(n)], i, n, group);
+    start(t, loop ? pc : i.starts[static_cast<size_t>(n)],
+          loop ? i.names[0] + " = " + std::to_string(n) : i.names[static_cast<size_t>(n)], i, n,
+          group);
   }
   t.state = State::joins;
   t.clock.tick(t.id);
@@ -111,7 +114,8 @@ void Threads::fork(Thread& t, const Instruction& i) {
   change_active(t, -1);
 }
 
-void Threads::start(Thread& parent, size_t pc, const std::string& name, const Instruction& i, int64_t value, const std::shared_ptr<Group>& group) {
+void Threads::start(Thread& parent, size_t pc, const std::string& name, const Instruction& i,
+                    int64_t value, const std::shared_ptr<Group>& group) {
   int index = -1;
   if (!parent.free_ids.empty()) {  // its past is known to the parent, so that its clock may go on
     index = parent.free_ids.back();
@@ -125,7 +129,7 @@ void Threads::start(Thread& parent, size_t pc, const std::string& name, const In
   t.parent = parent.index;
   t.pc = pc;
   t.state = State::ready;
-  t.slots = machine_.slots;          // the parent's: it is running
+  t.slots = machine_.slots;  // the parent's: it is running
   t.memories = machine_.instances;
   t.extents = parent.extents;
   t.queues = parent.queues;
@@ -162,7 +166,9 @@ void Threads::check_balance(int queue, const TokenQueue& declared) {
   for (size_t i = 0; i < q.tokens.size(); ++i) {
     const std::string name = declared.name + (declared.extent ? "[" + std::to_string(i) + "]" : "");
     const int64_t left = static_cast<int64_t>(q.tokens[i].size() + q.async[i].size());
-    if (left != declared.initial) machine_.fail("token queue " + name + " ends with " + std::to_string(left) + " tokens, not " + std::to_string(declared.initial));
+    if (left != declared.initial)
+      machine_.fail("token queue " + name + " ends with " + std::to_string(left) + " tokens, not " +
+                    std::to_string(declared.initial));
   }
 }
 
@@ -172,9 +178,12 @@ void Threads::end(Thread& t) {
   if (t.parent < 0)
     for (size_t q = 0; q < kernel_.queues.size(); ++q)
       if (kernel_.queues[q].per.empty()) own.push_back(static_cast<int>(q));
-  for (const int q : own) check_balance(t.queues[static_cast<size_t>(q)], kernel_.queues[static_cast<size_t>(q)]);
+  for (const int q : own)
+    check_balance(t.queues[static_cast<size_t>(q)], kernel_.queues[static_cast<size_t>(q)]);
   if (!t.engine->pending.empty() && t.engine->pending.back().queue < 0) {
-    if (t.parent < 0) machine_.fail("asynchronous copies of stage '" + *t.engine->pending.back().stage + "' are never waited for");
+    if (t.parent < 0)
+      machine_.fail("asynchronous copies of stage '" + *t.engine->pending.back().stage +
+                    "' are never waited for");
     else hand_over(t);
   }
   for (const int memory : t.own_memories) machine_.drop_memory(memory);
@@ -201,7 +210,9 @@ void Threads::hand_over(Thread& t) {
   while (first != pending.begin() && std::prev(first)->queue < 0) --first;
   for (auto p = first; p != pending.end(); ++p)
     for (const int memory : t.own_memories)
-      if (p->target == memory) return machine_.fail("asynchronous copies of stage '" + *p->stage + "' are never waited for");
+      if (p->target == memory)
+        return machine_.fail("asynchronous copies of stage '" + *p->stage +
+                             "' are never waited for");
   std::deque<Pending>& all = threads_[static_cast<size_t>(t.parent)].engine->pending;
   all.insert(all.end(), first, pending.end());
   pending.erase(first, pending.end());
@@ -216,7 +227,8 @@ size_t Threads::queue_index(const Instruction& i, const Queue& q) {
   if (i.indices.empty()) return 0;
   const int64_t index = machine_.eval_int(i.indices[0]);
   if (index >= 0 && static_cast<size_t>(index) < q.tokens.size()) return static_cast<size_t>(index);
-  machine_.fail("token queue " + kernel_.queues[static_cast<size_t>(i.slot)].name + "[" + std::to_string(index) + "] outside its extent " + std::to_string(q.tokens.size()));
+  machine_.fail("token queue " + kernel_.queues[static_cast<size_t>(i.slot)].name + "[" +
+                std::to_string(index) + "] outside its extent " + std::to_string(q.tokens.size()));
   return 0;
 }
 
@@ -246,7 +258,8 @@ bool Threads::take(Thread& t, const Instruction& i) {
   const size_t index = queue_index(i, queues_[static_cast<size_t>(queue)]);
   std::deque<Token>& tokens = queues_[static_cast<size_t>(queue)].tokens[index];
   auto& async = queues_[static_cast<size_t>(queue)].async[index];
-  while (static_cast<int64_t>(tokens.size()) < i.count && !async.empty() && machine_.problem.empty()) {
+  while (static_cast<int64_t>(tokens.size()) < i.count && !async.empty() &&
+         machine_.problem.empty()) {
     const std::shared_ptr<Engine> engine = async.front();
     land(*engine, queue, index);
   }
@@ -286,7 +299,8 @@ void Threads::land(Engine& engine, int queue, size_t index) {
     }
     Queue& q = queues_[static_cast<size_t>(p.queue)];
     auto& waiting = q.async[p.index];
-    waiting.erase(std::find_if(waiting.begin(), waiting.end(), [&](const auto& e) { return e.get() == &engine; }));
+    waiting.erase(std::find_if(waiting.begin(), waiting.end(),
+                               [&](const auto& e) { return e.get() == &engine; }));
     q.tokens[p.index].push_back(std::make_shared<const Clock>(engine.clock));
     engine.clock.tick(engine.id);
     done = p.queue == queue && p.index == index;
@@ -333,17 +347,21 @@ void Threads::report_deadlock() {
     if (t.state != State::waits && t.state != State::meets) continue;
     text += (text.empty() ? "" : "; ") + t.name + " waits for ";
     if (t.state == State::meets) text += "a barrier";
-    else text += "a token of '" + kernel_.queues[static_cast<size_t>(flat_.code[t.pc].slot)].name + "'";
+    else
+      text += "a token of '" + kernel_.queues[static_cast<size_t>(flat_.code[t.pc].slot)].name +
+              "'";
   }
   machine_.fail("nothing can go on: " + text);
 }
 
 bool Threads::starts_reduction(const StoreCode& s) const {
-  return std::all_of(s.reduce_slots.begin(), s.reduce_slots.end(), [&](int slot) { return machine_.slots[static_cast<size_t>(slot)] == 0; });
+  return std::all_of(s.reduce_slots.begin(), s.reduce_slots.end(),
+                     [&](int slot) { return machine_.slots[static_cast<size_t>(slot)] == 0; });
 }
 
 void Threads::store(Thread& t, const StoreCode& s) {
-  const bool init = s.has_init && starts_reduction(s), update = !s.has_where || machine_.eval_int(s.where);
+  const bool init = s.has_init && starts_reduction(s),
+             update = !s.has_where || machine_.eval_int(s.where);
   if ((init || update) && machine_.problem.empty()) {
     const int64_t element = machine_.locate(s.buffer, s.indices, "store");
     if (element >= 0 && s.async) {
@@ -366,7 +384,8 @@ void Threads::put(const StoreCode& s, int64_t element, const Code& value, Combin
     if (machine_.problem.empty()) machine_.write_float(memory, element, v);
   } else {
     int64_t v = machine_.eval_int(value);
-    if (combiner != Combiner::none) v = combine(combiner, value.type, machine_.read_int(memory, element), v);
+    if (combiner != Combiner::none)
+      v = combine(combiner, value.type, machine_.read_int(memory, element), v);
     if (machine_.problem.empty()) machine_.write_int(memory, element, v);
   }
 }
@@ -374,14 +393,21 @@ void Threads::put(const StoreCode& s, int64_t element, const Code& value, Combin
 void Threads::issue(Thread& t, const StoreCode& s, int64_t element) {
   const bool selects = s.value.kind == ExprKind::select;
   if (selects && !machine_.eval_int(s.value.args[0])) {
-    t.engine->pending.push_back({.target = machine_.memory_of(s.buffer), .to = element, .issued = known(t), .stage = &s.label});
+    t.engine->pending.push_back({.target = machine_.memory_of(s.buffer),
+                                 .to = element,
+                                 .issued = known(t),
+                                 .stage = &s.label});
     return;
   }
   const Code& load = selects ? s.value.args[1] : s.value;
   const int64_t from = machine_.locate(load.slot, load.args, "load");
   if (from < 0) return;
-  t.engine->pending.push_back({.source = machine_.memory_of(load.slot), .target = machine_.memory_of(s.buffer), .from = from, .to = element,
-                               .issued = known(t), .stage = &s.label});
+  t.engine->pending.push_back({.source = machine_.memory_of(load.slot),
+                               .target = machine_.memory_of(s.buffer),
+                               .from = from,
+                               .to = element,
+                               .issued = known(t),
+                               .stage = &s.label});
 }
 
 }  // namespace tw::interpreter

@@ -34,11 +34,14 @@ class Verifier {
     if (!kernel_.body) report("no body");
     else check(kernel_.body);
     for (const Buffer& b : kernel_.buffers)
-      if (!b.per.empty() && !owners_.contains(b.name)) report("'{0}' is per '{1}', which is no loop", b.name, b.per);
+      if (!b.per.empty() && !owners_.contains(b.name))
+        report("'{0}' is per '{1}', which is no loop", b.name, b.per);
     for (const TokenQueue& q : kernel_.queues)
-      if (!q.per.empty() && !owners_.contains(q.name)) report("token queue '{0}' is per '{1}', which is no loop", q.name, q.per);
+      if (!q.per.empty() && !owners_.contains(q.name))
+        report("token queue '{0}' is per '{1}', which is no loop", q.name, q.per);
     if (diags_.empty()) check_in_place();
-    if (diags_.empty()) verify_tokens(kernel_, [&](const std::string& problem) { report("{0}", problem); });
+    if (diags_.empty())
+      verify_tokens(kernel_, [&](const std::string& problem) { report("{0}", problem); });
     return make_error(std::move(diags_));
   }
 
@@ -54,7 +57,10 @@ class Verifier {
   void report(const char* format, Args&&... args) {
     std::string where = stage_.empty() ? "" : " stage '" + stage_ + "':";
     diags_.push_back({DiagCode::invalid_argument,
-                      "kernel @" + kernel_.name + ":" + where + " " + llvm::formatv(format, std::forward<Args>(args)...).str(), {}, {}});
+                      "kernel @" + kernel_.name + ":" + where + " " +
+                          llvm::formatv(format, std::forward<Args>(args)...).str(),
+                      {},
+                      {}});
   }
 
   void declare(std::set<std::string>& names, const std::string& name, const char* what) {
@@ -69,7 +75,8 @@ class Verifier {
     });
   }
   const Buffer* find(BufferId id) {
-    if (id.valid() && static_cast<size_t>(id.index) < kernel_.buffers.size()) return &kernel_.buffer(id);
+    if (id.valid() && static_cast<size_t>(id.index) < kernel_.buffers.size())
+      return &kernel_.buffer(id);
     report("there is no buffer number {0}", id.index);
     return nullptr;
   }
@@ -82,12 +89,16 @@ class Verifier {
       bool temp = b.role == BufferRole::temp;
       if (temps && !temp) report("parameter '{0}' comes after a temp", b.name);
       temps |= temp;
-      if (!is_name(b.scope)) report("the scope '{0}' of '{1}' is not an identifier", b.scope, b.name);
-      if (!temp && b.scope != "global") report("parameter '{0}' must be in scope global, not {1}", b.name, b.scope);
+      if (!is_name(b.scope))
+        report("the scope '{0}' of '{1}' is not an identifier", b.scope, b.name);
+      if (!temp && b.scope != "global")
+        report("parameter '{0}' must be in scope global, not {1}", b.name, b.scope);
       for (const Expr& extent : b.shape) {
         check_expr(extent, DType::i64, "an extent of the buffer", false);
-        if (as_const(extent).value_or(0) < 0) report("buffer '{0}' has the extent {1}", b.name, text(extent));
-        if (b.scope == "register" && !as_const(extent)) report("register buffer '{0}' needs constant extents, not {1}", b.name, text(extent));
+        if (as_const(extent).value_or(0) < 0)
+          report("buffer '{0}' has the extent {1}", b.name, text(extent));
+        if (b.scope == "register" && !as_const(extent))
+          report("register buffer '{0}' needs constant extents, not {1}", b.name, text(extent));
       }
     }
   }
@@ -97,7 +108,8 @@ class Verifier {
       std::set<std::string> inputs;
       for (const std::string& name : kernel_.buffers[i].in_place) {
         const std::optional<BufferId> input = kernel_.find_buffer(name);
-        if (!inputs.insert(name).second) report("'{0}' is in place of '{1}' twice", kernel_.buffers[i].name, name);
+        if (!inputs.insert(name).second)
+          report("'{0}' is in place of '{1}' twice", kernel_.buffers[i].name, name);
         else if (!input || !may_be_in_place(kernel_, BufferId{static_cast<int32_t>(i)}, *input))
           report("'{0}' may not be made in place of '{1}'", kernel_.buffers[i].name, name);
       }
@@ -108,8 +120,11 @@ class Verifier {
     std::set<std::string> names;
     for (const TokenQueue& q : kernel_.queues) {
       declare(names, q.name, "token queue");
-      if (q.extent.value_or(1) < 1 || q.extent.value_or(1) > kMaxTokens) report("token queue '{0}' has the extent {1}, not 1 to {2}", q.name, *q.extent, kMaxTokens);
-      if (q.initial < 0 || q.initial > kMaxTokens) report("token queue '{0}' starts with {1} tokens, not 0 to {2}", q.name, q.initial, kMaxTokens);
+      if (q.extent.value_or(1) < 1 || q.extent.value_or(1) > kMaxTokens)
+        report("token queue '{0}' has the extent {1}, not 1 to {2}", q.name, *q.extent, kMaxTokens);
+      if (q.initial < 0 || q.initial > kMaxTokens)
+        report("token queue '{0}' starts with {1} tokens, not 0 to {2}", q.name, q.initial,
+               kMaxTokens);
     }
   }
 
@@ -125,16 +140,15 @@ class Verifier {
         check(s->body[0]);
         return nesting_.pop_back();
       case StmtKind::store: return check_store(*s);
-      case StmtKind::region:
-        declare(regions_, s->label, "block");
-        return check(s->body[0]);
+      case StmtKind::region: declare(regions_, s->label, "block"); return check(s->body[0]);
       case StmtKind::roles: return check_roles(*s);
       case StmtKind::signal:
       case StmtKind::wait: return check_token(*s);
       case StmtKind::barrier: return check_barrier(*s);
       case StmtKind::prefetch:
         if (const Buffer* b = find(s->buffer)) check_access(*b, s->indices);
-        if (s->count < 0 || s->count > 3) report("a prefetch has the locality {0}, not 0 to 3", s->count);
+        if (s->count < 0 || s->count > 3)
+          report("a prefetch has the locality {0}, not 0 to 3", s->count);
         return;
     }
     TW_UNREACHABLE("bad statement");
@@ -142,31 +156,42 @@ class Verifier {
 
   void check_loop(const StmtNode& loop) {
     declare(loop_names_, loop.var, "loop");
-    if (std::find(kernel_.symbols.begin(), kernel_.symbols.end(), loop.var) != kernel_.symbols.end())
+    if (std::find(kernel_.symbols.begin(), kernel_.symbols.end(), loop.var) !=
+        kernel_.symbols.end())
       report("loop '{0}' has the name of a symbol", loop.var);
     check_expr(loop.extent, DType::i64, "a loop's extent", false);
     std::optional<int64_t> extent = as_const(loop.extent);
     if (extent.value_or(0) < 0) report("loop '{0}' has the extent {1}", loop.var, *extent);
     bool expanded = loop.loop_kind == LoopKind::vector || loop.loop_kind == LoopKind::unroll;
-    if (expanded && !extent) report("{0} loop '{1}' needs a constant extent, not {2}", loop_kind_name(loop.loop_kind), loop.var, text(loop.extent));
+    if (expanded && !extent)
+      report("{0} loop '{1}' needs a constant extent, not {2}", loop_kind_name(loop.loop_kind),
+             loop.var, text(loop.extent));
     if (loop.loop_kind == LoopKind::parallel) {
       for (size_t i = scope_.size(); i-- > kernel_.symbols.size();)
         if (!scope_[i].serial_scan) {
           report("parallel loop '{0}' lies inside loop '{1}'", loop.var, scope_[i].name);
           break;
         }
-      if (loop.role != AxisRole::spatial) report("parallel loop '{0}' is a {1} loop", loop.var, axis_role_name(loop.role));
+      if (loop.role != AxisRole::spatial)
+        report("parallel loop '{0}' is a {1} loop", loop.var, axis_role_name(loop.role));
     }
-    if (loop.role == AxisRole::scan && loop.loop_kind != LoopKind::serial && loop.loop_kind != LoopKind::unroll)
-      report("scan loop '{0}' is {1}: its iterations run in order", loop.var, loop_kind_name(loop.loop_kind));
-    if (loop.loop_kind == LoopKind::vthread && !extent) report("vthread loop '{0}' needs a constant extent, not {1}", loop.var, text(loop.extent));
-    if ((loop.loop_kind == LoopKind::bind) != !loop.axis.empty()) report("loop '{0}' is {1} and names the axis '{2}'", loop.var, loop_kind_name(loop.loop_kind), loop.axis);
+    if (loop.role == AxisRole::scan && loop.loop_kind != LoopKind::serial &&
+        loop.loop_kind != LoopKind::unroll)
+      report("scan loop '{0}' is {1}: its iterations run in order", loop.var,
+             loop_kind_name(loop.loop_kind));
+    if (loop.loop_kind == LoopKind::vthread && !extent)
+      report("vthread loop '{0}' needs a constant extent, not {1}", loop.var, text(loop.extent));
+    if ((loop.loop_kind == LoopKind::bind) != !loop.axis.empty())
+      report("loop '{0}' is {1} and names the axis '{2}'", loop.var, loop_kind_name(loop.loop_kind),
+             loop.axis);
     for (const Variable& v : scope_)
-      if (!loop.axis.empty() && v.axis == loop.axis) report("loops '{0}' and '{1}' are both bound to {2}", v.name, loop.var, loop.axis);
+      if (!loop.axis.empty() && v.axis == loop.axis)
+        report("loops '{0}' and '{1}' are both bound to {2}", v.name, loop.var, loop.axis);
     std::set<std::string> keys;
     for (const Annotation& a : loop.annotations) declare(keys, a.key, "annotation");
     check_private(loop);
-    scope_.push_back({loop.var, loop.loop_kind, loop.axis, loop.role == AxisRole::scan && loop.loop_kind == LoopKind::serial});
+    scope_.push_back({loop.var, loop.loop_kind, loop.axis,
+                      loop.role == AxisRole::scan && loop.loop_kind == LoopKind::serial});
     nesting_.push_back(&loop);
     check(loop.body[0]);
     nesting_.pop_back();
@@ -189,16 +214,23 @@ class Verifier {
       const Buffer& b = kernel_.buffers[i];
       if (b.per != loop.var) continue;
       owners_.insert(b.name);
-      if (b.role != BufferRole::temp) report("parameter '{0}' is per '{1}': only temps can be", b.name, b.per);
-      if (!is_concurrent(loop.loop_kind)) report("'{0}' is per '{1}', which is no bound or virtual thread loop", b.name, b.per);
-      if (used_outside([&](const StmtNode& s) { return accesses(s, BufferId{static_cast<int32_t>(i)}); }))
+      if (b.role != BufferRole::temp)
+        report("parameter '{0}' is per '{1}': only temps can be", b.name, b.per);
+      if (!is_concurrent(loop.loop_kind))
+        report("'{0}' is per '{1}', which is no bound or virtual thread loop", b.name, b.per);
+      if (used_outside(
+              [&](const StmtNode& s) { return accesses(s, BufferId{static_cast<int32_t>(i)}); }))
         report("'{0}' is per '{1}' and used outside of that loop", b.name, b.per);
     }
     for (const TokenQueue& q : kernel_.queues) {
       if (q.per != loop.var) continue;
       owners_.insert(q.name);
-      if (!is_concurrent(loop.loop_kind)) report("token queue '{0}' is per '{1}', which is no bound or virtual thread loop", q.name, q.per);
-      if (used_outside([&](const StmtNode& s) { return (s.kind == StmtKind::signal || s.kind == StmtKind::wait) && s.label == q.name; }))
+      if (!is_concurrent(loop.loop_kind))
+        report("token queue '{0}' is per '{1}', which is no bound or virtual thread loop", q.name,
+               q.per);
+      if (used_outside([&](const StmtNode& s) {
+            return (s.kind == StmtKind::signal || s.kind == StmtKind::wait) && s.label == q.name;
+          }))
         report("token queue '{0}' is per '{1}' and used outside of that loop", q.name, q.per);
     }
   }
@@ -206,7 +238,8 @@ class Verifier {
   static bool accesses(const StmtNode& s, BufferId id) {
     bool found = s.kind == StmtKind::store && s.buffer == id;
     auto note = [&](const Expr& e) {
-      if (e.defined()) visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == id; });
+      if (e.defined())
+        visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == id; });
     };
     for (const Expr& e : {s.extent, s.condition, s.value, s.where, s.init}) note(e);
     for (const Expr& e : s.indices) note(e);
@@ -218,7 +251,8 @@ class Verifier {
     for (const std::string& name : s.names) declare(names, name, "role");
     if (in_roles_) report("roles inside of roles");
     for (const Variable& v : scope_)
-      if (v.kind == LoopKind::vector || v.kind == LoopKind::parallel) report("roles inside the {0} loop '{1}'", loop_kind_name(v.kind), v.name);
+      if (v.kind == LoopKind::vector || v.kind == LoopKind::parallel)
+        report("roles inside the {0} loop '{1}'", loop_kind_name(v.kind), v.name);
     in_roles_ = true;
     nesting_.push_back(&s);
     for (const Stmt& role : s.body) check(role);
@@ -230,27 +264,38 @@ class Verifier {
     const char* what = s.kind == StmtKind::signal ? "signal" : "wait";
     const TokenQueue* q = kernel_.find_queue(s.label);
     if (!q) return report("a {0} of '{1}', which is no token queue", what, s.label);
-    if (s.indices.size() != (q->extent ? 1u : 0u)) report("a {0} of '{1}' with {2} indices", what, s.label, s.indices.size());
+    if (s.indices.size() != (q->extent ? 1u : 0u))
+      report("a {0} of '{1}' with {2} indices", what, s.label, s.indices.size());
     for (const Expr& index : s.indices) check_expr(index, DType::i64, "an index", true);
-    if (s.count < 1 || s.count > kMaxTokens) report("a {0} of {1} tokens of '{2}'", what, s.count, s.label);
+    if (s.count < 1 || s.count > kMaxTokens)
+      report("a {0} of {1} tokens of '{2}'", what, s.count, s.label);
   }
 
-  // All the threads that meet must get there, and as often: nothing between the loop and the barrier may differ between them.
+  // All the threads that meet must get there, and as often: nothing between the loop and the
+  // barrier may differ between them.
   void check_barrier(const StmtNode& s) {
     bool below = false;
     std::set<std::string> threads;
     auto differs = [&](const Expr& e) {
       bool found = false;
-      visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load || (n->kind == ExprKind::var && threads.contains(n->name)); });
+      visit(e, [&](const Expr& n) {
+        found |= n->kind == ExprKind::load ||
+                 (n->kind == ExprKind::var && threads.contains(n->name));
+      });
       return found;
     };
     for (const StmtNode* n : nesting_) {
-      if (below && n->kind == StmtKind::roles) report("the barrier of '{0}' is in a role, which not all its threads run", s.var);
-      if (below && n->kind == StmtKind::if_then && differs(n->condition)) report("the barrier of '{0}' is under a condition that differs between its threads", s.var);
+      if (below && n->kind == StmtKind::roles)
+        report("the barrier of '{0}' is in a role, which not all its threads run", s.var);
+      if (below && n->kind == StmtKind::if_then && differs(n->condition))
+        report("the barrier of '{0}' is under a condition that differs between its threads", s.var);
       if (n->kind != StmtKind::loop) continue;
       if (n->var == s.var) below = true;
-      if (n->var == s.var && n->loop_kind != LoopKind::bind) report("the barrier of '{0}', which is no bound loop", s.var);
-      if (below && n->var != s.var && differs(n->extent)) report("the barrier of '{0}' is in loop '{1}', whose extent differs between its threads", s.var, n->var);
+      if (n->var == s.var && n->loop_kind != LoopKind::bind)
+        report("the barrier of '{0}', which is no bound loop", s.var);
+      if (below && n->var != s.var && differs(n->extent))
+        report("the barrier of '{0}' is in loop '{1}', whose extent differs between its threads",
+               s.var, n->var);
       if (below && is_concurrent(n->loop_kind)) threads.insert(n->var);
     }
     if (!below) report("the barrier of '{0}', which is no loop around it", s.var);
@@ -260,20 +305,26 @@ class Verifier {
     stage_ = s.label;
     declare(labels_, s.label, "stage");
     if (const Buffer* b = find(s.buffer)) {
-      if (b->role != BufferRole::output && b->role != BufferRole::temp) report("'{0}' may not be written", b->name);
+      if (b->role != BufferRole::output && b->role != BufferRole::temp)
+        report("'{0}' may not be written", b->name);
       check_access(*b, s.indices);
       check_expr(s.value, b->dtype, "the value", true);
       if (s.init.defined()) check_expr(s.init, b->dtype, "the init", true);
-      if (s.combiner != Combiner::none && b->dtype == DType::boolean) report("bool values have no combiner");
+      if (s.combiner != Combiner::none && b->dtype == DType::boolean)
+        report("bool values have no combiner");
     }
     if (s.init.defined() && s.combiner == Combiner::none) report("an init without a combiner");
     if (s.where.defined()) check_expr(s.where, DType::boolean, "the where condition", true);
-    if (s.async && (s.combiner != Combiner::none || s.where.defined() || !copied_load(s.value).defined())) report("an asynchronous store only copies, or stores zeros");
+    if (s.async &&
+        (s.combiner != Combiner::none || s.where.defined() || !copied_load(s.value).defined()))
+      report("an asynchronous store only copies, or stores zeros");
     stage_.clear();
   }
 
   void check_access(const Buffer& b, const std::vector<Expr>& indices) {
-    if (indices.size() != b.shape.size()) report("'{0}' has {1} dimensions and is accessed with {2} indices", b.name, b.shape.size(), indices.size());
+    if (indices.size() != b.shape.size())
+      report("'{0}' has {1} dimensions and is accessed with {2} indices", b.name, b.shape.size(),
+             indices.size());
     for (const Expr& index : indices) {
       check_expr(index, DType::i64, "an index", true);
       if (b.scope == "register") check_register_index(b, index);
@@ -286,27 +337,34 @@ class Verifier {
       if (e->kind != ExprKind::var) return;
       for (const Variable& v : scope_)
         if (v.name == e->name && v.kind != LoopKind::unroll && v.kind != LoopKind::vector)
-          report("register buffer '{0}' is indexed by '{1}', which is neither unrolled nor vectorized", b.name, v.name);
+          report(
+              "register buffer '{0}' is indexed by '{1}', which is neither unrolled nor vectorized",
+              b.name, v.name);
     });
   }
 
   // Nested indices are checked by the load that they belong to.
   void check_expr(const Expr& e, DType type, const char* what, bool loads) {
     if (!e.defined()) return report("{0} is missing", what);
-    if (e.type() != type) report("{0} {1} is {2}, not {3}", what, text(e), dtype_name(e.type()), dtype_name(type));
+    if (e.type() != type)
+      report("{0} {1} is {2}, not {3}", what, text(e), dtype_name(e.type()), dtype_name(type));
     check_uses(e, loads);
   }
 
   void check_uses(const Expr& e, bool loads) {
     if (e->kind == ExprKind::var) {
-      bool found = std::any_of(scope_.begin(), scope_.end(), [&](const Variable& v) { return v.name == e->name; });
+      bool found = std::any_of(scope_.begin(), scope_.end(),
+                               [&](const Variable& v) { return v.name == e->name; });
       if (!found) report("variable '{0}' is not in scope", e->name);
-      if (e.type() != DType::i64) report("variable '{0}' is {1}, not i64", e->name, dtype_name(e.type()));
+      if (e.type() != DType::i64)
+        report("variable '{0}' is {1}, not i64", e->name, dtype_name(e.type()));
     }
     if (e->kind == ExprKind::load) {
       if (!loads) report("{0} may not be loaded in an extent", text(e));
       if (const Buffer* b = find(e->buffer)) {
-        if (b->dtype != e.type()) report("'{0}' holds {1} and is loaded as {2}", b->name, dtype_name(b->dtype), dtype_name(e.type()));
+        if (b->dtype != e.type())
+          report("'{0}' holds {1} and is loaded as {2}", b->name, dtype_name(b->dtype),
+                 dtype_name(e.type()));
         check_access(*b, e->args);
       }
       return;

@@ -15,10 +15,12 @@ bool known(const Expr& e) {
   return good;
 }
 
-// Runs loops and conditions, and counts the tokens. Gives up where they depend on values or symbols, or are too many.
+// Runs loops and conditions, and counts the tokens. Gives up where they depend on values or
+// symbols, or are too many.
 class Balance {
  public:
-  Balance(const Kernel& kernel, const std::function<void(const std::string&)>& report) : kernel_(kernel), report_(report) {}
+  Balance(const Kernel& kernel, const std::function<void(const std::string&)>& report)
+      : kernel_(kernel), report_(report) {}
 
   void run() {
     walk(kernel_.body);
@@ -54,7 +56,8 @@ class Balance {
       case StmtKind::signal:
       case StmtKind::wait: {
         const std::optional<int64_t> index = s->indices.empty() ? 0 : value(s->indices[0]);
-        if (index) counts_[{s->label, *index}] += s->kind == StmtKind::signal ? s->count : -s->count;
+        if (index)
+          counts_[{s->label, *index}] += s->kind == StmtKind::signal ? s->count : -s->count;
         return;
       }
       case StmtKind::block:
@@ -85,8 +88,13 @@ class Balance {
       for (auto& [place, count] : counts_) {
         if (place.first != q.name) continue;
         const std::string element = q.extent ? "[" + std::to_string(place.second) + "]" : "";
-        if (place.second < 0 || place.second >= q.extent.value_or(1)) problem(q.name, "token queue '" + q.name + "' has no element " + std::to_string(place.second));
-        else if (count) problem(q.name, "token queue '" + q.name + element + "' is given " + std::to_string(std::abs(count)) + (count > 0 ? " more" : " fewer") + " than are taken");
+        if (place.second < 0 || place.second >= q.extent.value_or(1))
+          problem(q.name,
+                  "token queue '" + q.name + "' has no element " + std::to_string(place.second));
+        else if (count)
+          problem(q.name, "token queue '" + q.name + element + "' is given " +
+                              std::to_string(std::abs(count)) + (count > 0 ? " more" : " fewer") +
+                              " than are taken");
         count = 0;
       }
     }
@@ -107,7 +115,7 @@ class Balance {
 
 struct Role {
   std::set<std::string> gives, takes;
-  std::map<int32_t, bool> writes;      // the same places again, after a token was given
+  std::map<int32_t, bool> writes;  // the same places again, after a token was given
   std::set<int32_t> reads;
 };
 
@@ -121,22 +129,29 @@ bool gives_tokens(const Stmt& s) {
 bool uses_beyond_modulo(const Expr& e, const std::string& loop) {
   if (e->kind == ExprKind::binary && e->binary == BinaryOp::floor_mod) return false;
   if (e->kind == ExprKind::var) return e->name == loop;
-  return std::any_of(e->args.begin(), e->args.end(), [&](const Expr& arg) { return uses_beyond_modulo(arg, loop); });
+  return std::any_of(e->args.begin(), e->args.end(),
+                     [&](const Expr& arg) { return uses_beyond_modulo(arg, loop); });
 }
 
 // `rounds`: the loops around that give a token in each iteration.
 void collect(const Stmt& s, std::vector<std::string> rounds, Role& role) {
-  const bool repeats = s->kind == StmtKind::loop && !is_concurrent(s->loop_kind) && as_const(s->extent).value_or(2) > 1;
+  const bool repeats = s->kind == StmtKind::loop && !is_concurrent(s->loop_kind) &&
+                       as_const(s->extent).value_or(2) > 1;
   if (repeats && gives_tokens(s)) rounds.push_back(s->var);
   if (s->kind == StmtKind::signal) role.gives.insert(s->label);
   if (s->kind == StmtKind::wait) role.takes.insert(s->label);
   if (s->kind == StmtKind::store) {
-    role.writes[s->buffer.index] |= std::any_of(rounds.begin(), rounds.end(), [&](const std::string& loop) {
-      return std::none_of(s->indices.begin(), s->indices.end(), [&](const Expr& e) { return uses_beyond_modulo(e, loop); });
-    });
+    role.writes[s->buffer.index] |= std::any_of(
+        rounds.begin(), rounds.end(), [&](const std::string& loop) {
+          return std::none_of(s->indices.begin(), s->indices.end(),
+                              [&](const Expr& e) { return uses_beyond_modulo(e, loop); });
+        });
   }
   for (const Expr& e : {s->extent, s->condition, s->value, s->where, s->init})
-    if (e.defined()) visit(e, [&](const Expr& n) { if (n->kind == ExprKind::load) role.reads.insert(n->buffer.index); });
+    if (e.defined())
+      visit(e, [&](const Expr& n) {
+        if (n->kind == ExprKind::load) role.reads.insert(n->buffer.index);
+      });
   for (const Stmt& child : s->body) collect(child, rounds, role);
 }
 
@@ -144,7 +159,8 @@ bool meet(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.contains(name); });
 }
 
-void check_roles(const Kernel& kernel, const StmtNode& s, const std::function<void(const std::string&)>& report) {
+void check_roles(const Kernel& kernel, const StmtNode& s,
+                 const std::function<void(const std::string&)>& report) {
   std::vector<Role> roles(s.body.size());
   for (size_t r = 0; r < roles.size(); ++r) collect(s.body[r], {}, roles[r]);
   for (size_t w = 0; w < roles.size(); ++w) {
@@ -152,13 +168,18 @@ void check_roles(const Kernel& kernel, const StmtNode& s, const std::function<vo
       const std::string& name = kernel.buffers[static_cast<size_t>(buffer)].name;
       for (size_t r = 0; r < roles.size(); ++r) {
         if (r == w) continue;
-        if (r > w && roles[r].writes.contains(buffer) && !meet(roles[w].gives, roles[r].takes) && !meet(roles[r].gives, roles[w].takes))
-          report("roles '" + s.names[w] + "' and '" + s.names[r] + "' both write '" + name + "' with no token between them");
+        if (r > w && roles[r].writes.contains(buffer) && !meet(roles[w].gives, roles[r].takes) &&
+            !meet(roles[r].gives, roles[w].takes))
+          report("roles '" + s.names[w] + "' and '" + s.names[r] + "' both write '" + name +
+                 "' with no token between them");
         if (!roles[r].reads.contains(buffer)) continue;
         if (!meet(roles[w].gives, roles[r].takes))
-          report("role '" + s.names[r] + "' reads '" + name + "' with no token from role '" + s.names[w] + "', which writes it");
-        if (again && !meet(roles[r].gives, roles[w].takes) && kernel.buffers[static_cast<size_t>(buffer)].role == BufferRole::temp)
-          report("role '" + s.names[w] + "' writes '" + name + "' again with no token from role '" + s.names[r] + "', which reads it");
+          report("role '" + s.names[r] + "' reads '" + name + "' with no token from role '" +
+                 s.names[w] + "', which writes it");
+        if (again && !meet(roles[r].gives, roles[w].takes) &&
+            kernel.buffers[static_cast<size_t>(buffer)].role == BufferRole::temp)
+          report("role '" + s.names[w] + "' writes '" + name + "' again with no token from role '" +
+                 s.names[r] + "', which reads it");
       }
     }
   }

@@ -19,19 +19,24 @@ bool counts(const Expr& e) { return is_float(e->args[0].type()) || reads_memory(
 int64_t flops(const Expr& e) {
   if (!e.defined()) return 0;
   switch (e->kind) {
-    case ExprKind::int_imm: case ExprKind::float_imm: case ExprKind::var:
-    case ExprKind::load: return 0;   // indices are free
+    case ExprKind::int_imm:
+    case ExprKind::float_imm:
+    case ExprKind::var:
+    case ExprKind::load: return 0;  // indices are free
     case ExprKind::cast: return flops(e->args[0]);
     case ExprKind::unary: return flops(e->args[0]) + (counts(e) ? flops_of(e->unary) : 0);
-    case ExprKind::binary: return flops(e->args[0]) + flops(e->args[1]) + (counts(e) ? flops_of(e->binary) : 0);
-    case ExprKind::select: return flops(e->args[0]) + std::max(flops(e->args[1]), flops(e->args[2]));
+    case ExprKind::binary:
+      return flops(e->args[0]) + flops(e->args[1]) + (counts(e) ? flops_of(e->binary) : 0);
+    case ExprKind::select:
+      return flops(e->args[0]) + std::max(flops(e->args[1]), flops(e->args[2]));
   }
   TW_UNREACHABLE("an expression");
 }
 
 class Counter {
  public:
-  explicit Counter(const Kernel& kernel) : kernel_(kernel), touched_(kernel.buffers.size(), Expr(0)) {
+  explicit Counter(const Kernel& kernel)
+      : kernel_(kernel), touched_(kernel.buffers.size(), Expr(0)) {
     for (const std::string& symbol : kernel.symbols) ranges_[symbol] = {1, Expr()};
   }
 
@@ -52,7 +57,8 @@ class Counter {
   }
 
  private:
-  // points: how often the statement runs. An extent that depends on a loop around counts with the middle of that loop.
+  // points: how often the statement runs. An extent that depends on a loop around counts with the
+  // middle of that loop.
   void walk(const Stmt& s, const Expr& points) {
     switch (s->kind) {
       case StmtKind::block:
@@ -63,7 +69,8 @@ class Counter {
         return;
       case StmtKind::loop: {
         Expr extent = s->extent;
-        for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop) extent = substitute(extent, (*loop)->var, floor_div((*loop)->extent, 2));
+        for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop)
+          extent = substitute(extent, (*loop)->var, floor_div((*loop)->extent, 2));
         loops_.push_back(s.get());
         walk(s->body[0], simplify(points * extent, ranges_));
         loops_.pop_back();
@@ -82,7 +89,10 @@ class Counter {
     flops_ = flops_ + points * (flops(s.value) + flops(s.where) + (real ? 1 : 0));
     touch(s.buffer, points);
     auto note = [&](const Expr& e) {
-      if (e.defined()) visit(e, [&](const Expr& n) { if (n->kind == ExprKind::load) touch(n->buffer, points); });
+      if (e.defined())
+        visit(e, [&](const Expr& n) {
+          if (n->kind == ExprKind::load) touch(n->buffer, points);
+        });
     };
     note(s.value);
     note(s.where);
@@ -98,7 +108,7 @@ class Counter {
   const Kernel& kernel_;
   Ranges ranges_;
   Expr flops_ = 0;
-  std::vector<Expr> touched_;                // by buffer: elements read or written
+  std::vector<Expr> touched_;  // by buffer: elements read or written
   std::vector<const StmtNode*> loops_;
 };
 }  // namespace
@@ -107,24 +117,60 @@ Work count_work(const Kernel& kernel) { return Counter(kernel).run(); }
 
 int64_t flops_of(UnaryOp op) {
   switch (op) {
-    case UnaryOp::neg: case UnaryOp::abs: case UnaryOp::floor: case UnaryOp::ceil: case UnaryOp::round: case UnaryOp::trunc:
-    case UnaryOp::is_nan: case UnaryOp::is_inf: case UnaryOp::logical_not: case UnaryOp::bit_not: return 1;
+    case UnaryOp::neg:
+    case UnaryOp::abs:
+    case UnaryOp::floor:
+    case UnaryOp::ceil:
+    case UnaryOp::round:
+    case UnaryOp::trunc:
+    case UnaryOp::is_nan:
+    case UnaryOp::is_inf:
+    case UnaryOp::logical_not:
+    case UnaryOp::bit_not: return 1;
     case UnaryOp::sign: return 2;
-    case UnaryOp::sqrt: case UnaryOp::rsqrt: return 4;
-    case UnaryOp::exp: case UnaryOp::expm1: return 24;
-    case UnaryOp::log: case UnaryOp::log1p: case UnaryOp::sigmoid: case UnaryOp::tanh: case UnaryOp::sin: case UnaryOp::cos: return 32;
-    case UnaryOp::erf: case UnaryOp::normal_cdf: case UnaryOp::tan: case UnaryOp::asin: case UnaryOp::acos: case UnaryOp::atan: return 40;
+    case UnaryOp::sqrt:
+    case UnaryOp::rsqrt: return 4;
+    case UnaryOp::exp:
+    case UnaryOp::expm1: return 24;
+    case UnaryOp::log:
+    case UnaryOp::log1p:
+    case UnaryOp::sigmoid:
+    case UnaryOp::tanh:
+    case UnaryOp::sin:
+    case UnaryOp::cos: return 32;
+    case UnaryOp::erf:
+    case UnaryOp::normal_cdf:
+    case UnaryOp::tan:
+    case UnaryOp::asin:
+    case UnaryOp::acos:
+    case UnaryOp::atan: return 40;
   }
   TW_UNREACHABLE("a unary operator");
 }
 
 int64_t flops_of(BinaryOp op) {
   switch (op) {
-    case BinaryOp::add: case BinaryOp::sub: case BinaryOp::mul: case BinaryOp::min: case BinaryOp::max: case BinaryOp::lt:
-    case BinaryOp::le: case BinaryOp::eq: case BinaryOp::ne: case BinaryOp::logical_and: case BinaryOp::logical_or:
-    case BinaryOp::logical_xor: case BinaryOp::bit_and: case BinaryOp::bit_or: case BinaryOp::bit_xor: case BinaryOp::shl:
+    case BinaryOp::add:
+    case BinaryOp::sub:
+    case BinaryOp::mul:
+    case BinaryOp::min:
+    case BinaryOp::max:
+    case BinaryOp::lt:
+    case BinaryOp::le:
+    case BinaryOp::eq:
+    case BinaryOp::ne:
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
     case BinaryOp::shr: return 1;
-    case BinaryOp::div: case BinaryOp::floor_div: case BinaryOp::floor_mod: case BinaryOp::mod: return 4;
+    case BinaryOp::div:
+    case BinaryOp::floor_div:
+    case BinaryOp::floor_mod:
+    case BinaryOp::mod: return 4;
     case BinaryOp::pow: return 80;
   }
   TW_UNREACHABLE("a binary operator");

@@ -1,4 +1,5 @@
-// Applies schedules step by step. Every primitive is a function from kernel to kernel; a failed step changes nothing.
+// Applies schedules step by step. Every primitive is a function from kernel to kernel; a failed
+// step changes nothing.
 #include "ir/schedule/nest.h"
 #include "support/hash.h"
 
@@ -15,19 +16,27 @@ Error at_step(Error error, const std::string& where) {
 
 Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Target* target) {
   const auto one = [&](const auto& s) {
-    if constexpr (requires { sched::apply_step(kernel, s, target); }) return sched::apply_step(kernel, s, target);
+    if constexpr (requires { sched::apply_step(kernel, s, target); })
+      return sched::apply_step(kernel, s, target);
     else return sched::apply_step(kernel, s);
   };
   TW_ASSIGN(Kernel out, std::visit(one, step));
   TW_TRY(sched::check_rules(out));
-  Kernel checked = out;  // scopes are checked at the end: steps to come may unroll the loops that register temps need
+  // Scopes are checked at the end: steps to come may unroll the loops that register temps need
+  Kernel checked = out;
   for (Buffer& buffer : checked.buffers) buffer.scope = "global";
   bool concurrent = !out.queues.empty();
-  visit(out.body, [&](const Stmt& s) { concurrent |= s->kind == StmtKind::roles || s->kind == StmtKind::barrier || is_concurrent(s->loop_kind); });
+  visit(out.body, [&](const Stmt& s) {
+    concurrent |= s->kind == StmtKind::roles || s->kind == StmtKind::barrier ||
+                  is_concurrent(s->loop_kind);
+  });
   if (concurrent)  // what tokens and barriers ask for is not known to each primitive
-    if (Error error = verify(checked)) return sched::illegal("the kernel would not be legal: {0}", error_text(std::move(error)));
+    if (Error error = verify(checked))
+      return sched::illegal("the kernel would not be legal: {0}", error_text(std::move(error)));
 #ifdef TW_VERIFY_EACH
-  if (Error error = verify(checked)) TW_CHECK(false, "'{0}' broke the kernel: {1}\n{2}before:\n{3}", print(step), error_text(std::move(error)), print(out), print(kernel));
+  if (Error error = verify(checked))
+    TW_CHECK(false, "'{0}' broke the kernel: {1}\n{2}before:\n{3}", print(step),
+             error_text(std::move(error)), print(out), print(kernel));
 #endif
   return out;
 }
@@ -46,14 +55,19 @@ Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Tar
   Kernel current = kernel;
   for (size_t i = 0; i < schedule.steps.size(); ++i) {
     Expected<Kernel> next = apply_checked(current, schedule.steps[i], target);
-    if (!next) return at_step(next.takeError(), llvm::formatv("step {0}, {1}", i + 1, quoted(schedule.steps[i])).str());
+    if (!next)
+      return at_step(next.takeError(),
+                     llvm::formatv("step {0}, {1}", i + 1, quoted(schedule.steps[i])).str());
     current = std::move(*next);
   }
-  if (Error error = sched::check_scopes(current)) return at_step(std::move(error), llvm::formatv("after step {0}", schedule.steps.size()).str());
+  if (Error error = sched::check_scopes(current))
+    return at_step(std::move(error), llvm::formatv("after step {0}", schedule.steps.size()).str());
   return current;
 }
 
-Error verify(const Schedule& schedule, const Kernel& kernel, const Target* target) { return apply(kernel, schedule, target).takeError(); }
+Error verify(const Schedule& schedule, const Kernel& kernel, const Target* target) {
+  return apply(kernel, schedule, target).takeError();
+}
 
 std::string schedule_hash(const Schedule& schedule) { return short_hash(print(schedule)); }
 

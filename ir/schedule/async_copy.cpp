@@ -1,13 +1,16 @@
 // async_copy xs
 //   for k in 6 reduce {                                          tokens xs.done
 //     for i in 8 { xs: xs[i] = x[k * 8 + i] }                    for k in 6 reduce {
-//     for i1 in 8 reduce { c: c[0] += xs[i1] }           ->        for i in 8 { xs: xs[i] = x[k * 8 + i] async }
+//     for i1 in 8 reduce { c: c[0] += xs[i1] }           ->        for i in 8 { xs: xs[i] = x[k * 8
+//     + i] async }
 //   }                                                              signal xs.done async
 //                                                                  wait xs.done
-//                                                                  for i1 in 8 reduce { c: c[0] += xs[i1] }
+//                                                                  for i1 in 8 reduce { c: c[0] +=
+//                                                                  xs[i1] }
 //                                                                }
-// The copies of a stage are left to an engine, and waited for right behind them: pipeline moves the wait to where the data is needed.
-// Legal: the stage only copies (or stores zeros where a condition does not hold), into a temp, and is not asynchronous yet.
+// The copies of a stage are left to an engine, and waited for right behind them: pipeline moves the
+// wait to where the data is needed. Legal: the stage only copies (or stores zeros where a condition
+// does not hold), into a temp, and is not asynchronous yet.
 #include <algorithm>
 
 #include "ir/kernel/copies.h"
@@ -27,19 +30,27 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
   StmtNode store = *path.back();
   const std::string queue = done_queue(s.stage);
-  const bool copies = store.combiner == Combiner::none && !store.where.defined() && copied_load(store.value).defined();
+  const bool copies = store.combiner == Combiner::none && !store.where.defined() &&
+                      copied_load(store.value).defined();
   if (!copies) return illegal("stage '{0}' does more than copy: an engine cannot do that", s.stage);
-  if (kernel.buffer(store.buffer).role != BufferRole::temp) return illegal("stage '{0}' writes the parameter '{1}', which nobody waits for", s.stage, kernel.buffer(store.buffer).name);
-  if (store.async || kernel.find_queue(queue)) return illegal("stage '{0}' is asynchronous already", s.stage);
+  if (kernel.buffer(store.buffer).role != BufferRole::temp)
+    return illegal("stage '{0}' writes the parameter '{1}', which nobody waits for", s.stage,
+                   kernel.buffer(store.buffer).name);
+  if (store.async || kernel.find_queue(queue))
+    return illegal("stage '{0}' is asynchronous already", s.stage);
   size_t at = own_statement(path);
   const std::string per = innermost_concurrent(path);
-  while (at > 0 && !innermost_concurrent(std::span(path).subspan(at)).empty()) ++at;  // each iteration waits for its own
+  // Each iteration waits for its own
+  while (at > 0 && !innermost_concurrent(std::span(path).subspan(at)).empty()) ++at;
   store.async = true;
-  const Stmt copy = at + 1 == path.size() ? make_store(store) : replace(path[at], path.back(), make_store(store));
-  StmtNode signal{.kind = StmtKind::signal, .label = queue, .async = true}, wait{.kind = StmtKind::wait, .label = queue};
+  const Stmt copy = at + 1 == path.size() ? make_store(store)
+                                          : replace(path[at], path.back(), make_store(store));
+  StmtNode signal{.kind = StmtKind::signal, .label = queue, .async = true},
+      wait{.kind = StmtKind::wait, .label = queue};
   Kernel out = kernel;
   out.queues.push_back({queue, std::nullopt, 0, per});
-  out.body = replace(kernel.body, path[at], make_block({copy, make_stmt(std::move(signal)), make_stmt(std::move(wait))}));
+  out.body = replace(kernel.body, path[at],
+                     make_block({copy, make_stmt(std::move(signal)), make_stmt(std::move(wait))}));
   return out;
 }
 

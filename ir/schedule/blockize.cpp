@@ -1,17 +1,21 @@
 // blockize i tile
 //   for i in 4 { for j in 4 {                    block tile {
-//     c: c[i, j] += a[i] * b[j]            ->      for i in 4 { for j in 4 { c: c[i, j] += a[i] * b[j] } }
+//     c: c[i, j] += a[i] * b[j]            ->      for i in 4 { for j in 4 { c: c[i, j] += a[i] *
+//     b[j] } }
 //   } }                                          }
-// The loop and all in it become one unit: no later step moves a loop across its border, as reorder, fuse and compute_at of its stages need nests without
-// blocks. Loops inside may still be split and marked.
-// Legal: a name that no block has; the loop is in no vector loop.
+// The loop and all in it become one unit: no later step moves a loop across its border, as reorder,
+// fuse and compute_at of its stages need nests without blocks. Loops inside may still be split and
+// marked. Legal: a name that no block has; the loop is in no vector loop.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 Error check_new_region(const Kernel& kernel, const std::string& name) {
   if (name.empty()) return illegal("a block needs a name");
-  if (find_path(kernel.body, [&](const StmtNode& s) { return s.kind == StmtKind::region && s.label == name; }).empty()) return Error::success();
+  if (find_path(kernel.body, [&](const StmtNode& s) {
+        return s.kind == StmtKind::region && s.label == name;
+      }).empty())
+    return Error::success();
   return illegal("there is a block '{0}' already: names are unique in a kernel", name);
 }
 
@@ -19,9 +23,12 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Blockize& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   TW_TRY(check_new_region(kernel, s.name));
   for (const Stmt& around : path)
-    if (around != path.back() && around->kind == StmtKind::loop && around->loop_kind == LoopKind::vector) return illegal("loop '{0}' is in the vector loop '{1}'", s.loop, around->var);
+    if (around != path.back() && around->kind == StmtKind::loop &&
+        around->loop_kind == LoopKind::vector)
+      return illegal("loop '{0}' is in the vector loop '{1}'", s.loop, around->var);
   Kernel out = kernel;
-  out.body = replace(kernel.body, path.back(), make_stmt({.kind = StmtKind::region, .body = {path.back()}, .label = s.name}));
+  out.body = replace(kernel.body, path.back(),
+                     make_stmt({.kind = StmtKind::region, .body = {path.back()}, .label = s.name}));
   return out;
 }
 

@@ -1,28 +1,34 @@
 // cache_read x c -> xc stack
-//   for i in 8 { for k in 4 reduce {            for xc_0 in 8 { for xc_1 in 4 { xc: xc[xc_0, xc_1] = x[xc_0, xc_1] } }
-//     c: c[i] += x[i, k] init 0             ->  for i in 8 { for k in 4 reduce { c: c[i] += xc[i, k] init 0 } }
+//   for i in 8 { for k in 4 reduce {            for xc_0 in 8 { for xc_1 in 4 { xc: xc[xc_0, xc_1]
+//   = x[xc_0, xc_1] } }
+//     c: c[i] += x[i, k] init 0             ->  for i in 8 { for k in 4 reduce { c: c[i] += xc[i,
+//     k] init 0 } }
 //   } }
 // The copy is a stage of its own, before the reader's nest: compute_at makes it a tile.
-// Legal: the stage reads the buffer; the buffer is a parameter that nothing writes, or the temp of one stage that still is as lowered
-// and outside the reader's nest.
+// Legal: the stage reads the buffer; the buffer is a parameter that nothing writes, or the temp of
+// one stage that still is as lowered and outside the reader's nest.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-// The points that hold values: the whole shape of an input, the domain of a computed buffer's stage.
-Expected<std::vector<Expr>> written_shape(const Kernel& kernel, BufferId buffer, const Stmt& reader_nest) {
+// The points that hold values: the whole shape of an input, the domain of a computed buffer's
+// stage.
+Expected<std::vector<Expr>> written_shape(const Kernel& kernel, BufferId buffer,
+                                          const Stmt& reader_nest) {
   std::vector<Stmt> writers;
   for (const Stmt& store : stores_of(kernel.body))
     if (store->buffer == buffer) writers.push_back(store);
   const std::string& name = kernel.buffer(buffer).name;
   if (writers.empty()) return kernel.buffer(buffer).shape;
-  if (writers.size() > 1) return illegal("'{0}' is written by several stages: it cannot be cached", name);
+  if (writers.size() > 1)
+    return illegal("'{0}' is written by several stages: it cannot be cached", name);
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, writers[0]->label));
   if (stage.nest == reader_nest) return illegal("'{0}' is written in the nest that reads it", name);
   std::vector<Expr> shape;
-  for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim) shape.push_back(stage.extent_of_dim(dim));
+  for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim)
+    shape.push_back(stage.extent_of_dim(dim));
   return shape;
 }
 
@@ -57,9 +63,13 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
     nest = make_loop(copy_var(dim), extents[dim], std::move(nest));
   }
   const Stmt reader = rewrite_exprs(store, [&](const Expr& whole) {
-    return rewrite(whole, [&](const Expr& e) { return e->kind == ExprKind::load && e->buffer == *source ? load(cached, e->type, e->args) : Expr(); });
+    return rewrite(whole, [&](const Expr& e) {
+      return e->kind == ExprKind::load && e->buffer == *source ? load(cached, e->type, e->args)
+                                                               : Expr();
+    });
   });
-  out.body = replace(kernel.body, path.front(), make_block({nest, replace(path.front(), store, reader)}));
+  out.body = replace(kernel.body, path.front(),
+                     make_block({nest, replace(path.front(), store, reader)}));
   return out;
 }
 

@@ -1,9 +1,11 @@
 // cache_write y -> yc register
-//   for i in 8 { for k in 4 reduce {            for i in 8 { for k in 4 reduce { yc: yc[i] += a[i, k] init 0 } }
+//   for i in 8 { for k in 4 reduce {            for i in 8 { for k in 4 reduce { yc: yc[i] += a[i,
+//   k] init 0 } }
 //     y: y[i] += a[i, k] init 0             ->  for y_i in 8 { y: y[y_i] = yc[y_i] }
 //   } }
-// The stage goes on under the new name and computes into a new temp of that name and of the old buffer's shape; stage y now copies.
-// Legal: the nest is as lowered (at the top of scan loops too), and the stage alone writes its buffer and does not read it.
+// The stage goes on under the new name and computes into a new temp of that name and of the old
+// buffer's shape; stage y now copies. Legal: the nest is as lowered (at the top of scan loops too),
+// and the stage alone writes its buffer and does not read it.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -27,12 +29,15 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s) {
   copy.label = s.stage;
   copy.buffer = old;
   const auto copy_var = [&](const Stmt& loop) { return s.stage + "_" + loop->var; };
-  for (const int axis : stage.loop_of_dim) copy.indices.push_back(axis < 0 ? Expr(0) : var(copy_var(stage.spatial[static_cast<size_t>(axis)])));
+  for (const int axis : stage.loop_of_dim)
+    copy.indices.push_back(axis < 0 ? Expr(0)
+                                    : var(copy_var(stage.spatial[static_cast<size_t>(axis)])));
   copy.value = load(cached, buffer.dtype, copy.indices);
   Stmt copy_nest = make_store(std::move(copy));
   for (size_t i = stage.spatial.size(); i-- > 0;) {
     TW_TRY(check_new_loop(kernel, copy_var(stage.spatial[i])));
-    copy_nest = make_loop(copy_var(stage.spatial[i]), stage.spatial[i]->extent, std::move(copy_nest));
+    copy_nest = make_loop(copy_var(stage.spatial[i]), stage.spatial[i]->extent,
+                          std::move(copy_nest));
   }
   const Stmt compute_nest = replace(stage.nest, stage.store, make_store(std::move(compute)));
   out.body = replace(kernel.body, stage.nest, make_block({compute_nest, copy_nest}));

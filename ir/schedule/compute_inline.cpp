@@ -1,8 +1,9 @@
 // compute_inline t
 //   for i in 8 { t: t[i] = x[i] * 2 }          for j in 8 { y: y[j] = max(0, x[j] * 2) }
 //   for j in 8 { y: y[j] = max(0, t[j]) }  ->
-// Legal: t is a temp and its nest as lowered, without combiner or where; t alone writes it; what it reads is not changed later.
-// The value takes t's dtype with a cast where they differ. t's buffer leaves the kernel.
+// Legal: t is a temp and its nest as lowered, without combiner or where; t alone writes it; what it
+// reads is not changed later. The value takes t's dtype with a cast where they differ. t's buffer
+// leaves the kernel.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -10,9 +11,13 @@ namespace tw::sched {
 Kernel without_buffer(const Kernel& kernel, BufferId gone) {
   Kernel out = kernel;
   out.buffers.erase(out.buffers.begin() + gone.index);
-  const auto moved = [&](BufferId id) { return BufferId{id.index - (id.index > gone.index ? 1 : 0)}; };
+  const auto moved = [&](BufferId id) {
+    return BufferId{id.index - (id.index > gone.index ? 1 : 0)};
+  };
   out.body = rewrite_exprs(kernel.body, [&](const Expr& whole) {
-    return rewrite(whole, [&](const Expr& e) { return e->kind == ExprKind::load ? load(moved(e->buffer), e->type, e->args) : Expr(); });
+    return rewrite(whole, [&](const Expr& e) {
+      return e->kind == ExprKind::load ? load(moved(e->buffer), e->type, e->args) : Expr();
+    });
   });
   out.body = rewrite(out.body, [&](const Stmt& s) -> Stmt {
     if (s->kind != StmtKind::store && s->kind != StmtKind::prefetch) return nullptr;
@@ -28,23 +33,32 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s) 
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage));
   const StmtNode& store = *stage.store;
   const Buffer& buffer = kernel.buffer(store.buffer);
-  if (buffer.role != BufferRole::temp) return illegal("stage '{0}' writes the parameter '{1}', which must be stored", s.stage, buffer.name);
-  if (store.combiner != Combiner::none || !stage.reduce.empty()) return illegal("stage '{0}' combines several values: it cannot be inlined", s.stage);
-  if (store.where.defined()) return illegal("stage '{0}' has a where: it cannot be inlined", s.stage);
+  if (buffer.role != BufferRole::temp)
+    return illegal("stage '{0}' writes the parameter '{1}', which must be stored", s.stage,
+                   buffer.name);
+  if (store.combiner != Combiner::none || !stage.reduce.empty())
+    return illegal("stage '{0}' combines several values: it cannot be inlined", s.stage);
+  if (store.where.defined())
+    return illegal("stage '{0}' has a where: it cannot be inlined", s.stage);
   TW_TRY(check_movable(kernel, stage));
 
-  const Expr typed = store.value.type() == buffer.dtype ? store.value : cast(buffer.dtype, store.value);
+  const Expr typed = store.value.type() == buffer.dtype ? store.value
+                                                        : cast(buffer.dtype, store.value);
   const auto inlined = [&](const Expr& e) {
     Expr value = typed;
     for (size_t dim = 0; dim < e->args.size(); ++dim)
-      if (stage.loop_of_dim[dim] >= 0) value = substitute(value, stage.spatial[static_cast<size_t>(stage.loop_of_dim[dim])]->var, e->args[dim]);
+      if (stage.loop_of_dim[dim] >= 0)
+        value = substitute(value, stage.spatial[static_cast<size_t>(stage.loop_of_dim[dim])]->var,
+                           e->args[dim]);
     return value;
   };
   Kernel out = kernel;
   out.body = replace(kernel.body, stage.nest, nullptr);
   if (!reads(out.body, store.buffer)) return illegal("nothing reads '{0}'", buffer.name);
   out.body = rewrite_exprs(out.body, [&](const Expr& whole) {
-    return rewrite(whole, [&](const Expr& e) { return e->kind == ExprKind::load && e->buffer == store.buffer ? inlined(e) : Expr(); });
+    return rewrite(whole, [&](const Expr& e) {
+      return e->kind == ExprKind::load && e->buffer == store.buffer ? inlined(e) : Expr();
+    });
   });
   out.body = simplify_tree(out.body, ranges_of(kernel, {}));
   return without_buffer(out, store.buffer);

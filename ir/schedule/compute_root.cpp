@@ -1,11 +1,13 @@
 // compute_root c
-//   for i0 in 4 {                                          for c_i0 in 4 { for c_i in 14 { c: c[c_i0, c_i] = x[c_i0*14+c_i] * 2 } }
-//     for c_i in 14 { c: c[c_i] = x[i0*14+c_i] * 2 }  ->   for i0 in 4 { for i1 in 14 { y: y[i0*14+i1] = c[i0, i1] + 1 } }
-//     for i1 in 14 { y: y[i0*14+i1] = c[i1] + 1 }
+//   for i0 in 4 {                                          for c_i0 in 4 { for c_i in 14 { c:
+//   c[c_i0, c_i] = x[c_i0*14+c_i] * 2 } }
+//     for c_i in 14 { c: c[c_i] = x[i0*14+c_i] * 2 }  ->   for i0 in 4 { for i1 in 14 { y:
+//     y[i0*14+i1] = c[i0, i1] + 1 } } for i1 in 14 { y: y[i0*14+i1] = c[i1] + 1 }
 //   }
-// Undoes compute_at: the stage (with its init, if that is a nest of its own) is computed for every iteration of the loops around, before
-// them, and the temp keeps all of it, with a dimension a loop. A stack or register temp moves to scope global.
-// Legal: the stage writes a temp, alone, and stands beside its readers in a loop; nothing else in the nest writes what it reads; the
+// Undoes compute_at: the stage (with its init, if that is a nest of its own) is computed for every
+// iteration of the loops around, before them, and the temp keeps all of it, with a dimension a
+// loop. A stack or register temp moves to scope global. Legal: the stage writes a temp, alone, and
+// stands beside its readers in a loop; nothing else in the nest writes what it reads; the
 // conditions around read no buffer.
 #include <algorithm>
 
@@ -17,45 +19,72 @@ namespace {
 
 bool only_writes(const Stmt& s, BufferId buffer) {
   const std::vector<Stmt> stores = stores_of(s);
-  return !stores.empty() && std::ranges::all_of(stores, [&](const Stmt& store) { return store->buffer == buffer; });
+  return !stores.empty() &&
+         std::ranges::all_of(stores, [&](const Stmt& store) { return store->buffer == buffer; });
 }
 
-Stmt block_of(const Stmt& s) { return s->body.size() == 1 && s->body[0]->kind == StmtKind::block ? s->body[0] : nullptr; }
+Stmt block_of(const Stmt& s) {
+  return s->body.size() == 1 && s->body[0]->kind == StmtKind::block ? s->body[0] : nullptr;
+}
 
-// How many of the path's statements are around the place where the stage stands beside its readers; 0: nowhere.
+// How many of the path's statements are around the place where the stage stands beside its readers;
+// 0: nowhere.
 size_t depth_beside_readers(const std::vector<Stmt>& path, BufferId buffer) {
   for (size_t depth = path.size() - 1; depth > 0; --depth) {
     const Stmt block = block_of(path[depth - 1]);
-    if (block && std::ranges::any_of(block->body, [&](const Stmt& s) { return !only_writes(s, buffer) && reads(s, buffer); })) return depth;
+    if (block && std::ranges::any_of(block->body, [&](const Stmt& s) {
+          return !only_writes(s, buffer) && reads(s, buffer);
+        }))
+      return depth;
   }
   return 0;
 }
 
-Error check_hoist(const Kernel& kernel, std::span<const Stmt> around, const std::vector<Stmt>& moved, const StmtNode& store) {
+Error check_hoist(const Kernel& kernel, std::span<const Stmt> around,
+                  const std::vector<Stmt>& moved, const StmtNode& store) {
   const Buffer& buffer = kernel.buffer(store.buffer);
-  if (buffer.role != BufferRole::temp) return illegal("stage '{0}' writes the parameter '{1}'", store.label, buffer.name);
+  if (buffer.role != BufferRole::temp)
+    return illegal("stage '{0}' writes the parameter '{1}'", store.label, buffer.name);
   const Stmt nest = make_block(moved);
   for (const Stmt& own : stores_of(nest))
-    if (own->async) return illegal("the copies of stage '{0}' are asynchronous, with a wait where it stands", own->label);
-  const auto is_moved = [&](const Stmt& s) { return !find_path(nest, [&](const StmtNode& n) { return &n == s.get(); }).empty(); };
+    if (own->async)
+      return illegal("the copies of stage '{0}' are asynchronous, with a wait where it stands",
+                     own->label);
+  const auto is_moved = [&](const Stmt& s) {
+    return !find_path(nest, [&](const StmtNode& n) { return &n == s.get(); }).empty();
+  };
   for (const Stmt& other : stores_of(kernel.body)) {
     if (is_moved(other)) continue;
-    if (other->buffer == store.buffer) return illegal("stage '{0}' writes '{1}' too", other->label, buffer.name);
-    const bool inside = !find_path(around.front(), [&](const StmtNode& n) { return &n == other.get(); }).empty();
+    if (other->buffer == store.buffer)
+      return illegal("stage '{0}' writes '{1}' too", other->label, buffer.name);
+    const bool inside = !find_path(around.front(), [&](const StmtNode& n) {
+                           return &n == other.get();
+                         }).empty();
     if (inside && reads(nest, other->buffer))
-      return illegal("stage '{0}' reads '{1}', which stage '{2}' makes in the same nest: move that first", store.label, kernel.buffer(other->buffer).name, other->label);
+      return illegal(
+          "stage '{0}' reads '{1}', which stage '{2}' makes in the same nest: move that first",
+          store.label, kernel.buffer(other->buffer).name, other->label);
   }
-  if (reads(replace(kernel.body, around.front(), nullptr), store.buffer)) return illegal("'{0}' is read outside of loop '{1}'", buffer.name, around.front()->var);
+  if (reads(replace(kernel.body, around.front(), nullptr), store.buffer))
+    return illegal("'{0}' is read outside of loop '{1}'", buffer.name, around.front()->var);
   for (const Stmt& s : around) {
-    if (s->kind == StmtKind::if_then && has_load(s->condition)) return illegal("a condition around stage '{0}' reads a buffer", store.label);
-    if (s->kind != StmtKind::if_then && s->kind != StmtKind::loop) return illegal("stage '{0}' is in a block or role", store.label);
+    if (s->kind == StmtKind::if_then && has_load(s->condition))
+      return illegal("a condition around stage '{0}' reads a buffer", store.label);
+    if (s->kind != StmtKind::if_then && s->kind != StmtKind::loop)
+      return illegal("stage '{0}' is in a block or role", store.label);
     if (s->kind != StmtKind::loop) continue;
-    if (s->role == AxisRole::scan) return illegal("stage '{0}' is in the scan '{1}'", store.label, s->var);
-    if (s->role == AxisRole::reduce && std::ranges::any_of(stores_of(nest), [](const Stmt& n) { return n->init.defined(); }))
-      return illegal("the init of stage '{0}' is inside of the reduce loop '{1}'", store.label, s->var);
-    if (is_concurrent(s->loop_kind)) return illegal("stage '{0}' is in the {1} loop '{2}'", store.label, loop_kind_name(s->loop_kind), s->var);
+    if (s->role == AxisRole::scan)
+      return illegal("stage '{0}' is in the scan '{1}'", store.label, s->var);
+    if (s->role == AxisRole::reduce &&
+        std::ranges::any_of(stores_of(nest), [](const Stmt& n) { return n->init.defined(); }))
+      return illegal("the init of stage '{0}' is inside of the reduce loop '{1}'", store.label,
+                     s->var);
+    if (is_concurrent(s->loop_kind))
+      return illegal("stage '{0}' is in the {1} loop '{2}'", store.label,
+                     loop_kind_name(s->loop_kind), s->var);
     for (const Stmt& other : around)
-      if (other->kind == StmtKind::loop && uses_var(s->extent, other->var)) return illegal("the extent of loop '{0}' depends on '{1}'", s->var, other->var);
+      if (other->kind == StmtKind::loop && uses_var(s->extent, other->var))
+        return illegal("the extent of loop '{0}' depends on '{1}'", s->var, other->var);
   }
   return Error::success();
 }
@@ -73,7 +102,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
   bool read = false;
   for (const Stmt& child : block->body) {
     const bool moves = only_writes(child, store.buffer);
-    if (moves && read) return illegal("'{0}' is written again after it is read in the loop", kernel.buffer(store.buffer).name);
+    if (moves && read)
+      return illegal("'{0}' is written again after it is read in the loop",
+                     kernel.buffer(store.buffer).name);
     read |= !moves && reads(child, store.buffer);
     (moves ? moved : rest).push_back(child);
   }
@@ -81,7 +112,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
 
   Kernel out = kernel;
   Buffer& buffer = out.buffer(store.buffer);
-  if (buffer.scope == "stack" || buffer.scope == "thread" || buffer.scope == "register") buffer.scope = "global";
+  if (buffer.scope == "stack" || buffer.scope == "thread" || buffer.scope == "register")
+    buffer.scope = "global";
   std::vector<Expr> shape, here, there;
   for (const Stmt& a : around) {
     if (a->kind != StmtKind::loop) continue;
@@ -98,14 +130,21 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
     };
   };
   Stmt nest = map_accesses(make_block(moved), store.buffer, with_prefix(here));
-  for (size_t i = depth; i-- > 0;) nest = around[i]->kind == StmtKind::loop ? make_loop(around[i]->var, around[i]->extent, nest) : with_body(*around[i], nest);
-  nest = rewrite(nest, [&](const Stmt& n) -> Stmt {  // names: those of the loops around belong to the reader
-    if (n->kind != StmtKind::loop || std::ranges::none_of(around, [&](const Stmt& a) { return a->var == n->var; })) return nullptr;
+  for (size_t i = depth; i-- > 0;)
+    nest = around[i]->kind == StmtKind::loop ? make_loop(around[i]->var, around[i]->extent, nest)
+                                             : with_body(*around[i], nest);
+  // names: those of the loops around belong to the reader
+  nest = rewrite(nest, [&](const Stmt& n) -> Stmt {
+    if (n->kind != StmtKind::loop ||
+        std::ranges::none_of(around, [&](const Stmt& a) { return a->var == n->var; }))
+      return nullptr;
     const std::string name = axis_name(s.stage, n->var);
     return make_loop(name, n->extent, substitute(n->body[0], n->var, var(name)));
   });
-  const Stmt reader = replace(around.front(), block, map_accesses(make_block(rest), store.buffer, with_prefix(here)));
-  out.body = without_stale_prefetches(out, replace(kernel.body, around.front(), make_block({nest, reader})));
+  const Stmt reader = replace(around.front(), block,
+                              map_accesses(make_block(rest), store.buffer, with_prefix(here)));
+  out.body = without_stale_prefetches(
+      out, replace(kernel.body, around.front(), make_block({nest, reader})));
   out.body = simplify_tree(out.body, ranges_of(kernel, {}));
   return out;
 }

@@ -4,11 +4,13 @@
 //     for j in 4 { t: t[j] = ... }    for v in 2 vthread { ... }
 //     y: y[v] = t[0] + t[1]
 //   }
-// The iterations run at the same time: as virtual threads, interleaved to hide latency (on a CPU next to each other in the innermost
-// loops), or as those of one of the target's axes. Temps inside become private ("per"): to a virtual thread, unless they are global; to the
-// innermost iteration, if they are of scope stack or register; to the iteration of the level that the target gives their scope.
-// Legal: a serial spatial loop, of constant extent <= 64 for virtual threads; bind: the target has the axis, the extent is not beyond it,
-// no loop around or inside is bound to it. What an iteration writes is private or its own part, and no other iteration reads it.
+// The iterations run at the same time: as virtual threads, interleaved to hide latency (on a CPU
+// next to each other in the innermost loops), or as those of one of the target's axes. Temps inside
+// become private ("per"): to a virtual thread, unless they are global; to the innermost iteration,
+// if they are of scope stack or register; to the iteration of the level that the target gives their
+// scope. Legal: a serial spatial loop, of constant extent <= 64 for virtual threads; bind: the
+// target has the axis, the extent is not beyond it, no loop around or inside is bound to it. What
+// an iteration writes is private or its own part, and no other iteration reads it.
 #include <algorithm>
 
 #include "ir/schedule/owners.h"
@@ -20,18 +22,31 @@ namespace {
 
 constexpr int64_t kMaxVirtualThreads = 64;
 
-Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind kind, const std::string& axis, const Target* target) {
+Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind kind,
+                      const std::string& axis, const Target* target) {
   StmtNode loop = *path.back();
-  if (loop.role != AxisRole::spatial) return illegal("loop '{0}' is a {1} loop: only spatial loops can run at the same time", loop.var, axis_role_name(loop.role));
+  if (loop.role != AxisRole::spatial)
+    return illegal("loop '{0}' is a {1} loop: only spatial loops can run at the same time",
+                   loop.var, axis_role_name(loop.role));
   for (const Stmt& s : path.first(path.size() - 1))
-    if (s->kind == StmtKind::loop && (s->loop_kind == LoopKind::vector || s->loop_kind == LoopKind::unroll))
-      return illegal("loop '{0}' is inside of the {1} loop '{2}'", loop.var, loop_kind_name(s->loop_kind), s->var);
-  const bool waits = !find_path(loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::signal && n.async; }).empty();
-  const std::vector<Stmt> copies = find_path(loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::store && n.async; });
-  if (!copies.empty() && !waits && kind != LoopKind::bind) return illegal("the asynchronous copies of stage '{0}' in loop '{1}' are waited for outside of it", copies.back()->label, loop.var);
+    if (s->kind == StmtKind::loop &&
+        (s->loop_kind == LoopKind::vector || s->loop_kind == LoopKind::unroll))
+      return illegal("loop '{0}' is inside of the {1} loop '{2}'", loop.var,
+                     loop_kind_name(s->loop_kind), s->var);
+  const bool waits = !find_path(loop.body[0], [](const StmtNode& n) {
+                        return n.kind == StmtKind::signal && n.async;
+                      }).empty();
+  const std::vector<Stmt> copies = find_path(
+      loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::store && n.async; });
+  if (!copies.empty() && !waits && kind != LoopKind::bind)
+    return illegal(
+        "the asynchronous copies of stage '{0}' in loop '{1}' are waited for outside of it",
+        copies.back()->label, loop.var);
   const Stmt outside = replace(kernel.body, path.back(), nullptr);
   for (const TokenQueue& queue : kernel.queues) {
-    const auto is_use = [&](const StmtNode& n) { return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name; };
+    const auto is_use = [&](const StmtNode& n) {
+      return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name;
+    };
     if (!find_path(loop.body[0], is_use).empty() && !find_path(outside, is_use).empty())
       return illegal("tokens of '{0}' order the iterations of loop '{1}'", queue.name, loop.var);
   }
@@ -46,11 +61,15 @@ Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind
 
 }  // namespace
 
-Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s, const Target* target) {
+Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s,
+                            const Target* target) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   TW_TRY(check_serial(*path.back()));
   const std::optional<int64_t> extent = as_const(path.back()->extent);
-  if (!extent || *extent > kMaxVirtualThreads) return illegal("the extent of loop '{0}' must be a constant of at most {1} to be one of virtual threads", s.loop, kMaxVirtualThreads);
+  if (!extent || *extent > kMaxVirtualThreads)
+    return illegal(
+        "the extent of loop '{0}' must be a constant of at most {1} to be one of virtual threads",
+        s.loop, kMaxVirtualThreads);
   return mark(kernel, path, LoopKind::vthread, "", target);
 }
 
@@ -60,14 +79,19 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Bind& s, const Tar
   const DeviceAxis* axis = target ? target->find_axis(s.axis) : nullptr;
   if (!axis) {
     std::string known;
-    for (size_t i = 0; target && i < target->axes.size(); ++i) known += (i ? ", " : "") + target->axes[i].name;
-    return illegal("the target has no axis '{0}': {1}", s.axis, known.empty() ? "it has none" : "it has " + known);
+    for (size_t i = 0; target && i < target->axes.size(); ++i)
+      known += (i ? ", " : "") + target->axes[i].name;
+    return illegal("the target has no axis '{0}': {1}", s.axis,
+                   known.empty() ? "it has none" : "it has " + known);
   }
   const std::optional<int64_t> extent = as_const(path.back()->extent);
-  if (axis->max > 0 && (!extent || *extent > axis->max)) return illegal("loop '{0}' must have a constant extent of at most {1} to be bound to {2}", s.loop, axis->max, s.axis);
+  if (axis->max > 0 && (!extent || *extent > axis->max))
+    return illegal("loop '{0}' must have a constant extent of at most {1} to be bound to {2}",
+                   s.loop, axis->max, s.axis);
   const auto same = [&](const StmtNode& n) { return n.kind == StmtKind::loop && n.axis == s.axis; };
   const bool around = std::ranges::any_of(path, [&](const Stmt& n) { return same(*n); });
-  if (around || !find_path(path.back()->body[0], same).empty()) return illegal("another loop of the nest is bound to {0} already", s.axis);
+  if (around || !find_path(path.back()->body[0], same).empty())
+    return illegal("another loop of the nest is bound to {0} already", s.axis);
   return mark(kernel, path, LoopKind::bind, s.axis, target);
 }
 

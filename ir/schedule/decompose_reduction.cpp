@@ -1,10 +1,12 @@
 // decompose_reduction c k
-//   for k in 64 reduce {                                   for i_init in 4 unroll { for j_init in 16 vector {
+//   for k in 64 reduce {                                   for i_init in 4 unroll { for j_init in
+//   16 vector {
 //     for i in 4 unroll { for j in 16 vector {        ->     c.init: c[i_init, j_init] = 0
 //       c: c[i, j] += a[i, k] * b[k, j] init 0             } }
-//   } } }                                                  for k in 64 reduce { ... c: c[i, j] += a[i, k] * b[k, j] ... }
-// Legal: c has an init; no reduce loop of c is outside of k; every spatial loop of c from k on is an index of its store (otherwise the
-// init would run for one iteration only).
+//   } } }                                                  for k in 64 reduce { ... c: c[i, j] +=
+//   a[i, k] * b[k, j] ... }
+// Legal: c has an init; no reduce loop of c is outside of k; every spatial loop of c from k on is
+// an index of its store (otherwise the init would run for one iteration only).
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -22,7 +24,8 @@ Stmt init_nest(std::span<const Stmt> path) {
     const StmtNode& s = *path[i];
     if (s.kind == StmtKind::if_then) nest = make_if(s.condition, std::move(nest));
     if (s.kind == StmtKind::loop && s.role != AxisRole::reduce)
-      nest = make_loop(init_name(s.var), s.extent, substitute(nest, s.var, var(init_name(s.var))), s.loop_kind, s.role);
+      nest = make_loop(init_name(s.var), s.extent, substitute(nest, s.var, var(init_name(s.var))),
+                       s.loop_kind, s.role);
   }
   return nest;
 }
@@ -37,24 +40,33 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
   const Stmt store = path.back();
   if (!store->init.defined()) return illegal("stage '{0}' has no init to decompose", s.stage);
-  const auto at = std::ranges::find_if(path, [&](const Stmt& l) { return l->kind == StmtKind::loop && l->var == s.loop; });
+  const auto at = std::ranges::find_if(
+      path, [&](const Stmt& l) { return l->kind == StmtKind::loop && l->var == s.loop; });
   if (at == path.end()) return illegal("stage '{0}' is not in a loop '{1}'", s.stage, s.loop);
   for (auto it = path.begin(); it != at; ++it)
     if ((*it)->kind == StmtKind::loop && (*it)->role == AxisRole::reduce)
-      return illegal("the reduce loop '{0}' is outside of loop '{1}': the init would run in each of its iterations", (*it)->var, s.loop);
+      return illegal(
+          "the reduce loop '{0}' is outside of loop '{1}': the init would run in each of its "
+          "iterations",
+          (*it)->var, s.loop);
   std::vector<std::string> reduced;
   for (auto it = at; it + 1 != path.end(); ++it) {
     const StmtNode& inner = **it;
     if (inner.kind == StmtKind::if_then) {
       for (const std::string& var : reduced)
-        if (uses_var(inner.condition, var)) return illegal("the condition around stage '{0}' depends on the reduce loop '{1}'", s.stage, var);
-      if (has_load(inner.condition)) return illegal("the condition around stage '{0}' reads a buffer", s.stage);
+        if (uses_var(inner.condition, var))
+          return illegal("the condition around stage '{0}' depends on the reduce loop '{1}'",
+                         s.stage, var);
+      if (has_load(inner.condition))
+        return illegal("the condition around stage '{0}' reads a buffer", s.stage);
     } else if (inner.role == AxisRole::reduce) {
       reduced.push_back(inner.var);
     } else {
-      const bool index = std::ranges::any_of(store->indices, [&](const Expr& e) { return uses_var(e, inner.var); });
+      const bool index = std::ranges::any_of(store->indices,
+                                             [&](const Expr& e) { return uses_var(e, inner.var); });
       if (inner.role == AxisRole::scan || (!index && !is_const(inner.extent, 1)))
-        return illegal("loop '{0}' is no index of stage '{1}': the init must stay inside it", inner.var, s.stage);
+        return illegal("loop '{0}' is no index of stage '{1}': the init must stay inside it",
+                       inner.var, s.stage);
       TW_TRY(check_new_loop(kernel, init_name(inner.var)));
     }
   }

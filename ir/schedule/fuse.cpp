@@ -3,7 +3,8 @@
 //     for j in 8 {                      y: y[f // 8, f % 8] = x[f // 8, f % 8]
 //       y: y[i, j] = x[i, j]    ->    }
 //   } }
-// Legal: j is the only thing in i (but for ifs, which move inside), both serial, of one role, and j's extent does not use i.
+// Legal: j is the only thing in i (but for ifs, which move inside), both serial, of one role, and
+// j's extent does not use i.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -19,19 +20,25 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Fuse& s) {
   std::vector<Expr> conditions;
   Stmt at = outer.body[0];
   for (; at->kind == StmtKind::if_then; at = at->body[0]) conditions.push_back(at->condition);
-  if (at != inner_path.back()) return illegal("loop '{0}' is not the only statement in loop '{1}'", s.inner, s.outer);
+  if (at != inner_path.back())
+    return illegal("loop '{0}' is not the only statement in loop '{1}'", s.inner, s.outer);
   if (outer.role != inner.role)
-    return illegal("loop '{0}' is {1}, loop '{2}' is {3}: only loops of one role can be fused", s.outer, axis_role_name(outer.role), s.inner,
-                   axis_role_name(inner.role));
-  if (uses_var(inner.extent, s.outer)) return illegal("the extent of loop '{0}' depends on '{1}'", s.inner, s.outer);
+    return illegal("loop '{0}' is {1}, loop '{2}' is {3}: only loops of one role can be fused",
+                   s.outer, axis_role_name(outer.role), s.inner, axis_role_name(inner.role));
+  if (uses_var(inner.extent, s.outer))
+    return illegal("the extent of loop '{0}' depends on '{1}'", s.inner, s.outer);
   for (const Expr& condition : conditions)
-    if (has_load(condition)) return illegal("the condition between loops '{0}' and '{1}' reads a buffer", s.outer, s.inner);
+    if (has_load(condition))
+      return illegal("the condition between loops '{0}' and '{1}' reads a buffer", s.outer,
+                     s.inner);
 
   Stmt body = inner.body[0];
   for (size_t i = conditions.size(); i-- > 0;) body = make_if(conditions[i], std::move(body));
   body = substitute(body, s.outer, floor_div(var(s.fused), inner.extent));
   body = substitute(body, s.inner, floor_mod(var(s.fused), inner.extent));
-  return with_replaced(kernel, path, make_loop(s.fused, outer.extent * inner.extent, std::move(body), LoopKind::serial, outer.role));
+  return with_replaced(kernel, path,
+                       make_loop(s.fused, outer.extent * inner.extent, std::move(body),
+                                 LoopKind::serial, outer.role));
 }
 
 }  // namespace tw::sched

@@ -36,26 +36,36 @@ Expr flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
 
 class Matcher {
  public:
-  Matcher(const Kernel& instruction, const Kernel& kernel, const Ranges& ranges) : instruction_(instruction), kernel_(kernel), ranges_(ranges) {}
+  Matcher(const Kernel& instruction, const Kernel& kernel, const Ranges& ranges)
+      : instruction_(instruction), kernel_(kernel), ranges_(ranges) {}
 
   Expected<IntrinsicMatch> run(const Stmt& nest) {
     TW_ASSIGN(wanted_, nest_of(instruction_.body, "the instruction"));
     TW_ASSIGN(found_, nest_of(nest, "what stands there"));
     if (wanted_.loops.size() != found_.loops.size())
-      return illegal("the instruction has {0} loops, the nest {1}", wanted_.loops.size(), found_.loops.size());
+      return illegal("the instruction has {0} loops, the nest {1}", wanted_.loops.size(),
+                     found_.loops.size());
     for (size_t i = 0; i < wanted_.loops.size(); ++i) {
       const StmtNode &w = *wanted_.loops[i], &f = *found_.loops[i];
       if (!equal(w.extent, f.extent) || w.role != f.role)
-        return illegal("loop '{0}' has not the extent and role of the instruction's loop '{1}'", f.var, w.var);
-      if (f.loop_kind != LoopKind::serial && f.loop_kind != LoopKind::unroll) return illegal("loop '{0}' is {1}", f.var, loop_kind_name(f.loop_kind));
+        return illegal("loop '{0}' has not the extent and role of the instruction's loop '{1}'",
+                       f.var, w.var);
+      if (f.loop_kind != LoopKind::serial && f.loop_kind != LoopKind::unroll)
+        return illegal("loop '{0}' is {1}", f.var, loop_kind_name(f.loop_kind));
       ranges_[f.var] = {Expr(0), simplify(f.extent - Expr(1))};
       ranges_[w.var] = ranges_[f.var];
     }
     const StmtNode &w = *wanted_.store, &f = *found_.store;
-    if (w.combiner != f.combiner) return illegal("stage '{0}' does not combine as the instruction does", f.label);
-    if (f.where.defined() || f.init.defined() || f.async) return illegal("stage '{0}' has a where or an init: decompose_reduction makes the init a stage", f.label);
-    if (!bind(w.buffer, w.indices, f.buffer, f.indices)) return illegal("stage '{0}' does not store as the instruction does", f.label);
-    if (!unify(w.value, f.value)) return illegal("stage '{0}' does not compute what the instruction does", f.label);
+    if (w.combiner != f.combiner)
+      return illegal("stage '{0}' does not combine as the instruction does", f.label);
+    if (f.where.defined() || f.init.defined() || f.async)
+      return illegal(
+          "stage '{0}' has a where or an init: decompose_reduction makes the init a stage",
+          f.label);
+    if (!bind(w.buffer, w.indices, f.buffer, f.indices))
+      return illegal("stage '{0}' does not store as the instruction does", f.label);
+    if (!unify(w.value, f.value))
+      return illegal("stage '{0}' does not compute what the instruction does", f.label);
     return match_;
   }
 
@@ -75,7 +85,8 @@ class Matcher {
         break;
       case ExprKind::binary: {
         if (w->binary != f->binary) return false;
-        const bool swaps = w->binary == BinaryOp::add || w->binary == BinaryOp::mul || w->binary == BinaryOp::min || w->binary == BinaryOp::max;
+        const bool swaps = w->binary == BinaryOp::add || w->binary == BinaryOp::mul ||
+                           w->binary == BinaryOp::min || w->binary == BinaryOp::max;
         const IntrinsicMatch before = match_;
         if (unify(w->args[0], f->args[0]) && unify(w->args[1], f->args[1])) return true;
         match_ = before;
@@ -91,11 +102,13 @@ class Matcher {
   }
 
   Expr in_found_loops(Expr e) const {
-    for (size_t i = 0; i < wanted_.loops.size(); ++i) e = substitute(e, wanted_.loops[i]->var, var(found_.loops[i]->var));
+    for (size_t i = 0; i < wanted_.loops.size(); ++i)
+      e = substitute(e, wanted_.loops[i]->var, var(found_.loops[i]->var));
     return e;
   }
 
-  // The access lies at a fixed distance from where the instruction's operand has it, for all values of the loops.
+  // The access lies at a fixed distance from where the instruction's operand has it, for all values
+  // of the loops.
   bool bind(BufferId w, const std::vector<Expr>& w_at, BufferId f, const std::vector<Expr>& f_at) {
     const Buffer &operand = instruction_.buffer(w), &buffer = kernel_.buffer(f);
     if (operand.dtype != buffer.dtype) return false;
@@ -130,7 +143,8 @@ class Matcher {
 
 }  // namespace
 
-Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel, const Stmt& nest, const Ranges& ranges) {
+Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel,
+                                         const Stmt& nest, const Ranges& ranges) {
   return Matcher(instruction, kernel, ranges).run(nest);
 }
 
@@ -139,7 +153,8 @@ IntrinsicCall intrinsic_call(const Intrinsic& intrinsic) {
   std::string word;
   const auto take = [&] {
     const size_t first = word.find_first_not_of(' '), last = word.find_last_not_of(' ');
-    const std::string trimmed = first == std::string::npos ? "" : word.substr(first, last - first + 1);
+    const std::string trimmed = first == std::string::npos ? ""
+                                                           : word.substr(first, last - first + 1);
     word.clear();
     return trimmed;
   };
@@ -152,11 +167,16 @@ IntrinsicCall intrinsic_call(const Intrinsic& intrinsic) {
   return call;
 }
 
-Stmt part_of_operands(const Kernel& instruction, const StmtNode& region, const IntrinsicMatch& match) {
+Stmt part_of_operands(const Kernel& instruction, const StmtNode& region,
+                      const IntrinsicMatch& match) {
   std::vector<Stmt> places;
   for (const Buffer& parameter : instruction.buffers) {
     const IntrinsicOperand& operand = match.at(parameter.name);
-    places.push_back(make_store({.kind = StmtKind::store, .label = parameter.name, .buffer = operand.buffer, .indices = operand.at, .value = imm(0, parameter.dtype)}));
+    places.push_back(make_store({.kind = StmtKind::store,
+                                 .label = parameter.name,
+                                 .buffer = operand.buffer,
+                                 .indices = operand.at,
+                                 .value = imm(0, parameter.dtype)}));
   }
   StmtNode out = region;
   out.body = {make_block(std::move(places))};
@@ -165,9 +185,11 @@ Stmt part_of_operands(const Kernel& instruction, const StmtNode& region, const I
 
 Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& region) {
   IntrinsicMatch match;
-  for (const Stmt& place : stores_of(region.body[0])) match[place->label] = {place->buffer, place->indices};
+  for (const Stmt& place : stores_of(region.body[0]))
+    match[place->label] = {place->buffer, place->indices};
   for (const Buffer& parameter : instruction.buffers)
-    if (!match.contains(parameter.name)) return illegal("operand '{0}' has no place", parameter.name);
+    if (!match.contains(parameter.name))
+      return illegal("operand '{0}' has no place", parameter.name);
   return match;
 }
 

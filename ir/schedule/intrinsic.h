@@ -1,4 +1,5 @@
-// Finds the part of a kernel that a hardware instruction computes: the instruction is given as a kernel.
+// Finds the part of a kernel that a hardware instruction computes: the instruction is given as a
+// kernel.
 #pragma once
 #include <map>
 
@@ -11,24 +12,29 @@ namespace tw {
 // Where an instruction's operand lies: from this element on, as densely as the instruction has it.
 struct IntrinsicOperand {
   BufferId buffer;
-  std::vector<Expr> at;         // in variables outside of the nest
+  std::vector<Expr> at;  // in variables outside of the nest
 };
 using IntrinsicMatch = std::map<std::string, IntrinsicOperand>;  // by the instruction's parameters
 
-// The nest computes what the instruction does: the same loops in the same order, the same expression (operands of + * min max may be swapped), and
-// every operand's elements in memory as the instruction has them. Errors: illegal_schedule, saying what differs. `ranges`: what is around.
-Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel, const Stmt& nest, const Ranges& ranges);
+// The nest computes what the instruction does: the same loops in the same order, the same
+// expression (operands of + * min max may be swapped), and every operand's elements in memory as
+// the instruction has them. Errors: illegal_schedule, saying what differs. `ranges`: what is
+// around.
+Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel,
+                                         const Stmt& nest, const Ranges& ranges);
 
-// "name(c, a, b)": name, c, a, b. "... over 32": so many threads do it together, and the first dimension of every operand counts them.
+// "name(c, a, b)": name, c, a, b. "... over 32": so many threads do it together, and the first
+// dimension of every operand counts them.
 struct IntrinsicCall {
   std::vector<std::string> words;
   int64_t threads = 1;
 };
 IntrinsicCall intrinsic_call(const Intrinsic& intrinsic);
 
-// In code for one of the threads that do an instruction together, the block holds a store a parameter instead, which names it (the label) and where the
-// thread's part of it begins.
-Stmt part_of_operands(const Kernel& instruction, const StmtNode& region, const IntrinsicMatch& match);
+// In code for one of the threads that do an instruction together, the block holds a store a
+// parameter instead, which names it (the label) and where the thread's part of it begins.
+Stmt part_of_operands(const Kernel& instruction, const StmtNode& region,
+                      const IntrinsicMatch& match);
 Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& region);
 
 }  // namespace tw

@@ -2,9 +2,10 @@
 //   temp t: f32[8, 64]                          temp t: f32[4, 8, 16]
 //   t: t[a, b] = x[a, b]                  ->    t: t[b // 16, a, b % 16] = x[a, b]
 //   y: y[v, u] = t[u, v]                        y: y[v, u] = t[v // 16, u, v % 16]
-// Element [i, j] of the temp moves to the mapped place, wherever it is written and read; the new shape is the smallest box around the
-// places. Any map that keeps elements apart: blocked panels, transposition, an exclusive-or swizzle.
-// Legal: a temp of constant shape; no index of the map can be negative; no two elements meet, which is tried out point by point, for each group of
+// Element [i, j] of the temp moves to the mapped place, wherever it is written and read; the new
+// shape is the smallest box around the places. Any map that keeps elements apart: blocked panels,
+// transposition, an exclusive-or swizzle. Legal: a temp of constant shape; no index of the map can
+// be negative; no two elements meet, which is tried out point by point, for each group of
 // dimensions that the map mixes.
 #include <algorithm>
 #include <map>
@@ -21,13 +22,15 @@ constexpr int64_t kMaxExtent = int64_t{1} << 40;
 
 std::set<std::string> vars_of(const Expr& e) {
   std::set<std::string> out;
-  visit(e, [&](const Expr& n) { if (n->kind == ExprKind::var) out.insert(n->name); });
+  visit(e, [&](const Expr& n) {
+    if (n->kind == ExprKind::var) out.insert(n->name);
+  });
   return out;
 }
 
 struct Group {
   std::set<std::string> dims;
-  std::vector<Expr> map;       // the new indices that use them
+  std::vector<Expr> map;  // the new indices that use them
 };
 
 std::vector<Group> groups_of(const step::Layout& s) {
@@ -37,7 +40,8 @@ std::vector<Group> groups_of(const step::Layout& s) {
     Group joined{{}, {e}};
     const std::set<std::string> used = vars_of(e);
     std::erase_if(groups, [&](const Group& g) {
-      const bool shares = std::ranges::any_of(g.dims, [&](const std::string& dim) { return used.contains(dim); });
+      const bool shares = std::ranges::any_of(
+          g.dims, [&](const std::string& dim) { return used.contains(dim); });
       if (shares) {
         joined.dims.insert(g.dims.begin(), g.dims.end());
         joined.map.insert(joined.map.end(), g.map.begin(), g.map.end());
@@ -49,11 +53,15 @@ std::vector<Group> groups_of(const step::Layout& s) {
   return groups;
 }
 
-Error check_apart(const Group& group, const std::map<std::string, int64_t>& extents, const std::string& buffer) {
+Error check_apart(const Group& group, const std::map<std::string, int64_t>& extents,
+                  const std::string& buffer) {
   int64_t points = 1;
   for (const std::string& dim : group.dims)
     if (__builtin_mul_overflow(points, extents.at(dim), &points) || points > kMaxPoints)
-      return illegal("'{0}' has too many elements to show that the map keeps them apart: the limit is {1} in a group of dimensions", buffer, kMaxPoints);
+      return illegal(
+          "'{0}' has too many elements to show that the map keeps them apart: the limit is {1} in "
+          "a group of dimensions",
+          buffer, kMaxPoints);
   std::set<std::vector<int64_t>> places;
   for (int64_t p = 0; p < points; ++p) {
     std::map<std::string, int64_t, std::less<>> at;
@@ -63,8 +71,10 @@ Error check_apart(const Group& group, const std::map<std::string, int64_t>& exte
       rest /= extents.at(dim);
     }
     std::vector<int64_t> place;
-    for (const Expr& e : group.map) place.push_back(eval_int(e, [&](std::string_view name) { return at.find(name)->second; }));
-    if (!places.insert(std::move(place)).second) return illegal("the map sends two elements of '{0}' to one place", buffer);
+    for (const Expr& e : group.map)
+      place.push_back(eval_int(e, [&](std::string_view name) { return at.find(name)->second; }));
+    if (!places.insert(std::move(place)).second)
+      return illegal("the map sends two elements of '{0}' to one place", buffer);
   }
   return Error::success();
 }
@@ -74,7 +84,8 @@ bool divides_by_constants(const Expr& e) {
   visit(e, [&](const Expr& n) {
     if (n->kind != ExprKind::binary) return;
     const BinaryOp op = n->binary;
-    const bool division = op == BinaryOp::div || op == BinaryOp::floor_div || op == BinaryOp::floor_mod || op == BinaryOp::mod;
+    const bool division = op == BinaryOp::div || op == BinaryOp::floor_div ||
+                          op == BinaryOp::floor_mod || op == BinaryOp::mod;
     if (division) good &= as_const(n->args[1]).value_or(0) > 0;
   });
   return good;
@@ -86,13 +97,19 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
   const std::optional<BufferId> id = kernel.find_buffer(s.buffer);
   if (!id) return illegal("the kernel has no buffer '{0}'", s.buffer);
   const Buffer& buffer = kernel.buffer(*id);
-  if (buffer.role != BufferRole::temp) return illegal("'{0}' is a parameter of the kernel: its layout is given; cache_read makes a temp of it", s.buffer);
+  if (buffer.role != BufferRole::temp)
+    return illegal(
+        "'{0}' is a parameter of the kernel: its layout is given; cache_read makes a temp of it",
+        s.buffer);
   if (!constant_bytes(buffer)) return illegal("the shape of '{0}' is not constant", s.buffer);
-  if (s.dims.size() != buffer.shape.size()) return illegal("'{0}' has {1} dimensions, not {2}", s.buffer, buffer.shape.size(), s.dims.size());
+  if (s.dims.size() != buffer.shape.size())
+    return illegal("'{0}' has {1} dimensions, not {2}", s.buffer, buffer.shape.size(),
+                   s.dims.size());
   std::map<std::string, int64_t> extents;
   Ranges ranges;
   for (size_t d = 0; d < s.dims.size(); ++d) {
-    if (!extents.emplace(s.dims[d], *as_const(buffer.shape[d])).second) return illegal("the dimension '{0}' is named twice", s.dims[d]);
+    if (!extents.emplace(s.dims[d], *as_const(buffer.shape[d])).second)
+      return illegal("the dimension '{0}' is named twice", s.dims[d]);
     ranges[s.dims[d]] = {Expr(0), Expr(extents.at(s.dims[d]) - 1)};
   }
   Kernel out = kernel;
@@ -100,15 +117,20 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
   shape.clear();
   for (const Expr& e : s.map) {
     for (const std::string& name : vars_of(e))
-      if (!extents.contains(name)) return illegal("'{0}' in the map is no dimension of '{1}'", name, s.buffer);
-    if (e.type() != DType::i64 || has_load(e) || !divides_by_constants(e)) return illegal("the map must be made of integers, and divide by positive constants only");
+      if (!extents.contains(name))
+        return illegal("'{0}' in the map is no dimension of '{1}'", name, s.buffer);
+    if (e.type() != DType::i64 || has_load(e) || !divides_by_constants(e))
+      return illegal("the map must be made of integers, and divide by positive constants only");
     const Bounds bounds = constant_bounds(simplify(e, ranges), ranges);
-    if (!bounds.min || !bounds.max || *bounds.min < 0 || *bounds.max >= kMaxExtent) return illegal("it cannot be shown that '{0}' stays in a box of '{1}'", to_string(e), s.buffer);
+    if (!bounds.min || !bounds.max || *bounds.min < 0 || *bounds.max >= kMaxExtent)
+      return illegal("it cannot be shown that '{0}' stays in a box of '{1}'", to_string(e),
+                     s.buffer);
     shape.push_back(Expr(*bounds.max + 1));
   }
   if (!constant_bytes(out.buffer(*id))) return illegal("'{0}' becomes too large", s.buffer);
   for (const Group& group : groups_of(s)) TW_TRY(check_apart(group, extents, s.buffer));
-  const auto hole = [](size_t d) { return "$" + std::to_string(d); };  // no name of the kernel, which may have those of the dims
+  // No name of the kernel, which may have those of the dims
+  const auto hole = [](size_t d) { return "$" + std::to_string(d); };
   std::vector<Expr> map = s.map;
   for (Expr& e : map)
     for (size_t d = 0; d < s.dims.size(); ++d) e = substitute(e, s.dims[d], var(hole(d)));

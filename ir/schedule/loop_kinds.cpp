@@ -3,10 +3,12 @@
 //     y: y[i, j] = x[i, j]    ->       y: y[i, j] = x[i, j]
 //   }                                }
 // Legal: a serial loop.
-//   vectorize: constant extent, not a scan; no loop inside; every store inside stores to its own place in each lane, or combines
+//   vectorize: constant extent, not a scan; no loop inside; every store inside stores to its own
+//   place in each lane, or combines
 //     lanes of a reduce loop.
 //   unroll: constant extent of at most kMaxUnroll.
-//   parallel: spatial, no loop around it but serial scan loops, no other parallel loop inside; temps written inside are private (scope stack or register)
+//   parallel: spatial, no loop around it but serial scan loops, no other parallel loop inside;
+//   temps written inside are private (scope stack or register)
 //     or indexed by the loop.
 #include "ir/schedule/nest.h"
 
@@ -17,14 +19,16 @@ namespace {
 constexpr int64_t kMaxUnroll = 1024;  // copies of the body
 constexpr int64_t kMaxLanes = 1024;
 
-Expected<Kernel> mark(const Kernel& kernel, const std::string& var, LoopKind kind, int64_t max_extent) {
+Expected<Kernel> mark(const Kernel& kernel, const std::string& var, LoopKind kind,
+                      int64_t max_extent) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, var));
   const StmtNode& loop = *path.back();
   TW_TRY(check_serial(loop));
   if (max_extent > 0) {
     const std::optional<int64_t> extent = as_const(loop.extent);
     if (!extent || *extent > max_extent)
-      return illegal("the extent of loop '{0}' must be a constant of at most {1} to be {2}", var, max_extent, loop_kind_name(kind));
+      return illegal("the extent of loop '{0}' must be a constant of at most {1} to be {2}", var,
+                     max_extent, loop_kind_name(kind));
   }
   Kernel out = kernel;
   StmtNode marked = loop;
@@ -35,8 +39,14 @@ Expected<Kernel> mark(const Kernel& kernel, const std::string& var, LoopKind kin
 
 }  // namespace
 
-Expected<Kernel> apply_step(const Kernel& kernel, const step::Vectorize& s) { return mark(kernel, s.loop, LoopKind::vector, kMaxLanes); }
-Expected<Kernel> apply_step(const Kernel& kernel, const step::Unroll& s) { return mark(kernel, s.loop, LoopKind::unroll, kMaxUnroll); }
-Expected<Kernel> apply_step(const Kernel& kernel, const step::Parallel& s) { return mark(kernel, s.loop, LoopKind::parallel, 0); }
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Vectorize& s) {
+  return mark(kernel, s.loop, LoopKind::vector, kMaxLanes);
+}
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Unroll& s) {
+  return mark(kernel, s.loop, LoopKind::unroll, kMaxUnroll);
+}
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Parallel& s) {
+  return mark(kernel, s.loop, LoopKind::parallel, 0);
+}
 
 }  // namespace tw::sched

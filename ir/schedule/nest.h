@@ -1,5 +1,6 @@
-// What the primitives share: finding loops and stages, the ranges in scope, replacing one statement of a kernel.
-// Paths and scopes list statements from the outside in. Errors are illegal_schedule, one sentence, naming loop or stage.
+// What the primitives share: finding loops and stages, the ranges in scope, replacing one statement
+// of a kernel. Paths and scopes list statements from the outside in. Errors are illegal_schedule,
+// one sentence, naming loop or stage.
 #pragma once
 #include <functional>
 #include <span>
@@ -20,18 +21,26 @@ Error illegal(const char* format, Args&&... args) {
 
 // The loops and ifs down to the first statement that matches, itself last; empty when none does.
 std::vector<Stmt> find_path(const Stmt& root, const std::function<bool(const StmtNode&)>& matches);
-Expected<std::vector<Stmt>> loop_path(const Kernel& kernel, const std::string& var);     // the loop last
-Expected<std::vector<Stmt>> stage_path(const Kernel& kernel, const std::string& label);  // the store last
-Error check_serial(const StmtNode& loop);                                  // only serial loops are split, fused, marked
-Error check_new_loop(const Kernel& kernel, const std::string& name);       // no loop or symbol has the name yet
-Error check_new_stage(const Kernel& kernel, const std::string& name);      // no stage or buffer has the name yet
+// The loop last
+Expected<std::vector<Stmt>> loop_path(const Kernel& kernel, const std::string& var);
+// The store last
+Expected<std::vector<Stmt>> stage_path(const Kernel& kernel, const std::string& label);
+// Only serial loops are split, fused, marked
+Error check_serial(const StmtNode& loop);
+// No loop or symbol has the name yet
+Error check_new_loop(const Kernel& kernel, const std::string& name);
+// No stage or buffer has the name yet
+Error check_new_stage(const Kernel& kernel, const std::string& name);
 
-Ranges ranges_of(const Kernel& kernel, std::span<const Stmt> path);        // symbols and the loops of the path
+// Symbols and the loops of the path
+Ranges ranges_of(const Kernel& kernel, std::span<const Stmt> path);
 void add_range(Ranges& ranges, const StmtNode& loop);
-// Simplifies every expression with the loops in scope; drops ifs that always hold and statements that never run.
+// Simplifies every expression with the loops in scope; drops ifs that always hold and statements
+// that never run.
 Stmt simplify_tree(const Stmt& s, Ranges ranges);
 
-// `old` is found by identity; a null `with` drops it. Statements beside the way to it stay the same objects.
+// `old` is found by identity; a null `with` drops it. Statements beside the way to it stay the same
+// objects.
 Stmt replace(const Stmt& root, const Stmt& old, const Stmt& with);
 // The kernel with path.back() replaced by the simplified `with`.
 Kernel with_replaced(const Kernel& kernel, std::span<const Stmt> path, const Stmt& with);
@@ -39,57 +48,77 @@ Kernel with_replaced(const Kernel& kernel, std::span<const Stmt> path, const Stm
 // Every whole expression of one statement, not of those inside it.
 void visit_exprs(const StmtNode& s, const std::function<void(const Expr&)>& fn);
 // Every load with the loops and ifs around it, in program order of the statements.
-void visit_loads(const Stmt& root, const std::function<void(const ExprNode& load, std::span<const Stmt> scope)>& fn);
+void visit_loads(const Stmt& root,
+                 const std::function<void(const ExprNode& load, std::span<const Stmt> scope)>& fn);
 bool has_load(const Expr& e);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
 // The tree with the indices of every load, store and prefetch of the buffer mapped.
-Stmt map_accesses(const Stmt& root, BufferId buffer, const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn);
+Stmt map_accesses(const Stmt& root, BufferId buffer,
+                  const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn);
 
 // Without the prefetches of buffers that got another number of dimensions.
 Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root);
 
-// A stage whose nest still is as lowered: at the top of the kernel or of scan loops, perfect, serial, its store's indices the spatial variables.
+// A stage whose nest still is as lowered: at the top of the kernel or of scan loops, perfect,
+// serial, its store's indices the spatial variables.
 struct LoweredStage {
-  std::vector<Stmt> scans;     // the scan loops around the nest
-  Stmt nest;                   // a child of the kernel's body or of the last scan loop's (or the body itself)
-  std::vector<Stmt> spatial;   // loops, from the outside in
+  std::vector<Stmt> scans;  // the scan loops around the nest
+  // a child of the kernel's body or of the last scan loop's (or the body itself)
+  Stmt nest;
+  std::vector<Stmt> spatial;  // loops, from the outside in
   std::vector<Stmt> reduce;
   Stmt store;
   std::vector<int> loop_of_dim;  // index into spatial; -1: a dimension of extent 1, index 0
-  Expr extent_of_dim(size_t dim) const { return loop_of_dim[dim] < 0 ? Expr(1) : spatial[static_cast<size_t>(loop_of_dim[dim])]->extent; }
+  Expr extent_of_dim(size_t dim) const {
+    return loop_of_dim[dim] < 0 ? Expr(1) : spatial[static_cast<size_t>(loop_of_dim[dim])]->extent;
+  }
 };
-Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label, bool in_scans = false);  // in_scans: may be inside of scan loops
-// The stage alone writes its buffer, and nothing after its nest writes what it reads: its values may be computed later.
+// in_scans: may be inside of scan loops
+Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label,
+                                     bool in_scans = false);
+// The stage alone writes its buffer, and nothing after its nest writes what it reads: its values
+// may be computed later.
 Error check_movable(const Kernel& kernel, const LoweredStage& stage);
 
-// The nest that sets the stage's buffer to `init` over the spatial loops of `path` (store last): loops "<var>_init" of the same
-// kinds, store "<label>.init".
+// The nest that sets the stage's buffer to `init` over the spatial loops of `path` (store last):
+// loops "<var>_init" of the same kinds, store "<label>.init".
 Stmt init_nest(std::span<const Stmt> path);
 Stmt without_init(const Stmt& store);
-// The loop of a stage's regenerated or copied nest: "<stage>_<var>", or var itself when it has that form already.
-inline std::string axis_name(const std::string& stage, const std::string& var) { return var.starts_with(stage + "_") ? var : stage + "_" + var; }
+// The loop of a stage's regenerated or copied nest: "<stage>_<var>", or var itself when it has that
+// form already.
+inline std::string axis_name(const std::string& stage, const std::string& var) {
+  return var.starts_with(stage + "_") ? var : stage + "_" + var;
+}
 inline std::string init_name(const std::string& var) { return var + "_init"; }
 inline std::string init_label(const std::string& label) { return label + ".init"; }
 
-// The tree with the suffix behind the names of its loops ("<var>_<suffix>"), stages and blocks ("<label>.<suffix>"), as copies need.
+// The tree with the suffix behind the names of its loops ("<var>_<suffix>"), stages and blocks
+// ("<label>.<suffix>"), as copies need.
 Stmt renamed(const Stmt& body, const std::string& suffix);
-Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body, const std::string& suffix);
+Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body,
+                   const std::string& suffix);
 Error check_new_region(const Kernel& kernel, const std::string& name);
-std::string done_queue(const std::string& stage);     // of the stage's asynchronous copies
-size_t own_statement(std::span<const Stmt> path);     // the outermost place on the way to a store where nothing else is stored
-// The buffer gets `depth` slots, a first dimension indexed by loop % depth wherever `where` uses it.
-Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop, const Stmt& where);
+std::string done_queue(const std::string& stage);  // of the stage's asynchronous copies
+// The outermost place on the way to a store where nothing else is stored
+size_t own_statement(std::span<const Stmt> path);
+// The buffer gets `depth` slots, a first dimension indexed by loop % depth wherever `where` uses
+// it.
+Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop,
+                  const Stmt& where);
 
 inline constexpr int64_t kMaxStackBytes = 32 << 10;  // of one temp in scope stack or register
-std::optional<int64_t> constant_bytes(const Buffer& buffer);  // nullopt when the shape is not constant
+// Nullopt when the shape is not constant
+std::optional<int64_t> constant_bytes(const Buffer& buffer);
 
-// True when iterations of `var` may store to the same place, because a shifted split made its blocks overlap.
+// True when iterations of `var` may store to the same place, because a shifted split made its
+// blocks overlap.
 bool overlaps(const StmtNode& store, const std::string& var);
-// What must hold after every step: loop kinds fit their bodies, overlapping blocks only overwrite, temps in parallel loops are private.
+// What must hold after every step: loop kinds fit their bodies, overlapping blocks only overwrite,
+// temps in parallel loops are private.
 Error check_rules(const Kernel& kernel);
-// What must hold at the end: stack and register temps are small and of constant shape; the indices of register temps are constant once
-// unroll and vector loops are expanded.
+// What must hold at the end: stack and register temps are small and of constant shape; the indices
+// of register temps are constant once unroll and vector loops are expanded.
 Error check_scopes(const Kernel& kernel);
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s);
@@ -115,7 +144,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Annotate& s);
-Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s, const Target* target);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s,
+                            const Target* target);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Bind& s, const Target* target);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Blockize& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, const Target* target);

@@ -9,13 +9,17 @@ namespace tw::sched {
 namespace {
 
 bool uses(const StmtNode& s, BufferId buffer) {
-  if ((s.kind == StmtKind::store || s.kind == StmtKind::prefetch) && s.buffer == buffer) return true;
+  if ((s.kind == StmtKind::store || s.kind == StmtKind::prefetch) && s.buffer == buffer)
+    return true;
   bool found = false;
-  visit_exprs(s, [&](const Expr& e) { visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == buffer; }); });
+  visit_exprs(s, [&](const Expr& e) {
+    visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == buffer; });
+  });
   return found;
 }
 
-void add_use(const Stmt& s, const std::function<bool(const StmtNode&)>& is_use, std::vector<Stmt>& path, std::optional<std::vector<Stmt>>& common) {
+void add_use(const Stmt& s, const std::function<bool(const StmtNode&)>& is_use,
+             std::vector<Stmt>& path, std::optional<std::vector<Stmt>>& common) {
   if (is_use(*s)) {
     if (!common) common = path;
     const auto [end, other] = std::ranges::mismatch(*common, path);
@@ -30,7 +34,8 @@ void add_use(const Stmt& s, const std::function<bool(const StmtNode&)>& is_use, 
 bool may_own(const StmtNode& loop, const Buffer& buffer, const Target* target) {
   if (loop.kind != StmtKind::loop || !is_concurrent(loop.loop_kind)) return false;
   if (buffer.scope == "stack" || buffer.scope == "register") return true;
-  if (loop.loop_kind == LoopKind::vthread) return buffer.scope != "global" && buffer.scope != "thread";
+  if (loop.loop_kind == LoopKind::vthread)
+    return buffer.scope != "global" && buffer.scope != "thread";
   const DeviceAxis* axis = target ? target->find_axis(loop.axis) : nullptr;
   const MemoryScope* scope = target ? target->find_scope(buffer.scope) : nullptr;
   return axis && scope && axis->level == scope->level;
@@ -42,7 +47,8 @@ bool owned_inside(const Buffer& buffer, const Stmt& loop) {
 
 }  // namespace
 
-std::vector<Stmt> common_path(const Kernel& kernel, const std::function<bool(const StmtNode&)>& is_use) {
+std::vector<Stmt> common_path(const Kernel& kernel,
+                              const std::function<bool(const StmtNode&)>& is_use) {
   std::optional<std::vector<Stmt>> common;
   std::vector<Stmt> path;
   add_use(kernel.body, is_use, path, common);
@@ -53,14 +59,17 @@ void assign_owners(Kernel& kernel, const Target* target) {
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     Buffer& buffer = kernel.buffers[b];
     if (buffer.role != BufferRole::temp) continue;
-    for (const Stmt& s : common_path(kernel, [&](const StmtNode& n) { return uses(n, BufferId{static_cast<int32_t>(b)}); }))
+    for (const Stmt& s : common_path(
+             kernel, [&](const StmtNode& n) { return uses(n, BufferId{static_cast<int32_t>(b)}); }))
       if (may_own(*s, buffer, target)) buffer.per = s->var;
   }
 }
 
 void assign_queue_owners(Kernel& kernel) {
   for (TokenQueue& queue : kernel.queues) {
-    const auto is_use = [&](const StmtNode& n) { return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name; };
+    const auto is_use = [&](const StmtNode& n) {
+      return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name;
+    };
     queue.per = innermost_concurrent(common_path(kernel, is_use));
   }
 }
@@ -78,16 +87,27 @@ Error check_concurrent(const Kernel& kernel, const Stmt& loop) {
   for (const Stmt& store : stores_of(loop->body[0])) {
     const Buffer& buffer = kernel.buffer(store->buffer);
     if (owned_inside(buffer, loop)) continue;
-    const auto own = std::ranges::find_if(store->indices, [&](const Expr& e) { return uses_var(e, v); });
+    const auto own = std::ranges::find_if(store->indices,
+                                          [&](const Expr& e) { return uses_var(e, v); });
     if (own == store->indices.end())
-      return illegal("every iteration of the {0} loop '{1}' writes '{2}' (scope {3}) in stage '{4}'", loop_kind_name(loop->loop_kind), v, buffer.name, buffer.scope, store->label);
+      return illegal(
+          "every iteration of the {0} loop '{1}' writes '{2}' (scope {3}) in stage '{4}'",
+          loop_kind_name(loop->loop_kind), v, buffer.name, buffer.scope, store->label);
     bool overlapping = overlaps(*store, v);
-    visit(loop->body[0], [&](const Stmt& inner) { overlapping |= inner->kind == StmtKind::loop && overlaps(*store, inner->var); });
-    if (overlapping) return illegal("iterations of the {0} loop '{1}' overlap (shifted split) in stage '{2}'", loop_kind_name(loop->loop_kind), v, store->label);
+    visit(loop->body[0], [&](const Stmt& inner) {
+      overlapping |= inner->kind == StmtKind::loop && overlaps(*store, inner->var);
+    });
+    if (overlapping)
+      return illegal("iterations of the {0} loop '{1}' overlap (shifted split) in stage '{2}'",
+                     loop_kind_name(loop->loop_kind), v, store->label);
     const size_t dim = static_cast<size_t>(own - store->indices.begin());
     bool other = false;
-    visit_loads(loop->body[0], [&](const ExprNode& load, std::span<const Stmt>) { other |= load.buffer == store->buffer && !equal(load.args[dim], *own); });
-    if (other) return illegal("iterations of the {0} loop '{1}' read what others write of '{2}'", loop_kind_name(loop->loop_kind), v, buffer.name);
+    visit_loads(loop->body[0], [&](const ExprNode& load, std::span<const Stmt>) {
+      other |= load.buffer == store->buffer && !equal(load.args[dim], *own);
+    });
+    if (other)
+      return illegal("iterations of the {0} loop '{1}' read what others write of '{2}'",
+                     loop_kind_name(loop->loop_kind), v, buffer.name);
   }
   return Error::success();
 }

@@ -5,8 +5,10 @@
 namespace tw::sched {
 
 // The loops (and ifs, blocks, roles) around all statements that are uses, from the outside in.
-std::vector<Stmt> common_path(const Kernel& kernel, const std::function<bool(const StmtNode&)>& is_use);
-// Sets `per` of every temp: the innermost loop around all its uses of those that may own it (schedule/concurrent.cpp).
+std::vector<Stmt> common_path(const Kernel& kernel,
+                              const std::function<bool(const StmtNode&)>& is_use);
+// Sets `per` of every temp: the innermost loop around all its uses of those that may own it
+// (schedule/concurrent.cpp).
 void assign_owners(Kernel& kernel, const Target* target);
 // Token queues belong to the innermost concurrent loop around their signals and waits.
 void assign_queue_owners(Kernel& kernel);

@@ -1,11 +1,15 @@
 // pad k 4                                                     pad i 4
-//   for k in 10 reduce {            for k in 12 reduce {          temp t: f32[10]      temp t: f32[12]
-//     c: c[i] += x[i, k] init 0 ->    c: c[i] += x[i, k]          for i in 10 {        for i in 12 {
-//   }                                    where k < 10 init 0        t: t[i] = x[i] ->    t: t[i] = select(i < 10, x[i], 0)
+//   for k in 10 reduce {            for k in 12 reduce {          temp t: f32[10]      temp t:
+//   f32[12]
+//     c: c[i] += x[i, k] init 0 ->    c: c[i] += x[i, k]          for i in 10 {        for i in 12
+//     {
+//   }                                    where k < 10 init 0        t: t[i] = x[i] ->    t: t[i] =
+//   select(i < 10, x[i], 0)
 //                                   }                             }                    }
-// The extent becomes a multiple of the factor, so that splits by it need no guard: the added points contribute nothing to sums, and
-// hold 0 (or the init) in a temp, which grows with them.
-// Legal: a serial loop. reduce: every store inside combines. spatial: every store inside is to a temp, at the loop's variable itself in one dimension.
+// The extent becomes a multiple of the factor, so that splits by it need no guard: the added points
+// contribute nothing to sums, and hold 0 (or the init) in a temp, which grows with them. Legal: a
+// serial loop. reduce: every store inside combines. spatial: every store inside is to a temp, at
+// the loop's variable itself in one dimension.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -26,12 +30,16 @@ int own_dim(const StmtNode& store, const std::string& v) {
 Error grow(Kernel& out, const StmtNode& store, const StmtNode& loop, const Expr& extent) {
   Buffer& buffer = out.buffer(store.buffer);
   const int dim = own_dim(store, loop.var);
-  if (buffer.role != BufferRole::temp) return illegal("stage '{0}' writes the parameter '{1}', which cannot grow", store.label, buffer.name);
-  if (dim < 0) return illegal("loop '{0}' is not by itself an index of stage '{1}'", loop.var, store.label);
+  if (buffer.role != BufferRole::temp)
+    return illegal("stage '{0}' writes the parameter '{1}', which cannot grow", store.label,
+                   buffer.name);
+  if (dim < 0)
+    return illegal("loop '{0}' is not by itself an index of stage '{1}'", loop.var, store.label);
   Expr& size = buffer.shape[static_cast<size_t>(dim)];
   const std::optional<int64_t> now = as_const(size), wanted = as_const(extent);
   if (now && wanted ? *now < *wanted : equal(size, loop.extent)) size = extent;
-  else if (!now || !wanted) return illegal("it cannot be shown that '{0}' has room for the added points", buffer.name);
+  else if (!now || !wanted)
+    return illegal("it cannot be shown that '{0}' has room for the added points", buffer.name);
   return Error::success();
 }
 
@@ -41,20 +49,25 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   const StmtNode& loop = *path.back();
   TW_TRY(check_serial(loop));
-  if (s.factor < 1) return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
-  if (loop.role == AxisRole::scan) return illegal("loop '{0}' is a scan: it cannot run longer", s.loop);
+  if (s.factor < 1)
+    return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
+  if (loop.role == AxisRole::scan)
+    return illegal("loop '{0}' is a scan: it cannot run longer", s.loop);
   const Ranges ranges = ranges_of(kernel, path);
   if (is_const(simplify(floor_mod(loop.extent, Expr(s.factor)), ranges), 0)) return kernel;
-  const Expr extent = simplify(ceil_div(loop.extent, s.factor) * Expr(s.factor), ranges), inside = lt(var(s.loop), loop.extent);
+  const Expr extent = simplify(ceil_div(loop.extent, s.factor) * Expr(s.factor), ranges),
+             inside = lt(var(s.loop), loop.extent);
   Kernel out = kernel;
   for (const Stmt& store : stores_of(loop.body[0])) {
     if (loop.role == AxisRole::spatial) TW_TRY(grow(out, *store, loop, extent));
-    else if (store->combiner == Combiner::none) return illegal("stage '{0}' in the reduce loop '{1}' does not combine", store->label, s.loop);
+    else if (store->combiner == Combiner::none)
+      return illegal("stage '{0}' in the reduce loop '{1}' does not combine", store->label, s.loop);
   }
   const Stmt body = rewrite(loop.body[0], [&](const Stmt& stmt) -> Stmt {
     if (stmt->kind != StmtKind::store) return nullptr;
     StmtNode store = *stmt;
-    if (store.combiner == Combiner::none) store.value = select(inside, store.value, imm(0, store.value.type()));
+    if (store.combiner == Combiner::none)
+      store.value = select(inside, store.value, imm(0, store.value.type()));
     else store.where = logical_and(inside, store.where);
     return make_store(std::move(store));
   });

@@ -2,19 +2,24 @@
 //   for i in 9 {                  y.a: y[0] = ...
 //     y: y[i] = ...        ->     for i in 6 { y: y[i + 1] = ... }
 //   }                             for i_z in 2 { y.z: y[i_z + 7] = ... }
-// The parts run in the old order; conditions and shifted blocks that hold in a whole part disappear there. The middle keeps all names, the
-// copies add "_<suffix>" to loops and ".<suffix>" to stages; a part of one iteration has no loop. Only the first part of a reduce loop
-// keeps the inits. Legal: a serial loop with more iterations than are cut off; of a free spatial loop nothing may be left.
+// The parts run in the old order; conditions and shifted blocks that hold in a whole part disappear
+// there. The middle keeps all names, the copies add "_<suffix>" to loops and ".<suffix>" to stages;
+// a part of one iteration has no loop. Only the first part of a reduce loop keeps the inits. Legal:
+// a serial loop with more iterations than are cut off; of a free spatial loop nothing may be left.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
-Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body, const std::string& suffix) {
+Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body,
+                   const std::string& suffix) {
   if (suffix.empty()) return illegal("a copy of loop '{0}' needs a suffix", loop.var);
   Error error = check_new_loop(kernel, loop.var + "_" + suffix);
   visit(body, [&](const Stmt& s) {
     if (error) return;
-    if (s->kind == StmtKind::loop) error = is_concurrent(s->loop_kind) ? illegal("the {0} loop '{1}' cannot be copied", loop_kind_name(s->loop_kind), s->var) : check_new_loop(kernel, s->var + "_" + suffix);
+    if (s->kind == StmtKind::loop)
+      error = is_concurrent(s->loop_kind) ? illegal("the {0} loop '{1}' cannot be copied",
+                                                    loop_kind_name(s->loop_kind), s->var)
+                                          : check_new_loop(kernel, s->var + "_" + suffix);
     if (s->kind == StmtKind::store) error = check_new_stage(kernel, s->label + "." + suffix);
     if (s->kind == StmtKind::region) error = check_new_region(kernel, s->label + "." + suffix);
   });
@@ -41,12 +46,14 @@ namespace {
 
 struct Part {
   Expr begin;
-  int64_t extent = 0;       // 0: the rest
-  std::string suffix;       // empty: the names stay
+  int64_t extent = 0;  // 0: the rest
+  std::string suffix;  // empty: the names stay
 };
 
 Stmt without_inits(const Stmt& body) {
-  return rewrite(body, [](const Stmt& s) -> Stmt { return s->kind == StmtKind::store && s->init.defined() ? without_init(s) : nullptr; });
+  return rewrite(body, [](const Stmt& s) -> Stmt {
+    return s->kind == StmtKind::store && s->init.defined() ? without_init(s) : nullptr;
+  });
 }
 
 Stmt part_of(const StmtNode& loop, const Part& part, const Expr& rest, bool first) {
@@ -55,17 +62,21 @@ Stmt part_of(const StmtNode& loop, const Part& part, const Expr& rest, bool firs
   const Expr extent = part.extent ? Expr(part.extent) : rest;
   if (is_const(extent, 1)) return substitute(body, loop.var, part.begin);
   const std::string name = part.suffix.empty() ? loop.var : loop.var + "_" + part.suffix;
-  return make_loop(name, extent, substitute(body, loop.var, var(name) + part.begin), LoopKind::serial, loop.role);
+  return make_loop(name, extent, substitute(body, loop.var, var(name) + part.begin),
+                   LoopKind::serial, loop.role);
 }
 
-Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t front, int64_t back, const std::string& front_suffix, const std::string& back_suffix) {
+Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t front, int64_t back,
+                     const std::string& front_suffix, const std::string& back_suffix) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, name));
   const StmtNode& loop = *path.back();
   TW_TRY(check_serial(loop));
   const Bounds bounds = constant_bounds(loop.extent, ranges_of(kernel, path));
-  const int64_t rest_at_least = loop.role == AxisRole::reduce ? 1 : 0;   // inits stay with the first part, which has to run
+  // Inits stay with the first part, which has to run
+  const int64_t rest_at_least = loop.role == AxisRole::reduce ? 1 : 0;
   if (!bounds.min || front + back > *bounds.min - (as_const(loop.extent) ? 1 : rest_at_least))
-    return illegal("loop '{0}' must be known to have more iterations than the {1} that are cut off", name, front + back);
+    return illegal("loop '{0}' must be known to have more iterations than the {1} that are cut off",
+                   name, front + back);
   std::vector<Part> parts;
   if (front > 0) {
     TW_TRY(check_suffix(kernel, loop, (loop).body[0], front_suffix));
@@ -74,7 +85,8 @@ Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t fron
   parts.push_back({Expr(front), 0, ""});
   if (back > 0) {
     TW_TRY(check_suffix(kernel, loop, (loop).body[0], back_suffix));
-    if (front > 0 && front_suffix == back_suffix) return illegal("the two ends of loop '{0}' need different suffixes", name);
+    if (front > 0 && front_suffix == back_suffix)
+      return illegal("the two ends of loop '{0}' need different suffixes", name);
     parts.push_back({loop.extent - Expr(back), back, back_suffix});
   }
   const Expr rest = simplify(loop.extent - Expr(front + back));
@@ -86,13 +98,17 @@ Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t fron
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Partition& s) {
-  if (s.front < 1 || s.back < 1) return illegal("both ends of loop '{0}' need at least one iteration: peel cuts one end", s.loop);
+  if (s.front < 1 || s.back < 1)
+    return illegal("both ends of loop '{0}' need at least one iteration: peel cuts one end",
+                   s.loop);
   return cut(kernel, s.loop, s.front, s.back, s.front_suffix, s.back_suffix);
 }
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Peel& s) {
-  if (s.count < 1) return illegal("peeling {0} iterations off loop '{1}' does nothing", s.count, s.loop);
-  return s.back ? cut(kernel, s.loop, 0, s.count, "", s.suffix) : cut(kernel, s.loop, s.count, 0, s.suffix, "");
+  if (s.count < 1)
+    return illegal("peeling {0} iterations off loop '{1}' does nothing", s.count, s.loop);
+  return s.back ? cut(kernel, s.loop, 0, s.count, "", s.suffix)
+                : cut(kernel, s.loop, s.count, 0, s.suffix, "");
 }
 
 }  // namespace tw::sched

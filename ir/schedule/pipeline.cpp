@@ -1,14 +1,18 @@
 // pipeline k 3 xs
 //   temp xs: f32[8]                                      temp xs: f32[3, 8]
-//   for k in 6 reduce {                                  for k_pro in 2 { for i_pro in 8 { xs.pro: xs[k_pro % 3, i_pro] = x[k_pro * 8 + i_pro] } }
+//   for k in 6 reduce {                                  for k_pro in 2 { for i_pro in 8 { xs.pro:
+//   xs[k_pro % 3, i_pro] = x[k_pro * 8 + i_pro] } }
 //     for i in 8 { xs: xs[i] = x[k * 8 + i] }      ->    for k in 6 reduce {
-//     for i1 in 8 reduce { c: c[0] += xs[i1] }             if k + 2 < 6 { for i in 8 { xs: xs[(k + 2) % 3, i] = x[(k + 2) * 8 + i] } }
-//   }                                                      for i1 in 8 reduce { c: c[0] += xs[k % 3, i1] }
+//     for i1 in 8 reduce { c: c[0] += xs[i1] }             if k + 2 < 6 { for i in 8 { xs: xs[(k +
+//     2) % 3, i] = x[(k + 2) * 8 + i] } }
+//   }                                                      for i1 in 8 reduce { c: c[0] += xs[k %
+//   3, i1] }
 //                                                        }
-// The named stages run 2 = 3 - 1 iterations before the rest of the loop's body, into a ring of 3 buffers. The token of an asynchronous copy is
-// signalled where the copy starts and waited for by the rest: up to 3 copies are under way.
-// Legal: a serial loop, depth >= 2, at least depth - 1 iterations; the stages stand in the loop's body, write temps that nothing else writes
-// or uses outside of the loop, read nothing that the rest writes, and have no init that the loop starts.
+// The named stages run 2 = 3 - 1 iterations before the rest of the loop's body, into a ring of 3
+// buffers. The token of an asynchronous copy is signalled where the copy starts and waited for by
+// the rest: up to 3 copies are under way. Legal: a serial loop, depth >= 2, at least depth - 1
+// iterations; the stages stand in the loop's body, write temps that nothing else writes or uses
+// outside of the loop, read nothing that the rest writes, and have no init that the loop starts.
 #include <algorithm>
 
 #include "ir/schedule/owners.h"
@@ -22,12 +26,15 @@ struct Parts {
   std::vector<BufferId> ring;
 };
 
-bool is_named(const std::vector<std::string>& stages, const std::string& label) { return std::ranges::find(stages, label) != stages.end(); }
+bool is_named(const std::vector<std::string>& stages, const std::string& label) {
+  return std::ranges::find(stages, label) != stages.end();
+}
 
 Expected<Parts> parts_of(const StmtNode& loop, const std::vector<std::string>& stages) {
   Parts parts;
   const Stmt body = loop.body[0];
-  const std::vector<Stmt> children = body->kind == StmtKind::block ? body->body : std::vector<Stmt>{body};
+  const std::vector<Stmt> children = body->kind == StmtKind::block ? body->body
+                                                                   : std::vector<Stmt>{body};
   size_t found = 0;
   for (const Stmt& child : children) {
     const std::vector<Stmt> stores = stores_of(child);
@@ -35,29 +42,43 @@ Expected<Parts> parts_of(const StmtNode& loop, const std::vector<std::string>& s
     for (const Stmt& store : stores) {
       if (!is_named(stages, store->label)) continue;
       ++named;
-      if (std::ranges::find(parts.ring, store->buffer) == parts.ring.end()) parts.ring.push_back(store->buffer);
+      if (std::ranges::find(parts.ring, store->buffer) == parts.ring.end())
+        parts.ring.push_back(store->buffer);
     }
     found += named;
-    if (named > 0 && named < stores.size()) return illegal("stage '{0}' is in one nest with others", stores[0]->label);
-    const bool started = child->kind == StmtKind::signal && std::ranges::any_of(stages, [&](const std::string& s) { return done_queue(s) == child->label; });
+    if (named > 0 && named < stores.size())
+      return illegal("stage '{0}' is in one nest with others", stores[0]->label);
+    const bool started = child->kind == StmtKind::signal &&
+                         std::ranges::any_of(stages, [&](const std::string& s) {
+                           return done_queue(s) == child->label;
+                         });
     (named > 0 || started ? parts.ahead : parts.rest).push_back(child);
   }
-  if (found != stages.size()) return illegal("not all of the stages are in the body of loop '{0}'", loop.var);
+  if (found != stages.size())
+    return illegal("not all of the stages are in the body of loop '{0}'", loop.var);
   return parts;
 }
 
 Error check_parts(const Kernel& kernel, const Stmt& loop, const Parts& parts) {
-  const Stmt ahead = make_block(parts.ahead), rest = make_block(parts.rest), outside = replace(kernel.body, loop, nullptr);
+  const Stmt ahead = make_block(parts.ahead), rest = make_block(parts.rest),
+             outside = replace(kernel.body, loop, nullptr);
   for (const BufferId id : parts.ring) {
     const Buffer& buffer = kernel.buffer(id);
-    if (buffer.role != BufferRole::temp) return illegal("'{0}' is a parameter: it cannot become a ring", buffer.name);
-    if (writes(rest, id)) return illegal("'{0}' is written by the rest of loop '{1}' too", buffer.name, loop->var);
-    if (reads(outside, id) || writes(outside, id)) return illegal("'{0}' is used outside of loop '{1}'", buffer.name, loop->var);
+    if (buffer.role != BufferRole::temp)
+      return illegal("'{0}' is a parameter: it cannot become a ring", buffer.name);
+    if (writes(rest, id))
+      return illegal("'{0}' is written by the rest of loop '{1}' too", buffer.name, loop->var);
+    if (reads(outside, id) || writes(outside, id))
+      return illegal("'{0}' is used outside of loop '{1}'", buffer.name, loop->var);
   }
   for (const Stmt& store : stores_of(rest))
-    if (reads(ahead, store->buffer)) return illegal("the stages read '{0}', which the rest of loop '{1}' writes", kernel.buffer(store->buffer).name, loop->var);
+    if (reads(ahead, store->buffer))
+      return illegal("the stages read '{0}', which the rest of loop '{1}' writes",
+                     kernel.buffer(store->buffer).name, loop->var);
   for (const Stmt& store : stores_of(ahead))
-    if (loop->role == AxisRole::reduce && store->init.defined()) return illegal("the reduce loop '{0}' starts the init of stage '{1}'", loop->var, store->label);
+    if (loop->role == AxisRole::reduce && store->init.defined())
+      return illegal("the reduce loop '{0}' starts the init of stage '{1}'", loop->var,
+                     store->label);
   bool waits = false;
   visit(ahead, [&](const Stmt& s) { waits |= s->kind == StmtKind::wait; });
   if (waits) return illegal("a stage waits for a token in the middle of its nest");
@@ -66,7 +87,8 @@ Error check_parts(const Kernel& kernel, const Stmt& loop, const Parts& parts) {
 
 }  // namespace
 
-Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop, const Stmt& where) {
+Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop,
+                  const Stmt& where) {
   Kernel out = kernel;
   std::vector<Expr>& shape = out.buffer(buffer).shape;
   shape.insert(shape.begin(), Expr(depth));
@@ -83,7 +105,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s) {
   TW_TRY(check_serial(*path.back()));
   const std::optional<int64_t> extent = as_const(path.back()->extent);
   if (s.depth < 2) return illegal("a pipeline of depth {0} has nothing ahead", s.depth);
-  if (!extent || *extent < s.depth - 1) return illegal("loop '{0}' needs a constant extent of at least {1}", s.loop, s.depth - 1);
+  if (!extent || *extent < s.depth - 1)
+    return illegal("loop '{0}' needs a constant extent of at least {1}", s.loop, s.depth - 1);
   {
     TW_ASSIGN(const Parts parts, parts_of(*path.back(), s.stages));
     TW_TRY(check_parts(kernel, path.back(), parts));
@@ -100,11 +123,13 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s) {
   const StmtNode& loop = *path.back();
   const Stmt ahead = make_block(parts.ahead);
   const std::string first = s.loop + "_pro";
-  const Stmt prologue = make_loop(first, Expr(s.depth - 1), substitute(renamed(ahead, "pro"), s.loop, var(first)));
+  const Stmt prologue = make_loop(first, Expr(s.depth - 1),
+                                  substitute(renamed(ahead, "pro"), s.loop, var(first)));
   const Expr later = var(s.loop) + Expr(s.depth - 1);
   std::vector<Stmt> steady = {make_if(lt(later, loop.extent), substitute(ahead, s.loop, later))};
   steady.insert(steady.end(), parts.rest.begin(), parts.rest.end());
-  return with_replaced(out, path, make_block({prologue, with_body(loop, make_block(std::move(steady)))}));
+  return with_replaced(out, path,
+                       make_block({prologue, with_body(loop, make_block(std::move(steady)))}));
 }
 
 }  // namespace tw::sched

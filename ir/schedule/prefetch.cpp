@@ -1,20 +1,27 @@
 // prefetch w k 8
 //   for k in 64 reduce { for j in 48 vector {          for k in 64 reduce {
-//     c: c[i, j] += x[i, k] * w[k, j]            ->      for w_k_l in 3 unroll { prefetch w[k + 8, w_k_l * 16] }
-//   } }                                                  for j in 48 vector { c: c[i, j] += x[i, k] * w[k, j] }
+//     c: c[i, j] += x[i, k] * w[k, j]            ->      for w_k_l in 3 unroll { prefetch w[k + 8,
+//     w_k_l * 16] }
+//   } }                                                  for j in 48 vector { c: c[i, j] += x[i, k]
+//   * w[k, j] }
 //                                                      }
-// Each iteration asks for what a later one will read, one element a cache line of 64 bytes; with distance 0 for what it reads itself, later. The
-// last iterations ask for what is not there, which does no harm. The optional second number is the locality, 0 (used once) to 3 (default: into every cache).
-// Legal: loop and distance known, the loop's body reads the buffer at places that follow from its loops, and no more than 64 lines of it.
+// Each iteration asks for what a later one will read, one element a cache line of 64 bytes; with
+// distance 0 for what it reads itself, later. The last iterations ask for what is not there, which
+// does no harm. The optional second number is the locality, 0 (used once) to 3 (default: into every
+// cache). Legal: loop and distance known, the loop's body reads the buffer at places that follow
+// from its loops, and no more than 64 lines of it.
 //
 // prefetch w j 1 over k
-//   for j in 4 { for i in 2 { for k in 64 reduce {     ->   for j in 4 { for i in 2 { for k in 64 reduce {
-//     c: c[i, j, l] += x[i, k] * w[j, k, l]  (l in 32)        prefetch w[j + 1, 0, (i * 64 + k) * 16]
+//   for j in 4 { for i in 2 { for k in 64 reduce {     ->   for j in 4 { for i in 2 { for k in 64
+//   reduce {
+//     c: c[i, j, l] += x[i, k] * w[j, k, l]  (l in 32)        prefetch w[j + 1, 0, (i * 64 + k) *
+//     16]
 //   } } }                                                     c: ...
-// What the iteration of j reads is asked for during the whole of the one before, an equal part in each iteration of k: memory delivers it
-// at its own rate while the panel in the cache is in use. Where that is several pieces, the outermost loops inside of j that reach one piece each ask for
-// theirs: `prefetch x rc 1 over rl` asks for row k0 of the next plane in the iteration k0 of this one. Legal where that gives one piece of the
-// buffer and the loops down to k are known.
+// What the iteration of j reads is asked for during the whole of the one before, an equal part in
+// each iteration of k: memory delivers it at its own rate while the panel in the cache is in use.
+// Where that is several pieces, the outermost loops inside of j that reach one piece each ask for
+// theirs: `prefetch x rc 1 over rl` asks for row k0 of the next plane in the iteration k0 of this
+// one. Legal where that gives one piece of the buffer and the loops down to k are known.
 #include <algorithm>
 
 #include "ir/schedule/regions.h"
@@ -28,9 +35,9 @@ constexpr int64_t kMaxLines = 64;
 
 // A run of elements next to each other, and loops over the dimensions outside of it.
 struct Lines {
-  size_t first = 0;      // the dimension where the run begins
-  int64_t inner = 1;     // elements of one index of it
-  int64_t run = 1;       // elements
+  size_t first = 0;   // the dimension where the run begins
+  int64_t inner = 1;  // elements of one index of it
+  int64_t run = 1;    // elements
 };
 
 Lines lines_of(const Buffer& buffer, const std::vector<DimRegion>& regions) {
@@ -47,16 +54,21 @@ Lines lines_of(const Buffer& buffer, const std::vector<DimRegion>& regions) {
 
 Error check_body(const std::vector<Stmt>& path) {
   for (const Stmt& around : path)
-    if (around->loop_kind == LoopKind::vector) return illegal("loop '{0}' is a vector loop: its body is evaluated once", around->var);
+    if (around->loop_kind == LoopKind::vector)
+      return illegal("loop '{0}' is a vector loop: its body is evaluated once", around->var);
   return Error::success();
 }
 
 Error too_many(const step::Prefetch& s, const std::string& loop, int64_t count) {
-  return illegal("an iteration of loop '{0}' reads {1} cache lines of '{2}', more than the {3} that can be asked for", loop, count, s.buffer, kMaxLines);
+  return illegal(
+      "an iteration of loop '{0}' reads {1} cache lines of '{2}', more than the {3} that can be "
+      "asked for",
+      loop, count, s.buffer, kMaxLines);
 }
 
 Expected<Kernel> with_asked(const Kernel& kernel, const std::vector<Stmt>& path, const Stmt& nest) {
-  return with_replaced(kernel, path, with_body(*path.back(), make_block({nest, path.back()->body[0]})));
+  return with_replaced(kernel, path,
+                       with_body(*path.back(), make_block({nest, path.back()->body[0]})));
 }
 
 Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt& nest) {
@@ -66,30 +78,38 @@ Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt
   return Error::success();
 }
 
-// What the body of the loop at the end of `path` reads, in the iteration of loop s.loop that is s.distance later. Error: not known.
-Expected<std::vector<DimRegion>> regions_ahead(const Kernel& kernel, const step::Prefetch& s, const std::vector<Stmt>& path) {
+// What the body of the loop at the end of `path` reads, in the iteration of loop s.loop that is
+// s.distance later. Error: not known.
+Expected<std::vector<DimRegion>> regions_ahead(const Kernel& kernel, const step::Prefetch& s,
+                                               const std::vector<Stmt>& path) {
   const BufferId id = *kernel.find_buffer(s.buffer);
   const std::vector<Access> readers = accesses(kernel, id, path);
-  if (readers.empty()) return illegal("nothing in loop '{0}' reads '{1}'", path.back()->var, s.buffer);
+  if (readers.empty())
+    return illegal("nothing in loop '{0}' reads '{1}'", path.back()->var, s.buffer);
   const Ranges outer = ranges_of(kernel, path);
   const std::vector<Expr>& shape = kernel.buffer(id).shape;
   std::vector<DimRegion> regions;
   for (size_t d = 0; d < shape.size(); ++d) {
     regions.push_back(region_of_dim(readers, d, shape[d], outer));
-    if (!as_const(regions[d].extent)) return illegal("it is not known which part of '{0}' an iteration of loop '{1}' reads", s.buffer, path.back()->var);
+    if (!as_const(regions[d].extent))
+      return illegal("it is not known which part of '{0}' an iteration of loop '{1}' reads",
+                     s.buffer, path.back()->var);
     regions[d].min = substitute(regions[d].min, s.loop, var(s.loop) + Expr(s.distance));
   }
   return regions;
 }
 
 bool one_piece(const std::vector<DimRegion>& regions, const Lines& lines) {
-  return std::all_of(regions.begin(), regions.begin() + static_cast<ptrdiff_t>(lines.first), [](const DimRegion& r) { return is_const(r.extent, 1); });
+  return std::all_of(regions.begin(), regions.begin() + static_cast<ptrdiff_t>(lines.first),
+                     [](const DimRegion& r) { return is_const(r.extent, 1); });
 }
 
 // One piece in equal parts over the loops inside of the one that reads it down to s.over.
-Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s, const std::vector<Stmt>& path) {
+Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s,
+                        const std::vector<Stmt>& path) {
   TW_ASSIGN(const std::vector<Stmt> inner, loop_path(kernel, s.over));
-  if (inner.size() <= path.size() || inner[path.size() - 1].get() != path.back().get()) return illegal("loop '{0}' is not inside of loop '{1}'", s.over, s.loop);
+  if (inner.size() <= path.size() || inner[path.size() - 1].get() != path.back().get())
+    return illegal("loop '{0}' is not inside of loop '{1}'", s.over, s.loop);
   TW_TRY(check_body(inner));
   const Buffer& buffer = kernel.buffer(*kernel.find_buffer(s.buffer));
   std::vector<Stmt> reader = path;
@@ -101,13 +121,16 @@ Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s, const std
     TW_ASSIGN(regions, regions_ahead(kernel, s, reader));
     lines = lines_of(buffer, regions);
   }
-  if (!one_piece(regions, lines)) return illegal("what an iteration of loop '{0}' reads of '{1}' is not one piece", s.loop, s.buffer);
+  if (!one_piece(regions, lines))
+    return illegal("what an iteration of loop '{0}' reads of '{1}' is not one piece", s.loop,
+                   s.buffer);
   int64_t iterations = 1;
   Expr at(0);
   for (size_t i = reader.size(); i < inner.size(); ++i) {
     if (inner[i]->kind != StmtKind::loop) continue;
     const std::optional<int64_t> extent = as_const(inner[i]->extent);
-    if (!extent || *extent < 1) return illegal("the extent of loop '{0}' is not known", inner[i]->var);
+    if (!extent || *extent < 1)
+      return illegal("the extent of loop '{0}' is not known", inner[i]->var);
     at = at * Expr(*extent) + var(inner[i]->var);
     iterations *= *extent;
   }
@@ -115,9 +138,11 @@ Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s, const std
   const int64_t part = (lines.run + iterations - 1) / iterations, count = (part + step - 1) / step;
   if (count > kMaxLines) return too_many(s, s.over, count);
   const std::string along = s.buffer + "_" + s.loop + "_l";
-  StmtNode node{.kind = StmtKind::prefetch, .buffer = *kernel.find_buffer(s.buffer), .count = s.locality};
+  StmtNode node{
+      .kind = StmtKind::prefetch, .buffer = *kernel.find_buffer(s.buffer), .count = s.locality};
   for (const DimRegion& region : regions) node.indices.push_back(region.min);
-  node.indices.back() = node.indices.back() + at * Expr(part) + (count == 1 ? Expr(0) : var(along) * Expr(step));
+  node.indices.back() = node.indices.back() + at * Expr(part) +
+                        (count == 1 ? Expr(0) : var(along) * Expr(step));
   Stmt nest = make_stmt(std::move(node));
   TW_TRY(around(kernel, along, count, nest));
   return with_asked(kernel, inner, nest);
@@ -130,7 +155,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   const std::optional<BufferId> id = kernel.find_buffer(s.buffer);
   if (!id) return illegal("the kernel has no buffer '{0}'", s.buffer);
   if (s.distance < 0) return illegal("the distance {0} is negative", s.distance);
-  if (s.locality < 0 || s.locality > 3) return illegal("the locality {0} is not 0 to 3", s.locality);
+  if (s.locality < 0 || s.locality > 3)
+    return illegal("the locality {0} is not 0 to 3", s.locality);
   const Buffer& buffer = kernel.buffer(*id);
   if (buffer.scope == "register") return illegal("'{0}' is in registers", s.buffer);
   if (buffer.shape.empty()) return illegal("'{0}' is one element", s.buffer);
@@ -151,7 +177,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   for (size_t d = 0; d < buffer.shape.size(); ++d) {
     const int64_t extent = *as_const(regions[d].extent);
     if (d < lines.first) {
-      node.indices.push_back(regions[d].min + (extent == 1 ? Expr(0) : var(prefix + std::to_string(d))));
+      node.indices.push_back(regions[d].min +
+                             (extent == 1 ? Expr(0) : var(prefix + std::to_string(d))));
     } else if (d == lines.first) {
       node.indices.push_back(regions[d].min + floor_div(offset, Expr(inner)));
     } else {
@@ -162,7 +189,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   }
   Stmt nest = make_stmt(std::move(node));
   TW_TRY(around(kernel, along, run_lines, nest));
-  for (size_t d = lines.first; d-- > 0;) TW_TRY(around(kernel, prefix + std::to_string(d), *as_const(regions[d].extent), nest));
+  for (size_t d = lines.first; d-- > 0;)
+    TW_TRY(around(kernel, prefix + std::to_string(d), *as_const(regions[d].extent), nest));
   return with_asked(kernel, path, nest);
 }
 

@@ -49,19 +49,23 @@ std::optional<Interval> union_of(const std::vector<Access>& list, size_t dim, co
 
 }  // namespace
 
-DimRegion region_of_dim(const std::vector<Access>& list, size_t dim, const Expr& domain, const Ranges& outer) {
+DimRegion region_of_dim(const std::vector<Access>& list, size_t dim, const Expr& domain,
+                        const Ranges& outer) {
   const DimRegion whole{Expr(0), domain, true};
   std::optional<Interval> interval = union_of(list, dim, outer);
   if (!interval) return whole;
   const std::optional<int64_t> size = as_const(domain);
   if (const auto low = as_const(interval->min); low && *low < 0) interval->min = Expr(0);
-  if (const auto high = as_const(interval->max); high && size && *high >= *size) interval->max = Expr(*size - 1);
-  const std::optional<int64_t> extent = constant_bounds(interval->max - interval->min + Expr(1), outer).max;
+  if (const auto high = as_const(interval->max); high && size && *high >= *size)
+    interval->max = Expr(*size - 1);
+  const std::optional<int64_t> extent =
+      constant_bounds(interval->max - interval->min + Expr(1), outer).max;
   if (!extent || *extent < 1 || (size && *extent >= *size)) return whole;
   return {interval->min, Expr(*extent), false};
 }
 
-Stmt region_nest(const LoweredStage& stage, const std::vector<DimRegion>& regions, const Ranges& outer, bool shrunk) {
+Stmt region_nest(const LoweredStage& stage, const std::vector<DimRegion>& regions,
+                 const Ranges& outer, bool shrunk) {
   const std::string& label = stage.store->label;
   struct Axis {
     Stmt loop;
@@ -81,13 +85,16 @@ Stmt region_nest(const LoweredStage& stage, const std::vector<DimRegion>& region
     const size_t d = static_cast<size_t>(dim - stage.loop_of_dim.begin());
     const bool single = is_const(regions[d].extent, 1);
     const Expr offset = single ? Expr(0) : var(axis_name(label, loop->var));
-    if (!single) ranges.insert_or_assign(axis_name(label, loop->var), Range{Expr(0), simplify(regions[d].extent - Expr(1))});
+    if (!single)
+      ranges.insert_or_assign(axis_name(label, loop->var),
+                              Range{Expr(0), simplify(regions[d].extent - Expr(1))});
     const Expr point = simplify(regions[d].min + offset, ranges);
     store.indices[d] = shrunk ? offset : point;
     values.emplace_back(loop->var, point);
     Axis axis{loop, single ? Expr() : regions[d].extent, Expr()};
     if (!can_prove(le(Expr(0), point), ranges)) axis.guard = le(Expr(0), point);
-    if (!can_prove(lt(point, loop->extent), ranges)) axis.guard = logical_and(axis.guard, lt(point, loop->extent));
+    if (!can_prove(lt(point, loop->extent), ranges))
+      axis.guard = logical_and(axis.guard, lt(point, loop->extent));
     axes.push_back(std::move(axis));
   }
   const auto in_region = [&](Expr e) {
@@ -100,10 +107,12 @@ Stmt region_nest(const LoweredStage& stage, const std::vector<DimRegion>& region
   store.init = in_region(store.init);
   Stmt nest = make_store(std::move(store));
   for (size_t i = stage.reduce.size(); i-- > 0;)
-    nest = make_loop(stage.reduce[i]->var, stage.reduce[i]->extent, std::move(nest), LoopKind::serial, AxisRole::reduce);
+    nest = make_loop(stage.reduce[i]->var, stage.reduce[i]->extent, std::move(nest),
+                     LoopKind::serial, AxisRole::reduce);
   for (size_t i = axes.size(); i-- > 0;) {
     if (axes[i].guard.defined()) nest = make_if(axes[i].guard, std::move(nest));
-    if (axes[i].extent.defined()) nest = make_loop(axis_name(label, axes[i].loop->var), axes[i].extent, std::move(nest));
+    if (axes[i].extent.defined())
+      nest = make_loop(axis_name(label, axes[i].loop->var), axes[i].extent, std::move(nest));
   }
   return nest;
 }

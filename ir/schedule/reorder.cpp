@@ -3,11 +3,13 @@
 //     if i < n {                                          for i in 4 {
 //       for j in 16 { for k in 8 reduce {                   if i < n {
 //         c: c[i, j] += a[i, k] * b[k, j] init 0    ->        for j in 16 {
-//   } } } }                                                     c: c[i, j] += a[i, k] * b[k, j] init 0
+//   } } } }                                                     c: c[i, j] += a[i, k] * b[k, j]
+//   init 0
 //                                                       } } } }
-// The named loops change places among themselves; loops between them stay. Ifs between them move as far out as they can.
-// Legal: one perfect nest from the outermost to the innermost named loop; scan loops keep their order to all others; vector loops
-// stay innermost, parallel ones outermost (check_rules).
+// The named loops change places among themselves; loops between them stay. Ifs between them move as
+// far out as they can. Legal: one perfect nest from the outermost to the innermost named loop; scan
+// loops keep their order to all others; vector loops stay innermost, parallel ones outermost
+// (check_rules).
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -28,14 +30,17 @@ Expected<Chain> perfect_chain(const Stmt& first, const std::vector<std::string>&
   Stmt s = first;
   while (left > 0) {
     if (s->kind == StmtKind::if_then) {
-      if (has_load(s->condition)) return illegal("a condition inside loop '{0}' reads a buffer", chain.loops.back()->var);
+      if (has_load(s->condition))
+        return illegal("a condition inside loop '{0}' reads a buffer", chain.loops.back()->var);
       chain.conditions.push_back(s->condition);
     } else if (s->kind == StmtKind::loop) {
       left -= static_cast<size_t>(std::ranges::count(names, s->var));
       chain.loops.push_back(s);
     } else {
-      return illegal("the loops are not one perfect nest: there are several statements in loop '{0}', or the others are elsewhere",
-                     chain.loops.back()->var);
+      return illegal(
+          "the loops are not one perfect nest: there are several statements in loop '{0}', or the "
+          "others are elsewhere",
+          chain.loops.back()->var);
     }
     s = s->body[0];
   }
@@ -57,10 +62,14 @@ std::vector<Stmt> new_order(const Chain& chain, const std::vector<std::string>& 
 Error check_order(const std::vector<Stmt>& before, const std::vector<Stmt>& after) {
   for (size_t i = 0; i < after.size(); ++i) {
     for (size_t j = i + 1; j < after.size(); ++j) {
-      const bool swapped = std::ranges::find(before, after[i]) > std::ranges::find(before, after[j]);
+      const bool swapped = std::ranges::find(before, after[i]) >
+                           std::ranges::find(before, after[j]);
       if (swapped && (after[i]->role == AxisRole::scan || after[j]->role == AxisRole::scan))
-        return illegal("loops '{0}' and '{1}' may not change places: a scan runs in its given order", after[j]->var, after[i]->var);
-      if (uses_var(after[i]->extent, after[j]->var)) return illegal("the extent of loop '{0}' depends on '{1}'", after[i]->var, after[j]->var);
+        return illegal(
+            "loops '{0}' and '{1}' may not change places: a scan runs in its given order",
+            after[j]->var, after[i]->var);
+      if (uses_var(after[i]->extent, after[j]->var))
+        return illegal("the extent of loop '{0}' depends on '{1}'", after[i]->var, after[j]->var);
     }
   }
   return Error::success();
@@ -72,7 +81,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Reorder& s) {
   if (s.loops.size() < 2) return illegal("reorder needs two loops or more");
   std::vector<Stmt> path;
   for (size_t i = 0; i < s.loops.size(); ++i) {
-    if (std::ranges::count(s.loops, s.loops[i]) > 1) return illegal("loop '{0}' is named twice", s.loops[i]);
+    if (std::ranges::count(s.loops, s.loops[i]) > 1)
+      return illegal("loop '{0}' is named twice", s.loops[i]);
     TW_ASSIGN(std::vector<Stmt> candidate, loop_path(kernel, s.loops[i]));
     if (path.empty() || candidate.size() < path.size()) path = std::move(candidate);
   }

@@ -1,13 +1,16 @@
 // reverse_compute_at y i0
 //   for i0 in 4 { for i1 in 14 {                  for i0 in 4 {
-//     c: c[i0*14+i1] = x[i0*14+i1] * 2              for i1 in 14 { c: c[i0*14+i1] = x[i0*14+i1] * 2 }
-//   } }                                       ->    for y_i in 14 { y: y[i0*14+y_i] = c[i0*14+y_i] + 1 }
-//   for i in 56 { y: y[i] = c[i] + 1 }            }
-// The counterpart of compute_at: a reader moves to the end of the loop in which its producers run, restricted to the part of their
-// buffers that an iteration of the loop completes. Loops are named as by compute_at; points outside the reader's domain are guarded.
-// Legal: the reader's nest is as lowered, and it alone writes its buffer; the loop is in another, earlier nest, is no vector loop and has no reduce
-// or scan loop around it; what the reader takes from there is written there alone, without holes, and read at the reader's own variables
-// wherever an iteration does not write the whole dimension; what else it reads is ready before.
+//     c: c[i0*14+i1] = x[i0*14+i1] * 2              for i1 in 14 { c: c[i0*14+i1] = x[i0*14+i1] * 2
+//     }
+//   } }                                       ->    for y_i in 14 { y: y[i0*14+y_i] = c[i0*14+y_i]
+//   + 1 } for i in 56 { y: y[i] = c[i] + 1 }            }
+// The counterpart of compute_at: a reader moves to the end of the loop in which its producers run,
+// restricted to the part of their buffers that an iteration of the loop completes. Loops are named
+// as by compute_at; points outside the reader's domain are guarded. Legal: the reader's nest is as
+// lowered, and it alone writes its buffer; the loop is in another, earlier nest, is no vector loop
+// and has no reduce or scan loop around it; what the reader takes from there is written there
+// alone, without holes, and read at the reader's own variables wherever an iteration does not write
+// the whole dimension; what else it reads is ready before.
 #include <algorithm>
 
 #include "ir/schedule/regions.h"
@@ -16,7 +19,7 @@ namespace tw::sched {
 
 namespace {
 
-struct Written {           // by one iteration of the loop
+struct Written {  // by one iteration of the loop
   std::vector<DimRegion> dims;
 };
 
@@ -44,7 +47,8 @@ bool dense(const Expr& e, const std::vector<Stmt>& loops) {
 }
 
 // Ifs between loop and store may only keep an index below its end.
-Error check_conditions(const Kernel& kernel, const StmtNode& store, const std::vector<Stmt>& inside) {
+Error check_conditions(const Kernel& kernel, const StmtNode& store,
+                       const std::vector<Stmt>& inside) {
   for (const Stmt& s : inside) {
     if (s->kind != StmtKind::if_then) continue;
     std::vector<Expr> parts = {s->condition};
@@ -55,33 +59,45 @@ Error check_conditions(const Kernel& kernel, const StmtNode& store, const std::v
         continue;
       }
       bool end = false;
-      for (size_t d = 0; d < store.indices.size() && part->kind == ExprKind::binary && part->binary == BinaryOp::lt; ++d)
-        end |= equal(part->args[0], store.indices[d]) && equal(part->args[1], kernel.buffer(store.buffer).shape[d]);
-      if (!end) return illegal("stage '{0}' is under a condition, so that it may leave out points of '{1}'", store.label, kernel.buffer(store.buffer).name);
+      for (size_t d = 0; d < store.indices.size() && part->kind == ExprKind::binary &&
+                         part->binary == BinaryOp::lt;
+           ++d)
+        end |= equal(part->args[0], store.indices[d]) &&
+               equal(part->args[1], kernel.buffer(store.buffer).shape[d]);
+      if (!end)
+        return illegal("stage '{0}' is under a condition, so that it may leave out points of '{1}'",
+                       store.label, kernel.buffer(store.buffer).name);
     }
   }
-  if (store.where.defined() && store.combiner == Combiner::none) return illegal("stage '{0}' has a where, and may leave out points", store.label);
+  if (store.where.defined() && store.combiner == Combiner::none)
+    return illegal("stage '{0}' has a where, and may leave out points", store.label);
   return Error::success();
 }
 
 // Exactly what is stored to, not a bound of it; nullopt when that cannot be shown.
-std::optional<DimRegion> written_dim(const Access& access, size_t d, const Expr& size, const Ranges& outer) {
+std::optional<DimRegion> written_dim(const Access& access, size_t d, const Expr& size,
+                                     const Ranges& outer) {
   if (has_load(access.indices[d])) return std::nullopt;
-  const std::optional<Interval> interval = interval_over(access.indices[d], access.inner, access.all);
+  const std::optional<Interval> interval = interval_over(access.indices[d], access.inner,
+                                                         access.all);
   if (!interval) return std::nullopt;
-  const Expr min = simplify(interval->min, outer), extent = simplify(interval->max - interval->min + Expr(1), outer);
-  const bool whole = can_prove(le(min, Expr(0)), outer) && can_prove(le(size - Expr(1), interval->max), outer);
+  const Expr min = simplify(interval->min, outer),
+             extent = simplify(interval->max - interval->min + Expr(1), outer);
+  const bool whole = can_prove(le(min, Expr(0)), outer) &&
+                     can_prove(le(size - Expr(1), interval->max), outer);
   if (whole) return DimRegion{Expr(0), size, true};
   if (!as_const(extent)) return std::nullopt;
   return DimRegion{min, extent, false};
 }
 
-Expected<Written> written_in(const Kernel& kernel, BufferId buffer, const std::vector<Stmt>& path, const Ranges& outer) {
+Expected<Written> written_in(const Kernel& kernel, BufferId buffer, const std::vector<Stmt>& path,
+                             const Ranges& outer) {
   Written all;
   const std::string& name = kernel.buffer(buffer).name;
   for (const Stmt& store : stores_of(path.back()->body[0])) {
     if (store->buffer != buffer) continue;
-    std::vector<Stmt> inside = find_path(path.back()->body[0], [&](const StmtNode& n) { return &n == store.get(); });
+    std::vector<Stmt> inside = find_path(path.back()->body[0],
+                                         [&](const StmtNode& n) { return &n == store.get(); });
     inside.pop_back();
     TW_TRY(check_conditions(kernel, *store, inside));
     Access access{store->indices, {}, outer};
@@ -91,9 +107,12 @@ Expected<Written> written_in(const Kernel& kernel, BufferId buffer, const std::v
       add_range(access.all, *s);
     }
     for (size_t d = 0; d < store->indices.size(); ++d) {
-      const std::optional<DimRegion> found = written_dim(access, d, kernel.buffer(buffer).shape[d], outer);
+      const std::optional<DimRegion> found = written_dim(access, d, kernel.buffer(buffer).shape[d],
+                                                         outer);
       if (!found || !dense(store->indices[d], inside))
-        return illegal("it is not known which part of '{0}' stage '{1}' writes in an iteration of loop '{2}'", name, store->label, path.back()->var);
+        return illegal(
+            "it is not known which part of '{0}' stage '{1}' writes in an iteration of loop '{2}'",
+            name, store->label, path.back()->var);
       const DimRegion& region = *found;
       if (all.dims.size() == d) all.dims.push_back(region);
       else if (!equal(all.dims[d].min, region.min) || !equal(all.dims[d].extent, region.extent))
@@ -112,16 +131,21 @@ Error check_order(const Kernel& kernel, const LoweredStage& reader, const std::v
     if (store == reader.store) after = true;
     if (store == reader.store || !started || after) continue;
     const std::string& name = kernel.buffer(store->buffer).name;
-    if (reads(store, reader.store->buffer)) return illegal("stage '{0}' reads '{1}' earlier", store->label, kernel.buffer(reader.store->buffer).name);
+    if (reads(store, reader.store->buffer))
+      return illegal("stage '{0}' reads '{1}' earlier", store->label,
+                     kernel.buffer(reader.store->buffer).name);
     if (reads(reader.nest, store->buffer) && !contains(path.back(), store))
-      return illegal("stage '{0}' reads '{1}', which stage '{2}' makes outside of loop '{3}'", label, name, store->label, path.back()->var);
+      return illegal("stage '{0}' reads '{1}', which stage '{2}' makes outside of loop '{3}'",
+                     label, name, store->label, path.back()->var);
   }
-  if (!started || !after) return illegal("loop '{0}' comes after stage '{1}'", path.back()->var, label);
+  if (!started || !after)
+    return illegal("loop '{0}' comes after stage '{1}'", path.back()->var, label);
   for (const Stmt& store : stores_of(path.back())) {
     if (!reads(reader.nest, store->buffer)) continue;
     for (const Stmt& other : stores_of(kernel.body))
       if (other->buffer == store->buffer && !contains(path.back(), other))
-        return illegal("'{0}' is written outside of loop '{1}' too, in stage '{2}'", kernel.buffer(store->buffer).name, path.back()->var, other->label);
+        return illegal("'{0}' is written outside of loop '{1}' too, in stage '{2}'",
+                       kernel.buffer(store->buffer).name, path.back()->var, other->label);
   }
   return Error::success();
 }
@@ -129,14 +153,21 @@ Error check_order(const Kernel& kernel, const LoweredStage& reader, const std::v
 Error check_loop(const std::vector<Stmt>& path) {
   for (const Stmt& s : path) {
     if (s->kind != StmtKind::loop) continue;
-    if (s->role != AxisRole::spatial) return illegal("values are not complete in the {0} loop '{1}'", axis_role_name(s->role), s->var);
-    if (s->loop_kind == LoopKind::vector) return illegal("loop '{0}' is a vector loop: nothing can be computed in it", s->var);
+    if (s->role != AxisRole::spatial)
+      return illegal("values are not complete in the {0} loop '{1}'", axis_role_name(s->role),
+                     s->var);
+    if (s->loop_kind == LoopKind::vector)
+      return illegal("loop '{0}' is a vector loop: nothing can be computed in it", s->var);
   }
   return Error::success();
 }
 
-// The part that the reader's loop covers in an iteration of the loop, by what each of its reads finds complete there; unset: all of it.
-Expected<std::vector<std::optional<DimRegion>>> parts_of_loops(const Kernel& kernel, const LoweredStage& reader, const std::vector<Stmt>& path, const Ranges& outer) {
+// The part that the reader's loop covers in an iteration of the loop, by what each of its reads
+// finds complete there; unset: all of it.
+Expected<std::vector<std::optional<DimRegion>>> parts_of_loops(const Kernel& kernel,
+                                                               const LoweredStage& reader,
+                                                               const std::vector<Stmt>& path,
+                                                               const Ranges& outer) {
   std::vector<std::optional<DimRegion>> parts(reader.spatial.size());
   const std::string &stage = reader.store->label, &loop = path.back()->var;
   std::vector<ExprNode> taken;
@@ -149,12 +180,18 @@ Expected<std::vector<std::optional<DimRegion>>> parts_of_loops(const Kernel& ker
     for (size_t d = 0; d < load.args.size(); ++d) {
       const DimRegion& region = written.dims[d];
       if (region.whole) continue;
-      const auto own = std::ranges::find_if(reader.spatial, [&](const Stmt& l) { return load.args[d]->kind == ExprKind::var && load.args[d]->name == l->var; });
+      const auto own = std::ranges::find_if(reader.spatial, [&](const Stmt& l) {
+        return load.args[d]->kind == ExprKind::var && load.args[d]->name == l->var;
+      });
       if (own == reader.spatial.end())
-        return illegal("stage '{0}' reads '{1}' beyond the part that an iteration of loop '{2}' completes", stage, kernel.buffer(load.buffer).name, loop);
+        return illegal(
+            "stage '{0}' reads '{1}' beyond the part that an iteration of loop '{2}' completes",
+            stage, kernel.buffer(load.buffer).name, loop);
       std::optional<DimRegion>& part = parts[static_cast<size_t>(own - reader.spatial.begin())];
       if (part && (!equal(part->min, region.min) || !equal(part->extent, region.extent)))
-        return illegal("an iteration of loop '{0}' completes different parts of what stage '{1}' reads", loop, stage);
+        return illegal(
+            "an iteration of loop '{0}' completes different parts of what stage '{1}' reads", loop,
+            stage);
       part = region;
     }
   }
@@ -166,7 +203,8 @@ Expected<std::vector<std::optional<DimRegion>>> parts_of_loops(const Kernel& ker
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& s) {
   TW_ASSIGN(LoweredStage reader, lowered_stage(kernel, s.stage));
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  if (path.front() == reader.nest) return illegal("loop '{0}' belongs to stage '{1}' itself", s.loop, s.stage);
+  if (path.front() == reader.nest)
+    return illegal("loop '{0}' belongs to stage '{1}' itself", s.loop, s.stage);
   TW_TRY(check_loop(path));
   TW_TRY(check_movable(kernel, reader));
   TW_TRY(check_order(kernel, reader, path));
@@ -176,15 +214,23 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& 
   for (size_t d = 0; d < reader.loop_of_dim.size(); ++d) {
     const int loop = reader.loop_of_dim[d];
     const bool part = loop >= 0 && of_loop[static_cast<size_t>(loop)];
-    regions.push_back(part ? *of_loop[static_cast<size_t>(loop)] : DimRegion{Expr(0), reader.extent_of_dim(d), true});
+    regions.push_back(part ? *of_loop[static_cast<size_t>(loop)]
+                           : DimRegion{Expr(0), reader.extent_of_dim(d), true});
   }
-  for (const Stmt& around : path) {  // else it would run again for each of its iterations, before all is there
-    const bool moves = std::ranges::any_of(regions, [&](const DimRegion& r) { return around->kind == StmtKind::loop && uses_var(r.min, around->var); });
-    if (around->kind == StmtKind::loop && !moves && !is_const(around->extent, 1)) return illegal("stage '{0}' would run again in each iteration of loop '{1}'", s.stage, around->var);
+  // Else it would run again for each of its iterations, before all is there
+  for (const Stmt& around : path) {
+    const bool moves = std::ranges::any_of(regions, [&](const DimRegion& r) {
+      return around->kind == StmtKind::loop && uses_var(r.min, around->var);
+    });
+    if (around->kind == StmtKind::loop && !moves && !is_const(around->extent, 1))
+      return illegal("stage '{0}' would run again in each iteration of loop '{1}'", s.stage,
+                     around->var);
   }
-  for (const Stmt& loop : reader.spatial) TW_TRY(check_new_loop(kernel, axis_name(s.stage, loop->var)));
+  for (const Stmt& loop : reader.spatial)
+    TW_TRY(check_new_loop(kernel, axis_name(s.stage, loop->var)));
   const Stmt nest = region_nest(reader, regions, outer, false);
-  Kernel out = with_replaced(kernel, path, with_body(*path.back(), make_block({path.back()->body[0], nest})));
+  Kernel out = with_replaced(kernel, path,
+                             with_body(*path.back(), make_block({path.back()->body[0], nest})));
   out.body = replace(out.body, reader.nest, nullptr);
   return out;
 }

@@ -1,11 +1,14 @@
 // rfactor c k1 -> cf
-//   for i in 8 {                                        for i in 8 { for k1 in 16 { for k0 in 4 reduce {
+//   for i in 8 {                                        for i in 8 { for k1 in 16 { for k0 in 4
+//   reduce {
 //     for k0 in 4 reduce { for k1 in 16 reduce {          cf: cf[i, k1] += x[i, k0*16+k1] init 0
 //       c: c[i] += x[i, k0*16+k1] init 2           ->   } } }
-//   } } }                                               for c_i in 8 { for c_k1 in 16 reduce { c: c[c_i] += cf[c_i, c_k1] init 2 } }
-// Stage c now is named cf and makes a partial result for each k1, in a new temp whose last dimension is k1; a new stage c combines them. So the
-// reduce loop k1 becomes one that can be vectorized or run in parallel.
-// Legal: the nest is as lowered (its reduce loops may be split); c has an init and alone writes its buffer; k1 is one of its reduce loops.
+//   } } }                                               for c_i in 8 { for c_k1 in 16 reduce { c:
+//   c[c_i] += cf[c_i, c_k1] init 2 } }
+// Stage c now is named cf and makes a partial result for each k1, in a new temp whose last
+// dimension is k1; a new stage c combines them. So the reduce loop k1 becomes one that can be
+// vectorized or run in parallel. Legal: the nest is as lowered (its reduce loops may be split); c
+// has an init and alone writes its buffer; k1 is one of its reduce loops.
 #include <algorithm>
 #include <limits>
 
@@ -27,12 +30,14 @@ Expr identity(Combiner combiner, DType type) {
     case Combiner::add: return imm(0, type);
     case Combiner::mul: return imm(1, type);
     case Combiner::min: return is_float(type) ? imm(inf, type) : int_imm(most, type);
-    case Combiner::max: return is_float(type) ? imm(-inf, type) : int_imm(is_signed_int(type) ? -most - 1 : 0, type);
+    case Combiner::max:
+      return is_float(type) ? imm(-inf, type) : int_imm(is_signed_int(type) ? -most - 1 : 0, type);
   }
   TW_UNREACHABLE("nothing is combined");
 }
 
-Stmt partial_nest(const LoweredStage& stage, const Stmt& factored, BufferId partial, const std::string& name) {
+Stmt partial_nest(const LoweredStage& stage, const Stmt& factored, BufferId partial,
+                  const std::string& name) {
   StmtNode store = *stage.store;
   store.label = name;
   store.buffer = partial;
@@ -42,7 +47,8 @@ Stmt partial_nest(const LoweredStage& stage, const Stmt& factored, BufferId part
   for (size_t i = stage.reduce.size(); i-- > 0;)
     if (stage.reduce[i] != factored) nest = with_body(*stage.reduce[i], std::move(nest));
   nest = make_loop(factored->var, factored->extent, std::move(nest));
-  for (size_t i = stage.spatial.size(); i-- > 0;) nest = with_body(*stage.spatial[i], std::move(nest));
+  for (size_t i = stage.spatial.size(); i-- > 0;)
+    nest = with_body(*stage.spatial[i], std::move(nest));
   return nest;
 }
 
@@ -50,9 +56,12 @@ Stmt partial_nest(const LoweredStage& stage, const Stmt& factored, BufferId part
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage));
-  if (!stage.store->init.defined()) return illegal("stage '{0}' combines nothing from an init on", s.stage);
-  const auto found = std::ranges::find_if(stage.reduce, [&](const Stmt& loop) { return loop->var == s.loop; });
-  if (found == stage.reduce.end()) return illegal("'{0}' is no reduce loop of stage '{1}'", s.loop, s.stage);
+  if (!stage.store->init.defined())
+    return illegal("stage '{0}' combines nothing from an init on", s.stage);
+  const auto found = std::ranges::find_if(stage.reduce,
+                                          [&](const Stmt& loop) { return loop->var == s.loop; });
+  if (found == stage.reduce.end())
+    return illegal("'{0}' is no reduce loop of stage '{1}'", s.loop, s.stage);
   TW_TRY(check_new_stage(kernel, s.name));
   TW_TRY(check_movable(kernel, stage));
   const Stmt factored = *found;
@@ -81,9 +90,11 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
   Stmt nest = make_store(std::move(total));
   for (size_t i = loops.size(); i-- > 0;) {
     TW_TRY(check_new_loop(kernel, axis_name(s.stage, loops[i]->var)));
-    nest = make_loop(axis_name(s.stage, loops[i]->var), loops[i]->extent, std::move(nest), LoopKind::serial, loops[i]->role);
+    nest = make_loop(axis_name(s.stage, loops[i]->var), loops[i]->extent, std::move(nest),
+                     LoopKind::serial, loops[i]->role);
   }
-  out.body = replace(kernel.body, stage.nest, make_block({partial_nest(stage, factored, partial, s.name), nest}));
+  out.body = replace(kernel.body, stage.nest,
+                     make_block({partial_nest(stage, factored, partial, s.name), nest}));
   return out;
 }
 

@@ -1,17 +1,22 @@
 // roles k 2 load = xs, compute = c
-//   temp xs: f32[8]                                tokens load.compute   tokens compute.load = 2   temp xs: f32[2, 8]
-//   for k in 6 reduce {                            roles {
+//   temp xs: f32[8]                                tokens load.compute   tokens compute.load = 2
+//   temp xs: f32[2, 8] for k in 6 reduce {                            roles {
 //     for i in 8 { xs: xs[i] = ... }                 load { for k_load in 6 {
-//     for i1 in 8 reduce { c: c[0] += xs[i1] }  ->     wait compute.load   for i in 8 { xs: xs[k_load % 2, i] = ... }   signal load.compute } }
+//     for i1 in 8 reduce { c: c[0] += xs[i1] }  ->     wait compute.load   for i in 8 { xs:
+//     xs[k_load % 2, i] = ... }   signal load.compute } }
 //   }                                                compute { for k_compute in 6 reduce {
-//                                                      wait load.compute   for i1 in 8 reduce { c: ... xs[k_compute % 2, i1] }   signal compute.load } }
+//                                                      wait load.compute   for i1 in 8 reduce { c:
+//                                                      ... xs[k_compute % 2, i1] }   signal
+//                                                      compute.load } }
 //                                                  }
-// The stages of the loop's body are done by parts that run at the same time, each with loops of its own: every loop that holds stages of several
-// parts is one in each of them. What one part hands to another gets `depth` slots; tokens follow from their use, in the innermost loop that has all
-// of it: a slot is waited for before it is filled again, and the filling before it is read. Asynchronous copies signal when they have landed.
-// Legal: a serial loop outside of other roles, without other tokens, whose nests are of one part each; what parts share are temps used in the
-// loop alone, each written by one part, that no part reads before it is written in an iteration. With two slots or more, a loop inside fills all
-// of them the same number of times.
+// The stages of the loop's body are done by parts that run at the same time, each with loops of its
+// own: every loop that holds stages of several parts is one in each of them. What one part hands to
+// another gets `depth` slots; tokens follow from their use, in the innermost loop that has all of
+// it: a slot is waited for before it is filled again, and the filling before it is read.
+// Asynchronous copies signal when they have landed. Legal: a serial loop outside of other roles,
+// without other tokens, whose nests are of one part each; what parts share are temps used in the
+// loop alone, each written by one part, that no part reads before it is written in an iteration.
+// With two slots or more, a loop inside fills all of them the same number of times.
 #include <algorithm>
 #include <map>
 
@@ -27,23 +32,34 @@ constexpr const char* kTokens = "loop '{0}' has tokens or barriers already";
 struct Link {
   size_t from, to;
   std::string home;
-  bool operator<(const Link& o) const { return std::tie(from, to, home) < std::tie(o.from, o.to, o.home); }
+  bool operator<(const Link& o) const {
+    return std::tie(from, to, home) < std::tie(o.from, o.to, o.home);
+  }
 };
 using Links = std::map<Link, std::vector<BufferId>>;
 
-std::vector<Stmt> children(const Stmt& body) { return body->kind == StmtKind::block ? body->body : std::vector<Stmt>{body}; }
-Stmt token(StmtKind kind, const std::string& queue, bool async = false) { return make_stmt({.kind = kind, .label = queue, .async = async}); }
-
-bool uses_any(const Stmt& s, const std::vector<BufferId>& buffers, bool write) {
-  return std::ranges::any_of(buffers, [&](BufferId id) { return write ? writes(s, id) : reads(s, id); });
+std::vector<Stmt> children(const Stmt& body) {
+  return body->kind == StmtKind::block ? body->body : std::vector<Stmt>{body};
+}
+Stmt token(StmtKind kind, const std::string& queue, bool async = false) {
+  return make_stmt({.kind = kind, .label = queue, .async = async});
 }
 
-// The part's statements between a wait before the first and a signal after the last that touches what the link carries.
-void add_tokens(std::vector<Stmt>& body, const std::vector<BufferId>& buffers, bool writer, const std::string& take, const std::string& give) {
+bool uses_any(const Stmt& s, const std::vector<BufferId>& buffers, bool write) {
+  return std::ranges::any_of(buffers,
+                             [&](BufferId id) { return write ? writes(s, id) : reads(s, id); });
+}
+
+// The part's statements between a wait before the first and a signal after the last that touches
+// what the link carries.
+void add_tokens(std::vector<Stmt>& body, const std::vector<BufferId>& buffers, bool writer,
+                const std::string& take, const std::string& give) {
   const auto touches = [&](const Stmt& s) { return uses_any(s, buffers, writer); };
   const auto last = std::find_if(body.rbegin(), body.rend(), touches).base();
   const std::vector<Stmt> stores = stores_of(make_block(body));
-  const bool async = writer && std::ranges::any_of(stores, [&](const Stmt& s) { return s->async && uses_any(s, buffers, true); });
+  const bool async = writer && std::ranges::any_of(stores, [&](const Stmt& s) {
+                       return s->async && uses_any(s, buffers, true);
+                     });
   body.insert(last, token(StmtKind::signal, give, async));
   body.insert(std::ranges::find_if(body, touches), token(StmtKind::wait, take));
 }
@@ -57,28 +73,38 @@ class RoleSplit {
     const std::vector<Stmt> all = stores_of(loop_->body[0]);
     for (size_t p = 0; p < step_.parts.size(); ++p) {
       const auto& [name, stages] = step_.parts[p];
-      if (std::ranges::count(step_.parts, name, &step::RoleParts::value_type::first) > 1) return illegal("the part '{0}' is named twice", name);
+      if (std::ranges::count(step_.parts, name, &step::RoleParts::value_type::first) > 1)
+        return illegal("the part '{0}' is named twice", name);
       for (const std::string& stage : stages) {
-        if (std::ranges::none_of(all, [&](const Stmt& store) { return store->label == stage; })) return illegal("loop '{0}' has no stage '{1}'", step_.loop, stage);
+        if (std::ranges::none_of(all, [&](const Stmt& store) { return store->label == stage; }))
+          return illegal("loop '{0}' has no stage '{1}'", step_.loop, stage);
         owner_.emplace(stage, p);
       }
-      if (stages.empty()) return illegal("the part '{0}' has no stage in loop '{1}'", name, step_.loop);
+      if (stages.empty())
+        return illegal("the part '{0}' has no stage in loop '{1}'", name, step_.loop);
     }
     for (const Stmt& store : all) {
-      if (!owner_.count(store->label)) return illegal("stage '{0}' of loop '{1}' is in no part", store->label, step_.loop);
+      if (!owner_.count(store->label))
+        return illegal("stage '{0}' of loop '{1}' is in no part", store->label, step_.loop);
       done_.push_back(done_queue(store->label));
     }
     bool tokens = false;
-    visit(loop_->body[0], [&](const Stmt& n) { tokens |= n->kind == StmtKind::roles || n->kind == StmtKind::barrier || (is_token(*n) && !is_done_token(*n)); });
+    visit(loop_->body[0], [&](const Stmt& n) {
+      tokens |= n->kind == StmtKind::roles || n->kind == StmtKind::barrier ||
+                (is_token(*n) && !is_done_token(*n));
+    });
     if (tokens) return illegal(kTokens, step_.loop);
     return check_shared(loop_);
   }
 
   size_t owner(const Stmt& store) const { return owner_.at(store->label); }
-  bool is_done_queue(const std::string& queue) const { return std::ranges::find(done_, queue) != done_.end(); }
+  bool is_done_queue(const std::string& queue) const {
+    return std::ranges::find(done_, queue) != done_.end();
+  }
   bool shared(const Stmt& s) const {
     const std::vector<Stmt> stores = stores_of(s);
-    return std::ranges::any_of(stores, [&](const Stmt& store) { return owner(store) != owner(stores[0]); });
+    return std::ranges::any_of(stores,
+                               [&](const Stmt& store) { return owner(store) != owner(stores[0]); });
   }
 
   // The innermost loop that holds all uses of the buffer, among those that several parts share.
@@ -89,7 +115,8 @@ class RoleSplit {
       std::vector<Stmt> users;
       for (const Stmt& child : children(found->body[0]))
         if (reads(child, id) || writes(child, id)) users.push_back(child);
-      if (users.size() == 1 && users[0]->kind == StmtKind::loop && shared(users[0])) found = users[0], deeper = true;
+      if (users.size() == 1 && users[0]->kind == StmtKind::loop && shared(users[0]))
+        found = users[0], deeper = true;
     }
     return found;
   }
@@ -108,22 +135,31 @@ class RoleSplit {
       for (size_t from = 0; from < writer.size(); ++from)
         for (size_t to = 0; to < writer.size(); ++to) {
           if (from == to || !writer[from] || !(writer[to] || reader[to])) continue;
-          const std::string &name = kernel.buffer(id).name, &source = step_.parts[from].first, &sink = step_.parts[to].first;
-          if (writer[to]) return illegal("'{0}' is written by two parts, {1} and {2}", name, source, sink);
-          if (kernel.buffer(id).role != BufferRole::temp) return illegal("the parameter '{0}' cannot go from part {1} to part {2}", name, source, sink);
-          if (reads(outside, id) || writes(outside, id)) return illegal("'{0}' is used outside of loop '{1}'", name, step_.loop);
+          const std::string &name = kernel.buffer(id).name, &source = step_.parts[from].first,
+                            &sink = step_.parts[to].first;
+          if (writer[to])
+            return illegal("'{0}' is written by two parts, {1} and {2}", name, source, sink);
+          if (kernel.buffer(id).role != BufferRole::temp)
+            return illegal("the parameter '{0}' cannot go from part {1} to part {2}", name, source,
+                           sink);
+          if (reads(outside, id) || writes(outside, id))
+            return illegal("'{0}' is used outside of loop '{1}'", name, step_.loop);
           TW_TRY(check_forward(kernel, id));
           links[{from, to, home(id)->var}].push_back(id);
         }
     }
-    if (links.empty()) return illegal("the parts of loop '{0}' hand nothing to each other", step_.loop);
+    if (links.empty())
+      return illegal("the parts of loop '{0}' hand nothing to each other", step_.loop);
     return links;
   }
 
-  // What the part does of the statement; null: nothing. Shared loops get a name and tokens of their own.
-  Expected<Stmt> project(const Kernel& kernel, const Stmt& s, size_t part, const Links& links, const std::function<std::string(const Link&, bool filled)>& queue) const {
+  // What the part does of the statement; null: nothing. Shared loops get a name and tokens of their
+  // own.
+  Expected<Stmt> project(const Kernel& kernel, const Stmt& s, size_t part, const Links& links,
+                         const std::function<std::string(const Link&, bool filled)>& queue) const {
     const std::vector<Stmt> stores = stores_of(s);
-    if (std::ranges::none_of(stores, [&](const Stmt& store) { return owner(store) == part; })) return Stmt();
+    if (std::ranges::none_of(stores, [&](const Stmt& store) { return owner(store) == part; }))
+      return Stmt();
     if (s != loop_ && !shared(s)) return s;
     std::vector<Stmt> body;
     for (const Stmt& child : children(s->body[0])) {
@@ -142,7 +178,9 @@ class RoleSplit {
   }
 
  private:
-  static bool is_token(const StmtNode& s) { return s.kind == StmtKind::signal || s.kind == StmtKind::wait; }
+  static bool is_token(const StmtNode& s) {
+    return s.kind == StmtKind::signal || s.kind == StmtKind::wait;
+  }
   // The done tokens of asynchronous copies are replaced by those of the parts.
   bool is_done_token(const StmtNode& s) const { return is_token(s) && is_done_queue(s.label); }
 
@@ -151,7 +189,8 @@ class RoleSplit {
       if (!shared(child)) continue;
       if (child->kind != StmtKind::loop || child->loop_kind != LoopKind::serial) {
         const std::vector<Stmt> stores = stores_of(child);
-        const auto other = std::ranges::find_if(stores, [&](const Stmt& store) { return owner(store) != owner(stores[0]); });
+        const auto other = std::ranges::find_if(
+            stores, [&](const Stmt& store) { return owner(store) != owner(stores[0]); });
         return illegal("stage '{0}' shares a nest with one of another part", (*other)->label);
       }
       TW_TRY(check_shared(child));
@@ -165,19 +204,24 @@ class RoleSplit {
     bool written = false;
     for (const Stmt& child : children(loop->body[0])) {
       const bool here = writes(child, id);
-      if (!written && !here && reads(child, id)) return illegal("'{0}' is read before it is written: it carries a value from one iteration of loop '{1}' to the next", kernel.buffer(id).name, loop->var);
+      if (!written && !here && reads(child, id))
+        return illegal(
+            "'{0}' is read before it is written: it carries a value from one iteration of loop "
+            "'{1}' to the next",
+            kernel.buffer(id).name, loop->var);
       written |= here;
     }
     const std::optional<int64_t> extent = as_const(loop->extent);
     if (loop != loop_ && step_.depth > 1 && (!extent || *extent % step_.depth != 0))
-      return illegal("loop '{0}' does not fill the {1} slots of '{2}' equally often", loop->var, step_.depth, kernel.buffer(id).name);
+      return illegal("loop '{0}' does not fill the {1} slots of '{2}' equally often", loop->var,
+                     step_.depth, kernel.buffer(id).name);
     return Error::success();
   }
 
   const step::Roles& step_;
   Stmt loop_;
-  std::map<std::string, size_t> owner_;   // part of a stage
-  std::vector<std::string> done_;         // queues of asynchronous copies
+  std::map<std::string, size_t> owner_;  // part of a stage
+  std::vector<std::string> done_;        // queues of asynchronous copies
 };
 
 Expected<RoleSplit> role_split(const step::Roles& s, const Stmt& loop) {
@@ -194,7 +238,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
   if (s.depth < 1) return illegal("{0} slots are too few", s.depth);
   if (s.parts.size() < 2) return illegal("roles need two parts or more");
   for (const Stmt& around : path)
-    if (around->kind == StmtKind::roles || around->loop_kind == LoopKind::vector || around->loop_kind == LoopKind::parallel)
+    if (around->kind == StmtKind::roles || around->loop_kind == LoopKind::vector ||
+        around->loop_kind == LoopKind::parallel)
       return illegal("loop '{0}' is in another role, or in a vector or parallel loop", s.loop);
   TW_ASSIGN(const RoleSplit before, role_split(s, path.back()));
   TW_ASSIGN(const Links links, before.links(kernel));
@@ -214,11 +259,14 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
   std::erase_if(out.queues, [&](const TokenQueue& q) { return split.is_done_queue(q.name); });
   const auto queue = [&](const Link& link, bool filled) {
     const std::string &from = s.parts[link.from].first, &to = s.parts[link.to].first;
-    return (filled ? from + "." + to : to + "." + from) + (link.home == s.loop ? "" : "." + link.home);
+    return (filled ? from + "." + to : to + "." + from) +
+           (link.home == s.loop ? "" : "." + link.home);
   };
   for (const auto& [link, buffers] : links)
     for (const bool filled : {true, false}) {
-      if (out.find_queue(queue(link, filled))) return illegal("there is a token queue '{0}' already, or parts hand values both ways", queue(link, filled));
+      if (out.find_queue(queue(link, filled)))
+        return illegal("there is a token queue '{0}' already, or parts hand values both ways",
+                       queue(link, filled));
       out.queues.push_back({queue(link, filled), std::nullopt, filled ? 0 : s.depth, per});
     }
   StmtNode node{.kind = StmtKind::roles};

@@ -1,5 +1,5 @@
-// What must hold of a kernel after every step, whichever primitive made it so; checked on the result, so that primitives stay
-// small and no order of steps escapes.
+// What must hold of a kernel after every step, whichever primitive made it so; checked on the
+// result, so that primitives stay small and no order of steps escapes.
 #include <algorithm>
 #include <set>
 
@@ -13,25 +13,35 @@ bool is_small(const Buffer& buffer) {  // lives on the stack or in registers
   return buffer.role == BufferRole::temp && (buffer.scope == "stack" || buffer.scope == "register");
 }
 
-bool is_private(const Buffer& buffer) { return is_small(buffer) || (buffer.role == BufferRole::temp && buffer.scope == "thread"); }
+bool is_private(const Buffer& buffer) {
+  return is_small(buffer) || (buffer.role == BufferRole::temp && buffer.scope == "thread");
+}
 
 bool uses_var_in_indices(const StmtNode& store, const std::string& var) {
-  return std::ranges::any_of(store.indices, [&](const Expr& index) { return uses_var(index, var); });
+  return std::ranges::any_of(store.indices,
+                             [&](const Expr& index) { return uses_var(index, var); });
 }
 
 Error check_vector(const StmtNode& loop) {
-  const std::vector<Stmt> inner = find_path(loop.body[0], [](const StmtNode& s) { return s.kind == StmtKind::loop; });
-  if (!inner.empty()) return illegal("vector loop '{0}' holds loop '{1}': only an innermost loop can be vectorized", loop.var, inner.back()->var);
+  const std::vector<Stmt> inner = find_path(
+      loop.body[0], [](const StmtNode& s) { return s.kind == StmtKind::loop; });
+  if (!inner.empty())
+    return illegal("vector loop '{0}' holds loop '{1}': only an innermost loop can be vectorized",
+                   loop.var, inner.back()->var);
   const std::vector<Stmt> other = find_path(loop.body[0], [](const StmtNode& s) {
-    return s.kind == StmtKind::roles || s.kind == StmtKind::signal || s.kind == StmtKind::wait || s.kind == StmtKind::barrier;
+    return s.kind == StmtKind::roles || s.kind == StmtKind::signal || s.kind == StmtKind::wait ||
+           s.kind == StmtKind::barrier;
   });
-  if (!other.empty()) return illegal("vector loop '{0}' holds tokens or roles, which have no lanes", loop.var);
-  if (loop.role == AxisRole::scan) return illegal("loop '{0}' is a scan: its iterations run in order, not as lanes", loop.var);
+  if (!other.empty())
+    return illegal("vector loop '{0}' holds tokens or roles, which have no lanes", loop.var);
+  if (loop.role == AxisRole::scan)
+    return illegal("loop '{0}' is a scan: its iterations run in order, not as lanes", loop.var);
   if (is_const(loop.extent, 1)) return Error::success();
   for (const Stmt& store : stores_of(loop.body[0])) {
     const bool combined = loop.role == AxisRole::reduce && store->combiner != Combiner::none;
     if (!combined && !uses_var_in_indices(*store, loop.var))
-      return illegal("all lanes of vector loop '{0}' store to one place in stage '{1}'", loop.var, store->label);
+      return illegal("all lanes of vector loop '{0}' store to one place in stage '{1}'", loop.var,
+                     store->label);
   }
   return Error::success();
 }
@@ -39,27 +49,42 @@ Error check_vector(const StmtNode& loop) {
 // Temps that a parallel iteration writes belong to it alone; private ones are not seen outside.
 Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
   const std::string& v = loop->var;
-  if (loop->role != AxisRole::spatial) return illegal("loop '{0}' is a {1} loop: only spatial loops can be parallel", v, axis_role_name(loop->role));
-  if (!outermost) return illegal("loop '{0}' is inside another loop: only the outermost loop of a nest can be parallel (scan loops around it do not count)", v);
-  if (const std::vector<Stmt> nested = find_path(loop->body[0], [](const StmtNode& s) { return s.kind == StmtKind::loop && s.loop_kind == LoopKind::parallel; });
+  if (loop->role != AxisRole::spatial)
+    return illegal("loop '{0}' is a {1} loop: only spatial loops can be parallel", v,
+                   axis_role_name(loop->role));
+  if (!outermost)
+    return illegal(
+        "loop '{0}' is inside another loop: only the outermost loop of a nest can be parallel "
+        "(scan loops around it do not count)",
+        v);
+  if (const std::vector<Stmt> nested = find_path(loop->body[0],
+                                                 [](const StmtNode& s) {
+                                                   return s.kind == StmtKind::loop &&
+                                                          s.loop_kind == LoopKind::parallel;
+                                                 });
       !nested.empty())
     return illegal("parallel loop '{0}' holds another one, '{1}'", v, nested.back()->var);
   for (const Stmt& store : stores_of(loop->body[0])) {
     const Buffer& buffer = kernel.buffer(store->buffer);
     if (is_private(buffer)) continue;
     if (!is_const(loop->extent, 1) && !uses_var_in_indices(*store, v))
-      return illegal("every iteration of parallel loop '{0}' writes '{1}' (scope {2}) in stage '{3}': compute it in a smaller region or set its scope to stack, thread or register",
-                     v, buffer.name, buffer.scope, store->label);
+      return illegal(
+          "every iteration of parallel loop '{0}' writes '{1}' (scope {2}) in stage '{3}': compute "
+          "it in a smaller region or set its scope to stack, thread or register",
+          v, buffer.name, buffer.scope, store->label);
     if (overlaps(*store, v) && (store->combiner != Combiner::none || reads(loop, store->buffer)))
-      return illegal("iterations of parallel loop '{0}' overlap (shifted split) and read back '{1}'", v, buffer.name);
+      return illegal(
+          "iterations of parallel loop '{0}' overlap (shifted split) and read back '{1}'", v,
+          buffer.name);
   }
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const BufferId id{static_cast<int32_t>(i)};
     if (!is_private(kernel.buffers[i]) || !(reads(loop, id) || writes(loop, id))) continue;
     const Stmt rest = replace(kernel.body, loop, nullptr);
     if (reads(rest, id) || writes(rest, id))
-      return illegal("'{0}' has the private scope {1}, but is used inside and outside of parallel loop '{2}'", kernel.buffers[i].name,
-                     kernel.buffers[i].scope, v);
+      return illegal(
+          "'{0}' has the private scope {1}, but is used inside and outside of parallel loop '{2}'",
+          kernel.buffers[i].name, kernel.buffers[i].scope, v);
   }
   return Error::success();
 }
@@ -67,23 +92,31 @@ Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
 // Iterations that overlap run their common points twice: the second time must give the same values.
 Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<Stmt>& enclosing) {
   const std::vector<Stmt> stores = stores_of(loop->body[0]);
-  if (std::ranges::none_of(stores, [&](const Stmt& store) { return overlaps(*store, loop->var); })) return Error::success();
-  const bool in_reduce = std::ranges::any_of(enclosing, [](const Stmt& s) { return s->role == AxisRole::reduce; });
-  std::set<int32_t> replaced, written;   // buffers: by a store that does not depend on what was there, by any
+  if (std::ranges::none_of(stores, [&](const Stmt& store) { return overlaps(*store, loop->var); }))
+    return Error::success();
+  const bool in_reduce = std::ranges::any_of(
+      enclosing, [](const Stmt& s) { return s->role == AxisRole::reduce; });
+  // buffers: by a store that does not depend on what was there, by any
+  std::set<int32_t> replaced, written;
   for (size_t i = 0; i < stores.size(); ++i) {
     const StmtNode& store = *stores[i];
     bool overwritten = store.combiner == Combiner::none;
     if (store.init.defined()) overwritten = !in_reduce;
     overwritten |= replaced.contains(store.buffer.index);
-    if (store.combiner == Combiner::none && !store.where.defined()) replaced.insert(store.buffer.index);
+    if (store.combiner == Combiner::none && !store.where.defined())
+      replaced.insert(store.buffer.index);
     if (!overwritten)
-      return illegal("blocks of loop '{0}' overlap (shifted split), and stage '{1}' would add to '{2}' twice: all its reduce loops and its init must be inside '{0}'",
-                     loop->var, store.label, kernel.buffer(store.buffer).name);
+      return illegal(
+          "blocks of loop '{0}' overlap (shifted split), and stage '{1}' would add to '{2}' twice: "
+          "all its reduce loops and its init must be inside '{0}'",
+          loop->var, store.label, kernel.buffer(store.buffer).name);
     if (!written.insert(store.buffer.index).second) continue;
     for (size_t j = 0; j <= i; ++j) {
       if (reads(stores[j], store.buffer))
-        return illegal("blocks of loop '{0}' overlap (shifted split), and stage '{1}' reads '{2}' before it is written", loop->var, stores[j]->label,
-                       kernel.buffer(store.buffer).name);
+        return illegal(
+            "blocks of loop '{0}' overlap (shifted split), and stage '{1}' reads '{2}' before it "
+            "is written",
+            loop->var, stores[j]->label, kernel.buffer(store.buffer).name);
     }
   }
   return Error::success();
@@ -92,8 +125,11 @@ Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<St
 Error check_tree(const Kernel& kernel, const Stmt& s, std::vector<Stmt>& enclosing) {
   if (s->kind == StmtKind::loop) {
     if (s->loop_kind == LoopKind::vector) TW_TRY(check_vector(*s));
-    const auto in_order = [](const Stmt& e) { return e->role == AxisRole::scan && e->loop_kind == LoopKind::serial; };
-    if (s->loop_kind == LoopKind::parallel) TW_TRY(check_parallel(kernel, s, std::ranges::all_of(enclosing, in_order)));
+    const auto in_order = [](const Stmt& e) {
+      return e->role == AxisRole::scan && e->loop_kind == LoopKind::serial;
+    };
+    if (s->loop_kind == LoopKind::parallel)
+      TW_TRY(check_parallel(kernel, s, std::ranges::all_of(enclosing, in_order)));
     if (is_concurrent(s->loop_kind)) TW_TRY(check_concurrent(kernel, s));
     TW_TRY(check_overlap(kernel, s, enclosing));
     enclosing.push_back(s);
@@ -103,17 +139,23 @@ Error check_tree(const Kernel& kernel, const Stmt& s, std::vector<Stmt>& enclosi
   return Error::success();
 }
 
-Error check_constant_indices(const Kernel& kernel, BufferId buffer, std::span<const Expr> indices, std::span<const Stmt> scope) {
+Error check_constant_indices(const Kernel& kernel, BufferId buffer, std::span<const Expr> indices,
+                             std::span<const Stmt> scope) {
   Error error = Error::success();
   for (const Expr& index : indices) {
     visit(index, [&](const Expr& e) {
       if (error || e->kind == ExprKind::int_imm) return;
       const bool expanded = std::ranges::any_of(scope, [&](const Stmt& s) {
-        return s->kind == StmtKind::loop && s->var == e->name && (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector);
+        return s->kind == StmtKind::loop && s->var == e->name &&
+               (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector);
       });
       if ((e->kind == ExprKind::var && !expanded) || e->kind == ExprKind::load)
-        error = illegal("register temp '{0}' has the index '{1}', which '{2}' keeps from being constant: unroll or vectorize its loop", kernel.buffer(buffer).name,
-                        to_string(index, [&](BufferId id) { return kernel.buffer(id).name; }), e->kind == ExprKind::var ? e->name : "a load");
+        error = illegal(
+            "register temp '{0}' has the index '{1}', which '{2}' keeps from being constant: "
+            "unroll or vectorize its loop",
+            kernel.buffer(buffer).name,
+            to_string(index, [&](BufferId id) { return kernel.buffer(id).name; }),
+            e->kind == ExprKind::var ? e->name : "a load");
     });
     if (error) return error;
   }
@@ -125,7 +167,9 @@ Error check_constant_indices(const Kernel& kernel, BufferId buffer, std::span<co
 bool overlaps(const StmtNode& store, const std::string& var) {
   bool found = false;
   for (const Expr& index : store.indices)
-    visit(index, [&](const Expr& e) { found |= e->kind == ExprKind::binary && e->binary == BinaryOp::min && uses_var(e, var); });
+    visit(index, [&](const Expr& e) {
+      found |= e->kind == ExprKind::binary && e->binary == BinaryOp::min && uses_var(e, var);
+    });
   return found;
 }
 
@@ -147,19 +191,28 @@ Error check_scopes(const Kernel& kernel) {
   for (const Buffer& buffer : kernel.buffers) {
     if (!is_small(buffer)) continue;
     const std::optional<int64_t> bytes = constant_bytes(buffer);
-    if (!bytes) return illegal("'{0}' has scope {1}, but its shape is not constant: compute it in a loop that needs a constant region of it", buffer.name, buffer.scope);
+    if (!bytes)
+      return illegal(
+          "'{0}' has scope {1}, but its shape is not constant: compute it in a loop that needs a "
+          "constant region of it",
+          buffer.name, buffer.scope);
     if (*bytes > kMaxStackBytes)
-      return illegal("'{0}' has {1} bytes, more than the {2} allowed in scope {3}: compute it in a loop further inside", buffer.name, *bytes, kMaxStackBytes, buffer.scope);
+      return illegal(
+          "'{0}' has {1} bytes, more than the {2} allowed in scope {3}: compute it in a loop "
+          "further inside",
+          buffer.name, *bytes, kMaxStackBytes, buffer.scope);
   }
   const auto in_registers = [&](BufferId id) { return kernel.buffer(id).scope == "register"; };
   Error error = Error::success();
   visit_loads(kernel.body, [&](const ExprNode& load, std::span<const Stmt> scope) {
-    if (!error && in_registers(load.buffer)) error = check_constant_indices(kernel, load.buffer, load.args, scope);
+    if (!error && in_registers(load.buffer))
+      error = check_constant_indices(kernel, load.buffer, load.args, scope);
   });
   if (error) return error;
   for (const Stmt& store : stores_of(kernel.body)) {
     if (!in_registers(store->buffer)) continue;
-    const std::vector<Stmt> scope = find_path(kernel.body, [&](const StmtNode& s) { return &s == store.get(); });
+    const std::vector<Stmt> scope = find_path(kernel.body,
+                                              [&](const StmtNode& s) { return &s == store.get(); });
     TW_TRY(check_constant_indices(kernel, store->buffer, store->indices, scope));
   }
   return error;

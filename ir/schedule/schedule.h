@@ -1,13 +1,12 @@
-// Schedules: lists of primitives applied one by one to a kernel. Loops are named by their variables, stages by their
-// store's label; new names are given in the step, so later steps (and people) can refer to them.
+// Schedules: lists of primitives applied one by one to a kernel. Loops are named by their
+// variables, stages by their store's label; new names are given in the step, so later steps (and
+// people) can refer to them.
 //
 //   schedule {
-//     split i 14 -> i0 i1          ; for i -> for i0 { for i1 in 14 }; guarded when 14 does not divide the extent
-//     split j 64 shift -> j0 j1    ; the last block starts at extent-64 instead of being guarded (recomputes, never guards)
-//     reorder j0 i0 k i1 j1
-//     compute_at c i0
-//     set_scope c register
-//     vectorize j1
+//     split i 14 -> i0 i1          ; for i -> for i0 { for i1 in 14 }; guarded when 14 does not
+//     divide the extent split j 64 shift -> j0 j1    ; the last block starts at extent-64 instead
+//     of being guarded (recomputes, never guards) reorder j0 i0 k i1 j1 compute_at c i0 set_scope c
+//     register vectorize j1
 //   }
 #pragma once
 #include <string>
@@ -21,50 +20,159 @@ namespace tw {
 struct Target;
 
 enum class Tail : uint8_t {
-  guard,  // an if_then (spatial) or a where (reduce) around the points beyond the extent; none when the factor divides
-  shift,  // spatial only: base = min(outer * factor, extent - factor): needs extent >= factor, and a stage that only overwrites
+  // An if_then (spatial) or a where (reduce) around the points beyond the extent; none when the
+  // factor divides
+  guard,
+  // Spatial only: base = min(outer * factor, extent - factor): needs extent >= factor, and a stage
+  // that only overwrites
+  shift,
 };
 
 namespace step {
-struct Split { std::string loop; int64_t factor; Tail tail = Tail::guard; std::string outer, inner; };
-struct Fuse { std::string outer, inner, fused; };                 // perfectly nested, same role
-struct Reorder { std::vector<std::string> loops; };               // loops of one perfect nest, in their new order from outside in
-struct Vectorize { std::string loop; };                           // innermost, constant extent
-struct Unroll { std::string loop; };
-struct Parallel { std::string loop; };                            // outermost of its nest, spatial
-struct ComputeAt { std::string stage, loop; };                    // moves the producer into the consumer's loop, shrunk to the region needed there
-struct ComputeInline { std::string stage; };                      // a pure producer (no combiner) disappears into its readers
-struct CacheWrite { std::string stage, name, scope; };            // the stage, now called `name`, computes into a new temp; stage `stage` copies it to the old buffer
-struct CacheRead { std::string buffer, stage, name, scope; };     // the stage reads a copy (a new stage `name`) of the buffer
-struct SetScope { std::string buffer, scope; };
-struct DecomposeReduction { std::string stage, loop; };           // init store in a nest of its own right before `loop`
-struct Partition { std::string loop; int64_t front, back; std::string front_suffix, back_suffix; };  // first, middle and last iterations apart
-struct Peel { std::string loop; int64_t count; bool back = false; std::string suffix; };                // `count` iterations off one end
-struct Tile { std::vector<std::string> loops; std::vector<int64_t> factors; std::vector<std::string> names; };  // splits, then all outer loops outside of all inner ones
-struct ReverseComputeAt { std::string stage, loop; };             // moves the consumer into its producers' loop, restricted to what is complete there
-struct ComputeRoot { std::string stage; };                        // a stage inside of its reader's loops gets a nest of its own, before them
-struct RFactor { std::string stage, loop, name; };                // one reduce loop becomes an axis of partial results, which the stage then combines
-struct StorageAlign { std::string buffer; int64_t dim = 0, factor = 1, offset = 0; };  // stride of `dim` = offset modulo factor
-struct Pad { std::string loop; int64_t factor = 1; };             // the extent becomes a multiple; what is beyond contributes nothing
-struct Layout { std::string buffer; std::vector<std::string> dims; std::vector<Expr> map; };  // element [dims] of a temp moves to [map]
-// What the loop reads `distance` iterations later; all at once, or in equal parts over the iterations of the loops down to `over`.
-struct Prefetch { std::string buffer, loop; int64_t distance = 1, locality = 3; std::string over = {}; };
-struct Annotate { std::string loop, key, value; };
-struct VirtualThread { std::string loop; };
-struct Bind { std::string loop, axis; };                          // to an axis of the target
-struct Blockize { std::string loop, name; };                      // the loop and all in it become one unit
-struct Tensorize { std::string loop, intrinsic, name; };          // ... which an instruction of the target computes
-struct AsyncCopy { std::string stage; };                          // a copying stage is left to an engine, and waited for
-struct Pipeline { std::string loop; int64_t depth = 2; std::vector<std::string> stages; };  // the stages run depth - 1 iterations ahead of the rest
-using RoleParts = std::vector<std::pair<std::string, std::vector<std::string>>>;            // part, its stages
-struct Roles { std::string loop; int64_t depth = 1; RoleParts parts; };                     // parts of a loop's body run at the same time
+struct Split {
+  std::string loop;
+  int64_t factor;
+  Tail tail = Tail::guard;
+  std::string outer, inner;
+};
+struct Fuse {
+  std::string outer, inner, fused;
+};  // perfectly nested, same role
+// Loops of one perfect nest, in their new order from outside in
+struct Reorder {
+  std::vector<std::string> loops;
+};
+struct Vectorize {
+  std::string loop;
+};  // innermost, constant extent
+struct Unroll {
+  std::string loop;
+};
+struct Parallel {
+  std::string loop;
+};  // outermost of its nest, spatial
+// Moves the producer into the consumer's loop, shrunk to the region needed there
+struct ComputeAt {
+  std::string stage, loop;
+};
+// a pure producer (no combiner) disappears into its readers
+struct ComputeInline {
+  std::string stage;
+};
+// The stage, now called `name`, computes into a new temp; stage `stage` copies it to the old buffer
+struct CacheWrite {
+  std::string stage, name, scope;
+};
+// The stage reads a copy (a new stage `name`) of the buffer
+struct CacheRead {
+  std::string buffer, stage, name, scope;
+};
+struct SetScope {
+  std::string buffer, scope;
+};
+// Init store in a nest of its own right before `loop`
+struct DecomposeReduction {
+  std::string stage, loop;
+};
+// First, middle and last iterations apart
+struct Partition {
+  std::string loop;
+  int64_t front, back;
+  std::string front_suffix, back_suffix;
+};
+// `count` iterations off one end
+struct Peel {
+  std::string loop;
+  int64_t count;
+  bool back = false;
+  std::string suffix;
+};
+// Splits, then all outer loops outside of all inner ones
+struct Tile {
+  std::vector<std::string> loops;
+  std::vector<int64_t> factors;
+  std::vector<std::string> names;
+};
+// Moves the consumer into its producers' loop, restricted to what is complete there
+struct ReverseComputeAt {
+  std::string stage, loop;
+};
+// a stage inside of its reader's loops gets a nest of its own, before them
+struct ComputeRoot {
+  std::string stage;
+};
+// One reduce loop becomes an axis of partial results, which the stage then combines
+struct RFactor {
+  std::string stage, loop, name;
+};
+// Stride of `dim` = offset modulo factor
+struct StorageAlign {
+  std::string buffer;
+  int64_t dim = 0, factor = 1, offset = 0;
+};
+// The extent becomes a multiple; what is beyond contributes nothing
+struct Pad {
+  std::string loop;
+  int64_t factor = 1;
+};
+// Element [dims] of a temp moves to [map]
+struct Layout {
+  std::string buffer;
+  std::vector<std::string> dims;
+  std::vector<Expr> map;
+};
+// What the loop reads `distance` iterations later; all at once, or in equal parts over the
+// iterations of the loops down to `over`.
+struct Prefetch {
+  std::string buffer, loop;
+  int64_t distance = 1, locality = 3;
+  std::string over = {};
+};
+struct Annotate {
+  std::string loop, key, value;
+};
+struct VirtualThread {
+  std::string loop;
+};
+struct Bind {
+  std::string loop, axis;
+};  // to an axis of the target
+// The loop and all in it become one unit
+struct Blockize {
+  std::string loop, name;
+};
+// ... which an instruction of the target computes
+struct Tensorize {
+  std::string loop, intrinsic, name;
+};
+// a copying stage is left to an engine, and waited for
+struct AsyncCopy {
+  std::string stage;
+};
+// The stages run depth - 1 iterations ahead of the rest
+struct Pipeline {
+  std::string loop;
+  int64_t depth = 2;
+  std::vector<std::string> stages;
+};
+// Part, its stages
+using RoleParts = std::vector<std::pair<std::string, std::vector<std::string>>>;
+// Parts of a loop's body run at the same time
+struct Roles {
+  std::string loop;
+  int64_t depth = 1;
+  RoleParts parts;
+};
 }  // namespace step
 
-using Step = std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel, step::ComputeAt,
-                          step::ComputeInline, step::CacheWrite, step::CacheRead, step::SetScope, step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
-                          step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
-                          step::Annotate, step::VirtualThread, step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy, step::Pipeline,
-                          step::Roles>;
+using Step =
+    std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll,
+                 step::Parallel, step::ComputeAt, step::ComputeInline, step::CacheWrite,
+                 step::CacheRead, step::SetScope, step::DecomposeReduction, step::Partition,
+                 step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot, step::RFactor,
+                 step::StorageAlign, step::Pad, step::Layout, step::Prefetch, step::Annotate,
+                 step::VirtualThread, step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy,
+                 step::Pipeline, step::Roles>;
 
 struct Schedule {
   std::vector<Step> steps;
@@ -76,8 +184,10 @@ Expected<Schedule> parse_schedule(std::string_view text, std::string_view file =
 // The target says which axes, scopes and intrinsics there are; without one no step may ask for any.
 Expected<Kernel> apply(const Kernel& kernel, const Step& step, const Target* target = nullptr);
 // Errors name the step's number and text; the kernel is unchanged by a failed step.
-Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Target* target = nullptr);
-Error verify(const Schedule& schedule, const Kernel& kernel, const Target* target = nullptr);  // apply without the result
+Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule,
+                       const Target* target = nullptr);
+// Apply without the result
+Error verify(const Schedule& schedule, const Kernel& kernel, const Target* target = nullptr);
 std::string schedule_hash(const Schedule& schedule);
 
 }  // namespace tw

@@ -1,7 +1,8 @@
 // set_scope c register
 //   temp c: f32[14, 32]    ->    temp c: f32[14, 32] in register
-// Legal: c is a temp. That stack and register temps are small and that register temps have constant indices is checked at the end of
-// the schedule (check_scopes), so that the order of steps does not matter.
+// Legal: c is a temp. That stack and register temps are small and that register temps have constant
+// indices is checked at the end of the schedule (check_scopes), so that the order of steps does not
+// matter.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -9,7 +10,8 @@ namespace tw::sched {
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s) {
   const std::optional<BufferId> id = kernel.find_buffer(s.buffer);
   if (!id) return illegal("the kernel has no buffer '{0}'", s.buffer);
-  if (kernel.buffer(*id).role != BufferRole::temp) return illegal("'{0}' is a parameter of the kernel: only temps have a scope", s.buffer);
+  if (kernel.buffer(*id).role != BufferRole::temp)
+    return illegal("'{0}' is a parameter of the kernel: only temps have a scope", s.buffer);
   Kernel out = kernel;
   out.buffer(*id).scope = s.scope;
   return out;

@@ -1,22 +1,29 @@
 // split i 4 -> i0 i1                                  split i 4 shift -> i0 i1
 //   for i in 10 {            for i0 in 3 {              for i0 in 3 {
 //     y: y[i] = x[i]   ->      for i1 in 4 {              for i1 in 4 {
-//   }                            if i0*4+i1 < 10 {          y: y[min(i0*4, 6)+i1] = x[min(i0*4, 6)+i1]
+//   }                            if i0*4+i1 < 10 {          y: y[min(i0*4, 6)+i1] = x[min(i0*4,
+//   6)+i1]
 //                                  y: y[i0*4+i1] = ..     } }
 //                            } } }
-// Legal: a serial loop, factor >= 1. A reduce tail becomes a `where` of the combining stores. shift: spatial, constant extent >= factor,
-// and everything inside only overwrites (check_rules), as the points of the overlap are computed twice.
+// Legal: a serial loop, factor >= 1. A reduce tail becomes a `where` of the combining stores.
+// shift: spatial, constant extent >= factor, and everything inside only overwrites (check_rules),
+// as the points of the overlap are computed twice.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-// A reduce tail is masked in the store, so that the nest stays perfect; what a where cannot express gets an if.
+// A reduce tail is masked in the store, so that the nest stays perfect; what a where cannot express
+// gets an if.
 Stmt guard_tail(const Stmt& body, const Expr& condition, AxisRole role) {
   bool maskable = role == AxisRole::reduce;
-  visit(body, [&](const Stmt& s) { maskable &= s->kind != StmtKind::signal && s->kind != StmtKind::wait && s->kind != StmtKind::barrier && !s->async; });
-  for (const Stmt& store : stores_of(body)) maskable &= store->combiner != Combiner::none && !has_load(store->where);
+  visit(body, [&](const Stmt& s) {
+    maskable &= s->kind != StmtKind::signal && s->kind != StmtKind::wait &&
+                s->kind != StmtKind::barrier && !s->async;
+  });
+  for (const Stmt& store : stores_of(body))
+    maskable &= store->combiner != Combiner::none && !has_load(store->where);
   if (!maskable) return make_if(condition, body);
   return rewrite(body, [&](const Stmt& s) -> Stmt {
     if (s->kind != StmtKind::store) return nullptr;
@@ -27,9 +34,12 @@ Stmt guard_tail(const Stmt& body, const Expr& condition, AxisRole role) {
 }
 
 Error check_shift(const StmtNode& loop, int64_t factor) {
-  if (loop.role != AxisRole::spatial) return illegal("loop '{0}' is a {1} loop: only spatial loops can be shifted", loop.var, axis_role_name(loop.role));
+  if (loop.role != AxisRole::spatial)
+    return illegal("loop '{0}' is a {1} loop: only spatial loops can be shifted", loop.var,
+                   axis_role_name(loop.role));
   const std::optional<int64_t> extent = as_const(loop.extent);
-  if (!extent || *extent < factor) return illegal("shift needs a constant extent of at least {0} in loop '{1}'", factor, loop.var);
+  if (!extent || *extent < factor)
+    return illegal("shift needs a constant extent of at least {0} in loop '{1}'", factor, loop.var);
   return Error::success();
 }
 
@@ -39,7 +49,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   const StmtNode& loop = *path.back();
   TW_TRY(check_serial(loop));
-  if (s.factor < 1) return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
+  if (s.factor < 1)
+    return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
   TW_TRY(check_new_loop(kernel, s.outer));
   TW_TRY(check_new_loop(kernel, s.inner));
   if (s.outer == s.inner) return illegal("loop '{0}' needs two different new names", s.loop);
@@ -53,8 +64,11 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s) {
   const Expr index = base + var(s.inner);
   Stmt body = substitute(loop.body[0], s.loop, index);
   if (!shift && !divides) body = guard_tail(body, lt(index, loop.extent), loop.role);
-  const Stmt inner = make_loop(s.inner, Expr(s.factor), std::move(body), LoopKind::serial, loop.role);
-  return with_replaced(kernel, path, make_loop(s.outer, ceil_div(loop.extent, s.factor), inner, LoopKind::serial, loop.role));
+  const Stmt inner = make_loop(s.inner, Expr(s.factor), std::move(body), LoopKind::serial,
+                               loop.role);
+  return with_replaced(
+      kernel, path,
+      make_loop(s.outer, ceil_div(loop.extent, s.factor), inner, LoopKind::serial, loop.role));
 }
 
 }  // namespace tw::sched

@@ -1,10 +1,12 @@
 // tensorize j x86.vpdpbusd -> dot
 //   for j in 16 { for k in 4 reduce {                              block dot by x86.vpdpbusd {
-//     c: c[i, j] += i32(x[i, q*4 + k]) * i32(w[q, j, k])     ->      for j in 16 unroll { for k in 4 unroll reduce { c: ... } }
+//     c: c[i, j] += i32(x[i, q*4 + k]) * i32(w[q, j, k])     ->      for j in 16 unroll { for k in
+//     4 unroll reduce { c: ... } }
 //   } }                                                            }
-// The nest is computed by an instruction of the target, if it is what the instruction's semantics say: the same loops, expression and
-// places of the operands in memory (ir/schedule/intrinsic.h). The block keeps the meaning; the back end writes the instruction.
-// Legal: the target has the instruction, the nest matches it, its stage has no init of its own.
+// The nest is computed by an instruction of the target, if it is what the instruction's semantics
+// say: the same loops, expression and places of the operands in memory (ir/schedule/intrinsic.h).
+// The block keeps the meaning; the back end writes the instruction. Legal: the target has the
+// instruction, the nest matches it, its stage has no init of its own.
 #include "ir/schedule/intrinsic.h"
 #include "ir/schedule/nest.h"
 #include "ir/target.h"
@@ -16,8 +18,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
   const Intrinsic* intrinsic = target ? target->find_intrinsic(s.intrinsic) : nullptr;
   if (!intrinsic) {
     std::string known;
-    for (size_t i = 0; target && i < target->intrinsics.size(); ++i) known += (i ? ", " : "") + target->intrinsics[i].name;
-    return illegal("the target has no intrinsic '{0}': {1}", s.intrinsic, known.empty() ? "it has none" : "it has " + known);
+    for (size_t i = 0; target && i < target->intrinsics.size(); ++i)
+      known += (i ? ", " : "") + target->intrinsics[i].name;
+    return illegal("the target has no intrinsic '{0}': {1}", s.intrinsic,
+                   known.empty() ? "it has none" : "it has " + known);
   }
   TW_TRY(check_new_region(kernel, s.name));
   TW_ASSIGN(const Kernel instruction, parse_kernel(intrinsic->semantics, s.intrinsic));
@@ -30,7 +34,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
     return make_stmt(std::move(loop));
   });
   Kernel out = kernel;
-  out.body = replace(kernel.body, path.back(), make_stmt({.kind = StmtKind::region, .body = {expanded}, .names = {s.intrinsic}, .label = s.name}));
+  out.body = replace(
+      kernel.body, path.back(),
+      make_stmt(
+          {.kind = StmtKind::region, .body = {expanded}, .names = {s.intrinsic}, .label = s.name}));
   return out;
 }
 

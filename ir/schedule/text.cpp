@@ -1,4 +1,5 @@
-// The text form of schedules: one step a line, "keyword fields". fields() lists each step's fields once, for printing and for parsing.
+// The text form of schedules: one step a line, "keyword fields". fields() lists each step's fields
+// once, for printing and for parsing.
 #include <algorithm>
 #include <array>
 
@@ -12,9 +13,14 @@ namespace {
 
 // In the order of Step's alternatives.
 constexpr std::array<const char*, std::variant_size_v<Step>> kKeywords = {
-    "split", "fuse", "reorder", "vectorize", "unroll", "parallel", "compute_at", "compute_inline", "cache_write", "cache_read", "set_scope",
-    "decompose_reduction", "partition", "peel", "tile", "reverse_compute_at", "compute_root", "rfactor", "storage_align", "pad", "layout",
-    "prefetch", "annotate", "virtual_thread", "bind", "blockize", "tensorize", "async_copy", "pipeline", "roles"};
+    "split",        "fuse",       "reorder",       "vectorize",
+    "unroll",       "parallel",   "compute_at",    "compute_inline",
+    "cache_write",  "cache_read", "set_scope",     "decompose_reduction",
+    "partition",    "peel",       "tile",          "reverse_compute_at",
+    "compute_root", "rfactor",    "storage_align", "pad",
+    "layout",       "prefetch",   "annotate",      "virtual_thread",
+    "bind",         "blockize",   "tensorize",     "async_copy",
+    "pipeline",     "roles"};
 
 class Printer {
  public:
@@ -24,10 +30,16 @@ class Printer {
   void name(const std::string& value, const char*) { text_ += " " + value; }
   void number(int64_t value, const char*) { text_ += " " + std::to_string(value); }
   void word(const std::string& value, const char*) { text_ += " " + value; }
-  void flag(bool value, const char* word) { if (value) text_ += std::string(" ") + word; }
+  void flag(bool value, const char* word) {
+    if (value) text_ += std::string(" ") + word;
+  }
   void arrow() { text_ += " ->"; }
-  void optional_name(const std::string& value, const char* keyword, const char*) { if (!value.empty()) text_ += std::string(" ") + keyword + " " + value; }
-  void optional_number(int64_t value, int64_t usual, const char*) { if (value != usual) text_ += " " + std::to_string(value); }
+  void optional_name(const std::string& value, const char* keyword, const char*) {
+    if (!value.empty()) text_ += std::string(" ") + keyword + " " + value;
+  }
+  void optional_number(int64_t value, int64_t usual, const char*) {
+    if (value != usual) text_ += " " + std::to_string(value);
+  }
   void numbers(const std::vector<int64_t>& values, const char* what) {
     for (const int64_t value : values) number(value, what);
   }
@@ -119,10 +131,13 @@ class Reader {
   }
 
  private:
-  bool on_line() const { return lexer_.peek().line == line_ && !lexer_.at_end() && !lexer_.at("}"); }
+  bool on_line() const {
+    return lexer_.peek().line == line_ && !lexer_.at_end() && !lexer_.at("}");
+  }
   bool ready(const char* what) {
     if (error_) return false;
-    if (!on_line()) error_ = lexer_.error_here(llvm::formatv("expected {0} on the line of the step", what).str());
+    if (!on_line())
+      error_ = lexer_.error_here(llvm::formatv("expected {0} on the line of the step", what).str());
     return !error_;
   }
 
@@ -132,7 +147,9 @@ class Reader {
 };
 
 template <class V>
-void tail(V& v, const Tail& value) { v.flag(value == Tail::shift, "shift"); }
+void tail(V& v, const Tail& value) {
+  v.flag(value == Tail::shift, "shift");
+}
 void tail(Reader& v, Tail& value) {
   bool shift = false;
   v.flag(shift, "shift");
@@ -156,20 +173,30 @@ void fields(V& v, typename V::template Ref<step::Fuse> s) {
   v.name(s.fused, "the new loop's name");
 }
 template <class V>
-void fields(V& v, typename V::template Ref<step::Reorder> s) { v.names(s.loops, "a loop"); }
+void fields(V& v, typename V::template Ref<step::Reorder> s) {
+  v.names(s.loops, "a loop");
+}
 template <class V>
-void fields(V& v, typename V::template Ref<step::Vectorize> s) { v.name(s.loop, "a loop"); }
+void fields(V& v, typename V::template Ref<step::Vectorize> s) {
+  v.name(s.loop, "a loop");
+}
 template <class V>
-void fields(V& v, typename V::template Ref<step::Unroll> s) { v.name(s.loop, "a loop"); }
+void fields(V& v, typename V::template Ref<step::Unroll> s) {
+  v.name(s.loop, "a loop");
+}
 template <class V>
-void fields(V& v, typename V::template Ref<step::Parallel> s) { v.name(s.loop, "a loop"); }
+void fields(V& v, typename V::template Ref<step::Parallel> s) {
+  v.name(s.loop, "a loop");
+}
 template <class V>
 void fields(V& v, typename V::template Ref<step::ComputeAt> s) {
   v.name(s.stage, "a stage");
   v.name(s.loop, "a loop");
 }
 template <class V>
-void fields(V& v, typename V::template Ref<step::ComputeInline> s) { v.name(s.stage, "a stage"); }
+void fields(V& v, typename V::template Ref<step::ComputeInline> s) {
+  v.name(s.stage, "a stage");
+}
 template <class V>
 void fields(V& v, typename V::template Ref<step::CacheWrite> s) {
   v.name(s.stage, "a stage");
@@ -226,7 +253,9 @@ void fields(V& v, typename V::template Ref<step::ReverseComputeAt> s) {
   v.name(s.loop, "a loop");
 }
 template <class V>
-void fields(V& v, typename V::template Ref<step::ComputeRoot> s) { v.name(s.stage, "a stage"); }
+void fields(V& v, typename V::template Ref<step::ComputeRoot> s) {
+  v.name(s.stage, "a stage");
+}
 template <class V>
 void fields(V& v, typename V::template Ref<step::RFactor> s) {
   v.name(s.stage, "a stage");
@@ -269,7 +298,9 @@ void fields(V& v, typename V::template Ref<step::Annotate> s) {
 }
 
 template <class V>
-void fields(V& v, typename V::template Ref<step::VirtualThread> s) { v.name(s.loop, "a loop"); }
+void fields(V& v, typename V::template Ref<step::VirtualThread> s) {
+  v.name(s.loop, "a loop");
+}
 template <class V>
 void fields(V& v, typename V::template Ref<step::Bind> s) {
   v.name(s.loop, "a loop");
@@ -288,7 +319,9 @@ void fields(V& v, typename V::template Ref<step::Tensorize> s) {
   v.name(s.name, "the block's name");
 }
 template <class V>
-void fields(V& v, typename V::template Ref<step::AsyncCopy> s) { v.name(s.stage, "a stage"); }
+void fields(V& v, typename V::template Ref<step::AsyncCopy> s) {
+  v.name(s.stage, "a stage");
+}
 template <class V>
 void fields(V& v, typename V::template Ref<step::Pipeline> s) {
   v.name(s.loop, "a loop");
@@ -310,7 +343,8 @@ Step blank_step(size_t index, std::index_sequence<I...>) {
 
 Expected<Step> parse_step(Lexer& lexer) {
   const Token keyword = lexer.peek();
-  const auto found = std::ranges::find_if(kKeywords, [&](const char* word) { return keyword.is(word); });
+  const auto found = std::ranges::find_if(kKeywords,
+                                          [&](const char* word) { return keyword.is(word); });
   if (found == kKeywords.end()) {
     std::string known;
     for (const char* word : kKeywords) known += std::string(known.empty() ? "" : ", ") + word;
@@ -319,7 +353,8 @@ Expected<Step> parse_step(Lexer& lexer) {
     return make_error(std::move(diag));
   }
   lexer.next();
-  Step step = blank_step(static_cast<size_t>(found - kKeywords.begin()), std::make_index_sequence<std::variant_size_v<Step>>());
+  Step step = blank_step(static_cast<size_t>(found - kKeywords.begin()),
+                         std::make_index_sequence<std::variant_size_v<Step>>());
   Reader reader(lexer, keyword.line);
   std::visit([&](auto& s) { fields(reader, s); }, step);
   TW_TRY(reader.finish());

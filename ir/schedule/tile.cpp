@@ -3,7 +3,8 @@
 //     y: y[i, j] = x[i, j]         ->      for i1 in 4 { for j1 in 16 {
 //   } }                                      y: y[i0*4+i1, j0*16+j1] = x[i0*4+i1, j0*16+j1]
 //                                      } } } }
-// The same as a split of each loop and a reorder of all of them, the outer ones first. Legal: as these are.
+// The same as a split of each loop and a reorder of all of them, the outer ones first. Legal: as
+// these are.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -11,11 +12,15 @@ namespace tw::sched {
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Tile& s) {
   const size_t n = s.loops.size();
   if (n < 2) return illegal("tile needs two loops or more: split is for one");
-  if (s.factors.size() != n) return illegal("tile needs a factor for each of the {0} loops, not {1}", n, s.factors.size());
-  if (s.names.size() != 2 * n) return illegal("tile needs {0} new names, those of the outer loops first, not {1}", 2 * n, s.names.size());
+  if (s.factors.size() != n)
+    return illegal("tile needs a factor for each of the {0} loops, not {1}", n, s.factors.size());
+  if (s.names.size() != 2 * n)
+    return illegal("tile needs {0} new names, those of the outer loops first, not {1}", 2 * n,
+                   s.names.size());
   Kernel out = kernel;
   for (size_t i = 0; i < n; ++i) {
-    TW_ASSIGN(out, apply_step(out, step::Split{s.loops[i], s.factors[i], Tail::guard, s.names[i], s.names[n + i]}));
+    TW_ASSIGN(out, apply_step(out, step::Split{s.loops[i], s.factors[i], Tail::guard, s.names[i],
+                                               s.names[n + i]}));
   }
   return apply_step(out, step::Reorder{s.names});
 }

@@ -15,7 +15,8 @@ constexpr size_t kMaxOperands = 8;  // of one min or max
 void flatten(BinaryOp op, const Poly& p, std::vector<Poly>& out) {
   for (const Term& t : p.terms) {
     const Expr& m = t.factors[0];
-    if (t.factors.size() != 1 || t.coefficient != 1 || m->kind != ExprKind::binary || m->binary != op || m.type() != DType::i64)
+    if (t.factors.size() != 1 || t.coefficient != 1 || m->kind != ExprKind::binary ||
+        m->binary != op || m.type() != DType::i64)
       continue;
     Poly rest = add(p, atom(m), -1);
     flatten(op, add(parse(m->args[0]), rest), out);
@@ -106,7 +107,8 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
   };
   for (Poly& candidate : found) {
     candidate = tidy(std::move(candidate));
-    bool superfluous = std::any_of(operands.begin(), operands.end(), [&](const Poly& p) { return beats(p, candidate); });
+    bool superfluous = std::any_of(operands.begin(), operands.end(),
+                                   [&](const Poly& p) { return beats(p, candidate); });
     if (superfluous) continue;
     std::erase_if(operands, [&](const Poly& p) { return beats(candidate, p); });
     operands.push_back(candidate);
@@ -139,7 +141,8 @@ Expr Simplifier::compare_ints(BinaryOp op, const Poly& a, const Poly& b) {
     return bool_imm(!when_equal);
   }
   Bounds bounds = prover_.bounds(p);
-  if ((bounds.min && *bounds.min > 0) || (bounds.max && *bounds.max < 0)) return bool_imm(!when_equal);
+  if ((bounds.min && *bounds.min > 0) || (bounds.max && *bounds.max < 0))
+    return bool_imm(!when_equal);
   if (bounds.min == 0 && bounds.max == 0) return bool_imm(when_equal);
   if (p.terms[0].coefficient < 0) p = scale(p, -1);
   auto [left, right] = sides(p);
@@ -148,8 +151,10 @@ Expr Simplifier::compare_ints(BinaryOp op, const Poly& a, const Poly& b) {
 
 Expr Simplifier::negate(const Expr& condition) {
   if (auto known = as_const(condition)) return bool_imm(!*known);
-  if (condition->kind == ExprKind::unary && condition->unary == UnaryOp::logical_not) return condition->args[0];
-  if (condition->kind == ExprKind::binary && is_comparison(condition->binary) && condition->args[0].type() == DType::i64) {
+  if (condition->kind == ExprKind::unary && condition->unary == UnaryOp::logical_not)
+    return condition->args[0];
+  if (condition->kind == ExprKind::binary && is_comparison(condition->binary) &&
+      condition->args[0].type() == DType::i64) {
     const Expr &a = condition->args[0], &b = condition->args[1];
     if (condition->binary == BinaryOp::lt) return compare_ints(BinaryOp::le, parse(b), parse(a));
     if (condition->binary == BinaryOp::le) return compare_ints(BinaryOp::lt, parse(b), parse(a));
@@ -178,8 +183,10 @@ Expr Simplifier::logic(BinaryOp op, const Expr& a, const Expr& b) {
       return bool_imm(!neutral);
     }
     Expr opposite = negate(e);
-    if (std::any_of(kept.begin(), kept.end(), [&](const Expr& k) { return equal(k, opposite); })) return bool_imm(!neutral);
-    if (std::none_of(kept.begin(), kept.end(), [&](const Expr& k) { return equal(k, e); })) kept.push_back(e);
+    if (std::any_of(kept.begin(), kept.end(), [&](const Expr& k) { return equal(k, opposite); }))
+      return bool_imm(!neutral);
+    if (std::none_of(kept.begin(), kept.end(), [&](const Expr& k) { return equal(k, e); }))
+      kept.push_back(e);
   }
   if (kept.empty()) return bool_imm(neutral);
   Expr chain = kept[0];

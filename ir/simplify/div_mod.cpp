@@ -1,5 +1,5 @@
-// floor_div and floor_mod. Both reduce the dividend modulo the divisor in the same way, so that a // d and a % d of the
-// same a find together again. Throughout, P = d*Q + R.
+// floor_div and floor_mod. Both reduce the dividend modulo the divisor in the same way, so that a
+// // d and a % d of the same a find together again. Throughout, P = d*Q + R.
 #include <algorithm>
 #include <numeric>
 
@@ -9,12 +9,15 @@
 namespace tw::algebra {
 namespace {
 
-struct Parts { Poly multiples, rest; };  // rest keeps the constant
+struct Parts {
+  Poly multiples, rest;
+};  // rest keeps the constant
 
 Parts split_multiples(const Poly& p, int64_t g) {
   Parts parts;
   parts.rest.constant = p.constant;
-  for (const Term& t : p.terms) (t.coefficient % g == 0 ? parts.multiples : parts.rest).terms.push_back(t);
+  for (const Term& t : p.terms)
+    (t.coefficient % g == 0 ? parts.multiples : parts.rest).terms.push_back(t);
   return parts;
 }
 
@@ -25,7 +28,9 @@ Poly over(Poly p, int64_t g) {
 }
 
 // P = d * quotient + rest: coefficients of rest below d in magnitude, its constant in [0, d).
-struct Reduced { Poly quotient, rest; };
+struct Reduced {
+  Poly quotient, rest;
+};
 Reduced reduce(const Poly& p, int64_t d) {
   Reduced r;
   for (const Term& t : p.terms) {
@@ -37,7 +42,8 @@ Reduced reduce(const Poly& p, int64_t d) {
   return r;
 }
 
-// Divisors g > 1 of d that some coefficients share, largest first: blocks of size g may hold the rest of the terms.
+// Divisors g > 1 of d that some coefficients share, largest first: blocks of size g may hold the
+// rest of the terms.
 std::vector<int64_t> block_sizes(const Poly& p, int64_t d) {
   std::vector<int64_t> sizes = {d};
   for (const Term& t : p.terms)
@@ -86,7 +92,8 @@ Poly Simplifier::divide_by(const Poly& p, int64_t d) {
   }
   if (const ExprNode* inner = as_op(single, BinaryOp::floor_mod); inner && rest.constant == 0) {
     auto a = as_const(inner->args[1]);
-    if (a && *a > d && *a % d == 0) return tidy(add(quotient, remainder_by(divide_by(parse(inner->args[0]), d), *a / d)));
+    if (a && *a > d && *a % d == 0)
+      return tidy(add(quotient, remainder_by(divide_by(parse(inner->args[0]), d), *a / d)));
   }
   if (!quotient.is_constant() || quotient.constant != 0) {
     // The rest alone may now be decided; its quotient is what is left to find.
@@ -113,7 +120,8 @@ Poly Simplifier::remainder_by(const Poly& p, int64_t d) {
   return atom(floor_mod(to_expr(rest), d));
 }
 
-// Polynomial long division by the divisor's first term: p = quotient * divisor + rest. Null when nothing divides.
+// Polynomial long division by the divisor's first term: p = quotient * divisor + rest. Null when
+// nothing divides.
 std::optional<Split> Simplifier::divide_exactly(const Poly& p, const Poly& divisor) {
   const Term& lead = divisor.terms[0];
   Split out{Poly(), p};
@@ -124,7 +132,8 @@ std::optional<Split> Simplifier::divide_exactly(const Poly& p, const Poly& divis
       if (t.coefficient % lead.coefficient) continue;
       std::vector<Expr> left = t.factors;
       bool contains = std::all_of(lead.factors.begin(), lead.factors.end(), [&](const Expr& f) {
-        auto at = std::find_if(left.begin(), left.end(), [&](const Expr& x) { return compare(x, f) == 0; });
+        auto at = std::find_if(left.begin(), left.end(),
+                               [&](const Expr& x) { return compare(x, f) == 0; });
         if (at == left.end()) return false;
         left.erase(at);
         return true;
@@ -154,7 +163,8 @@ Poly Simplifier::divide(const Poly& p, const Poly& divisor) {
   if (prover_.at_least(divisor, 1)) {
     std::optional<Split> exact = divide_exactly(p, divisor);
     Split parts = exact.value_or(Split{Poly(), p});
-    if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1)) return tidy(parts.coefficient);
+    if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1))
+      return tidy(parts.coefficient);
   }
   return parse(floor_div(to_expr(p), to_expr(divisor)));
 }
@@ -167,7 +177,8 @@ Poly Simplifier::remainder(const Poly& p, const Poly& divisor) {
   if (prover_.at_least(divisor, 1)) {
     std::optional<Split> exact = divide_exactly(p, divisor);
     Split parts = exact.value_or(Split{Poly(), p});
-    if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1)) return parts.rest;
+    if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1))
+      return parts.rest;
   }
   return parse(floor_mod(to_expr(p), to_expr(divisor)));
 }

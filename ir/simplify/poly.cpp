@@ -20,7 +20,8 @@ int64_t wrapping_mul(int64_t a, int64_t b) { return int_binary(BinaryOp::mul, DT
 int64_t wrapping_add(int64_t a, int64_t b) { return int_binary(BinaryOp::add, DType::i64, a, b); }
 
 Poly normalized(std::vector<Term> terms, int64_t constant) {
-  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return compare_lists(a.factors, b.factors) < 0; });
+  std::sort(terms.begin(), terms.end(),
+            [](const Term& a, const Term& b) { return compare_lists(a.factors, b.factors) < 0; });
   Poly out(constant);
   for (Term& t : terms) {
     if (!out.terms.empty() && compare_lists(out.terms.back().factors, t.factors) == 0) {
@@ -40,13 +41,17 @@ int compare(const Expr& a, const Expr& b) {
   if (a.get() == b.get()) return 0;
   const ExprNode &x = *a, &y = *b;
   auto rank = [](const ExprNode& e) {
-    return e.kind == ExprKind::var ? -1 : e.kind == ExprKind::int_imm ? 100 : static_cast<int>(e.kind);
+    return e.kind == ExprKind::var       ? -1
+           : e.kind == ExprKind::int_imm ? 100
+                                         : static_cast<int>(e.kind);
   };
   if (int c = three_way(rank(x), rank(y))) return c;
   if (int c = x.name.compare(y.name)) return c < 0 ? -1 : 1;
   if (int c = three_way(static_cast<int>(x.type), static_cast<int>(y.type))) return c;
   if (int c = three_way(x.int_value, y.int_value)) return c;
-  if (int c = three_way(std::bit_cast<uint64_t>(x.float_value), std::bit_cast<uint64_t>(y.float_value))) return c;
+  if (int c = three_way(std::bit_cast<uint64_t>(x.float_value),
+                        std::bit_cast<uint64_t>(y.float_value)))
+    return c;
   if (int c = three_way(x.buffer.index, y.buffer.index)) return c;
   if (int c = three_way(static_cast<int>(x.unary), static_cast<int>(y.unary))) return c;
   if (int c = three_way(static_cast<int>(x.binary), static_cast<int>(y.binary))) return c;
@@ -77,7 +82,8 @@ Poly add(const Poly& a, const Poly& b, int64_t scale_of_b) {
     t.coefficient = wrapping_mul(t.coefficient, scale_of_b);
     terms.push_back(std::move(t));
   }
-  return normalized(std::move(terms), wrapping_add(a.constant, wrapping_mul(b.constant, scale_of_b)));
+  return normalized(std::move(terms),
+                    wrapping_add(a.constant, wrapping_mul(b.constant, scale_of_b)));
 }
 
 Poly scale(const Poly& a, int64_t factor) { return add(Poly(), a, factor); }
@@ -88,20 +94,24 @@ Poly multiply(const Poly& a, const Poly& b) {
     for (const Term& y : b.terms) {
       Term t = x;
       t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
-      std::sort(t.factors.begin(), t.factors.end(), [](const Expr& p, const Expr& q) { return compare(p, q) < 0; });
+      std::sort(t.factors.begin(), t.factors.end(),
+                [](const Expr& p, const Expr& q) { return compare(p, q) < 0; });
       t.coefficient = wrapping_mul(x.coefficient, y.coefficient);
       terms.push_back(std::move(t));
     }
     terms.push_back({x.factors, wrapping_mul(x.coefficient, b.constant)});
   }
-  for (const Term& y : b.terms) terms.push_back({y.factors, wrapping_mul(y.coefficient, a.constant)});
+  for (const Term& y : b.terms)
+    terms.push_back({y.factors, wrapping_mul(y.coefficient, a.constant)});
   return normalized(std::move(terms), wrapping_mul(a.constant, b.constant));
 }
 
 bool same(const Poly& a, const Poly& b) {
   if (a.constant != b.constant || a.terms.size() != b.terms.size()) return false;
   for (size_t i = 0; i < a.terms.size(); ++i)
-    if (a.terms[i].coefficient != b.terms[i].coefficient || compare_lists(a.terms[i].factors, b.terms[i].factors) != 0) return false;
+    if (a.terms[i].coefficient != b.terms[i].coefficient ||
+        compare_lists(a.terms[i].factors, b.terms[i].factors) != 0)
+      return false;
   return true;
 }
 
@@ -126,7 +136,9 @@ std::vector<Expr> atoms_of(const Poly& p) {
   std::vector<Expr> atoms;
   for (const Term& t : p.terms)
     for (const Expr& f : t.factors)
-      if (std::none_of(atoms.begin(), atoms.end(), [&](const Expr& a) { return compare(a, f) == 0; })) atoms.push_back(f);
+      if (std::none_of(atoms.begin(), atoms.end(),
+                       [&](const Expr& a) { return compare(a, f) == 0; }))
+        atoms.push_back(f);
   return atoms;
 }
 

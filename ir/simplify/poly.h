@@ -1,5 +1,6 @@
-// Integer polynomials: the normal form of index expressions. A factor (atom) is anything that is not a sum or a product:
-// a variable, a load, a floor_div, a min. Terms and factors are sorted structurally, so equal polynomials are equal values.
+// Integer polynomials: the normal form of index expressions. A factor (atom) is anything that is
+// not a sum or a product: a variable, a load, a floor_div, a min. Terms and factors are sorted
+// structurally, so equal polynomials are equal values.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,7 +10,8 @@
 
 namespace tw::algebra {
 
-int compare(const Expr& a, const Expr& b);  // a total order by structure: variables first, numbers last
+// a total order by structure: variables first, numbers last
+int compare(const Expr& a, const Expr& b);
 
 struct Term {
   std::vector<Expr> factors;  // sorted atoms, at least one
@@ -17,14 +19,16 @@ struct Term {
 };
 
 struct Poly {
-  std::vector<Term> terms;    // sorted by factors, no two equal
+  std::vector<Term> terms;  // sorted by factors, no two equal
   int64_t constant = 0;
 
   Poly() = default;
   Poly(int64_t value) : constant(value) {}  // NOLINT: numbers are polynomials
   bool is_constant() const { return terms.empty(); }
-  int64_t coefficient_of(const Expr& atom) const;      // of the term that is just this atom; 0: none
-  const Expr* single_atom() const;                     // the atom of p = 1 * atom + constant, or null
+  // Of the term that is just this atom; 0: none
+  int64_t coefficient_of(const Expr& atom) const;
+  // The atom of p = 1 * atom + constant, or null
+  const Expr* single_atom() const;
 };
 
 Poly atom(Expr e);
@@ -32,12 +36,15 @@ Poly add(const Poly& a, const Poly& b, int64_t scale_of_b = 1);
 Poly scale(const Poly& a, int64_t factor);
 Poly multiply(const Poly& a, const Poly& b);
 bool same(const Poly& a, const Poly& b);
-// p = coefficient * atom + rest, with neither containing the atom as a factor; nullopt when it occurs squared.
-struct Split { Poly coefficient, rest; };
+// p = coefficient * atom + rest, with neither containing the atom as a factor; nullopt when it
+// occurs squared.
+struct Split {
+  Poly coefficient, rest;
+};
 std::optional<Split> split_on(const Poly& p, const Expr& atom);
-std::vector<Expr> atoms_of(const Poly& p);             // every factor once, in term order
+std::vector<Expr> atoms_of(const Poly& p);  // every factor once, in term order
 
-Poly parse(const Expr& e);   // opens sums and products, leaves the rest as atoms
-Expr to_expr(const Poly& p); // positive terms first, the constant last
+Poly parse(const Expr& e);    // opens sums and products, leaves the rest as atoms
+Expr to_expr(const Poly& p);  // positive terms first, the constant last
 
 }  // namespace tw::algebra

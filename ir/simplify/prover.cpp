@@ -26,7 +26,8 @@ Limit either_larger(Limit a, Limit b) { return !a ? b : !b ? a : std::max(a, b);
 Limit either_smaller(Limit a, Limit b) { return !a ? b : !b ? a : std::min(a, b); }
 
 Bounds scaled(const Bounds& b, int64_t k) {
-  return k >= 0 ? Bounds{times(b.min, k), times(b.max, k)} : Bounds{times(b.max, k), times(b.min, k)};
+  return k >= 0 ? Bounds{times(b.min, k), times(b.max, k)}
+                : Bounds{times(b.max, k), times(b.min, k)};
 }
 
 Bounds product(const Bounds& a, const Bounds& b) {
@@ -35,7 +36,8 @@ Bounds product(const Bounds& a, const Bounds& b) {
     return {smaller(x.min, y.min), larger(x.max, y.max)};
   }
   auto non_negative = [](const Bounds& v) { return v.min && *v.min >= 0; };
-  if (non_negative(a) && non_negative(b)) return {times(a.min, *b.min), a.max && b.max ? times(a.max, *b.max) : std::nullopt};
+  if (non_negative(a) && non_negative(b))
+    return {times(a.min, *b.min), a.max && b.max ? times(a.max, *b.max) : std::nullopt};
   return {};
 }
 
@@ -82,7 +84,9 @@ Bounds remainder(const Bounds& x, const Bounds& d) {
   return out;
 }
 
-bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::binary && e->binary == op; }
+bool is_binary(const Expr& e, BinaryOp op) {
+  return e->kind == ExprKind::binary && e->binary == op;
+}
 
 }  // namespace
 
@@ -105,8 +109,10 @@ Bounds Prover::atom_bounds(const Expr& e, int depth) {
     case ExprKind::cast: {
       Bounds own = type_bounds(e.type());
       if (!is_int(e->args[0].type()) && e->args[0].type() != DType::boolean) return own;
-      Bounds from = e->args[0].type() == DType::i64 ? expr_interval(e->args[0], depth - 1) : atom_bounds(e->args[0], depth - 1);
-      bool fits = from.min && from.max && (!own.min || (*from.min >= *own.min && *from.max <= *own.max)) &&
+      Bounds from = e->args[0].type() == DType::i64 ? expr_interval(e->args[0], depth - 1)
+                                                    : atom_bounds(e->args[0], depth - 1);
+      bool fits = from.min && from.max &&
+                  (!own.min || (*from.min >= *own.min && *from.max <= *own.max)) &&
                   (e.type() != DType::u64 || *from.min >= 0);
       return fits ? from : own;
     }
@@ -124,8 +130,10 @@ Bounds Prover::atom_bounds(const Expr& e, int depth) {
   if (e.type() != DType::i64) return type_bounds(e.type());
   Bounds a = expr_interval(e->args[0], depth - 1), b = expr_interval(e->args[1], depth - 1);
   bool non_negative = a.min && *a.min >= 0;
-  if (e->binary == BinaryOp::floor_div || (e->binary == BinaryOp::div && non_negative)) return quotient(a, b);
-  if (e->binary == BinaryOp::floor_mod || (e->binary == BinaryOp::mod && non_negative)) return remainder(a, b);
+  if (e->binary == BinaryOp::floor_div || (e->binary == BinaryOp::div && non_negative))
+    return quotient(a, b);
+  if (e->binary == BinaryOp::floor_mod || (e->binary == BinaryOp::mod && non_negative))
+    return remainder(a, b);
   if (e->binary == BinaryOp::min) return {smaller(a.min, b.min), either_smaller(a.max, b.max)};
   if (e->binary == BinaryOp::max) return {either_larger(a.min, b.min), larger(a.max, b.max)};
   return {};
@@ -142,7 +150,8 @@ Bounds Prover::interval(const Poly& p, int depth) {
   return total;
 }
 
-// A lower bound of p with the atom replaced by an end of its range; nullopt when there is no such end.
+// A lower bound of p with the atom replaced by an end of its range; nullopt when there is no such
+// end.
 Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   std::optional<Split> split = split_on(p, a);
   if (!split) return std::nullopt;
@@ -162,10 +171,12 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   if (a->kind != ExprKind::binary) return std::nullopt;
   if (a->binary == BinaryOp::min || a->binary == BinaryOp::max) {
     Limit first = with(parse(a->args[0])), second = with(parse(a->args[1]));
-    bool both_hold = (a->binary == BinaryOp::max) == positive;  // c * max(a, b) >= c * a and >= c * b
+    // c * max(a, b) >= c * a and >= c * b
+    bool both_hold = (a->binary == BinaryOp::max) == positive;
     return both_hold ? either_larger(first, second) : smaller(first, second);
   }
-  if (a->binary == BinaryOp::floor_mod && negative && interval(parse(a->args[1]), kAtomDepth).min.value_or(0) >= 1)
+  if (a->binary == BinaryOp::floor_mod && negative &&
+      interval(parse(a->args[1]), kAtomDepth).min.value_or(0) >= 1)
     return with(add(parse(a->args[1]), Poly(-1)));
   auto divisor = is_binary(a, BinaryOp::floor_div) ? as_const(a->args[1]) : std::nullopt;
   if (!divisor || *divisor < 1 || !c.is_constant() || c.constant % *divisor) return std::nullopt;
@@ -194,8 +205,12 @@ Bounds Prover::bounds(const Poly& p) { return {lower(p), upper(p)}; }
 std::optional<int64_t> Prover::block_of(const Poly& p, int64_t size) {
   if (p.is_constant()) return floor_div_int(p.constant, size);
   Bounds quick = interval(p, kAtomDepth);
-  Bounds b = quick.min && quick.max && floor_div_int(*quick.min, size) == floor_div_int(*quick.max, size) ? quick : bounds(p);
-  if (!b.min || !b.max || floor_div_int(*b.min, size) != floor_div_int(*b.max, size)) return std::nullopt;
+  Bounds b = quick.min && quick.max &&
+                     floor_div_int(*quick.min, size) == floor_div_int(*quick.max, size)
+                 ? quick
+                 : bounds(p);
+  if (!b.min || !b.max || floor_div_int(*b.min, size) != floor_div_int(*b.max, size))
+    return std::nullopt;
   return floor_div_int(*b.min, size);
 }
 

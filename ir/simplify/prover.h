@@ -1,5 +1,6 @@
-// Constant bounds of polynomials over ranges whose ends may be symbolic: eliminates one variable after the other by the end
-// of its range, then sums intervals. Arithmetic is assumed not to overflow 64 bits, as index arithmetic never does.
+// Constant bounds of polynomials over ranges whose ends may be symbolic: eliminates one variable
+// after the other by the end of its range, then sums intervals. Arithmetic is assumed not to
+// overflow 64 bits, as index arithmetic never does.
 #pragma once
 #include "ir/simplify.h"
 #include "ir/simplify/poly.h"
@@ -12,8 +13,14 @@ class Prover {
   Bounds bounds(const Poly& p);
   std::optional<int64_t> lower(const Poly& p);
   std::optional<int64_t> upper(const Poly& p);
-  bool at_least(const Poly& p, int64_t value) { auto l = lower(p); return l && *l >= value; }
-  bool at_most(const Poly& p, int64_t value) { auto u = upper(p); return u && *u <= value; }
+  bool at_least(const Poly& p, int64_t value) {
+    auto l = lower(p);
+    return l && *l >= value;
+  }
+  bool at_most(const Poly& p, int64_t value) {
+    auto u = upper(p);
+    return u && *u <= value;
+  }
   // When every value of p lies in one block [k*size, (k+1)*size): k.
   std::optional<int64_t> block_of(const Poly& p, int64_t size);
   Bounds atom_bounds(const Expr& e, int depth);

@@ -8,10 +8,13 @@ namespace {
 
 constexpr size_t kMaxProductTerms = 64;  // larger products stay products
 
-bool is_int_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::binary && e->binary == op && e.type() == DType::i64; }
+bool is_int_binary(const Expr& e, BinaryOp op) {
+  return e->kind == ExprKind::binary && e->binary == op && e.type() == DType::i64;
+}
 
 bool is_idempotent(BinaryOp op) {
-  return op == BinaryOp::min || op == BinaryOp::max || op == BinaryOp::bit_and || op == BinaryOp::bit_or;
+  return op == BinaryOp::min || op == BinaryOp::max || op == BinaryOp::bit_and ||
+         op == BinaryOp::bit_or;
 }
 
 }  // namespace
@@ -71,10 +74,12 @@ Poly Simplifier::normal_binary(const ExprNode& e) {
     case BinaryOp::min: return extreme(true, a, b);
     case BinaryOp::max: return extreme(false, a, b);
     case BinaryOp::shl:
-      if (b.is_constant() && b.constant >= 0 && b.constant < 63) return tidy(scale(a, int64_t{1} << b.constant));
+      if (b.is_constant() && b.constant >= 0 && b.constant < 63)
+        return tidy(scale(a, int64_t{1} << b.constant));
       break;
     case BinaryOp::shr:
-      if (b.is_constant() && b.constant >= 0 && b.constant < 63) return divide(a, Poly(int64_t{1} << b.constant));
+      if (b.is_constant() && b.constant >= 0 && b.constant < 63)
+        return divide(a, Poly(int64_t{1} << b.constant));
       break;
     case BinaryOp::pow:
     case BinaryOp::bit_and:
@@ -105,7 +110,8 @@ bool Simplifier::join_symbolic(Poly& p) {
       own.terms.push_back(t);
       for (size_t k = 0; k < t.factors.size(); ++k)
         if (k != i) rest = multiply(rest, atom(t.factors[k]));
-      Poly joined = add(add(add(p, own, -1), multiply(rest, multiply(d, divide(m, d))), -1), multiply(rest, m));
+      Poly joined = add(add(add(p, own, -1), multiply(rest, multiply(d, divide(m, d))), -1),
+                        multiply(rest, m));
       if (joined.terms.size() >= p.terms.size()) continue;
       p = std::move(joined);
       return true;
@@ -129,9 +135,13 @@ bool Simplifier::join_once(Poly& p) {
       return true;
     }
     for (const Term& u : p.terms) {
-      if (u.factors.size() != 1 || u.coefficient != k * *d || !is_int_binary(u.factors[0], BinaryOp::floor_mod)) continue;
+      if (u.factors.size() != 1 || u.coefficient != k * *d ||
+          !is_int_binary(u.factors[0], BinaryOp::floor_mod))
+        continue;
       auto outer = as_const(u.factors[0]->args[1]);
-      if (!outer || *outer < 2 || *outer > INT64_MAX / *d || !same(parse(u.factors[0]->args[0]), quotient)) continue;
+      if (!outer || *outer < 2 || *outer > INT64_MAX / *d ||
+          !same(parse(u.factors[0]->args[0]), quotient))
+        continue;
       p = add(add(without, atom(u.factors[0]), -u.coefficient), remainder_by(m, *outer * *d), k);
       return true;
     }
@@ -170,11 +180,14 @@ Poly Simplifier::tidy(Poly p) {
 
 Expr Simplifier::run_binary(const Expr& e) {
   const Expr &x = e->args[0], &y = e->args[1];
-  if (is_comparison(e->binary) && x.type() == DType::i64) return compare_ints(e->binary, normal(x), normal(y));
+  if (is_comparison(e->binary) && x.type() == DType::i64)
+    return compare_ints(e->binary, normal(x), normal(y));
   Expr a = run(x), b = run(y);
-  if (e->binary == BinaryOp::logical_and || e->binary == BinaryOp::logical_or) return logic(e->binary, a, b);
+  if (e->binary == BinaryOp::logical_and || e->binary == BinaryOp::logical_or)
+    return logic(e->binary, a, b);
   if (!is_float(a.type()) && equal(a, b)) {
-    if (is_comparison(e->binary)) return bool_imm(e->binary == BinaryOp::le || e->binary == BinaryOp::eq);
+    if (is_comparison(e->binary))
+      return bool_imm(e->binary == BinaryOp::le || e->binary == BinaryOp::eq);
     if (is_idempotent(e->binary)) return a;
   }
   return binary(e->binary, a, b);

@@ -1,4 +1,5 @@
-// The rewriting half of simplify(): brings i64 expressions into polynomial normal form, everything else bottom-up.
+// The rewriting half of simplify(): brings i64 expressions into polynomial normal form, everything
+// else bottom-up.
 #pragma once
 #include "ir/simplify/prover.h"
 
@@ -7,10 +8,11 @@ namespace tw::algebra {
 class Simplifier {
  public:
   explicit Simplifier(const Ranges& ranges) : prover_(ranges) {}
-  Expr run(const Expr& e);         // any type
-  Poly normal(const Expr& e);      // i64 only
+  Expr run(const Expr& e);     // any type
+  Poly normal(const Expr& e);  // i64 only
   Prover& prover() { return prover_; }
-  Poly tidy(Poly p);               // joins a // b * b + a % b, and sums with min/max whose terms cancel
+  // Joins a // b * b + a % b, and sums with min/max whose terms cancel
+  Poly tidy(Poly p);
   // Rules of div_mod.cpp, for normal polynomials.
   Poly divide(const Poly& p, const Poly& divisor);
   Poly remainder(const Poly& p, const Poly& divisor);
@@ -24,7 +26,8 @@ class Simplifier {
   Poly normal_binary(const ExprNode& e);
   Poly divide_by(const Poly& p, int64_t d);
   Poly remainder_by(const Poly& p, int64_t d);
-  std::optional<Split> divide_exactly(const Poly& p, const Poly& divisor);  // quotient in .coefficient
+  // Quotient in .coefficient
+  std::optional<Split> divide_exactly(const Poly& p, const Poly& divisor);
   bool join_once(Poly& p);
   bool join_symbolic(Poly& p);
   bool absorb_once(Poly& p);

@@ -10,7 +10,8 @@ namespace tw {
 
 using namespace algebra;
 
-// One run reaches the normal form almost always; joined terms may open a rule deeper inside, which the next run applies.
+// One run reaches the normal form almost always; joined terms may open a rule deeper inside, which
+// the next run applies.
 Expr simplify(const Expr& e, const Ranges& ranges) {
   constexpr int kMaxRuns = 5;
   Simplifier simplifier(ranges);
@@ -31,7 +32,9 @@ Bounds constant_bounds(const Expr& e, const Ranges& ranges) {
   return is_float(e.type()) ? Bounds{} : simplifier.prover().atom_bounds(simpler, 4);
 }
 
-bool can_prove(const Expr& condition, const Ranges& ranges) { return is_const(simplify(condition, ranges), 1); }
+bool can_prove(const Expr& condition, const Ranges& ranges) {
+  return is_const(simplify(condition, ranges), 1);
+}
 
 std::optional<LinearTerm> linear_in(const Expr& e, std::string_view name) {
   if (e.type() != DType::i64) return std::nullopt;
@@ -39,7 +42,8 @@ std::optional<LinearTerm> linear_in(const Expr& e, std::string_view name) {
   Poly p = Simplifier(none).normal(e), rest(p.constant);
   int64_t coefficient = 0;
   for (const Term& t : p.terms) {
-    if (t.factors.size() == 1 && t.factors[0]->kind == ExprKind::var && t.factors[0]->name == name) {
+    if (t.factors.size() == 1 && t.factors[0]->kind == ExprKind::var &&
+        t.factors[0]->name == name) {
       coefficient = t.coefficient;
       continue;
     }
@@ -57,7 +61,9 @@ class IntervalFinder {
  public:
   IntervalFinder(const Ranges& over, const Ranges& all) : over_(over), simplifier_(all) {}
 
-  struct Ends { Poly min, max; };
+  struct Ends {
+    Poly min, max;
+  };
   std::optional<Ends> of(const Poly& p, int depth) {
     auto min = end_of(p, false, depth), max = end_of(p, true, depth);
     if (!min || !max) return std::nullopt;
@@ -107,7 +113,8 @@ class IntervalFinder {
     if (!grows && !simplifier_.prover().at_most(split->coefficient, 0)) return std::nullopt;
     std::optional<Ends> ends = of_atom(a, depth - 1);
     if (!ends) return std::nullopt;
-    return simplifier_.tidy(add(split->rest, multiply(split->coefficient, grows == want_max ? ends->max : ends->min)));
+    return simplifier_.tidy(
+        add(split->rest, multiply(split->coefficient, grows == want_max ? ends->max : ends->min)));
   }
 
   std::optional<Ends> constant_ends(const Expr& a) {
@@ -130,12 +137,14 @@ class IntervalFinder {
   }
 
   std::optional<Ends> of_binary(const Expr& a, int depth) {
-    if (a->binary == BinaryOp::floor_div || a->binary == BinaryOp::floor_mod) return of_division(a, depth);
+    if (a->binary == BinaryOp::floor_div || a->binary == BinaryOp::floor_mod)
+      return of_division(a, depth);
     if (a->binary != BinaryOp::min && a->binary != BinaryOp::max) return std::nullopt;
     bool is_min = a->binary == BinaryOp::min;
     auto x = of(parse(a->args[0]), depth), y = of(parse(a->args[1]), depth);
     if (!x || !y) return std::nullopt;
-    return Ends{simplifier_.extreme(is_min, x->min, y->min), simplifier_.extreme(is_min, x->max, y->max)};
+    return Ends{simplifier_.extreme(is_min, x->min, y->min),
+                simplifier_.extreme(is_min, x->max, y->max)};
   }
 
   std::optional<Ends> of_division(const Expr& a, int depth) {
@@ -148,7 +157,8 @@ class IntervalFinder {
     }
     if (x) {
       Poly first = simplifier_.divide(x->min, divisor), last = simplifier_.divide(x->max, divisor);
-      if (same(first, last)) return Ends{simplifier_.remainder(x->min, divisor), simplifier_.remainder(x->max, divisor)};
+      if (same(first, last))
+        return Ends{simplifier_.remainder(x->min, divisor), simplifier_.remainder(x->max, divisor)};
     }
     return Ends{Poly(), add(divisor, Poly(-1))};
   }
@@ -157,10 +167,13 @@ class IntervalFinder {
     auto x = of(parse(a->args[1]), depth), y = of(parse(a->args[2]), depth);
     if (!x || !y) return std::nullopt;
     if (!runs(a->args[0])) {
-      auto choose = [&](const Poly& p, const Poly& q) { return parse(select(a->args[0], to_expr(p), to_expr(q))); };
+      auto choose = [&](const Poly& p, const Poly& q) {
+        return parse(select(a->args[0], to_expr(p), to_expr(q)));
+      };
       return Ends{choose(x->min, y->min), choose(x->max, y->max)};
     }
-    return Ends{simplifier_.extreme(true, x->min, y->min), simplifier_.extreme(false, x->max, y->max)};
+    return Ends{simplifier_.extreme(true, x->min, y->min),
+                simplifier_.extreme(false, x->max, y->max)};
   }
 
   const Ranges& over_;

@@ -1,19 +1,22 @@
-// Attention as one kernel. The keys and values are packed in panels a head (kp [batch][keys/P][depth][P], vp [batch][columns/P][keys][P]);
-// then, for a block of query rows: s (products with the keys, scaled and masked), top, e = exp(s - top), sum, o (products with the
-// values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes 0. A free number of queries is computed in whole
-// blocks: rows behind the last one repeat it, and only y's stores ask. Of f16 and bf16 too all is f32 between the scores and y.
-// Stages: kp, vp, acc, s, top_part, top, e, sum_part, sum, inv, o, y; all but kp and vp run block by block (kernels/attention/schedule.cpp).
+// Attention as one kernel. The keys and values are packed in panels a head (kp
+// [batch][keys/P][depth][P], vp [batch][columns/P][keys][P]); then, for a block of query rows: s
+// (products with the keys, scaled and masked), top, e = exp(s - top), sum, o (products with the
+// values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes
+// 0. A free number of queries is computed in whole blocks: rows behind the last one repeat it, and
+// only y's stores ask. Of f16 and bf16 too all is f32 between the scores and y. Stages: kp, vp,
+// acc, s, top_part, top, e, sum_part, sum, inv, o, y; all but kp and vp run block by block
+// (kernels/attention/schedule.cpp).
 #include <limits>
 
+#include "ir/graph/queries.h"
 #include "kernels/common/group_builder.h"
 #include "kernels/common/register_tile.h"
-#include "ir/graph/queries.h"
 #include "kernels/families.h"
 
 namespace tw {
 namespace {
 
-constexpr int64_t kUsualKeys = 512;   // where their number is free
+constexpr int64_t kUsualKeys = 512;  // where their number is free
 
 class AttentionLowering {
  public:
@@ -22,20 +25,24 @@ class AttentionLowering {
       const Node& node = b.graph.node(id);
       if (get_if<op::Softmax>(&node)) softmax_ = &node;
       if (get_if<op::MatMul>(&node) && node.output != product.output) scores_ = &node;
-      if (const auto* t = get_if<op::Transpose>(&node); t && node.inputs[0] == product.output) perm_ = t->perm;
+      if (const auto* t = get_if<op::Transpose>(&node); t && node.inputs[0] == product.output)
+        perm_ = t->perm;
     }
     const Shape& s = b.type(softmax_->output).shape;
     const Shape& q = b.type(scores_->inputs[0]).shape;
     outer_.assign(s.begin(), s.end() - 2);
-    rows_ = s[s.size() - 2], keys_ = s.back(), depth_ = q.back(), columns_ = b.type(product.output).shape.back();
+    rows_ = s[s.size() - 2], keys_ = s.back(), depth_ = q.back(),
+    columns_ = b.type(product.output).shape.back();
     lanes_ = std::max(1, b.target.lanes(4));
     padded_rows_ = as_const(rows_) ? rows_ : simplify(ceil_div(rows_, kFreeRows) * Expr(kFreeRows));
   }
 
   LoweredGroup run() {
     const int64_t keys = as_const(keys_).value_or(kUsualKeys);
-    int64_t key_panel = panel_of(keys, *as_const(depth_)), column_panel = panel_of(*as_const(columns_), keys);
-    bool transposed = get_if<op::MatMul>(scores_)->trans_b, value_transposed = get_if<op::MatMul>(&product_)->trans_b;
+    int64_t key_panel = panel_of(keys, *as_const(depth_)),
+            column_panel = panel_of(*as_const(columns_), keys);
+    bool transposed = get_if<op::MatMul>(scores_)->trans_b,
+         value_transposed = get_if<op::MatMul>(&product_)->trans_b;
     BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, key_panel);
     BufferId vp = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, column_panel);
     padded_ = simplify(ceil_div(keys_, key_panel) * Expr(key_panel));
@@ -56,7 +63,8 @@ class AttentionLowering {
   // Axes NAME_b0.., NAME_i over the queries, padded ones too.
   std::vector<Axis> row_axes(const std::string& name) const {
     std::vector<Axis> axes;
-    for (size_t i = 0; i < outer_.size(); ++i) axes.push_back({name + "_b" + std::to_string(i), outer_[i]});
+    for (size_t i = 0; i < outer_.size(); ++i)
+      axes.push_back({name + "_b" + std::to_string(i), outer_[i]});
     axes.push_back({name + "_i", padded_rows_});
     return axes;
   }
@@ -85,21 +93,28 @@ class AttentionLowering {
       default: return type == DType::f32 ? e : cast(DType::f32, e);
     }
   }
-  static Expr narrow(DType dtype, const Expr& e) { return dtype == DType::f32 ? e : cast(dtype, e); }
+  static Expr narrow(DType dtype, const Expr& e) {
+    return dtype == DType::f32 ? e : cast(dtype, e);
+  }
   // The batch part of an operand's index: broadcast axes read 0.
   static Index batch_index(const Shape& shape, const Index& row) {
     Index index;
     size_t own = shape.size() - 2, all = row.size() - 1;
-    for (size_t i = 0; i < own; ++i) index.push_back(is_const(shape[i], 1) ? Expr(0) : row[all - own + i]);
+    for (size_t i = 0; i < own; ++i)
+      index.push_back(is_const(shape[i], 1) ? Expr(0) : row[all - own + i]);
     return index;
   }
 
   // [own batch axes][columns/panel][depth][panel] of a right operand, zeros behind its last column.
-  BufferId panels(const std::string& name, ValueId v, bool transposed, const Expr& columns, const Expr& depth, int64_t panel) {
+  BufferId panels(const std::string& name, ValueId v, bool transposed, const Expr& columns,
+                  const Expr& depth, int64_t panel) {
     const Shape& shape = b_.type(v).shape;
     std::vector<Axis> axes;
-    for (size_t i = 0; i + 2 < shape.size(); ++i) axes.push_back({name + "_b" + std::to_string(i), shape[i]});
-    axes.insert(axes.end(), {{name + "_j", simplify(ceil_div(columns, panel))}, {name + "_k", depth}, {name + "_l", Expr(panel)}});
+    for (size_t i = 0; i + 2 < shape.size(); ++i)
+      axes.push_back({name + "_b" + std::to_string(i), shape[i]});
+    axes.insert(axes.end(), {{name + "_j", simplify(ceil_div(columns, panel))},
+                             {name + "_k", depth},
+                             {name + "_l", Expr(panel)}});
     b_.declare(axes);
     Index at = variables(axes);
     Expr column = b_.simplified(at[at.size() - 3] * Expr(panel) + at.back()), k = at[at.size() - 2];
@@ -108,12 +123,15 @@ class AttentionLowering {
     element.push_back(transposed ? k : column);
     Expr value = wide(b_.element(v, element));
     BufferId buffer = b_.temp(name, DType::f32, extents(axes));
-    b_.stage(name, axes, buffer, at, select(b_.simplified(lt(column, columns)), value, imm(0, DType::f32)));
+    b_.stage(name, axes, buffer, at,
+             select(b_.simplified(lt(column, columns)), value, imm(0, DType::f32)));
     return buffer;
   }
-  Expr panel_element(BufferId panels, const Shape& shape, const Index& row, const Expr& column, const Expr& k, int64_t panel) const {
+  Expr panel_element(BufferId panels, const Shape& shape, const Index& row, const Expr& column,
+                     const Expr& k, int64_t panel) const {
     Index at = batch_index(shape, row);
-    at.insert(at.end(), {b_.simplified(floor_div(column, Expr(panel))), k, b_.simplified(floor_mod(column, Expr(panel)))});
+    at.insert(at.end(), {b_.simplified(floor_div(column, Expr(panel))), k,
+                         b_.simplified(floor_mod(column, Expr(panel)))});
     return load(panels, DType::f32, at);
   }
 
@@ -130,17 +148,24 @@ class AttentionLowering {
     Index query = batch_index(b_.type(q).shape, row);
     query.push_back(query_of(row.back()));
     query.push_back(k);
-    b_.stage("acc", axes, acc, at, wide(b_.element(q, query)) * panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel), Combiner::add, imm(0, DType::f32));
+    b_.stage("acc", axes, acc, at,
+             wide(b_.element(q, query)) *
+                 panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel),
+             Combiner::add, imm(0, DType::f32));
     axes = row_axes("s");
     axes.push_back({"s_j", padded_});
     b_.declare(axes);
     at = variables(axes);
-    b_.define(scores_->output, [acc, at, dtype = b_.type(scores_->output).dtype](const Index&) { return narrow(dtype, load(acc, DType::f32, at)); });
+    b_.define(scores_->output, [acc, at, dtype = b_.type(scores_->output).dtype](const Index&) {
+      return narrow(dtype, load(acc, DType::f32, at));
+    });
     Index logical = at;
     logical[at.size() - 2] = query_of(at[at.size() - 2]);
     s_ = b_.temp("s", DType::f32, rows_of(padded_));
     Expr masked = imm(-std::numeric_limits<double>::infinity(), DType::f32);
-    b_.stage("s", axes, s_, at, select(b_.simplified(lt(at.back(), keys_)), wide(b_.element(softmax_->inputs[0], logical)), masked));
+    b_.stage("s", axes, s_, at,
+             select(b_.simplified(lt(at.back(), keys_)),
+                    wide(b_.element(softmax_->inputs[0], logical)), masked));
   }
 
   // Over the padded keys of a row, in lanes first: stages NAME_part and NAME.
@@ -152,17 +177,21 @@ class AttentionLowering {
     b_.declare(axes);
     BufferId part = b_.temp(name + "_part", DType::f32, rows_of(Expr(lanes_)));
     Expr lane = var(name + "_l");
-    b_.stage(name + "_part", axes, part, with(row, lane), load(from, DType::f32, with(row, var(name + "_k") * Expr(lanes_) + lane)), combiner, identity);
+    b_.stage(name + "_part", axes, part, with(row, lane),
+             load(from, DType::f32, with(row, var(name + "_k") * Expr(lanes_) + lane)), combiner,
+             identity);
     axes = row_axes(name);
     row = variables(axes);
     axes.push_back({name + "_f", Expr(lanes_), AxisRole::reduce});
     BufferId total = b_.temp(name, DType::f32, rows_of({}));
-    b_.stage(name, axes, total, row, load(part, DType::f32, with(row, var(name + "_f"))), combiner, identity);
+    b_.stage(name, axes, total, row, load(part, DType::f32, with(row, var(name + "_f"))), combiner,
+             identity);
     return total;
   }
 
   void exponentials() {
-    BufferId top = fold("top", s_, Combiner::max, imm(-std::numeric_limits<double>::infinity(), DType::f32));
+    BufferId top = fold("top", s_, Combiner::max,
+                        imm(-std::numeric_limits<double>::infinity(), DType::f32));
     std::vector<Axis> axes = row_axes("e");
     Index row = variables(axes);
     axes.push_back({"e_j", padded_});
@@ -170,7 +199,8 @@ class AttentionLowering {
     Index at = variables(axes);
     const bool masked = get_if<op::Softmax>(softmax_)->masked;
     Expr highest = load(top, DType::f32, row);
-    if (masked) highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);   // a number, so that e is 0 where all is masked
+    // a number, so that e is 0 where all is masked
+    if (masked) highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);
     b_.stage("e", axes, e_, at, unary(UnaryOp::exp, load(s_, DType::f32, at) - highest));
     BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
     axes = row_axes("inv");
@@ -192,7 +222,10 @@ class AttentionLowering {
     BufferId o = b_.temp("o", DType::f32, rows_of(width));
     const Shape& values = b_.type(product_.inputs[1]).shape;
     Expr k = var("o_k");
-    b_.stage("o", axes, o, at, load(e_, DType::f32, with(row, k)) * panel_element(vp, values, row, at.back(), k, panel), Combiner::add, imm(0, DType::f32));
+    b_.stage(
+        "o", axes, o, at,
+        load(e_, DType::f32, with(row, k)) * panel_element(vp, values, row, at.back(), k, panel),
+        Combiner::add, imm(0, DType::f32));
     axes = row_axes("y");
     axes.back().extent = rows_;
     row = variables(axes);
@@ -206,7 +239,9 @@ class AttentionLowering {
       shape.push_back(b_.type(product_.output).shape[from]);
     }
     BufferId y = b_.output(b_.output_value(), shape);
-    b_.stage("y", axes, y, to, narrow(b_.type(product_.output).dtype, load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
+    b_.stage("y", axes, y, to,
+             narrow(b_.type(product_.output).dtype,
+                    load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
   }
 
   GroupBuilder& b_;
@@ -221,6 +256,8 @@ class AttentionLowering {
 
 }  // namespace
 
-Expected<LoweredGroup> lower_attention(GroupBuilder& b, const Node& product) { return AttentionLowering(b, product).run(); }
+Expected<LoweredGroup> lower_attention(GroupBuilder& b, const Node& product) {
+  return AttentionLowering(b, product).run();
+}
 
 }  // namespace tw

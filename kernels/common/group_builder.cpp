@@ -49,7 +49,8 @@ BufferId GroupBuilder::input(ValueId v, const Shape& shape) {
     argument.constant = true;
     argument.blob = *value.constant;
   }
-  BufferId id = add_buffer({value.constant ? "k" : "x", value.type.dtype, shape.empty() ? physical_shape(value.type) : shape,
+  BufferId id = add_buffer({value.constant ? "k" : "x", value.type.dtype,
+                            shape.empty() ? physical_shape(value.type) : shape,
                             value.constant ? BufferRole::constant : BufferRole::input, "global"},
                            std::move(argument));
   inputs_[v.index] = id;
@@ -57,11 +58,13 @@ BufferId GroupBuilder::input(ValueId v, const Shape& shape) {
 }
 
 BufferId GroupBuilder::output(ValueId v, const Shape& shape) {
-  return add_buffer({"y", type(v).dtype, shape.empty() ? physical_shape(type(v)) : shape, BufferRole::output, "global"},
+  return add_buffer({"y", type(v).dtype, shape.empty() ? physical_shape(type(v)) : shape,
+                     BufferRole::output, "global"},
                     {v, false, {}, nullptr});
 }
 
-BufferId GroupBuilder::constant(std::string name, DType dtype, Shape shape, Blob blob, std::shared_ptr<const Kernel> pack, ValueId source) {
+BufferId GroupBuilder::constant(std::string name, DType dtype, Shape shape, Blob blob,
+                                std::shared_ptr<const Kernel> pack, ValueId source) {
   return add_buffer({std::move(name), dtype, std::move(shape), BufferRole::constant, "global"},
                     {source, true, std::move(blob), std::move(pack)});
 }
@@ -69,7 +72,8 @@ BufferId GroupBuilder::constant(std::string name, DType dtype, Shape shape, Blob
 BufferId GroupBuilder::constant_values(std::string name, const Tensor& tensor) {
   auto owner = std::make_shared<Tensor>(tensor);
   Blob blob{owner, std::span<const std::byte>(owner->bytes)};
-  return constant(std::move(name), tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end()), std::move(blob));
+  return constant(std::move(name), tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end()),
+                  std::move(blob));
 }
 
 BufferId GroupBuilder::temp(std::string name, DType dtype, Shape shape) {
@@ -102,7 +106,8 @@ Expr GroupBuilder::parameter_element(ValueId v, const Index& logical) {
   BufferId buffer = input(v);
   Index physical = to_physical(value.type, logical);
   const Shape& declared = shape_of(buffer);
-  if (declared.size() != physical.size()) physical = unflatten_index(declared, flatten_index(physical_shape(value.type), physical));
+  if (declared.size() != physical.size())
+    physical = unflatten_index(declared, flatten_index(physical_shape(value.type), physical));
   for (Expr& e : physical) e = simplified(e);
   return load(buffer, value.type.dtype, std::move(physical));
 }
@@ -115,15 +120,18 @@ Expr GroupBuilder::element(ValueId v, const Index& logical) {
 }
 
 void GroupBuilder::declare(const std::vector<Axis>& axes) {
-  for (const Axis& axis : axes) ranges_[axis.name] = Range{Expr(0), simplify(axis.extent - Expr(1))};
+  for (const Axis& axis : axes)
+    ranges_[axis.name] = Range{Expr(0), simplify(axis.extent - Expr(1))};
 }
 
 static Stmt loops_around(const std::vector<Axis>& axes, Stmt body) {
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) body = make_loop(axis->name, axis->extent, body, LoopKind::serial, axis->role);
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
+    body = make_loop(axis->name, axis->extent, body, LoopKind::serial, axis->role);
   return body;
 }
 
-Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value, const Expr& where) const {
+Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& indices,
+                            const Expr& value, const Expr& where) const {
   StmtNode store{};
   store.label = std::move(label);
   store.buffer = buffer;
@@ -136,12 +144,15 @@ Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& ind
   return make_store(std::move(store));
 }
 
-void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices, Expr value,
-                         Combiner combiner, Expr init, Expr where) {
-  // The init comes with the first turn: loops that may have none get one, in which nothing is combined.
+void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer,
+                         Index indices, Expr value, Combiner combiner, Expr init, Expr where) {
+  // The init comes with the first turn: loops that may have none get one, in which nothing is
+  // combined.
   std::vector<Axis> turns = axes;
   for (Axis& axis : turns) {
-    if (axis.role != AxisRole::reduce || combiner == Combiner::none || can_prove(le(Expr(1), axis.extent), ranges_)) continue;
+    if (axis.role != AxisRole::reduce || combiner == Combiner::none ||
+        can_prove(le(Expr(1), axis.extent), ranges_))
+      continue;
     where = logical_and(where, lt(var(axis.name), axis.extent));
     axis.extent = simplified(max(axis.extent, Expr(1)));
   }
@@ -155,7 +166,8 @@ void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, Buffe
 void GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store>& stores) {
   declare(axes);
   std::vector<Stmt> body;
-  for (const Store& s : stores) body.push_back(store_of(s.label, s.buffer, s.indices, s.value, s.where));
+  for (const Store& s : stores)
+    body.push_back(store_of(s.label, s.buffer, s.indices, s.value, s.where));
   stages_.push_back(loops_around(axes, make_block(std::move(body))));
 }
 
@@ -164,7 +176,8 @@ void GroupBuilder::scan(const Axis& axis, const std::function<void()>& body) {
   std::vector<Stmt> before = std::move(stages_);
   stages_.clear();
   body();
-  before.push_back(make_loop(axis.name, axis.extent, make_block(std::move(stages_)), LoopKind::serial, AxisRole::scan));
+  before.push_back(make_loop(axis.name, axis.extent, make_block(std::move(stages_)),
+                             LoopKind::serial, AxisRole::scan));
   stages_ = std::move(before);
 }
 
@@ -172,7 +185,8 @@ void GroupBuilder::store_output(const std::vector<std::string>& axis_names) {
   ValueId out = output_value();
   const TensorType& t = type(out);
   Shape physical = physical_shape(t);
-  TW_CHECK(axis_names.size() == physical.size(), "{0} axis names for {1} dimensions", axis_names.size(), physical.size());
+  TW_CHECK(axis_names.size() == physical.size(), "{0} axis names for {1} dimensions",
+           axis_names.size(), physical.size());
   std::vector<Axis> axes;
   Index index;
   for (size_t i = 0; i < physical.size(); ++i) {
@@ -182,7 +196,7 @@ void GroupBuilder::store_output(const std::vector<std::string>& axis_names) {
   declare(axes);
   Index logical = to_logical(t, index);
   Expr value = element(out, logical);
-  if (!t.layout.plain()) {   // elements beyond the blocked axis' extent are 0
+  if (!t.layout.plain()) {  // elements beyond the blocked axis' extent are 0
     auto axis = static_cast<size_t>(t.layout.axis);
     value = select(lt(logical[axis], t.shape[axis]), value, imm(0, t.dtype));
   }
@@ -202,14 +216,16 @@ LoweredGroup GroupBuilder::finish(KernelFamily family) {
     }
     TW_UNREACHABLE("bad role");
   };
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return std::pair(rank(a), a) < std::pair(rank(b), b); });
+  std::sort(order.begin(), order.end(),
+            [&](int32_t a, int32_t b) { return std::pair(rank(a), a) < std::pair(rank(b), b); });
   std::vector<BufferId> renumbered(order.size());
   LoweredGroup result;
   for (size_t i = 0; i < order.size(); ++i) {
     renumbered[static_cast<size_t>(order[i])] = BufferId{static_cast<int32_t>(i)};
     const Buffer& buffer = kernel_.buffers[static_cast<size_t>(order[i])];
     result.kernel.buffers.push_back(buffer);
-    if (buffer.role != BufferRole::temp) result.arguments.push_back(arguments_[static_cast<size_t>(order[i])]);
+    if (buffer.role != BufferRole::temp)
+      result.arguments.push_back(arguments_[static_cast<size_t>(order[i])]);
   }
   auto renumber_loads = [&](const Expr& whole) {
     return rewrite(whole, [&](const Expr& e) {
@@ -226,11 +242,16 @@ LoweredGroup GroupBuilder::finish(KernelFamily family) {
   });
   std::set<std::string> used;
   auto note = [&](const Expr& whole) {
-    visit(whole, [&](const Expr& e) { if (e->kind == ExprKind::var) used.insert(e->name); });
+    visit(whole, [&](const Expr& e) {
+      if (e->kind == ExprKind::var) used.insert(e->name);
+    });
   };
   for (const Buffer& buffer : result.kernel.buffers)
     for (const Expr& extent : buffer.shape) note(extent);
-  rewrite_exprs(result.kernel.body, [&](const Expr& e) { note(e); return e; });
+  rewrite_exprs(result.kernel.body, [&](const Expr& e) {
+    note(e);
+    return e;
+  });
   for (const std::string& symbol : graph.all_symbols())
     if (used.count(symbol)) result.kernel.symbols.push_back(symbol);
   result.kernel.name = family_name(family);

@@ -1,4 +1,5 @@
-// Builds one kernel for one group: parameters, temps, stages, and the expression of any value of the group at an index.
+// Builds one kernel for one group: parameters, temps, stages, and the expression of any value of
+// the group at an index.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,7 +20,7 @@ struct Axis {
   AxisRole role = AxisRole::spatial;
 };
 
-Index variables(const std::vector<Axis>& axes);   // the axes' loop variables
+Index variables(const std::vector<Axis>& axes);  // the axes' loop variables
 Shape extents(const std::vector<Axis>& axes);
 
 class GroupBuilder {
@@ -30,39 +31,45 @@ class GroupBuilder {
   const Group& group;
   const Target& target;
 
-  ValueId output_value() const;              // the group's one result
-  bool inside(ValueId v) const { return inside_.count(v.index) != 0; }   // made by a node of the group
+  ValueId output_value() const;  // the group's one result
+  // Made by a node of the group
+  bool inside(ValueId v) const { return inside_.count(v.index) != 0; }
   const TensorType& type(ValueId v) const { return graph.value(v).type; }
 
   // Parameters. shape: overrides the physical shape with one of as many elements (collapsed axes).
   BufferId input(ValueId v, const Shape& shape = {});
   BufferId output(ValueId v, const Shape& shape = {});
-  // A constant buffer of the given contents; pack (one input, one output buffer) makes them from blob.
-  BufferId constant(std::string name, DType dtype, Shape shape, Blob blob, std::shared_ptr<const Kernel> pack = nullptr, ValueId source = {});
+  // A constant buffer of the given contents; pack (one input, one output buffer) makes them from
+  // blob.
+  BufferId constant(std::string name, DType dtype, Shape shape, Blob blob,
+                    std::shared_ptr<const Kernel> pack = nullptr, ValueId source = {});
   BufferId constant_values(std::string name, const Tensor& tensor);
   BufferId temp(std::string name, DType dtype, Shape shape);
   const Shape& shape_of(BufferId b) const { return kernel_.buffer(b).shape; }
 
-  // The element of a value at a logical index: immediates, loads of parameters, or, for nodes of the group, their
-  // expression (or what `define` said).
+  // The element of a value at a logical index: immediates, loads of parameters, or, for nodes of
+  // the group, their expression (or what `define` said).
   Expr element(ValueId v, const Index& logical);
-  Expr parameter_element(ValueId v, const Index& logical);   // of a value from outside the group
-  // A re-arranged copy of v (usually weights) with one element per point of the axes. Constants become a const buffer with a
-  // pack kernel, so the work is done at compile time; others a temp that a stage `name` fills at run time.
-  // element(read) gives the value at the axes' variables; read(index) is v's element.
-  // schedule: applied to the pack kernel, whose loops are the axes.
+  Expr parameter_element(ValueId v, const Index& logical);  // of a value from outside the group
+  // A re-arranged copy of v (usually weights) with one element per point of the axes. Constants
+  // become a const buffer with a pack kernel, so the work is done at compile time; others a temp
+  // that a stage `name` fills at run time. element(read) gives the value at the axes' variables;
+  // read(index) is v's element. schedule: applied to the pack kernel, whose loops are the axes.
   BufferId packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
-                  const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element, const Schedule& schedule = {});
-  // A copy "xp" of x, made by stage "pad", with `fill` around: its spatial axes (all behind the channels) have these extents, and
-  // x's first element lies at `before`.
+                  const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element,
+                  const Schedule& schedule = {});
+  // A copy "xp" of x, made by stage "pad", with `fill` around: its spatial axes (all behind the
+  // channels) have these extents, and x's first element lies at `before`.
   BufferId padded(ValueId x, const Shape& spatial, const Ints& before, int64_t fill = 0);
   // Inside the group, v's elements are made by this function instead of its node's own expression.
-  void define(ValueId v, std::function<Expr(const Index&)> maker) { makers_[v.index] = std::move(maker); }
+  void define(ValueId v, std::function<Expr(const Index&)> maker) {
+    makers_[v.index] = std::move(maker);
+  }
 
-  // Adds a stage: a perfect nest over the axes around one store. Axis names must be new; they become known ranges.
-  // value and where are simplified. The label is the stage's name.
-  void stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices, Expr value,
-             Combiner combiner = Combiner::none, Expr init = {}, Expr where = {});
+  // Adds a stage: a perfect nest over the axes around one store. Axis names must be new; they
+  // become known ranges. value and where are simplified. The label is the stage's name.
+  void stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices,
+             Expr value, Combiner combiner = Combiner::none, Expr init = {}, Expr where = {});
   // Several stores at each point of one nest, one after the other.
   struct Store {
     std::string label;
@@ -78,7 +85,8 @@ class GroupBuilder {
   Expr simplified(const Expr& e) const { return simplify(e, ranges_); }
   const Ranges& ranges() const { return ranges_; }
 
-  // The last stage: writes the group's output over its physical shape. axes: named prefix0.. by physical dimension.
+  // The last stage: writes the group's output over its physical shape. axes: named prefix0.. by
+  // physical dimension.
   void store_output(const std::vector<std::string>& axis_names);
   // Logical index from physical axes of a layout; physical index of a logical one.
   static Index to_logical(const TensorType& t, const Index& physical);
@@ -89,22 +97,24 @@ class GroupBuilder {
  private:
   Expr node_element(const Node& node, const Index& index);
   BufferId add_buffer(Buffer buffer, LoweredArgument argument);
-  Stmt store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value, const Expr& where) const;
+  Stmt store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value,
+                const Expr& where) const;
   std::string fresh_buffer_name(const std::string& wanted) const;
 
   Kernel kernel_;
-  std::vector<LoweredArgument> arguments_;      // by buffer index
-  std::map<int32_t, BufferId> inputs_;          // by value
+  std::vector<LoweredArgument> arguments_;  // by buffer index
+  std::map<int32_t, BufferId> inputs_;      // by value
   std::map<int32_t, std::function<Expr(const Index&)>> makers_;
-  std::set<int32_t> inside_;                    // values made by the group's nodes
+  std::set<int32_t> inside_;  // values made by the group's nodes
   std::vector<Stmt> stages_;
   Ranges ranges_;
 };
 
-// The expression of a node's output element from its inputs' elements (injective ops only; others are an internal error).
+// The expression of a node's output element from its inputs' elements (injective ops only; others
+// are an internal error).
 Expr injective_element(GroupBuilder& b, const Node& node, const Index& index);
-Expr less_zero(const Expr& x, int64_t zero);   // x - zero, of a quantized operand
-DType accumulator_type(DType t);   // f32 for the short floats, else itself
+Expr less_zero(const Expr& x, int64_t zero);  // x - zero, of a quantized operand
+DType accumulator_type(DType t);              // f32 for the short floats, else itself
 // Index of x's element for one of the broadcast result: aligned at the last axis, extent 1 reads 0.
 Index broadcast_index(const Shape& operand, const Index& result);
 // Row-major flattening and its inverse.

@@ -7,8 +7,10 @@ DType accumulator_type(DType t) { return t == DType::f16 || t == DType::bf16 ? D
 
 Expr less_zero(const Expr& x, int64_t zero) { return zero == 0 ? x : x - int_imm(zero, x.type()); }
 
-BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
-                              const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element_at, const Schedule& schedule) {
+BufferId GroupBuilder::packed(
+    ValueId v, const std::string& name, const std::vector<Axis>& axes,
+    const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element_at,
+    const Schedule& schedule) {
   const Value& value = graph.value(v);
   Shape shape = extents(axes);
   Index index = variables(axes);
@@ -36,7 +38,8 @@ BufferId GroupBuilder::packed(ValueId v, const std::string& name, const std::vec
   store.indices = index;
   store.value = simplify(made, ranges);
   Stmt nest = make_store(std::move(store));
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) nest = make_loop(axis->name, axis->extent, nest);
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
+    nest = make_loop(axis->name, axis->extent, nest);
   kernel->body = nest;
   Expected<Kernel> scheduled = tw::apply(*kernel, schedule);
   TW_CHECK(bool(scheduled), "packing of '{0}': {1}", name, error_text(scheduled.takeError()));
@@ -49,16 +52,20 @@ BufferId GroupBuilder::padded(ValueId x, const Shape& spatial, const Ints& befor
   Shape logical = {t.shape[0], t.shape[1]};
   logical.insert(logical.end(), spatial.begin(), spatial.end());
   std::vector<Axis> axes;
-  for (const Expr& extent : physical_shape(TensorType{t.dtype, logical, t.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
+  for (const Expr& extent : physical_shape(TensorType{t.dtype, logical, t.layout}))
+    axes.push_back({"pad" + std::to_string(axes.size()), extent});
   declare(axes);
   Index at = variables(axes), from = at;
   Expr inside;
   for (size_t i = 0; i < spatial.size(); ++i) {
     from[i + 2] = simplified(at[i + 2] - Expr(before[i]));
-    inside = logical_and(inside, logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], t.shape[i + 2])));
+    inside = logical_and(inside,
+                         logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], t.shape[i + 2])));
   }
   BufferId padded = temp("xp", t.dtype, extents(axes));
-  stage("pad", axes, padded, at, select(inside, load(input(x), t.dtype, from), is_float(t.dtype) ? imm(0, t.dtype) : int_imm(fill, t.dtype)));
+  stage("pad", axes, padded, at,
+        select(inside, load(input(x), t.dtype, from),
+               is_float(t.dtype) ? imm(0, t.dtype) : int_imm(fill, t.dtype)));
   return padded;
 }
 

@@ -8,10 +8,13 @@ namespace {
 constexpr int64_t kMostVectors = 4;
 constexpr int64_t kMostRows = 28;
 constexpr int64_t kMostSums = 64;
-constexpr int64_t kFreeRow = 8;      // pixels of a tile in a row of free extent: what its last one computes in vain stays little
-constexpr int64_t kFreePlane = 14;   // where all pixels are one row
-constexpr double kWeightRead = 0.5;  // of a vector of weights from the second-level cache in such a tile, in multiply-adds
-constexpr double kTileReads = 0.5;   // time for which a tile waits for a vector of weights that come from memory, in multiply-adds
+// Pixels of a tile in a row of free extent: what its last one computes in vain stays little
+constexpr int64_t kFreeRow = 8;
+constexpr int64_t kFreePlane = 14;  // where all pixels are one row
+// Of a vector of weights from the second-level cache in such a tile, in multiply-adds
+constexpr double kWeightRead = 0.5;
+// Time for which a tile waits for a vector of weights that come from memory, in multiply-adds
+constexpr double kTileReads = 0.5;
 
 double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t vectors) {
   const double whole = static_cast<double>(extent / rows) * step_cost(target, rows, vectors);
@@ -21,19 +24,27 @@ double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t ve
 
 }  // namespace
 
-int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors, int64_t most_sums, int64_t step) {
+int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int64_t vectors,
+                        int64_t most_sums, int64_t step) {
   if (!extent) return 1;
   int64_t best = step;
-  for (int64_t rows = 2 * step; rows <= std::min({most_tile_rows(target, vectors), kMostRows, most_sums / vectors, *extent}); rows += step)
-    if (cover_cost(target, *extent, rows, vectors) <= cover_cost(target, *extent, best, vectors)) best = rows;
+  for (int64_t rows = 2 * step;
+       rows <= std::min({most_tile_rows(target, vectors), kMostRows, most_sums / vectors, *extent});
+       rows += step)
+    if (cover_cost(target, *extent, rows, vectors) <= cover_cost(target, *extent, best, vectors))
+      best = rows;
   return best;
 }
 
-int64_t free_row_pixels(const Target& target, int64_t vectors, bool lines) { return std::min(lines ? kFreeRow : kFreePlane, most_tile_rows(target, vectors)); }
+int64_t free_row_pixels(const Target& target, int64_t vectors, bool lines) {
+  return std::min(lines ? kFreeRow : kFreePlane, most_tile_rows(target, vectors));
+}
 
 RegisterTile free_row_tile(const Target& target, int64_t blocks, bool lines) {
   const auto cost = [&](const RegisterTile& tile) {
-    return (step_cost(target, tile.rows, tile.vectors) + kWeightRead * static_cast<double>(tile.vectors)) / static_cast<double>(tile.rows * tile.vectors);
+    return (step_cost(target, tile.rows, tile.vectors) +
+            kWeightRead * static_cast<double>(tile.vectors)) /
+           static_cast<double>(tile.rows * tile.vectors);
   };
   RegisterTile best{free_row_pixels(target, 1, lines), 1};
   for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
@@ -43,7 +54,8 @@ RegisterTile free_row_tile(const Target& target, int64_t blocks, bool lines) {
   return best;
 }
 
-int64_t tile_lines(const Target& target, std::optional<int64_t> lines, std::optional<int64_t> extent, int64_t vectors) {
+int64_t tile_lines(const Target& target, std::optional<int64_t> lines,
+                   std::optional<int64_t> extent, int64_t vectors) {
   if (!extent || !lines || row_tile_pixels(target, extent, vectors) < *extent) return 1;
   const int64_t most = std::min(most_tile_rows(target, vectors), kMostRows) / *extent;
   for (int64_t n = std::min(most, *lines); n > 1; --n)
@@ -51,15 +63,22 @@ int64_t tile_lines(const Target& target, std::optional<int64_t> lines, std::opti
   return 1;
 }
 
-RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks, std::optional<int64_t> lines, int64_t step) {
+RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks,
+                      std::optional<int64_t> lines, int64_t step) {
   if (!extent) return {1, blocks % 2 == 0 ? 2 : 1};
   // Time of a line, and of the weights that each tile reads.
   const auto cost = [&](const RegisterTile& tile) {
     const int64_t together = tile_lines(target, lines, extent, tile.vectors);
-    if (together == 1) return cover_cost(target, *extent, tile.rows, tile.vectors) + (lines == 1 ? 0 : kTileReads * static_cast<double>((*extent + tile.rows - 1) / tile.rows));
-    return (cover_cost(target, together * *extent, together * *extent, tile.vectors) + kTileReads) / static_cast<double>(together);
+    if (together == 1)
+      return cover_cost(target, *extent, tile.rows, tile.vectors) +
+             (lines == 1 ? 0
+                         : kTileReads * static_cast<double>((*extent + tile.rows - 1) / tile.rows));
+    return (cover_cost(target, together * *extent, together * *extent, tile.vectors) + kTileReads) /
+           static_cast<double>(together);
   };
-  const auto pixels = [&](int64_t vectors) { return row_tile_pixels(target, extent, vectors, kMostSums, step); };
+  const auto pixels = [&](int64_t vectors) {
+    return row_tile_pixels(target, extent, vectors, kMostSums, step);
+  };
   RegisterTile best{pixels(1), 1};
   for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
     if (blocks % vectors != 0 || step > most_tile_rows(target, vectors)) continue;

@@ -10,7 +10,9 @@ Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node) {
   ConvShape s;
   auto c = as_const(x.shape[1]), m = as_const(w.shape[0]);
   if (!c || !m)
-    return make_error(DiagCode::unsupported, "conv (node {0}): the channel count is symbolic; bind it with --dim", node.name);
+    return make_error(DiagCode::unsupported,
+                      "conv (node {0}): the channel count is symbolic; bind it with --dim",
+                      node.name);
   s.group = a.group;
   s.c = *c;
   s.m = *m;
@@ -20,7 +22,9 @@ Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node) {
   size_t rank = x.shape.size() - 2;
   for (size_t i = 0; i < rank; ++i) {
     auto k = as_const(w.shape[i + 2]);
-    if (!k) return make_error(DiagCode::unsupported, "conv (node {0}): the kernel size is symbolic", node.name);
+    if (!k)
+      return make_error(DiagCode::unsupported, "conv (node {0}): the kernel size is symbolic",
+                        node.name);
     s.kernel.push_back(*k);
     s.strides.push_back(a.strides[i]);
     s.dilations.push_back(a.dilations[i]);
@@ -46,14 +50,22 @@ Shape collapsed(const TensorType& t, const Expr& pixels) {
 }  // namespace
 
 ConvGroup::ConvGroup(GroupBuilder& builder, const Node& conv, ConvShape shape)
-    : b_(builder), node_(conv), s_(std::move(shape)), x_type_(b_.type(conv.inputs[0])), y_type_(b_.type(conv.output)),
-      blocked_(!y_type_.layout.plain()), block_(blocked_ ? y_type_.layout.block : 1), acc_type_(accumulator_type(y_type_.dtype)) {
+    : b_(builder),
+      node_(conv),
+      s_(std::move(shape)),
+      x_type_(b_.type(conv.inputs[0])),
+      y_type_(b_.type(conv.output)),
+      blocked_(!y_type_.layout.plain()),
+      block_(blocked_ ? y_type_.layout.block : 1),
+      acc_type_(accumulator_type(y_type_.dtype)) {
   for (NodeId id : b_.group.nodes)
-    if (const Node& node = b_.graph.node(id); std::holds_alternative<op::Pool>(node.attrs)) pool_ = &node;
+    if (const Node& node = b_.graph.node(id); std::holds_alternative<op::Pool>(node.attrs))
+      pool_ = &node;
   if (pool_) {
     const auto& pool = std::get<op::Pool>(pool_->attrs);
     s_.pointwise = false;
-    for (size_t i = 0; i < rank(); ++i) s_.out[i] = simplify(b_.type(pool_->output).shape[i + 2] * Expr(pool.kernel[i]));
+    for (size_t i = 0; i < rank(); ++i)
+      s_.out[i] = simplify(b_.type(pool_->output).shape[i + 2] * Expr(pool.kernel[i]));
   }
   if (!s_.pointwise) return;
   pixels_ = simplify(element_count(s_.out));
@@ -69,7 +81,8 @@ void ConvGroup::declare_inputs() {
       if (!v.valid() || b_.graph.is_constant(v)) continue;
       const TensorType& t = b_.type(v);
       if (b_.inside(v) || t.shape.size() != y_type_.shape.size()) continue;
-      if (is_const(simplify(element_count(Shape(t.shape.begin() + 2, t.shape.end())) - pixels_), 0)) b_.input(v, collapsed(t, pixels_));
+      if (is_const(simplify(element_count(Shape(t.shape.begin() + 2, t.shape.end())) - pixels_), 0))
+        b_.input(v, collapsed(t, pixels_));
     }
 }
 
@@ -83,7 +96,9 @@ Index ConvGroup::physical(const Expr& n, const Expr& channel, const Index& at) c
 }
 
 std::vector<Axis> ConvGroup::output_axes(const std::string& prefix) const {
-  std::vector<Axis> axes = {{prefix + "n", s_.n}, {prefix + "c", blocked_ ? Expr((s_.m + block_ - 1) / block_) : Expr(s_.m)}};
+  std::vector<Axis> axes = {
+      {prefix + "n", s_.n},
+      {prefix + "c", blocked_ ? Expr((s_.m + block_ - 1) / block_) : Expr(s_.m)}};
   for (size_t i = 0; i < rank(); ++i) axes.push_back({prefix + "s" + std::to_string(i), s_.out[i]});
   if (blocked_) axes.push_back({prefix + "l", Expr(block_)});
   return axes;
@@ -97,13 +112,16 @@ void ConvGroup::define_sums(const std::function<Expr(const Index& at)>& sum) {
   bool has_bias = node_.inputs.size() > 2 && node_.inputs[2].valid();
   BufferId bias;
   if (has_bias && blocked_)
-    bias = b_.packed(node_.inputs[2], "bias", {{"bm", Expr((s_.m + block_ - 1) / block_ * block_)}}, [&](const auto& read) {
-      return select(lt(var("bm"), Expr(s_.m)), read({var("bm")}), imm(0, y_type_.dtype));
-    });
+    bias = b_.packed(node_.inputs[2], "bias", {{"bm", Expr((s_.m + block_ - 1) / block_ * block_)}},
+                     [&](const auto& read) {
+                       return select(lt(var("bm"), Expr(s_.m)), read({var("bm")}),
+                                     imm(0, y_type_.dtype));
+                     });
   b_.define(node_.output, [this, has_bias, bias, sum](const Index& logical) {
     Expr total = sum(output_index(logical));
     if (has_bias) {
-      Expr value = blocked_ ? load(bias, y_type_.dtype, {logical[1]}) : b_.element(node_.inputs[2], {logical[1]});
+      Expr value = blocked_ ? load(bias, y_type_.dtype, {logical[1]})
+                            : b_.element(node_.inputs[2], {logical[1]});
       total = total + widen(value);
     }
     return total.type() == y_type_.dtype ? total : cast(y_type_.dtype, total);
@@ -111,15 +129,18 @@ void ConvGroup::define_sums(const std::function<Expr(const Index& at)>& sum) {
 }
 
 // Channels that only fill a block are 0.
-void ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, const Index& index, BufferId buffer, ValueId result) {
+void ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
+                      BufferId buffer, ValueId result) {
   b_.declare(axes);
   const Index logical = logical_index(index);
   Expr value = b_.element(result, logical);
-  if (blocked_ && s_.m % block_ != 0) value = select(lt(logical[1], Expr(s_.m)), value, imm(0, value.type()));
+  if (blocked_ && s_.m % block_ != 0)
+    value = select(lt(logical[1], Expr(s_.m)), value, imm(0, value.type()));
   b_.stage(stage, axes, buffer, index, value);
 }
 
-// Stage conv makes what the pool reads; the pool's element is an expression over all points of its window.
+// Stage conv makes what the pool reads; the pool's element is an expression over all points of its
+// window.
 void ConvGroup::write_windows() {
   const auto& pool = std::get<op::Pool>(pool_->attrs);
   const TensorType& type = b_.type(pool_->output);
@@ -134,11 +155,14 @@ void ConvGroup::write_windows() {
     for (int64_t point = 0; point < points; ++point) {
       const Index tap = unflatten_index(window, Expr(point));
       Index at = logical;
-      for (size_t i = 0; i < tap.size(); ++i) at[i + 2] = b_.simplified(logical[i + 2] * Expr(pool.kernel[i]) + tap[i]);
-      const Expr read = load(conv, type.dtype, output_index(at)), value = sum_type == type.dtype ? read : cast(sum_type, read);
+      for (size_t i = 0; i < tap.size(); ++i)
+        at[i + 2] = b_.simplified(logical[i + 2] * Expr(pool.kernel[i]) + tap[i]);
+      const Expr read = load(conv, type.dtype, output_index(at)),
+                 value = sum_type == type.dtype ? read : cast(sum_type, read);
       all = !all.defined() ? value : pool.kind == PoolKind::max ? max(all, value) : all + value;
     }
-    if (pool.kind == PoolKind::average) all = all * imm(1.0 / static_cast<double>(points), all.type());
+    if (pool.kind == PoolKind::average)
+      all = all * imm(1.0 / static_cast<double>(points), all.type());
     return all.type() == type.dtype ? all : cast(type.dtype, all);
   });
 }
@@ -154,10 +178,13 @@ void ConvGroup::write_output(const std::function<Expr(const Index& at)>& sum) {
   store("y", axes, variables(axes), b_.output(result, extents(axes)), result);
 }
 
-void ConvGroup::write_rows(const Expr& rows, const std::function<Expr(const Expr& row, const Expr& channel)>& sum) {
+void ConvGroup::write_rows(const Expr& rows,
+                           const std::function<Expr(const Expr& row, const Expr& channel)>& sum) {
   const Expr row = var("i"), channel = var("j");
-  define_sums([&](const Index&) { return sum(row, channel); });   // asked for where y is stored alone
-  const std::vector<Axis> axes = {{"i", rows}, {"j", Expr((s_.m + block_ - 1) / block_ * block_)}}, physical = output_axes("");
+  // Asked for where y is stored alone
+  define_sums([&](const Index&) { return sum(row, channel); });
+  const std::vector<Axis> axes = {{"i", rows}, {"j", Expr((s_.m + block_ - 1) / block_ * block_)}},
+                          physical = output_axes("");
   b_.declare(axes);
   Shape all = {s_.n};
   all.insert(all.end(), s_.out.begin(), s_.out.end());
@@ -181,11 +208,12 @@ Index ConvGroup::logical_index(const Index& at) const {
 }
 
 Index ConvGroup::output_index(const Index& logical) const {
-  Index at = {logical[0], blocked_ ? b_.simplified(floor_div(logical[1], Expr(block_))) : logical[1]};
+  Index at = {logical[0],
+              blocked_ ? b_.simplified(floor_div(logical[1], Expr(block_))) : logical[1]};
   if (s_.pointwise)
-    at.push_back(b_.simplified(flatten_index(Shape(y_type_.shape.begin() + 2, y_type_.shape.end()), Index(logical.begin() + 2, logical.end()))));
-  else
-    at.insert(at.end(), logical.begin() + 2, logical.end());
+    at.push_back(b_.simplified(flatten_index(Shape(y_type_.shape.begin() + 2, y_type_.shape.end()),
+                                             Index(logical.begin() + 2, logical.end()))));
+  else at.insert(at.end(), logical.begin() + 2, logical.end());
   if (blocked_) at.push_back(b_.simplified(floor_mod(logical[1], Expr(block_))));
   return at;
 }

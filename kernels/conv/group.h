@@ -1,13 +1,15 @@
-// What every algorithm of a convolution shares: its shape, the group's tensors, and the last stage with bias and followers.
+// What every algorithm of a convolution shares: its shape, the group's tensors, and the last stage
+// with bias and followers.
 #pragma once
 #include "kernels/common/group_builder.h"
 
 namespace tw {
 
 struct ConvShape {
-  int64_t group, c, m, cg, mg;        // channels in and out, and per group
+  int64_t group, c, m, cg, mg;  // channels in and out, and per group
   Ints kernel, strides, dilations, pads_begin;
-  Shape in, out;                      // spatial extents; before a pool without what no window covers
+  // Spatial extents; before a pool without what no window covers
+  Shape in, out;
   Expr n;
   bool padded = false, pointwise = true;
 };
@@ -31,11 +33,15 @@ class ConvGroup {
   Index physical(const Expr& n, const Expr& channel, const Index& at) const;
   // Axes of a tensor of the output's physical shape, named with a prefix: n, c, s0.., l (the lane).
   std::vector<Axis> output_axes(const std::string& prefix) const;
-  // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in front of it, and y takes the windows.
+  // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in
+  // front of it, and y takes the windows.
   void write_output(const std::function<Expr(const Index& at)>& sum);
-  // The same where the sums are a matrix of output pixels and channels: stage y over its rows "i" and columns "j". No pool behind it.
-  void write_rows(const Expr& rows, const std::function<Expr(const Expr& row, const Expr& channel)>& sum);
-  // The weights keep their spatial rank when the convolution's axes were collapsed: the missing taps are 0.
+  // The same where the sums are a matrix of output pixels and channels: stage y over its rows "i"
+  // and columns "j". No pool behind it.
+  void write_rows(const Expr& rows,
+                  const std::function<Expr(const Expr& row, const Expr& channel)>& sum);
+  // The weights keep their spatial rank when the convolution's axes were collapsed: the missing
+  // taps are 0.
   void pad_rank(Index& at) const;
 
   GroupBuilder& b_;
@@ -45,16 +51,18 @@ class ConvGroup {
   bool blocked_;
   int64_t block_;
   DType acc_type_;
-  Expr pixels_;              // pointwise: all spatial axes as one
-  const Node* pool_ = nullptr;   // behind the convolution (passes/fuse_pools.cpp)
+  Expr pixels_;                 // pointwise: all spatial axes as one
+  const Node* pool_ = nullptr;  // behind the convolution (passes/fuse_pools.cpp)
 
  private:
   Index output_index(const Index& logical) const;
   Index logical_index(const Index& at) const;
   void define_sums(const std::function<Expr(const Index& at)>& sum);
   void write_windows();
-  // At each point of the axes the element of a value that lies at this index of the physical output.
-  void store(const std::string& stage, const std::vector<Axis>& axes, const Index& index, BufferId buffer, ValueId value);
+  // At each point of the axes the element of a value that lies at this index of the physical
+  // output.
+  void store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
+             BufferId buffer, ValueId value);
 };
 
 }  // namespace tw

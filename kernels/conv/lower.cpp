@@ -1,32 +1,37 @@
 // Convolution over any number of spatial axes.
-// Stages: pad (the padded input, where padding is too wide to be skipped tap by tap), acc (the sums), y (bias, followers; before a
-// pool they are stage conv, and y is the pool).
-// Blocked output (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B] of a plain
-// input; two or four input channels innermost where the target sums their products at once) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain output: weights as they are,
-// vectors run along the last spatial axis.
+// Stages: pad (the padded input, where padding is too wide to be skipped tap by tap), acc (the
+// sums), y (bias, followers; before a pool they are stage conv, and y is the pool). Blocked output
+// (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B]
+// of a plain input; two or four input channels innermost where the target sums their products at
+// once) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain
+// output: weights as they are, vectors run along the last spatial axis.
 #include <numeric>
 
-#include "kernels/conv/group.h"
 #include "kernels/common/narrow.h"
 #include "kernels/common/row_tile.h"
+#include "kernels/conv/group.h"
 #include "kernels/families.h"
 
 namespace tw {
 namespace {
 
-constexpr int64_t kWidestEdge = 16;   // output pixels at a row's end whose taps reach into the padding
-constexpr int64_t kFewestDepth = 4;   // input channels in the innermost reduction
+// Output pixels at a row's end whose taps reach into the padding
+constexpr int64_t kWidestEdge = 16;
+constexpr int64_t kFewestDepth = 4;  // input channels in the innermost reduction
 
 class ConvLowering : ConvGroup {
  public:
-  ConvLowering(GroupBuilder& builder, const Node& conv, ConvShape shape) : ConvGroup(builder, conv, std::move(shape)) {
-    depthwise_ = s_.group > 1 && s_.cg == 1 && s_.mg == 1 && blocked_ && x_type_.layout == y_type_.layout;
+  ConvLowering(GroupBuilder& builder, const Node& conv, ConvShape shape)
+      : ConvGroup(builder, conv, std::move(shape)) {
+    depthwise_ = s_.group > 1 && s_.cg == 1 && s_.mg == 1 && blocked_ &&
+                 x_type_.layout == y_type_.layout;
     depth_ = x_type_.layout.block;
     // A block that is not full is read in parts that are.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
     narrow_ = products_of(conv);
     if (!blocked_ || as_const(s_.out.back())) return;
-    free_ = depthwise_ ? RegisterTile{free_row_pixels(b_.target, 1, rank() > 1), 1} : free_row_tile(b_.target, blocks_of_group(), rank() > 1);
+    free_ = depthwise_ ? RegisterTile{free_row_pixels(b_.target, 1, rank() > 1), 1}
+                       : free_row_tile(b_.target, blocks_of_group(), rank() > 1);
     row_ = simplify(ceil_div(s_.out.back(), free_.rows) * Expr(free_.rows));
   }
 
@@ -47,22 +52,30 @@ class ConvLowering : ConvGroup {
       BufferId buffer = b_.input(x);
       in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
         Index from = at;
-        if (row_.defined()) from.back() = min(from.back(), simplify((s_.out.back() - Expr(1)) * Expr(s_.strides.back())));   // pixels that only fill a tile repeat the last one
+        // Pixels that only fill a tile repeat the last one
+        if (row_.defined())
+          from.back() = min(from.back(),
+                            simplify((s_.out.back() - Expr(1)) * Expr(s_.strides.back())));
         for (size_t i = 0; i < rank(); ++i) from[i] = b_.simplified(at[i] - Expr(s_.pads_begin[i]));
         return load(buffer, x_type_.dtype, physical(n, channel, from));
       };
       return;
     }
     BufferId padded = b_.padded(x, padded_extents(), s_.pads_begin, zero_);
-    in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) { return load(padded, x_type_.dtype, physical(n, channel, at)); };
+    in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) {
+      return load(padded, x_type_.dtype, physical(n, channel, at));
+    };
   }
 
   NarrowProducts products_of(const Node& conv) const {
-    const bool few = x_type_.layout.plain();   // of the first layer: channels come innermost in the copy, filled up
-    bool known = blocked_ && (few ? s_.cg > 1 && s_.cg <= kFewestDepth : true) && s_.group == 1 && as_const(s_.n) && acc_type_ == DType::i32;
+    // Of the first layer: channels come innermost in the copy, filled up
+    const bool few = x_type_.layout.plain();
+    bool known = blocked_ && (few ? s_.cg > 1 && s_.cg <= kFewestDepth : true) && s_.group == 1 &&
+                 as_const(s_.n) && acc_type_ == DType::i32;
     for (size_t i = 0; i < rank(); ++i) known = known && as_const(s_.in[i]) && as_const(s_.out[i]);
     if (!known) return {};
-    return narrow_products(b_.target, x_type_.dtype, zero_, b_.type(conv.inputs[1]).dtype, std::min<int64_t>(few ? 4 : std::gcd(depth_, 4), block_ > 4 ? 4 : 2));
+    return narrow_products(b_.target, x_type_.dtype, zero_, b_.type(conv.inputs[1]).dtype,
+                           std::min<int64_t>(few ? 4 : std::gcd(depth_, 4), block_ > 4 ? 4 : 2));
   }
 
   // Positions of the padded input that some tap reads, along each axis.
@@ -70,7 +83,8 @@ class ConvLowering : ConvGroup {
     Shape spatial;
     const Shape out = sums();
     for (size_t i = 0; i < rank(); ++i)
-      spatial.push_back(simplify((out[i] - Expr(1)) * Expr(s_.strides[i]) + Expr((s_.kernel[i] - 1) * s_.dilations[i] + 1)));
+      spatial.push_back(simplify((out[i] - Expr(1)) * Expr(s_.strides[i]) +
+                                 Expr((s_.kernel[i] - 1) * s_.dilations[i] + 1)));
     return spatial;
   }
 
@@ -87,7 +101,9 @@ class ConvLowering : ConvGroup {
     return axes;
   }
 
-  int64_t blocks_of_group() const { return s_.group == 1 ? (s_.m + block_ - 1) / block_ : s_.mg % block_ == 0 ? s_.mg / block_ : 1; }
+  int64_t blocks_of_group() const {
+    return s_.group == 1 ? (s_.m + block_ - 1) / block_ : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
+  }
 
   // A copy for narrow products, 0 in the padding.
   void read_narrow(ValueId x) {
@@ -98,13 +114,16 @@ class ConvLowering : ConvGroup {
     shape.insert(shape.end(), spatial.begin(), spatial.end());
     if (few) shape.push_back(Expr((s_.cg + narrow_.count - 1) / narrow_.count * narrow_.count));
     std::vector<Axis> axes;
-    for (const Expr& extent : physical_shape(TensorType{type, shape, x_type_.layout})) axes.push_back({"pad" + std::to_string(axes.size()), extent});
+    for (const Expr& extent : physical_shape(TensorType{type, shape, x_type_.layout}))
+      axes.push_back({"pad" + std::to_string(axes.size()), extent});
     b_.declare(axes);
     const Index at = variables(axes);
     const size_t first = few ? 1 : 2;
-    const Index padded(at.begin() + static_cast<std::ptrdiff_t>(first), at.begin() + static_cast<std::ptrdiff_t>(first + rank()));
+    const Index padded(at.begin() + static_cast<std::ptrdiff_t>(first),
+                       at.begin() + static_cast<std::ptrdiff_t>(first + rank()));
     Index from = at;
-    for (size_t i = 0; i < rank(); ++i) from[first + i] = b_.simplified(padded[i] - Expr(s_.pads_begin[i]));
+    for (size_t i = 0; i < rank(); ++i)
+      from[first + i] = b_.simplified(padded[i] - Expr(s_.pads_begin[i]));
     Expr there = inside(padded);
     if (few) {
       there = logical_and(there, lt(at.back(), Expr(s_.cg)));
@@ -114,7 +133,8 @@ class ConvLowering : ConvGroup {
     there = b_.simplified(there);
     const Expr value = narrow_.copied(load(b_.input(x), x_type_.dtype, from));
     BufferId copy = b_.temp("xp", type, extents(axes));
-    b_.stage("pad", axes, copy, at, there.defined() && !is_const(there, 1) ? select(there, value, imm(0, type)) : value);
+    b_.stage("pad", axes, copy, at,
+             there.defined() && !is_const(there, 1) ? select(there, value, imm(0, type)) : value);
     in_ = [this, copy, type, few](const Expr& n, const Expr& channel, const Index& at) {
       if (!few) return load(copy, type, physical(n, channel, at));
       Index place = {n};
@@ -130,14 +150,16 @@ class ConvLowering : ConvGroup {
     Expr channel = blocked_ ? out[1] * Expr(block_) + out.back() : out[1];
     std::vector<Axis> reduce;
     bool in_blocked = !x_type_.layout.plain();
-    bool block_axes = in_blocked && !depthwise_ && (s_.group == 1 || s_.cg % x_type_.layout.block == 0);
+    bool block_axes = in_blocked && !depthwise_ &&
+                      (s_.group == 1 || s_.cg % x_type_.layout.block == 0);
     Expr rc(0);
     if (!depthwise_) {
       if (block_axes) {
         reduce.push_back({"rc", Expr((s_.cg + depth_ - 1) / depth_), AxisRole::reduce});
         rc = var("rc") * Expr(depth_) + var("rl") * Expr(narrow_.count);
       } else {
-        reduce.push_back({"rc", Expr((s_.cg + narrow_.count - 1) / narrow_.count), AxisRole::reduce});
+        reduce.push_back(
+            {"rc", Expr((s_.cg + narrow_.count - 1) / narrow_.count), AxisRole::reduce});
         rc = var("rc") * Expr(narrow_.count);
       }
     }
@@ -151,22 +173,32 @@ class ConvLowering : ConvGroup {
     axes.insert(axes.end(), reduce.begin(), reduce.end());
     b_.declare(axes);
     const auto weight = [&](const Expr& rc) {
-      return widen(depthwise_ ? depthwise_weight(out, taps) : blocked_ ? packed_weight(out, rc, taps, block_axes) : plain_weight(out, rc, taps));
+      return widen(depthwise_ ? depthwise_weight(out, taps)
+                   : blocked_ ? packed_weight(out, rc, taps, block_axes)
+                              : plain_weight(out, rc, taps));
     };
-    Expr group_base = s_.group == 1 ? Expr(0) : depthwise_ ? channel : floor_div(channel, Expr(s_.mg)) * Expr(s_.cg);
+    Expr group_base = s_.group == 1 ? Expr(0)
+                      : depthwise_  ? channel
+                                    : floor_div(channel, Expr(s_.mg)) * Expr(s_.cg);
     for (Expr& e : at) e = b_.simplified(e);
-    // All lanes of a block are of one group (or the block is a channel of its own), so the input's channel is uniform.
-    const auto value = [&](const Expr& rc) { return widen(in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at)); };
+    // All lanes of a block are of one group (or the block is a channel of its own), so the input's
+    // channel is uniform.
+    const auto value = [&](const Expr& rc) {
+      return widen(in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at));
+    };
     const Expr sum = sum_of_neighbours(narrow_.count, [&](int64_t p) {
       const Expr channel_at = p == 0 ? rc : rc + Expr(p);
-      return (narrow_.count > 1 ? value(channel_at) : less_zero(value(rc), zero_)) * weight(channel_at);
+      return (narrow_.count > 1 ? value(channel_at) : less_zero(value(rc), zero_)) *
+             weight(channel_at);
     });
     acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
-    b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_), narrow_.count > 1 || copies_input() ? Expr() : inside(at));
+    b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
+             narrow_.count > 1 || copies_input() ? Expr() : inside(at));
   }
 
-  // Taps in the padding contribute nothing. A copy with the padding in place pays only where the edges are so wide that the
-  // tiles at a row's ends could not be made apart (kernels/conv/schedule.cpp), or where nobody knows which tiles those are.
+  // Taps in the padding contribute nothing. A copy with the padding in place pays only where the
+  // edges are so wide that the tiles at a row's ends could not be made apart
+  // (kernels/conv/schedule.cpp), or where nobody knows which tiles those are.
   bool copies_input() const {
     if (row_.defined() && (s_.kernel.back() > 1 || s_.padded)) return true;
     return s_.padded && s_.pads_begin.back() > kWidestEdge * s_.strides.back();
@@ -175,7 +207,7 @@ class ConvLowering : ConvGroup {
   Expr inside(const Index& padded_position) const {
     Expr all;
     for (size_t i = 0; i < rank(); ++i) {
-      if (row_.defined() && !copies_input() && i + 1 == rank()) continue;   // never outside
+      if (row_.defined() && !copies_input() && i + 1 == rank()) continue;  // never outside
       Expr from = padded_position[i] - Expr(s_.pads_begin[i]);
       all = logical_and(all, logical_and(le(Expr(0), from), lt(from, s_.in[i])));
     }
@@ -203,21 +235,30 @@ class ConvLowering : ConvGroup {
     const int64_t blocks = (s_.m + block_ - 1) / block_, of_group = blocks_of_group();
     int64_t rl = block_axes ? depth_ : 1;
     DType dtype = b_.type(node_.inputs[1]).dtype;
-    const bool steps = pairs_depth(b_.target) && rl % 2 == 0 && block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
-                       x_type_.dtype == DType::f32 && dtype == DType::f32 && as_const(s_.out.back()).value_or(1) > 1;
+    const bool steps = pairs_depth(b_.target) && rl % 2 == 0 &&
+                       block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
+                       x_type_.dtype == DType::f32 && dtype == DType::f32 &&
+                       as_const(s_.out.back()).value_or(1) > 1;
     const int64_t together = steps ? 2 : narrow_.count;
-    int64_t vectors = row_.defined() ? free_.vectors : steps ? 1 : row_tile(b_.target, as_const(s_.out.back()), of_group, 1, pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1).vectors;
+    int64_t vectors = row_.defined() ? free_.vectors
+                      : steps ? 1
+                              : row_tile(b_.target, as_const(s_.out.back()), of_group, 1,
+                                         pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1)
+                                    .vectors;
     if (!packed_.valid()) {
       const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
-      std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};   // in the order in which the schedule's loops read
+      // In the order in which the schedule's loops read
+      std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};
       if (block_axes) axes.push_back({"wr", Expr(rows)});
       for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
       axes.push_back(block_axes ? Axis{"wi", Expr(rl / together)} : Axis{"wr", Expr(rows)});
       axes.push_back({"wl", Expr(vectors * block_)});
       if (together > 1) axes.push_back({"wp", Expr(together)});
       packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-        const Expr step = block_axes ? var("wi") : var("wr"), in = together > 1 ? step * Expr(together) + var("wp") : step;
-        Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = block_axes ? var("wr") * Expr(rl) + in : in;
+        const Expr step = block_axes ? var("wi") : var("wr"),
+                   in = together > 1 ? step * Expr(together) + var("wp") : step;
+        Expr m = var("wc") * Expr(vectors * block_) + var("wl"),
+             c = block_axes ? var("wr") * Expr(rl) + in : in;
         Index at = {m, c};
         for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
         pad_rank(at);
@@ -229,9 +270,12 @@ class ConvLowering : ConvGroup {
     if (block_axes) at.push_back(b_.simplified(floor_div(rc, Expr(rl))));
     at.insert(at.end(), taps.begin(), taps.end());
     Expr in = block_axes ? b_.simplified(floor_mod(rc, Expr(rl))) : rc;
-    at.push_back(steps ? floor_div(in, Expr(2)) : together > 1 ? b_.simplified(floor_div(in, Expr(together))) : in);
+    at.push_back(steps          ? floor_div(in, Expr(2))
+                 : together > 1 ? b_.simplified(floor_div(in, Expr(together)))
+                                : in);
     at.push_back(b_.simplified(floor_mod(c, Expr(vectors)) * Expr(block_) + out.back()));
-    if (together > 1) at.push_back(steps ? floor_mod(in, Expr(2)) : b_.simplified(floor_mod(in, Expr(together))));
+    if (together > 1)
+      at.push_back(steps ? floor_mod(in, Expr(2)) : b_.simplified(floor_mod(in, Expr(together))));
     return load(packed_, dtype, at);
   }
 
@@ -244,9 +288,9 @@ class ConvLowering : ConvGroup {
 
   const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
   bool depthwise_ = false;
-  RegisterTile free_;   // where the row's extent is free
-  Expr row_;            // and the extent in whole tiles
-  int64_t depth_ = 1;   // input channels of a blocked layout that the innermost reduction takes
+  RegisterTile free_;  // where the row's extent is free
+  Expr row_;           // and the extent in whole tiles
+  int64_t depth_ = 1;  // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   NarrowProducts narrow_;
   BufferId acc_, packed_;

@@ -1,6 +1,7 @@
-// Transposed convolution as sub-pixel convolutions: output position o = q*s + r of phase r is an ordinary convolution over
-// ceil(K/s) taps, o + p - k = s * (q + (r+p)/s - j) for k = j*s + (r+p) mod s. Stages: pad, acc, y; no multiplication by
-// the zeros between input pixels. Needs dilation 1 and strides that divide the output; otherwise every tap is guarded.
+// Transposed convolution as sub-pixel convolutions: output position o = q*s + r of phase r is an
+// ordinary convolution over ceil(K/s) taps, o + p - k = s * (q + (r+p)/s - j) for k = j*s + (r+p)
+// mod s. Stages: pad, acc, y; no multiplication by the zeros between input pixels. Needs dilation 1
+// and strides that divide the output; otherwise every tap is guarded.
 #include "kernels/common/group_builder.h"
 #include "kernels/common/row_tile.h"
 #include "kernels/families.h"
@@ -11,22 +12,33 @@ namespace {
 class TransposeLowering {
  public:
   TransposeLowering(GroupBuilder& builder, const Node& node)
-      : b_(builder), node_(node), a_(std::get<op::ConvTranspose>(node.attrs)), x_type_(b_.type(node.inputs[0])),
-        y_type_(b_.type(node.output)), w_type_(b_.type(node.inputs[1])), blocked_(!y_type_.layout.plain()),
-        block_(blocked_ ? y_type_.layout.block : 1), acc_type_(accumulator_type(y_type_.dtype)) {}
+      : b_(builder),
+        node_(node),
+        a_(std::get<op::ConvTranspose>(node.attrs)),
+        x_type_(b_.type(node.inputs[0])),
+        y_type_(b_.type(node.output)),
+        w_type_(b_.type(node.inputs[1])),
+        blocked_(!y_type_.layout.plain()),
+        block_(blocked_ ? y_type_.layout.block : 1),
+        acc_type_(accumulator_type(y_type_.dtype)) {}
 
   Error prepare() {
     auto c = as_const(x_type_.shape[1]), mg = as_const(w_type_.shape[1]);
-    if (!c || !mg) return make_error(DiagCode::unsupported, "conv_transpose (node {0}): the channel count is symbolic", node_.name);
+    if (!c || !mg)
+      return make_error(DiagCode::unsupported,
+                        "conv_transpose (node {0}): the channel count is symbolic", node_.name);
     cg_ = *c / a_.group;
     mg_ = *mg;
     m_ = mg_ * a_.group;
     subpixel_ = true;
     for (size_t i = 2; i < w_type_.shape.size(); ++i) {
       auto k = as_const(w_type_.shape[i]);
-      if (!k) return make_error(DiagCode::unsupported, "conv_transpose (node {0}): the kernel size is symbolic", node_.name);
+      if (!k)
+        return make_error(DiagCode::unsupported,
+                          "conv_transpose (node {0}): the kernel size is symbolic", node_.name);
       kernel_.push_back(*k);
-      subpixel_ &= a_.dilations[i - 2] == 1 && is_const(simplify(floor_mod(y_type_.shape[i], a_.strides[i - 2])), 0);
+      subpixel_ &= a_.dilations[i - 2] == 1 &&
+                   is_const(simplify(floor_mod(y_type_.shape[i], a_.strides[i - 2])), 0);
     }
     return Error::success();
   }
@@ -50,7 +62,8 @@ class TransposeLowering {
     for (size_t i = 0; i < rank(); ++i) {
       std::string id = std::to_string(i);
       if (subpixel_) {
-        axes.push_back({prefix + "q" + id, simplify(floor_div(y_type_.shape[i + 2], a_.strides[i]))});
+        axes.push_back(
+            {prefix + "q" + id, simplify(floor_div(y_type_.shape[i + 2], a_.strides[i]))});
         axes.push_back({prefix + "r" + id, Expr(a_.strides[i])});
       } else {
         axes.push_back({prefix + "s" + id, y_type_.shape[i + 2]});
@@ -59,7 +72,9 @@ class TransposeLowering {
     if (blocked_) axes.push_back({prefix + "l", Expr(block_)});
     return axes;
   }
-  Expr channel(const Index& out) const { return blocked_ ? out[1] * Expr(block_) + out.back() : out[1]; }
+  Expr channel(const Index& out) const {
+    return blocked_ ? out[1] * Expr(block_) + out.back() : out[1];
+  }
 
   Expr in_channel(const Index& out) const {
     Expr base = a_.group == 1 ? Expr(0) : floor_div(channel(out), Expr(mg_)) * Expr(cg_);
@@ -80,20 +95,23 @@ class TransposeLowering {
       int64_t s = a_.strides[i], p = a_.pads[i];
       taps.push_back((kernel_[i] + s - 1) / s);
       base.push_back(std::max<int64_t>(0, taps[i] - 1 - p / s));
-      shape.push_back(simplify(floor_div(y_type_.shape[i + 2], s) + Expr(base[i] + (s - 1 + p) / s)));
+      shape.push_back(
+          simplify(floor_div(y_type_.shape[i + 2], s) + Expr(base[i] + (s - 1 + p) / s)));
     }
     TensorType padded_type{x_type_.dtype, shape, x_type_.layout};
     BufferId padded = b_.padded(x, Shape(shape.begin() + 2, shape.end()), base);
 
     std::vector<Axis> axes = out_axes_;
     axes.push_back({"rc", Expr(cg_), AxisRole::reduce});
-    for (size_t i = 0; i < rank(); ++i) axes.push_back({name("k", i), Expr(taps[i]), AxisRole::reduce});
+    for (size_t i = 0; i < rank(); ++i)
+      axes.push_back({name("k", i), Expr(taps[i]), AxisRole::reduce});
     b_.declare(axes);
     Index out = variables(out_axes_), where;
     Index phases, steps;
     for (size_t i = 0; i < rank(); ++i) {
       Expr q = out[2 + 2 * i], r = out[3 + 2 * i], j = var(name("k", i));
-      where.push_back(b_.simplified(q + floor_div(r + Expr(a_.pads[i]), a_.strides[i]) - j + Expr(base[i])));
+      where.push_back(
+          b_.simplified(q + floor_div(r + Expr(a_.pads[i]), a_.strides[i]) - j + Expr(base[i])));
       phases.push_back(r);
       steps.push_back(j);
     }
@@ -103,10 +121,16 @@ class TransposeLowering {
     finish_sum(axes, out, widen(value) * widen(weight(out, phases, steps, taps)), {});
   }
 
-  // Packed [c blocks / V][r...][j...][rc][V lanes], 0 where tap j of phase r falls outside the kernel.
+  // Packed [c blocks / V][r...][j...][rc][V lanes], 0 where tap j of phase r falls outside the
+  // kernel.
   Expr weight(const Index& out, const Index& phases, const Index& steps, const Ints& taps) {
-    int64_t all = (m_ + block_ - 1) / block_, together = !blocked_ ? 1 : a_.group == 1 ? all : mg_ % block_ == 0 ? mg_ / block_ : 1;
-    int64_t vectors = row_tile(b_.target, as_const(out_axes_[2 * rank()].extent), together, rank() < 2 ? 1 : as_const(out_axes_[2 * rank() - 2].extent)).vectors;
+    int64_t all = (m_ + block_ - 1) / block_, together = !blocked_           ? 1
+                                                         : a_.group == 1     ? all
+                                                         : mg_ % block_ == 0 ? mg_ / block_
+                                                                             : 1;
+    int64_t vectors = row_tile(b_.target, as_const(out_axes_[2 * rank()].extent), together,
+                               rank() < 2 ? 1 : as_const(out_axes_[2 * rank() - 2].extent))
+                          .vectors;
     std::vector<Axis> axes = {{"wc", Expr(all / vectors)}};
     for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wp", i), Expr(a_.strides[i])});
     for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wk", i), Expr(taps[i])});
@@ -114,9 +138,11 @@ class TransposeLowering {
     axes.push_back({"wl", Expr(vectors * block_)});
     BufferId packed = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
       Expr m = var("wc") * Expr(vectors * block_) + var("wl"), inside = lt(m, Expr(m_));
-      Index at = {a_.group == 1 ? var("wr") : floor_div(m, Expr(mg_)) * Expr(cg_) + var("wr"), a_.group == 1 ? m : floor_mod(m, Expr(mg_))};
+      Index at = {a_.group == 1 ? var("wr") : floor_div(m, Expr(mg_)) * Expr(cg_) + var("wr"),
+                  a_.group == 1 ? m : floor_mod(m, Expr(mg_))};
       for (size_t i = 0; i < rank(); ++i) {
-        Expr k = var(name("wk", i)) * Expr(a_.strides[i]) + floor_mod(var(name("wp", i)) + Expr(a_.pads[i]), a_.strides[i]);
+        Expr k = var(name("wk", i)) * Expr(a_.strides[i]) +
+                 floor_mod(var(name("wp", i)) + Expr(a_.pads[i]), a_.strides[i]);
         inside = logical_and(inside, lt(k, Expr(kernel_[i])));
         at.push_back(k);
       }
@@ -126,14 +152,17 @@ class TransposeLowering {
     at.insert(at.end(), phases.begin(), phases.end());
     at.insert(at.end(), steps.begin(), steps.end());
     at.push_back(var("rc"));
-    at.push_back(blocked_ ? b_.simplified(floor_mod(out[1], Expr(vectors)) * Expr(block_) + out.back()) : Expr(0));
+    at.push_back(blocked_
+                     ? b_.simplified(floor_mod(out[1], Expr(vectors)) * Expr(block_) + out.back())
+                     : Expr(0));
     return load(packed, w_type_.dtype, at);
   }
 
   void accumulate_guarded() {
     std::vector<Axis> axes = out_axes_;
     axes.push_back({"rc", Expr(cg_), AxisRole::reduce});
-    for (size_t i = 0; i < rank(); ++i) axes.push_back({name("k", i), Expr(kernel_[i]), AxisRole::reduce});
+    for (size_t i = 0; i < rank(); ++i)
+      axes.push_back({name("k", i), Expr(kernel_[i]), AxisRole::reduce});
     b_.declare(axes);
     Index out = variables(out_axes_), at;
     Expr inside;
@@ -143,17 +172,20 @@ class TransposeLowering {
       Expr position = out[2 + i] + Expr(a_.pads[i]) - var(name("k", i)) * Expr(a_.dilations[i]);
       Expr pixel = b_.simplified(floor_div(position, a_.strides[i]));
       inside = logical_and(inside, eq(floor_mod(position, a_.strides[i]), Expr(0)));
-      inside = logical_and(inside, logical_and(le(Expr(0), pixel), lt(pixel, x_type_.shape[i + 2])));
+      inside = logical_and(inside,
+                           logical_and(le(Expr(0), pixel), lt(pixel, x_type_.shape[i + 2])));
       at.push_back(pixel);
       w.push_back(var(name("k", i)));
     }
     if (blocked_ && m_ % block_ != 0) inside = logical_and(inside, lt(m, Expr(m_)));
-    Expr value = load(b_.input(node_.inputs[0]), x_type_.dtype, x_index(out[0], in_channel(out), at));
+    Expr value = load(b_.input(node_.inputs[0]), x_type_.dtype,
+                      x_index(out[0], in_channel(out), at));
     for (Expr& e : w) e = b_.simplified(e);
     finish_sum(axes, out, widen(value) * widen(b_.parameter_element(node_.inputs[1], w)), inside);
   }
 
-  void finish_sum(const std::vector<Axis>& axes, const Index& out, const Expr& product, const Expr& where) {
+  void finish_sum(const std::vector<Axis>& axes, const Index& out, const Expr& product,
+                  const Expr& where) {
     acc_ = b_.temp("acc", acc_type_, extents(out_axes_));
     b_.stage("acc", axes, acc_, out, product, Combiner::add, imm(0, acc_type_), where);
   }
@@ -181,7 +213,8 @@ class TransposeLowering {
     Expr c = b_.simplified(channel(index));
     Index logical = {index[0], c};
     for (size_t i = 0; i < rank(); ++i)
-      logical.push_back(subpixel_ ? index[2 + 2 * i] * Expr(a_.strides[i]) + index[3 + 2 * i] : index[2 + i]);
+      logical.push_back(subpixel_ ? index[2 + 2 * i] * Expr(a_.strides[i]) + index[3 + 2 * i]
+                                  : index[2 + i]);
     ValueId result = b_.output_value();
     Expr value = b_.element(result, logical);
     if (blocked_ && m_ % block_ != 0) value = select(lt(c, Expr(m_)), value, imm(0, value.type()));

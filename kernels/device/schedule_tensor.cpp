@@ -1,18 +1,21 @@
-// Tensor instructions between memories of their own: tiles of the sums (kernels/device/tensor_form.h) one after the other, the input's windows and the
-// weights copied into the operand memories, sums in steps over the input channels. Loads, products and stores are parts of their own; virtual threads
-// share the tiles of one axis, so that one loads while the other computes. Weights of all input channels at once stay for all tiles of an image.
+// Tensor instructions between memories of their own: tiles of the sums
+// (kernels/device/tensor_form.h) one after the other, the input's windows and the weights copied
+// into the operand memories, sums in steps over the input channels. Loads, products and stores are
+// parts of their own; virtual threads share the tiles of one axis, so that one loads while the
+// other computes. Weights of all input channels at once stay for all tiles of an image.
 #include <algorithm>
 
 #include "kernels/default_schedule.h"
-#include "kernels/families.h"
 #include "kernels/device/tensor_form.h"
+#include "kernels/families.h"
 
 namespace tw {
 namespace {
 
 class TensorSpace {
  public:
-  TensorSpace(ScheduleBuilder s, const TensorInstruction& instruction, const TensorSums& sums, const TensorTile& tile)
+  TensorSpace(ScheduleBuilder s, const TensorInstruction& instruction, const TensorSums& sums,
+              const TensorTile& tile)
       : s_(std::move(s)), instruction_(instruction), sums_(sums), tile_(tile) {}
 
   Expected<Schedule> run() {
@@ -49,7 +52,8 @@ class TensorSpace {
       outer.push_back(t), inner.push_back(i);
     }
     if (tile_.threads > 1) {
-      const std::string shared = tile_.split == 0 ? "ytc" : "yt" + std::to_string(tile_.split - 1), own = shared + "vt";
+      const std::string shared = tile_.split == 0 ? "ytc" : "yt" + std::to_string(tile_.split - 1),
+                        own = shared + "vt";
       s_.split(shared, s_.extent(shared).value_or(1) / tile_.threads, Tail::guard, "vt", own);
       std::ranges::replace(outer, shared, own);
       if (tile_.split == 0) first_ = own;
@@ -67,7 +71,8 @@ class TensorSpace {
   void products() {
     const std::string weights = s_.kernel().buffer(sums_.right->buffer).name;
     s_.cache_read(weights, "acc", "wgt", instruction_.right);
-    std::string lane = of_acc(sums_.lane), channel = of_acc(sums_.channel), depth = sums_.depth, depth_lane = sums_.depth_lane;
+    std::string lane = of_acc(sums_.lane), channel = of_acc(sums_.channel), depth = sums_.depth,
+                depth_lane = sums_.depth_lane;
     if (!sums_.blocked) {
       s_.split(of_acc(sums_.channel), instruction_.lanes, Tail::guard, "acc_cb", "acc_ln");
       s_.split(sums_.depth, instruction_.lanes, Tail::guard, "kb", "kl");
@@ -103,12 +108,15 @@ class TensorSpace {
   const TensorInstruction& instruction_;
   const TensorSums& sums_;
   TensorTile tile_;
-  std::string at_, lane_, first_ = "ytc";   // the innermost loop of tiles, the instruction's loop, the loop of channel tiles
+  // The innermost loop of tiles, the instruction's loop, the loop of channel tiles
+  std::string at_, lane_, first_ = "ytc";
 };
 
-// The usual tile, or a point's: knob "tile", of virtual threads, the axis that they share, blocks, depth and rows.
-TensorTile choose_tile(const ScheduleBuilder& s, const TensorProblem& problem, const TensorInstruction& instruction, const TensorTile& usual) {
-  constexpr size_t kBest = 256, kMany = 4096;   // of the tiles, with rules and without
+// The usual tile, or a point's: knob "tile", of virtual threads, the axis that they share, blocks,
+// depth and rows.
+TensorTile choose_tile(const ScheduleBuilder& s, const TensorProblem& problem,
+                       const TensorInstruction& instruction, const TensorTile& usual) {
+  constexpr size_t kBest = 256, kMany = 4096;  // of the tiles, with rules and without
   const auto numbers = [](const TensorTile& tile) {
     std::vector<int64_t> all = {tile.threads, tile.split, tile.blocks, tile.depth};
     all.insert(all.end(), tile.rows.begin(), tile.rows.end());
@@ -117,10 +125,16 @@ TensorTile choose_tile(const ScheduleBuilder& s, const TensorProblem& problem, c
   const std::vector<int64_t> chosen = s.choose("tile", [&] {
     std::vector<std::vector<int64_t>> values = {numbers(usual)};
     if (s.open())
-      for (const TensorTile& tile : tensor_tiles(problem, instruction, s.target(), s.rules() ? kBest : kMany)) values.push_back(numbers(tile));
+      for (const TensorTile& tile :
+           tensor_tiles(problem, instruction, s.target(), s.rules() ? kBest : kMany))
+        values.push_back(numbers(tile));
     return values;
   });
-  return {chosen[0], chosen[2], chosen[3], {chosen.begin() + 4, chosen.end()}, static_cast<int>(chosen[1])};
+  return {chosen[0],
+          chosen[2],
+          chosen[3],
+          {chosen.begin() + 4, chosen.end()},
+          static_cast<int>(chosen[1])};
 }
 
 }  // namespace
@@ -133,7 +147,9 @@ Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target, C
     const std::optional<TensorSums> sums = tensor_sums(kernel, instruction->lanes);
     if (!sums || sums->problem.weights != weights) continue;
     const std::optional<TensorTile> tile = tensor_tile(sums->problem, *instruction, target);
-    if (tile) return TensorSpace(s, *instruction, *sums, choose_tile(s, sums->problem, *instruction, *tile)).run();
+    if (tile)
+      return TensorSpace(s, *instruction, *sums, choose_tile(s, sums->problem, *instruction, *tile))
+          .run();
   }
   return Schedule{};
 }

@@ -26,7 +26,12 @@ std::vector<Expr> conjuncts(const Expr& e) {
 class Former {
  public:
   Former(LoweredGroup& group, const TensorSums& sums, const TensorTile& tile, int64_t lanes)
-      : group_(group), kernel_(group.kernel), sums_(sums), tile_(tile), lanes_(lanes), ranges_(ranges_of(group.kernel)) {}
+      : group_(group),
+        kernel_(group.kernel),
+        sums_(sums),
+        tile_(tile),
+        lanes_(lanes),
+        ranges_(ranges_of(group.kernel)) {}
 
   void run() {
     if (!find_windows() || !where_is_inside()) return;
@@ -41,7 +46,8 @@ class Former {
     if (weights) {
       Buffer& w = out.buffer(sums_.right->buffer);
       w.shape = weights->buffers[1].shape;
-      group_.arguments[static_cast<size_t>(sums_.right->buffer.index)].pack = std::make_shared<const Kernel>(std::move(*weights));
+      group_.arguments[static_cast<size_t>(sums_.right->buffer.index)].pack =
+          std::make_shared<const Kernel>(std::move(*weights));
     }
     const BufferId xp = pad_input(out);
     Stmt acc = sum_nest(out, xp, channel);
@@ -52,10 +58,15 @@ class Former {
   }
 
  private:
-  int64_t extent(const std::string& loop) const { return *as_const(find_loop(kernel_.body, loop)->extent); }
-  std::string outermost(const std::string& label) const { return path_to(kernel_.body, label).front()->var; }
+  int64_t extent(const std::string& loop) const {
+    return *as_const(find_loop(kernel_.body, loop)->extent);
+  }
+  std::string outermost(const std::string& label) const {
+    return path_to(kernel_.body, label).front()->var;
+  }
 
-  // Of each spatial axis: rows of whole tiles, the window's first element in the input, how many it holds.
+  // Of each spatial axis: rows of whole tiles, the window's first element in the input, how many it
+  // holds.
   bool find_windows() {
     for (size_t d = 0; d < sums_.spatial.size(); ++d) {
       const Expr at = sums_.left->args[sums_.blocked ? d + 2 : 0];
@@ -79,7 +90,10 @@ class Former {
       std::vector<Expr> own;
       std::erase_if(atoms, [&](const Expr& atom) {
         bool here = true;
-        visit(atom, [&](const Expr& e) { here &= e->kind != ExprKind::var || e->name == sums_.spatial[d] || e->name == sums_.taps[d]; });
+        visit(atom, [&](const Expr& e) {
+          here &= e->kind != ExprKind::var || e->name == sums_.spatial[d] ||
+                  e->name == sums_.taps[d];
+        });
         if (here) own.push_back(atom);
         return here;
       });
@@ -87,26 +101,36 @@ class Former {
       if (!in) return false;
       for (int64_t i = 0; i < sums_.problem.out[d]; ++i)
         for (int64_t k = 0; k < sums_.problem.kernel[d]; ++k) {
-          const auto value = [&](std::string_view name) { return name == sums_.spatial[d] ? i : k; };
+          const auto value = [&](std::string_view name) {
+            return name == sums_.spatial[d] ? i : k;
+          };
           const int64_t at = eval_int(sums_.left->args[dim], value);
-          const bool counts = std::ranges::all_of(own, [&](const Expr& atom) { return eval_int(atom, value) != 0; });
+          const bool counts = std::ranges::all_of(
+              own, [&](const Expr& atom) { return eval_int(atom, value) != 0; });
           if (counts != (at >= 0 && at < *in)) return false;
         }
     }
     return atoms.empty();
   }
 
-  // The output channel whose weights are read, in loops of acc: w[panel, ..., depth, lane of the panel].
+  // The output channel whose weights are read, in loops of acc: w[panel, ..., depth, lane of the
+  // panel].
   Expr channel_of_weights() const {
     const Shape& shape = kernel_.buffer(sums_.right->buffer).shape;
-    const std::optional<int64_t> panel = as_const(shape.back()), inner = as_const(shape[shape.size() - 2]);
-    if (shape.size() < 3 || !panel || *panel % lanes_ != 0 || !inner || *inner % lanes_ != 0 || !as_const(shape[0])) return {};
+    const std::optional<int64_t> panel = as_const(shape.back()),
+                                 inner = as_const(shape[shape.size() - 2]);
+    if (shape.size() < 3 || !panel || *panel % lanes_ != 0 || !inner || *inner % lanes_ != 0 ||
+        !as_const(shape[0]))
+      return {};
     const std::vector<Expr>& at = sums_.right->args;
-    const Expr channel = simplify(at[0] * Expr(*panel) + at.back(), ranges_), wanted = sums_.blocked ? var(sums_.channel) * Expr(lanes_) + var(sums_.lane) : var(sums_.channel);
+    const Expr channel = simplify(at[0] * Expr(*panel) + at.back(), ranges_),
+               wanted = sums_.blocked ? var(sums_.channel) * Expr(lanes_) + var(sums_.lane)
+                                      : var(sums_.channel);
     return is_const(simplify(channel - wanted, ranges_), 0) ? wanted : Expr();
   }
 
-  // The pack kernel writes [o blocks][...][i blocks][lanes o][lanes i] instead of [panels][...][depth][panel].
+  // The pack kernel writes [o blocks][...][i blocks][lanes o][lanes i] instead of
+  // [panels][...][depth][panel].
   bool repack(std::optional<Kernel>& out) const {
     const auto& argument = group_.arguments[static_cast<size_t>(sums_.right->buffer.index)];
     if (!argument.constant || !argument.pack || argument.pack->buffers.size() != 2) return false;
@@ -126,7 +150,8 @@ class Former {
   }
 
   Shape blocks_of(const Shape& shape) const {
-    const int64_t panels = *as_const(shape[0]), panel = *as_const(shape.back()), inner = *as_const(shape[shape.size() - 2]);
+    const int64_t panels = *as_const(shape[0]), panel = *as_const(shape.back()),
+                  inner = *as_const(shape[shape.size() - 2]);
     Shape out(shape.begin(), shape.end() - 2);
     out[0] = Expr(panels * (panel / lanes_));
     if (!sums_.blocked) out.push_back(Expr(inner / lanes_));
@@ -134,7 +159,8 @@ class Former {
     return out;
   }
 
-  std::vector<Expr> blocked_index(const std::vector<Expr>& at, const Expr& channel, const Ranges& ranges) const {
+  std::vector<Expr> blocked_index(const std::vector<Expr>& at, const Expr& channel,
+                                  const Ranges& ranges) const {
     std::vector<Expr> out(at.begin(), at.end() - 2);
     const Expr inner = at[at.size() - 2];
     out[0] = floor_div(channel, Expr(lanes_));
@@ -165,14 +191,19 @@ class Former {
     const std::vector<Stmt> path = path_to(pack.body, from.label);
     for (const bool spatial : {false, true})
       for (size_t l = path.size(); l-- > 0;) {
-        if (path[l]->kind != StmtKind::loop || spatial != (uses_var(from.indices[0], path[l]->var) || uses_var(from.indices.back(), path[l]->var))) continue;
-        nest = make_loop(path[l]->var, path[l]->extent, nest, LoopKind::serial, spatial ? AxisRole::spatial : AxisRole::reduce);
+        if (path[l]->kind != StmtKind::loop ||
+            spatial != (uses_var(from.indices[0], path[l]->var) ||
+                        uses_var(from.indices.back(), path[l]->var)))
+          continue;
+        nest = make_loop(path[l]->var, path[l]->extent, nest, LoopKind::serial,
+                         spatial ? AxisRole::spatial : AxisRole::reduce);
       }
     out.body = nest;
     return out;
   }
 
-  // Stage pad: xp holds the windows of whole tiles, the zero point (the least value, for maxima) where the input ends.
+  // Stage pad: xp holds the windows of whole tiles, the zero point (the least value, for maxima)
+  // where the input ends.
   BufferId pad_input(Kernel& out) {
     const Buffer& x = kernel_.buffer(sums_.left->buffer);
     Buffer xp{"xp", DType::i8, x.shape, BufferRole::temp, "global"};
@@ -187,7 +218,9 @@ class Former {
       ranges[loop] = {Expr(0), simplify(xp.shape[dim] - Expr(1))};
       to.push_back(var(loop));
       from.push_back(simplify(spatial ? var(loop) + Expr(begin_[d]) : var(loop)));
-      if (spatial) inside = logical_and(inside, logical_and(le(Expr(0), from.back()), lt(from.back(), x.shape[dim])));
+      if (spatial)
+        inside = logical_and(inside,
+                             logical_and(le(Expr(0), from.back()), lt(from.back(), x.shape[dim])));
     }
     out.buffers.push_back(xp);
     const BufferId id{static_cast<int32_t>(out.buffers.size()) - 1};
@@ -197,9 +230,13 @@ class Former {
     store.buffer = id;
     store.indices = to;
     const Expr value = load(sums_.left->buffer, DType::i8, from);
-    store.value = is_const(inside, 1) ? value : select(inside, value, int_imm(sums_.problem.weights ? sums_.zero_point : -128, DType::i8));
+    store.value = is_const(inside, 1)
+                      ? value
+                      : select(inside, value,
+                               int_imm(sums_.problem.weights ? sums_.zero_point : -128, DType::i8));
     pad_ = make_store(std::move(store));
-    for (size_t dim = x.shape.size(); dim-- > 0;) pad_ = make_loop("xp" + std::to_string(dim), xp.shape[dim], pad_);
+    for (size_t dim = x.shape.size(); dim-- > 0;)
+      pad_ = make_loop("xp" + std::to_string(dim), xp.shape[dim], pad_);
     return id;
   }
 
@@ -216,7 +253,8 @@ class Former {
     store.value = load(xp, DType::i8, at);
     if (sums_.problem.weights) {
       if (!sums_.blocked) acc.shape[1] = Expr(sums_.problem.blocks * lanes_);
-      const Expr weight = load(sums_.right->buffer, DType::i8, blocked_index(sums_.right->args, channel, ranges_));
+      const Expr weight = load(sums_.right->buffer, DType::i8,
+                               blocked_index(sums_.right->args, channel, ranges_));
       store.value = cast(DType::i32, store.value) * cast(DType::i32, weight);
     }
     Stmt nest = make_store(std::move(store));
@@ -225,8 +263,10 @@ class Former {
       if (path[l]->kind != StmtKind::loop) continue;
       StmtNode loop = *path[l];
       const auto axis = std::ranges::find(sums_.spatial, loop.var);
-      if (axis != sums_.spatial.end()) loop.extent = Expr(rows_[static_cast<size_t>(axis - sums_.spatial.begin())]);
-      if (!sums_.blocked && loop.var == sums_.channel) loop.extent = Expr(sums_.problem.blocks * lanes_);
+      if (axis != sums_.spatial.end())
+        loop.extent = Expr(rows_[static_cast<size_t>(axis - sums_.spatial.begin())]);
+      if (!sums_.blocked && loop.var == sums_.channel)
+        loop.extent = Expr(sums_.problem.blocks * lanes_);
       nest = with_body(loop, nest);
     }
     return nest;
@@ -236,16 +276,21 @@ class Former {
   Stmt corrected(Kernel& out, Stmt y, const Expr& channel, Kernel& correction, Stmt& acc) {
     const auto at = static_cast<int32_t>(sums_.right->buffer.index) + 1;
     const Shape shape = correction.buffers[1].shape;
-    const BufferId sums = sums_.acc->buffer, corr{at}, added{static_cast<int32_t>(out.buffers.size())};   // before the others move up
+    // Before the others move up
+    const BufferId sums = sums_.acc->buffer, corr{at},
+                   added{static_cast<int32_t>(out.buffers.size())};
     y = rewrite_exprs(y, [&](const Expr& whole) {
       return rewrite(whole, [&](const Expr& e) -> Expr {
         if (e->kind != ExprKind::load || e->buffer != sums) return {};
         Expr index = channel;
-        for (size_t d = 0; d < e->args.size(); ++d) index = substitute(index, sums_.acc->indices[d]->name, e->args[d]);
+        for (size_t d = 0; d < e->args.size(); ++d)
+          index = substitute(index, sums_.acc->indices[d]->name, e->args[d]);
         return e + load(added, DType::i32, {index});
       });
     });
-    const auto moved = [&](BufferId id) { return id == added ? corr : id.index >= at ? BufferId{id.index + 1} : id; };
+    const auto moved = [&](BufferId id) {
+      return id == added ? corr : id.index >= at ? BufferId{id.index + 1} : id;
+    };
     const auto shift = [&](const Stmt& s) {
       const Stmt stores = rewrite(s, [&](const Stmt& n) -> Stmt {
         if (n->kind != StmtKind::store) return nullptr;
@@ -254,10 +299,13 @@ class Former {
         return make_store(std::move(store));
       });
       return rewrite_exprs(stores, [&](const Expr& whole) {
-        return rewrite(whole, [&](const Expr& e) { return e->kind == ExprKind::load ? load(moved(e->buffer), e->type, e->args) : Expr(); });
+        return rewrite(whole, [&](const Expr& e) {
+          return e->kind == ExprKind::load ? load(moved(e->buffer), e->type, e->args) : Expr();
+        });
       });
     };
-    out.buffers.insert(out.buffers.begin() + at, {"corr", DType::i32, shape, BufferRole::constant, "global"});
+    out.buffers.insert(out.buffers.begin() + at,
+                       {"corr", DType::i32, shape, BufferRole::constant, "global"});
     LoweredArgument argument = group_.arguments[static_cast<size_t>(at) - 1];
     argument.pack = std::make_shared<const Kernel>(std::move(correction));
     group_.arguments.insert(group_.arguments.begin() + at, std::move(argument));

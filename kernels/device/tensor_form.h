@@ -1,10 +1,15 @@
-// Sums of products of integers in the form that a tensor instruction of the target takes. Lowering brings kernels into it, the search space tiles it.
+// Sums of products of integers in the form that a tensor instruction of the target takes. Lowering
+// brings kernels into it, the search space tiles it.
 //
-// For a target with an instruction `acc[o] += x[i] * w[o, i]` (o and i of `lanes`) whose operands lie in memories of their own:
-//  * the reduction's innermost loop has `lanes` steps over channels that lie side by side, the weights are packed [o blocks][i blocks, taps ...][lanes o][lanes i];
-//  * stage pad makes the padded input (xp), so that no tap asks a question, and holds the zero point outside; the product is x * w alone,
+// For a target with an instruction `acc[o] += x[i] * w[o, i]` (o and i of `lanes`) whose operands
+// lie in memories of their own:
+//  * the reduction's innermost loop has `lanes` steps over channels that lie side by side, the
+//  weights are packed [o blocks][i blocks, taps ...][lanes o][lanes i];
+//  * stage pad makes the padded input (xp), so that no tap asks a question, and holds the zero
+//  point outside; the product is x * w alone,
 //    and y adds corr[o] = -zero_point * sum of w[o], made from the weights at compile time;
-//  * the sums and the padded input reach to whole tiles: what lies beyond the result is computed and not stored.
+//  * the sums and the padded input reach to whole tiles: what lies beyond the result is computed
+//  and not stored.
 #pragma once
 #include "kernels/lower.h"
 
@@ -13,43 +18,55 @@ namespace tw {
 // What the instruction takes, from the target's data.
 struct TensorInstruction {
   const Intrinsic* intrinsic = nullptr;
-  int64_t lanes = 0;                     // of outputs, and of inputs
-  std::string left, right, sums;         // the memories of the operands
+  int64_t lanes = 0;              // of outputs, and of inputs
+  std::string left, right, sums;  // the memories of the operands
 };
-// The target's first one for products of i8; weights false: its like for maxima, acc[o] max= x[o]. nullopt: none.
+// The target's first one for products of i8; weights false: its like for maxima, acc[o] max= x[o].
+// nullopt: none.
 std::optional<TensorInstruction> tensor_instruction(const Target& target, bool weights);
 
 // A sum over windows and channels, or, without weights, a maximum over windows.
 struct TensorProblem {
   bool weights = true;
-  int64_t blocks = 1, depth = 1;         // of output and input channels, in instructions' lanes; maxima: depth 1
-  std::vector<int64_t> out, kernel, strides, dilations;   // by spatial axis; rows of a matrix are one
+  // Of output and input channels, in instructions' lanes; maxima: depth 1
+  int64_t blocks = 1, depth = 1;
+  // By spatial axis; rows of a matrix are one
+  std::vector<int64_t> out, kernel, strides, dilations;
 };
 
 // A tile of the sums: what the memories hold at once, for each virtual thread.
 struct TensorTile {
-  int64_t threads = 1;                   // virtual threads
-  int64_t blocks = 1;                    // of output channels
-  int64_t depth = 1;                     // of input channels: sums are made in steps of so many
-  std::vector<int64_t> rows;             // of each spatial axis
-  int split = -1;                        // the axis whose tiles the virtual threads share: 0 the channels, 1 + a spatial one
+  int64_t threads = 1;        // virtual threads
+  int64_t blocks = 1;         // of output channels
+  int64_t depth = 1;          // of input channels: sums are made in steps of so many
+  std::vector<int64_t> rows;  // of each spatial axis
+  // The axis whose tiles the virtual threads share: 0 the channels, 1 + a spatial one
+  int split = -1;
 };
-// Least time by a simple count: the array's steps or the bytes of operands, whichever takes longer. nullopt: no tile fits the memories.
-std::optional<TensorTile> tensor_tile(const TensorProblem& problem, const TensorInstruction& instruction, const Target& target);
+// Least time by a simple count: the array's steps or the bytes of operands, whichever takes longer.
+// nullopt: no tile fits the memories.
+std::optional<TensorTile> tensor_tile(const TensorProblem& problem,
+                                      const TensorInstruction& instruction, const Target& target);
 
 // The `most` fastest by that count, from the fastest on.
-std::vector<TensorTile> tensor_tiles(const TensorProblem& problem, const TensorInstruction& instruction, const Target& target, size_t most);
+std::vector<TensorTile> tensor_tiles(const TensorProblem& problem,
+                                     const TensorInstruction& instruction, const Target& target,
+                                     size_t most);
 
 // What a kernel's stages acc and y say, before or in the form.
 struct TensorSums {
   TensorProblem problem;
-  bool blocked = true;                   // [n, channel block, spatial ..., lane]; else [row, channel]
-  std::vector<std::string> spatial, taps;   // loops of acc by spatial axis; no tap: ""
-  std::string channel, lane;             // loops of acc: the block and its lane; not blocked: the channel, none
-  std::string depth, depth_lane;         // reduce loops; not blocked: the channel, none; maxima: none
-  Stmt acc, y;                           // the stores
-  Expr left, right;                      // loads of the input and the weights (undefined for maxima)
-  int64_t zero_point = 0;                // of the input, subtracted in the product
+  // [n, channel block, spatial ..., lane]; else [row, channel]
+  bool blocked = true;
+  std::vector<std::string> spatial, taps;  // loops of acc by spatial axis; no tap: ""
+  // Loops of acc: the block and its lane; not blocked: the channel, none
+  std::string channel, lane;
+  // Reduce loops; not blocked: the channel, none; maxima: none
+  std::string depth, depth_lane;
+  Stmt acc, y;  // the stores
+  // Loads of the input and the weights (undefined for maxima)
+  Expr left, right;
+  int64_t zero_point = 0;  // of the input, subtracted in the product
 };
 std::optional<TensorSums> tensor_sums(const Kernel& kernel, int64_t lanes);
 

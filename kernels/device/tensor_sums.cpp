@@ -8,7 +8,9 @@ namespace tw {
 namespace {
 
 // stride * spatial + dilation * tap + the rest, of an index of the input.
-struct Step { int64_t stride = 0, dilation = 0; };
+struct Step {
+  int64_t stride = 0, dilation = 0;
+};
 
 int64_t factor_of(const Expr& e, const std::string& loop) {
   const Expr step = simplify(substitute(e, loop, var(loop) + Expr(1)) - e);
@@ -28,7 +30,9 @@ class SumReader {
         out_.y = store;
       }
     }
-    if (!out_.acc || !out_.y || kernel_.buffer(out_.acc->buffer).role != BufferRole::temp || !out_.acc->init.defined()) return std::nullopt;
+    if (!out_.acc || !out_.y || kernel_.buffer(out_.acc->buffer).role != BufferRole::temp ||
+        !out_.acc->init.defined())
+      return std::nullopt;
     out_.acc = with_loops(out_.acc), out_.y = with_loops(out_.y);
     if (!operands() || !outputs() || !inputs()) return std::nullopt;
     return out_;
@@ -53,7 +57,9 @@ class SumReader {
       if (is_const(store.indices[d], 0) && extent(loops[d]) == 1) store.indices[d] = var(loops[d]);
     return make_store(std::move(store));
   }
-  static const Expr& unwidened(const Expr& e) { return e->kind == ExprKind::cast && e->type == DType::i32 ? e->args[0] : e; }
+  static const Expr& unwidened(const Expr& e) {
+    return e->kind == ExprKind::cast && e->type == DType::i32 ? e->args[0] : e;
+  }
 
   bool operands() {
     const Expr& value = out_.acc->value;
@@ -62,16 +68,26 @@ class SumReader {
       out_.left = value;
       return value->kind == ExprKind::load && value->type == DType::i8;
     }
-    if (out_.acc->combiner != Combiner::add || value->type != DType::i32 || value->kind != ExprKind::binary || value->binary != BinaryOp::mul) return false;
+    if (out_.acc->combiner != Combiner::add || value->type != DType::i32 ||
+        value->kind != ExprKind::binary || value->binary != BinaryOp::mul)
+      return false;
     for (size_t i = 0; i < 2; ++i) {
       Expr left = value->args[i];
       const Expr& right = unwidened(value->args[1 - i]);
-      if (right->kind != ExprKind::load || right->type != DType::i8 || kernel_.buffer(right->buffer).role != BufferRole::constant) continue;
+      if (right->kind != ExprKind::load || right->type != DType::i8 ||
+          kernel_.buffer(right->buffer).role != BufferRole::constant)
+        continue;
       out_.zero_point = 0;
-      if (left->kind == ExprKind::binary && left->binary == BinaryOp::sub && as_const(left->args[1])) out_.zero_point = *as_const(left->args[1]), left = left->args[0];
-      else if (left->kind == ExprKind::binary && left->binary == BinaryOp::add && as_const(left->args[1])) out_.zero_point = -*as_const(left->args[1]), left = left->args[0];
+      if (left->kind == ExprKind::binary && left->binary == BinaryOp::sub &&
+          as_const(left->args[1]))
+        out_.zero_point = *as_const(left->args[1]), left = left->args[0];
+      else if (left->kind == ExprKind::binary && left->binary == BinaryOp::add &&
+               as_const(left->args[1]))
+        out_.zero_point = -*as_const(left->args[1]), left = left->args[0];
       out_.left = unwidened(left), out_.right = right;
-      return out_.left->kind == ExprKind::load && out_.left->type == DType::i8 && kernel_.buffer(out_.left->buffer).role != BufferRole::constant && out_.zero_point >= -128 && out_.zero_point <= 127;
+      return out_.left->kind == ExprKind::load && out_.left->type == DType::i8 &&
+             kernel_.buffer(out_.left->buffer).role != BufferRole::constant &&
+             out_.zero_point >= -128 && out_.zero_point <= 127;
     }
     return false;
   }
@@ -86,13 +102,15 @@ class SumReader {
     const size_t rank = loops.size();
     out_.blocked = rank >= 4 && extent(loops.back()) == lanes_;
     if (!out_.blocked && rank != 2) return false;
-    out_.spatial = out_.blocked ? std::vector<std::string>(loops.begin() + 2, loops.end() - 1) : std::vector<std::string>{loops[0]};
+    out_.spatial = out_.blocked ? std::vector<std::string>(loops.begin() + 2, loops.end() - 1)
+                                : std::vector<std::string>{loops[0]};
     out_.channel = loops[1];
     if (out_.blocked) out_.lane = loops.back();
     if (out_.y->indices.size() != rank) return false;
     for (size_t d = 0; d < rank; ++d) {
       const Expr& index = out_.y->indices[d];
-      const std::optional<int64_t> n = index->kind == ExprKind::var ? extent(index->name) : std::nullopt;
+      const std::optional<int64_t> n = index->kind == ExprKind::var ? extent(index->name)
+                                                                    : std::nullopt;
       if (!n) return false;
       if (out_.blocked ? d >= 2 && d + 1 < rank : d == 0) out_.problem.out.push_back(*n);
       if (d == 1) out_.problem.blocks = out_.blocked ? *n : *n / lanes_;
@@ -105,14 +123,18 @@ class SumReader {
   bool inputs() {
     const std::vector<Expr>& at = out_.left->args;
     if (at.size() != out_.acc->indices.size()) return false;
-    const auto is_loop = [&](const Expr& e, const std::string& name) { return (e->kind == ExprKind::var && e->name == name) || (is_const(e, 0) && extent(name) == 1); };
+    const auto is_loop = [&](const Expr& e, const std::string& name) {
+      return (e->kind == ExprKind::var && e->name == name) || (is_const(e, 0) && extent(name) == 1);
+    };
     if (out_.blocked && !is_loop(at[0], out_.acc->indices[0]->name)) return false;
     if (!out_.problem.weights) {
-      if (!out_.blocked || !is_loop(at[1], out_.channel) || !is_loop(at.back(), out_.lane)) return false;
+      if (!out_.blocked || !is_loop(at[1], out_.channel) || !is_loop(at.back(), out_.lane))
+        return false;
     } else {
       const std::vector<std::string> reduce = loops_of(out_.acc, AxisRole::reduce);
       if (at[1]->kind == ExprKind::var) out_.depth = at[1]->name;
-      else if (out_.blocked && is_const(at[1], 0) && !reduce.empty() && extent(reduce[0]) == 1) out_.depth = reduce[0];
+      else if (out_.blocked && is_const(at[1], 0) && !reduce.empty() && extent(reduce[0]) == 1)
+        out_.depth = reduce[0];
       else return false;
       const std::optional<int64_t> n = extent(out_.depth);
       if (!n) return false;
@@ -136,7 +158,8 @@ class SumReader {
       other |= !tap.empty() && tap != e->name;
       tap = e->name;
     });
-    const int64_t stride = extent(spatial) == 1 ? 1 : factor_of(at, spatial), dilation = tap.empty() ? 1 : factor_of(at, tap);
+    const int64_t stride = extent(spatial) == 1 ? 1 : factor_of(at, spatial),
+                  dilation = tap.empty() ? 1 : factor_of(at, tap);
     const std::optional<int64_t> taps = tap.empty() ? 1 : extent(tap);
     if (other || stride < 1 || dilation < 1 || !taps) return false;
     out_.taps.push_back(tap);
@@ -151,7 +174,9 @@ class SumReader {
     for (const Stmt& s : path_to(kernel_.body, out_.acc->label)) {
       if (s->kind == StmtKind::if_then) return false;
       if (s->kind != StmtKind::loop || s->role != AxisRole::reduce) continue;
-      if (s->var != out_.depth && s->var != out_.depth_lane && std::ranges::find(out_.taps, s->var) == out_.taps.end()) return false;
+      if (s->var != out_.depth && s->var != out_.depth_lane &&
+          std::ranges::find(out_.taps, s->var) == out_.taps.end())
+        return false;
     }
     return true;
   }
@@ -163,6 +188,8 @@ class SumReader {
 
 }  // namespace
 
-std::optional<TensorSums> tensor_sums(const Kernel& kernel, int64_t lanes) { return SumReader(kernel, lanes).run(); }
+std::optional<TensorSums> tensor_sums(const Kernel& kernel, int64_t lanes) {
+  return SumReader(kernel, lanes).run();
+}
 
 }  // namespace tw

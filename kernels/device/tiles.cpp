@@ -10,11 +10,13 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kSmallest = 24;        // rows or columns: fewer use little of what a tile shares
-constexpr int64_t kShallowest = 8;       // depth
-constexpr int64_t kThreadRows = 8;       // sums of a thread: 8 x 4, of which 12 operands are read at a time
+constexpr int64_t kSmallest = 24;   // rows or columns: fewer use little of what a tile shares
+constexpr int64_t kShallowest = 8;  // depth
+// Sums of a thread: 8 x 4, of which 12 operands are read at a time
+constexpr int64_t kThreadRows = 8;
 constexpr int64_t kTile = 64, kTileDepth = 16;
-constexpr int64_t kTogether = 32;        // rows and columns of the threads that do an instruction together, whose depth a tile has twice
+// Rows and columns of the threads that do an instruction together, whose depth a tile has twice
+constexpr int64_t kTogether = 32;
 
 // An instruction that adds a product of matrices of these operands to sums of that type.
 void use_instruction(const Target& target, DType operands, BlockTile& tile) {
@@ -27,10 +29,16 @@ void use_instruction(const Target& target, DType operands, BlockTile& tile) {
       continue;
     }
     bool fits = true;
-    for (const Buffer& parameter : semantics->buffers) fits &= parameter.dtype == (parameter.role == BufferRole::output ? accumulator_type(operands) : operands);
+    for (const Buffer& parameter : semantics->buffers)
+      fits &= parameter.dtype ==
+              (parameter.role == BufferRole::output ? accumulator_type(operands) : operands);
     std::vector<int64_t> extents;
-    for (Stmt s = semantics->body; s->kind == StmtKind::loop; s = s->body[0]) extents.push_back(as_const(s->extent).value_or(0));
-    if (!fits || extents.size() != 3 || std::ranges::any_of(extents, [](int64_t e) { return e == 0; }) || kTogether % extents[0] != 0 || kTogether % extents[1] != 0) continue;
+    for (Stmt s = semantics->body; s->kind == StmtKind::loop; s = s->body[0])
+      extents.push_back(as_const(s->extent).value_or(0));
+    if (!fits || extents.size() != 3 ||
+        std::ranges::any_of(extents, [](int64_t e) { return e == 0; }) ||
+        kTogether % extents[0] != 0 || kTogether % extents[1] != 0)
+      continue;
     tile.instruction = &intrinsic;
     tile.m = extents[0], tile.n = extents[1], tile.k = extents[2];
     tile.together = together;
@@ -40,7 +48,9 @@ void use_instruction(const Target& target, DType operands, BlockTile& tile) {
   }
 }
 
-Expr whole(const Expr& extent, int64_t tile) { return simplify(ceil_div(extent, tile) * Expr(tile)); }
+Expr whole(const Expr& extent, int64_t tile) {
+  return simplify(ceil_div(extent, tile) * Expr(tile));
+}
 
 }  // namespace
 
@@ -49,9 +59,12 @@ const MemoryScope* block_memory(const Target& target) {
   return found == target.scopes.end() || target.local_bytes == 0 ? nullptr : &*found;
 }
 
-std::optional<BlockTile> block_tile(const Target& target, DType operands, std::optional<int64_t> rows, int64_t columns, int64_t depth) {
-  if (target.axes.empty() || !block_memory(target) || !is_float(operands) || operands == DType::f64) return std::nullopt;
-  if (rows.value_or(kTile) < kSmallest || columns < kSmallest || depth < kShallowest) return std::nullopt;
+std::optional<BlockTile> block_tile(const Target& target, DType operands,
+                                    std::optional<int64_t> rows, int64_t columns, int64_t depth) {
+  if (target.axes.empty() || !block_memory(target) || !is_float(operands) || operands == DType::f64)
+    return std::nullopt;
+  if (rows.value_or(kTile) < kSmallest || columns < kSmallest || depth < kShallowest)
+    return std::nullopt;
   BlockTile tile{kTile, kTile, kTileDepth, kThreadRows, 4};
   if (rows.value_or(kTile) <= kTile / 2) tile.rows = kTile / 2;
   if (columns <= kTile / 2) tile.columns = kTile / 2;
@@ -64,7 +77,8 @@ std::optional<BlockTile> block_tile(const Target& target, DType operands, std::o
 BufferId add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   const auto axes_of = [&](const char* prefix, std::vector<Axis> own) {
     std::vector<Axis> axes;
-    for (size_t i = 0; i < p.batch.size(); ++i) axes.push_back({std::string(prefix) + "b" + std::to_string(i), p.batch[i]});
+    for (size_t i = 0; i < p.batch.size(); ++i)
+      axes.push_back({std::string(prefix) + "b" + std::to_string(i), p.batch[i]});
     axes.insert(axes.end(), own.begin(), own.end());
     b.declare(axes);
     return axes;
@@ -74,17 +88,21 @@ BufferId add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
 
   const std::vector<Axis> x_axes = axes_of("x", {{"xi", rows}, {"xk", depth}});
   const Index at = variables(x_axes), batch(at.begin(), at.end() - 2);
-  const Expr inside = b.simplified(logical_and(lt(var("xi"), p.rows), lt(var("xk"), Expr(p.depth))));
+  const Expr inside = b.simplified(
+      logical_and(lt(var("xi"), p.rows), lt(var("xk"), Expr(p.depth))));
   const Expr element = p.left(batch, var("xi"), var("xk"));
   const BufferId left = b.temp("xt", p.left_type, extents(x_axes));
-  b.stage("xt", x_axes, left, at, is_const(inside, 1) ? element : select(inside, element, imm(0, p.left_type)));
+  b.stage("xt", x_axes, left, at,
+          is_const(inside, 1) ? element : select(inside, element, imm(0, p.left_type)));
 
   const Shape& right_shape = b.type(p.right).shape;
   const DType right_type = b.type(p.right).dtype;
   std::vector<Axis> w_axes;
   Index own;
-  std::vector<size_t> from;   // the batches that the right operand has, of the product's
-  const size_t w_batches = right_shape.size() >= p.batch.size() + 2 ? p.batch.size() : right_shape.size() - std::min<size_t>(right_shape.size(), 2);
+  std::vector<size_t> from;  // the batches that the right operand has, of the product's
+  const size_t w_batches = right_shape.size() >= p.batch.size() + 2
+                               ? p.batch.size()
+                               : right_shape.size() - std::min<size_t>(right_shape.size(), 2);
   if (!p.batch.empty())
     for (size_t i = 0; i + 2 < right_shape.size(); ++i) {
       const bool one = is_const(right_shape[i], 1);
@@ -98,7 +116,8 @@ BufferId add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
     const Expr column = var("wj") * Expr(p.tile.columns) + var("wl");
     Index index = own;
     for (const Expr& e : p.right_index(var("wk"), column)) index.push_back(e);
-    return select(logical_and(lt(column, Expr(p.columns)), lt(var("wk"), Expr(p.depth))), read(index), imm(0, right_type));
+    return select(logical_and(lt(column, Expr(p.columns)), lt(var("wk"), Expr(p.depth))),
+                  read(index), imm(0, right_type));
   });
 
   std::vector<Axis> axes = axes_of("a", {{"ai", rows}, {"aj", Expr(panels * p.tile.columns)}});
@@ -106,12 +125,17 @@ BufferId add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   const Index sum = variables(axes);
   axes.push_back({"k", depth, AxisRole::reduce});
   b.declare(axes);
-  const auto widen = [&](const Expr& e) { return e.type() == p.acc_type ? e : cast(p.acc_type, e); };
+  const auto widen = [&](const Expr& e) {
+    return e.type() == p.acc_type ? e : cast(p.acc_type, e);
+  };
   Index x_at(sum.begin(), sum.end() - 1), w_at;
   x_at.push_back(var("k"));
   for (const size_t i : from) w_at.push_back(sum[i]);
-  w_at.insert(w_at.end(), {b.simplified(floor_div(var("aj"), Expr(p.tile.columns))), var("k"), b.simplified(floor_mod(var("aj"), Expr(p.tile.columns)))});
-  b.stage("acc", axes, acc, sum, widen(load(left, p.left_type, x_at)) * widen(load(right, right_type, w_at)), Combiner::add, imm(0, p.acc_type));
+  w_at.insert(w_at.end(), {b.simplified(floor_div(var("aj"), Expr(p.tile.columns))), var("k"),
+                           b.simplified(floor_mod(var("aj"), Expr(p.tile.columns)))});
+  b.stage("acc", axes, acc, sum,
+          widen(load(left, p.left_type, x_at)) * widen(load(right, right_type, w_at)),
+          Combiner::add, imm(0, p.acc_type));
   return acc;
 }
 
@@ -121,24 +145,30 @@ std::optional<LoweredGroup> lower_matmul_in_tiles(GroupBuilder& b, const Node& n
   const Shape &xs = b.type(left).shape, &ws = b.type(node.inputs[1]).shape;
   const TensorType& y = b.type(node.output);
   const Shape batch(y.shape.begin(), y.shape.end() - 2);
-  bool joined = !a.trans_a;   // one right matrix for all batches
+  bool joined = !a.trans_a;  // one right matrix for all batches
   for (size_t i = 0; i + 2 < ws.size(); ++i) joined &= is_const(ws[i], 1);
-  const Expr rows = joined ? simplify(element_count(batch) * y.shape[y.shape.size() - 2]) : y.shape[y.shape.size() - 2];
-  const auto columns = as_const(y.shape.back()), depth = as_const(a.trans_a ? xs[xs.size() - 2] : xs.back());
+  const Expr rows = joined ? simplify(element_count(batch) * y.shape[y.shape.size() - 2])
+                           : y.shape[y.shape.size() - 2];
+  const auto columns = as_const(y.shape.back()),
+             depth = as_const(a.trans_a ? xs[xs.size() - 2] : xs.back());
   const bool same = b.type(left).dtype == b.type(node.inputs[1]).dtype;
   if (!columns || !depth || !same || xs.size() < 2 || ws.size() < 2) return std::nullopt;
   const auto tile = block_tile(b.target, b.type(left).dtype, as_const(rows), *columns, *depth);
   if (!tile) return std::nullopt;
-  TiledProduct p{*tile, joined ? Shape{} : batch, rows, *columns, *depth, accumulator_type(y.dtype), {}, b.type(left).dtype, node.inputs[1], {}};
+  TiledProduct p{
+      *tile, joined ? Shape{} : batch, rows,           *columns, *depth, accumulator_type(y.dtype),
+      {},    b.type(left).dtype,       node.inputs[1], {}};
   p.left = [&](const Index& of, const Expr& row, const Expr& k) {
-    if (joined && !(left == node.inputs[1]) && !b.graph.is_constant(left)) return load(b.input(left, {rows, Expr(*depth)}), b.type(left).dtype, {row, k});
+    if (joined && !(left == node.inputs[1]) && !b.graph.is_constant(left))
+      return load(b.input(left, {rows, Expr(*depth)}), b.type(left).dtype, {row, k});
     Index at;
     if (joined) {
       at = unflatten_index(Shape(xs.begin(), xs.end() - 1), row);
       for (Expr& e : at) e = b.simplified(e);
       at.push_back(k);
     } else {
-      for (size_t i = 0; i + 2 < xs.size(); ++i) at.push_back(is_const(xs[i], 1) ? Expr(0) : of[of.size() - (xs.size() - 2) + i]);
+      for (size_t i = 0; i + 2 < xs.size(); ++i)
+        at.push_back(is_const(xs[i], 1) ? Expr(0) : of[of.size() - (xs.size() - 2) + i]);
       at.push_back(a.trans_a ? k : row);
       at.push_back(a.trans_a ? row : k);
     }
@@ -161,17 +191,20 @@ namespace {
 // Rows are output pixels of all images, the depth runs over taps and, fastest, channels.
 class TiledConv : ConvGroup {
  public:
-  TiledConv(GroupBuilder& builder, const Node& conv, ConvShape shape) : ConvGroup(builder, conv, std::move(shape)) {}
+  TiledConv(GroupBuilder& builder, const Node& conv, ConvShape shape)
+      : ConvGroup(builder, conv, std::move(shape)) {}
 
   std::optional<LoweredGroup> lower() {
-    if (s_.group != 1 || pool_ || x_type_.dtype != b_.type(node_.inputs[1]).dtype) return std::nullopt;
+    if (s_.group != 1 || pool_ || x_type_.dtype != b_.type(node_.inputs[1]).dtype)
+      return std::nullopt;
     int64_t taps = 1;
     for (const int64_t k : s_.kernel) taps *= k;
     const Expr rows = simplify(s_.n * element_count(s_.out));
     const auto tile = block_tile(b_.target, x_type_.dtype, as_const(rows), s_.m, taps * s_.c);
     if (!tile) return std::nullopt;
     declare_inputs();
-    TiledProduct p{*tile, {}, rows, s_.m, taps * s_.c, acc_type_, {}, x_type_.dtype, node_.inputs[1], {}};
+    TiledProduct p{*tile,           {}, rows, s_.m, taps * s_.c, acc_type_, {}, x_type_.dtype,
+                   node_.inputs[1], {}};
     p.left = [&](const Index&, const Expr& row, const Expr& k) { return window_element(row, k); };
     p.right_index = [&](const Expr& k, const Expr& column) {
       Index at = {column, b_.simplified(floor_mod(k, Expr(s_.c)))};
@@ -180,13 +213,16 @@ class TiledConv : ConvGroup {
       return at;
     };
     const BufferId acc = add_tiled_sums(b_, p);
-    write_rows(rows, [&](const Expr& row, const Expr& channel) { return load(acc, acc_type_, {row, channel}); });
+    write_rows(rows, [&](const Expr& row, const Expr& channel) {
+      return load(acc, acc_type_, {row, channel});
+    });
     return b_.finish(KernelFamily::tiles);
   }
 
  private:
   Index taps_of(const Expr& k) const {
-    Index taps = unflatten_index(Shape(s_.kernel.begin(), s_.kernel.end()), b_.simplified(floor_div(k, Expr(s_.c))));
+    Index taps = unflatten_index(Shape(s_.kernel.begin(), s_.kernel.end()),
+                                 b_.simplified(floor_div(k, Expr(s_.c))));
     for (Expr& e : taps) e = b_.simplified(e);
     return taps;
   }
@@ -198,10 +234,13 @@ class TiledConv : ConvGroup {
     Index at;
     Expr inside;
     for (size_t i = 0; i < rank(); ++i) {
-      at.push_back(b_.simplified(out[i + 1] * Expr(s_.strides[i]) + taps[i] * Expr(s_.dilations[i]) - Expr(s_.pads_begin[i])));
+      at.push_back(b_.simplified(out[i + 1] * Expr(s_.strides[i]) +
+                                 taps[i] * Expr(s_.dilations[i]) - Expr(s_.pads_begin[i])));
       inside = logical_and(inside, logical_and(le(Expr(0), at[i]), lt(at[i], s_.in[i])));
     }
-    const Expr element = load(b_.input(node_.inputs[0]), x_type_.dtype, physical(b_.simplified(out[0]), b_.simplified(floor_mod(k, Expr(s_.c))), at));
+    const Expr element = load(
+        b_.input(node_.inputs[0]), x_type_.dtype,
+        physical(b_.simplified(out[0]), b_.simplified(floor_mod(k, Expr(s_.c))), at));
     return s_.padded ? select(inside, element, imm(0, x_type_.dtype)) : element;
   }
 };

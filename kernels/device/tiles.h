@@ -1,7 +1,8 @@
-// Matrix products and convolutions (as products with gathered windows) in tiles that a block of a device's threads makes together: operands
-// pass through memory that the threads share.
-// Stages: xt (the left operand [rows][depth], zeros beyond it), w (run-time packing only: [columns / N][depth][N]), acc, y. Rows, columns
-// and depth are padded to whole tiles, so that only xt and y ask where the tensors end.
+// Matrix products and convolutions (as products with gathered windows) in tiles that a block of a
+// device's threads makes together: operands pass through memory that the threads share. Stages: xt
+// (the left operand [rows][depth], zeros beyond it), w (run-time packing only: [columns /
+// N][depth][N]), acc, y. Rows, columns and depth are padded to whole tiles, so that only xt and y
+// ask where the tensors end.
 #pragma once
 #include "kernels/common/group_builder.h"
 #include "kernels/families.h"
@@ -9,29 +10,37 @@
 namespace tw {
 
 struct BlockTile {
-  int64_t rows = 0, columns = 0, depth = 0;   // of a block, and of its copies of the operands at one time
-  int64_t thread_rows = 0, lanes = 0;         // of one thread's sums; with an instruction: of those of the threads that do it together
-  const Intrinsic* instruction = nullptr;     // adds a product of matrices of the operands' type
-  int64_t m = 1, n = 1, k = 1;                // its rows, columns, depth
-  int64_t together = 1;                       // threads that do it
+  // Of a block, and of its copies of the operands at one time
+  int64_t rows = 0, columns = 0, depth = 0;
+  // Of one thread's sums; with an instruction: of those of the threads that do it together
+  int64_t thread_rows = 0, lanes = 0;
+  const Intrinsic* instruction = nullptr;  // adds a product of matrices of the operands' type
+  int64_t m = 1, n = 1, k = 1;             // its rows, columns, depth
+  int64_t together = 1;                    // threads that do it
   int64_t threads() const { return rows / thread_rows * (columns / lanes) * together; }
 };
 
-// The tile for such a product, by the target's memory of a block, its threads and instructions; nullopt: the target has no such memory, or the
-// product is too small to share much. Unknown rows count as many.
-std::optional<BlockTile> block_tile(const Target& target, DType operands, std::optional<int64_t> rows, int64_t columns, int64_t depth);
-const MemoryScope* block_memory(const Target& target);   // what the threads of a block share; null: nothing
+// The tile for such a product, by the target's memory of a block, its threads and instructions;
+// nullopt: the target has no such memory, or the product is too small to share much. Unknown rows
+// count as many.
+std::optional<BlockTile> block_tile(const Target& target, DType operands,
+                                    std::optional<int64_t> rows, int64_t columns, int64_t depth);
+// What the threads of a block share; null: nothing
+const MemoryScope* block_memory(const Target& target);
 
 struct TiledProduct {
   BlockTile tile;
-  Shape batch;                                // each with its own right operand; their loops are tb0, tb1, ...
+  // Each with its own right operand; their loops are tb0, tb1, ...
+  Shape batch;
   Expr rows;
   int64_t columns = 0, depth = 0;
   DType acc_type = DType::f32;
-  std::function<Expr(const Index& batch, const Expr& row, const Expr& k)> left;   // asked for inside of the matrix only
+  // Asked for inside of the matrix only
+  std::function<Expr(const Index& batch, const Expr& row, const Expr& k)> left;
   DType left_type = DType::f32;
   ValueId right;
-  std::function<Index(const Expr& k, const Expr& column)> right_index;            // logical, behind the right operand's batches
+  // Logical, behind the right operand's batches
+  std::function<Index(const Expr& k, const Expr& column)> right_index;
 };
 
 // Stages xt, w, acc. The result: the buffer of the sums, [batch.., rows, columns], both padded.

@@ -1,4 +1,5 @@
-// Elements of injective operators: element-wise arithmetic and data movement, as index expressions over their inputs.
+// Elements of injective operators: element-wise arithmetic and data movement, as index expressions
+// over their inputs.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +11,8 @@ namespace tw {
 Index broadcast_index(const Shape& operand, const Index& result) {
   Index index;
   size_t offset = result.size() - operand.size();
-  for (size_t i = 0; i < operand.size(); ++i) index.push_back(is_const(operand[i], 1) ? Expr(0) : result[offset + i]);
+  for (size_t i = 0; i < operand.size(); ++i)
+    index.push_back(is_const(operand[i], 1) ? Expr(0) : result[offset + i]);
   return index;
 }
 
@@ -22,9 +24,11 @@ Expr flatten_index(const Shape& shape, const Index& index) {
 
 Index unflatten_index(const Shape& shape, const Expr& flat) {
   Index index(shape.size(), Expr(0));
-  const auto first = static_cast<size_t>(std::ranges::find_if(shape, [](const Expr& e) { return !is_const(e, 1); }) - shape.begin());
+  const auto first = static_cast<size_t>(
+      std::ranges::find_if(shape, [](const Expr& e) { return !is_const(e, 1); }) - shape.begin());
   Expr rest = flat;
-  for (size_t i = shape.size(); i-- > first;) {   // the first axis of some extent takes what is left, which nobody has to prove smaller than it
+  // The first axis of some extent takes what is left, which nobody has to prove smaller than it
+  for (size_t i = shape.size(); i-- > first;) {
     index[i] = i > first ? floor_mod(rest, shape[i]) : rest;
     rest = floor_div(rest, shape[i]);
   }
@@ -33,43 +37,59 @@ Index unflatten_index(const Shape& shape, const Expr& flat) {
 
 namespace {
 
-Expr binary_element(GroupBuilder& b, const op::Binary& attrs, const Node& node, const Index& index) {
+Expr binary_element(GroupBuilder& b, const op::Binary& attrs, const Node& node,
+                    const Index& index) {
   Expr left = b.element(node.inputs[0], broadcast_index(b.type(node.inputs[0]).shape, index));
   Expr right = b.element(node.inputs[1], broadcast_index(b.type(node.inputs[1]).shape, index));
   if (right->kind == ExprKind::float_imm && attrs.function == BinaryOp::div) {
-    double inverse = 1.0 / right->float_value;   // exact for powers of two only
+    double inverse = 1.0 / right->float_value;  // exact for powers of two only
     int exponent;
     if (std::frexp(right->float_value, &exponent) == 0.5) return left * imm(inverse, left.type());
   }
   // Clip and relu keep a NaN of their tensor operand: the tensor goes second (ir/expr.h).
-  if ((attrs.function == BinaryOp::max || attrs.function == BinaryOp::min) && right->kind == ExprKind::float_imm)
+  if ((attrs.function == BinaryOp::max || attrs.function == BinaryOp::min) &&
+      right->kind == ExprKind::float_imm)
     return binary(attrs.function, right, left);
   return binary(attrs.function, left, right);
 }
 
 // Scale (input 1) or zero point (2) at a point of the quantized tensor; undefined when absent.
-Expr quantization_parameter(GroupBuilder& b, const Node& node, size_t input, int64_t axis, const Index& index) {
+Expr quantization_parameter(GroupBuilder& b, const Node& node, size_t input, int64_t axis,
+                            const Index& index) {
   if (input >= node.inputs.size() || !node.inputs[input].valid()) return {};
   const ValueId v = node.inputs[input];
   const Shape& shape = b.type(v).shape;
   if (is_const(element_count(shape), 1)) return b.element(v, Index(shape.size(), Expr(0)));
-  return b.element(v, {index[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(index.size()) : axis)]});
+  return b.element(
+      v, {index[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(index.size()) : axis)]});
 }
 
-Expr quantize_element(GroupBuilder& b, const op::Quantize& attrs, const Node& node, const Index& index) {
-  const Expr x = b.element(node.inputs[0], index), zero = quantization_parameter(b, node, 2, attrs.axis, index);
-  const Expr rounded = unary(UnaryOp::round, binary(BinaryOp::div, x, quantization_parameter(b, node, 1, attrs.axis, index)));
-  return cast(attrs.to, zero.defined() && !is_const(zero, 0) ? rounded + cast(x.type(), zero) : rounded, true);
+Expr quantize_element(GroupBuilder& b, const op::Quantize& attrs, const Node& node,
+                      const Index& index) {
+  const Expr x = b.element(node.inputs[0], index),
+             zero = quantization_parameter(b, node, 2, attrs.axis, index);
+  const Expr rounded = unary(
+      UnaryOp::round,
+      binary(BinaryOp::div, x, quantization_parameter(b, node, 1, attrs.axis, index)));
+  return cast(attrs.to,
+              zero.defined() && !is_const(zero, 0) ? rounded + cast(x.type(), zero) : rounded,
+              true);
 }
 
-Expr dequantize_element(GroupBuilder& b, const op::Dequantize& attrs, const Node& node, const Index& index) {
-  const Expr wide = b.element(node.inputs[0], index), x = wide.type() == DType::i32 ? wide : cast(DType::i32, wide);
-  const Expr zero = quantization_parameter(b, node, 2, attrs.axis, index), scale = quantization_parameter(b, node, 1, attrs.axis, index);
-  const Expr shifted = !zero.defined() || is_const(zero, 0) ? x : x - (zero.type() == DType::i32 ? zero : cast(DType::i32, zero));
+Expr dequantize_element(GroupBuilder& b, const op::Dequantize& attrs, const Node& node,
+                        const Index& index) {
+  const Expr wide = b.element(node.inputs[0], index),
+             x = wide.type() == DType::i32 ? wide : cast(DType::i32, wide);
+  const Expr zero = quantization_parameter(b, node, 2, attrs.axis, index),
+             scale = quantization_parameter(b, node, 1, attrs.axis, index);
+  const Expr shifted = !zero.defined() || is_const(zero, 0)
+                           ? x
+                           : x - (zero.type() == DType::i32 ? zero : cast(DType::i32, zero));
   return cast(scale.type(), shifted) * scale;
 }
 
-Expr concat_element(GroupBuilder& b, const op::Concat& attrs, const Node& node, const Index& index) {
+Expr concat_element(GroupBuilder& b, const op::Concat& attrs, const Node& node,
+                    const Index& index) {
   auto axis = static_cast<size_t>(attrs.axis);
   Expr start(0), result;
   std::vector<Expr> starts;
@@ -87,22 +107,27 @@ Expr concat_element(GroupBuilder& b, const op::Concat& attrs, const Node& node, 
   return result;
 }
 
-// Indices are wrapped (negative ones count from the end) and clamped: a bad index never reads outside the tensor, even where nobody has
-// looked at it (ir/graph/index_checks.h).
-Expr gather_element(GroupBuilder& b, const op::Gather& attrs, const Node& node, const Index& index) {
+// Indices are wrapped (negative ones count from the end) and clamped: a bad index never reads
+// outside the tensor, even where nobody has looked at it (ir/graph/index_checks.h).
+Expr gather_element(GroupBuilder& b, const op::Gather& attrs, const Node& node,
+                    const Index& index) {
   const Shape& data = b.type(node.inputs[0]).shape;
   const Shape& indices = b.type(node.inputs[1]).shape;
   auto axis = static_cast<size_t>(attrs.axis);
-  Index where(index.begin() + attrs.axis, index.begin() + attrs.axis + static_cast<int64_t>(indices.size()));
+  Index where(index.begin() + attrs.axis,
+              index.begin() + attrs.axis + static_cast<int64_t>(indices.size()));
   Expr i = b.element(node.inputs[1], where);
   if (i.type() != DType::i64) i = cast(DType::i64, i);
   const auto known = as_const(i);
-  const Expr wrapped = !known ? select(lt(i, Expr(0)), i + data[axis], i) : *known < 0 ? Expr(*known) + data[axis] : i;
+  const Expr wrapped = !known       ? select(lt(i, Expr(0)), i + data[axis], i)
+                       : *known < 0 ? Expr(*known) + data[axis]
+                                    : i;
   i = max(min(wrapped, data[axis] - Expr(1)), Expr(0));
   if (known) i = b.simplified(i);
   Index inner(index.begin(), index.begin() + attrs.axis);
   inner.push_back(i);
-  inner.insert(inner.end(), index.begin() + attrs.axis + static_cast<int64_t>(indices.size()), index.end());
+  inner.insert(inner.end(), index.begin() + attrs.axis + static_cast<int64_t>(indices.size()),
+               index.end());
   return b.element(node.inputs[0], inner);
 }
 
@@ -156,7 +181,8 @@ Expr pad_element(GroupBuilder& b, const op::Pad& attrs, const Node& node, const 
   return select(b.simplified(inside), element, value);
 }
 
-// Along one axis an output position is a weighted sum of `count` input positions: both as constant tables [out * count].
+// Along one axis an output position is a weighted sum of `count` input positions: both as constant
+// tables [out * count].
 struct TapTables {
   int64_t count = 1;
   Tensor index, weight;
@@ -177,7 +203,8 @@ TapTables tap_tables(const op::Resize& attrs, size_t axis, int64_t in, int64_t o
   return t;
 }
 
-Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node, const Index& index) {
+Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node,
+                    const Index& index) {
   const Shape& from = b.type(node.inputs[0]).shape;
   // A list of (partial index, weight); every resized axis multiplies it by its taps.
   std::vector<std::pair<Index, Expr>> terms = {{{}, Expr()}};
@@ -189,14 +216,17 @@ Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node, 
     }
     TW_CHECK(in && out, "resize of a symbolic axis reached lowering: node {0}", node.name);
     int64_t factor = *out / *in;
-    if (attrs.mode == ResizeMode::nearest && *out == *in * factor && attrs.scales[i] == static_cast<double>(factor) &&
+    if (attrs.mode == ResizeMode::nearest && *out == *in * factor &&
+        attrs.scales[i] == static_cast<double>(factor) &&
         attrs.coordinates == CoordinateMode::asymmetric && attrs.nearest == NearestMode::floor) {
-      for (auto& [at, weight] : terms) at.push_back(b.simplified(floor_div(index[i], Expr(factor))));
+      for (auto& [at, weight] : terms)
+        at.push_back(b.simplified(floor_div(index[i], Expr(factor))));
       continue;
     }
     TapTables taps = tap_tables(attrs, i, *in, *out);
     BufferId table = b.constant_values("index" + std::to_string(i), taps.index);
-    BufferId weights = taps.count > 1 ? b.constant_values("weight" + std::to_string(i), taps.weight) : BufferId{};
+    BufferId weights = taps.count > 1 ? b.constant_values("weight" + std::to_string(i), taps.weight)
+                                      : BufferId{};
     std::vector<std::pair<Index, Expr>> next;
     for (const auto& [at, weight] : terms) {
       for (int64_t k = 0; k < taps.count; ++k) {
@@ -216,7 +246,9 @@ Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node, 
   Expr sum;
   for (const auto& [at, weight] : terms) {
     Expr element = b.element(node.inputs[0], at);
-    if (weight.defined()) element = weight.type() == element.type() ? element * weight : element * cast(element.type(), weight);
+    if (weight.defined())
+      element = weight.type() == element.type() ? element * weight
+                                                : element * cast(element.type(), weight);
     sum = sum.defined() ? sum + element : element;
   }
   return sum;
@@ -225,7 +257,8 @@ Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node, 
 Expr dim_vector_element(const op::DimVector& attrs, const Index& index) {
   if (attrs.scalar || attrs.values.size() == 1) return attrs.values[0];
   Expr result = attrs.values.back();
-  for (size_t i = attrs.values.size() - 1; i-- > 0;) result = select(eq(index[0], Expr(static_cast<int64_t>(i))), attrs.values[i], result);
+  for (size_t i = attrs.values.size() - 1; i-- > 0;)
+    result = select(eq(index[0], Expr(static_cast<int64_t>(i))), attrs.values[i], result);
   return result;
 }
 
@@ -237,7 +270,9 @@ Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
   if (auto* a = std::get_if<op::Unary>(&attrs)) return unary(a->function, input(0, index));
   if (auto* a = std::get_if<op::Binary>(&attrs)) return binary_element(b, *a, node, index);
   if (std::holds_alternative<op::Select>(attrs)) {
-    auto part = [&](size_t i) { return input(i, broadcast_index(b.type(node.inputs[i]).shape, index)); };
+    auto part = [&](size_t i) {
+      return input(i, broadcast_index(b.type(node.inputs[i]).shape, index));
+    };
     return select(part(0), part(1), part(2));
   }
   if (auto* a = std::get_if<op::Cast>(&attrs)) {
@@ -261,20 +296,25 @@ Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
   if (auto* a = std::get_if<op::Expand>(&attrs)) {
     const Shape& from = b.type(node.inputs[0]).shape;
     Index inner = broadcast_index(from, index);
-    for (size_t i = 0, offset = a->shape.size() - from.size(); i < from.size(); ++i)   // an extent of 1 or all, as data decide
-      if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{a->shape[offset + i]})) inner[i] = min(inner[i], from[i] - 1);
+    // An extent of 1 or all, as data decide
+    for (size_t i = 0, offset = a->shape.size() - from.size(); i < from.size(); ++i)
+      if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{a->shape[offset + i]}))
+        inner[i] = min(inner[i], from[i] - 1);
     return input(0, inner);
   }
   if (std::holds_alternative<op::LayoutCast>(attrs)) return input(0, index);
   if (auto* a = std::get_if<op::Concat>(&attrs)) return concat_element(b, *a, node, index);
   if (auto* a = std::get_if<op::Slice>(&attrs)) {
     Index inner;
-    for (size_t i = 0; i < index.size(); ++i) inner.push_back(b.simplified(a->starts[i] + index[i] * Expr(a->steps[i])));
+    for (size_t i = 0; i < index.size(); ++i)
+      inner.push_back(b.simplified(a->starts[i] + index[i] * Expr(a->steps[i])));
     return input(0, inner);
   }
   if (auto* a = std::get_if<op::Gather>(&attrs)) return gather_element(b, *a, node, index);
   if (auto* a = std::get_if<op::Take>(&attrs)) return take_element(b, *a, node, index);
-  if (auto* a = std::get_if<op::Iota>(&attrs)) return index[static_cast<size_t>(a->axis < 0 ? a->axis + static_cast<int64_t>(index.size()) : a->axis)];
+  if (auto* a = std::get_if<op::Iota>(&attrs))
+    return index[static_cast<size_t>(a->axis < 0 ? a->axis + static_cast<int64_t>(index.size())
+                                                 : a->axis)];
   if (auto* a = std::get_if<op::Pad>(&attrs)) return pad_element(b, *a, node, index);
   if (auto* a = std::get_if<op::Resize>(&attrs)) return resize_element(b, *a, node, index);
   if (auto* a = std::get_if<op::DimVector>(&attrs)) return dim_vector_element(*a, index);
@@ -285,8 +325,11 @@ Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
   if (std::holds_alternative<op::BatchNorm>(attrs)) {
     DType t = b.type(node.output).dtype;
     Index channel = {index[1]};
-    Expr deviation = unary(UnaryOp::sqrt, input(4, channel) + imm(std::get<op::BatchNorm>(attrs).epsilon, t));
-    return binary(BinaryOp::div, input(0, index) - input(3, channel), deviation) * input(1, channel) + input(2, channel);
+    Expr deviation = unary(UnaryOp::sqrt,
+                           input(4, channel) + imm(std::get<op::BatchNorm>(attrs).epsilon, t));
+    return binary(BinaryOp::div, input(0, index) - input(3, channel), deviation) *
+               input(1, channel) +
+           input(2, channel);
   }
   TW_UNREACHABLE("{0} (node {1}) is not injective", op_info(attrs).name, node.name);
 }

@@ -1,4 +1,5 @@
-// Groups of injective operators: one store over the output, or one for every piece that the group's concats cut it into.
+// Groups of injective operators: one store over the output, or one for every piece that the group's
+// concats cut it into.
 #include <set>
 
 #include "kernels/common/group_builder.h"
@@ -14,10 +15,11 @@ std::vector<std::string> axis_names(size_t rank) {
   return names;
 }
 
-// Every value of the group and every input (but single elements) has the output's type: one flat axis will do.
+// Every value of the group and every input (but single elements) has the output's type: one flat
+// axis will do.
 bool is_flat(const GroupBuilder& b) {
   const TensorType& out = b.type(b.output_value());
-  if (!out.layout.plain()) {   // padding lanes are zeroed by channel, unless there are none
+  if (!out.layout.plain()) {  // padding lanes are zeroed by channel, unless there are none
     auto channels = as_const(out.shape[static_cast<size_t>(out.layout.axis)]);
     if (!channels || *channels % out.layout.block != 0) return false;
   }
@@ -39,11 +41,15 @@ bool is_flat(const GroupBuilder& b) {
 Expr flat_element(GroupBuilder& b, ValueId v, const Expr& flat, const Expr& count) {
   const Node* node = b.graph.def(v);
   if (!b.inside(v)) {
-    if (is_const(element_count(b.type(v).shape), 1)) return b.parameter_element(v, Index(b.type(v).shape.size(), Expr(0)));
+    if (is_const(element_count(b.type(v).shape), 1))
+      return b.parameter_element(v, Index(b.type(v).shape.size(), Expr(0)));
     return load(b.input(v, {count}), b.type(v).dtype, {flat});
   }
   for (ValueId input : node->inputs)
-    if (input.valid()) b.define(input, [&b, input, flat, count](const Index&) { return flat_element(b, input, flat, count); });
+    if (input.valid())
+      b.define(input, [&b, input, flat, count](const Index&) {
+        return flat_element(b, input, flat, count);
+      });
   return injective_element(b, *node, Index(b.type(v).shape.size(), flat));
 }
 
@@ -70,7 +76,8 @@ std::set<int64_t> cuts_of(const GroupBuilder& b, ValueId v, size_t axis) {
   }
   if (is_elementwise(node)) {
     for (ValueId input : node.inputs)
-      if (input.valid() && equal(b.type(input).shape, b.type(v).shape)) cuts.merge(cuts_of(b, input, axis));
+      if (input.valid() && equal(b.type(input).shape, b.type(v).shape))
+        cuts.merge(cuts_of(b, input, axis));
     return cuts;
   }
   const auto* concat = std::get_if<op::Concat>(&node.attrs);
@@ -88,12 +95,13 @@ std::set<int64_t> cuts_of(const GroupBuilder& b, ValueId v, size_t axis) {
   return cuts;
 }
 
-// A stage for every piece, in which each concat reads one part only; false: there is one piece, or there are too many.
+// A stage for every piece, in which each concat reads one part only; false: there is one piece, or
+// there are too many.
 bool store_pieces(GroupBuilder& b) {
   constexpr size_t kMostPieces = 16;
   ValueId out = b.output_value();
   const TensorType& t = b.type(out);
-  using Piece = std::vector<std::pair<int64_t, Expr>>;   // start and extent by axis
+  using Piece = std::vector<std::pair<int64_t, Expr>>;  // start and extent by axis
   std::vector<Piece> pieces(1);
   for (size_t axis = 0; axis < t.shape.size(); ++axis) {
     std::set<int64_t> cuts = cuts_of(b, out, axis);
@@ -169,7 +177,8 @@ Expected<LoweredGroup> lower_concat(GroupBuilder& b, const Node& node) {
     Expr value = b.element(input, GroupBuilder::to_logical(piece, index));
     if (!t.layout.plain() && !blocked_here) {
       auto blocked = static_cast<size_t>(t.layout.axis);
-      value = select(lt(GroupBuilder::to_logical(piece, index)[blocked], t.shape[blocked]), value, imm(0, t.dtype));
+      value = select(lt(GroupBuilder::to_logical(piece, index)[blocked], t.shape[blocked]), value,
+                     imm(0, t.dtype));
     }
     Index target = index;
     target[axis] = index[axis] + (blocked_here ? floor_div(start, t.layout.block) : start);

@@ -1,8 +1,10 @@
-// Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by the target's registers, padded with zeros):
-// at compile time when it is constant (then by pairs of depth steps where the target sums so). Batches of a constant right operand join the rows: one [B*M, K] x [K, N].
-// Of 8 bits two or four steps of the depth lie innermost where the target sums their products at once; the left operand is then read from a copy less its
-// zero point, unless it is what the instruction wants.
-// Stages: xp (that copy), w (run-time packing only), acc [batch][row][column, padded to whole panels], y.
+// Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by
+// the target's registers, padded with zeros): at compile time when it is constant (then by pairs of
+// depth steps where the target sums so). Batches of a constant right operand join the rows: one
+// [B*M, K] x [K, N]. Of 8 bits two or four steps of the depth lie innermost where the target sums
+// their products at once; the left operand is then read from a copy less its zero point, unless it
+// is what the instruction wants. Stages: xp (that copy), w (run-time packing only), acc
+// [batch][row][column, padded to whole panels], y.
 #include "kernels/families.h"
 #include "kernels/matmul/output.h"
 
@@ -14,15 +16,17 @@
 namespace tw {
 namespace {
 
-struct Operand2d {            // how to reach element (batch index, row, column)
+struct Operand2d {  // how to reach element (batch index, row, column)
   ValueId value;
   bool transposed = false;
 };
 
-Index matrix_index(const Shape& shape, bool transposed, const Index& batch, const Expr& row, const Expr& column) {
+Index matrix_index(const Shape& shape, bool transposed, const Index& batch, const Expr& row,
+                   const Expr& column) {
   size_t own = shape.size() - 2;
   Index index;
-  for (size_t i = 0; i < own; ++i) index.push_back(is_const(shape[i], 1) ? Expr(0) : batch[batch.size() - own + i]);
+  for (size_t i = 0; i < own; ++i)
+    index.push_back(is_const(shape[i], 1) ? Expr(0) : batch[batch.size() - own + i]);
   index.push_back(transposed ? column : row);
   index.push_back(transposed ? row : column);
   return index;
@@ -42,20 +46,27 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   Expr rows = y.shape[y.shape.size() - 2], columns = y.shape.back();
   Expr depth = a.trans_a ? xs[xs.size() - 2] : xs.back();
   Shape batch(y.shape.begin(), y.shape.end() - 2);
-  bool shared = !a.trans_a;   // one right matrix for all batches
+  bool shared = !a.trans_a;  // one right matrix for all batches
   for (size_t i = 0; i + 2 < ws.size(); ++i) shared &= is_const(ws[i], 1);
   Shape outer = shared ? Shape{} : batch;
   Expr all_rows = shared ? simplify(element_count(batch) * rows) : rows;
   int64_t lanes = std::max(1, b.target.lanes(dtype_bytes(acc_type)));
-  auto row_bytes = as_const(depth) ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type)) : std::nullopt;
-  RegisterTile tile = product_tile(b.target, lanes, as_const(all_rows), as_const(columns), row_bytes);
+  auto row_bytes = as_const(depth)
+                       ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type))
+                       : std::nullopt;
+  RegisterTile tile = product_tile(b.target, lanes, as_const(all_rows), as_const(columns),
+                                   row_bytes);
   // Pairs of depth steps lie innermost: [N/P][K/2][P][2].
-  bool pairs = pairs_depth(b.target) && acc_type == DType::f32 && y.dtype == DType::f32 && !a.trans_a && !is_const(all_rows, 1) &&
-               b.graph.is_constant(right.value) && as_const(depth) && *as_const(depth) % 2 == 0;
+  bool pairs = pairs_depth(b.target) && acc_type == DType::f32 && y.dtype == DType::f32 &&
+               !a.trans_a && !is_const(all_rows, 1) && b.graph.is_constant(right.value) &&
+               as_const(depth) && *as_const(depth) % 2 == 0;
   if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
   const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
-  const NarrowProducts narrow = acc_type == DType::i32 && as_const(depth) ? narrow_products(b.target, x_type, a.a_zero, w_type) : NarrowProducts{};
-  const int64_t innermost = pairs ? 2 : narrow.count;   // depth steps of the right operand that lie side by side
+  const NarrowProducts narrow = acc_type == DType::i32 && as_const(depth)
+                                    ? narrow_products(b.target, x_type, a.a_zero, w_type)
+                                    : NarrowProducts{};
+  // Depth steps of the right operand that lie side by side
+  const int64_t innermost = pairs ? 2 : narrow.count;
   const Expr steps = narrow.count > 1 ? ceil_div(depth, narrow.count) : depth;
   int64_t panel = tile.vectors * lanes / (pairs ? 2 : 1);
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
@@ -68,14 +79,18 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
       right_batch.push_back(ws[i]);
       pack_axes.push_back({"wb" + std::to_string(i), ws[i]});
     }
-  pack_axes.insert(pack_axes.end(), {{"wj", panels}, {"wk", simplify(innermost > 1 ? ceil_div(depth, innermost) : depth)}, {"wl", Expr(panel)}});
+  pack_axes.insert(pack_axes.end(),
+                   {{"wj", panels},
+                    {"wk", simplify(innermost > 1 ? ceil_div(depth, innermost) : depth)},
+                    {"wl", Expr(panel)}});
   if (innermost > 1) pack_axes.push_back({"wp", Expr(innermost)});
   BufferId packed = b.packed(right.value, "w", pack_axes, [&](const auto& read) {
     Index own;
     for (size_t i = 0; i + 2 < ws.size(); ++i) own.push_back(var("wb" + std::to_string(i)));
     Expr column = var("wj") * Expr(panel) + var("wl");
     const Expr at = innermost > 1 ? var("wk") * Expr(innermost) + var("wp") : var("wk");
-    return select(logical_and(lt(column, columns), narrow.count > 1 ? lt(at, depth) : Expr()), read(matrix_index(ws, right.transposed, own, at, column)), imm(0, w_type));
+    return select(logical_and(lt(column, columns), narrow.count > 1 ? lt(at, depth) : Expr()),
+                  read(matrix_index(ws, right.transposed, own, at, column)), imm(0, w_type));
   });
 
   // Sums.
@@ -85,33 +100,46 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     out_axes.push_back({"ab" + std::to_string(i), outer[i]});
     batch_index.push_back(var(out_axes.back().name));
   }
-  // A free number of rows is summed in whole register tiles: rows behind the last one repeat it, and only the output's stores ask.
-  Expr padded_rows = as_const(all_rows) ? all_rows : simplify(ceil_div(all_rows, tile.rows) * Expr(tile.rows));
+  // A free number of rows is summed in whole register tiles: rows behind the last one repeat it,
+  // and only the output's stores ask.
+  Expr padded_rows = as_const(all_rows) ? all_rows
+                                        : simplify(ceil_div(all_rows, tile.rows) * Expr(tile.rows));
   out_axes.insert(out_axes.end(), {{"ai", padded_rows}, {"aj", simplify(panels * Expr(panel))}});
   std::vector<Axis> axes = out_axes;
   axes.push_back({"k", simplify(steps), AxisRole::reduce});
   b.declare(axes);
-  Expr i = as_const(all_rows) ? var("ai") : min(var("ai"), all_rows - Expr(1)), j = var("aj"), k = var("k");
-  const bool plain_left = shared && !(left.value == right.value) && !b.graph.is_constant(left.value);
-  std::function<Expr(const Index&, const Expr&, const Expr&)> left_element = [&](const Index& batches, const Expr& row, const Expr& depth_at) {
-    if (plain_left) return load(b.input(left.value, {all_rows, depth}), x_type, {row, depth_at});
-    if (!shared) return b.parameter_element(left.value, matrix_index(xs, left.transposed, batches, row, depth_at));
-    Index at = unflatten_index(Shape(xs.begin(), xs.end() - 1), row);
-    for (Expr& e : at) e = b.simplified(e);
-    at.push_back(depth_at);
-    return b.parameter_element(left.value, at);
-  };
-  if (narrow.count > 1 && !(plain_left && x_type == narrow.type() && *as_const(depth) % narrow.count == 0)) {
+  Expr i = as_const(all_rows) ? var("ai") : min(var("ai"), all_rows - Expr(1)), j = var("aj"),
+       k = var("k");
+  const bool plain_left = shared && !(left.value == right.value) &&
+                          !b.graph.is_constant(left.value);
+  std::function<Expr(const Index&, const Expr&, const Expr&)> left_element =
+      [&](const Index& batches, const Expr& row, const Expr& depth_at) {
+        if (plain_left)
+          return load(b.input(left.value, {all_rows, depth}), x_type, {row, depth_at});
+        if (!shared)
+          return b.parameter_element(left.value,
+                                     matrix_index(xs, left.transposed, batches, row, depth_at));
+        Index at = unflatten_index(Shape(xs.begin(), xs.end() - 1), row);
+        for (Expr& e : at) e = b.simplified(e);
+        at.push_back(depth_at);
+        return b.parameter_element(left.value, at);
+      };
+  if (narrow.count > 1 &&
+      !(plain_left && x_type == narrow.type() && *as_const(depth) % narrow.count == 0)) {
     std::vector<Axis> copy_axes;
-    for (size_t d = 0; d < outer.size(); ++d) copy_axes.push_back({"xb" + std::to_string(d), outer[d]});
-    copy_axes.insert(copy_axes.end(), {{"xi", all_rows}, {"xk", simplify(steps * Expr(narrow.count))}});
+    for (size_t d = 0; d < outer.size(); ++d)
+      copy_axes.push_back({"xb" + std::to_string(d), outer[d]});
+    copy_axes.insert(copy_axes.end(),
+                     {{"xi", all_rows}, {"xk", simplify(steps * Expr(narrow.count))}});
     b.declare(copy_axes);
     const Index at = variables(copy_axes);
     const DType type = narrow.type();
-    const Expr value = narrow.copied(left_element(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()));
+    const Expr value = narrow.copied(
+        left_element(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()));
     const BufferId copy = b.temp("xp", type, extents(copy_axes));
     const Expr there = b.simplified(lt(at.back(), depth));
-    b.stage("xp", copy_axes, copy, at, is_const(there, 1) ? value : select(there, value, imm(0, type)));
+    b.stage("xp", copy_axes, copy, at,
+            is_const(there, 1) ? value : select(there, value, imm(0, type)));
     left_element = [copy, type](const Index& batches, const Expr& row, const Expr& depth_at) {
       Index place = batches;
       place.insert(place.end(), {row, depth_at});
@@ -120,8 +148,11 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   }
   Index w_index;
   for (size_t d = 0; d + 2 < ws.size(); ++d)
-    if (!is_const(ws[d], 1)) w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
-  w_index.insert(w_index.end(), {b.simplified(floor_div(j, Expr(panel))), pairs ? floor_div(k, Expr(2)) : k, b.simplified(floor_mod(j, Expr(panel)))});
+    if (!is_const(ws[d], 1))
+      w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
+  w_index.insert(w_index.end(),
+                 {b.simplified(floor_div(j, Expr(panel))), pairs ? floor_div(k, Expr(2)) : k,
+                  b.simplified(floor_mod(j, Expr(panel)))});
   if (innermost > 1) w_index.push_back(pairs ? floor_mod(k, Expr(2)) : Expr(0));
   Shape acc_shape = outer;
   acc_shape.insert(acc_shape.end(), {padded_rows, simplify(panels * Expr(panel))});
@@ -129,9 +160,12 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   Index acc_at = batch_index;
   acc_at.insert(acc_at.end(), {var("ai"), j});
   const Expr sum = sum_of_neighbours(narrow.count, [&](int64_t p) {
-    if (narrow.count == 1) return less_zero(widen(left_element(batch_index, i, k)), a.a_zero) * widen(load(packed, w_type, w_index));
+    if (narrow.count == 1)
+      return less_zero(widen(left_element(batch_index, i, k)), a.a_zero) *
+             widen(load(packed, w_type, w_index));
     w_index.back() = Expr(p);
-    return widen(left_element(batch_index, i, k * Expr(narrow.count) + Expr(p))) * widen(load(packed, w_type, w_index));
+    return widen(left_element(batch_index, i, k * Expr(narrow.count) + Expr(p))) *
+           widen(load(packed, w_type, w_index));
   });
   b.stage("acc", axes, acc, acc_at, sum, Combiner::add, imm(0, acc_type));
 
@@ -139,23 +173,30 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
   return b.finish(KernelFamily::matmul);
 }
 
-void write_product(GroupBuilder& b, const Node& node, bool joined, const std::function<Expr(const Index& at)>& sum) {
+void write_product(GroupBuilder& b, const Node& node, bool joined,
+                   const std::function<Expr(const Index& at)>& sum) {
   const TensorType& y = b.type(node.output);
-  const Shape outer = joined ? Shape{} : Shape(y.shape.begin(), y.shape.end() - 2), all_but_columns(y.shape.begin(), y.shape.end() - 1);
+  const Shape outer = joined ? Shape{} : Shape(y.shape.begin(), y.shape.end() - 2),
+              all_but_columns(y.shape.begin(), y.shape.end() - 1);
   const Expr rows = joined ? simplify(element_count(all_but_columns)) : y.shape[y.shape.size() - 2];
   Shape out_shape = outer;
   out_shape.insert(out_shape.end(), {rows, y.shape.back()});
   if (joined)
     for (NodeId id : b.group.nodes)
       for (ValueId v : b.graph.node(id).inputs) {
-        if (!v.valid() || v == node.inputs[0] || b.graph.is_constant(v) || b.type(v).shape.size() != y.shape.size()) continue;
+        if (!v.valid() || v == node.inputs[0] || b.graph.is_constant(v) ||
+            b.type(v).shape.size() != y.shape.size())
+          continue;
         bool same = true;
-        for (size_t d = 0; d < y.shape.size(); ++d) same &= is_const(simplify(b.type(v).shape[d] - y.shape[d]), 0);
+        for (size_t d = 0; d < y.shape.size(); ++d)
+          same &= is_const(simplify(b.type(v).shape[d] - y.shape[d]), 0);
         if (!b.inside(v) && same) b.input(v, out_shape);
       }
   b.define(node.output, [&](const Index& logical) {
     Index at(logical.begin(), logical.end() - 2);
-    if (joined) at = {b.simplified(flatten_index(all_but_columns, Index(logical.begin(), logical.end() - 1)))};
+    if (joined)
+      at = {
+          b.simplified(flatten_index(all_but_columns, Index(logical.begin(), logical.end() - 1)))};
     else at.push_back(logical[logical.size() - 2]);
     at.push_back(logical.back());
     Expr total = sum(at);
@@ -168,7 +209,8 @@ void write_product(GroupBuilder& b, const Node& node, bool joined, const std::fu
   Index index = variables(axes), logical = index;
   if (joined) {
     logical.clear();
-    for (const Expr& e : unflatten_index(all_but_columns, index[0])) logical.push_back(b.simplified(e));
+    for (const Expr& e : unflatten_index(all_but_columns, index[0]))
+      logical.push_back(b.simplified(e));
     logical.push_back(index[1]);
   }
   Expr value = b.element(b.output_value(), logical);

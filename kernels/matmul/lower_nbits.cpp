@@ -1,19 +1,23 @@
-// Products with a matrix of small integers, which stays as it is in memory: bytes in panels [N/P][bytes of a row][P], with a scale and an offset a block
-// of depth steps beside them ([N/P][blocks][P]); the kernel takes the numbers out of the bytes, P columns at a time.
-// Stages: w, ws, wo (run-time packing only), acc [row][column, padded to whole panels], y. The depth is three loops: kb over blocks, kc over a
-// block's bytes, kr over a byte's numbers.
+// Products with a matrix of small integers, which stays as it is in memory: bytes in panels
+// [N/P][bytes of a row][P], with a scale and an offset a block of depth steps beside them
+// ([N/P][blocks][P]); the kernel takes the numbers out of the bytes, P columns at a time. Stages:
+// w, ws, wo (run-time packing only), acc [row][column, padded to whole panels], y. The depth is
+// three loops: kb over blocks, kc over a block's bytes, kr over a byte's numbers.
+#include "kernels/common/register_tile.h"
 #include "kernels/families.h"
 #include "kernels/matmul/output.h"
-#include "kernels/common/register_tile.h"
 
 namespace tw {
 namespace {
 
-// [N/P][own axes behind the first][P] of v, whose first axis are the columns; anything behind the last column.
-BufferId column_panels(GroupBuilder& b, ValueId v, const std::string& name, const Expr& panels, int64_t panel) {
+// [N/P][own axes behind the first][P] of v, whose first axis are the columns; anything behind the
+// last column.
+BufferId column_panels(GroupBuilder& b, ValueId v, const std::string& name, const Expr& panels,
+                       int64_t panel) {
   const Shape& shape = b.type(v).shape;
   std::vector<Axis> axes = {{name + "j", panels}};
-  for (size_t i = 1; i < shape.size(); ++i) axes.push_back({name + "k" + std::to_string(i), shape[i]});
+  for (size_t i = 1; i < shape.size(); ++i)
+    axes.push_back({name + "k" + std::to_string(i), shape[i]});
   axes.push_back({name + "l", Expr(panel)});
   return b.packed(v, name, axes, [&](const auto& read) {
     const Index at = variables(axes);
@@ -35,27 +39,40 @@ Expected<LoweredGroup> lower_matmul_nbits(GroupBuilder& b, const Node& node) {
   const int64_t in_byte = 8 / a.bits, lanes = std::max(1, b.target.lanes(dtype_bytes(acc_type)));
   const Expr depth = xs.back(), columns = y.shape.back(), blocks = b.type(node.inputs[1]).shape[1];
   const Expr rows = simplify(element_count(Shape(xs.begin(), xs.end() - 1)));
-  const auto row_bytes = as_const(depth) ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type)) : std::nullopt;
-  const RegisterTile tile = product_tile(b.target, lanes, as_const(rows), as_const(columns), row_bytes);
+  const auto row_bytes = as_const(depth)
+                             ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type))
+                             : std::nullopt;
+  const RegisterTile tile = product_tile(b.target, lanes, as_const(rows), as_const(columns),
+                                         row_bytes);
   const int64_t panel = tile.vectors * lanes;
   const Expr panels = simplify(ceil_div(columns, panel));
   const BufferId w = column_panels(b, node.inputs[1], "w", panels, panel);
-  const BufferId scales = column_panels(b, node.inputs[2], "ws", panels, panel), offsets = column_panels(b, node.inputs[3], "wo", panels, panel);
+  const BufferId scales = column_panels(b, node.inputs[2], "ws", panels, panel),
+                 offsets = column_panels(b, node.inputs[3], "wo", panels, panel);
 
   // A free number of rows is summed in whole register tiles: rows behind the last one repeat it.
-  const Expr padded_rows = as_const(rows) ? rows : simplify(ceil_div(rows, tile.rows) * Expr(tile.rows)), width = simplify(panels * Expr(panel));
+  const Expr padded_rows = as_const(rows) ? rows
+                                          : simplify(ceil_div(rows, tile.rows) * Expr(tile.rows)),
+             width = simplify(panels * Expr(panel));
   std::vector<Axis> axes = {{"ai", padded_rows}, {"aj", width}};
   const Index acc_at = variables(axes);
-  axes.insert(axes.end(), {{"kb", blocks, AxisRole::reduce}, {"kc", Expr(a.block / in_byte), AxisRole::reduce}, {"kr", Expr(in_byte), AxisRole::reduce}});
+  axes.insert(axes.end(), {{"kb", blocks, AxisRole::reduce},
+                           {"kc", Expr(a.block / in_byte), AxisRole::reduce},
+                           {"kr", Expr(in_byte), AxisRole::reduce}});
   b.declare(axes);
   const Expr j = var("aj"), k = var("kb") * Expr(a.block) + var("kc") * Expr(in_byte) + var("kr");
   const Expr i = as_const(rows) ? var("ai") : min(var("ai"), rows - Expr(1));
-  const Index row = {b.simplified(floor_div(j, Expr(panel)))}, lane = {b.simplified(floor_mod(j, Expr(panel)))};
+  const Index row = {b.simplified(floor_div(j, Expr(panel)))},
+              lane = {b.simplified(floor_mod(j, Expr(panel)))};
   const DType part = b.type(node.inputs[2]).dtype;
   const Expr byte = cast(DType::i32, load(w, DType::u8, {row[0], var("kb"), var("kc"), lane[0]}));
   const Expr shift = cast(DType::i32, b.simplified(var("kr") * Expr(a.bits)));
-  const Expr code = a.bits == 8 ? byte : binary(BinaryOp::bit_and, binary(BinaryOp::shr, byte, shift), int_imm((1 << a.bits) - 1, DType::i32));
-  const auto block_value = [&](BufferId buffer) { return widen(load(buffer, part, {row[0], var("kb"), lane[0]})); };
+  const Expr code = a.bits == 8 ? byte
+                                : binary(BinaryOp::bit_and, binary(BinaryOp::shr, byte, shift),
+                                         int_imm((1 << a.bits) - 1, DType::i32));
+  const auto block_value = [&](BufferId buffer) {
+    return widen(load(buffer, part, {row[0], var("kb"), lane[0]}));
+  };
   const bool whole = as_const(depth) && *as_const(depth) % a.block == 0;
   Expr x;
   if (b.graph.is_constant(left)) {
@@ -67,8 +84,9 @@ Expected<LoweredGroup> lower_matmul_nbits(GroupBuilder& b, const Node& node) {
     x = load(b.input(left, {rows, depth}), b.type(left).dtype, {i, k});
   }
   const BufferId acc = b.temp("acc", acc_type, {padded_rows, width});
-  b.stage("acc", axes, acc, acc_at, widen(x) * (cast(acc_type, code) * block_value(scales) + block_value(offsets)), Combiner::add, imm(0, acc_type),
-          whole ? Expr() : lt(k, depth));
+  b.stage("acc", axes, acc, acc_at,
+          widen(x) * (cast(acc_type, code) * block_value(scales) + block_value(offsets)),
+          Combiner::add, imm(0, acc_type), whole ? Expr() : lt(k, depth));
   write_product(b, node, true, [&](const Index& at) { return load(acc, acc_type, at); });
   return b.finish(KernelFamily::matmul);
 }

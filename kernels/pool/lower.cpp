@@ -1,5 +1,6 @@
-// Pooling over any number of spatial axes, in the layout of its input. Stages: acc, y. Points outside the input do not
-// take part; an average divides by the points inside, or by the window where the padding counts.
+// Pooling over any number of spatial axes, in the layout of its input. Stages: acc, y. Points
+// outside the input do not take part; an average divides by the points inside, or by the window
+// where the padding counts.
 #include <limits>
 
 #include "ir/storage_types.h"
@@ -22,13 +23,17 @@ Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node) {
     out.push_back(var(out_axes.back().name));
   }
   axes = out_axes;
-  for (size_t i = 0; i < rank; ++i) axes.push_back({"k" + std::to_string(i), Expr(a.kernel[i]), AxisRole::reduce});
+  for (size_t i = 0; i < rank; ++i)
+    axes.push_back({"k" + std::to_string(i), Expr(a.kernel[i]), AxisRole::reduce});
   b.declare(axes);
   Index from = out;
   Expr inside;
   for (size_t i = 0; i < rank; ++i) {
-    from[i + 2] = b.simplified(out[i + 2] * Expr(a.strides[i]) + var("k" + std::to_string(i)) * Expr(a.dilations[i]) - Expr(a.pads[i]));
-    inside = logical_and(inside, logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], x.shape[i + 2])));
+    from[i + 2] = b.simplified(out[i + 2] * Expr(a.strides[i]) +
+                               var("k" + std::to_string(i)) * Expr(a.dilations[i]) -
+                               Expr(a.pads[i]));
+    inside = logical_and(inside,
+                         logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], x.shape[i + 2])));
   }
   BufferId in = b.input(node.inputs[0]), acc = b.temp("acc", t, shape);
   Expr value = load(in, x.dtype, from);
@@ -46,8 +51,10 @@ Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node) {
       Expr start = logical[i + 2] * Expr(a.strides[i]) - Expr(a.pads[i]);
       int64_t d = a.dilations[i];
       Expr points(a.kernel[i]);
-      if (a.count_include_pad) {   // the window, cut where a ceil_mode window leaves the padded input
-        Expr end = min(start + Expr((a.kernel[i] - 1) * d + 1), x.shape[i + 2] + Expr(a.pads[i + rank]));
+      // The window, cut where a ceil_mode window leaves the padded input
+      if (a.count_include_pad) {
+        Expr end = min(start + Expr((a.kernel[i] - 1) * d + 1),
+                       x.shape[i + 2] + Expr(a.pads[i + rank]));
         points = ceil_div(end - start, d);
       } else {
         Expr first = max(ceil_div(-start, d), Expr(0));
@@ -57,7 +64,8 @@ Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node) {
       count = count * points;
     }
     Expr mean = binary(BinaryOp::div, sum, cast(t, b.simplified(count)));
-    if (auto known = as_const(b.simplified(count))) mean = sum * imm(1.0 / static_cast<double>(*known), t);
+    if (auto known = as_const(b.simplified(count)))
+      mean = sum * imm(1.0 / static_cast<double>(*known), t);
     return mean.type() == y.dtype ? mean : cast(y.dtype, mean);
   });
   std::vector<std::string> names;

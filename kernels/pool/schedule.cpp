@@ -1,5 +1,5 @@
-// Pooling: blocked layouts keep a tile of one output row in registers over the window, as depthwise convolutions do; other
-// layouts go element by element.
+// Pooling: blocked layouts keep a tile of one output row in registers over the window, as depthwise
+// convolutions do; other layouts go element by element.
 #include <algorithm>
 
 #include "kernels/common/register_tile.h"
@@ -8,8 +8,8 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kTile = 8;          // pixels: neighbouring windows share what they read
-constexpr int64_t kMostTaps = 5;      // along the row, unrolled
+constexpr int64_t kTile = 8;      // pixels: neighbouring windows share what they read
+constexpr int64_t kMostTaps = 5;  // along the row, unrolled
 
 void schedule_plain(ScheduleBuilder& s, std::vector<std::string> loops) {
   s.compute_at("acc", loops.back());
@@ -23,12 +23,15 @@ void schedule_plain(ScheduleBuilder& s, std::vector<std::string> loops) {
 
 void schedule_pool(ScheduleBuilder& s) {
   std::vector<std::string> loops = s.loops_of("y");
-  if (s.extent(loops.back()) != s.target().lanes(4) || loops.size() <= 3) return schedule_plain(s, std::move(loops));
+  if (s.extent(loops.back()) != s.target().lanes(4) || loops.size() <= 3)
+    return schedule_plain(s, std::move(loops));
   const std::string lane = loops.back(), row = loops[loops.size() - 2];
   const std::string acc_row = "acc_a" + row.substr(1), acc_lane = "acc_a" + lane.substr(1);
   loops.resize(loops.size() - 2);
-  const int64_t pixels = s.extent(row).value_or(1), most = s.rules() ? most_tile_rows(s.target(), 1) : 2 * s.target().vector_registers;
-  const int64_t tile = s.choose("pixels", tile_of(s.extent(row), kTile), counted(1, std::min(pixels, most)));
+  const int64_t pixels = s.extent(row).value_or(1),
+                most = s.rules() ? most_tile_rows(s.target(), 1) : 2 * s.target().vector_registers;
+  const int64_t tile = s.choose("pixels", tile_of(s.extent(row), kTile),
+                                counted(1, std::min(pixels, most)));
   if (tile > 1) s.split(row, tile, Tail::guard, "w0", "w1");
   s.compute_at("acc", tile > 1 ? "w0" : row);
   const std::vector<std::string> reduce = s.reduce_loops_of("acc");
@@ -40,7 +43,9 @@ void schedule_pool(ScheduleBuilder& s) {
   s.partition_edges("w0");
   if (reduce.empty()) return;
   for (const char* part : {"", "_a", "_z"})
-    if (s.extent(reduce.back() + part).value_or(kMostTaps + 1) <= kMostTaps && s.choose_switch("unroll_taps", true)) s.unroll(reduce.back() + part);
+    if (s.extent(reduce.back() + part).value_or(kMostTaps + 1) <= kMostTaps &&
+        s.choose_switch("unroll_taps", true))
+      s.unroll(reduce.back() + part);
 }
 
 }  // namespace tw

@@ -1,5 +1,6 @@
-// Reductions and the normalisations built on them. A reduction over contiguous elements is done in L partial results
-// (part[..., l] over k*L + l), so that vectors run along memory, and folded at the end. Rows are all other axes.
+// Reductions and the normalisations built on them. A reduction over contiguous elements is done in
+// L partial results (part[..., l] over k*L + l), so that vectors run along memory, and folded at
+// the end. Rows are all other axes.
 #include <cmath>
 #include <limits>
 
@@ -32,15 +33,18 @@ Expr identity(Combiner c, DType t) {
 }
 Expr widen(const Expr& e, DType t) { return e.type() == t ? e : cast(t, e); }
 
-// Partial results of a row: a vector's lanes, or four vectors' (their additions overlap) where rows are long or whole multiples.
+// Partial results of a row: a vector's lanes, or four vectors' (their additions overlap) where rows
+// are long or whole multiples.
 int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
-  bool wide = extent && (*extent >= 16 * lanes || (*extent >= 8 * lanes && *extent % (4 * lanes) == 0));
+  bool wide = extent &&
+              (*extent >= 16 * lanes || (*extent >= 8 * lanes && *extent % (4 * lanes) == 0));
   return wide ? 4 * lanes : lanes;
 }
 
-// Sums (or ...) element(row, k) over k in 0..extent into a temp over the row axes; the row axes' variables are prefix + number.
-// Names of stages: NAME_part (L lanes) and NAME.
-BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows, const Expr& extent, DType t, Combiner combiner,
+// Sums (or ...) element(row, k) over k in 0..extent into a temp over the row axes; the row axes'
+// variables are prefix + number. Names of stages: NAME_part (L lanes) and NAME.
+BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows,
+                     const Expr& extent, DType t, Combiner combiner,
                      const std::function<Expr(const Index& row, const Expr& k)>& element) {
   int64_t lanes = partial_sums(b.target.lanes(dtype_bytes(t)), as_const(extent));
   auto make_rows = [&](const std::string& prefix) {
@@ -55,7 +59,8 @@ BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows
     Index row = variables(axes);
     axes.push_back({name + "_k", extent, AxisRole::reduce});
     b.declare(axes);
-    b.stage(name, axes, total, row, element(row, var(name + "_k")), combiner, identity(combiner, t));
+    b.stage(name, axes, total, row, element(row, var(name + "_k")), combiner,
+            identity(combiner, t));
     return total;
   }
   Shape partial_shape = rows;
@@ -68,7 +73,8 @@ BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows
   at.push_back(var(name + "_l"));
   b.declare(axes);
   Expr k = var(name + "_k") * Expr(lanes) + var(name + "_l");
-  b.stage(name + "_part", axes, partial, at, element(row, k), combiner, identity(combiner, t), lt(k, extent));
+  b.stage(name + "_part", axes, partial, at, element(row, k), combiner, identity(combiner, t),
+          lt(k, extent));
   axes = make_rows(name + "_r");
   row = variables(axes);
   axes.push_back({name + "_f", Expr(lanes), AxisRole::reduce});
@@ -81,7 +87,7 @@ BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows
 // Rows are the axes before `axis`, columns all from it on, seen as one.
 struct Rows {
   Shape rows, columns;
-  Expr count;                                   // of a row's elements
+  Expr count;  // of a row's elements
   Index logical(const Index& row, const Expr& k) const {
     Index index = row;
     Index inner = unflatten_index(columns, k);
@@ -131,17 +137,21 @@ Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
     count = count * x.shape[static_cast<size_t>(axis)];
   }
   bool trailing = x.layout.plain() && !a.axes.empty();
-  for (size_t i = 0; i < a.axes.size(); ++i) trailing &= a.axes[i] == static_cast<int64_t>(rank - a.axes.size() + i);
+  for (size_t i = 0; i < a.axes.size(); ++i)
+    trailing &= a.axes[i] == static_cast<int64_t>(rank - a.axes.size() + i);
   BufferId sum;
-  Shape kept;                                   // physical extents of the axes that stay
+  Shape kept;  // physical extents of the axes that stay
   for (size_t i = 0; i < rank; ++i)
-    if (!reduced[i]) kept.push_back(x.layout.axis == static_cast<int>(i) ? physical_shape(x)[i] : x.shape[i]);
+    if (!reduced[i])
+      kept.push_back(x.layout.axis == static_cast<int>(i) ? physical_shape(x)[i] : x.shape[i]);
   bool lane = !x.layout.plain() && !reduced[static_cast<size_t>(x.layout.axis)];
   if (lane) kept.push_back(Expr(x.layout.block));
   if (trailing) {
     Rows rows = split_rows(x.shape, static_cast<int64_t>(rank - a.axes.size()));
     sum = reduce_rows(b, "acc", rows.rows, rows.count, t, combiner,
-                      [&](const Index& row, const Expr& k) { return widen(b.element(node.inputs[0], rows.logical(row, k)), t); });
+                      [&](const Index& row, const Expr& k) {
+                        return widen(b.element(node.inputs[0], rows.logical(row, k)), t);
+                      });
   } else {
     std::vector<Axis> axes;
     Index out, logical(rank);
@@ -165,7 +175,8 @@ Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
     b.declare(axes);
     sum = b.temp("acc", t, kept);
     // Padding lanes hold zeros, so reading them is safe; the store masks what they produce.
-    b.stage("acc", axes, sum, out, widen(b.element(node.inputs[0], logical), t), combiner, identity(combiner, t));
+    b.stage("acc", axes, sum, out, widen(b.element(node.inputs[0], logical), t), combiner,
+            identity(combiner, t));
   }
   Expr total = simplify(count);
   b.define(node.output, [&, sum, total](const Index& logical) {
@@ -196,7 +207,8 @@ Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
   return b.finish(KernelFamily::reduce);
 }
 
-// Two reductions: the extreme value, then the first (or last) index that has it. NaNs are not found: index 0 then.
+// Two reductions: the extreme value, then the first (or last) index that has it. NaNs are not
+// found: index 0 then.
 Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::ArgReduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -210,13 +222,16 @@ Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
     index.insert(index.begin() + a.axis, k);
     return index;
   };
-  BufferId best = reduce_rows(b, "best", rows, x.shape[axis], x.dtype, combiner,
-                              [&](const Index& row, const Expr& k) { return b.element(node.inputs[0], logical(row, k)); });
+  BufferId best = reduce_rows(
+      b, "best", rows, x.shape[axis], x.dtype, combiner,
+      [&](const Index& row, const Expr& k) { return b.element(node.inputs[0], logical(row, k)); });
   Combiner pick = a.last ? Combiner::max : Combiner::min;
   Expr none = a.last ? Expr(0) : x.shape[axis] - Expr(1);
-  BufferId found = reduce_rows(b, "found", rows, x.shape[axis], DType::i64, pick, [&](const Index& row, const Expr& k) {
-    return select(eq(b.element(node.inputs[0], logical(row, k)), load(best, x.dtype, row)), k, none);
-  });
+  BufferId found = reduce_rows(
+      b, "found", rows, x.shape[axis], DType::i64, pick, [&](const Index& row, const Expr& k) {
+        return select(eq(b.element(node.inputs[0], logical(row, k)), load(best, x.dtype, row)), k,
+                      none);
+      });
   b.define(node.output, [&, found](const Index& index) {
     Index row = index;
     if (a.keep) row.erase(row.begin() + a.axis);
@@ -226,8 +241,9 @@ Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
   return b.finish(KernelFamily::reduce);
 }
 
-// Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are kept, not computed twice. Where a row may be all masked, its top
-// counts as a number, so that each e is 0, and 1 stands for its sum.
+// Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are kept, not computed
+// twice. Where a row may be all masked, its top counts as a number, so that each e is 0, and 1
+// stands for its sum.
 Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::Softmax>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -246,7 +262,9 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
   BufferId top = reduce_rows(b, "top", rows, extent, t, Combiner::max, element);
   auto centred = [&](const Index& row, const Expr& k) {
     const Expr highest = load(top, t, row);
-    return element(row, k) - (a.masked ? binary(BinaryOp::max, imm(std::numeric_limits<float>::lowest(), t), highest) : highest);
+    return element(row, k) -
+           (a.masked ? binary(BinaryOp::max, imm(std::numeric_limits<float>::lowest(), t), highest)
+                     : highest);
   };
   Shape e_shape = rows;
   e_shape.push_back(extent);
@@ -260,14 +278,16 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
     }
     b.declare(axes);
     e = b.temp("e", t, e_shape);
-    b.stage("e", axes, e, at, unary(UnaryOp::exp, centred(Index(at.begin(), at.end() - 1), at.back())));
+    b.stage("e", axes, e, at,
+            unary(UnaryOp::exp, centred(Index(at.begin(), at.end() - 1), at.back())));
   }
-  BufferId sum = reduce_rows(b, "sum", rows, extent, t, Combiner::add, [&](const Index& row, const Expr& k) {
-    if (a.log) return unary(UnaryOp::exp, centred(row, k));
-    Index at = row;
-    at.push_back(k);
-    return load(e, t, at);
-  });
+  BufferId sum = reduce_rows(b, "sum", rows, extent, t, Combiner::add,
+                             [&](const Index& row, const Expr& k) {
+                               if (a.log) return unary(UnaryOp::exp, centred(row, k));
+                               Index at = row;
+                               at.push_back(k);
+                               return load(e, t, at);
+                             });
   b.define(node.output, [&, e, sum](const Index& index) {
     Index row = index;
     Expr k = index[axis];
@@ -283,22 +303,30 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
   return b.finish(KernelFamily::reduce);
 }
 
-// Stages: sum (where rows are centred), square (of the centred row), y = (x - mean) * rsqrt(variance + epsilon) * scale + bias.
+// Stages: sum (where rows are centred), square (of the centred row), y = (x - mean) *
+// rsqrt(variance + epsilon) * scale + bias.
 Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::LayerNorm>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const TensorType& y = b.type(node.output);
   DType t = accumulator_type(y.dtype);
   Rows rows = split_rows(x.shape, a.axis);
-  auto element = [&](const Index& row, const Expr& k) { return widen(b.element(node.inputs[0], rows.logical(row, k)), t); };
+  auto element = [&](const Index& row, const Expr& k) {
+    return widen(b.element(node.inputs[0], rows.logical(row, k)), t);
+  };
   Expr inverse = as_const(rows.count) ? imm(1.0 / static_cast<double>(*as_const(rows.count)), t)
                                       : binary(BinaryOp::div, imm(1, t), cast(t, rows.count));
-  const BufferId sum = a.centred ? reduce_rows(b, "sum", rows.rows, rows.count, t, Combiner::add, element) : BufferId{};
-  auto centred = [&, sum](const Index& row, const Expr& k) { return a.centred ? element(row, k) - load(sum, t, row) * inverse : element(row, k); };
-  BufferId square = reduce_rows(b, "square", rows.rows, rows.count, t, Combiner::add, [&](const Index& row, const Expr& k) {
-    Expr d = centred(row, k);
-    return d * d;
-  });
+  const BufferId sum = a.centred
+                           ? reduce_rows(b, "sum", rows.rows, rows.count, t, Combiner::add, element)
+                           : BufferId{};
+  auto centred = [&, sum](const Index& row, const Expr& k) {
+    return a.centred ? element(row, k) - load(sum, t, row) * inverse : element(row, k);
+  };
+  BufferId square = reduce_rows(b, "square", rows.rows, rows.count, t, Combiner::add,
+                                [&](const Index& row, const Expr& k) {
+                                  Expr d = centred(row, k);
+                                  return d * d;
+                                });
   b.define(node.output, [&, square](const Index& index) {
     Index row(index.begin(), index.begin() + a.axis), inner(index.begin() + a.axis, index.end());
     Expr k = b.simplified(flatten_index(rows.columns, inner));
@@ -306,7 +334,11 @@ Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
     Expr value = centred(row, k) * unary(UnaryOp::rsqrt, variance);
     auto parameter = [&](size_t i) {
       const Shape& shape = b.type(node.inputs[i]).shape;
-      return widen(b.element(node.inputs[i], broadcast_index(shape, Index(index.end() - static_cast<int64_t>(shape.size()), index.end()))), t);
+      return widen(
+          b.element(node.inputs[i],
+                    broadcast_index(shape, Index(index.end() - static_cast<int64_t>(shape.size()),
+                                                 index.end()))),
+          t);
     };
     value = value * parameter(1);
     if (node.inputs.size() > 2 && node.inputs[2].valid()) value = value + parameter(2);

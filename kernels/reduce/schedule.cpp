@@ -1,5 +1,6 @@
-// Reductions and normalisations: when the output's rows enclose the reduction, every stage of a row runs inside the row's
-// loop and its temps stay in registers or on the stack; else each stage is a nest of its own.
+// Reductions and normalisations: when the output's rows enclose the reduction, every stage of a row
+// runs inside the row's loop and its temps stay in registers or on the stack; else each stage is a
+// nest of its own.
 #include <algorithm>
 
 #include "kernels/families.h"
@@ -30,9 +31,12 @@ void map_stage(ScheduleBuilder& s, const std::string& label, bool in_registers) 
 }
 
 bool is_row_reduction(const ScheduleBuilder& s, const std::vector<std::string>& labels) {
-  // Row axes of the stages are numbered like y's: y has one column axis more, or only extent-1 axes more.
+  // Row axes of the stages are numbered like y's: y has one column axis more, or only extent-1 axes
+  // more.
   for (const std::string& label : labels)
-    if (label != "y" && label != "e" && label.find("_part") == std::string::npos && s.has_stage(label + "_part")) return true;
+    if (label != "y" && label != "e" && label.find("_part") == std::string::npos &&
+        s.has_stage(label + "_part"))
+      return true;
   return false;
 }
 
@@ -62,7 +66,9 @@ void schedule_reduce(ScheduleBuilder& s) {
       legal = static_cast<bool>(result);
       if (!result) llvm::consumeError(result.takeError());
       for (const std::string& label : labels)
-        if (legal && label != "y" && label != "e" && s.has_stage(label + "_part") && attempt.spatial_loops_of(label).size() > rows.size()) legal = false;
+        if (legal && label != "y" && label != "e" && s.has_stage(label + "_part") &&
+            attempt.spatial_loops_of(label).size() > rows.size())
+          legal = false;
     }
     if (legal) {
       s = attempt;
@@ -97,7 +103,7 @@ void schedule_reduce(ScheduleBuilder& s) {
       auto n = s.extent(lane);
       if (n && (*n == lanes || *n % lanes == 0 || *n > lanes)) {
         if (*n != lanes) {
-          s.split(lane, lanes, Tail::guard, "acc_o", "acc_v");   // shifted tiles would add twice
+          s.split(lane, lanes, Tail::guard, "acc_o", "acc_v");  // shifted tiles would add twice
           spatial.back() = "acc_o";
           lane = "acc_v";
         } else {
@@ -105,7 +111,8 @@ void schedule_reduce(ScheduleBuilder& s) {
         }
         s.accumulate(label, reduce, {}, lane);
       }
-      s.parallelize(spatial, label + "_rows");   // label_p0, label_p1 ... are loops of the partial sums
+      // label_p0, label_p1 ... are loops of the partial sums
+      s.parallelize(spatial, label + "_rows");
     }
   }
 }

@@ -46,7 +46,8 @@ std::vector<std::string> ScheduleBuilder::spatial_loops_of(const std::string& la
   return names;
 }
 
-int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual, const std::vector<int64_t>& others) const {
+int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual,
+                                const std::vector<int64_t>& others) const {
   if (!choices_) return usual;
   const auto values = [&] {
     std::vector<std::vector<int64_t>> all = {{usual}};
@@ -56,7 +57,9 @@ int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual, const st
   return choices_->take(knob, values).front();
 }
 
-std::vector<int64_t> ScheduleBuilder::choose(const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values) const {
+std::vector<int64_t> ScheduleBuilder::choose(
+    const std::string& knob,
+    const std::function<std::vector<std::vector<int64_t>>()>& values) const {
   return choices_ ? choices_->take(knob, values) : values().front();
 }
 
@@ -67,7 +70,8 @@ void ScheduleBuilder::add(Step step) {
   Expected<Kernel> next = tw::apply(kernel_, step, target_);
   if (!next) {
     failed_ = take_diags(next.takeError());
-    failed_.front().notes.push_back("step " + std::to_string(schedule_.steps.size() + 1) + ": " + print(step));
+    failed_.front().notes.push_back("step " + std::to_string(schedule_.steps.size() + 1) + ": " +
+                                    print(step));
     failed_.front().notes.push_back("kernel:\n" + print(kernel_));
     return;
   }
@@ -79,7 +83,8 @@ void ScheduleBuilder::fail(const std::string& reason) {
   if (failed_.empty()) failed_.push_back({DiagCode::illegal_schedule, reason, {}, {}});
 }
 
-void ScheduleBuilder::split(const std::string& loop, int64_t factor, Tail tail, const std::string& outer, const std::string& inner) {
+void ScheduleBuilder::split(const std::string& loop, int64_t factor, Tail tail,
+                            const std::string& outer, const std::string& inner) {
   add(step::Split{loop, factor, tail, outer, inner});
 }
 
@@ -103,13 +108,18 @@ std::string ScheduleBuilder::fuse(std::vector<std::string> loops, const std::str
 void ScheduleBuilder::vectorize(const std::string& loop) {
   const auto found = find_loop(kernel_.body, loop);
   if (!found) return;
-  // A column alone, padded to a panel: all lanes have one place, which vectors cannot store to, and all but the first are outside.
+  // A column alone, padded to a panel: all lanes have one place, which vectors cannot store to, and
+  // all but the first are outside.
   if (found->role != AxisRole::reduce && !is_const(found->extent, 1))
     for (const Stmt& store : stores_of(found->body[0]))
-      if (std::ranges::none_of(store->indices, [&](const Expr& index) { return uses_var(index, loop); })) return unroll(loop);
+      if (std::ranges::none_of(store->indices,
+                               [&](const Expr& index) { return uses_var(index, loop); }))
+        return unroll(loop);
   add(step::Vectorize{loop});
 }
-void ScheduleBuilder::unroll(const std::string& loop) { if (has_loop(loop)) add(step::Unroll{loop}); }
+void ScheduleBuilder::unroll(const std::string& loop) {
+  if (has_loop(loop)) add(step::Unroll{loop});
+}
 void ScheduleBuilder::unroll_part(std::string& loop) {
   const std::optional<int64_t> n = extent(loop);
   if (!n) return;
@@ -119,27 +129,49 @@ void ScheduleBuilder::unroll_part(std::string& loop) {
   unroll(loop + "t");
   loop += "s";
 }
-void ScheduleBuilder::parallel(const std::string& loop) { if (has_loop(loop)) add(step::Parallel{loop}); }
-void ScheduleBuilder::bind(const std::string& loop, const std::string& axis) { if (has_loop(loop)) add(step::Bind{loop, axis}); }
-void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) { add(step::ComputeAt{stage, loop}); }
+void ScheduleBuilder::parallel(const std::string& loop) {
+  if (has_loop(loop)) add(step::Parallel{loop});
+}
+void ScheduleBuilder::bind(const std::string& loop, const std::string& axis) {
+  if (has_loop(loop)) add(step::Bind{loop, axis});
+}
+void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) {
+  add(step::ComputeAt{stage, loop});
+}
 void ScheduleBuilder::compute_inline(const std::string& stage) { add(step::ComputeInline{stage}); }
-void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name, const std::string& scope) { add(step::CacheWrite{stage, name, scope}); }
-void ScheduleBuilder::cache_read(const std::string& buffer, const std::string& stage, const std::string& name, const std::string& scope) {
+void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name,
+                                  const std::string& scope) {
+  add(step::CacheWrite{stage, name, scope});
+}
+void ScheduleBuilder::cache_read(const std::string& buffer, const std::string& stage,
+                                 const std::string& name, const std::string& scope) {
   add(step::CacheRead{buffer, stage, name, scope});
 }
-void ScheduleBuilder::tensorize(const std::string& loop, const std::string& intrinsic, const std::string& name) { add(step::Tensorize{loop, intrinsic, name}); }
+void ScheduleBuilder::tensorize(const std::string& loop, const std::string& intrinsic,
+                                const std::string& name) {
+  add(step::Tensorize{loop, intrinsic, name});
+}
 void ScheduleBuilder::async_copy(const std::string& stage) { add(step::AsyncCopy{stage}); }
-void ScheduleBuilder::pipeline(const std::string& loop, int64_t depth, std::vector<std::string> stages) { add(step::Pipeline{loop, depth, std::move(stages)}); }
+void ScheduleBuilder::pipeline(const std::string& loop, int64_t depth,
+                               std::vector<std::string> stages) {
+  add(step::Pipeline{loop, depth, std::move(stages)});
+}
 void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) {
   if (scope == "register") scopes_.push_back({buffer, scope});
   else add(step::SetScope{buffer, scope});
 }
 void ScheduleBuilder::virtual_thread(const std::string& loop) { add(step::VirtualThread{loop}); }
-void ScheduleBuilder::roles(const std::string& loop, int64_t depth, step::RoleParts parts) { add(step::Roles{loop, depth, std::move(parts)}); }
-void ScheduleBuilder::layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map) {
+void ScheduleBuilder::roles(const std::string& loop, int64_t depth, step::RoleParts parts) {
+  add(step::Roles{loop, depth, std::move(parts)});
+}
+void ScheduleBuilder::layout(const std::string& buffer, std::vector<std::string> dims,
+                             std::vector<Expr> map) {
   add(step::Layout{buffer, std::move(dims), std::move(map)});
 }
-void ScheduleBuilder::rfactor(const std::string& stage, const std::string& loop, const std::string& name) { add(step::RFactor{stage, loop, name}); }
+void ScheduleBuilder::rfactor(const std::string& stage, const std::string& loop,
+                              const std::string& name) {
+  add(step::RFactor{stage, loop, name});
+}
 bool ScheduleBuilder::try_add(Step step) {
   Expected<Kernel> next = tw::apply(kernel_, step);
   if (next) add(std::move(step));
@@ -147,11 +179,13 @@ bool ScheduleBuilder::try_add(Step step) {
   return bool(next);
 }
 
-void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std::string>& reduce, const std::vector<std::string>& tile,
-                                 const std::string& lane) {
+void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std::string>& reduce,
+                                 const std::vector<std::string>& tile, const std::string& lane) {
   std::vector<std::string> order = reduce, longest_first;
   for (const std::string& loop : tile) {
-    const auto shorter = [&](const std::string& other) { return extent(other).value_or(0) < extent(loop).value_or(0); };
+    const auto shorter = [&](const std::string& other) {
+      return extent(other).value_or(0) < extent(loop).value_or(0);
+    };
     longest_first.insert(std::ranges::find_if(longest_first, shorter), loop);
   }
   order.insert(order.end(), longest_first.begin(), longest_first.end());
@@ -165,14 +199,15 @@ void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std
 }
 void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) {
   for (const Stmt& store : stores_of(kernel_.body))
-    if (store->label == stage && store->init.defined() && has_loop(loop)) return add(step::DecomposeReduction{stage, loop});
+    if (store->label == stage && store->init.defined() && has_loop(loop))
+      return add(step::DecomposeReduction{stage, loop});
 }
 
 namespace {
 
 struct Condition {
   Expr condition;
-  Ranges ranges;     // of the loops around it
+  Ranges ranges;  // of the loops around it
 };
 
 // Conditions of ifs, wheres and selects below the loop that use its variable.
@@ -180,7 +215,8 @@ std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& lo
   std::vector<Condition> found;
   Ranges ranges;
   for (const std::string& symbol : kernel.symbols) ranges.emplace(symbol, symbol_range(symbol));
-  std::function<void(const Stmt&, Ranges, bool)> walk = [&](const Stmt& s, Ranges around, bool inside) {
+  std::function<void(const Stmt&, Ranges, bool)> walk = [&](const Stmt& s, Ranges around,
+                                                            bool inside) {
     if (s->kind == StmtKind::loop) {
       around.insert_or_assign(s->var, Range{Expr(0), simplify(s->extent - Expr(1))});
       inside |= s->var == loop;
@@ -191,7 +227,9 @@ std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& lo
     note(s->condition);
     note(s->where);
     if (s->value.defined())
-      visit(s->value, [&](const Expr& e) { if (e->kind == ExprKind::select) note(e->args[0]); });
+      visit(s->value, [&](const Expr& e) {
+        if (e->kind == ExprKind::select) note(e->args[0]);
+      });
     for (const Stmt& child : s->body) walk(child, around, inside);
   };
   walk(kernel.body, ranges, false);
@@ -199,7 +237,8 @@ std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& lo
 }
 
 // Every condition has one value while the loop runs from `front` to `end`.
-bool decided(const std::vector<Condition>& conditions, const std::string& loop, int64_t front, int64_t end) {
+bool decided(const std::vector<Condition>& conditions, const std::string& loop, int64_t front,
+             int64_t end) {
   return std::ranges::all_of(conditions, [&](const Condition& c) {
     Ranges ranges = c.ranges;
     ranges.insert_or_assign(loop, Range{Expr(front), Expr(end - 1)});
@@ -210,7 +249,9 @@ bool decided(const std::vector<Condition>& conditions, const std::string& loop, 
 
 }  // namespace
 
-bool ScheduleBuilder::decides(const std::string& loop) const { return !conditions_on(kernel_, loop).empty(); }
+bool ScheduleBuilder::decides(const std::string& loop) const {
+  return !conditions_on(kernel_, loop).empty();
+}
 
 void ScheduleBuilder::partition_edges(const std::string& loop) {
   constexpr int64_t kMostCut = 3;
@@ -219,8 +260,10 @@ void ScheduleBuilder::partition_edges(const std::string& loop) {
   if (!n || *n < 2 || conditions.empty()) return;
   int64_t front = -1, back = -1;
   for (int64_t cut = 1; cut <= 2 * kMostCut && front < 0; ++cut)
-    for (int64_t f = std::max<int64_t>(0, cut - kMostCut); f <= std::min(cut, kMostCut) && front < 0; ++f)
-      if (cut < *n && (cut == *n - 1 || decided(conditions, loop, f, *n - cut + f))) front = f, back = cut - f;
+    for (int64_t f = std::max<int64_t>(0, cut - kMostCut);
+         f <= std::min(cut, kMostCut) && front < 0; ++f)
+      if (cut < *n && (cut == *n - 1 || decided(conditions, loop, f, *n - cut + f)))
+        front = f, back = cut - f;
   if (front < 0) return;
   if (front > 0 && back > 0) add(step::Partition{loop, front, back, "a", "z"});
   else add(step::Peel{loop, front + back, front == 0, front == 0 ? "z" : "a"});
@@ -237,17 +280,20 @@ void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const s
   std::erase_if(all, [&](const std::string& loop) { return !has_loop(loop); });
   const auto count = static_cast<int64_t>(all.size());
   int64_t fewest = rules() ? std::max<int64_t>(1, count - 1) : 1;
-  const auto spread = [&](int64_t outer) {   // of that many loops
+  const auto spread = [&](int64_t outer) {  // of that many loops
     int64_t turns = 1;
-    for (int64_t i = 0; i < outer; ++i) turns *= extent(all[static_cast<size_t>(i)]).value_or(target_->cores);
+    for (int64_t i = 0; i < outer; ++i)
+      turns *= extent(all[static_cast<size_t>(i)]).value_or(target_->cores);
     return sharing(turns, target_->cores);
   };
   if (rules() && fewest < count && !spreads_as_well(spread(fewest), spread(count))) fewest = count;
-  // A fused loop divides by the extents of all but the first, in every iteration: not by free ones. Of few iterations it is cut with the loop inside.
+  // A fused loop divides by the extents of all but the first, in every iteration: not by free ones.
+  // Of few iterations it is cut with the loop inside.
   int64_t usual = 1;
   while (usual < count && extent(all[static_cast<size_t>(usual)])) ++usual;
   fewest = std::min(fewest, usual);
-  const int64_t fused = choose("parallel_" + name, std::min(usual, count), counted(fewest, count));   // a point may have another one's number
+  // a point may have another one's number
+  const int64_t fused = choose("parallel_" + name, std::min(usual, count), counted(fewest, count));
   all.resize(static_cast<size_t>(std::min(std::max(fused, fewest), count)));
   std::string loop = fuse(all, name);
   if (!loop.empty()) parallel(loop);
@@ -259,7 +305,8 @@ void ScheduleBuilder::map_nest(const std::string& label) {
   Stmt store;
   for (const Stmt& s : stores_of(kernel_.body))
     if (s->label == label) store = s;
-  const int64_t vectors = choose("vectors_" + label, 1, {2, 4}), steps = choose("unroll_" + label, 1, {2, 4});
+  const int64_t vectors = choose("vectors_" + label, 1, {2, 4}),
+                steps = choose("unroll_" + label, 1, {2, 4});
   int64_t lanes = target_->lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype)) * vectors;
   std::string last = loops.back();
   loops.pop_back();
@@ -267,9 +314,13 @@ void ScheduleBuilder::map_nest(const std::string& label) {
   if (size && *size <= lanes) {
     if (*size > 1) vectorize(last);
   } else {
-    bool divides = size && *size % lanes == 0, carried = false;   // what it reads of itself is not there twice
-    visit(store->value, [&](const Expr& e) { carried |= e->kind == ExprKind::load && e->buffer == store->buffer; });
-    split(last, lanes, divides || !size || carried ? Tail::guard : Tail::shift, last + "_o", last + "_v");
+    // What it reads of itself is not there twice
+    bool divides = size && *size % lanes == 0, carried = false;
+    visit(store->value, [&](const Expr& e) {
+      carried |= e->kind == ExprKind::load && e->buffer == store->buffer;
+    });
+    split(last, lanes, divides || !size || carried ? Tail::guard : Tail::shift, last + "_o",
+          last + "_v");
     vectorize(last + "_v");
     loops.push_back(last + "_o");
   }
@@ -294,11 +345,14 @@ std::vector<int64_t> pool_window(const ScheduleBuilder& s) {
   const auto conv = s.kernel().find_buffer("conv");
   if (!conv) return window;
   const std::vector<Expr>& shape = s.kernel().buffer(*conv).shape;
-  for (size_t i = 0; i + 3 < shape.size(); ++i) window.push_back(*as_const(shape[i + 2]) / *s.extent("s" + std::to_string(i)));
+  for (size_t i = 0; i + 3 < shape.size(); ++i)
+    window.push_back(*as_const(shape[i + 2]) / *s.extent("s" + std::to_string(i)));
   return window;
 }
 
-bool takes_rows(const ScheduleBuilder& s, const std::string& left) { return s.bytes_of(left).value_or(0) > s.bytes_of("w").value_or(0); }
+bool takes_rows(const ScheduleBuilder& s, const std::string& left) {
+  return s.bytes_of(left).value_or(0) > s.bytes_of("w").value_or(0);
+}
 
 int64_t tile_of(std::optional<int64_t> extent, int64_t most) {
   if (!extent) return 1;

@@ -4,10 +4,14 @@
 
 namespace tw {
 
-std::vector<int64_t> Choices::take(const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values) {
+std::vector<int64_t> Choices::take(
+    const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values) {
   const std::vector<Knob>& known = given_ ? *given_ : noted_;
   const auto found = std::ranges::find(known, knob, &Knob::name);
-  if (found != known.end()) return found->values[given_ ? static_cast<size_t>((*choice_)[static_cast<size_t>(found - known.begin())]) : 0];
+  if (found != known.end())
+    return found->values[given_ ? static_cast<size_t>(
+                                      (*choice_)[static_cast<size_t>(found - known.begin())])
+                                : 0];
   const std::vector<std::vector<int64_t>> all = values();
   if (given_) return all.front();
   Knob fresh{knob, {}};

@@ -1,5 +1,5 @@
-// Sums by pairs of depth steps: lane 2 * c + p of a vector sums the steps of parity p of column c, so that the left operand's pair is one
-// load for all columns. Panels hold [..][columns][2].
+// Sums by pairs of depth steps: lane 2 * c + p of a vector sums the steps of parity p of column c,
+// so that the left operand's pair is one load for all columns. Panels hold [..][columns][2].
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +8,7 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kPairsTogether = 4;   // of them in one step of a loop
+constexpr int64_t kPairsTogether = 4;  // of them in one step of a loop
 
 }  // namespace
 
@@ -19,7 +19,9 @@ std::string paired_loop(const ScheduleBuilder& s) {
     visit(store->value, [&](const Expr& e) {
       if (e->kind != ExprKind::load || s.kernel().buffer(e->buffer).name != "w") return;
       const Expr& last = e->args.back();
-      if (last->kind != ExprKind::binary || last->binary != BinaryOp::floor_mod || !is_const(last->args[1], 2)) return;
+      if (last->kind != ExprKind::binary || last->binary != BinaryOp::floor_mod ||
+          !is_const(last->args[1], 2))
+        return;
       for (const std::string& loop : s.reduce_loops_of("acc"))
         if (uses_var(last, loop)) found = loop;
     });
@@ -27,8 +29,11 @@ std::string paired_loop(const ScheduleBuilder& s) {
   return found;
 }
 
-std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& stage, const std::string& at, const std::string& paired,
-                      std::vector<std::string> reduce, const std::vector<std::string>& tile, const std::string& lane) {
+std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& stage,
+                                          const std::string& at, const std::string& paired,
+                                          std::vector<std::string> reduce,
+                                          const std::vector<std::string>& tile,
+                                          const std::string& lane) {
   const std::string pairs = paired + "2", parity = paired + "p", partial_stage = stage + "p";
   s.split(paired, 2, Tail::guard, pairs, parity);
   s.rfactor(stage, parity, partial_stage);
@@ -38,15 +43,17 @@ std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string&
     for (std::string& loop : loops) loop = stage + "_" + loop;
     return loops;
   };
-  const std::string sum = stage + "_" + parity, columns = partial_stage + "_" + lane, steps = partial_stage + "_" + parity;
+  const std::string sum = stage + "_" + parity, columns = partial_stage + "_" + lane,
+                    steps = partial_stage + "_" + parity;
   s.accumulate(stage, {sum}, named(stage, tile), stage + "_" + lane);
   s.unroll(sum);
   std::vector<std::string> partial = named(partial_stage, tile);
   partial.push_back(columns + "v");
   const std::string lanes = columns + "p";
-  for (const char* nest : {"", "_init"}) {   // the init may have a nest of its own already
+  for (const char* nest : {"", "_init"}) {  // the init may have a nest of its own already
     if (!s.has_loop(columns + nest)) continue;
-    s.split(columns + nest, s.target().lanes(4) / 2, Tail::guard, columns + "v" + nest, columns + "l" + nest);
+    s.split(columns + nest, s.target().lanes(4) / 2, Tail::guard, columns + "v" + nest,
+            columns + "l" + nest);
     std::vector<std::string> order;
     for (const std::string& loop : partial) order.push_back(loop + nest);
     order.insert(order.end(), {columns + "l" + nest, steps + nest});

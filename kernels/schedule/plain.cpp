@@ -1,4 +1,5 @@
-// One rule for all kernels, for references: sums of neighbouring outputs in vector lanes, everything else as it is lowered.
+// One rule for all kernels, for references: sums of neighbouring outputs in vector lanes,
+// everything else as it is lowered.
 #include "kernels/default_schedule.h"
 #include "kernels/schedule/builder.h"
 
@@ -8,9 +9,12 @@ Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target) {
   ScheduleBuilder s(kernel, target);
   for (const Stmt& store : stores_of(kernel.body)) {
     const std::string& label = store->label;
-    std::vector<std::string> nest = s.loops_of(label), spatial = s.spatial_loops_of(label), order = s.reduce_loops_of(label);
-    const bool plain = !order.empty() && !spatial.empty() && spatial.size() + order.size() == nest.size() && nest[spatial.size() - 1] == spatial.back();
-    if (!plain) continue;   // no sum, or steps of a scan
+    std::vector<std::string> nest = s.loops_of(label), spatial = s.spatial_loops_of(label),
+                             order = s.reduce_loops_of(label);
+    const bool plain = !order.empty() && !spatial.empty() &&
+                       spatial.size() + order.size() == nest.size() &&
+                       nest[spatial.size() - 1] == spatial.back();
+    if (!plain) continue;  // no sum, or steps of a scan
     ScheduleBuilder attempt = s;
     std::string lane = spatial.back();
     const int64_t lanes = target.lanes(dtype_bytes(kernel.buffer(store->buffer).dtype));

@@ -1,4 +1,5 @@
-// What a space asks memory for ahead of its use: weights of the next rows and panels, operands of followers.
+// What a space asks memory for ahead of its use: weights of the next rows and panels, operands of
+// followers.
 #include <algorithm>
 
 #include "kernels/schedule/builder.h"
@@ -30,17 +31,22 @@ bool indexes(const Kernel& kernel, BufferId buffer, const std::string& loop) {
 
 }  // namespace
 
-void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::string& row, int64_t distance) {
+void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::string& row,
+                                       int64_t distance) {
   const std::optional<BufferId> id = kernel_.find_buffer(buffer);
   if (id && kernel_.buffer(*id).role == BufferRole::constant) prefetch(buffer, row, distance);
 }
 
-void ScheduleBuilder::prefetch(const std::string& buffer, const std::string& loop, int64_t distance) {
+void ScheduleBuilder::prefetch(const std::string& buffer, const std::string& loop,
+                               int64_t distance) {
   if (has_loop(loop)) try_add(step::Prefetch{.buffer = buffer, .loop = loop, .distance = distance});
 }
 
-void ScheduleBuilder::prefetch_over(const std::string& buffer, const std::string& loop, const std::string& inner) {
-  if (loop == inner || !has_loop(loop) || !has_loop(inner) || !try_add(step::Prefetch{.buffer = buffer, .loop = loop, .over = inner})) prefetch(buffer, loop, 1);
+void ScheduleBuilder::prefetch_over(const std::string& buffer, const std::string& loop,
+                                    const std::string& inner) {
+  if (loop == inner || !has_loop(loop) || !has_loop(inner) ||
+      !try_add(step::Prefetch{.buffer = buffer, .loop = loop, .over = inner}))
+    prefetch(buffer, loop, 1);
 }
 
 void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::string& loop) {
@@ -48,7 +54,8 @@ void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::str
   for (const Stmt& store : stores_of(kernel_.body))
     if (store->label == stage)
       visit(store->value, [&](const Expr& e) {
-        if (e->kind == ExprKind::load && kernel_.buffer(e->buffer).role == BufferRole::input) names.push_back(kernel_.buffer(e->buffer).name);
+        if (e->kind == ExprKind::load && kernel_.buffer(e->buffer).role == BufferRole::input)
+          names.push_back(kernel_.buffer(e->buffer).name);
       });
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
@@ -58,20 +65,26 @@ void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::str
 
 bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::string& row) {
   const std::optional<BufferId> id = kernel_.find_buffer(buffer);
-  if (!id || kernel_.buffer(*id).role != BufferRole::constant || !has_loop(row) || !bytes_of(buffer)) return false;
+  if (!id || kernel_.buffer(*id).role != BufferRole::constant || !has_loop(row) ||
+      !bytes_of(buffer))
+    return false;
   int64_t bytes = *bytes_of(buffer);
   // The innermost loop that uses the weights inside of it again, and the panel outside of that.
   const std::vector<Stmt> loops = loops_around(kernel_.body, row);
   const auto moves = [&](const Stmt& loop) { return indexes(kernel_, *id, loop->var); };
-  const auto again = std::find_if(loops.rbegin(), loops.rend(), [&](const Stmt& loop) { return !moves(loop) && !is_const(loop->extent, 1); });
+  const auto again = std::find_if(loops.rbegin(), loops.rend(), [&](const Stmt& loop) {
+    return !moves(loop) && !is_const(loop->extent, 1);
+  });
   const auto panel = std::find_if(again, loops.rend(), moves);
   if (panel == loops.rend()) return false;
   for (auto loop = panel; loop != loops.rend(); ++loop)
     if (moves(*loop)) bytes /= as_const((*loop)->extent).value_or(1);
-  return 4 * bytes <= 3 * target_->l2_bytes && try_add(step::Prefetch{.buffer = buffer, .loop = (*panel)->var, .over = row});
+  return 4 * bytes <= 3 * target_->l2_bytes &&
+         try_add(step::Prefetch{.buffer = buffer, .loop = (*panel)->var, .over = row});
 }
 
-void ScheduleBuilder::prefetch_panels(const std::string& buffer, const std::string& row, bool pairs) {
+void ScheduleBuilder::prefetch_panels(const std::string& buffer, const std::string& row,
+                                      bool pairs) {
   const int64_t ahead = choose("prefetch_" + buffer, 1, {0, 4, 8, 16, 32});
   if (ahead > 1) prefetch_weights(buffer, row, ahead);
   if (ahead != 1) return;

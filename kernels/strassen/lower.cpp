@@ -1,7 +1,9 @@
-// One level of Strassen's algorithm: seven products of half-size matrices for eight. For matrix products with a constant
-// right operand and for 1x1 convolutions of stride 1; rows are pixels there. f32, depth and columns in whole pairs of vectors.
-// Stages: s (seven sums of the left operand's quadrants [7][k/B][rows/2][B]), acc (the products [7][rows/2][columns/2/B][B]),
-// y (sums of them, bias, followers). The right operand's sums are packed at compile time: w [columns/(2*V*B)][7][k/2/B][B][V*B].
+// One level of Strassen's algorithm: seven products of half-size matrices for eight. For matrix
+// products with a constant right operand and for 1x1 convolutions of stride 1; rows are pixels
+// there. f32, depth and columns in whole pairs of vectors. Stages: s (seven sums of the left
+// operand's quadrants [7][k/B][rows/2][B]), acc (the products [7][rows/2][columns/2/B][B]), y (sums
+// of them, bias, followers). The right operand's sums are packed at compile time: w
+// [columns/(2*V*B)][7][k/2/B][B][V*B].
 #include <algorithm>
 
 #include "kernels/conv/group.h"
@@ -13,64 +15,92 @@ namespace tw {
 namespace {
 
 // Quadrants in the order 11, 12, 21, 22.
-const Matrix kLeft = {{1, 0, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 0}, {0, 0, 0, 1}, {1, 1, 0, 0}, {-1, 0, 1, 0}, {0, 1, 0, -1}};
-const Matrix kRight = {{1, 0, 0, 1}, {1, 0, 0, 0}, {0, 1, 0, -1}, {-1, 0, 1, 0}, {0, 0, 0, 1}, {1, 1, 0, 0}, {0, 0, 1, 1}};
-const Matrix kOut = {{1, 0, 0, 1, -1, 0, 1}, {0, 0, 1, 0, 1, 0, 0}, {0, 1, 0, 1, 0, 0, 0}, {1, -1, 1, 0, 0, 1, 0}};
+const Matrix kLeft = {{1, 0, 0, 1}, {0, 0, 1, 1},  {1, 0, 0, 0}, {0, 0, 0, 1},
+                      {1, 1, 0, 0}, {-1, 0, 1, 0}, {0, 1, 0, -1}};
+const Matrix kRight = {{1, 0, 0, 1}, {1, 0, 0, 0}, {0, 1, 0, -1}, {-1, 0, 1, 0},
+                       {0, 0, 0, 1}, {1, 1, 0, 0}, {0, 0, 1, 1}};
+const Matrix kOut = {
+    {1, 0, 0, 1, -1, 0, 1}, {0, 0, 1, 0, 1, 0, 0}, {0, 1, 0, 1, 0, 0, 0}, {1, -1, 1, 0, 0, 1, 0}};
 
 struct Operands {
   int64_t rows = 0, depth = 0, columns = 0, block = 0;
   std::function<Expr(const Expr& row, const Expr& k)> left;
-  std::function<Index(const Expr& k, const Expr& column)> right;   // index of the weights' element
+  std::function<Index(const Expr& k, const Expr& column)> right;  // index of the weights' element
 };
 
 // Adds the stages s and acc; gives the element of the product.
-std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strassen(GroupBuilder& b, ValueId weights, const Operands& p) {
-  const int64_t half_rows = (p.rows + 1) / 2, depth = p.depth / 2, columns = p.columns / 2, blocks = columns / p.block;
-  std::vector<Axis> axes = {{"sb", Expr(depth / p.block)}, {"si", Expr(half_rows)}, {"sq", Expr(7)}, {"sl", Expr(p.block)}};
+std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strassen(
+    GroupBuilder& b, ValueId weights, const Operands& p) {
+  const int64_t half_rows = (p.rows + 1) / 2, depth = p.depth / 2, columns = p.columns / 2,
+                blocks = columns / p.block;
+  std::vector<Axis> axes = {{"sb", Expr(depth / p.block)},
+                            {"si", Expr(half_rows)},
+                            {"sq", Expr(7)},
+                            {"sl", Expr(p.block)}};
   b.declare(axes);
   Index at = variables(axes);
   std::vector<Expr> quadrants;
   for (int64_t u = 0; u < 2; ++u)
     for (int64_t v = 0; v < 2; ++v) {
-      Expr row = b.simplified(at[1] + Expr(u * half_rows)), element = p.left(row, b.simplified(at[0] * Expr(p.block) + at[3] + Expr(v * depth)));
-      if (u == 1 && p.rows % 2) element = select(lt(row, Expr(p.rows)), element, imm(0, DType::f32));
+      Expr row = b.simplified(at[1] + Expr(u * half_rows)),
+           element = p.left(row, b.simplified(at[0] * Expr(p.block) + at[3] + Expr(v * depth)));
+      if (u == 1 && p.rows % 2)
+        element = select(lt(row, Expr(p.rows)), element, imm(0, DType::f32));
       quadrants.push_back(element);
     }
   BufferId s = b.temp("s", DType::f32, {Expr(7), axes[0].extent, axes[1].extent, axes[3].extent});
-  b.stage("s", axes, s, {at[2], at[0], at[1], at[3]}, select_row(at[2], linear_rows(kLeft, quadrants)));
+  b.stage("s", axes, s, {at[2], at[0], at[1], at[3]},
+          select_row(at[2], linear_rows(kLeft, quadrants)));
 
   const int64_t vectors = strassen_vectors(half_rows, blocks, b.target);
-  Schedule together;   // the seven sums of one place share their loads
+  Schedule together;  // the seven sums of one place share their loads
   together.steps = {step::Reorder{{"wc", "wb", "wi", "wl", "wq"}}, step::Unroll{"wq"}};
-  BufferId w = b.packed(weights, "w", {{"wc", Expr(blocks / vectors)}, {"wq", Expr(7)}, {"wb", Expr(depth / p.block)}, {"wi", Expr(p.block)},
-                                       {"wl", Expr(vectors * p.block)}}, [&](const auto& read) {
-    Expr k = var("wb") * Expr(p.block) + var("wi"), column = var("wc") * Expr(vectors * p.block) + var("wl");
-    std::vector<Expr> parts, rows;
-    for (int64_t u = 0; u < 2; ++u)
-      for (int64_t v = 0; v < 2; ++v) parts.push_back(cast(DType::f64, read(p.right(k + Expr(u * depth), column + Expr(v * columns)))));
-    for (const auto& row : kRight) {
-      Expr sum;
-      for (size_t i = 0; i < row.size(); ++i)
-        if (row[i] != 0) sum = !sum.defined() ? (row[i] > 0 ? parts[i] : -parts[i]) : row[i] > 0 ? sum + parts[i] : sum - parts[i];
-      rows.push_back(cast(DType::f32, sum));
-    }
-    return select_row(var("wq"), rows);
-  }, together);
+  BufferId w = b.packed(
+      weights, "w",
+      {{"wc", Expr(blocks / vectors)},
+       {"wq", Expr(7)},
+       {"wb", Expr(depth / p.block)},
+       {"wi", Expr(p.block)},
+       {"wl", Expr(vectors * p.block)}},
+      [&](const auto& read) {
+        Expr k = var("wb") * Expr(p.block) + var("wi"),
+             column = var("wc") * Expr(vectors * p.block) + var("wl");
+        std::vector<Expr> parts, rows;
+        for (int64_t u = 0; u < 2; ++u)
+          for (int64_t v = 0; v < 2; ++v)
+            parts.push_back(
+                cast(DType::f64, read(p.right(k + Expr(u * depth), column + Expr(v * columns)))));
+        for (const auto& row : kRight) {
+          Expr sum;
+          for (size_t i = 0; i < row.size(); ++i)
+            if (row[i] != 0)
+              sum = !sum.defined() ? (row[i] > 0 ? parts[i] : -parts[i])
+                    : row[i] > 0   ? sum + parts[i]
+                                   : sum - parts[i];
+          rows.push_back(cast(DType::f32, sum));
+        }
+        return select_row(var("wq"), rows);
+      },
+      together);
 
   axes = {{"aq", Expr(7)}, {"ai", Expr(half_rows)}, {"ac", Expr(blocks)}, {"al", Expr(p.block)}};
   at = variables(axes);
   BufferId acc = b.temp("acc", DType::f32, extents(axes));
-  axes.insert(axes.end(), {{"kc", Expr(depth / p.block), AxisRole::reduce}, {"kl", Expr(p.block), AxisRole::reduce}});
+  axes.insert(axes.end(), {{"kc", Expr(depth / p.block), AxisRole::reduce},
+                           {"kl", Expr(p.block), AxisRole::reduce}});
   b.declare(axes);
   Expr left = load(s, DType::f32, {at[0], var("kc"), at[1], var("kl")});
-  Expr right = load(w, DType::f32, {b.simplified(floor_div(at[2], Expr(vectors))), at[0], var("kc"), var("kl"),
-                                    b.simplified(floor_mod(at[2], Expr(vectors)) * Expr(p.block) + at[3])});
+  Expr right = load(w, DType::f32,
+                    {b.simplified(floor_div(at[2], Expr(vectors))), at[0], var("kc"), var("kl"),
+                     b.simplified(floor_mod(at[2], Expr(vectors)) * Expr(p.block) + at[3])});
   b.stage("acc", axes, acc, at, left * right, Combiner::add, imm(0, DType::f32));
 
   return [&b, acc, half_rows, blocks](const Expr& row, const Expr& block, const Expr& lane) {
     std::vector<Expr> products;
     for (int64_t q = 0; q < 7; ++q)
-      products.push_back(load(acc, DType::f32, {Expr(q), b.simplified(floor_mod(row, Expr(half_rows))), b.simplified(floor_mod(block, Expr(blocks))), lane}));
+      products.push_back(load(acc, DType::f32,
+                              {Expr(q), b.simplified(floor_mod(row, Expr(half_rows))),
+                               b.simplified(floor_mod(block, Expr(blocks))), lane}));
     Expr quadrant = floor_div(row, Expr(half_rows)) * Expr(2) + floor_div(block, Expr(blocks));
     return select_row(b.simplified(quadrant), linear_rows(kOut, products));
   };
@@ -83,7 +113,9 @@ class StrassenConv : ConvGroup {
     declare_inputs();
     Operands p{*as_const(pixels_), s_.c, s_.m, block_, {}, {}};
     BufferId x = b_.input(node_.inputs[0]);
-    p.left = [this, x](const Expr& row, const Expr& k) { return load(x, DType::f32, physical(Expr(0), k, {row})); };
+    p.left = [this, x](const Expr& row, const Expr& k) {
+      return load(x, DType::f32, physical(Expr(0), k, {row}));
+    };
     p.right = [this](const Expr& k, const Expr& column) {
       Index at = {column, k};
       pad_rank(at);
@@ -113,13 +145,15 @@ LoweredGroup lower_product(GroupBuilder& b, const Node& node) {
   };
   auto element = strassen(b, node.inputs[1], p);
   write_product(b, node, true, [&](const Index& at) {
-    return element(at[0], b.simplified(floor_div(at[1], Expr(p.block))), b.simplified(floor_mod(at[1], Expr(p.block))));
+    return element(at[0], b.simplified(floor_div(at[1], Expr(p.block))),
+                   b.simplified(floor_mod(at[1], Expr(p.block))));
   });
   return b.finish(KernelFamily::strassen);
 }
 
 bool all_constant(const Shape& shape) {
-  return std::all_of(shape.begin(), shape.end(), [](const Expr& e) { return as_const(e).has_value(); });
+  return std::all_of(shape.begin(), shape.end(),
+                     [](const Expr& e) { return as_const(e).has_value(); });
 }
 
 }  // namespace
@@ -137,9 +171,12 @@ int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target
   double best_cost = 0;
   for (int64_t vectors = 1; vectors <= 4; ++vectors) {
     if (blocks % vectors != 0 || 2 * vectors + 2 > target.vector_registers) continue;
-    const int64_t rows = strassen_rows(half_rows, vectors, target), tiles = (half_rows + rows - 1) / rows;
-    const double products = static_cast<double>(std::max(rows * vectors, kFewestProducts)), loads = static_cast<double>(rows + vectors) / 1.5;
-    const double cost = static_cast<double>(tiles) * std::max(products, loads) / static_cast<double>(vectors);
+    const int64_t rows = strassen_rows(half_rows, vectors, target),
+                  tiles = (half_rows + rows - 1) / rows;
+    const double products = static_cast<double>(std::max(rows * vectors, kFewestProducts)),
+                 loads = static_cast<double>(rows + vectors) / 1.5;
+    const double cost = static_cast<double>(tiles) * std::max(products, loads) /
+                        static_cast<double>(vectors);
     if (best_cost > 0 && cost > best_cost) continue;
     best = vectors;
     best_cost = cost;
@@ -148,23 +185,35 @@ int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target
 }
 
 bool strassen_applies(const Graph& graph, const Node& node, const Target& target) {
-  if (node.inputs.size() < 2 || !graph.is_constant(node.inputs[1]) || graph.is_constant(node.inputs[0])) return false;
-  const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type, &y = graph.value(node.output).type;
+  if (node.inputs.size() < 2 || !graph.is_constant(node.inputs[1]) ||
+      graph.is_constant(node.inputs[0]))
+    return false;
+  const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type,
+                   &y = graph.value(node.output).type;
   const int64_t pair = 2 * target.lanes(4);
-  if (x.dtype != DType::f32 || !all_constant(x.shape) || !all_constant(w.shape) || !all_constant(y.shape)) return false;
+  if (x.dtype != DType::f32 || !all_constant(x.shape) || !all_constant(w.shape) ||
+      !all_constant(y.shape))
+    return false;
   auto whole = [&](const Expr& e) { return *as_const(e) % pair == 0; };
   if (const auto* a = std::get_if<op::MatMul>(&node.attrs)) {
-    if (a->trans_a || x.shape.size() < 2 || w.shape.size() < 2 || !x.layout.plain() || !y.layout.plain() || x.shape.size() < w.shape.size()) return false;
+    if (a->trans_a || x.shape.size() < 2 || w.shape.size() < 2 || !x.layout.plain() ||
+        !y.layout.plain() || x.shape.size() < w.shape.size())
+      return false;
     for (size_t i = 0; i + 2 < w.shape.size(); ++i)
       if (!is_const(w.shape[i], 1)) return false;
-    return whole(x.shape.back()) && whole(y.shape.back()) && !is_const(element_count(Shape(y.shape.begin(), y.shape.end() - 1)), 1);
+    return whole(x.shape.back()) && whole(y.shape.back()) &&
+           !is_const(element_count(Shape(y.shape.begin(), y.shape.end() - 1)), 1);
   }
   const auto* conv = std::get_if<op::Conv>(&node.attrs);
-  if (!conv || conv->group != 1 || y.layout.plain() || !(x.layout == y.layout) || !is_const(x.shape[0], 1)) return false;
+  if (!conv || conv->group != 1 || y.layout.plain() || !(x.layout == y.layout) ||
+      !is_const(x.shape[0], 1))
+    return false;
   for (size_t i = 2; i < w.shape.size(); ++i)
     if (!is_const(w.shape[i], 1) || conv->strides[i - 2] != 1) return false;
-  if (std::any_of(conv->pads.begin(), conv->pads.end(), [](int64_t p) { return p != 0; })) return false;
-  return y.layout.block == target.lanes(4) && whole(x.shape[1]) && whole(y.shape[1]) && !is_const(element_count(Shape(y.shape.begin() + 2, y.shape.end())), 1);
+  if (std::any_of(conv->pads.begin(), conv->pads.end(), [](int64_t p) { return p != 0; }))
+    return false;
+  return y.layout.block == target.lanes(4) && whole(x.shape[1]) && whole(y.shape[1]) &&
+         !is_const(element_count(Shape(y.shape.begin() + 2, y.shape.end())), 1);
 }
 
 Expected<LoweredGroup> lower_strassen(GroupBuilder& b, const Node& node) {

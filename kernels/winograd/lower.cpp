@@ -1,8 +1,10 @@
-// Winograd's convolution for 3x3 kernels of stride 1 or 2 over blocked channels (NCHWc), f32. Tiles of m x m outputs are
-// numbered through the batch; A, inputs of a tile along an axis and points, is m + 2 (2 m + 1). The input may have blocks of another size (C).
-// Stages: pad (the input with zeros round it, up to whole tiles), vr and v (input transform along rows, then columns),
-// acc (A*A products of matrices over the channels), z and o (output transform), y (bias, followers; before a pool conv and y).
-// Weights become G g GT in f64 at compile time, rounded once: w [oc/(V*B)][A][A][ic/C][C][V*B].
+// Winograd's convolution for 3x3 kernels of stride 1 or 2 over blocked channels (NCHWc), f32. Tiles
+// of m x m outputs are numbered through the batch; A, inputs of a tile along an axis and points, is
+// m + 2 (2 m + 1). The input may have blocks of another size (C). Stages: pad (the input with zeros
+// round it, up to whole tiles), vr and v (input transform along rows, then columns), acc (A*A
+// products of matrices over the channels), z and o (output transform), y (bias, followers; before a
+// pool conv and y). Weights become G g GT in f64 at compile time, rounded once: w
+// [oc/(V*B)][A][A][ic/C][C][V*B].
 #include "kernels/conv/group.h"
 #include "kernels/families.h"
 #include "kernels/winograd/transform.h"
@@ -13,7 +15,10 @@ namespace {
 class WinogradLowering : ConvGroup {
  public:
   WinogradLowering(GroupBuilder& builder, const Node& conv, ConvShape shape, int tile)
-      : ConvGroup(builder, conv, std::move(shape)), t_(winograd_transform(tile, static_cast<int>(s_.strides[0]))), m_(tile), a_(t_.points) {
+      : ConvGroup(builder, conv, std::move(shape)),
+        t_(winograd_transform(tile, static_cast<int>(s_.strides[0]))),
+        m_(tile),
+        a_(t_.points) {
     step_ = m_ * s_.strides[0];
     th_ = (*as_const(s_.out[0]) + m_ - 1) / m_;
     tw_ = (*as_const(s_.out[1]) + m_ - 1) / m_;
@@ -24,7 +29,9 @@ class WinogradLowering : ConvGroup {
   }
 
   LoweredGroup lower() {
-    BufferId padded = b_.padded(node_.inputs[0], {Expr((th_ - 1) * step_ + a_), Expr((tw_ - 1) * step_ + a_)}, s_.pads_begin);
+    BufferId padded = b_.padded(node_.inputs[0],
+                                {Expr((th_ - 1) * step_ + a_), Expr((tw_ - 1) * step_ + a_)},
+                                s_.pads_begin);
     BufferId rows = transform_rows(padded);
     BufferId v = transform_columns(rows);
     BufferId products = multiply(v);
@@ -32,7 +39,9 @@ class WinogradLowering : ConvGroup {
     write_output([this, o](const Index& at) {
       const Expr &h = at[2], &w = at[3];
       Expr tile = (at[0] * Expr(th_) + floor_div(h, Expr(m_))) * Expr(tw_) + floor_div(w, Expr(m_));
-      return load(o, DType::f32, {b_.simplified(tile), at[1], b_.simplified(floor_mod(h, Expr(m_))), b_.simplified(floor_mod(w, Expr(m_))), at[4]});
+      return load(o, DType::f32,
+                  {b_.simplified(tile), at[1], b_.simplified(floor_mod(h, Expr(m_))),
+                   b_.simplified(floor_mod(w, Expr(m_))), at[4]});
     });
     LoweredGroup lowered = b_.finish(KernelFamily::winograd);
     lowered.kernel.name += "_f" + std::to_string(m_);
@@ -40,7 +49,8 @@ class WinogradLowering : ConvGroup {
   }
 
  private:
-  std::vector<Expr> loads(BufferId buffer, int64_t count, const std::function<Index(const Expr&)>& at) const {
+  std::vector<Expr> loads(BufferId buffer, int64_t count,
+                          const std::function<Index(const Expr&)>& at) const {
     std::vector<Expr> values;
     for (int64_t i = 0; i < count; ++i) {
       Index index = at(Expr(i));
@@ -51,7 +61,11 @@ class WinogradLowering : ConvGroup {
   }
 
   BufferId transform_rows(BufferId padded) {
-    std::vector<Axis> axes = {{"rp", Expr(tiles_)}, {"rc", Expr(in_blocks_)}, {"ra", Expr(a_)}, {"rw", Expr(a_)}, {"rl", Expr(in_block_)}};
+    std::vector<Axis> axes = {{"rp", Expr(tiles_)},
+                              {"rc", Expr(in_blocks_)},
+                              {"ra", Expr(a_)},
+                              {"rw", Expr(a_)},
+                              {"rl", Expr(in_block_)}};
     b_.declare(axes);
     Index at = variables(axes);
     Index tile = unflatten_index({s_.n, Expr(th_), Expr(tw_)}, at[0]);
@@ -64,66 +78,106 @@ class WinogradLowering : ConvGroup {
   }
 
   BufferId transform_columns(BufferId rows) {
-    std::vector<Axis> axes = {{"vp", Expr(tiles_)}, {"vc", Expr(in_blocks_)}, {"va", Expr(a_)}, {"vb", Expr(a_)}, {"vl", Expr(in_block_)}};
+    std::vector<Axis> axes = {{"vp", Expr(tiles_)},
+                              {"vc", Expr(in_blocks_)},
+                              {"va", Expr(a_)},
+                              {"vb", Expr(a_)},
+                              {"vl", Expr(in_block_)}};
     b_.declare(axes);
     Index at = variables(axes);
-    std::vector<Expr> d = loads(rows, a_, [&](const Expr& i) { return Index{at[0], at[1], at[2], i, at[4]}; });
-    BufferId buffer = b_.temp("v", DType::f32, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(in_block_)});
-    b_.stage("v", axes, buffer, {at[2], at[3], at[1], at[0], at[4]}, select_row(at[3], linear_rows(t_.bt, d)));
+    std::vector<Expr> d = loads(
+        rows, a_, [&](const Expr& i) { return Index{at[0], at[1], at[2], i, at[4]}; });
+    BufferId buffer = b_.temp(
+        "v", DType::f32, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(in_block_)});
+    b_.stage("v", axes, buffer, {at[2], at[3], at[1], at[0], at[4]},
+             select_row(at[3], linear_rows(t_.bt, d)));
     return buffer;
   }
 
   BufferId multiply(BufferId v) {
-    std::vector<Axis> axes = {{"aa", Expr(a_)}, {"ab", Expr(a_)}, {"ap", Expr(tiles_)}, {"ac", Expr(out_blocks_)}, {"al", Expr(block_)}};
+    std::vector<Axis> axes = {{"aa", Expr(a_)},
+                              {"ab", Expr(a_)},
+                              {"ap", Expr(tiles_)},
+                              {"ac", Expr(out_blocks_)},
+                              {"al", Expr(block_)}};
     Index at = variables(axes);
     BufferId buffer = b_.temp("acc", DType::f32, extents(axes));
-    axes.insert(axes.end(), {{"kc", Expr(in_blocks_), AxisRole::reduce}, {"kl", Expr(in_block_), AxisRole::reduce}});
+    axes.insert(axes.end(), {{"kc", Expr(in_blocks_), AxisRole::reduce},
+                             {"kl", Expr(in_block_), AxisRole::reduce}});
     b_.declare(axes);
     int64_t vectors = winograd_vectors(out_blocks_, tiles_, b_.target);
-    Index w_at = {b_.simplified(floor_div(at[3], Expr(vectors))), at[0], at[1], var("kc"), var("kl"),
+    Index w_at = {b_.simplified(floor_div(at[3], Expr(vectors))),
+                  at[0],
+                  at[1],
+                  var("kc"),
+                  var("kl"),
                   b_.simplified(floor_mod(at[3], Expr(vectors)) * Expr(block_) + at[4])};
-    Expr value = load(v, DType::f32, {at[0], at[1], var("kc"), at[2], var("kl")}) * load(weights(vectors), DType::f32, w_at);
+    Expr value = load(v, DType::f32, {at[0], at[1], var("kc"), at[2], var("kl")}) *
+                 load(weights(vectors), DType::f32, w_at);
     b_.stage("acc", axes, buffer, at, value, Combiner::add, imm(0, DType::f32));
     return buffer;
   }
 
   BufferId weights(int64_t vectors) {
-    std::vector<Axis> axes = {{"wc", Expr(out_blocks_ / vectors)}, {"wa", Expr(a_)}, {"wb", Expr(a_)}, {"wr", Expr(in_blocks_)},
-                              {"wi", Expr(in_block_)}, {"wl", Expr(vectors * block_)}};
-    auto product = [&](const Matrix& g, const std::vector<Expr>& values) {   // rows of g times three values, in f64
+    std::vector<Axis> axes = {{"wc", Expr(out_blocks_ / vectors)},
+                              {"wa", Expr(a_)},
+                              {"wb", Expr(a_)},
+                              {"wr", Expr(in_blocks_)},
+                              {"wi", Expr(in_block_)},
+                              {"wl", Expr(vectors * block_)}};
+    // Rows of g times three values, in f64
+    auto product = [&](const Matrix& g, const std::vector<Expr>& values) {
       std::vector<Expr> rows;
       for (const auto& row : g) {
         Expr sum;
         for (size_t i = 0; i < row.size(); ++i)
-          if (Expr term = values[i] * imm(row[i], DType::f64); row[i] != 0) sum = sum.defined() ? sum + term : term;
+          if (Expr term = values[i] * imm(row[i], DType::f64); row[i] != 0)
+            sum = sum.defined() ? sum + term : term;
         rows.push_back(sum);
       }
       return rows;
     };
-    Schedule schedule;   // all points of one pair of channels together: they share their loads and the first product
-    schedule.steps = {step::Reorder{{"wc", "wr", "wi", "wl", "wa", "wb"}}, step::Unroll{"wa"}, step::Unroll{"wb"}};
-    return b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-      Expr m = var("wc") * Expr(vectors * block_) + var("wl"), c = var("wr") * Expr(in_block_) + var("wi");
-      std::vector<Expr> columns;
-      for (int64_t j = 0; j < 3; ++j) {
-        std::vector<Expr> taps;
-        for (int64_t i = 0; i < 3; ++i) taps.push_back(cast(DType::f64, read({m, c, Expr(i), Expr(j)})));
-        columns.push_back(select_row(var("wa"), product(t_.g, taps)));
-      }
-      Expr value = cast(DType::f32, select_row(var("wb"), product(t_.g, columns)));
-      return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.c))), value, imm(0, DType::f32));
-    }, schedule);
+    // All points of one pair of channels together: they share their loads and the first product
+    Schedule schedule;
+    schedule.steps = {step::Reorder{{"wc", "wr", "wi", "wl", "wa", "wb"}}, step::Unroll{"wa"},
+                      step::Unroll{"wb"}};
+    return b_.packed(
+        node_.inputs[1], "w", axes,
+        [&](const auto& read) {
+          Expr m = var("wc") * Expr(vectors * block_) + var("wl"),
+               c = var("wr") * Expr(in_block_) + var("wi");
+          std::vector<Expr> columns;
+          for (int64_t j = 0; j < 3; ++j) {
+            std::vector<Expr> taps;
+            for (int64_t i = 0; i < 3; ++i)
+              taps.push_back(cast(DType::f64, read({m, c, Expr(i), Expr(j)})));
+            columns.push_back(select_row(var("wa"), product(t_.g, taps)));
+          }
+          Expr value = cast(DType::f32, select_row(var("wb"), product(t_.g, columns)));
+          return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.c))), value,
+                        imm(0, DType::f32));
+        },
+        schedule);
   }
 
   BufferId transform_output(BufferId products) {
-    std::vector<Axis> axes = {{"zp", Expr(tiles_)}, {"zc", Expr(out_blocks_)}, {"zi", Expr(m_)}, {"zb", Expr(a_)}, {"zl", Expr(block_)}};
+    std::vector<Axis> axes = {{"zp", Expr(tiles_)},
+                              {"zc", Expr(out_blocks_)},
+                              {"zi", Expr(m_)},
+                              {"zb", Expr(a_)},
+                              {"zl", Expr(block_)}};
     b_.declare(axes);
     Index at = variables(axes);
-    std::vector<Expr> d = loads(products, a_, [&](const Expr& a) { return Index{a, at[3], at[0], at[1], at[4]}; });
+    std::vector<Expr> d = loads(
+        products, a_, [&](const Expr& a) { return Index{a, at[3], at[0], at[1], at[4]}; });
     BufferId z = b_.temp("z", DType::f32, extents(axes));
     b_.stage("z", axes, z, at, select_row(at[2], linear_rows(t_.at, d)));
 
-    axes = {{"op", Expr(tiles_)}, {"oc", Expr(out_blocks_)}, {"oi", Expr(m_)}, {"oj", Expr(m_)}, {"ol", Expr(block_)}};
+    axes = {{"op", Expr(tiles_)},
+            {"oc", Expr(out_blocks_)},
+            {"oi", Expr(m_)},
+            {"oj", Expr(m_)},
+            {"ol", Expr(block_)}};
     b_.declare(axes);
     at = variables(axes);
     d = loads(z, a_, [&](const Expr& b) { return Index{at[0], at[1], at[2], b, at[4]}; });
@@ -138,24 +192,31 @@ class WinogradLowering : ConvGroup {
 
 }  // namespace
 
-// Two vectors fill the registers with tall tiles, and the products of a block stay small; few tiles want more of them.
+// Two vectors fill the registers with tall tiles, and the products of a block stay small; few tiles
+// want more of them.
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target) {
   constexpr int64_t kFewestProducts = 8;
   for (int64_t vectors : {2, 3, 4})
-    if (blocks % vectors == 0 && tiles * vectors >= kFewestProducts && 3 * vectors < target.vector_registers) return vectors;
+    if (blocks % vectors == 0 && tiles * vectors >= kFewestProducts &&
+        3 * vectors < target.vector_registers)
+      return vectors;
   return blocks % 2 == 0 ? 2 : 1;
 }
 
 bool winograd_applies(const Graph& graph, const Node& node) {
   const auto* conv = std::get_if<op::Conv>(&node.attrs);
   if (!conv || conv->group != 1) return false;
-  const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type, &y = graph.value(node.output).type;
-  if (x.shape.size() != 4 || x.dtype != DType::f32 || x.layout.plain() || y.layout.plain()) return false;
+  const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type,
+                   &y = graph.value(node.output).type;
+  if (x.shape.size() != 4 || x.dtype != DType::f32 || x.layout.plain() || y.layout.plain())
+    return false;
   for (const TensorType* t : {&x, &w, &y})
     for (const Expr& extent : t->shape)
       if (!as_const(extent)) return false;
   for (size_t i = 0; i < 2; ++i)
-    if (!is_const(w.shape[i + 2], 3) || conv->strides[i] > 2 || conv->strides[i] != conv->strides[0] || conv->dilations[i] != 1) return false;
+    if (!is_const(w.shape[i + 2], 3) || conv->strides[i] > 2 ||
+        conv->strides[i] != conv->strides[0] || conv->dilations[i] != 1)
+      return false;
   return graph.is_constant(node.inputs[1]);
 }
 

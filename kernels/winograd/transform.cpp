@@ -7,9 +7,9 @@
 namespace tw {
 namespace {
 
-using Polynomial = std::vector<double>;   // lowest power first
+using Polynomial = std::vector<double>;  // lowest power first
 
-Polynomial times_root(const Polynomial& p, double root) {   // p * (x - root)
+Polynomial times_root(const Polynomial& p, double root) {  // p * (x - root)
   Polynomial out(p.size() + 1, 0.0);
   for (size_t i = 0; i < p.size(); ++i) {
     out[i + 1] += p[i];
@@ -18,7 +18,10 @@ Polynomial times_root(const Polynomial& p, double root) {   // p * (x - root)
   return out;
 }
 
-struct Term { double coefficient; Expr value; };
+struct Term {
+  double coefficient;
+  Expr value;
+};
 
 // Starts from a value that needs no product, so that every other term is one multiply-add.
 Expr sum_of(std::vector<Term> terms) {
@@ -27,7 +30,9 @@ Expr sum_of(std::vector<Term> terms) {
   size_t first = 0;
   for (size_t i = terms.size(); i-- > 0;)
     if (terms[i].coefficient == 1) first = i;
-  Expr sum = terms[first].coefficient == 1 ? terms[first].value : terms[first].value * imm(terms[first].coefficient, DType::f32);
+  Expr sum = terms[first].coefficient == 1
+                 ? terms[first].value
+                 : terms[first].value * imm(terms[first].coefficient, DType::f32);
   for (size_t i = 0; i < terms.size(); ++i) {
     if (i == first) continue;
     double c = terms[i].coefficient;
@@ -66,7 +71,8 @@ WinogradTransform toom_cook(int tile, int taps) {
   WinogradTransform t;
   t.tile = tile;
   t.points = tile + taps - 1;
-  const size_t n = static_cast<size_t>(t.points), m = static_cast<size_t>(tile), k = static_cast<size_t>(taps);
+  const size_t n = static_cast<size_t>(t.points), m = static_cast<size_t>(tile),
+               k = static_cast<size_t>(taps);
   t.at.assign(m, std::vector<double>(n, 0.0));
   t.g.assign(n, std::vector<double>(k, 0.0));
   t.bt.assign(n, std::vector<double>(n, 0.0));
@@ -79,7 +85,8 @@ WinogradTransform toom_cook(int tile, int taps) {
       others = times_root(others, kPoints[j]);
     }
     for (size_t r = 0; r < m; ++r) t.at[r][i] = std::pow(kPoints[i], static_cast<double>(r));
-    for (size_t r = 0; r < k; ++r) t.g[i][r] = std::pow(kPoints[i], static_cast<double>(r)) / product;
+    for (size_t r = 0; r < k; ++r)
+      t.g[i][r] = std::pow(kPoints[i], static_cast<double>(r)) / product;
     for (size_t j = 0; j < others.size(); ++j) t.bt[i][j] = others[j];
   }
   Polynomial all = {1};
@@ -92,7 +99,8 @@ WinogradTransform toom_cook(int tile, int taps) {
 }  // namespace
 
 WinogradTransform winograd_transform(int tile, int stride) {
-  TW_CHECK((tile == 2 || tile == 4 || tile == 6) && (stride == 1 || stride == 2), "no Winograd transform of {0} outputs, stride {1}", tile, stride);
+  TW_CHECK((tile == 2 || tile == 4 || tile == 6) && (stride == 1 || stride == 2),
+           "no Winograd transform of {0} outputs, stride {1}", tile, stride);
   if (stride == 1) return toom_cook(tile, 3);
   const WinogradTransform even = toom_cook(tile, 2);
   const size_t m = static_cast<size_t>(tile), n = static_cast<size_t>(even.points);
@@ -133,9 +141,12 @@ std::vector<Expr> linear_rows(const Matrix& matrix_in, const std::vector<Expr>& 
       if (!same || !any_odd) continue;
       std::vector<Term> odd = part(r, [&](size_t j) { return matrix[r][j] != matrix[q][j]; });
       double scale = 0;
-      for (const Term& t : odd) if (t.coefficient != 0) scale = t.coefficient;   // of the highest term
+      // Of the highest term
+      for (const Term& t : odd)
+        if (t.coefficient != 0) scale = t.coefficient;
       for (Term& t : odd) t.coefficient /= scale;
-      Expr even = sum_of(part(r, [&](size_t j) { return matrix[r][j] == matrix[q][j]; })), half = sum_of(odd);
+      Expr even = sum_of(part(r, [&](size_t j) { return matrix[r][j] == matrix[q][j]; })),
+           half = sum_of(odd);
       if (std::fabs(scale) == 1) {
         rows[r] = scale > 0 ? even + half : even - half;
         rows[q] = scale > 0 ? even - half : even + half;
@@ -152,7 +163,8 @@ std::vector<Expr> linear_rows(const Matrix& matrix_in, const std::vector<Expr>& 
 
 Expr select_row(const Expr& index, const std::vector<Expr>& rows) {
   Expr chain = rows.back();
-  for (size_t i = rows.size() - 1; i-- > 0;) chain = select(eq(index, Expr(static_cast<int64_t>(i))), rows[i], chain);
+  for (size_t i = rows.size() - 1; i-- > 0;)
+    chain = select(eq(index, Expr(static_cast<int64_t>(i))), rows[i], chain);
   return chain;
 }
 

@@ -1,5 +1,6 @@
-// The matrices of Winograd's convolution with three taps: y = AT [(G g) * (BT d)] for m outputs of one axis. Stride 1 is F(m, 3).
-// Stride 2 is F(m, 2) of the even inputs, with the outer taps, beside the odd inputs times the middle tap.
+// The matrices of Winograd's convolution with three taps: y = AT [(G g) * (BT d)] for m outputs of
+// one axis. Stride 1 is F(m, 3). Stride 2 is F(m, 2) of the even inputs, with the outer taps,
+// beside the odd inputs times the middle tap.
 #pragma once
 #include <vector>
 
@@ -10,15 +11,19 @@ namespace tw {
 using Matrix = std::vector<std::vector<double>>;
 
 struct WinogradTransform {
-  int tile = 0;      // m
-  int points = 0;    // as many as inputs: m + 2, of stride 2 2 m + 1
-  Matrix at, g, bt;  // m x points, points x 3, points x points. Rows of bt lead with 1, so that g carries all divisions
+  int tile = 0;    // m
+  int points = 0;  // as many as inputs: m + 2, of stride 2 2 m + 1
+  // m x points, points x 3, points x points. Rows of bt lead with 1, so that g carries all
+  // divisions
+  Matrix at, g, bt;
 };
-// tile: 2, 4 or 6; stride: 1 or 2. Interpolates at 0, 1, -1, 2, -2, 1/2, -1/2 (as many as it takes) and infinity.
+// tile: 2, 4 or 6; stride: 1 or 2. Interpolates at 0, 1, -1, 2, -2, 1/2, -1/2 (as many as it takes)
+// and infinity.
 WinogradTransform winograd_transform(int tile, int stride = 1);
 
-// The products of every row of the matrix with the values, f32. Rows or columns that differ in signs only share their even
-// and odd halves, written alike, so that code generation computes them once.
+// The products of every row of the matrix with the values, f32. Rows or columns that differ in
+// signs only share their even and odd halves, written alike, so that code generation computes them
+// once.
 std::vector<Expr> linear_rows(const Matrix& matrix, const std::vector<Expr>& values);
 // rows[index], as a chain of selects that folds once the index is constant.
 Expr select_row(const Expr& index, const std::vector<Expr>& rows);

@@ -5,16 +5,26 @@
 
 static inline int64_t element_bytes(int32_t dtype) {
   switch (dtype) {
-    case TW_F64: case TW_I64: case TW_U64: return 8;
-    case TW_F32: case TW_I32: case TW_U32: return 4;
-    case TW_F16: case TW_BF16: case TW_I16: case TW_U16: return 2;
+    case TW_F64:
+    case TW_I64:
+    case TW_U64: return 8;
+    case TW_F32:
+    case TW_I32:
+    case TW_U32: return 4;
+    case TW_F16:
+    case TW_BF16:
+    case TW_I16:
+    case TW_U16: return 2;
     default: return 1;
   }
 }
 
-static inline void copy_bytes(void* to, const void* from, int64_t bytes) { __builtin_memcpy(to, from, (size_t)bytes); }
+static inline void copy_bytes(void* to, const void* from, int64_t bytes) {
+  __builtin_memcpy(to, from, (size_t)bytes);
+}
 
-static inline void copy_element(void* to, int64_t at, const void* from, int64_t place, int64_t bytes) {
+static inline void copy_element(void* to, int64_t at, const void* from, int64_t place,
+                                int64_t bytes) {
   switch (bytes) {
     case 8: ((uint64_t*)to)[at] = ((const uint64_t*)from)[place]; break;
     case 4: ((uint32_t*)to)[at] = ((const uint32_t*)from)[place]; break;
@@ -31,7 +41,8 @@ static inline int64_t extent_of(const tw_view* v, int32_t from, int32_t to) {
 }
 static inline int64_t elements_of(const tw_view* v) { return extent_of(v, 0, v->rank); }
 
-/* IEEE bits of `width` bits with so many of mantissa, as a key that grows with the number: both zeros are one, NaNs are above all. */
+/* IEEE bits of `width` bits with so many of mantissa, as a key that grows with the number: both
+ * zeros are one, NaNs are above all. */
 static inline uint64_t float_key(uint64_t bits, int width, int mantissa) {
   uint64_t sign = (uint64_t)1 << (width - 1), magnitude = bits & (sign - 1);
   uint64_t infinity = (sign - 1) >> mantissa << mantissa;

@@ -1,6 +1,7 @@
 #include "ops.h"
 
-int32_t tw_op_fail(const tw_op_args* a, int32_t status, const char* text, int64_t first, int64_t second) {
+int32_t tw_op_fail(const tw_op_args* a, int32_t status, const char* text, int64_t first,
+                   int64_t second) {
   const int64_t numbers[2] = {first, second};
   int used = 0;
   char letter[2] = {0, 0};

@@ -4,13 +4,17 @@
 #include <stdint.h>
 
 typedef struct tw_ranked {
-  uint64_t key;    /* larger is better */
-  int64_t place;   /* of equal ones the first is better: a total order, so that no result depends on how the heap moves entries */
+  uint64_t key;  /* larger is better */
+  int64_t place; /* of equal ones the first is better: a total order, so that no result depends on
+                    how the heap moves entries */
 } tw_ranked;
 
-static inline int tw_better(tw_ranked a, tw_ranked b) { return a.key != b.key ? a.key > b.key : a.place < b.place; }
+static inline int tw_better(tw_ranked a, tw_ranked b) {
+  return a.key != b.key ? a.key > b.key : a.place < b.place;
+}
 
-/* Entry `at` may belong below its children, of which the best stands on top, or with best == 0 the worst: down it goes. */
+/* Entry `at` may belong below its children, of which the best stands on top, or with best == 0 the
+ * worst: down it goes. */
 static inline void tw_sink(tw_ranked* heap, int64_t count, int64_t at, int best) {
   tw_ranked moved = heap[at];
   for (int64_t child; (child = 2 * at + 1) < count; at = child) {

@@ -1,4 +1,5 @@
-/* The coordinates of the elements that are not zero, an axis a row, in row-major order; then their number. The rest of the room is zero. */
+/* The coordinates of the elements that are not zero, an axis a row, in row-major order; then their
+ * number. The rest of the room is zero. */
 #include "numbers.h"
 
 int32_t tw_op_nonzero(const tw_op_args* a) {
@@ -7,7 +8,8 @@ int32_t tw_op_nonzero(const tw_op_args* a) {
   int64_t *out = a->out[0].data, *count = a->out[1].data, index[64] = {0}, found = 0;
   __builtin_memset(out, 0, (size_t)(total * x->rank * 8));
   for (int64_t i = 0; i < total; ++i) {
-    if (is_real(x->dtype) ? real_at(x->data, i, x->dtype) != 0 : integer_at(x->data, i, x->dtype) != 0) {
+    if (is_real(x->dtype) ? real_at(x->data, i, x->dtype) != 0
+                          : integer_at(x->data, i, x->dtype) != 0) {
       for (int32_t d = 0; d < x->rank; ++d) out[d * total + found] = index[d];
       ++found;
     }

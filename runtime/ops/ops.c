@@ -1,8 +1,9 @@
-/* All operators in one unit: one object a triple, of which an artifact takes the functions that it calls. */
-#include "fail.c"
+/* All operators in one unit: one object a triple, of which an artifact takes the functions that it
+ * calls. */
 #include "bit_cast.c"
 #include "compress.c"
 #include "det.c"
+#include "fail.c"
 #include "non_max_suppression.c"
 #include "nonzero.c"
 #include "random_bits.c"

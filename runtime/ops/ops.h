@@ -1,7 +1,9 @@
-/* Functions that the generated program calls as operators (op::Extern of the Graph IR). Plain C without headers of a C library: compiled
- * to bitcode for artifacts, which carry those that they call, and for this machine into the compiler, whose evaluator calls them.
- * They allocate nothing: scratch memory is an output. They run on the thread of the run. Shapes and attributes are checked when a model
- * is compiled (ir/graph/externs); what depends on the data or on symbols is checked here. */
+/* Functions that the generated program calls as operators (op::Extern of the Graph IR). Plain C
+ * without headers of a C library: compiled to bitcode for artifacts, which carry those that they
+ * call, and for this machine into the compiler, whose evaluator calls them. They allocate nothing:
+ * scratch memory is an output. They run on the thread of the run. Shapes and attributes are checked
+ * when a model is compiled (ir/graph/externs); what depends on the data or on symbols is checked
+ * here. */
 #ifndef TW_OPS_H
 #define TW_OPS_H
 #include "../text.h"
@@ -12,19 +14,19 @@ extern "C" {
 
 /* A dense row-major tensor, aligned to its elements. */
 typedef struct tw_view {
-  void* data;            /* NULL: an optional input that is absent, of rank -1 */
+  void* data; /* NULL: an optional input that is absent, of rank -1 */
   const int64_t* dims;
   int32_t rank;
-  int32_t dtype;         /* tw_dtype */
+  int32_t dtype; /* tw_dtype */
 } tw_view;
 
 typedef struct tw_op_args {
   const tw_view* in;
   const tw_view* out;
-  const int64_t* ints;   /* the function's attributes */
+  const int64_t* ints; /* the function's attributes */
   const double* reals;
   tw_text* error;
-  uint64_t run;          /* how many runs the context has begun before this one */
+  uint64_t run; /* how many runs the context has begun before this one */
   int32_t in_count, out_count, int_count, real_count;
 } tw_op_args;
 
@@ -44,7 +46,8 @@ int32_t tw_op_tree_ensemble(const tw_op_args* a);
 int32_t tw_op_unique(const tw_op_args* a);
 
 /* Leaves a text in which the numbers stand for the first two '%', and gives the status. */
-int32_t tw_op_fail(const tw_op_args* a, int32_t status, const char* text, int64_t first, int64_t second);
+int32_t tw_op_fail(const tw_op_args* a, int32_t status, const char* text, int64_t first,
+                   int64_t second);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* out[.., indices[p], ..] joined with updates[p], for every point p of the indices in their order. */
+/* out[.., indices[p], ..] joined with updates[p], for every point p of the indices in their order.
+ */
 #include "scatter.h"
 
 int32_t tw_op_scatter_elements(const tw_op_args* a) {
@@ -8,7 +9,9 @@ int32_t tw_op_scatter_elements(const tw_op_args* a) {
   int64_t index[64], stride[64], base = 0;
   for (int32_t d = 0; d < rank; ++d)
     if (d != axis && indices->dims[d] > data->dims[d])
-      return tw_op_fail(a, TW_E_SHAPE, "scatter_elements: the indices have an extent of %, the data of %", indices->dims[d], data->dims[d]);
+      return tw_op_fail(a, TW_E_SHAPE,
+                        "scatter_elements: the indices have an extent of %, the data of %",
+                        indices->dims[d], data->dims[d]);
   for (int32_t d = rank; d-- > 0;) {
     index[d] = 0;
     stride[d] = d == rank - 1 ? 1 : stride[d + 1] * data->dims[d + 1];
@@ -16,10 +19,11 @@ int32_t tw_op_scatter_elements(const tw_op_args* a) {
   begin_as(out, data);
   for (int64_t p = 0; p < count; ++p) {
     int64_t at = index_at(indices, p);
-    if (at < -room || at >= room) return tw_op_fail(a, TW_E_ARGUMENT, "scatter_elements: index % along an axis of %", at, room);
+    if (at < -room || at >= room)
+      return tw_op_fail(a, TW_E_ARGUMENT, "scatter_elements: index % along an axis of %", at, room);
     if (at < 0) at += room;
     combine(out->data, base + at * stride[axis], updates->data, p, data->dtype, reduction);
-    for (int32_t d = rank; d-- > 0;) {   /* to the next point */
+    for (int32_t d = rank; d-- > 0;) { /* to the next point */
       const int64_t step = d == axis ? 0 : stride[d];
       base += step;
       if (++index[d] < indices->dims[d]) break;

@@ -2,7 +2,8 @@
 #include "elements.h"
 #include "heap.h"
 
-static void best_of_row(const tw_op_args* a, const void* data, int64_t first, int64_t stride, int64_t n, int64_t k, tw_ranked* heap) {
+static void best_of_row(const tw_op_args* a, const void* data, int64_t first, int64_t stride,
+                        int64_t n, int64_t k, tw_ranked* heap) {
   const uint64_t flip = a->ints[1] ? 0 : ~(uint64_t)0;
   for (int64_t i = 0; i < n; ++i) {
     tw_ranked e = {element_key(data, first + i * stride, a->in[0].dtype) ^ flip, i};
@@ -14,7 +15,7 @@ static void best_of_row(const tw_op_args* a, const void* data, int64_t first, in
       tw_sink(heap, k, 0, 0);
     }
   }
-  for (int64_t left = k; left-- > 1;) {   /* the worst goes to the end */
+  for (int64_t left = k; left-- > 1;) { /* the worst goes to the end */
     tw_ranked worst = heap[0];
     heap[0] = heap[left];
     heap[left] = worst;
@@ -25,7 +26,8 @@ static void best_of_row(const tw_op_args* a, const void* data, int64_t first, in
 int32_t tw_op_topk(const tw_op_args* a) {
   const tw_view *x = &a->in[0], *values = &a->out[0];
   const int32_t axis = (int32_t)a->ints[0];
-  const int64_t n = x->dims[axis], k = values->dims[axis], stride = extent_of(x, axis + 1, x->rank), rows = extent_of(x, 0, axis);
+  const int64_t n = x->dims[axis], k = values->dims[axis], stride = extent_of(x, axis + 1, x->rank),
+                rows = extent_of(x, 0, axis);
   const int64_t bytes = element_bytes(x->dtype);
   int64_t* places = a->out[1].data;
   tw_ranked* heap = a->out[2].data;

@@ -1,12 +1,25 @@
-/* Sums over decision trees. A node is six numbers of a table: feature, mode, the next node where the test is true, where it is false, and of a leaf
- * the first and the end of its weights, of a set test those of its members. The table is checked when a model is imported; here only so far that no
- * table reads elsewhere or runs for ever. */
+/* Sums over decision trees. A node is six numbers of a table: feature, mode, the next node where
+ * the test is true, where it is false, and of a leaf the first and the end of its weights, of a set
+ * test those of its members. The table is checked when a model is imported; here only so far that
+ * no table reads elsewhere or runs for ever. */
 #include "elements.h"
 
-enum { kLessEqual, kLess, kGreaterEqual, kGreater, kEqual, kNotEqual, kMember, kLeaf, kMissingIsTrue = 8 };   /* mode; + 8: NaN tests true, as it does where the test is "not equal" */
-enum { kAverage, kSum, kLeast, kMost };                                                                       /* ints[0] */
+enum {
+  kLessEqual,
+  kLess,
+  kGreaterEqual,
+  kGreater,
+  kEqual,
+  kNotEqual,
+  kMember,
+  kLeaf,
+  kMissingIsTrue = 8
+}; /* mode; + 8: NaN tests true, as it does where the test is "not equal" */
+enum { kAverage, kSum, kLeast, kMost }; /* ints[0] */
 
-static inline double tree_number(const tw_view* v, int64_t i) { return v->dtype == TW_F64 ? ((const double*)v->data)[i] : (double)((const float*)v->data)[i]; }
+static inline double tree_number(const tw_view* v, int64_t i) {
+  return v->dtype == TW_F64 ? ((const double*)v->data)[i] : (double)((const float*)v->data)[i];
+}
 
 static int tree_test(const tw_op_args* a, const int32_t* node, double x, double split) {
   const tw_view* members = &a->in[6];
@@ -50,7 +63,9 @@ static const int32_t* tree_walk(const tw_op_args* a, int64_t row, int32_t root) 
     const int32_t* node = (const int32_t*)nodes->data + 6 * at;
     if ((node[1] & 7) == kLeaf) return node;
     if (node[0] < 0 || node[0] >= features || node[4] < 0) return 0;
-    at = tree_test(a, node, tree_number(x, row * features + node[0]), tree_number(&a->in[2], at)) ? node[2] : node[3];
+    at = tree_test(a, node, tree_number(x, row * features + node[0]), tree_number(&a->in[2], at))
+             ? node[2]
+             : node[3];
   }
   return 0;
 }
@@ -59,12 +74,15 @@ int32_t tw_op_tree_ensemble(const tw_op_args* a) {
   const tw_view *roots = &a->in[3], *y = &a->out[0];
   const int64_t rows = y->dims[0], targets = y->dims[1], trees = roots->dims[0];
   double* sums = a->out[1].data;
-  const double start = a->ints[0] == kLeast ? 1.7976931348623157e308 : a->ints[0] == kMost ? -1.7976931348623157e308 : 0;
+  const double start = a->ints[0] == kLeast  ? 1.7976931348623157e308
+                       : a->ints[0] == kMost ? -1.7976931348623157e308
+                                             : 0;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t t = 0; t < targets; ++t) sums[t] = start;
     for (int64_t t = 0; t < trees; ++t) {
       const int32_t* leaf = tree_walk(a, row, ((const int32_t*)roots->data)[t]);
-      if (!leaf || !tree_leaf(a, leaf, sums, targets)) return tw_op_fail(a, TW_E_ARGUMENT, "tree_ensemble: tree % is broken", t, 0);
+      if (!leaf || !tree_leaf(a, leaf, sums, targets))
+        return tw_op_fail(a, TW_E_ARGUMENT, "tree_ensemble: tree % is broken", t, 0);
     }
     for (int64_t t = 0; t < targets; ++t) {
       const double sum = a->ints[0] == kAverage ? sums[t] / (double)(int32_t)trees : sums[t];

@@ -21,12 +21,15 @@ void compile_chain(int64_t n, const std::string& output) {
   Graph& g = model.graph;
   g.name = model.name = "chain";
   ValueId y = g.add_input("x", {DType::f32, {Expr(n), Expr(n)}, {}});
-  for (uint64_t i = 0; i < 2; ++i) y = must(g.add(op::MatMul{}, {y, g.add_constant("w", seeded_tensor({n, n}, i))}));
+  for (uint64_t i = 0; i < 2; ++i)
+    y = must(g.add(op::MatMul{}, {y, g.add_constant("w", seeded_tensor({n, n}, i))}));
   g.add_output(y, "y");
   CompileOptions options;
   options.output = output;
   options.name = "chain";
-  auto report = compile_graph(std::move(model), options, baseline_target(arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64)));
+  auto report = compile_graph(
+      std::move(model), options,
+      baseline_target(arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64)));
   REQUIRE_MESSAGE(bool(report), error_text(report.takeError()));
 }
 
@@ -52,12 +55,12 @@ TEST_CASE("compare: times, a ratio and its interval") {
   CHECK(got->interval.low <= got->ratio);
   CHECK(got->ratio <= got->interval.high);
   CHECK(std::isfinite(got->interval.high));
-  CHECK(got->second_is_faster());    // four thousand times the work
+  CHECK(got->second_is_faster());  // four thousand times the work
   CHECK_FALSE(got->first_is_faster());
 
   Expected<Comparison> few = compare_artifacts(small, small, quick(1));
   REQUIRE_MESSAGE(bool(few), error_text(few.takeError()));
-  CHECK_FALSE(few->second_is_faster());   // no interval: no claim
+  CHECK_FALSE(few->second_is_faster());  // no interval: no claim
   CHECK_FALSE(few->first_is_faster());
 }
 
@@ -66,9 +69,11 @@ TEST_CASE("compare: what cannot be loaded is an error") {
   REQUIRE_MESSAGE(bool(folder), error_text(folder.takeError()));
   const std::string nothing = folder->path() + "/nothing.so", text = folder->path() + "/text.so";
   std::ofstream(text) << "no library";
-  CHECK(error_text(compare_artifacts(nothing, nothing, quick(1)).takeError()).find("nothing.so") != std::string::npos);
+  CHECK(error_text(compare_artifacts(nothing, nothing, quick(1)).takeError()).find("nothing.so") !=
+        std::string::npos);
   CHECK(!error_text(compare_artifacts(text, text, quick(1)).takeError()).empty());
   CompareOptions options = quick(1);
   options.program = "/bin/false";
-  CHECK(error_text(compare_artifacts(text, text, options).takeError()).find("failed") != std::string::npos);
+  CHECK(error_text(compare_artifacts(text, text, options).takeError()).find("failed") !=
+        std::string::npos);
 }

@@ -17,10 +17,12 @@ namespace {
 // 8 x 16 sums of 4 products: i on threads, j in vectors.
 const char* const kProduct =
     "kernel @m(x: in f32[8, 4], w: const f32[4, 16], y: out f32[8, 16]) {"
-    "  for i in 8 parallel { for k in 4 reduce { for j in 16 vector { c: y[i, j] += x[i, k] * w[k, j] init 0 } } }"
+    "  for i in 8 parallel { for k in 4 reduce { for j in 16 vector { c: y[i, j] += x[i, k] * w[k, "
+    "j] init 0 } } }"
     "}";
 
-double named(const FeatureRow& row, const std::vector<std::string>& names, const std::string& name) {
+double named(const FeatureRow& row, const std::vector<std::string>& names,
+             const std::string& name) {
   const auto at = std::find(names.begin(), names.end(), name);
   REQUIRE_MESSAGE(at != names.end(), name);
   REQUIRE(row.size() == names.size());
@@ -72,7 +74,7 @@ TEST_CASE("curve features of a product by hand") {
   CHECK(f("buffer0.count_of_topdown[6].behind") == 1);
   CHECK(f("buffer0.topdown_of_count[19]") == 9);
   CHECK(f("buffer0.topdown_of_count[19].behind") == 12);
-  CHECK(std::isnan(f("buffer3.reuse_of_count[0]")));   // there are three buffers
+  CHECK(std::isnan(f("buffer3.reuse_of_count[0]")));  // there are three buffers
 }
 
 TEST_CASE("loop features of a product by hand") {
@@ -124,7 +126,8 @@ TEST_CASE("loop features: registers, statements that share a buffer, guards, win
       "}");
   const std::vector<features::Statement> all = features::statements_of(kernel);
   REQUIRE(all.size() == 2);
-  CHECK(features::elements(kernel, all[0], all[0].touches[1], 0) == 19);   // 2 * 8 + 2, and the first
+  // 2 * 8 + 2, and the first
+  CHECK(features::elements(kernel, all[0], all[0].touches[1], 0) == 19);
   CHECK(features::elements(kernel, all[0], all[0].touches[1], 1) == 3);
   CHECK(features::stride(kernel, all[0], all[0].touches[1].uses[0], 0) == 2);
   const std::vector<FeatureRow> rows = loop_rows(kernel);
@@ -150,7 +153,8 @@ TEST_CASE("knob features: a sketch's knobs have columns of their own") {
 }
 
 TEST_CASE("a kernel without loops has features") {
-  const Kernel kernel = parsed_kernel("kernel @s(x: in f32[], y: out f32[]) { y: y[] = x[] + 1.0 }");
+  const Kernel kernel = parsed_kernel(
+      "kernel @s(x: in f32[], y: out f32[]) { y: y[] = x[] + 1.0 }");
   CHECK(loop_rows(kernel).size() == 1);
   CHECK(curve_row(kernel).size() == curve_feature_names().size());
   CHECK_FALSE(itervar_row(kernel).empty());
@@ -158,11 +162,14 @@ TEST_CASE("a kernel without loops has features") {
 
 namespace {
 
-// A product of 64 x 64 x 64 with split loops, in two orders: real kernels, and a cost that their tiles decide.
+// A product of 64 x 64 x 64 with split loops, in two orders: real kernels, and a cost that their
+// tiles decide.
 Space split_space() {
-  Sketch sketch{"product", 0, {{"i", {}}, {"j", {}}, {"k", {}}, {"order", {{0}, {1}}}}, nullptr, {}};
+  Sketch sketch{
+      "product", 0, {{"i", {}}, {"j", {}}, {"k", {}}, {"order", {{0}, {1}}}}, nullptr, {}};
   for (int k = 0; k < 3; ++k)
-    for (const int64_t v : {2, 4, 8, 16, 32}) sketch.knobs[static_cast<size_t>(k)].values.push_back({v});
+    for (const int64_t v : {2, 4, 8, 16, 32})
+      sketch.knobs[static_cast<size_t>(k)].values.push_back({v});
   sketch.fill = [knobs = sketch.knobs](const std::vector<int>& choice) -> Expected<Schedule> {
     const auto value = [&](size_t k) { return knobs[k].values[static_cast<size_t>(choice[k])][0]; };
     Schedule s;
@@ -179,12 +186,14 @@ Space split_space() {
 
 const char* const kLowered =
     "kernel @m(x: in f32[64, 64], w: const f32[64, 64], y: out f32[64, 64]) {"
-    "  for i in 64 { for j in 64 { for k in 64 reduce { y: y[i, j] += x[i, k] * w[k, j] init 0 } } }"
+    "  for i in 64 { for j in 64 { for k in 64 reduce { y: y[i, j] += x[i, k] * w[k, j] init 0 } } "
+    "}"
     "}";
 
 double split_cost(const Point& p) {
-  const double i = std::exp2(p.choice[0] + 1), j = std::exp2(p.choice[1] + 1), k = std::exp2(p.choice[2] + 1);
-  const double tile = i * j + k * (i + j);                               // elements of a block
+  const double i = std::exp2(p.choice[0] + 1), j = std::exp2(p.choice[1] + 1),
+               k = std::exp2(p.choice[2] + 1);
+  const double tile = i * j + k * (i + j);  // elements of a block
   return 1e-3 * (1 + 16 / j + (tile > 600 ? tile / 600 : 600 / tile) + (p.choice[3] ? 0 : 1.5));
 }
 
@@ -198,11 +207,14 @@ TEST_CASE("features of kernels let trees rank schedules that they have not seen"
     const Point point = space.at(i);
     Schedule schedule = there(space.schedule(point));
     Kernel kernel = there(apply(lowered, schedule));
-    (static_cast<int>(i) % 3 ? train : test).push_back({point, std::move(schedule), std::make_shared<const Kernel>(std::move(kernel)), 0});
+    (static_cast<int>(i) % 3 ? train : test)
+        .push_back(
+            {point, std::move(schedule), std::make_shared<const Kernel>(std::move(kernel)), 0});
   }
   std::vector<double> seconds;
   for (const Candidate& c : train) seconds.push_back(split_cost(c.point));
-  for (const Features& features : {knob_features(space), itervar_features(), curve_features(), loop_features()}) {
+  for (const Features& features :
+       {knob_features(space), itervar_features(), curve_features(), loop_features()}) {
     CAPTURE(features.name);
     for (const Objective objective : {Objective::rank, Objective::regression}) {
       GbtOptions options;
@@ -222,7 +234,9 @@ TEST_CASE("features of kernels let trees rank schedules that they have not seen"
   }
 }
 
-TEST_CASE("a search by kernels' features finds the least, and builds a kernel for its score and for its measurement only") {
+TEST_CASE(
+    "a search by kernels' features finds the least, and builds a kernel for its score and for its "
+    "measurement only") {
   const Space space = split_space();
   const Kernel lowered = parsed_kernel(kLowered);
   std::map<Point, int> built;
@@ -234,7 +248,8 @@ TEST_CASE("a search by kernels' features finds the least, and builds a kernel fo
   GbtModel model(loop_features(), {});
   AnnealingOptions annealing;
   annealing.chains = 16, annealing.iterations = 20, annealing.random_first = 16;
-  const std::unique_ptr<Explorer> explorer = annealing_explorer(space, 1, annealing, score_points(search.builder(), model, 1));
+  const std::unique_ptr<Explorer> explorer = annealing_explorer(
+      space, 1, annealing, score_points(search.builder(), model, 1));
   TuneOptions options;
   options.batch = 16;
   TaskTuner tuner("product", space, *explorer, &model, search.hooks(), options);
@@ -242,5 +257,5 @@ TEST_CASE("a search by kernels' features finds the least, and builds a kernel fo
   double least = kFailed;
   for (double i = 0; i < space.size(); ++i) least = std::min(least, split_cost(space.at(i)));
   CHECK(tuner.best_seconds() == least);
-  for (const auto& [point, times] : built) CHECK(times <= 2);   // for its score, and to be measured
+  for (const auto& [point, times] : built) CHECK(times <= 2);  // for its score, and to be measured
 }

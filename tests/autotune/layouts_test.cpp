@@ -12,15 +12,20 @@ namespace {
 
 Graph two_convolutions() {
   const std::string attributes = " strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n";
-  Expected<Graph> graph = parse_graph("graph @net() {\n%x: f32[1, 24, 28, 28] = input\n%w: f32[24, 24, 3, 3] = input\n%v: f32[40, 24, 3, 3] = input\n"
-                                      "%a: f32[1, 24, 28, 28] = conv(%x, %w)" + attributes + "%b: f32[1, 40, 28, 28] = conv(%a, %v)" + attributes + "output %b\n}\n", "net");
+  Expected<Graph> graph = parse_graph(
+      "graph @net() {\n%x: f32[1, 24, 28, 28] = input\n%w: f32[24, 24, 3, 3] = input\n%v: f32[40, "
+      "24, 3, 3] = input\n"
+      "%a: f32[1, 24, 28, 28] = conv(%x, %w)" +
+          attributes + "%b: f32[1, 40, 28, 28] = conv(%a, %v)" + attributes + "output %b\n}\n",
+      "net");
   if (!graph) FAIL(error_text(graph.takeError()));
   return *graph;
 }
 
 int64_t block_of(const Graph& graph, const char* name) {
   for (const NodeId id : graph.order())
-    if (const Value& value = graph.value(graph.node(id).output); value.name == name) return value.type.layout.block;
+    if (const Value& value = graph.value(graph.node(id).output); value.name == name)
+      return value.type.layout.block;
   return -1;
 }
 
@@ -35,7 +40,8 @@ Graph assigned(const Target& target, const CostOracle* costs) {
 
 }  // namespace
 
-TEST_CASE("layouts follow measured kernels of the whole network, and a lock's are taken as they are") {
+TEST_CASE(
+    "layouts follow measured kernels of the whole network, and a lock's are taken as they are") {
   const Target target = vector_target(512);
   const Graph graph = two_convolutions();
   Expected<std::vector<LayoutPlan>> plans = layout_plans(graph, target, {});
@@ -45,7 +51,7 @@ TEST_CASE("layouts follow measured kernels of the whole network, and a lock's ar
   CHECK((*plans)[1].block == 8);
   CHECK(block_of((*plans)[1].graph, "a") == 8);
 
-  std::map<std::string, int64_t> blocks;   // of the kernels' hashes
+  std::map<std::string, int64_t> blocks;  // of the kernels' hashes
   for (const LayoutPlan& plan : *plans) {
     Expected<std::vector<Task>> tasks = tasks_of(plan.graph, plan.groups, target);
     REQUIRE(bool(tasks));
@@ -54,9 +60,11 @@ TEST_CASE("layouts follow measured kernels of the whole network, and a lock's ar
   }
   for (const int64_t fast : {16, 8}) {
     CAPTURE(fast);
-    const auto seconds = [&](const std::string&, const std::string& kernel) -> Expected<std::optional<double>> {
+    const auto seconds = [&](const std::string&,
+                             const std::string& kernel) -> Expected<std::optional<double>> {
       const auto block = blocks.find(kernel);
-      return block == blocks.end() ? std::nullopt : std::optional(block->second == fast ? 1e-4 : 3e-4);
+      return block == blocks.end() ? std::nullopt
+                                   : std::optional(block->second == fast ? 1e-4 : 3e-4);
     };
     Expected<LayoutSeconds> measured = measured_layouts(graph, target, {}, seconds);
     REQUIRE(bool(measured));
@@ -68,7 +76,10 @@ TEST_CASE("layouts follow measured kernels of the whole network, and a lock's ar
     const std::unique_ptr<CostOracle> settled = settled_costs({{"a", fast}, {"b", fast}});
     CHECK(print(assigned(target, settled.get())) == print(chosen));
   }
-  Expected<LayoutSeconds> none = measured_layouts(graph, target, {}, [](const std::string&, const std::string&) { return Expected<std::optional<double>>(std::nullopt); });
+  Expected<LayoutSeconds> none = measured_layouts(
+      graph, target, {}, [](const std::string&, const std::string&) {
+        return Expected<std::optional<double>>(std::nullopt);
+      });
   REQUIRE(bool(none));
   CHECK(none->empty());
 }
@@ -76,12 +87,15 @@ TEST_CASE("layouts follow measured kernels of the whole network, and a lock's ar
 TEST_CASE("an estimated layout does not displace measured ones") {
   const Target target = vector_target(512);
   Graph graph = two_convolutions();
-  LayoutSeconds measured;   // %a takes far longer than estimated, and most measured kernels far less: by their scale any other layout of %a looks fast
+  // %a takes far longer than estimated, and most measured kernels far less: by their scale any
+  // other layout of %a looks fast
+  LayoutSeconds measured;
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (!std::holds_alternative<op::Conv>(node.attrs)) continue;
     const bool slow = graph.value(node.output).name == "a";
-    measured[node.output] = slow ? std::map<int64_t, double>{{16, 1e-2}, {8, 2e-2}} : std::map<int64_t, double>{{16, 1e-7}, {8, 1e-7}, {4, 1e-7}};
+    measured[node.output] = slow ? std::map<int64_t, double>{{16, 1e-2}, {8, 2e-2}}
+                                 : std::map<int64_t, double>{{16, 1e-7}, {8, 1e-7}, {4, 1e-7}};
   }
   const std::unique_ptr<CostOracle> costs = measured_costs(graph, target, measured);
   CHECK(block_of(assigned(target, costs.get()), "a") == 16);

@@ -26,7 +26,9 @@ T must(Expected<T> value) {
 void must(Error error) {
   if (error) FAIL(error_text(std::move(error)));
 }
-TuningLog open_log(const std::string& path) { return must(TuningLog::open(path, TuningLog::Mode::write)); }
+TuningLog open_log(const std::string& path) {
+  return must(TuningLog::open(path, TuningLog::Mode::write));
+}
 std::string error_of_reading(const std::string& path) {
   Expected<TuningLog> log = TuningLog::open(path, TuningLog::Mode::read);
   return log ? "" : error_text(log.takeError());
@@ -64,8 +66,9 @@ std::string exported(TuningLog& log) {
   return text;
 }
 
-// A process that adds records number, number + 1, ... until `most` or until it is killed. Each record that add() has finished is told by its
-// number on a pipe, so that the parent knows what must be there.
+// A process that adds records number, number + 1, ... until `most` or until it is killed. Each
+// record that add() has finished is told by its number on a pipe, so that the parent knows what
+// must be there.
 struct Writer {
   pid_t process = -1;
   int pipe = -1;
@@ -91,7 +94,8 @@ struct Writer {
   // All that was told, up to the end of the process.
   std::vector<int64_t> finished() {
     std::vector<int64_t> numbers;
-    for (int64_t number = 0; ::read(pipe, &number, sizeof number) == sizeof number;) numbers.push_back(number);
+    for (int64_t number = 0; ::read(pipe, &number, sizeof number) == sizeof number;)
+      numbers.push_back(number);
     ::close(pipe);
     return numbers;
   }
@@ -113,7 +117,8 @@ TEST_CASE("a record is one line and comes back") {
   CHECK(record_id(r).size() == 32);
   CHECK(record_id(r) != record_id(f));
   CHECK(median_seconds(r) == 0.5);
-  for (int i = 0; i < kStatusCount; ++i) CHECK(status_from_name(status_name(static_cast<Status>(i))) == static_cast<Status>(i));
+  for (int i = 0; i < kStatusCount; ++i)
+    CHECK(status_from_name(status_name(static_cast<Status>(i))) == static_cast<Status>(i));
   CHECK(!status_from_name("fine"));
 }
 
@@ -127,9 +132,12 @@ TEST_CASE("what is no record is refused with a reason") {
   CHECK(reason([](Record& r) { r.key.task = "x"; }).find("16 hex digits") != std::string::npos);
   CHECK(reason([](Record& r) { r.seconds = {}; }).find("samples") != std::string::npos);
   CHECK(reason([](Record& r) { r.seconds[1] = -1; }).find("positive") != std::string::npos);
-  CHECK(reason([](Record& r) { r.seconds[1] = std::numeric_limits<double>::infinity(); }).find("positive") != std::string::npos);
+  CHECK(reason([](Record& r) {
+          r.seconds[1] = std::numeric_limits<double>::infinity();
+        }).find("positive") != std::string::npos);
   CHECK(reason([](Record& r) { r.error = "two\nlines"; }).find("one line") != std::string::npos);
-  CHECK(reason([](Record& r) { r.schedule.assign((1 << 20) + 1, ' '); }).find("longer") != std::string::npos);
+  CHECK(reason([](Record& r) { r.schedule.assign((1 << 20) + 1, ' '); }).find("longer") !=
+        std::string::npos);
   for (const char* line : {"", "[]", "{}", "{\"status\":\"ok\"}", "{\"status\":\"fine\"}", "{"})
     CHECK(!error_text(parse_record(line, "f:1").takeError()).empty());
 }
@@ -138,14 +146,15 @@ TEST_CASE("dates") {
   CHECK(date_text(0) == "1970-01-01");
   CHECK(date_text(1'763'800'000) == "2025-11-22");
   CHECK(date_from_text("2025-11-22") == 1'763'769'600);
-  for (const char* wrong : {"2025-13-01", "2025-02-30", "25-01-01", "2025/01/01", "2025-1-011", ""}) CHECK(!date_from_text(wrong));
+  for (const char* wrong : {"2025-13-01", "2025-02-30", "25-01-01", "2025/01/01", "2025-1-011", ""})
+    CHECK(!date_from_text(wrong));
 }
 
 TEST_CASE("records are found again, the best of a key by its median") {
   const TestFolder folder;
   TuningLog log = open_log(folder / "deep/down/tilewright.db");
   CHECK(must(log.add(sample(1, 0.5))));
-  CHECK(must(log.add(sample(8, 0.25))));           // 1 and 8: one task, two kernels
+  CHECK(must(log.add(sample(8, 0.25))));  // 1 and 8: one task, two kernels
   CHECK(must(log.add(sample(15, 0.125))));
   CHECK(must(log.add(failure(1, Status::crashed))));
   CHECK(!must(log.add(sample(1, 0.5))));
@@ -183,7 +192,7 @@ TEST_CASE("of a schedule's measurements the last counts") {
   REQUIRE(left.size() == 2);
   CHECK(left[0] == other);
   CHECK(left[1] == again);
-  again.time = lucky.time;   // of one second the slower
+  again.time = lucky.time;  // of one second the slower
   CHECK(latest({again, lucky}) == std::vector<Record>{again});
   CHECK(latest({lucky, again}) == std::vector<Record>{again});
   must(log.prune({.keep = 1}));
@@ -206,8 +215,9 @@ TEST_CASE("what kill -9 leaves: every record whose add() returned") {
   TuningLog log = open_log(path);
   std::set<int64_t> there;
   for (const Record& r : must(log.all())) there.insert(r.time - 1'700'000'000);
-  for (int64_t number : expected) CHECK_MESSAGE(there.contains(number), "record " << number << " is lost");
-  CHECK(there.size() <= expected.size() + 25);   // finished, but not told: at most one a round
+  for (int64_t number : expected)
+    CHECK_MESSAGE(there.contains(number), "record " << number << " is lost");
+  CHECK(there.size() <= expected.size() + 25);  // finished, but not told: at most one a round
   CHECK(must(log.add(sample(999'999))));
 }
 
@@ -216,7 +226,8 @@ TEST_CASE("writers at once lose nothing") {
   const std::string path = folder / "tilewright.db";
   constexpr int64_t kEach = 200;
   std::vector<std::unique_ptr<Writer>> writers;
-  for (int64_t w = 0; w < 4; ++w) writers.push_back(std::make_unique<Writer>(path, w * 1000, kEach));
+  for (int64_t w = 0; w < 4; ++w)
+    writers.push_back(std::make_unique<Writer>(path, w * 1000, kEach));
   for (auto& writer : writers) {
     CHECK(writer->finished().size() == kEach);
     CHECK(writer->wait() == 0);
@@ -228,8 +239,12 @@ TEST_CASE("writers at once lose nothing") {
 TEST_CASE("export, import and merge: the same log, however often") {
   const TestFolder folder;
   TuningLog a = open_log(folder / "a.db"), b = open_log(folder / "b.db");
-  for (int64_t i = 0; i < 20; ++i) must(a.add(i % 5 ? sample(i, 1.0 / static_cast<double>(i + 3)) : failure(i, Status::timeout)).takeError());
-  for (int64_t i = 10; i < 30; ++i) must(b.add(i % 5 ? sample(i, 1.0 / static_cast<double>(i + 3)) : failure(i, Status::timeout)).takeError());
+  for (int64_t i = 0; i < 20; ++i)
+    must(a.add(i % 5 ? sample(i, 1.0 / static_cast<double>(i + 3)) : failure(i, Status::timeout))
+             .takeError());
+  for (int64_t i = 10; i < 30; ++i)
+    must(b.add(i % 5 ? sample(i, 1.0 / static_cast<double>(i + 3)) : failure(i, Status::timeout))
+             .takeError());
   const std::string text = exported(a);
 
   TuningLog c = open_log(folder / "c.db");
@@ -242,14 +257,15 @@ TEST_CASE("export, import and merge: the same log, however often") {
   CHECK(must(a.merge(b)) == 0);
   CHECK(must(a.merge(a)) == 0);
   CHECK(exported(a) == both);
-  CHECK(must(b.merge(c)) == 10);   // the other way round
+  CHECK(must(b.merge(c)) == 10);  // the other way round
   CHECK(exported(b) == both);
 }
 
 TEST_CASE("an import with a wrong line changes nothing and names the line") {
   const TestFolder folder;
   TuningLog log = open_log(folder / "a.db");
-  const std::string error = error_text(log.import_lines(print(sample(1)) + "\n{\"status\":\"ok\"}\n", "shared.jsonl").takeError());
+  const std::string error = error_text(
+      log.import_lines(print(sample(1)) + "\n{\"status\":\"ok\"}\n", "shared.jsonl").takeError());
   CHECK(error.find("shared.jsonl:2") != std::string::npos);
   CHECK(must(log.count()) == 0);
 }
@@ -257,8 +273,11 @@ TEST_CASE("an import with a wrong line changes nothing and names the line") {
 TEST_CASE("prune keeps the best, this language, what is young") {
   const TestFolder folder;
   TuningLog log = open_log(folder / "a.db");
-  for (int64_t i = 0; i < 21 * 4; i += 21) must(log.add(sample(i, 1.0 + static_cast<double>(i))).takeError());   // one task, one kernel
-  must(log.add(sample(7, 9)).takeError());                                                                       // another kernel
+  // One task, one kernel
+  for (int64_t i = 0; i < 21 * 4; i += 21)
+    must(log.add(sample(i, 1.0 + static_cast<double>(i))).takeError());
+  // Another kernel
+  must(log.add(sample(7, 9)).takeError());
   must(log.add(failure(0, Status::illegal)).takeError());
   Record later = sample(0, 0.001);
   later.key.language = kLanguageVersion + 1;
@@ -279,7 +298,7 @@ TEST_CASE("diff: the keys whose best records differ") {
   const TestFolder folder;
   TuningLog a = open_log(folder / "a.db"), b = open_log(folder / "b.db");
   for (TuningLog* log : {&a, &b}) must(log->add(sample(1)).takeError());
-  must(b.add(sample(8, 7)).takeError());      // slower: the best is the same
+  must(b.add(sample(8, 7)).takeError());  // slower: the best is the same
   CHECK(must(diff(a, b)).empty());
   must(b.add(sample(15, 0.1)).takeError());
   must(a.add(sample(2)).takeError());
@@ -308,39 +327,52 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
   };
   CHECK(error_of_reading(folder / "none.db").find("there is no tuning log") != std::string::npos);
   CHECK(error_of_reading(folder / "").find("it is a folder") != std::string::npos);
-  CHECK(error_of_reading(write("text.db", std::string(5000, 'x'))).find("not an SQLite file") != std::string::npos);
-  CHECK(error_of_reading(database("other.db", "CREATE TABLE t (a)")).find("of another program") != std::string::npos);
-  const std::string newer = database("newer.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 3; CREATE TABLE t (a)");
+  CHECK(error_of_reading(write("text.db", std::string(5000, 'x'))).find("not an SQLite file") !=
+        std::string::npos);
+  CHECK(error_of_reading(database("other.db", "CREATE TABLE t (a)")).find("of another program") !=
+        std::string::npos);
+  const std::string newer = database(
+      "newer.db",
+      "PRAGMA application_id = 1417104487; PRAGMA user_version = 3; CREATE TABLE t (a)");
   CHECK(error_of_reading(newer).find("has version 3") != std::string::npos);
-  const std::string shape = database("shape.db", "PRAGMA application_id = 1417104487; PRAGMA user_version = 1; CREATE VIEW records AS SELECT 1");
+  const std::string shape = database("shape.db",
+                                     "PRAGMA application_id = 1417104487; PRAGMA user_version = 1; "
+                                     "CREATE VIEW records AS SELECT 1");
   CHECK(error_of_reading(shape).find("tables") != std::string::npos);
-  CHECK(error_text(TuningLog::open(folder / "other.db", TuningLog::Mode::write).takeError()).find("of another program") != std::string::npos);
+  CHECK(error_text(TuningLog::open(folder / "other.db", TuningLog::Mode::write).takeError())
+            .find("of another program") != std::string::npos);
 
-  CHECK(error_of_reading(write("empty.db", "")).empty());   // of a process that died before it wrote
+  // Of a process that died before it wrote
+  CHECK(error_of_reading(write("empty.db", "")).empty());
   TuningLog empty = must(TuningLog::open(folder / "empty.db", TuningLog::Mode::read));
   CHECK(must(empty.all()).empty());
   CHECK(!must(empty.best(sample(1).key)));
 
   { must(open_log(folder / "good.db").add(sample(1)).takeError()); }
-  database("good.db", "UPDATE records SET median = 0.0001, seconds = '0.0001'");   // a rumour of a better time
+  // a rumour of a better time
+  database("good.db", "UPDATE records SET median = 0.0001, seconds = '0.0001'");
   TuningLog changed = must(TuningLog::open(folder / "good.db", TuningLog::Mode::read));
-  CHECK(error_text(changed.best(sample(1).key).takeError()).find("is damaged") != std::string::npos);
+  CHECK(error_text(changed.best(sample(1).key).takeError()).find("is damaged") !=
+        std::string::npos);
 }
 
-TEST_CASE("a log of the version before is read as it is and brought up to date when it is written") {
+TEST_CASE(
+    "a log of the version before is read as it is and brought up to date when it is written") {
   const TestFolder folder;
   const std::string path = folder / "old.db";
   must(open_log(path).add(sample(1)).takeError());
   sqlite3* old = nullptr;
   REQUIRE(sqlite3_open(path.c_str(), &old) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(old, "ALTER TABLE records DROP COLUMN about; PRAGMA user_version = 1", nullptr, nullptr, nullptr) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(old, "ALTER TABLE records DROP COLUMN about; PRAGMA user_version = 1",
+                       nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(old);
   CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read)).all()) == std::vector{sample(1)});
   Record more = sample(2);
   more.about = "conv 1.00 p{a=1}";
   must(open_log(path).add(more).takeError());
   CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read)).all()).size() == 2);
-  CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read)).best_of_kernels(more.key.target, 1, "% %")) == std::vector{more});
+  CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read))
+                 .best_of_kernels(more.key.target, 1, "% %")) == std::vector{more});
 }
 
 TEST_CASE("what a record is about is no part of its identity, and merged logs agree on it") {
@@ -371,7 +403,8 @@ TEST_CASE("a file with any byte flipped is read without harm") {
   int refused = 0;
   for (int i = 0; i < 200; ++i) {
     std::string damaged = bytes;
-    for (int flips = 0; flips < 8; ++flips) damaged[random() % (i % 2 ? 200 : damaged.size())] = static_cast<char>(random());
+    for (int flips = 0; flips < 8; ++flips)
+      damaged[random() % (i % 2 ? 200 : damaged.size())] = static_cast<char>(random());
     std::ofstream(folder / "b.db", std::ios::binary) << damaged;
     Expected<TuningLog> log = TuningLog::open(folder / "b.db", TuningLog::Mode::read);
     Error error = log ? log->all().takeError() : log.takeError();

@@ -21,10 +21,16 @@ Kernel kernel_of(const std::string& body, const std::string& parameters = kParam
 }
 
 Kernel good() { return kernel_of("for i in 1024 { y: y[i] = x[i] + w[i] }"); }
-Kernel also_good() { return kernel_of("for i in 512 { for j in 2 { y: y[i * 2 + j] = w[i * 2 + j] + x[i * 2 + j] } }"); }
+Kernel also_good() {
+  return kernel_of("for i in 512 { for j in 2 { y: y[i * 2 + j] = w[i * 2 + j] + x[i * 2 + j] } }");
+}
 Kernel wrong() { return kernel_of("for i in 1024 { y: y[i] = x[i] - w[i] }"); }
-Kernel crashing() { return kernel_of("for i in 1024 { y: y[i + 100000000000] = x[i] }"); }                          // far outside
-Kernel endless() { return kernel_of("for i in 1024 { for k in 1099511627776 reduce { y: y[i] += x[i] init 0 } }"); }   // for an hour at least
+// Far outside
+Kernel crashing() { return kernel_of("for i in 1024 { y: y[i + 100000000000] = x[i] }"); }
+// For an hour at least
+Kernel endless() {
+  return kernel_of("for i in 1024 { for k in 1099511627776 reduce { y: y[i] += x[i] init 0 } }");
+}
 
 const CandidateBuilder& builder() {
   static const CandidateBuilder build = [] {
@@ -61,7 +67,9 @@ Reference interpreted(const Kernel& kernel) {
   return *reference;
 }
 
-MeasureResult run_one(LocalTransport& local, const MeasureJob& job) { return local.run({&job, 1}).front(); }
+MeasureResult run_one(LocalTransport& local, const MeasureJob& job) {
+  return local.run({&job, 1}).front();
+}
 
 void check_times(const MeasureResult& result) {
   CHECK_MESSAGE(result.status == Status::ok, result.error);
@@ -70,7 +78,7 @@ void check_times(const MeasureResult& result) {
   CHECK(!result.device.empty());
 }
 
-class Recording : public Transport {   // passes on and keeps
+class Recording : public Transport {  // passes on and keeps
  public:
   explicit Recording(Transport& to) : to_(to) {}
   std::vector<MeasureResult> run(std::span<const MeasureJob> list) override {
@@ -135,7 +143,9 @@ TEST_CASE("measure: crashes and endless loops end their process and nothing else
   CHECK(local->workers_started() == 3);
 }
 
-TEST_CASE("measure: a process that has served others gets a second chance before its candidate is blamed") {
+TEST_CASE(
+    "measure: a process that has served others gets a second chance before its candidate is "
+    "blamed") {
   const auto local = transport();
   check_times(run_one(*local, job_for(good())));
   CHECK(run_one(*local, job_for(crashing())).status == Status::crashed);
@@ -147,7 +157,7 @@ TEST_CASE("measure: a process that has served others gets a second chance before
 TEST_CASE("measure: inputs and constants cannot be written") {
   const auto local = transport();
   MeasureJob job = job_for(good());
-  job.buffers[2].input = true;      // which the library does not know
+  job.buffers[2].input = true;  // which the library does not know
   CHECK(run_one(*local, job).status == Status::crashed);
   job.buffers[2].constant = true;
   CHECK(run_one(*local, job).status == Status::crashed);
@@ -183,14 +193,16 @@ TEST_CASE("measure: a program that is no measuring process is an error") {
 
 TEST_CASE("measure: parallel loops on several threads, each pinned, compute the same") {
   Expected<std::unique_ptr<LocalTransport>> two = LocalTransport::create({.threads = 2});
-  if (!two) {   // a machine of one core
+  if (!two) {  // a machine of one core
     CHECK(error_text(two.takeError()).find("2 threads are to be measured") != std::string::npos);
     return;
   }
   const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
   Expected<CandidateBuilder> parallel = candidate_builder(baseline_target(host), 2);
   REQUIRE(bool(parallel));
-  const Kernel kernel = kernel_of("for i in 1024 parallel { for k in 4096 reduce { y: y[i] += x[i] * w[k] init 0 } }", "(x: in f32[1024], w: const f32[4096], y: out f32[1024])");
+  const Kernel kernel = kernel_of(
+      "for i in 1024 parallel { for k in 4096 reduce { y: y[i] += x[i] * w[k] init 0 } }",
+      "(x: in f32[1024], w: const f32[4096], y: out f32[1024])");
   Reference reference = interpreted(kernel);
   reference.threads = 2;
   Expected<std::string> object = parallel->compile(kernel);
@@ -200,7 +212,7 @@ TEST_CASE("measure: parallel loops on several threads, each pinned, compute the 
   Expected<std::string> library = parallel->link(*object);
   REQUIRE(bool(library));
   job->library = *library, job->symbol = parallel->symbol, job->expected = reference.outputs;
-  for (const int threads : {1, 2}) {   // the library runs on what it is handed
+  for (const int threads : {1, 2}) {  // the library runs on what it is handed
     job->threads = threads;
     check_times(run_one(**two, *job));
   }
@@ -214,9 +226,11 @@ TEST_CASE("measurer: stopped, it gives the results that it has") {
   const auto local = transport();
   Measurer measurer(*local, builder(), {});
   std::vector<std::shared_ptr<const Kernel>> kernels;
-  for (const Kernel& kernel : {good(), also_good()}) kernels.push_back(std::make_shared<const Kernel>(kernel));
+  for (const Kernel& kernel : {good(), also_good()})
+    kernels.push_back(std::make_shared<const Kernel>(kernel));
   int asked = 0;
-  const StopAsked before_the_second = [&] { return ++asked > 3; };   // twice before compiling, once before each is timed
+  // Twice before compiling, once before each is timed
+  const StopAsked before_the_second = [&] { return ++asked > 3; };
   CHECK(measurer.measure(kernels, {}, before_the_second).size() == 1);
   CHECK(measurer.measure(kernels, {}, [] { return true; }).empty());
   CHECK(measurer.measure(kernels, {}).size() == 2);
@@ -236,7 +250,8 @@ TEST_CASE("measurer: one result a kernel, the same code timed once, the best one
   Kernel renamed = good();
   renamed.name = "another";
   std::vector<std::shared_ptr<const Kernel>> kernels;
-  for (const Kernel& kernel : {good(), renamed, also_good(), crashing()}) kernels.push_back(std::make_shared<const Kernel>(kernel));
+  for (const Kernel& kernel : {good(), renamed, also_good(), crashing()})
+    kernels.push_back(std::make_shared<const Kernel>(kernel));
   const std::vector<MeasureResult> results = measurer.measure(kernels, reference);
   REQUIRE(results.size() == 4);
   check_times(results[0]);
@@ -251,7 +266,8 @@ TEST_CASE("measurer: one result a kernel, the same code timed once, the best one
   CHECK(recording.jobs[0].limits.best == 0);
   CHECK(recording.jobs[1].limits.best > 0);
 
-  CHECK(measurer.measure(kernels, reference)[2].seconds == results[2].seconds);   // nothing new: nothing is run
+  // Nothing new: nothing is run
+  CHECK(measurer.measure(kernels, reference)[2].seconds == results[2].seconds);
   CHECK(measurer.counts().timed == 3);
   CHECK(measurer.counts().checked == 1);
   CHECK(recording.jobs.size() == 4);
@@ -268,12 +284,14 @@ TEST_CASE("measurer: a wrong candidate does not become the best") {
   CHECK(measurer.measure(one, interpreted(good()))[0].status == Status::wrong_result);
 }
 
-TEST_CASE("measurer: when the fastest are wrong, twice the same code too, the best right one is found") {
+TEST_CASE(
+    "measurer: when the fastest are wrong, twice the same code too, the best right one is found") {
   const auto local = transport();
   Measurer measurer(*local, builder(), {});
   const Kernel less = kernel_of("for i in 16 { y: y[i] = x[i] }");
   std::vector<std::shared_ptr<const Kernel>> kernels;
-  for (const Kernel& kernel : {less, less, good()}) kernels.push_back(std::make_shared<const Kernel>(kernel));
+  for (const Kernel& kernel : {less, less, good()})
+    kernels.push_back(std::make_shared<const Kernel>(kernel));
   const std::vector<MeasureResult> results = measurer.measure(kernels, interpreted(good()));
   CHECK(results[0].status == Status::wrong_result);
   CHECK(results[1].status == Status::wrong_result);
@@ -284,13 +302,17 @@ TEST_CASE("measurer: when the fastest are wrong, twice the same code too, the be
 TEST_CASE("measurer: a kernel that does not compile is one result") {
   const auto local = transport();
   CandidateBuilder failing = builder();
-  failing.compile = [](const Kernel&) -> Expected<std::string> { return make_error(DiagCode::unsupported, "two\nlines"); };
+  failing.compile = [](const Kernel&) -> Expected<std::string> {
+    return make_error(DiagCode::unsupported, "two\nlines");
+  };
   Measurer measurer(*local, failing, {});
   const std::vector<std::shared_ptr<const Kernel>> one = {std::make_shared<const Kernel>(good())};
   const MeasureResult result = measurer.measure(one, {}).front();
   CHECK(result.status == Status::compile_error);
   CHECK(result.error == "two lines");
   failing = builder();
-  failing.link = [](const std::string&) -> Expected<std::string> { return make_error(DiagCode::io, "no linker"); };
+  failing.link = [](const std::string&) -> Expected<std::string> {
+    return make_error(DiagCode::io, "no linker");
+  };
   CHECK(Measurer(*local, failing, {}).measure(one, {}).front().error == "no linker");
 }

@@ -1,4 +1,5 @@
-// The parts of measuring that need no process: messages, contents of parameters, comparing, and when sampling ends.
+// The parts of measuring that need no process: messages, contents of parameters, comparing, and
+// when sampling ends.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -19,9 +20,14 @@ namespace {
 
 MeasureJob some_job() {
   MeasureJob job;
-  job.library = std::string("\x7f" "ELF\0and so on", 14);
+  job.library = std::string(
+      "\x7f"
+      "ELF\0and so on",
+      14);
   job.symbol = "candidate";
-  job.buffers = {{64, DType::f32, true, false}, {128, DType::i8, false, true}, {256, DType::bf16, false, false}};
+  job.buffers = {{64, DType::f32, true, false},
+                 {128, DType::i8, false, true},
+                 {256, DType::bf16, false, false}};
   job.workspace_bytes = 4096;
   job.symbols = {7, -1};
   job.seed = 0xfedcba9876543210;
@@ -32,11 +38,17 @@ MeasureJob some_job() {
   return job;
 }
 
-MeasureResult some_result() { return {Status::timeout, {0.5, 1e-9}, "took too long", "a machine", true, {std::byte{3}}}; }
+MeasureResult some_result() {
+  return {Status::timeout, {0.5, 1e-9}, "took too long", "a machine", true, {std::byte{3}}};
+}
 
-template <class T> std::string text_of(Expected<T> value) { return value ? "" : error_text(value.takeError()); }
+template <class T>
+std::string text_of(Expected<T> value) {
+  return value ? "" : error_text(value.takeError());
+}
 
-template <class T> std::vector<std::byte> bytes_of(std::initializer_list<T> values) {
+template <class T>
+std::vector<std::byte> bytes_of(std::initializer_list<T> values) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));
   std::memcpy(bytes.data(), std::data(values), bytes.size());
   return bytes;
@@ -45,17 +57,18 @@ template <class T> std::vector<std::byte> bytes_of(std::initializer_list<T> valu
 // A machine of which everything is known: a run takes `run` seconds.
 struct Invented {
   double run = 1e-3;
-  int64_t disturbed_probes = 0;      // so many blocks see another involuntary switch
+  int64_t disturbed_probes = 0;  // so many blocks see another involuntary switch
   double noise = 0;
   double sentinel = 1e-5;
-  int64_t slow_probe = -1;           // the one whose sentinel takes a fifth longer
+  int64_t slow_probe = -1;  // the one whose sentinel takes a fifth longer
   int64_t runs = 0, switches = 0, probes = 0;
   std::mt19937 random{1};
 
   Samples take(const MeasureLimits& limits) {
     const auto go = [&](int64_t n) {
       runs += n;
-      return static_cast<double>(n) * run * (1 + noise * std::uniform_real_distribution<double>(-1, 1)(random));
+      return static_cast<double>(n) * run *
+             (1 + noise * std::uniform_real_distribution<double>(-1, 1)(random));
     };
     const auto probe = [&]() -> Probe {
       if (disturbed_probes-- > 0) ++switches;
@@ -88,10 +101,14 @@ TEST_CASE("messages: jobs and results come back whole") {
   CHECK(other->contended);
 }
 
-TEST_CASE("messages: what is cut, longer, changed or something else is an error or another message, never more") {
+TEST_CASE(
+    "messages: what is cut, longer, changed or something else is an error or another message, "
+    "never more") {
   const std::string job = to_bytes(some_job()), result = to_bytes(some_result());
-  for (size_t n = 0; n < job.size(); ++n) CHECK(!text_of(job_from_bytes(std::string_view(job).substr(0, n))).empty());
-  for (size_t n = 0; n < result.size(); ++n) CHECK(!text_of(result_from_bytes(std::string_view(result).substr(0, n))).empty());
+  for (size_t n = 0; n < job.size(); ++n)
+    CHECK(!text_of(job_from_bytes(std::string_view(job).substr(0, n))).empty());
+  for (size_t n = 0; n < result.size(); ++n)
+    CHECK(!text_of(result_from_bytes(std::string_view(result).substr(0, n))).empty());
   CHECK(!text_of(job_from_bytes(job + "x")).empty());
   CHECK(!text_of(job_from_bytes(result)).empty());
   CHECK(!text_of(result_from_bytes(job)).empty());
@@ -151,16 +168,24 @@ TEST_CASE("data: differences") {
   CHECK(!differ({1, -inf}, {1, inf}).empty());
   CHECK(!differ({0.001F}, {0}).empty());
   CHECK(output_difference(bytes_of<int8_t>({1, 2}), bytes_of<int8_t>({1, 2}), DType::i8, 1) == "");
-  CHECK(!output_difference(bytes_of<int8_t>({1, 3}), bytes_of<int8_t>({1, 2}), DType::i8, 1).empty());
-  CHECK(!output_difference(bytes_of<int64_t>({(int64_t{1} << 60) + 1}), bytes_of<int64_t>({int64_t{1} << 60}), DType::i64, 1).empty());
-  CHECK(output_difference(bytes_of<uint16_t>({0x3c00}), bytes_of<uint16_t>({0x3c00}), DType::f16, 0) == "");
-  CHECK(!output_difference(bytes_of<uint16_t>({0x3c01}), bytes_of<uint16_t>({0x3c00}), DType::f16, 0).empty());
+  CHECK(
+      !output_difference(bytes_of<int8_t>({1, 3}), bytes_of<int8_t>({1, 2}), DType::i8, 1).empty());
+  CHECK(!output_difference(bytes_of<int64_t>({(int64_t{1} << 60) + 1}),
+                           bytes_of<int64_t>({int64_t{1} << 60}), DType::i64, 1)
+             .empty());
+  CHECK(output_difference(bytes_of<uint16_t>({0x3c00}), bytes_of<uint16_t>({0x3c00}), DType::f16,
+                          0) == "");
+  CHECK(
+      !output_difference(bytes_of<uint16_t>({0x3c01}), bytes_of<uint16_t>({0x3c00}), DType::f16, 0)
+           .empty());
   CHECK(!output_difference(bytes_of<float>({1}), bytes_of<float>({1, 2}), DType::f32, 1).empty());
 }
 
 TEST_CASE("memory: activations stay, constants change place, contents are the seed's") {
   MeasureJob job;
-  job.buffers = {{4096, DType::f32, true, false}, {1000, DType::f32, false, true}, {4096, DType::f32, false, false}};
+  job.buffers = {{4096, DType::f32, true, false},
+                 {1000, DType::f32, false, true},
+                 {4096, DType::f32, false, false}};
   Expected<JobMemory> made = JobMemory::create(job, 1 << 20);
   REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
   JobMemory& memory = *made;
@@ -179,7 +204,7 @@ TEST_CASE("memory: activations stay, constants change place, contents are the se
   }
   CHECK(places.size() == memory.copies());
   CHECK(memory.serves(job));
-  MeasureJob small = job;   // of a network with fewer weights
+  MeasureJob small = job;  // of a network with fewer weights
   small.weights_between = 1 << 18;
   CHECK_FALSE(memory.serves(small));
   Expected<JobMemory> less = JobMemory::create(small, 1 << 20);
@@ -202,7 +227,7 @@ TEST_CASE("sampler: medians and their intervals") {
   CHECK(median_interval(samples).low == 1);
   CHECK(median_interval(samples).high == 6);
   for (int i = 7; i <= 20; ++i) samples.push_back(i);
-  CHECK(median_interval(samples).low == 6);    // tables of the sign test: n = 20, k = 6
+  CHECK(median_interval(samples).low == 6);  // tables of the sign test: n = 20, k = 6
   CHECK(median_interval(samples).high == 15);
   for (int i = 21; i <= 1000; ++i) samples.push_back(i);
   CHECK(median_interval(samples).low == doctest::Approx(469).epsilon(0.01));
@@ -214,9 +239,12 @@ TEST_CASE("sampler: quiet ones end early, noisy ones at the limit, both after th
   CHECK(few.seconds.size() == 6);
   CHECK(!few.contended);
   CHECK(Invented{.run = 1e-2}.take({.least_time = 0.2}).seconds.size() == 20);
-  CHECK(Invented{.run = 1e-2, .noise = 0.5}.take({.timeout = 100, .most_samples = 33}).seconds.size() == 33);
+  CHECK(Invented{.run = 1e-2, .noise = 0.5}
+            .take({.timeout = 100, .most_samples = 33})
+            .seconds.size() == 33);
   Invented middle{.run = 1e-2, .noise = 0.05};
-  const size_t count = middle.take({.timeout = 100, .relative_interval = 0.05, .most_samples = 1000}).seconds.size();
+  const size_t count =
+      middle.take({.timeout = 100, .relative_interval = 0.05, .most_samples = 1000}).seconds.size();
   CHECK(count > 6);
   CHECK(count < 1000);
 }
@@ -229,7 +257,10 @@ TEST_CASE("sampler: short runs are several a sample and times are of one run") {
 }
 
 TEST_CASE("sampler: clearly slower candidates and long ones end early") {
-  const auto samples = [](double times) { return Invented{.run = 0.02}.take({.best = 0.02 / times}).seconds.size(); };   // a sample is a block
+  // a sample is a block
+  const auto samples = [](double times) {
+    return Invented{.run = 0.02}.take({.best = 0.02 / times}).seconds.size();
+  };
   CHECK(samples(2.01) == 1);
   CHECK(samples(1.99) == 2);
   CHECK(samples(1.26) == 2);
@@ -237,7 +268,8 @@ TEST_CASE("sampler: clearly slower candidates and long ones end early") {
   CHECK(samples(1.07) == 4);
   CHECK(samples(1.01) == 6);
   CHECK(samples(0.5) == 6);
-  CHECK(Invented{.run = 1}.take({.timeout = 5}).seconds.size() == 3);    // of five runs, the first and the one that says how long it takes are none
+  // Of five runs, the first and the one that says how long it takes are none
+  CHECK(Invented{.run = 1}.take({.timeout = 5}).seconds.size() == 3);
   Invented once{.run = 3};
   CHECK(once.take({.timeout = 5}).seconds == std::vector<double>{3});
   CHECK(once.runs == 1);
@@ -245,7 +277,7 @@ TEST_CASE("sampler: clearly slower candidates and long ones end early") {
 }
 
 TEST_CASE("sampler: disturbed blocks are taken again, a few times") {
-  Invented once{.run = 1e-3, .disturbed_probes = 3};   // the first probe is before all blocks
+  Invented once{.run = 1e-3, .disturbed_probes = 3};  // the first probe is before all blocks
   const Samples samples = once.take({});
   CHECK(!samples.contended);
   const int64_t usual = [] {
@@ -261,13 +293,15 @@ TEST_CASE("sampler: disturbed blocks are taken again, a few times") {
   CHECK(always.runs < 200);
 }
 
-TEST_CASE("sampler: a slow sentinel disturbs the blocks on both its sides, one that is slow throughout all of them") {
+TEST_CASE(
+    "sampler: a slow sentinel disturbs the blocks on both its sides, one that is slow throughout "
+    "all of them") {
   Invented quiet{.run = 1e-3};
   quiet.take({});
   Invented once{.run = 1e-3, .slow_probe = 1};
   CHECK_FALSE(once.take({}).contended);
   CHECK(once.runs == quiet.runs + 10);
-  Invented throttled{.run = 1e-3, .sentinel = 1.4e-5};   // against 1e-5 on the undisturbed machine
+  Invented throttled{.run = 1e-3, .sentinel = 1.4e-5};  // against 1e-5 on the undisturbed machine
   CHECK(throttled.take({}).contended);
   Invented other_clock{.run = 1e-3, .sentinel = 1.2e-5};
   CHECK_FALSE(other_clock.take({}).contended);

@@ -11,12 +11,17 @@ using namespace tw::test;
 
 namespace {
 
-// A product of n x 64 x 64, and its space: three tiles. The schedule that is the default has none of them.
+// A product of n x 64 x 64, and its space: three tiles. The schedule that is the default has none
+// of them.
 Task product(const std::string& key, int64_t n, int64_t calls) {
   const std::string rows = std::to_string(n);
   Task task{key, "product " + rows, calls, 2.0 * static_cast<double>(n) * 64 * 64, 0, {}};
-  const Kernel kernel = parsed_kernel("kernel @m(x: in f32[" + rows + ", 64], w: const f32[64, 64], y: out f32[" + rows + ", 64]) {"
-                                      "  for i in " + rows + " { for j in 64 { for k in 64 reduce { y: y[i, j] += x[i, k] * w[k, j] init 0 } } } }");
+  const Kernel kernel = parsed_kernel(
+      "kernel @m(x: in f32[" + rows + ", 64], w: const f32[64, 64], y: out f32[" + rows +
+      ", 64]) {"
+      "  for i in " +
+      rows +
+      " { for j in 64 { for k in 64 reduce { y: y[i, j] += x[i, k] * w[k, j] init 0 } } } }");
   task.variants.push_back({Algorithm::direct, {kernel, KernelFamily::matmul, {}}});
   return task;
 }
@@ -30,7 +35,8 @@ Space tiles() {
     std::vector<std::string> outer, inner;
     for (size_t k = 0; k < 3; ++k) {
       const std::string loop = knobs[k].name;
-      s.steps.push_back(step::Split{loop, knobs[k].values[static_cast<size_t>(choice[k])][0], Tail::guard, loop + "0", loop + "1"});
+      s.steps.push_back(step::Split{loop, knobs[k].values[static_cast<size_t>(choice[k])][0],
+                                    Tail::guard, loop + "0", loop + "1"});
       outer.push_back(loop + "0");
       inner.push_back(loop + "1");
     }
@@ -45,7 +51,8 @@ double seconds_of_schedule(const Task& task, const Schedule& schedule) {
   double cost = 1;
   const double best[] = {3, 4, 1};
   for (size_t k = 0; k < 3; ++k) {
-    const double off = std::log2(static_cast<double>(std::get<step::Split>(schedule.steps[k]).factor)) - best[k];
+    const double off =
+        std::log2(static_cast<double>(std::get<step::Split>(schedule.steps[k]).factor)) - best[k];
     cost += off * off;
   }
   return cost * task.flops * 1e-9;
@@ -53,14 +60,15 @@ double seconds_of_schedule(const Task& task, const Schedule& schedule) {
 
 struct Lab {
   std::vector<Record> records = {};
-  std::vector<std::string> order = {};     // schedules as they were measured
+  std::vector<std::string> order = {};  // schedules as they were measured
   std::vector<Record> known = {};
   std::function<Error(const Record&)> check = [](const Record&) { return Error::success(); };
 
   NetworkServices services() {
     NetworkServices s;
     s.space = [](const Task&) -> Expected<Space> { return tiles(); };
-    s.measure = [this](const Task& task, std::span<const Candidate> candidates, const StopAsked& stop) {
+    s.measure = [this](const Task& task, std::span<const Candidate> candidates,
+                       const StopAsked& stop) {
       std::vector<MeasureResult> out;
       for (const Candidate& c : candidates) {
         if (stop()) break;
@@ -84,7 +92,11 @@ struct Lab {
   }
 };
 
-struct Outcome { double seconds = 0, first = 0; int measured = 0; StopReason reason = StopReason::trials; };
+struct Outcome {
+  double seconds = 0, first = 0;
+  int measured = 0;
+  StopReason reason = StopReason::trials;
+};
 
 NetworkOptions options_of(TunerKind tuner, int trials) {
   NetworkOptions options;
@@ -96,7 +108,9 @@ NetworkOptions options_of(TunerKind tuner, int trials) {
 
 Outcome run(Lab& lab, const NetworkOptions& options) {
   const Target target = baseline_target(Arch::x86_64);
-  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target, lab.services(), options);
+  auto tuner = NetworkTuner::create(
+      {product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target,
+      lab.services(), options);
   REQUIRE(bool(tuner));
   auto reason = (*tuner)->run([] { return 0.0; });
   REQUIRE_MESSAGE(bool(reason), error_text(reason.takeError()));
@@ -109,19 +123,23 @@ Outcome run(Lab& lab, const NetworkOptions& options) {
 }  // namespace
 
 TEST_CASE("a network is tuned from its default schedules on") {
-  for (const TunerKind kind : {TunerKind::gbt, TunerKind::genetic, TunerKind::anneal, TunerKind::random}) {
+  for (const TunerKind kind :
+       {TunerKind::gbt, TunerKind::genetic, TunerKind::anneal, TunerKind::random}) {
     CAPTURE(tuner_name(kind));
     Lab lab;
     const Outcome done = run(lab, options_of(kind, 200));
     const Schedule usual = there(tiles().schedule({0, {0, 0, 0}}));
-    CHECK(lab.order[0] == "00000000000000bb" + print(usual));   // the defaults first, of what has most to do before the others
+    // The defaults first, of what has most to do before the others
+    CHECK(lab.order[0] == "00000000000000bb" + print(usual));
     CHECK(lab.order[1] == "00000000000000aa" + print(usual));
-    CHECK(done.first == doctest::Approx(27 * (1 + 6) * 2 * 64 * 64 * 64 * 1e-9));   // 1 + 9 + 16 + 1 = 27
+    // 1 + 9 + 16 + 1 = 27
+    CHECK(done.first == doctest::Approx(27 * (1 + 6) * 2 * 64 * 64 * 64 * 1e-9));
     CHECK(done.measured == 200);
     CHECK(lab.records.size() == 200);
     CHECK(done.seconds < done.first / 4);
     std::sort(lab.order.begin(), lab.order.end());
-    CHECK(std::adjacent_find(lab.order.begin(), lab.order.end()) == lab.order.end());   // nothing twice
+    // Nothing twice
+    CHECK(std::adjacent_find(lab.order.begin(), lab.order.end()) == lab.order.end());
   }
 }
 
@@ -131,7 +149,7 @@ TEST_CASE("every feature leads trees to good schedules of a network") {
     Lab lab;
     NetworkOptions options = options_of(TunerKind::gbt, 160);
     options.features = static_cast<FeatureKind>(f);
-    CHECK(run(lab, options).seconds <= 8.001 * 2 * 64 * 64 * 64 * 1e-9);   // 7 is the least
+    CHECK(run(lab, options).seconds <= 8.001 * 2 * 64 * 64 * 64 * 1e-9);  // 7 is the least
   }
 }
 
@@ -141,10 +159,13 @@ TEST_CASE("a task begins with the best schedule of the nearest one of its family
   std::string best;
   double least = kFailed;
   REQUIRE(lab.records.size() == 48);
-  const auto other = std::find_if(lab.records.begin() + 2, lab.records.end(), [](const Record& r) { return r.key.task == "00000000000000aa"; });   // behind the defaults
+  // Behind the defaults
+  const auto other = std::find_if(lab.records.begin() + 2, lab.records.end(),
+                                  [](const Record& r) { return r.key.task == "00000000000000aa"; });
   REQUIRE(other != lab.records.end());
   for (auto r = lab.records.begin(); r != other; ++r)
-    if (r->key.task == "00000000000000bb" && r->seconds.front() < least) least = r->seconds.front(), best = r->schedule;
+    if (r->key.task == "00000000000000bb" && r->seconds.front() < least)
+      least = r->seconds.front(), best = r->schedule;
   CHECK(other->schedule == best);
 }
 
@@ -169,7 +190,7 @@ TEST_CASE("a record that was measured again is worth what it took the last time"
   Lab first, second;
   run(first, options_of(TunerKind::random, 40));
   second.known = first.records;
-  for (Record r : first.records) {   // all of them were lucky
+  for (Record r : first.records) {  // all of them were lucky
     r.seconds = {10 * r.seconds.front()};
     r.time += 60;
     second.known.push_back(r);
@@ -177,7 +198,8 @@ TEST_CASE("a record that was measured again is worth what it took the last time"
   Lab slower;
   for (Record& r : second.known)
     if (std::ranges::find(first.records, r) == first.records.end()) slower.known.push_back(r);
-  const Outcome again = run(second, options_of(TunerKind::random, 20)), alone = run(slower, options_of(TunerKind::random, 20));
+  const Outcome again = run(second, options_of(TunerKind::random, 20)),
+                alone = run(slower, options_of(TunerKind::random, 20));
   CHECK(second.order == slower.order);
   CHECK(again.seconds == alone.seconds);
 }
@@ -187,16 +209,20 @@ TEST_CASE("records of a kernel that is lowered in another way are left out") {
   run(first, options_of(TunerKind::random, 40));
   second.known = first.records;
   for (Record& r : second.known) r.kernel_hash = "0";
-  CHECK(run(second, options_of(TunerKind::random, 40)).seconds == run(first, options_of(TunerKind::random, 40)).seconds);
+  CHECK(run(second, options_of(TunerKind::random, 40)).seconds ==
+        run(first, options_of(TunerKind::random, 40)).seconds);
   CHECK(second.records.size() == 40);
-  CHECK(second.records.front().schedule == first.records.front().schedule);   // measured again
+  CHECK(second.records.front().schedule == first.records.front().schedule);  // measured again
 }
 
 TEST_CASE("records that cannot be stored end the tuning with their error") {
   Lab lab;
-  lab.check = [](const Record&) { return make_error(DiagCode::io, "tilewright.db: the disk is full"); };
+  lab.check = [](const Record&) {
+    return make_error(DiagCode::io, "tilewright.db: the disk is full");
+  };
   const Target target = baseline_target(Arch::x86_64);
-  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1)}, target, lab.services(), options_of(TunerKind::random, 40));
+  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1)}, target, lab.services(),
+                                    options_of(TunerKind::random, 40));
   REQUIRE(bool(tuner));
   auto reason = (*tuner)->run([] { return 0.0; });
   REQUIRE_FALSE(bool(reason));
@@ -215,36 +241,45 @@ TEST_CASE("the time ends a round in its middle, and the next run goes on there")
   Lab lab;
   NetworkOptions options = options_of(TunerKind::random, 0);
   options.scheduler.seconds = 5;
-  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1)}, target, lab.services(), options);
+  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1)}, target, lab.services(),
+                                    options);
   REQUIRE(bool(tuner));
-  auto reason = (*tuner)->run([&] { return static_cast<double>(lab.order.size()); });   // a second a measurement
+  // a second a measurement
+  auto reason = (*tuner)->run([&] { return static_cast<double>(lab.order.size()); });
   REQUIRE(bool(reason));
   CHECK(*reason == StopReason::time);
-  CHECK(lab.order.size() == 5);   // of a batch of 16
+  CHECK(lab.order.size() == 5);  // of a batch of 16
   CHECK(lab.records.size() == 5);
   Lab whole, rest;
   run(whole, options_of(TunerKind::random, 40));
   rest.known = lab.records;
   run(rest, options_of(TunerKind::random, 40));
   const auto of_the_task = [](std::vector<std::string> order) {
-    std::erase_if(order, [](const std::string& text) { return !text.starts_with("00000000000000aa"); });
+    std::erase_if(order,
+                  [](const std::string& text) { return !text.starts_with("00000000000000aa"); });
     return order;
   };
   CHECK(of_the_task(rest.order).front() == of_the_task(whole.order)[5]);
 }
 
-TEST_CASE("however short the time, the default schedules come first, and the totals are of all that were reached") {
+TEST_CASE(
+    "however short the time, the default schedules come first, and the totals are of all that were "
+    "reached") {
   const Target target = baseline_target(Arch::x86_64);
   for (const int seconds : {1, 2, 3}) {
     Lab lab;
     NetworkOptions options = options_of(TunerKind::gbt, 0);
     options.scheduler.seconds = seconds;
-    auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3), product("00000000000000cc", 32, 1)}, target, lab.services(), options);
+    auto tuner = NetworkTuner::create(
+        {product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3),
+         product("00000000000000cc", 32, 1)},
+        target, lab.services(), options);
     REQUIRE(bool(tuner));
-    REQUIRE(bool((*tuner)->run([&] { return static_cast<double>(lab.order.size()); })));   // a second a measurement
+    // a second a measurement
+    REQUIRE(bool((*tuner)->run([&] { return static_cast<double>(lab.order.size()); })));
     CHECK((*tuner)->measured() == seconds);
     CHECK((*tuner)->reached() == static_cast<size_t>(seconds));
-    CHECK(std::isfinite((*tuner)->row(1).best));   // the costliest
+    CHECK(std::isfinite((*tuner)->row(1).best));  // the costliest
     CHECK((*tuner)->network_seconds() == (*tuner)->first_seconds());
     CHECK((*tuner)->gains() == 0);
   }
@@ -252,12 +287,16 @@ TEST_CASE("however short the time, the default schedules come first, and the tot
   Lab lab;
   NetworkOptions options = options_of(TunerKind::random, 0);
   options.scheduler.seconds = 40;
-  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target, lab.services(), options);
+  auto tuner = NetworkTuner::create(
+      {product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target,
+      lab.services(), options);
   REQUIRE(bool(tuner));
   std::vector<size_t> begun, ended;
-  const SearchWatch watch{.begins = [&](size_t task) { begun.push_back(task); }, .ends = [&](size_t task) { ended.push_back(task); },
+  const SearchWatch watch{.begins = [&](size_t task) { begun.push_back(task); },
+                          .ends = [&](size_t task) { ended.push_back(task); },
                           .kept = [&] { return 4.0 * static_cast<double>((*tuner)->gains()); }};
-  auto reason = (*tuner)->run([&] { return static_cast<double>(lab.order.size()); }, nullptr, watch);
+  auto reason = (*tuner)->run([&] { return static_cast<double>(lab.order.size()); }, nullptr,
+                              watch);
   REQUIRE(bool(reason));
   CHECK(*reason == StopReason::time);
   CHECK((*tuner)->gains() == 2);
@@ -287,7 +326,10 @@ TEST_CASE("the best points of other networks' kernels are tried first, where the
   like.sizes[1] += 1;
   unlike.sizes[1] += 9;
   services.notes = [&]() -> Expected<std::vector<RecordNote>> {
-    return std::vector<RecordNote>{{unlike, "tiles{i=1, j=1, k=2}"}, {like, "tiles{i=8, j=16, k=2}"}, {like, "tiles{i=3, j=16, k=2}"}, {{"conv", like.sizes}, "tiles{i=2, j=2, k=2}"}};
+    return std::vector<RecordNote>{{unlike, "tiles{i=1, j=1, k=2}"},
+                                   {like, "tiles{i=8, j=16, k=2}"},
+                                   {like, "tiles{i=3, j=16, k=2}"},
+                                   {{"conv", like.sizes}, "tiles{i=2, j=2, k=2}"}};
   };
   auto tuner = NetworkTuner::create({task}, target, services, options_of(TunerKind::genetic, 16));
   REQUIRE(bool(tuner));
@@ -308,7 +350,8 @@ TEST_CASE("the best points of other networks' kernels are tried first, where the
 }
 
 TEST_CASE("notes of records: what is not one is nothing") {
-  for (const char* text : {"", "conv", "conv 1,2", "conv 1,x p{}", "conv 1,,2 p{}", "conv inf p{}"}) CHECK_FALSE(parse_note(text));
+  for (const char* text : {"", "conv", "conv 1,2", "conv 1,x p{}", "conv 1,,2 p{}", "conv inf p{}"})
+    CHECK_FALSE(parse_note(text));
   CHECK(parse_note("conv 1.50,2 p{a=1, b=2}")->point == "p{a=1, b=2}");
   for (const char* text : {"conv 1.50,2.00 p{a=1, b=2} default", "conv 1.50,2.00 default"}) {
     const std::optional<RecordNote> note = parse_note(text);
@@ -320,7 +363,9 @@ TEST_CASE("notes of records: what is not one is nothing") {
   CHECK(parse_note("conv 1.50,2 default")->point.empty());
   CHECK(parse_note("conv 1.50,2 p{a=1, b=2} default")->point == "p{a=1, b=2}");
   const Space space = tiles();
-  for (const char* text : {"", "tiles", "tiles{}", "other{i=1, j=1, k=1}", "tiles{i=1, j=1}", "tiles{i=1, j=1, k=1, l=1}", "tiles{i=5, j=1, k=1}"}) CHECK_FALSE(space.parse(text));
+  for (const char* text : {"", "tiles", "tiles{}", "other{i=1, j=1, k=1}", "tiles{i=1, j=1}",
+                           "tiles{i=1, j=1, k=1, l=1}", "tiles{i=5, j=1, k=1}"})
+    CHECK_FALSE(space.parse(text));
   const Point point{0, {3, 0, 5}};
   CHECK(space.parse(space.print(point)) == point);
 }

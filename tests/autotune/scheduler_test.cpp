@@ -28,7 +28,8 @@ struct Network {
 
 const auto kNoClock = [] { return 0.0; };
 
-StopReason run(TaskScheduler& scheduler, const std::function<double()>& clock = kNoClock, const std::atomic<bool>* stop = nullptr) {
+StopReason run(TaskScheduler& scheduler, const std::function<double()>& clock = kNoClock,
+               const std::atomic<bool>* stop = nullptr) {
   auto reason = scheduler.run(clock, stop);
   REQUIRE_MESSAGE(bool(reason), error_text(reason.takeError()));
   return *reason;
@@ -44,9 +45,9 @@ SchedulerOptions with_trials(int trials) {
 }  // namespace
 
 TEST_CASE("trials go to the task that the network gains by") {
-  Network net{{[](int) { return 1e-3; },                        // at its limit
-               [](int n) { return 1e-3 * (1 + 40.0 / n); },     // gains
-               [](int) { return 1e-6; }}};                      // of no weight
+  Network net{{[](int) { return 1e-3; },                     // at its limit
+               [](int n) { return 1e-3 * (1 + 40.0 / n); },  // gains
+               [](int) { return 1e-6; }}};                   // of no weight
   TaskScheduler scheduler({net.task(0), net.task(1), net.task(2)}, with_trials(240));
   CHECK(run(scheduler) == StopReason::trials);
   CHECK(net.trials[0] + net.trials[1] + net.trials[2] == 240);
@@ -55,19 +56,28 @@ TEST_CASE("trials go to the task that the network gains by") {
   CHECK(scheduler.network_seconds() == doctest::Approx(2e-3 + 1e-6 + 1e-3 * 40 / net.trials[1]));
 }
 
-TEST_CASE("defaults come first, the task with most to do before the others, and rounds go to the costliest") {
+TEST_CASE(
+    "defaults come first, the task with most to do before the others, and rounds go to the "
+    "costliest") {
   std::vector<size_t> order;
   const std::vector<double> seconds = {1e-3, 5e-3, 3e-3, 1e-5};
   std::vector<ScheduledTask> tasks;
   for (size_t i = 0; i < seconds.size(); ++i) {
-    const auto round = [&, i](int most) -> Expected<TaskRound> { return order.push_back(i), TaskRound{most, 0, seconds[i], false}; };
-    tasks.push_back({"t", "g" + std::to_string(i), 1, static_cast<double>(i), round, [round] { return round(1); }});
+    const auto round = [&, i](int most) -> Expected<TaskRound> {
+      return order.push_back(i), TaskRound{most, 0, seconds[i], false};
+    };
+    tasks.push_back({"t", "g" + std::to_string(i), 1, static_cast<double>(i), round,
+                     [round] { return round(1); }});
   }
-  tasks[2].first = [&]() -> Expected<TaskRound> { return order.push_back(2), TaskRound{1, 0, kFailed, false}; };   // its default does not work: a round tries others
+  // Its default does not work: a round tries others
+  tasks[2].first = [&]() -> Expected<TaskRound> {
+    return order.push_back(2), TaskRound{1, 0, kFailed, false};
+  };
   TaskScheduler scheduler(tasks, with_trials(4 + 3 * 8));
   CHECK(run(scheduler) == StopReason::trials);
   CHECK(order == std::vector<size_t>{3, 2, 1, 0, 2, 1, 2});
-  CHECK(scheduler.network_seconds() == doctest::Approx(9.01e-3));   // of all, though one has its default alone
+  // Of all, though one has its default alone
+  CHECK(scheduler.network_seconds() == doctest::Approx(9.01e-3));
 }
 
 TEST_CASE("calls weigh, and a group's best rate says how much there is to gain") {
@@ -107,25 +117,35 @@ TEST_CASE("a scheduler stops by time, by gain, when all is done, and on request"
   CHECK(run(by_gain) == StopReason::converged);
   CHECK(b.trials[0] > 40);
 
-  TaskScheduler finished({{"t", "g", 1, 0, [](int) -> Expected<TaskRound> { return TaskRound{1, 0, 1e-3, true}; }}}, {});
+  TaskScheduler finished(
+      {{"t", "g", 1, 0, [](int) -> Expected<TaskRound> { return TaskRound{1, 0, 1e-3, true}; }}},
+      {});
   CHECK(run(finished) == StopReason::finished);
 
   std::atomic<bool> stop = false;
-  Network c{{flat, [&](int) { stop = true; return 1e-3; }}};
+  Network c{{flat, [&](int) {
+               stop = true;
+               return 1e-3;
+             }}};
   TaskScheduler interrupted({c.task(0), c.task(1)}, {});
   CHECK(run(interrupted, kNoClock, &stop) == StopReason::interrupted);
   CHECK(interrupted.measured() == 128);
 }
 
 TEST_CASE("a task that fails leaves the others, all of them are an error") {
-  const auto failing = [](int) -> Expected<TaskRound> { return make_error(DiagCode::illegal_schedule, "conv: none of the 9 points tried is legal"); };
-  const auto hopeless = [](int most) -> Expected<TaskRound> { return TaskRound{most, 0, kFailed, false}; };
+  const auto failing = [](int) -> Expected<TaskRound> {
+    return make_error(DiagCode::illegal_schedule, "conv: none of the 9 points tried is legal");
+  };
+  const auto hopeless = [](int most) -> Expected<TaskRound> {
+    return TaskRound{most, 0, kFailed, false};
+  };
   Network net{{[](int) { return 1e-3; }}};
-  TaskScheduler one({net.task(0), {"a", "a", 1, 0, failing}, {"b", "b", 1, 0, hopeless}}, with_trials(100));
+  TaskScheduler one({net.task(0), {"a", "a", 1, 0, failing}, {"b", "b", 1, 0, hopeless}},
+                    with_trials(100));
   CHECK(run(one) == StopReason::trials);
   CHECK(one.states()[1].error == "conv: none of the 9 points tried is legal");
   CHECK(one.states()[2].error == "b: no candidate has worked");
-  CHECK(one.states()[2].measured == 24);   // three rounds
+  CHECK(one.states()[2].measured == 24);  // three rounds
   CHECK(one.network_seconds() == 1e-3);
 
   TaskScheduler all({{"a", "a", 1, 0, failing}, {"b", "b", 1, 0, hopeless}}, {});
@@ -143,20 +163,24 @@ TEST_CASE("a network's search that goes on from records ends where one in one go
     std::unique_ptr<Explorer> explorer;
     std::unique_ptr<TaskTuner> tuner;
   };
-  const auto run_network = [&](int trials, const std::vector<std::vector<KnownResult>>& known, std::vector<std::vector<KnownResult>>& records) {
+  const auto run_network = [&](int trials, const std::vector<std::vector<KnownResult>>& known,
+                               std::vector<std::vector<KnownResult>>& records) {
     std::vector<std::unique_ptr<Part>> parts;
     std::vector<ScheduledTask> tasks;
     for (const Space* space : {&small, &large}) {
-      parts.push_back(std::make_unique<Part>(Part{{*space, tiled_cost}, random_explorer(*space, 3), nullptr}));
+      parts.push_back(
+          std::make_unique<Part>(Part{{*space, tiled_cost}, random_explorer(*space, 3), nullptr}));
       Part& part = *parts.back();
       TuneOptions options;
       options.batch = 8;
-      part.tuner = std::make_unique<TaskTuner>("task", *space, *part.explorer, nullptr, part.search.hooks(), options);
+      part.tuner = std::make_unique<TaskTuner>("task", *space, *part.explorer, nullptr,
+                                               part.search.hooks(), options);
       if (!known.empty()) part.tuner->know(known[parts.size() - 1]);
       TaskTuner* tuner = part.tuner.get();
       tasks.push_back({"t", "g", 1, 0, [tuner](int most) -> Expected<TaskRound> {
                          TW_ASSIGN(const TuneStep step, tuner->step(most));
-                         return TaskRound{step.measured, step.known, tuner->best_seconds(), tuner->done()};
+                         return TaskRound{step.measured, step.known, tuner->best_seconds(),
+                                          tuner->done()};
                        }});
     }
     TaskScheduler scheduler(std::move(tasks), with_trials(trials));
@@ -169,5 +193,6 @@ TEST_CASE("a network's search that goes on from records ends where one in one go
   const double expected = run_network(100, {}, whole);
   run_network(37, {}, first);
   CHECK(run_network(63, first, second) == expected);
-  for (size_t i = 0; i < whole.size(); ++i) CHECK(first[i].size() + second[i].size() == whole[i].size());
+  for (size_t i = 0; i < whole.size(); ++i)
+    CHECK(first[i].size() + second[i].size() == whole[i].size());
 }

@@ -12,7 +12,9 @@ using namespace tw::test;
 namespace {
 
 enum class Method { random, grid, genetic, anneal, gbt, scored_genetic, scored_random };
-constexpr Method kMethods[] = {Method::random, Method::grid, Method::genetic, Method::anneal, Method::gbt, Method::scored_genetic, Method::scored_random};
+constexpr Method kMethods[] = {Method::random,       Method::grid, Method::genetic,
+                               Method::anneal,       Method::gbt,  Method::scored_genetic,
+                               Method::scored_random};
 
 struct Tuned {
   std::vector<double> curve;
@@ -24,12 +26,14 @@ struct Tuned {
 constexpr int kBatch = 16;
 
 // A search for `trials` new measurements.
-Tuned tune(Search& search, Method method, uint64_t seed, int trials, std::vector<KnownResult> known = {}, int patience = 0) {
+Tuned tune(Search& search, Method method, uint64_t seed, int trials,
+           std::vector<KnownResult> known = {}, int patience = 0) {
   GbtOptions gbt;
   gbt.top = kBatch;
   gbt.seed = seed;
   GbtModel model(knob_features(search.space), gbt);
-  const bool modelled = method == Method::gbt || method == Method::scored_genetic || method == Method::scored_random;
+  const bool modelled = method == Method::gbt || method == Method::scored_genetic ||
+                        method == Method::scored_random;
   const ScorePoints score = modelled ? score_points(search.builder(), model, 1) : nullptr;
   AnnealingOptions annealing;
   annealing.chains = 32, annealing.iterations = 60, annealing.random_first = kBatch;
@@ -40,21 +44,27 @@ Tuned tune(Search& search, Method method, uint64_t seed, int trials, std::vector
   std::unique_ptr<Explorer> explorer;
   switch (method) {
     case Method::random:
-    case Method::scored_random: explorer = random_explorer(search.space, seed, random, score); break;
+    case Method::scored_random:
+      explorer = random_explorer(search.space, seed, random, score);
+      break;
     case Method::grid: explorer = grid_explorer(search.space); break;
     case Method::genetic:
-    case Method::scored_genetic: explorer = genetic_explorer(search.space, seed, genetic, score); break;
+    case Method::scored_genetic:
+      explorer = genetic_explorer(search.space, seed, genetic, score);
+      break;
     case Method::anneal:
     case Method::gbt: explorer = annealing_explorer(search.space, seed, annealing, score); break;
   }
   TuneOptions options;
   options.batch = kBatch;
   options.patience = patience;
-  TaskTuner tuner("task", search.space, *explorer, modelled ? &model : nullptr, search.hooks(), options);
+  TaskTuner tuner("task", search.space, *explorer, modelled ? &model : nullptr, search.hooks(),
+                  options);
   tuner.know(std::move(known));
   auto step = tuner.run(trials);
   REQUIRE_MESSAGE(bool(step), error_text(step.takeError()));
-  return {tuner.curve(), tuner.best_seconds(), tuner.done(), tuner.illegal(), step->measured, step->known};
+  return {tuner.curve(),   tuner.best_seconds(), tuner.done(),
+          tuner.illegal(), step->measured,       step->known};
 }
 
 double least(const Space& space, const Cost& cost) {
@@ -69,7 +79,8 @@ double spearman(const std::vector<double>& a, const std::vector<double>& b) {
     std::iota(order.begin(), order.end(), size_t{0});
     std::sort(order.begin(), order.end(), [&](size_t i, size_t j) { return v[i] < v[j]; });
     std::vector<double> rank(v.size());
-    for (size_t i = 0; i < order.size();) {                      // equal values share their mean rank
+    // Equal values share their mean rank
+    for (size_t i = 0; i < order.size();) {
       size_t end = i;
       while (end < order.size() && v[order[end]] == v[order[i]]) ++end;
       for (size_t k = i; k < end; ++k) rank[order[k]] = 0.5 * static_cast<double>(i + end - 1);
@@ -80,7 +91,9 @@ double spearman(const std::vector<double>& a, const std::vector<double>& b) {
   const std::vector<double> x = ranks(a), y = ranks(b);
   const double mean = 0.5 * static_cast<double>(a.size() - 1);
   double xy = 0, xx = 0, yy = 0;
-  for (size_t i = 0; i < x.size(); ++i) xy += (x[i] - mean) * (y[i] - mean), xx += (x[i] - mean) * (x[i] - mean), yy += (y[i] - mean) * (y[i] - mean);
+  for (size_t i = 0; i < x.size(); ++i)
+    xy += (x[i] - mean) * (y[i] - mean), xx += (x[i] - mean) * (x[i] - mean),
+        yy += (y[i] - mean) * (y[i] - mean);
   return xy / std::sqrt(xx * yy);
 }
 
@@ -112,9 +125,10 @@ TEST_CASE("every explorer goes through a small space, each point once, and finds
 }
 
 TEST_CASE("explorers other than the grid find the least of a larger space in a part of it") {
-  const Space space = power_space(4, 6);   // 1296 points
+  const Space space = power_space(4, 6);  // 1296 points
   const double best = least(space, tiled_cost);
-  for (const Method method : {Method::genetic, Method::anneal, Method::gbt, Method::scored_genetic, Method::scored_random}) {
+  for (const Method method : {Method::genetic, Method::anneal, Method::gbt, Method::scored_genetic,
+                              Method::scored_random}) {
     CAPTURE(static_cast<int>(method));
     Search search{space, tiled_cost};
     CHECK(tune(search, method, 3, 640).best == best);
@@ -122,12 +136,14 @@ TEST_CASE("explorers other than the grid find the least of a larger space in a p
 }
 
 TEST_CASE("trees and annealing need fewer trials than random search") {
-  const Space space = power_space(6, 7);   // 117649 points
-  const double goal = 1.15 * least(power_space(6, 5), tiled_cost);   // the least lies among the small values
+  const Space space = power_space(6, 7);  // 117649 points
+  // The least lies among the small values
+  const double goal = 1.15 * least(power_space(6, 5), tiled_cost);
   double random_log = 0, gbt_log = 0;
   for (const uint64_t seed : {1, 2, 3}) {
     Search a{space, tiled_cost}, b{space, tiled_cost};
-    const int random = trials_until(tune(a, Method::random, seed, 600).curve, goal), gbt = trials_until(tune(b, Method::gbt, seed, 600).curve, goal);
+    const int random = trials_until(tune(a, Method::random, seed, 600).curve, goal),
+              gbt = trials_until(tune(b, Method::gbt, seed, 600).curve, goal);
     CAPTURE(random);
     CAPTURE(gbt);
     CHECK(gbt * 2 < random);
@@ -155,7 +171,7 @@ TEST_CASE("a search that goes on from records ends where one in one go does") {
     CAPTURE(static_cast<int>(method));
     Search whole{space, tiled_cost}, first{space, tiled_cost};
     const Tuned expected = tune(whole, method, 7, 100);
-    tune(first, method, 7, 41);                           // ends within a batch
+    tune(first, method, 7, 41);  // ends within a batch
     Search second{space, tiled_cost};
     const Tuned resumed = tune(second, method, 7, 59, first.records);
     CHECK(resumed.known == 41);
@@ -193,7 +209,9 @@ TEST_CASE("illegal points are not measured, failed ones are not the best") {
     CHECK(tuned.done);
     CHECK(tuned.illegal == 648);
     CHECK(search.measured.size() == 648);
-    CHECK(tuned.best == least(space, [](const Point& p) { return p.choice[0] == 3 || p.choice[1] <= 2 ? kFailed : tiled_cost(p); }));
+    CHECK(tuned.best == least(space, [](const Point& p) {
+            return p.choice[0] == 3 || p.choice[1] <= 2 ? kFailed : tiled_cost(p);
+          }));
   }
 }
 
@@ -206,7 +224,8 @@ TEST_CASE("a space without a legal point is one error that shows one of them") {
   auto step = tuner.run(10);
   REQUIRE_FALSE(bool(step));
   const std::string text = error_text(step.takeError());
-  CHECK(text.find("conv 3x3: none of the 9 points tried is legal; its space has 9") != std::string::npos);
+  CHECK(text.find("conv 3x3: none of the 9 points tried is legal; its space has 9") !=
+        std::string::npos);
   CHECK(text.find("the point is illegal") != std::string::npos);
 }
 
@@ -215,7 +234,7 @@ TEST_CASE("a task without gains ends early, an interrupted one keeps its batch")
   Search search{space, [](const Point&) { return 1e-3; }};
   const Tuned tuned = tune(search, Method::random, 1, 1000, {}, 50);
   CHECK(tuned.done);
-  CHECK(tuned.curve.size() == 64);   // whole batches
+  CHECK(tuned.curve.size() == 64);  // whole batches
 
   Search other{space, tiled_cost};
   const std::unique_ptr<Explorer> explorer = random_explorer(space, 1);
@@ -254,9 +273,11 @@ TEST_CASE("a candidate of several rows scores the sum of them, by both objective
   std::vector<double> negative;
   for (const double s : costs(test)) negative.push_back(-s);
   Features parts{"parts", true, [](const Candidate& c) {
-                   std::vector<FeatureRow> rows;   // a pair of knobs each; as many rows as the first knob says more
+                   // a pair of knobs each; as many rows as the first knob says more
+                   std::vector<FeatureRow> rows;
                    for (size_t k = 0; k + 1 < c.point.choice.size(); ++k)
-                     rows.push_back({static_cast<float>(k), static_cast<float>(c.point.choice[k]), static_cast<float>(c.point.choice[k + 1])});
+                     rows.push_back({static_cast<float>(k), static_cast<float>(c.point.choice[k]),
+                                     static_cast<float>(c.point.choice[k + 1])});
                    return rows;
                  }};
   for (const Objective objective : {Objective::rank, Objective::regression}) {
@@ -287,16 +308,21 @@ TEST_CASE("the same measurements and seed make the same trees") {
 
 TEST_CASE("similar tasks teach a model before its first measurement and are forgotten later") {
   const Space space = power_space(5, 6);
-  Features by_schedule{"text", false, [](const Candidate& c) {   // no point: as of another task's records
-                         FeatureRow row;
-                         for (const Step& s : c.schedule.steps) row.push_back(static_cast<float>(std::stoi(std::get<step::Annotate>(s).value)));
-                         return std::vector<FeatureRow>{row};
-                       }};
+  // No point: as of another task's records
+  Features by_schedule{
+      "text", false, [](const Candidate& c) {
+        FeatureRow row;
+        for (const Step& s : c.schedule.steps)
+          row.push_back(static_cast<float>(std::stoi(std::get<step::Annotate>(s).value)));
+        return std::vector<FeatureRow>{row};
+      }};
   const auto with_text = [&](std::vector<Candidate> list) {
     for (Candidate& c : list) c.schedule = llvm::cantFail(space.schedule(c.point));
     return list;
   };
-  const std::vector<Candidate> other = with_text(sampled(space, 300, 1)), test = with_text(sampled(space, 200, 2)), own = with_text(sampled(space, 300, 3));
+  const std::vector<Candidate> other = with_text(sampled(space, 300, 1)),
+                               test = with_text(sampled(space, 200, 2)),
+                               own = with_text(sampled(space, 300, 3));
   std::vector<double> slower, negative;
   for (const double s : costs(other)) slower.push_back(100 * s);
   for (const double s : costs(test)) negative.push_back(-s);
@@ -306,7 +332,7 @@ TEST_CASE("similar tasks teach a model before its first measurement and are forg
   CHECK(fresh.score(test) == std::vector<double>(test.size(), 0));
   CHECK(spearman(taught.score(test), negative) > 0.8);
   fresh.fit(own, costs(own));
-  taught.fit(own, costs(own));   // 2^(-300/64) is below 0.05
+  taught.fit(own, costs(own));  // 2^(-300/64) is below 0.05
   CHECK(fresh.score(test) == taught.score(test));
   const std::span<const Candidate> few = std::span(own).first(20);
   const std::vector<double> few_costs = costs({few.begin(), few.end()});
@@ -318,7 +344,9 @@ TEST_CASE("similar tasks teach a model before its first measurement and are forg
 TEST_CASE("recall of the best") {
   const std::vector<float> labels = {1, 4, 3, 2};
   CHECK(average_recall(std::vector<float>{1, 4, 3, 2}, labels, 4) == 1);
-  CHECK(average_recall(std::vector<float>{1, 3, 4, 2}, labels, 2) == 0.5);            // none of 1, both of 2
+  // None of 1, both of 2
+  CHECK(average_recall(std::vector<float>{1, 3, 4, 2}, labels, 2) == 0.5);
   CHECK(average_recall(std::vector<float>{4, 1, 2, 3}, labels, 2) == 0);
-  CHECK(average_recall(std::vector<float>{4, 1, 2, 3}, labels, 4) == doctest::Approx((0 + 0 + 2.0 / 3 + 1) / 4));
+  CHECK(average_recall(std::vector<float>{4, 1, 2, 3}, labels, 4) ==
+        doctest::Approx((0 + 0 + 2.0 / 3 + 1) / 4));
 }

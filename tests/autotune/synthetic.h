@@ -13,7 +13,8 @@ namespace tw::test {
 
 inline constexpr double kFailed = std::numeric_limits<double>::infinity();
 
-// `knobs` knobs of the values 1, 2, 4, ...; the schedule is a text that only says which point it is.
+// `knobs` knobs of the values 1, 2, 4, ...; the schedule is a text that only says which point it
+// is.
 inline Space power_space(int knobs, int values, int sketches = 1) {
   std::vector<Sketch> list;
   for (int s = 0; s < sketches; ++s) {
@@ -36,9 +37,10 @@ inline Space power_space(int knobs, int values, int sketches = 1) {
   return Space(std::move(list));
 }
 
-using Cost = std::function<double(const Point&)>;   // seconds; infinite: fails when it runs
+using Cost = std::function<double(const Point&)>;  // seconds; infinite: fails when it runs
 
-// Least at 3, 2, 3, 2, ... with products that must fit a cache and knobs that go together, as tiles do; smooth but for the cache's edge.
+// Least at 3, 2, 3, 2, ... with products that must fit a cache and knobs that go together, as tiles
+// do; smooth but for the cache's edge.
 inline double tiled_cost(const Point& p) {
   double cost = 1, volume = 0;
   for (size_t k = 0; k < p.choice.size(); ++k) {
@@ -47,10 +49,12 @@ inline double tiled_cost(const Point& p) {
     volume += p.choice[k];
     if (k) cost += 0.1 * std::abs(p.choice[k] + p.choice[k - 1] - 5);
   }
-  return (cost + (volume > 3.0 * static_cast<double>(p.choice.size()) ? 2 : 0)) * (1 + 0.5 * p.sketch) * 1e-3;
+  return (cost + (volume > 3.0 * static_cast<double>(p.choice.size()) ? 2 : 0)) *
+         (1 + 0.5 * p.sketch) * 1e-3;
 }
 
-// A search over a space with a known cost. Counts what it measures, and fails on a point measured twice.
+// A search over a space with a known cost. Counts what it measures, and fails on a point measured
+// twice.
 struct Search {
   const Space& space;
   Cost cost;
@@ -79,8 +83,12 @@ struct Search {
       }
       return out;
     };
-    hooks.record = [this](const Candidate& c, const MeasureResult& r) { records.push_back({c.variant, print(c.schedule), r}); };
-    hooks.adopt = [](int variant, const Schedule& schedule) -> Expected<Candidate> { return Candidate{{-1, {}}, schedule, nullptr, variant}; };
+    hooks.record = [this](const Candidate& c, const MeasureResult& r) {
+      records.push_back({c.variant, print(c.schedule), r});
+    };
+    hooks.adopt = [](int variant, const Schedule& schedule) -> Expected<Candidate> {
+      return Candidate{{-1, {}}, schedule, nullptr, variant};
+    };
     return hooks;
   }
 };

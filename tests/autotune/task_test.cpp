@@ -21,17 +21,17 @@ T must(Expected<T> value) {
 }
 
 // A convolution with a bias and relu; a matrix product of what a pool makes of it.
-std::string network(const std::string& prefix, const std::string& symbol, const std::string& more = "") {
+std::string network(const std::string& prefix, const std::string& symbol,
+                    const std::string& more = "") {
   auto v = [&](const std::string& name) { return "%" + prefix + name; };
   const std::string n = symbol;
-  return "graph @" + prefix + "g(" + n + ") {\n" +
-         v("x") + ": f32[" + n + ", 2, 8, 8] = input\n" +
-         v("w") + ": f32[2, 2, 1, 1] = const [1.5, 2.0, 3.0, 4.0]\n" +
-         v("zero") + ": f32[] = const [" + (more == "six" ? "6.0" : "0.0") + "]\n" +
-         v("c") + ": f32[" + n + ", 2, 8, 8] = conv(" + v("x") + ", " + v("w") +
-         ") strides=[1,1] dilations=[1,1] pads=[0,0,0,0] node=\"" + prefix + "conv\"\n" +
-         v("y") + ": f32[" + n + ", 2, 8, 8] = binary(" + v("c") + ", " + v("zero") + ") function=max node=\"" + prefix + "relu\"\n" +
-         "output " + v("y") + "\n}\n";
+  return "graph @" + prefix + "g(" + n + ") {\n" + v("x") + ": f32[" + n + ", 2, 8, 8] = input\n" +
+         v("w") + ": f32[2, 2, 1, 1] = const [1.5, 2.0, 3.0, 4.0]\n" + v("zero") +
+         ": f32[] = const [" + (more == "six" ? "6.0" : "0.0") + "]\n" + v("c") + ": f32[" + n +
+         ", 2, 8, 8] = conv(" + v("x") + ", " + v("w") +
+         ") strides=[1,1] dilations=[1,1] pads=[0,0,0,0] node=\"" + prefix + "conv\"\n" + v("y") +
+         ": f32[" + n + ", 2, 8, 8] = binary(" + v("c") + ", " + v("zero") +
+         ") function=max node=\"" + prefix + "relu\"\n" + "output " + v("y") + "\n}\n";
 }
 
 struct Made {
@@ -58,7 +58,8 @@ TEST_CASE("a task's key does not depend on names, layouts or the algorithm") {
   CHECK(key_of(made_of(network("a", "n"))) == key);
   for (size_t i = 0; i < m.graph.value_count(); ++i) {
     TensorType& type = m.graph.value(ValueId{static_cast<int32_t>(i)}).type;
-    if (type.shape.size() == 4 && !m.graph.is_constant(ValueId{static_cast<int32_t>(i)})) type.layout = {1, 2};
+    if (type.shape.size() == 4 && !m.graph.is_constant(ValueId{static_cast<int32_t>(i)}))
+      type.layout = {1, 2};
   }
   m.groups[0].algorithm = Algorithm::strassen;
   CHECK(key_of(m) == key);
@@ -77,8 +78,9 @@ TEST_CASE("it does depend on shapes, attributes and constants of one element") {
 
 TEST_CASE("symbols count by their position, not by their names' order") {
   auto product = [](const std::string& first, const std::string& second) {
-    return "graph @g(" + first + ", " + second + ") {\n%a: f32[" + first + ", 4] = input\n%b: f32[" + second + ", 4] = input\n" +
-           "%c: f32[" + first + ", " + second + "] = matmul(%a, %b) trans_b=true\noutput %c\n}\n";
+    return "graph @g(" + first + ", " + second + ") {\n%a: f32[" + first +
+           ", 4] = input\n%b: f32[" + second + ", 4] = input\n" + "%c: f32[" + first + ", " +
+           second + "] = matmul(%a, %b) trans_b=true\noutput %c\n}\n";
   };
   CHECK(key_of(made_of(product("a", "b"))) == key_of(made_of(product("b", "a"))));
   CHECK(key_of(made_of(product("rows", "columns"))) == key_of(made_of(product("a", "b"))));
@@ -88,7 +90,8 @@ TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
   Model model = must(import_onnx(TW_SOURCE_DIR "/examples/digits/digits.onnx"));
   const Target target = must(load_target("x86-64-v3", {TW_SOURCE_DIR "/configs"}));
   PassContext context{target};
-  if (Error error = run_passes(model.graph, context, default_pipeline())) FAIL(error_text(std::move(error)));
+  if (Error error = run_passes(model.graph, context, default_pipeline()))
+    FAIL(error_text(std::move(error)));
   std::vector<Group> groups = fuse_groups(model.graph);
   choose_algorithms(model.graph, groups, target, {});
   fuse_pools(model.graph, groups);
@@ -103,7 +106,8 @@ TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
     calls += task.calls;
     REQUIRE(!task.variants.empty());
     std::set<std::string> kernels;
-    for (const Variant& variant : task.variants) CHECK(kernels.insert(kernel_hash(variant.lowered.kernel)).second);
+    for (const Variant& variant : task.variants)
+      CHECK(kernels.insert(kernel_hash(variant.lowered.kernel)).second);
   }
   CHECK(calls <= static_cast<int64_t>(groups.size()));
   bool winograd = false;
@@ -111,9 +115,10 @@ TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
     const std::string key = task_key(model.graph, group);
     groups_keys.insert(key);
     const auto task = std::ranges::find(tasks, key, &Task::key);
-    if (task == tasks.end()) continue;   // no kernel of its own
+    if (task == tasks.end()) continue;  // no kernel of its own
     CHECK(task->variants[0].algorithm == group.algorithm);
-    CHECK(kernel_hash(task->variants[0].lowered.kernel) == kernel_hash(must(lower_group(model.graph, group, target)).kernel));
+    CHECK(kernel_hash(task->variants[0].lowered.kernel) ==
+          kernel_hash(must(lower_group(model.graph, group, target)).kernel));
     const std::vector<Algorithm> all = applicable_algorithms(model.graph, group, target);
     CHECK(task->variants.size() >= all.size());
     winograd |= std::ranges::count(all, Algorithm::winograd_f2) > 0;
@@ -123,14 +128,18 @@ TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
 }
 
 TEST_CASE("a task of a small network is another one than that of a large one") {
-  const auto task_of = [](int64_t mib) {   // of a product of 16 KiB of weights, beside so many
+  const auto task_of = [](int64_t mib) {  // of a product of 16 KiB of weights, beside so many
     Graph graph;
-    const ValueId x = graph.add_input("x", {DType::f32, {Expr(1), Expr(64)}, {}}), z = graph.add_input("z", {DType::f32, {Expr(mib), Expr(1 << 18)}, {}});
-    const ValueId w = graph.add_constant("w", Tensor::zeros(DType::f32, {64, 64})), c = graph.add_constant("c", Tensor::zeros(DType::f32, {mib, 1 << 18}));
+    const ValueId x = graph.add_input("x", {DType::f32, {Expr(1), Expr(64)}, {}}),
+                  z = graph.add_input("z", {DType::f32, {Expr(mib), Expr(1 << 18)}, {}});
+    const ValueId w = graph.add_constant("w", Tensor::zeros(DType::f32, {64, 64})),
+                  c = graph.add_constant("c", Tensor::zeros(DType::f32, {mib, 1 << 18}));
     graph.add_output(must(graph.add(op::MatMul{}, {x, w})), "y");
     graph.add_output(must(graph.add(op::Binary{BinaryOp::add}, {z, c})), "s");
     const std::vector<Group> groups = fuse_groups(graph);
-    const auto product = std::ranges::find_if(groups, [&](const Group& g) { return std::holds_alternative<op::MatMul>(graph.node(g.anchor).attrs); });
+    const auto product = std::ranges::find_if(groups, [&](const Group& g) {
+      return std::holds_alternative<op::MatMul>(graph.node(g.anchor).attrs);
+    });
     REQUIRE(product != groups.end());
     return std::pair(weights_between(graph, *product), task_key(graph, *product));
   };

@@ -1,4 +1,5 @@
-// What the machine code must look like: register tiles without spills, one fused multiply-add a vector, no calls.
+// What the machine code must look like: register tiles without spills, one fused multiply-add a
+// vector, no calls.
 #include <doctest/doctest.h>
 
 #include "tests/backends/harness.h"
@@ -9,7 +10,8 @@ using namespace tw;
 namespace {
 // A tile of `rows` x `vectors` accumulators of `lanes` floats, whole K, weights in panels.
 std::string gemm(int rows, int vectors, int lanes) {
-  std::string text = R"(kernel @gemm(x: in f32[84, 64], w: const f32[2, 64, $N], y: out f32[84, $T]) {
+  std::string text =
+      R"(kernel @gemm(x: in f32[84, 64], w: const f32[2, 64, $N], y: out f32[84, $T]) {
     temp c: f32[$M, $N] register
     for io in $I { for jo in 2 {
       for i0 in $M unroll { for j0 in $V unroll { for l0 in $L vector { c0: c[i0, j0 * $L + l0] = 0.0 } } }
@@ -21,8 +23,14 @@ std::string gemm(int rows, int vectors, int lanes) {
       } } }
     } }
   })";
-  for (auto [key, value] : {std::pair<const char*, int>{"$M", rows}, {"$I", 84 / rows}, {"$V", vectors}, {"$L", lanes}, {"$N", vectors * lanes}, {"$T", 2 * vectors * lanes}})
-    for (size_t at; (at = text.find(key)) != std::string::npos;) text.replace(at, 2, std::to_string(value));
+  for (auto [key, value] : {std::pair<const char*, int>{"$M", rows},
+                            {"$I", 84 / rows},
+                            {"$V", vectors},
+                            {"$L", lanes},
+                            {"$N", vectors * lanes},
+                            {"$T", 2 * vectors * lanes}})
+    for (size_t at; (at = text.find(key)) != std::string::npos;)
+      text.replace(at, 2, std::to_string(value));
   return text;
 }
 
@@ -73,8 +81,13 @@ KernelReport report(const Target& target, const Kernel& kernel) {
 }  // namespace
 
 TEST_CASE("a register tile is one fused multiply-add per vector and no spill") {
-  struct Tile { Target target; int rows, vectors, lanes; const char* instruction; };
-  for (const Tile& t : {Tile{znver4(), 14, 2, 16, "vfmadd"}, Tile{znver4(), 28, 1, 16, "vfmadd"}, Tile{znver4(), 6, 4, 16, "vfmadd"}, Tile{haswell(), 6, 2, 8, "vfmadd"},
+  struct Tile {
+    Target target;
+    int rows, vectors, lanes;
+    const char* instruction;
+  };
+  for (const Tile& t : {Tile{znver4(), 14, 2, 16, "vfmadd"}, Tile{znver4(), 28, 1, 16, "vfmadd"},
+                        Tile{znver4(), 6, 4, 16, "vfmadd"}, Tile{haswell(), 6, 2, 8, "vfmadd"},
                         Tile{haswell(), 4, 3, 8, "vfmadd"}, Tile{aarch64(), 7, 3, 4, "fmla"}}) {
     CAPTURE(t.rows);
     CAPTURE(t.vectors);
@@ -103,7 +116,8 @@ TEST_CASE("without fused multiply-add in the instruction set there is none in th
 }
 
 TEST_CASE("only checked extensions are used, whatever the cpu has") {
-  std::string text = assembly(znver4(), test::parsed_kernel(R"(kernel @k(x: in f32[64], y: out f32[64]) {
+  std::string text = assembly(znver4(),
+                              test::parsed_kernel(R"(kernel @k(x: in f32[64], y: out f32[64]) {
     for i in 4 { for l in 16 vector { y: y[i * 16 + l] = exp(x[i * 16 + l]) } }
   })"));
   CHECK(count(text, "vfmadd") > 0);
@@ -119,7 +133,8 @@ TEST_CASE("disassembly has two stages") {
   REQUIRE(bool(text));
   CHECK(count(*text, "llvm.fma.v16f32") >= 8);
   CHECK(count(*text, "alloca") == 0);
-  CHECK(error_text((*backend)->disassemble(kernel, "ptx").takeError()).find("llvm and asm") != std::string::npos);
+  CHECK(error_text((*backend)->disassemble(kernel, "ptx").takeError()).find("llvm and asm") !=
+        std::string::npos);
 }
 
 TEST_CASE("assembly stands under the lines of the kernel") {
@@ -150,7 +165,9 @@ TEST_CASE("fast_math relaxes arithmetic, and nothing else") {
     CHECK(count(*text, "fdiv nnan nsz arcp <16 x float>") == fast);
     CHECK(count(*text, "fadd nnan nsz arcp <16 x float>") == fast);
     CHECK(count(*text, " nnan nsz arcp ") == 2 * fast);
-    CHECK(count(*text, "fcmp nnan") + count(*text, "select nnan") + count(*text, "contract") + count(*text, "reassoc") == 0);
+    CHECK(count(*text, "fcmp nnan") + count(*text, "select nnan") + count(*text, "contract") +
+              count(*text, "reassoc") ==
+          0);
     CHECK(count(*text, "fcmp uno") + count(*text, "fcmp ord") == 1);
   }
 }

@@ -1,4 +1,5 @@
-// Every architecture: all operators and conversions compile without a call into any library (the linker refuses unknown symbols).
+// Every architecture: all operators and conversions compile without a call into any library (the
+// linker refuses unknown symbols).
 #include <doctest/doctest.h>
 
 #include "runtime/embedded.h"
@@ -7,8 +8,9 @@
 using namespace tw;
 
 namespace {
-const DType kAll[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i16, DType::i32, DType::i64,
-                      DType::u8, DType::u16, DType::u32, DType::u64, DType::boolean};
+const DType kAll[] = {DType::f32, DType::f64, DType::f16,    DType::bf16, DType::i8,
+                      DType::i16, DType::i32, DType::i64,    DType::u8,   DType::u16,
+                      DType::u32, DType::u64, DType::boolean};
 
 Target target_of(Arch arch, std::vector<std::string> features = {}) {
   Target t = baseline_target(arch);
@@ -16,14 +18,16 @@ Target target_of(Arch arch, std::vector<std::string> features = {}) {
   return t;
 }
 
-// One store a value, to its own row of y: y[row, i] = f(x[i], z[i]); in lanes of 8 and once more in scalars.
+// One store a value, to its own row of y: y[row, i] = f(x[i], z[i]); in lanes of 8 and once more in
+// scalars.
 class Rows {
  public:
   Rows(const char* name, DType from, DType to) : from_(from) {
     kernel_.name = name;
     for (const char* n : {"x", "z", "y"}) {
       Buffer b;
-      b.name = n, b.dtype = *n == 'y' ? to : from, b.role = *n == 'y' ? BufferRole::output : BufferRole::input;
+      b.name = n, b.dtype = *n == 'y' ? to : from,
+      b.role = *n == 'y' ? BufferRole::output : BufferRole::input;
       b.shape = {32};
       kernel_.buffers.push_back(b);
     }
@@ -36,7 +40,9 @@ class Rows {
       StmtNode s{};
       s.label = "y" + n, s.buffer = BufferId{2}, s.indices = {Expr(rows_ - 1), at};
       s.value = f(load(BufferId{0}, from_, {at}), load(BufferId{1}, from_, {at}));
-      body_.push_back(make_loop("i" + n, 4, make_loop("l" + n, 8, make_store(s), lanes ? LoopKind::vector : LoopKind::serial)));
+      body_.push_back(make_loop(
+          "i" + n, 4,
+          make_loop("l" + n, 8, make_store(s), lanes ? LoopKind::vector : LoopKind::serial)));
     }
   }
   Kernel done() {
@@ -62,14 +68,22 @@ void check_links(const Target& target, const Kernel& kernel) {
   auto object = (*backend)->compile_kernel(kernel);
   REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
   LinkRequest request;
-  request.objects = {*object}, request.fallback = {std::string(runtime_object(target.triple))}, request.exports = {kernel.name};
+  request.objects = {*object}, request.fallback = {std::string(runtime_object(target.triple))},
+  request.exports = {kernel.name};
   auto image = link_shared(request);
   CHECK_MESSAGE(bool(image), error_text(image.takeError()));
 }
 
 std::vector<Target> targets() {
-  return {target_of(Arch::x86_64), target_of(Arch::x86_64, {"avx2", "fma"}), target_of(Arch::x86_64, {"avx512f", "avx512bw", "avx512vl", "avx512dq"}),
-          target_of(Arch::arm), target_of(Arch::arm, {"hwdiv-arm", "fp16"}), target_of(Arch::aarch64), target_of(Arch::aarch64, {"fullfp16", "dotprod", "sve"}), target_of(Arch::riscv64), target_of(Arch::riscv64, {"v"})};
+  return {target_of(Arch::x86_64),
+          target_of(Arch::x86_64, {"avx2", "fma"}),
+          target_of(Arch::x86_64, {"avx512f", "avx512bw", "avx512vl", "avx512dq"}),
+          target_of(Arch::arm),
+          target_of(Arch::arm, {"hwdiv-arm", "fp16"}),
+          target_of(Arch::aarch64),
+          target_of(Arch::aarch64, {"fullfp16", "dotprod", "sve"}),
+          target_of(Arch::riscv64),
+          target_of(Arch::riscv64, {"v"})};
 }
 }  // namespace
 
@@ -79,10 +93,13 @@ TEST_CASE("elementary functions need no library") {
       Rows rows("functions", t, t);
       for (int op = 0; op < kUnaryOpCount; ++op) {
         UnaryOp u = static_cast<UnaryOp>(op);
-        if (u == UnaryOp::is_nan || u == UnaryOp::is_inf || u == UnaryOp::logical_not || u == UnaryOp::bit_not) continue;
+        if (u == UnaryOp::is_nan || u == UnaryOp::is_inf || u == UnaryOp::logical_not ||
+            u == UnaryOp::bit_not)
+          continue;
         rows.add([&](Expr x, Expr) { return unary(u, x); });
       }
-      for (BinaryOp op : {BinaryOp::add, BinaryOp::div, BinaryOp::mod, BinaryOp::floor_div, BinaryOp::floor_mod, BinaryOp::pow, BinaryOp::min, BinaryOp::max})
+      for (BinaryOp op : {BinaryOp::add, BinaryOp::div, BinaryOp::mod, BinaryOp::floor_div,
+                          BinaryOp::floor_mod, BinaryOp::pow, BinaryOp::min, BinaryOp::max})
         rows.add([&](Expr x, Expr z) { return binary(op, x, z); });
       check_links(target, rows.done());
     }
@@ -94,7 +111,8 @@ TEST_CASE("conversions between all types need no library") {
       for (DType to : kAll) {
         Rows rows("conversions", from, to);
         rows.add([&](Expr x, Expr) { return cast(to, x); });
-        if (!is_float(to) && to != DType::boolean && from != DType::boolean) rows.add([&](Expr x, Expr) { return cast(to, x, true); });
+        if (!is_float(to) && to != DType::boolean && from != DType::boolean)
+          rows.add([&](Expr x, Expr) { return cast(to, x, true); });
         check_links(target, rows.done());
       }
 }
@@ -104,8 +122,10 @@ TEST_CASE("integer operators need no library") {
     for (DType t : kAll) {
       if (is_float(t) || t == DType::boolean) continue;
       Rows rows("integers", t, t);
-      for (BinaryOp op : {BinaryOp::add, BinaryOp::sub, BinaryOp::mul, BinaryOp::div, BinaryOp::mod, BinaryOp::floor_div, BinaryOp::floor_mod, BinaryOp::pow,
-                          BinaryOp::min, BinaryOp::max, BinaryOp::bit_and, BinaryOp::bit_or, BinaryOp::bit_xor, BinaryOp::shl, BinaryOp::shr})
+      for (BinaryOp op :
+           {BinaryOp::add, BinaryOp::sub, BinaryOp::mul, BinaryOp::div, BinaryOp::mod,
+            BinaryOp::floor_div, BinaryOp::floor_mod, BinaryOp::pow, BinaryOp::min, BinaryOp::max,
+            BinaryOp::bit_and, BinaryOp::bit_or, BinaryOp::bit_xor, BinaryOp::shl, BinaryOp::shr})
         rows.add([&](Expr x, Expr z) { return binary(op, x, z); });
       check_links(target, rows.done());
     }

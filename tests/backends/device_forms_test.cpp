@@ -14,7 +14,9 @@ std::string refused(const char* text) {
 
 }  // namespace
 
-TEST_CASE("prefetches become the instruction, in unrolled loops too, and need not lie inside the buffer") {
+TEST_CASE(
+    "prefetches become the instruction, in unrolled loops too, and need not lie inside the "
+    "buffer") {
   const char* text = R"(kernel @sums(x: in f32[9, 48], y: out f32[48]) {
     for k in 9 reduce {
       for l in 3 unroll { prefetch x[k + 4, l * 16] }
@@ -49,6 +51,8 @@ TEST_CASE("virtual threads, blocks and annotations") {
 }
 
 TEST_CASE("what only devices have is refused by name") {
-  CHECK(refused("kernel @k(y: out f32[4]) { for i in 4 bind block.x { y: y[i] = 1 } }").find("loop 'i' is bound to block.x, which a CPU does not have") != std::string::npos);
-  CHECK(refused("kernel @k(y: out f32[4]) { tokens q for i in 4 { signal q wait q y: y[i] = 1 } }").find("a CPU has none") != std::string::npos);
+  CHECK(refused("kernel @k(y: out f32[4]) { for i in 4 bind block.x { y: y[i] = 1 } }")
+            .find("loop 'i' is bound to block.x, which a CPU does not have") != std::string::npos);
+  CHECK(refused("kernel @k(y: out f32[4]) { tokens q for i in 4 { signal q wait q y: y[i] = 1 } }")
+            .find("a CPU has none") != std::string::npos);
 }

@@ -47,11 +47,13 @@ class LoadedKernel {
     if (!handle) return make_error(DiagCode::io, "{0}", dlerror());
     return LoadedKernel(handle, reinterpret_cast<Function>(dlsym(handle, kernel.name.c_str())));
   }
-  LoadedKernel(LoadedKernel&& o) noexcept : handle_(std::exchange(o.handle_, nullptr)), function_(o.function_) {}
+  LoadedKernel(LoadedKernel&& o) noexcept
+      : handle_(std::exchange(o.handle_, nullptr)), function_(o.function_) {}
   ~LoadedKernel() {
     if (handle_) dlclose(handle_);
   }
-  void operator()(std::span<void* const> buffers, void* workspace = nullptr, const int64_t* symbols = nullptr) const {
+  void operator()(std::span<void* const> buffers, void* workspace = nullptr,
+                  const int64_t* symbols = nullptr) const {
     function_(buffers.data(), workspace, symbols);
   }
 

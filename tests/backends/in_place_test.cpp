@@ -1,4 +1,5 @@
-// Compiled kernels whose output may be made in an input's memory: the same values there and elsewhere, and no promise to LLVM that would forbid it.
+// Compiled kernels whose output may be made in an input's memory: the same values there and
+// elsewhere, and no promise to LLVM that would forbid it.
 #include "tests/backends/oracle.h"
 
 using namespace tw;
@@ -16,7 +17,8 @@ AlignedBytes whole_numbers(int64_t count, unsigned seed) {
   return bytes;
 }
 
-// Runs the kernel with its one output on its own and in place of each input that it names; outputs equal the interpreter's.
+// Runs the kernel with its one output on its own and in place of each input that it names; outputs
+// equal the interpreter's.
 void check_in_place(const std::string& text) {
   const Kernel kernel = test::sound_kernel(text);
   std::vector<KernelArgument> expected;
@@ -29,9 +31,11 @@ void check_in_place(const std::string& text) {
     expected.push_back({{initial.back().data, initial.back().data + initial.back().bytes}});
   }
   REQUIRE(error_text(interpret(kernel, expected)) == "");
-  AlignedBytes workspace(size_t(eval_int(workspace_layout(kernel).bytes, [](std::string_view) { return int64_t{1}; })));
+  AlignedBytes workspace(size_t(
+      eval_int(workspace_layout(kernel).bytes, [](std::string_view) { return int64_t{1}; })));
   std::vector<size_t> places = {out};
-  for (const std::string& input : kernel.buffers[out].in_place) places.push_back(static_cast<size_t>(kernel.find_buffer(input)->index));
+  for (const std::string& input : kernel.buffers[out].in_place)
+    places.push_back(static_cast<size_t>(kernel.find_buffer(input)->index));
   REQUIRE(places.size() > 1);
   for (const Target& target : {host_target(), baseline_target(Arch::x86_64)}) {
     CAPTURE(target.cpu);
@@ -54,7 +58,8 @@ void check_in_place(const std::string& text) {
 }  // namespace
 
 TEST_CASE("in place: tiles of sums and a residual") {
-  check_in_place(R"(kernel @gemm(x: in f32[24, 20], w: const f32[20, 32], r: in f32[24, 32], y: out f32[24, 32] inplace r) {
+  check_in_place(
+      R"(kernel @gemm(x: in f32[24, 20], w: const f32[20, 32], r: in f32[24, 32], y: out f32[24, 32] inplace r) {
     temp c: f32[4, 32] register
     for io in 6 parallel {
       for i0 in 4 unroll { for j0 in 2 unroll { for l0 in 16 vector { c0: c[i0, j0 * 16 + l0] = 0.0 } } }
@@ -72,10 +77,14 @@ TEST_CASE("in place: masked tails, single elements, either of two inputs") {
   check_in_place(R"(kernel @sum(a: in f32[45], b: in f32[45], y: out f32[45] inplace b inplace a) {
     for i in 3 { for l in 16 vector { if i * 16 + l < 45 { s: y[i * 16 + l] = a[i * 16 + l] * 2.0 + b[i * 16 + l] } } }
   })");
-  check_in_place("kernel @sum(a: in f32[9, 5], y: out f32[9, 5] inplace a) { for i in 9 vector { for j in 5 unroll { s: y[8 - i, j] = a[8 - i, j] + 1.0 } } }");
+  check_in_place(
+      "kernel @sum(a: in f32[9, 5], y: out f32[9, 5] inplace a) { for i in 9 vector { for j in 5 "
+      "unroll { s: y[8 - i, j] = a[8 - i, j] + 1.0 } } }");
 }
 
-TEST_CASE("in place: a row is read several times before it is written, a matrix before it is transposed") {
+TEST_CASE(
+    "in place: a row is read several times before it is written, a matrix before it is "
+    "transposed") {
   check_in_place(R"(kernel @rows(a: in f32[6, 32], y: out f32[6, 32] inplace a) {
     temp sum: f32[6] stack
     for i in 6 parallel {
@@ -93,7 +102,10 @@ TEST_CASE("in place: a row is read several times before it is written, a matrix 
 TEST_CASE("in place: only the two that may coincide lose noalias") {
   auto backend = make_backend(host_target());
   REQUIRE(bool(backend));
-  auto text = (*backend)->disassemble(test::sound_kernel("kernel @sum(a: in f32[8], b: in f32[8], y: out f32[8] inplace b) { for i in 8 { s: y[i] = a[i] + b[i] } }"), "llvm");
+  auto text = (*backend)->disassemble(
+      test::sound_kernel("kernel @sum(a: in f32[8], b: in f32[8], y: out f32[8] inplace b) { for i "
+                         "in 8 { s: y[i] = a[i] + b[i] } }"),
+      "llvm");
   REQUIRE(bool(text));
   auto promised = [&](const std::string& name) {
     const size_t end = text->find(" %" + name), begin = text->rfind("ptr", end);

@@ -1,4 +1,5 @@
-// Compiled kernels against the interpreter: every statement and loop kind, access pattern and element type.
+// Compiled kernels against the interpreter: every statement and loop kind, access pattern and
+// element type.
 #include "ir/storage_types.h"
 #include "tests/backends/oracle.h"
 
@@ -7,13 +8,15 @@ using namespace tw;
 namespace {
 std::string with(std::string text, const std::vector<std::pair<std::string, std::string>>& parts) {
   for (const auto& [key, value] : parts)
-    for (size_t at; (at = text.find("$" + key)) != std::string::npos;) text.replace(at, key.size() + 1, value);
+    for (size_t at; (at = text.find("$" + key)) != std::string::npos;)
+      text.replace(at, key.size() + 1, value);
   return text;
 }
 }  // namespace
 
 TEST_CASE("an unscheduled kernel with every part") {
-  check_text(R"(kernel @dense(x: in f32[7, 12], w: const f32[12, 9], b: const f32[9], y: out f32[7, 9]) {
+  check_text(
+      R"(kernel @dense(x: in f32[7, 12], w: const f32[12, 9], b: const f32[9], y: out f32[7, 9]) {
     temp c: f32[7, 9]
     for i in 7 { for j in 9 { for k in 12 reduce {
       c: c[i, j] += x[i, k] * w[k, j] where k < 11 || i < 3 init 0.5
@@ -23,7 +26,8 @@ TEST_CASE("an unscheduled kernel with every part") {
 }
 
 TEST_CASE("register tiles of several shapes") {
-  const char* text = R"(kernel @gemm(x: in f32[24, 20], w: const f32[2, 20, $N], y: out f32[24, $T]) {
+  const char* text =
+      R"(kernel @gemm(x: in f32[24, 20], w: const f32[2, 20, $N], y: out f32[24, $T]) {
     temp c: f32[$M, $N] register
     for io in $I parallel { for jo in 2 {
       for i0 in $M unroll { for j0 in $V unroll { for l0 in $L vector { c0: c[i0, j0 * $L + l0] = 0.0 } } }
@@ -35,10 +39,17 @@ TEST_CASE("register tiles of several shapes") {
       } } }
     } }
   })";
-  struct Shape { int m, v, l; };
-  for (Shape s : {Shape{4, 2, 16}, Shape{3, 1, 8}, Shape{6, 4, 4}, Shape{2, 1, 64}, Shape{1, 3, 7}, Shape{4, 1, 24}})
-    check_text(with(text, {{"M", std::to_string(s.m)}, {"I", std::to_string(24 / s.m)}, {"V", std::to_string(s.v)}, {"L", std::to_string(s.l)},
-                           {"N", std::to_string(s.v * s.l)}, {"T", std::to_string(2 * s.v * s.l)}}));
+  struct Shape {
+    int m, v, l;
+  };
+  for (Shape s : {Shape{4, 2, 16}, Shape{3, 1, 8}, Shape{6, 4, 4}, Shape{2, 1, 64}, Shape{1, 3, 7},
+                  Shape{4, 1, 24}})
+    check_text(with(text, {{"M", std::to_string(s.m)},
+                           {"I", std::to_string(24 / s.m)},
+                           {"V", std::to_string(s.v)},
+                           {"L", std::to_string(s.l)},
+                           {"N", std::to_string(s.v * s.l)},
+                           {"T", std::to_string(2 * s.v * s.l)}}));
 }
 
 TEST_CASE("register buffers read and written in pieces of other widths") {
@@ -62,7 +73,8 @@ TEST_CASE("tails are masked, whole vectors or by conditions on lanes") {
       s: s[0] max= x[36 - (j * 16 + m), 0] where j * 16 + m <= 36 init x[0, 0]
     } }
   })";
-  for (const char* t : {"f32", "f64", "i32", "i8", "u8", "i64", "f16", "bf16", "u16"}) check_text(with(text, {{"T", t}}), {}, 1e-2);
+  for (const char* t : {"f32", "f64", "i32", "i8", "u8", "i64", "f16", "bf16", "u16"})
+    check_text(with(text, {{"T", t}}), {}, 1e-2);
 }
 
 TEST_CASE("a select keeps its loads inside the buffer") {
@@ -79,7 +91,8 @@ TEST_CASE("a select keeps its loads inside the buffer") {
 }
 
 TEST_CASE("access patterns of lanes") {
-  const char* text = R"(kernel @access(x: in $T[64, 3], p: in i64[16], y: out $T[16, 2], r: out $T[16], g: out $T[16], b: out $T[16], t: out $T[8, 16], q: out $T[16]) {
+  const char* text =
+      R"(kernel @access(x: in $T[64, 3], p: in i64[16], y: out $T[16, 2], r: out $T[16], g: out $T[16], b: out $T[16], t: out $T[8, 16], q: out $T[16]) {
     for i in 16 vector { y0: y[i, 0] = x[i * 2, 1] }
     for i1 in 16 vector { y1: y[i1, 1] = x[i1, i1 % 3] }
     for i2 in 16 vector { r: r[15 - i2] = x[i2 + 3, 0] }
@@ -89,7 +102,8 @@ TEST_CASE("access patterns of lanes") {
     for i6 in 8 vector { q: q[i6 * 2] = x[i6 * 2, 0] + x[i6 * 2 + 1, 0] }
     for i7 in 8 vector { q1: q[i7 * 2 + 1] = x[63 - i7, 2] }
   })";
-  for (const char* t : {"f32", "f64", "i32", "i8", "u16", "f16"}) check_text(with(text, {{"T", t}}), {}, 1e-3);
+  for (const char* t : {"f32", "f64", "i32", "i8", "u16", "f16"})
+    check_text(with(text, {{"T", t}}), {}, 1e-3);
 }
 
 TEST_CASE("copies that turn columns into rows") {
@@ -101,7 +115,8 @@ TEST_CASE("copies that turn columns into rows") {
         } } } }
       })";
       auto replace_all = [&](const std::string& from, const std::string& to) {
-        for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+        for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+          text.replace(at, from.size(), to);
       };
       replace_all("TYPE", type);
       replace_all("N", n);
@@ -127,11 +142,14 @@ TEST_CASE("reductions over lanes") {
           y: y[i] = s[0]
         }
         for i1 in 6 { for k1 in $N vector reduce { m: m[i1] $C x[i1, k1] where k1 != 2 init 0.5 } }
-      })", {{"C", combiner}, {"N", count}}), {}, 1e-4);
+      })",
+                      {{"C", combiner}, {"N", count}}),
+                 {}, 1e-4);
 }
 
 TEST_CASE("symbolic extents, strides and a workspace") {
-  const char* text = R"(kernel @symbolic[m, n](x: in f32[m, n], w: const f32[16], y: out f32[m, n], s: out f32[n, m]) {
+  const char* text =
+      R"(kernel @symbolic[m, n](x: in f32[m, n], w: const f32[16], y: out f32[m, n], s: out f32[n, m]) {
     temp t: f32[m, n]
     temp u: f32[n]
     for i in m parallel { for jo in (n + 15) // 16 { for jl in 16 vector {
@@ -144,7 +162,8 @@ TEST_CASE("symbolic extents, strides and a workspace") {
       s: s[j2, i2] = x[i2, j2]
     } }
   })";
-  for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {3, 16}, {5, 33}, {2, 15}}) check_text(text, {{"m", m}, {"n", n}}, 1e-4);
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {3, 16}, {5, 33}, {2, 15}})
+    check_text(text, {{"m", m}, {"n", n}}, 1e-4);
 }
 
 TEST_CASE("stack buffers of a parallel loop's body") {
@@ -172,7 +191,8 @@ TEST_CASE("scans run in order") {
 }
 
 TEST_CASE("conditions: uniform, of lanes, and combined") {
-  check_text(R"(kernel @conditions(x: in f32[4, 16], p: in bool[4, 16], y: out f32[4, 16], n: out i32[4]) {
+  check_text(
+      R"(kernel @conditions(x: in f32[4, 16], p: in bool[4, 16], y: out f32[4, 16], n: out i32[4]) {
     for i0 in 4 { for j0 in 16 vector { y0: y[i0, j0] = -7.0 } }
     for i in 4 {
       if i != 2 { for j in 16 vector {
@@ -206,7 +226,8 @@ TEST_CASE("integer arithmetic of every type") {
     }
   })";
   for (const char* kind : {"", "vector"})
-    for (const char* t : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}) check_text(with(text, {{"T", t}, {"K", kind}}));
+    for (const char* t : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
+      check_text(with(text, {{"T", t}, {"K", kind}}));
 }
 
 TEST_CASE("neighbouring products of narrow integers") {
@@ -218,19 +239,22 @@ TEST_CASE("neighbouring products of narrow integers") {
   })";
   const auto check = [&](const char* x, const char* w, int together, const std::string& sum) {
     for (const char* lanes : {"4", "8", "16", "12"})
-      check_text(with(text, {{"S", sum}, {"X", x}, {"W", w}, {"N", std::to_string(together)}, {"L", lanes}}));
+      check_text(with(
+          text, {{"S", sum}, {"X", x}, {"W", w}, {"N", std::to_string(together)}, {"L", lanes}}));
   };
   const std::string first = "i32(x[i, k * 2]) * i32(w[k, l, 0]) + ";
   for (const char* w : {"i8", "u8", "i16"}) {
     check("i16", w, 2, first + "i32(x[i, k * 2 + 1]) * i32(w[k, l, 1])");
     check("i16", w, 2, first + "i32(w[k, l, 1]) * i32(x[i, k * 2 + 1])");
-    check("i16", w, 2, first + "i32(x[i, k * 2]) * i32(w[k, l, 1])");       // no neighbours
+    check("i16", w, 2, first + "i32(x[i, k * 2]) * i32(w[k, l, 1])");  // no neighbours
     check("i16", w, 2, first + "i32(x[i, k * 2 + 1]) * i32(w[k, l, 0])");
   }
   const auto four = [](const std::vector<int>& at) {
     std::string sum;
     for (int p = 0; p < 4; ++p)
-      sum += (p > 0 ? " + " : "") + ("i32(x[i, k * 4 + " + std::to_string(at[static_cast<size_t>(p)])) + "]) * i32(w[k, l, " + std::to_string(p) + "])";
+      sum += (p > 0 ? " + " : "") +
+             ("i32(x[i, k * 4 + " + std::to_string(at[static_cast<size_t>(p)])) +
+             "]) * i32(w[k, l, " + std::to_string(p) + "])";
     return sum;
   };
   for (const char* x : {"u8", "i8"})
@@ -252,9 +276,12 @@ TEST_CASE("conversions between all types") {
       for (int b = 0; b < kAllDTypeCount; ++b) {
         DType from = static_cast<DType>(a), to = static_cast<DType>(b);
         bool saturates = (is_int(to) || is_small_float(to)) && from != DType::boolean;
-        std::string s = saturates ? std::string("sat.") + dtype_name(to) + "(x[i])" : std::string(dtype_name(to)) + "(x[i])";
-        std::string kernel = with(text, {{"A", dtype_name(from)}, {"S", s}, {"B", dtype_name(to)}, {"K", kind}});
-        if (from == to || (is_storage_only(from) && is_storage_only(to))) continue;   // such casts go by a float or an i8
+        std::string s = saturates ? std::string("sat.") + dtype_name(to) + "(x[i])"
+                                  : std::string(dtype_name(to)) + "(x[i])";
+        std::string kernel = with(
+            text, {{"A", dtype_name(from)}, {"S", s}, {"B", dtype_name(to)}, {"K", kind}});
+        // Such casts go by a float or an i8
+        if (from == to || (is_storage_only(from) && is_storage_only(to))) continue;
         check_text(kernel, {}, 0);
       }
 }
@@ -270,7 +297,8 @@ TEST_CASE("floats beyond an integer's range, infinite and NaN, saturate") {
   })";
   for (const char* kind : {"", "vector"})
     for (const char* f : {"f32", "f64"})
-      for (const char* t : {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"}) check_text(with(text, {{"F", f}, {"T", t}, {"K", kind}}), {}, 0);
+      for (const char* t : {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"})
+        check_text(with(text, {{"F", f}, {"T", t}, {"K", kind}}), {}, 0);
 }
 
 TEST_CASE("floats of a byte and less: ties, subnormals, overflow, NaN") {
@@ -291,7 +319,8 @@ TEST_CASE("floats of a byte and less: ties, subnormals, overflow, NaN") {
     }
   })";
   for (const char* kind : {"", "vector"})
-    for (const char* t : {"f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"}) check_text(with(text, {{"T", t}, {"K", kind}}), {}, 0);
+    for (const char* t : {"f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"})
+      check_text(with(text, {{"T", t}, {"K", kind}}), {}, 0);
 }
 
 TEST_CASE("float functions inside kernels of every float type") {
@@ -308,11 +337,16 @@ TEST_CASE("float functions inside kernels of every float type") {
     }
   })";
   for (const char* kind : {"", "vector"})
-    for (const char* t : {"f32", "f64", "f16", "bf16"}) check_text(with(text, {{"T", t}, {"K", kind}}), {}, std::string(t) == "f16" ? 4e-3 : std::string(t) == "bf16" ? 4e-2 : 2e-6);
+    for (const char* t : {"f32", "f64", "f16", "bf16"})
+      check_text(with(text, {{"T", t}, {"K", kind}}), {},
+                 std::string(t) == "f16"    ? 4e-3
+                 : std::string(t) == "bf16" ? 4e-2
+                                            : 2e-6);
 }
 
 TEST_CASE("a convolution with padding, by register tiles") {
-  check_text(R"(kernel @conv(x: in f32[2, 10, 10, 16], w: const f32[1, 2, 3, 3, 16, 16], b: const f32[16], y: out f32[1, 10, 10, 16]) {
+  check_text(
+      R"(kernel @conv(x: in f32[2, 10, 10, 16], w: const f32[1, 2, 3, 3, 16, 16], b: const f32[16], y: out f32[1, 10, 10, 16]) {
     temp acc: f32[5, 16] register
     for h in 10 parallel { for wo in 2 {
       for p0 in 5 unroll { for o0 in 16 vector { a0: acc[p0, o0] = b[o0] } }
@@ -323,5 +357,6 @@ TEST_CASE("a convolution with padding, by register tiles") {
       } } } }
       for p2 in 5 unroll { for o2 in 16 vector { y: y[0, h, wo * 5 + p2, o2] = max(0.0, acc[p2, o2]) } }
     } }
-  })", {}, 1e-4);
+  })",
+      {}, 1e-4);
 }

@@ -1,4 +1,5 @@
-// For tests: a kernel's text run by the interpreter and compiled for several targets on the same random inputs.
+// For tests: a kernel's text run by the interpreter and compiled for several targets on the same
+// random inputs.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -18,7 +19,8 @@ using Symbols = std::map<std::string, int64_t>;
 
 inline int64_t element_count(const Buffer& buffer, const Symbols& symbols) {
   int64_t count = 1;
-  for (const Expr& e : buffer.shape) count *= eval_int(e, [&](std::string_view name) { return symbols.at(std::string(name)); });
+  for (const Expr& e : buffer.shape)
+    count *= eval_int(e, [&](std::string_view name) { return symbols.at(std::string(name)); });
   return count;
 }
 
@@ -34,14 +36,16 @@ inline void fill_random(DType t, std::byte* at, std::mt19937& random) {
   if (t == DType::f32) from = &f;
   if (t == DType::f64) from = &d;
   if (t == DType::f16 || t == DType::bf16) from = &h;
-  auto small = uint8_t(random());   // any number that integers hold
-  while (is_small_float(t) && !(std::fabs(small_to_f32(t, small)) < 1e6F)) small = uint8_t(random());
+  auto small = uint8_t(random());  // any number that integers hold
+  while (is_small_float(t) && !(std::fabs(small_to_f32(t, small)) < 1e6F))
+    small = uint8_t(random());
   if (is_storage_only(t)) from = &small;
   std::memcpy(at, from, size_t(dtype_bytes(t)));
 }
 
 struct AlignedBytes {
-  explicit AlignedBytes(size_t size) : data(static_cast<std::byte*>(std::aligned_alloc(64, (size + 127) / 64 * 64))), bytes(size) {
+  explicit AlignedBytes(size_t size)
+      : data(static_cast<std::byte*>(std::aligned_alloc(64, (size + 127) / 64 * 64))), bytes(size) {
     std::memset(data, 0xA5, (size + 127) / 64 * 64);
   }
   AlignedBytes(AlignedBytes&& o) noexcept : data(std::exchange(o.data, nullptr)), bytes(o.bytes) {}
@@ -55,8 +59,10 @@ struct AlignedBytes {
   size_t bytes;
 };
 
-// Compares every output element; floats within tolerance * max(1, |expected|), integers and bool exactly.
-inline void check_against_interpreter(const Kernel& kernel, const Symbols& symbols = {}, double tolerance = 1e-5) {
+// Compares every output element; floats within tolerance * max(1, |expected|), integers and bool
+// exactly.
+inline void check_against_interpreter(const Kernel& kernel, const Symbols& symbols = {},
+                                      double tolerance = 1e-5) {
   CAPTURE(print(kernel));
   std::mt19937 random(11);
   std::vector<KernelArgument> expected;
@@ -67,7 +73,8 @@ inline void check_against_interpreter(const Kernel& kernel, const Symbols& symbo
     KernelArgument argument;
     argument.bytes.resize(size_t(count * dtype_bytes(b.dtype)));
     if (b.role != BufferRole::output)
-      for (int64_t i = 0; i < count; ++i) fill_random(b.dtype, argument.bytes.data() + i * dtype_bytes(b.dtype), random);
+      for (int64_t i = 0; i < count; ++i)
+        fill_random(b.dtype, argument.bytes.data() + i * dtype_bytes(b.dtype), random);
     initial.emplace_back(argument.bytes.size());
     std::memcpy(initial.back().data, argument.bytes.data(), argument.bytes.size());
     expected.push_back(std::move(argument));
@@ -76,7 +83,9 @@ inline void check_against_interpreter(const Kernel& kernel, const Symbols& symbo
   REQUIRE_MESSAGE(!failed, error_text(std::move(failed)));
   std::vector<int64_t> symbol_values;
   for (const std::string& s : kernel.symbols) symbol_values.push_back(symbols.at(s));
-  AlignedBytes workspace(size_t(eval_int(workspace_layout(kernel).bytes, [&](std::string_view n) { return symbols.at(std::string(n)); })));
+  AlignedBytes workspace(size_t(eval_int(workspace_layout(kernel).bytes, [&](std::string_view n) {
+    return symbols.at(std::string(n));
+  })));
 
   for (const Target& target : {host_target(), baseline_target(Arch::x86_64)}) {
     CAPTURE(target.cpu);
@@ -94,8 +103,11 @@ inline void check_against_interpreter(const Kernel& kernel, const Symbols& symbo
       if (b.role != BufferRole::output) continue;
       int size = dtype_bytes(b.dtype), wrong = 0;
       for (size_t i = 0; i < expected[at].bytes.size() / size_t(size); ++i) {
-        double want = read_element(b.dtype, expected[at].bytes.data() + i * size_t(size)), got = read_element(b.dtype, initial[at].data + i * size_t(size));
-        bool same = want == got || (std::isnan(want) && std::isnan(got)) || (is_float(b.dtype) && std::fabs(want - got) <= tolerance * std::max(1.0, std::fabs(want)));
+        double want = read_element(b.dtype, expected[at].bytes.data() + i * size_t(size)),
+               got = read_element(b.dtype, initial[at].data + i * size_t(size));
+        bool same = want == got || (std::isnan(want) && std::isnan(got)) ||
+                    (is_float(b.dtype) &&
+                     std::fabs(want - got) <= tolerance * std::max(1.0, std::fabs(want)));
         if (!same && wrong++ < 3) {
           CAPTURE(b.name);
           CAPTURE(i);
@@ -107,7 +119,8 @@ inline void check_against_interpreter(const Kernel& kernel, const Symbols& symbo
   }
 }
 
-inline void check_text(const std::string& text, const Symbols& symbols = {}, double tolerance = 1e-5) {
+inline void check_text(const std::string& text, const Symbols& symbols = {},
+                       double tolerance = 1e-5) {
   check_against_interpreter(test::sound_kernel(text), symbols, tolerance);
 }
 

@@ -1,4 +1,5 @@
-// A whole model through the backend, the packager and the C ABI: symbols, arena, weights, workspace, threads, profile.
+// A whole model through the backend, the packager and the C ABI: symbols, arena, weights,
+// workspace, threads, profile.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,22 +29,31 @@ Kernel dense(int64_t k, int64_t n) {
   Kernel kernel;
   kernel.name = "dense", kernel.symbols = {"m"};
   Expr m = var("m");
-  kernel.buffers = {buffer("x", {m, k}, BufferRole::input), buffer("w", {k, n}, BufferRole::constant),
+  kernel.buffers = {buffer("x", {m, k}, BufferRole::input),
+                    buffer("w", {k, n}, BufferRole::constant),
                     buffer("y", {m, n}, BufferRole::output), buffer("t", {m, n}, BufferRole::temp)};
-  StmtNode sum = store("t", 3, {var("i"), var("j")}, load(BufferId{0}, DType::f32, {var("i"), var("k")}) * load(BufferId{1}, DType::f32, {var("k"), var("j")}));
+  StmtNode sum = store("t", 3, {var("i"), var("j")},
+                       load(BufferId{0}, DType::f32, {var("i"), var("k")}) *
+                           load(BufferId{1}, DType::f32, {var("k"), var("j")}));
   sum.combiner = Combiner::add, sum.init = float_imm(0);
-  StmtNode copy = store("y", 2, {var("i2"), var("j2")}, load(BufferId{3}, DType::f32, {var("i2"), var("j2")}));
-  auto nest = make_loop("k", k, make_loop("j", n, make_store(sum), LoopKind::vector), LoopKind::serial, AxisRole::reduce);
-  kernel.body = make_block({make_loop("i", m, nest, LoopKind::parallel),
-                            make_loop("i2", m, make_loop("j2", n, make_store(copy), LoopKind::vector), LoopKind::parallel)});
+  StmtNode copy = store("y", 2, {var("i2"), var("j2")},
+                        load(BufferId{3}, DType::f32, {var("i2"), var("j2")}));
+  auto nest = make_loop("k", k, make_loop("j", n, make_store(sum), LoopKind::vector),
+                        LoopKind::serial, AxisRole::reduce);
+  kernel.body = make_block(
+      {make_loop("i", m, nest, LoopKind::parallel),
+       make_loop("i2", m, make_loop("j2", n, make_store(copy), LoopKind::vector),
+                 LoopKind::parallel)});
   return kernel;
 }
 
 Kernel relu(int64_t n) {
   Kernel kernel;
   kernel.name = "relu", kernel.symbols = {"m"};
-  kernel.buffers = {buffer("x", {var("m"), n}, BufferRole::input), buffer("y", {var("m"), n}, BufferRole::output)};
-  auto s = store("y", 1, {var("i"), var("j")}, max(float_imm(0), load(BufferId{0}, DType::f32, {var("i"), var("j")})));
+  kernel.buffers = {buffer("x", {var("m"), n}, BufferRole::input),
+                    buffer("y", {var("m"), n}, BufferRole::output)};
+  auto s = store("y", 1, {var("i"), var("j")},
+                 max(float_imm(0), load(BufferId{0}, DType::f32, {var("i"), var("j")})));
   kernel.body = make_loop("i", var("m"), make_loop("j", n, make_store(s), LoopKind::vector));
   return kernel;
 }
@@ -74,7 +84,8 @@ ObjectCode compile(const Program& p, int jobs, int64_t share_ns = 0) {
   auto backend = make_backend(host_target());
   REQUIRE(bool(backend));
   CodegenOptions options;
-  options.jobs = jobs, options.symbol = "tiny", options.target_name = "host", options.share_ns = share_ns;
+  options.jobs = jobs, options.symbol = "tiny", options.target_name = "host",
+  options.share_ns = share_ns;
   auto code = (*backend)->compile(p, options);
   REQUIRE_MESSAGE(bool(code), error_text(code.takeError()));
   return std::move(*code);
@@ -85,11 +96,14 @@ LoadedModel load(const ObjectCode& code, const Program& p, const std::vector<flo
   request.objects = code.objects, request.exports = {"tw_tiny_query"}, request.manifest = "{}";
   auto image = link_shared(request);
   REQUIRE_MESSAGE(bool(image), error_text(image.takeError()));
-  std::string path = (std::filesystem::temp_directory_path() / ("tw_program_" + std::to_string(getpid()) + ".so")).string();
+  std::string path = (std::filesystem::temp_directory_path() /
+                      ("tw_program_" + std::to_string(getpid()) + ".so"))
+                         .string();
   {
     auto writer = ArtifactWriter::create(path, *image, p.weight_bytes);
     REQUIRE_MESSAGE(bool(writer), error_text(writer.takeError()));
-    if (!weights.empty()) CHECK(!writer->write(0, {reinterpret_cast<const char*>(weights.data()), p.weight_bytes}));
+    if (!weights.empty())
+      CHECK(!writer->write(0, {reinterpret_cast<const char*>(weights.data()), p.weight_bytes}));
     CHECK(!writer->finish());
   }
   auto loaded = LoadedModel::open(path);
@@ -111,16 +125,21 @@ TEST_CASE("the number of jobs does not change the objects") {
 
 TEST_CASE("a kernel that does little is not divided") {
   Program p = model();
-  auto kernel = parse_kernel("kernel @k(x: in f32[999], y: out f32[999]) { for i in 999 parallel { y: y[i] = x[i] } }");
+  auto kernel = parse_kernel(
+      "kernel @k(x: in f32[999], y: out f32[999]) { for i in 999 parallel { y: y[i] = x[i] } }");
   REQUIRE(bool(kernel));
-  p.kernels[1] = *kernel;   // 8 KB, by the estimate 15 ns
-  auto calls_pool = [&](int64_t share_ns) { return compile(p, 1, share_ns).objects[1].find("tw_parallel_for") != std::string::npos; };
+  p.kernels[1] = *kernel;  // 8 KB, by the estimate 15 ns
+  auto calls_pool = [&](int64_t share_ns) {
+    return compile(p, 1, share_ns).objects[1].find("tw_parallel_for") != std::string::npos;
+  };
   CHECK(calls_pool(0));
   CHECK(calls_pool(5));
   CHECK(!calls_pool(10));
-  kernel = parse_kernel("kernel @k(x: in f32[9, 111], y: out f32[9, 111]) { for t in 9 scan { for i in 111 parallel { y: y[t, i] = x[t, i] } } }");
+  kernel = parse_kernel(
+      "kernel @k(x: in f32[9, 111], y: out f32[9, 111]) { for t in 9 scan { for i in 111 parallel "
+      "{ y: y[t, i] = x[t, i] } } }");
   REQUIRE(bool(kernel));
-  p.kernels[1] = *kernel;   // as much, in nine pieces
+  p.kernels[1] = *kernel;  // as much, in nine pieces
   CHECK(calls_pool(0));
   CHECK(!calls_pool(5));
 }
@@ -152,15 +171,18 @@ TEST_CASE("a model runs through its C interface") {
       for (size_t i = 0; i < x.size(); ++i) x[i] = float(int(i * 5 % 17) - 8) / 4;
       int64_t x_dims[2] = {batch, 12};
       tw_tensor in = {x.data(), x.size() * 4, TW_F32, 2, x_dims};
-      tw_tensor out[2] = {{y.data(), y.size() * 4, TW_F32, 2, nullptr}, {z.data(), z.size() * 4, TW_F32, 2, nullptr}};
+      tw_tensor out[2] = {{y.data(), y.size() * 4, TW_F32, 2, nullptr},
+                          {z.data(), z.size() * 4, TW_F32, 2, nullptr}};
       uint64_t ns[3] = {~0ull, ~0ull, ~0ull};
-      tw_status status = batch == 2 ? api.profile(context, &in, out, ns) : api.run(context, &in, out);
+      tw_status status = batch == 2 ? api.profile(context, &in, out, ns)
+                                    : api.run(context, &in, out);
       CHECK_MESSAGE(status == TW_OK, api.last_error(context));
       if (batch == 2) CHECK(ns[2] < 1000000000);
       for (int64_t i = 0; i < batch; ++i)
         for (int64_t j = 0; j < 16; ++j) {
           double sum = 0;
-          for (int64_t k = 0; k < 12; ++k) sum += double(x[size_t(i * 12 + k)]) * weights[size_t(16 + k * 16 + j)];
+          for (int64_t k = 0; k < 12; ++k)
+            sum += double(x[size_t(i * 12 + k)]) * weights[size_t(16 + k * 16 + j)];
           CHECK(y[size_t(i * 16 + j)] == doctest::Approx(std::max(0.0, sum)));
         }
       api.destroy(context);
@@ -185,13 +207,25 @@ TEST_CASE("kernels that no CPU code can be made for are refused by name") {
 }
 
 TEST_CASE("a parallel loop of few iterations shares out the loop inside it") {
-  struct Case { const char* name; const char* body; int iterations; };
-  for (const Case& c : {Case{"one", "for p in 1 parallel { for i in 35 { for j in 3 { y: y[i, j] = x[i, j] * 2.0 } } }", 35},
-                        Case{"three", "for j in 3 parallel { for i in 35 { y: y[i, j] = x[i, j] * 2.0 } }", 105},
-                        Case{"combining", "for j in 3 parallel { for i in 35 { y: y[i, j] += x[i, j] init x[i, j] } }", 3},
-                        Case{"two", "for j in 3 parallel { for i in 35 { y: y[i, j] = x[i, j] } for k in 35 { z: y[k, j] = x[k, j] * 2.0 } }", 3}}) {
+  struct Case {
+    const char* name;
+    const char* body;
+    int iterations;
+  };
+  for (const Case& c :
+       {Case{"one",
+             "for p in 1 parallel { for i in 35 { for j in 3 { y: y[i, j] = x[i, j] * 2.0 } } }",
+             35},
+        Case{"three", "for j in 3 parallel { for i in 35 { y: y[i, j] = x[i, j] * 2.0 } }", 105},
+        Case{"combining",
+             "for j in 3 parallel { for i in 35 { y: y[i, j] += x[i, j] init x[i, j] } }", 3},
+        Case{"two",
+             "for j in 3 parallel { for i in 35 { y: y[i, j] = x[i, j] } for k in 35 { z: y[k, j] "
+             "= x[k, j] * 2.0 } }",
+             3}}) {
     CAPTURE(c.name);
-    auto kernel = parse_kernel(std::string("kernel @k(x: in f32[35, 3], y: out f32[35, 3]) { ") + c.body + " }");
+    auto kernel = parse_kernel(std::string("kernel @k(x: in f32[35, 3], y: out f32[35, 3]) { ") +
+                               c.body + " }");
     REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
     Program p;
     p.name = "shared";
@@ -205,7 +239,8 @@ TEST_CASE("a parallel loop of few iterations shares out the loop inside it") {
       tw_parallel pool = {[](void* seen, void (*fn)(void*, int32_t), void* arg, int32_t count) {
                             *static_cast<int*>(seen) = count;
                             for (int32_t i = count; i-- > 0;) fn(arg, i);
-                          }, &shares, threads};
+                          },
+                          &shares, threads};
       tw_options options = {};
       options.size = sizeof options, options.parallel = &pool;
       tw_context* context = nullptr;
@@ -213,7 +248,8 @@ TEST_CASE("a parallel loop of few iterations shares out the loop inside it") {
       std::vector<float> x(105), y(107, -1);
       for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) - 50;
       int64_t dims[2] = {35, 3};
-      tw_tensor in = {x.data(), x.size() * 4, TW_F32, 2, dims}, out = {y.data() + 1, x.size() * 4, TW_F32, 2, dims};
+      tw_tensor in = {x.data(), x.size() * 4, TW_F32, 2, dims},
+                out = {y.data() + 1, x.size() * 4, TW_F32, 2, dims};
       CHECK(model.api().run(context, &in, &out) == TW_OK);
       model.api().destroy(context);
       CHECK(shares == std::min(threads, c.iterations));

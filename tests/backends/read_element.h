@@ -23,12 +23,14 @@ inline double read_element(DType t, const std::byte* at) {
     case DType::i16: return as(int16_t{});
     case DType::i32: return as(int32_t{});
     case DType::i64: return double(as(int64_t{}));
-    case DType::u8: case DType::boolean: return as(uint8_t{});
+    case DType::u8:
+    case DType::boolean: return as(uint8_t{});
     case DType::u16: return as(uint16_t{});
     case DType::u32: return as(uint32_t{});
     case DType::u64: return double(as(uint64_t{}));
   }
-  return is_small_float(t) ? double(small_to_f32(t, as(uint8_t{}))) : double(wrap_to(t, as(int8_t{})));
+  return is_small_float(t) ? double(small_to_f32(t, as(uint8_t{})))
+                           : double(wrap_to(t, as(int8_t{})));
 }
 
 }  // namespace tw

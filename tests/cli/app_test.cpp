@@ -21,20 +21,27 @@ TEST_CASE("the version is one line") {
   const CliResult r = cli({"--version"});
   CHECK(r.code == kExitOk);
   CHECK(r.out.starts_with("tilewright "));
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--version", "--json"}, {"--json", "--version"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--version", "--json"}, {"--json", "--version"}}) {
     const CliResult json = cli(words);
     CHECK(json.code == kExitOk);
     CHECK(json.err.empty());
     Expected<Json> parsed = parse_json(json.out, "out");
     REQUIRE(bool(parsed));
-    CHECK(r.out == "tilewright " + (*parsed)["tilewright"].text_or_empty() + " (ABI " + std::to_string((*parsed)["abi"].integer_or(0)) + ")\n");
+    CHECK(r.out == "tilewright " + (*parsed)["tilewright"].text_or_empty() + " (ABI " +
+                       std::to_string((*parsed)["abi"].integer_or(0)) + ")\n");
   }
 }
 
 TEST_CASE("wrong usage exits with 2") {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {}, {"nothing"}, {"compile"}, {"compile", "m.onnx", "--no-such-flag"}, {"bench", "m.so", "--runs", "many"},
-           {"bench", "m.so", "--threads", "-1"}, {"verify", "m.so", "m.onnx", "--tolerance", "-1"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{},
+                                             {"nothing"},
+                                             {"compile"},
+                                             {"compile", "m.onnx", "--no-such-flag"},
+                                             {"bench", "m.so", "--runs", "many"},
+                                             {"bench", "m.so", "--threads", "-1"},
+                                             {"verify", "m.so", "m.onnx", "--tolerance", "-1"}}) {
     const CliResult r = cli(words);
     CHECK(r.code == kExitUsage);
     CHECK(r.out.empty());
@@ -77,7 +84,8 @@ TEST_CASE("exit codes of diagnostics") {
 TEST_CASE("errors are printed with their place, to people and to programs") {
   std::ostringstream out, err;
   Console console{out, err};
-  const std::vector<Diag> list = {{DiagCode::parse, "unknown key 'cors'", {"t.yaml", 3, 5}, {"known: cores"}}};
+  const std::vector<Diag> list = {
+      {DiagCode::parse, "unknown key 'cors'", {"t.yaml", 3, 5}, {"known: cores"}}};
   print_errors(console, list);
   CHECK(err.str() == "error: t.yaml:3:5: unknown key 'cors'\n  note: known: cores\n");
   console.json = true;
@@ -96,7 +104,8 @@ TEST_CASE("--dim") {
   REQUIRE(bool(dims));
   CHECK((*dims)["batch"] == 4);
   CHECK((*dims)["seq"] == 128);
-  for (const char* wrong : {"batch", "=1", "batch=", "batch=-1", "batch=1x", "batch=99999999999999999999"}) {
+  for (const char* wrong :
+       {"batch", "=1", "batch=", "batch=-1", "batch=1x", "batch=99999999999999999999"}) {
     dims = parse_dims({wrong});
     CHECK(!dims);
     llvm::consumeError(dims.takeError());
@@ -106,12 +115,14 @@ TEST_CASE("--dim") {
 }
 
 TEST_CASE("JSON: values survive, order is kept, damage is found") {
-  const Json value = Json::Object{{"z", 1}, {"a", Json::Array{true, "x\"\n", 0.5, Json()}}, {"big", int64_t{1} << 62}};
+  const Json value = Json::Object{
+      {"z", 1}, {"a", Json::Array{true, "x\"\n", 0.5, Json()}}, {"big", int64_t{1} << 62}};
   CHECK(dump(value, -1) == R"({"z":1,"a":[true,"x\"\n",0.5,null],"big":4611686018427387904})");
   Expected<Json> back = parse_json(dump(value), "text");
   REQUIRE(bool(back));
   CHECK(dump(*back, -1) == dump(value, -1));
-  for (const std::string& wrong : {std::string("{"), std::string("[1,]"), std::string(100, '[') + std::string(100, ']')}) {
+  for (const std::string& wrong :
+       {std::string("{"), std::string("[1,]"), std::string(100, '[') + std::string(100, ']')}) {
     back = parse_json(wrong, "text");
     CHECK(!back);
     llvm::consumeError(back.takeError());

@@ -6,20 +6,23 @@
 namespace tw::test {
 
 tw_tensor describe(Tensor& t) {
-  return {t.bytes.data(), t.bytes.size(), dtype_info(t.dtype).onnx, static_cast<int32_t>(t.shape.size()), t.shape.data()};
+  return {t.bytes.data(), t.bytes.size(), dtype_info(t.dtype).onnx,
+          static_cast<int32_t>(t.shape.size()), t.shape.data()};
 }
 
-LoadedModel compile_for(const Graph& graph, const Target& target, const AlgorithmOptions& algorithms) {
+LoadedModel compile_for(const Graph& graph, const Target& target,
+                        const AlgorithmOptions& algorithms) {
   Model model;
   model.graph = graph;
   model.name = "case";
   CompileOptions options;
-  static int count = 0;   // dlopen takes a library of the same name for the same
-  const std::string stem = "/tmp/tilewright-case-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+  static int count = 0;  // dlopen takes a library of the same name for the same
+  const std::string stem = "/tmp/tilewright-case-" + std::to_string(getpid()) + "-" +
+                           std::to_string(count++);
   options.output = stem + ".so";
   options.name = "op_case";
   options.algorithms = algorithms;
-  options.share_ns = 0;   // small kernels run in parallel too
+  options.share_ns = 0;  // small kernels run in parallel too
   auto report = compile_graph(std::move(model), options, target);
   if (!report) FAIL(error_text(report.takeError()));
   auto loaded = LoadedModel::open(options.output);
@@ -29,7 +32,8 @@ LoadedModel compile_for(const Graph& graph, const Target& target, const Algorith
   return std::move(*loaded);
 }
 
-std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs, const std::vector<Tensor>& like, const Target& target, int threads,
+std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs,
+                                 const std::vector<Tensor>& like, const Target& target, int threads,
                                  const AlgorithmOptions& algorithms) {
   const LoadedModel loaded = compile_for(graph, target, algorithms);
   tw_options run_options{};

@@ -1,13 +1,16 @@
-// Compiles a graph for this machine, runs it once and gives the outputs; a failing step fails the test.
+// Compiles a graph for this machine, runs it once and gives the outputs; a failing step fails the
+// test.
 #pragma once
 #include "driver/compile.h"
 #include "packager/loaded_model.h"
 
 namespace tw::test {
 // The library of a graph, in memory alone.
-LoadedModel compile_for(const Graph& graph, const Target& target, const AlgorithmOptions& algorithms = {});
+LoadedModel compile_for(const Graph& graph, const Target& target,
+                        const AlgorithmOptions& algorithms = {});
 tw_tensor describe(Tensor& t);
 // like: tensors of the outputs' types and shapes.
-std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs, const std::vector<Tensor>& like, const Target& target, int threads,
+std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs,
+                                 const std::vector<Tensor>& like, const Target& target, int threads,
                                  const AlgorithmOptions& algorithms = {});
-}
+}  // namespace tw::test

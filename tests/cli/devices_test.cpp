@@ -13,7 +13,8 @@ namespace tw {
 namespace {
 
 Target opencl_target() {
-  Expected<Target> target = load_target("opencl-generic", {std::string(TW_SOURCE_DIR) + "/configs"});
+  Expected<Target> target = load_target("opencl-generic",
+                                        {std::string(TW_SOURCE_DIR) + "/configs"});
   if (!target) FAIL(error_text(target.takeError()));
   return *target;
 }
@@ -23,20 +24,26 @@ void check(const Graph& graph, const Target& target, unsigned seed) {
   Expected<std::vector<Tensor>> expected = evaluate(graph, inputs);
   REQUIRE(bool(expected));
   const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, target, 1);
-  for (size_t i = 0; i < got.size(); ++i) CHECK(test::relative_difference((*expected)[i], got[i]) < 1e-4);
+  for (size_t i = 0; i < got.size(); ++i)
+    CHECK(test::relative_difference((*expected)[i], got[i]) < 1e-4);
 }
 
 #if defined(TW_COUNTING_OPENCL) && !defined(TW_ADDRESS_SANITIZER)
-void* const g_counting = dlopen(TW_COUNTING_OPENCL, RTLD_NOW);   // before anybody asks for libOpenCL.so.1
+// Before anybody asks for libOpenCL.so.1
+void* const g_counting = dlopen(TW_COUNTING_OPENCL, RTLD_NOW);
 #else
 void* const g_counting = nullptr;
 #endif
-int32_t counted(const char* what) { return reinterpret_cast<int32_t (*)()>(dlsym(g_counting, what))(); }
+int32_t counted(const char* what) {
+  return reinterpret_cast<int32_t (*)()>(dlsym(g_counting, what))();
+}
 
 // The f64 part in the middle is beyond a device without fp64.
 const char* kSplit =
-    "graph @g() {\n%x: f32[6, 16] = input\n%w: f32[16, 16] = input\n%a: f32[6, 16] = matmul(%x, %w)\n%r: f32[6, 16] = unary(%a) function=abs\n"
-    "%d: f64[6, 16] = cast(%r) to=f64\n%e: f64[6, 16] = softmax(%d) axis=1\n%f: f32[6, 16] = cast(%e) to=f32\n"
+    "graph @g() {\n%x: f32[6, 16] = input\n%w: f32[16, 16] = input\n%a: f32[6, 16] = matmul(%x, "
+    "%w)\n%r: f32[6, 16] = unary(%a) function=abs\n"
+    "%d: f64[6, 16] = cast(%r) to=f64\n%e: f64[6, 16] = softmax(%d) axis=1\n%f: f32[6, 16] = "
+    "cast(%e) to=f32\n"
     "%y: f32[6, 16] = matmul(%f, %w)\noutput %y\noutput %r\n}\n";
 
 std::vector<std::string> stays(const Graph& graph, const Target& target) {
@@ -86,17 +93,19 @@ TEST_CASE("a run on the caller's OpenCL queue, with its memory") {
   tw_options options{};
   options.size = sizeof options;
   options.queue = &queue;
-  tw_context* contexts[2] = {};   // they share the program
+  tw_context* contexts[2] = {};  // they share the program
   for (tw_context*& context : contexts) REQUIRE(loaded.api().create(&options, &context) == TW_OK);
   for (tw_context* context : contexts) {
     Tensor kept = Tensor::zeros(DType::f32, {6, 16});
-    tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])}, out[] = {test::describe(kept), test::describe(kept)};
+    tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])},
+              out[] = {test::describe(kept), test::describe(kept)};
     in[0].data = host->memory(inputs[0].bytes);
     out[0].data = host->memory(kept.bytes);
     const uint8_t places[] = {TW_DEVICE, TW_HOST, TW_DEVICE, TW_HOST};
     REQUIRE(loaded.api().run_async(context, in, out, places) == TW_OK);
     Tensor fetched = Tensor::zeros(DType::f32, {6, 16});
-    fetched.bytes = host->fetch(out[0].data, fetched.bytes.size());   // behind the run, on the same queue
+    // Behind the run, on the same queue
+    fetched.bytes = host->fetch(out[0].data, fetched.bytes.size());
     CHECK(test::relative_difference((*want)[0], fetched) < 1e-4);
     CHECK(loaded.api().wait(context) == TW_OK);
     CHECK(test::relative_difference((*want)[1], kept) < 1e-4);
@@ -106,13 +115,15 @@ TEST_CASE("a run on the caller's OpenCL queue, with its memory") {
   for (tw_context* context : contexts) loaded.api().destroy(context);
 
   Target without = opencl_target();
-  without.devices[0].features.clear();   // no f64: a part runs on the processor
+  without.devices[0].features.clear();  // no f64: a part runs on the processor
   const LoadedModel split = test::compile_for(graph, without);
   tw_context* context = nullptr;
   REQUIRE(split.api().create(&options, &context) == TW_OK);
-  const tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])}, out[] = {test::describe((*want)[0]), test::describe((*want)[1])};
+  const tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])},
+                  out[] = {test::describe((*want)[0]), test::describe((*want)[1])};
   CHECK(split.api().run_async(context, in, out, nullptr) == TW_E_UNSUPPORTED);
-  CHECK(std::string(split.api().last_error(context)).find("calls need the processor") != std::string::npos);
+  CHECK(std::string(split.api().last_error(context)).find("calls need the processor") !=
+        std::string::npos);
   split.api().destroy(context);
 }
 
@@ -128,7 +139,8 @@ TEST_CASE("contexts of a process share one built program, and the last one takes
     CHECK(counted("tw_opencl_builds") == builds + 1);
     for (tw_context* context : contexts) {
       Tensor y = Tensor::zeros(DType::f32, {6, 16}), r = y;
-      const tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])}, out[] = {test::describe(y), test::describe(r)};
+      const tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])},
+                      out[] = {test::describe(y), test::describe(r)};
       CHECK(loaded.api().run(context, in, out) == TW_OK);
       CHECK(test::relative_difference((*evaluate(graph, inputs))[0], y) < 1e-4);
     }

@@ -1,7 +1,7 @@
 // The main job through the command line, and every kind of bad input that it must survive.
-#include <csignal>
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <csignal>
 
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +16,9 @@ namespace {
 const std::string kDigits = TW_SOURCE_DIR "/examples/digits/digits.onnx";
 const std::string kDigitsBatch = TW_SOURCE_DIR "/examples/digits/digits_batch.onnx";
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 Json json_of(const CliResult& r) {
   Expected<Json> parsed = parse_json(r.out, "out");
@@ -65,50 +67,60 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   CHECK(summary["calls"].integer_or(0) >= summary["kernels"].integer_or(0));
   CHECK(summary["arena_bytes"].integer_or(0) > 0);
   CHECK(summary["naive_arena_bytes"].integer_or(0) > 0);
-  CHECK(summary["artifact_bytes"].integer_or(0) == static_cast<int64_t>(slurp(folder / "digits.so").size()));
+  CHECK(summary["artifact_bytes"].integer_or(0) ==
+        static_cast<int64_t>(slurp(folder / "digits.so").size()));
   CHECK(has(slurp(folder / "digits.h"), "tw_digits_query"));
   CHECK(folder.files().size() == 2);
 
-  const TestFolder other;   // the second compile of a process gives the bytes of the first
+  const TestFolder other;  // the second compile of a process gives the bytes of the first
   REQUIRE(cli({"compile", kDigits, "-o", other / "digits.so"}).code == kExitOk);
   CHECK(slurp(other / "digits.so") == slurp(folder / "digits.so"));
 
-  const CliResult run = cli({"run", folder / "digits.so", "--random", "1", "--output-dir", folder / "out"});
+  const CliResult run = cli(
+      {"run", folder / "digits.so", "--random", "1", "--output-dir", folder / "out"});
   CHECK_MESSAGE(run.code == kExitOk, run.err);
   CHECK(has(run.out, "logits: f32[1, 10]"));
   Expected<Tensor> logits = read_npy(folder / "out/logits.npy");
   REQUIRE(bool(logits));
   CHECK(logits->shape == std::vector<int64_t>{1, 10});
 
-  const Json verify = json_of(cli({"verify", folder / "digits.so", kDigits, "--random", "3", "--per-node", "--json"}));
+  const Json verify = json_of(
+      cli({"verify", folder / "digits.so", kDigits, "--random", "3", "--per-node", "--json"}));
   REQUIRE(verify["ok"].boolean());
   CHECK(*verify["ok"].boolean());
   CHECK(verify["per_node"]["compared"].integer_or(0) > 1);
   CHECK(verify["per_node"]["first"].object() == nullptr);
-  const CliResult strict = cli({"verify", folder / "digits.so", kDigits, "--tolerance", "0", "--per-node", "--json"});
+  const CliResult strict = cli(
+      {"verify", folder / "digits.so", kDigits, "--tolerance", "0", "--per-node", "--json"});
   CHECK(strict.code == kExitMismatch);
   CHECK(!json_of(strict)["per_node"]["first"]["nodes"].items().empty());
 
-  const Json bench = json_of(cli({"bench", folder / "digits.so", "--threads", "1", "--runs", "5", "--per-kernel", "--json"}));
+  const Json bench = json_of(cli(
+      {"bench", folder / "digits.so", "--threads", "1", "--runs", "5", "--per-kernel", "--json"}));
   CHECK(bench["ms"].items().size() == 5);
   CHECK(bench["calls"].items().size() == static_cast<size_t>(summary["calls"].integer_or(0)));
   CHECK(bench["peaks"]["gflops"].real() != nullptr);
-  REQUIRE(cli({"compile", kDigits, "-o", folder / "direct.so", "--algorithm", "direct"}).code == kExitOk);
-  const Json counted = json_of(cli({"bench", folder / "direct.so", "--runs", "1", "--per-kernel", "--json"}));
+  REQUIRE(cli({"compile", kDigits, "-o", folder / "direct.so", "--algorithm", "direct"}).code ==
+          kExitOk);
+  const Json counted = json_of(
+      cli({"bench", folder / "direct.so", "--runs", "1", "--per-kernel", "--json"}));
   double flops = 0;
   for (const Json& call : counted["calls"].items()) flops += *call["flops"].real();
-  const Json direct = json_of(cli({"bench", kDigits, "--threads", "1", "--runs", "1", "--per-kernel", "--json"}));
+  const Json direct = json_of(
+      cli({"bench", kDigits, "--threads", "1", "--runs", "1", "--per-kernel", "--json"}));
   CHECK(direct["calls"].items().size() == bench["calls"].items().size());
 
   const Json model = json_of(cli({"inspect", kDigits, "--json"}));
   CHECK(model["inputs"].items().at(0)["name"].text_or_empty() == "image");
   CHECK(model["macs"].integer_or(0) > 0);
-  CHECK(flops >= 2.0 * static_cast<double>(model["macs"].integer_or(0)));   // the multiply-adds, and the epilogues
+  // The multiply-adds, and the epilogues
+  CHECK(flops >= 2.0 * static_cast<double>(model["macs"].integer_or(0)));
   CHECK(model["gaps"].items().empty());
   const Json artifact = json_of(cli({"inspect", folder / "digits.so", "--json"}));
   CHECK(artifact["manifest"]["name"].text_or_empty() == "digits");
   CHECK(artifact["manifest"]["model"]["sha256"].text_or_empty() == model["sha256"].text_or_empty());
-  CHECK(artifact["manifest"]["kernels"].items().size() == static_cast<size_t>(summary["kernels"].integer_or(0)));
+  CHECK(artifact["manifest"]["kernels"].items().size() ==
+        static_cast<size_t>(summary["kernels"].integer_or(0)));
 }
 
 TEST_CASE("two compiles give the same bytes, with any number of jobs") {
@@ -121,14 +133,17 @@ TEST_CASE("two compiles give the same bytes, with any number of jobs") {
 TEST_CASE("a free batch: files bind it, --dim binds it, nothing is an error") {
   const TestFolder folder;
   const std::string library = compiled(folder, kDigitsBatch);
-  const CliResult images = cli({"run", library, "--input", std::string("image=") + TW_SOURCE_DIR "/examples/digits/test_images.npy"});
+  const CliResult images = cli(
+      {"run", library, "--input",
+       std::string("image=") + TW_SOURCE_DIR "/examples/digits/test_images.npy"});
   CHECK_MESSAGE(images.code == kExitOk, images.err);
   CHECK(has(images.out, "logits: f32[360, 10]"));
   CHECK(has(cli({"run", library, "--random", "1", "--dim", "batch=3"}).out, "f32[3, 10]"));
   const CliResult free = cli({"run", library, "--random", "1"});
   CHECK(free.code == kExitUser);
   CHECK(has(free.err, "--dim batch=N"));
-  CHECK(cli({"verify", library, kDigitsBatch, "--random", "1", "--dim", "batch=3"}).code == kExitOk);
+  CHECK(cli({"verify", library, kDigitsBatch, "--random", "1", "--dim", "batch=3"}).code ==
+        kExitOk);
 }
 
 TEST_CASE("verify: stored outputs, and results that differ") {
@@ -138,7 +153,9 @@ TEST_CASE("verify: stored outputs, and results that differ") {
   const Tensor image = Tensor::zeros(DType::f32, {1, 1, 8, 8});
   std::filesystem::create_directory(folder / "data");
   REQUIRE(!write_npy(folder / "data/input_0.npy", image));
-  REQUIRE(cli({"run", library, "--input", folder / "data/input_0.npy", "-d", folder / "zero"}).code == kExitOk);
+  REQUIRE(
+      cli({"run", library, "--input", folder / "data/input_0.npy", "-d", folder / "zero"}).code ==
+      kExitOk);
   std::filesystem::copy_file(folder / "zero/logits.npy", folder / "data/output_0.npy");
   CHECK(cli({"verify", library, "--data", folder / "data"}).code == kExitOk);
 
@@ -153,7 +170,8 @@ TEST_CASE("verify: stored outputs, and results that differ") {
 }
 
 TEST_CASE("every text stage is printed") {
-  for (const char* stage : {"graph", "groups", "kernels", "schedules", "scheduled", "llvm", "asm"}) {
+  for (const char* stage :
+       {"graph", "groups", "kernels", "schedules", "scheduled", "llvm", "asm"}) {
     CAPTURE(stage);
     const CliResult r = cli({"compile", kDigits, "--emit", stage});
     CHECK_MESSAGE(r.code == kExitOk, r.err);
@@ -166,7 +184,8 @@ TEST_CASE("opt makes the scheduled kernels of the printed kernels and schedules"
   const TestFolder folder;
   for (const char* target : {"host", "x86-64-v3", "aarch64-generic"}) {
     CAPTURE(target);
-    const CliResult parts = cli({"compile", kDigits, "-t", target, "--emit", "schedules"}), whole = cli({"compile", kDigits, "-t", target, "--emit", "scheduled"});
+    const CliResult parts = cli({"compile", kDigits, "-t", target, "--emit", "schedules"}),
+                    whole = cli({"compile", kDigits, "-t", target, "--emit", "scheduled"});
     REQUIRE(parts.code == kExitOk);
     REQUIRE(whole.code == kExitOk);
     const CliResult made = cli({"opt", folder.write("schedules", parts.out), "-t", target});
@@ -191,7 +210,9 @@ TEST_CASE("bad models: an error each, and nothing left behind") {
   uint64_t state = 1;
   for (size_t size : {1u, 100u, 5000u}) {
     std::string noise;
-    for (size_t i = 0; i < size; ++i) noise += static_cast<char>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
+    for (size_t i = 0; i < size; ++i)
+      noise += static_cast<char>((state = state * 6364136223846793005u + 1442695040888963407u) >>
+                                 56);
     refused(noise);
   }
   CHECK(cli({"compile", folder / "none.onnx", "-o", folder / "none.so"}).code == kExitIo);
@@ -203,7 +224,8 @@ TEST_CASE("bad outputs") {
   CHECK(cli({"compile", kDigits, "-o", folder / "no/such/folder/m.so"}).code == kExitIo);
   CHECK(cli({"compile", kDigits, "-o", "/dev/full"}).code == kExitIo);
   CHECK(cli({"compile", kDigits, "-o", folder.path()}).code == kExitIo);
-  CHECK(cli({"compile", kDigits, "-o", folder / "m.so", "--name", "not-an-identifier"}).code == kExitUser);
+  CHECK(cli({"compile", kDigits, "-o", folder / "m.so", "--name", "not-an-identifier"}).code ==
+        kExitUser);
   CHECK(folder.files().empty());
 }
 
@@ -286,13 +308,15 @@ TEST_CASE("opt: passes on a graph, a schedule on a kernel") {
       "    y: y[i] = x[i] + 1.0\n"
       "  }\n"
       "}\n";
-  const std::string good = folder.write("k.txt", kernel + "schedule {\n  split i 8 -> i0 i1\n  vectorize i1\n}\n");
+  const std::string good = folder.write(
+      "k.txt", kernel + "schedule {\n  split i 8 -> i0 i1\n  vectorize i1\n}\n");
   const CliResult r = cli({"opt", good, "--interp", "1"});
   CHECK_MESSAGE(r.code == kExitOk, r.err);
   CHECK(has(r.out, "vector"));
   CHECK(has(r.out, "; ok   output 0"));
   CHECK(cli({"opt", good, "--verify"}).out == "ok\n");
-  const CliResult bad = cli({"opt", folder.write("b.txt", kernel + "schedule {\n  split q 8 -> i0 i1\n}\n")});
+  const CliResult bad = cli(
+      {"opt", folder.write("b.txt", kernel + "schedule {\n  split q 8 -> i0 i1\n}\n")});
   CHECK(bad.code == kExitUser);
   CHECK(has(bad.err, "split q 8"));
   CHECK(cli({"opt", folder.write("n.txt", "nothing\n")}).code == kExitUser);

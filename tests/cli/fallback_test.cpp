@@ -11,7 +11,8 @@ namespace {
 
 // A product of free rows whose reader wraps them, so that no tile of its sums has a known extent.
 LoweredGroup wrapped_product() {
-  Expected<Kernel> kernel = parse_kernel(R"(kernel @product[n](x: in f32[n, 32], w: const f32[1, 32, 64], y: out f32[n, 40]) {
+  Expected<Kernel> kernel = parse_kernel(
+      R"(kernel @product[n](x: in f32[n, 32], w: const f32[1, 32, 64], y: out f32[n, 40]) {
     temp acc: f32[(n + 7) // 8 * 8, 64]
     for ai in (n + 7) // 8 * 8 { for aj in 64 { for k in 32 reduce {
       acc: acc[ai, aj] += x[min(ai, n - 1), k] * w[0, k, aj] init 0.0

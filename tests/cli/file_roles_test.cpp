@@ -1,4 +1,5 @@
-// Outputs that are inputs, or each other, are refused by every command, before any work and however they are spelled.
+// Outputs that are inputs, or each other, are refused by every command, before any work and however
+// they are spelled.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -15,29 +16,37 @@ namespace {
 namespace fs = std::filesystem;
 const std::string kDigits = TW_SOURCE_DIR "/examples/digits/digits.onnx";
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 // A field of a protobuf message: text, a message, or a small number.
 std::string field(int number, const std::string& bytes) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
 }
-std::string field(int number, int value) { return std::string{static_cast<char>(number << 3), static_cast<char>(value)}; }
+std::string field(int number, int value) {
+  return std::string{static_cast<char>(number << 3), static_cast<char>(value)};
+}
 
-std::string two_floats(const std::string& name) {   // a ValueInfoProto
+std::string two_floats(const std::string& name) {  // a ValueInfoProto
   return field(1, name) + field(2, field(1, field(1, 1) + field(2, field(1, field(1, 2)))));
 }
 
 // y = x + w; w lies in the file w.bin.
 std::string model_with_external_data() {
-  const std::string node = field(1, std::string("x")) + field(1, std::string("w")) + field(2, std::string("y")) + field(4, std::string("Add"));
+  const std::string node = field(1, std::string("x")) + field(1, std::string("w")) +
+                           field(2, std::string("y")) + field(4, std::string("Add"));
   const std::string location = field(1, std::string("location")) + field(2, std::string("w.bin"));
-  const std::string weight = field(1, 2) + field(2, 1) + field(8, std::string("w")) + field(13, location) + field(14, 1);
-  const std::string graph = field(1, node) + field(2, std::string("g")) + field(5, weight) + field(11, two_floats("x")) + field(12, two_floats("y"));
+  const std::string weight = field(1, 2) + field(2, 1) + field(8, std::string("w")) +
+                             field(13, location) + field(14, 1);
+  const std::string graph = field(1, node) + field(2, std::string("g")) + field(5, weight) +
+                            field(11, two_floats("x")) + field(12, two_floats("y"));
   return field(1, 8) + field(7, graph) + field(8, field(1, std::string()) + field(2, 13));
 }
 
 // Refused, with this in the message, and no file of the folder is another one than before.
-void refused(const TestFolder& folder, const std::vector<std::string>& words, const std::string& message) {
+void refused(const TestFolder& folder, const std::vector<std::string>& words,
+             const std::string& message) {
   std::map<std::string, std::string> before, after;
   for (const std::string& name : folder.files()) before[name] = slurp(folder / name);
   const CliResult r = cli(words);
@@ -67,25 +76,39 @@ TEST_CASE("compile writes over nothing that it reads, and no output over another
   refused(folder, {"compile", model, "-o", folder / "hard"}, over);
   refused(folder, {"compile", folder / "link", "-o", model}, over);
   refused(folder, {"compile", model, "-o", folder / "here/digits.onnx"}, over);
-  refused(folder, {"compile", model, "-o", out, "--header", model}, "the header would be written over the model");
-  refused(folder, {"compile", model, "--emit", "graph", "-o", model}, "the text would be written over the model");
-  refused(folder, {"compile", model, "-o", out, "--header", out}, "the header would be written over the library");
-  refused(folder, {"compile", model, "-o", out, "--header", folder / "here/digits.so"}, "which is written too");
-  refused(folder, {"compile", model, "-o", folder / "digits.h"}, "the header would be written over the library");
-  refused(folder, {"compile", model, "-t", target, "-o", target}, "written over the target's description");
+  refused(folder, {"compile", model, "-o", out, "--header", model},
+          "the header would be written over the model");
+  refused(folder, {"compile", model, "--emit", "graph", "-o", model},
+          "the text would be written over the model");
+  refused(folder, {"compile", model, "-o", out, "--header", out},
+          "the header would be written over the library");
+  refused(folder, {"compile", model, "-o", out, "--header", folder / "here/digits.so"},
+          "which is written too");
+  refused(folder, {"compile", model, "-o", folder / "digits.h"},
+          "the header would be written over the library");
+  refused(folder, {"compile", model, "-t", target, "-o", target},
+          "written over the target's description");
   folder.write("tilewright.lock", "");
-  refused(folder, {"compile", model, "-o", folder / "tilewright.lock"}, "written over the lock beside the model");
+  refused(folder, {"compile", model, "-o", folder / "tilewright.lock"},
+          "written over the lock beside the model");
   folder.write("log.db", "");
-  refused(folder, {"compile", model, "--log", folder / "log.db", "-o", folder / "log.db"}, "written over the tuning log");
-  refused(folder, {"compile", model, "--tune", "1s", "--log", model, "-o", out}, "the tuning log would be written over the model");
-  refused(folder, {"compile", model, "--tune", "1s", "--log", folder / "new.so", "-o", folder / "new.so"}, "over the tuning log");
-  refused(folder, {"compile", model, "--dump-dir", folder.path(), "-o", folder / "03-program.txt"}, "a stage's text would be written over the library");
+  refused(folder, {"compile", model, "--log", folder / "log.db", "-o", folder / "log.db"},
+          "written over the tuning log");
+  refused(folder, {"compile", model, "--tune", "1s", "--log", model, "-o", out},
+          "the tuning log would be written over the model");
+  refused(folder,
+          {"compile", model, "--tune", "1s", "--log", folder / "new.so", "-o", folder / "new.so"},
+          "over the tuning log");
+  refused(folder, {"compile", model, "--dump-dir", folder.path(), "-o", folder / "03-program.txt"},
+          "a stage's text would be written over the library");
   fs::remove(folder / "tilewright.lock");
   CHECK(cli({"compile", model, "-o", out}).code == kExitOk);
-  CHECK(cli({"compile", model, "-o", out}).code == kExitOk);   // what was written may be written again
+  // What was written may be written again
+  CHECK(cli({"compile", model, "-o", out}).code == kExitOk);
 }
 
-TEST_CASE("the default output may be the model, and a file without an ending has a header beside it") {
+TEST_CASE(
+    "the default output may be the model, and a file without an ending has a header beside it") {
   const TestFolder folder;
   folder.write("digits.so", slurp(kDigits));
   fs::create_directory(folder / "v1.2");
@@ -102,9 +125,14 @@ TEST_CASE("files with a model's tensors are inputs too") {
   const TestFolder folder;
   const std::string model = folder.write("m.onnx", model_with_external_data());
   const std::string weights = folder.write("w.bin", std::string(8, '\0'));
-  CHECK_MESSAGE(cli({"compile", model, "-o", folder / "m.so"}).code == kExitOk, cli({"compile", model, "-o", folder / "m.so"}).err);
-  refused(folder, {"compile", model, "-o", weights}, "written over a file with the model's tensors");
-  refused(folder, {"compile", model, "--emit", "graph", "-o", folder / "../" + fs::path(folder.path()).filename().string() + "/w.bin"}, "the model's tensors");
+  CHECK_MESSAGE(cli({"compile", model, "-o", folder / "m.so"}).code == kExitOk,
+                cli({"compile", model, "-o", folder / "m.so"}).err);
+  refused(folder, {"compile", model, "-o", weights},
+          "written over a file with the model's tensors");
+  refused(folder,
+          {"compile", model, "--emit", "graph", "-o",
+           folder / "../" + fs::path(folder.path()).filename().string() + "/w.bin"},
+          "the model's tensors");
   refused(folder, {"tune", model, "--log", weights}, "the tuning log would be written over");
 }
 
@@ -112,14 +140,20 @@ TEST_CASE("the other commands that write do not write over what they read") {
   const TestFolder folder;
   const std::string model = folder.write("tilewright.lock", slurp(kDigits));
   refused(folder, {"lock", model}, "the lock would be written over the model");
-  refused(folder, {"tune", model, "--log", model}, "the tuning log would be written over the model");
-  refused(folder, {"reduce", model, "-o", model}, "the small model would be written over the model");
+  refused(folder, {"tune", model, "--log", model},
+          "the tuning log would be written over the model");
+  refused(folder, {"reduce", model, "-o", model},
+          "the small model would be written over the model");
   REQUIRE(cli({"target", "x86-64-v3", "-o", folder / "t.yaml"}).code == kExitOk);
-  refused(folder, {"target", folder / "t.yaml", "-o", folder / "t.yaml"}, "written over the target's description");
+  refused(folder, {"target", folder / "t.yaml", "-o", folder / "t.yaml"},
+          "written over the target's description");
   const std::string log = folder.write("log.db", "");
-  refused(folder, {"log", "export", log, "--log", log}, "what is exported would be written over the log");
-  refused(folder, {"log", "import", log, "--log", log}, "the log would be written over what is taken in");
-  refused(folder, {"log", "merge", log, "--log", log}, "the log would be written over what is taken in");
+  refused(folder, {"log", "export", log, "--log", log},
+          "what is exported would be written over the log");
+  refused(folder, {"log", "import", log, "--log", log},
+          "the log would be written over what is taken in");
+  refused(folder, {"log", "merge", log, "--log", log},
+          "the log would be written over what is taken in");
 }
 
 TEST_CASE("run writes no output over an input") {
@@ -128,6 +162,7 @@ TEST_CASE("run writes no output over an input") {
   REQUIRE(cli({"compile", kDigits, "-o", library}).code == kExitOk);
   const Tensor image = Tensor::zeros(DType::f32, {1, 1, 8, 8});
   folder.write("logits.npy", npy_header(image) + std::string(image.bytes.size(), '\0'));
-  refused(folder, {"run", library, "--input", input, "-d", folder.path()}, "output 'logits' would be written over an input");
+  refused(folder, {"run", library, "--input", input, "-d", folder.path()},
+          "output 'logits' would be written over an input");
   CHECK(cli({"run", library, "--input", input, "-d", folder / "out"}).code == kExitOk);
 }

@@ -1,4 +1,5 @@
-// Convolutions over rows of free extent: whole tiles in registers that ask nothing, and the row's last one apart.
+// Convolutions over rows of free extent: whole tiles in registers that ask nothing, and the row's
+// last one apart.
 #include <doctest/doctest.h>
 
 #include "driver/compile.h"
@@ -16,9 +17,11 @@ std::string scheduled(int64_t channels, int64_t kernel, int64_t stride, int64_t 
   g.name = "layer";
   g.symbols = {"w"};
   const ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(4), Expr(16), var("w")}, {}});
-  const ValueId a = must(g.add(conv_attrs(0), {x, g.add_constant("w0", Tensor::zeros(DType::f32, {channels, 4, 1, 1}))}));
+  const ValueId a = must(g.add(
+      conv_attrs(0), {x, g.add_constant("w0", Tensor::zeros(DType::f32, {channels, 4, 1, 1}))}));
   const Tensor weights = Tensor::zeros(DType::f32, {channels, channels / groups, kernel, kernel});
-  g.add_output(must(g.add(conv_attrs(kernel / 2, stride, groups), {a, g.add_constant("w1", weights)})), "y");
+  g.add_output(
+      must(g.add(conv_attrs(kernel / 2, stride, groups), {a, g.add_constant("w1", weights)})), "y");
   Model model;
   model.graph = std::move(g);
   model.name = "layer";
@@ -27,14 +30,18 @@ std::string scheduled(int64_t channels, int64_t kernel, int64_t stride, int64_t 
   auto report = compile_graph(std::move(model), options, host_target());
   if (!report) FAIL(error_text(report.takeError()));
   CHECK(report->faults.empty());
-  return report->text.substr(report->text.rfind("temp acc"));   // behind it comes the output in plain layout
+  // Behind it comes the output in plain layout
+  return report->text.substr(report->text.rfind("temp acc"));
 }
 
 }  // namespace
 
 TEST_CASE("a free row goes in whole tiles whose sums ask for nothing, nor do stores") {
-  struct Case { int64_t kernel, stride, groups; };
-  for (const Case& c : {Case{1, 1, 1}, Case{3, 1, 1}, Case{3, 2, 1}, Case{1, 2, 1}, Case{3, 1, 64}}) {
+  struct Case {
+    int64_t kernel, stride, groups;
+  };
+  for (const Case& c :
+       {Case{1, 1, 1}, Case{3, 1, 1}, Case{3, 2, 1}, Case{1, 2, 1}, Case{3, 1, 64}}) {
     CAPTURE(c.kernel);
     CAPTURE(c.stride);
     CAPTURE(c.groups);
@@ -43,7 +50,8 @@ TEST_CASE("a free row goes in whole tiles whose sums ask for nothing, nor do sto
     REQUIRE_MESSAGE(tiles != std::string::npos, text);
     REQUIRE_MESSAGE(last != std::string::npos, text);
     const std::string whole = text.substr(tiles, last - tiles);
-    if (c.stride == 1) CHECK_MESSAGE(whole.find("if ") == std::string::npos, whole);   // the rounded half of a free extent: simplify does not see that a tile is in it
+    // The rounded half of a free extent: simplify does not see that a tile is in it
+    if (c.stride == 1) CHECK_MESSAGE(whole.find("if ") == std::string::npos, whole);
     CHECK_MESSAGE(whole.find("where ") == std::string::npos, whole);
     CHECK_MESSAGE(whole.find("unroll") != std::string::npos, whole);
   }

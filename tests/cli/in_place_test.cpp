@@ -12,18 +12,23 @@ using test::conv_attrs, test::must, test::seeded_tensor;
 
 namespace {
 
-// Bottlenecks with their inputs added, at a size whose pixels are whole tiles and one whose are not.
+// Bottlenecks with their inputs added, at a size whose pixels are whole tiles and one whose are
+// not.
 Graph residual_network(int64_t height, int64_t width, int64_t channels) {
   Graph g;
   g.name = "residuals";
   uint64_t seed = 1;
   auto conv = [&](ValueId x, int64_t in, int64_t out, int64_t kernel) {
-    const Tensor w = seeded_tensor({out, in, kernel, kernel}, seed++, std::sqrt(3.0 / static_cast<double>(in * kernel * kernel)));
+    const Tensor w = seeded_tensor({out, in, kernel, kernel}, seed++,
+                                   std::sqrt(3.0 / static_cast<double>(in * kernel * kernel)));
     return must(g.add(conv_attrs(kernel / 2), {x, g.add_constant("w" + std::to_string(seed), w)}));
   };
-  ValueId x = conv(g.add_input("x", {DType::f32, {Expr(1), Expr(3), Expr(height), Expr(width)}, {}}), 3, channels, 1);
+  ValueId x = conv(
+      g.add_input("x", {DType::f32, {Expr(1), Expr(3), Expr(height), Expr(width)}, {}}), 3,
+      channels, 1);
   for (int block = 0; block < 3; ++block)
-    x = must(g.add(op::Binary{BinaryOp::add}, {conv(conv(x, channels, channels / 2, 3), channels / 2, channels, 1), x}));
+    x = must(g.add(op::Binary{BinaryOp::add},
+                   {conv(conv(x, channels, channels / 2, 3), channels / 2, channels, 1), x}));
   g.add_output(conv(x, channels, 8, 1), "y");
   return g;
 }

@@ -12,10 +12,15 @@ namespace {
 
 const std::string kDigits = TW_SOURCE_DIR "/examples/digits/digits.onnx";
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 std::vector<std::vector<std::string>> commands(const std::string& library) {
-  return {{"inspect", library}, {"run", library, "--random", "1"}, {"verify", library, kDigits}, {"bench", library, "--runs", "1"},
+  return {{"inspect", library},
+          {"run", library, "--random", "1"},
+          {"verify", library, kDigits},
+          {"bench", library, "--runs", "1"},
           {"bench", library, "--runs", "1", "--per-kernel"}};
 }
 
@@ -32,7 +37,9 @@ TEST_CASE("changed and truncated libraries are refused by all commands") {
     char& byte = wrong.back()[random() % good.size()];
     byte = static_cast<char>(byte ^ 1 << random() % 8);
   }
-  for (const size_t bytes : {size_t{5}, size_t{100}, size_t{4096}, good.size() / 2, good.size() - 4096, good.size() - 1}) wrong.push_back(good.substr(0, bytes));
+  for (const size_t bytes :
+       {size_t{5}, size_t{100}, size_t{4096}, good.size() / 2, good.size() - 4096, good.size() - 1})
+    wrong.push_back(good.substr(0, bytes));
   for (size_t i = 0; i < wrong.size(); ++i) {
     CAPTURE(i);
     const std::string library = folder.write("wrong.so", wrong[i]);
@@ -49,7 +56,8 @@ TEST_CASE("changed and truncated libraries are refused by all commands") {
 TEST_CASE("--no-check takes a library as it is") {
   const TestFolder folder;
   REQUIRE(cli({"compile", kDigits, "-o", folder / "digits.so"}).code == kExitOk);
-  const std::string longer = folder.write("longer.so", slurp(folder / "digits.so") + "more");   // which nobody reads
+  // Which nobody reads
+  const std::string longer = folder.write("longer.so", slurp(folder / "digits.so") + "more");
   for (std::vector<std::string> words : commands(longer)) {
     const CliResult refused = cli(words);
     CHECK(refused.code == kExitUser);

@@ -1,5 +1,6 @@
-// A hardware instruction that stands only in a target's YAML: a schedule asks for it, the interpreter runs its meaning, and the compiled kernel
-// holds the instruction and gives the same sums.
+// A hardware instruction that stands only in a target's YAML: a schedule asks for it, the
+// interpreter runs its meaning, and the compiled kernel holds the instruction and gives the same
+// sums.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -30,7 +31,8 @@ intrinsics:
     emit: llvm.x86.avx512.vpdpbusd.512(c, a, b)
 )";
 
-const char* const kDense = R"(kernel @dense(x: in u8[3, 24], w: const i8[6, 32, 4], y: out i32[3, 32]) {
+const char* const kDense =
+    R"(kernel @dense(x: in u8[3, 24], w: const i8[6, 32, 4], y: out i32[3, 32]) {
   temp c: i32[3, 32]
   for i in 3 { for j in 32 { for q in 6 reduce { for k in 4 reduce {
     c: c[i, j] += i32(x[i, q * 4 + k]) * i32(w[q, j, k]) init 0
@@ -67,7 +69,8 @@ std::vector<KernelArgument> arguments() {
 }
 
 // Links the object, loads it and runs its kernel.
-void run_object(std::string object, const std::string& name, std::vector<KernelArgument>& arguments) {
+void run_object(std::string object, const std::string& name,
+                std::vector<KernelArgument>& arguments) {
   LinkRequest request;
   request.objects = {std::move(object)};
   request.exports = {name};
@@ -81,7 +84,8 @@ void run_object(std::string object, const std::string& name, std::vector<KernelA
   REQUIRE_MESSAGE(library != nullptr, dlerror());
   std::vector<void*> buffers;
   for (KernelArgument& a : arguments) buffers.push_back(a.bytes.data());
-  reinterpret_cast<void (*)(void* const*, void*, const int64_t*)>(dlsym(library, name.c_str()))(buffers.data(), nullptr, nullptr);
+  reinterpret_cast<void (*)(void* const*, void*, const int64_t*)>(dlsym(library, name.c_str()))(
+      buffers.data(), nullptr, nullptr);
   dlclose(library);
 }
 
@@ -113,7 +117,8 @@ TEST_CASE("an instruction of the YAML target reaches the code") {
   Expected<std::string> assembly = (*backend)->disassemble(*scheduled, "asm");
   REQUIRE_MESSAGE(bool(assembly), error_text(assembly.takeError()));
   CHECK(assembly->find("vpdpbusd") != std::string::npos);
-  CHECK(assembly->find("vpbroadcastd") != std::string::npos);   // four bytes of x; the unsigned operand cannot come from memory
+  // Four bytes of x; the unsigned operand cannot come from memory
+  CHECK(assembly->find("vpbroadcastd") != std::string::npos);
 
   bool runs = true;
   const Target host = host_target();
@@ -133,9 +138,12 @@ TEST_CASE("mistakes in axes, scopes and intrinsics are told") {
     Expected<Target> target = parse_target("triple: x86_64-linux-gnu\n" + yaml, "t.yaml");
     return target ? "" : error_text(target.takeError());
   };
-  CHECK(problem("axes: [{name: block.x, level: block, max: 8}]\nscopes: [{name: shared, level: block}]\n") == "");
+  CHECK(problem("axes: [{name: block.x, level: block, max: 8}]\nscopes: [{name: shared, level: "
+                "block}]\n") == "");
   CHECK(problem("axes: [{name: block.x, level: block}]").find("t.yaml:2:8: ") != std::string::npos);
-  CHECK(problem("axes: [{name: a, level: b, size: 8}]").find("unknown key 'size' in axes") != std::string::npos);
+  CHECK(problem("axes: [{name: a, level: b, size: 8}]").find("unknown key 'size' in axes") !=
+        std::string::npos);
   CHECK(problem("scopes: shared").find("scopes must be a list of maps") != std::string::npos);
-  CHECK(problem("intrinsics: [{name: a, semantics: \"kernel\", emit: x}]").find("the semantics are no kernel") != std::string::npos);
+  CHECK(problem("intrinsics: [{name: a, semantics: \"kernel\", emit: x}]")
+            .find("the semantics are no kernel") != std::string::npos);
 }

@@ -9,17 +9,21 @@
 using namespace tw;
 
 namespace {
-const Peaks kPeaks = {100, 200, {{"L2", 1 << 20, 80}, {"L3", 32 << 20, 40}, {"DRAM", std::numeric_limits<int64_t>::max(), 20}}};
+const Peaks kPeaks = {
+    100,
+    200,
+    {{"L2", 1 << 20, 80}, {"L3", 32 << 20, 40}, {"DRAM", std::numeric_limits<int64_t>::max(), 20}}};
 }
 
-TEST_CASE("the roof is the slower of arithmetic and memory, each stream from the level that holds it") {
+TEST_CASE(
+    "the roof is the slower of arithmetic and memory, each stream from the level that holds it") {
   Roof roof = roof_of(kPeaks, 2e9, 3e9, 1e6, 1e6, 1e6);
   CHECK(roof.bound == "fma");
   CHECK(roof.seconds == doctest::Approx(0.02));
   roof = roof_of(kPeaks, 2e9, 5e9, 1e6, 1e6, 1e6);
   CHECK(roof.bound == "L1");
   CHECK(roof.seconds == doctest::Approx(0.025));
-  roof = roof_of(kPeaks, 1e6, 9e6, 8e6, 0.8e6, 10e6);   // weights from L3, activations from L2
+  roof = roof_of(kPeaks, 1e6, 9e6, 8e6, 0.8e6, 10e6);  // weights from L3, activations from L2
   CHECK(roof.bound == "L3");
   CHECK(roof.seconds == doctest::Approx(8e6 / 40e9 + 0.8e6 / 80e9));
   roof = roof_of(kPeaks, 1e6, 9e6, 8e6, 0.8e6, 100e6);
@@ -32,7 +36,8 @@ TEST_CASE("counts with symbols, slowest call first, sums last") {
   m.arena_bytes = "n * 64";
   m.weight_bytes = 1000;
   m.kernels = {{"a_0", "", 0, 1, 2}, {"b_1", "", 0, 0, 0}};
-  m.calls = {{0, "first", "n * 1000000", "500", "n * 4", "n * 4000000"}, {1, "second", "0", "0", "n * 8", ""}};
+  m.calls = {{0, "first", "n * 1000000", "500", "n * 4", "n * 4000000"},
+             {1, "second", "0", "0", "n * 8", ""}};
   Expected<KernelTable> table = kernel_table(m, {{"n", 10}}, kPeaks, {0.2, 0.5});
   REQUIRE(bool(table));
   CHECK(table->rows[0].flops == 1e7);

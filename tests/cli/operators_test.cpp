@@ -1,5 +1,6 @@
-// Every lowering and its default schedule, compiled, against the reference evaluators: small graphs in text form, each for
-// this host and for the host's baseline instruction set, at one and two threads.
+// Every lowering and its default schedule, compiled, against the reference evaluators: small graphs
+// in text form, each for this host and for the host's baseline instruction set, at one and two
+// threads.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -10,8 +11,8 @@ namespace {
 
 struct Case {
   const char* name;
-  const char* inputs;   // declarations, a line each: "%x: f32[1, 2] = input"
-  const char* body;     // nodes; the last value is %y
+  const char* inputs;  // declarations, a line each: "%x: f32[1, 2] = input"
+  const char* body;    // nodes; the last value is %y
 };
 
 const Case kCases[] = {
@@ -19,33 +20,43 @@ const Case kCases[] = {
 };
 
 std::string graph_text(const Case& c, const char* symbols) {
-  return std::string("graph @case(") + symbols + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n";
+  return std::string("graph @case(") + symbols + ") {\n" + c.inputs + "\n" + c.body +
+         "\noutput %y\n}\n";
 }
 
-// Deterministic values with ties and signs; bytes are any, wider integers stay small so that they can be indices.
+// Deterministic values with ties and signs; bytes are any, wider integers stay small so that they
+// can be indices.
 tw::Tensor make_input(const tw::TensorType& type, uint64_t seed, int64_t symbol) {
   std::vector<int64_t> shape;
-  for (const tw::Expr& e : type.shape) shape.push_back(tw::eval_int(e, [&](std::string_view) { return symbol; }));
+  for (const tw::Expr& e : type.shape)
+    shape.push_back(tw::eval_int(e, [&](std::string_view) { return symbol; }));
   tw::Tensor t = tw::Tensor::zeros(type.dtype, shape);
   uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
   for (int64_t i = 0; i < t.size(); ++i) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     auto r = static_cast<int64_t>(state >> 40 & 0xffff);
     if (tw::is_float(type.dtype)) t.set(i, static_cast<double>(r - 0x8000) / 0x4000);
-    else t.set_int(i, type.dtype == tw::DType::boolean ? r & 1 : tw::dtype_bytes(type.dtype) == 1 ? r : r % 3);
+    else
+      t.set_int(i, type.dtype == tw::DType::boolean   ? r & 1
+                   : tw::dtype_bytes(type.dtype) == 1 ? r
+                                                      : r % 3);
   }
   return t;
 }
 
-double tolerance(tw::DType t) { return t == tw::DType::f16 ? 2e-3 : t == tw::DType::bf16 ? 2e-2 : tw::is_float(t) ? 2e-5 : 0; }
+double tolerance(tw::DType t) {
+  return t == tw::DType::f16 ? 2e-3 : t == tw::DType::bf16 ? 2e-2 : tw::is_float(t) ? 2e-5 : 0;
+}
 
 void compare(const tw::Tensor& want, const tw::Tensor& got) {
   double span = 1;
-  for (int64_t i = 0; i < want.size(); ++i) if (std::isfinite(want.at(i))) span = std::max(span, std::fabs(want.at(i)));
+  for (int64_t i = 0; i < want.size(); ++i)
+    if (std::isfinite(want.at(i))) span = std::max(span, std::fabs(want.at(i)));
   int reported = 0;
   for (int64_t i = 0; i < want.size() && reported < 3; ++i) {
     double a = want.at(i), b = got.at(i);
-    bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= tolerance(want.dtype) * span;
+    bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
+                std::fabs(a - b) <= tolerance(want.dtype) * span;
     if (!same) {
       ++reported;
       FAIL_CHECK("element " << i << ": " << b << ", expected " << a);
@@ -58,12 +69,14 @@ void run_case(const Case& c, const tw::Target& target, int64_t symbol) {
   tw::Expected<tw::Graph> graph = tw::parse_graph(graph_text(c, symbolic ? "batch" : ""), c.name);
   if (!graph) FAIL(tw::error_text(graph.takeError()));
   std::vector<tw::Tensor> inputs;
-  for (tw::ValueId v : graph->inputs()) inputs.push_back(make_input(graph->value(v).type, inputs.size() + 7, symbol));
+  for (tw::ValueId v : graph->inputs())
+    inputs.push_back(make_input(graph->value(v).type, inputs.size() + 7, symbol));
   auto expected = tw::evaluate(*graph, inputs);
   if (!expected) FAIL(tw::error_text(expected.takeError()));
   for (int threads : {1, 2}) {
     INFO(threads << " thread(s)");
-    std::vector<tw::Tensor> got = tw::test::run_compiled(*graph, inputs, *expected, target, threads);
+    std::vector<tw::Tensor> got = tw::test::run_compiled(*graph, inputs, *expected, target,
+                                                         threads);
     for (size_t i = 0; i < got.size(); ++i) compare((*expected)[i], got[i]);
   }
 }

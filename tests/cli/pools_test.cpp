@@ -1,4 +1,5 @@
-// Convolutions with a pool in their kernel, compiled for several instruction sets, against the reference evaluators.
+// Convolutions with a pool in their kernel, compiled for several instruction sets, against the
+// reference evaluators.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,9 +17,10 @@ namespace {
 
 struct Layer {
   int64_t n, in, out, h, w, kernel, stride, pad, groups;
-  int64_t high, wide;   // of the pool
+  int64_t high, wide;  // of the pool
   PoolKind kind;
-  int followers;        // 0: none, 1: ReLU, 2: SiLU and a residual before the pool, tanh and a product behind it
+  // 0: none, 1: ReLU, 2: SiLU and a residual before the pool, tanh and a product behind it
+  int followers;
 };
 
 // 1x1 into blocked channels, the convolution with bias and followers, the pool.
@@ -27,25 +29,41 @@ Graph network(const Layer& l) {
   g.name = "layer";
   ValueId x = g.add_input("x", {DType::f32, {Expr(l.n), Expr(4), Expr(l.h), Expr(l.w)}, {}});
   auto weights = [&](int64_t out, int64_t in, int64_t kernel, uint64_t seed) {
-    return g.add_constant("w", seeded_tensor({out, in, kernel, kernel}, seed, std::sqrt(3.0 / static_cast<double>(in * kernel * kernel))));
+    return g.add_constant(
+        "w", seeded_tensor({out, in, kernel, kernel}, seed,
+                           std::sqrt(3.0 / static_cast<double>(in * kernel * kernel))));
   };
   ValueId a = must(g.add(conv_attrs(0), {x, weights(l.in, 4, 1, 1)}));
-  ValueId other = must(g.add(conv_attrs(0, l.stride), {x, weights(l.out, 4, 1, 4)}));   // of the same shape where the padding makes it so
-  ValueId c = must(g.add(conv_attrs(l.pad, l.stride, l.groups), {a, weights(l.out, l.in / l.groups, l.kernel, 2), g.add_constant("b", seeded_tensor({l.out}, 3))}));
-  if (l.followers == 1) c = must(g.add(op::Binary{BinaryOp::max}, {g.add_constant("zero", Tensor::zeros(DType::f32, {})), c}));
+  // Of the same shape where the padding makes it so
+  ValueId other = must(g.add(conv_attrs(0, l.stride), {x, weights(l.out, 4, 1, 4)}));
+  ValueId c = must(g.add(conv_attrs(l.pad, l.stride, l.groups),
+                         {a, weights(l.out, l.in / l.groups, l.kernel, 2),
+                          g.add_constant("b", seeded_tensor({l.out}, 3))}));
+  if (l.followers == 1)
+    c = must(g.add(op::Binary{BinaryOp::max},
+                   {g.add_constant("zero", Tensor::zeros(DType::f32, {})), c}));
   if (l.followers == 2) {
-    ValueId silu = must(g.add(op::Binary{BinaryOp::mul}, {c, must(g.add(op::Unary{UnaryOp::sigmoid}, {c}))}));
+    ValueId silu = must(
+        g.add(op::Binary{BinaryOp::mul}, {c, must(g.add(op::Unary{UnaryOp::sigmoid}, {c}))}));
     const bool same = equal(g.value(other).type.shape, g.value(c).type.shape);
     c = same ? must(g.add(op::Binary{BinaryOp::add}, {silu, other})) : silu;
   }
-  const op::Pool pool{.kind = l.kind, .kernel = {l.high, l.wide}, .strides = {l.high, l.wide}, .dilations = {1, 1}, .pads = {0, 0, 0, 0}};
+  const op::Pool pool{.kind = l.kind,
+                      .kernel = {l.high, l.wide},
+                      .strides = {l.high, l.wide},
+                      .dilations = {1, 1},
+                      .pads = {0, 0, 0, 0}};
   ValueId y = must(g.add(pool, {c}));
-  if (l.followers == 2) y = must(g.add(op::Binary{BinaryOp::mul}, {must(g.add(op::Unary{UnaryOp::tanh}, {y})), g.add_constant("k", seeded_tensor({l.out, 1, 1}, 6))}));
+  if (l.followers == 2)
+    y = must(
+        g.add(op::Binary{BinaryOp::mul}, {must(g.add(op::Unary{UnaryOp::tanh}, {y})),
+                                          g.add_constant("k", seeded_tensor({l.out, 1, 1}, 6))}));
   g.add_output(y, "y");
   return g;
 }
 
-std::string groups_of(const Graph& graph, const Target& target, std::optional<Algorithm> algorithm) {
+std::string groups_of(const Graph& graph, const Target& target,
+                      std::optional<Algorithm> algorithm) {
   Model model;
   model.graph = graph;
   model.name = "layer";
@@ -64,9 +82,11 @@ bool is_fused(const std::string& groups) {
 }
 
 // Of the outputs' range.
-double worst_difference(const Graph& graph, const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected, const Target& target, int threads,
+double worst_difference(const Graph& graph, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& expected, const Target& target, int threads,
                         std::optional<Algorithm> algorithm) {
-  const std::vector<Tensor> got = test::run_compiled(graph, inputs, expected, target, threads, {.only = algorithm});
+  const std::vector<Tensor> got = test::run_compiled(graph, inputs, expected, target, threads,
+                                                     {.only = algorithm});
   double span = 0, worst = 0;
   for (int64_t i = 0; i < got[0].size(); ++i) {
     span = std::max(span, std::fabs(expected[0].at(i)));
@@ -95,7 +115,9 @@ std::vector<Target> targets() {
   for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
     auto target = load_target(name, {TW_SOURCE_DIR "/configs"});
     if (!target) FAIL(error_text(target.takeError()));
-    const bool here = host.arch() == target->arch() && std::ranges::all_of(target->features, [&](const std::string& f) { return host.has(f); });
+    const bool here = host.arch() == target->arch() &&
+                      std::ranges::all_of(target->features,
+                                          [&](const std::string& f) { return host.has(f); });
     if (here) all.push_back(*target);
   }
   if (all.empty()) all.push_back(host);
@@ -104,42 +126,72 @@ std::vector<Target> targets() {
 
 }  // namespace
 
-TEST_CASE("convolutions and pools in one kernel equal the reference, direct and by Winograd, on every instruction set") {
+TEST_CASE(
+    "convolutions and pools in one kernel equal the reference, direct and by Winograd, on every "
+    "instruction set") {
   using enum PoolKind;
   const Layer layers[] = {
-      {1, 32, 32, 28, 28, 3, 1, 1, 1, 2, 2, max, 1},       // whole tiles
-      {2, 20, 37, 15, 13, 3, 1, 1, 1, 2, 2, max, 2},       // odd extents, channels that fill no block
-      {1, 16, 64, 9, 12, 3, 1, 0, 1, 2, 1, average, 0},    // lines only
-      {1, 32, 48, 12, 20, 3, 2, 1, 1, 1, 2, max, 1},       // pixels only
+      {1, 32, 32, 28, 28, 3, 1, 1, 1, 2, 2, max, 1},  // whole tiles
+      // Odd extents, channels that fill no block
+      {2, 20, 37, 15, 13, 3, 1, 1, 1, 2, 2, max, 2},
+      {1, 16, 64, 9, 12, 3, 1, 0, 1, 2, 1, average, 0},  // lines only
+      {1, 32, 48, 12, 20, 3, 2, 1, 1, 1, 2, max, 1},     // pixels only
       {1, 16, 32, 19, 19, 3, 1, 1, 1, 3, 3, average, 2},
   };
-  const Algorithm winograd[] = {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6};
+  const Algorithm winograd[] = {Algorithm::winograd_f2, Algorithm::winograd_f4,
+                                Algorithm::winograd_f6};
   const std::vector<Target> all = targets();
   size_t round = 0;
   for (const Layer& layer : layers)
     for (const Target& target : all) {
       ++round;
-      for (Algorithm a : {Algorithm::direct, winograd[(round / all.size() + round) % 3]}) {   // every target meets all
+      // Every target meets all
+      for (Algorithm a : {Algorithm::direct, winograd[(round / all.size() + round) % 3]}) {
         CAPTURE(algorithm_name(a));
         const int tile = winograd_tile(a), threads = 1 + static_cast<int>(round % 2);
-        CHECK(check(layer, target, threads, a) == (tile == 0 || (tile % layer.high == 0 && tile % layer.wide == 0)));
+        CHECK(check(layer, target, threads, a) ==
+              (tile == 0 || (tile % layer.high == 0 && tile % layer.wide == 0)));
       }
     }
 }
 
 TEST_CASE("convolutions with pools of random shapes equal the reference") {
   std::mt19937 random(7);
-  auto between = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1)); };
+  auto between = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1));
+  };
   const std::vector<Target> all = targets();
   int fused = 0;
   for (int round = 0; round < 30; ++round) {
-    Layer l{between(1, 2), between(8, 40), between(8, 70), between(6, 30), between(6, 40), 2 * between(0, 2) + 1, between(1, 2), between(0, 2), 1,
-            between(1, 4), between(1, 6), between(0, 1) ? PoolKind::max : PoolKind::average, static_cast<int>(between(0, 2))};
-    if (between(0, 3) == 0) l.groups = l.in, l.out = l.in;   // depthwise
+    Layer l{between(1, 2),
+            between(8, 40),
+            between(8, 70),
+            between(6, 30),
+            between(6, 40),
+            2 * between(0, 2) + 1,
+            between(1, 2),
+            between(0, 2),
+            1,
+            between(1, 4),
+            between(1, 6),
+            between(0, 1) ? PoolKind::max : PoolKind::average,
+            static_cast<int>(between(0, 2))};
+    if (between(0, 3) == 0) l.groups = l.in, l.out = l.in;  // depthwise
     l.h += l.kernel + l.stride * l.high, l.w += l.kernel + l.stride * l.wide;
-    CAPTURE(l.n); CAPTURE(l.in); CAPTURE(l.out); CAPTURE(l.h); CAPTURE(l.w); CAPTURE(l.kernel); CAPTURE(l.stride);
-    CAPTURE(l.pad); CAPTURE(l.groups); CAPTURE(l.high); CAPTURE(l.wide); CAPTURE(l.followers);
-    fused += check(l, all[static_cast<size_t>(round) % all.size()], 1 + round / 3 % 2, std::nullopt);
+    CAPTURE(l.n);
+    CAPTURE(l.in);
+    CAPTURE(l.out);
+    CAPTURE(l.h);
+    CAPTURE(l.w);
+    CAPTURE(l.kernel);
+    CAPTURE(l.stride);
+    CAPTURE(l.pad);
+    CAPTURE(l.groups);
+    CAPTURE(l.high);
+    CAPTURE(l.wide);
+    CAPTURE(l.followers);
+    fused += check(l, all[static_cast<size_t>(round) % all.size()], 1 + round / 3 % 2,
+                   std::nullopt);
   }
   CHECK(fused >= 15);
 }
@@ -147,7 +199,8 @@ TEST_CASE("convolutions with pools of random shapes equal the reference") {
 TEST_CASE("pools behind convolutions along one axis and three equal the reference") {
   for (const size_t rank : {size_t{1}, size_t{3}}) {
     CAPTURE(rank);
-    const std::vector<int64_t> sizes = rank == 1 ? std::vector<int64_t>{90} : std::vector<int64_t>{7, 6, 12};
+    const std::vector<int64_t> sizes = rank == 1 ? std::vector<int64_t>{90}
+                                                 : std::vector<int64_t>{7, 6, 12};
     const Ints ones(rank, 1), window(rank, 2);
     Graph g;
     g.name = "layer";
@@ -156,9 +209,17 @@ TEST_CASE("pools behind convolutions along one axis and three equal the referenc
     point.insert(point.end(), rank, 1);
     taps.insert(taps.end(), rank, 3);
     ValueId x = g.add_input("x", {DType::f32, Shape(shape.begin(), shape.end()), {}});
-    ValueId a = must(g.add(op::Conv{.strides = ones, .dilations = ones, .pads = Ints(2 * rank, 0)}, {x, g.add_constant("w0", seeded_tensor(point, 1))}));
-    ValueId c = must(g.add(op::Conv{.strides = ones, .dilations = ones, .pads = Ints(2 * rank, 1)}, {a, g.add_constant("w1", seeded_tensor(taps, 2, 0.1))}));
-    g.add_output(must(g.add(op::Pool{.kind = PoolKind::max, .kernel = window, .strides = window, .dilations = ones, .pads = Ints(2 * rank, 0)}, {c})), "y");
+    ValueId a = must(g.add(op::Conv{.strides = ones, .dilations = ones, .pads = Ints(2 * rank, 0)},
+                           {x, g.add_constant("w0", seeded_tensor(point, 1))}));
+    ValueId c = must(g.add(op::Conv{.strides = ones, .dilations = ones, .pads = Ints(2 * rank, 1)},
+                           {a, g.add_constant("w1", seeded_tensor(taps, 2, 0.1))}));
+    g.add_output(must(g.add(op::Pool{.kind = PoolKind::max,
+                                     .kernel = window,
+                                     .strides = window,
+                                     .dilations = ones,
+                                     .pads = Ints(2 * rank, 0)},
+                            {c})),
+                 "y");
     const std::vector<Tensor> inputs = {seeded_tensor(shape, 5)};
     auto expected = evaluate(g, inputs);
     REQUIRE(bool(expected));

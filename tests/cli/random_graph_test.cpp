@@ -1,5 +1,6 @@
-// Random graphs, compiled for this host, equal their reference evaluation: passes, fusion, lowering, schedules, memory plan and
-// code generation together. TW_SEED=N starts elsewhere, TW_ROUNDS=N runs more.
+// Random graphs, compiled for this host, equal their reference evaluation: passes, fusion,
+// lowering, schedules, memory plan and code generation together. TW_SEED=N starts elsewhere,
+// TW_ROUNDS=N runs more.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -21,7 +22,8 @@ TEST_CASE("random graphs, compiled, equal their reference evaluation") {
     std::vector<tw::Tensor> inputs = tw::test::random_inputs(graph, seed);
     auto expected = tw::evaluate(graph, inputs);
     REQUIRE(bool(expected));
-    std::vector<tw::Tensor> got = tw::test::run_compiled(graph, inputs, *expected, host, 1 + static_cast<int>(seed % 2));
+    std::vector<tw::Tensor> got = tw::test::run_compiled(graph, inputs, *expected, host,
+                                                         1 + static_cast<int>(seed % 2));
     for (size_t i = 0; i < got.size(); ++i) {
       INFO("output " << i);
       CHECK(tw::test::relative_difference((*expected)[i], got[i]) < 1e-4);

@@ -1,4 +1,5 @@
-// The compiled f64 reference equals the evaluators in f64 to f64's rounding: what `verify` trusts for models too large to evaluate.
+// The compiled f64 reference equals the evaluators in f64 to f64's rounding: what `verify` trusts
+// for models too large to evaluate.
 #include <doctest/doctest.h>
 
 #include "driver/reference.h"
@@ -28,6 +29,7 @@ TEST_CASE("the compiled f64 reference equals evaluation in f64") {
     auto expected = evaluate(wide, doubles);
     REQUIRE(bool(expected));
     REQUIRE(got->size() == expected->size());
-    for (size_t i = 0; i < got->size(); ++i) CHECK(test::relative_difference((*expected)[i], (*got)[i]) < 1e-12);
+    for (size_t i = 0; i < got->size(); ++i)
+      CHECK(test::relative_difference((*expected)[i], (*got)[i]) < 1e-12);
   }
 }

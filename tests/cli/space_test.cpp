@@ -1,8 +1,8 @@
 // tilewright space: kernels with their sketches, points that a seed brings back, wrong names.
 #include <doctest/doctest.h>
 
-#include "support/json.h"
 #include "cli_test_util.h"
+#include "support/json.h"
 
 using namespace tw;
 
@@ -23,7 +23,8 @@ Json document(std::vector<std::string> words) {
 
 TEST_CASE("space lists the kernels' knobs and legal points of them") {
   for (const char* space : {"template", "generated"}) {
-    const Json json = document({"space", kModel, "-t", "x86-64-v3", "--space", space, "--sample", "6", "--seed", "3"});
+    const Json json = document(
+        {"space", kModel, "-t", "x86-64-v3", "--space", space, "--sample", "6", "--seed", "3"});
     REQUIRE(json["kernels"].items().size() > 2);
     int64_t legal = 0;
     for (const Json& kernel : json["kernels"].items()) {
@@ -31,25 +32,35 @@ TEST_CASE("space lists the kernels' knobs and legal points of them") {
       CHECK(!kernel["sketches"].items().empty());
       CHECK(kernel["samples"].items().size() == 6);
       legal += kernel["legal"].integer_or(0);
-      for (const Json& point : kernel["samples"].items()) CHECK(point["schedule"].text_or_empty().starts_with("schedule {") == *point["legal"].boolean());
+      for (const Json& point : kernel["samples"].items())
+        CHECK(point["schedule"].text_or_empty().starts_with("schedule {") ==
+              *point["legal"].boolean());
     }
     CHECK(legal > 0);
   }
 }
 
 TEST_CASE("space: a seed brings the same points back, one kernel alone, wider without rules") {
-  const std::vector<std::string> words = {"space", kModel, "-t", "x86-64-v3", "--kernel", "1", "--sample", "4", "--seed", "9"};
+  const std::vector<std::string> words = {"space", kModel,     "-t", "x86-64-v3", "--kernel",
+                                          "1",     "--sample", "4",  "--seed",    "9"};
   const CliResult once = cli(words), again = cli(words);
   CHECK(once.code == kExitOk);
   CHECK(once.out == again.out);
   CHECK(once.out.starts_with("1 "));
   CHECK(once.out.find("\n2 ") == std::string::npos);
-  const double narrow = document({"space", kModel, "-t", "x86-64-v3", "--kernel", "1"})["kernels"].items()[0]["points"].number_or(0);
-  const double wide = document({"space", kModel, "-t", "x86-64-v3", "--kernel", "1", "--no-rules"})["kernels"].items()[0]["points"].number_or(0);
+  const double narrow = document({"space", kModel, "-t", "x86-64-v3", "--kernel", "1"})["kernels"]
+                            .items()[0]["points"]
+                            .number_or(0);
+  const double wide = document({"space", kModel, "-t", "x86-64-v3", "--kernel", "1",
+                                "--no-rules"})["kernels"]
+                          .items()[0]["points"]
+                          .number_or(0);
   CHECK(narrow < wide);
 }
 
 TEST_CASE("space: what is not there is said") {
-  CHECK(cli({"space", kModel, "--space", "best"}).err.find("template and generated are the two") != std::string::npos);
-  CHECK(cli({"space", kModel, "--kernel", "99"}).err.find("there is no kernel 99") != std::string::npos);
+  CHECK(cli({"space", kModel, "--space", "best"}).err.find("template and generated are the two") !=
+        std::string::npos);
+  CHECK(cli({"space", kModel, "--kernel", "99"}).err.find("there is no kernel 99") !=
+        std::string::npos);
 }

@@ -24,16 +24,25 @@ std::pair<bool, bool> calls_made(const tw_api& api, int64_t batch, size_t first)
   REQUIRE(bool(run));
   std::vector<uint64_t> ns(static_cast<size_t>(api.call_count), 7);
   REQUIRE(!run->profile(ns));
-  const auto any = [&](size_t from, size_t to) { return std::any_of(ns.begin() + static_cast<std::ptrdiff_t>(from), ns.begin() + static_cast<std::ptrdiff_t>(to), [](uint64_t n) { return n > 0; }); };
+  const auto any = [&](size_t from, size_t to) {
+    return std::any_of(ns.begin() + static_cast<std::ptrdiff_t>(from),
+                       ns.begin() + static_cast<std::ptrdiff_t>(to),
+                       [](uint64_t n) { return n > 0; });
+  };
   return {any(0, first), any(first, ns.size())};
 }
 }  // namespace
 
-TEST_CASE("compile --specialize: runs of that size take its calls, others the general ones, and all compute the same") {
+TEST_CASE(
+    "compile --specialize: runs of that size take its calls, others the general ones, and all "
+    "compute the same") {
   const TestFolder folder;
   const std::string library = folder / "d.so";
-  REQUIRE(cli({"compile", kModel, "-o", library, "--specialize", "batch=4", "--specialize", "batch=1"}).code == kExitOk);
-  for (const char* batch : {"batch=1", "batch=3", "batch=4", "batch=5"}) CHECK(cli({"verify", library, kModel, "--dim", batch}).code == kExitOk);
+  REQUIRE(
+      cli({"compile", kModel, "-o", library, "--specialize", "batch=4", "--specialize", "batch=1"})
+          .code == kExitOk);
+  for (const char* batch : {"batch=1", "batch=3", "batch=4", "batch=5"})
+    CHECK(cli({"verify", library, kModel, "--dim", batch}).code == kExitOk);
   Expected<std::string> text = read_manifest(library);
   REQUIRE(bool(text));
   Expected<Manifest> manifest = parse_manifest(*text, library);
@@ -43,7 +52,7 @@ TEST_CASE("compile --specialize: runs of that size take its calls, others the ge
   CHECK(cli({"inspect", library}).out.find("fast    batch=4") != std::string::npos);
   Expected<LoadedModel> loaded = LoadedModel::open(library);
   REQUIRE(bool(loaded));
-  const size_t general = manifest->calls.size() / 3;   // the same groups three times
+  const size_t general = manifest->calls.size() / 3;  // the same groups three times
   CHECK(calls_made(loaded->api(), 3, general) == std::pair(true, false));
   CHECK(calls_made(loaded->api(), 4, general) == std::pair(false, true));
   CHECK(calls_made(loaded->api(), 1, general) == std::pair(false, true));
@@ -59,8 +68,12 @@ TEST_CASE("compile --specialize: what it cannot do is said") {
     return r.err;
   };
   CHECK(error({"--specialize", "seq=4"}).find("seq") != std::string::npos);
-  CHECK(error({"--specialize", "batch"}).find("--specialize 'batch' is not NAME=N") != std::string::npos);
-  CHECK(error({"--dim", "batch=1..8", "--specialize", "batch=9"}).find("--specialize batch=9: the dimension is 1 to 8") != std::string::npos);
-  CHECK(error({"-t", "opencl-generic", "--specialize", "batch=4"}).find("not for models with a device beside the processor") != std::string::npos);
-  CHECK(error({"--dim", "batch=4", "--specialize", "batch=4"}).find("no free dimension 'batch'") != std::string::npos);
+  CHECK(error({"--specialize", "batch"}).find("--specialize 'batch' is not NAME=N") !=
+        std::string::npos);
+  CHECK(error({"--dim", "batch=1..8", "--specialize", "batch=9"})
+            .find("--specialize batch=9: the dimension is 1 to 8") != std::string::npos);
+  CHECK(error({"-t", "opencl-generic", "--specialize", "batch=4"})
+            .find("not for models with a device beside the processor") != std::string::npos);
+  CHECK(error({"--dim", "batch=4", "--specialize", "batch=4"}).find("no free dimension 'batch'") !=
+        std::string::npos);
 }

@@ -1,5 +1,5 @@
-// The default schedules keep their sums in registers: LLVM's own count of spills in the inner loops, for every instruction set. A few
-// reloads alone are values that do not change in the loop.
+// The default schedules keep their sums in registers: LLVM's own count of spills in the inner
+// loops, for every instruction set. A few reloads alone are values that do not change in the loop.
 #include <doctest/doctest.h>
 
 #include "driver/compile.h"
@@ -11,17 +11,31 @@ using test::conv_attrs, test::must;
 
 namespace {
 
-struct Window { int64_t kernel, stride, groups; };
+struct Window {
+  int64_t kernel, stride, groups;
+};
 
-// 1x1 into blocked channels, then the convolution, with `pool` a maximum of windows of 2x2 behind it.
+// 1x1 into blocked channels, then the convolution, with `pool` a maximum of windows of 2x2 behind
+// it.
 Graph convolution(int64_t in, int64_t out, int64_t width, const Window& w, bool pool = false) {
   Graph g;
   g.name = "layer";
   ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(4), Expr(width), Expr(width)}, {}});
-  ValueId a = must(g.add(conv_attrs(0), {x, g.add_constant("w0", Tensor::zeros(DType::f32, {in, 4, 1, 1}))}));
-  ValueId b = must(g.add(conv_attrs(w.kernel / 2, w.stride, w.groups), {a, g.add_constant("w1", Tensor::zeros(DType::f32, {out, in / w.groups, w.kernel, w.kernel}))}));
-  ValueId c = must(g.add(op::Binary{BinaryOp::max}, {b, g.add_constant("zero", Tensor::zeros(DType::f32, {}))}));
-  if (pool) c = must(g.add(op::Pool{.kind = PoolKind::max, .kernel = {2, 2}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {0, 0, 0, 0}}, {c}));
+  ValueId a = must(
+      g.add(conv_attrs(0), {x, g.add_constant("w0", Tensor::zeros(DType::f32, {in, 4, 1, 1}))}));
+  ValueId b = must(g.add(
+      conv_attrs(w.kernel / 2, w.stride, w.groups),
+      {a,
+       g.add_constant("w1", Tensor::zeros(DType::f32, {out, in / w.groups, w.kernel, w.kernel}))}));
+  ValueId c = must(
+      g.add(op::Binary{BinaryOp::max}, {b, g.add_constant("zero", Tensor::zeros(DType::f32, {}))}));
+  if (pool)
+    c = must(g.add(op::Pool{.kind = PoolKind::max,
+                            .kernel = {2, 2},
+                            .strides = {2, 2},
+                            .dilations = {1, 1},
+                            .pads = {0, 0, 0, 0}},
+                   {c}));
   g.add_output(c, "y");
   return g;
 }
@@ -30,11 +44,14 @@ Graph product(int64_t rows, int64_t depth, int64_t columns) {
   Graph g;
   g.name = "layer";
   ValueId x = g.add_input("x", {DType::f32, {Expr(rows), Expr(depth)}, {}});
-  g.add_output(must(g.add(op::MatMul{}, {x, g.add_constant("w", Tensor::zeros(DType::f32, {depth, columns}))})), "y");
+  g.add_output(must(g.add(op::MatMul{},
+                          {x, g.add_constant("w", Tensor::zeros(DType::f32, {depth, columns}))})),
+               "y");
   return g;
 }
 
-void check_spills(const Target& target, const Graph& graph, Algorithm algorithm, int64_t most_reloads = 5) {
+void check_spills(const Target& target, const Graph& graph, Algorithm algorithm,
+                  int64_t most_reloads = 5) {
   TestFolder folder;
   Model model;
   model.graph = graph;
@@ -69,7 +86,8 @@ TEST_CASE("inner loops of default schedules do not spill, whatever the instructi
     }
     check_spills(*target, convolution(64, 64, 56, {3, 2, 1}), Algorithm::direct);
     check_spills(*target, convolution(64, 64, 28, {3, 1, 1}), Algorithm::winograd_f4);
-    check_spills(*target, convolution(64, 64, 28, {3, 1, 1}, true), Algorithm::direct, 8);   // a loop over lines more
+    // a loop over lines more
+    check_spills(*target, convolution(64, 64, 28, {3, 1, 1}, true), Algorithm::direct, 8);
     check_spills(*target, convolution(64, 64, 28, {3, 1, 1}, true), Algorithm::winograd_f4);
     check_spills(*target, product(128, 64, 768), Algorithm::direct);
     check_spills(*target, product(1, 64, 512), Algorithm::direct);

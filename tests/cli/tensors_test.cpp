@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "cli_test_util.h"
 #include "driver/compare.h"
 #include "driver/npz.h"
-#include "cli_test_util.h"
 
 using namespace tw;
 
@@ -21,7 +21,8 @@ std::string npy(const std::vector<float>& values, const std::string& shape) {
   std::string file("\x93NUMPY\x01\x00", 8);
   file += static_cast<char>(header.size() & 255);
   file += static_cast<char>(header.size() >> 8);
-  return file + header + std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+  return file + header +
+         std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
 }
 
 void put(std::string& text, uint32_t value, int bytes) {
@@ -51,7 +52,8 @@ std::string zip(const std::vector<Member>& members) {
   std::string file, directory;
   for (const Member& m : members) {
     const std::string packed = m.deflate ? deflated(m.bytes) : m.bytes;
-    const auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(m.bytes.data()), m.bytes.size()));
+    const auto crc = static_cast<uint32_t>(
+        crc32_z(0, reinterpret_cast<const Bytef*>(m.bytes.data()), m.bytes.size()));
     const auto fields = [&](std::string& to) {
       put(to, 20, 2);
       put(to, 0, 2);
@@ -71,7 +73,8 @@ std::string zip(const std::vector<Member>& members) {
     put(file, 0x04034b50, 4);
     fields(file);
     put(file, 4, 2);
-    file += m.name + std::string(4, 'e') + packed;  // an extra field in the local header only, as numpy writes
+    // An extra field in the local header only, as numpy writes
+    file += m.name + std::string(4, 'e') + packed;
   }
   const size_t start = file.size();
   file += directory;
@@ -85,7 +88,9 @@ std::string zip(const std::vector<Member>& members) {
   return file;
 }
 
-std::span<const std::byte> bytes_of(const std::string& text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
 
 std::vector<TensorSpec> two_inputs() {
   return {{"image", DType::f32, {var("batch"), Expr(2)}}, {"in/2=x", DType::f32, {var("batch")}}};
@@ -96,12 +101,15 @@ std::string load_error(const std::vector<TensorSpec>& specs, const InputSources&
   return inputs ? "" : error_text(inputs.takeError());
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
 TEST_CASE("npz: stored and deflated members") {
-  const std::string file = zip({{"a.npy", npy({1, 2, 3}, "3,"), false}, {"b.npy", npy(std::vector<float>(256, 2.5f), "16, 16"), true}});
+  const std::string file = zip({{"a.npy", npy({1, 2, 3}, "3,"), false},
+                                {"b.npy", npy(std::vector<float>(256, 2.5f), "16, 16"), true}});
   Expected<std::map<std::string, Tensor>> members = parse_npz(bytes_of(file), "x.npz");
   REQUIRE(bool(members));
   CHECK(members->at("a").shape == std::vector<int64_t>{3});
@@ -111,9 +119,11 @@ TEST_CASE("npz: stored and deflated members") {
 }
 
 TEST_CASE("npz: any damage is an error, never a wrong tensor") {
-  const std::string file = zip({{"a.npy", npy({1, 2, 3}, "3,"), false}, {"b.npy", npy(std::vector<float>(64, 1.5f), "64,"), true}});
+  const std::string file = zip({{"a.npy", npy({1, 2, 3}, "3,"), false},
+                                {"b.npy", npy(std::vector<float>(64, 1.5f), "64,"), true}});
   for (size_t size = 0; size < file.size(); ++size) {
-    Expected<std::map<std::string, Tensor>> members = parse_npz(bytes_of(file.substr(0, size)), "x.npz");
+    Expected<std::map<std::string, Tensor>> members = parse_npz(bytes_of(file.substr(0, size)),
+                                                                "x.npz");
     CHECK(!members);
     llvm::consumeError(members.takeError());
   }
@@ -131,7 +141,8 @@ TEST_CASE("npz: any damage is an error, never a wrong tensor") {
 
 TEST_CASE("inputs from files bind the model's symbols") {
   const TestFolder folder;
-  const std::string image = folder.write("image.npy", npy({1, 2, 3, 4, 5, 6}, "3, 2")), other = folder.write("o.npy", npy({7, 8, 9}, "3,"));
+  const std::string image = folder.write("image.npy", npy({1, 2, 3, 4, 5, 6}, "3, 2")),
+                    other = folder.write("o.npy", npy({7, 8, 9}, "3,"));
   InputSources flags;
   flags.files = {"image=" + image, "in/2=x=" + other};
   Expected<Inputs> inputs = load_inputs(two_inputs(), flags);
@@ -140,7 +151,8 @@ TEST_CASE("inputs from files bind the model's symbols") {
   CHECK(inputs->tensors[0].at(5) == 6);
   CHECK(inputs->tensors[1].at(0) == 7);
 
-  flags.files = {folder.write("both.npz", zip({{"in/2=x.npy", npy({7, 8}, "2,"), true}, {"image.npy", npy({1, 2, 3, 4}, "2, 2"), true}}))};
+  flags.files = {folder.write("both.npz", zip({{"in/2=x.npy", npy({7, 8}, "2,"), true},
+                                               {"image.npy", npy({1, 2, 3, 4}, "2, 2"), true}}))};
   inputs = load_inputs(two_inputs(), flags);
   REQUIRE(bool(inputs));
   CHECK(inputs->symbols.at("batch") == 2);
@@ -149,23 +161,33 @@ TEST_CASE("inputs from files bind the model's symbols") {
 
 TEST_CASE("wrong inputs are told apart") {
   const TestFolder folder;
-  const std::string image = folder.write("image.npy", npy({1, 2, 3, 4, 5, 6}, "3, 2")), other = folder.write("o.npy", npy({7, 8}, "2,"));
-  CHECK(has(load_error(two_inputs(), {{"image=" + image}, {}, {}, ""}), "no data for input 'in/2=x', f32[batch]"));
-  CHECK(has(load_error(two_inputs(), {{"image=" + image, "in/2=x=" + other}, {}, {}, ""}), "batch is 3 already"));
-  CHECK(has(load_error(two_inputs(), {{"image=" + image, "image=" + image}, {}, 1, ""}), "given twice"));
-  CHECK(has(load_error(two_inputs(), {{"picture=" + image}, {}, 1, ""}), "no input 'picture'; its inputs are image, in/2=x"));
+  const std::string image = folder.write("image.npy", npy({1, 2, 3, 4, 5, 6}, "3, 2")),
+                    other = folder.write("o.npy", npy({7, 8}, "2,"));
+  CHECK(has(load_error(two_inputs(), {{"image=" + image}, {}, {}, ""}),
+            "no data for input 'in/2=x', f32[batch]"));
+  CHECK(has(load_error(two_inputs(), {{"image=" + image, "in/2=x=" + other}, {}, {}, ""}),
+            "batch is 3 already"));
+  CHECK(has(load_error(two_inputs(), {{"image=" + image, "image=" + image}, {}, 1, ""}),
+            "given twice"));
+  CHECK(has(load_error(two_inputs(), {{"picture=" + image}, {}, 1, ""}),
+            "no input 'picture'; its inputs are image, in/2=x"));
   CHECK(has(load_error(two_inputs(), {{image}, {}, 1, ""}), "does not say which input"));
   CHECK(has(load_error(two_inputs(), {{"image=" + other}, {}, 1, ""}), "the shape is [2]"));
-  CHECK(has(load_error(two_inputs(), {{"image=" + image}, {"batch=2"}, 1, ""}), "batch is 2 already"));
+  CHECK(has(load_error(two_inputs(), {{"image=" + image}, {"batch=2"}, 1, ""}),
+            "batch is 2 already"));
   CHECK(has(load_error(two_inputs(), {{}, {}, 1, ""}), "the dimension 'batch' is free"));
-  CHECK(has(load_error(two_inputs(), {{}, {"batch=1", "sequence=2"}, 1, ""}), "no free dimension 'sequence'"));
-  CHECK(has(load_error({{"ids", DType::i64, {Expr(3), Expr(2)}}}, {{image}, {}, {}, ""}), "the file holds f32, not i64"));
+  CHECK(has(load_error(two_inputs(), {{}, {"batch=1", "sequence=2"}, 1, ""}),
+            "no free dimension 'sequence'"));
+  CHECK(has(load_error({{"ids", DType::i64, {Expr(3), Expr(2)}}}, {{image}, {}, {}, ""}),
+            "the file holds f32, not i64"));
   CHECK(has(load_error(two_inputs(), {{"image=" + (folder / "none.npy")}, {}, 1, ""}), "none.npy"));
-  CHECK(has(load_error(two_inputs(), {{"image=" + folder.write("i.txt", "1 2")}, {}, 1, ""}), ".npy, .npz and .pb"));
+  CHECK(has(load_error(two_inputs(), {{"image=" + folder.write("i.txt", "1 2")}, {}, 1, ""}),
+            ".npy, .npz and .pb"));
 }
 
 TEST_CASE("random tensors depend on seed and stream only, and stay in their range") {
-  const Tensor a = random_tensor(DType::f32, {1000}, 1, 0), b = random_tensor(DType::f32, {1000}, 1, 0);
+  const Tensor a = random_tensor(DType::f32, {1000}, 1, 0),
+               b = random_tensor(DType::f32, {1000}, 1, 0);
   CHECK(a.bytes == b.bytes);
   CHECK(a.bytes != random_tensor(DType::f32, {1000}, 2, 0).bytes);
   CHECK(a.bytes != random_tensor(DType::f32, {1000}, 1, 1).bytes);
@@ -187,7 +209,8 @@ TEST_CASE("outputs are written whole, under their name without slashes") {
   Expected<Tensor> back = read_npy(path);
   REQUIRE(bool(back));
   CHECK(back->bytes == t.bytes);
-  CHECK(has(error_text(save_output(output_path(folder.write("file", ""), "out"), t)), "cannot create the folder"));
+  CHECK(has(error_text(save_output(output_path(folder.write("file", ""), "out"), t)),
+            "cannot create the folder"));
 }
 
 TEST_CASE("differences") {

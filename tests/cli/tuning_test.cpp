@@ -8,12 +8,12 @@
 #include "autotune/log.h"
 #include "autotune/space.h"
 #include "autotune/transfer.h"
+#include "cli/targets.h"
+#include "cli_test_util.h"
 #include "driver/compile.h"
 #include "driver/model_tasks.h"
 #include "driver/schedules.h"
-#include "cli/targets.h"
 #include "frontend/frontend.h"
-#include "cli_test_util.h"
 #include "tests/cli/graphs.h"
 
 using namespace tw;
@@ -22,10 +22,13 @@ namespace {
 
 const std::string kDigits = TW_SOURCE_DIR "/examples/digits/digits.onnx";
 const std::string kDigitsBatch = TW_SOURCE_DIR "/examples/digits/digits_batch.onnx";
-const std::string kTarget = TW_SOURCE_DIR "/tests/cli/one_core.yaml";   // its schedules are the same on every machine
+// Its schedules are the same on every machine
+const std::string kTarget = TW_SOURCE_DIR "/tests/cli/one_core.yaml";
 const std::string kFourCores = "x86-64-v2";
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 template <class T>
 T must(Expected<T> value) {
@@ -38,12 +41,14 @@ Json json_of(const CliResult& r) { return must(parse_json(r.out, "out")); }
 // A folder with the model and a home without a log.
 class Workplace {
  public:
-  explicit Workplace(const std::string& from = kDigits) : model(folder.write("model.onnx", slurp(from))) {
+  explicit Workplace(const std::string& from = kDigits)
+      : model(folder.write("model.onnx", slurp(from))) {
     ::setenv("XDG_DATA_HOME", (folder / "data").c_str(), 1);
   }
   ~Workplace() { ::unsetenv("XDG_DATA_HOME"); }
 
-  CliResult compile(std::vector<std::string> flags, const std::string& output = "model.so", const std::string& target = kTarget) const {
+  CliResult compile(std::vector<std::string> flags, const std::string& output = "model.so",
+                    const std::string& target = kTarget) const {
     flags.insert(flags.begin(), {"compile", model, "-t", target, "-o", folder / output});
     return cli(flags);
   }
@@ -74,22 +79,25 @@ Record record_of(const Pin& pin, const std::string& schedule, double seconds = 1
   r.seconds = {seconds};
   r.device = "by hand";
   r.tool = "test";
-  r.time = 1'763'800'000;   // 2025-11-22
+  r.time = 1'763'800'000;  // 2025-11-22
   return r;
 }
 
 // Writes a log with the records and gives its path.
-std::string log_of(const Workplace& place, const std::vector<Record>& records, const std::string& name = "tuned.db") {
+std::string log_of(const Workplace& place, const std::vector<Record>& records,
+                   const std::string& name = "tuned.db") {
   TuningLog log = must(TuningLog::open(place.folder / name, TuningLog::Mode::write));
   must(log.add_all(records));
   return place.folder / name;
 }
 
 int count_tuned(const Json::Array& kernels) {
-  return static_cast<int>(std::count_if(kernels.begin(), kernels.end(), [](const Json& k) { return k["schedule"].text_or_empty() == "tuned"; }));
+  return static_cast<int>(std::count_if(kernels.begin(), kernels.end(), [](const Json& k) {
+    return k["schedule"].text_or_empty() == "tuned";
+  }));
 }
 
-const std::string kNoSteps = "schedule {\n}\n";   // always legal: the kernel as it was lowered
+const std::string kNoSteps = "schedule {\n}\n";  // always legal: the kernel as it was lowered
 
 }  // namespace
 
@@ -102,10 +110,12 @@ TEST_CASE("a record changes its kernel, and no results") {
   const Json::Array plain = place.kernels("plain.so");
   CHECK(count_tuned(plain) == 0);
 
-  const auto conv = std::ranges::find_if(pins, [](const Pin& pin) { return pin.name.starts_with("conv"); });
+  const auto conv = std::ranges::find_if(
+      pins, [](const Pin& pin) { return pin.name.starts_with("conv"); });
   REQUIRE(conv != pins.end());
   CHECK(conv->schedule != kNoSteps);
-  const std::string log = log_of(place, {record_of(*conv, kNoSteps), record_of(*conv, "schedule {\n  unroll nothing\n}\n", 1)});
+  const std::string log = log_of(place, {record_of(*conv, kNoSteps),
+                                         record_of(*conv, "schedule {\n  unroll nothing\n}\n", 1)});
   const CliResult compiled = place.compile({"--log", log, "--json"});
   REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.out);
   const Json report = json_of(compiled);
@@ -126,7 +136,8 @@ TEST_CASE("a record changes its kernel, and no results") {
     changed += other;
   }
   CHECK(changed == 1);
-  const CliResult verified = cli({"verify", place.folder / "model.so", place.model, "--random", "3"});
+  const CliResult verified = cli(
+      {"verify", place.folder / "model.so", place.model, "--random", "3"});
   CHECK_MESSAGE(verified.code == kExitOk, verified.out << verified.err);
   const CliResult text = place.compile({"--log", log});
   CHECK(has(text.out, "schedules 1 tuned"));
@@ -134,23 +145,27 @@ TEST_CASE("a record changes its kernel, and no results") {
   CHECK(has(cli({"inspect", place.folder / "model.so"}).out, "tuned on 2025-11-22"));
 }
 
-TEST_CASE("a kernel without a record takes the point of one like it, where its space has that, and a lock keeps it") {
+TEST_CASE(
+    "a kernel without a record takes the point of one like it, where its space has that, and a "
+    "lock keeps it") {
   const Workplace place;
   const Target target = must(load_target(kTarget, config_dirs()));
   const std::vector<Task> tasks = must(model_tasks(place.model, {}, target));
-  const auto conv = std::ranges::find_if(tasks, [](const Task& task) { return task.name.starts_with("conv"); });
+  const auto conv = std::ranges::find_if(
+      tasks, [](const Task& task) { return task.name.starts_with("conv"); });
   REQUIRE(conv != tasks.end());
   const Space space = must(template_space(*conv, target, {}));
   RecordNote note{shape_of(conv->variants.front().lowered), space.print(*space.default_point())};
-  note.shape.sizes[0] += 1;   // twice the work
+  note.shape.sizes[0] += 1;  // twice the work
   Pin other;
-  other.task = "0123456789abcdef", other.target = target_key(target), other.kernel_hash = "fedcba9876543210";
+  other.task = "0123456789abcdef", other.target = target_key(target),
+  other.kernel_hash = "fedcba9876543210";
   Record like = record_of(other, kNoSteps);
   like.algorithm = algorithm_name(conv->variants.front().algorithm);
   like.about = print(note);
   Record strange = like;
   strange.kernel_hash = "0000000000000000";
-  strange.about.insert(strange.about.find('{') + 1, "other=1, ");   // nearer, and of another space
+  strange.about.insert(strange.about.find('{') + 1, "other=1, ");  // nearer, and of another space
   const std::string log = log_of(place, {like, strange});
   const CliResult compiled = place.compile({"--log", log});
   REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.err);
@@ -164,24 +179,29 @@ TEST_CASE("a kernel without a record takes the point of one like it, where its s
 
   note.point.clear();
   note.by_default = true;
-  for (const bool gains : {true, false}) {   // there, over its own default schedule
+  for (const bool gains : {true, false}) {  // there, over its own default schedule
     CAPTURE(gains);
     Record usual = record_of(other, "schedule {\n  unroll nothing\n}\n", gains ? 1.1e-6 : 1.01e-6);
     usual.algorithm = like.algorithm, usual.about = print(note);
-    const CliResult again = place.compile({"--log", log_of(place, {like, usual}, gains ? "gains.db" : "equal.db")});
+    const CliResult again = place.compile(
+        {"--log", log_of(place, {like, usual}, gains ? "gains.db" : "equal.db")});
     REQUIRE_MESSAGE(again.code == kExitOk, again.err);
-    CHECK(has(again.out, gains ? "schedules 0 tuned, 1 transferred" : "schedules 0 tuned, 0 transferred"));
+    CHECK(has(again.out,
+              gains ? "schedules 0 tuned, 1 transferred" : "schedules 0 tuned, 0 transferred"));
   }
 
   // Its own default schedule alone was measured: that is no search.
   const auto taker = std::ranges::find_if(pins, [](const Pin& pin) { return pin.transferred; });
-  REQUIRE(place.lock().code == kExitOk);   // the defaults
+  REQUIRE(place.lock().code == kExitOk);  // the defaults
   const std::vector<Pin> defaults = place.pins();
-  const auto own = std::ranges::find_if(defaults, [&](const Pin& pin) { return pin.task == taker->task && pin.kernel_hash == taker->kernel_hash; });
+  const auto own = std::ranges::find_if(defaults, [&](const Pin& pin) {
+    return pin.task == taker->task && pin.kernel_hash == taker->kernel_hash;
+  });
   REQUIRE(own != defaults.end());
   Record measured = record_of(*own, own->schedule);
   measured.about = print(RecordNote{shape_of(conv->variants.front().lowered), "", true});
-  CHECK(has(place.compile({"--log", log_of(place, {like, measured}, "default.db")}).out, "schedules 0 tuned, 1 transferred"));
+  CHECK(has(place.compile({"--log", log_of(place, {like, measured}, "default.db")}).out,
+            "schedules 0 tuned, 1 transferred"));
 }
 
 TEST_CASE("of one thread's records the best that leaves no core without work is used") {
@@ -189,9 +209,12 @@ TEST_CASE("of one thread's records the best that leaves no core without work is 
   REQUIRE(cli({"lock", place.model, "-t", kFourCores}).code == kExitOk);
   const std::vector<Pin> pins = place.pins();
   std::filesystem::remove(lock_beside(place.model));
-  const auto conv = std::ranges::find_if(pins, [](const Pin& pin) { return pin.name.starts_with("conv") && has(pin.schedule, "parallel"); });
+  const auto conv = std::ranges::find_if(pins, [](const Pin& pin) {
+    return pin.name.starts_with("conv") && has(pin.schedule, "parallel");
+  });
   REQUIRE(conv != pins.end());
-  const std::string log = log_of(place, {record_of(*conv, kNoSteps), record_of(*conv, conv->schedule, 0.0025)});
+  const std::string log = log_of(
+      place, {record_of(*conv, kNoSteps), record_of(*conv, conv->schedule, 0.0025)});
   const auto used = [&](const std::string& target, const std::vector<std::string>& flags = {}) {
     std::vector<std::string> all = {"--log", log, "--json"};
     all.insert(all.end(), flags.begin(), flags.end());
@@ -199,7 +222,8 @@ TEST_CASE("of one thread's records the best that leaves no core without work is 
     REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.out);
     const Json report = json_of(compiled);
     for (const Json& kernel : report["kernel_reports"].items())
-      if (kernel["schedule"].text_or_empty() == "tuned") return kernel["tuned_seconds"].number_or(0) * 1e3;
+      if (kernel["schedule"].text_or_empty() == "tuned")
+        return kernel["tuned_seconds"].number_or(0) * 1e3;
     return 0.0;
   };
   CHECK(used(kTarget) == doctest::Approx(1e-3));
@@ -226,7 +250,9 @@ TEST_CASE("records of another target, kernel, thread count or language are not u
   CHECK(count_tuned(place.kernels()) == 0);
   REQUIRE(place.compile({"--log", log, "--threads", "2"}).code == kExitOk);
   CHECK(count_tuned(place.kernels()) == 1);
-  REQUIRE(cli({"compile", place.model, "-t", "x86-64-v3", "-o", place.folder / "model.so", "--log", log, "--threads", "2"}).code == kExitOk);
+  REQUIRE(cli({"compile", place.model, "-t", "x86-64-v3", "-o", place.folder / "model.so", "--log",
+               log, "--threads", "2"})
+              .code == kExitOk);
   CHECK(count_tuned(place.kernels()) == 0);
 }
 
@@ -237,7 +263,8 @@ TEST_CASE("a schedule that does not apply is a warning, and the default is used"
   std::filesystem::remove(lock_beside(place.model));
   REQUIRE(place.compile({}, "plain.so").code == kExitOk);
   for (const char* wrong : {"schedule {\n  unroll nothing\n}\n", "no schedule"}) {
-    const std::string log = log_of(place, {record_of(pins[0], wrong)}, std::string("bad") + wrong[0] + ".db");
+    const std::string log = log_of(place, {record_of(pins[0], wrong)},
+                                   std::string("bad") + wrong[0] + ".db");
     const CliResult compiled = place.compile({"--log", log});
     CHECK(compiled.code == kExitOk);
     CHECK(has(compiled.err, "warning: task " + pins[0].task));
@@ -259,11 +286,12 @@ TEST_CASE("compile says that it knows of records it was not told to use") {
   CHECK(has(compiled.err, "--log uses them"));
   CHECK(count_tuned(place.kernels("after.so")) == 0);
   CHECK(json_of(place.compile({"--json"}))["notes"].items().size() == 1);
-  const CliResult other = cli({"compile", place.model, "-t", "x86-64-v3", "-o", place.folder / "other.so"});
+  const CliResult other = cli(
+      {"compile", place.model, "-t", "x86-64-v3", "-o", place.folder / "other.so"});
   CHECK(other.code == kExitOk);
   CHECK(!has(other.err, "note: "));
   place.folder.write("data/tilewright/tilewright.db", "not a log");
-  CHECK(place.compile({}).code == kExitOk);   // nobody asked for that file
+  CHECK(place.compile({}).code == kExitOk);  // nobody asked for that file
 }
 
 TEST_CASE("lock and --frozen") {
@@ -271,7 +299,7 @@ TEST_CASE("lock and --frozen") {
   CHECK(has(place.compile({"--frozen"}).err, "there is no 'tilewright.lock'"));
   REQUIRE(place.lock().code == kExitOk);
   const std::vector<Pin> pins = place.pins();
-  CHECK(place.compile({"--frozen"}, "default.so").code == kExitOk);   // defaults are pinned too
+  CHECK(place.compile({"--frozen"}, "default.so").code == kExitOk);  // defaults are pinned too
 
   const std::string log = log_of(place, {record_of(pins[0], kNoSteps)});
   CHECK(has(place.compile({"--frozen", "--log", log}).err, "leave out --log"));
@@ -293,11 +321,14 @@ TEST_CASE("lock and --frozen") {
   }
 
   // Another target gets a section of its own; none of it is lost when the first is written anew.
-  CHECK(has(cli({"compile", place.model, "-t", "x86-64-v3", "--frozen", "-o", place.folder / "x.so"}).err, "pins nothing for model.onnx for x86-64-v3"));
+  CHECK(has(
+      cli({"compile", place.model, "-t", "x86-64-v3", "--frozen", "-o", place.folder / "x.so"}).err,
+      "pins nothing for model.onnx for x86-64-v3"));
   REQUIRE(cli({"lock", place.model, "-t", "x86-64-v3"}).code == kExitOk);
   REQUIRE(place.lock({"--log", log}).code == kExitOk);
   CHECK(must(read_lock(lock_beside(place.model))).sections.size() == 2);
-  CHECK(cli({"compile", place.model, "-t", "x86-64-v3", "--frozen", "-o", place.folder / "x.so"}).code == kExitOk);
+  CHECK(cli({"compile", place.model, "-t", "x86-64-v3", "--frozen", "-o", place.folder / "x.so"})
+            .code == kExitOk);
 }
 
 // Three convolutions alike, one task.
@@ -306,12 +337,17 @@ Model alike() {
   model.name = "alike";
   ValueId value = model.graph.add_input("x", {DType::f32, {1, 32, 24, 24}, {}});
   for (uint64_t i = 0; i < 3; ++i)
-    value = test::must(model.graph.add(test::conv_attrs(1), {value, model.graph.add_constant("w" + std::to_string(i), test::seeded_tensor({32, 32, 3, 3}, 1 + i, 0.1))}));
+    value = test::must(model.graph.add(
+        test::conv_attrs(1),
+        {value, model.graph.add_constant("w" + std::to_string(i),
+                                         test::seeded_tensor({32, 32, 3, 3}, 1 + i, 0.1))}));
   model.graph.add_output(value, "y");
   return model;
 }
 
-TEST_CASE("a lock keeps one task by two algorithms: what is frozen is the compile that was locked, byte for byte") {
+TEST_CASE(
+    "a lock keeps one task by two algorithms: what is frozen is the compile that was locked, byte "
+    "for byte") {
   const TestFolder folder;
   Target target = must(load_target("x86-64-v3", config_dirs()));
   CompileOptions options;
@@ -319,7 +355,9 @@ TEST_CASE("a lock keeps one task by two algorithms: what is frozen is the compil
   const std::string log = folder / "tuned.db";
   {
     TuningLog records = must(TuningLog::open(log, TuningLog::Mode::write));
-    for (const auto& [algorithm, seconds] : {std::pair(Algorithm::direct, 9e-4), {Algorithm::winograd_f2, 6e-4}, {Algorithm::winograd_f4, 3e-4}}) {
+    for (const auto& [algorithm, seconds] : {std::pair(Algorithm::direct, 9e-4),
+                                             {Algorithm::winograd_f2, 6e-4},
+                                             {Algorithm::winograd_f4, 3e-4}}) {
       CompileOptions forced = options;
       forced.emit = Emit::scheduled;
       forced.algorithms.only = algorithm;
@@ -327,7 +365,8 @@ TEST_CASE("a lock keeps one task by two algorithms: what is frozen is the compil
         if (!pin.task.empty()) must(records.add(record_of(pin, pin.schedule, seconds)));
     }
   }
-  const auto compiled = [&](const std::string& name, const std::string& from, const std::string& lock) {
+  const auto compiled = [&](const std::string& name, const std::string& from,
+                            const std::string& lock) {
     CompileOptions own = options;
     std::filesystem::create_directories(folder / name);
     own.output = folder / (name + "/alike.so");
@@ -346,7 +385,9 @@ TEST_CASE("a lock keeps one task by two algorithms: what is frozen is the compil
     if (used.size() >= 2) break;
   }
   REQUIRE(used.size() == 2);
-  CHECK(std::ranges::count_if(logged.schedules, [&](const Pin& pin) { return pin.task == logged.schedules[0].task; }) >= 2);
+  CHECK(std::ranges::count_if(logged.schedules, [&](const Pin& pin) {
+          return pin.task == logged.schedules[0].task;
+        }) >= 2);
   Lock lock;
   lock.put(lock_section(options, target, logged));
   const std::string locked = folder.write("tilewright.lock", print(lock));
@@ -356,7 +397,9 @@ TEST_CASE("a lock keeps one task by two algorithms: what is frozen is the compil
   CHECK(slurp(frozen.output) == slurp(logged.output));
 }
 
-TEST_CASE("a lock pins limits of free dimensions and the calls for special sizes, and one of another version is written anew") {
+TEST_CASE(
+    "a lock pins limits of free dimensions and the calls for special sizes, and one of another "
+    "version is written anew") {
   const Workplace place(kDigitsBatch);
   const std::vector<std::string> flags = {"--dim", "batch=1..8", "--specialize", "batch=2"};
   const CliResult locked = place.lock(flags);
@@ -370,7 +413,8 @@ TEST_CASE("a lock pins limits of free dimensions and the calls for special sizes
   frozen.push_back("--frozen");
   const CliResult made = place.compile(frozen);
   CHECK_MESSAGE(made.code == kExitOk, made.err);
-  CHECK(has(place.compile({"--frozen"}).err, "it pins model.onnx (batch=1..8) for"));   // free, without limits
+  // Free, without limits
+  CHECK(has(place.compile({"--frozen"}).err, "it pins model.onnx (batch=1..8) for"));
 
   std::string old = slurp(path);
   old.replace(old.find("\"tilewright_lock\": 2"), 20, "\"tilewright_lock\": 1");
@@ -422,9 +466,10 @@ TEST_CASE("the log command") {
   Record failed = record_of(pins[1], kNoSteps);
   failed.seconds.clear();
   failed.status = Status::timeout;
-  const std::string a = log_of(place, {record_of(pins[0], kNoSteps), record_of(pins[0], pins[0].schedule, 2e-6), failed});
+  const std::string a = log_of(
+      place, {record_of(pins[0], kNoSteps), record_of(pins[0], pins[0].schedule, 2e-6), failed});
   Record again = record_of(pins[0], kNoSteps, 5e-7);
-  again.time += 60;   // of a schedule's measurements the last counts
+  again.time += 60;  // of a schedule's measurements the last counts
   const std::string b = log_of(place, {again}, "b.db");
 
   const Json shown = json_of(cli({"log", "show", "--log", a, "--json"}));
@@ -440,7 +485,8 @@ TEST_CASE("the log command") {
   REQUIRE(cli({"log", "export", lines, "--log", a}).code == kExitOk);
   CHECK(slurp(lines) == cli({"log", "export", "--log", a}).out);
   const std::string c = place.folder / "c.db";
-  CHECK(json_of(cli({"log", "import", lines, lines, "--log", c, "--json"}))["records"].integer_or(0) == 3);
+  CHECK(json_of(cli({"log", "import", lines, lines, "--log", c, "--json"}))["records"].integer_or(
+            0) == 3);
   CHECK(cli({"log", "export", "--log", c}).out == slurp(lines));
 
   CHECK(json_of(cli({"log", "diff", b, "--log", c, "--json"}))["differences"].items().size() == 1);
@@ -450,7 +496,7 @@ TEST_CASE("the log command") {
   CHECK(has(cli({"log", "prune", "--keep", "1", "--log", c}).out, "3 records dropped, 1 left"));
   CHECK(has(cli({"log", "diff", b, "--log", c}).out, "0 keys differ"));
 
-  CHECK(has(cli({"log", "show"}).err, "there is no tuning log"));   // the user's own
+  CHECK(has(cli({"log", "show"}).err, "there is no tuning log"));  // the user's own
   CHECK(has(cli({"log", "show", "--log", kDigits}).err, "is no tuning log"));
   CHECK(has(cli({"log", "shout", "--log", a}).err, "one of show, best"));
   CHECK(has(cli({"log", "diff", "--log", a}).err, "log diff takes another log"));

@@ -1,4 +1,5 @@
-// Models on the VDLA, whole: placed, compiled, run on the simulator, and what its driver says when something is missing.
+// Models on the VDLA, whole: placed, compiled, run on the simulator, and what its driver says when
+// something is missing.
 #include <doctest/doctest.h>
 
 #include <unistd.h>
@@ -35,25 +36,32 @@ void make_constants(Graph& graph) {
     if (graph.value(input).name == "x") continue;
     Tensor values = Tensor::zeros(type.dtype, *static_shape(type.shape));
     for (int64_t i = 0; i < values.size(); ++i) {
-      if (type.dtype == DType::i8) values.set(i, std::uniform_int_distribution<int>(-127, 127)(random));
-      if (type.dtype == DType::i32) values.set(i, std::uniform_int_distribution<int>(-9000, 9000)(random));
-      if (type.dtype == DType::f32) values.set(i, std::uniform_int_distribution<int>(100, 900)(random) * 0x1p-20);
+      if (type.dtype == DType::i8)
+        values.set(i, std::uniform_int_distribution<int>(-127, 127)(random));
+      if (type.dtype == DType::i32)
+        values.set(i, std::uniform_int_distribution<int>(-9000, 9000)(random));
+      if (type.dtype == DType::f32)
+        values.set(i, std::uniform_int_distribution<int>(100, 900)(random) * 0x1p-20);
     }
     graph.replace_uses(input, graph.add_constant(graph.value(input).name + "_c", values));
   }
 }
 
-// Four convolutions with their requantization, and what `middle` makes of %q1 between them. The first reads a plain input, the last writes a plain
-// output: those are the processor's.
+// Four convolutions with their requantization, and what `middle` makes of %q1 between them. The
+// first reads a plain input, the last writes a plain output: those are the processor's.
 Graph layers(const std::string& middle, const std::string& last) {
   std::string text = "graph @g() {\n%x: i8[1, 16, 10, 8] = input\n%z: f32[] = const [3.0]\n";
   std::string from = "%x";
   for (int i = 0; i < 4; ++i) {
     const std::string n = std::to_string(i), type = "[1, 32, 10, 8]", in = i ? "32" : "16";
     text += "%w" + n + ": i8[32, " + in + ", 3, 3] = input\n%b" + n + ": i32[32] = input\n%k" + n +
-            ": f32[32, 1, 1] = input\n%s" + n + ": i32" + type + " = conv(" + from + ", %w" + n + ", %b" + n +
-            ") strides=[1,1] dilations=[1,1] pads=[1,1,1,1] x_zero=3\n%f" + n + ": f32" + type + " = cast(%s" + n + ") to=f32\n%g" + n + ": f32" + type + " = binary(%f" + n + ", %k" + n + ") function=mul\n%r" + n +
-            ": f32" + type + " = unary(%g" + n + ") function=round\n%a" + n + ": f32" + type + " = binary(%r" + n + ", %z) function=add\n%q" + n + ": i8" + type + " = cast(%a" + n + ") to=i8 saturate=true\n";
+            ": f32[32, 1, 1] = input\n%s" + n + ": i32" + type + " = conv(" + from + ", %w" + n +
+            ", %b" + n + ") strides=[1,1] dilations=[1,1] pads=[1,1,1,1] x_zero=3\n%f" + n +
+            ": f32" + type + " = cast(%s" + n + ") to=f32\n%g" + n + ": f32" + type +
+            " = binary(%f" + n + ", %k" + n + ") function=mul\n%r" + n + ": f32" + type +
+            " = unary(%g" + n + ") function=round\n%a" + n + ": f32" + type + " = binary(%r" + n +
+            ", %z) function=add\n%q" + n + ": i8" + type + " = cast(%a" + n +
+            ") to=i8 saturate=true\n";
     from = "%q" + n;
     if (i == 1 && !middle.empty()) text += middle, from = last;
   }
@@ -83,7 +91,8 @@ std::vector<std::string> stays(const Graph& graph) {
 }
 
 int64_t convolutions(const std::vector<std::string>& reasons) {
-  return std::ranges::count_if(reasons, [](const std::string& r) { return r.find("(conv)") != std::string::npos; });
+  return std::ranges::count_if(
+      reasons, [](const std::string& r) { return r.find("(conv)") != std::string::npos; });
 }
 
 // What creating a context of the two layers says; "" when it works.
@@ -134,7 +143,9 @@ TEST_CASE("an operator that the VDLA lacks runs on the processor between two of 
   const Address here(kIss);
   const Graph graph = layers("%h: i8[1, 32, 10, 8] = unary(%q1) function=neg\n", "%h");
   const std::vector<std::string> reasons = stays(graph);
-  CHECK(std::ranges::any_of(reasons, [](const std::string& r) { return r.find("(unary) on the processor: vdla: ") != std::string::npos; }));
+  CHECK(std::ranges::any_of(reasons, [](const std::string& r) {
+    return r.find("(unary) on the processor: vdla: ") != std::string::npos;
+  }));
   CHECK(convolutions(reasons) == 2);
   check(graph, vdla_target());
 }
@@ -144,12 +155,16 @@ TEST_CASE("the VDLA's driver says what is missing") {
   CHECK(said(kIss + "?latency=100&races=1") == "");
   CHECK(said("abacus:").find("there a libtilewright_vdla_abacus.so") != std::string::npos);
   CHECK(said("iss:/nowhere.so").find("cannot open /nowhere.so") != std::string::npos);
-  CHECK(said(kIss + "?speed=1").find("takes latency, bytes, jitter, seed, races") != std::string::npos);
+  CHECK(said(kIss + "?speed=1").find("takes latency, bytes, jitter, seed, races") !=
+        std::string::npos);
 #ifdef TW_VDLA_RTL
   CHECK(said(std::string("rtl:") + TW_VDLA_RTL) == "");
   const std::string other = said(std::string("rtl:") + TW_VDLA_RTL_SMALL);
-  CHECK(other.find("its core is 16x8 bus 8 inp 64 wgt 32 acc 64 prm 16 queue 2 lanes 8") != std::string::npos);
-  CHECK(other.find("the model is for 16x16 bus 16 inp 2048 wgt 512 acc 2048 prm 64 queue 16 lanes 4") != std::string::npos);
+  CHECK(other.find("its core is 16x8 bus 8 inp 64 wgt 32 acc 64 prm 16 queue 2 lanes 8") !=
+        std::string::npos);
+  CHECK(other.find(
+            "the model is for 16x16 bus 16 inp 2048 wgt 512 acc 2048 prm 64 queue 16 lanes 4") !=
+        std::string::npos);
 #endif
 }
 

@@ -1,4 +1,5 @@
-// How code for CUDA is made: ptxas once a kernel, the same bytes with any number of jobs, what the report says.
+// How code for CUDA is made: ptxas once a kernel, the same bytes with any number of jobs, what the
+// report says.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -51,11 +52,13 @@ size_t lines_of(const std::filesystem::path& file) {
 
 TEST_CASE("ptxas sees every kernel once, and the bytes do not depend on the jobs") {
   const std::string ptxas = find_ptxas();
-  std::string pattern = (std::filesystem::temp_directory_path() / "tilewright-ptxas-XXXXXX").string();
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "tilewright-ptxas-XXXXXX").string();
   REQUIRE(mkdtemp(pattern.data()) != nullptr);
   const std::filesystem::path folder = pattern, log = folder / "log";
-  if (!ptxas.empty()) {   // a ptxas before the others that counts
-    std::ofstream(folder / "ptxas") << "#!/bin/sh\ncase \"$*\" in *--version*) ;; *) echo x >> " << log.string() << ";; esac\nexec " << ptxas << " \"$@\"\n";
+  if (!ptxas.empty()) {  // a ptxas before the others that counts
+    std::ofstream(folder / "ptxas") << "#!/bin/sh\ncase \"$*\" in *--version*) ;; *) echo x >> "
+                                    << log.string() << ";; esac\nexec " << ptxas << " \"$@\"\n";
     std::filesystem::permissions(folder / "ptxas", std::filesystem::perms::owner_all);
   }
   const std::string path = std::getenv("PATH");
@@ -93,5 +96,7 @@ TEST_CASE("a device can ask for ptxas") {
   device.features.push_back("ptxas");
   auto backend = make_device_backend(device);
   CHECK(bool(backend) == !find_ptxas().empty());
-  if (!backend) CHECK(error_text(backend.takeError()).find("has the feature 'ptxas', and there is no ptxas here") != std::string::npos);
+  if (!backend)
+    CHECK(error_text(backend.takeError())
+              .find("has the feature 'ptxas', and there is no ptxas here") != std::string::npos);
 }

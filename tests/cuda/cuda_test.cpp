@@ -1,5 +1,5 @@
-// The CUDA path without a GPU: kernels of the operators' cases run in the emulator against the interpreter and pass ptxas where there is
-// one; models run whole, their runtime on a fake libcuda.
+// The CUDA path without a GPU: kernels of the operators' cases run in the emulator against the
+// interpreter and pass ptxas where there is one; models run whole, their runtime on a fake libcuda.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -21,7 +21,9 @@ namespace {
 
 using test::Case, test::cuda_target, test::emulated, test::inputs_of;
 
-std::vector<test::Job> kernels_of_cases(std::span<const Case> cases, const Target& device) { return test::distinct(test::jobs_of_cases(cases, device)); }
+std::vector<test::Job> kernels_of_cases(std::span<const Case> cases, const Target& device) {
+  return test::distinct(test::jobs_of_cases(cases, device));
+}
 
 const Case kCases[] = {
 #include "tests/cli/operator_cases.inc"
@@ -45,7 +47,8 @@ void run_jobs(const std::vector<test::Job>& jobs, const Target& device) {
   REQUIRE(fake.load(code.bytes) == "");
   for (size_t i = 0; i < jobs.size(); ++i) {
     std::vector<std::vector<std::byte>> buffers = jobs[i].arguments;
-    const std::string problem = fake.run(jobs[i].kernel, code.launches[i], buffers, jobs[i].symbols);
+    const std::string problem = fake.run(jobs[i].kernel, code.launches[i], buffers,
+                                         jobs[i].symbols);
     const std::string wrong = problem.empty() ? test::difference(jobs[i], buffers) : problem;
     if (!wrong.empty()) FAIL_CHECK(jobs[i].name << ": " << wrong << "\n" << print(jobs[i].kernel));
   }
@@ -56,9 +59,11 @@ std::string passes_ptxas(std::span<const Case> cases, const std::string& chip) {
   const Target device = cuda_target("nvidia-sm" + chip).main_device();
   const CudaCode code = code_of(kernels_of_cases(cases, device), device, {"sm_" + chip, "ptx80"});
   CHECK(code.bytes.find(".version 8.0") != std::string::npos);
-  CHECK(code.bytes.find("mul.f32") == std::string::npos);   // what ptxas may contract
+  CHECK(code.bytes.find("mul.f32") == std::string::npos);  // what ptxas may contract
   const std::string program = find_ptxas();
-  if (program.empty()) return std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl, code.bytes;
+  if (program.empty())
+    return std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl,
+           code.bytes;
   Expected<PtxasResult> result = run_ptxas(program, code.bytes, "sm_" + chip);
   if (!result) FAIL(error_text(result.takeError()));
   CHECK(result->functions.size() >= code.launches.size());
@@ -67,7 +72,8 @@ std::string passes_ptxas(std::span<const Case> cases, const std::string& chip) {
 }
 
 std::string said_by(const Target& target, const char* chip) {
-  Expected<Graph> graph = parse_graph("graph @g() {\n%x: f32[4] = input\n%y: f32[4] = unary(%x) function=abs\noutput %y\n}\n");
+  Expected<Graph> graph = parse_graph(
+      "graph @g() {\n%x: f32[4] = input\n%y: f32[4] = unary(%x) function=abs\noutput %y\n}\n");
   REQUIRE(bool(graph));
   const LoadedModel loaded = test::compile_for(*graph, target);
   setenv("TW_FAKE_CUDA_CHIP", chip, 1);
@@ -96,7 +102,8 @@ TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {
   for (unsigned seed = 1; seed <= 6; ++seed) {
     Graph graph = test::random_graph(seed);
     const std::vector<Tensor> inputs = test::random_inputs(graph, seed);
-    run_jobs(test::jobs_of("seed " + std::to_string(seed), std::move(graph), inputs, device, 1), device);
+    run_jobs(test::jobs_of("seed " + std::to_string(seed), std::move(graph), inputs, device, 1),
+             device);
   }
 }
 
@@ -107,21 +114,29 @@ TEST_CASE("kernels of operators pass ptxas, with no spill and no note") {
 TEST_CASE("tiles of a block pass ptxas, with no spill and no note") {
   for (const char* chip : {"80", "90a"}) {
     const std::string ptx = passes_ptxas(kTiled, chip);
-    for (const char* instruction : {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "cp.async.ca.shared.global", "cp.async.wait_group"})
+    for (const char* instruction : {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+                                    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+                                    "cp.async.ca.shared.global", "cp.async.wait_group"})
       CHECK(ptx.find(instruction) != std::string::npos);
   }
 }
 
 TEST_CASE("threads that meet share memory") {
   Expected<Kernel> kernel = parse_kernel(
-      "kernel @meet(x: in f32[3, 32], y: out f32[3, 32]) {\n  temp s: f32[32] shared per b\n  for b in 3 bind block.x {\n"
-      "    for t in 32 bind thread.x { s: s[t] = x[b, t] * 2.0 }\n    for u in 32 bind thread.x { y: y[b, u] = s[31 - u] }\n  }\n}\n");
+      "kernel @meet(x: in f32[3, 32], y: out f32[3, 32]) {\n  temp s: f32[32] shared per b\n  for "
+      "b in 3 bind block.x {\n"
+      "    for t in 32 bind thread.x { s: s[t] = x[b, t] * 2.0 }\n    for u in 32 bind thread.x { "
+      "y: y[b, u] = s[31 - u] }\n  }\n}\n");
   if (!kernel) FAIL(error_text(kernel.takeError()));
   REQUIRE(error_text(verify(*kernel)) == "");
-  test::Job job{"meet", *kernel, {}, {std::vector<std::byte>(384), std::vector<std::byte>(384)}, {}};
-  for (int i = 0; i < 96; ++i) reinterpret_cast<float*>(job.arguments[0].data())[i] = static_cast<float>(i);
+  test::Job job{
+      "meet", *kernel, {}, {std::vector<std::byte>(384), std::vector<std::byte>(384)}, {}};
+  for (int i = 0; i < 96; ++i)
+    reinterpret_cast<float*>(job.arguments[0].data())[i] = static_cast<float>(i);
   job.expected = job.arguments;
-  for (int i = 0; i < 96; ++i) reinterpret_cast<float*>(job.expected[1].data())[i] = static_cast<float>(2 * (i / 32 * 32 + 31 - i % 32));
+  for (int i = 0; i < 96; ++i)
+    reinterpret_cast<float*>(job.expected[1].data())[i] = static_cast<float>(
+        2 * (i / 32 * 32 + 31 - i % 32));
   const test::FakeCounts before = test::FakeCuda::get().counts();
   run_jobs({job}, emulated().main_device());
   CHECK(test::FakeCuda::get().counts().barriers - before.barriers == 96);
@@ -138,7 +153,8 @@ TEST_CASE("random graphs run whole on the fake driver, and nothing is left") {
     Expected<std::vector<Tensor>> expected = evaluate(graph, inputs);
     REQUIRE(bool(expected));
     const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, emulated(), 1);
-    for (size_t i = 0; i < got.size(); ++i) CHECK(test::relative_difference((*expected)[i], got[i]) < 1e-4);
+    for (size_t i = 0; i < got.size(); ++i)
+      CHECK(test::relative_difference((*expected)[i], got[i]) < 1e-4);
   }
   const test::FakeCounts after = test::FakeCuda::get().counts();
   CHECK(after.launches > before.launches);
@@ -153,10 +169,12 @@ TEST_CASE("the digits model runs whole on the fake driver") {
   const std::vector<Tensor> inputs = inputs_of(model->graph, 1);
   Expected<std::vector<Tensor>> expected = evaluate(model->graph, inputs);
   REQUIRE(bool(expected));
-  const std::vector<Tensor> device = test::run_compiled(model->graph, inputs, *expected, emulated(), 1);
+  const std::vector<Tensor> device = test::run_compiled(model->graph, inputs, *expected, emulated(),
+                                                        1);
   Target processor = emulated();
   processor.devices.clear();
-  const std::vector<Tensor> host = test::run_compiled(model->graph, inputs, *expected, processor, 1);
+  const std::vector<Tensor> host = test::run_compiled(model->graph, inputs, *expected, processor,
+                                                      1);
   REQUIRE(device.size() == host.size());
   for (size_t i = 0; i < host.size(); ++i) {
     CHECK(test::relative_difference((*expected)[i], device[i]) < 1e-4);
@@ -168,26 +186,44 @@ TEST_CASE("what does not run is said in words") {
   test::FakeCuda::get();
   CHECK(said_by(emulated(), "80") == "");
   CHECK(said_by(emulated(), "86") == "");
-  CHECK(said_by(emulated(), "75").find("device gpu: the library has no code for this GPU's compute capability: error 75") != std::string::npos);
-  CHECK(said_by(emulated(), "90").find("device gpu: the kernels do not load: error 200 (device kernel image is invalid)") != std::string::npos);
+  CHECK(
+      said_by(emulated(), "75")
+          .find(
+              "device gpu: the library has no code for this GPU's compute capability: error 75") !=
+      std::string::npos);
+  CHECK(
+      said_by(emulated(), "90")
+          .find(
+              "device gpu: the kernels do not load: error 200 (device kernel image is invalid)") !=
+      std::string::npos);
 }
 
 TEST_CASE("ptxas' report") {
-  const std::string head = "ptxas info    : Compiling entry function 'k1' for 'sm_80'\nptxas info    : Function properties for k1\n";
-  auto good = read_ptxas_report(head + "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\nptxas info    : Used 22 registers, 384 bytes cmem[0]\n");
+  const std::string head =
+      "ptxas info    : Compiling entry function 'k1' for 'sm_80'\nptxas info    : Function "
+      "properties for k1\n";
+  auto good = read_ptxas_report(head +
+                                "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill "
+                                "loads\nptxas info    : Used 22 registers, 384 bytes cmem[0]\n");
   REQUIRE(bool(good));
   CHECK(good->at("k1").registers == 22);
   CHECK(good->at("k1").stack_bytes == 16);
-  auto spills = read_ptxas_report(head + "    24 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads\n");
+  auto spills = read_ptxas_report(
+      head + "    24 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads\n");
   REQUIRE_FALSE(spills);
-  CHECK(error_text(spills.takeError()).find("'k1' spills registers: 32 bytes") != std::string::npos);
-  auto note = read_ptxas_report("ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized\n");
+  CHECK(error_text(spills.takeError()).find("'k1' spills registers: 32 bytes") !=
+        std::string::npos);
+  auto note = read_ptxas_report(
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+      "serialized\n");
   REQUIRE_FALSE(note);
   CHECK(error_text(note.takeError()).find("C7510") != std::string::npos);
 }
 
 TEST_CASE("a device needs a chip and a PTX level") {
-  for (const auto& [features, words] : {std::pair{std::vector<std::string>{"sm_80"}, "needs a chip and a PTX level"}, {std::vector<std::string>{"sm_80", "ptx80", "fp64"}, "unknown feature 'fp64'"}}) {
+  for (const auto& [features, words] :
+       {std::pair{std::vector<std::string>{"sm_80"}, "needs a chip and a PTX level"},
+        {std::vector<std::string>{"sm_80", "ptx80", "fp64"}, "unknown feature 'fp64'"}}) {
     Target device = cuda_target().main_device();
     device.features = features;
     auto backend = make_device_backend(device);

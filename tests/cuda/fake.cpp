@@ -7,7 +7,7 @@
 
 namespace tw::test {
 namespace {
-constexpr size_t kShift = 192, kAlign = 64;   // where buffers begin in their memories
+constexpr size_t kShift = 192, kAlign = 64;  // where buffers begin in their memories
 constexpr std::byte kFill{0xA5};
 }  // namespace
 
@@ -34,7 +34,8 @@ FakeCuda::FakeCuda() {
   REQUIRE_MESSAGE(library_, dlerror());
   void* context = nullptr;
   find<int32_t(void**, int32_t)>("cuDevicePrimaryCtxRetain")(&context, 0);
-  REQUIRE(find<int32_t(void*)>("cuCtxPushCurrent")(context) == 0);   // as a caller with a context of its own
+  // As a caller with a context of its own
+  REQUIRE(find<int32_t(void*)>("cuCtxPushCurrent")(context) == 0);
 }
 
 FakeCounts FakeCuda::counts() const {
@@ -56,14 +57,20 @@ EmulatorCounts FakeCuda::emulated() const {
   return c;
 }
 
-void FakeCuda::choose(const EmulatorChoices& choices) const { reinterpret_cast<void (*)(const EmulatorChoices*)>(dlsym(library_, "tw_fake_cuda_choose"))(&choices); }
+void FakeCuda::choose(const EmulatorChoices& choices) const {
+  reinterpret_cast<void (*)(const EmulatorChoices*)>(dlsym(library_, "tw_fake_cuda_choose"))(
+      &choices);
+}
 
 std::string FakeCuda::load(const std::string& object) {
-  const int32_t code = find<int32_t(void**, const void*)>("cuModuleLoadData")(&module_, object.data());
+  const int32_t code = find<int32_t(void**, const void*)>("cuModuleLoadData")(&module_,
+                                                                              object.data());
   return code ? "cuModuleLoadData: " + std::to_string(code) : "";
 }
 
-std::string FakeCuda::run(const Kernel& kernel, const std::vector<DeviceLaunch>& launches, std::vector<std::vector<std::byte>>& buffers, const std::vector<int64_t>& symbols) {
+std::string FakeCuda::run(const Kernel& kernel, const std::vector<DeviceLaunch>& launches,
+                          std::vector<std::vector<std::byte>>& buffers,
+                          const std::vector<int64_t>& symbols) {
   const auto value = [&](const Expr& e) {
     return eval_int(e, [&](std::string_view name) {
       for (size_t i = 0; i < kernel.symbols.size(); ++i)
@@ -72,35 +79,51 @@ std::string FakeCuda::run(const Kernel& kernel, const std::vector<DeviceLaunch>&
     });
   };
   std::vector<std::vector<std::byte>> memories;
-  const auto place = [&](size_t i) { return (reinterpret_cast<uintptr_t>(memories[i].data()) + kShift + kAlign - 1) / kAlign * kAlign; };
+  const auto place = [&](size_t i) {
+    return (reinterpret_cast<uintptr_t>(memories[i].data()) + kShift + kAlign - 1) / kAlign *
+           kAlign;
+  };
   const size_t workspace = static_cast<size_t>(value(workspace_layout(kernel).bytes));
-  for (size_t i = 0; i <= buffers.size(); ++i) memories.emplace_back((i < buffers.size() ? buffers[i].size() : workspace) + 2 * kShift + kAlign, kFill);
-  for (size_t i = 0; i < buffers.size(); ++i) std::memcpy(reinterpret_cast<void*>(place(i)), buffers[i].data(), buffers[i].size());
-  auto* launch_kernel = find<int32_t(void*, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, void*, void**, void**)>("cuLaunchKernel");
+  for (size_t i = 0; i <= buffers.size(); ++i)
+    memories.emplace_back(
+        (i < buffers.size() ? buffers[i].size() : workspace) + 2 * kShift + kAlign, kFill);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    std::memcpy(reinterpret_cast<void*>(place(i)), buffers[i].data(), buffers[i].size());
+  auto* launch_kernel = find<int32_t(void*, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
+                                     uint32_t, uint32_t, void*, void**, void**)>("cuLaunchKernel");
   for (const DeviceLaunch& launch : launches) {
     void* function = nullptr;
-    if (find<int32_t(void**, void*, const char*)>("cuModuleGetFunction")(&function, module_, launch.function.c_str())) return "no function " + launch.function;
+    if (find<int32_t(void**, void*, const char*)>("cuModuleGetFunction")(&function, module_,
+                                                                         launch.function.c_str()))
+      return "no function " + launch.function;
     std::vector<uint64_t> values;
-    for (const int b : launch.buffers) values.push_back(place(b < 0 ? buffers.size() : static_cast<size_t>(b)));
-    for (const int s : launch.symbols) values.push_back(static_cast<uint64_t>(symbols[static_cast<size_t>(s)]));
+    for (const int b : launch.buffers)
+      values.push_back(place(b < 0 ? buffers.size() : static_cast<size_t>(b)));
+    for (const int s : launch.symbols)
+      values.push_back(static_cast<uint64_t>(symbols[static_cast<size_t>(s)]));
     std::vector<void*> parameters;
     for (uint64_t& v : values) parameters.push_back(&v);
-    parameters.push_back(nullptr);   // what the fake counts by
+    parameters.push_back(nullptr);  // what the fake counts by
     uint32_t grid[3], block[3];
     for (size_t d = 0; d < 3; ++d) {
       block[d] = static_cast<uint32_t>(value(launch.local[d]));
       grid[d] = static_cast<uint32_t>(value(launch.global[d])) / block[d];
     }
-    const int32_t code = launch_kernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, nullptr, parameters.data(), nullptr);
-    if (code) return launch.function + ": " + std::to_string(code) + " (" + reinterpret_cast<const char* (*)()>(dlsym(library_, "tw_fake_cuda_problem"))() + ")";
+    const int32_t code = launch_kernel(function, grid[0], grid[1], grid[2], block[0], block[1],
+                                       block[2], 0, nullptr, parameters.data(), nullptr);
+    if (code)
+      return launch.function + ": " + std::to_string(code) + " (" +
+             reinterpret_cast<const char* (*)()>(dlsym(library_, "tw_fake_cuda_problem"))() + ")";
   }
   if (const int32_t code = find<int32_t(void*)>("cuStreamSynchronize")(nullptr))
-    return kernel.name + ": " + std::to_string(code) + " (" + reinterpret_cast<const char* (*)()>(dlsym(library_, "tw_fake_cuda_problem"))() + ")";
+    return kernel.name + ": " + std::to_string(code) + " (" +
+           reinterpret_cast<const char* (*)()>(dlsym(library_, "tw_fake_cuda_problem"))() + ")";
   for (size_t i = 0; i < memories.size(); ++i) {
     const size_t bytes = i < buffers.size() ? buffers[i].size() : workspace;
     const std::byte* at = reinterpret_cast<const std::byte*>(place(i));
     for (size_t j = 1; j <= kShift; ++j)
-      if (at[bytes - 1 + j] != kFill || *(at - j) != kFill) return "written beside buffer " + std::to_string(i);
+      if (at[bytes - 1 + j] != kFill || *(at - j) != kFill)
+        return "written beside buffer " + std::to_string(i);
     if (i < buffers.size()) std::memcpy(buffers[i].data(), at, bytes);
   }
   return "";

@@ -1,4 +1,5 @@
-// For tests: the fake libcuda (fake_libcuda.cpp) in this process, where a model's runtime finds it too, and launches through its functions.
+// For tests: the fake libcuda (fake_libcuda.cpp) in this process, where a model's runtime finds it
+// too, and launches through its functions.
 #pragma once
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -22,17 +23,20 @@ Target emulated();
 
 class FakeCuda {
  public:
-  static FakeCuda& get();       // loads it once
+  static FakeCuda& get();  // loads it once
   FakeCounts counts() const;
   EmulatorCounts emulated() const;
-  void choose(const EmulatorChoices& choices) const;   // for the launches to come
-  std::string breaches() const;   // the rules of the API broken since the last call, in words
-  // "" or what went wrong. `buffers`: one a parameter buffer of the kernel, read and written in place; bytes beside them are checked.
+  void choose(const EmulatorChoices& choices) const;  // for the launches to come
+  std::string breaches() const;  // the rules of the API broken since the last call, in words
+  // "" or what went wrong. `buffers`: one a parameter buffer of the kernel, read and written in
+  // place; bytes beside them are checked.
   std::string load(const std::string& object);
-  std::string run(const Kernel& kernel, const std::vector<DeviceLaunch>& launches, std::vector<std::vector<std::byte>>& buffers, const std::vector<int64_t>& symbols);
+  std::string run(const Kernel& kernel, const std::vector<DeviceLaunch>& launches,
+                  std::vector<std::vector<std::byte>>& buffers,
+                  const std::vector<int64_t>& symbols);
 
   template <class F>
-  F* find(const char* name) const;   // a function of the API
+  F* find(const char* name) const;  // a function of the API
 
  private:
   FakeCuda();
@@ -43,7 +47,8 @@ class FakeCuda {
 template <class F>
 F* FakeCuda::find(const char* name) const {
   void* pointer = nullptr;
-  auto* address = reinterpret_cast<int32_t (*)(const char*, void**, int32_t, uint64_t)>(dlsym(library_, "cuGetProcAddress"));
+  auto* address = reinterpret_cast<int32_t (*)(const char*, void**, int32_t, uint64_t)>(
+      dlsym(library_, "cuGetProcAddress"));
   REQUIRE((address != nullptr));
   REQUIRE(address(name, &pointer, 12000, 0) == 0);
   return reinterpret_cast<F*>(pointer);

@@ -1,9 +1,11 @@
-// A libcuda.so.1 for tests: memory is the host's, and launches run in the emulator (emulator.h). It takes modules with the feature "emulated"
-// (backends/cuda/form.h): object files, linked by the program that TW_FAKE_CUDA_LINKER names. Streams are lists that nothing runs before somebody
-// waits, and independent nodes of a graph run in the order that is least expected, so that code which needs more than the API promises fails. A
-// broken rule (a handle of the wrong kind or gone, no context or another one, memory or modules that go while work waits for them, an unsafe call while
-// a stream captures) is an error code, and is kept for tests to see; with TW_FAKE_CUDA_STRICT set it, or anything that is left at the end, is the
-// process's exit status.
+// A libcuda.so.1 for tests: memory is the host's, and launches run in the emulator (emulator.h). It
+// takes modules with the feature "emulated" (backends/cuda/form.h): object files, linked by the
+// program that TW_FAKE_CUDA_LINKER names. Streams are lists that nothing runs before somebody
+// waits, and independent nodes of a graph run in the order that is least expected, so that code
+// which needs more than the API promises fails. A broken rule (a handle of the wrong kind or gone,
+// no context or another one, memory or modules that go while work waits for them, an unsafe call
+// while a stream captures) is an error code, and is kept for tests to see; with TW_FAKE_CUDA_STRICT
+// set it, or anything that is left at the end, is the process's exit status.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -23,22 +25,33 @@
 namespace {
 
 using tw::test::FakeCounts;
-enum Code : int32_t { kOk = 0, kInvalid = 1, kNoMemory = 2, kNoImage = 200, kNoContext = 201, kBadHandle = 400, kNotFound = 500, kLaunchFailed = 719, kUnsupportedCapture = 900 };
+enum Code : int32_t {
+  kOk = 0,
+  kInvalid = 1,
+  kNoMemory = 2,
+  kNoImage = 200,
+  kNoContext = 201,
+  kBadHandle = 400,
+  kNotFound = 500,
+  kLaunchFailed = 719,
+  kUnsupportedCapture = 900
+};
 enum class Kind { context, module, function, stream, graph, node, executable };
-const char* const kKinds[] = {"context", "module", "function", "stream", "graph", "node", "executable graph"};
+const char* const kKinds[] = {"context", "module", "function",        "stream",
+                              "graph",   "node",   "executable graph"};
 
 using Work = std::function<int32_t()>;
 using Size = std::array<uint32_t, 3>;
 struct Object {
   Kind kind;
-  Object* owner;                  // a context's, a function's module, a node's graph
+  Object* owner;  // a context's, a function's module, a node's graph
   bool alive = true;
-  void* library = nullptr;        // module: dlopen's; function: its address
-  std::vector<Work> work{};       // stream: what waits; graph and executable: by node
-  std::vector<std::vector<size_t>> after{};   // graph and executable: nodes before a node
-  std::vector<Object*> nodes{};   // graph
-  Object* capture = nullptr;      // stream: the graph that it makes
-  int users = 0;                  // context: retained
+  void* library = nullptr;                   // module: dlopen's; function: its address
+  std::vector<Work> work{};                  // stream: what waits; graph and executable: by node
+  std::vector<std::vector<size_t>> after{};  // graph and executable: nodes before a node
+  std::vector<Object*> nodes{};              // graph
+  Object* capture = nullptr;                 // stream: the graph that it makes
+  int users = 0;                             // context: retained
 };
 
 class Driver {
@@ -46,7 +59,9 @@ class Driver {
   ~Driver() {
     if (!std::getenv("TW_FAKE_CUDA_STRICT")) return;
     const FakeCounts left = counts();
-    if (left.contexts || left.allocations || left.streams || left.modules || left.graphs || left.executables || left.pending) breach("something is left at the end");
+    if (left.contexts || left.allocations || left.streams || left.modules || left.graphs ||
+        left.executables || left.pending)
+      breach("something is left at the end");
     if (breaches.empty()) return;
     std::fprintf(stderr, "fake libcuda: %s\n", breaches.c_str());
     _exit(99);
@@ -77,9 +92,11 @@ class Driver {
   // What most calls need.
   int32_t check(const char* call, bool unsafe = false) {
     if (!current()) return breach(std::string(call) + " without a context", kNoContext);
-    return unsafe && capturing() ? breach(std::string(call) + " while a stream captures", kUnsupportedCapture) : kOk;
+    return unsafe && capturing()
+               ? breach(std::string(call) + " while a stream captures", kUnsupportedCapture)
+               : kOk;
   }
-  Object* stream(void* handle) {   // NULL: the context's own
+  Object* stream(void* handle) {  // NULL: the context's own
     if (handle) {
       Object* s = find(handle, Kind::stream);
       if (s && s->owner != current()) breach("a stream of another context");
@@ -118,16 +135,18 @@ class Driver {
     return c;
   }
 
-  std::map<void*, std::unique_ptr<Object>> objects;   // those gone too: a handle is never used again
+  // Those gone too: a handle is never used again
+  std::map<void*, std::unique_ptr<Object>> objects;
   std::map<Object*, Object*> default_streams;
   std::map<uint64_t, size_t> memory;
-  std::vector<std::unique_ptr<char, decltype(&std::free)>> freed;   // stays, so that stale addresses do no harm but are no use
+  // Stays, so that stale addresses do no harm but are no use
+  std::vector<std::unique_ptr<char, decltype(&std::free)>> freed;
   Object* primary = nullptr;
   std::vector<Object*> stack;
   FakeCounts done;
   tw::test::EmulatorCounts emulated;
   tw::test::EmulatorChoices choices;
-  std::string problem;   // of the last launch
+  std::string problem;  // of the last launch
   std::string breaches;
 };
 Driver driver;
@@ -138,12 +157,13 @@ int32_t enqueue(void* handle, Work work) {
   if (!s) return kBadHandle;
   if (!s->capture) return s->work.push_back(std::move(work)), kOk;
   Object* g = s->capture;
-  g->after.push_back(g->work.empty() ? std::vector<size_t>{} : std::vector<size_t>{g->work.size() - 1});
+  g->after.push_back(g->work.empty() ? std::vector<size_t>{}
+                                     : std::vector<size_t>{g->work.size() - 1});
   return g->work.push_back(std::move(work)), kOk;
 }
 
 Work launch_work(Object* function, const Size& grid, const Size& block, void** parameters) {
-  std::vector<uint64_t> values;   // as they are now
+  std::vector<uint64_t> values;  // as they are now
   for (; *parameters; ++parameters) {
     values.emplace_back();
     std::memcpy(&values.back(), *parameters, sizeof(uint64_t));
@@ -155,7 +175,8 @@ Work launch_work(Object* function, const Size& grid, const Size& block, void** p
     ++driver.done.launches;
     tw::test::EmulatedLaunch launch{function->library, pointers.data()};
     launch.choices = choices;
-    std::memcpy(launch.grid, grid.data(), sizeof launch.grid), std::memcpy(launch.block, block.data(), sizeof launch.block);
+    std::memcpy(launch.grid, grid.data(), sizeof launch.grid),
+        std::memcpy(launch.block, block.data(), sizeof launch.block);
     driver.problem = tw::test::emulate(launch, driver.emulated);
     return driver.problem.empty() ? kOk : kLaunchFailed;
   };
@@ -180,7 +201,9 @@ int32_t run_graph(const std::vector<Work>& work, const std::vector<std::vector<s
 }
 
 int32_t init(uint32_t) { return kOk; }
-int32_t get_device(int32_t* out, int32_t ordinal) { return *out = ordinal, ordinal == 0 ? kOk : 101; }
+int32_t get_device(int32_t* out, int32_t ordinal) {
+  return *out = ordinal, ordinal == 0 ? kOk : 101;
+}
 int32_t attribute(int32_t* value, int32_t which, int32_t) {
   const char* chip = std::getenv("TW_FAKE_CUDA_CHIP");
   const int number = chip ? std::atoi(chip) : 80;
@@ -196,7 +219,11 @@ int32_t release(int32_t) {
   if (--driver.primary->users == 0) driver.primary->alive = false, driver.primary = nullptr;
   return kOk;
 }
-int32_t create_context(void** context, uint32_t, int32_t) { return (driver.stack.push_back(driver.make(Kind::context, nullptr)), *context = driver.stack.back()), kOk; }
+int32_t create_context(void** context, uint32_t, int32_t) {
+  return (driver.stack.push_back(driver.make(Kind::context, nullptr)),
+          *context = driver.stack.back()),
+         kOk;
+}
 int32_t push(void* context) {
   Object* c = driver.find(context, Kind::context);
   return c ? driver.stack.push_back(c), kOk : kNoContext;
@@ -211,16 +238,20 @@ void* load_emulated(const void* image) {
   static int modules = 0;
   const auto* bytes = static_cast<const unsigned char*>(image);
   if (std::memcmp(bytes, "\177ELF", 4) != 0) return nullptr;
-  uint64_t headers = 0;   // the section headers end the file
+  uint64_t headers = 0;  // the section headers end the file
   uint16_t size = 0, count = 0;
-  std::memcpy(&headers, bytes + 40, 8), std::memcpy(&size, bytes + 58, 2), std::memcpy(&count, bytes + 60, 2);
-  const std::string stem = "/tmp/tilewright-fake-" + std::to_string(getpid()) + "-" + std::to_string(modules++), object = stem + ".o", library = stem + ".so";
+  std::memcpy(&headers, bytes + 40, 8), std::memcpy(&size, bytes + 58, 2),
+      std::memcpy(&count, bytes + 60, 2);
+  const std::string stem = "/tmp/tilewright-fake-" + std::to_string(getpid()) + "-" +
+                           std::to_string(modules++),
+                    object = stem + ".o", library = stem + ".so";
   FILE* file = std::fopen(object.c_str(), "wb");
   if (!file) return nullptr;
   std::fwrite(bytes, 1, headers + static_cast<uint64_t>(size) * count, file);
   std::fclose(file);
   const char* linker = std::getenv("TW_FAKE_CUDA_LINKER");
-  const int status = std::system((std::string(linker ? linker : "ld") + " -shared -o " + library + " " + object).c_str());
+  const int status = std::system(
+      (std::string(linker ? linker : "ld") + " -shared -o " + library + " " + object).c_str());
   void* loaded = status == 0 ? dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   unlink(object.c_str());
   unlink(library.c_str());
@@ -265,14 +296,27 @@ int32_t release_memory(uint64_t at) {
   driver.freed.emplace_back(reinterpret_cast<char*>(at), &std::free);
   return driver.memory.erase(found), kOk;
 }
-int32_t copy(const char* call, uint64_t to, uint64_t from, size_t bytes, void* stream, bool to_device, bool from_device) {
+int32_t copy(const char* call, uint64_t to, uint64_t from, size_t bytes, void* stream,
+             bool to_device, bool from_device) {
   if (const int32_t code = driver.check(call)) return code;
-  if ((to_device && !driver.inside(to, bytes)) || (from_device && !driver.inside(from, bytes))) return driver.breach(std::string(call) + " outside the device's memory");
-  return enqueue(stream, [=]() -> int32_t { return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes), kOk; });
+  if ((to_device && !driver.inside(to, bytes)) || (from_device && !driver.inside(from, bytes)))
+    return driver.breach(std::string(call) + " outside the device's memory");
+  return enqueue(stream, [=]() -> int32_t {
+    return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes),
+           kOk;
+  });
 }
-int32_t copy_in(uint64_t to, const void* from, size_t bytes, void* stream) { return copy("cuMemcpyHtoDAsync", to, reinterpret_cast<uintptr_t>(from), bytes, stream, true, false); }
-int32_t copy_out(void* to, uint64_t from, size_t bytes, void* stream) { return copy("cuMemcpyDtoHAsync", reinterpret_cast<uintptr_t>(to), from, bytes, stream, false, true); }
-int32_t copy_on(uint64_t to, uint64_t from, size_t bytes, void* stream) { return copy("cuMemcpyDtoDAsync", to, from, bytes, stream, true, true); }
+int32_t copy_in(uint64_t to, const void* from, size_t bytes, void* stream) {
+  return copy("cuMemcpyHtoDAsync", to, reinterpret_cast<uintptr_t>(from), bytes, stream, true,
+              false);
+}
+int32_t copy_out(void* to, uint64_t from, size_t bytes, void* stream) {
+  return copy("cuMemcpyDtoHAsync", reinterpret_cast<uintptr_t>(to), from, bytes, stream, false,
+              true);
+}
+int32_t copy_on(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  return copy("cuMemcpyDtoDAsync", to, from, bytes, stream, true, true);
+}
 
 int32_t make_stream(void** out, uint32_t) {
   if (const int32_t code = driver.check("cuStreamCreate")) return code;
@@ -295,28 +339,32 @@ int32_t wait(void* handle) {
   if (!s) return kBadHandle;
   const std::vector<Work> work = std::move(s->work);
   s->work.clear();
-  int32_t failed = kOk;   // skips the rest of what waited; a real device would do nothing more
+  int32_t failed = kOk;  // skips the rest of what waited; a real device would do nothing more
   for (const Work& w : work)
     if (!failed) failed = w();
   return failed;
 }
 
-int32_t launch(void* handle, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, uint32_t, void* stream, void** parameters, void**) {
+int32_t launch(void* handle, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
+               uint32_t bz, uint32_t, void* stream, void** parameters, void**) {
   if (const int32_t code = driver.check("cuLaunchKernel")) return code;
   Object* f = driver.find(handle, Kind::function);
   if (!f) return kBadHandle;
   return enqueue(stream, launch_work(f, {gx, gy, gz}, {bx, by, bz}, parameters));
 }
 
-struct NodeParameters {   // CUDA_KERNEL_NODE_PARAMS_v2
+struct NodeParameters {  // CUDA_KERNEL_NODE_PARAMS_v2
   void* function;
   Size grid, block;
   uint32_t shared_bytes;
   void **parameters, **extra;
   void *kernel, *context;
 };
-int32_t make_graph(void** graph, uint32_t) { return *graph = driver.make(Kind::graph, driver.current()), kOk; }
-int32_t add_launch(void** node, void* handle, void* const* before, size_t count, const NodeParameters* p) {
+int32_t make_graph(void** graph, uint32_t) {
+  return *graph = driver.make(Kind::graph, driver.current()), kOk;
+}
+int32_t add_launch(void** node, void* handle, void* const* before, size_t count,
+                   const NodeParameters* p) {
   Object* g = driver.find(handle, Kind::graph);
   Object* f = driver.find(p->function, Kind::function);
   if (!g || !f) return kBadHandle;
@@ -342,7 +390,10 @@ int32_t instantiate(void** executable, void* handle, uint64_t) {
 int32_t replay(void* handle, void* stream) {
   if (const int32_t code = driver.check("cuGraphLaunch")) return code;
   Object* e = driver.find(handle, Kind::executable);
-  return e ? enqueue(stream, [=]() -> int32_t { return ++driver.done.replays, run_graph(e->work, e->after); }) : static_cast<int32_t>(kBadHandle);
+  return e ? enqueue(
+                 stream,
+                 [=]() -> int32_t { return ++driver.done.replays, run_graph(e->work, e->after); })
+           : static_cast<int32_t>(kBadHandle);
 }
 int32_t close_graph(void* handle) {
   Object* g = driver.find(handle, Kind::graph);
@@ -362,37 +413,76 @@ int32_t end_capture(void* handle, void** graph) {
   return *graph = s->capture, s->capture = nullptr, kOk;
 }
 
-int32_t words(int32_t code, const char** text) { return *text = code == kNoImage ? "device kernel image is invalid" : "a failure of the fake driver", kOk; }
+int32_t words(int32_t code, const char** text) {
+  return *text = code == kNoImage ? "device kernel image is invalid"
+                                  : "a failure of the fake driver",
+         kOk;
+}
 
 struct Name {
   const char* name;
   void* pointer;
 };
 template <class F>
-Name named(const char* name, F* f) { return {name, reinterpret_cast<void*>(f)}; }
+Name named(const char* name, F* f) {
+  return {name, reinterpret_cast<void*>(f)};
+}
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int32_t cuGetProcAddress(const char* name, void** pointer, int32_t, uint64_t) {
-  static const Name names[] = {named("cuInit", init), named("cuDeviceGet", get_device), named("cuDeviceGetAttribute", attribute),
-      named("cuDevicePrimaryCtxRetain", retain), named("cuDevicePrimaryCtxRelease", release), named("cuCtxCreate", create_context), named("cuCtxPushCurrent", push),
-      named("cuCtxPopCurrent", pop), named("cuModuleLoadData", load), named("cuModuleUnload", unload), named("cuModuleGetFunction", function),
-      named("cuMemAlloc", allocate), named("cuMemFree", release_memory), named("cuMemcpyHtoDAsync", copy_in), named("cuMemcpyDtoHAsync", copy_out),
-      named("cuMemcpyDtoDAsync", copy_on), named("cuStreamCreate", make_stream), named("cuStreamDestroy", close_stream), named("cuStreamGetCtx", stream_context),
-      named("cuStreamSynchronize", wait), named("cuStreamBeginCapture", begin_capture), named("cuStreamEndCapture", end_capture), named("cuLaunchKernel", launch),
-      named("cuGraphCreate", make_graph), named("cuGraphAddKernelNode", add_launch), named("cuGraphDestroy", close_graph),
-      named("cuGraphInstantiateWithFlags", instantiate), named("cuGraphExecDestroy", close_executable), named("cuGraphLaunch", replay),
-      named("cuGetErrorString", words)};
+extern "C" __attribute__((visibility("default"))) int32_t cuGetProcAddress(const char* name,
+                                                                           void** pointer, int32_t,
+                                                                           uint64_t) {
+  static const Name names[] = {named("cuInit", init),
+                               named("cuDeviceGet", get_device),
+                               named("cuDeviceGetAttribute", attribute),
+                               named("cuDevicePrimaryCtxRetain", retain),
+                               named("cuDevicePrimaryCtxRelease", release),
+                               named("cuCtxCreate", create_context),
+                               named("cuCtxPushCurrent", push),
+                               named("cuCtxPopCurrent", pop),
+                               named("cuModuleLoadData", load),
+                               named("cuModuleUnload", unload),
+                               named("cuModuleGetFunction", function),
+                               named("cuMemAlloc", allocate),
+                               named("cuMemFree", release_memory),
+                               named("cuMemcpyHtoDAsync", copy_in),
+                               named("cuMemcpyDtoHAsync", copy_out),
+                               named("cuMemcpyDtoDAsync", copy_on),
+                               named("cuStreamCreate", make_stream),
+                               named("cuStreamDestroy", close_stream),
+                               named("cuStreamGetCtx", stream_context),
+                               named("cuStreamSynchronize", wait),
+                               named("cuStreamBeginCapture", begin_capture),
+                               named("cuStreamEndCapture", end_capture),
+                               named("cuLaunchKernel", launch),
+                               named("cuGraphCreate", make_graph),
+                               named("cuGraphAddKernelNode", add_launch),
+                               named("cuGraphDestroy", close_graph),
+                               named("cuGraphInstantiateWithFlags", instantiate),
+                               named("cuGraphExecDestroy", close_executable),
+                               named("cuGraphLaunch", replay),
+                               named("cuGetErrorString", words)};
   for (const Name& entry : names)
     if (std::strcmp(entry.name, name) == 0) return *pointer = entry.pointer, kOk;
   return kNotFound;
 }
 
 // For tests.
-extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_counts(FakeCounts* counts) { *counts = driver.counts(); }
-extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_choose(const tw::test::EmulatorChoices* choices) { driver.choices = *choices; }
-extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_emulated(tw::test::EmulatorCounts* counts) { *counts = driver.emulated; }
-extern "C" __attribute__((visibility("default"))) const char* tw_fake_cuda_problem() { return driver.problem.c_str(); }
+extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_counts(FakeCounts* counts) {
+  *counts = driver.counts();
+}
+extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_choose(
+    const tw::test::EmulatorChoices* choices) {
+  driver.choices = *choices;
+}
+extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_emulated(
+    tw::test::EmulatorCounts* counts) {
+  *counts = driver.emulated;
+}
+extern "C" __attribute__((visibility("default"))) const char* tw_fake_cuda_problem() {
+  return driver.problem.c_str();
+}
 // The rules broken since the last call.
 extern "C" __attribute__((visibility("default"))) const char* tw_fake_cuda_breaches() {
   static std::string told;

@@ -1,4 +1,5 @@
-// The host side of a CUDA device on the fake driver: runs recorded and replayed as graphs, runs on a caller's stream, and the rules of the API.
+// The host side of a CUDA device on the fake driver: runs recorded and replayed as graphs, runs on
+// a caller's stream, and the rules of the API.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -16,13 +17,17 @@ using test::emulated, test::FakeCounts, test::FakeCuda;
 
 // Two launches, or more, of a symbolic number of rows.
 const char* kRows =
-    "graph @g(batch) {\n%x: f32[batch, 16] = input\n%w: f32[16, 16] = input\n%a: f32[batch, 16] = matmul(%x, %w)\n"
-    "%s: f32[batch, 16] = softmax(%a) axis=1\n%y: f32[batch, 16] = matmul(%s, %w)\noutput %y\noutput %s\n}\n";
+    "graph @g(batch) {\n%x: f32[batch, 16] = input\n%w: f32[16, 16] = input\n%a: f32[batch, 16] = "
+    "matmul(%x, %w)\n"
+    "%s: f32[batch, 16] = softmax(%a) axis=1\n%y: f32[batch, 16] = matmul(%s, %w)\noutput "
+    "%y\noutput %s\n}\n";
 
 std::vector<Tensor> rows_inputs(int64_t rows, int seed, int64_t width = 16) {
-  std::vector<Tensor> inputs = {Tensor::zeros(DType::f32, {rows, width}), Tensor::zeros(DType::f32, {width, width})};
+  std::vector<Tensor> inputs = {Tensor::zeros(DType::f32, {rows, width}),
+                                Tensor::zeros(DType::f32, {width, width})};
   for (Tensor& t : inputs)
-    for (int64_t i = 0; i < t.size(); ++i) t.set(i, static_cast<double>((i * 7 + seed * 13) % 29 - 14) / 16);
+    for (int64_t i = 0; i < t.size(); ++i)
+      t.set(i, static_cast<double>((i * 7 + seed * 13) % 29 - 14) / 16);
   return inputs;
 }
 
@@ -39,7 +44,9 @@ struct Running {
   tw_status created = TW_OK;
   Graph graph;
 
-  explicit Running(const LoadedModel& model, const tw_queue* queue = nullptr, const char* text = kRows) : loaded(model), graph(test::parsed_graph(text)) {
+  explicit Running(const LoadedModel& model, const tw_queue* queue = nullptr,
+                   const char* text = kRows)
+      : loaded(model), graph(test::parsed_graph(text)) {
     tw_options options{};
     options.size = sizeof options;
     options.threads = 1;
@@ -63,7 +70,8 @@ struct Running {
     for (Tensor& t : inputs) in.push_back(test::describe(t));
     for (Tensor& t : got) out.push_back(test::describe(t));
     REQUIRE(api().run(context, in.data(), out.data()) == TW_OK);
-    for (size_t i = 0; i < want.size(); ++i) CHECK(test::relative_difference(want[i], got[i]) < 1e-4);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(test::relative_difference(want[i], got[i]) < 1e-4);
   }
 };
 
@@ -86,7 +94,7 @@ struct Caller {
     memory.emplace_back();
     REQUIRE(fake.find<int32_t(uint64_t*, size_t)>("cuMemAlloc")(&memory.back(), out.bytes) == 0);
     out.data = reinterpret_cast<void*>(memory.back());
-    std::memcpy(out.data, t.bytes.data(), out.bytes);   // the fake's is the host's
+    std::memcpy(out.data, t.bytes.data(), out.bytes);  // the fake's is the host's
     return out;
   }
   static Tensor fetched(const Tensor& like, const tw_tensor& from) {
@@ -109,13 +117,14 @@ TEST_CASE("the second run of a kind makes graphs, later ones replay them") {
     const int launches = first.launches - start.launches;
     CHECK(launches >= 3);
     CHECK(first.instantiations == start.instantiations);
-    for (int n = 0; n < 3; ++n) model.run(rows_inputs(3, 2 + n));   // other tensors, at other addresses
+    // Other tensors, at other addresses
+    for (int n = 0; n < 3; ++n) model.run(rows_inputs(3, 2 + n));
     const FakeCounts third = fake.counts();
     CHECK(third.instantiations - start.instantiations == 1);
     CHECK(third.replays - start.replays == 3);
     CHECK(third.launches - first.launches == 3 * launches);
     CHECK(third.executables - start.executables == 1);
-    CHECK(third.graphs == start.graphs);   // what it was made of is gone
+    CHECK(third.graphs == start.graphs);  // what it was made of is gone
   }
   CHECK(fake.counts().same_objects(before));
   CHECK(fake.breaches() == "");
@@ -127,7 +136,8 @@ TEST_CASE("other shapes and a larger arena record anew") {
   {
     const Running model(rows_on_device());
     REQUIRE(model.created == TW_OK);
-    for (const int64_t rows : {2, 2, 70, 70, 70, 2, 2, 5, 2}) model.run(rows_inputs(rows, static_cast<int>(rows)));
+    for (const int64_t rows : {2, 2, 70, 70, 70, 2, 2, 5, 2})
+      model.run(rows_inputs(rows, static_cast<int>(rows)));
     CHECK(fake.counts().instantiations - before.instantiations == 3);
     CHECK(fake.counts().replays - before.replays == 4);
   }
@@ -137,10 +147,13 @@ TEST_CASE("other shapes and a larger arena record anew") {
 
 TEST_CASE("a model split over device and processor is replayed in parts") {
   const char* text =
-      "graph @g(batch) {\n%x: f32[batch, 256] = input\n%w: f32[256, 256] = input\n%a: f32[batch, 256] = matmul(%x, %w)\n"
-      "%s: f32[batch, 256] = softmax(%a) axis=1 log=true\n%y: f32[batch, 256] = matmul(%s, %w)\noutput %y\n}\n";
+      "graph @g(batch) {\n%x: f32[batch, 256] = input\n%w: f32[256, 256] = input\n%a: f32[batch, "
+      "256] = matmul(%x, %w)\n"
+      "%s: f32[batch, 256] = softmax(%a) axis=1 log=true\n%y: f32[batch, 256] = matmul(%s, "
+      "%w)\noutput %y\n}\n";
   Target target = emulated();
-  target.devices[0].take_all = false;   // products are worth a launch, the softmax between them is not
+  // Products are worth a launch, the softmax between them is not
+  target.devices[0].take_all = false;
   target.devices[0].rates = {1e15, 1e15, 1e15, 1e-5, 0};
   FakeCuda& fake = FakeCuda::get();
   const FakeCounts before = fake.counts();
@@ -153,9 +166,11 @@ TEST_CASE("a model split over device and processor is replayed in parts") {
     CHECK(fake.counts().replays - before.replays == 4);
     const std::vector<Tensor> inputs = rows_inputs(3, 1, 256);
     std::vector<Tensor> copies = inputs, outputs = {Tensor::zeros(DType::f32, {3, 256})};
-    const tw_tensor in[] = {test::describe(copies[0]), test::describe(copies[1])}, out[] = {test::describe(outputs[0])};
+    const tw_tensor in[] = {test::describe(copies[0]), test::describe(copies[1])},
+                    out[] = {test::describe(outputs[0])};
     CHECK(model.api().run_async(model.context, in, out, nullptr) == TW_E_UNSUPPORTED);
-    CHECK(std::string(model.api().last_error(model.context)).find("calls need the processor") != std::string::npos);
+    CHECK(std::string(model.api().last_error(model.context)).find("calls need the processor") !=
+          std::string::npos);
   }
   CHECK(fake.counts().same_objects(before));
   CHECK(fake.breaches() == "");
@@ -167,7 +182,8 @@ TEST_CASE("a profile launches one by one, and what was recorded stays") {
   REQUIRE(model.created == TW_OK);
   for (int n = 0; n < 2; ++n) model.run(rows_inputs(4, n));
   const FakeCounts before = fake.counts();
-  std::vector<Tensor> inputs = rows_inputs(4, 5), outputs = {Tensor::zeros(DType::f32, {4, 16}), Tensor::zeros(DType::f32, {4, 16})};
+  std::vector<Tensor> inputs = rows_inputs(4, 5), outputs = {Tensor::zeros(DType::f32, {4, 16}),
+                                                             Tensor::zeros(DType::f32, {4, 16})};
   std::vector<tw_tensor> in, out;
   for (Tensor& t : inputs) in.push_back(test::describe(t));
   for (Tensor& t : outputs) out.push_back(test::describe(t));
@@ -189,16 +205,17 @@ TEST_CASE("a run on the caller's stream is done when the stream is") {
     const tw_queue queue{"cuda", caller.stream};
     const Running model(rows_on_device(), &queue);
     REQUIRE(model.created == TW_OK);
-    for (int n = 0; n < 3; ++n) {   // recorded, then replayed
+    for (int n = 0; n < 3; ++n) {  // recorded, then replayed
       std::vector<Tensor> inputs = rows_inputs(6, n);
       const std::vector<Tensor> want = model.expected(inputs);
       Tensor nothing = Tensor::zeros(DType::f32, {6, 16}), kept = nothing;
-      const tw_tensor in[] = {caller.moved(inputs[0]), test::describe(inputs[1])};   // one there, one here
+      // One there, one here
+      const tw_tensor in[] = {caller.moved(inputs[0]), test::describe(inputs[1])};
       const tw_tensor out[] = {caller.moved(nothing), test::describe(kept)};
       const uint8_t places[] = {TW_DEVICE, TW_HOST, TW_DEVICE, TW_HOST};
       REQUIRE(model.api().run_async(model.context, in, out, places) == TW_OK);
       CHECK(fake.counts().pending > 0);
-      CHECK(Caller::fetched(want[0], out[0]).bytes == nothing.bytes);   // not yet
+      CHECK(Caller::fetched(want[0], out[0]).bytes == nothing.bytes);  // not yet
       if (n == 1) CHECK(model.api().wait(model.context) == TW_OK);
       else caller.wait();
       CHECK(fake.counts().pending == 0);
@@ -206,7 +223,7 @@ TEST_CASE("a run on the caller's stream is done when the stream is") {
       CHECK(test::relative_difference(want[1], kept) < 1e-4);
     }
     CHECK(fake.counts().replays - before.replays == 2);
-    model.run(rows_inputs(6, 9));   // one that waits goes to the same stream
+    model.run(rows_inputs(6, 9));  // one that waits goes to the same stream
     CHECK(fake.counts().replays - before.replays == 3);
   }
   CHECK(fake.counts().same_objects(before));
@@ -223,22 +240,27 @@ TEST_CASE("a caller captures a run into a graph of its own") {
     REQUIRE(model.created == TW_OK);
     std::vector<Tensor> inputs = rows_inputs(5, 1);
     Tensor nothing = Tensor::zeros(DType::f32, {5, 16});
-    const tw_tensor in[] = {caller.moved(inputs[0]), caller.moved(inputs[1])}, out[] = {caller.moved(nothing), caller.moved(nothing)};
-    const auto go = [&] { REQUIRE(model.api().run_async(model.context, in, out, nullptr) == TW_OK); };
-    go();   // sees to the arena
+    const tw_tensor in[] = {caller.moved(inputs[0]), caller.moved(inputs[1])},
+                    out[] = {caller.moved(nothing), caller.moved(nothing)};
+    const auto go = [&] {
+      REQUIRE(model.api().run_async(model.context, in, out, nullptr) == TW_OK);
+    };
+    go();  // sees to the arena
     caller.wait();
     void *graph = nullptr, *executable = nullptr;
     REQUIRE(fake.find<int32_t(void*, uint32_t)>("cuStreamBeginCapture")(caller.stream, 0) == 0);
     go();
     REQUIRE(fake.find<int32_t(void*, void**)>("cuStreamEndCapture")(caller.stream, &graph) == 0);
     CHECK(fake.counts().pending == 0);
-    REQUIRE(fake.find<int32_t(void**, void*, uint64_t)>("cuGraphInstantiateWithFlags")(&executable, graph, 0) == 0);
+    REQUIRE(fake.find<int32_t(void**, void*, uint64_t)>("cuGraphInstantiateWithFlags")(
+                &executable, graph, 0) == 0);
     std::vector<Tensor> others = rows_inputs(5, 8);
     for (size_t i = 0; i < 2; ++i) std::memcpy(in[i].data, others[i].bytes.data(), in[i].bytes);
     REQUIRE(fake.find<int32_t(void*, void*)>("cuGraphLaunch")(executable, caller.stream) == 0);
     caller.wait();
     const std::vector<Tensor> want = model.expected(others);
-    for (size_t i = 0; i < 2; ++i) CHECK(test::relative_difference(want[i], Caller::fetched(want[i], out[i])) < 1e-4);
+    for (size_t i = 0; i < 2; ++i)
+      CHECK(test::relative_difference(want[i], Caller::fetched(want[i], out[i])) < 1e-4);
     fake.find<int32_t(void*)>("cuGraphExecDestroy")(executable);
     fake.find<int32_t(void*)>("cuGraphDestroy")(graph);
   }
@@ -250,20 +272,23 @@ TEST_CASE("what cannot be asynchronous is said in words") {
   FakeCuda& fake = FakeCuda::get();
   std::vector<Tensor> inputs = rows_inputs(2, 1);
   Tensor output = Tensor::zeros(DType::f32, {2, 16}), second = output;
-  const tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])}, out[] = {test::describe(output), test::describe(second)};
+  const tw_tensor in[] = {test::describe(inputs[0]), test::describe(inputs[1])},
+                  out[] = {test::describe(output), test::describe(second)};
   Target processor = emulated();
   processor.devices.clear();
   const LoadedModel on_processor = test::compile_for(test::parsed_graph(kRows), processor);
   const Running host(on_processor);
   REQUIRE(host.created == TW_OK);
   CHECK(host.api().run_async(host.context, in, out, nullptr) == TW_E_UNSUPPORTED);
-  CHECK(std::string(host.api().last_error(host.context)) == "no asynchronous run: the model runs on the processor");
+  CHECK(std::string(host.api().last_error(host.context)) ==
+        "no asynchronous run: the model runs on the processor");
   CHECK(host.api().wait(host.context) == TW_OK);
 
   const tw_queue opencl{"opencl", nullptr};
   const Running other(rows_on_device(), &opencl);
   CHECK(other.created == TW_E_ARGUMENT);
-  CHECK(std::string(other.api().last_error(nullptr)).find("its device's driver is cuda") != std::string::npos);
+  CHECK(std::string(other.api().last_error(nullptr)).find("its device's driver is cuda") !=
+        std::string::npos);
 
   void *context = nullptr, *stream = nullptr, *popped = nullptr;
   REQUIRE(fake.find<int32_t(void**, uint32_t, int32_t)>("cuCtxCreate")(&context, 0, 0) == 0);
@@ -272,7 +297,9 @@ TEST_CASE("what cannot be asynchronous is said in words") {
   const tw_queue elsewhere{"cuda", stream};
   const Running far(rows_on_device(), &elsewhere);
   CHECK(far.created == TW_E_DEVICE);
-  CHECK(std::string(far.api().last_error(nullptr)) == "device gpu: options.queue is a stream of another context than the primary one of device 0");
+  CHECK(
+      std::string(far.api().last_error(nullptr)) ==
+      "device gpu: options.queue is a stream of another context than the primary one of device 0");
   fake.find<int32_t(void*)>("cuStreamDestroy")(stream);
   CHECK(fake.breaches() == "");
 }
@@ -283,7 +310,8 @@ TEST_CASE("the fake driver knows broken rules") {
   void *graph = nullptr, *executable = nullptr, *popped = nullptr;
   uint64_t at = 0;
   CHECK(fake.find<int32_t(void**, uint32_t)>("cuGraphCreate")(&graph, 0) == 0);
-  CHECK(fake.find<int32_t(void**, void*, uint64_t)>("cuGraphInstantiateWithFlags")(&executable, graph, 0) == 0);
+  CHECK(fake.find<int32_t(void**, void*, uint64_t)>("cuGraphInstantiateWithFlags")(&executable,
+                                                                                   graph, 0) == 0);
   CHECK(fake.find<int32_t(void*)>("cuGraphDestroy")(graph) == 0);
   CHECK(fake.find<int32_t(void*)>("cuGraphDestroy")(graph) == 400);
   CHECK(fake.breaches() == "a graph that is none");
@@ -295,11 +323,14 @@ TEST_CASE("the fake driver knows broken rules") {
   CHECK(fake.find<int32_t(void*)>("cuStreamSynchronize")(caller.stream) == 900);
   REQUIRE(fake.find<int32_t(void*, void**)>("cuStreamEndCapture")(caller.stream, &graph) == 0);
   CHECK(fake.find<int32_t(void*)>("cuGraphDestroy")(graph) == 0);
-  CHECK(fake.breaches() == "cuMemAlloc while a stream captures; cuStreamSynchronize while a stream captures");
+  CHECK(fake.breaches() ==
+        "cuMemAlloc while a stream captures; cuStreamSynchronize while a stream captures");
   REQUIRE(fake.find<int32_t(uint64_t*, size_t)>("cuMemAlloc")(&at, 64) == 0);
-  CHECK(fake.find<int32_t(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync")(at + 1, &at, 64, caller.stream) == 1);
+  CHECK(fake.find<int32_t(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync")(
+            at + 1, &at, 64, caller.stream) == 1);
   CHECK(fake.breaches() == "cuMemcpyHtoDAsync outside the device's memory");
-  CHECK(fake.find<int32_t(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync")(at, &at, 8, caller.stream) == 0);
+  CHECK(fake.find<int32_t(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync")(
+            at, &at, 8, caller.stream) == 0);
   CHECK(fake.find<int32_t(uint64_t)>("cuMemFree")(at) == 0);
   CHECK(fake.breaches() == "memory goes while work waits");
   const FakeCounts before = fake.counts();

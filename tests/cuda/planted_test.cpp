@@ -1,10 +1,12 @@
-// Six bugs of GPU kernels, planted one at a time in good ones, and what catches each: the verifier, the interpreter (which knows what is ordered) or the
-// emulator (which sees numbers):
+// Six bugs of GPU kernels, planted one at a time in good ones, and what catches each: the verifier,
+// the interpreter (which knows what is ordered) or the emulator (which sees numbers):
 //   missing barrier                        emulator (the code's barriers are not the schedule's)
 //   wait off by one                        emulator; a wait left out: verifier
 //   slot released early, order, parity     interpreter and emulator
-//   untied accumulator                     interpreter and emulator; operands not as the instruction has them: when code is made
-// The same for rings between roles, by the verifier and the interpreter: tests/ir/text_kernels_test.cpp.
+//   untied accumulator                     interpreter and emulator; operands not as the
+//   instruction has them: when code is made
+// The same for rings between roles, by the verifier and the interpreter:
+// tests/ir/text_kernels_test.cpp.
 #include <doctest/doctest.h>
 
 #include "backends/cuda/cuda.h"
@@ -28,19 +30,22 @@ test::Job job_of(DType type, int64_t depth) {
   Graph graph;
   const ValueId x = graph.add_input("x", {type, {Expr(64), Expr(depth)}, {}});
   Tensor weights = Tensor::zeros(type, {depth, 64});
-  for (int64_t i = 0; i < weights.size(); ++i) weights.set(i, static_cast<double>(i * 37 % 61 - 30) / 32);
+  for (int64_t i = 0; i < weights.size(); ++i)
+    weights.set(i, static_cast<double>(i * 37 % 61 - 30) / 32);
   Expected<ValueId> y = graph.add(op::MatMul{}, {x, graph.add_constant("w", weights)});
   if (!y) FAIL(error_text(y.takeError()));
   graph.add_output(*y, "y");
   const std::vector<Tensor> inputs = test::inputs_of(graph, 1);
-  std::vector<test::Job> jobs = test::jobs_of("planted", std::move(graph), inputs, device_of("nvidia-sm80"), 1);
+  std::vector<test::Job> jobs = test::jobs_of("planted", std::move(graph), inputs,
+                                              device_of("nvidia-sm80"), 1);
   REQUIRE(jobs.size() == 1);
   return jobs.front();
 }
 
 // The edits one behind the other; each text must be there.
-std::string changed(std::string text, const std::vector<std::pair<std::string, std::string>>& edits) {
-  size_t behind = 0;   // of the last edit
+std::string changed(std::string text,
+                    const std::vector<std::pair<std::string, std::string>>& edits) {
+  size_t behind = 0;  // of the last edit
   for (const auto& [from, to] : edits) {
     const size_t at = text.find(from, behind);
     CAPTURE(from);
@@ -63,12 +68,14 @@ std::string verified(const Kernel& kernel) { return error_text(verify(kernel)); 
 std::string interpreted(test::Job job, const Kernel& kernel) {
   std::vector<KernelArgument> arguments;
   for (const auto& bytes : job.arguments) arguments.push_back({bytes});
-  if (const std::string problem = error_text(interpret(kernel, arguments, {})); !problem.empty()) return problem;
+  if (const std::string problem = error_text(interpret(kernel, arguments, {})); !problem.empty())
+    return problem;
   for (size_t i = 0; i < arguments.size(); ++i) job.arguments[i] = arguments[i].bytes;
   return test::difference(job, job.arguments);
 }
 
-std::string emulated(const test::Job& job, const Kernel& kernel, const test::EmulatorChoices& choices = {}) {
+std::string emulated(const test::Job& job, const Kernel& kernel,
+                     const test::EmulatorChoices& choices = {}) {
   const Kernel* one = &kernel;
   Expected<CudaCode> code = cuda_code({&one, 1}, device_of("nvidia-sm80"), {});
   if (!code) return error_text(code.takeError());
@@ -81,7 +88,9 @@ std::string emulated(const test::Job& job, const Kernel& kernel, const test::Emu
   return problem.empty() ? test::difference(job, buffers) : problem;
 }
 
-void says(const std::string& text, const char* what) { CHECK_MESSAGE(text.find(what) != std::string::npos, text); }
+void says(const std::string& text, const char* what) {
+  CHECK_MESSAGE(text.find(what) != std::string::npos, text);
+}
 
 }  // namespace
 
@@ -96,7 +105,9 @@ TEST_CASE("the kernels without bugs pass every check") {
   }
 }
 
-TEST_CASE("a slot released early, the wrong order, the wrong parity: the interpreter names the copy, the emulator's numbers differ") {
+TEST_CASE(
+    "a slot released early, the wrong order, the wrong parity: the interpreter names the copy, the "
+    "emulator's numbers differ") {
   const test::Job job = job_of(DType::f32, 96);
   const std::string text = print(job.kernel);
   const std::string steady = "if k0 < 4 {\n";
@@ -105,11 +116,17 @@ TEST_CASE("a slot released early, the wrong order, the wrong parity: the interpr
     std::vector<std::pair<std::string, std::string>> edits;
     const char* interpreter;
   } planted[] = {
-      {"a slot is filled again while it is read", {{steady, steady}, {"wt[(k0 + 2) % 3", "wt[k0 % 3"}}, "with nothing to order them"},
+      {"a slot is filled again while it is read",
+       {{steady, steady}, {"wt[(k0 + 2) % 3", "wt[k0 % 3"}},
+       "with nothing to order them"},
       {"the copies come behind the end of their group",
-       {{steady, steady}, {"signal wt.done async\n", "signal wt.done async\nsignal xt.done async\n"}, {"signal xt.done async\n", ""}},
+       {{steady, steady},
+        {"signal wt.done async\n", "signal wt.done async\nsignal xt.done async\n"},
+        {"signal xt.done async\n", ""}},
        "is read before it is written"},
-      {"the sums read the next slot", {{"+= xt[k0 % 3", "+= xt[(k0 + 1) % 3"}}, "is read before it is written"},
+      {"the sums read the next slot",
+       {{"+= xt[k0 % 3", "+= xt[(k0 + 1) % 3"}},
+       "is read before it is written"},
   };
   for (const auto& p : planted) {
     CAPTURE(std::string(p.bug));
@@ -131,25 +148,32 @@ TEST_CASE("a missing barrier and a wait off by one: the emulator's numbers diffe
     CHECK(test::FakeCuda::get().emulated().copies > before.copies);
     const int32_t met = test::FakeCuda::get().emulated().barriers - before.barriers;
     int64_t caught = 0, missed = 0;
-    for (int64_t place = 0;; ++place) {   // each of the barriers that the code has
+    for (int64_t place = 0;; ++place) {  // each of the barriers that the code has
       const int32_t all = test::FakeCuda::get().emulated().barriers;
       const std::string problem = emulated(job, job.kernel, {0, place, 0});
-      if (problem.empty() && test::FakeCuda::get().emulated().barriers - all == met) break;   // there is no such barrier
+      // There is no such barrier
+      if (problem.empty() && test::FakeCuda::get().emulated().barriers - all == met) break;
       ++(problem.empty() ? missed : caught);
     }
-    CHECK(caught == 2);   // behind the wait, and before the slot is filled again
-    CHECK(missed == (job.kernel.buffers[0].dtype == DType::f32 ? 0 : 2));   // those around the first stages' plain stores are not needed
+    CHECK(caught == 2);  // behind the wait, and before the slot is filled again
+    // Those around the first stages' plain stores are not needed
+    CHECK(missed == (job.kernel.buffers[0].dtype == DType::f32 ? 0 : 2));
     CHECK(emulated(job, job.kernel, {0, -1, 1}) != "");
   }
 }
 
-TEST_CASE("an untied accumulator: the interpreter's and the emulator's numbers differ, or the instruction does not match") {
+TEST_CASE(
+    "an untied accumulator: the interpreter's and the emulator's numbers differ, or the "
+    "instruction does not match") {
   const test::Job job = job_of(DType::f16, 160);
   const std::string text = print(job.kernel);
   CHECK(text.find("block product by mma.m16n8k16.f16") != std::string::npos);
-  const Kernel other = parsed(changed(text, {{"block product", "block product"}, {"acc: acc[ag_warp, am,", "acc: acc[ag_warp, 0,"}}));
+  const Kernel other = parsed(changed(text, {{"block product", "block product"},
+                                             {"acc: acc[ag_warp, am,", "acc: acc[ag_warp, 0,"}}));
   CHECK(interpreted(job, other) != "");
   CHECK(emulated(job, other) != "");
-  const Kernel shifted = parsed(changed(text, {{"block product", "block product"}, {"aj // 2 + ai % 8 * 4", "aj // 2 + (ai + 1) % 8 * 4"}}));
+  const Kernel shifted = parsed(
+      changed(text, {{"block product", "block product"},
+                     {"aj // 2 + ai % 8 * 4", "aj // 2 + (ai + 1) % 8 * 4"}}));
   says(emulated(job, shifted), "does not store as the instruction does");
 }

@@ -110,38 +110,52 @@ TEST_CASE("tensors whose sizes do not fit") {
   w->set_dims(0, -2);
   expect_error(model, "w");
   onnx::ModelProto input = parse(small_model());
-  auto* dims = input.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  auto* dims = input.mutable_graph()
+                   ->mutable_input(0)
+                   ->mutable_type()
+                   ->mutable_tensor_type()
+                   ->mutable_shape();
   for (int i = 0; i < 4; ++i) dims->mutable_dim(i)->set_dim_value(int64_t{1} << 39);
   expect_error(input, "2^40");
 }
 
 TEST_CASE("wrong ranks, types, attributes, cycles, names given twice") {
   const auto error = [](const std::string& graph) { return error_of(graph_bytes(graph)); };
-  CHECK(error("g (float[2] x) => (float[2] y) <float[1,1,3] w = {1,2,3}> { y = Conv(x, w) }").find("rank") != std::string::npos);
+  CHECK(error("g (float[2] x) => (float[2] y) <float[1,1,3] w = {1,2,3}> { y = Conv(x, w) }")
+            .find("rank") != std::string::npos);
   CHECK(error("g (float[2] x, int64[2] z) => (float[2] y) { y = Add(x, z) }") != "");
   CHECK(error("g (float[2] x, float[3] z) => (float[2] y) { y = Add(x, z) }") != "");
-  CHECK(error("g (float[2] x) => (float[2] y) { y = Softmax<axis = 7>(x) }").find("axis 7 is out of range") != std::string::npos);
+  CHECK(error("g (float[2] x) => (float[2] y) { y = Softmax<axis = 7>(x) }")
+            .find("axis 7 is out of range") != std::string::npos);
   CHECK(error("g (float[2] x) => (float[2] y) { y = Softmax<axis = 1.5>(x) }") != "");
   CHECK(error("g (float[2] x) => (float[2] y) { a = Add(x, b) b = Add(x, a) y = Relu(b) }") != "");
   CHECK(error("g (float[2] x) => (float[2] y) { y = Relu(x) y = Neg(x) }") != "");
   CHECK(error("g (float[2] x) => (float[2] z) { y = Relu(x) }") != "");
-  CHECK(error("g (float[2] x) => (float[2] y, float[2] y) { y = Relu(x) }").find("listed twice") != std::string::npos);
+  CHECK(error("g (float[2] x) => (float[2] y, float[2] y) { y = Relu(x) }").find("listed twice") !=
+        std::string::npos);
   CHECK(error("g (float[2] x) => (float[2] y) { y = Relu(nothing) }") != "");
   CHECK(error("g (float[2,2] x) => (float[2] y) <int64[1] s = {5}> { y = Reshape(x, s) }") != "");
-  CHECK(error("g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,3] w = {1,2,3}> { y = Conv<strides = [0]>(x, w) }").find("strides") != std::string::npos);
-  CHECK(error("g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,3] w = {1,2,3}> { y = Conv<pads = [9223372036854775807, 1]>(x, w) }") != "");
-  CHECK(error("g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,3] w = {1,2,3}> { y = Conv<group = 0>(x, w) }") != "");
+  CHECK(error("g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,3] w = {1,2,3}> { y = "
+              "Conv<strides = [0]>(x, w) }")
+            .find("strides") != std::string::npos);
+  CHECK(error("g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,3] w = {1,2,3}> { y = Conv<pads = "
+              "[9223372036854775807, 1]>(x, w) }") != "");
+  CHECK(error("g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,3] w = {1,2,3}> { y = Conv<group "
+              "= 0>(x, w) }") != "");
 }
 
 TEST_CASE("functions that call themselves or grow without bounds") {
-  const std::string loop = onnx_bytes(R"(<ir_version: 8, opset_import: ["": 17, "f": 1]> g (float[2] x) => (float[2] y) { y = f.a(x) }
+  const std::string loop = onnx_bytes(
+      R"(<ir_version: 8, opset_import: ["": 17, "f": 1]> g (float[2] x) => (float[2] y) { y = f.a(x) }
     <opset_import: ["": 17, "f": 1], domain: "f"> a (x) => (y) { y = f.b(x) }
     <opset_import: ["": 17, "f": 1], domain: "f"> b (x) => (y) { y = f.a(x) })");
   CHECK(error_of(loop) != "");
-  std::string bomb = R"(<ir_version: 8, opset_import: ["": 17, "f": 1]> g (float[2] x) => (float[2] y) { y = f.n0(x) })";
+  std::string bomb =
+      R"(<ir_version: 8, opset_import: ["": 17, "f": 1]> g (float[2] x) => (float[2] y) { y = f.n0(x) })";
   for (int i = 0; i < 40; ++i) {
     const std::string next = i == 39 ? "Relu" : "f.n" + std::to_string(i + 1);
-    bomb += "<opset_import: [\"\": 17, \"f\": 1], domain: \"f\"> n" + std::to_string(i) + " (x) => (y) { t = " + next + "(x) y = " + next + "(t) }";
+    bomb += "<opset_import: [\"\": 17, \"f\": 1], domain: \"f\"> n" + std::to_string(i) +
+            " (x) => (y) { t = " + next + "(x) y = " + next + "(t) }";
   }
   CHECK(error_of(onnx_bytes(bomb)).find("nodes with its functions expanded") != std::string::npos);
 }
@@ -170,7 +184,8 @@ struct External {
     Expected<Model> result = import_onnx(folder.path("model/m.onnx"));
     return result ? "" : error_text(result.takeError());
   }
-  std::string error_at(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+  std::string error_at(const std::string& location, const std::string& offset = "",
+                       const std::string& length = "") {
     b->clear_external_data();
     entry("location", location);
     if (!offset.empty()) entry("offset", offset);
@@ -186,7 +201,8 @@ TEST_CASE("external data is mapped from below the model's folder only") {
   std::filesystem::create_directory(e.folder.path("model/sub"));
   write_file(e.folder.path("model/sub/more.bin"), std::string(8, '\0'));
   CHECK(e.error_at("sub/more.bin") == "");
-  CHECK(e.error_at("../secret.bin").find("only files below the model's folder") != std::string::npos);
+  CHECK(e.error_at("../secret.bin").find("only files below the model's folder") !=
+        std::string::npos);
   CHECK(e.error_at("sub/../../secret.bin").find("only files below") != std::string::npos);
   CHECK(e.error_at(e.folder.path("secret.bin")).find("only files below") != std::string::npos);
   CHECK(e.error_at("").find("only files below") != std::string::npos);
@@ -206,7 +222,8 @@ TEST_CASE("external data is mapped from below the model's folder only") {
 TEST_CASE("external ranges stay inside the file and apart from each other") {
   External e;
   CHECK(e.error_at("data.bin", "60", "8").find("has only 64 bytes") != std::string::npos);
-  CHECK(e.error_at("data.bin", "18446744073709551612", "8").find("has only 64 bytes") != std::string::npos);
+  CHECK(e.error_at("data.bin", "18446744073709551612", "8").find("has only 64 bytes") !=
+        std::string::npos);
   CHECK(e.error_at("data.bin", "-8", "8").find("bad offset or length") != std::string::npos);
   CHECK(e.error_at("data.bin", "0x10", "8").find("bad offset or length") != std::string::npos);
   CHECK(e.error_at("data.bin", "0", "12").find("12 bytes of data but") != std::string::npos);
@@ -229,13 +246,15 @@ TEST_CASE("external ranges stay inside the file and apart from each other") {
 }
 
 TEST_CASE("large payloads are ranges of the mapped file, not copies") {
-  onnx::ModelProto model = parse(graph_bytes("g (float[512] x) => (float[512] y) <float[1] w = {0}> { y = Add(x, w) }"));
+  onnx::ModelProto model = parse(
+      graph_bytes("g (float[512] x) => (float[512] y) <float[1] w = {0}> { y = Add(x, w) }"));
   auto* w = model.mutable_graph()->mutable_initializer(0);
   w->clear_float_data();
   w->set_dims(0, 512);
   std::vector<float> values(512, 2.5f);
   w->set_raw_data(values.data(), 2048);
-  CHECK(run_model(model.SerializeAsString(), {floats({512}, std::vector<float>(512, 1))}).front() == std::vector<double>(512, 3.5));
+  CHECK(run_model(model.SerializeAsString(), {floats({512}, std::vector<float>(512, 1))}).front() ==
+        std::vector<double>(512, 3.5));
   Expected<Model> imported = import_bytes(model.SerializeAsString());
   REQUIRE(imported);
   bool found = false;
@@ -245,7 +264,8 @@ TEST_CASE("large payloads are ranges of the mapped file, not copies") {
   }
   CHECK(found);
   w->set_dims(0, 511);
-  CHECK(error_of(model.SerializeAsString()).find("2048 bytes of data but its shape and type need 2044") != std::string::npos);
+  CHECK(error_of(model.SerializeAsString())
+            .find("2048 bytes of data but its shape and type need 2044") != std::string::npos);
 }
 
 TEST_CASE("TensorProto files") {

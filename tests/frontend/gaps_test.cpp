@@ -9,7 +9,9 @@ namespace tw::test {
 namespace {
 
 const Gap* find(const std::vector<Gap>& gaps, const std::string& op, const std::string& problem) {
-  const auto found = std::find_if(gaps.begin(), gaps.end(), [&](const Gap& g) { return g.op == op && g.problem.find(problem) != std::string::npos; });
+  const auto found = std::find_if(gaps.begin(), gaps.end(), [&](const Gap& g) {
+    return g.op == op && g.problem.find(problem) != std::string::npos;
+  });
   return found == gaps.end() ? nullptr : &*found;
 }
 
@@ -34,13 +36,14 @@ TEST_CASE("different problems in one report, with counts, nodes and advice") {
   CHECK(decoder->nodes == std::vector<std::string>{"a", "b"});
   CHECK_FALSE(decoder->advice.empty());
   CHECK(find(*gaps, "com.acme.Swirl", "operator of domain com.acme not supported"));
-  CHECK_FALSE(find(*gaps, "Reshape", "shape"));   // read while the model runs
+  CHECK_FALSE(find(*gaps, "Reshape", "shape"));  // read while the model runs
   CHECK(find(*gaps, "Resize", "attribute mode is 'spline'"));
   CHECK(find(*gaps, "Cast", "dtype string"));
   CHECK(find(*gaps, "input", "dtype string"));
   const Gap* symbolic = find(*gaps, "AveragePool", "needs a static extent");
   REQUIRE(symbolic);
-  CHECK(symbolic->advice == "bind the free dimension: --dim seq=N");   // not those that have nothing to do with it
+  // Not those that have nothing to do with it
+  CHECK(symbolic->advice == "bind the free dimension: --dim seq=N");
 }
 
 TEST_CASE("the import error carries one diag a gap") {
@@ -64,40 +67,50 @@ TEST_CASE("what is wrong in both branches is listed with its nodes") {
 }
 
 TEST_CASE("an unknown operator of the standard domain, and one that is newer than its importer") {
-  Expected<std::vector<Gap>> unknown = gaps_of(graph_bytes("g (float[2] x) => (float[2] y) { t = Frobnicate(x) y = ImageDecoder(t) }", 20));
+  Expected<std::vector<Gap>> unknown = gaps_of(
+      graph_bytes("g (float[2] x) => (float[2] y) { t = Frobnicate(x) y = ImageDecoder(t) }", 20));
   if (!unknown) FAIL(error_text(unknown.takeError()));
   CHECK(find(*unknown, "Frobnicate", "no such operator"));
   CHECK(find(*unknown, "ImageDecoder", "not supported"));
 }
 
 TEST_CASE("a newer opset than known is fine while its operators did not change") {
-  CHECK(run_graph("g (float[2] x) => (float[2] y) { y = Relu(x) }", {floats({2}, {-1, 1})}, 999) == std::vector<double>{0, 1});
+  CHECK(run_graph("g (float[2] x) => (float[2] y) { y = Relu(x) }", {floats({2}, {-1, 1})}, 999) ==
+        std::vector<double>{0, 1});
 }
 
 TEST_CASE("dead nodes do no harm") {
-  CHECK(error_of(graph_bytes("g (uint8[8] j, float[2] x) => (float[2] y) { t = ImageDecoder(j) y = Relu(x) }", 20)).empty());
+  CHECK(
+      error_of(
+          graph_bytes(
+              "g (uint8[8] j, float[2] x) => (float[2] y) { t = ImageDecoder(j) y = Relu(x) }", 20))
+          .empty());
 }
 
 TEST_CASE("an output declared of another type is refused, one of other sizes is a warning") {
-  Expected<std::vector<Gap>> gaps = gaps_of(graph_bytes("g (float[2, n] x) => (float16[2, n] y) { y = Relu(x) }"));
+  Expected<std::vector<Gap>> gaps = gaps_of(
+      graph_bytes("g (float[2, n] x) => (float16[2, n] y) { y = Relu(x) }"));
   if (!gaps) FAIL(error_text(gaps.takeError()));
   REQUIRE(gaps->size() == 1);
   CHECK((*gaps)[0].code == DiagCode::invalid_model);
   CHECK((*gaps)[0].problem == "declared as f16, its nodes give f32");
   const auto warnings = [](const std::string& shape) {
-    Expected<Model> model = import_bytes(graph_bytes("g (float[2, n] x) => (float" + shape + " y) { y = Relu(x) }"));
+    Expected<Model> model = import_bytes(
+        graph_bytes("g (float[2, n] x) => (float" + shape + " y) { y = Relu(x) }"));
     if (!model) FAIL(error_text(model.takeError()));
     return model->warnings;
   };
   CHECK(warnings("[2, n]").empty());
-  CHECK(warnings("[2, 7]").empty());   // n may be 7
+  CHECK(warnings("[2, 7]").empty());  // n may be 7
   CHECK(warnings("[a, b]").empty());
-  CHECK(warnings("[3, n]") == std::vector<std::string>{"output 'y' is declared as [3, n], its nodes give [2, n]"});
+  CHECK(warnings("[3, n]") ==
+        std::vector<std::string>{"output 'y' is declared as [3, n], its nodes give [2, n]"});
   CHECK(warnings("[2, n, 1]").size() == 1);
 }
 
 TEST_CASE("print_gaps is for people") {
-  const std::string text = print_gaps({{DiagCode::unsupported, "Loop", "operator not supported", "unroll it", {"l1", "l2"}}});
+  const std::string text = print_gaps(
+      {{DiagCode::unsupported, "Loop", "operator not supported", "unroll it", {"l1", "l2"}}});
   CHECK(text == "Loop (2): operator not supported\n  at: l1, l2\n  do: unroll it\n");
 }
 

@@ -18,7 +18,8 @@ class TempDir {
   std::string folder_;
 };
 
-// ONNX's text form to a serialized model: `<ir_version: 8, opset_import: ["": 17]> g (float[N,2] x) => (float[N,2] y) { y = Relu(x) }`.
+// ONNX's text form to a serialized model: `<ir_version: 8, opset_import: ["": 17]> g (float[N,2] x)
+// => (float[N,2] y) { y = Relu(x) }`.
 std::string onnx_bytes(const std::string& text);
 // The same for opset `opset` when the text is only the graph.
 std::string graph_bytes(const std::string& graph, int opset = 17);
@@ -28,12 +29,16 @@ std::string read_file(const std::string& path);
 
 Expected<Model> import_bytes(const std::string& bytes, const ImportOptions& options = {});
 Expected<std::vector<Gap>> gaps_of(const std::string& bytes, const ImportOptions& options = {});
-std::string error_of(const std::string& bytes, const ImportOptions& options = {});  // "" when it imports
+// "" when it imports
+std::string error_of(const std::string& bytes, const ImportOptions& options = {});
 
 Tensor floats(std::vector<int64_t> shape, std::vector<float> values);
 Tensor ints(std::vector<int64_t> shape, std::vector<int64_t> values);
-// Imports and evaluates; fails the test on an error. All outputs' elements as doubles, one vector an output.
-std::vector<std::vector<double>> run_model(const std::string& bytes, const std::vector<Tensor>& inputs);
-std::vector<double> run_graph(const std::string& graph, const std::vector<Tensor>& inputs, int opset = 17);
+// Imports and evaluates; fails the test on an error. All outputs' elements as doubles, one vector
+// an output.
+std::vector<std::vector<double>> run_model(const std::string& bytes,
+                                           const std::vector<Tensor>& inputs);
+std::vector<double> run_graph(const std::string& graph, const std::vector<Tensor>& inputs,
+                              int opset = 17);
 
 }  // namespace tw::test

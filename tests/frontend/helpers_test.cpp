@@ -25,7 +25,8 @@ std::string onnx_bytes(const std::string& text) {
 }
 
 std::string graph_bytes(const std::string& graph, int opset) {
-  return onnx_bytes("<ir_version: 8, opset_import: [\"\": " + std::to_string(opset) + "]> " + graph);
+  return onnx_bytes("<ir_version: 8, opset_import: [\"\": " + std::to_string(opset) + "]> " +
+                    graph);
 }
 
 void write_file(const std::string& path, const std::string& bytes) {
@@ -71,7 +72,8 @@ Tensor ints(std::vector<int64_t> shape, std::vector<int64_t> values) {
   return tensor;
 }
 
-std::vector<std::vector<double>> run_model(const std::string& bytes, const std::vector<Tensor>& inputs) {
+std::vector<std::vector<double>> run_model(const std::string& bytes,
+                                           const std::vector<Tensor>& inputs) {
   Expected<Model> model = import_bytes(bytes);
   if (!model) FAIL(error_text(model.takeError()));
   if (Error error = verify(model->graph)) FAIL(error_text(std::move(error)));
@@ -85,7 +87,8 @@ std::vector<std::vector<double>> run_model(const std::string& bytes, const std::
   return values;
 }
 
-std::vector<double> run_graph(const std::string& graph, const std::vector<Tensor>& inputs, int opset) {
+std::vector<double> run_graph(const std::string& graph, const std::vector<Tensor>& inputs,
+                              int opset) {
   return run_model(graph_bytes(graph, opset), inputs).front();
 }
 

@@ -21,7 +21,8 @@ Tensor truth(bool value) {
 }
 
 TEST_CASE("a condition that is computed from the data runs one of two regions") {
-  const std::string bytes = graph_bytes(R"(g (float[2] x, bool c) => (float[2] y, float[2] z) <float[2] w = {10, 20}> {
+  const std::string bytes = graph_bytes(
+      R"(g (float[2] x, bool c) => (float[2] y, float[2] z) <float[2] w = {10, 20}> {
       d = Add(x, w)
       y, z = If (c) <then_branch = a () => (float[2] t, float[2] u) { t = Mul(d, w) u = Identity(x) }, else_branch = b () => (float[2] e, float[2] f)
         { e = Sub(x, w) f = Neg(d) }>
@@ -38,11 +39,15 @@ TEST_CASE("a choice between lists of as many tensors") {
       s = If (c) <then_branch = a () => (seq(float[2]) t) { t = SequenceConstruct(x, x) }, else_branch = b () => (seq(float[2]) e)
         { n = Neg(x) e = SequenceConstruct(x, n) }>
       y = SequenceAt(s, i)
-    })", {floats({2}, {1, 2}), truth(false)}) == std::vector<double>{-1, -2});
+    })",
+                  {floats({2}, {1, 2}), truth(false)}) == std::vector<double>{-1, -2});
 }
 
-TEST_CASE("a long loop stays a loop: carried values, all turns' results, values around it, a free extent") {
-  const std::string bytes = graph_bytes(R"(g (float[N] x) => (float[N] last, float[100] all) <int64 m = {100}> {
+TEST_CASE(
+    "a long loop stays a loop: carried values, all turns' results, values around it, a free "
+    "extent") {
+  const std::string bytes = graph_bytes(
+      R"(g (float[N] x) => (float[N] last, float[100] all) <int64 m = {100}> {
       two = Add(x, x)
       last, all = Loop (m, , x) <body = b (int64 i, bool go, float[N] v) => (bool stay, float[N] next, float row)
         { stay = Identity(go) d = Div(v, two) next = Add(d, two) f = Cast<to = 1>(i) s = ReduceSum<keepdims = 0>(x) row = Mul(f, s) }>
@@ -51,7 +56,7 @@ TEST_CASE("a long loop stays a loop: carried values, all turns' results, values 
   REQUIRE(model);
   CHECK(count_of(model->graph, "loop") == 1);
   const Lists lists = run_model(bytes, {floats({2}, {1, 2})});
-  CHECK(lists[0][0] == doctest::Approx(4));        // v / 2 + 2
+  CHECK(lists[0][0] == doctest::Approx(4));  // v / 2 + 2
   CHECK(lists[1].size() == 100);
   CHECK(lists[1][99] == 297);
 }
@@ -59,14 +64,18 @@ TEST_CASE("a long loop stays a loop: carried values, all turns' results, values 
 TEST_CASE("a loop that its data end") {
   CHECK(run_graph(R"(g (float[1] x, float[1] limit) => (float[1] y) <bool c = {1}> {
       y = Loop ( , c, x) <body = b (int64 i, bool go, float[1] v) => (bool stay, float[1] next) { next = Add(v, v) stay = Less(next, limit) }>
-    })", {floats({1}, {3}), floats({1}, {20})}) == std::vector<double>{24});
+    })",
+                  {floats({1}, {3}), floats({1}, {20})}) == std::vector<double>{24});
 }
 
 TEST_CASE("a scan of a free length") {
-  CHECK(run_model(graph_bytes(R"(g (float[2] s, float[T, 2] x) => (float[2] last, float[T, 2] sums) {
+  CHECK(
+      run_model(graph_bytes(R"(g (float[2] s, float[T, 2] x) => (float[2] last, float[T, 2] sums) {
       last, sums = Scan <num_scan_inputs = 1, scan_input_directions = [1], body = b (float[2] a, float[2] v) => (float[2] next, float[2] out)
         { next = Add(a, v) out = Neg(next) }> (s, x)
-    })"), {floats({2}, {0, 100}), floats({3, 2}, {1, 2, 3, 4, 5, 6})}) == Lists{{9, 112}, {-5, -106, -8, -110, -9, -112}});
+    })"),
+                {floats({2}, {0, 100}), floats({3, 2}, {1, 2, 3, 4, 5, 6})}) ==
+      Lists{{9, 112}, {-5, -106, -8, -110, -9, -112}});
 }
 
 TEST_CASE("a loop in a branch in a loop") {
@@ -77,7 +86,8 @@ TEST_CASE("a loop in a branch in a loop") {
           t = Loop (m, , v) <body = n (int64 j, bool og, float[1] w) => (bool yats, float[1] q) { yats = Identity(og) d = Sub(limit, w) h = Mul(d, x) q = Add(w, h) }>
         }, else_branch = b () => (float[1] e) { e = Identity(v) }>
       }>
-    })", {floats({1}, {0.5}), truth(true), floats({1}, {8})})[0] == doctest::Approx(8));
+    })",
+                  {floats({1}, {0.5}), truth(true), floats({1}, {8})})[0] == doctest::Approx(8));
 }
 
 TEST_CASE("a choice between sizes") {
@@ -88,26 +98,39 @@ TEST_CASE("a choice between sizes") {
 }
 
 TEST_CASE("data decide how many rows the results have") {
-  const std::string body = R"(body = b (int64 i, bool go, float[1] v) => (bool stay, float[1] next, float[1] row) { next = Add(v, v) stay = Less(next, limit) row = Neg(v) }> })";
+  const std::string body =
+      R"(body = b (int64 i, bool go, float[1] v) => (bool stay, float[1] next, float[1] row) { next = Add(v, v) stay = Less(next, limit) row = Neg(v) }> })";
   const Lists expected = {{24}, {-3, -6, -12}};
   const std::vector<Tensor> inputs = {floats({1}, {3}), floats({1}, {20})};
-  CHECK(run_model(graph_bytes("g (float[1] x, float[1] limit) => (float[1] y, float[n, 1] r) <int64 m = {50}> { y, r = Loop (m, , x) <" + body), inputs) == expected);
-  CHECK(run_model(graph_bytes("g (float[1] x, float[1] limit) => (float[1] y, float[n, 1] r) { y, r = Loop ( , , x) <" + body), inputs) == expected);
-  const std::string counted = R"(g (float[1] x, int64 m) => (float[1] y, float[n, 1] r) { y, r = Loop (m, , x) <
+  CHECK(run_model(graph_bytes("g (float[1] x, float[1] limit) => (float[1] y, float[n, 1] r) "
+                              "<int64 m = {50}> { y, r = Loop (m, , x) <" +
+                              body),
+                  inputs) == expected);
+  CHECK(run_model(graph_bytes("g (float[1] x, float[1] limit) => (float[1] y, float[n, 1] r) { y, "
+                              "r = Loop ( , , x) <" +
+                              body),
+                  inputs) == expected);
+  const std::string counted =
+      R"(g (float[1] x, int64 m) => (float[1] y, float[n, 1] r) { y, r = Loop (m, , x) <
       body = b (int64 i, bool go, float[1] v) => (bool stay, float[1] next, float[1] row) { stay = Identity(go) next = Add(v, x) row = Mul(v, x) }> })";
-  CHECK(run_model(graph_bytes(counted), {floats({1}, {2}), ints({}, {3})}) == Lists{{8}, {4, 8, 12}});
+  CHECK(run_model(graph_bytes(counted), {floats({1}, {2}), ints({}, {3})}) ==
+        Lists{{8}, {4, 8, 12}});
   CHECK(run_model(graph_bytes(counted), {floats({1}, {2}), ints({}, {0})}) == Lists{{2}, {}});
 }
 
 TEST_CASE("a carried value becomes longer with every turn") {
   const auto run = [](const std::string& loop, const std::vector<Tensor>& inputs) {
-    return run_model(graph_bytes("g (float[2] x, int64 k) => (float[a] y) <bool c = {1}, int64 m = {50}, int64[1] zero = {0}> { y = Loop (" + loop +
-                                 R"() <body = b (int64 i, bool go, float[d] v) => (bool stay, float[e] w) {
-                                   stay = Less(i, k) s = ReduceSum<keepdims = 1>(v, zero) w = Concat<axis = 0>(v, s) }> })"), inputs);
+    return run_model(
+        graph_bytes("g (float[2] x, int64 k) => (float[a] y) <bool c = {1}, int64 m = {50}, "
+                    "int64[1] zero = {0}> { y = Loop (" +
+                    loop +
+                    R"() <body = b (int64 i, bool go, float[d] v) => (bool stay, float[e] w) {
+                                   stay = Less(i, k) s = ReduceSum<keepdims = 1>(v, zero) w = Concat<axis = 0>(v, s) }> })"),
+        inputs);
   };
   const Tensor x = floats({2}, {1, 2});
   CHECK(run("k, , x", {x, ints({}, {0})}) == Lists{{1, 2}});
-  CHECK(run("m, c, x", {x, ints({}, {2})}) == Lists{{1, 2, 3, 6, 12}});   // its condition ends it
+  CHECK(run("m, c, x", {x, ints({}, {2})}) == Lists{{1, 2, 3, 6, 12}});  // its condition ends it
   CHECK(error_of(graph_bytes(R"(g (float[2] x, int64 k) => (float[a] y) <bool c = {1}> {
       y = Loop ( , c, x) <body = b (int64 i, bool go, float[d] v) => (bool stay, float[e] w) { stay = Less(i, k) w = Concat<axis = 0>(v, x) }> })"))
             .find("carried value 0 grows in a loop without a trip count") != std::string::npos);
@@ -119,7 +142,8 @@ TEST_CASE("what regions cannot do is said") {
             .find("chooses between f32[2] and f32[1, 2]") != std::string::npos);
   CHECK(error_of(graph_bytes(R"(g (float[2] x) => (float[a] y) <int64 m = {50}> {
       y = Loop (m, , x) <body = b (int64 i, bool go, float[a] v) => (bool stay, float[a] next) { p = Neg(v) q = Abs(p) stay = Identity(go) next = Concat<axis = 0>(q, v) }> })"))
-            .find("carried value 0 is f32[turn_1.0 * 2] before a turn and f32[turn_1.0 * 4] behind it") != std::string::npos);
+            .find("carried value 0 is f32[turn_1.0 * 2] before a turn and f32[turn_1.0 * 4] behind "
+                  "it") != std::string::npos);
 }
 
 }  // namespace

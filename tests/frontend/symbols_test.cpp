@@ -13,7 +13,9 @@ Model import_ok(const std::string& graph, const ImportOptions& options = {}, int
   return std::move(*model);
 }
 
-std::string output_type(const Model& model) { return to_string(model.graph.value(model.graph.outputs()[0].value).type); }
+std::string output_type(const Model& model) {
+  return to_string(model.graph.value(model.graph.outputs()[0].value).type);
+}
 
 bool has_op(const Graph& graph, const std::string& name) {
   for (NodeId id : graph.order())
@@ -40,24 +42,33 @@ TEST_CASE("--dim binds symbols; a name that the model does not have is an error"
   const std::string graph = "g (float[batch,seq] x) => (float[batch,seq] y) { y = Relu(x) }";
   CHECK(output_type(import_ok(graph, {{{"batch", 4}}})) == "f32[4, seq]");
   const std::string error = error_of(graph_bytes(graph), {{{"bath", 4}, {"seq", 0}}});
-  CHECK(error.find("no free dimension 'bath'\n  note: free dimensions: batch (x[0]), seq (x[1])") != std::string::npos);
+  CHECK(error.find("no free dimension 'bath'\n  note: free dimensions: batch (x[0]), seq (x[1])") !=
+        std::string::npos);
   CHECK(error.find("dimension 'seq' cannot be 0") != std::string::npos);
 }
 
 TEST_CASE("unnamed dimensions get a symbol, strange names become identifiers") {
-  onnx_bytes("<ir_version: 8, opset_import: [\"\": 17]> g (float[N] x) => (float[N] y) { y = Relu(x) }");
-  CHECK(output_type(import_ok("g (float[?,3] in) => (float[?,3] y) { y = Relu(in) }")) == "f32[in_0, 3]");
+  onnx_bytes(
+      "<ir_version: 8, opset_import: [\"\": 17]> g (float[N] x) => (float[N] y) { y = Relu(x) }");
+  CHECK(output_type(import_ok("g (float[?,3] in) => (float[?,3] y) { y = Relu(in) }")) ==
+        "f32[in_0, 3]");
   const std::string unnamed = "g (float[?,3] in) => (float[?,3] y) { y = Relu(in) }";
-  for (const char* name : {"in_0", "in[0]"}) CHECK(output_type(import_ok(unnamed, {{{name, 2}}})) == "f32[2, 3]");
+  for (const char* name : {"in_0", "in[0]"})
+    CHECK(output_type(import_ok(unnamed, {{{name, 2}}})) == "f32[2, 3]");
   CHECK(import_ok(unnamed).symbol_names == SymbolNames{{"in_0", "in[0]"}});
   CHECK(import_ok(unnamed, {{{"in_0", 2}}}).dims == std::map<std::string, int64_t>{{"in[0]", 2}});
-  CHECK(error_of(graph_bytes(unnamed), {{{"in[1]", 3}}}).find("'in[1]' is 3: it is not free") != std::string::npos);
-  CHECK(error_of(graph_bytes(unnamed), {{{"in[2]", 3}}}).find("input 'in' has in[0] to in[1]") != std::string::npos);
-  CHECK(error_of(graph_bytes(unnamed), {{{"in[0]", 3}, {"in_0", 3}}}).find("'in[0]' is given twice") != std::string::npos);
+  CHECK(error_of(graph_bytes(unnamed), {{{"in[1]", 3}}}).find("'in[1]' is 3: it is not free") !=
+        std::string::npos);
+  CHECK(error_of(graph_bytes(unnamed), {{{"in[2]", 3}}}).find("input 'in' has in[0] to in[1]") !=
+        std::string::npos);
+  CHECK(error_of(graph_bytes(unnamed), {{{"in[0]", 3}, {"in_0", 3}}})
+            .find("'in[0]' is given twice") != std::string::npos);
 }
 
 TEST_CASE("an identifier means the dimension whose name it is, then one whose name becomes it") {
-  const std::vector<TensorSpec> inputs = {{"x", DType::f32, {var("a.b"), var("a_b"), Expr(3), Expr(), var("past + 1")}}, {"y", DType::f32, {var("k 1")}}};
+  const std::vector<TensorSpec> inputs = {
+      {"x", DType::f32, {var("a.b"), var("a_b"), Expr(3), Expr(), var("past + 1")}},
+      {"y", DType::f32, {var("k 1")}}};
   const auto name = [&](const char* text) {
     Expected<std::string> found = find_dim(text, inputs);
     return found ? *found : error_text(found.takeError());
@@ -70,7 +81,8 @@ TEST_CASE("an identifier means the dimension whose name it is, then one whose na
   CHECK(name("x[3]") == "the dimension 'x[3]' follows from others: it is not free");
   CHECK(name("x[two]").find("there is no dimension 'x[two]'") == 0);
   CHECK(name("z[0]").find("no free dimension 'z[0]'") != std::string::npos);
-  CHECK(to_string(var("s") * 2 + var("t"), {{"s", "past + 1"}, {"t", "a.b"}}) == "'past + 1' * 2 + a.b");
+  CHECK(to_string(var("s") * 2 + var("t"), {{"s", "past + 1"}, {"t", "a.b"}}) ==
+        "'past + 1' * 2 + a.b");
   CHECK(to_string(var("s"), {{"s", "past + 1"}}) == "past + 1");
   CHECK(to_string(var("k.0"), SymbolNames()) == "k");
 }
@@ -97,10 +109,13 @@ TEST_CASE("shape arithmetic folds into dim expressions") {
 }
 
 TEST_CASE("-1 in Reshape with symbols") {
-  CHECK(output_type(import_ok("g (float[batch,4,6] x) => (float[M,N] y) <int64[2] s = {0, -1}> { y = Reshape(x, s) }")) == "f32[batch, 24]");
-  CHECK(output_type(import_ok("g (float[batch,4,6] x) => (float[M,N] y) <int64[2] s = {-1, 24}> { y = Reshape(x, s) }")) == "f32[batch, 24]");
-  CHECK(output_type(import_ok("g (float[batch,4,6] x) => (float[M,N] y) <int64[3] s = {2, 2, -1}> { y = Reshape(x, s) }")).find("batch") !=
-        std::string::npos);
+  CHECK(output_type(import_ok("g (float[batch,4,6] x) => (float[M,N] y) <int64[2] s = {0, -1}> { y "
+                              "= Reshape(x, s) }")) == "f32[batch, 24]");
+  CHECK(output_type(import_ok("g (float[batch,4,6] x) => (float[M,N] y) <int64[2] s = {-1, 24}> { "
+                              "y = Reshape(x, s) }")) == "f32[batch, 24]");
+  CHECK(output_type(import_ok("g (float[batch,4,6] x) => (float[M,N] y) <int64[3] s = {2, 2, -1}> "
+                              "{ y = Reshape(x, s) }"))
+            .find("batch") != std::string::npos);
 }
 
 TEST_CASE("expand as exporters write it: where(shape == -1, ones, shape)") {
@@ -117,20 +132,24 @@ TEST_CASE("expand as exporters write it: where(shape == -1, ones, shape)") {
 }
 
 TEST_CASE("a shape used as data becomes a node") {
-  const Model model = import_ok("g (float[batch,3] x) => (int64[2] y) { s = Shape(x) y = Identity(s) }");
+  const Model model = import_ok(
+      "g (float[batch,3] x) => (int64[2] y) { s = Shape(x) y = Identity(s) }");
   CHECK(has_op(model.graph, "dim_vector"));
   Expected<std::vector<Tensor>> out = evaluate(model.graph, {floats({2, 3}, {0, 0, 0, 0, 0, 0})});
   REQUIRE(out);
   CHECK(out->front().int_at(0) == 2);
   CHECK(out->front().int_at(1) == 3);
-  const Model cast = import_ok("g (float[batch,3] x) => (float[2] y) { s = Shape(x) y = Cast<to = 1>(s) }");
+  const Model cast = import_ok(
+      "g (float[batch,3] x) => (float[2] y) { s = Shape(x) y = Cast<to = 1>(s) }");
   Expected<std::vector<Tensor>> values = evaluate(cast.graph, {floats({2, 3}, {0, 0, 0, 0, 0, 0})});
   REQUIRE(values);
   CHECK(values->front().at(0) == 2.0);
 }
 
 TEST_CASE("slices of symbolic axes") {
-  const Model last = import_ok("g (float[batch,seq] x) => (float[M,N] y) <int64[1] s = {-1}, int64[1] e = {9223372036854775807}, int64[1] a = {1}> { y = Slice(x, s, e, a) }");
+  const Model last = import_ok(
+      "g (float[batch,seq] x) => (float[M,N] y) <int64[1] s = {-1}, int64[1] e = "
+      "{9223372036854775807}, int64[1] a = {1}> { y = Slice(x, s, e, a) }");
   CHECK(output_type(last) == "f32[batch, 1]");
   Expected<std::vector<Tensor>> out = evaluate(last.graph, {floats({2, 3}, {0, 1, 2, 3, 4, 5})});
   REQUIRE(out);
@@ -139,15 +158,21 @@ TEST_CASE("slices of symbolic axes") {
 }
 
 TEST_CASE("Resize by an integer scale, Tile and Split of symbolic axes") {
-  const Model resize = import_ok("g (float[batch,3,h,w] x) => (float[M,N,O,P] y) <float[4] s = {1, 1, 2, 2}> { y = Resize(x, , s) }");
+  const Model resize = import_ok(
+      "g (float[batch,3,h,w] x) => (float[M,N,O,P] y) <float[4] s = {1, 1, 2, 2}> { y = Resize(x, "
+      ", s) }");
   const Shape& shape = resize.graph.value(resize.graph.outputs()[0].value).type.shape;
   CHECK(eval_int(shape[2], [](std::string_view) { return int64_t{7}; }) == 14);
-  const Model split = import_ok("g (float[batch,6] x) => (float[batch,2] y) { a, b, y = Split<axis = 1>(x) }");
+  const Model split = import_ok(
+      "g (float[batch,6] x) => (float[batch,2] y) { a, b, y = Split<axis = 1>(x) }");
   CHECK(output_type(split) == "f32[batch, 2]");
 }
 
 TEST_CASE("names come from the model and are unique; inputs stay though unused") {
-  const Model model = import_ok("g (float[2] a, float[2] unused) => (float[2] out) { [first] mid = Gelu(a) [second] out = Relu(mid) }", {}, 20);
+  const Model model = import_ok(
+      "g (float[2] a, float[2] unused) => (float[2] out) { [first] mid = Gelu(a) [second] out = "
+      "Relu(mid) }",
+      {}, 20);
   CHECK(model.graph.inputs().size() == 2);
   CHECK(model.graph.outputs()[0].name == "out");
   bool seen = false;

@@ -17,15 +17,18 @@ std::string yaml_error(const std::string& yaml) {
 }
 
 bool equal(const Target& a, const Target& b) {
-  return a.name == b.name && a.triple == b.triple && a.cpu == b.cpu && a.features == b.features && a.cores == b.cores &&
-         a.l1_bytes == b.l1_bytes && a.l2_bytes == b.l2_bytes && a.l3_bytes == b.l3_bytes && a.vector_bits == b.vector_bits &&
-         a.vector_registers == b.vector_registers && a.fast_math == b.fast_math && a.accuracy == b.accuracy;
+  return a.name == b.name && a.triple == b.triple && a.cpu == b.cpu && a.features == b.features &&
+         a.cores == b.cores && a.l1_bytes == b.l1_bytes && a.l2_bytes == b.l2_bytes &&
+         a.l3_bytes == b.l3_bytes && a.vector_bits == b.vector_bits &&
+         a.vector_registers == b.vector_registers && a.fast_math == b.fast_math &&
+         a.accuracy == b.accuracy;
 }
 
 TEST_CASE("a full description is read, sizes in any unit") {
   Expected<Target> t = parse_target(
       "name: board\ntriple: aarch64-linux-gnu\ncpu: cortex-a72\nfeatures: [neon, crc]\ncores: 4\n"
-      "caches: {l1: 32768, l2: 1MiB, l3: 0}\nvector_bits: 128\nvector_registers: 32\nfast_math: true\naccuracy: 1e-3\n",
+      "caches: {l1: 32768, l2: 1MiB, l3: 0}\nvector_bits: 128\nvector_registers: 32\nfast_math: "
+      "true\naccuracy: 1e-3\n",
       "t.yaml");
   REQUIRE(t);
   CHECK(t->name == "board");
@@ -60,39 +63,60 @@ TEST_CASE("implied features are added") {
 
 TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncors: 4\n") ==
-        "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, features, cores, caches, vector_bits, "
+        "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, "
+        "features, cores, caches, vector_bits, "
         "vector_registers, fast_math, accuracy, axes, scopes, intrinsics, devices");
-  CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KiB, l4: 1}\n").find("t.yaml:2:21: unknown key 'l4' in caches") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: many\n").find("t.yaml:2:8: cores must be an integer from 1 to") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KiB, l4: 1}\n")
+            .find("t.yaml:2:21: unknown key 'l4' in caches") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: many\n")
+            .find("t.yaml:2:8: cores must be an integer from 1 to") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: 0\n").find("t.yaml:2:8: cores must be") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: 2\ncores: 3\n").find("t.yaml:3:1: key 'cores' is given twice") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KB}\n").find("t.yaml:2:14: l1 must be a size") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: avx2\n").find("t.yaml:2:11: features must be a list") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx2, avx3]\n").find("t.yaml:2:18: unknown feature 'avx3' for x86_64") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\ncpu: cortex-a72\n").find("t.yaml:2:6: unknown cpu 'cortex-a72' for x86_64") == 0);
-  for (const auto& [triple, cpu, like] : {std::tuple{"x86_64-linux-gnu", "skylake-avx51", "skylake-avx512"}, {"aarch64-linux-gnu", "cortex-a7x", "cortex-a7"},
-                                          {"armv7-linux-gnueabihf", "cortex-a99", "cortex-a9"}, {"riscv64-linux-gnu", "sifive-u75", "sifive-u7"}}) {
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: 2\ncores: 3\n")
+            .find("t.yaml:3:1: key 'cores' is given twice") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KB}\n")
+            .find("t.yaml:2:14: l1 must be a size") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: avx2\n")
+            .find("t.yaml:2:11: features must be a list") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx2, avx3]\n")
+            .find("t.yaml:2:18: unknown feature 'avx3' for x86_64") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ncpu: cortex-a72\n")
+            .find("t.yaml:2:6: unknown cpu 'cortex-a72' for x86_64") == 0);
+  for (const auto& [triple, cpu, like] :
+       {std::tuple{"x86_64-linux-gnu", "skylake-avx51", "skylake-avx512"},
+        {"aarch64-linux-gnu", "cortex-a7x", "cortex-a7"},
+        {"armv7-linux-gnueabihf", "cortex-a99", "cortex-a9"},
+        {"riscv64-linux-gnu", "sifive-u75", "sifive-u7"}}) {
     const std::string error = yaml_error(std::string("triple: ") + triple + "\ncpu: " + cpu + "\n");
     CHECK_MESSAGE(error.find(std::string("t.yaml:2:6: unknown cpu '") + cpu) == 0, error);
     CHECK_MESSAGE(error.find(like) != std::string::npos, error);
   }
-  CHECK(yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx512v]\n").find("without '+': avx512vl") != std::string::npos);
+  CHECK(
+      yaml_error("triple: x86_64-linux-gnu\nfeatures: [avx512v]\n").find("without '+': avx512vl") !=
+      std::string::npos);
   const std::string sparc = yaml_error("triple: sparc-sun-solaris\n");
-  CHECK(sparc == "t.yaml:1:9: no code can be made for triple 'sparc-sun-solaris'\n"
-                 "  note: accepted: x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, riscv64-linux-gnu");
-  for (const char* triple : {"armv6-linux-gnueabihf", "armv7-linux-gnueabi", "aarch64-linux-android", "aarch64-apple-macos", "x86_64-linux", "riscv64-linux-musl", "armeb-linux-gnueabihf"}) {
+  CHECK(sparc ==
+        "t.yaml:1:9: no code can be made for triple 'sparc-sun-solaris'\n"
+        "  note: accepted: x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, "
+        "riscv64-linux-gnu");
+  for (const char* triple :
+       {"armv6-linux-gnueabihf", "armv7-linux-gnueabi", "aarch64-linux-android",
+        "aarch64-apple-macos", "x86_64-linux", "riscv64-linux-musl", "armeb-linux-gnueabihf"}) {
     const std::string refused = yaml_error(std::string("triple: ") + triple + "\n");
     CHECK(refused.substr(refused.find('\n')) == sparc.substr(sparc.find('\n')));
   }
-  std::string accepted = sparc.substr(sparc.find("accepted: ") + 10);   // and nothing in the list is refused
+  // And nothing in the list is refused
+  std::string accepted = sparc.substr(sparc.find("accepted: ") + 10);
   while (!accepted.empty()) {
     const size_t end = std::min(accepted.find(", "), accepted.size());
     CHECK(bool(parse_target("triple: " + accepted.substr(0, end) + "\n", "t.yaml")));
     accepted.erase(0, end + 2);
   }
-  CHECK(yaml_error("triple: x86_64-linux-gnu\nvector_bits: 384\n").find("t.yaml:2:14: vector_bits must be a power of two") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\nfast_math: yes\n").find("t.yaml:2:12: fast_math must be true or false") == 0);
-  CHECK(yaml_error("triple: x86_64-linux-gnu\naccuracy: -1\n").find("t.yaml:2:11: accuracy must be") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nvector_bits: 384\n")
+            .find("t.yaml:2:14: vector_bits must be a power of two") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nfast_math: yes\n")
+            .find("t.yaml:2:12: fast_math must be true or false") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\naccuracy: -1\n")
+            .find("t.yaml:2:11: accuracy must be") == 0);
   CHECK(yaml_error("cores: 4\n").find("key 'triple' is missing") != std::string::npos);
   CHECK(yaml_error("[1, 2]\n").find("t.yaml:1:1: the target must be a map") == 0);
   CHECK(yaml_error("").find("must be a map") != std::string::npos);
@@ -100,22 +124,27 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
 }
 
 TEST_CASE("LLVM's features that no kernel uses are left out") {
-  Expected<Target> target = parse_target("triple: x86_64-linux-gnu\nfeatures: [aes, sha, avx2]\n", "t.yaml");
+  Expected<Target> target = parse_target("triple: x86_64-linux-gnu\nfeatures: [aes, sha, avx2]\n",
+                                         "t.yaml");
   REQUIRE(bool(target));
   CHECK(std::ranges::count(target->features, "avx2") == 1);
   CHECK(std::ranges::count(target->features, "aes") == 0);
 }
 
 TEST_CASE("all mistakes are told at once") {
-  const std::string text = yaml_error("triple: x86_64-linux-gnu\ncores: x\nvector_bits: y\nspeed: 3\n");
+  const std::string text = yaml_error(
+      "triple: x86_64-linux-gnu\ncores: x\nvector_bits: y\nspeed: 3\n");
   CHECK(text.find("2:8") != std::string::npos);
   CHECK(text.find("3:14") != std::string::npos);
   CHECK(text.find("4:1") != std::string::npos);
 }
 
-const std::string kDevice = "triple: x86_64-linux-gnu\naccuracy: 1e-3\ndevices:\n  - name: gpu\n    driver: opencl\n    features: [fp64]\n    vector_bits: 256\n"
-                            "    max_group: 128\n    local_bytes: 16KiB\n    axes: [{name: block.x, level: block, max: 0}]\n    scopes: [{name: local, level: block}]\n"
-                            "    rates: {flops: 2e12, launch: 5e-6}\n    take_all: true\n";
+const std::string kDevice =
+    "triple: x86_64-linux-gnu\naccuracy: 1e-3\ndevices:\n  - name: gpu\n    driver: opencl\n    "
+    "features: [fp64]\n    vector_bits: 256\n"
+    "    max_group: 128\n    local_bytes: 16KiB\n    axes: [{name: block.x, level: block, max: "
+    "0}]\n    scopes: [{name: local, level: block}]\n"
+    "    rates: {flops: 2e12, launch: 5e-6}\n    take_all: true\n";
 
 TEST_CASE("devices are targets of their own beside the processor") {
   Expected<Target> t = parse_target(kDevice, "t.yaml");
@@ -142,19 +171,27 @@ TEST_CASE("devices are targets of their own beside the processor") {
   CHECK(codegen_hash(*again) == codegen_hash(*t));
   Target faster = *t;
   faster.devices[0].rates.flops = 1;
-  CHECK(codegen_hash(faster) == codegen_hash(*t));   // rates decide where, not what
+  CHECK(codegen_hash(faster) == codegen_hash(*t));  // rates decide where, not what
   faster.devices[0].max_group = 64;
   CHECK(codegen_hash(faster) != codegen_hash(*t));
 }
 
 TEST_CASE("mistakes in devices") {
-  const auto in_device = [](const std::string& text) { return yaml_error("triple: x86_64-linux-gnu\ndevices:\n  - " + text + "\n"); };
-  CHECK(yaml_error("triple: x86_64-linux-gnu\ndevices: gpu\n").find("t.yaml:2:10: devices must be a list of maps") == 0);
-  CHECK(in_device("{name: gpu}").find("a device needs the keys name and driver") != std::string::npos);
-  CHECK(in_device("{name: gpu, driver: opencl, colour: red}").find("unknown key 'colour' in a device") != std::string::npos);
-  CHECK(in_device("{name: gpu, driver: opencl, rates: {flops: 0}}").find("flops must be a number above 0") != std::string::npos);
-  CHECK(in_device("{name: gpu, driver: opencl, take_all: often}").find("take_all must be true or false") != std::string::npos);
-  CHECK(in_device("{name: a, driver: opencl}\n  - {name: a, driver: opencl}").find("a second device 'a'") != std::string::npos);
+  const auto in_device = [](const std::string& text) {
+    return yaml_error("triple: x86_64-linux-gnu\ndevices:\n  - " + text + "\n");
+  };
+  CHECK(yaml_error("triple: x86_64-linux-gnu\ndevices: gpu\n")
+            .find("t.yaml:2:10: devices must be a list of maps") == 0);
+  CHECK(in_device("{name: gpu}").find("a device needs the keys name and driver") !=
+        std::string::npos);
+  CHECK(in_device("{name: gpu, driver: opencl, colour: red}")
+            .find("unknown key 'colour' in a device") != std::string::npos);
+  CHECK(in_device("{name: gpu, driver: opencl, rates: {flops: 0}}")
+            .find("flops must be a number above 0") != std::string::npos);
+  CHECK(in_device("{name: gpu, driver: opencl, take_all: often}")
+            .find("take_all must be true or false") != std::string::npos);
+  CHECK(in_device("{name: a, driver: opencl}\n  - {name: a, driver: opencl}")
+            .find("a second device 'a'") != std::string::npos);
 }
 
 TEST_CASE("hostile files end in an error") {
@@ -168,7 +205,8 @@ TEST_CASE("hostile files end in an error") {
 TEST_CASE("every shipped description is valid and prints to itself") {
   const std::vector<std::string> names = list_targets({kConfigs});
   CHECK(names.front() == "host");
-  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64-generic", "armv7-generic", "cortex-a72"})
+  for (const char* name :
+       {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64-generic", "armv7-generic", "cortex-a72"})
     CHECK(std::find(names.begin(), names.end(), name) != names.end());
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -182,7 +220,9 @@ TEST_CASE("every shipped description is valid and prints to itself") {
 }
 
 TEST_CASE("the levels of x86-64 nest") {
-  const auto features = [](const char* name) { return llvm::cantFail(load_target(name, {kConfigs})).features; };
+  const auto features = [](const char* name) {
+    return llvm::cantFail(load_target(name, {kConfigs})).features;
+  };
   const auto v2 = features("x86-64-v2"), v3 = features("x86-64-v3"), v4 = features("x86-64-v4");
   CHECK(std::includes(v3.begin(), v3.end(), v2.begin(), v2.end()));
   CHECK(std::includes(v4.begin(), v4.end(), v3.begin(), v3.end()));

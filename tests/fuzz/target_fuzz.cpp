@@ -6,7 +6,8 @@
 #include "frontend/frontend.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  tw::Expected<tw::Target> target = tw::parse_target(std::string(reinterpret_cast<const char*>(data), size), "fuzz.yaml");
+  tw::Expected<tw::Target> target = tw::parse_target(
+      std::string(reinterpret_cast<const char*>(data), size), "fuzz.yaml");
   if (!target) {
     llvm::consumeError(target.takeError());
   } else {

@@ -7,8 +7,11 @@ namespace {
 
 // A store of five operations (itself, a sum, two loads, a difference) in loops of such kinds.
 int64_t operations(const std::string& rows, const std::string& columns, int64_t lanes) {
-  return written_out_operations(test::parsed_kernel("kernel @k(x: in f32[3, 20], y: out f32[3, 20]) { for i in 3 " + rows + " { for j in 20 " + columns +
-                                                    " { y: y[i, j] = x[i, j] + x[2 - i, j] } } }"), lanes);
+  return written_out_operations(
+      test::parsed_kernel("kernel @k(x: in f32[3, 20], y: out f32[3, 20]) { for i in 3 " + rows +
+                          " { for j in 20 " + columns +
+                          " { y: y[i, j] = x[i, j] + x[2 - i, j] } } }"),
+      lanes);
 }
 
 TEST_CASE("unrolled loops are written out, vectors in steps of lanes; loops count once") {

@@ -1,4 +1,5 @@
-// Symbols that are read from tensors while a graph runs: text form, order, evaluation, what is refused.
+// Symbols that are read from tensors while a graph runs: text form, order, evaluation, what is
+// refused.
 #include <doctest/doctest.h>
 
 #include "ir/graph/graph.h"
@@ -21,7 +22,8 @@ tw::Graph parsed(const std::string& text) {
 }
 
 tw::Expected<std::vector<tw::Tensor>> run(const tw::Graph& graph, int64_t rows, int64_t count) {
-  tw::Tensor x = tw::Tensor::zeros(tw::DType::f32, {rows, 3}), sizes = tw::Tensor::zeros(tw::DType::i64, {2});
+  tw::Tensor x = tw::Tensor::zeros(tw::DType::f32, {rows, 3}),
+             sizes = tw::Tensor::zeros(tw::DType::i64, {2});
   for (int64_t i = 0; i < x.size(); ++i) x.set(i, static_cast<double>(i));
   sizes.set_int(1, count);
   return tw::evaluate(graph, {x, sizes});
@@ -55,7 +57,8 @@ TEST_CASE("what a size is read from comes before what uses it") {
   const tw::ValueId x = graph.add_input("x", {tw::DType::i64, {2}, {}});
   graph.data_symbols.push_back({"k.0", {}, 0, {}, {}});
   const tw::ValueId made = llvm::cantFail(graph.add(tw::op::Iota{{tw::var("k.0")}, 0}, {}, "made"));
-  const tw::ValueId source = llvm::cantFail(graph.add(tw::op::Binary{tw::BinaryOp::add}, {x, x}, "source"));
+  const tw::ValueId source = llvm::cantFail(
+      graph.add(tw::op::Binary{tw::BinaryOp::add}, {x, x}, "source"));
   graph.data_symbols[0].value = source;
   graph.add_output(made, "y");
   CHECK(!tw::verify(graph));
@@ -66,7 +69,8 @@ TEST_CASE("what a size is read from comes before what uses it") {
 
 TEST_CASE("broken symbols are found") {
   const auto error = [](const std::string& line) {
-    auto graph = tw::parse_graph("graph @g() {\n  %x: i64[2] = input\n  %f: f32[2] = input\n  " + line + "\n  output %x\n}\n");
+    auto graph = tw::parse_graph("graph @g() {\n  %x: i64[2] = input\n  %f: f32[2] = input\n  " +
+                                 line + "\n  output %x\n}\n");
     return graph ? std::string() : tw::error_text(graph.takeError());
   };
   CHECK(error("symbol k.0 = %x[1]").empty());

@@ -10,7 +10,8 @@
 namespace tw {
 namespace {
 
-constexpr DType kSmall[] = {storage::f8e4m3fn, storage::f8e4m3fnuz, storage::f8e5m2, storage::f8e5m2fnuz, storage::f4e2m1};
+constexpr DType kSmall[] = {storage::f8e4m3fn, storage::f8e4m3fnuz, storage::f8e5m2,
+                            storage::f8e5m2fnuz, storage::f4e2m1};
 
 int codes(DType t) { return 1 << dtype_bits(t); }
 
@@ -26,20 +27,33 @@ TEST_CASE("every code of a small float is a number that becomes the code again")
       if (!std::isnan(value)) CHECK(f32_to_small(t, value, false) == code);
       else CHECK(std::isnan(small_to_f32(t, f32_to_small(t, value, true))));
     }
-    CHECK(not_finite == (t == storage::f8e4m3fn ? 2 : t == storage::f8e5m2 ? 8 : t == storage::f4e2m1 ? 0 : 1));
+    CHECK(not_finite == (t == storage::f8e4m3fn ? 2
+                         : t == storage::f8e5m2 ? 8
+                         : t == storage::f4e2m1 ? 0
+                                                : 1));
   }
-  for (int code = 0; code < 255; ++code) CHECK(f32_to_small(storage::f8e8m0, small_to_f32(storage::f8e8m0, static_cast<uint8_t>(code)), false) == code);
+  for (int code = 0; code < 255; ++code)
+    CHECK(f32_to_small(storage::f8e8m0, small_to_f32(storage::f8e8m0, static_cast<uint8_t>(code)),
+                       false) == code);
 }
 
 TEST_CASE("the largest numbers and what is beyond them") {
-  const struct { DType t; float largest; } rows[] = {
-      {storage::f8e4m3fn, 448}, {storage::f8e4m3fnuz, 240}, {storage::f8e5m2, 57344}, {storage::f8e5m2fnuz, 57344}, {storage::f4e2m1, 6}};
+  const struct {
+    DType t;
+    float largest;
+  } rows[] = {{storage::f8e4m3fn, 448},
+              {storage::f8e4m3fnuz, 240},
+              {storage::f8e5m2, 57344},
+              {storage::f8e5m2fnuz, 57344},
+              {storage::f4e2m1, 6}};
   for (const auto& row : rows) {
     CAPTURE(dtype_name(row.t));
     for (float beyond : {row.largest * 2, INFINITY, -INFINITY, -row.largest * 1.5F}) {
       CHECK(round_to(row.t, beyond, true) == std::copysign(row.largest, beyond));
       const double lost = round_to(row.t, beyond);
-      CHECK((row.t == storage::f4e2m1 ? std::fabs(lost) == 6 : row.t == storage::f8e5m2 ? std::isinf(lost) : std::isnan(lost)));
+      CHECK((row.t == storage::f4e2m1   ? std::fabs(lost) == 6
+             : row.t == storage::f8e5m2 ? std::isinf(lost)
+                                        : std::isnan(lost)));
     }
     CHECK(round_to(row.t, row.largest) == row.largest);
   }
@@ -50,7 +64,8 @@ TEST_CASE("rounding of small floats is to the nearest, ties to even") {
   for (DType t : kSmall) {
     CAPTURE(dtype_name(t));
     for (int round = 0; round < 2000; ++round) {
-      const float x = std::ldexp(std::uniform_real_distribution<float>(-1, 1)(random), static_cast<int>(random() % 24) - 16);
+      const float x = std::ldexp(std::uniform_real_distribution<float>(-1, 1)(random),
+                                 static_cast<int>(random() % 24) - 16);
       const float got = small_to_f32(t, f32_to_small(t, x, true));
       float best = INFINITY;
       for (int code = 0; code < codes(t); ++code) {

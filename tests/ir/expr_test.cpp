@@ -88,7 +88,9 @@ TEST_CASE("integer arithmetic of each width") {
 TEST_CASE("evaluation short-circuits and looks variables up") {
   auto env = [](std::string_view name) -> int64_t { return name == "i" ? 5 : 0; };
   CHECK(eval_int(ceil_div(var("i"), 4) * 10, env) == 20);
-  CHECK(eval_int(binary(BinaryOp::logical_and, lt(var("i"), 0), eq(floor_div(1, var("j")), 0)), env) == 0);
-  CHECK(eval_int(select(lt(0, var("i")), unary(UnaryOp::abs, -var("i")), floor_div(1, var("j"))), env) == 5);
+  CHECK(eval_int(binary(BinaryOp::logical_and, lt(var("i"), 0), eq(floor_div(1, var("j")), 0)),
+                 env) == 0);
+  CHECK(eval_int(select(lt(0, var("i")), unary(UnaryOp::abs, -var("i")), floor_div(1, var("j"))),
+                 env) == 5);
   CHECK(eval_int(cast(DType::i8, var("i") + 250), env) == -1);
 }

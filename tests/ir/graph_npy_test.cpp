@@ -15,9 +15,11 @@ std::string temporary_path() {
   return path.str().str();
 }
 std::string parse_text(const std::string& header, size_t payload) {
-  std::string file = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size() & 255) + static_cast<char>(header.size() >> 8) + header;
+  std::string file = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size() & 255) +
+                     static_cast<char>(header.size() >> 8) + header;
   file.append(payload, '\x01');
-  Expected<Tensor> t = parse_npy({reinterpret_cast<const std::byte*>(file.data()), file.size()}, "f.npy");
+  Expected<Tensor> t = parse_npy({reinterpret_cast<const std::byte*>(file.data()), file.size()},
+                                 "f.npy");
   if (!t) return error_text(t.takeError());
   return to_string(type_of(*t));
 }
@@ -39,11 +41,13 @@ TEST_CASE("npy files round-trip in every type") {
   }
   llvm::sys::fs::remove(path);
   CHECK(error_of(read_npy(path)).find("cannot read '" + path) == 0);
-  CHECK(error_of(write_npy("/no/such/folder/x.npy", Tensor::zeros(DType::f32, {1}))).find("cannot write") == 0);
+  CHECK(error_of(write_npy("/no/such/folder/x.npy", Tensor::zeros(DType::f32, {1})))
+            .find("cannot write") == 0);
 }
 
 TEST_CASE("npy headers are not trusted") {
-  CHECK(parse_text("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", 24) == "f32[2, 3]");
+  CHECK(parse_text("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", 24) ==
+        "f32[2, 3]");
   CHECK(parse_text("{'descr': '<f4', 'fortran_order': False, 'shape': (), }\n", 4) == "f32[]");
   CHECK(parse_text("{'shape': (3,), 'fortran_order': False, 'descr': '|u1'}", 3) == "u8[3]");
   auto fails = [](const std::string& header, size_t payload, const char* why) {
@@ -56,10 +60,12 @@ TEST_CASE("npy headers are not trusted") {
   fails("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8, "element type");
   fails("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", 4, "Fortran order");
   fails("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 4, "does not fit");
-  fails("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", 16, "does not fit");
+  fails("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", 16,
+        "does not fit");
   fails("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", 4, "shape (-1,)");
   fails("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 4, "shape");
-  fails("{'descr': '<f4', 'fortran_order': False, 'shape': (1", 4, "no descr, fortran_order or shape");
+  fails("{'descr': '<f4', 'fortran_order': False, 'shape': (1", 4,
+        "no descr, fortran_order or shape");
   fails("{}", 0, "no descr");
   std::string good;
   {
@@ -71,7 +77,8 @@ TEST_CASE("npy headers are not trusted") {
   }
   for (size_t size = 0; size < good.size(); ++size) {
     std::string exact = good.substr(0, size);
-    Expected<Tensor> t = parse_npy({reinterpret_cast<const std::byte*>(exact.data()), exact.size()}, "cut");
+    Expected<Tensor> t = parse_npy({reinterpret_cast<const std::byte*>(exact.data()), exact.size()},
+                                   "cut");
     CHECK_FALSE(static_cast<bool>(t));
     llvm::consumeError(t.takeError());
   }

@@ -27,7 +27,8 @@ TEST_CASE("types print, compare modulo simplify, and have a physical shape") {
   CHECK(is_const(element_count(Shape{}), 1));
   CHECK(is_const(element_count(Shape{kBatch, 0}), 0));
   CHECK_FALSE(static_shape({kBatch, 1}).has_value());
-  CHECK(error_of(check_type(f32({int64_t{1} << 30, int64_t{1} << 30}))).find("2^44") != std::string::npos);
+  CHECK(error_of(check_type(f32({int64_t{1} << 30, int64_t{1} << 30}))).find("2^44") !=
+        std::string::npos);
   CHECK(error_of(check_type(f32({-1}))).find("negative") != std::string::npos);
   CHECK(error_of(check_type(f32({0, int64_t{1} << 39}))) == "no error");
 }
@@ -84,43 +85,72 @@ TEST_CASE("verify finds every broken invariant") {
   };
   using G = Graph;
   using V = ValueId;
-  CHECK(broken([](G& g, V, V, V a, V b) { g.set_input(g.value(a).def, 0, b); }) == "unary 'exp1' is on a cycle through 'a'");
-  CHECK(broken([](G& g, V, V, V a, V) { g.value(a).type.dtype = DType::f64; }).find("binary 'add1': 'a' is f64[batch, 4], but the operator gives f32[batch, 4]") == 0);
+  CHECK(broken([](G& g, V, V, V a, V b) { g.set_input(g.value(a).def, 0, b); }) ==
+        "unary 'exp1' is on a cycle through 'a'");
+  CHECK(broken([](G& g, V, V, V a, V) {
+          g.value(a).type.dtype = DType::f64;
+        }).find("binary 'add1': 'a' is f64[batch, 4], but the operator gives f32[batch, 4]") == 0);
   CHECK(broken([](G& g, V, V, V a, V) { g.value(a).name = "b"; }) == "two values are called 'b'");
-  CHECK(broken([](G& g, V, V, V a, V) { g.node(g.value(a).def).inputs.pop_back(); }) == "binary 'add1': 1 inputs, expected 2");
-  CHECK(broken([](G& g, V, V, V a, V) { g.node(g.value(a).def).inputs[0] = V{}; }) == "binary 'add1': input 0 is absent");
-  CHECK(broken([](G& g, V, V, V a, V) { g.node(g.value(a).def).inputs[0] = V{99}; }) == "binary 'add1' refers to no value");
-  CHECK(broken([](G& g, V, V w, V, V) { g.value(w).constant->bytes = {}; }) == "constant 'w' of f32[4] has 0 bytes");
-  CHECK(broken([](G& g, V, V, V a, V) { g.node(g.value(a).def).erased = true; }).find("the node that makes 'a' is erased") != std::string::npos);
-  CHECK(broken([](G& g, V, V, V, V) { g.symbols.clear(); }).find("symbol 'batch' is not one of the graph's") != std::string::npos);
+  CHECK(broken([](G& g, V, V, V a, V) { g.node(g.value(a).def).inputs.pop_back(); }) ==
+        "binary 'add1': 1 inputs, expected 2");
+  CHECK(broken([](G& g, V, V, V a, V) { g.node(g.value(a).def).inputs[0] = V{}; }) ==
+        "binary 'add1': input 0 is absent");
+  CHECK(broken([](G& g, V, V, V a, V) { g.node(g.value(a).def).inputs[0] = V{99}; }) ==
+        "binary 'add1' refers to no value");
+  CHECK(broken([](G& g, V, V w, V, V) { g.value(w).constant->bytes = {}; }) ==
+        "constant 'w' of f32[4] has 0 bytes");
+  CHECK(broken([](G& g, V, V, V a, V) {
+          g.node(g.value(a).def).erased = true;
+        }).find("the node that makes 'a' is erased") != std::string::npos);
+  CHECK(broken([](G& g, V, V, V, V) {
+          g.symbols.clear();
+        }).find("symbol 'batch' is not one of the graph's") != std::string::npos);
   CHECK(broken([](G& g, V, V, V a, V) { g.add_output(a, "b"); }) == "two outputs are called 'b'");
 }
 
 TEST_CASE("conv and pool infer symbolic extents") {
   TensorType w = f32({8, 3, 3, 3});
-  CHECK(infer_text(conv2d({2, 2}, {1, 1}, {1, 1, 1, 1}), {f32({kBatch, 3, 224, 224}), w}) == "f32[batch, 8, 112, 112]");
-  std::string symbolic = infer_text(conv2d({2, 1}, {1, 1}, {1, 1, 1, 1}), {f32({kBatch, 3, var("h"), var("w")}), w});
-  CHECK(symbolic == "f32[batch, 8, " + to_string(simplify_dim(floor_div(var("h") - 1, 2) + 1)) + ", w]");
+  CHECK(infer_text(conv2d({2, 2}, {1, 1}, {1, 1, 1, 1}), {f32({kBatch, 3, 224, 224}), w}) ==
+        "f32[batch, 8, 112, 112]");
+  std::string symbolic = infer_text(conv2d({2, 1}, {1, 1}, {1, 1, 1, 1}),
+                                    {f32({kBatch, 3, var("h"), var("w")}), w});
+  CHECK(symbolic ==
+        "f32[batch, 8, " + to_string(simplify_dim(floor_div(var("h") - 1, 2) + 1)) + ", w]");
   Ints ones{1, 1}, zeros{0, 0, 0, 0};
-  CHECK(infer_text(op::ConvTranspose{{2, 2}, ones, {1, 1, 1, 1}, {1, 0}, 1}, {f32({kBatch, 8, 4, 4}), w}) == "f32[batch, 3, 8, 7]");
-  CHECK(infer_text(op::Pool{PoolKind::max, {2, 2}, {2, 2}, ones, zeros, true, false}, {f32({kBatch, 8, 5, 6})}) == "f32[batch, 8, 3, 3]");
+  CHECK(infer_text(op::ConvTranspose{{2, 2}, ones, {1, 1, 1, 1}, {1, 0}, 1},
+                   {f32({kBatch, 8, 4, 4}), w}) == "f32[batch, 3, 8, 7]");
+  CHECK(infer_text(op::Pool{PoolKind::max, {2, 2}, {2, 2}, ones, zeros, true, false},
+                   {f32({kBatch, 8, 5, 6})}) == "f32[batch, 8, 3, 3]");
   // a window that would start in the end padding is dropped
-  CHECK(infer_text(op::Pool{PoolKind::max, {3, 3}, {3, 3}, ones, {1, 1, 1, 1}, true, false}, {f32({1, 1, 2, 2})}) == "f32[1, 1, 1, 1]");
+  CHECK(infer_text(op::Pool{PoolKind::max, {3, 3}, {3, 3}, ones, {1, 1, 1, 1}, true, false},
+                   {f32({1, 1, 2, 2})}) == "f32[1, 1, 1, 1]");
 }
 
 TEST_CASE("inference by symbols: matmul, reshape, concat, slice, expand, gather, pad, reduce") {
-  CHECK(infer_text(op::MatMul{}, {f32({kBatch, kSeq, 768}), f32({768, 64})}) == "f32[batch, seq, 64]");
-  CHECK(infer_text(op::MatMul{false, true}, {f32({kBatch, 12, kSeq, 64}), f32({kBatch, 12, kSeq, 64})}) == "f32[batch, 12, seq, seq]");
-  CHECK(infer_text(op::Reshape{{kBatch, kSeq, 12, 64}}, {f32({kBatch, kSeq, 768})}) == "f32[batch, seq, 12, 64]");
-  CHECK(infer_text(op::Reshape{{kBatch * kSeq, 768}}, {f32({kBatch, kSeq, 768})}).find("768]") != std::string::npos);
-  CHECK(infer_text(op::Reshape{{kBatch * (kSeq + 1)}}, {f32({kBatch, kSeq + 1})}).find("f32[") == 0);
-  CHECK(infer_text(op::Reshape{{kBatch, 767}}, {f32({kBatch, 768})}).find("cannot be reshaped to [batch, 767]") != std::string::npos);
-  CHECK(infer_text(op::Concat{1}, {f32({kBatch, kSeq}), f32({kBatch, 1})}) == "f32[batch, " + to_string(simplify_dim(kSeq + 1)) + "]");
-  CHECK(infer_text(op::Slice{{0, kSeq - 1}, {1, -1}, {kBatch, kSeq}}, {f32({kBatch, kSeq})}) == "f32[batch, seq]");
+  CHECK(infer_text(op::MatMul{}, {f32({kBatch, kSeq, 768}), f32({768, 64})}) ==
+        "f32[batch, seq, 64]");
+  CHECK(infer_text(op::MatMul{false, true},
+                   {f32({kBatch, 12, kSeq, 64}), f32({kBatch, 12, kSeq, 64})}) ==
+        "f32[batch, 12, seq, seq]");
+  CHECK(infer_text(op::Reshape{{kBatch, kSeq, 12, 64}}, {f32({kBatch, kSeq, 768})}) ==
+        "f32[batch, seq, 12, 64]");
+  CHECK(infer_text(op::Reshape{{kBatch * kSeq, 768}}, {f32({kBatch, kSeq, 768})}).find("768]") !=
+        std::string::npos);
+  CHECK(infer_text(op::Reshape{{kBatch * (kSeq + 1)}}, {f32({kBatch, kSeq + 1})}).find("f32[") ==
+        0);
+  CHECK(infer_text(op::Reshape{{kBatch, 767}}, {f32({kBatch, 768})})
+            .find("cannot be reshaped to [batch, 767]") != std::string::npos);
+  CHECK(infer_text(op::Concat{1}, {f32({kBatch, kSeq}), f32({kBatch, 1})}) ==
+        "f32[batch, " + to_string(simplify_dim(kSeq + 1)) + "]");
+  CHECK(infer_text(op::Slice{{0, kSeq - 1}, {1, -1}, {kBatch, kSeq}}, {f32({kBatch, kSeq})}) ==
+        "f32[batch, seq]");
   CHECK(infer_text(op::Expand{{kBatch, 3, kSeq}}, {f32({3, 1})}) == "f32[batch, 3, seq]");
-  CHECK(infer_text(op::Gather{1}, {f32({kBatch, 30, 8}), {DType::i64, {kSeq, 2}, {}}}) == "f32[batch, seq, 2, 8]");
-  CHECK(infer_text(op::Pad{PadMode::edge, {0, 1}, {0, 2}}, {f32({kBatch, kSeq})}) == "f32[batch, " + to_string(simplify_dim(kSeq + 3)) + "]");
-  CHECK(infer_text(op::Reduce{ReduceKind::mean, {1}, false}, {f32({kBatch, kSeq})}) == "f32[batch]");
+  CHECK(infer_text(op::Gather{1}, {f32({kBatch, 30, 8}), {DType::i64, {kSeq, 2}, {}}}) ==
+        "f32[batch, seq, 2, 8]");
+  CHECK(infer_text(op::Pad{PadMode::edge, {0, 1}, {0, 2}}, {f32({kBatch, kSeq})}) ==
+        "f32[batch, " + to_string(simplify_dim(kSeq + 3)) + "]");
+  CHECK(infer_text(op::Reduce{ReduceKind::mean, {1}, false}, {f32({kBatch, kSeq})}) ==
+        "f32[batch]");
   CHECK(infer_text(op::ShapeOf{}, {f32({kBatch, kSeq})}) == "i64[2]");
   CHECK(infer_text(op::DimVector{{kBatch}, true}, {}) == "i64[]");
 }
@@ -128,25 +158,39 @@ TEST_CASE("inference by symbols: matmul, reshape, concat, slice, expand, gather,
 TEST_CASE("errors name the input and what would be accepted") {
   Ints ones{1, 1}, zeros{0, 0, 0, 0};
   TensorType x = f32({1, 16, 8, 8}), w = f32({8, 3, 3, 3});
-  CHECK(infer_text(conv2d(ones, ones, zeros), {x, w}) == "input 1 (weights): 3 channels, expected 16");
-  CHECK(infer_text(conv2d(ones, ones, zeros, 3), {f32({1, 9, 8, 8}), w}) == "input 1 (weights): 8 output channels, expected a multiple of the group count 3");
-  CHECK(infer_text(conv2d({}, ones, zeros), {f32({1, 3, 8, 8}), w}) == "strides has 0 entries, expected 2");
-  CHECK(infer_text(conv2d({1, 0}, ones, zeros), {f32({1, 3, 8, 8}), w}) == "strides has an entry of 0, expected 1 to 2^20");
-  CHECK(infer_text(conv2d(ones, {4, 4}, zeros), {f32({1, 3, 8, 8}), w}) == "spatial axis 0: a window of 9 on an extent of 8 with pads 0 and 0");
-  CHECK(infer_text(conv2d(ones, ones, zeros), {f32({1, 3, 8, 8}), w, f32({7})}) == "input 2 (bias): 7 elements, expected 8");
-  CHECK(infer_text(conv2d(ones, ones, zeros), {f32({1, 3}), w}) == "input 0 (x): rank 2 of f32[1, 3], expected at least 3");
+  CHECK(infer_text(conv2d(ones, ones, zeros), {x, w}) ==
+        "input 1 (weights): 3 channels, expected 16");
+  CHECK(infer_text(conv2d(ones, ones, zeros, 3), {f32({1, 9, 8, 8}), w}) ==
+        "input 1 (weights): 8 output channels, expected a multiple of the group count 3");
+  CHECK(infer_text(conv2d({}, ones, zeros), {f32({1, 3, 8, 8}), w}) ==
+        "strides has 0 entries, expected 2");
+  CHECK(infer_text(conv2d({1, 0}, ones, zeros), {f32({1, 3, 8, 8}), w}) ==
+        "strides has an entry of 0, expected 1 to 2^20");
+  CHECK(infer_text(conv2d(ones, {4, 4}, zeros), {f32({1, 3, 8, 8}), w}) ==
+        "spatial axis 0: a window of 9 on an extent of 8 with pads 0 and 0");
+  CHECK(infer_text(conv2d(ones, ones, zeros), {f32({1, 3, 8, 8}), w, f32({7})}) ==
+        "input 2 (bias): 7 elements, expected 8");
+  CHECK(infer_text(conv2d(ones, ones, zeros), {f32({1, 3}), w}) ==
+        "input 0 (x): rank 2 of f32[1, 3], expected at least 3");
   CHECK(infer_text(op::MatMul{}, {f32({2, 3}), f32({4, 5})}) == "input 1 (b): 4 rows, expected 3");
-  CHECK(infer_text(op::Binary{BinaryOp::add}, {f32({2}), {DType::i32, {2}, {}}}) == "input 1 (b): i32, expected f32");
-  CHECK(infer_text(op::Binary{BinaryOp::logical_and}, {f32({2}), f32({2})}) == "logical_and of f32, expected bool");
-  CHECK(infer_text(op::Unary{UnaryOp::exp}, {{DType::i32, {2}, {}}}) == "input 0 (x): exp of i32, expected a float type");
-  CHECK(infer_text(op::Concat{0}, {f32({2, 3}), f32({2, 4})}) == "input 1 (x): axis 1 of f32[2, 4], expected 3");
+  CHECK(infer_text(op::Binary{BinaryOp::add}, {f32({2}), {DType::i32, {2}, {}}}) ==
+        "input 1 (b): i32, expected f32");
+  CHECK(infer_text(op::Binary{BinaryOp::logical_and}, {f32({2}), f32({2})}) ==
+        "logical_and of f32, expected bool");
+  CHECK(infer_text(op::Unary{UnaryOp::exp}, {{DType::i32, {2}, {}}}) ==
+        "input 0 (x): exp of i32, expected a float type");
+  CHECK(infer_text(op::Concat{0}, {f32({2, 3}), f32({2, 4})}) ==
+        "input 1 (x): axis 1 of f32[2, 4], expected 3");
   CHECK(infer_text(op::Slice{{0}, {2}, {3}}, {f32({4})}) == "axis 0: index 4 of an extent of 4");
-  CHECK(infer_text(op::Transpose{{0, 0}}, {f32({2, 3})}) == "perm is not a permutation of 0 to 1: entry 0");
+  CHECK(infer_text(op::Transpose{{0, 0}}, {f32({2, 3})}) ==
+        "perm is not a permutation of 0 to 1: entry 0");
   CHECK(infer_text(op::Softmax{3}, {f32({2})}) == "axis 3 of a tensor of rank 1");
-  CHECK(infer_text(op::Expand{{int64_t{1} << 40, int64_t{1} << 40}}, {f32({1})}).find("2^44") != std::string::npos);
+  CHECK(infer_text(op::Expand{{int64_t{1} << 40, int64_t{1} << 40}}, {f32({1})}).find("2^44") !=
+        std::string::npos);
   Graph graph;
   ValueId a = graph.add_input("a", f32({2}));
-  CHECK(error_of(graph.add(op::MatMul{}, {a, a}, "y", "/fc/MatMul")) == "matmul '/fc/MatMul': input 0 (a): rank 1 of f32[2], expected at least 2");
+  CHECK(error_of(graph.add(op::MatMul{}, {a, a}, "y", "/fc/MatMul")) ==
+        "matmul '/fc/MatMul': input 0 (a): rank 1 of f32[2], expected at least 2");
 }
 
 TEST_CASE("operators are logical; only a cast is about layouts") {
@@ -156,10 +200,14 @@ TEST_CASE("operators are logical; only a cast is about layouts") {
   CHECK(infer_text(op::LayoutCast{}, {blocked}) == "f32[1, 32, 8, 8]");
   CHECK(infer_text(op::LayoutCast{4, 8}, {blocked}) == "axis 4 of a tensor of rank 4");
   CHECK(infer_text(op::Binary{BinaryOp::add}, {blocked, f32({1, 32, 8, 8})}) == "f32[1, 32, 8, 8]");
-  Graph graph = must(parse_graph("graph @g() { %x: f32[1, 4] = input %b: f32[1, 4]@1:8 = layout_cast(%x) axis=1 block=8"
-                                 " %y: f32[1, 4]@1:8 = unary(%b) function=exp output %y }"));
+  Graph graph = must(parse_graph(
+      "graph @g() { %x: f32[1, 4] = input %b: f32[1, 4]@1:8 = layout_cast(%x) axis=1 block=8"
+      " %y: f32[1, 4]@1:8 = unary(%b) function=exp output %y }"));
   CHECK(error_of(verify(graph)) == "no error");
-  CHECK(error_of(parse_graph("graph @g() { %x: f32[1, 4] = input %b: f32[1, 4] = layout_cast(%x) axis=1 block=8 }")) != "no error");
+  CHECK(
+      error_of(parse_graph(
+          "graph @g() { %x: f32[1, 4] = input %b: f32[1, 4] = layout_cast(%x) axis=1 block=8 }")) !=
+      "no error");
 }
 
 TEST_CASE("evaluate binds symbols by the inputs and checks shapes") {
@@ -173,20 +221,26 @@ TEST_CASE("evaluate binds symbols by the inputs and checks shapes") {
   graph.add_output(dims, "dims");
   graph.add_output(x, "same");
   REQUIRE(error_of(verify(graph)) == "no error");
-  Tensor a = tensor(DType::f32, {2, 2}, {1, 2, 3, 4}), b = tensor(DType::f32, {2, 2}, {10, 20, 30, 40});
+  Tensor a = tensor(DType::f32, {2, 2}, {1, 2, 3, 4}),
+         b = tensor(DType::f32, {2, 2}, {10, 20, 30, 40});
   std::vector<std::string> kept;
-  std::vector<Tensor> out = must(evaluate(graph, {a, b}, [&](ValueId id, const Tensor&) { kept.push_back(graph.value(id).name); }));
+  std::vector<Tensor> out = must(evaluate(
+      graph, {a, b}, [&](ValueId id, const Tensor&) { kept.push_back(graph.value(id).name); }));
   CHECK(out[0].shape == std::vector<int64_t>{4});
   CHECK(values(out[0]) == std::vector<double>{11, 22, 33, 44});
   CHECK(values(out[1]) == std::vector<double>{2, 4});
   CHECK(values(out[2]) == values(a));
   CHECK(kept == std::vector<std::string>{"sum", "flat", "dims"});
   CHECK(error_of(evaluate(graph, {a})) == "1 inputs given, the graph has 2");
-  CHECK(error_of(evaluate(graph, {a, tensor(DType::f32, {1, 2}, {1, 2})})) == "input 'y' has shape [1, 2], expected f32[batch, 2]");
-  CHECK(error_of(evaluate(graph, {a, tensor(DType::f64, {2, 2}, {1, 2, 3, 4})})) == "input 'y' is f64, expected f32[batch, 2]");
+  CHECK(error_of(evaluate(graph, {a, tensor(DType::f32, {1, 2}, {1, 2})})) ==
+        "input 'y' has shape [1, 2], expected f32[batch, 2]");
+  CHECK(error_of(evaluate(graph, {a, tensor(DType::f64, {2, 2}, {1, 2, 3, 4})})) ==
+        "input 'y' is f64, expected f32[batch, 2]");
   Tensor none = Tensor::zeros(DType::f32, {0, 2});
-  CHECK(error_of(evaluate(graph, {none, none})) == "input 'x' has shape [0, 2]: symbol batch is at least 1");
-  CHECK(error_of(evaluate(graph, {a, tensor(DType::f32, {4}, {1, 2, 3, 4})})) == "input 'y' has shape [4], expected f32[batch, 2]");
+  CHECK(error_of(evaluate(graph, {none, none})) ==
+        "input 'x' has shape [0, 2]: symbol batch is at least 1");
+  CHECK(error_of(evaluate(graph, {a, tensor(DType::f32, {4}, {1, 2, 3, 4})})) ==
+        "input 'y' has shape [4], expected f32[batch, 2]");
 }
 
 TEST_CASE("macs counts convolutions and matrix products") {
@@ -201,7 +255,7 @@ TEST_CASE("macs counts convolutions and matrix products") {
   CHECK(macs(graph, *graph.def(must(graph.add(op::Unary{}, {a})))) == 0);
   ValueId s = graph.add_input("s", f32({kBatch, 4})), t = graph.add_input("t", f32({4, 4}));
   const ValueId product = must(graph.add(op::MatMul{}, {s, t}));
-  CHECK(macs(graph, *graph.def(product)) == 0);   // of any size
+  CHECK(macs(graph, *graph.def(product)) == 0);  // of any size
   CHECK(to_string(simplify_dim(mac_count(graph, *graph.def(product)))) == "batch * 16");
 }
 

@@ -45,9 +45,13 @@ std::string error_of(Expected<T> value) {
   if (value) return "no error";
   return error_text(value.takeError());
 }
-inline std::string error_of(Error error) { return error ? error_text(std::move(error)) : "no error"; }
+inline std::string error_of(Error error) {
+  return error ? error_text(std::move(error)) : "no error";
+}
 
-inline TensorType type_of(const Tensor& t) { return {t.dtype, Shape(t.shape.begin(), t.shape.end()), {}}; }
+inline TensorType type_of(const Tensor& t) {
+  return {t.dtype, Shape(t.shape.begin(), t.shape.end()), {}};
+}
 
 // Infers and evaluates one operator on tensors; a null pointer stands for an absent input.
 inline Expected<Tensor> try_op(const OpAttrs& attrs, const std::vector<const Tensor*>& inputs) {
@@ -62,7 +66,8 @@ inline Expected<Tensor> try_op(const OpAttrs& attrs, const std::vector<const Ten
   graph.add_output(out, "y");
   TW_TRY(verify(graph));
   TW_ASSIGN(std::vector<Tensor> results, evaluate(graph, given));
-  CHECK(equal(type_of(results[0]), TensorType{graph.value(out).type.dtype, graph.value(out).type.shape, {}}));
+  CHECK(equal(type_of(results[0]),
+              TensorType{graph.value(out).type.dtype, graph.value(out).type.shape, {}}));
   return results[0];
 }
 inline Tensor run_op(const OpAttrs& attrs, const std::vector<Tensor>& inputs) {
@@ -77,12 +82,14 @@ inline std::string infer_text(const OpAttrs& attrs, const std::vector<TensorType
   Expected<TensorType> out = infer_type(attrs, pointers);
   return out ? to_string(*out) : error_text(out.takeError());
 }
-inline void check_close(const Tensor& got, const std::vector<int64_t>& shape, const std::vector<double>& expected, double tolerance) {
+inline void check_close(const Tensor& got, const std::vector<int64_t>& shape,
+                        const std::vector<double>& expected, double tolerance) {
   CHECK(got.shape == shape);
   REQUIRE(static_cast<size_t>(got.size()) == expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     double error = std::fabs(got.at(static_cast<int64_t>(i)) - expected[i]);
-    CHECK_MESSAGE(error <= tolerance, "element ", i, ": ", got.at(static_cast<int64_t>(i)), ", expected ", expected[i]);
+    CHECK_MESSAGE(error <= tolerance, "element ", i, ": ", got.at(static_cast<int64_t>(i)),
+                  ", expected ", expected[i]);
   }
 }
 

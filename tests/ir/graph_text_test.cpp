@@ -23,7 +23,9 @@ constexpr const char* kDigits = R"(graph @digits(batch) {
 
 std::string parse_error(const std::string& text) { return error_of(parse_graph(text, "g.tw")); }
 // One definition after an input %x: f32[2, 3].
-std::string line_error(const std::string& line) { return parse_error("graph @g(n) {\n%x: f32[2, 3] = input\n" + line + "\n}"); }
+std::string line_error(const std::string& line) {
+  return parse_error("graph @g(n) {\n%x: f32[2, 3] = input\n" + line + "\n}");
+}
 
 }  // namespace
 
@@ -34,7 +36,8 @@ TEST_CASE("a graph prints as it was written") {
   CHECK(graph.node(NodeId{0}).name == "/c1");
   CHECK(graph.node(NodeId{0}).source == "Conv");
   CHECK(graph.outputs()[0].name == "label");
-  CHECK(values(graph.constant_tensor(graph.node(NodeId{0}).inputs[1])) == std::vector<double>{1.5, -2});
+  CHECK(values(graph.constant_tensor(graph.node(NodeId{0}).inputs[1])) ==
+        std::vector<double>{1.5, -2});
 }
 
 TEST_CASE("random graphs: parse(print(x)) is x, and computes the same") {
@@ -55,14 +58,16 @@ TEST_CASE("random graphs: parse(print(x)) is x, and computes the same") {
     REQUIRE(static_cast<bool>(first) == static_cast<bool>(second));
     if (first)
       for (size_t i = 0; i < first->size(); ++i) CHECK((*first)[i].bytes == (*second)[i].bytes);
-    else CHECK(error_text(first.takeError()) == error_text(second.takeError()));  // a division by zero
+    // a division by zero
+    else CHECK(error_text(first.takeError()) == error_text(second.takeError()));
   }
-  CHECK(seen.size() == kOpCount - 2);   // all but those with regions (regions_test.cpp)
+  CHECK(seen.size() == kOpCount - 2);  // all but those with regions (regions_test.cpp)
 }
 
 TEST_CASE("every prefix of a graph's text is an error, not a crash") {
   std::string text = kDigits;
-  for (size_t size = 0; size + 2 < text.size(); ++size) CHECK(parse_error(text.substr(0, size)) != "no error");
+  for (size_t size = 0; size + 2 < text.size(); ++size)
+    CHECK(parse_error(text.substr(0, size)) != "no error");
 }
 
 TEST_CASE("damaged text parses to a valid graph or an error") {
@@ -100,7 +105,8 @@ TEST_CASE("constants: inline when they read back, by hash otherwise") {
   CHECK(line_of(tensor(DType::f64, {}, {0.1})) == "const [0.1]");
   CHECK(line_of(tensor(DType::bf16, {1}, {3.14159})) == "const [3.140625]");
   CHECK(line_of(ints(DType::u64, {1}, {-1})) == "const [18446744073709551615]");
-  CHECK(line_of(ints(DType::i64, {1}, {std::numeric_limits<int64_t>::min()})) == "const [-9223372036854775808]");
+  CHECK(line_of(ints(DType::i64, {1}, {std::numeric_limits<int64_t>::min()})) ==
+        "const [-9223372036854775808]");
   CHECK(line_of(ints(DType::boolean, {2}, {1, 0})) == "const [1, 0]");
   CHECK(line_of(Tensor::zeros(DType::i8, {0, 5})) == "const []");
   CHECK(line_of(Tensor::zeros(DType::i8, {17}), false).find("const #\"") == 0);
@@ -111,24 +117,35 @@ TEST_CASE("constants: inline when they read back, by hash otherwise") {
 }
 
 TEST_CASE("parse errors have a place and say what is accepted") {
-  CHECK(line_error("%y: f32[2, 3] = unary(%z) function=exp") == "g.tw:3:24: %z is not defined above");
-  CHECK(line_error("%y: f32[2, 4] = unary(%x) function=exp") == "g.tw:3:17: type f32[2, 4], but the operator gives f32[2, 3]");
+  CHECK(line_error("%y: f32[2, 3] = unary(%z) function=exp") ==
+        "g.tw:3:24: %z is not defined above");
+  CHECK(line_error("%y: f32[2, 4] = unary(%x) function=exp") ==
+        "g.tw:3:17: type f32[2, 4], but the operator gives f32[2, 3]");
   CHECK(line_error("%y: f33[2, 4] = unary(%x)") == "g.tw:3:5: unknown dtype 'f33'");
-  CHECK(line_error("%y: f32[2, 3] = softmax(%x) axes=1") == "g.tw:3:29: softmax has no attribute 'axes'");
-  CHECK(line_error("%y: f32[2, 3] = reduce(%x) kind=median").find("g.tw:3:33: expected one of sum mean max min prod, found 'median'") == 0);
-  CHECK(line_error("%y: f32[2, 3] = softmix(%x)").find("g.tw:3:17: unknown operator 'softmix', expected one of unary binary") == 0);
-  CHECK(line_error("%y: f32[2] = matmul(%x, %x)") == "g.tw:3:14: matmul 'y': input 1 (b): 2 rows, expected 3");
+  CHECK(line_error("%y: f32[2, 3] = softmax(%x) axes=1") ==
+        "g.tw:3:29: softmax has no attribute 'axes'");
+  CHECK(line_error("%y: f32[2, 3] = reduce(%x) kind=median")
+            .find("g.tw:3:33: expected one of sum mean max min prod, found 'median'") == 0);
+  CHECK(line_error("%y: f32[2, 3] = softmix(%x)")
+            .find("g.tw:3:17: unknown operator 'softmix', expected one of unary binary") == 0);
+  CHECK(line_error("%y: f32[2] = matmul(%x, %x)") ==
+        "g.tw:3:14: matmul 'y': input 1 (b): 2 rows, expected 3");
   CHECK(line_error("%x: f32[1] = input") == "g.tw:3:2: %x is defined twice");
   CHECK(line_error("%y: f32[m] = input") == "g.tw:3:2: symbol 'm' is not declared in the header");
-  CHECK(line_error("%y: f32[2] = const #\"00\"") == "g.tw:3:21: the bytes of constant #\"00\" are not known");
+  CHECK(line_error("%y: f32[2] = const #\"00\"") ==
+        "g.tw:3:21: the bytes of constant #\"00\" are not known");
   CHECK(line_error("%y: i8[1] = const [300]") == "g.tw:3:20: 300 is not a i8");
-  CHECK(line_error("%y: f32[n] = const [1]").find("a constant cannot be f32[n]") != std::string::npos);
+  CHECK(line_error("%y: f32[n] = const [1]").find("a constant cannot be f32[n]") !=
+        std::string::npos);
   CHECK(line_error("%y: f32[1000000, 1000000, 1000000] = input").find("2^44") != std::string::npos);
   CHECK(line_error("output _").find("an output needs a value") != std::string::npos);
   CHECK(line_error("%y: f32[2, 3] = pad(%x, _) mode=edge begins=[0,0] ends=[0,0]") == "no error");
-  CHECK(line_error("%y: f32[" + std::string(100000, '(')).find("nested deeper") != std::string::npos);
-  CHECK(line_error("%y: f32[n // 0, 3] = input") == "g.tw:3:5: dim n // 0 has a divisor that may be 0 or negative");
-  CHECK(line_error("%y: i64[1] = dim_vector() values=[3 % (n - 1)]").find("may be 0") != std::string::npos);
+  CHECK(line_error("%y: f32[" + std::string(100000, '(')).find("nested deeper") !=
+        std::string::npos);
+  CHECK(line_error("%y: f32[n // 0, 3] = input") ==
+        "g.tw:3:5: dim n // 0 has a divisor that may be 0 or negative");
+  CHECK(line_error("%y: i64[1] = dim_vector() values=[3 % (n - 1)]").find("may be 0") !=
+        std::string::npos);
   CHECK(parse_error("graph @g(n, n) {}").find("symbol 'n' is listed twice") == 0);
   CHECK(parse_error("graph @g() {} x").find("expected the end of the text") != std::string::npos);
 }
@@ -137,7 +154,8 @@ TEST_CASE("the hash ignores inner names, and sees structure, types, attributes a
   std::string text = kDigits;
   auto hash_with = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
-    for (size_t at = 0; (at = changed.find(from, at)) != std::string::npos; at += to.size()) changed.replace(at, from.size(), to);
+    for (size_t at = 0; (at = changed.find(from, at)) != std::string::npos; at += to.size())
+      changed.replace(at, from.size(), to);
     CHECK(changed != text);
     return graph_hash(must(parse_graph(changed)));
   };
@@ -152,7 +170,8 @@ TEST_CASE("the hash ignores inner names, and sees structure, types, attributes a
 }
 
 TEST_CASE("attributes: equality and what is written") {
-  CHECK(print_attrs(op::Conv{{1, 2}, {1, 1}, {0, 0, 0, 0}, 4}) == " strides=[1,2] dilations=[1,1] pads=[0,0,0,0] group=4");
+  CHECK(print_attrs(op::Conv{{1, 2}, {1, 1}, {0, 0, 0, 0}, 4}) ==
+        " strides=[1,2] dilations=[1,1] pads=[0,0,0,0] group=4");
   CHECK(print_attrs(op::Unary{UnaryOp::neg}) == " function=neg");
   CHECK(print_attrs(op::Softmax{}) == "");
   CHECK(print_attrs(op::LayerNorm{1, 1e-12}) == " axis=1 epsilon=1e-12");

@@ -43,11 +43,13 @@ TEST_CASE("guards: an init is not guarded, nor a neighbour that does not ask for
 }
 )";
   CHECK(hoisted(init) == init);
-  const std::string text = hoisted(R"(kernel @k(x: in f32[8, 8], y: out f32[8, 8], z: out f32[8, 8]) {
+  const std::string text = hoisted(
+      R"(kernel @k(x: in f32[8, 8], y: out f32[8, 8], z: out f32[8, 8]) {
   for i in 8 { for j in 8 { if i < 4 { y: y[i, j] = x[i, j] } for l in 2 { if i < 4 { z: z[i, l] = x[i, j] } } } }
 })");
   CHECK(has(text, "  for i in 8 {\n    if i < 4 {\n      for j in 8 {\n"));
-  const std::string apart = hoisted(R"(kernel @k(x: in f32[8, 8], y: out f32[8, 8], z: out f32[8, 8]) {
+  const std::string apart = hoisted(
+      R"(kernel @k(x: in f32[8, 8], y: out f32[8, 8], z: out f32[8, 8]) {
   for i in 8 { for j in 8 { y: y[i, j] = x[i, j] for l in 2 { if i < 4 { z: z[i, l] = x[i, j] } } } }
 })");
   CHECK(has(apart, "      if i < 4 {\n        for l in 2 {\n"));

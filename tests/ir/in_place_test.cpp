@@ -17,7 +17,9 @@ bool may(const std::string& text) {
   CHECK(error_text(verify(kernel)) == "");
   return may_be_in_place(kernel, *kernel.find_buffer("y"), *kernel.find_buffer("x"));
 }
-bool square(const std::string& body) { return may("kernel @k(x: in f32[12, 12], y: out f32[12, 12]) { " + body + " }"); }
+bool square(const std::string& body) {
+  return may("kernel @k(x: in f32[12, 12], y: out f32[12, 12]) { " + body + " }");
+}
 
 KernelArgument floats(const std::vector<float>& list) {
   KernelArgument argument;
@@ -30,16 +32,30 @@ KernelArgument floats(const std::vector<float>& list) {
 
 TEST_CASE("in place: every point reads what it writes") {
   CHECK(square("for i in 12 { for j in 12 { s: y[i, j] = x[i, j] + x[i, j] * 2.0 } }"));
-  CHECK(square("for i in 12 parallel { for j0 in 3 { for j1 in 4 vector { s: y[i, j0 * 4 + j1] = x[i, j0 * 4 + j1] } } }"));
+  CHECK(
+      square("for i in 12 parallel { for j0 in 3 { for j1 in 4 vector { s: y[i, j0 * 4 + j1] = "
+             "x[i, j0 * 4 + j1] } } }"));
   CHECK(square("for f in 144 parallel { s: y[f // 12, f % 12] = x[f // 12, f % 12] }"));
-  CHECK(square("for f in 36 { for l in 4 vector { s: y[f // 3, f % 3 * 4 + l] = x[f // 3, f % 3 * 4 + l] } }"));
-  CHECK(square("for f in 72 { s: y[f // 12 * 2, f // 4 % 3 * 4 + f % 4] = x[f // 12 * 2, f // 4 % 3 * 4 + f % 4] }"));
-  CHECK(square("for i0 in 3 { for i1 in 5 unroll { if i0 * 5 + i1 < 12 { for j in 12 { s: y[11 - i0 * 5 - i1, j] = x[11 - i0 * 5 - i1, j] } } } }"));
+  CHECK(
+      square("for f in 36 { for l in 4 vector { s: y[f // 3, f % 3 * 4 + l] = x[f // 3, f % 3 * 4 "
+             "+ l] } }"));
+  CHECK(
+      square("for f in 72 { s: y[f // 12 * 2, f // 4 % 3 * 4 + f % 4] = x[f // 12 * 2, f // 4 % 3 "
+             "* 4 + f % 4] }"));
+  CHECK(
+      square("for i0 in 3 { for i1 in 5 unroll { if i0 * 5 + i1 < 12 { for j in 12 { s: y[11 - i0 "
+             "* 5 - i1, j] = x[11 - i0 * 5 - i1, j] } } } }"));
   CHECK(square("for i in 12 { for j in 12 { s: y[i, j] = x[i, j] where i < j } }"));
-  CHECK(square("for i in 6 { for j in 12 { a: y[i, j] = x[i, j] } } for i2 in 6 { for j2 in 12 { b: y[i2 + 6, j2] = x[i2 + 6, j2] } }"));
+  CHECK(
+      square("for i in 6 { for j in 12 { a: y[i, j] = x[i, j] } } for i2 in 6 { for j2 in 12 { b: "
+             "y[i2 + 6, j2] = x[i2 + 6, j2] } }"));
   CHECK(square("for i in 12 { for j in 12 { prefetch x[i + 1, j] s: y[i, j] = x[i, j] } }"));
-  CHECK(may("kernel @k[n](x: in f32[n, 4], y: out f32[n, 4]) { for i in n { for j in 4 { s: y[i, j] = x[i, j] } } }"));
-  CHECK(may("kernel @k[n](x: in f32[n], y: out f32[n]) { for i in (n + 7) // 8 { for j in 8 vector { if i * 8 + j < n { s: y[i * 8 + j] = x[i * 8 + j] } } } }"));
+  CHECK(
+      may("kernel @k[n](x: in f32[n, 4], y: out f32[n, 4]) { for i in n { for j in 4 { s: y[i, j] "
+          "= x[i, j] } } }"));
+  CHECK(
+      may("kernel @k[n](x: in f32[n], y: out f32[n]) { for i in (n + 7) // 8 { for j in 8 vector { "
+          "if i * 8 + j < n { s: y[i * 8 + j] = x[i * 8 + j] } } } }"));
 }
 
 TEST_CASE("in place: what is read before, in the same iterations of the loops around both") {
@@ -63,22 +79,34 @@ TEST_CASE("in place: what is read before, in the same iterations of the loops ar
 
 TEST_CASE("in place: not where an element may be read after it is stored") {
   CHECK_FALSE(square("for i in 12 { for j in 12 { s: y[i, j] = x[j, i] } }"));
-  CHECK_FALSE(square("for i in 11 { for j in 12 { s: y[i, j] = x[i + 1, j] } }"));          // in order alone
+  // In order alone
+  CHECK_FALSE(square("for i in 11 { for j in 12 { s: y[i, j] = x[i + 1, j] } }"));
   CHECK_FALSE(square("for i in 11 { for j in 12 { s: y[i + 1, j] = x[i, j] } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { s: y[i, j] = x[i, j] + x[i, 0] } }"));
-  CHECK_FALSE(square("for i0 in 3 { for i1 in 5 { for j in 12 { s: y[min(i0 * 5, 7) + i1, j] = x[min(i0 * 5, 7) + i1, j] } } }"));   // overlap: twice
-  CHECK_FALSE(square("for i in 3 { for a in 5 { for j in 12 { s: y[i * 3 + a, j] = x[i * 3 + a, j] } } }"));
+  // overlap: twice
+  CHECK_FALSE(
+      square("for i0 in 3 { for i1 in 5 { for j in 12 { s: y[min(i0 * 5, 7) + i1, j] = x[min(i0 * "
+             "5, 7) + i1, j] } } }"));
+  CHECK_FALSE(
+      square("for i in 3 { for a in 5 { for j in 12 { s: y[i * 3 + a, j] = x[i * 3 + a, j] } } }"));
   CHECK_FALSE(square("for f in 144 { s: y[f // 12, f % 8] = x[f // 12, f % 8] }"));
   CHECK_FALSE(square("for f in 144 { s: y[f // 12, f // 8 % 12] = x[f // 12, f // 8 % 12] }"));
-  CHECK_FALSE(square("for r in 2 { for i in 12 { for j in 12 { s: y[i, j] = x[i, j] } } }"));   // twice
+  // Twice
+  CHECK_FALSE(square("for r in 2 { for i in 12 { for j in 12 { s: y[i, j] = x[i, j] } } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { a: y[i, j] = 0.0 b: y[i, j] += x[i, j] } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { s: y[i, j] += x[i, j] init 0.0 } }"));
-  CHECK_FALSE(square("for i in 12 { for j in 12 { for k in 12 reduce { s: y[i, j] += x[i, k] init 0.0 } } }"));
+  CHECK_FALSE(square(
+      "for i in 12 { for j in 12 { for k in 12 reduce { s: y[i, j] += x[i, k] init 0.0 } } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { if x[0, j] < 1.0 { s: y[i, j] = x[i, j] } } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { s: y[i, i64(x[i, j])] = x[i, j] } }"));
-  CHECK_FALSE(square("for i in 8 { for j in 12 { a: y[i, j] = x[i, j] } } for i2 in 6 { for j2 in 12 { b: y[i2 + 6, j2] = x[i2 + 6, j2] } }"));   // rows 6, 7 twice
+  // Rows 6, 7 twice
+  CHECK_FALSE(
+      square("for i in 8 { for j in 12 { a: y[i, j] = x[i, j] } } for i2 in 6 { for j2 in 12 { b: "
+             "y[i2 + 6, j2] = x[i2 + 6, j2] } }"));
   CHECK_FALSE(square("for i in 4 vthread { for j in 12 { s: y[i, j] = x[i, j] } }"));
-  CHECK_FALSE(square("for i in 12 { block b by some_instruction { for j in 12 vector { s: y[i, j] = x[i, j] } } }"));
+  CHECK_FALSE(
+      square("for i in 12 { block b by some_instruction { for j in 12 vector { s: y[i, j] = x[i, "
+             "j] } } }"));
   CHECK_FALSE(may(R"(kernel @rows(x: in f32[6, 8], y: out f32[6, 8]) {
     temp sum: f32[6]
     for i in 6 parallel { for h in 2 {
@@ -90,14 +118,19 @@ TEST_CASE("in place: not where an element may be read after it is stored") {
 TEST_CASE("in place: only an input of the same storage") {
   CHECK_FALSE(may("kernel @k(x: in f32[4], y: out i32[4]) { for i in 4 { s: y[i] = i32(x[i]) } }"));
   CHECK_FALSE(may("kernel @k(x: in f32[5], y: out f32[4]) { for i in 4 { s: y[i] = x[i] } }"));
-  CHECK_FALSE(may("kernel @k[n](x: in f32[n], y: out f32[n + 1]) { for i in n { s: y[i] = x[i] } }"));
+  CHECK_FALSE(
+      may("kernel @k[n](x: in f32[n], y: out f32[n + 1]) { for i in n { s: y[i] = x[i] } }"));
   CHECK_FALSE(may("kernel @k(x: const f32[4], y: out f32[4]) { for i in 4 { s: y[i] = x[i] } }"));
-  const Kernel sum = test::parsed_kernel("kernel @k(a: in f32[4], b: in f32[4], c: in f32[1], y: out f32[4]) { for i in 4 { s: y[i] = a[i] + b[i] * c[0] } }");
+  const Kernel sum = test::parsed_kernel(
+      "kernel @k(a: in f32[4], b: in f32[4], c: in f32[1], y: out f32[4]) { for i in 4 { s: y[i] = "
+      "a[i] + b[i] * c[0] } }");
   CHECK(in_place_inputs(sum, BufferId{3}) == std::vector<BufferId>{BufferId{0}, BufferId{1}});
 }
 
 TEST_CASE("in place: the declaration is text, is checked, and means something") {
-  const std::string text = "kernel @k(a: in f32[3], b: in f32[3], y: out f32[3] inplace b inplace a) {\n  for i in 3 {\n    s: y[i] = a[i] + b[i]\n  }\n}\n";
+  const std::string text =
+      "kernel @k(a: in f32[3], b: in f32[3], y: out f32[3] inplace b inplace a) {\n  for i in 3 "
+      "{\n    s: y[i] = a[i] + b[i]\n  }\n}\n";
   Kernel kernel = test::parsed_kernel(text);
   CHECK(print(kernel) == text);
   CHECK(error_text(verify(kernel)) == "");
@@ -112,10 +145,17 @@ TEST_CASE("in place: the declaration is text, is checked, and means something") 
   CHECK(error_text(interpret(kernel, arguments)) == "");
   CHECK(arguments[2].bytes == floats({11, 22, 33}).bytes);
   arguments[2] = {{}, 1};
-  CHECK(error_text(interpret(plain, arguments)) == "kernel @k: 'y' may not be made in place of argument 1");
+  CHECK(error_text(interpret(plain, arguments)) ==
+        "kernel @k: 'y' may not be made in place of argument 1");
 
-  auto problem = [](const std::string& kernel_text) { return error_text(verify(test::parsed_kernel(kernel_text))); };
-  CHECK(problem("kernel @k(a: in f32[3], y: out f32[3] inplace a inplace a) { for i in 3 { s: y[i] = a[i] } }") == "kernel @k: 'y' is in place of 'a' twice");
-  CHECK(problem("kernel @k(a: in f32[3], y: out f32[3] inplace z) { for i in 3 { s: y[i] = a[i] } }") == "kernel @k: 'y' may not be made in place of 'z'");
-  CHECK(problem("kernel @k(a: in f32[3], y: out f32[3] inplace a) { for i in 3 { s: y[i] = a[2 - i] } }") == "kernel @k: 'y' may not be made in place of 'a'");
+  auto problem = [](const std::string& kernel_text) {
+    return error_text(verify(test::parsed_kernel(kernel_text)));
+  };
+  CHECK(problem("kernel @k(a: in f32[3], y: out f32[3] inplace a inplace a) { for i in 3 { s: y[i] "
+                "= a[i] } }") == "kernel @k: 'y' is in place of 'a' twice");
+  CHECK(problem(
+            "kernel @k(a: in f32[3], y: out f32[3] inplace z) { for i in 3 { s: y[i] = a[i] } }") ==
+        "kernel @k: 'y' may not be made in place of 'z'");
+  CHECK(problem("kernel @k(a: in f32[3], y: out f32[3] inplace a) { for i in 3 { s: y[i] = a[2 - "
+                "i] } }") == "kernel @k: 'y' may not be made in place of 'a'");
 }

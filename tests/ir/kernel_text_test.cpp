@@ -7,7 +7,8 @@
 using namespace tw;
 
 namespace {
-const char* kDense = R"(kernel @dense[batch](x: in f32[batch, 64], w: const f32[64, 32], b: const f32[32], y: out f32[batch, 32]) {
+const char* kDense =
+    R"(kernel @dense[batch](x: in f32[batch, 64], w: const f32[64, 32], b: const f32[32], y: out f32[batch, 32]) {
   temp c: f32[batch, 32]
   temp r: f32[4] register
   for i in batch parallel {
@@ -35,11 +36,13 @@ std::string kernel_error(const std::string& text) {
   return kernel ? "no error" : error_text(kernel.takeError());
 }
 bool same(const Stmt& a, const Stmt& b) {
-  if (a->kind != b->kind || a->body.size() != b->body.size() || a->var != b->var || a->loop_kind != b->loop_kind || a->role != b->role ||
-      a->label != b->label || a->buffer != b->buffer || a->combiner != b->combiner || a->indices.size() != b->indices.size())
+  if (a->kind != b->kind || a->body.size() != b->body.size() || a->var != b->var ||
+      a->loop_kind != b->loop_kind || a->role != b->role || a->label != b->label ||
+      a->buffer != b->buffer || a->combiner != b->combiner ||
+      a->indices.size() != b->indices.size())
     return false;
-  if (!equal(a->extent, b->extent) || !equal(a->condition, b->condition) || !equal(a->value, b->value) || !equal(a->where, b->where) ||
-      !equal(a->init, b->init))
+  if (!equal(a->extent, b->extent) || !equal(a->condition, b->condition) ||
+      !equal(a->value, b->value) || !equal(a->where, b->where) || !equal(a->init, b->init))
     return false;
   for (size_t i = 0; i < a->indices.size(); ++i)
     if (!equal(a->indices[i], b->indices[i])) return false;
@@ -50,10 +53,28 @@ bool same(const Stmt& a, const Stmt& b) {
 }  // namespace
 
 TEST_CASE("expressions print with as few brackets as needed") {
-  for (const char* text : {"a + b * c", "(a + b) * c", "a - (b - c)", "a - b - c", "a // 4 * 4 + a % 4", "-a + -3", "-(-a)", "min(a, b + 1)",
-                           "a < b && !(c == d || a != 3)", "f32(a) * 1.5 + exp(2.5)", "sat.u8(1.5)", "select(a < 3, 0.1:f64, nan:f64)",
-                           "3:i32 + x:i32", "18446744073709551615:u64", "-9223372036854775808", "-128:i8", "pow(a, b) / mod(a, 3)",
-                           "a << 2 | (b & 7) + 1", "-inf:f16", "1e+20", "~a", "logical_xor(a < b, true)"})
+  for (const char* text : {"a + b * c",
+                           "(a + b) * c",
+                           "a - (b - c)",
+                           "a - b - c",
+                           "a // 4 * 4 + a % 4",
+                           "-a + -3",
+                           "-(-a)",
+                           "min(a, b + 1)",
+                           "a < b && !(c == d || a != 3)",
+                           "f32(a) * 1.5 + exp(2.5)",
+                           "sat.u8(1.5)",
+                           "select(a < 3, 0.1:f64, nan:f64)",
+                           "3:i32 + x:i32",
+                           "18446744073709551615:u64",
+                           "-9223372036854775808",
+                           "-128:i8",
+                           "pow(a, b) / mod(a, 3)",
+                           "a << 2 | (b & 7) + 1",
+                           "-inf:f16",
+                           "1e+20",
+                           "~a",
+                           "logical_xor(a < b, true)"})
     CHECK(reprint(text) == text);
   CHECK(reprint("a > b") == "b < a");
   CHECK(reprint("x:f32 * 2") == "x:f32 * 2.0");
@@ -95,7 +116,9 @@ TEST_CASE("a kernel prints as it was written") {
 TEST_CASE("rewriting statements drops what becomes empty") {
   auto kernel = parse_kernel(kDense);
   REQUIRE(kernel);
-  Stmt without = rewrite(kernel->body, [](const Stmt& s) { return s->kind == StmtKind::store && s->label == "c" ? make_block({}) : nullptr; });
+  Stmt without = rewrite(kernel->body, [](const Stmt& s) {
+    return s->kind == StmtKind::store && s->label == "c" ? make_block({}) : nullptr;
+  });
   CHECK(stores_of(without).size() == 2);
   CHECK(!find_loop(without, "i"));
   CHECK(find_loop(without, "i1"));
@@ -104,15 +127,22 @@ TEST_CASE("rewriting statements drops what becomes empty") {
 }
 
 TEST_CASE("kernel errors give the place") {
-  CHECK(kernel_error("kernel @k(x: in f32[4]) {\n  s: y[0] = 1\n}") == "k.tw:2:6: no buffer 'y' here");
-  CHECK(kernel_error("kernel @k(x: f32[4]) {}") == "k.tw:1:14: expected in, out or const, found 'f32'");
-  CHECK(kernel_error("kernel @k(x: in f31[4]) {}") == "k.tw:1:17: expected an element type, found 'f31'");
-  CHECK(kernel_error("kernel @k(x: out f32[4]) { s: x[0] = 1:i32 }") == "k.tw:1:38: expected f32, found an expression of type i32");
+  CHECK(kernel_error("kernel @k(x: in f32[4]) {\n  s: y[0] = 1\n}") ==
+        "k.tw:2:6: no buffer 'y' here");
+  CHECK(kernel_error("kernel @k(x: f32[4]) {}") ==
+        "k.tw:1:14: expected in, out or const, found 'f32'");
+  CHECK(kernel_error("kernel @k(x: in f31[4]) {}") ==
+        "k.tw:1:17: expected an element type, found 'f31'");
+  CHECK(kernel_error("kernel @k(x: out f32[4]) { s: x[0] = 1:i32 }") ==
+        "k.tw:1:38: expected f32, found an expression of type i32");
   CHECK(kernel_error("kernel @k(x: out f32[4]) { for i in 4 { }") ==
         "k.tw:1:42: expected a statement or '}', found the end of the text");
-  CHECK(kernel_error("kernel @k(x: out f32[4], x: in f32[4]) {}") == "k.tw:1:26: a second buffer 'x'");
-  CHECK(kernel_error("kernel @k(x: out f32[4]) { s: x[0] = \"a\" }") == "k.tw:1:38: expected an expression, found \"a\"");
-  CHECK(kernel_error("kernel @k(x: out f32[4]) { s: x[0] -= 1 }") == "k.tw:1:36: expected =, +=, *=, min= or max=, found '-'");
+  CHECK(kernel_error("kernel @k(x: out f32[4], x: in f32[4]) {}") ==
+        "k.tw:1:26: a second buffer 'x'");
+  CHECK(kernel_error("kernel @k(x: out f32[4]) { s: x[0] = \"a\" }") ==
+        "k.tw:1:38: expected an expression, found \"a\"");
+  CHECK(kernel_error("kernel @k(x: out f32[4]) { s: x[0] -= 1 }") ==
+        "k.tw:1:36: expected =, +=, *=, min= or max=, found '-'");
 }
 
 TEST_CASE("property: parse(print(kernel)) is the kernel") {

@@ -1,4 +1,5 @@
-// For tests: what a text describes; one that does not parse fails the test, and for a sound kernel one that is not sound.
+// For tests: what a text describes; one that does not parse fails the test, and for a sound kernel
+// one that is not sound.
 #pragma once
 #include <doctest/doctest.h>
 

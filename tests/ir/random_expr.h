@@ -1,4 +1,5 @@
-// Random integer expressions over i, j, k (constant ranges), n (a symbol) and m (0 .. n-1), for property tests.
+// Random integer expressions over i, j, k (constant ranges), n (a symbol) and m (0 .. n-1), for
+// property tests.
 #pragma once
 #include <map>
 #include <random>
@@ -20,7 +21,9 @@ class RandomExprs {
   }
   const Ranges& ranges() const { return ranges_; }
   size_t pick(size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(rng_); }
-  int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(rng_); }
+  int64_t between(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(rng_);
+  }
 
   Expr variable() {
     static constexpr const char* kNames[] = {"i", "j", "k", "n", "m"};

@@ -95,11 +95,16 @@ TEST_CASE("a choice is evaluated") {
 }
 
 TEST_CASE("regions that do not fit are errors") {
-  CHECK(problem(kLoop, "loop(%x, %w, %x)", "loop(%x, %w)").find("2 inputs for a body of 3") != std::string::npos);
+  CHECK(problem(kLoop, "loop(%x, %w, %x)", "loop(%x, %w)").find("2 inputs for a body of 3") !=
+        std::string::npos);
   CHECK(problem(kLoop, "trip=[3]", "trip=[4]").find("slices of") != std::string::npos);
-  CHECK(problem(kLoop, "carried=1 sliced=1", "carried=2").find("is given f32[3, batch, 2]") != std::string::npos);
-  CHECK(problem(kLoop, "body=graph @body(batch, t)", "body=graph @body(batch, t, q)").find("symbol 'q' of the region") != std::string::npos);
-  CHECK(problem(kChoice, "%b: f32[2] = unary(%a) function=neg", "%b: f32[2, 1] = reshape(%a) shape=[2,1]").find("of one branch and") != std::string::npos);
+  CHECK(problem(kLoop, "carried=1 sliced=1", "carried=2").find("is given f32[3, batch, 2]") !=
+        std::string::npos);
+  CHECK(problem(kLoop, "body=graph @body(batch, t)", "body=graph @body(batch, t, q)")
+            .find("symbol 'q' of the region") != std::string::npos);
+  CHECK(problem(kChoice, "%b: f32[2] = unary(%a) function=neg",
+                "%b: f32[2, 1] = reshape(%a) shape=[2,1]")
+            .find("of one branch and") != std::string::npos);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Every tests/golden/schedule/*.tilewright: a kernel, "// --- schedule" and the schedule, then either "// --- expect" and the kernel
-// that must come out, or (fail_*) "// error: " and a part of the message. TW_UPDATE_GOLDEN=1 rewrites what is expected.
+// Every tests/golden/schedule/*.tilewright: a kernel, "// --- schedule" and the schedule, then
+// either "// --- expect" and the kernel that must come out, or (fail_*) "// error: " and a part of
+// the message. TW_UPDATE_GOLDEN=1 rewrites what is expected.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -44,13 +45,16 @@ tw::Target device() {
   t.axes = {{"block.x", "block", 1024}, {"thread.x", "thread", 32}};
   t.scopes = {{"shared", "block"}};
   t.intrinsics = {{"dot4",
-                   "kernel @dot4(a: in u8[4], b: in i8[64], c: out i32[16]) { for i in 16 { for k in 4 reduce { c: c[i] += i32(a[k]) * i32(b[i * 4 + k]) } } }", ""}};
+                   "kernel @dot4(a: in u8[4], b: in i8[64], c: out i32[16]) { for i in 16 { for k "
+                   "in 4 reduce { c: c[i] += i32(a[k]) * i32(b[i * 4 + k]) } } }",
+                   ""}};
   return t;
 }
 
 std::vector<fs::path> golden_files() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(TW_TEST_DIR) / "golden" / "schedule")) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(fs::path(TW_TEST_DIR) / "golden" / "schedule"))
+    files.push_back(entry.path());
   std::ranges::sort(files);
   return files;
 }
@@ -86,7 +90,10 @@ TEST_CASE("schedule: golden kernels before and after each primitive") {
     REQUIRE_MESSAGE(bool(out), tw::error_text(out.takeError()));
     CHECK(tw::error_text(tw::verify(*out)) == "");
     const std::string printed = tw::print(*out);
-    if (update) std::ofstream(file) << golden.kernel << "// --- schedule\n" << golden.schedule << "// --- expect\n" << printed;
+    if (update)
+      std::ofstream(file) << golden.kernel << "// --- schedule\n"
+                          << golden.schedule << "// --- expect\n"
+                          << printed;
     else CHECK(printed == golden.expect);
   }
   CHECK(checked > 40);

@@ -1,4 +1,5 @@
-// Random kernels under random steps: every step either is refused or leaves the kernel computing what it did, by the interpreter.
+// Random kernels under random steps: every step either is refused or leaves the kernel computing
+// what it did, by the interpreter.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -23,15 +24,20 @@ struct Random {
   int64_t below(int64_t n) { return static_cast<int64_t>(engine() % static_cast<uint64_t>(n)); }
   int64_t from(int64_t low, int64_t high) { return low + below(high - low + 1); }
   template <class T>
-  const T& pick(const std::vector<T>& list) { return list[static_cast<size_t>(below(static_cast<int64_t>(list.size())))]; }
+  const T& pick(const std::vector<T>& list) {
+    return list[static_cast<size_t>(below(static_cast<int64_t>(list.size())))];
+  }
 };
 
 template <class... Args>
-std::string text(const char* format, Args&&... args) { return llvm::formatv(format, std::forward<Args>(args)...).str(); }
+std::string text(const char* format, Args&&... args) {
+  return llvm::formatv(format, std::forward<Args>(args)...).str();
+}
 
 // {0}: element type, {1}...: extents. Braces of the kernel text are doubled for formatv.
 std::string gemm(Random& r, const char* type) {
-  return text(R"(kernel @gemm(x: in {0}[{1}, {3}], w: const {0}[{3}, {2}], b: const {0}[{2}], y: out {0}[{1}, {2}]) {{
+  return text(
+      R"(kernel @gemm(x: in {0}[{1}, {3}], w: const {0}[{3}, {2}], b: const {0}[{2}], y: out {0}[{1}, {2}]) {{
   temp c: {0}[{1}, {2}]
   for i in {1} {{ for j in {2} {{ for k in {3} reduce {{
     c: c[i, j] += x[i, k] * w[k, j] init 0
@@ -39,7 +45,8 @@ std::string gemm(Random& r, const char* type) {
   for i1 in {1} {{ for j1 in {2} {{
     y: y[i1, j1] = max(0, c[i1, j1] + b[j1])
   } }
-})", type, r.from(1, 9), r.from(1, 9), r.from(1, 6));
+})",
+      type, r.from(1, 9), r.from(1, 9), r.from(1, 6));
 }
 
 std::string symbolic_gemm(Random& r, const char* type) {
@@ -51,13 +58,17 @@ std::string symbolic_gemm(Random& r, const char* type) {
   for i1 in n {{ for j1 in {1} {{
     y: y[i1, j1] = max(0, c[i1, j1] - 1)
   } }
-})", type, r.from(1, 9), r.from(1, 6));
+})",
+              type, r.from(1, 9), r.from(1, 6));
 }
 
 std::string conv(Random& r, const char* type) {
-  const int64_t out = r.from(1, 7), kernel = r.from(1, 3), stride = r.from(1, 2), dilation = r.from(1, 2), pad = r.from(0, 1);
-  const int64_t in = std::max<int64_t>((out - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad, 1);
-  return text(R"(kernel @conv(x: in {0}[{1}, {2}], w: const {0}[{3}, {1}, {4}], y: out {0}[{3}, {5}]) {{
+  const int64_t out = r.from(1, 7), kernel = r.from(1, 3), stride = r.from(1, 2),
+                dilation = r.from(1, 2), pad = r.from(0, 1);
+  const int64_t in = std::max<int64_t>((out - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad,
+                                       1);
+  return text(
+      R"(kernel @conv(x: in {0}[{1}, {2}], w: const {0}[{3}, {1}, {4}], y: out {0}[{3}, {5}]) {{
   temp t: {0}[{1}, {2}]
   temp c: {0}[{3}, {5}]
   for ci in {1} {{ for h in {2} {{
@@ -69,11 +80,13 @@ std::string conv(Random& r, const char* type) {
   for o in {3} {{ for p in {5} {{
     y: y[o, p] = max(0, c[o, p])
   } }
-})", type, r.from(1, 3), in, r.from(1, 5), kernel, out, stride, dilation, pad, in + pad);
+})",
+      type, r.from(1, 3), in, r.from(1, 5), kernel, out, stride, dilation, pad, in + pad);
 }
 
 std::string chain(Random& r, const char* type) {
-  return text(R"(kernel @chain(x: in {0}[{1}, {2}], z: in {0}[{2}], y: out {0}[{2}, {1}], q: out {0}[{1}]) {{
+  return text(
+      R"(kernel @chain(x: in {0}[{1}, {2}], z: in {0}[{2}], y: out {0}[{2}, {1}], q: out {0}[{1}]) {{
   temp s: {0}[{1}, {2}]
   temp t: {0}[{2}, {1}]
   for i in {1} {{ for j in {2} {{
@@ -88,7 +101,8 @@ std::string chain(Random& r, const char* type) {
   for m in {1} {{
     q: q[m] = x[m, 0]
   }
-})", type, r.from(1, 8), r.from(1, 8));
+})",
+      type, r.from(1, 8), r.from(1, 8));
 }
 
 std::string softmax(Random& r, const char* type) {
@@ -108,14 +122,16 @@ std::string softmax(Random& r, const char* type) {
   for i3 in {1} {{ for j3 in {2} {{
     y: y[i3, j3] = e[i3, j3] * 100 + sum[i3]
   } }
-})", type, r.from(1, 6), r.from(1, 9));
+})",
+              type, r.from(1, 6), r.from(1, 9));
 }
 
 // An input of the output's shape, read where the output is written, once in a while also elsewhere.
 std::string residual(Random& r, const char* type) {
   const int64_t rows = r.from(1, 9), columns = r.from(1, 9);
   const char* elsewhere[] = {"0", "0", "0", "x1[{0} - 1 - i, j]", "x1[i, 0]", "x1[i, j]"};
-  return text(R"(kernel @residual(x: in {0}[{1}, {3}], w: const {0}[{3}, {2}], x1: in {0}[{1}, {2}], y: out {0}[{1}, {2}]) {{
+  return text(
+      R"(kernel @residual(x: in {0}[{1}, {3}], w: const {0}[{3}, {2}], x1: in {0}[{1}, {2}], y: out {0}[{1}, {2}]) {{
   temp c: {0}[{1}, {2}]
   for i in {1} {{ for j in {2} {{ for k in {3} reduce {{
     c: c[i, j] += x[i, k] * w[k, j] + {4} init 0
@@ -123,7 +139,8 @@ std::string residual(Random& r, const char* type) {
   for i1 in {1} {{ for j1 in {2} {{
     y: y[i1, j1] = max(0, c[i1, j1] + x1[i1, j1])
   } }
-})", type, rows, columns, r.from(1, 4), text(elsewhere[r.below(6)], rows));
+})",
+      type, rows, columns, r.from(1, 4), text(elsewhere[r.below(6)], rows));
 }
 
 std::string pool(Random& r, const char* type) {
@@ -136,12 +153,14 @@ std::string pool(Random& r, const char* type) {
   for c1 in {1} {{ for ho in {3} {{ for wo in {3} {{ for kh in 3 reduce {{ for kw in 3 reduce {{
     y: y[c1, ho, wo] max= t[c1, ho * 2 + kh - 1, wo * 2 + kw - 1] where ho * 2 + kh >= 1 && ho * 2 + kh < {2} + 1 && wo * 2 + kw >= 1 && wo * 2 + kw < {2} + 1 init -99
   } } } } }
-})", type, r.from(1, 2), size, (size + 1) / 2);
+})",
+              type, r.from(1, 2), size, (size + 1) / 2);
 }
 
 // A reduction over a reduction, and a stage that updates in place.
 std::string two_gemms(Random& r, const char* type) {
-  return text(R"(kernel @two(x: in {0}[{1}, {2}], w: const {0}[{2}, {3}], v: const {0}[{3}, {4}], y: out {0}[{1}, {4}]) {{
+  return text(
+      R"(kernel @two(x: in {0}[{1}, {2}], w: const {0}[{2}, {3}], v: const {0}[{3}, {4}], y: out {0}[{1}, {4}]) {{
   temp h: {0}[{1}, {3}]
   for i in {1} {{ for j in {3} {{ for k in {2} reduce {{
     h: h[i, j] += x[i, k] * w[k, j] init 1
@@ -152,12 +171,14 @@ std::string two_gemms(Random& r, const char* type) {
   for i2 in {1} {{ for l2 in {4} {{
     u: y[i2, l2] = y[i2, l2] * 2 + v[0, l2]
   } }
-})", type, r.from(1, 6), r.from(1, 4), r.from(1, 5), r.from(1, 6));
+})",
+      type, r.from(1, 6), r.from(1, 4), r.from(1, 5), r.from(1, 6));
 }
 
 // Copies beside what reads them, in a loop.
 std::string staged(Random& r, const char* type) {
-  return text(R"(kernel @staged(x: in {0}[{1}, {2}], w: const {0}[{2}], y: out {0}[{3}, {1}], q: out {0}[{1}]) {{
+  return text(
+      R"(kernel @staged(x: in {0}[{1}, {2}], w: const {0}[{2}], y: out {0}[{3}, {1}], q: out {0}[{1}]) {{
   temp xs: {0}[{2}] stack
   temp ws: {0}[{2}] stack
   temp s: {0}[1] stack
@@ -172,7 +193,8 @@ std::string staged(Random& r, const char* type) {
   for m in {1} {{
     q: q[m] = y[0, m] + 1
   }
-})", type, r.from(1, 7), r.from(1, 5), r.from(1, 3));
+})",
+      type, r.from(1, 7), r.from(1, 5), r.from(1, 3));
 }
 
 struct Names {
@@ -211,7 +233,8 @@ tw::Step random_layout(const Kernel& kernel, Random& r, const Names& names) {
     layout.map[at] = tw::floor_div(dim, block);
     layout.map.push_back(tw::floor_mod(dim, block));
   } else if (at > 0) {
-    layout.map[at] = tw::floor_mod(dim + layout.map[at - 1], kernel.buffer(*kernel.find_buffer(layout.buffer)).shape[at]);
+    layout.map[at] = tw::floor_mod(dim + layout.map[at - 1],
+                                   kernel.buffer(*kernel.find_buffer(layout.buffer)).shape[at]);
   }
   std::shuffle(layout.map.begin(), layout.map.end(), r.engine);
   return layout;
@@ -222,7 +245,8 @@ tw::Step random_roles(const Kernel& kernel, Random& r, const std::string& loop) 
   tw::step::Roles roles{loop, r.from(1, 2), {{"front", {}}, {"rear", {}}}};
   const std::vector<Stmt> stores = tw::stores_of(tw::find_loop(kernel.body, loop));
   const size_t cut = static_cast<size_t>(r.below(static_cast<int64_t>(stores.size()) + 1));
-  for (size_t i = 0; i < stores.size(); ++i) roles.parts[i < cut ? 0 : 1].second.push_back(stores[i]->label);
+  for (size_t i = 0; i < stores.size(); ++i)
+    roles.parts[i < cut ? 0 : 1].second.push_back(stores[i]->label);
   return roles;
 }
 
@@ -245,37 +269,50 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   switch (r.below(38)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
-    case 2: case 3: return step::ComputeAt{r.pick(names.stages), loop()};
+    case 2:
+    case 3: return step::ComputeAt{r.pick(names.stages), loop()};
     case 4: {
       const size_t at = static_cast<size_t>(r.below(static_cast<int64_t>(names.loops.size())));
       return step::Fuse{names.loops[at], names.loops[std::min(at + 1, names.loops.size() - 1)], a};
     }
-    case 5: case 6: return step::Reorder{some_nest(kernel, r, names)};
+    case 5:
+    case 6: return step::Reorder{some_nest(kernel, r, names)};
     case 7: return step::Vectorize{loop()};
     case 8: return step::Unroll{loop()};
     case 9: return step::Parallel{loop()};
-    case 10: case 11: return step::ComputeAt{r.pick(names.stages), loop()};
+    case 10:
+    case 11: return step::ComputeAt{r.pick(names.stages), loop()};
     case 12: return step::ComputeInline{r.pick(names.stages)};
-    case 13: return r.below(2) ? tw::Step(step::CacheWrite{r.pick(names.stages), a, r.pick(scopes)})
-                               : tw::Step(step::CacheRead{r.pick(names.buffers), r.pick(names.stages), a, r.pick(scopes)});
+    case 13:
+      return r.below(2) ? tw::Step(step::CacheWrite{r.pick(names.stages), a, r.pick(scopes)})
+                        : tw::Step(step::CacheRead{r.pick(names.buffers), r.pick(names.stages), a,
+                                                   r.pick(scopes)});
     case 14: return step::SetScope{r.pick(names.buffers), r.pick(scopes)};
     case 15: return step::Partition{loop(), r.from(1, 2), r.from(1, 2), a, b};
     case 16: return step::Peel{loop(), r.from(1, 3), r.below(2) == 1, a};
     case 17: break;
     case 28: return step::VirtualThread{loop()};
-    case 29: case 30: return step::Bind{loop(), r.below(2) ? "block.x" : "thread.x"};
+    case 29:
+    case 30: return step::Bind{loop(), r.below(2) ? "block.x" : "thread.x"};
     case 31: return step::Blockize{loop(), a};
-    case 32: case 33: return step::AsyncCopy{r.pick(names.stages)};
-    case 34: case 35: return step::Pipeline{loop(), r.from(2, 3), {r.pick(names.stages)}};
-    case 36: case 37: return random_roles(kernel, r, loop());
-    case 26: return step::Tile{{loop(), loop()}, {r.from(1, 4), r.from(1, 4)}, {a, b, a + "i", b + "i"}};
-    case 18: case 27: return step::ReverseComputeAt{r.pick(names.stages), loop()};
+    case 32:
+    case 33: return step::AsyncCopy{r.pick(names.stages)};
+    case 34:
+    case 35: return step::Pipeline{loop(), r.from(2, 3), {r.pick(names.stages)}};
+    case 36:
+    case 37: return random_roles(kernel, r, loop());
+    case 26:
+      return step::Tile{{loop(), loop()}, {r.from(1, 4), r.from(1, 4)}, {a, b, a + "i", b + "i"}};
+    case 18:
+    case 27: return step::ReverseComputeAt{r.pick(names.stages), loop()};
     case 19: return step::ComputeRoot{r.pick(names.stages)};
     case 20: return step::RFactor{r.pick(names.stages), loop(), a};
     case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
     case 22: return step::Pad{loop(), r.from(1, 4)};
     case 23: return random_layout(kernel, r, names);
-    case 24: return step::Prefetch{r.pick(names.buffers), loop(), r.from(0, 3), r.from(0, 3), r.below(2) ? loop() : ""};
+    case 24:
+      return step::Prefetch{r.pick(names.buffers), loop(), r.from(0, 3), r.from(0, 3),
+                            r.below(2) ? loop() : ""};
     case 25: return step::Annotate{loop(), "grain", text("{0}", r.below(9))};
   }
   return step::DecomposeReduction{r.pick(names.stages), loop()};
@@ -292,14 +329,18 @@ void fill(tw::KernelArgument& argument, int64_t count, Random& r) {
   }
 }
 
-Values random_arguments(const Kernel& kernel, Random& r, const std::map<std::string, int64_t>& symbols) {
+Values random_arguments(const Kernel& kernel, Random& r,
+                        const std::map<std::string, int64_t>& symbols) {
   Values values;
   for (const tw::Buffer& buffer : kernel.buffers) {
     if (buffer.role == tw::BufferRole::temp) continue;
     int64_t count = 1;
-    for (const tw::Expr& dim : buffer.shape) count *= tw::eval_int(dim, [&](std::string_view name) { return symbols.at(std::string(name)); });
+    for (const tw::Expr& dim : buffer.shape)
+      count *= tw::eval_int(dim,
+                            [&](std::string_view name) { return symbols.at(std::string(name)); });
     values.emplace_back();
-    buffer.dtype == tw::DType::f32 ? fill<float>(values.back(), count, r) : fill<int32_t>(values.back(), count, r);
+    buffer.dtype == tw::DType::f32 ? fill<float>(values.back(), count, r)
+                                   : fill<int32_t>(values.back(), count, r);
   }
   return values;
 }
@@ -321,11 +362,13 @@ Kernel reversed(Kernel kernel) {
 }
 
 // Wherever an output may take an input's memory, it does: the results stay. How often.
-int check_in_place(const Kernel& kernel, const Values& start, const Values& expected, const std::map<std::string, int64_t>& symbols) {
+int check_in_place(const Kernel& kernel, const Values& start, const Values& expected,
+                   const std::map<std::string, int64_t>& symbols) {
   int runs = 0;
   for (Kernel made : {kernel, reversed(kernel)})
     for (size_t out = 0; out < start.size(); ++out)
-      for (const tw::BufferId in : tw::in_place_inputs(made, tw::BufferId{static_cast<int32_t>(out)})) {
+      for (const tw::BufferId in :
+           tw::in_place_inputs(made, tw::BufferId{static_cast<int32_t>(out)})) {
         made.buffers[out].in_place = {made.buffer(in).name};
         Values shared = start;
         shared[out] = {{}, static_cast<size_t>(in.index)};
@@ -339,12 +382,13 @@ int check_in_place(const Kernel& kernel, const Values& start, const Values& expe
 
 struct Tally {
   std::array<int, std::variant_size_v<tw::Step>> applied{};  // by kind of step
-  int refused = 0, in_place = 0, may = 0;   // in_place: runs; may: kernels that could as lowered
+  int refused = 0, in_place = 0, may = 0;  // in_place: runs; may: kernels that could as lowered
 };
 
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
-  const std::vector<std::string (*)(Random&, const char*)> makers = {gemm, symbolic_gemm, conv, chain, softmax, pool, two_gemms, staged, residual, residual};
+  const std::vector<std::string (*)(Random&, const char*)> makers = {
+      gemm, symbolic_gemm, conv, chain, softmax, pool, two_gemms, staged, residual, residual};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);
@@ -410,9 +454,11 @@ TEST_CASE("schedule: random steps are refused or keep the results") {
   std::string applied;
   for (size_t kind = 0; kind < tally.applied.size(); ++kind) {
     const bool needs_instruction = tw::Step(tw::step::Tensorize{}).index() == kind;
-    if (!given && !needs_instruction) CHECK_MESSAGE(tally.applied[kind] > 0, "no step of kind " << kind);
+    if (!given && !needs_instruction)
+      CHECK_MESSAGE(tally.applied[kind] > 0, "no step of kind " << kind);
     applied += " " + std::to_string(tally.applied[kind]);
   }
   if (!given) CHECK(tally.in_place > tally.may / 3);
-  MESSAGE("applied, by kind:" << applied << "; refused: " << tally.refused << "; in place: " << tally.in_place << " of " << tally.may);
+  MESSAGE("applied, by kind:" << applied << "; refused: " << tally.refused
+                              << "; in place: " << tally.in_place << " of " << tally.may);
 }

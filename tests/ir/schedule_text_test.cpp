@@ -53,9 +53,11 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 TEST_CASE("schedule: parse(print(s)) == s for every primitive") {
   llvm::Expected<tw::Schedule> schedule = tw::parse_schedule(kAllSteps);
   REQUIRE_MESSAGE(bool(schedule), tw::error_text(schedule.takeError()));
-  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 2);   // both tails of split, both ends of peel
+  // Both tails of split, both ends of peel
+  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 2);
   CHECK(tw::print(*schedule) == kAllSteps);
-  for (size_t i = 1; i + 1 < schedule->steps.size(); ++i) CHECK(schedule->steps[i].index() == i - 1);
+  for (size_t i = 1; i + 1 < schedule->steps.size(); ++i)
+    CHECK(schedule->steps[i].index() == i - 1);
   CHECK(std::get<tw::step::Peel>(schedule->steps.back()).back);
   CHECK(std::get<tw::step::Split>(schedule->steps[1]).tail == tw::Tail::shift);
   CHECK(std::get<tw::step::Reorder>(schedule->steps[3]).loops.size() == 4);

@@ -9,7 +9,8 @@ using namespace tw;
 namespace {
 const Expr i = var("i"), j = var("j"), k = var("k"), n = var("batch"), h = var("h");
 Ranges ranges() {
-  return {{"i", {0, 7}}, {"j", {0, 15}}, {"k", {0, n - 1}}, {"batch", {1, Expr()}}, {"h", {1, Expr()}}, {"one", {0, 0}}};
+  return {{"i", {0, 7}},          {"j", {0, 15}},     {"k", {0, n - 1}},
+          {"batch", {1, Expr()}}, {"h", {1, Expr()}}, {"one", {0, 0}}};
 }
 std::string simple(const Expr& e) { return to_string(simplify(e, ranges())); }
 }  // namespace
@@ -133,7 +134,9 @@ TEST_CASE("property: interval_over contains every value, exactly for affine expr
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     testing::RandomExprs random(seed);
     bool affine = random.pick(3) == 0;
-    Expr e = affine ? var("i") * random.between(-5, 5) + var("j") * random.between(-5, 5) + var("m") * 3 + 2 : random.integer(3);
+    Expr e = affine ? var("i") * random.between(-5, 5) + var("j") * random.between(-5, 5) +
+                          var("m") * 3 + 2
+                    : random.integer(3);
     Ranges over = {{"i", random.ranges().at("i")}, {"j", random.ranges().at("j")}};
     auto interval = interval_over(e, over, random.ranges());
     CAPTURE(seed);
@@ -144,7 +147,8 @@ TEST_CASE("property: interval_over contains every value, exactly for affine expr
     CAPTURE(to_string(interval->min));
     CAPTURE(to_string(interval->max));
     auto values = random.assignment();
-    int64_t low = testing::evaluate(interval->min, values), high = testing::evaluate(interval->max, values);
+    int64_t low = testing::evaluate(interval->min, values),
+            high = testing::evaluate(interval->max, values);
     int64_t seen_low = INT64_MAX, seen_high = INT64_MIN;
     for (int64_t a = over["i"].min->int_value; a <= over["i"].max->int_value; ++a)
       for (int64_t b = over["j"].min->int_value; b <= over["j"].max->int_value; ++b) {

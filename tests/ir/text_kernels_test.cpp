@@ -1,5 +1,6 @@
-// Every tests/golden/kernels/*.tilewright: a kernel for a device or in a streaming form, then "// --- plain" and a kernel of the same
-// values. It must print as it stands (TW_UPDATE_GOLDEN=1 rewrites it), verify, and give what the plain one gives; spoilt versions of it must not.
+// Every tests/golden/kernels/*.tilewright: a kernel for a device or in a streaming form, then "//
+// --- plain" and a kernel of the same values. It must print as it stands (TW_UPDATE_GOLDEN=1
+// rewrites it), verify, and give what the plain one gives; spoilt versions of it must not.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -19,9 +20,13 @@ namespace fs = std::filesystem;
 using tw::Kernel;
 using Values = std::vector<tw::KernelArgument>;
 
-fs::path path_of(const std::string& name) { return fs::path(TW_TEST_DIR) / "golden" / "kernels" / (name + ".tilewright"); }
+fs::path path_of(const std::string& name) {
+  return fs::path(TW_TEST_DIR) / "golden" / "kernels" / (name + ".tilewright");
+}
 
-struct Pair { std::string kernel, plain; };
+struct Pair {
+  std::string kernel, plain;
+};
 Pair read_pair(const std::string& name) {
   std::stringstream text;
   text << std::ifstream(path_of(name)).rdbuf();
@@ -76,12 +81,15 @@ std::string outcome(const std::string& text, const std::string& plain) {
   if (std::string problem = tw::error_text(tw::verify(kernel)); !problem.empty()) return problem;
   Values expected = arguments_of(reference, 7), actual = expected;
   REQUIRE(tw::error_text(tw::interpret(reference, expected)) == "");
-  if (std::string problem = tw::error_text(tw::interpret(kernel, actual)); !problem.empty()) return problem;
+  if (std::string problem = tw::error_text(tw::interpret(kernel, actual)); !problem.empty())
+    return problem;
   return close(kernel, actual, expected) ? "" : "other values";
 }
 
-// `file` with the first `from` after `behind` replaced by `to` is refused with an error that holds `error`.
-void spoilt(const std::string& file, const std::string& behind, const std::string& from, const std::string& to, const std::string& error) {
+// `file` with the first `from` after `behind` replaced by `to` is refused with an error that holds
+// `error`.
+void spoilt(const std::string& file, const std::string& behind, const std::string& from,
+            const std::string& to, const std::string& error) {
   CAPTURE(from);
   CAPTURE(to);
   Pair pair = read_pair(file);
@@ -103,7 +111,9 @@ TEST_CASE("text kernels: print as they stand, verify, and equal the plain ones")
     CAPTURE(name);
     const Pair pair = read_pair(name);
     const std::string printed = tw::print(tw::test::parsed_kernel(pair.kernel));
-    if (std::getenv("TW_UPDATE_GOLDEN")) std::ofstream(entry.path()) << printed << "// --- plain\n" << tw::print(tw::test::parsed_kernel(pair.plain));
+    if (std::getenv("TW_UPDATE_GOLDEN"))
+      std::ofstream(entry.path()) << printed << "// --- plain\n"
+                                  << tw::print(tw::test::parsed_kernel(pair.plain));
     else CHECK(printed == pair.kernel);
     CHECK(outcome(printed, pair.plain) == "");
     ++count;
@@ -116,18 +126,23 @@ TEST_CASE("text kernels: a ring of asynchronous copies with something wrong") {
   spoilt(ring, "consumer", "wait full[g * 3 + kc % 3]\n", "", "token queue 'full[0]' is given");
   spoilt(ring, "producer", "wait free[kp % 3] 2\n", "", "token queue 'free[0]' is given");
   spoilt(ring, "consumer", "signal free[kc % 3]\n", "", "token queue 'free[0]' is given");
-  spoilt(ring, "producer", "signal full[kp % 3] async", "signal full[kp % 3]", "is read before it is written");
-  spoilt(ring, "producer", "signal full[kp % 3 + 3] async", "signal full[kp % 3] async", "token queue 'full[0]' is given");
+  spoilt(ring, "producer", "signal full[kp % 3] async", "signal full[kp % 3]",
+         "is read before it is written");
+  spoilt(ring, "producer", "signal full[kp % 3 + 3] async", "signal full[kp % 3] async",
+         "token queue 'full[0]' is given");
   spoilt(ring, "tokens full", "= 2 per bx", "= 1 per bx", "nothing can go on");
   spoilt(ring, "tokens full", "= 2 per bx", "= 4 per bx", "with nothing to order them");
   spoilt(ring, "temp xs", "shared per bx", "shared", "with nothing to order them");
-  spoilt(ring, "producer", "xs[kp % 3, xi, xk]", "xs[(kp + 1) % 3, xi, xk]", "is read before it is written");
+  spoilt(ring, "producer", "xs[kp % 3, xi, xk]", "xs[(kp + 1) % 3, xi, xk]",
+         "is read before it is written");
   // Both consumers take from one queue: one may run ahead and take the other's token.
-  spoilt(ring, "consumer", "wait full[g * 3 + kc % 3]", "wait full[kc % 3]", "token queue 'full[0]' is given");
+  spoilt(ring, "consumer", "wait full[g * 3 + kc % 3]", "wait full[kc % 3]",
+         "token queue 'full[0]' is given");
 }
 
 TEST_CASE("text kernels: token counts right, order wrong") {
-  // The consumer gives the slot back before it has read it; waits after it has read; the copies come after their token.
+  // The consumer gives the slot back before it has read it; waits after it has read; the copies
+  // come after their token.
   const Pair pair = read_pair("ring_gemm");
   const auto moved = [&](const std::string& line, const std::string& behind) {
     std::string text = pair.kernel;
@@ -139,14 +154,18 @@ TEST_CASE("text kernels: token counts right, order wrong") {
     text.insert(to + behind.size(), line);
     return outcome(text, pair.plain);
   };
-  CHECK(moved("signal free[kc % 3]\n", "wait full[g * 3 + kc % 3]\n").find("with nothing to order them") != std::string::npos);
-  CHECK(moved("signal full[kp % 3] async\n", "wait free[kp % 3] 2\n").find("is read before it is written") != std::string::npos);
+  CHECK(moved("signal free[kc % 3]\n", "wait full[g * 3 + kc % 3]\n")
+            .find("with nothing to order them") != std::string::npos);
+  CHECK(moved("signal full[kp % 3] async\n", "wait free[kp % 3] 2\n")
+            .find("is read before it is written") != std::string::npos);
   CHECK(moved("wait full[g * 3 + kc % 3]\n", "signal free[kc % 3]\n") != "");
 }
 
 TEST_CASE("text kernels: every token of two virtual threads is needed") {
   const char* vdla = "vdla_gemm";
-  for (const char* line : {"wait free\n", "signal full\n", "wait acc.free\n", "wait full\n", "signal free\n", "signal acc.full\n", "wait acc.full\n", "signal acc.free\n"})
+  for (const char* line :
+       {"wait free\n", "signal full\n", "wait acc.free\n", "wait full\n", "signal free\n",
+        "signal acc.full\n", "wait acc.full\n", "signal acc.free\n"})
     spoilt(vdla, "load {", line, "", "than are taken");
   spoilt(vdla, "tokens full", "= 1 per v", "= 2 per v", "with nothing to order them");
   spoilt(vdla, "temp inp", "sram.inp per v", "sram.inp", "with nothing to order them");

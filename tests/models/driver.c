@@ -1,4 +1,5 @@
-/* Runs any artifact of this machine's kind: driver MODEL.so NAME THREADS OUT_PREFIX [INPUT.raw ...]; writes OUT_PREFIX0.raw, ... */
+/* Runs any artifact of this machine's kind: driver MODEL.so NAME THREADS OUT_PREFIX [INPUT.raw
+ * ...]; writes OUT_PREFIX0.raw, ... */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,11 +10,26 @@
 
 static size_t element_bytes(int dtype) {
   switch (dtype) {
-    case TW_U8: case TW_I8: case TW_BOOL: return 1;
-    case TW_F8E4M3FN: case TW_F8E4M3FNUZ: case TW_F8E5M2: case TW_F8E5M2FNUZ: case TW_F8E8M0: return 1;
-    case TW_U4: case TW_I4: case TW_F4E2M1: case TW_U2: case TW_I2: return 1;
-    case TW_U16: case TW_I16: case TW_F16: case TW_BF16: return 2;
-    case TW_F32: case TW_I32: case TW_U32: return 4;
+    case TW_U8:
+    case TW_I8:
+    case TW_BOOL: return 1;
+    case TW_F8E4M3FN:
+    case TW_F8E4M3FNUZ:
+    case TW_F8E5M2:
+    case TW_F8E5M2FNUZ:
+    case TW_F8E8M0: return 1;
+    case TW_U4:
+    case TW_I4:
+    case TW_F4E2M1:
+    case TW_U2:
+    case TW_I2: return 1;
+    case TW_U16:
+    case TW_I16:
+    case TW_F16:
+    case TW_BF16: return 2;
+    case TW_F32:
+    case TW_I32:
+    case TW_U32: return 4;
     default: return 8;
   }
 }
@@ -48,7 +64,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < api->input_count; ++i) {
     inputs[i] = tensor(&api->inputs[i]);
     FILE* f = fopen(argv[5 + i], "rb");
-    if (!f || fread(inputs[i].data, 1, inputs[i].bytes, f) != inputs[i].bytes) fail("cannot read", argv[5 + i]);
+    if (!f || fread(inputs[i].data, 1, inputs[i].bytes, f) != inputs[i].bytes)
+      fail("cannot read", argv[5 + i]);
     fclose(f);
   }
   for (int i = 0; i < api->output_count; ++i) outputs[i] = tensor(&api->outputs[i]);
@@ -63,7 +80,8 @@ int main(int argc, char** argv) {
     char path[4096];
     snprintf(path, sizeof path, "%s%d.raw", argv[4], i);
     FILE* f = fopen(path, "wb");
-    if (!f || fwrite(outputs[i].data, 1, outputs[i].bytes, f) != outputs[i].bytes) fail("cannot write", path);
+    if (!f || fwrite(outputs[i].data, 1, outputs[i].bytes, f) != outputs[i].bytes)
+      fail("cannot write", path);
     fclose(f);
   }
   api->destroy(context);

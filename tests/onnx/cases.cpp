@@ -13,7 +13,8 @@ namespace tw::onnx_suite {
 namespace {
 
 constexpr const char* kNotYetHead =
-    "# What does not pass yet, and in which ways, and why; this file only shrinks. Written by `test_onnx --update`; a case here that passes fails the run.\n";
+    "# What does not pass yet, and in which ways, and why; this file only shrinks. Written by "
+    "`test_onnx --update`; a case here that passes fails the run.\n";
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t\r");
@@ -60,15 +61,20 @@ Expected<std::set<Mode>> parse_modes(const std::string& text) {
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string word = text.substr(begin, end - begin);
-    const auto mode = std::find_if(kModes.begin(), kModes.end(), [&](Mode m) { return word == mode_name(m); });
-    if (mode == kModes.end()) return make_error(DiagCode::invalid_argument, "'{0}' is none of static, symbolic, constant", word);
+    const auto mode = std::find_if(kModes.begin(), kModes.end(),
+                                   [&](Mode m) { return word == mode_name(m); });
+    if (mode == kModes.end())
+      return make_error(DiagCode::invalid_argument, "'{0}' is none of static, symbolic, constant",
+                        word);
     modes.insert(*mode);
     begin = end + 1;
   }
   return modes;
 }
 
-std::string Case::model(Mode mode) const { return folder + "/" + (mode == Mode::fixed ? "model" : mode_name(mode)) + ".onnx"; }
+std::string Case::model(Mode mode) const {
+  return folder + "/" + (mode == Mode::fixed ? "model" : mode_name(mode)) + ".onnx";
+}
 
 Expected<std::vector<Case>> find_cases(const std::string& folder) {
   std::vector<Case> cases;
@@ -76,21 +82,26 @@ Expected<std::vector<Case>> find_cases(const std::string& folder) {
   for (const auto& kind : std::filesystem::directory_iterator(folder, failed))
     for (const auto& one : std::filesystem::directory_iterator(kind.path(), failed))
       if (std::filesystem::exists(one.path() / "model.onnx"))
-        cases.push_back({kind.path().filename().string() + "/" + one.path().filename().string(), one.path().string()});
-  if (cases.empty()) return make_error(DiagCode::io, "no cases in '{0}': tests/onnx/export.py writes them", folder);
+        cases.push_back({kind.path().filename().string() + "/" + one.path().filename().string(),
+                         one.path().string()});
+  if (cases.empty())
+    return make_error(DiagCode::io, "no cases in '{0}': tests/onnx/export.py writes them", folder);
   for (Case& c : cases) read_data(c);
   std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.id < b.id; });
   return cases;
 }
 
-bool glob_matches(const std::string& glob, const std::string& text) { return fnmatch(glob.c_str(), text.c_str(), 0) == 0; }
+bool glob_matches(const std::string& glob, const std::string& text) {
+  return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+}
 
 Expected<Excluded> Excluded::read(const std::string& path) {
   Excluded list;
   TW_ASSIGN(const std::vector<std::string> lines, list_lines(path));
   for (const std::string& line : lines) {
     const size_t colon = line.find(": ");
-    if (colon == std::string::npos) return make_error(DiagCode::parse, "{0}: no reason in '{1}'", path, line);
+    if (colon == std::string::npos)
+      return make_error(DiagCode::parse, "{0}: no reason in '{1}'", path, line);
     const std::string head = line.substr(0, colon);
     const size_t space = head.find(' ');
     Line entry{head.substr(0, space), {kModes.begin(), kModes.end()}};
@@ -103,13 +114,17 @@ Expected<Excluded> Excluded::read(const std::string& path) {
 }
 
 bool Excluded::has(const std::string& id, Mode mode) const {
-  return std::any_of(lines_.begin(), lines_.end(), [&](const Line& line) { return line.modes.count(mode) && glob_matches(line.glob, id); });
+  return std::any_of(lines_.begin(), lines_.end(), [&](const Line& line) {
+    return line.modes.count(mode) && glob_matches(line.glob, id);
+  });
 }
 
 std::vector<std::string> Excluded::unused(const std::vector<Case>& cases) const {
   std::vector<std::string> globs;
   for (const Line& line : lines_)
-    if (std::none_of(cases.begin(), cases.end(), [&](const Case& c) { return glob_matches(line.glob, c.id); })) globs.push_back(line.glob);
+    if (std::none_of(cases.begin(), cases.end(),
+                     [&](const Case& c) { return glob_matches(line.glob, c.id); }))
+      globs.push_back(line.glob);
   return globs;
 }
 
@@ -118,7 +133,8 @@ Expected<NotYet> NotYet::read(const std::string& path) {
   TW_ASSIGN(const std::vector<std::string> lines, list_lines(path));
   for (const std::string& line : lines) {
     const size_t space = line.find(' ');
-    if (space == std::string::npos) return make_error(DiagCode::parse, "{0}: no modes in '{1}'", path, line);
+    if (space == std::string::npos)
+      return make_error(DiagCode::parse, "{0}: no modes in '{1}'", path, line);
     const size_t colon = std::min(line.find(": ", space), line.size());
     NotYet::Entry& entry = list.cases[line.substr(0, space)];
     TW_ASSIGN(entry.modes, parse_modes(trimmed(line.substr(space, colon - space))));
@@ -136,7 +152,8 @@ Error NotYet::write(const std::string& path) const {
   std::string text = kNotYetHead;
   for (const auto& [id, entry] : cases) {
     std::string words;
-    for (Mode mode : entry.modes) words += (words.empty() ? " " : ",") + std::string(mode_name(mode));
+    for (Mode mode : entry.modes)
+      words += (words.empty() ? " " : ",") + std::string(mode_name(mode));
     text += id + words + ": " + entry.reason + "\n";
   }
   return write_file(path, text);

@@ -8,7 +8,8 @@ namespace tw::onnx_suite {
 namespace {
 
 void print_line(std::ostream& out, const Counts& c) {
-  out << c.passed << " passed, " << c.failed << " failed, " << c.listed << " on the list, " << c.excluded << " excluded";
+  out << c.passed << " passed, " << c.failed << " failed, " << c.listed << " on the list, "
+      << c.excluded << " excluded";
   if (c.stale) out << ", " << c.stale << " to be taken off the list";
   out << "\n";
 }
@@ -21,14 +22,18 @@ std::string reason_of(const std::string& text) {
   if (const size_t node = line.rfind(" (node"); node != std::string::npos) line.resize(node);
   std::string reason;
   for (size_t i = 0; i < line.size(); ++i) {
-    const bool number = std::isdigit(static_cast<unsigned char>(line[i])) && (i == 0 || (!std::isalnum(static_cast<unsigned char>(line[i - 1])) && line[i - 1] != '_'));
+    const bool number = std::isdigit(static_cast<unsigned char>(line[i])) &&
+                        (i == 0 || (!std::isalnum(static_cast<unsigned char>(line[i - 1])) &&
+                                    line[i - 1] != '_'));
     const size_t quote = line[i] == '\'' ? line.find('\'', i + 1) : std::string::npos;
     if (quote != std::string::npos) {
       reason += "'…'";
       i = quote;
     } else if (number) {
       reason += "N";
-      while (i + 1 < line.size() && (std::isdigit(static_cast<unsigned char>(line[i + 1])) || line[i + 1] == '.')) ++i;
+      while (i + 1 < line.size() &&
+             (std::isdigit(static_cast<unsigned char>(line[i + 1])) || line[i + 1] == '.'))
+        ++i;
     } else {
       reason += line[i];
     }
@@ -39,7 +44,9 @@ std::string reason_of(const std::string& text) {
 void Report::add(const Job& job, const JobResult& result) {
   const bool listed = not_yet_.has(job.one->id, job.mode);
   Counts& counts = counts_of(job);
-  times_.emplace_back(result.seconds, job.one->id + " " + mode_name(job.mode) + result.text.substr(0, result.passed ? std::string::npos : 0));
+  times_.emplace_back(result.seconds,
+                      job.one->id + " " + mode_name(job.mode) +
+                          result.text.substr(0, result.passed ? std::string::npos : 0));
   if (result.passed) {
     ++(listed ? counts.stale : counts.passed);
     passed_.push_back(job);
@@ -55,7 +62,8 @@ void Report::print_counts(std::ostream& out) const {
     for (const auto& [kind, c] : kinds) {
       out << "  " << kind << " " << mode_name(mode) << ": ";
       print_line(out, c);
-      all.passed += c.passed, all.failed += c.failed, all.listed += c.listed, all.excluded += c.excluded, all.stale += c.stale;
+      all.passed += c.passed, all.failed += c.failed, all.listed += c.listed,
+          all.excluded += c.excluded, all.stale += c.stale;
     }
     out << "onnx " << mode_name(mode) << ": ";
     print_line(out, all);
@@ -64,9 +72,12 @@ void Report::print_counts(std::ostream& out) const {
 
 void Report::print_failures(std::ostream& out) const {
   for (const Failure& f : failures_)
-    if (!not_yet_.has(f.job.one->id, f.job.mode)) out << "FAIL " << f.job.one->id << " " << mode_name(f.job.mode) << ": " << f.text << "\n";
+    if (!not_yet_.has(f.job.one->id, f.job.mode))
+      out << "FAIL " << f.job.one->id << " " << mode_name(f.job.mode) << ": " << f.text << "\n";
   for (const Job& job : passed_)
-    if (not_yet_.has(job.one->id, job.mode)) out << "PASS " << job.one->id << " " << mode_name(job.mode) << ": take it off not_yet.txt (--update does)\n";
+    if (not_yet_.has(job.one->id, job.mode))
+      out << "PASS " << job.one->id << " " << mode_name(job.mode)
+          << ": take it off not_yet.txt (--update does)\n";
 }
 
 void Report::print_reasons(std::ostream& out, int names) const {
@@ -74,7 +85,9 @@ void Report::print_reasons(std::ostream& out, int names) const {
   for (const Failure& f : failures_) groups[reason_of(f.text)].insert(f.job.one->id);
   std::vector<std::pair<size_t, std::string>> order;
   for (const auto& [reason, ids] : groups) order.emplace_back(ids.size(), reason);
-  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
   for (const auto& [count, reason] : order) {
     out << count << "  " << reason << "\n     ";
     int left = names;
@@ -90,15 +103,23 @@ void Report::print_slowest(std::ostream& out, int count) const {
   double all = 0;
   for (const auto& [seconds, what] : times) all += seconds;
   for (int i = 0; i < count && i < static_cast<int>(times.size()); ++i)
-    out << llvm::formatv("{0,8:f1} ms  {1}", times[static_cast<size_t>(i)].first * 1000, times[static_cast<size_t>(i)].second).str() << "\n";
+    out << llvm::formatv("{0,8:f1} ms  {1}", times[static_cast<size_t>(i)].first * 1000,
+                         times[static_cast<size_t>(i)].second)
+               .str()
+        << "\n";
   if (!times.empty())
-    out << llvm::formatv("{0} runs, {1:f1} ms each in the mean, {2:f1} ms in the median", times.size(), all * 1000 / static_cast<double>(times.size()),
-                         times[times.size() / 2].first * 1000).str() << "\n";
+    out << llvm::formatv("{0} runs, {1:f1} ms each in the mean, {2:f1} ms in the median",
+                         times.size(), all * 1000 / static_cast<double>(times.size()),
+                         times[times.size() / 2].first * 1000)
+               .str()
+        << "\n";
 }
 
 bool Report::good() const {
   return std::all_of(counts_.begin(), counts_.end(), [](const auto& mode) {
-    return std::all_of(mode.second.begin(), mode.second.end(), [](const auto& kind) { return kind.second.failed == 0 && kind.second.stale == 0; });
+    return std::all_of(mode.second.begin(), mode.second.end(), [](const auto& kind) {
+      return kind.second.failed == 0 && kind.second.stale == 0;
+    });
   });
 }
 
@@ -106,7 +127,9 @@ NotYet Report::updated() const {
   NotYet list = not_yet_;
   for (const Job& job : passed_) {
     const auto found = list.cases.find(job.one->id);
-    if (found != list.cases.end() && found->second.modes.erase(job.mode) && found->second.modes.empty()) list.cases.erase(found);
+    if (found != list.cases.end() && found->second.modes.erase(job.mode) &&
+        found->second.modes.empty())
+      list.cases.erase(found);
   }
   for (const Failure& f : failures_) {
     NotYet::Entry& entry = list.cases[f.job.one->id];

@@ -1,4 +1,5 @@
-// What a run of the suite says: a line a kind and way, failures by reason, and whether the lists are still true.
+// What a run of the suite says: a line a kind and way, failures by reason, and whether the lists
+// are still true.
 #pragma once
 #include <iosfwd>
 
@@ -7,9 +8,15 @@
 
 namespace tw::onnx_suite {
 
-struct Job { const Case* one; Mode mode; };
+struct Job {
+  const Case* one;
+  Mode mode;
+};
 
-struct Counts { int passed = 0, failed = 0, listed = 0, excluded = 0, stale = 0; };   // stale: passed, but on the list
+// stale: passed, but on the list
+struct Counts {
+  int passed = 0, failed = 0, listed = 0, excluded = 0, stale = 0;
+};
 
 class Report {
  public:
@@ -18,14 +25,19 @@ class Report {
   void add(const Job& job, const JobResult& result);
 
   void print_counts(std::ostream& out) const;
-  void print_failures(std::ostream& out) const;             // with what to do; those on the list are left out
-  void print_reasons(std::ostream& out, int names) const;   // all failures, grouped by their text, the largest group first
+  // With what to do; those on the list are left out
+  void print_failures(std::ostream& out) const;
+  // All failures, grouped by their text, the largest group first
+  void print_reasons(std::ostream& out, int names) const;
   void print_slowest(std::ostream& out, int count) const;
   bool good() const;
-  NotYet updated() const;                                   // the list with what this run saw
+  NotYet updated() const;  // the list with what this run saw
 
  private:
-  struct Failure { Job job; std::string text; };
+  struct Failure {
+    Job job;
+    std::string text;
+  };
   Counts& counts_of(const Job& job) { return counts_[job.mode][job.one->kind()]; }
 
   const NotYet& not_yet_;

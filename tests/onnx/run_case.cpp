@@ -15,9 +15,11 @@
 namespace tw::onnx_suite {
 namespace {
 
-constexpr int64_t kMostOfEmpty = 1024;   // of a free dim that may be 0
+constexpr int64_t kMostOfEmpty = 1024;  // of a free dim that may be 0
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 bool close(double got, double want, double rtol, double atol) {
   if (std::isnan(want)) return std::isnan(got);
@@ -25,7 +27,8 @@ bool close(double got, double want, double rtol, double atol) {
   return std::abs(got - want) <= atol + rtol * std::abs(want);
 }
 
-// Sequences and optionals are the tensors that they hold, as in the interface of the compiled model.
+// Sequences and optionals are the tensors that they hold, as in the interface of the compiled
+// model.
 Expected<std::vector<Tensor>> stored_tensors(const std::string& folder, const char* stem) {
   std::vector<Tensor> tensors;
   const auto add = [&](const std::string& path) -> Error {
@@ -46,13 +49,16 @@ Expected<std::vector<Tensor>> stored_tensors(const std::string& folder, const ch
   }
 }
 
-// The items of a list that came as rows and sizes (docs/reference/c-interface.md): of each row what its sizes say, -1 behind the last one.
+// The items of a list that came as rows and sizes (docs/reference/c-interface.md): of each row what
+// its sizes say, -1 behind the last one.
 void add_items(const Tensor& rows, const Tensor& sizes, std::vector<Tensor>& tensors) {
   const auto rank = static_cast<size_t>(sizes.shape[1]);
-  const int64_t row = rows.shape[0] == 0 ? 0 : rows.size() / rows.shape[0], width = static_cast<int64_t>(rows.bytes.size()) / std::max<int64_t>(rows.size(), 1);
+  const int64_t row = rows.shape[0] == 0 ? 0 : rows.size() / rows.shape[0],
+                width = static_cast<int64_t>(rows.bytes.size()) / std::max<int64_t>(rows.size(), 1);
   for (int64_t i = 0; i < sizes.shape[0]; ++i) {
     std::vector<int64_t> shape;
-    for (size_t axis = 0; axis < rank && sizes.int_at(i * sizes.shape[1] + static_cast<int64_t>(axis)) >= 0; ++axis)
+    for (size_t axis = 0;
+         axis < rank && sizes.int_at(i * sizes.shape[1] + static_cast<int64_t>(axis)) >= 0; ++axis)
       shape.push_back(sizes.int_at(i * sizes.shape[1] + static_cast<int64_t>(axis)));
     Tensor item = Tensor::zeros(rows.dtype, shape);
     for (int64_t k = 0; k < item.size(); ++k) {
@@ -63,7 +69,8 @@ void add_items(const Tensor& rows, const Tensor& sizes, std::vector<Tensor>& ten
         rest /= extent;
         stride *= rows.shape[axis + 1];
       }
-      std::copy_n(rows.bytes.begin() + (i * row + from) * width, width, item.bytes.begin() + k * width);
+      std::copy_n(rows.bytes.begin() + (i * row + from) * width, width,
+                  item.bytes.begin() + k * width);
     }
     tensors.push_back(std::move(item));
   }
@@ -74,7 +81,8 @@ std::vector<Tensor> held_tensors(const tw_api& api, const std::vector<Tensor>& o
   std::vector<Tensor> tensors;
   const auto name_of = [&](size_t i) { return std::string_view(api.outputs[i].name); };
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const bool optional = name_of(i).ends_with("_there"), there = !optional || outputs[i].int_at(0) != 0;
+    const bool optional = name_of(i).ends_with("_there"),
+               there = !optional || outputs[i].int_at(0) != 0;
     if (optional) ++i;
     const bool rows = name_of(i).ends_with("_rows");
     if (there && rows) add_items(outputs[i], outputs[i + 1], tensors);
@@ -86,18 +94,19 @@ std::vector<Tensor> held_tensors(const tw_api& api, const std::vector<Tensor>& o
 
 Error run_set(const tw_api& api, const std::string& folder, Mode mode, const Case& c) {
   Inputs inputs;
-  if (mode != Mode::constant) {
-    TW_ASSIGN(inputs.tensors, stored_tensors(folder, "input"));
-  }
+  if (mode != Mode::constant) { TW_ASSIGN(inputs.tensors, stored_tensors(folder, "input")); }
   const std::vector<TensorSpec> specs = input_specs(api);
   if (specs.size() != inputs.tensors.size())
-    return make_error(DiagCode::mismatch, "{0} inputs, the case has {1}", specs.size(), inputs.tensors.size());
-  for (size_t i = 0; i < specs.size(); ++i) TW_TRY(bind_shape(specs[i], inputs.tensors[i], specs[i].name, inputs.symbols));
+    return make_error(DiagCode::mismatch, "{0} inputs, the case has {1}", specs.size(),
+                      inputs.tensors.size());
+  for (size_t i = 0; i < specs.size(); ++i)
+    TW_TRY(bind_shape(specs[i], inputs.tensors[i], specs[i].name, inputs.symbols));
   TW_ASSIGN(ModelRun run, ModelRun::create(api, std::move(inputs), 1));
   TW_TRY(run.run());
   TW_ASSIGN(const std::vector<Tensor> want, stored_tensors(folder, "output"));
   const std::vector<Tensor> got = held_tensors(api, run.outputs());
-  if (got.size() != want.size()) return make_error(DiagCode::mismatch, "{0} outputs, the case has {1}", got.size(), want.size());
+  if (got.size() != want.size())
+    return make_error(DiagCode::mismatch, "{0} outputs, the case has {1}", got.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i)
     if (Error error = compare_tensors(got[i], want[i], c.rtol, c.atol))
       return make_error(DiagCode::mismatch, "output {0}: {1}", i, error_text(std::move(error)));
@@ -107,25 +116,33 @@ Error run_set(const tw_api& api, const std::string& folder, Mode mode, const Cas
 }  // namespace
 
 Error compare_tensors(const Tensor& got, const Tensor& want, double rtol, double atol) {
-  if (got.dtype != want.dtype) return make_error(DiagCode::mismatch, "dtype {0}, expected {1}", dtype_name(got.dtype), dtype_name(want.dtype));
-  if (got.shape != want.shape) return make_error(DiagCode::mismatch, "shape {0}, expected {1}", shape_text(got.shape), shape_text(want.shape));
+  if (got.dtype != want.dtype)
+    return make_error(DiagCode::mismatch, "dtype {0}, expected {1}", dtype_name(got.dtype),
+                      dtype_name(want.dtype));
+  if (got.shape != want.shape)
+    return make_error(DiagCode::mismatch, "shape {0}, expected {1}", shape_text(got.shape),
+                      shape_text(want.shape));
   if (want.dtype == DType::bf16) rtol = std::max(rtol, 0x1p-6);
   int64_t wrong = 0, first = -1;
   for (int64_t i = 0; i < want.size(); ++i) {
     const bool same = got.dtype == DType::i64 || got.dtype == DType::u64
-                          ? got.int_at(i) == want.int_at(i) || close(got.at(i), want.at(i), rtol, atol)
+                          ? got.int_at(i) == want.int_at(i) ||
+                                close(got.at(i), want.at(i), rtol, atol)
                           : close(got.at(i), want.at(i), rtol, atol);
     if (!same && wrong++ == 0) first = i;
   }
   if (wrong == 0) return Error::success();
-  return make_error(DiagCode::mismatch, "{0} of {1} elements differ, the first at {2}: {3}, expected {4}", wrong, want.size(), first,
-                    llvm::formatv("{0:f9}", got.at(first)).str(), llvm::formatv("{0:f9}", want.at(first)).str());
+  return make_error(DiagCode::mismatch,
+                    "{0} of {1} elements differ, the first at {2}: {3}, expected {4}", wrong,
+                    want.size(), first, llvm::formatv("{0:f9}", got.at(first)).str(),
+                    llvm::formatv("{0:f9}", want.at(first)).str());
 }
 
 CaseRunner::CaseRunner(std::string folder) : folder_(std::move(folder)), target_(host_target()) {}
 
 Error CaseRunner::run(const Case& c, Mode mode, CaseTimes& times) {
-  const std::string stem = folder_ + "/case-" + std::to_string(getpid()) + "-" + std::to_string(count_++);
+  const std::string stem = folder_ + "/case-" + std::to_string(getpid()) + "-" +
+                           std::to_string(count_++);
   CompileOptions options;
   options.model = c.model(mode);
   options.output = stem + ".so";
@@ -139,7 +156,8 @@ Error CaseRunner::run(const Case& c, Mode mode, CaseTimes& times) {
   auto report = compile_model(options, target_);
   times.compile = now() - begin;
   if (!report) return report.takeError();
-  for (const StageReport& stage : report->stages) times.stages += llvm::formatv(" {0} {1:f1}", stage.name, stage.seconds * 1000).str();
+  for (const StageReport& stage : report->stages)
+    times.stages += llvm::formatv(" {0} {1:f1}", stage.name, stage.seconds * 1000).str();
   auto loaded = LoadedModel::open(options.output);
   unlink(options.output.c_str());
   unlink(options.header.c_str());

@@ -18,9 +18,14 @@ namespace tw::onnx_suite {
 namespace {
 
 using WorkMaker = std::function<std::function<JobResult(size_t)>()>;
-struct Head { uint64_t index, size; uint8_t passed; };
+struct Head {
+  uint64_t index, size;
+  uint8_t passed;
+};
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 bool read_all(int file, void* data, size_t size) {
   for (auto* at = static_cast<char*>(data); size > 0;) {
@@ -45,7 +50,9 @@ bool write_all(int file, const void* data, size_t size) {
   for (uint64_t index = 0; read_all(file, &index, sizeof index);) {
     const JobResult result = work(index);
     const Head head{index, result.text.size(), result.passed};
-    if (!write_all(file, &head, sizeof head) || !write_all(file, result.text.data(), result.text.size())) break;
+    if (!write_all(file, &head, sizeof head) ||
+        !write_all(file, result.text.data(), result.text.size()))
+      break;
   }
   _exit(0);
 }
@@ -55,7 +62,8 @@ class Worker {
  public:
   explicit Worker(const WorkMaker& make_work) : errors_(memfd_create("errors", MFD_CLOEXEC)) {
     int ends[2];
-    TW_CHECK(errors_ >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "no socket: {0}", strerror(errno));
+    TW_CHECK(errors_ >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0,
+             "no socket: {0}", strerror(errno));
     process_ = fork();
     TW_CHECK(process_ >= 0, "cannot fork: {0}", strerror(errno));
     if (process_ == 0) {
@@ -68,7 +76,8 @@ class Worker {
   }
   Worker(const Worker&) = delete;
   ~Worker() {
-    shutdown(file_, SHUT_RDWR);   // its next read ends it; later children hold copies of the file, so closing would not
+    // Its next read ends it; later children hold copies of the file, so closing would not
+    shutdown(file_, SHUT_RDWR);
     close(file_);
     if (process_ > 0) waitpid(process_, nullptr, 0);
     close(errors_);
@@ -84,7 +93,7 @@ class Worker {
     ++served_;
     if (ftruncate(errors_, 0) == 0) lseek(errors_, 0, SEEK_SET);
     const uint64_t index = job;
-    write_all(file_, &index, sizeof index);   // a child that is gone shows at the next read
+    write_all(file_, &index, sizeof index);  // a child that is gone shows at the next read
   }
 
   // What came of the job; after a crash the worker is of no more use.
@@ -116,7 +125,9 @@ class Worker {
     int status = 0;
     waitpid(process_, &status, 0);
     process_ = -1;
-    std::string text = WIFSIGNALED(status) ? llvm::formatv("crash: {0}", strsignal(WTERMSIG(status))).str() : llvm::formatv("crash: exit status {0}", WEXITSTATUS(status)).str();
+    std::string text = WIFSIGNALED(status)
+                           ? llvm::formatv("crash: {0}", strsignal(WTERMSIG(status))).str()
+                           : llvm::formatv("crash: exit status {0}", WEXITSTATUS(status)).str();
     std::string words(4000, ' ');
     const ssize_t got = pread(errors_, words.data(), words.size(), 0);
     words.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
@@ -131,7 +142,8 @@ class Worker {
 
 }  // namespace
 
-std::vector<JobResult> run_jobs(size_t count, const WorkerOptions& options, const WorkMaker& make_work,
+std::vector<JobResult> run_jobs(size_t count, const WorkerOptions& options,
+                                const WorkMaker& make_work,
                                 const std::function<void(size_t, const JobResult&)>& done) {
   std::vector<JobResult> results(count);
   std::vector<std::unique_ptr<Worker>> workers(static_cast<size_t>(options.processes));
@@ -153,7 +165,8 @@ std::vector<JobResult> run_jobs(size_t count, const WorkerOptions& options, cons
       const size_t job = *worker->job();
       bool usable = true;
       if (waits[w].revents) results[job] = worker->take(usable);
-      else if (worker->busy() > options.limit) results[job] = worker->stop(options.limit), usable = false;
+      else if (worker->busy() > options.limit)
+        results[job] = worker->stop(options.limit), usable = false;
       else continue;
       if (!usable) worker.reset();
       --open;

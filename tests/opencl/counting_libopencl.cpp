@@ -1,5 +1,6 @@
-// A libOpenCL.so.1 for tests that counts the programs built and the objects that there are; all else is the machine's own library. Every argument of
-// OpenCL is a word, so the functions pass on as many as the longest one has.
+// A libOpenCL.so.1 for tests that counts the programs built and the objects that there are; all
+// else is the machine's own library. Every argument of OpenCL is a word, so the functions pass on
+// as many as the longest one has.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -18,11 +19,12 @@ Any real(const char* name) {
 
 }  // namespace
 
-#define FORWARD(name, more)                                                                                                        \
-  extern "C" __attribute__((visibility("default"))) Word name(Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word h, Word i, Word j) { \
-    more;                                                                                                                          \
-    const Any function = real(#name);                                                                                              \
-    return function ? function(a, b, c, d, e, f, g, h, i, j) : -1001; /* no platform */                                            \
+#define FORWARD(name, more)                                                             \
+  extern "C" __attribute__((visibility("default"))) Word name(                          \
+      Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word h, Word i, Word j) { \
+    more;                                                                               \
+    const Any function = real(#name);                                                   \
+    return function ? function(a, b, c, d, e, f, g, h, i, j) : -1001; /* no platform */ \
   }
 FORWARD(clGetPlatformIDs, )
 FORWARD(clGetDeviceIDs, )

@@ -1,4 +1,5 @@
-// Every operator and cast of every element type, over the corners of the type, on OpenCL against the interpreter.
+// Every operator and cast of every element type, over the corners of the type, on OpenCL against
+// the interpreter.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -15,7 +16,8 @@ using Bytes = std::vector<std::byte>;
 constexpr int64_t kPoints = 144;
 
 double number(DType t, int64_t i) {
-  static const double kReals[] = {0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, 7.25, 19.0, INFINITY, -INFINITY, NAN};
+  static const double kReals[] = {0.0,  -0.0, 1.0,  -1.0,     0.5,       2.5,
+                                  -3.5, 7.25, 19.0, INFINITY, -INFINITY, NAN};
   return is_float(t) ? kReals[i % 12] : 0;
 }
 
@@ -23,8 +25,22 @@ int64_t integer(DType t, int64_t i) {
   const int bits = dtype_bytes(t) * 8;
   const bool sign = is_signed_int(t);
   // i64 is the type of indices, whose differences are taken not to overflow.
-  const uint64_t most = t == DType::i64 ? uint64_t{1} << 61 : sign ? (uint64_t{1} << (bits - 1)) - 1 : ~uint64_t{0} >> (64 - bits);
-  const int64_t least = sign ? -static_cast<int64_t>(most) - 1 : 1, corners[] = {static_cast<int64_t>(most), least, 1, 2, 3, 7, 100, sign ? -1 : 5, sign ? -2 : 6, sign ? -100 : 8, 33, 64};
+  const uint64_t most = t == DType::i64 ? uint64_t{1} << 61
+                        : sign          ? (uint64_t{1} << (bits - 1)) - 1
+                                        : ~uint64_t{0} >> (64 - bits);
+  const int64_t least = sign ? -static_cast<int64_t>(most) - 1 : 1,
+                corners[] = {static_cast<int64_t>(most),
+                             least,
+                             1,
+                             2,
+                             3,
+                             7,
+                             100,
+                             sign ? -1 : 5,
+                             sign ? -2 : 6,
+                             sign ? -100 : 8,
+                             33,
+                             64};
   return t == DType::boolean ? i & 1 : corners[i % 12];
 }
 
@@ -52,7 +68,7 @@ double get(DType t, const Bytes& bytes, size_t at) {
 
 struct Case {
   Kernel kernel;
-  std::vector<std::string> names;         // of the outputs
+  std::vector<std::string> names;  // of the outputs
   std::vector<Bytes> before, after;
 };
 
@@ -61,7 +77,8 @@ Case case_of(DType t) {
   Case c;
   Kernel& k = c.kernel;
   k.name = std::string("all_") + dtype_name(t);
-  for (const char* name : {"x", "z", "r"}) k.buffers.push_back({name, t, {Expr(kPoints)}, BufferRole::input});
+  for (const char* name : {"x", "z", "r"})
+    k.buffers.push_back({name, t, {Expr(kPoints)}, BufferRole::input});
   const auto at = [&](int b) { return load(BufferId{b}, t, {var("i")}); };
   const Expr x = at(0), z = at(1), r = at(2);
   std::vector<Stmt> stores;
@@ -76,30 +93,40 @@ Case case_of(DType t) {
     stores.push_back(make_store(std::move(s)));
   };
   for (int op = 0; op < kUnaryOpCount; ++op)
-    if (!operand_error(static_cast<UnaryOp>(op), t)) add(op_name(static_cast<UnaryOp>(op)), unary(static_cast<UnaryOp>(op), x));
+    if (!operand_error(static_cast<UnaryOp>(op), t))
+      add(op_name(static_cast<UnaryOp>(op)), unary(static_cast<UnaryOp>(op), x));
   for (int op = 0; op < kBinaryOpCount; ++op)
-    if (!operand_error(static_cast<BinaryOp>(op), t, t)) add(op_name(static_cast<BinaryOp>(op)), binary(static_cast<BinaryOp>(op), x, z));
-  if (t != DType::boolean) add("product and sum", x * z + r), add("choice", select(lt(x, z), x * z, z));
+    if (!operand_error(static_cast<BinaryOp>(op), t, t))
+      add(op_name(static_cast<BinaryOp>(op)), binary(static_cast<BinaryOp>(op), x, z));
+  if (t != DType::boolean)
+    add("product and sum", x * z + r), add("choice", select(lt(x, z), x * z, z));
   for (int to = 0; to < kDTypeCount; ++to) {
     const DType u = static_cast<DType>(to);
     if (u == t) continue;
     add(std::string("cast to ") + dtype_name(u), cast(u, is_float(t) && is_int(u) ? r : x));
-    if (is_int(u) && t != DType::boolean) add(std::string("sat.") + dtype_name(u), cast(u, x, true));
+    if (is_int(u) && t != DType::boolean)
+      add(std::string("sat.") + dtype_name(u), cast(u, x, true));
   }
   k.body = make_loop("i", Expr(kPoints), make_block(std::move(stores)), LoopKind::bind);
   StmtNode loop = *k.body;
   loop.axis = "thread.x";
   k.body = make_stmt(std::move(loop));
-  for (const Buffer& b : k.buffers) c.before.emplace_back(static_cast<size_t>(kPoints * dtype_bytes(b.dtype)));
+  for (const Buffer& b : k.buffers)
+    c.before.emplace_back(static_cast<size_t>(kPoints * dtype_bytes(b.dtype)));
   for (int64_t i = 0; i < kPoints; ++i) {
     put(c.before[0], t, i, number(t, i), integer(t, i));
     put(c.before[1], t, i, number(t, i / 12), integer(t, i / 12));
-    put(c.before[2], t, i, static_cast<double>(i) * 1.75 - 120, is_unsigned_int(t) ? i : t == DType::boolean ? i & 1 : i % 100 - 50);
+    put(c.before[2], t, i, static_cast<double>(i) * 1.75 - 120,
+        is_unsigned_int(t)    ? i
+        : t == DType::boolean ? i & 1
+                              : i % 100 - 50);
   }
   return c;
 }
 
-double tolerance(DType t) { return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 1.6e-2 : t == DType::f32 ? 3e-6 : 1e-13; }
+double tolerance(DType t) {
+  return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 1.6e-2 : t == DType::f32 ? 3e-6 : 1e-13;
+}
 
 std::string difference(const Case& c, const std::vector<Bytes>& got) {
   std::string all;
@@ -111,7 +138,8 @@ std::string difference(const Case& c, const std::vector<Bytes>& got) {
       std::string values;
       if (is_float(t)) {
         const double want = get(t, c.after[b], i), is = get(t, got[b], i);
-        same |= want == is || (std::isnan(want) && std::isnan(is)) || std::fabs(want - is) <= tolerance(t) * std::max(1.0, std::fabs(want));
+        same |= want == is || (std::isnan(want) && std::isnan(is)) ||
+                std::fabs(want - is) <= tolerance(t) * std::max(1.0, std::fabs(want));
         values = ": " + std::to_string(is) + ", not " + std::to_string(want);
       }
       if (same) continue;

@@ -1,4 +1,5 @@
-// The text of kernels as they stand in tests/golden/opencl: NAME.tilewright and, of its emission, NAME.cl (TW_UPDATE_GOLDEN=1 rewrites it).
+// The text of kernels as they stand in tests/golden/opencl: NAME.tilewright and, of its emission,
+// NAME.cl (TW_UPDATE_GOLDEN=1 rewrites it).
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -23,12 +24,15 @@ std::string read_file(const fs::path& path) {
 }
 
 Target generic() {
-  Expected<Target> target = load_target("opencl-generic", {std::string(TW_SOURCE_DIR) + "/configs"});
+  Expected<Target> target = load_target("opencl-generic",
+                                        {std::string(TW_SOURCE_DIR) + "/configs"});
   REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
   return target->main_device();
 }
 
-std::string sizes(const std::array<Expr, 3>& list) { return to_string(list[0]) + ", " + to_string(list[1]) + ", " + to_string(list[2]); }
+std::string sizes(const std::array<Expr, 3>& list) {
+  return to_string(list[0]) + ", " + to_string(list[1]) + ", " + to_string(list[2]);
+}
 
 // The program, then a line a launch.
 std::string emitted(const std::string& text) {
@@ -36,7 +40,8 @@ std::string emitted(const std::string& text) {
   REQUIRE_MESSAGE(bool(source), error_text(source.takeError()));
   std::string out = opencl_program(std::span(&*source, 1));
   for (const OpenClLaunch& launch : source->launches)
-    out += "// " + launch.function + ": global " + sizes(launch.global) + "; local " + sizes(launch.local) + "; " + std::to_string(launch.local_bytes) + " bytes shared\n";
+    out += "// " + launch.function + ": global " + sizes(launch.global) + "; local " +
+           sizes(launch.local) + "; " + std::to_string(launch.local_bytes) + " bytes shared\n";
   return out;
 }
 
@@ -69,9 +74,17 @@ TEST_CASE("kernels as OpenCL C") {
 }
 
 TEST_CASE("what has no OpenCL form is refused by name") {
-  CHECK(says(refusal("kernel @k(y: out f32[4]) { tokens q for i in 4 bind block.x { signal q wait q y: y[i] = 1 } }"), "tokens of 'q' that are not those of asynchronous copies"));
-  CHECK(says(refusal("kernel @k(y: out f32[4]) { for i in 4 bind warp.x { y: y[i] = 1 } }"), "loop 'i' is bound to warp.x"));
-  CHECK(says(refusal("kernel @k(y: out f32[2, 4]) { for t in 2 scan { for i in 4 bind block.x { y: y[t, i] = 1 } } }"), "groups cannot wait for each other"));
-  CHECK(says(refusal("kernel @k(y: out f32[600]) { for i in 600 bind thread.x { y: y[i] = 1 } }"), "a work-group would have 600 work-items"));
-  CHECK(says(refusal("kernel @k(y: out f32[4]) { temp s: f32[4] sram per i for i in 4 bind thread.x { s: s[0] = 1 y: y[i] = s[0] } }"), "scope 'sram'"));
+  CHECK(says(refusal("kernel @k(y: out f32[4]) { tokens q for i in 4 bind block.x { signal q wait "
+                     "q y: y[i] = 1 } }"),
+             "tokens of 'q' that are not those of asynchronous copies"));
+  CHECK(says(refusal("kernel @k(y: out f32[4]) { for i in 4 bind warp.x { y: y[i] = 1 } }"),
+             "loop 'i' is bound to warp.x"));
+  CHECK(says(refusal("kernel @k(y: out f32[2, 4]) { for t in 2 scan { for i in 4 bind block.x { y: "
+                     "y[t, i] = 1 } } }"),
+             "groups cannot wait for each other"));
+  CHECK(says(refusal("kernel @k(y: out f32[600]) { for i in 600 bind thread.x { y: y[i] = 1 } }"),
+             "a work-group would have 600 work-items"));
+  CHECK(says(refusal("kernel @k(y: out f32[4]) { temp s: f32[4] sram per i for i in 4 bind "
+                     "thread.x { s: s[0] = 1 y: y[i] = s[0] } }"),
+             "scope 'sram'"));
 }

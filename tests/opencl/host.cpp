@@ -13,7 +13,7 @@ namespace {
 using Handle = void*;
 constexpr uint64_t kAllDevices = 0xFFFFFFFF, kReadWrite = 1;
 constexpr uint32_t kDeviceName = 0x102B, kBuildLog = 0x1183, kTrue = 1;
-constexpr size_t kShift = 192;   // where buffers begin in their memories
+constexpr size_t kShift = 192;  // where buffers begin in their memories
 constexpr std::byte kFill{0xA5};
 
 }  // namespace
@@ -24,7 +24,8 @@ struct OpenClHost::Api {
   int32_t (*get_platforms)(uint32_t, Handle*, uint32_t*) = nullptr;
   int32_t (*get_devices)(Handle, uint64_t, uint32_t, Handle*, uint32_t*) = nullptr;
   int32_t (*device_info)(Handle, uint32_t, size_t, void*, size_t*) = nullptr;
-  Handle (*create_context)(const intptr_t*, uint32_t, const Handle*, void*, void*, int32_t*) = nullptr;
+  Handle (*create_context)(const intptr_t*, uint32_t, const Handle*, void*, void*,
+                           int32_t*) = nullptr;
   Handle (*create_queue)(Handle, Handle, uint64_t, int32_t*) = nullptr;
   Handle (*create_program)(Handle, uint32_t, const char**, const size_t*, int32_t*) = nullptr;
   int32_t (*build_program)(Handle, uint32_t, const Handle*, const char*, void*, void*) = nullptr;
@@ -32,9 +33,12 @@ struct OpenClHost::Api {
   Handle (*create_kernel)(Handle, const char*, int32_t*) = nullptr;
   int32_t (*set_argument)(Handle, uint32_t, size_t, const void*) = nullptr;
   Handle (*create_buffer)(Handle, uint64_t, size_t, void*, int32_t*) = nullptr;
-  int32_t (*read_buffer)(Handle, Handle, uint32_t, size_t, size_t, void*, uint32_t, const Handle*, Handle*) = nullptr;
-  int32_t (*write_buffer)(Handle, Handle, uint32_t, size_t, size_t, const void*, uint32_t, const Handle*, Handle*) = nullptr;
-  int32_t (*enqueue)(Handle, Handle, uint32_t, const size_t*, const size_t*, const size_t*, uint32_t, const Handle*, Handle*) = nullptr;
+  int32_t (*read_buffer)(Handle, Handle, uint32_t, size_t, size_t, void*, uint32_t, const Handle*,
+                         Handle*) = nullptr;
+  int32_t (*write_buffer)(Handle, Handle, uint32_t, size_t, size_t, const void*, uint32_t,
+                          const Handle*, Handle*) = nullptr;
+  int32_t (*enqueue)(Handle, Handle, uint32_t, const size_t*, const size_t*, const size_t*,
+                     uint32_t, const Handle*, Handle*) = nullptr;
   int32_t (*finish)(Handle) = nullptr;
   int32_t (*release_buffer)(Handle) = nullptr;
   int32_t (*release_kernel)(Handle) = nullptr;
@@ -43,15 +47,22 @@ struct OpenClHost::Api {
   int32_t (*release_context)(Handle) = nullptr;
 
   template <class F>
-  bool find(F& f, const char* name) { return (f = reinterpret_cast<F>(dlsym(library, name))) != nullptr; }
+  bool find(F& f, const char* name) {
+    return (f = reinterpret_cast<F>(dlsym(library, name))) != nullptr;
+  }
   bool find_all() {
-    return find(get_platforms, "clGetPlatformIDs") && find(get_devices, "clGetDeviceIDs") && find(device_info, "clGetDeviceInfo") &&
-           find(create_context, "clCreateContext") && find(create_queue, "clCreateCommandQueue") && find(create_program, "clCreateProgramWithSource") &&
-           find(build_program, "clBuildProgram") && find(build_info, "clGetProgramBuildInfo") && find(create_kernel, "clCreateKernel") &&
-           find(set_argument, "clSetKernelArg") && find(create_buffer, "clCreateBuffer") && find(read_buffer, "clEnqueueReadBuffer") &&
-           find(write_buffer, "clEnqueueWriteBuffer") && find(enqueue, "clEnqueueNDRangeKernel") && find(finish, "clFinish") &&
-           find(release_buffer, "clReleaseMemObject") && find(release_kernel, "clReleaseKernel") && find(release_program, "clReleaseProgram") &&
-           find(release_queue, "clReleaseCommandQueue") && find(release_context, "clReleaseContext");
+    return find(get_platforms, "clGetPlatformIDs") && find(get_devices, "clGetDeviceIDs") &&
+           find(device_info, "clGetDeviceInfo") && find(create_context, "clCreateContext") &&
+           find(create_queue, "clCreateCommandQueue") &&
+           find(create_program, "clCreateProgramWithSource") &&
+           find(build_program, "clBuildProgram") && find(build_info, "clGetProgramBuildInfo") &&
+           find(create_kernel, "clCreateKernel") && find(set_argument, "clSetKernelArg") &&
+           find(create_buffer, "clCreateBuffer") && find(read_buffer, "clEnqueueReadBuffer") &&
+           find(write_buffer, "clEnqueueWriteBuffer") && find(enqueue, "clEnqueueNDRangeKernel") &&
+           find(finish, "clFinish") && find(release_buffer, "clReleaseMemObject") &&
+           find(release_kernel, "clReleaseKernel") && find(release_program, "clReleaseProgram") &&
+           find(release_queue, "clReleaseCommandQueue") &&
+           find(release_context, "clReleaseContext");
   }
 };
 
@@ -108,13 +119,16 @@ void* OpenClHost::queue() const { return api_->queue; }
 void* OpenClHost::memory(const std::vector<std::byte>& bytes) {
   int32_t error = 0;
   Handle made = api_->create_buffer(api_->context, kReadWrite, bytes.size(), nullptr, &error);
-  if (!error) error = api_->write_buffer(api_->queue, made, kTrue, 0, bytes.size(), bytes.data(), 0, nullptr, nullptr);
+  if (!error)
+    error = api_->write_buffer(api_->queue, made, kTrue, 0, bytes.size(), bytes.data(), 0, nullptr,
+                               nullptr);
   return error ? nullptr : made;
 }
 
 std::vector<std::byte> OpenClHost::fetch(void* memory, size_t bytes) {
   std::vector<std::byte> out(bytes);
-  const int32_t error = api_->read_buffer(api_->queue, memory, kTrue, 0, bytes, out.data(), 0, nullptr, nullptr);
+  const int32_t error = api_->read_buffer(api_->queue, memory, kTrue, 0, bytes, out.data(), 0,
+                                          nullptr, nullptr);
   return error ? std::vector<std::byte>() : out;
 }
 
@@ -124,8 +138,10 @@ std::shared_ptr<OpenClHost::Built> OpenClHost::build(const std::string& text, st
   int32_t error = 0;
   const char* source = text.c_str();
   const size_t size = text.size();
-  const std::shared_ptr<Built> built(new Built{api_.get(), api_->create_program(api_->context, 1, &source, &size, &error)});
-  if (api_->build_program(built->program, 1, &api_->device, "-cl-std=CL1.2", nullptr, nullptr) == 0) return built;
+  const std::shared_ptr<Built> built(
+      new Built{api_.get(), api_->create_program(api_->context, 1, &source, &size, &error)});
+  if (api_->build_program(built->program, 1, &api_->device, "-cl-std=CL1.2", nullptr, nullptr) == 0)
+    return built;
   size_t length = 0;
   api_->build_info(built->program, api_->device, kBuildLog, 0, nullptr, &length);
   log.resize(length + 1);
@@ -133,7 +149,8 @@ std::shared_ptr<OpenClHost::Built> OpenClHost::build(const std::string& text, st
   return nullptr;
 }
 
-std::string OpenClHost::run(Built& program, const Kernel& kernel, const OpenClSource& source, std::vector<std::vector<std::byte>>& buffers,
+std::string OpenClHost::run(Built& program, const Kernel& kernel, const OpenClSource& source,
+                            std::vector<std::vector<std::byte>>& buffers,
                             const std::vector<int64_t>& symbols) {
   const Api& a = *api_;
   int32_t error = 0;
@@ -149,7 +166,8 @@ std::string OpenClHost::run(Built& program, const Kernel& kernel, const OpenClSo
     std::vector<std::byte> shifted(bytes.size() + 2 * kShift, kFill);
     std::memcpy(shifted.data() + kShift, bytes.data(), bytes.size());
     memories.push_back(a.create_buffer(a.context, kReadWrite, shifted.size(), nullptr, &error));
-    error = a.write_buffer(a.queue, memories.back(), kTrue, 0, shifted.size(), shifted.data(), 0, nullptr, nullptr);
+    error = a.write_buffer(a.queue, memories.back(), kTrue, 0, shifted.size(), shifted.data(), 0,
+                           nullptr, nullptr);
   };
   for (const std::vector<std::byte>& bytes : buffers) memory(bytes);
   memory(std::vector<std::byte>(static_cast<size_t>(value(workspace_layout(kernel).bytes)), kFill));
@@ -158,30 +176,43 @@ std::string OpenClHost::run(Built& program, const Kernel& kernel, const OpenClSo
     if (!problem.empty()) break;
     Handle& function = program.kernels[launch.function];
     if (!function) function = a.create_kernel(program.program, launch.function.c_str(), &error);
-    if (error != 0) { problem = "clCreateKernel " + launch.function + ": " + std::to_string(error); break; }
+    if (error != 0) {
+      problem = "clCreateKernel " + launch.function + ": " + std::to_string(error);
+      break;
+    }
     uint32_t next = 0;
     const int64_t at = kShift;
     for (const OpenClArgument& argument : launch.arguments) {
       if (argument.kind == OpenClArgument::Kind::symbol) {
-        error |= a.set_argument(function, next++, sizeof(int64_t), &symbols[static_cast<size_t>(argument.index)]);
+        error |= a.set_argument(function, next++, sizeof(int64_t),
+                                &symbols[static_cast<size_t>(argument.index)]);
         continue;
       }
-      Handle& mem = argument.kind == OpenClArgument::Kind::workspace ? memories.back() : memories[static_cast<size_t>(argument.index)];
+      Handle& mem = argument.kind == OpenClArgument::Kind::workspace
+                        ? memories.back()
+                        : memories[static_cast<size_t>(argument.index)];
       error |= a.set_argument(function, next++, sizeof mem, &mem);
       error |= a.set_argument(function, next++, sizeof at, &at);
     }
     size_t global[3], local[3];
-    for (size_t d = 0; d < 3; ++d) global[d] = static_cast<size_t>(value(launch.global[d])), local[d] = static_cast<size_t>(value(launch.local[d]));
-    if (!error) error = a.enqueue(a.queue, function, 3, nullptr, global, local, 0, nullptr, nullptr);
+    for (size_t d = 0; d < 3; ++d)
+      global[d] = static_cast<size_t>(value(launch.global[d])),
+      local[d] = static_cast<size_t>(value(launch.local[d]));
+    if (!error)
+      error = a.enqueue(a.queue, function, 3, nullptr, global, local, 0, nullptr, nullptr);
     if (error) problem = launch.function + ": " + std::to_string(error);
   }
   a.finish(a.queue);
   for (size_t i = 0; i < memories.size(); ++i) {
-    const size_t size = i < buffers.size() ? buffers[i].size() : static_cast<size_t>(value(workspace_layout(kernel).bytes));
+    const size_t size = i < buffers.size()
+                            ? buffers[i].size()
+                            : static_cast<size_t>(value(workspace_layout(kernel).bytes));
     std::vector<std::byte> shifted(size + 2 * kShift);
-    a.read_buffer(a.queue, memories[i], kTrue, 0, shifted.size(), shifted.data(), 0, nullptr, nullptr);
+    a.read_buffer(a.queue, memories[i], kTrue, 0, shifted.size(), shifted.data(), 0, nullptr,
+                  nullptr);
     for (size_t j = 0; j < kShift; ++j)
-      if (shifted[j] != kFill || shifted[shifted.size() - 1 - j] != kFill) problem = "written beside buffer " + std::to_string(i);
+      if (shifted[j] != kFill || shifted[shifted.size() - 1 - j] != kFill)
+        problem = "written beside buffer " + std::to_string(i);
     if (i < buffers.size()) std::memcpy(buffers[i].data(), shifted.data() + kShift, size);
     a.release_buffer(memories[i]);
   }

@@ -1,4 +1,5 @@
-// For tests: a minimal OpenCL host. libOpenCL is opened at run time; prototypes are its own, so that no headers are needed.
+// For tests: a minimal OpenCL host. libOpenCL is opened at run time; prototypes are its own, so
+// that no headers are needed.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -15,15 +16,18 @@ class OpenClHost {
   static std::unique_ptr<OpenClHost> open(std::string& why_not);
   ~OpenClHost();
 
-  struct Built;                                                    // a compiled program
-  std::shared_ptr<Built> build(const std::string& program, std::string& log);  // null: `log` is the compiler's
-  // Runs the launches in order. `buffers`: one a parameter buffer of the kernel, read and written in place, passed at odd offsets of larger
-  // memories; returns what went wrong, or "".
-  std::string run(Built& program, const Kernel& kernel, const OpenClSource& source, std::vector<std::vector<std::byte>>& buffers,
+  struct Built;  // a compiled program
+  // null: `log` is the compiler's
+  std::shared_ptr<Built> build(const std::string& program, std::string& log);
+  // Runs the launches in order. `buffers`: one a parameter buffer of the kernel, read and written
+  // in place, passed at odd offsets of larger memories; returns what went wrong, or "".
+  std::string run(Built& program, const Kernel& kernel, const OpenClSource& source,
+                  std::vector<std::vector<std::byte>>& buffers,
                   const std::vector<int64_t>& symbols);
   std::string device_name() const;
 
-  // For a caller of its own: a queue (in its context), memory there, a copy of it when the queue is done.
+  // For a caller of its own: a queue (in its context), memory there, a copy of it when the queue is
+  // done.
   void* queue() const;
   void* memory(const std::vector<std::byte>& bytes);
   std::vector<std::byte> fetch(void* memory, size_t bytes);

@@ -6,12 +6,12 @@
 #include <cstring>
 #include <set>
 
-#include "kernels/default_schedule.h"
 #include "ir/kernel/interpreter.h"
+#include "kernels/default_schedule.h"
+#include "passes/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "program/build_program.h"
-#include "passes/choose_algorithms.h"
 #include "tests/backends/read_element.h"
 
 namespace tw::test {
@@ -19,7 +19,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr size_t kSmall = 6400;   // bytes of an output
+constexpr size_t kSmall = 6400;  // bytes of an output
 
 struct Run {
   std::vector<Bytes> inputs, outputs;
@@ -41,33 +41,39 @@ struct Run {
       case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + offset;
       case Place::arena: return arena.data() + offset;
       case Place::weights: return weights.data() + offset;
-      case Place::room: break;   // of sizes made while running: none here
+      case Place::room: break;  // of sizes made while running: none here
     }
     TW_UNREACHABLE("bad place");
   }
   // The arguments before and after.
-  std::pair<std::vector<Bytes>, std::vector<Bytes>> call(const Kernel& kernel, const std::vector<std::byte*>& pointers) const {
+  std::pair<std::vector<Bytes>, std::vector<Bytes>> call(
+      const Kernel& kernel, const std::vector<std::byte*>& pointers) const {
     std::vector<KernelArgument> arguments;
     std::vector<Bytes> before, after;
     std::map<std::string, int64_t> symbols;
     for (const std::string& name : kernel.symbols) symbols[name] = symbol;
-    for (size_t i = 0; i < pointers.size(); ++i) arguments.push_back({Bytes(pointers[i], pointers[i] + bytes_of(kernel.buffers[i]))});
+    for (size_t i = 0; i < pointers.size(); ++i)
+      arguments.push_back({Bytes(pointers[i], pointers[i] + bytes_of(kernel.buffers[i]))});
     for (const KernelArgument& a : arguments) before.push_back(a.bytes);
     REQUIRE(error_text(interpret(kernel, arguments, symbols)) == "");
     for (size_t i = 0; i < pointers.size(); ++i) {
-      if (kernel.buffers[i].role == BufferRole::output) std::memcpy(pointers[i], arguments[i].bytes.data(), arguments[i].bytes.size());
+      if (kernel.buffers[i].role == BufferRole::output)
+        std::memcpy(pointers[i], arguments[i].bytes.data(), arguments[i].bytes.size());
       after.push_back(arguments[i].bytes);
     }
     return {before, after};
   }
 };
 
-double tolerance(DType t) { return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 2e-2 : is_float(t) ? 2e-5 : 0; }
+double tolerance(DType t) {
+  return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 2e-2 : is_float(t) ? 2e-5 : 0;
+}
 
 }  // namespace
 
-std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs, const Target& target, int64_t symbol) {
-  if (!graph.data_symbols.empty()) return {};   // sizes are given here
+std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs,
+                         const Target& target, int64_t symbol) {
+  if (!graph.data_symbols.empty()) return {};  // sizes are given here
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
   std::vector<Group> groups = fuse_groups(graph);
@@ -84,29 +90,38 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   Run run;
   run.symbol = symbol;
   for (const Tensor& tensor : inputs) run.inputs.push_back(tensor.bytes);
-  for (const TensorSpec& spec : program->outputs) run.outputs.emplace_back(run.bytes_of({"", spec.dtype, spec.dims}));
+  for (const TensorSpec& spec : program->outputs)
+    run.outputs.emplace_back(run.bytes_of({"", spec.dtype, spec.dims}));
   run.arena.resize(static_cast<size_t>(run.value(program->arena_bytes)));
   run.weights.resize(program->weight_bytes);
   for (const WeightPiece& piece : program->weights) {
     Bytes source(piece.source.bytes.begin(), piece.source.bytes.end());
     if (piece.pack) run.call(*piece.pack, {source.data(), run.weights.data() + piece.offset});
-    else std::memcpy(run.weights.data() + piece.offset, source.data(), std::min(source.size(), static_cast<size_t>(piece.size)));
+    else
+      std::memcpy(run.weights.data() + piece.offset, source.data(),
+                  std::min(source.size(), static_cast<size_t>(piece.size)));
   }
   std::vector<Job> jobs;
   for (const KernelCall& call : program->calls) {
-    if (call.function) return jobs;   // nothing behind it has its inputs
+    if (call.function) return jobs;  // nothing behind it has its inputs
     std::vector<std::byte*> pointers;
     for (const Operand& operand : call.arguments) pointers.push_back(run.at(operand));
     const auto index = static_cast<size_t>(call.kernel);
-    std::vector<KernelArgument> scheduled;   // small ones by the interpreter too, which finds races
-    for (size_t i = 0; i < pointers.size(); ++i) scheduled.push_back({Bytes(pointers[i], pointers[i] + run.bytes_of(lowered[index].buffers[i]))});
+    std::vector<KernelArgument> scheduled;  // small ones by the interpreter too, which finds races
+    for (size_t i = 0; i < pointers.size(); ++i)
+      scheduled.push_back(
+          {Bytes(pointers[i], pointers[i] + run.bytes_of(lowered[index].buffers[i]))});
     const bool small = scheduled.back().bytes.size() <= kSmall;
     auto [before, after] = run.call(lowered[index], pointers);
     std::map<std::string, int64_t> symbols;
     for (const std::string& symbol_name : lowered[index].symbols) symbols[symbol_name] = symbol;
-    const std::string wrong = small ? error_text(interpret(program->kernels[index], scheduled, symbols)) : "";
-    if (wrong.find("threads at one time") == std::string::npos) CHECK(wrong == "");   // more than it can run
-    jobs.push_back({name, program->kernels[index], std::vector<int64_t>(lowered[index].symbols.size(), symbol), std::move(before), std::move(after)});
+    const std::string wrong =
+        small ? error_text(interpret(program->kernels[index], scheduled, symbols)) : "";
+    // More than it can run
+    if (wrong.find("threads at one time") == std::string::npos) CHECK(wrong == "");
+    jobs.push_back({name, program->kernels[index],
+                    std::vector<int64_t>(lowered[index].symbols.size(), symbol), std::move(before),
+                    std::move(after)});
   }
   return jobs;
 }
@@ -115,13 +130,15 @@ std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
   std::vector<Tensor> inputs;
   for (ValueId v : graph.inputs()) {
     std::vector<int64_t> shape;
-    for (const Expr& e : graph.value(v).type.shape) shape.push_back(eval_int(e, [&](std::string_view) { return symbol; }));
+    for (const Expr& e : graph.value(v).type.shape)
+      shape.push_back(eval_int(e, [&](std::string_view) { return symbol; }));
     inputs.push_back(Tensor::zeros(graph.value(v).type.dtype, shape));
     uint64_t state = (inputs.size() + 7) * 0x9e3779b97f4a7c15ull + 1;
     for (int64_t i = 0; i < inputs.back().size(); ++i) {
       state = state * 6364136223846793005ull + 1442695040888963407ull;
       const auto r = static_cast<int64_t>(state >> 40 & 0xffff);
-      if (is_float(inputs.back().dtype)) inputs.back().set(i, static_cast<double>(r - 0x8000) / 0x4000);
+      if (is_float(inputs.back().dtype))
+        inputs.back().set(i, static_cast<double>(r - 0x8000) / 0x4000);
       else inputs.back().set_int(i, inputs.back().dtype == DType::boolean ? r & 1 : r % 3);
     }
   }
@@ -134,10 +151,13 @@ std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target
     const Case& c = cases[i];
     CAPTURE(c.name);
     const bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
-    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") + ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n", c.name);
+    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") +
+                                            ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n",
+                                        c.name);
     if (!graph) FAIL(error_text(graph.takeError()));
     const std::vector<Tensor> inputs = inputs_of(*graph, 3);
-    for (Job& job : jobs_of(c.name, std::move(*graph), inputs, target, 3)) jobs.push_back(std::move(job));
+    for (Job& job : jobs_of(c.name, std::move(*graph), inputs, target, 3))
+      jobs.push_back(std::move(job));
   }
   return jobs;
 }
@@ -152,14 +172,21 @@ std::string difference(const Job& job, const std::vector<Bytes>& got) {
   for (size_t i = 0; i < got.size(); ++i) {
     const Buffer& buffer = job.kernel.buffers[i];
     if (buffer.role != BufferRole::output) continue;
-    const size_t size = static_cast<size_t>(dtype_bytes(buffer.dtype)), count = got[i].size() / size;
+    const size_t size = static_cast<size_t>(dtype_bytes(buffer.dtype)),
+                 count = got[i].size() / size;
     double span = 1;
     for (size_t j = 0; j < count; ++j)
-      if (const double want = read_element(buffer.dtype, job.expected[i].data() + j * size); std::isfinite(want)) span = std::max(span, std::fabs(want));
+      if (const double want = read_element(buffer.dtype, job.expected[i].data() + j * size);
+          std::isfinite(want))
+        span = std::max(span, std::fabs(want));
     for (size_t j = 0; j < count; ++j) {
-      const double want = read_element(buffer.dtype, job.expected[i].data() + j * size), is = read_element(buffer.dtype, got[i].data() + j * size);
-      const bool same = want == is || (std::isnan(want) && std::isnan(is)) || std::fabs(want - is) <= tolerance(buffer.dtype) * span;
-      if (!same) return buffer.name + "[" + std::to_string(j) + "] is " + std::to_string(is) + ", not " + std::to_string(want);
+      const double want = read_element(buffer.dtype, job.expected[i].data() + j * size),
+                   is = read_element(buffer.dtype, got[i].data() + j * size);
+      const bool same = want == is || (std::isnan(want) && std::isnan(is)) ||
+                        std::fabs(want - is) <= tolerance(buffer.dtype) * span;
+      if (!same)
+        return buffer.name + "[" + std::to_string(j) + "] is " + std::to_string(is) + ", not " +
+               std::to_string(want);
     }
   }
   return "";

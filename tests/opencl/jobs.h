@@ -1,4 +1,5 @@
-// For tests: graphs cut into scheduled kernels, each with the arguments it has in a run of the whole and what the interpreter makes of them.
+// For tests: graphs cut into scheduled kernels, each with the arguments it has in a run of the
+// whole and what the interpreter makes of them.
 #pragma once
 #include <span>
 #include <string>
@@ -10,15 +11,18 @@
 namespace tw::test {
 
 struct Job {
-  std::string name;                             // of the case
-  Kernel kernel;                                // scheduled
+  std::string name;  // of the case
+  Kernel kernel;     // scheduled
   std::vector<int64_t> symbols;
-  std::vector<std::vector<std::byte>> arguments, expected;   // one a parameter buffer, before and after
+  // One a parameter buffer, before and after
+  std::vector<std::vector<std::byte>> arguments, expected;
 };
 
 // Lowered and scheduled for the target; kernels run once, in the order of the calls.
-std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs, const Target& target, int64_t symbol);
-// An operator's graph: lines of its inputs, lines that make %y of them. A dimension "batch" is free.
+std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs,
+                         const Target& target, int64_t symbol);
+// An operator's graph: lines of its inputs, lines that make %y of them. A dimension "batch" is
+// free.
 struct Case {
   const char* name;
   const char* inputs;

@@ -1,5 +1,6 @@
-// Kernels of the operators' cases and of random graphs, as OpenCL C on whatever OpenCL there is (PoCL in CI), against the interpreter. Without
-// OpenCL only their text is made, and the test says so.
+// Kernels of the operators' cases and of random graphs, as OpenCL C on whatever OpenCL there is
+// (PoCL in CI), against the interpreter. Without OpenCL only their text is made, and the test says
+// so.
 #include <doctest/doctest.h>
 
 #include "ir/storage_types.h"
@@ -23,18 +24,25 @@ const Case kTiled[] = {
 
 const Case kRows[] = {
     {"softmax of long rows", "%x: f32[5, 300] = input", "%y: f32[5, 300] = softmax(%x) axis=1"},
-    {"log softmax of long rows, free batch", "%x: f32[batch, 4, 130] = input", "%y: f32[batch, 4, 130] = softmax(%x) axis=2 log=true"},
-    {"layer norm of long rows", "%x: f32[2, 3, 256] = input\n%s: f32[256] = input\n%b: f32[256] = input", "%y: f32[2, 3, 256] = layer_norm(%x, %s, %b) axis=2"},
-    {"layer norm of half precision", "%x: f16[3, 200] = input\n%s: f16[200] = input", "%y: f16[3, 200] = layer_norm(%x, %s) axis=1"},
+    {"log softmax of long rows, free batch", "%x: f32[batch, 4, 130] = input",
+     "%y: f32[batch, 4, 130] = softmax(%x) axis=2 log=true"},
+    {"layer norm of long rows",
+     "%x: f32[2, 3, 256] = input\n%s: f32[256] = input\n%b: f32[256] = input",
+     "%y: f32[2, 3, 256] = layer_norm(%x, %s, %b) axis=2"},
+    {"layer norm of half precision", "%x: f16[3, 200] = input\n%s: f16[200] = input",
+     "%y: f16[3, 200] = layer_norm(%x, %s) axis=1"},
 };
 
-constexpr size_t kBatch = 24;   // kernels of one program: compiling has a fixed cost
+constexpr size_t kBatch = 24;  // kernels of one program: compiling has a fixed cost
 
-// Types for storage have no form in OpenCL C: kernels with them, in buffers or on the way, are the processor's.
+// Types for storage have no form in OpenCL C: kernels with them, in buffers or on the way, are the
+// processor's.
 bool is_processors(const test::Job& job, const Target& target) {
   const std::string problem = error_text(emit_opencl(job.kernel, target, "k").takeError());
   for (int t = kDTypeCount; t < kAllDTypeCount; ++t)
-    if (problem.find(std::string(dtype_name(static_cast<DType>(t))) + " has no form in OpenCL C") != std::string::npos) return true;
+    if (problem.find(std::string(dtype_name(static_cast<DType>(t))) + " has no form in OpenCL C") !=
+        std::string::npos)
+      return true;
   return false;
 }
 
@@ -44,7 +52,8 @@ void run_jobs(std::vector<test::Job> jobs, const Target& target) {
   std::vector<OpenClSource> sources;
   for (size_t i = 0; i < jobs.size(); ++i) {
     Expected<OpenClSource> source = emit_opencl(jobs[i].kernel, target, "k" + std::to_string(i));
-    if (!source) FAIL(jobs[i].name << ": " << error_text(source.takeError()) << "\n" << print(jobs[i].kernel));
+    if (!source)
+      FAIL(jobs[i].name << ": " << error_text(source.takeError()) << "\n" << print(jobs[i].kernel));
     sources.push_back(std::move(*source));
   }
   test::OpenClHost* device = test::shared_host();
@@ -57,9 +66,11 @@ void run_jobs(std::vector<test::Job> jobs, const Target& target) {
     for (size_t i = first; i < first + count; ++i) {
       CAPTURE(jobs[i].name);
       std::vector<std::vector<std::byte>> buffers = jobs[i].arguments;
-      const std::string problem = device->run(*built, jobs[i].kernel, sources[i], buffers, jobs[i].symbols);
+      const std::string problem = device->run(*built, jobs[i].kernel, sources[i], buffers,
+                                              jobs[i].symbols);
       const std::string wrong = problem.empty() ? test::difference(jobs[i], buffers) : problem;
-      if (!wrong.empty()) FAIL_CHECK(wrong << "\n" << print(jobs[i].kernel) << "\n" << sources[i].text);
+      if (!wrong.empty())
+        FAIL_CHECK(wrong << "\n" << print(jobs[i].kernel) << "\n" << sources[i].text);
     }
   }
 }
@@ -81,7 +92,8 @@ TEST_CASE("tiles of several rows a thread") {
   std::vector<test::Job> jobs = jobs_of_cases(kTiled, target, 1);
   CHECK(print(jobs.front().kernel).find("for y_row in 4 unroll") != std::string::npos);
   size_t shared = 0;
-  for (const test::Job& job : jobs) shared += print(job.kernel).find(" local per tile") != std::string::npos;
+  for (const test::Job& job : jobs)
+    shared += print(job.kernel).find(" local per tile") != std::string::npos;
   CHECK(shared == std::size(kTiled) - 1);
   run_jobs(std::move(jobs), target);
 }
@@ -124,7 +136,9 @@ TEST_CASE("kernels of random graphs on OpenCL equal the interpreter") {
   for (unsigned seed = 1; seed <= 6; ++seed) {
     Graph graph = test::random_graph(seed);
     const std::vector<Tensor> inputs = test::random_inputs(graph, seed);
-    for (test::Job& job : test::jobs_of("seed " + std::to_string(seed), std::move(graph), inputs, target, 1)) jobs.push_back(std::move(job));
+    for (test::Job& job :
+         test::jobs_of("seed " + std::to_string(seed), std::move(graph), inputs, target, 1))
+      jobs.push_back(std::move(job));
   }
   run_jobs(std::move(jobs), target);
 }

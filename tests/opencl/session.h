@@ -33,7 +33,8 @@ struct CacheFolder {
   ~CacheFolder() { std::filesystem::remove_all(path); }
 };
 
-// Null where there is no OpenCL, and under the address sanitizer, which would check the driver's compiler; says so once.
+// Null where there is no OpenCL, and under the address sanitizer, which would check the driver's
+// compiler; says so once.
 inline OpenClHost* shared_host() {
   static CacheFolder cache;
 #ifdef TW_ADDRESS_SANITIZER
@@ -44,7 +45,9 @@ inline OpenClHost* shared_host() {
   static const std::unique_ptr<OpenClHost> host = OpenClHost::open(why_not);
 #endif
   static const bool told = [] {
-    if (!host) std::cout << "SKIPPED: kernels were not run on OpenCL: " << why_not << " (scripts/setup.sh opencl)" << std::endl;
+    if (!host)
+      std::cout << "SKIPPED: kernels were not run on OpenCL: " << why_not
+                << " (scripts/setup.sh opencl)" << std::endl;
     return true;
   }();
   static_cast<void>(told);

@@ -1,4 +1,5 @@
-/* Runs the fake model from a plain C program: driver LIBRARY THREADS. Also the musl and cross test. */
+/* Runs the fake model from a plain C program: driver LIBRARY THREADS. Also the musl and cross test.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,10 +35,14 @@ int main(int count, char** arguments) {
     tw_tensor inputs[3], outputs[2];
     memset(inputs, 0, sizeof inputs);
     memset(outputs, 0, sizeof outputs);
-    inputs[0].data = a, inputs[0].bytes = sizeof a, inputs[0].dtype = TW_F32, inputs[0].rank = 2, inputs[0].dims = rows;
-    inputs[1].data = b, inputs[1].bytes = sizeof b, inputs[1].dtype = TW_F32, inputs[1].rank = 2, inputs[1].dims = rows;
-    inputs[2].data = c, inputs[2].bytes = sizeof c, inputs[2].dtype = TW_F32, inputs[2].rank = 1, inputs[2].dims = twice;
-    outputs[0].data = y, outputs[0].bytes = sizeof y, outputs[0].dtype = TW_F32, outputs[0].rank = 2;
+    inputs[0].data = a, inputs[0].bytes = sizeof a, inputs[0].dtype = TW_F32, inputs[0].rank = 2,
+    inputs[0].dims = rows;
+    inputs[1].data = b, inputs[1].bytes = sizeof b, inputs[1].dtype = TW_F32, inputs[1].rank = 2,
+    inputs[1].dims = rows;
+    inputs[2].data = c, inputs[2].bytes = sizeof c, inputs[2].dtype = TW_F32, inputs[2].rank = 1,
+    inputs[2].dims = twice;
+    outputs[0].data = y, outputs[0].bytes = sizeof y, outputs[0].dtype = TW_F32,
+    outputs[0].rank = 2;
     outputs[1].data = &n, outputs[1].bytes = sizeof n, outputs[1].dtype = TW_I64;
     if (api->run(context, inputs, outputs) != TW_OK) {
       printf("run: %s\n", api->last_error(context));
@@ -52,7 +57,8 @@ int main(int count, char** arguments) {
     tw_tensor inputs[3], outputs[2];
     memset(inputs, 0, sizeof inputs);
     memset(outputs, 0, sizeof outputs);
-    inputs[0].data = a, inputs[0].bytes = sizeof a, inputs[0].dtype = TW_F32, inputs[0].rank = 2, inputs[0].dims = rows;
+    inputs[0].data = a, inputs[0].bytes = sizeof a, inputs[0].dtype = TW_F32, inputs[0].rank = 2,
+    inputs[0].dims = rows;
     if (api->run(context, inputs, outputs) != TW_E_SHAPE) return 6;
     printf("%s; ", api->last_error(context));
   }

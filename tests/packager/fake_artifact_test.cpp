@@ -20,14 +20,16 @@ std::string compile_fake(const std::string& file) {
 
 tw::LinkRequest fake_request(const std::string& file, const std::string& name) {
   tw::LinkRequest request;
-  request.objects = {compile_fake(file), std::string(tw::runtime_object(file.substr(file.rfind('.') + 1)))};
+  request.objects = {compile_fake(file),
+                     std::string(tw::runtime_object(file.substr(file.rfind('.') + 1)))};
   request.soname = name + ".so";
   request.exports = {"tw_" + name + "_query"};
   request.manifest = "{\"model\": \"" + name + "\"}";
   return request;
 }
 
-void write_fake(const std::string& path, const std::string& file, const std::string& name, const std::vector<float>& weights) {
+void write_fake(const std::string& path, const std::string& file, const std::string& name,
+                const std::vector<float>& weights) {
   auto image = tw::link_shared(fake_request(file, name));
   if (!image) FAIL(tw::error_text(image.takeError()));
   auto writer = tw::ArtifactWriter::create(path, *image, weights.size() * sizeof(float));
@@ -44,7 +46,8 @@ void write_fake(const std::string& path, const std::string& file, const std::str
 ScratchDir::ScratchDir() : path_("/tmp/tw-test-XXXXXX") { REQUIRE(::mkdtemp(path_.data())); }
 ScratchDir::~ScratchDir() { std::filesystem::remove_all(path_); }
 int ScratchDir::files() const {
-  return static_cast<int>(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator(path_),
+                                        std::filesystem::directory_iterator()));
 }
 
 CommandResult run_command(const std::string& command) {

@@ -1,5 +1,5 @@
-/* What a backend would emit for a small model, in C: y[n,4] = a[n,4] + b[n,4] + weight[4] + c[2n] every second, count = n.
- * Compiled per triple by CMake; NAME and FEATURES vary. */
+/* What a backend would emit for a small model, in C: y[n,4] = a[n,4] + b[n,4] + weight[4] + c[2n]
+ * every second, count = n. Compiled per triple by CMake; NAME and FEATURES vary. */
 #include "runtime/model.h"
 #ifndef FEATURES
 #define FEATURES ""
@@ -11,7 +11,8 @@
 
 static const int64_t kRows[] = {-1, 4}, kTwice[] = {TW_DIM_COMPUTED};
 static const char* const kSymbols[] = {"n"};
-static const tw_tensor_info kInputs[] = {{"a", TW_F32, 2, kRows}, {"b", TW_F32, 2, kRows}, {"c", TW_F32, 1, kTwice}};
+static const tw_tensor_info kInputs[] = {
+    {"a", TW_F32, 2, kRows}, {"b", TW_F32, 2, kRows}, {"c", TW_F32, 1, kTwice}};
 static const tw_tensor_info kOutputs[] = {{"y", TW_F32, 2, kRows}, {"count", TW_I64, 0, 0}};
 
 static void add_row(void* arg, int32_t r) {
@@ -27,7 +28,8 @@ static void weigh_row(void* arg, int32_t r) {
   const tw_env* env = arg;
   const float* c = env->inputs[2];
   float* y = (float*)env->outputs[0] + 4 * r;
-  for (int i = 0; i < 4; ++i) y[i] = ((float*)env->arena)[4 * r + i] + ((const float*)env->weights)[i] + c[2 * r];
+  for (int i = 0; i < 4; ++i)
+    y[i] = ((float*)env->arena)[4 * r + i] + ((const float*)env->weights)[i] + c[2 * r];
   tw_parallel_for(env, nested_row, y, 4);
 }
 static const int64_t kLimits[] = {1, INT64_MAX};
@@ -42,9 +44,12 @@ static int32_t program(const tw_env* env) {
   return TW_OK;
 }
 static uint64_t arena_bytes(const int64_t* symbols) {
-  return symbols[0] > INT64_MAX / 16 - 63 ? UINT64_MAX : ((uint64_t)symbols[0] * 16 + 63) & ~(uint64_t)63;
+  return symbols[0] > INT64_MAX / 16 - 63 ? UINT64_MAX
+                                          : ((uint64_t)symbols[0] * 16 + 63) & ~(uint64_t)63;
 }
-static const char* misfit(const int64_t* symbols) { return symbols[0] == 1013 ? "it has 1013 rows" : 0; }
+static const char* misfit(const int64_t* symbols) {
+  return symbols[0] == 1013 ? "it has 1013 rows" : 0;
+}
 static void output_dims(int32_t i, const int64_t* symbols, int64_t* dims) {
   if (i == 0) dims[0] = symbols[0], dims[1] = 4;
 }
@@ -53,5 +58,9 @@ static void input_dims(int32_t i, const int64_t* symbols, int64_t* dims) {
   if (i != 2) dims[1] = 4;
 }
 __attribute__((visibility("hidden"))) const tw_model_desc tw_model = {
-    TEXT(NAME), "a-target", tw_manifest, 3, 2, 1, 2, kInputs, kOutputs, kSymbols, 16, FEATURES, program, arena_bytes, output_dims, input_dims, 0, 0, 0, 0, 0, kLimits, output_dims, misfit};
-__attribute__((visibility("default"))) const tw_api* JOIN(tw_, NAME, _query)(uint32_t version) { return tw_query(version); }
+    TEXT(NAME), "a-target", tw_manifest, 3,        2,       1,           2,           kInputs,
+    kOutputs,   kSymbols,   16,          FEATURES, program, arena_bytes, output_dims, input_dims,
+    0,          0,          0,           0,        0,       kLimits,     output_dims, misfit};
+__attribute__((visibility("default"))) const tw_api* JOIN(tw_, NAME, _query)(uint32_t version) {
+  return tw_query(version);
+}

@@ -1,4 +1,5 @@
-// Generated headers compile strictly, in C and C++, two in one program, and the typed helpers reach the library.
+// Generated headers compile strictly, in C and C++, two in one program, and the typed helpers reach
+// the library.
 #include "packager/header.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +17,10 @@ tw::ModelInterface odd_model() {  // static, with names that C does not take
   tw::ModelInterface m;
   m.name = "odd";
   const InterfaceDim one{Kind::fixed, 1, {}}, four{Kind::fixed, 4, {}};
-  m.inputs = {{"input.1:0", DType::f32, {one, four}}, {"class", DType::i64, {}}, {"Class_", DType::boolean, {four}}, {"2x", DType::f16, {one}},
+  m.inputs = {{"input.1:0", DType::f32, {one, four}},
+              {"class", DType::i64, {}},
+              {"Class_", DType::boolean, {four}},
+              {"2x", DType::f16, {one}},
               {"a*/b\n\?\?/", DType::u8, {one}}};
   m.outputs = {{"input.1:0", DType::f64, {four, four}}, {"\xc3\xa9", DType::bf16, {}}};
   m.arena_bytes = 1024;
@@ -28,7 +32,9 @@ tw::ModelInterface fake_model(const std::string& name) {
   m.name = name;
   const InterfaceDim n{Kind::symbol, 0, {}}, four{Kind::fixed, 4, {}};
   m.symbols = {"n"};
-  m.inputs = {{"a", DType::f32, {n, four}}, {"b", DType::f32, {n, four}}, {"c", DType::f32, {{Kind::computed, 0, "2*n"}}}};
+  m.inputs = {{"a", DType::f32, {n, four}},
+              {"b", DType::f32, {n, four}},
+              {"c", DType::f32, {{Kind::computed, 0, "2*n"}}}};
   m.outputs = {{"y", DType::f32, {n, four}}, {"count", DType::i64, {}}};
   return m;
 }
@@ -95,7 +101,8 @@ TEST_CASE("headers compile strictly and two models link into one program") {
   const std::string cd = "cd " + dir.path() + " && ", strict = " -Wall -Wextra -pedantic -Werror ";
   must(cd + TW_CLANG + strict + "-std=c99 -O0 main.c fake.so other.so -Wl,-rpath,. -o c_program");
   must(cd + TW_CLANG + strict + "-std=c++11 -x c++ -c main.cpp -o main.o");
-  if (run_command("cc --version").status == 0) must(cd + "cc" + strict + "-std=c99 -O1 main.c fake.so other.so -Wl,-rpath,. -o c_program");
+  if (run_command("cc --version").status == 0)
+    must(cd + "cc" + strict + "-std=c99 -O1 main.c fake.so other.so -Wl,-rpath,. -o c_program");
   const CommandResult run = run_command(cd + "./c_program");
   CHECK(run.output == "0 7\n5 input 0 (a): dim 0 is 0, expected at least 1 (n)\n");
   CHECK(run.status == 0);

@@ -1,4 +1,5 @@
-// The hashes in an artifact: any byte that is another one, and any byte that is missing, is found, in the file and where it is mapped.
+// The hashes in an artifact: any byte that is another one, and any byte that is missing, is found,
+// in the file and where it is mapped.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <llvm/Support/BLAKE3.h>
@@ -25,7 +26,8 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-std::string artifact(const ScratchDir& dir, const std::string& file = "fake.x86_64", size_t weights = 5000) {
+std::string artifact(const ScratchDir& dir, const std::string& file = "fake.x86_64",
+                     size_t weights = 5000) {
   write_fake(dir / "fake.so", file, "fake", std::vector<float>(weights, 3.0f));
   return read(dir / "fake.so");
 }
@@ -42,15 +44,19 @@ bool accepted(std::string_view bytes) {
   return good;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
-// What check_integrity says of a library of these bytes, in a process of its own; -1: it does not load, -2: the process dies.
+// What check_integrity says of a library of these bytes, in a process of its own; -1: it does not
+// load, -2: the process dies.
 int mapped_status(const std::string& path, const std::string& bytes) {
   REQUIRE(!tw::write_file(path, bytes));
   const pid_t child = ::fork();
   if (child == 0) {
     void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    const auto query = handle ? reinterpret_cast<tw_query_fn>(::dlsym(handle, "tw_fake_query")) : nullptr;
+    const auto query = handle ? reinterpret_cast<tw_query_fn>(::dlsym(handle, "tw_fake_query"))
+                              : nullptr;
     ::_exit(query ? query(TW_ABI_VERSION)->check_integrity() : 255);
   }
   int status = 0;
@@ -77,7 +83,8 @@ TEST_CASE("every bit of an artifact counts") {
     std::mt19937 random(3);
     int wrong = 0;
     const size_t step = std::strcmp(machine, "x86_64") == 0 ? 1 : 31;
-    for (size_t i = 0; i < bytes.size(); i += i < 1024 ? 1 : step) {   // the headers and the note lie in front
+    // The headers and the note lie in front
+    for (size_t i = 0; i < bytes.size(); i += i < 1024 ? 1 : step) {
       const int first = i < 1024 ? 0 : static_cast<int>(random() % 8), last = i < 1024 ? 7 : first;
       for (int bit = first; bit <= last; ++bit) {
         bytes[i] = static_cast<char>(bytes[i] ^ 1 << bit);
@@ -95,13 +102,15 @@ TEST_CASE("an artifact of any other length is refused") {
   const ScratchDir dir;
   const std::string bytes = artifact(dir);
   int wrong = 0;
-  for (size_t n = 0; n < bytes.size(); n += n < 4096 || n + 100 > bytes.size() ? 1 : 97) wrong += accepted(std::string_view(bytes).substr(0, n));
+  for (size_t n = 0; n < bytes.size(); n += n < 4096 || n + 100 > bytes.size() ? 1 : 97)
+    wrong += accepted(std::string_view(bytes).substr(0, n));
   CHECK(wrong == 0);
   REQUIRE(!tw::write_file(dir / "short.so", bytes.substr(0, bytes.size() - 1)));
   auto opened = tw::LoadedModel::open(dir / "short.so");
   REQUIRE(!opened);
   const std::string error = tw::error_text(opened.takeError());
-  CHECK(contains(error, "short.so' is damaged: it has " + std::to_string(bytes.size() - 1) + " bytes, and a segment"));
+  CHECK(contains(error, "short.so' is damaged: it has " + std::to_string(bytes.size() - 1) +
+                            " bytes, and a segment"));
   auto manifest = tw::read_manifest(dir / "short.so");
   CHECK(!manifest);
   llvm::consumeError(manifest.takeError());
@@ -127,30 +136,38 @@ TEST_CASE("a loaded library finds what is wrong with it, and a missing end does 
     CAPTURE(name);
     const tw::ElfSection section = section_of(good, name);
     std::string bytes = good;
-    // The first code is a kernel's, which nobody calls here: the code that looks must be whole to say so. The note ends with the manifest.
-    char& byte = bytes[std::strcmp(name, ".text") == 0 ? section.offset + 8 : section.offset + section.size - 8];
+    // The first code is a kernel's, which nobody calls here: the code that looks must be whole to
+    // say so. The note ends with the manifest.
+    char& byte = bytes[std::strcmp(name, ".text") == 0 ? section.offset + 8
+                                                       : section.offset + section.size - 8];
     byte = static_cast<char>(byte ^ 4);
     CHECK(mapped_status(path, bytes) == TW_E_DAMAGED);
   }
   const tw::ElfSection weights = section_of(good, ".tw_weights");
   REQUIRE(weights.size == 20000);
-  CHECK(mapped_status(path, good.substr(0, weights.offset)) == TW_E_DAMAGED);          // pages that are not there
+  // Pages that are not there
+  CHECK(mapped_status(path, good.substr(0, weights.offset)) == TW_E_DAMAGED);
   CHECK(mapped_status(path, good.substr(0, weights.offset + 5000)) == TW_E_DAMAGED);
-  CHECK(mapped_status(path, good.substr(0, weights.offset + 19999)) == TW_E_DAMAGED);   // the page's rest reads as zeros
+  // The page's rest reads as zeros
+  CHECK(mapped_status(path, good.substr(0, weights.offset + 19999)) == TW_E_DAMAGED);
 }
 
 TEST_CASE("the runtime's hash is BLAKE3") {
   const ScratchDir dir;
   const char* const source =
       "#include \"runtime/hash.c\"\n"
-      "__attribute__((visibility(\"default\"))) void hash(const uint8_t* data, size_t bytes, size_t piece, uint8_t* out) {\n"
+      "__attribute__((visibility(\"default\"))) void hash(const uint8_t* data, size_t bytes, "
+      "size_t piece, uint8_t* out) {\n"
       "  tw_hasher h;\n"
       "  tw_hash_begin(&h);\n"
-      "  for (size_t at = 0; at < bytes; at += piece) tw_hash_add(&h, data + at, bytes - at < piece ? bytes - at : piece);\n"
+      "  for (size_t at = 0; at < bytes; at += piece) tw_hash_add(&h, data + at, bytes - at < "
+      "piece ? bytes - at : piece);\n"
       "  tw_hash_end(&h, out);\n"
       "}\n";
   REQUIRE(!tw::write_file(dir / "h.c", source));
-  const CommandResult built = run_command("cd " + dir.path() + " && " TW_CLANG " -O2 -ffreestanding -fPIC -fvisibility=hidden -c h.c -I " TW_SOURCE_DIR);
+  const CommandResult built = run_command(
+      "cd " + dir.path() +
+      " && " TW_CLANG " -O2 -ffreestanding -fPIC -fvisibility=hidden -c h.c -I " TW_SOURCE_DIR);
   INFO(built.output);
   REQUIRE(built.status == 0);
   tw::LinkRequest request;
@@ -160,11 +177,13 @@ TEST_CASE("the runtime's hash is BLAKE3") {
   if (!image) FAIL(tw::error_text(image.takeError()));
   auto library = tw::LoadedLibrary::load(*image);
   REQUIRE(bool(library));
-  const auto hash = reinterpret_cast<void (*)(const uint8_t*, size_t, size_t, uint8_t*)>(library->symbol("hash"));
+  const auto hash = reinterpret_cast<void (*)(const uint8_t*, size_t, size_t, uint8_t*)>(
+      library->symbol("hash"));
   std::vector<uint8_t> data(200000);
   std::mt19937 random(5);
   for (uint8_t& byte : data) byte = static_cast<uint8_t>(random());
-  for (size_t bytes : {0, 1, 63, 64, 65, 1023, 1024, 1025, 2048, 3072, 4095, 4096, 4097, 5120, 8192, 8193, 12288, 16384, 20480, 31744, 102400, 199999})
+  for (size_t bytes : {0,    1,    63,   64,   65,   1023,  1024,  1025,  2048,  3072,   4095,
+                       4096, 4097, 5120, 8192, 8193, 12288, 16384, 20480, 31744, 102400, 199999})
     for (size_t piece : {1, 1000, 4096, 5000, 200000}) {
       CAPTURE(bytes);
       CAPTURE(piece);

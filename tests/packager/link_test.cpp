@@ -27,12 +27,15 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-template <class T> std::string error_of(llvm::Expected<T> value) {
+template <class T>
+std::string error_of(llvm::Expected<T> value) {
   if (value) return "no error";
   return tw::error_text(value.takeError());
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -68,8 +71,9 @@ TEST_CASE("an artifact needs nothing, exports one symbol and takes only allowed 
 TEST_CASE("large weights lie so that the system can map them by huge pages") {
   const ScratchDir dir;
   write_fake(dir / "small.so", "fake.x86_64", "fake", std::vector<float>(tw::kHugePage, 1.0f));
-  CHECK(read(dir / "small.so").size() < 4 * tw::kHugePage + 4 * tw::kWeightsAlignment);   // no gap
-  write_fake(dir / "large.so", "fake.x86_64", "fake", std::vector<float>(tw::kLargeWeights / sizeof(float), 1.0f));
+  CHECK(read(dir / "small.so").size() < 4 * tw::kHugePage + 4 * tw::kWeightsAlignment);  // no gap
+  write_fake(dir / "large.so", "fake.x86_64", "fake",
+             std::vector<float>(tw::kLargeWeights / sizeof(float), 1.0f));
   const std::string bytes = read(dir / "large.so");
   auto view = tw::ElfView::parse(bytes, "large.so");
   REQUIRE(bool(view));
@@ -108,9 +112,11 @@ TEST_CASE("the same request gives the same bytes, anywhere and on any thread") {
 TEST_CASE("wrong symbols are named") {
   tw::LinkRequest request = fake_request("fake.x86_64");
   request.exports = {"tw_fake_query", "tw_missing"};
-  CHECK(error_of(tw::link_shared(request)) == "no object defines 'tw_missing', which the library is to export");
+  CHECK(error_of(tw::link_shared(request)) ==
+        "no object defines 'tw_missing', which the library is to export");
   request.exports = {};
-  CHECK(error_of(tw::link_shared(request)) == "the library would export 'tw_fake_query', which is not part of its interface");
+  CHECK(error_of(tw::link_shared(request)) ==
+        "the library would export 'tw_fake_query', which is not part of its interface");
   request = fake_request("fake.x86_64");
   request.manifest.reset();  // nothing defines the hidden tw_manifest then
   CHECK(contains(error_of(tw::link_shared(request)), "tw_manifest"));
@@ -123,9 +129,15 @@ TEST_CASE("wrong symbols are named") {
 
 TEST_CASE("a library without a manifest links too: tuning candidates") {
   const ScratchDir dir;
-  tw::write_file(dir / "k.c", "extern float expf(float);\nfloat good(float x) { return x + 1; }\n"
-                              "#ifdef BAD\nfloat bad(float x) { return expf(x); }\n#endif\n").operator bool();
-  REQUIRE(run_command("cd " + dir.path() + " && " TW_CLANG " -O1 -fPIC -c k.c -o good.o && " TW_CLANG " -DBAD -O1 -fPIC -c k.c -o bad.o").status == 0);
+  tw::write_file(dir / "k.c",
+                 "extern float expf(float);\nfloat good(float x) { return x + 1; }\n"
+                 "#ifdef BAD\nfloat bad(float x) { return expf(x); }\n#endif\n")
+      .
+      operator bool();
+  REQUIRE(run_command("cd " + dir.path() +
+                      " && " TW_CLANG " -O1 -fPIC -c k.c -o good.o && " TW_CLANG
+                      " -DBAD -O1 -fPIC -c k.c -o bad.o")
+              .status == 0);
   tw::LinkRequest request;
   request.objects = {read(dir / "good.o")};
   request.exports = {"good"};
@@ -140,7 +152,8 @@ TEST_CASE("a library without a manifest links too: tuning candidates") {
   request.objects = {read(dir / "bad.o")};
   request.exports = {"good", "bad"};
   CHECK(error_of(tw::link_shared(request)) ==
-        "the generated code needs 'expf', which a library may not take from the program that loads it");
+        "the generated code needs 'expf', which a library may not take from the program that loads "
+        "it");
 }
 
 TEST_CASE("weights land where the code looks, from any writer") {
@@ -156,11 +169,13 @@ TEST_CASE("weights land where the code looks, from any writer") {
   CHECK(!std::filesystem::exists(dir / "w.so"));
   const uint64_t cuts[] = {0, 64, 70000, 1 << 20, size};
   for (int i = 3; i >= 0; --i) {
-    const std::string_view piece = std::string_view(expected).substr(cuts[i], cuts[i + 1] - cuts[i]);
-    tw::Error error = i % 2 ? writer->write(cuts[i], piece) : writer->fill(cuts[i], piece.size(), [&](std::span<std::byte> to) {
-      std::memcpy(to.data(), piece.data(), piece.size());
-      return tw::Error::success();
-    });
+    const std::string_view piece = std::string_view(expected).substr(cuts[i],
+                                                                     cuts[i + 1] - cuts[i]);
+    tw::Error error = i % 2 ? writer->write(cuts[i], piece)
+                            : writer->fill(cuts[i], piece.size(), [&](std::span<std::byte> to) {
+                                std::memcpy(to.data(), piece.data(), piece.size());
+                                return tw::Error::success();
+                              });
     CHECK(!error);
   }
   CHECK(!writer->finish());
@@ -168,11 +183,14 @@ TEST_CASE("weights land where the code looks, from any writer") {
   auto view = tw::ElfView::parse(bytes, "w.so");
   REQUIRE(bool(view));
   CHECK(view->contents(*view->section(".tw_weights")) == expected);
-  CHECK((std::filesystem::status(dir / "w.so").permissions() & std::filesystem::perms::owner_exec) != std::filesystem::perms::none);
-  const std::string stripped = "cp " + (dir / "w.so") + " " + (dir / "s.so") + " && strip " + (dir / "s.so");
+  CHECK((std::filesystem::status(dir / "w.so").permissions() &
+         std::filesystem::perms::owner_exec) != std::filesystem::perms::none);
+  const std::string stripped = "cp " + (dir / "w.so") + " " + (dir / "s.so") + " && strip " +
+                               (dir / "s.so");
   if (run_command("strip --version").status == 0) {
     CHECK(run_command(stripped).status == 0);
-    CHECK(contains(error_of(tw::LoadedModel::open(dir / "s.so")), "is damaged"));   // other bytes, though they mean the same
+    // Other bytes, though they mean the same
+    CHECK(contains(error_of(tw::LoadedModel::open(dir / "s.so")), "is damaged"));
     CHECK(bool(tw::LoadedModel::open(dir / "s.so", tw::Integrity::trust)));
     const std::string small = read(dir / "s.so");
     auto stripped_view = tw::ElfView::parse(small, "s.so");
@@ -190,7 +208,7 @@ TEST_CASE("a failed write leaves no file behind") {
   {  // given up half-way
     auto writer = tw::ArtifactWriter::create(dir / "m.so", *image, 64);
     REQUIRE(bool(writer));
-    CHECK(dir.files() == 0);   // the file has no name yet
+    CHECK(dir.files() == 0);  // the file has no name yet
   }
   CHECK(dir.files() == 0);
   {  // where it must have one
@@ -209,7 +227,9 @@ TEST_CASE("a failed write leaves no file behind") {
   {  // an error in a packing step passes through
     auto writer = tw::ArtifactWriter::create(dir / "m.so", *image, 64);
     REQUIRE(bool(writer));
-    tw::Error error = writer->fill(0, 64, [](std::span<std::byte>) { return tw::make_error(tw::DiagCode::limit, "too much"); });
+    tw::Error error = writer->fill(0, 64, [](std::span<std::byte>) {
+      return tw::make_error(tw::DiagCode::limit, "too much");
+    });
     CHECK(tw::error_text(std::move(error)) == "too much");
   }
   CHECK(dir.files() == 0);
@@ -231,7 +251,8 @@ TEST_CASE("a full disk is an error before any weight is made") {
   small.rlim_cur = 1 << 20;
   REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
   const std::string limited = error_of(tw::ArtifactWriter::create(dir / "m.so", *image, 4 << 20));
-  const std::string huge = error_of(tw::ArtifactWriter::create(dir / "m.so", *image, UINT64_MAX / 2));
+  const std::string huge = error_of(
+      tw::ArtifactWriter::create(dir / "m.so", *image, UINT64_MAX / 2));
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   CHECK(limited == "cannot write '" + (dir / "m.so") + "': File too large");
@@ -253,7 +274,9 @@ TEST_CASE("a directory without the right to write is an error") {
   const pid_t child = fork();
   if (child == 0) {  // root may write everywhere: become nobody
     if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
-    _exit(contains(tw::error_text(tw::write_file(dir / "locked/x.h", "text")), "Permission denied") ? 0 : 1);
+    _exit(contains(tw::error_text(tw::write_file(dir / "locked/x.h", "text")), "Permission denied")
+              ? 0
+              : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);
@@ -279,11 +302,13 @@ TEST_CASE("damaged files are errors and nothing worse") {
   std::mt19937 random(1);
   for (int round = 0; round < 20000; ++round) {  // headers, tables and the note lie at the front
     std::string bytes = good.substr(0, 20000);
-    for (int k = 0; k < 4; ++k) bytes[random() % (round % 2 ? 700 : bytes.size())] = static_cast<char>(random());
+    for (int k = 0; k < 4; ++k)
+      bytes[random() % (round % 2 ? 700 : bytes.size())] = static_cast<char>(random());
     probe(bytes);
   }
   CHECK(!tw::write_file(dir / "text.so", "hello"));
-  CHECK(error_of(tw::read_manifest(dir / "text.so")) == "'" + (dir / "text.so") + "' is not an ELF file");
+  CHECK(error_of(tw::read_manifest(dir / "text.so")) ==
+        "'" + (dir / "text.so") + "' is not an ELF file");
   CHECK(contains(error_of(tw::LoadedModel::open(TW_CLANG)), "is not a Tilewright library"));
   CHECK(contains(error_of(tw::read_manifest(TW_CLANG)), "it has no manifest"));
 }
@@ -291,5 +316,6 @@ TEST_CASE("damaged files are errors and nothing worse") {
 TEST_CASE("a processor that lacks a feature is told, not crashed") {
   const ScratchDir dir;
   write_fake(dir / "lacking.so", "lacking.x86_64");
-  CHECK(contains(error_of(tw::LoadedModel::open(dir / "lacking.so")), "the processor lacks an instruction set"));
+  CHECK(contains(error_of(tw::LoadedModel::open(dir / "lacking.so")),
+                 "the processor lacks an instruction set"));
 }

@@ -1,4 +1,5 @@
-// The same artifact under glibc and musl, and artifacts of other machines under qemu. What is not installed is skipped aloud.
+// The same artifact under glibc and musl, and artifacts of other machines under qemu. What is not
+// installed is skipped aloud.
 #include <doctest/doctest.h>
 
 #include "packager/output_file.h"
@@ -20,8 +21,10 @@ void run_driver(const std::string& command) {
 }
 
 // False, aloud, when the tools are missing.
-bool build_cross_driver(const std::string& machine, const std::string& qemu, const std::string& output) {
-  const std::string compile = "CLANG=" TW_CLANG " LLD=" TW_LLD " " + std::string(TW_TEST_DIR) + "/cross_cc.sh " + machine + " " + kDriver;
+bool build_cross_driver(const std::string& machine, const std::string& qemu,
+                        const std::string& output) {
+  const std::string compile = "CLANG=" TW_CLANG " LLD=" TW_LLD " " + std::string(TW_TEST_DIR) +
+                              "/cross_cc.sh " + machine + " " + kDriver;
   const CommandResult built = run_command(compile + " " + output + kInclude);
   if (built.status == 77 || run_command(qemu + " --version").status != 0) {
     MESSAGE("skipped: no libc or no qemu for " << machine);
@@ -35,17 +38,21 @@ bool build_cross_driver(const std::string& machine, const std::string& qemu, con
 void run_under_qemu(const std::string& machine, const std::string& qemu, const std::string& root) {
   const ScratchDir dir;
   write_fake(dir / "fake.so", "fake." + machine);
-  if (build_cross_driver(machine, qemu, dir / "driver")) run_driver(qemu + " -L " + root + " " + (dir / "driver") + " " + (dir / "fake.so"));
+  if (build_cross_driver(machine, qemu, dir / "driver"))
+    run_driver(qemu + " -L " + root + " " + (dir / "driver") + " " + (dir / "fake.so"));
 }
 
-const char* const kLacks = "create: the processor lacks an instruction set that the library was compiled for\n";
+const char* const kLacks =
+    "create: the processor lacks an instruction set that the library was compiled for\n";
 
 }  // namespace
 
 TEST_CASE("one artifact serves a glibc and a musl program") {
   const ScratchDir dir;
   write_fake(dir / "fake.so", "fake.x86_64");
-  REQUIRE(run_command(std::string(TW_CLANG) + " -O1 " + kDriver + kInclude + " -o " + (dir / "glibc") + " -ldl").status == 0);
+  REQUIRE(run_command(std::string(TW_CLANG) + " -O1 " + kDriver + kInclude + " -o " +
+                      (dir / "glibc") + " -ldl")
+              .status == 0);
   run_driver((dir / "glibc") + " " + (dir / "fake.so"));
   if (run_command("musl-gcc --version").status != 0) {
     MESSAGE("skipped: no musl-gcc");
@@ -55,15 +62,22 @@ TEST_CASE("one artifact serves a glibc and a musl program") {
   run_driver((dir / "musl") + " " + (dir / "fake.so"));
 }
 
-TEST_CASE("an AArch64 artifact runs") { run_under_qemu("aarch64", "qemu-aarch64", "/usr/aarch64-linux-gnu"); }
-TEST_CASE("a RISC-V artifact runs") { run_under_qemu("riscv64", "qemu-riscv64", "/usr/riscv64-linux-gnu"); }
-TEST_CASE("an ARMv7 artifact runs") { run_under_qemu("armv7", "qemu-arm", "/usr/arm-linux-gnueabihf"); }
+TEST_CASE("an AArch64 artifact runs") {
+  run_under_qemu("aarch64", "qemu-aarch64", "/usr/aarch64-linux-gnu");
+}
+TEST_CASE("a RISC-V artifact runs") {
+  run_under_qemu("riscv64", "qemu-riscv64", "/usr/riscv64-linux-gnu");
+}
+TEST_CASE("an ARMv7 artifact runs") {
+  run_under_qemu("armv7", "qemu-arm", "/usr/arm-linux-gnueabihf");
+}
 
 TEST_CASE("AArch64 features are checked") {
   const ScratchDir dir;
   write_fake(dir / "fake.so", "dotprod.aarch64");
   if (!build_cross_driver("aarch64", "qemu-aarch64", dir / "driver")) return;
-  const std::string program = " -L /usr/aarch64-linux-gnu " + (dir / "driver") + " " + (dir / "fake.so") + " 1";
+  const std::string program = " -L /usr/aarch64-linux-gnu " + (dir / "driver") + " " +
+                              (dir / "fake.so") + " 1";
   CHECK(run_command("qemu-aarch64 -cpu cortex-a53" + program).output == kLacks);
   CHECK(run_command("qemu-aarch64 -cpu neoverse-n1" + program).output == kSaid);
 }
@@ -71,13 +85,16 @@ TEST_CASE("AArch64 features are checked") {
 TEST_CASE("x86 features are checked") {
   const ScratchDir dir;
   write_fake(dir / "fake.so", "avx2.x86_64");
-  REQUIRE(run_command(std::string(TW_CLANG) + " -O1 " + kDriver + kInclude + " -o " + (dir / "driver") + " -ldl").status == 0);
+  REQUIRE(run_command(std::string(TW_CLANG) + " -O1 " + kDriver + kInclude + " -o " +
+                      (dir / "driver") + " -ldl")
+              .status == 0);
   if (run_command("qemu-x86_64 --version").status != 0) {
     MESSAGE("skipped: no qemu-x86_64");
     return;
   }
   const std::string program = " " + (dir / "driver") + " " + (dir / "fake.so") + " 1";
-  CHECK(run_command("qemu-x86_64 -cpu Nehalem" + program).output.find(kLacks) != std::string::npos);  // after qemu's warnings
+  // After qemu's warnings
+  CHECK(run_command("qemu-x86_64 -cpu Nehalem" + program).output.find(kLacks) != std::string::npos);
   CHECK(run_command("qemu-x86_64 -cpu max" + program).output.find(kSaid) != std::string::npos);
 }
 
@@ -88,18 +105,24 @@ TEST_CASE("threads are as many as the affinity mask allows") {
   }
   const ScratchDir dir;
   write_fake(dir / "fake.so", "fake.x86_64");
-  REQUIRE(run_command(std::string(TW_CLANG) + " -O1 " + kDriver + kInclude + " -o " + (dir / "driver") + " -ldl").status == 0);
-  const std::string trace = "taskset -c 0 strace -f -e trace=clone,clone3 " + (dir / "driver") + " " + (dir / "fake.so");
+  REQUIRE(run_command(std::string(TW_CLANG) + " -O1 " + kDriver + kInclude + " -o " +
+                      (dir / "driver") + " -ldl")
+              .status == 0);
+  const std::string trace = "taskset -c 0 strace -f -e trace=clone,clone3 " + (dir / "driver") +
+                            " " + (dir / "fake.so");
   CHECK(run_command(trace + " 0").output.find("clone") == std::string::npos);
   CHECK(run_command(trace + " 2").output.find("clone") != std::string::npos);
 }
 
 TEST_CASE("the pool has no data race, spinning or sleeping") {
   const ScratchDir dir;
-  const std::string build = "cd " TW_SOURCE_DIR " && " TW_CLANG " -fsanitize=thread -g -O1 -std=c11 -I . -DNAME=fake";
-  const std::string sources = " runtime/runtime.c tests/packager/fake_model.c tests/packager/stress.c -pthread -o ";
+  const std::string build = "cd " TW_SOURCE_DIR " && " TW_CLANG
+                            " -fsanitize=thread -g -O1 -std=c11 -I . -DNAME=fake";
+  const std::string sources =
+      " runtime/runtime.c tests/packager/fake_model.c tests/packager/stress.c -pthread -o ";
   for (const char* spins : {"20000", "20"}) {
-    const CommandResult built = run_command(build + " -DTW_SPINS=" + spins + sources + (dir / "stress"));
+    const CommandResult built = run_command(build + " -DTW_SPINS=" + spins + sources +
+                                            (dir / "stress"));
     if (built.status != 0 && built.output.find("libclang_rt.tsan") != std::string::npos) {
       MESSAGE("skipped: no thread sanitizer");
       return;

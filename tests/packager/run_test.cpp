@@ -78,7 +78,8 @@ TEST_CASE("the table describes the model") {
   CHECK(api().call_count == 2);
   const int64_t n = 5;
   CHECK(api().arena_bytes(&n) == 128);
-  for (int s = TW_OK; s <= TW_E_BUSY; ++s) CHECK(std::string(api().status_text(tw_status(s))) != "unknown status");
+  for (int s = TW_OK; s <= TW_E_BUSY; ++s)
+    CHECK(std::string(api().status_text(tw_status(s))) != "unknown status");
   CHECK(std::string(api().last_error(nullptr)).empty());
 }
 
@@ -104,23 +105,93 @@ TEST_CASE("no options are all threads") {
 }
 
 TEST_CASE("every wrong argument has its status and text") {
-  { Run r(2); r.inputs[0].dtype = TW_I64; expect(r, TW_E_DTYPE, "input 0 (a): element type is i64, expected f32"); }
-  { Run r(2); r.inputs[0].dtype = 99; expect(r, TW_E_DTYPE, "input 0 (a): element type is number 99, expected f32"); }
-  { Run r(2); r.inputs[0].rank = 1; expect(r, TW_E_SHAPE, "input 0 (a): rank is 1, expected 2"); }
-  { Run r(2); r.rows[1] = 3; expect(r, TW_E_SHAPE, "input 0 (a): dim 1 is 3, expected 4"); }
-  { Run r(2); r.rows[0] = 0; expect(r, TW_E_SHAPE, "input 0 (a): dim 0 is 0, expected at least 1 (n)"); }
-  { Run r(2); r.rows[0] = -7; expect(r, TW_E_SHAPE, "input 0 (a): dim 0 is -7, expected at least 1 (n)"); }
-  { Run r(2); const int64_t d[] = {1, 4}; r.inputs[1].dims = d; expect(r, TW_E_SHAPE, "input 1 (b): dim 0 is 1, expected n = 2"); }
-  { Run r(2); r.twice[0] = 3; expect(r, TW_E_SHAPE, "input 2 (c): dim 0 is 3, expected 4"); }
-  { Run r(2); r.rows[0] = INT64_MAX; expect(r, TW_E_SHAPE, "input 0 (a): the shape has more bytes than can be counted"); }
-  { Run r(2); r.inputs[1].bytes = 31; expect(r, TW_E_SIZE, "input 1 (b): buffer size in bytes is 31, expected 32"); }
-  { Run r(2); r.inputs[1].dims = nullptr; expect(r, TW_E_ARGUMENT, "input 1 (b): dims is null"); }
-  { Run r(2); r.inputs[1].data = nullptr; expect(r, TW_E_ARGUMENT, "input 1 (b): data is null"); }
-  { Run r(2); r.inputs[0].data = (char*)r.a.data() + 1; expect(r, TW_E_ARGUMENT, "input 0 (a): data is not aligned to the element size of 4"); }
-  { Run r(2); r.outputs[0].dtype = TW_F64; expect(r, TW_E_DTYPE, "output 0 (y): element type is f64, expected f32"); }
-  { Run r(2); r.outputs[0].bytes = 0; expect(r, TW_E_SIZE, "output 0 (y): buffer size in bytes is 0, expected 32"); }
-  { Run r(2); r.outputs[1].data = nullptr; expect(r, TW_E_ARGUMENT, "output 1 (count): data is null"); }
-  { Run r(2); const int64_t d[] = {2, 5}; r.outputs[0].dims = d; expect(r, TW_E_SHAPE, "output 0 (y): dim 1 is 5, expected 4"); }
+  {
+    Run r(2);
+    r.inputs[0].dtype = TW_I64;
+    expect(r, TW_E_DTYPE, "input 0 (a): element type is i64, expected f32");
+  }
+  {
+    Run r(2);
+    r.inputs[0].dtype = 99;
+    expect(r, TW_E_DTYPE, "input 0 (a): element type is number 99, expected f32");
+  }
+  {
+    Run r(2);
+    r.inputs[0].rank = 1;
+    expect(r, TW_E_SHAPE, "input 0 (a): rank is 1, expected 2");
+  }
+  {
+    Run r(2);
+    r.rows[1] = 3;
+    expect(r, TW_E_SHAPE, "input 0 (a): dim 1 is 3, expected 4");
+  }
+  {
+    Run r(2);
+    r.rows[0] = 0;
+    expect(r, TW_E_SHAPE, "input 0 (a): dim 0 is 0, expected at least 1 (n)");
+  }
+  {
+    Run r(2);
+    r.rows[0] = -7;
+    expect(r, TW_E_SHAPE, "input 0 (a): dim 0 is -7, expected at least 1 (n)");
+  }
+  {
+    Run r(2);
+    const int64_t d[] = {1, 4};
+    r.inputs[1].dims = d;
+    expect(r, TW_E_SHAPE, "input 1 (b): dim 0 is 1, expected n = 2");
+  }
+  {
+    Run r(2);
+    r.twice[0] = 3;
+    expect(r, TW_E_SHAPE, "input 2 (c): dim 0 is 3, expected 4");
+  }
+  {
+    Run r(2);
+    r.rows[0] = INT64_MAX;
+    expect(r, TW_E_SHAPE, "input 0 (a): the shape has more bytes than can be counted");
+  }
+  {
+    Run r(2);
+    r.inputs[1].bytes = 31;
+    expect(r, TW_E_SIZE, "input 1 (b): buffer size in bytes is 31, expected 32");
+  }
+  {
+    Run r(2);
+    r.inputs[1].dims = nullptr;
+    expect(r, TW_E_ARGUMENT, "input 1 (b): dims is null");
+  }
+  {
+    Run r(2);
+    r.inputs[1].data = nullptr;
+    expect(r, TW_E_ARGUMENT, "input 1 (b): data is null");
+  }
+  {
+    Run r(2);
+    r.inputs[0].data = (char*)r.a.data() + 1;
+    expect(r, TW_E_ARGUMENT, "input 0 (a): data is not aligned to the element size of 4");
+  }
+  {
+    Run r(2);
+    r.outputs[0].dtype = TW_F64;
+    expect(r, TW_E_DTYPE, "output 0 (y): element type is f64, expected f32");
+  }
+  {
+    Run r(2);
+    r.outputs[0].bytes = 0;
+    expect(r, TW_E_SIZE, "output 0 (y): buffer size in bytes is 0, expected 32");
+  }
+  {
+    Run r(2);
+    r.outputs[1].data = nullptr;
+    expect(r, TW_E_ARGUMENT, "output 1 (count): data is null");
+  }
+  {
+    Run r(2);
+    const int64_t d[] = {2, 5};
+    r.outputs[0].dims = d;
+    expect(r, TW_E_SHAPE, "output 0 (y): dim 1 is 5, expected 4");
+  }
 }
 
 TEST_CASE("null pointers and wrong options are errors") {
@@ -186,18 +257,21 @@ TEST_CASE("sizes that do not fit or cannot be counted are refused before anythin
   REQUIRE(api().create(nullptr, &c) == TW_OK);
   Run refused(1013);
   CHECK(api().run(c, refused.inputs, refused.outputs) == TW_E_SHAPE);
-  CHECK(std::string(api().last_error(c)) == "the sizes do not fit: it has 1013 rows; here n = 1013");
+  CHECK(std::string(api().last_error(c)) ==
+        "the sizes do not fit: it has 1013 rows; here n = 1013");
   api().destroy(c);
   tw_options o = {};
   o.size = sizeof o;
   int64_t n = 1013;
   o.symbols = &n;
   CHECK(api().create(&o, &c) == TW_E_SHAPE);
-  CHECK(std::string(api().last_error(nullptr)) == "the sizes do not fit: it has 1013 rows; here n = 1013");
+  CHECK(std::string(api().last_error(nullptr)) ==
+        "the sizes do not fit: it has 1013 rows; here n = 1013");
   n = INT64_MAX;
   CHECK(api().arena_bytes(&n) == UINT64_MAX);
   CHECK(api().create(&o, &c) == TW_E_MEMORY);
-  CHECK(std::string(api().last_error(nullptr)) == "no memory for an arena of more bytes than can be counted");
+  CHECK(std::string(api().last_error(nullptr)) ==
+        "no memory for an arena of more bytes than can be counted");
 }
 
 TEST_CASE("a caller's pool runs every index once, and nested loops stay out of it") {
@@ -205,7 +279,8 @@ TEST_CASE("a caller's pool runs every index once, and nested loops stay out of i
   tw_parallel pool = {[](void*, void (*fn)(void*, int32_t), void* arg, int32_t count) {
                         ++calls;
                         for (int32_t i = count; i-- > 0;) fn(arg, i);
-                      }, nullptr, 2};
+                      },
+                      nullptr, 2};
   tw_options o = {};
   o.size = sizeof o;
   o.parallel = &pool;
@@ -269,7 +344,8 @@ TEST_CASE("a second run on a running context is refused") {
   tw_parallel pool = {[](void*, void (*fn)(void*, int32_t), void* arg, int32_t count) {
                         status = api().run(c, inner->inputs, inner->outputs);
                         for (int32_t i = 0; i < count; ++i) fn(arg, i);
-                      }, nullptr, 2};
+                      },
+                      nullptr, 2};
   tw_options o = {};
   o.size = sizeof o;
   o.parallel = &pool;
@@ -295,7 +371,8 @@ TEST_CASE("a forked child runs on alone") {
     o.size = sizeof o;
     o.threads = 2;
     tw_context* c = nullptr;
-    wrong += api().create(&o, &c) != TW_OK || api().run(c, fresh.inputs, fresh.outputs) != TW_OK || !fresh.right();
+    wrong += api().create(&o, &c) != TW_OK || api().run(c, fresh.inputs, fresh.outputs) != TW_OK ||
+             !fresh.right();
     api().destroy(c);
     _exit(wrong);
   }

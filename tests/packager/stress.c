@@ -1,4 +1,5 @@
-/* Four threads create, run and destroy contexts of the fake model, which share one pool. Built with the thread sanitizer. */
+/* Four threads create, run and destroy contexts of the fake model, which share one pool. Built with
+ * the thread sanitizer. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +7,9 @@
 #include "runtime/model.h"
 
 /* What the packager's object defines in an artifact; the model's four weights are 0. */
-__asm__(".section .rodata\n.balign 8\n.globl tw_weights_offset\n.hidden tw_weights_offset\n"
-        "tw_weights_offset: .quad no_weights - tw_weights_offset\nno_weights: .zero 16\n.previous\n");
+__asm__(
+    ".section .rodata\n.balign 8\n.globl tw_weights_offset\n.hidden tw_weights_offset\n"
+    "tw_weights_offset: .quad no_weights - tw_weights_offset\nno_weights: .zero 16\n.previous\n");
 const char tw_manifest[] = "{}";
 const uint8_t tw_hashes[TW_HASHES_BYTES] = {0};
 const tw_api* tw_fake_query(uint32_t version);
@@ -18,9 +20,11 @@ static _Atomic int wrong;
 static int run(const tw_api* api, tw_context* context, int n, float seed) {
   float a[kMost * 4], b[kMost * 4], c[kMost * 2], y[kMost * 4];
   int64_t rows[2] = {n, 4}, twice[1] = {2 * n}, count = 0;
-  for (int i = 0; i < 4 * n; ++i) a[i] = seed + (float)i, b[i] = 3 * (float)i, c[i / 2] = (float)(i / 2), y[i] = -1;
+  for (int i = 0; i < 4 * n; ++i)
+    a[i] = seed + (float)i, b[i] = 3 * (float)i, c[i / 2] = (float)(i / 2), y[i] = -1;
   uint64_t bytes = (uint64_t)n * 16;
-  tw_tensor inputs[3] = {{a, bytes, TW_F32, 2, rows}, {b, bytes, TW_F32, 2, rows}, {c, bytes / 2, TW_F32, 1, twice}};
+  tw_tensor inputs[3] = {
+      {a, bytes, TW_F32, 2, rows}, {b, bytes, TW_F32, 2, rows}, {c, bytes / 2, TW_F32, 1, twice}};
   tw_tensor outputs[2] = {{y, bytes, TW_F32, 2, 0}, {&count, 8, TW_I64, 0, 0}};
   if (api->run(context, inputs, outputs) != TW_OK || count != n) return 1;
   for (int i = 0; i < 4 * n; ++i)
@@ -41,7 +45,8 @@ static void* body(void* arg) {
       ++wrong;
       continue;
     }
-    for (int i = 0; i < 30; ++i) wrong += run(api, context, 1 + (i * 37 + index) % kMost, (float)(index * 100));
+    for (int i = 0; i < 30; ++i)
+      wrong += run(api, context, 1 + (i * 37 + index) % kMost, (float)(index * 100));
     api->destroy(context);
   }
   return 0;

@@ -8,7 +8,8 @@ namespace {
 
 // The bodies of two graphs of no symbols.
 void canonicalizes(const std::string& before, const std::string& after) {
-  run_pass("canonicalize", ("graph @t() {\n" + before + "}\n").c_str(), ("graph @t() {\n" + after + "}\n").c_str());
+  run_pass("canonicalize", ("graph @t() {\n" + before + "}\n").c_str(),
+           ("graph @t() {\n" + after + "}\n").c_str());
 }
 void keeps(const std::string& body) { canonicalizes(body, body); }
 
@@ -25,7 +26,8 @@ TEST_CASE("neutral elements go, from either side") {
     %d: f32[2, 3] = binary(%c, %zero) function=sub
     %e: f32[2, 3] = unary(%d) function=tanh
     output %e
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 3] = input
     %e: f32[2, 3] = unary(%x) function=tanh
     output %e
@@ -41,7 +43,9 @@ TEST_CASE("a neutral element that broadcasts its operand stays") {
   )");
 }
 
-TEST_CASE("constants stand right of add and left of max; subtraction and division are addition and multiplication") {
+TEST_CASE(
+    "constants stand right of add and left of max; subtraction and division are addition and "
+    "multiplication") {
   canonicalizes(R"(
     %x: f32[2, 2] = input
     %k: f32[2] = const [2, 4]
@@ -50,7 +54,8 @@ TEST_CASE("constants stand right of add and left of max; subtraction and divisio
     %c: f32[2, 2] = binary(%b, %k) function=div
     %d: f32[2, 2] = binary(%c, %k) function=max
     output %d
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 2] = input
     %k: f32[2] = const [2, 4]
     %b_shift: f32[2] = const [-2, -4]
@@ -73,7 +78,8 @@ TEST_CASE("chains of limits of one kind merge, a clip stays") {
     %b: f32[4] = binary(%two, %a) function=max
     %c: f32[4] = binary(%b, %six) function=min
     output %c
-  )", R"(
+  )",
+                R"(
     %x: f32[4] = input
     %six: f32[] = const [6]
     %b_limit: f32[] = const [2]
@@ -91,7 +97,8 @@ TEST_CASE("small powers are products") {
     %a: f32[4] = binary(%x, %two) function=pow
     %b: f32[4] = binary(%a, %three) function=pow
     output %b
-  )", R"(
+  )",
+                R"(
     %x: f32[4] = input
     %a: f32[4] = binary(%x, %x) function=mul
     %b_square: f32[4] = binary(%a, %a) function=mul
@@ -111,7 +118,8 @@ TEST_CASE("double negations and roundings of what is whole") {
     %g: f32[4] = unary(%a) function=abs
     output %e
     output %g
-  )", R"(
+  )",
+                R"(
     %x: f32[4] = input
     %c: f32[4] = binary(%x, %x) function=add
     %d: f32[4] = unary(%c) function=floor
@@ -131,7 +139,8 @@ TEST_CASE("casts through a wider type are one cast, through a narrower one two")
     %e: f32[4] = cast(%d) to=f32
     output %c
     output %e
-  )", R"(
+  )",
+                R"(
     %x: u8[4] = input
     %d: f16[4] = cast(%x) to=f16
     %e: f32[4] = cast(%d) to=f32
@@ -152,7 +161,8 @@ TEST_CASE("select with a known condition") {
     %n: bool[2, 3] = unary(%m) function=logical_not
     %c: f32[2, 3] = select(%n, %a, %b)
     output %c
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 3] = input
     %y: f32[3] = input
     %m: bool[2, 3] = input
@@ -170,7 +180,8 @@ TEST_CASE("operators broadcast by themselves, unless the expansion gives the sha
     %c: f32[4, 2, 3] = expand(%b) shape=[4, 2, 3]
     %d: f32[4, 2, 3] = binary(%c, %x) function=mul
     output %d
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 3] = input
     %y: f32[1, 3] = input
     %b: f32[2, 3] = binary(%y, %x) function=add
@@ -189,7 +200,8 @@ TEST_CASE("transposes merge, and are reshapes when only extents of 1 move") {
     %d: f32[2, 3, 4] = reshape(%c) shape=[2, 3, 4]
     %e: f32[4, 3, 2] = transpose(%d) perm=[2,1,0]
     output %e
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 3, 1, 4] = input
     %d: f32[2, 3, 4] = reshape(%x) shape=[2, 3, 4]
     %e: f32[4, 3, 2] = transpose(%d) perm=[2,1,0]
@@ -209,7 +221,8 @@ TEST_CASE("movement that does nothing goes") {
     %g: f32[2, 3, 4, 4] = pool(%f) kernel=[1,1] strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
     %h: f32[2, 3, 4, 4] = unary(%g) function=exp
     output %h
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 3, 4, 4] = input
     %h: f32[2, 3, 4, 4] = unary(%x) function=exp
     output %h
@@ -227,7 +240,8 @@ TEST_CASE("slices merge and look through concatenations") {
     %e: f32[4] = concat(%b, %d) axis=0
     %f: f32[9] = concat(%e, %y) axis=0
     output %f
-  )", R"(
+  )",
+                R"(
     %x: f32[10] = input
     %y: f32[5] = input
     %b: f32[2] = slice(%x) starts=[7] steps=[-4] sizes=[2]
@@ -243,7 +257,8 @@ TEST_CASE("a gather at one constant index is a slice") {
     %i: i64[] = const [-1]
     %a: f32[2, 4] = gather(%x, %i) axis=1
     output %a
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 3, 4] = input
     %a_slice: f32[2, 1, 4] = slice(%x) starts=[0, 2, 0] steps=[1,1,1] sizes=[2, 1, 4]
     %a: f32[2, 4] = reshape(%a_slice) shape=[2, 4]
@@ -263,7 +278,8 @@ TEST_CASE("symbolic extents are not 1, and merge like others") {
     %f: f32[batch, n] = expand(%e) shape=[batch, n]
     output %d
     output %f
-  })", R"(graph @t(batch, n) {
+  })",
+           R"(graph @t(batch, n) {
     %x: f32[batch, n, 4] = input
     %y: f32[n] = input
     %a: f32[n, batch, 4] = transpose(%x) perm=[1,0,2]
@@ -287,7 +303,8 @@ TEST_CASE("layout casts merge; what is stored in blocks is left alone") {
     %f: f32[1, 4, 2, 2]@1:2 = layout_cast(%e) axis=1 block=2
     %g: f32[1, 4, 2, 2] = layout_cast(%f) axis=-1 block=0
     output %g
-  )", R"(
+  )",
+                R"(
     %x: f32[1, 4, 2, 2] = input
     %two: f32[] = const [2]
     %c: f32[1, 4, 2, 2] = unary(%x) function=exp
@@ -303,7 +320,8 @@ TEST_CASE("a reduction of extents of 1 is a reshape") {
     %x: f32[2, 3, 1, 1] = input
     %a: f32[2, 3] = reduce(%x) kind=mean axes=[2,3] keep=false
     output %a
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 3, 1, 1] = input
     %a: f32[2, 3] = reshape(%x) shape=[2, 3]
     output %a
@@ -318,7 +336,8 @@ TEST_CASE("element-wise operators move in front of reshapes and transposes that 
     %b: f32[2, 4, 3] = transpose(%a) perm=[0,2,1]
     %c: f32[2, 4, 3] = binary(%b, %half) function=mul
     output %c
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 12] = input
     %half: f32[] = const [0.5]
     %c_early_early: f32[2, 12] = binary(%x, %half) function=mul
@@ -337,7 +356,8 @@ TEST_CASE("pads go into convolutions and pools") {
     %c: f32[1, 1, 6, 6] = pad(%b) begins=[0, 0, 1, 1] ends=[0, 0, 1, 1]
     %d: f32[1, 1, 5, 5] = pool(%c) kind=average kernel=[2,2] strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
     output %d
-  )", R"(
+  )",
+                R"(
     %x: f32[1, 1, 4, 4] = input
     %w: f32[1, 1, 3, 3] = const [1, 2, 3, 4, 5, 6, 7, 8, 9]
     %b: f32[1, 1, 4, 4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,0,1,2]
@@ -371,7 +391,8 @@ TEST_CASE("a convolution of a tensor's phases is one of the tensor") {
     %c: f32[2, 4, 2, 3] = concat(%p, %q, %r, %s) axis=1
     %y: f32[2, 2, 2, 3] = conv(%c, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,1,0,0]
     output %y
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 1, 4, 6] = input
     %b: f32[2] = const [1, 2]
     %y_weights: f32[2, 1, 2, 4] = const [1, 5, 2, 6, 3, 7, 4, 8, 9, 13, 10, 14, 11, 15, 12, 16]
@@ -387,7 +408,8 @@ TEST_CASE("a convolution of a tensor's phases is one of the tensor") {
     %c: f32[1, 6, 3] = concat(%p, %q, %r) axis=1
     %y: f32[1, 1, 2] = conv(%c, %w) strides=[2] dilations=[1] pads=[1,0]
     output %y
-  )", R"(
+  )",
+                R"(
     %x: f32[1, 2, 9] = input
     %y_weights: f32[1, 2, 6] = const [5, 9, 1, 6, 10, 2, 7, 11, 3, 8, 12, 4]
     %y: f32[1, 1, 2] = conv(%x, %y_weights) strides=[6] dilations=[1] pads=[3,0]
@@ -396,13 +418,15 @@ TEST_CASE("a convolution of a tensor's phases is one of the tensor") {
 }
 
 TEST_CASE("phases that miss points, repeat some, or are read elsewhere stay") {
-  const char* slices[] = {"starts=[0, 0, 1] steps=[1, 1, 2] sizes=[1, 1, 3]", "starts=[0, 0, 0] steps=[1, 1, 2] sizes=[1, 1, 3]"};
-  const char* widths[] = {"7", "6"};   // an odd extent, and one start twice
+  const char* slices[] = {"starts=[0, 0, 1] steps=[1, 1, 2] sizes=[1, 1, 3]",
+                          "starts=[0, 0, 0] steps=[1, 1, 2] sizes=[1, 1, 3]"};
+  const char* widths[] = {"7", "6"};  // an odd extent, and one start twice
   for (int i = 0; i < 2; ++i)
     keeps(std::string("%x: f32[1, 1, ") + widths[i] + R"(] = input
     %w: f32[1, 2, 1] = const [1, 2]
     %p: f32[1, 1, 3] = slice(%x) starts=[0, 0, 0] steps=[1, 1, 2] sizes=[1, 1, 3]
-    %q: f32[1, 1, 3] = slice(%x) )" + slices[i] + R"(
+    %q: f32[1, 1, 3] = slice(%x) )" +
+          slices[i] + R"(
     %c: f32[1, 2, 3] = concat(%p, %q) axis=1
     %y: f32[1, 1, 3] = conv(%c, %w) strides=[1] dilations=[1] pads=[0,0]
     output %y
@@ -426,7 +450,8 @@ TEST_CASE("a pointwise convolution of a stride takes the points that it reads") 
     %b: f32[128] = input
     %y: f32[2, 128, 3, 2] = conv(%x, %w, %b) strides=[2,3] dilations=[1,1] pads=[0,0,0,0]
     output %y
-  )", R"(
+  )",
+                R"(
     %x: f32[2, 3, 5, 6] = input
     %w: f32[128, 3, 1, 1] = input
     %b: f32[128] = input
@@ -437,10 +462,14 @@ TEST_CASE("a pointwise convolution of a stride takes the points that it reads") 
 }
 
 TEST_CASE("strided convolutions of few outputs, of taps or of padding read in place") {
-  struct Case { const char *weights, *output, *pads; };
-  for (const Case& c : {Case{"64, 3, 1", "64, 4", "0,0"}, Case{"128, 3, 2", "128, 3", "0,0"}, Case{"128, 3, 1", "128, 4", "1,0"}})
-    keeps(std::string("%x: f32[1, 3, 7] = input\n%w: f32[") + c.weights + "] = input\n%y: f32[1, " + c.output +
-          "] = conv(%x, %w) strides=[2] dilations=[1] pads=[" + c.pads + "]\noutput %y\n");
+  struct Case {
+    const char *weights, *output, *pads;
+  };
+  for (const Case& c : {Case{"64, 3, 1", "64, 4", "0,0"}, Case{"128, 3, 2", "128, 3", "0,0"},
+                        Case{"128, 3, 1", "128, 4", "1,0"}})
+    keeps(std::string("%x: f32[1, 3, 7] = input\n%w: f32[") + c.weights + "] = input\n%y: f32[1, " +
+          c.output + "] = conv(%x, %w) strides=[2] dilations=[1] pads=[" + c.pads +
+          "]\noutput %y\n");
 }
 
 TEST_CASE("transposes of the last two axes are flags of a matmul; keys keep their rows") {
@@ -453,7 +482,8 @@ TEST_CASE("transposes of the last two axes are flags of a matmul; keys keep thei
     %t: f32[5, 3] = transpose(%w) perm=[1,0]
     %c: f32[2, 5, 3] = matmul(%b, %t)
     output %c
-  )", R"(
+  )",
+                R"(
     %q: f32[2, 5, 4] = input
     %k: f32[5, 2, 4] = input
     %w: f32[3, 5] = input
@@ -472,6 +502,8 @@ TEST_CASE("a concat of many parts is a tree, as far as its leaves do not fit int
   };
   const std::string input = "    %x: f32[2, 1] = input\n";
   canonicalizes(input + "    %c: f32[2, 130] = concat(" + times(130) + ") axis=1\n    output %c\n",
-                input + "    %c_parts: f32[2, 64] = concat(" + times(64) + ") axis=1\n    %c_parts_1: f32[2, 64] = concat(" + times(64) +
-                    ") axis=1\n    %c: f32[2, 130] = concat(%c_parts, %c_parts_1, %x, %x) axis=1\n    output %c\n");
+                input + "    %c_parts: f32[2, 64] = concat(" + times(64) +
+                    ") axis=1\n    %c_parts_1: f32[2, 64] = concat(" + times(64) +
+                    ") axis=1\n    %c: f32[2, 130] = concat(%c_parts, %c_parts_1, %x, %x) axis=1\n "
+                    "   output %c\n");
 }

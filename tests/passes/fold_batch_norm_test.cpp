@@ -16,7 +16,8 @@ TEST_CASE("a batch norm goes into the convolution in front of it") {
     %c: f32[1, 2, 3, 3] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
     %n: f32[1, 2, 3, 3] = batch_norm(%c, %s, %t, %m, %v) epsilon=0
     output %n
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[1, 1, 3, 3] = input
     %n_weights: f32[2, 1, 1, 1] = const [1, 4]
     %n_bias: f32[2] = const [8, 12]
@@ -33,7 +34,8 @@ TEST_CASE("a grouped transposed convolution is scaled by output channel") {
     %c: f32[1, 4, 2, 2] = conv_transpose(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] output_padding=[0,0] group=2
     %n: f32[1, 4, 2, 2] = binary(%c, %s) function=mul
     output %n
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[1, 2, 2, 2] = input
     %n_weights: f32[2, 2, 1, 1] = const [1, 20, 300, 4000]
     %n: f32[1, 4, 2, 2] = conv_transpose(%x, %n_weights) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] output_padding=[0,0] group=2
@@ -53,7 +55,8 @@ TEST_CASE("a chain behind a matmul scales its weights and leaves one add") {
     %d: f32[2, 2] = binary(%c, %two) function=mul
     %e: f32[2, 2] = binary(%d, %s) function=mul
     output %e
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[2, 2] = input
     %e_weights: f32[2, 2] = const [20, 400, 60, 800]
     %e_shift: f32[2] = const [20, 400]
@@ -90,7 +93,8 @@ TEST_CASE("scale and shift in front of an unpadded convolution go into it") {
     %b: f32[1, 2, 3, 3] = binary(%a, %t) function=add
     %c: f32[1, 1, 3, 3] = conv(%b, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
     output %c
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[1, 2, 3, 3] = input
     %c_weights: f32[1, 2, 1, 1] = const [6, 50]
     %c_bias: f32[1] = const [38]
@@ -112,7 +116,8 @@ TEST_CASE("a batch norm with nowhere to go is a mul and an add, chains are short
     %c: f32[1, 2, 2] = binary(%b, %half) function=mul
     %d: f32[1, 2, 2] = binary(%c, %half) function=mul
     output %d
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[1, 2, 2] = input
     %d_scale: f32[] = const [0.25]
     %a_scale: f32[2, 1] = const [1, 2]

@@ -13,7 +13,8 @@ TEST_CASE("eliminate-dead-code erases what no output needs") {
     %b: f32[2] = unary(%a) function=neg
     %c: f32[2] = unary(%x) function=tanh
     output %c
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[2] = input
     %c: f32[2] = unary(%x) function=tanh
     output %c
@@ -38,7 +39,8 @@ TEST_CASE("eliminate-common-subexpressions keeps the first of equal nodes and co
     output %e
     output %f
     output %g
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[2] = input
     %y: f32[2] = input
     %k: f32[2] = const [1, 2]
@@ -67,7 +69,8 @@ TEST_CASE("fold-constants computes what depends on constants and static shapes o
     %m: i64[2] = binary(%s, %n) function=add
     output %c
     output %m
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[2, 2] = input
     %b: f32[2, 2] = const [2, 3, 4, 5]
     %m: i64[2] = const [9, 9]
@@ -112,7 +115,8 @@ TEST_CASE("fold-shapes follows symbols through shape arithmetic") {
     output %c
     output %h
     output %p
-  })", R"(graph @t(batch) {
+  })",
+           R"(graph @t(batch) {
     %x: f32[batch, 6] = input
     %h: i64[1] = const [3]
     %c: i64[2] = dim_vector() values=[batch * 2, 3]
@@ -123,13 +127,16 @@ TEST_CASE("fold-shapes follows symbols through shape arithmetic") {
   })");
 }
 
-TEST_CASE("nodes of several outputs: dead only when no output is read, never merged, folded when all inputs are constants") {
+TEST_CASE(
+    "nodes of several outputs: dead only when no output is read, never merged, folded when all "
+    "inputs are constants") {
   run_pass("eliminate-dead-code", R"(graph @t() {
     %x: f32[4] = input
     %v: f32[2], %i: i64[2], %s: i64[4] = extern(%x) function=topk ints=[0,1,1] dims=[2]
     %w: f32[2], %j: i64[2], %r: i64[4] = extern(%x) function=topk ints=[0,0,1] dims=[2]
     output %i
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[4] = input
     %v: f32[2], %i: i64[2], %s: i64[4] = extern(%x) function=topk ints=[0,1,1] dims=[2]
     output %i
@@ -149,7 +156,8 @@ TEST_CASE("nodes of several outputs: dead only when no output is read, never mer
     %y: f32[2] = binary(%x, %v) function=add
     output %y
     output %i
-  })", R"(graph @t() {
+  })",
+           R"(graph @t() {
     %x: f32[2] = input
     %v: f32[2] = const [4, 3]
     %i: i64[2] = const [1, 3]

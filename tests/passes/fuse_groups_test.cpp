@@ -22,23 +22,26 @@ std::string grouping(const Graph& graph) {
   std::string text;
   for (const Group& group : fuse_groups(graph)) {
     if (!text.empty()) text += " | ";
-    for (size_t i = 0; i < group.nodes.size(); ++i) text += (i ? " " : "") + graph.value(graph.node(group.nodes[i]).output).name;
+    for (size_t i = 0; i < group.nodes.size(); ++i)
+      text += (i ? " " : "") + graph.value(graph.node(group.nodes[i]).output).name;
   }
   return text;
 }
 
-void check_group(const Graph& graph, const Group& group, const std::vector<std::vector<NodeId>>& users) {
+void check_group(const Graph& graph, const Group& group,
+                 const std::vector<std::vector<NodeId>>& users) {
   std::set<NodeId> inside(group.nodes.begin(), group.nodes.end());
   REQUIRE(inside.contains(group.anchor));
   FusionClass kind = op_info(graph.node(group.anchor).attrs).fusion;
-  if (kind == FusionClass::complex_out)   // attention: checked by what it is made of
+  if (kind == FusionClass::complex_out)  // attention: checked by what it is made of
     for (NodeId id : group.nodes)
       if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return;
   bool after_anchor = false;
   for (NodeId id : group.nodes) {
     const Node& node = graph.node(id);
     bool escapes = false;
-    for (NodeId user : users[static_cast<size_t>(node.output.index)]) escapes |= !inside.contains(user);
+    for (NodeId user : users[static_cast<size_t>(node.output.index)])
+      escapes |= !inside.contains(user);
     for (const Graph::Output& output : graph.outputs()) escapes |= output.value == node.output;
     if (id != group.nodes.back()) CHECK_FALSE(escapes);
     if (id == group.anchor) {
@@ -46,10 +49,11 @@ void check_group(const Graph& graph, const Group& group, const std::vector<std::
       continue;
     }
     if (kind == FusionClass::complex_out) CHECK(after_anchor);
-    if (kind == FusionClass::injective)
-      CHECK(op_info(node.attrs).fusion == FusionClass::injective);
+    if (kind == FusionClass::injective) CHECK(op_info(node.attrs).fusion == FusionClass::injective);
     else
-      CHECK((is_elementwise(node) || std::holds_alternative<op::Take>(node.attrs) || std::holds_alternative<op::Gather>(node.attrs)));   // sums pick points
+      // Sums pick points
+      CHECK((is_elementwise(node) || std::holds_alternative<op::Take>(node.attrs) ||
+             std::holds_alternative<op::Gather>(node.attrs)));
     CHECK(kind != FusionClass::opaque);
   }
 }
@@ -109,7 +113,9 @@ TEST_CASE("a convolution takes bias, residual add and activation; the later one 
   })");
   check_groups(graph);
   CHECK(grouping(graph) == "c | d e s r | f t");
-  CHECK(print_groups(graph, fuse_groups(graph)).starts_with("group 0 complex_out (%x, %w) -> %c: f32[1, 2, 4, 4]\n  %c = conv(%x, %w)"));
+  CHECK(
+      print_groups(graph, fuse_groups(graph))
+          .starts_with("group 0 complex_out (%x, %w) -> %c: f32[1, 2, 4, 4]\n  %c = conv(%x, %w)"));
 }
 
 TEST_CASE("diamonds join whole or not at all") {
@@ -200,7 +206,8 @@ TEST_CASE("one value read at different points is not computed twice if it is dea
     output %f
   })");
   check_groups(graph);
-  // %c and %d are cheap and may be computed for both readers; %a is not, whichever of them reads it.
+  // %c and %d are cheap and may be computed for both readers; %a is not, whichever of them reads
+  // it.
   CHECK(grouping(graph) == "a | b c d e f");
 }
 
@@ -232,7 +239,8 @@ TEST_CASE("an inner value that is an output ends its group") {
   CHECK(grouping(graph) == "c a | b d");
 }
 
-TEST_CASE("layout casts and symbolic values stay alone; followers are stored as their convolution") {
+TEST_CASE(
+    "layout casts and symbolic values stay alone; followers are stored as their convolution") {
   Graph graph = parsed(R"(graph @t(batch) {
     %x: f32[batch, 4, 2, 2] = input
     %w: f32[4, 4, 1, 1] = input
@@ -272,8 +280,10 @@ output %y
 TEST_CASE("attention is one group, from the split to the merged heads") {
   CHECK(grouping(parsed((std::string(kAttention) + "}").c_str())) == "r q a b p o t y");
   // Probabilities that somebody else reads, or scores: no attention.
-  CHECK(grouping(parsed((std::string(kAttention) + "output %p\n}").c_str())).find("p o") == std::string::npos);
-  CHECK(grouping(parsed((std::string(kAttention) + "output %a\n}").c_str())).find("p o") == std::string::npos);
+  CHECK(grouping(parsed((std::string(kAttention) + "output %p\n}").c_str())).find("p o") ==
+        std::string::npos);
+  CHECK(grouping(parsed((std::string(kAttention) + "output %a\n}").c_str())).find("p o") ==
+        std::string::npos);
 }
 
 TEST_CASE("attention of f16 is one group for processors") {
@@ -318,7 +328,8 @@ TEST_CASE("indices that must be looked at are made by kernels of their own") {
     %g: f32[3, 8] = gather(%x, %c) axis=0
     %y: f32[3, 8] = unary(%g) function=tanh
     output %y
-  })").c_str());
+  })")
+                      .c_str());
   };
   CHECK(grouping(graph("%c: i64[3] = binary(%i, %i) function=add")) == "c | g y");
   CHECK(grouping(graph("%c: i64[3] = iota() shape=[3] axis=0")) == "c g y");
@@ -336,7 +347,8 @@ TEST_CASE("groups stay within 24 nodes and 12 inputs") {
   };
   ValueId value = add(op::MatMul{}, {x, x});
   for (int i = 0; i < 40; ++i) value = add(op::Unary{UnaryOp::tanh}, {value});
-  for (int i = 0; i < 16; ++i) value = add(op::Binary{BinaryOp::add}, {value, graph.add_input("i", type)});
+  for (int i = 0; i < 16; ++i)
+    value = add(op::Binary{BinaryOp::add}, {value, graph.add_input("i", type)});
   graph.add_output(value, "y");
   check_groups(graph);
   std::vector<size_t> sizes;

@@ -1,5 +1,5 @@
-// Whole programs of lowered kernels in the interpreter: lowering, algorithms, shared storage and the memory plan, with no schedule
-// and no generated code between them and the evaluators.
+// Whole programs of lowered kernels in the interpreter: lowering, algorithms, shared storage and
+// the memory plan, with no schedule and no generated code between them and the evaluators.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "ir/kernel/interpreter.h"
-#include "passes/fuse_groups.h"
-#include "program/build_program.h"
 #include "passes/choose_algorithms.h"
+#include "passes/fuse_groups.h"
 #include "passes/storage.h"
+#include "program/build_program.h"
 #include "random_graph.h"
 
 using namespace tw;
@@ -21,7 +21,8 @@ using Bytes = std::vector<std::byte>;
 
 struct Memory {
   std::vector<Bytes> inputs, outputs;
-  std::vector<Bytes> arenas, weights;   // by device, the processor's first; a device's weights begin at 0
+  // By device, the processor's first; a device's weights begin at 0
+  std::vector<Bytes> arenas, weights;
 
   std::byte* at(const Operand& operand, int device) {
     const auto offset = as_const(operand.offset);
@@ -33,7 +34,7 @@ struct Memory {
       case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + *offset;
       case Place::arena: return arenas[place].data() + *offset;
       case Place::weights: return weights[place].data() + *offset;
-      case Place::room: break;   // of sizes made from data: these graphs have none
+      case Place::room: break;  // of sizes made from data: these graphs have none
     }
     TW_UNREACHABLE("bad place");
   }
@@ -53,13 +54,18 @@ void run_kernel(const Kernel& kernel, const std::vector<std::byte*>& pointers) {
     if (buffer.role != BufferRole::temp) buffers.push_back(&buffer);
   REQUIRE(buffers.size() == pointers.size());
   for (size_t i = 0; i < buffers.size(); ++i)
-    arguments.push_back({Bytes(pointers[i], pointers[i] + bytes_of(buffers[i]->dtype, buffers[i]->shape))});
+    arguments.push_back(
+        {Bytes(pointers[i], pointers[i] + bytes_of(buffers[i]->dtype, buffers[i]->shape))});
   for (size_t i = 0; i < buffers.size(); ++i)
-    if (const auto same = std::find(pointers.begin(), pointers.end(), pointers[i]); buffers[i]->role == BufferRole::output && buffers[static_cast<size_t>(same - pointers.begin())]->role == BufferRole::input)
+    if (const auto same = std::find(pointers.begin(), pointers.end(), pointers[i]);
+        buffers[i]->role == BufferRole::output &&
+        buffers[static_cast<size_t>(same - pointers.begin())]->role == BufferRole::input)
       arguments[i] = {{}, static_cast<size_t>(same - pointers.begin())};
   REQUIRE(error_text(interpret(kernel, arguments)) == "");
   for (size_t i = 0; i < buffers.size(); ++i)
-    if (const Bytes& made = arguments[arguments[i].place.value_or(i)].bytes; buffers[i]->role == BufferRole::output) std::memcpy(pointers[i], made.data(), made.size());
+    if (const Bytes& made = arguments[arguments[i].place.value_or(i)].bytes;
+        buffers[i]->role == BufferRole::output)
+      std::memcpy(pointers[i], made.data(), made.size());
 }
 
 Bytes packed_weights(const Program& program) {
@@ -75,24 +81,27 @@ Bytes packed_weights(const Program& program) {
 
 struct Result {
   std::vector<Tensor> outputs;
-  int chosen = 0;               // groups that the forced algorithm computes
-  int pools = 0;                // of convolutions and pools
-  int in_place = 0;             // calls whose output lies where an input does
+  int chosen = 0;    // groups that the forced algorithm computes
+  int pools = 0;     // of convolutions and pools
+  int in_place = 0;  // calls whose output lies where an input does
   int transfers = 0;
 };
 
 // Devices for all groups, at random but for those that write parts of one value.
-std::vector<int> random_places(const Graph& graph, const std::vector<Group>& groups, const Target& target) {
+std::vector<int> random_places(const Graph& graph, const std::vector<Group>& groups,
+                               const Target& target) {
   Storage storage(graph, groups);
   std::vector<int> places;
   for (const Group& group : groups) {
-    const auto root = static_cast<uint32_t>(storage.of(graph.node(group.nodes.back()).output).root.index);
+    const auto root = static_cast<uint32_t>(
+        storage.of(graph.node(group.nodes.back()).output).root.index);
     places.push_back(static_cast<int>((root * 2654435761u >> 8) % (target.devices.size() + 1)));
   }
   return places;
 }
 
-Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Target& target, std::optional<Algorithm> only = std::nullopt) {
+Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Target& target,
+                       std::optional<Algorithm> only = std::nullopt) {
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
   std::vector<Group> groups = fuse_groups(graph);
@@ -103,12 +112,15 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
   Result result;
   for (const Group& group : groups) {
     result.chosen += only && group.algorithm == *only;
-    result.pools += std::holds_alternative<op::Conv>(graph.node(group.anchor).attrs) && std::ranges::any_of(group.nodes, [&](NodeId id) {
-      return std::holds_alternative<op::Pool>(graph.node(id).attrs);
-    });
+    result.pools += std::holds_alternative<op::Conv>(graph.node(group.anchor).attrs) &&
+                    std::ranges::any_of(group.nodes, [&](NodeId id) {
+                      return std::holds_alternative<op::Pool>(graph.node(id).attrs);
+                    });
   }
   ProgramOptions options;
-  options.schedule = [](const LoweredGroup& lowered, const Target&) -> Expected<Kernel> { return lowered.kernel; };
+  options.schedule = [](const LoweredGroup& lowered, const Target&) -> Expected<Kernel> {
+    return lowered.kernel;
+  };
   if (!target.devices.empty()) options.devices = random_places(graph, groups, target);
   Expected<Program> program = build_program(graph, groups, target, options);
   if (!program) FAIL(error_text(program.takeError()));
@@ -120,17 +132,21 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
     memory.outputs.push_back(result.outputs.back().bytes);
   }
   const Bytes all_weights = packed_weights(*program);
-  memory.arenas.emplace_back(static_cast<size_t>(as_const(program->arena_bytes).value()), std::byte{0xff});
+  memory.arenas.emplace_back(static_cast<size_t>(as_const(program->arena_bytes).value()),
+                             std::byte{0xff});
   memory.weights.push_back(all_weights);
   for (const DeviceProgram& device : program->devices) {
-    memory.arenas.emplace_back(static_cast<size_t>(as_const(device.arena_bytes).value()), std::byte{0xff});
+    memory.arenas.emplace_back(static_cast<size_t>(as_const(device.arena_bytes).value()),
+                               std::byte{0xff});
     const auto begin = all_weights.begin() + static_cast<std::ptrdiff_t>(device.weights_offset);
     memory.weights.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(device.weight_bytes));
   }
   for (const KernelCall& call : program->calls) {
     std::vector<std::byte*> pointers;
-    for (const Operand& operand : call.arguments) pointers.push_back(memory.at(operand, pointers.empty() ? call.from : call.device));
-    result.in_place += !call.is_transfer() && std::find(pointers.begin(), pointers.end() - 1, pointers.back()) != pointers.end() - 1;
+    for (const Operand& operand : call.arguments)
+      pointers.push_back(memory.at(operand, pointers.empty() ? call.from : call.device));
+    result.in_place += !call.is_transfer() && std::find(pointers.begin(), pointers.end() - 1,
+                                                        pointers.back()) != pointers.end() - 1;
     if (call.is_transfer()) REQUIRE((call.from == 0 || call.device == 0));
     result.transfers += call.is_transfer();
     run_kernel(program->kernels[static_cast<size_t>(call.kernel)], pointers);
@@ -139,7 +155,8 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
   return result;
 }
 
-int check(const Graph& graph, const Target& target, std::optional<Algorithm> only, double tolerance, int pools = 0) {
+int check(const Graph& graph, const Target& target, std::optional<Algorithm> only, double tolerance,
+          int pools = 0) {
   const std::vector<Tensor> inputs = test::random_inputs(graph, 7);
   Expected<std::vector<Tensor>> expected = evaluate(graph, inputs);
   REQUIRE(bool(expected));
@@ -147,7 +164,8 @@ int check(const Graph& graph, const Target& target, std::optional<Algorithm> onl
   if (only) CHECK(got.chosen >= 1);
   CHECK(got.pools >= pools);
   REQUIRE(got.outputs.size() == expected->size());
-  for (size_t i = 0; i < got.outputs.size(); ++i) CHECK(test::relative_difference((*expected)[i], got.outputs[i]) < tolerance);
+  for (size_t i = 0; i < got.outputs.size(); ++i)
+    CHECK(test::relative_difference((*expected)[i], got.outputs[i]) < tolerance);
   return got.transfers;
 }
 
@@ -157,12 +175,14 @@ Tensor weights(std::mt19937& random, std::vector<int64_t> shape, int64_t depth) 
   return t;
 }
 
-ValueId conv(Graph& g, std::mt19937& random, ValueId x, int64_t in, int64_t out, int64_t kernel, int64_t pad) {
+ValueId conv(Graph& g, std::mt19937& random, ValueId x, int64_t in, int64_t out, int64_t kernel,
+             int64_t pad) {
   op::Conv attrs;
   attrs.strides = attrs.dilations = {1, 1};
   attrs.pads = {pad, pad, pad, pad};
   ValueId w = g.add_constant("w", weights(random, {out, in, kernel, kernel}, in * kernel * kernel));
-  Expected<ValueId> y = g.add(attrs, {x, w, g.add_constant("b", test::random_tensor(random, DType::f32, {out}))});
+  Expected<ValueId> y = g.add(
+      attrs, {x, w, g.add_constant("b", test::random_tensor(random, DType::f32, {out}))});
   REQUIRE(bool(y));
   return *y;
 }
@@ -182,9 +202,13 @@ Graph layer(int64_t n, int64_t in, int64_t out, int64_t h, int64_t w, int64_t ke
 TEST_CASE("residuals: outputs take the place of what was added") {
   std::mt19937 random(5);
   Graph g;
-  ValueId x = conv(g, random, g.add_input("x", {DType::f32, {Expr(1), Expr(4), Expr(6), Expr(5)}, {}}), 4, 16, 1, 0);
+  ValueId x = conv(g, random,
+                   g.add_input("x", {DType::f32, {Expr(1), Expr(4), Expr(6), Expr(5)}, {}}), 4, 16,
+                   1, 0);
   for (int block = 0; block < 3; ++block) {
-    Expected<ValueId> sum = g.add(op::Binary{BinaryOp::add}, {conv(g, random, conv(g, random, x, 16, 16, 3, 1), 16, 16, 1, 0), x});
+    Expected<ValueId> sum = g.add(
+        op::Binary{BinaryOp::add},
+        {conv(g, random, conv(g, random, x, 16, 16, 3, 1), 16, 16, 1, 0), x});
     REQUIRE(bool(sum));
     x = *sum;
   }
@@ -218,7 +242,7 @@ TEST_CASE("random graphs spread over two devices, each with its memory, equal th
 }
 
 TEST_CASE("Winograd's kernels, lowered and interpreted, equal the evaluators") {
-  const Target target = baseline_target(Arch::x86_64);   // vectors of four
+  const Target target = baseline_target(Arch::x86_64);  // vectors of four
   for (Algorithm a : {Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::winograd_f6}) {
     CAPTURE(algorithm_name(a));
     check(layer(1, 16, 8, 5, 7, 3, 1), target, a, 1e-5);
@@ -235,7 +259,7 @@ TEST_CASE("Strassen's kernels, lowered and interpreted, equal the evaluators") {
 
 TEST_CASE("blocks of channels that are not full are read in parts that are") {
   Target target = baseline_target(Arch::x86_64);
-  target.cpu = "znver5";   // blocks of sixteen
+  target.cpu = "znver5";  // blocks of sixteen
   target.vector_bits = 512;
   target.vector_registers = 32;
   for (int64_t channels : {24, 20, 40, 22, 8})
@@ -261,17 +285,24 @@ Graph narrow_layers(DType narrow, int64_t zero, int64_t channels, int64_t kernel
   const auto scaled = [&](ValueId v, double by) {
     Tensor factor = Tensor::zeros(DType::f32, {});
     factor.set(0, by);
-    return must(g.add(op::Cast{narrow, true}, {must(g.add(op::Binary{BinaryOp::mul}, {v, g.add_constant("s", factor)}))}));
+    return must(g.add(op::Cast{narrow, true},
+                      {must(g.add(op::Binary{BinaryOp::mul}, {v, g.add_constant("s", factor)}))}));
   };
-  const ValueId x = scaled(g.add_input("x", {DType::f32, {Expr(1), Expr(3), Expr(6), Expr(5)}, {}}), 128);
-  const ValueId a = must(g.add(op::Conv{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1, zero}, {x, constant({channels, 3, 1, 1})}));
+  const ValueId x = scaled(g.add_input("x", {DType::f32, {Expr(1), Expr(3), Expr(6), Expr(5)}, {}}),
+                           128);
+  const ValueId a = must(
+      g.add(op::Conv{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1, zero}, {x, constant({channels, 3, 1, 1})}));
   const ValueId b = scaled(must(g.add(op::Cast{DType::f32}, {a})), 0x1p-8);
   const int64_t pad = kernel / 2;
-  g.add_output(must(g.add(op::Conv{{stride, stride}, {1, 1}, {pad, pad, pad, pad}, 1, zero}, {b, constant({32, channels, kernel, kernel})})), "y");
+  g.add_output(must(g.add(op::Conv{{stride, stride}, {1, 1}, {pad, pad, pad, pad}, 1, zero},
+                          {b, constant({32, channels, kernel, kernel})})),
+               "y");
   return g;
 }
 
-TEST_CASE("convolutions of 8-bit integers, two and four products at once, lowered and interpreted, equal the evaluators") {
+TEST_CASE(
+    "convolutions of 8-bit integers, two and four products at once, lowered and interpreted, equal "
+    "the evaluators") {
   Target wide = baseline_target(Arch::x86_64);
   wide.cpu = "znver5";
   wide.features = {"avx512bw", "avx512f", "avx512vnni"};
@@ -279,23 +310,31 @@ TEST_CASE("convolutions of 8-bit integers, two and four products at once, lowere
   wide.vector_registers = 32;
   const Target narrow = baseline_target(Arch::x86_64), other = baseline_target(Arch::aarch64);
   for (const Target* target : {&std::as_const(wide), &narrow, &other})
-    for (const auto& [type, zero] : {std::pair(DType::i8, -128), std::pair(DType::i8, 5), std::pair(DType::u8, 0), std::pair(DType::u8, 130)})
+    for (const auto& [type, zero] : {std::pair(DType::i8, -128), std::pair(DType::i8, 5),
+                                     std::pair(DType::u8, 0), std::pair(DType::u8, 130)})
       for (const int64_t channels : {16, 24, 20, 6})
         for (const auto& [kernel, stride] : {std::pair(1, 1), std::pair(3, 1), std::pair(3, 2)}) {
           CAPTURE(channels);
           CAPTURE(zero);
           CAPTURE(kernel);
-          check(narrow_layers(type, zero, channels, kernel, stride), *target, Algorithm::direct, 1e-9);
+          check(narrow_layers(type, zero, channels, kernel, stride), *target, Algorithm::direct,
+                1e-9);
         }
 }
 
-TEST_CASE("pools behind convolutions, lowered and interpreted in one kernel, equal the evaluators") {
+TEST_CASE(
+    "pools behind convolutions, lowered and interpreted in one kernel, equal the evaluators") {
   const Target target = baseline_target(Arch::x86_64);
   for (Algorithm a : {Algorithm::direct, Algorithm::winograd_f2, Algorithm::winograd_f6})
     for (PoolKind kind : {PoolKind::max, PoolKind::average}) {
       CAPTURE(algorithm_name(a));
-      Graph g = layer(2, 8, 10, 9, 7, 3, 1);   // a row and a column that no window covers, channels that fill no block
-      const op::Pool pool{.kind = kind, .kernel = {2, 2}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {0, 0, 0, 0}};
+      // a row and a column that no window covers, channels that fill no block
+      Graph g = layer(2, 8, 10, 9, 7, 3, 1);
+      const op::Pool pool{.kind = kind,
+                          .kernel = {2, 2},
+                          .strides = {2, 2},
+                          .dilations = {1, 1},
+                          .pads = {0, 0, 0, 0}};
       Expected<ValueId> y = g.add(pool, {g.outputs()[0].value});
       REQUIRE(bool(y));
       Expected<ValueId> z = g.add(op::Unary{UnaryOp::tanh}, {*y});

@@ -23,12 +23,15 @@ std::string attention(const std::string& products) {
     output %o
   })";
 }
-void keeps(const std::string& products) { run_pass("join-products", attention(products).c_str(), attention(products).c_str()); }
+void keeps(const std::string& products) {
+  run_pass("join-products", attention(products).c_str(), attention(products).c_str());
+}
 
 }  // namespace
 
 TEST_CASE("the three products of an attention become one, with the biases that there are") {
-  run_pass("join-products", attention(R"(
+  run_pass("join-products",
+           attention(R"(
     %x: f32[3, 1] = input
     %wq: f32[1, 4] = const [1, 2, 3, 4]
     %wk: f32[1, 4] = const [9, 1, 2, 3]
@@ -38,7 +41,9 @@ TEST_CASE("the three products of an attention become one, with the biases that t
     %m: f32[3, 4] = matmul(%x, %wk)
     %k: f32[3, 4] = binary(%m, %bk) function=add
     %v: f32[3, 4] = matmul(%x, %wv)
-  )").c_str(), attention(R"(
+  )")
+               .c_str(),
+           attention(R"(
     %x: f32[3, 1] = input
     %q_weights: f32[1, 12] = const [1, 2, 3, 4, 9, 1, 2, 3, 3, 1, 4, 1]
     %q_bias: f32[12] = const [0, 0, 0, 0, 1, 2, 3, 5, 0, 0, 0, 0]
@@ -47,29 +52,37 @@ TEST_CASE("the three products of an attention become one, with the biases that t
     %q: f32[3, 4] = slice(%q_biased) starts=[0,0] steps=[1,1] sizes=[3,4]
     %k: f32[3, 4] = slice(%q_biased) starts=[0,4] steps=[1,1] sizes=[3,4]
     %v: f32[3, 4] = slice(%q_biased) starts=[0,8] steps=[1,1] sizes=[3,4]
-  )").c_str());
+  )")
+               .c_str());
 }
 
 TEST_CASE("constants of several rows lie side by side row by row") {
-  run_pass("join-products", attention(R"(
+  run_pass("join-products",
+           attention(R"(
     %x: f32[3, 2] = input
     %v: f32[3, 4] = input
     %wq: f32[2, 4] = const [1, 2, 3, 4, 5, 6, 7, 8]
     %wk: f32[2, 4] = const [9, 1, 2, 3, 4, 5, 6, 7]
     %q: f32[3, 4] = matmul(%x, %wq)
     %k: f32[3, 4] = matmul(%x, %wk)
-  )").c_str(), attention(R"(
+  )")
+               .c_str(),
+           attention(R"(
     %x: f32[3, 2] = input
     %v: f32[3, 4] = input
     %q_weights: f32[2, 8] = const [1, 2, 3, 4, 9, 1, 2, 3, 5, 6, 7, 8, 4, 5, 6, 7]
     %q_joined: f32[3, 8] = matmul(%x, %q_weights)
     %q: f32[3, 4] = slice(%q_joined) starts=[0,0] steps=[1,1] sizes=[3,4]
     %k: f32[3, 4] = slice(%q_joined) starts=[0,4] steps=[1,1] sizes=[3,4]
-  )").c_str());
+  )")
+               .c_str());
 }
 
-TEST_CASE("keys and values of another operand are joined without the queries, transposed constants one below the other") {
-  run_pass("join-products", attention(R"(
+TEST_CASE(
+    "keys and values of another operand are joined without the queries, transposed constants one "
+    "below the other") {
+  run_pass("join-products",
+           attention(R"(
     %x: f32[3, 2] = input
     %z: f32[3, 2] = input
     %wq: f32[2, 4] = const [1, 2, 3, 4, 5, 6, 7, 8]
@@ -78,7 +91,9 @@ TEST_CASE("keys and values of another operand are joined without the queries, tr
     %q: f32[3, 4] = matmul(%x, %wq)
     %k: f32[3, 4] = matmul(%z, %wk) trans_b=true
     %v: f32[3, 4] = matmul(%z, %wv) trans_b=true
-  )").c_str(), attention(R"(
+  )")
+               .c_str(),
+           attention(R"(
     %x: f32[3, 2] = input
     %z: f32[3, 2] = input
     %wq: f32[2, 4] = const [1, 2, 3, 4, 5, 6, 7, 8]
@@ -87,10 +102,12 @@ TEST_CASE("keys and values of another operand are joined without the queries, tr
     %k_joined: f32[3, 8] = matmul(%z, %k_weights) trans_b=true
     %k: f32[3, 4] = slice(%k_joined) starts=[0,0] steps=[1,1] sizes=[3,4]
     %v: f32[3, 4] = slice(%k_joined) starts=[0,4] steps=[1,1] sizes=[3,4]
-  )").c_str());
+  )")
+               .c_str());
 }
 
-TEST_CASE("products of different operands, of weights that are no constants or with other readers stay") {
+TEST_CASE(
+    "products of different operands, of weights that are no constants or with other readers stay") {
   keeps(R"(
     %x: f32[3, 2] = input
     %y: f32[3, 2] = input

@@ -38,7 +38,8 @@ PbqpProblem random_problem(std::mt19937& random, size_t nodes, double density, b
     PbqpEdge edge{a, b, {}};
     for (size_t i = 0; i < problem.nodes[a].size(); ++i) {
       edge.cost.emplace_back();
-      for (size_t j = 0; j < problem.nodes[b].size(); ++j) edge.cost.back().push_back(static_cast<double>(pick(20)));
+      for (size_t j = 0; j < problem.nodes[b].size(); ++j)
+        edge.cost.back().push_back(static_cast<double>(pick(20)));
     }
     problem.edges.push_back(edge);
   };

@@ -9,8 +9,10 @@ using namespace tw;
 
 namespace {
 
-const char* kChain = "graph @g() {\n%x: f32[64, 64] = input\n%w: f32[64, 64] = input\n"
-                     "%a: f32[64, 64] = matmul(%x, %w)\n%s: f32[64, 64] = softmax(%a) axis=1\n%y: f32[64, 64] = matmul(%w, %s)\noutput %y\n}\n";
+const char* kChain =
+    "graph @g() {\n%x: f32[64, 64] = input\n%w: f32[64, 64] = input\n"
+    "%a: f32[64, 64] = matmul(%x, %w)\n%s: f32[64, 64] = softmax(%a) axis=1\n%y: f32[64, 64] = "
+    "matmul(%w, %s)\noutput %y\n}\n";
 
 Target with_devices(size_t count) {
   Target target = baseline_target(Arch::x86_64);
@@ -27,10 +29,13 @@ Placement placed(const Target& target, const Runs& runs) {
   return place_groups(*graph, fuse_groups(*graph), target, runs);
 }
 
-std::vector<std::string> all(const std::vector<LoweredGroup>& groups, int) { return std::vector<std::string>(groups.size()); }
+std::vector<std::string> all(const std::vector<LoweredGroup>& groups, int) {
+  return std::vector<std::string>(groups.size());
+}
 std::vector<std::string> no_reductions(const std::vector<LoweredGroup>& groups, int) {
   std::vector<std::string> problems;
-  for (const LoweredGroup& group : groups) problems.push_back(group.family == KernelFamily::reduce ? "no rows here" : "");
+  for (const LoweredGroup& group : groups)
+    problems.push_back(group.family == KernelFamily::reduce ? "no rows here" : "");
   return problems;
 }
 
@@ -75,5 +80,5 @@ TEST_CASE("a device is asked once, for each distinct kernel") {
     CHECK(device == static_cast<int>(asked.size()));
     return all(groups, device);
   });
-  CHECK(asked == std::vector<size_t>{2, 2});   // the products are one kernel
+  CHECK(asked == std::vector<size_t>{2, 2});  // the products are one kernel
 }

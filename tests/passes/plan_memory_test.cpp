@@ -11,7 +11,7 @@ namespace {
 
 int64_t number(const Expr& e) { return *as_const(e); }
 
-int64_t sum_alive(const std::vector<Lifetime>& buffers) {   // no plan can do with less
+int64_t sum_alive(const std::vector<Lifetime>& buffers) {  // no plan can do with less
   int64_t most = 0;
   for (int call = 0; call < 64; ++call) {
     int64_t sum = 0;
@@ -31,7 +31,8 @@ TEST_CASE("memory plan: buffers alive together do not overlap, and little is was
     std::vector<Lifetime> buffers;
     for (size_t n = 1 + random() % 40; n > 0; --n) {
       int first = static_cast<int>(random() % 40);
-      buffers.push_back({Expr(64 * static_cast<int64_t>(1 + random() % 30)), first, first + static_cast<int>(random() % 5)});
+      buffers.push_back({Expr(64 * static_cast<int64_t>(1 + random() % 30)), first,
+                         first + static_cast<int>(random() % 5)});
     }
     MemoryPlan plan = plan_memory(buffers, {});
     REQUIRE(plan.offsets.size() == buffers.size());
@@ -63,14 +64,15 @@ TEST_CASE("memory plan: a chain goes back and forth between two places") {
 
 TEST_CASE("memory plan: the bytes used last are taken first") {
   // Two dead buffers make room; the one that died later is the warmer place.
-  std::vector<Lifetime> buffers = {{Expr(640), 0, 1}, {Expr(640), 0, 5}, {Expr(640), 6, 7}, {Expr(1280), 8, 9}};
+  std::vector<Lifetime> buffers = {
+      {Expr(640), 0, 1}, {Expr(640), 0, 5}, {Expr(640), 6, 7}, {Expr(1280), 8, 9}};
   MemoryPlan plan = plan_memory(buffers, {});
   CHECK(number(plan.bytes) == 1280);
   CHECK(number(plan.offsets[2]) == number(plan.offsets[1]));
 }
 
 TEST_CASE("memory plan: what it takes does not follow the buffers' sizes") {
-  constexpr int64_t kHuge = int64_t{1} << 45;   // its pages would not go into a list
+  constexpr int64_t kHuge = int64_t{1} << 45;  // its pages would not go into a list
   std::vector<Lifetime> chain;
   for (int i = 0; i < 10; ++i) chain.push_back({Expr(kHuge + 4096 * i), i, i + 1});
   const MemoryPlan plan = plan_memory(chain, {});
@@ -91,5 +93,6 @@ TEST_CASE("memory plan: many buffers alive at once, and many one after the other
   for (const Lifetime& b : wide) all += number(b.bytes);
   CHECK(number(plan_memory(wide, {}).bytes) == all);
   CHECK(number(plan_memory(chain, {}).bytes) <= 64 * 14);
-  CHECK(std::clock() - begin < 20 * CLOCKS_PER_SEC);   // minutes, if each looks at all pairs of the others
+  // Minutes, if each looks at all pairs of the others
+  CHECK(std::clock() - begin < 20 * CLOCKS_PER_SEC);
 }

@@ -1,5 +1,5 @@
-// sign-quantization and fuse-quantization: what they make of each pattern, and what the integer form computes against a naive
-// reference: i32 sums, one product in f32, one rounding.
+// sign-quantization and fuse-quantization: what they make of each pattern, and what the integer
+// form computes against a naive reference: i32 sums, one product in f32, one rounding.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -25,7 +25,8 @@ TEST_CASE("sign-quantization: u8 between quantized operators becomes i8") {
     %w: f32[1, 2, 4] = dequantize(%q, %s)
     output %y
     output %w
-  })", R"(graph @g() {
+  })",
+           R"(graph @g() {
     %x: f32[1, 2, 4] = input
     %s: f32[] = const [0.5]
     %q_zero: i8[] = const [-28]
@@ -73,7 +74,9 @@ const std::string kConv = R"(graph @g() {
     %c: f32[1, 2, 5, 5] = conv(%xf, %wf, %bf) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]
 )";
 
-Graph run_default(const std::string& text, std::vector<std::string> pipeline = {"sign-quantization", "fuse-quantization", "fold-constants"}) {
+Graph run_default(const std::string& text,
+                  std::vector<std::string> pipeline = {"sign-quantization", "fuse-quantization",
+                                                       "fold-constants"}) {
   Expected<Graph> graph = parse_graph(text);
   if (!graph) FAIL(error_text(graph.takeError()));
   const Target target = baseline_target(Arch::x86_64);
@@ -92,7 +95,9 @@ int count(const Graph& graph) {
   return found;
 }
 
-TEST_CASE("a convolution between dequantize and quantize: integer sums, one scale a channel, one rounding") {
+TEST_CASE(
+    "a convolution between dequantize and quantize: integer sums, one scale a channel, one "
+    "rounding") {
   const Graph graph = run_default(kConv + R"(
     %yz: i8[] = const [7]
     %zero: f32[] = const [0.0]
@@ -103,7 +108,8 @@ TEST_CASE("a convolution between dequantize and quantize: integer sums, one scal
   CHECK(count<op::Dequantize>(graph) + count<op::Quantize>(graph) == 0);
   const std::string text = print(graph);
   CAPTURE(text);
-  CHECK(text.find("i32[1, 2, 5, 5] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] x_zero=3") != std::string::npos);
+  CHECK(text.find("i32[1, 2, 5, 5] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] "
+                  "x_zero=3") != std::string::npos);
   CHECK(text.find("f32[2, 1, 1] = const [0.0625, 0.125]") != std::string::npos);
   CHECK(text.find("function=round") != std::string::npos);
   CHECK(text.find("function=max") != std::string::npos);
@@ -114,7 +120,7 @@ TEST_CASE("without a quantize, or with a float bias, the sums are scaled in f32"
   const Graph plain = run_default(kConv + "output %c\n}");
   CHECK(count<op::Dequantize>(plain) == 0);
   CHECK(print(plain).find("f32[2, 1, 1] = const [0.125, 0.25]") != std::string::npos);
-  std::string other = kConv;   // a scale of the bias that is not the sums'
+  std::string other = kConv;  // a scale of the bias that is not the sums'
   other.replace(other.find("[0.125, 0.25]"), 13, "[0.125, 1.0]");
   const Graph floats = run_default(other + "output %c\n}");
   CHECK(print(floats).find("conv(%x, %w) ") != std::string::npos);
@@ -125,11 +131,13 @@ TEST_CASE("weights with zero points are centered: i8 where they fit, else i16") 
   struct Case {
     std::string zero, weights, wanted;
   };
-  for (const auto& [zero, weights, wanted] : {Case{"128", "[130, 126, 0, 255]", "i8[2, 2] = const [2, -2, -128, 127]"},
-                                              Case{"101", "[130, 255, 1, 2]", "i16[2, 2] = const [29, 154, -100, -99]"}}) {
+  for (const auto& [zero, weights, wanted] :
+       {Case{"128", "[130, 126, 0, 255]", "i8[2, 2] = const [2, -2, -128, 127]"},
+        Case{"101", "[130, 255, 1, 2]", "i16[2, 2] = const [29, 154, -100, -99]"}}) {
     const Graph graph = run_default(R"(graph @g() {
       %x: u8[3, 2] = input
-      %w: u8[2, 2] = const )" + weights + R"(
+      %w: u8[2, 2] = const )" + weights +
+                                    R"(
       %s: f32[] = const [0.5]
       %xz: u8[] = const [9]
       %wz: u8[] = const [)" + zero + R"(]
@@ -158,7 +166,8 @@ TEST_CASE("movement, maxima and clamps of dequantized values are those of the in
     %c: f32[1, 8] = binary(%six, %r) function=min
     %y: i8[1, 8] = quantize(%c, %s, %z) to=i8
     output %y
-  })", R"(graph @g() {
+  })",
+           R"(graph @g() {
     %x: i8[1, 2, 4, 4] = input
     %p_integers: i8[1, 2, 2, 2] = pool(%x) kind=max kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]
     %r_integers: i8[1, 8] = reshape(%p_integers) shape=[1,8]
@@ -176,7 +185,8 @@ TEST_CASE("a relu whose zero the quantization saturates at goes") {
     %r: f32[9] = binary(%zero, %x) function=max
     %y: u8[9] = quantize(%r, %s) to=u8
     output %y
-  })", R"(graph @g() {
+  })",
+           R"(graph @g() {
     %x: f32[9] = input
     %s: f32[] = const [0.01]
     %y: u8[9] = quantize(%x, %s) to=u8
@@ -205,7 +215,8 @@ int64_t expected_at(const Sample& s, int64_t pad, int64_t m, int64_t oy, int64_t
       for (int64_t kx = 0; kx < kernel; ++kx) {
         const int64_t y = oy + ky - pad, x = ox + kx - pad;
         if (y < 0 || x < 0 || y >= size || x >= size) continue;
-        sum += (s.x.int_at((c * size + y) * size + x) - s.x_zero) * s.w.int_at(((m * channels + c) * kernel + ky) * kernel + kx);
+        sum += (s.x.int_at((c * size + y) * size + x) - s.x_zero) *
+               s.w.int_at(((m * channels + c) * kernel + ky) * kernel + kx);
       }
   const float scale = s.x_scale * s.w_scale[static_cast<size_t>(m)] / s.y_scale;
   int64_t y = round_even(static_cast<float>(sum) * scale) + s.y_zero;
@@ -215,20 +226,27 @@ int64_t expected_at(const Sample& s, int64_t pad, int64_t m, int64_t oy, int64_t
 
 Sample sample(unsigned seed) {
   std::mt19937 random(seed);
-  const auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
   Sample s;
   s.u8 = seed % 2 == 1;
-  const int64_t low = s.u8 ? 0 : -128, channels = pick(1, 4), outputs = pick(1, 5), size = pick(3, 6), kernel = pick(1, 3);
+  const int64_t low = s.u8 ? 0 : -128, channels = pick(1, 4), outputs = pick(1, 5),
+                size = pick(3, 6), kernel = pick(1, 3);
   s.x_zero = pick(low, low + 255), s.y_zero = pick(low, low + 255);
   // Scales of few bits meet ties often, others seldom.
-  const auto scale = [&] { return seed % 3 ? static_cast<float>(pick(1, 3)) / 64 : std::uniform_real_distribution<float>(0.005F, 0.1F)(random); };
+  const auto scale = [&] {
+    return seed % 3 ? static_cast<float>(pick(1, 3)) / 64
+                    : std::uniform_real_distribution<float>(0.005F, 0.1F)(random);
+  };
   s.x_scale = scale(), s.y_scale = scale() * 8;
   s.x = Tensor::zeros(s.u8 ? DType::u8 : DType::i8, {1, channels, size, size});
   s.w = Tensor::zeros(DType::i8, {outputs, channels, kernel, kernel});
   s.b = Tensor::zeros(DType::i32, {outputs});
   for (int64_t i = 0; i < s.x.size(); ++i) s.x.set_int(i, pick(low, low + 255));
   for (int64_t i = 0; i < s.w.size(); ++i) s.w.set_int(i, pick(-127, 127));
-  for (int64_t i = 0; i < outputs; ++i) s.b.set_int(i, pick(-2000, 2000)), s.w_scale.push_back(scale());
+  for (int64_t i = 0; i < outputs; ++i)
+    s.b.set_int(i, pick(-2000, 2000)), s.w_scale.push_back(scale());
   return s;
 }
 
@@ -245,13 +263,23 @@ Graph model(const Sample& s, int64_t pad, bool relu) {
   std::vector<double> w_scale, b_scale;
   for (float w : s.w_scale) w_scale.push_back(w), b_scale.push_back(s.x_scale * w);
   const std::vector<int64_t> outputs = {s.w.shape[0]};
-  const ValueId x = g.add_input("x", type_of(s.x)), x_scale = g.add_constant("xs", number(DType::f32, s.x_scale)), w = g.add_constant("w", s.w);
-  const ValueId xf = must(g.add(op::Dequantize{}, {x, x_scale, g.add_constant("xz", number(t, static_cast<double>(s.x_zero)))}));
-  const ValueId wf = must(g.add(op::Dequantize{0}, {w, g.add_constant("ws", from_doubles(DType::f32, outputs, w_scale))}));
-  const ValueId bf = must(g.add(op::Dequantize{0}, {g.add_constant("b", s.b), g.add_constant("bs", from_doubles(DType::f32, outputs, b_scale))}));
+  const ValueId x = g.add_input("x", type_of(s.x)),
+                x_scale = g.add_constant("xs", number(DType::f32, s.x_scale)),
+                w = g.add_constant("w", s.w);
+  const ValueId xf = must(
+      g.add(op::Dequantize{},
+            {x, x_scale, g.add_constant("xz", number(t, static_cast<double>(s.x_zero)))}));
+  const ValueId wf = must(g.add(
+      op::Dequantize{0}, {w, g.add_constant("ws", from_doubles(DType::f32, outputs, w_scale))}));
+  const ValueId bf = must(
+      g.add(op::Dequantize{0}, {g.add_constant("b", s.b),
+                                g.add_constant("bs", from_doubles(DType::f32, outputs, b_scale))}));
   ValueId y = must(g.add(op::Conv{{1, 1}, {1, 1}, {pad, pad, pad, pad}}, {xf, wf, bf}));
-  if (relu) y = must(g.add(op::Binary{BinaryOp::max}, {g.add_constant("zero", number(DType::f32, 0)), y}));
-  y = must(g.add(op::Quantize{t}, {y, g.add_constant("ys", number(DType::f32, s.y_scale)), g.add_constant("yz", number(t, static_cast<double>(s.y_zero)))}));
+  if (relu)
+    y = must(g.add(op::Binary{BinaryOp::max}, {g.add_constant("zero", number(DType::f32, 0)), y}));
+  y = must(
+      g.add(op::Quantize{t}, {y, g.add_constant("ys", number(DType::f32, s.y_scale)),
+                              g.add_constant("yz", number(t, static_cast<double>(s.y_zero)))}));
   g.add_output(y, "y");
   return g;
 }
@@ -261,7 +289,8 @@ TEST_CASE("quantized convolutions equal their definition on every element") {
   for (unsigned seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     const Sample s = sample(seed);
-    const int64_t pad = seed % 4 ? s.w.shape[2] / 2 : s.w.shape[2] - 1, out = s.x.shape[2] + 2 * pad - s.w.shape[2] + 1;
+    const int64_t pad = seed % 4 ? s.w.shape[2] / 2 : s.w.shape[2] - 1,
+                  out = s.x.shape[2] + 2 * pad - s.w.shape[2] + 1;
     const bool relu = seed % 5 < 2;
     Graph graph = model(s, pad, relu);
     const Target target = baseline_target(Arch::x86_64);
@@ -271,9 +300,12 @@ TEST_CASE("quantized convolutions equal their definition on every element") {
     Expected<std::vector<Tensor>> y = evaluate(graph, {s.x});
     REQUIRE(bool(y));
     int wrong = 0;
-    for (int64_t i = 0; i < (*y)[0].size(); ++i, ++elements) wrong += (*y)[0].int_at(i) != expected_at(s, pad, i / (out * out), i / out % out, i % out, relu);
+    for (int64_t i = 0; i < (*y)[0].size(); ++i, ++elements)
+      wrong += (*y)[0].int_at(i) !=
+               expected_at(s, pad, i / (out * out), i / out % out, i % out, relu);
     CHECK(wrong == 0);
-    for (int64_t m = 0; m < s.b.size(); ++m) {   // powers of two hold ties: sums that end in one half
+    // Powers of two hold ties: sums that end in one half
+    for (int64_t m = 0; m < s.b.size(); ++m) {
       const float scale = s.x_scale * s.w_scale[static_cast<size_t>(m)] / s.y_scale;
       ties += std::ldexp(scale, 20) == std::floor(std::ldexp(scale, 20));
     }
@@ -288,7 +320,8 @@ TEST_CASE("ties of the requantization go to even") {
     Sample s;
     s.u8 = t == DType::u8;
     s.x_scale = 0.5F, s.y_scale = 1, s.w_scale = {1.0F};
-    s.x = Tensor::zeros(t, {1, 1, 16, 16}), s.w = from_doubles(DType::i8, {1, 1, 1, 1}, {1}), s.b = from_doubles(DType::i32, {1}, {3});
+    s.x = Tensor::zeros(t, {1, 1, 16, 16}), s.w = from_doubles(DType::i8, {1, 1, 1, 1}, {1}),
+    s.b = from_doubles(DType::i32, {1}, {3});
     s.x_zero = s.u8 ? 100 : 0, s.y_zero = s.u8 ? 60 : -20;
     for (int64_t i = 0; i < 256; ++i) s.x.set_int(i, i - (s.u8 ? 0 : 128));
     Graph graph = model(s, 0, false);
@@ -298,8 +331,11 @@ TEST_CASE("ties of the requantization go to even") {
     Expected<std::vector<Tensor>> y = evaluate(graph, {s.x});
     REQUIRE(bool(y));
     for (int64_t i = 0; i < 256; ++i) {
-      const int64_t sum = s.x.int_at(i) - s.x_zero + 3, half = sum >= 0 ? sum / 2 : -((-sum + 1) / 2), rounded = sum % 2 == 0 ? half : half + (half & 1);
-      CHECK((*y)[0].int_at(i) == std::clamp<int64_t>(rounded + s.y_zero, s.u8 ? 0 : -128, s.u8 ? 255 : 127));
+      const int64_t sum = s.x.int_at(i) - s.x_zero + 3,
+                    half = sum >= 0 ? sum / 2 : -((-sum + 1) / 2),
+                    rounded = sum % 2 == 0 ? half : half + (half & 1);
+      CHECK((*y)[0].int_at(i) ==
+            std::clamp<int64_t>(rounded + s.y_zero, s.u8 ? 0 : -128, s.u8 ? 255 : 127));
     }
   }
 }

@@ -23,7 +23,8 @@ std::vector<Tensor> random_inputs(const Graph& graph, unsigned seed) {
   std::vector<Tensor> tensors;
   for (ValueId input : graph.inputs()) {
     std::vector<int64_t> shape;
-    for (const Expr& extent : graph.value(input).type.shape) shape.push_back(eval_int(extent, [](std::string_view) { return int64_t{3}; }));
+    for (const Expr& extent : graph.value(input).type.shape)
+      shape.push_back(eval_int(extent, [](std::string_view) { return int64_t{3}; }));
     tensors.push_back(random_tensor(random, graph.value(input).type.dtype, shape));
   }
   return tensors;
@@ -37,7 +38,8 @@ double relative_difference(const Tensor& a, const Tensor& b) {
     if (std::isnan(left) && std::isnan(right)) continue;
     if (left == right) continue;
     if (std::isfinite(left)) range = std::max(range, std::abs(left));
-    worst = std::max(worst, std::isfinite(left - right) ? std::abs(left - right) : std::numeric_limits<double>::infinity());
+    worst = std::max(worst, std::isfinite(left - right) ? std::abs(left - right)
+                                                        : std::numeric_limits<double>::infinity());
   }
   return worst / range;
 }
@@ -58,8 +60,12 @@ class Builder {
  private:
   size_t below(size_t n) { return random_() % n; }
   template <class T>
-  const T& one_of(const std::vector<T>& list) { return list[below(list.size())]; }
-  std::vector<int64_t> shape(ValueId value) const { return *static_shape(graph_.value(value).type.shape); }
+  const T& one_of(const std::vector<T>& list) {
+    return list[below(list.size())];
+  }
+  std::vector<int64_t> shape(ValueId value) const {
+    return *static_shape(graph_.value(value).type.shape);
+  }
   ValueId constant(std::vector<int64_t> shape, double low = -1, double high = 1);
   ValueId affine_constant(ValueId x);
   void make(OpAttrs attrs, std::vector<ValueId> inputs);
@@ -77,7 +83,8 @@ class Builder {
 
 ValueId Builder::constant(std::vector<int64_t> shape, double low, double high) {
   Tensor tensor = Tensor::zeros(DType::f32, std::move(shape));
-  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, low + (high - low) * double(random_() % 1000) / 1000);
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    tensor.set(i, low + (high - low) * double(random_() % 1000) / 1000);
   return graph_.add_constant("k", tensor);
 }
 
@@ -102,7 +109,9 @@ void Builder::make(OpAttrs attrs, std::vector<ValueId> inputs) {
   Expected<TensorType> type = op_info(attrs).infer(attrs, types);
   if (!type) return llvm::consumeError(type.takeError());
   std::optional<std::vector<int64_t>> out = static_shape(type->shape);
-  if (!out || element_count(std::span<const int64_t>(*out)) > 4000 || element_count(std::span<const int64_t>(*out)) == 0) return;
+  if (!out || element_count(std::span<const int64_t>(*out)) > 4000 ||
+      element_count(std::span<const int64_t>(*out)) == 0)
+    return;
   Expected<ValueId> value = graph_.add(std::move(attrs), std::move(inputs));
   REQUIRE(bool(value));
   values_.push_back(*value);
@@ -112,13 +121,21 @@ void Builder::element_wise(ValueId x) {
   using U = UnaryOp;
   using B = BinaryOp;
   switch (below(6)) {
-    case 0: return make(op::Unary{one_of<U>({U::neg, U::neg, U::abs, U::tanh, U::sigmoid, U::erf, U::cos})}, {x});
-    case 1: return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::div, B::max, B::min})}, {x, affine_constant(x)});
-    case 2: return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::max, B::min})}, {affine_constant(x), x});
-    case 3: return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::max})}, {x, one_of(values_)});
+    case 0:
+      return make(
+          op::Unary{one_of<U>({U::neg, U::neg, U::abs, U::tanh, U::sigmoid, U::erf, U::cos})}, {x});
+    case 1:
+      return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::div, B::max, B::min})},
+                  {x, affine_constant(x)});
+    case 2:
+      return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::max, B::min})},
+                  {affine_constant(x), x});
+    case 3:
+      return make(op::Binary{one_of<B>({B::add, B::sub, B::mul, B::max})}, {x, one_of(values_)});
     case 4:
       make(op::Cast{DType::f64, false}, {x});
-      if (graph_.value(values_.back()).type.dtype == DType::f64) make(op::Cast{DType::f32, false}, {values_.back()});
+      if (graph_.value(values_.back()).type.dtype == DType::f64)
+        make(op::Cast{DType::f32, false}, {values_.back()});
       return;
     case 5: {
       ValueId condition = graph_.add_constant("c", random_tensor(random_, DType::boolean, {}));
@@ -142,14 +159,24 @@ void Builder::movement(ValueId x) {
     case 1: {
       Shape target = symbolic;
       if (below(2)) target.insert(target.begin() + static_cast<std::ptrdiff_t>(below(rank + 1)), 1);
-      else if (rank > 1) { target[0] = own[0] * own[1]; target.erase(target.begin() + 1); }
+      else if (rank > 1) {
+        target[0] = own[0] * own[1];
+        target.erase(target.begin() + 1);
+      }
       return make(op::Reshape{target}, {x});
     }
     case 2: {
       op::Slice slice{Shape(rank, Expr(0)), Ints(rank, 1), symbolic};
       size_t axis = below(rank);
-      if (own[axis] > 2) { slice.starts[axis] = 1; slice.sizes[axis] = own[axis] - 1; }
-      if (below(2)) { slice.starts[axis] = own[axis] - 1; slice.steps[axis] = -1; slice.sizes[axis] = own[axis]; }
+      if (own[axis] > 2) {
+        slice.starts[axis] = 1;
+        slice.sizes[axis] = own[axis] - 1;
+      }
+      if (below(2)) {
+        slice.starts[axis] = own[axis] - 1;
+        slice.steps[axis] = -1;
+        slice.sizes[axis] = own[axis];
+      }
       return make(slice, {x});
     }
     case 3: return make(op::Concat{static_cast<int64_t>(below(rank))}, {x, one_of(values_)});
@@ -162,7 +189,8 @@ void Builder::movement(ValueId x) {
     case 5: {
       Tensor index = Tensor::zeros(DType::i64, {});
       index.set_int(0, -static_cast<int64_t>(below(2)));
-      return make(op::Gather{static_cast<int64_t>(below(rank))}, {x, graph_.add_constant("i", index)});
+      return make(op::Gather{static_cast<int64_t>(below(rank))},
+                  {x, graph_.add_constant("i", index)});
     }
     case 6: {
       if (below(2)) symbolic.insert(symbolic.begin(), 2);
@@ -189,20 +217,27 @@ void Builder::heavy(ValueId x) {
     case 2: {
       if (rank != 4) return;
       int64_t group = own[1] % 2 == 0 ? 1 + static_cast<int64_t>(below(2)) : 1;
-      return make(op::ConvTranspose{{2, 1}, {1, 1}, {0, 0, 0, 0}, {0, 0}, group}, {x, constant({own[1], 2, 2, 2}, -0.4, 0.4)});
+      return make(op::ConvTranspose{{2, 1}, {1, 1}, {0, 0, 0, 0}, {0, 0}, group},
+                  {x, constant({own[1], 2, 2, 2}, -0.4, 0.4)});
     }
     case 3: {
       if (rank < 2) return;
       bool transposed = below(2);
       int64_t k = own[rank - 1];
-      return make(op::MatMul{false, transposed}, {x, transposed ? constant({5, k}, -0.5, 0.5) : constant({k, 5}, -0.5, 0.5)});
+      return make(op::MatMul{false, transposed},
+                  {x, transposed ? constant({5, k}, -0.5, 0.5) : constant({k, 5}, -0.5, 0.5)});
     }
     case 4: return make(op::Softmax{last, below(2) == 1}, {x});
-    case 5: return make(op::Reduce{below(2) ? ReduceKind::mean : ReduceKind::max, {static_cast<int64_t>(below(rank))}, below(2) == 1}, {x});
+    case 5:
+      return make(op::Reduce{below(2) ? ReduceKind::mean : ReduceKind::max,
+                             {static_cast<int64_t>(below(rank))},
+                             below(2) == 1},
+                  {x});
     case 6: {
       if (rank < 2) return;
       int64_t c = own[1];
-      return make(op::BatchNorm{1e-5}, {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 1.5)});
+      return make(op::BatchNorm{1e-5}, {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}),
+                                        constant({c}, 0.5, 1.5)});
     }
     case 7: {
       if (rank != 4 || own[2] < 2 || own[3] < 2) return;
@@ -212,11 +247,13 @@ void Builder::heavy(ValueId x) {
   }
 }
 
-// quantize, dequantize, something between, quantize, dequantize. Scales are powers of two, so that all sums are exact in f32, and x is an
-// input, so that no other pass moves it across a tie.
+// quantize, dequantize, something between, quantize, dequantize. Scales are powers of two, so that
+// all sums are exact in f32, and x is an input, so that no other pass moves it across a tie.
 void Builder::quantized(ValueId x) {
   if (graph_.value(x).type.dtype != DType::f32) return;
-  const auto power = [this](double scale) { return graph_.add_constant("s", tensor_of(DType::f32, {}, scale)); };
+  const auto power = [this](double scale) {
+    return graph_.add_constant("s", tensor_of(DType::f32, {}, scale));
+  };
   const auto weights = [this](std::vector<int64_t> shape) {
     Tensor w = Tensor::zeros(DType::i8, std::move(shape));
     for (int64_t i = 0; i < w.size(); ++i) w.set_int(i, static_cast<int64_t>(below(255)) - 127);
@@ -224,7 +261,8 @@ void Builder::quantized(ValueId x) {
   };
   const auto there_and_back = [&](ValueId from, double scale) {
     const DType t = below(3) ? DType::u8 : DType::i8;
-    const ValueId s = power(scale), zero = graph_.add_constant("z", tensor_of(t, {}, static_cast<double>(below(100))));
+    const ValueId s = power(scale), zero = graph_.add_constant(
+                                        "z", tensor_of(t, {}, static_cast<double>(below(100))));
     make(op::Quantize{t}, {from, s, zero});
     make(op::Dequantize{}, {values_.back(), s, zero});
   };
@@ -234,14 +272,17 @@ void Builder::quantized(ValueId x) {
   const int64_t last = own.back();
   if (below(3) == 0) movement(from);
   else if (own.size() == 4) {
-    const ValueId w = weights({3, own[1], 2, 2}), ws = graph_.add_constant("ws", tensor_of(DType::f32, {3}, 1.0 / 64));
+    const ValueId w = weights({3, own[1], 2, 2}),
+                  ws = graph_.add_constant("ws", tensor_of(DType::f32, {3}, 1.0 / 64));
     make(op::Dequantize{0}, {w, ws});
     make(op::Conv{{1, 1}, {1, 1}, Ints(4, static_cast<int64_t>(below(2)))}, {from, values_.back()});
   } else {
     make(op::Dequantize{}, {weights({last, 5}), power(1.0 / 64)});
     make(op::MatMul{}, {from, values_.back()});
   }
-  if (below(2)) make(op::Binary{BinaryOp::max}, {graph_.add_constant("zero", tensor_of(DType::f32, {}, 0)), values_.back()});
+  if (below(2))
+    make(op::Binary{BinaryOp::max},
+         {graph_.add_constant("zero", tensor_of(DType::f32, {}, 0)), values_.back()});
   there_and_back(values_.back(), 1.0 / 4);
 }
 
@@ -252,7 +293,9 @@ void Builder::idiom(ValueId x) {
     case 6: return quantized(values_[0]);
     case 0:  // a chain of scales and shifts behind something heavy
       heavy(x);
-      for (size_t i = 0; i < 3; ++i) make(op::Binary{below(2) ? BinaryOp::mul : BinaryOp::add}, {values_.back(), affine_constant(values_.back())});
+      for (size_t i = 0; i < 3; ++i)
+        make(op::Binary{below(2) ? BinaryOp::mul : BinaryOp::add},
+             {values_.back(), affine_constant(values_.back())});
       return;
     case 1:  // and in front of it
       make(op::Binary{below(2) ? BinaryOp::mul : BinaryOp::add}, {x, affine_constant(x)});
@@ -269,14 +312,13 @@ void Builder::idiom(ValueId x) {
       int64_t k = shape(values_.back()).back();
       return make(op::MatMul{}, {values_.back(), constant({k, 3}, -0.5, 0.5)});
     }
-    case 4:
-      movement(x);
-      return movement(values_.back());
+    case 4: movement(x); return movement(values_.back());
     case 5: {
       if (rank != 4) return;
       make(op::Pad{PadMode::constant, {0, 0, 0, 1}, {0, 0, 1, 1}}, {x});
       if (below(2)) return heavy(values_.back());
-      return make(op::Pool{PoolKind::average, {2, 2}, {1, 1}, {1, 1}, {0, 0, 0, 0}, false, false}, {values_.back()});
+      return make(op::Pool{PoolKind::average, {2, 2}, {1, 1}, {1, 1}, {0, 0, 0, 0}, false, false},
+                  {values_.back()});
     }
   }
 }
@@ -290,17 +332,20 @@ void Builder::step() {
     case 0: return element_wise(x);
     case 1: return movement(x);
     case 2: return heavy(x);
-    case 3: case 4: return idiom(x);
+    case 3:
+    case 4: return idiom(x);
   }
 }
 
 Graph Builder::build() {
   std::vector<Shape> shapes = {{2, 4, 5, 5}, {2, 4, 5, 5}, {2, 3, 6}, {4, 6}};
-  for (size_t i = 0; i < 1 + below(3); ++i) values_.push_back(graph_.add_input("x", {DType::f32, one_of(shapes), {}}));
+  for (size_t i = 0; i < 1 + below(3); ++i)
+    values_.push_back(graph_.add_input("x", {DType::f32, one_of(shapes), {}}));
   for (size_t i = 0, steps = 5 + below(25); i < steps; ++i) step();
   std::vector<std::vector<NodeId>> users = graph_.users();
   for (ValueId value : values_)
-    if (users[static_cast<size_t>(value.index)].empty() && graph_.def(value) && below(4)) graph_.add_output(value, "y" + std::to_string(value.index));
+    if (users[static_cast<size_t>(value.index)].empty() && graph_.def(value) && below(4))
+      graph_.add_output(value, "y" + std::to_string(value.index));
   graph_.add_output(one_of(values_), "extra");
   return std::move(graph_);
 }

@@ -1,4 +1,5 @@
-// Random small graphs of core operators: chains, diamonds and identities that passes look for, values of order one.
+// Random small graphs of core operators: chains, diamonds and identities that passes look for,
+// values of order one.
 #pragma once
 #include <random>
 
@@ -11,7 +12,8 @@ Graph random_graph(unsigned seed);
 
 // A tensor for every input of the graph; symbols get the extent 3.
 std::vector<Tensor> random_inputs(const Graph& graph, unsigned seed);
-// The largest difference of two tensors relative to the range of the first (at least 1); infinity when types differ.
+// The largest difference of two tensors relative to the range of the first (at least 1); infinity
+// when types differ.
 double relative_difference(const Tensor& a, const Tensor& b);
 
 }  // namespace tw::test

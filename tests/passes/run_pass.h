@@ -4,9 +4,9 @@
 
 namespace tw::test {
 
-// Parses `before`, verifies, runs the pass, verifies, compares with `after` (both as printed from parsed text, so spacing
-// is free); the pass must report a change exactly when the graphs differ, find nothing more to do in a second run, and
-// keep what the graph computes on random inputs.
+// Parses `before`, verifies, runs the pass, verifies, compares with `after` (both as printed from
+// parsed text, so spacing is free); the pass must report a change exactly when the graphs differ,
+// find nothing more to do in a second run, and keep what the graph computes on random inputs.
 void run_pass(const char* pass, const char* before, const char* after);
 
 }  // namespace tw::test

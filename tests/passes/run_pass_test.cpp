@@ -28,7 +28,9 @@ bool run_once(Graph& graph, const char* pass) {
   bool changed = false;
   RunOptions options;
   options.verify_each = true;
-  options.on_pass = [&](const std::string&, double, bool result, const std::string&) { changed = result; };
+  options.on_pass = [&](const std::string&, double, bool result, const std::string&) {
+    changed = result;
+  };
   Error error = run_passes(graph, context, {pass}, options);
   if (error) FAIL(error_text(std::move(error)));
   return changed;
@@ -47,7 +49,8 @@ void run_pass(const char* pass, const char* before, const char* after) {
   CHECK_FALSE(run_once(graph, pass));
   std::vector<Tensor> outputs = evaluated(graph, 1);
   REQUIRE(outputs.size() == expected.size());
-  for (size_t i = 0; i < outputs.size(); ++i) CHECK(relative_difference(expected[i], outputs[i]) < 1e-5);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    CHECK(relative_difference(expected[i], outputs[i]) < 1e-5);
 }
 
 }  // namespace tw::test
@@ -71,7 +74,8 @@ TEST_CASE("the default pipeline keeps what random graphs compute") {
     Expected<std::vector<Tensor>> after = evaluate(graph, inputs);
     REQUIRE(bool(after));
     REQUIRE(after->size() == before->size());
-    for (size_t i = 0; i < after->size(); ++i) CHECK(test::relative_difference((*before)[i], (*after)[i]) < 1e-4);
+    for (size_t i = 0; i < after->size(); ++i)
+      CHECK(test::relative_difference((*before)[i], (*after)[i]) < 1e-4);
   }
 }
 
@@ -84,7 +88,9 @@ TEST_CASE("no pass finds anything in a second run on random graphs") {
       changes += test::run_once(graph, pass.name);
       CHECK_FALSE(test::run_once(graph, pass.name));
     }
-    CHECK((changes > 50 || std::string(pass.name) == "fold-shapes" || std::string(pass.name) == "join-products"));  // random graphs have no shape arithmetic, no attention
+    // Random graphs have no shape arithmetic, no attention
+    CHECK((changes > 50 || std::string(pass.name) == "fold-shapes" ||
+           std::string(pass.name) == "join-products"));
   }
 }
 
@@ -105,7 +111,8 @@ TEST_CASE("the runner reports, limits, prints and refuses") {
     CHECK(text == print(graph));
   };
   CHECK(error_text(run_passes(graph, context, default_pipeline(), options)) == "");
-  CHECK(ran == std::vector<std::string>{"eliminate-dead-code", "fold-shapes", "sign-quantization", "fuse-quantization", "canonicalize"});
+  CHECK(ran == std::vector<std::string>{"eliminate-dead-code", "fold-shapes", "sign-quantization",
+                                        "fuse-quantization", "canonicalize"});
   CHECK(titles == std::vector<std::string>{"after canonicalize"});
   std::string unknown = error_text(run_passes(graph, context, {"canonicalise"}, {}));
   CHECK(unknown.find("unknown pass 'canonicalise'") != std::string::npos);
@@ -113,7 +120,8 @@ TEST_CASE("the runner reports, limits, prints and refuses") {
 }
 
 TEST_CASE("the table is sorted, and pipelines name passes that exist") {
-  for (size_t i = 1; i < all_passes().size(); ++i) CHECK(std::string(all_passes()[i - 1].name) < all_passes()[i].name);
+  for (size_t i = 1; i < all_passes().size(); ++i)
+    CHECK(std::string(all_passes()[i - 1].name) < all_passes()[i].name);
   for (const std::string& name : default_pipeline()) CHECK(find_pass(name) != nullptr);
   CHECK(find_pass("none") == nullptr);
 }

@@ -1,10 +1,11 @@
-// Winograd's matrices against a convolution in f64, and the expressions made of them against the matrices.
+// Winograd's matrices against a convolution in f64, and the expressions made of them against the
+// matrices.
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "kernels/winograd/transform.h"
 #include "ir/kernel/interpreter.h"
+#include "kernels/winograd/transform.h"
 
 using namespace tw;
 
@@ -34,17 +35,21 @@ std::vector<float> interpreted(const Matrix& matrix, const std::vector<double>& 
   Kernel k;
   k.name = "rows";
   auto count = static_cast<int64_t>(matrix.size());
-  k.buffers = {{"x", DType::f32, {Expr(static_cast<int64_t>(values.size()))}, BufferRole::input, "global"},
-               {"y", DType::f32, {Expr(count)}, BufferRole::output, "global"}};
+  k.buffers = {
+      {"x", DType::f32, {Expr(static_cast<int64_t>(values.size()))}, BufferRole::input, "global"},
+      {"y", DType::f32, {Expr(count)}, BufferRole::output, "global"}};
   std::vector<Expr> loads;
-  for (size_t i = 0; i < values.size(); ++i) loads.push_back(load(BufferId{0}, DType::f32, {Expr(static_cast<int64_t>(i))}));
+  for (size_t i = 0; i < values.size(); ++i)
+    loads.push_back(load(BufferId{0}, DType::f32, {Expr(static_cast<int64_t>(i))}));
   StmtNode store{};
-  store.label = "y", store.buffer = BufferId{1}, store.indices = {var("i")}, store.value = select_row(var("i"), linear_rows(matrix, loads));
+  store.label = "y", store.buffer = BufferId{1}, store.indices = {var("i")},
+  store.value = select_row(var("i"), linear_rows(matrix, loads));
   k.body = make_loop("i", count, make_store(std::move(store)));
   KernelArgument x, y;
   x.bytes.resize(values.size() * 4);
   y.bytes.resize(matrix.size() * 4);
-  for (size_t i = 0; i < values.size(); ++i) reinterpret_cast<float*>(x.bytes.data())[i] = static_cast<float>(values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    reinterpret_cast<float*>(x.bytes.data())[i] = static_cast<float>(values[i]);
   std::vector<KernelArgument> arguments = {x, y};
   Error failed = interpret(k, arguments, {});
   REQUIRE_MESSAGE(!failed, error_text(std::move(failed)));
@@ -68,7 +73,8 @@ TEST_CASE("Winograd's matrices compute three-tap convolutions") {
       REQUIRE(y.size() == static_cast<size_t>(tile));
       for (size_t i = 0; i < y.size(); ++i) {
         const size_t x = i * static_cast<size_t>(stride);
-        CHECK(y[i] == doctest::Approx(d[x] * g[0] + d[x + 1] * g[1] + d[x + 2] * g[2]).epsilon(1e-9));
+        CHECK(y[i] ==
+              doctest::Approx(d[x] * g[0] + d[x + 1] * g[1] + d[x + 2] * g[2]).epsilon(1e-9));
       }
     }
 }
@@ -82,7 +88,8 @@ TEST_CASE("rows of a matrix, as expressions with shared halves, equal the matrix
       for (const Matrix& matrix : {t.bt, t.at}) {
         std::vector<double> x = numbers(matrix[0].size(), 3), want = product(matrix, x);
         std::vector<float> got = interpreted(matrix, x);
-        for (size_t i = 0; i < want.size(); ++i) CHECK(static_cast<double>(got[i]) == doctest::Approx(want[i]).epsilon(1e-5));
+        for (size_t i = 0; i < want.size(); ++i)
+          CHECK(static_cast<double>(got[i]) == doctest::Approx(want[i]).epsilon(1e-5));
       }
     }
 }

@@ -15,7 +15,8 @@ using namespace tw;
 namespace {
 
 // How a child ends that does this: the signal's number, or -1 for an ordinary end.
-template <class Body> int signal_of_child(const Body& body) {
+template <class Body>
+int signal_of_child(const Body& body) {
   const pid_t child = ::fork();
   if (child == 0) {
     clean_up_on_end_signals();
@@ -35,9 +36,11 @@ TEST_CASE("a signal that ends the process removes what is registered, and nothin
     folder.write("kept", "");
     const int how = signal_of_child([&] {
       { const RemovedOnEndSignal over(folder / "kept"); }
-      const RemovedOnEndSignal file(folder.write("gone", "x")), dir(folder / "dir"), missing(folder / "missing");
+      const RemovedOnEndSignal file(folder.write("gone", "x")), dir(folder / "dir"),
+          missing(folder / "missing");
       std::filesystem::create_directory(folder / "dir");
-      for (int i = 0; i < 300; ++i) folder.write("dir/" + std::string(20, 'n') + std::to_string(i), "");
+      for (int i = 0; i < 300; ++i)
+        folder.write("dir/" + std::string(20, 'n') + std::to_string(i), "");
       ::raise(signal);
     });
     CHECK(how == signal);
@@ -70,8 +73,8 @@ TEST_CASE("signals wait for a step that must not be torn apart, in any thread") 
 
 TEST_CASE("a signal that the program ignores stays ignored") {
   CHECK(signal_of_child([] {
-    std::signal(SIGHUP, SIG_IGN);
-    clean_up_on_end_signals();
-    ::raise(SIGHUP);
-  }) == -1);
+          std::signal(SIGHUP, SIG_IGN);
+          clean_up_on_end_signals();
+          ::raise(SIGHUP);
+        }) == -1);
 }

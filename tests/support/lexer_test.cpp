@@ -32,7 +32,8 @@ TEST_CASE("numbers of every form") {
   CHECK(number("1e5") == 1e5);
   CHECK(*Lexer("0xff").integer("n") == 255);
   CHECK(*Lexer("-9223372036854775808").integer("n") == INT64_MIN);
-  for (const char* bad : {"9223372036854775808", "18446744073709551616", "1x", "1.5.2", "1e", "0x", "a"}) {
+  for (const char* bad :
+       {"9223372036854775808", "18446744073709551616", "1x", "1.5.2", "1e", "0x", "a"}) {
     CAPTURE(bad);
     auto value = Lexer(bad).integer("an integer");
     CHECK(!value);

@@ -63,7 +63,8 @@ namespace {
 Layer square(int channels, int outputs, int size, int kernel, int stride, int before, int after) {
   Layer l;
   l.channels = channels, l.outputs = outputs;
-  l.in = {size, size}, l.kernel = {kernel, kernel}, l.strides = {stride, stride}, l.before = {before, before}, l.after = {after, after};
+  l.in = {size, size}, l.kernel = {kernel, kernel}, l.strides = {stride, stride},
+  l.before = {before, before}, l.after = {after, after};
   return l;
 }
 
@@ -72,26 +73,31 @@ std::vector<Layer> sweep() {
   unsigned i = 0;
   for (int kernel : {1, 3, 5, 7})
     for (int stride : {1, 2, 3}) {
-      Layer l = square(16 + 16 * (i % 2), 16 + 16 * (i % 3), 13, kernel, stride, kernel / 2, kernel / 2);
+      Layer l = square(16 + 16 * (i % 2), 16 + 16 * (i % 3), 13, kernel, stride, kernel / 2,
+                       kernel / 2);
       l.zero_in = static_cast<int>(i % 5) - 2, l.zero_out = static_cast<int>(i % 7) - 3;
       l.bias = i++ % 4 != 1;
       list.push_back(l);
     }
-  Layer uneven = square(32, 48, 11, 3, 2, 0, 1);   // asymmetric pads, odd extents, another kernel a side
-  uneven.in = {9, 14}, uneven.kernel = {5, 3}, uneven.before = {2, 0}, uneven.after = {1, 1}, uneven.zero_in = 100, uneven.low = 4, uneven.zero_out = 4;
+  // Asymmetric pads, odd extents, another kernel a side
+  Layer uneven = square(32, 48, 11, 3, 2, 0, 1);
+  uneven.in = {9, 14}, uneven.kernel = {5, 3}, uneven.before = {2, 0}, uneven.after = {1, 1},
+  uneven.zero_in = 100, uneven.low = 4, uneven.zero_out = 4;
   list.push_back(uneven);
-  Layer tails = square(20, 37, 7, 3, 1, 1, 1);     // channels that fill no block
+  Layer tails = square(20, 37, 7, 3, 1, 1, 1);  // channels that fill no block
   tails.zero_in = -128, tails.batch = 2;
   list.push_back(tails);
-  Layer flat = square(48, 32, 1, 1, 1, 0, 0);      // a pointwise convolution's axes as one
+  Layer flat = square(48, 32, 1, 1, 1, 0, 0);  // a pointwise convolution's axes as one
   flat.in = {77}, flat.kernel = {1}, flat.strides = {1}, flat.before = {0}, flat.after = {0};
   list.push_back(flat);
-  list.push_back(square(64, 256, 40, 3, 1, 1, 1));   // more weights than the memory holds
-  list.push_back(square(512, 32, 9, 3, 1, 1, 1));    // input channels in steps
+  list.push_back(square(64, 256, 40, 3, 1, 1, 1));  // more weights than the memory holds
+  list.push_back(square(512, 32, 9, 3, 1, 1, 1));   // input channels in steps
   return list;
 }
 
-uint64_t cycles_of(const Ran& ran) { return llvm::cantFail(predict_cycles(Config{}, ran.run.stream.instructions, DramModel{})).total; }
+uint64_t cycles_of(const Ran& ran) {
+  return llvm::cantFail(predict_cycles(Config{}, ran.run.stream.instructions, DramModel{})).total;
+}
 
 }  // namespace
 
@@ -114,12 +120,15 @@ TEST_CASE("the interpreter runs the scheduled kernel, tokens and all, to the sam
     const Kernel kernel = scheduled(formed, device_target(threads));
     std::vector<KernelArgument> arguments;
     for (const LoweredArgument& argument : formed.arguments)
-      arguments.push_back({argument.constant ? llvm::cantFail(contents({argument.blob, argument.pack})) : std::vector<std::byte>()});
+      arguments.push_back({argument.constant
+                               ? llvm::cantFail(contents({argument.blob, argument.pack}))
+                               : std::vector<std::byte>()});
     const auto* input = reinterpret_cast<const std::byte*>(data.input.data());
     arguments.front().bytes.assign(input, input + data.input.size());
     arguments.back().bytes.resize(data.expected.size());
     if (Error error = interpret(kernel, arguments)) FAIL(error_text(std::move(error)));
-    for (size_t i = 0; i < data.expected.size(); ++i) REQUIRE(static_cast<int8_t>(arguments.back().bytes[i]) == data.expected[i]);
+    for (size_t i = 0; i < data.expected.size(); ++i)
+      REQUIRE(static_cast<int8_t>(arguments.back().bytes[i]) == data.expected[i]);
   }
 }
 
@@ -130,7 +139,8 @@ TEST_CASE("no token of a compiled stream can be deleted") {
     const std::vector<Instruction> stream = ran.run.stream.instructions;
     const auto outcome_of = [&](const std::vector<Instruction>& changed) {
       const std::vector<uint8_t> code = to_bytes(changed);
-      std::copy(code.begin(), code.end(), ran.run.dram.begin() + static_cast<std::ptrdiff_t>(ran.run.launch.instructions));
+      std::copy(code.begin(), code.end(),
+                ran.run.dram.begin() + static_cast<std::ptrdiff_t>(ran.run.launch.instructions));
       return llvm::cantFail(simulate(Config{}, ran.run.dram, ran.run.launch));
     };
     const std::vector<TokenPlace> tokens = tokens_in(stream);
@@ -138,9 +148,11 @@ TEST_CASE("no token of a compiled stream can be deleted") {
     for (const TokenPlace& place : tokens) {
       const Outcome outcome = outcome_of(without(stream, {place}));
       CAPTURE(place.index);
-      CHECK((!outcome.races.empty() || outcome.fault == Fault::deadlock || outcome.fault == Fault::tokens_left));
+      CHECK((!outcome.races.empty() || outcome.fault == Fault::deadlock ||
+             outcome.fault == Fault::tokens_left));
     }
-    for (const auto& [push, pop] : token_pairs(stream)) {   // counters stay balanced: only the race checker sees it
+    // Counters stay balanced: only the race checker sees it
+    for (const auto& [push, pop] : token_pairs(stream)) {
       const Outcome outcome = outcome_of(without(stream, {push, pop}));
       CAPTURE(push.index);
       CHECK(outcome.fault == Fault::none);
@@ -153,7 +165,9 @@ TEST_CASE("two virtual threads hide latency") {
   const LayerCase data = conv_case(square(64, 64, 28, 3, 1, 1, 1), 1);
   const Ran one = check(data, 1), two = check(data, 2);
   const double products = 4.0 * 4 * 9 * 28 * 28;
-  MESSAGE("64 -> 64 channels, 3x3, 28x28: ", cycles_of(one), " cycles (array ", static_cast<int>(100 * products / static_cast<double>(cycles_of(one))), "%) with one, ", cycles_of(two), " (",
+  MESSAGE("64 -> 64 channels, 3x3, 28x28: ", cycles_of(one), " cycles (array ",
+          static_cast<int>(100 * products / static_cast<double>(cycles_of(one))), "%) with one, ",
+          cycles_of(two), " (",
           static_cast<int>(100 * products / static_cast<double>(cycles_of(two))), "%) with two");
   CHECK(cycles_of(two) < cycles_of(one));
 }
@@ -161,7 +175,8 @@ TEST_CASE("two virtual threads hide latency") {
 TEST_CASE("compiled streams on the core") {
 #ifdef TW_VDLA_RTL
   const auto core = llvm::cantFail(RtlCore::open(TW_VDLA_RTL));
-  std::vector<LayerCase> layers = {product_case(8, 128, 64, -3, 4), pool_case(square(32, 32, 8, 2, 2, 0, 0), 5)};
+  std::vector<LayerCase> layers = {product_case(8, 128, 64, -3, 4),
+                                   pool_case(square(32, 32, 8, 2, 2, 0, 0), 5)};
   Layer uneven = square(32, 32, 9, 3, 2, 1, 0);
   uneven.zero_in = 11;
   layers.push_back(conv_case(uneven, 6));
@@ -174,7 +189,8 @@ TEST_CASE("compiled streams on the core") {
     const Outcome outcome = llvm::cantFail(core->run(run.dram, run.launch, {}, &cycles));
     REQUIRE_MESSAGE(outcome.fault == Fault::none, text_of(describe(outcome, run.dram, run.launch)));
     CHECK(first_difference(data, run) == "");
-    const double predicted = static_cast<double>(llvm::cantFail(predict_cycles(Config{}, run.stream.instructions, DramModel{})).total);
+    const double predicted = static_cast<double>(
+        llvm::cantFail(predict_cycles(Config{}, run.stream.instructions, DramModel{})).total);
     CHECK(std::abs(predicted / static_cast<double>(cycles.total) - 1) < 0.1);
   }
 #else
@@ -191,12 +207,14 @@ std::string reason(LayerCase data, const std::function<void(LoweredGroup&)>& cha
   const auto backend = llvm::cantFail(make_device_backend(target));
   if (Error error = backend->supports(kernel)) return error_text(std::move(error));
   std::vector<Constant> constants;
-  for (const LoweredArgument& argument : data.group.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
+  for (const LoweredArgument& argument : data.group.arguments)
+    constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
   return error_text(backend->accepts(kernel, constants));
 }
 
 void rescale(LoweredGroup& group, float scale) {
-  auto values = std::make_shared<std::vector<float>>(group.arguments[3].blob.bytes.size() / 4, scale);
+  auto values = std::make_shared<std::vector<float>>(group.arguments[3].blob.bytes.size() / 4,
+                                                     scale);
   group.arguments[3].blob = {values, std::as_bytes(std::span(*values))};
 }
 
@@ -205,21 +223,31 @@ void rescale(LoweredGroup& group, float scale) {
 TEST_CASE("what the device cannot take is said") {
   const Layer layer = square(32, 32, 6, 3, 1, 1, 1);
   CHECK(reason(conv_case(layer, 1)) == "");
-  CHECK(reason(conv_case(layer, 1), [](LoweredGroup& g) { rescale(g, 0x1p40f); }).find("channel 0: the scale") == 0);
-  CHECK(reason(conv_case(layer, 1), [](LoweredGroup& g) { rescale(g, -1.0f); }).find("channel 0: the scale") == 0);
+  CHECK(reason(conv_case(layer, 1), [](LoweredGroup& g) {
+          rescale(g, 0x1p40f);
+        }).find("channel 0: the scale") == 0);
+  CHECK(reason(conv_case(layer, 1), [](LoweredGroup& g) {
+          rescale(g, -1.0f);
+        }).find("channel 0: the scale") == 0);
   // Sums beyond 2^24 that do not saturate: 4096 channels of weights up to 128.
-  CHECK(reason(conv_case(square(4096, 16, 1, 1, 1, 0, 0), 1), [](LoweredGroup& g) { rescale(g, 0x1p-20f); }).find("may round differently in floats") != std::string::npos);
-  CHECK(reason(product_case(4, 24, 32, 0, 1)) != "");   // a depth that is no multiple of 16
+  CHECK(reason(conv_case(square(4096, 16, 1, 1, 1, 0, 0), 1), [](LoweredGroup& g) {
+          rescale(g, 0x1p-20f);
+        }).find("may round differently in floats") != std::string::npos);
+  CHECK(reason(product_case(4, 24, 32, 0, 1)) != "");  // a depth that is no multiple of 16
 }
 
 TEST_CASE("the target's numbers make the device") {
   Target target = device_target(2);
   target.parameters.emplace_back("warp", 9);
-  CHECK(error_text(make_device_backend(target).takeError()).find("unknown parameter 'warp'") != std::string::npos);
+  CHECK(error_text(make_device_backend(target).takeError()).find("unknown parameter 'warp'") !=
+        std::string::npos);
   target = device_target(2);
   target.parameters.clear();
-  CHECK(error_text(make_device_backend(target).takeError()).find("needs the parameter 'bus_bytes'") != std::string::npos);
+  CHECK(
+      error_text(make_device_backend(target).takeError()).find("needs the parameter 'bus_bytes'") !=
+      std::string::npos);
   target = device_target(2);
   target.scopes.pop_back();
-  CHECK(error_text(make_device_backend(target).takeError()).find("needs the size of the memory 'sram.prm'") != std::string::npos);
+  CHECK(error_text(make_device_backend(target).takeError())
+            .find("needs the size of the memory 'sram.prm'") != std::string::npos);
 }

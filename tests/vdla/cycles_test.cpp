@@ -12,7 +12,8 @@ namespace {
 
 std::vector<Constant> constants_of(const LoweredGroup& group) {
   std::vector<Constant> constants;
-  for (const LoweredArgument& argument : group.arguments) constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
+  for (const LoweredArgument& argument : group.arguments)
+    constants.push_back(argument.constant ? Constant{argument.blob, argument.pack} : Constant{});
   return constants;
 }
 
@@ -31,19 +32,21 @@ TEST_CASE("a kernel's time on the device is the cycles of its stream") {
     REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
     CycleMeasurer measurer(std::move(*backend), target, constants_of(formed), 2);
     const auto unscheduled = std::make_shared<const Kernel>(formed.kernel);
-    const std::vector<MeasureResult> results = measurer.measure(std::vector{kernel, unscheduled, kernel}, {});
+    const std::vector<MeasureResult> results = measurer.measure(
+        std::vector{kernel, unscheduled, kernel}, {});
     REQUIRE(results.size() == 3);
     CHECK_MESSAGE(results[0].status == Status::ok, results[0].error);
     REQUIRE(results[0].seconds.size() == 1);
     const LayerRun run = placed(data, formed, *kernel, target);
     Expected<Cycles> cycles = predict_cycles(Config{}, run.stream.instructions, DramModel{});
     REQUIRE_MESSAGE(bool(cycles), error_text(cycles.takeError()));
-    CHECK(results[0].seconds[0] == doctest::Approx(static_cast<double>(cycles->total) * CycleMeasurer::kCycleSeconds));
+    CHECK(results[0].seconds[0] ==
+          doctest::Approx(static_cast<double>(cycles->total) * CycleMeasurer::kCycleSeconds));
     CHECK(results[1].status == Status::compile_error);
     CHECK(!results[1].error.empty());
     CHECK(results[2].seconds == results[0].seconds);
     CHECK(results[0].device.find(target.name) == 0);
     times.push_back(results[0].seconds[0]);
   }
-  CHECK(times[0] > times[1]);   // virtual threads hide latency
+  CHECK(times[0] > times[1]);  // virtual threads hide latency
 }

@@ -18,15 +18,21 @@ std::string refusal(const std::string& text, const Config& config = {}) {
 }  // namespace
 
 TEST_CASE("fields stand where the page says") {
-  Word load = encode(assembled("load.wgt pop_next push_next base=5 sram=0x1234 offset=0x89abcde0 y=2 x=3 y_stride=-16 z=4 z_stride=32 x_step=7")[0]);
+  Word load = encode(
+      assembled("load.wgt pop_next push_next base=5 sram=0x1234 offset=0x89abcde0 y=2 x=3 "
+                "y_stride=-16 z=4 z_stride=32 x_step=7")[0]);
   CHECK(load == Word{0x89abcde012345a10, 0xfffffff000030002, 0x0007000000200004, 0});
   Word pads = encode(assembled("load.inp pad_y0=1 pad_y1=2 pad_x0=3 pad_x1=4 pad_value=-1")[0]);
   CHECK(pads[3] == 0xff04030201);
-  Word store = encode(assembled("store.raw pop_prev push_prev acc=9 acc_y_stride=7 zero_point=-2 low=-3 high=4")[0]);
+  Word store = encode(assembled(
+      "store.raw pop_prev push_prev acc=9 acc_y_stride=7 zero_point=-2 low=-3 high=4")[0]);
   CHECK(store == Word{0x0000000000090511, 0x0000000000010001, 0x0004fdfe00000007, 0});
-  Word gemm = encode(assembled("gemm pop_prev pop_next push_prev push_next overwrite=1 reduce=5 acc=1 inp=2 wgt=3 n0=4 acc0=-1 n2=9 wgt2=8")[0]);
+  Word gemm = encode(
+      assembled("gemm pop_prev pop_next push_prev push_next overwrite=1 reduce=5 acc=1 inp=2 wgt=3 "
+                "n0=4 acc0=-1 n2=9 wgt2=8")[0]);
   CHECK(gemm == Word{0x000300020001bf02, 0x00000000ffff0004, 1, 0x0008000000000009});
-  Word alu = encode(assembled("alu.max overwrite=1 from_inp=1 reduce=2 dst=3 src=4 n1=5 dst1=6 src1=7")[0]);
+  Word alu = encode(
+      assembled("alu.max overwrite=1 from_inp=1 reduce=2 dst=3 src=4 n1=5 dst1=6 src1=7")[0]);
   CHECK(alu == Word{0x000000040003b033, 1, 0x0000000700060005, 1});
   CHECK(encode(assembled("sync.store pop_prev")[0]) == Word{0x124, 0, 0, 0});
   CHECK(encode(assembled("finish marker=7")[0]) == Word{0x0000000700000005, 0, 0, 0});
@@ -90,15 +96,18 @@ TEST_CASE("what the hardware refuses") {
 TEST_CASE("addresses outside a memory") {
   CHECK(refusal("load.inp sram=2047").empty());
   CHECK(refusal("load.inp sram=2047 x=2") == "inp elements 2047..2048 lie outside its 2048");
-  CHECK(refusal("load.inp z=2 y=8 x=120 pad_y0=1 pad_x1=8") == "inp elements 0..2303 lie outside its 2048");
+  CHECK(refusal("load.inp z=2 y=8 x=120 pad_y0=1 pad_x1=8") ==
+        "inp elements 0..2303 lie outside its 2048");
   CHECK(refusal("load.wgt sram=512") == "wgt elements 512..512 lie outside its 512");
   CHECK(refusal("load.prm x=65535 y=65535 z=65535").find("outside its 64") != std::string::npos);
   CHECK(refusal("gemm n0=3 acc0=-1 acc=2").empty());
   CHECK(refusal("gemm n0=3 acc0=-1 acc=1") == "acc elements -1..1 lie outside its 2048");
-  CHECK(refusal("gemm n0=65535 n1=65535 n2=65535 wgt0=32767 wgt1=32767 wgt2=-32768").find("wgt elements") == 0);
+  CHECK(refusal("gemm n0=65535 n1=65535 n2=65535 wgt0=32767 wgt1=32767 wgt2=-32768")
+            .find("wgt elements") == 0);
   CHECK(refusal("alu.max n0=2 src0=2047 src=1") == "acc elements 1..2048 lie outside its 2048");
   CHECK(refusal("alu.max from_inp=1 n0=2 src0=2047").empty());
-  CHECK(refusal("store.raw y=2 x=2 acc_y_stride=2047") == "acc elements 0..2048 lie outside its 2048");
+  CHECK(refusal("store.raw y=2 x=2 acc_y_stride=2047") ==
+        "acc elements 0..2048 lie outside its 2048");
   CHECK(refusal("store.q8 prm=64") == "prm elements 64..64 lie outside its 64");
 }
 
@@ -119,8 +128,11 @@ TEST_CASE("assembly that does not parse") {
 TEST_CASE("configurations") {
   CHECK(!verify(Config{}));
   CHECK(!verify(Config{.block_out = 8, .bus_bytes = 8}));
-  CHECK(error_text(verify(Config{.block_in = 24})) == "block_in = 24: a power of two in 2..256 is accepted");
-  CHECK(error_text(verify(Config{.queue_depth = 1})) == "queue_depth = 1: a power of two in 2..256 is accepted");
+  CHECK(error_text(verify(Config{.block_in = 24})) ==
+        "block_in = 24: a power of two in 2..256 is accepted");
+  CHECK(error_text(verify(Config{.queue_depth = 1})) ==
+        "queue_depth = 1: a power of two in 2..256 is accepted");
   CHECK(error_text(verify(Config{.block_out = 8})).find("a beat of 16 bytes") == 0);
-  CHECK(error_text(verify(Config{.requant_lanes = 32})) == "more requantization lanes than outputs");
+  CHECK(error_text(verify(Config{.requant_lanes = 32})) ==
+        "more requantization lanes than outputs");
 }

@@ -42,11 +42,13 @@ TEST_CASE("the two-thread stream is race-free and computes the product") {
           int sum = 0;
           for (int k = 0; k < kShape.steps * kShape.k_blocks * 16; ++k) {
             int step = k / 16 / kShape.k_blocks, block = k / 16 % kShape.k_blocks;
-            int x = (tile * kShape.steps + step) * inp_bytes + (block * kShape.pixels + pixel) * 16 + k % 16;
+            int x = (tile * kShape.steps + step) * inp_bytes +
+                    (block * kShape.pixels + pixel) * 16 + k % 16;
             int w = weights + (step * kShape.k_blocks + block) * 256 + o * 16 + k % 16;
             sum += static_cast<int8_t>(board.dram[x]) * static_cast<int8_t>(board.dram[w]);
           }
-          int8_t got = static_cast<int8_t>(board.dram[Board::kOutputs + (tile * kShape.pixels + pixel) * 16 + o]);
+          int8_t got = static_cast<int8_t>(
+              board.dram[Board::kOutputs + (tile * kShape.pixels + pixel) * 16 + o]);
           REQUIRE(got == requantize(sum, requant, 0, -128, 127));
         }
   }
@@ -63,7 +65,8 @@ TEST_CASE("no single token can be deleted") {
       races += !outcome.races.empty();
       deadlocks += outcome.fault == Fault::deadlock;
     }
-    MESSAGE(threads, " virtual threads: ", tokens_in(stream).size(), " tokens, each deleted: ", races, " give races, ", deadlocks, " deadlock");
+    MESSAGE(threads, " virtual threads: ", tokens_in(stream).size(),
+            " tokens, each deleted: ", races, " give races, ", deadlocks, " deadlock");
   }
 }
 
@@ -81,27 +84,35 @@ TEST_CASE("no push can be deleted together with its pop") {
 }
 
 TEST_CASE("races name both instructions and the place") {
-  Board board(std::string("load.inp sram=4 x=3\nload.wgt push_next\ngemm pop_prev inp=5\nload.inp sram=5\nfinish"));
+  Board board(std::string(
+      "load.inp sram=4 x=3\nload.wgt push_next\ngemm pop_prev inp=5\nload.inp sram=5\nfinish"));
   Outcome outcome = run(board);
   REQUIRE(outcome.races.size() == 1);
   std::string text = text_of(describe(outcome, board.dram, board.launch));
-  CHECK(text == "no token orders instructions 2 and 3 at inp 5\n  note: instruction 2: gemm pop_prev inp=5\n"
-                "  note: instruction 3: load.inp sram=5\n");
+  CHECK(
+      text ==
+      "no token orders instructions 2 and 3 at inp 5\n  note: instruction 2: gemm pop_prev inp=5\n"
+      "  note: instruction 3: load.inp sram=5\n");
 }
 
 TEST_CASE("DRAM written and read again needs the way through compute") {
   auto races = [](const std::string& text) { return outcome_of(assembled(text)).races.size(); };
   CHECK(races("store.raw base=1\nload.inp base=1\nfinish") == 1);
   CHECK(races("store.raw base=1\nload.inp base=1 offset=64\nfinish") == 0);
-  CHECK(races("store.raw base=1 push_prev\nsync.compute pop_next push_prev\nload.inp pop_next base=1\nfinish") == 0);
-  CHECK(races("load.inp base=1 push_next\nsync.compute pop_prev push_next\nstore.raw pop_prev base=1\nfinish") == 0);
-  CHECK(races("load.inp base=1 push_next\nsync.compute pop_prev\nsync.compute push_next\nstore.raw pop_prev base=1\nfinish") == 0);
-  CHECK(races("sync.load push_next\nload.inp base=1\nsync.compute pop_prev push_next\nstore.raw pop_prev base=1\nfinish") == 1);
+  CHECK(races("store.raw base=1 push_prev\nsync.compute pop_next push_prev\nload.inp pop_next "
+              "base=1\nfinish") == 0);
+  CHECK(races("load.inp base=1 push_next\nsync.compute pop_prev push_next\nstore.raw pop_prev "
+              "base=1\nfinish") == 0);
+  CHECK(races("load.inp base=1 push_next\nsync.compute pop_prev\nsync.compute push_next\nstore.raw "
+              "pop_prev base=1\nfinish") == 0);
+  CHECK(races("sync.load push_next\nload.inp base=1\nsync.compute pop_prev push_next\nstore.raw "
+              "pop_prev base=1\nfinish") == 1);
 }
 
 TEST_CASE("a store into instructions that are yet to be fetched") {
   auto at = [](uint32_t offset) {
-    Board board("sync.load\nstore.raw base=2 offset=" + std::to_string(Board::kData + offset) + "\nsync.load\nfinish");
+    Board board("sync.load\nstore.raw base=2 offset=" + std::to_string(Board::kData + offset) +
+                "\nsync.load\nfinish");
     return run(board).races;
   };
   CHECK(at(0).empty());  // both are running or done
@@ -129,7 +140,8 @@ TEST_CASE("counters that latency could overflow are told") {
   CHECK(outcome.overflows.size() == 45);
   text.clear();
   for (int i = 0; i < 300; ++i)
-    text += (i == 0 ? "sync.load push_next\n" : "sync.load pop_next push_next\n") + std::string(i == 299 ? "sync.compute pop_prev\n" : "sync.compute pop_prev push_prev\n");
+    text += (i == 0 ? "sync.load push_next\n" : "sync.load pop_next push_next\n") +
+            std::string(i == 299 ? "sync.compute pop_prev\n" : "sync.compute pop_prev push_prev\n");
   CHECK(outcome_of(assembled(text + "finish")).ok());
 }
 

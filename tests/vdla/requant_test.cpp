@@ -1,4 +1,5 @@
-// The reference is onnxruntime's float formula; random data never meets the ties, so every threshold is aimed at.
+// The reference is onnxruntime's float formula; random data never meets the ties, so every
+// threshold is aimed at.
 #include "backends/vdla/requant.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +19,8 @@ int reference(int32_t sum, float scale, int zero_point) {
   return std::clamp(static_cast<int>(std::nearbyint(product)) + zero_point, -128, 127);
 }
 
-// Accumulators round every threshold k + 0.5 of the scale, while they convert to float exactly or saturate.
+// Accumulators round every threshold k + 0.5 of the scale, while they convert to float exactly or
+// saturate.
 template <class Fn>
 void each_threshold(float scale, Fn fn) {
   for (int k = -300; k <= 300; ++k) {
@@ -32,9 +34,11 @@ void each_threshold(float scale, Fn fn) {
 
 // What a plain exact rounding gives, for showing that the aim is good.
 int exact(int32_t sum, RequantParams p, int zero_point) {
-  uint64_t a = static_cast<uint64_t>(std::abs(int64_t{sum})) * p.multiplier, whole = a >> p.shift, half = uint64_t{1} << (p.shift - 1);
+  uint64_t a = static_cast<uint64_t>(std::abs(int64_t{sum})) * p.multiplier, whole = a >> p.shift,
+           half = uint64_t{1} << (p.shift - 1);
   uint64_t fraction = a & (2 * half - 1);
-  int64_t value = static_cast<int64_t>(std::min<uint64_t>(whole + (fraction == half ? whole & 1 : fraction > half), 511));
+  int64_t value = static_cast<int64_t>(
+      std::min<uint64_t>(whole + (fraction == half ? whole & 1 : fraction > half), 511));
   return static_cast<int>(std::clamp<int64_t>(zero_point + (sum < 0 ? -value : value), -128, 127));
 }
 
@@ -47,11 +51,14 @@ TEST_CASE("every threshold of random scales, as onnxruntime rounds it") {
     float scale = std::exp2(std::uniform_real_distribution<float>(-16.0f, -1.0f)(random));
     auto params = requant_params(scale, 0);
     REQUIRE(params);
-    REQUIRE(std::ldexp(static_cast<double>(params->multiplier), -params->shift) == static_cast<double>(scale));
+    REQUIRE(std::ldexp(static_cast<double>(params->multiplier), -params->shift) ==
+            static_cast<double>(scale));
     int zero_point = std::array{-128, -1, 0, 3, 127}[n % 5];
     each_threshold(scale, [&](int32_t sum) {
-      int want = reference(sum, scale, zero_point), got = requantize(sum, *params, static_cast<int8_t>(zero_point), -128, 127);
-      if (want != got) FAIL_CHECK("sum " << sum << " scale " << scale << ": " << got << ", onnxruntime " << want);
+      int want = reference(sum, scale, zero_point),
+          got = requantize(sum, *params, static_cast<int8_t>(zero_point), -128, 127);
+      if (want != got)
+        FAIL_CHECK("sum " << sum << " scale " << scale << ": " << got << ", onnxruntime " << want);
       plain_wrong += exact(sum, *params, zero_point) != want;
       ++cases;
     });
@@ -77,7 +84,7 @@ TEST_CASE("scales that can and cannot be carried") {
   CHECK(!requant_params(-1.0f, 0));
   CHECK(!requant_params(INFINITY, 0));
   CHECK(!requant_params(NAN, 0));
-  CHECK(!requant_params(std::ldexp(1.0f, 23), 0));   // shift 0
+  CHECK(!requant_params(std::ldexp(1.0f, 23), 0));  // shift 0
   CHECK(requant_params(std::ldexp(1.0f, 22), 0)->shift == 1);
   CHECK(requant_params(std::ldexp(1.0f, -32), 0)->shift == 55);
   CHECK(!requant_params(std::ldexp(1.0f, -33), 0));

@@ -18,7 +18,9 @@ int32_t word(const Board& board, uint64_t address) {
   std::memcpy(&value, &board.dram[address], 4);
   return value;
 }
-void set_word(Board& board, uint64_t address, int32_t value) { std::memcpy(&board.dram[address], &value, 4); }
+void set_word(Board& board, uint64_t address, int32_t value) {
+  std::memcpy(&board.dram[address], &value, 4);
+}
 int8_t in(const Board& board, uint64_t address) { return static_cast<int8_t>(board.dram[address]); }
 constexpr uint64_t kOut = Board::kOutputs;
 
@@ -48,7 +50,8 @@ TEST_CASE("load in three dimensions, with pads") {
           CHECK(word(board, kOut + 64 * element + 4 * lane) == want);
         }
       }
-  for (int lane = 0; lane < 16; ++lane) CHECK(word(board, kOut + 4 * lane) == 0);  // memories start at 0
+  // Memories start at 0
+  for (int lane = 0; lane < 16; ++lane) CHECK(word(board, kOut + 4 * lane) == 0);
 }
 
 TEST_CASE("gemm: products, strides, overwrite at the start of reductions") {
@@ -64,7 +67,8 @@ TEST_CASE("gemm: products, strides, overwrite at the start of reductions") {
   CHECK(outcome.counters.gemm == 10);
   auto dot = [&](int inp, int wgt, int o) {
     int sum = 0;
-    for (int i = 0; i < 16; ++i) sum += in(board, 256 + 16 * inp + i) * in(board, 4096 + 256 * wgt + 16 * o + i);
+    for (int i = 0; i < 16; ++i)
+      sum += in(board, 256 + 16 * inp + i) * in(board, 4096 + 256 * wgt + 16 * o + i);
     return sum;
   };
   for (int o = 0; o < 16; ++o) {
@@ -101,7 +105,8 @@ TEST_CASE("alu: max and add from inp and acc, wrapping") {
     CHECK(word(board, kOut + 64 + 4 * lane) == std::max({x(1), x(2), x(3), x(4)}));
     CHECK(word(board, kOut + 128 + 4 * lane) == x(0) + x(1) + x(2) + x(3) + x(4) + x(5));
     CHECK(word(board, kOut + 192 + 4 * lane) == std::max(0, x(5)));
-    CHECK(word(board, kOut + 384 + 4 * lane) == std::max(word(board, 8192 + 128 + 4 * lane), word(board, kOut + 256 + 4 * lane)));
+    CHECK(word(board, kOut + 384 + 4 * lane) ==
+          std::max(word(board, 8192 + 128 + 4 * lane), word(board, kOut + 256 + 4 * lane)));
   }
 }
 
@@ -126,8 +131,11 @@ TEST_CASE("store: requantized and saturated, rows of both strides") {
   for (int lane = 0; lane < 16; ++lane) {
     for (int y = 0; y < 2; ++y)
       for (int x = 0; x < 3; ++x)
-        CHECK(in(board, kOut + 128 * y + 16 * x + lane) == requantize(word(board, 8192 + 64 * (1 + 5 * y + x) + 4 * lane), params[lane], 4, -100, 90));
-    CHECK(in(board, kOut + 512 + lane) == std::clamp(word(board, 8192 + 128 + 4 * lane) - 1, -7, 9));
+        CHECK(in(board, kOut + 128 * y + 16 * x + lane) ==
+              requantize(word(board, 8192 + 64 * (1 + 5 * y + x) + 4 * lane), params[lane], 4, -100,
+                         90));
+    CHECK(in(board, kOut + 512 + lane) ==
+          std::clamp(word(board, 8192 + 128 + 4 * lane) - 1, -7, 9));
   }
 }
 
@@ -141,7 +149,8 @@ TEST_CASE("faults carry the instruction and the reason") {
     REQUIRE(outcome.diag);
     return outcome.diag->message;
   };
-  CHECK(fault("sync.load\nload.inp x=0\nfinish", Fault::illegal, 1) == "instruction 1: illegal instruction: a count or the x step is 0");
+  CHECK(fault("sync.load\nload.inp x=0\nfinish", Fault::illegal, 1) ==
+        "instruction 1: illegal instruction: a count or the x step is 0");
   fault("gemm acc=2048\nfinish", Fault::sram_range, 0);
   fault("load.inp base=2 offset=0xfffffff0\nfinish", Fault::bus, 0);
   fault("load.inp z=2 z_stride=-16\nfinish", Fault::bus, 0);
@@ -158,11 +167,13 @@ TEST_CASE("faults carry the instruction and the reason") {
   CHECK(outcome.fault == Fault::deadlock);
   CHECK(outcome.pc == 1);
   REQUIRE(outcome.diag->notes.size() == 1);
-  CHECK(outcome.diag->notes[0] == "compute: instruction 1 waits for a token from load to compute: gemm pop_prev");
+  CHECK(outcome.diag->notes[0] ==
+        "compute: instruction 1 waits for a token from load to compute: gemm pop_prev");
 }
 
 TEST_CASE("a full queue holds up the engines behind it") {
-  // Seventeen waiting instructions fill compute's queue: the load that would free them is never fetched.
+  // Seventeen waiting instructions fill compute's queue: the load that would free them is never
+  // fetched.
   std::string waiting;
   for (int i = 0; i < 17; ++i) waiting += i == 0 ? "sync.compute pop_prev\n" : "sync.compute\n";
   Board stuck(waiting + "sync.load push_next\nfinish");
@@ -172,11 +183,14 @@ TEST_CASE("a full queue holds up the engines behind it") {
 
 TEST_CASE("launches and configurations that no core accepts") {
   std::vector<uint8_t> dram(64);
-  auto error = [&](const Config& config, const Launch& launch) { return error_text(simulate(config, dram, launch).takeError()); };
+  auto error = [&](const Config& config, const Launch& launch) {
+    return error_text(simulate(config, dram, launch).takeError());
+  };
   CHECK(error({}, {.instructions = 16}) == "the stream's address is not a multiple of 32 bytes");
   CHECK(error({}, {.bases = {1}}) == "a base is not a multiple of 16 bytes");
   CHECK(error({.block_in = 3}, {}).find("block_in = 3") == 0);
-  CHECK(llvm::cantFail(simulate({}, dram, {.instructions = 1 << 20, .count = 1})).fault == Fault::bus);
+  CHECK(llvm::cantFail(simulate({}, dram, {.instructions = 1 << 20, .count = 1})).fault ==
+        Fault::bus);
 }
 
 TEST_CASE("hostile streams end in a fault or a result") {
@@ -189,10 +203,12 @@ TEST_CASE("hostile streams end in a fault or a result") {
     Board board(stream, n + 1, n % 4 == 1 ? 16384 : Board::kData);
     size_t code = board.dram.size() - stream.size() * kInstructionBytes;
     if (n % 4 == 3)
-      for (int i = 0; i < 3; ++i) board.dram[code + random() % (stream.size() * kInstructionBytes)] ^= 1 << random() % 8;
+      for (int i = 0; i < 3; ++i)
+        board.dram[code + random() % (stream.size() * kInstructionBytes)] ^= 1 << random() % 8;
     ++faults[static_cast<int>(run(board, {}, {.most_steps = n % 8 == 5 ? 30u : 100000u}).fault)];
   }
-  for (Fault fault : {Fault::illegal, Fault::sram_range, Fault::bus, Fault::deadlock, Fault::limit}) {
+  for (Fault fault :
+       {Fault::illegal, Fault::sram_range, Fault::bus, Fault::deadlock, Fault::limit}) {
     CAPTURE(std::string(fault_name(fault)));
     CHECK(faults[static_cast<int>(fault)] > 0);
   }

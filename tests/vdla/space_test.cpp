@@ -1,10 +1,11 @@
-// The template space of a device with a tensor instruction: tiles that the schedule would not take itself compute the same.
+// The template space of a device with a tensor instruction: tiles that the schedule would not take
+// itself compute the same.
 #include <doctest/doctest.h>
 
 #include "autotune/space.h"
-#include "kernels/default_schedule.h"
 #include "backends/vdla/config.h"
 #include "backends/vdla/timing.h"
+#include "kernels/default_schedule.h"
 #include "kernels/device/tensor_form.h"
 #include "tests/vdla/layers.h"
 
@@ -14,10 +15,12 @@ using namespace tw::vdla;
 namespace {
 
 // nullopt: the back end does not take it, as it may a schedule that is not its own.
-std::optional<uint64_t> cycles_of(const LayerCase& layer, LoweredGroup& formed, const Schedule& schedule, const Target& target) {
+std::optional<uint64_t> cycles_of(const LayerCase& layer, LoweredGroup& formed,
+                                  const Schedule& schedule, const Target& target) {
   Expected<Kernel> kernel = apply(formed.kernel, schedule, &target);
   if (!kernel) FAIL(error_text(kernel.takeError()));
-  Expected<KernelStream> stream = compile_stream(*kernel, llvm::cantFail(device_of(target)), target);
+  Expected<KernelStream> stream = compile_stream(*kernel, llvm::cantFail(device_of(target)),
+                                                 target);
   if (!stream) {
     llvm::consumeError(stream.takeError());
     return std::nullopt;
@@ -39,7 +42,8 @@ double check_points(const LayerCase& layer, int samples) {
   to_tensor_form(formed, target);
   Expected<tw::Space> space = template_space(task, target, {});
   if (!space) FAIL(error_text(space.takeError()));
-  Expected<Schedule> usual = default_schedule(formed.kernel, formed.family, target), found = space->schedule(*space->default_point());
+  Expected<Schedule> usual = default_schedule(formed.kernel, formed.family, target),
+                     found = space->schedule(*space->default_point());
   if (!usual || !found) FAIL("the default schedule is illegal");
   CHECK(print(*usual) == print(*found));
   CHECK(space->size() > 8);
@@ -58,7 +62,8 @@ double check_points(const LayerCase& layer, int samples) {
       best = std::min(best, static_cast<double>(*cycles));
     }
   }
-  MESSAGE(space->size() << " points, " << legal << " of " << samples << " legal, default " << before << " cycles, best " << best);
+  MESSAGE(space->size() << " points, " << legal << " of " << samples << " legal, default " << before
+                        << " cycles, best " << best);
   CHECK(legal > samples / 4);
   return before / best;
 }
@@ -68,7 +73,8 @@ double check_points(const LayerCase& layer, int samples) {
 TEST_CASE("spaces: tiles of a tensor instruction compute the same, and some are faster") {
   Layer strided;
   strided.channels = 64, strided.outputs = 64;
-  strided.in = {16, 16}, strided.kernel = {1, 1}, strided.strides = {2, 2}, strided.before = strided.after = {0, 0};
+  strided.in = {16, 16}, strided.kernel = {1, 1}, strided.strides = {2, 2},
+  strided.before = strided.after = {0, 0};
   CHECK(check_points(conv_case(strided, 3), 24) >= 1);
   Layer usual;
   usual.channels = 32, usual.outputs = 32;

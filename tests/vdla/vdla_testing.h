@@ -1,4 +1,5 @@
-// What the VDLA's tests share: random instructions and race-free streams, a memory image with a stream in it, the two-thread GEMM.
+// What the VDLA's tests share: random instructions and race-free streams, a memory image with a
+// stream in it, the two-thread GEMM.
 #pragma once
 #include <random>
 #include <string>
@@ -11,33 +12,44 @@ namespace tw::vdla {
 
 // DRAM with base registers 0 (inputs), 1 (outputs), 2 (the whole); the stream lies behind both.
 struct Board {
-  explicit Board(const std::vector<Instruction>& stream, uint32_t seed = 1, uint64_t data_bytes = kData);
+  explicit Board(const std::vector<Instruction>& stream, uint32_t seed = 1,
+                 uint64_t data_bytes = kData);
   explicit Board(const std::string& assembly, uint32_t seed = 1);
   static constexpr uint64_t kData = 1 << 17, kOutputs = 3 << 15;  // outputs: the last quarter
   std::vector<uint8_t> dram;
   Launch launch;
 };
 
-Outcome run(Board& board, const Config& config = {}, const SimulatorOptions& options = {});  // the configuration must be fine
+// The configuration must be fine
+Outcome run(Board& board, const Config& config = {}, const SimulatorOptions& options = {});
 std::vector<Instruction> assembled(const std::string& text);
 std::string text_of(const std::vector<Diag>& diags);
 
 using Random = std::mt19937;
 int pick(Random& random, int low, int high);  // inclusive
 
-Instruction random_instruction(Random& random, const Config& config);  // passes check_fields, perhaps not check_range
-// Small instructions on overlapping slots, ordered by as few tokens as conflicts ask for; ends with finish.
+// Passes check_fields, perhaps not check_range
+Instruction random_instruction(Random& random, const Config& config);
+// Small instructions on overlapping slots, ordered by as few tokens as conflicts ask for; ends with
+// finish.
 std::vector<Instruction> random_stream(Random& random, const Config& config, int length);
 
-// A product of (tiles * pixels) x (steps * k_blocks * 16) by 16 * out_blocks columns, int8, requantized: `threads` virtual threads and
-// their tokens, written by hand.
-struct GemmShape { int tiles = 4, steps = 2, pixels = 8, k_blocks = 2, out_blocks = 1; };
-std::vector<Instruction> gemm_stream(const GemmShape& shape, int threads, const Config& config = {});
+// A product of (tiles * pixels) x (steps * k_blocks * 16) by 16 * out_blocks columns, int8,
+// requantized: `threads` virtual threads and their tokens, written by hand.
+struct GemmShape {
+  int tiles = 4, steps = 2, pixels = 8, k_blocks = 2, out_blocks = 1;
+};
+std::vector<Instruction> gemm_stream(const GemmShape& shape, int threads,
+                                     const Config& config = {});
 
 // The tokens of a stream, and the stream without some of them.
-struct TokenPlace { size_t index; bool Tokens::*token; };
+struct TokenPlace {
+  size_t index;
+  bool Tokens::* token;
+};
 std::vector<TokenPlace> tokens_in(const std::vector<Instruction>& stream);
-std::vector<Instruction> without(std::vector<Instruction> stream, std::initializer_list<TokenPlace> places);
+std::vector<Instruction> without(std::vector<Instruction> stream,
+                                 std::initializer_list<TokenPlace> places);
 // Every token as the push that gives it and the pop that takes it.
 std::vector<std::pair<TokenPlace, TokenPlace>> token_pairs(const std::vector<Instruction>& stream);
 

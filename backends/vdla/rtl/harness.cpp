@@ -1,4 +1,5 @@
-// The simulated core with a DRAM behind its port: latency, bandwidth shared by reads and writes, and held-back handshakes by a seed.
+// The simulated core with a DRAM behind its port: latency, bandwidth shared by reads and writes,
+// and held-back handshakes by a seed.
 #include <cstdio>
 #include <deque>
 #include <memory>
@@ -16,7 +17,9 @@ namespace {
 }
 template <size_t N>
 void put(VlWide<N>& port, const uint8_t* bytes) {
-  for (size_t i = 0; i < N; ++i) port[i] = bytes[4 * i] | bytes[4 * i + 1] << 8 | bytes[4 * i + 2] << 16 | uint32_t{bytes[4 * i + 3]} << 24;
+  for (size_t i = 0; i < N; ++i)
+    port[i] = bytes[4 * i] | bytes[4 * i + 1] << 8 | bytes[4 * i + 2] << 16 |
+              uint32_t{bytes[4 * i + 3]} << 24;
 }
 [[maybe_unused]] void get(const QData& port, uint8_t* bytes) {
   for (int i = 0; i < 8; ++i) bytes[i] = static_cast<uint8_t>(port >> 8 * i);
@@ -29,7 +32,11 @@ void get(const VlWide<N>& port, uint8_t* bytes) {
 class Simulation {
  public:
   Simulation(uint8_t* dram, uint64_t bytes, const tw_vdla_options& options)
-      : dram_(dram), bytes_(bytes), options_(options), random_(options.seed), core_(std::make_unique<VerilatedContext>()),
+      : dram_(dram),
+        bytes_(bytes),
+        options_(options),
+        random_(options.seed),
+        core_(std::make_unique<VerilatedContext>()),
         top_(std::make_unique<Vvdla_core>(core_.get())) {
     top_->reset = 1;
     for (int i = 0; i < 4; ++i) tick();
@@ -57,8 +64,15 @@ class Simulation {
 
  private:
   static constexpr uint64_t kBus = sizeof(Vvdla_core::r_data);
-  struct Burst { uint64_t address, ready; uint32_t beats; bool id; };
-  struct Response { uint64_t ready; bool error; };
+  struct Burst {
+    uint64_t address, ready;
+    uint32_t beats;
+    bool id;
+  };
+  struct Response {
+    uint64_t ready;
+    bool error;
+  };
 
   bool held() { return options_.jitter != 0 && (random_() & 255) < options_.jitter; }
   bool inside(uint64_t address) const { return bytes_ >= kBus && address <= bytes_ - kBus; }
@@ -114,8 +128,11 @@ class Simulation {
         writes_.pop_front();
       }
     }
-    if (top.ar_valid && top.ar_ready) reads_.push_back({top.ar_address, cycle_ + options_.latency, top.ar_beats + 1u, top.ar_id != 0});
-    if (top.aw_valid && top.aw_ready) writes_.push_back({top.aw_address, cycle_, top.aw_beats + 1u, false});
+    if (top.ar_valid && top.ar_ready)
+      reads_.push_back(
+          {top.ar_address, cycle_ + options_.latency, top.ar_beats + 1u, top.ar_id != 0});
+    if (top.aw_valid && top.aw_ready)
+      writes_.push_back({top.aw_address, cycle_, top.aw_beats + 1u, false});
   }
 
   uint8_t* dram_;
@@ -126,18 +143,20 @@ class Simulation {
   std::unique_ptr<Vvdla_core> top_;
   std::deque<Burst> reads_, writes_;  // a write's id: it failed
   std::deque<Response> responses_;
-  bool offered_ = false;              // a read beat that stands may not be withdrawn
+  bool offered_ = false;  // a read beat that stands may not be withdrawn
   uint64_t cycle_ = 0, credit_ = 0;
 };
 
-void configure(const tw_vdla_config*, tw_vdla_config* config) {   // a core has its sizes
+void configure(const tw_vdla_config*, tw_vdla_config* config) {  // a core has its sizes
   Simulation core(nullptr, 0, {0, 16, 0, 1, 0, 0, 0});
   uint32_t shape = core.read(0x08), depths = core.read(0x0c);
-  *config = {1u << (shape & 255), 1u << (shape >> 8 & 255), shape >> 16 & 255, 1u << (depths & 255), 1u << (depths >> 8 & 255),
-             1u << (depths >> 16 & 255), 1u << (depths >> 24), core.read(0x38), shape >> 24};
+  *config = {1u << (shape & 255),  1u << (shape >> 8 & 255),  shape >> 16 & 255,
+             1u << (depths & 255), 1u << (depths >> 8 & 255), 1u << (depths >> 16 & 255),
+             1u << (depths >> 24), core.read(0x38),           shape >> 24};
 }
 
-int run(const tw_vdla_config*, uint8_t* dram, uint64_t bytes, const tw_vdla_launch* launch, const tw_vdla_options* options, tw_vdla_result* result) {
+int run(const tw_vdla_config*, uint8_t* dram, uint64_t bytes, const tw_vdla_launch* launch,
+        const tw_vdla_options* options, tw_vdla_result* result) {
   Simulation core(dram, bytes, *options);
   auto wide = [&](uint32_t address, uint64_t value) {
     core.write(address, static_cast<uint32_t>(value));
@@ -150,10 +169,24 @@ int run(const tw_vdla_config*, uint8_t* dram, uint64_t bytes, const tw_vdla_laun
   for (uint32_t i = 0; i < 8; ++i) wide(0x40 + 8 * i, launch->bases[i]);
   core.write(0x10, 1);
   bool ended = core.wait();
-  *result = {ended ? core.read(0x18) : 8, core.read(0x1c), core.read(0x34), core.read(0x80), core.read(0x84), core.read(0x88),
-             core.read(0x8c), core.read(0x90), core.read(0x94), core.read(0x98), core.read(0x9c), core.read(0xa0), core.read(0xa4),
-             core.read(0xa8), {}};
-  if (result->fault) std::snprintf(result->message, sizeof result->message, "the core stopped at instruction %u of %u, fault", result->pc, launch->count);
+  *result = {ended ? core.read(0x18) : 8,
+             core.read(0x1c),
+             core.read(0x34),
+             core.read(0x80),
+             core.read(0x84),
+             core.read(0x88),
+             core.read(0x8c),
+             core.read(0x90),
+             core.read(0x94),
+             core.read(0x98),
+             core.read(0x9c),
+             core.read(0xa0),
+             core.read(0xa4),
+             core.read(0xa8),
+             {}};
+  if (result->fault)
+    std::snprintf(result->message, sizeof result->message,
+                  "the core stopped at instruction %u of %u, fault", result->pc, launch->count);
   return 0;
 }
 

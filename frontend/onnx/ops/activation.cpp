@@ -1,4 +1,5 @@
-// Activation functions as compositions of element-wise core operators, after the formulas of the ONNX operator pages.
+// Activation functions as compositions of element-wise core operators, after the formulas of the
+// ONNX operator pages.
 #include <cmath>
 
 #include "frontend/onnx/ops/importers.h"
@@ -54,18 +55,22 @@ void import_elu(NodeImport& n, int) { n.set(elu(n, n.in(0), n.real("alpha", 1.0)
 
 void import_selu(NodeImport& n, int) {
   const Val x = n.in(0);
-  const double alpha = n.real("alpha", 1.67326319217681884765625), gamma = n.real("gamma", 1.05070102214813232421875);
+  const double alpha = n.real("alpha", 1.67326319217681884765625),
+               gamma = n.real("gamma", 1.05070102214813232421875);
   n.set(n.mul(n.scalar(gamma, x), elu(n, x, alpha)));
 }
 
 void import_celu(NodeImport& n, int) {
   const Val x = n.in(0), zero = n.scalar(0, x);
   const double alpha = n.real("alpha", 1.0);
-  const Val below = n.mul(n.scalar(alpha, x), n.unary(UnaryOp::expm1, n.div(x, n.scalar(alpha, x))));
+  const Val below = n.mul(n.scalar(alpha, x),
+                          n.unary(UnaryOp::expm1, n.div(x, n.scalar(alpha, x))));
   n.set(n.add(n.max(zero, x), n.min(zero, below)));
 }
 
-void import_hard_sigmoid(NodeImport& n, int) { n.set(hard_sigmoid(n, n.in(0), n.real("alpha", 0.2f), n.real("beta", 0.5))); }
+void import_hard_sigmoid(NodeImport& n, int) {
+  n.set(hard_sigmoid(n, n.in(0), n.real("alpha", 0.2f), n.real("beta", 0.5)));
+}
 
 void import_hard_swish(NodeImport& n, int) {
   const Val x = n.in(0);
@@ -82,13 +87,16 @@ void import_swish(NodeImport& n, int) {
 void import_swiglu(NodeImport& n, int) {
   const Val a = n.in(0), b = n.in(1);
   const double alpha = n.real("alpha", 1.0);
-  n.set(n.mul(n.mul(a, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? a : n.mul(a, n.scalar(alpha, a)))), b));
+  n.set(n.mul(n.mul(a, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? a : n.mul(a, n.scalar(alpha, a)))),
+              b));
 }
 
-// x tanh(log(1 + e^x)) = x a / (a + 2) with a = e^x (e^x + 2). Beyond 20, in f16 beyond 5, the quotient rounds to 1.
+// x tanh(log(1 + e^x)) = x a / (a + 2) with a = e^x (e^x + 2). Beyond 20, in f16 beyond 5, the
+// quotient rounds to 1.
 void import_mish(NodeImport& n, int) {
   const Val x = n.in(0);
-  const Val power = exp(n, n.min(n.scalar(n.dtype(x) == DType::f16 ? 5 : 20, x), x)), two = n.scalar(2, x);
+  const Val power = exp(n, n.min(n.scalar(n.dtype(x) == DType::f16 ? 5 : 20, x), x)),
+            two = n.scalar(2, x);
   const Val a = n.mul(power, n.add(power, two));
   n.set(n.mul(x, n.div(a, n.add(a, two))));
 }
@@ -108,34 +116,41 @@ void import_thresholded_relu(NodeImport& n, int) {
 void import_shrink(NodeImport& n, int) {
   const Val x = n.in(0);
   const double lambda = n.real("lambd", 0.5), bias = n.real("bias", 0.0);
-  const Val above = n.select(n.less(n.scalar(lambda, x), x), n.sub(x, n.scalar(bias, x)), n.scalar(0, x));
+  const Val above = n.select(n.less(n.scalar(lambda, x), x), n.sub(x, n.scalar(bias, x)),
+                             n.scalar(0, x));
   n.set(n.select(n.less(x, n.scalar(-lambda, x)), n.add(x, n.scalar(bias, x)), above));
 }
 
-// 0.5 x (1 + erf(x / sqrt(2))) and 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3), by functions that do not cancel where they go to 0.
+// 0.5 x (1 + erf(x / sqrt(2))) and 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3), by
+// functions that do not cancel where they go to 0.
 Val gelu(NodeImport& n, Val x, bool approximate) {
   if (!approximate) return n.mul(x, n.unary(UnaryOp::normal_cdf, x));
   const double slope = 2 * std::sqrt(2.0 / M_PI);
-  const Val twice = n.mul(x, n.add(n.scalar(slope, x), n.mul(n.scalar(0.044715 * slope, x), n.mul(x, x))));
+  const Val twice = n.mul(
+      x, n.add(n.scalar(slope, x), n.mul(n.scalar(0.044715 * slope, x), n.mul(x, x))));
   return n.mul(x, n.unary(UnaryOp::sigmoid, twice));
 }
 
 void import_gelu(NodeImport& n, int) {
   const Val x = n.in(0);
   const std::string approximate = n.text("approximate", "none");
-  if (approximate != "none" && approximate != "tanh") return n.fail("attribute approximate=" + approximate, "use none or tanh");
+  if (approximate != "none" && approximate != "tanh")
+    return n.fail("attribute approximate=" + approximate, "use none or tanh");
   n.set(gelu(n, x, approximate == "tanh"));
 }
 
 namespace {
 
-// Before version 13 the input is a matrix: axes before attribute `axis` are rows, the others columns.
+// Before version 13 the input is a matrix: axes before attribute `axis` are rows, the others
+// columns.
 Val as_matrix(NodeImport& n, Val x) {
   int64_t axis = n.integer("axis", 1);
   if (axis < 0) axis += n.rank(x);
-  if (!n.failed() && (axis < 0 || axis > n.rank(x))) n.invalid(llvm::formatv("axis {0} is out of range for rank {1}", axis, n.rank(x)).str());
+  if (!n.failed() && (axis < 0 || axis > n.rank(x)))
+    n.invalid(llvm::formatv("axis {0} is out of range for rank {1}", axis, n.rank(x)).str());
   Expr rows = 1, columns = 1;
-  for (int64_t i = 0; i < n.rank(x); ++i) (i < axis ? rows : columns) = (i < axis ? rows : columns) * n.dim(x, i);
+  for (int64_t i = 0; i < n.rank(x); ++i)
+    (i < axis ? rows : columns) = (i < axis ? rows : columns) * n.dim(x, i);
   return n.reshape(x, {rows, columns});
 }
 
@@ -143,7 +158,8 @@ Val as_matrix(NodeImport& n, Val x) {
 
 void import_softmax(NodeImport& n, int log) {
   const Val x = n.in(0);
-  if (n.version() >= 13) return n.set(n.emit(op::Softmax{n.axis(n.integer("axis", -1), n.rank(x)), log != 0}, {x}));
+  if (n.version() >= 13)
+    return n.set(n.emit(op::Softmax{n.axis(n.integer("axis", -1), n.rank(x)), log != 0}, {x}));
   n.set(n.reshape(n.emit(op::Softmax{1, log != 0}, {as_matrix(n, x)}), n.shape(x)));
 }
 
@@ -155,7 +171,8 @@ void import_hardmax(NodeImport& n, int) {
   const int64_t axis = matrix ? 1 : n.axis(n.integer("axis", -1), n.rank(x));
   if (n.failed()) return;
   const Val index = n.emit(op::ArgReduce{false, axis, true, false}, {data});
-  const Val hit = n.binary(BinaryOp::eq, index, positions(n, n.dim(data, axis), n.rank(data), axis));
+  const Val hit = n.binary(BinaryOp::eq, index,
+                           positions(n, n.dim(data, axis), n.rank(data), axis));
   n.set(n.reshape(n.cast(hit, n.dtype(x)), n.shape(x)));
 }
 

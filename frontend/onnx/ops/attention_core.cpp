@@ -8,7 +8,8 @@ namespace {
 
 bool same(NodeImport& n, const Expr& a, const Expr& b) { return is_const(n.simplified(a - b), 0); }
 
-// The heads of a group that shares keys: an axis of its own, or, where there is one query, the rows.
+// The heads of a group that shares keys: an axis of its own, or, where there is one query, the
+// rows.
 struct Groups {
   NodeImport& n;
   int64_t kv_heads = 1, group = 1;
@@ -18,7 +19,8 @@ struct Groups {
   Val queries(Val q) const {
     if (plain()) return q;
     const Expr batch = n.dim(q, 0), rows = n.dim(q, 2), depth = n.dim(q, 3);
-    return n.reshape(q, as_rows ? Shape{batch, kv_heads, group, depth} : Shape{batch, kv_heads, group, rows, depth});
+    return n.reshape(q, as_rows ? Shape{batch, kv_heads, group, depth}
+                                : Shape{batch, kv_heads, group, rows, depth});
   }
   Val keys(Val k) const {
     if (plain() || as_rows) return k;
@@ -31,7 +33,8 @@ struct Groups {
     while (s.size() < 4) s.insert(s.begin(), Expr(1));
     const bool one = is_const(s[1], 1);
     const Expr outer = one ? Expr(1) : Expr(kv_heads), inner = one ? Expr(1) : Expr(group);
-    return n.reshape(m, as_rows ? Shape{s[0], outer, inner, s[3]} : Shape{s[0], outer, inner, s[2], s[3]});
+    return n.reshape(
+        m, as_rows ? Shape{s[0], outer, inner, s[3]} : Shape{s[0], outer, inner, s[2], s[3]});
   }
   // [B, heads, S, last] again.
   Val back(Val x, const Expr& batch, const Expr& rows) const {
@@ -50,7 +53,8 @@ Val softmax_with_sink(NodeImport& n, Val scores, Val sink, bool masked) {
   Shape one = n.shape(scores);
   one.back() = 1;
   const Expr keys = n.dim(scores, n.rank(scores) - 1);
-  const Val all = n.emit(op::Concat{n.rank(scores) - 1}, {scores, n.expand(n.cast(sink, n.dtype(scores)), one)});
+  const Val all = n.emit(op::Concat{n.rank(scores) - 1},
+                         {scores, n.expand(n.cast(sink, n.dtype(scores)), one)});
   const Val weights = n.emit(op::Softmax{n.rank(scores) - 1, false, masked}, {all});
   return n.slice(weights, n.rank(scores) - 1, 0, keys);
 }
@@ -61,26 +65,33 @@ Val split_heads(NodeImport& n, Val x, int64_t heads) {
   if (n.failed()) return {};
   const std::optional<int64_t> hidden = n.static_dim(x, 2);
   if (n.rank(x) != 3 || heads < 1 || !hidden || *hidden % heads != 0) {
-    n.invalid(llvm::formatv("{0} cannot be split into {1} heads", to_string(n.shape(x)), heads).str());
+    n.invalid(
+        llvm::formatv("{0} cannot be split into {1} heads", to_string(n.shape(x)), heads).str());
     return {};
   }
-  return n.transpose(n.reshape(x, {n.dim(x, 0), n.dim(x, 1), heads, *hidden / heads}), {0, 2, 1, 3});
+  return n.transpose(n.reshape(x, {n.dim(x, 0), n.dim(x, 1), heads, *hidden / heads}),
+                     {0, 2, 1, 3});
 }
 
 Val merge_heads(NodeImport& n, Val x) {
-  return n.reshape(n.transpose(x, {0, 2, 1, 3}), {n.dim(x, 0), n.dim(x, 2), n.dim(x, 1) * n.dim(x, 3)});
+  return n.reshape(n.transpose(x, {0, 2, 1, 3}),
+                   {n.dim(x, 0), n.dim(x, 2), n.dim(x, 1) * n.dim(x, 3)});
 }
 
 Val with_past(NodeImport& n, Val past, Val fresh) {
   if (!past.valid() || n.failed()) return fresh;
   if (n.rank(past) != 4 || n.rank(fresh) != 4) {
-    n.invalid(llvm::formatv("a past of shape {0} for {1}", to_string(n.shape(past)), to_string(n.shape(fresh))).str());
+    n.invalid(llvm::formatv("a past of shape {0} for {1}", to_string(n.shape(past)),
+                            to_string(n.shape(fresh)))
+                  .str());
     return {};
   }
   return n.emit(op::Concat{2}, {past, fresh});
 }
 
-Val both(NodeImport& n, Val a, Val b) { return !a.valid() ? b : !b.valid() ? a : n.binary(BinaryOp::logical_and, a, b); }
+Val both(NodeImport& n, Val a, Val b) {
+  return !a.valid() ? b : !b.valid() ? a : n.binary(BinaryOp::logical_and, a, b);
+}
 Val sum_of(NodeImport& n, Val a, Val b) { return !a.valid() ? b : !b.valid() ? a : n.add(a, b); }
 
 Val as_long_as(NodeImport& n, Val mask, const Expr& keys, double outside) {
@@ -92,15 +103,18 @@ Val as_long_as(NodeImport& n, Val mask, const Expr& keys, double outside) {
   }
   const Expr own = n.dim(mask, rank - 1);
   if (same(n, own, keys)) return mask;
-  const Val at = positions(n, keys, 1, 0), inside = n.less(at, n.builder().known({own}, DType::i64, {}));
-  const Val longer = n.emit(op::Gather{rank - 1, true}, {mask, at});   // an index behind the end reads the last
+  const Val at = positions(n, keys, 1, 0),
+            inside = n.less(at, n.builder().known({own}, DType::i64, {}));
+  // An index behind the end reads the last
+  const Val longer = n.emit(op::Gather{rank - 1, true}, {mask, at});
   return n.select(inside, longer, n.scalar(outside, mask));
 }
 
 AttentionParts attention(NodeImport& n, const AttentionCore& a) {
   if (n.failed()) return {};
   const Expr batch = n.dim(a.q, 0), rows = n.dim(a.q, 2), columns = n.dim(a.v, 3);
-  const int64_t heads = n.need_static_dim(a.q, 1, "attention"), kv_heads = n.need_static_dim(a.k, 1, "attention");
+  const int64_t heads = n.need_static_dim(a.q, 1, "attention"),
+                kv_heads = n.need_static_dim(a.k, 1, "attention");
   const int64_t depth = n.need_static_dim(a.q, 3, "attention");
   if (n.failed()) return {};
   if (kv_heads < 1 || heads % kv_heads != 0) {
@@ -113,10 +127,14 @@ AttentionParts attention(NodeImport& n, const AttentionCore& a) {
   Val scores = n.emit(op::MatMul{false, true}, {groups.queries(a.q), groups.keys(a.k)});
   scores = n.mul(scores, n.scalar(scale, scores));
   parts.raw = groups.back(scores, batch, rows);
-  if (a.softcap != 0) scores = n.mul(n.unary(UnaryOp::tanh, n.div(scores, n.scalar(a.softcap, scores))), n.scalar(a.softcap, scores));
+  if (a.softcap != 0)
+    scores = n.mul(n.unary(UnaryOp::tanh, n.div(scores, n.scalar(a.softcap, scores))),
+                   n.scalar(a.softcap, scores));
   parts.capped = a.softcap != 0 ? groups.back(scores, batch, rows) : parts.raw;
   if (a.bias.valid()) scores = n.add(scores, groups.mask(n.cast(a.bias, n.dtype(scores))));
-  if (a.allowed.valid()) scores = n.select(groups.mask(a.allowed), scores, n.scalar(-std::numeric_limits<double>::infinity(), scores));
+  if (a.allowed.valid())
+    scores = n.select(groups.mask(a.allowed), scores,
+                      n.scalar(-std::numeric_limits<double>::infinity(), scores));
   parts.biased = groups.back(scores, batch, rows);
   const Val in = n.cast(scores, a.precision.value_or(n.dtype(scores)));
   Val weights;
@@ -133,15 +151,22 @@ AttentionParts attention(NodeImport& n, const AttentionCore& a) {
   return parts;
 }
 
-Val visible_keys(NodeImport& n, const Expr& queries, const Expr& keys, Val first, bool causal, int64_t left, int64_t right) {
+Val visible_keys(NodeImport& n, const Expr& queries, const Expr& keys, Val first, bool causal,
+                 int64_t left, int64_t right) {
   if (!causal && left < 0 && right < 0) return {};
   const int64_t rank = std::max<int64_t>(2, n.rank(first));
   const Val key = positions(n, keys, rank, rank - 1);
   const Val query = n.add(positions(n, queries, rank, rank - 2), first);
   Val allowed;
   if (causal) allowed = n.binary(BinaryOp::le, key, query);
-  if (left >= 0) allowed = both(n, allowed, n.binary(BinaryOp::le, n.sub(query, n.scalar(static_cast<double>(left), DType::i64)), key));
-  if (right >= 0 && !causal) allowed = both(n, allowed, n.binary(BinaryOp::le, key, n.add(query, n.scalar(static_cast<double>(right), DType::i64))));
+  if (left >= 0)
+    allowed = both(
+        n, allowed,
+        n.binary(BinaryOp::le, n.sub(query, n.scalar(static_cast<double>(left), DType::i64)), key));
+  if (right >= 0 && !causal)
+    allowed = both(n, allowed,
+                   n.binary(BinaryOp::le, key,
+                            n.add(query, n.scalar(static_cast<double>(right), DType::i64))));
   return allowed;
 }
 
@@ -158,7 +183,8 @@ Val rotated(NodeImport& n, Val x, Val cos, Val sin, int64_t heads, bool interlea
     }
     x = n.reshape(x, {shape[0], shape[1], heads, hidden / heads});
   }
-  const int64_t size = n.need_static_dim(x, 3, "rotary embedding"), half = n.need_static_dim(cos, 2, "rotary embedding");
+  const int64_t size = n.need_static_dim(x, 3, "rotary embedding"),
+                half = n.need_static_dim(cos, 2, "rotary embedding");
   if (n.failed()) return {};
   if (half < 1 || 2 * half > size) {
     n.invalid(llvm::formatv("caches of {0} columns turn {1} of {2}", half, 2 * half, size).str());
@@ -166,7 +192,8 @@ Val rotated(NodeImport& n, Val x, Val cos, Val sin, int64_t heads, bool interlea
   }
   const auto by_head = [&](Val cache) {
     const Expr batch = n.dim(cache, 0), rows = n.dim(cache, 1);
-    return n.reshape(n.cast(cache, n.dtype(x)), flat ? Shape{batch, rows, 1, half} : Shape{batch, 1, rows, half});
+    return n.reshape(n.cast(cache, n.dtype(x)),
+                     flat ? Shape{batch, rows, 1, half} : Shape{batch, 1, rows, half});
   };
   const Val c = by_head(cos), s = by_head(sin);
   Val turned = n.slice(x, 3, 0, 2 * half), first, second;
@@ -182,13 +209,15 @@ Val rotated(NodeImport& n, Val x, Val cos, Val sin, int64_t heads, bool interlea
     first = n.slice(turned, 3, 0, half);
     second = n.slice(turned, 3, half, half);
   }
-  const Val real = n.sub(n.mul(c, first), n.mul(s, second)), imaginary = n.add(n.mul(s, first), n.mul(c, second));
+  const Val real = n.sub(n.mul(c, first), n.mul(s, second)),
+            imaginary = n.add(n.mul(s, first), n.mul(c, second));
   std::vector<Val> joined = {real, imaginary};
   if (interleaved) {
     pairs.push_back(1);
     Shape whole = n.shape(x);
     whole[3] = 2 * half;
-    joined = {n.reshape(n.emit(op::Concat{4}, {n.reshape(real, pairs), n.reshape(imaginary, pairs)}), whole)};
+    joined = {n.reshape(
+        n.emit(op::Concat{4}, {n.reshape(real, pairs), n.reshape(imaginary, pairs)}), whole)};
   }
   if (2 * half < size) joined.push_back(n.slice(x, 3, 2 * half, size - 2 * half));
   const Val y = joined.size() == 1 ? joined[0] : n.emit(op::Concat{3}, joined);

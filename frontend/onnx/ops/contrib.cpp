@@ -1,4 +1,5 @@
-// Fused operators of com.microsoft that optimized transformers carry: products, convolutions and norms with what stands beside them.
+// Fused operators of com.microsoft that optimized transformers carry: products, convolutions and
+// norms with what stands beside them.
 #include <cmath>
 
 #include "frontend/onnx/node_import.h"
@@ -7,17 +8,22 @@
 namespace tw::onnx_import {
 namespace {
 
-Val add_if(NodeImport& n, Val x, size_t input) { return n.has(input) ? n.add(x, n.cast(n.in(input), n.dtype(x))) : x; }
+Val add_if(NodeImport& n, Val x, size_t input) {
+  return n.has(input) ? n.add(x, n.cast(n.in(input), n.dtype(x))) : x;
+}
 
 // The activation named so, with alpha and beta of its attributes (names differ by operator).
-Val activated(NodeImport& n, Val x, const std::string& name, std::optional<double> alpha, std::optional<double> beta) {
+Val activated(NodeImport& n, Val x, const std::string& name, std::optional<double> alpha,
+              std::optional<double> beta) {
   if (name.empty() || name == "Identity") return x;
   if (name == "Relu") return n.max(n.scalar(0, x), x);
   if (name == "Tanh") return n.unary(UnaryOp::tanh, x);
   if (name == "Sigmoid") return n.unary(UnaryOp::sigmoid, x);
-  if (name == "LeakyRelu") return n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.scalar(alpha.value_or(0.01f), x)), x);
+  if (name == "LeakyRelu")
+    return n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.scalar(alpha.value_or(0.01f), x)), x);
   if (name == "HardSigmoid") {
-    const Val line = n.add(n.mul(x, n.scalar(alpha.value_or(0.2f), x)), n.scalar(beta.value_or(0.5), x));
+    const Val line = n.add(n.mul(x, n.scalar(alpha.value_or(0.2f), x)),
+                           n.scalar(beta.value_or(0.5), x));
     return n.min(n.scalar(1, x), n.max(n.scalar(0, x), line));
   }
   if (name == "Clip") {
@@ -61,12 +67,14 @@ void import_fused_matmul(NodeImport& n, int) {
   if (n.failed()) return;
   Val y = matrix_product(n, a, b);
   if (const double alpha = n.real("alpha", 1); alpha != 1) y = n.mul(y, n.scalar(alpha, y));
-  n.set(activated(n, y, n.text("activation", ""), optional_real(n, "activation_alpha"), optional_real(n, "activation_beta")));
+  n.set(activated(n, y, n.text("activation", ""), optional_real(n, "activation_alpha"),
+                  optional_real(n, "activation_beta")));
 }
 
 void import_fused_gemm(NodeImport& n, int) {
   const Val y = general_product(n);
-  n.set(activated(n, y, n.text("activation", ""), optional_real(n, "activation_alpha"), optional_real(n, "activation_beta")));
+  n.set(activated(n, y, n.text("activation", ""), optional_real(n, "activation_alpha"),
+                  optional_real(n, "activation_beta")));
 }
 
 // x, w, optional bias, optional z added before the activation
@@ -77,10 +85,13 @@ void import_fused_conv(NodeImport& n, int) {
   const Window window = read_window(n, x, kernel);
   std::vector<Val> inputs = {x, w};
   if (n.has(2)) inputs.push_back(n.in(2));
-  Val y = n.emit(op::Conv{window.strides, window.dilations, window.pads, n.integer("group", 1)}, inputs);
+  Val y = n.emit(op::Conv{window.strides, window.dilations, window.pads, n.integer("group", 1)},
+                 inputs);
   if (n.has(3)) y = n.add(y, n.in(3));
   const std::vector<float> given = n.reals("activation_params").value_or(std::vector<float>());
-  const auto parameter = [&](size_t i) { return i < given.size() ? std::optional<double>(given[i]) : std::nullopt; };
+  const auto parameter = [&](size_t i) {
+    return i < given.size() ? std::optional<double>(given[i]) : std::nullopt;
+  };
   n.set(activated(n, y, n.text("activation", ""), parameter(0), parameter(1)));
 }
 
@@ -100,9 +111,11 @@ void import_bias_split_gelu(NodeImport& n, int) {
   const Val x = n.in(0), bias = n.in(1);
   if (n.failed()) return;
   const int64_t last = n.rank(x) - 1, columns = n.need_static_dim(x, last, "BiasSplitGelu");
-  if (last < 0 || columns % 2 != 0) return n.invalid(llvm::formatv("{0} columns cannot be halved", columns).str());
+  if (last < 0 || columns % 2 != 0)
+    return n.invalid(llvm::formatv("{0} columns cannot be halved", columns).str());
   const Val sum = n.add(x, bias);
-  n.set(n.mul(n.slice(sum, last, 0, columns / 2), gelu(n, n.slice(sum, last, columns / 2, columns / 2), false)));
+  n.set(n.mul(n.slice(sum, last, 0, columns / 2),
+              gelu(n, n.slice(sum, last, columns / 2, columns / 2), false)));
 }
 
 // x + bias + skip
@@ -117,27 +130,34 @@ void import_bias_softmax(NodeImport& n, int) {
   Val bias = n.in(1);
   const int64_t rank = n.rank(x), axis = n.axis(n.integer("axis", 1), rank);
   if (n.failed()) return;
-  if (n.integer("is_inner_broadcast", 1) != 0 && n.rank(bias) != rank) return n.fail("a bias of another rank", "give the bias as many axes as the data");
+  if (n.integer("is_inner_broadcast", 1) != 0 && n.rank(bias) != rank)
+    return n.fail("a bias of another rank", "give the bias as many axes as the data");
   const Val sum = n.add(x, bias);
   Expr rows = 1, columns = 1;
-  for (int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) = (i < axis ? rows : columns) * n.dim(x, i);
+  for (int64_t i = 0; i < rank; ++i)
+    (i < axis ? rows : columns) = (i < axis ? rows : columns) * n.dim(x, i);
   n.set(n.reshape(n.emit(op::Softmax{1, false}, {n.reshape(sum, {rows, columns})}), n.shape(x)));
 }
 
-// input, skip, gamma, [beta,] bias -> output, mean, 1 / deviation, input + skip + bias. centred: LayerNormalization's, with beta.
+// input, skip, gamma, [beta,] bias -> output, mean, 1 / deviation, input + skip + bias. centred:
+// LayerNormalization's, with beta.
 void import_skip_layer_norm(NodeImport& n, int centred) {
   const Val x = n.in(0), skip = n.in(1), gamma = n.in(2);
   if (n.failed()) return;
-  const Val sum = add_if(n, n.add(x, skip), centred != 0 ? 4 : 3), beta = centred != 0 ? n.maybe(3) : Val{};
-  if (!n.failed()) layer_norm(n, sum, gamma, beta, n.rank(sum) - 1, n.real("epsilon", 1e-12f), centred != 0);
+  const Val sum = add_if(n, n.add(x, skip), centred != 0 ? 4 : 3),
+            beta = centred != 0 ? n.maybe(3) : Val{};
+  if (!n.failed())
+    layer_norm(n, sum, gamma, beta, n.rank(sum) - 1, n.real("epsilon", 1e-12f), centred != 0);
   n.set(3, sum);
 }
 
-// input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask, position_ids -> output, mask_index, sum
+// input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask, position_ids ->
+// output, mask_index, sum
 void import_embed_layer_norm(NodeImport& n, int) {
   const Val ids = n.in(0), word = n.in(2), position = n.in(3), gamma = n.in(5), beta = n.in(6);
   if (n.failed()) return;
-  if (n.rank(ids) != 2 || n.rank(word) != 2 || n.rank(position) != 2) return n.invalid("ids and embeddings must have two axes");
+  if (n.rank(ids) != 2 || n.rank(word) != 2 || n.rank(position) != 2)
+    return n.invalid("ids and embeddings must have two axes");
   Val places;
   if (n.has(8)) places = n.emit(op::Gather{0}, {position, n.in(8)});
   else places = n.slice(position, 0, 0, n.dim(ids, 1));
@@ -146,7 +166,9 @@ void import_embed_layer_norm(NodeImport& n, int) {
   layer_norm(n, sum, gamma, beta, 2, n.real("epsilon", 1e-12f), true);
   if (n.wanted(1)) {
     const Val none = n.expand(n.scalar(0, DType::i32), {n.dim(ids, 0)});
-    const auto ones = [&](Val mask) { return n.cast(n.binary(BinaryOp::eq, mask, n.scalar(1, mask)), DType::i32); };
+    const auto ones = [&](Val mask) {
+      return n.cast(n.binary(BinaryOp::eq, mask, n.scalar(1, mask)), DType::i32);
+    };
     n.set(1, n.has(7) ? n.reduce(ReduceKind::sum, ones(n.in(7)), {1}, false) : none);
   }
   n.set(2, sum);

@@ -1,4 +1,5 @@
-// If, Loop, Scan and SequenceMap: what their inputs and attributes say. How turns are run: frontend/onnx/turns.h.
+// If, Loop, Scan and SequenceMap: what their inputs and attributes say. How turns are run:
+// frontend/onnx/turns.h.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -15,7 +16,7 @@ namespace {
 constexpr int64_t kNoTrip = int64_t{1} << 40;
 
 using ListKind = Builder::ListKind;
-constexpr std::string_view kListForms = "sormg";   // by kind
+constexpr std::string_view kListForms = "sormg";  // by kind
 
 void set_all(NodeImport& n, const std::vector<Val>& values) {
   for (size_t i = 0; i < values.size(); ++i) n.set(i, values[i]);
@@ -24,12 +25,17 @@ void set_all(NodeImport& n, const std::vector<Val>& values) {
 // The body has the inputs and outputs that the node's own ask for.
 bool fits(NodeImport& n, const OnnxGraph* body, size_t inputs, size_t outputs) {
   if (n.failed()) return false;
-  if (body->inputs.size() != inputs) n.invalid(llvm::formatv("a body of {0} inputs, expected {1}", body->inputs.size(), inputs).str());
-  if (body->outputs.size() != outputs) n.invalid(llvm::formatv("a body of {0} outputs, expected {1}", body->outputs.size(), outputs).str());
+  if (body->inputs.size() != inputs)
+    n.invalid(
+        llvm::formatv("a body of {0} inputs, expected {1}", body->inputs.size(), inputs).str());
+  if (body->outputs.size() != outputs)
+    n.invalid(
+        llvm::formatv("a body of {0} outputs, expected {1}", body->outputs.size(), outputs).str());
   return !n.failed();
 }
 
-// The tensors of a value, and how lists hold them: "t", "s[tt]", "o[]", "r1[tt]" with the least rank of an item, "m[tt]".
+// The tensors of a value, and how lists hold them: "t", "s[tt]", "o[]", "r1[tt]" with the least
+// rank of an item, "m[tt]".
 std::string flatten(NodeImport& n, Val v, std::vector<Val>& tensors) {
   const auto kind = n.builder().list_kind(v);
   if (!kind) {
@@ -48,35 +54,46 @@ std::string flatten(NodeImport& n, Val v, std::vector<Val>& tensors) {
 }
 
 // The value of that form, of tensors from `next` on.
-Val rebuilt(NodeImport& n, const std::string& form, size_t& at, const std::vector<Val>& tensors, size_t& next) {
+Val rebuilt(NodeImport& n, const std::string& form, size_t& at, const std::vector<Val>& tensors,
+            size_t& next) {
   const char kind = form[at++];
   if (kind == 't') return tensors[next++];
   const int64_t least_rank = kind == 'r' ? form[at++] - '0' : 0;
   std::vector<Val> items;
   for (++at; form[at] != ']';) items.push_back(rebuilt(n, form, at, tensors, next));
   ++at;
-  return kind == 'r' ? as_value(n, {items[0], items[1], least_rank}) : n.builder().list(static_cast<ListKind>(kListForms.find(kind)), std::move(items));
+  return kind == 'r'
+             ? as_value(n, {items[0], items[1], least_rank})
+             : n.builder().list(static_cast<ListKind>(kListForms.find(kind)), std::move(items));
 }
 
-// Of two branches whose output has different sizes: both give it flat, filled up to the larger one, and its sizes behind it.
+// Of two branches whose output has different sizes: both give it flat, filled up to the larger one,
+// and its sizes behind it.
 class Sizes {
  public:
   Sizes(NodeImport& n, RegionDraft& yes, RegionDraft& no) : n_(n), drafts_{&yes, &no} {}
 
   // Changes both outputs number i to flat ones, and adds two outputs.
   void flatten(std::vector<Val>& from_yes, std::vector<Val>& from_no, size_t i) {
-    const TensorType a = drafts_[0]->builder.type(from_yes[i]), b = drafts_[1]->builder.type(from_no[i]);
-    if (a.dtype == b.dtype && is_const(element_count(a.shape), 1) && is_const(element_count(b.shape), 1)) {   // one element: of the higher rank
+    const TensorType a = drafts_[0]->builder.type(from_yes[i]),
+                     b = drafts_[1]->builder.type(from_no[i]);
+    // One element: of the higher rank
+    if (a.dtype == b.dtype && is_const(element_count(a.shape), 1) &&
+        is_const(element_count(b.shape), 1)) {
       const bool raise = a.shape.size() < b.shape.size();
       Val& lower = raise ? from_yes[i] : from_no[i];
       lower = emit(raise ? 0 : 1, op::Reshape{raise ? b.shape : a.shape}, lower);
       return;
     }
     if (a.dtype != b.dtype || a.shape.size() != b.shape.size())
-      return n_.fail(llvm::formatv("a condition that is computed from the data chooses between {0} and {1}", to_string(a), to_string(b)).str(),
-                     "give both branches' outputs one type and rank");
+      return n_.fail(
+          llvm::formatv("a condition that is computed from the data chooses between {0} and {1}",
+                        to_string(a), to_string(b))
+              .str(),
+          "give both branches' outputs one type and rank");
     Output output{i, from_yes.size(), {}};
-    for (size_t axis = 0; axis < a.shape.size(); ++axis) output.most.push_back(n_.simplified(max(a.shape[axis], b.shape[axis])));
+    for (size_t axis = 0; axis < a.shape.size(); ++axis)
+      output.most.push_back(n_.simplified(max(a.shape[axis], b.shape[axis])));
     const Expr room = n_.simplified(max(element_count(a.shape), element_count(b.shape)));
     fill(0, from_yes, i, a.shape, room);
     fill(1, from_no, i, b.shape, room);
@@ -89,27 +106,31 @@ class Sizes {
       if (n_.failed()) return;
       Shape shape;
       for (size_t axis = 0; axis < output.most.size(); ++axis)
-        shape.push_back(n_.symbol_of(made[output.sizes], static_cast<int64_t>(axis), output.most[axis]));
+        shape.push_back(
+            n_.symbol_of(made[output.sizes], static_cast<int64_t>(axis), output.most[axis]));
       made[output.at] = n_.reshape(n_.slice(made[output.at], 0, 0, element_count(shape)), shape);
     }
   }
 
  private:
   struct Output {
-    size_t at, sizes;             // the outputs' numbers
+    size_t at, sizes;  // the outputs' numbers
     std::vector<Expr> most;
   };
 
   void fill(size_t branch, std::vector<Val>& from, size_t i, const Shape& shape, const Expr& room) {
     const Val flat = emit(branch, op::Reshape{{element_count(shape)}}, from[i]);
     const Expr rest = n_.simplified(room - element_count(shape));
-    from[i] = is_const(rest, 0) ? flat : emit(branch, op::Pad{PadMode::constant, {Expr(0)}, {rest}}, flat);
-    from.push_back(drafts_[branch]->builder.known(shape, DType::i64, {Expr(static_cast<int64_t>(shape.size()))}));
+    from[i] = is_const(rest, 0) ? flat
+                                : emit(branch, op::Pad{PadMode::constant, {Expr(0)}, {rest}}, flat);
+    from.push_back(drafts_[branch]->builder.known(shape, DType::i64,
+                                                  {Expr(static_cast<int64_t>(shape.size()))}));
   }
 
   Val emit(size_t branch, OpAttrs attrs, Val v) {
     if (n_.failed()) return v;
-    Expected<Val> made = drafts_[branch]->builder.emit(std::move(attrs), {v}, {n_.node.name, n_.node.op_type});
+    Expected<Val> made = drafts_[branch]->builder.emit(std::move(attrs), {v},
+                                                       {n_.node.name, n_.node.op_type});
     if (made) return *made;
     n_.fail(take_diags(made.takeError())[0].message);
     return v;
@@ -120,28 +141,35 @@ class Sizes {
   std::vector<Output> outputs_;
 };
 
-// An output of two branches, each value made in its own one, in one form for both: lists of which only the run then knows how long they are, or whether
-// they are there.
+// An output of two branches, each value made in its own one, in one form for both: lists of which
+// only the run then knows how long they are, or whether they are there.
 class OneForm {
  public:
   OneForm(NodeImport& yes, NodeImport& no) : sides_{&yes, &no} {}
 
   std::array<Val, 2> of(std::array<Val, 2> v) {
-    const auto is = [&](size_t side, ListKind kind) { return sides_[side]->is_list(v[side], kind); };
+    const auto is = [&](size_t side, ListKind kind) {
+      return sides_[side]->is_list(v[side], kind);
+    };
     const auto either = [&](ListKind kind) { return is(0, kind) || is(1, kind); };
-    if (either(ListKind::growing)) sides_[0]->fail("a sequence that a loop makes longer, in a branch that the data choose");
+    if (either(ListKind::growing))
+      sides_[0]->fail("a sequence that a loop makes longer, in a branch that the data choose");
     if (sides_[0]->failed() || sides_[1]->failed()) return v;
     if (either(ListKind::optional) || either(ListKind::maybe)) return optional(v);
-    const bool list[] = {is(0, ListKind::sequence) || is(0, ListKind::rows), is(1, ListKind::sequence) || is(1, ListKind::rows)};
+    const bool list[] = {is(0, ListKind::sequence) || is(0, ListKind::rows),
+                         is(1, ListKind::sequence) || is(1, ListKind::rows)};
     if (!list[0] && !list[1]) return v;
-    if (!list[0] || !list[1]) sides_[0]->invalid("a sequence in one branch and a tensor in the other");
+    if (!list[0] || !list[1])
+      sides_[0]->invalid("a sequence in one branch and a tensor in the other");
     else if (either(ListKind::rows) || items(v, 0).size() != items(v, 1).size()) return rows(v);
     else return items_alike(v, ListKind::sequence);
     return v;
   }
 
  private:
-  const std::vector<Val>& items(const std::array<Val, 2>& v, size_t side) const { return sides_[side]->builder().items(v[side]); }
+  const std::vector<Val>& items(const std::array<Val, 2>& v, size_t side) const {
+    return sides_[side]->builder().items(v[side]);
+  }
 
   // Both hold as many.
   std::array<Val, 2> items_alike(std::array<Val, 2> v, ListKind kind) {
@@ -156,14 +184,18 @@ class OneForm {
 
   std::array<Val, 2> rows(const std::array<Val, 2>& v) {
     RunList lists[2];
-    const auto empty = [&](size_t side) { return sides_[side]->is_list(v[side], ListKind::sequence) && items(v, side).empty(); };
+    const auto empty = [&](size_t side) {
+      return sides_[side]->is_list(v[side], ListKind::sequence) && items(v, side).empty();
+    };
     for (size_t side : {0, 1})
       if (!empty(side)) lists[side] = run_list(*sides_[side], v[side]);
     for (size_t side : {0, 1}) {
       NodeImport& other = *sides_[1 - side];
       if (!empty(side) || other.failed()) continue;
       const Shape& shape = other.shape(lists[1 - side].rows);
-      lists[side] = no_items(*sides_[side], {other.dtype(lists[1 - side].rows), Shape(shape.begin() + 1, shape.end()), {}});
+      lists[side] = no_items(
+          *sides_[side],
+          {other.dtype(lists[1 - side].rows), Shape(shape.begin() + 1, shape.end()), {}});
       lists[side].least_rank = lists[1 - side].least_rank;
     }
     const int64_t least = std::min(lists[0].least_rank, lists[1].least_rank);
@@ -179,58 +211,78 @@ class OneForm {
   Val blank(size_t side, Val like) {
     NodeImport &own = *sides_[side], &other = *sides_[1 - side];
     const auto kind = other.builder().list_kind(like);
-    if (!kind) return own.builder().add_constant(Tensor::zeros(other.dtype(like), std::vector<int64_t>(other.shape(like).size(), 0)));
-    if (*kind == ListKind::sequence || *kind == ListKind::rows) return own.builder().list(ListKind::sequence, {});
+    if (!kind)
+      return own.builder().add_constant(
+          Tensor::zeros(other.dtype(like), std::vector<int64_t>(other.shape(like).size(), 0)));
+    if (*kind == ListKind::sequence || *kind == ListKind::rows)
+      return own.builder().list(ListKind::sequence, {});
     return own.builder().list(ListKind::optional, {});
   }
 
   std::array<Val, 2> optional(const std::array<Val, 2>& v) {
     const auto kind = [&](size_t side) { return sides_[side]->builder().list_kind(v[side]); };
-    if (kind(0) == ListKind::optional && kind(1) == ListKind::optional && items(v, 0).size() == items(v, 1).size()) return items_alike(v, ListKind::optional);
+    if (kind(0) == ListKind::optional && kind(1) == ListKind::optional &&
+        items(v, 0).size() == items(v, 1).size())
+      return items_alike(v, ListKind::optional);
     Val there[2];
     std::array<Val, 2> held{};
     for (size_t side : {0, 1}) {
-      const bool maybe = kind(side) == ListKind::maybe, plain = kind(side) != ListKind::optional && !maybe, some = plain || !items(v, side).empty();
-      there[side] = maybe ? items(v, side)[0] : sides_[side]->builder().known({Expr(some ? 1 : 0)}, DType::boolean, {});
+      const bool maybe = kind(side) == ListKind::maybe,
+                 plain = kind(side) != ListKind::optional && !maybe,
+                 some = plain || !items(v, side).empty();
+      there[side] = maybe ? items(v, side)[0]
+                          : sides_[side]->builder().known({Expr(some ? 1 : 0)}, DType::boolean, {});
       if (some) held[side] = plain ? v[side] : items(v, side).back();
     }
     for (size_t side : {0, 1})
       if (!held[side].valid()) held[side] = blank(side, held[1 - side]);
     held = of(held);
-    return {sides_[0]->builder().list(ListKind::maybe, {there[0], held[0]}), sides_[1]->builder().list(ListKind::maybe, {there[1], held[1]})};
+    return {sides_[0]->builder().list(ListKind::maybe, {there[0], held[0]}),
+            sides_[1]->builder().list(ListKind::maybe, {there[1], held[1]})};
   }
 
   NodeImport* sides_[2];
 };
 
-// In place of a branch that does not fit the sizes: it gives what the other one gives, were there not a function before that ends the run.
-std::unique_ptr<RegionDraft> refusing(NodeImport& n, const RegionDraft& other, const std::string& text) {
+// In place of a branch that does not fit the sizes: it gives what the other one gives, were there
+// not a function before that ends the run.
+std::unique_ptr<RegionDraft> refusing(NodeImport& n, const RegionDraft& other,
+                                      const std::string& text) {
   auto draft = std::make_unique<RegionDraft>();
   draft->builder.share_symbols(n.builder());
   NodeImport in = n.within(*draft);
   const Val one = in.emit_extern(ExternFunction::refuse, Ints(text.begin(), text.end()), {}, {})[0];
   for (const Val output : other.outputs) {
-    if (other.builder.list_kind(output)) in.fail("a list from one branch, and the other branch fits no run: " + text);
+    if (other.builder.list_kind(output))
+      in.fail("a list from one branch, and the other branch fits no run: " + text);
     if (in.failed()) break;
     const TensorType type = other.builder.type(output);
-    draft->outputs.push_back(in.expand(in.reshape(in.cast(one, type.dtype), Shape(type.shape.size(), Expr(1))), type.shape));
+    draft->outputs.push_back(in.expand(
+        in.reshape(in.cast(one, type.dtype), Shape(type.shape.size(), Expr(1))), type.shape));
   }
   n.take_problem(in);
   return draft;
 }
 
-// Both branches. What one alone asks of the sizes is no mistake in the model: a run may never take it.
-std::array<std::unique_ptr<RegionDraft>, 2> both_branches(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
+// Both branches. What one alone asks of the sizes is no mistake in the model: a run may never take
+// it.
+std::array<std::unique_ptr<RegionDraft>, 2> both_branches(NodeImport& n,
+                                                          const OnnxGraph& then_branch,
+                                                          const OnnxGraph& else_branch) {
   std::string misfits[2];
-  std::array<std::unique_ptr<RegionDraft>, 2> drafts = {n.branch(then_branch, misfits[0]), n.branch(else_branch, misfits[1])};
+  std::array<std::unique_ptr<RegionDraft>, 2> drafts = {n.branch(then_branch, misfits[0]),
+                                                        n.branch(else_branch, misfits[1])};
   if (n.failed() || (drafts[0] && drafts[1])) return drafts;
   if (!drafts[0] && !drafts[1]) {
-    n.fail("neither branch fits the sizes of its inputs: then_branch: " + misfits[0] + "; else_branch: " + misfits[1], "bind other sizes, or leave them free");
+    n.fail("neither branch fits the sizes of its inputs: then_branch: " + misfits[0] +
+               "; else_branch: " + misfits[1],
+           "bind other sizes, or leave them free");
     return drafts;
   }
   const size_t side = drafts[0] ? 1 : 0;
-  std::string text = "If '" + n.node.name + "': " + (side ? "else_branch" : "then_branch") + " does not fit these sizes: " + misfits[side];
-  std::erase_if(text, [](char c) { return c < 1; });   // plain ASCII
+  std::string text = "If '" + n.node.name + "': " + (side ? "else_branch" : "then_branch") +
+                     " does not fit these sizes: " + misfits[side];
+  std::erase_if(text, [](char c) { return c < 1; });  // plain ASCII
   n.warn(text + "; a run that takes it ends with an error");
   drafts[side] = refusing(n, *drafts[1 - side], text);
   return drafts;
@@ -250,14 +302,19 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
     if (n.failed()) return;
     forms.push_back(flatten(in_yes, a, from_yes));
     if (flatten(in_no, b, from_no) != forms[i])
-      return n.fail(llvm::formatv("output {0} holds lists of different kinds in the branches of a condition that is computed from the data", i).str());
+      return n.fail(llvm::formatv("output {0} holds lists of different kinds in the branches of a "
+                                  "condition that is computed from the data",
+                                  i)
+                        .str());
   }
   Sizes sizes(n, *yes, *no);
   for (size_t i = 0, count = from_yes.size(); i < count; ++i)
-    if (!equal(yes->builder.type(from_yes[i]), no->builder.type(from_no[i]))) sizes.flatten(from_yes, from_no, i);
+    if (!equal(yes->builder.type(from_yes[i]), no->builder.type(from_no[i])))
+      sizes.flatten(from_yes, from_no, i);
   if (n.failed()) return;
   std::vector<Val> inputs = {n.reshape(n.in(0), {})};
-  for (const auto* list : {&yes->captured, &no->captured}) inputs.insert(inputs.end(), list->begin(), list->end());
+  for (const auto* list : {&yes->captured, &no->captured})
+    inputs.insert(inputs.end(), list->begin(), list->end());
   op::If attrs{finished(n, *yes, from_yes, "then"), finished(n, *no, from_no, "else")};
   std::vector<Val> made = n.emit_all(std::move(attrs), std::move(inputs));
   sizes.restore(made);
@@ -272,10 +329,13 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
 void import_if(NodeImport& n, int) {
   const OnnxGraph *then_branch = n.graph("then_branch"), *else_branch = n.graph("else_branch");
   const Val condition = n.in(0);
-  if (n.failed() || !fits(n, then_branch, 0, n.output_count()) || !fits(n, else_branch, 0, n.output_count())) return;
+  if (n.failed() || !fits(n, then_branch, 0, n.output_count()) ||
+      !fits(n, else_branch, 0, n.output_count()))
+    return;
   const std::optional<bool> taken = known_bool(n, condition);
   if (!taken) return branched(n, *then_branch, *else_branch);
-  if (const auto outputs = n.inlined(*taken ? *then_branch : *else_branch, {})) set_all(n, *outputs);
+  if (const auto outputs = n.inlined(*taken ? *then_branch : *else_branch, {}))
+    set_all(n, *outputs);
 }
 
 void import_loop(NodeImport& n, int) {
@@ -285,18 +345,21 @@ void import_loop(NodeImport& n, int) {
   turns.condition = n.maybe(1);
   for (size_t i = 2; i < n.input_count(); ++i) turns.carried.push_back(n.in(i));
   if (!fits(n, turns.body, turns.carried.size() + 2, n.output_count() + 1)) return;
-  if (n.output_count() < turns.carried.size()) return n.invalid("fewer outputs than carried values");
+  if (n.output_count() < turns.carried.size())
+    return n.invalid("fewer outputs than carried values");
   if (n.has(0)) {
     const std::vector<Expr> trip = n.dims(n.in(0), "the trip count");
     if (!n.failed() && trip.size() != 1) n.invalid("the trip count is not a scalar");
     if (n.failed()) return;
     if (as_const(trip[0]).value_or(0) < kNoTrip) turns.trip = trip[0];
   }
-  for (size_t i = turns.carried.size(); i < n.output_count(); ++i) turns.wanted.push_back(n.wanted(i));
+  for (size_t i = turns.carried.size(); i < n.output_count(); ++i)
+    turns.wanted.push_back(n.wanted(i));
   const std::optional<Results> results = run_turns(n, turns);
   if (!results) return;
   set_all(n, results->carried);
-  for (size_t i = 0; i < results->stacked.size(); ++i) n.set(results->carried.size() + i, results->stacked[i]);
+  for (size_t i = 0; i < results->stacked.size(); ++i)
+    n.set(results->carried.size() + i, results->stacked[i]);
 }
 
 namespace {
@@ -306,7 +369,8 @@ int64_t listed(NodeImport& n, const char* name, size_t i, size_t count) {
   const std::optional<Ints> list = n.integers(name);
   if (!list) return 0;
   if (list->size() == count) return (*list)[i];
-  n.invalid(llvm::formatv("attribute {0} has {1} entries, expected {2}", name, list->size(), count).str());
+  n.invalid(llvm::formatv("attribute {0} has {1} entries, expected {2}", name, list->size(), count)
+                .str());
   return 0;
 }
 
@@ -330,7 +394,8 @@ Val moved(NodeImport& n, Val v, int64_t from, int64_t to) {
   return n.failed() ? Val{} : n.transpose(v, std::move(perm));
 }
 
-std::optional<Results> scan(NodeImport& n, const OnnxGraph* body, std::vector<Val> states, const std::vector<Val>& inputs, const char* directions) {
+std::optional<Results> scan(NodeImport& n, const OnnxGraph* body, std::vector<Val> states,
+                            const std::vector<Val>& inputs, const char* directions) {
   Turns turns;
   turns.body = body;
   turns.carried = std::move(states);
@@ -340,7 +405,9 @@ std::optional<Results> scan(NodeImport& n, const OnnxGraph* body, std::vector<Va
     if (n.failed()) return std::nullopt;
     const Expr extent = n.dim(turns.sliced[i], 0);
     if (turns.trip && !is_const(n.simplified(extent - *turns.trip), 0))
-      n.invalid(llvm::formatv("scan inputs of {0} and {1} slices", to_string(*turns.trip), to_string(extent)).str());
+      n.invalid(llvm::formatv("scan inputs of {0} and {1} slices", to_string(*turns.trip),
+                              to_string(extent))
+                    .str());
     turns.trip = extent;
   }
   turns.wanted.assign(n.failed() ? 0 : turns.stacked_count(), true);
@@ -359,7 +426,8 @@ void import_batched_scan(NodeImport& n, const OnnxGraph* body, size_t states) {
     const auto middle = own.begin() + static_cast<std::ptrdiff_t>(states);
     const auto results = scan(n, body, {own.begin(), middle}, {middle, own.end()}, "directions");
     if (!results) return;
-    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back(i < states ? results->carried[i] : results->stacked[i - states]);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      outputs[i].push_back(i < states ? results->carried[i] : results->stacked[i - states]);
   }
   if (batch == 0) return n.fail("a batch of 0");
   for (size_t i = 0; i < outputs.size() && !n.failed(); ++i) n.set(i, stack(n, outputs[i]));
@@ -369,7 +437,8 @@ void import_batched_scan(NodeImport& n, const OnnxGraph* body, size_t states) {
 
 void import_scan(NodeImport& n, int) {
   const OnnxGraph* body = n.graph("body");
-  const size_t lead = n.version() == 8 ? 1 : 0, all = n.input_count() - std::min(lead, n.input_count());
+  const size_t lead = n.version() == 8 ? 1 : 0,
+               all = n.input_count() - std::min(lead, n.input_count());
   const int64_t scanned = n.integer("num_scan_inputs", 0);
   if (!n.failed() && (scanned < 1 || static_cast<size_t>(scanned) > all))
     n.invalid(llvm::formatv("num_scan_inputs is {0} of {1} inputs", scanned, all).str());
@@ -383,7 +452,8 @@ void import_scan(NodeImport& n, int) {
       own.push_back(n.in(i));
       continue;
     }
-    const int64_t axis = n.axis(listed(n, "scan_input_axes", i - states, all - states), n.rank(n.in(i)));
+    const int64_t axis = n.axis(listed(n, "scan_input_axes", i - states, all - states),
+                                n.rank(n.in(i)));
     inputs.push_back(moved(n, n.in(i), axis, 0));
   }
   if (n.failed()) return;
@@ -392,7 +462,8 @@ void import_scan(NodeImport& n, int) {
   set_all(n, results->carried);
   const size_t stacked = results->stacked.size();
   for (size_t i = 0; i < stacked; ++i) {
-    const Val v = reversed(n, results->stacked[i], listed(n, "scan_output_directions", i, stacked) != 0);
+    const Val v = reversed(n, results->stacked[i],
+                           listed(n, "scan_output_directions", i, stacked) != 0);
     n.set(states + i, moved(n, v, 0, n.axis(listed(n, "scan_output_axes", i, stacked), n.rank(v))));
   }
 }
@@ -406,7 +477,8 @@ void import_sequence_map(NodeImport& n, int) {
     std::vector<Val> inputs;
     for (size_t i = 0; i < n.input_count() && !n.failed(); ++i) {
       const bool list = n.is_list(n.in(i), NodeImport::ListKind::sequence);
-      if (list && n.items(i).size() != count) n.invalid(llvm::formatv("sequences of {0} and {1} items", count, n.items(i).size()).str());
+      if (list && n.items(i).size() != count)
+        n.invalid(llvm::formatv("sequences of {0} and {1} items", count, n.items(i).size()).str());
       else inputs.push_back(list ? n.items(i)[turn] : n.in(i));
     }
     const auto results = n.inlined(*body, inputs);

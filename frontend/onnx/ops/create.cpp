@@ -19,15 +19,19 @@ Val vector_of(NodeImport& n, const std::vector<int64_t>& values, Shape shape) {
 void import_constant(NodeImport& n, int) {
   if (const OnnxTensor* value = n.tensor("value")) return n.set(n.constant_tensor(*value));
   if (n.has_attribute("value_float")) return n.set(n.scalar(n.real("value_float", 0), DType::f32));
-  if (n.has_attribute("value_int")) return n.set(n.builder().known({Expr(n.integer("value_int", 0))}, DType::i64, {}));
-  if (const auto values = n.integers("value_ints")) return n.set(vector_of(n, *values, {static_cast<int64_t>(values->size())}));
+  if (n.has_attribute("value_int"))
+    return n.set(n.builder().known({Expr(n.integer("value_int", 0))}, DType::i64, {}));
+  if (const auto values = n.integers("value_ints"))
+    return n.set(vector_of(n, *values, {static_cast<int64_t>(values->size())}));
   if (const auto values = n.reals("value_floats")) {
     Tensor tensor = Tensor::zeros(DType::f32, {static_cast<int64_t>(values->size())});
-    for (size_t i = 0; i < values->size(); ++i) tensor.set(static_cast<int64_t>(i), static_cast<double>((*values)[i]));
+    for (size_t i = 0; i < values->size(); ++i)
+      tensor.set(static_cast<int64_t>(i), static_cast<double>((*values)[i]));
     return n.set(n.builder().add_constant(tensor));
   }
   const bool text = n.has_attribute("value_string") || n.has_attribute("value_strings");
-  n.fail(text ? "dtype string" : "a sparse value", text ? "leave strings out of the model" : "store it as a dense tensor");
+  n.fail(text ? "dtype string" : "a sparse value",
+         text ? "leave strings out of the model" : "store it as a dense tensor");
 }
 
 void import_constant_of_shape(NodeImport& n, int) {
@@ -35,7 +39,8 @@ void import_constant_of_shape(NodeImport& n, int) {
   Val value = n.scalar(0, DType::f32);
   if (const OnnxTensor* given = n.tensor("value")) value = n.reshape(n.constant_tensor(*given), {});
   for (const Expr& dim : shape)
-    if (const auto extent = as_const(dim); extent && *extent < 0) return n.invalid("a negative dimension");
+    if (const auto extent = as_const(dim); extent && *extent < 0)
+      return n.invalid("a negative dimension");
   n.set(n.expand(value, shape));
 }
 
@@ -68,7 +73,9 @@ Expr range_count(NodeImport& n, Val start, Val limit, Val delta) {
   }
   const auto wide = [&](Val v) { return n.reshape(n.cast(v, DType::f64), {}); };
   const Val count = n.unary(UnaryOp::ceil, n.div(n.sub(wide(limit), wide(start)), wide(delta)));
-  const std::vector<Expr> dims = n.dims(n.reshape(n.cast(n.max(n.scalar(0, DType::f64), count), DType::i64), {1}), "the length of the range");
+  const std::vector<Expr> dims = n.dims(
+      n.reshape(n.cast(n.max(n.scalar(0, DType::f64), count), DType::i64), {1}),
+      "the length of the range");
   return dims.size() == 1 ? dims[0] : Expr(1);
 }
 
@@ -82,7 +89,8 @@ void import_range(NodeImport& n, int) {
   for (const Val v : {x, y, z}) {
     Expr count = 1;
     for (const Expr& e : n.shape(v)) count = count * e;
-    if (!is_const(n.simplified(count), 1)) return n.invalid("start, limit and delta must be scalars");
+    if (!is_const(n.simplified(count), 1))
+      return n.invalid("start, limit and delta must be scalars");
   }
   if (delta && delta->at(0) == 0) return n.invalid("a delta of 0");
   if (start && limit && delta) return n.set(constant_range(n, *start, *limit, *delta));
@@ -96,18 +104,23 @@ void import_range(NodeImport& n, int) {
 
 // on where the new axis equals the index, off elsewhere; negative indices count from the end
 void import_one_hot(NodeImport& n, int) {
-  const Val indices = n.cast(n.in(0), DType::i64), values = n.in(2), count = n.cast(n.in(1), DType::i64);
+  const Val indices = n.cast(n.in(0), DType::i64), values = n.in(2),
+            count = n.cast(n.in(1), DType::i64);
   if (n.failed()) return;
   const std::vector<Expr> depths = n.dims(n.reshape(count, {1}), "the depth");
   if (n.failed() || depths.size() != 1) return;
   const Expr depth = depths[0];
-  if (const auto fixed = as_const(depth); fixed && (*fixed < 1 || *fixed > kMaxMade)) return n.invalid(llvm::formatv("a depth of {0}, expected 1 to {1}", *fixed, kMaxMade).str());
+  if (const auto fixed = as_const(depth); fixed && (*fixed < 1 || *fixed > kMaxMade))
+    return n.invalid(llvm::formatv("a depth of {0}, expected 1 to {1}", *fixed, kMaxMade).str());
   const int64_t rank = n.rank(indices) + 1, axis = n.axis(n.integer("axis", -1), rank);
   Shape shape = n.shape(indices);
   shape.insert(shape.begin() + axis, Expr(1));
-  const Val plain = n.select(n.less(indices, integer(n, 0)), n.add(indices, integer(n, depth)), indices);
-  const Val hit = n.binary(BinaryOp::eq, n.reshape(plain, std::move(shape)), positions(n, depth, rank, axis));
-  const Val off = n.reshape(n.slice(values, 0, 0, 1), {}), on = n.reshape(n.slice(values, 0, 1, 1), {});
+  const Val plain = n.select(n.less(indices, integer(n, 0)), n.add(indices, integer(n, depth)),
+                             indices);
+  const Val hit = n.binary(BinaryOp::eq, n.reshape(plain, std::move(shape)),
+                           positions(n, depth, rank, axis));
+  const Val off = n.reshape(n.slice(values, 0, 0, 1), {}),
+            on = n.reshape(n.slice(values, 0, 1, 1), {});
   n.set(n.select(hit, on, off));
 }
 
@@ -118,17 +131,24 @@ void import_trilu(NodeImport& n, int) {
   if (!n.failed() && rank < 2) return n.invalid("Trilu needs a matrix");
   const Val offset = n.has(1) ? n.reshape(n.cast(n.in(1), DType::i64), {}) : integer(n, 0);
   const bool upper = n.integer("upper", 1) != 0;
-  const Val column = positions(n, n.dim(x, rank - 1), 2, 1), row = n.add(positions(n, n.dim(x, rank - 2), 2, 0), offset);
-  const Val keep = upper ? n.binary(BinaryOp::le, row, column) : n.binary(BinaryOp::le, column, row);
+  const Val column = positions(n, n.dim(x, rank - 1), 2, 1),
+            row = n.add(positions(n, n.dim(x, rank - 2), 2, 0), offset);
+  const Val keep = upper ? n.binary(BinaryOp::le, row, column)
+                         : n.binary(BinaryOp::le, column, row);
   n.set(n.select(keep, x, n.scalar(0, x)));
 }
 
 void import_eye_like(NodeImport& n, int) {
   const Val x = n.in(0);
   if (!n.failed() && n.rank(x) != 2) return n.invalid("EyeLike needs a matrix");
-  const int64_t k = std::clamp<int64_t>(n.integer("k", 0), -kMaxDim, kMaxDim), to = n.integer("dtype", 0);
-  const std::optional<DType> dtype = n.has_attribute("dtype") ? dtype_from_onnx(static_cast<int>(to)) : n.dtype(x);
-  if (!dtype) return n.fail("dtype " + element_type_name(static_cast<int>(to)), "convert the model to float32 or an integer type");
+  const int64_t k = std::clamp<int64_t>(n.integer("k", 0), -kMaxDim, kMaxDim),
+                to = n.integer("dtype", 0);
+  const std::optional<DType> dtype = n.has_attribute("dtype")
+                                         ? dtype_from_onnx(static_cast<int>(to))
+                                         : n.dtype(x);
+  if (!dtype)
+    return n.fail("dtype " + element_type_name(static_cast<int>(to)),
+                  "convert the model to float32 or an integer type");
   const Val row = n.add(positions(n, n.dim(x, 0), 2, 0), integer(n, k));
   n.set(n.cast(n.binary(BinaryOp::eq, row, positions(n, n.dim(x, 1), 2, 1)), *dtype));
 }

@@ -1,5 +1,6 @@
-// Complex numbers are pairs along the last axis, so that a transform is a product with one real matrix over (point, part). Long lengths are cut
-// into factors (Cooley and Tukey), those with a large prime become a convolution of a power of two's length (Bluestein).
+// Complex numbers are pairs along the last axis, so that a transform is a product with one real
+// matrix over (point, part). Long lengths are cut into factors (Cooley and Tukey), those with a
+// large prime become a convolution of a power of two's length (Bluestein).
 #include "frontend/onnx/ops/dft.h"
 
 #include <cmath>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr int64_t kDirect = 128, kLargestPrime = 256, kMostPoints = int64_t{1} << 24;
 
-std::complex<double> turn(int64_t step, int64_t of, bool inverse) {   // exp(-2 pi i step / of)
+std::complex<double> turn(int64_t step, int64_t of, bool inverse) {  // exp(-2 pi i step / of)
   const double angle = 2 * M_PI * static_cast<double>(step % of) / static_cast<double>(of);
   return {std::cos(angle), inverse ? std::sin(angle) : -std::sin(angle)};
 }
@@ -70,7 +71,8 @@ class StaticDft {
       for (int64_t part = 0; part < 2; ++part)
         for (int64_t t = 0; t < length; ++t) {
           const std::complex<double> w = turn(t * k, length, true);
-          matrix.push_back((part == 0 ? w.real() : -w.imag()) * (k == 0 || 2 * k == length ? 1 : 2) / static_cast<double>(length));
+          matrix.push_back((part == 0 ? w.real() : -w.imag()) *
+                           (k == 0 || 2 * k == length ? 1 : 2) / static_cast<double>(length));
         }
     return n_.reshape(product(x, matrix, in * 2, length), {n_.dim(x, 0), length, 1});
   }
@@ -78,12 +80,15 @@ class StaticDft {
   // A whole complex transform, not scaled: [rows, length, 2].
   Val whole(Val x, int64_t length) {
     if (n_.failed()) return {};
-    if (length <= kDirect || (length <= kLargestPrime && largest_prime(length) == length)) return direct(x, length, length);
+    if (length <= kDirect || (length <= kLargestPrime && largest_prime(length) == length))
+      return direct(x, length, length);
     if (largest_prime(length) > kLargestPrime) return convolved(x, length);
     const int64_t first = radix(length), second = length / first;
     const Expr rows = n_.dim(x, 0);
-    // point second * a + b becomes point c + first * d: transforms over a, turns by b * c, transforms over b
-    Val y = n_.reshape(n_.transpose(n_.reshape(x, {rows, first, second, 2}), {0, 2, 1, 3}), {rows * Expr(second), first, 2});
+    // point second * a + b becomes point c + first * d: transforms over a, turns by b * c,
+    // transforms over b
+    Val y = n_.reshape(n_.transpose(n_.reshape(x, {rows, first, second, 2}), {0, 2, 1, 3}),
+                       {rows * Expr(second), first, 2});
     y = n_.reshape(direct(y, first, first), {rows, second, first, 2});
     std::vector<std::complex<double>> turns;
     for (int64_t b = 0; b < second; ++b)
@@ -99,7 +104,8 @@ class StaticDft {
     if (extent(x, 1) > length) x = n_.slice(x, 1, 0, length);
     const int64_t missing = length - extent(x, 1), parts = complex ? 2 - extent(x, 2) : 0;
     if (missing <= 0 && parts <= 0) return x;
-    return n_.emit(op::Pad{PadMode::constant, {0, 0, 0}, {0, std::max<int64_t>(missing, 0), parts}}, {x});
+    return n_.emit(op::Pad{PadMode::constant, {0, 0, 0}, {0, std::max<int64_t>(missing, 0), parts}},
+                   {x});
   }
 
  private:
@@ -107,7 +113,8 @@ class StaticDft {
 
   Val product(Val x, const std::vector<double>& matrix, int64_t depth, int64_t columns) {
     if (n_.failed()) return {};
-    return n_.emit(op::MatMul{}, {n_.reshape(x, {n_.dim(x, 0), depth}), table(n_, matrix, {depth, columns}, type_)});
+    return n_.emit(op::MatMul{}, {n_.reshape(x, {n_.dim(x, 0), depth}),
+                                  table(n_, matrix, {depth, columns}, type_)});
   }
 
   // Complex product with constants that broadcast: a * re + (a with its parts changed) * (-im, im)
@@ -126,7 +133,8 @@ class StaticDft {
       flip.sizes.push_back(n_.dim(a, i));
     }
     const Val swapped = n_.emit(std::move(flip), {a});
-    return n_.add(n_.mul(a, table(n_, same, shape, type_)), n_.mul(swapped, table(n_, changed, shape, type_)));
+    return n_.add(n_.mul(a, table(n_, same, shape, type_)),
+                  n_.mul(swapped, table(n_, changed, shape, type_)));
   }
 
   // y[k] = w[k] * sum of (x w)[t] conj(w)[k - t] with w[t] = exp(-pi i t^2 / length)
@@ -136,7 +144,8 @@ class StaticDft {
     std::vector<std::complex<double>> chirp, filter(static_cast<size_t>(padded));
     for (int64_t t = 0; t < length; ++t) {
       chirp.push_back(turn(t * t % (2 * length), 2 * length, inverse_));
-      filter[static_cast<size_t>(t)] = filter[static_cast<size_t>((padded - t) % padded)] = std::conj(chirp.back());
+      filter[static_cast<size_t>(t)] = filter[static_cast<size_t>((padded - t) % padded)] =
+          std::conj(chirp.back());
     }
     transform(filter);
     for (std::complex<double>& f : filter) f /= static_cast<double>(padded);
@@ -155,7 +164,8 @@ class StaticDft {
     transform(even);
     transform(odd);
     for (size_t k = 0; k < size / 2; ++k) {
-      const std::complex<double> turned = turn(static_cast<int64_t>(k), static_cast<int64_t>(size), false) * odd[k];
+      const std::complex<double> turned =
+          turn(static_cast<int64_t>(k), static_cast<int64_t>(size), false) * odd[k];
       x[k] = even[k] + turned;
       x[k + size / 2] = even[k] - turned;
     }
@@ -166,7 +176,9 @@ class StaticDft {
   bool inverse_;
 };
 
-Val scaled(NodeImport& n, Val x, int64_t length) { return n.mul(x, n.scalar(1.0 / static_cast<double>(length), x)); }
+Val scaled(NodeImport& n, Val x, int64_t length) {
+  return n.mul(x, n.scalar(1.0 / static_cast<double>(length), x));
+}
 
 // Half a spectrum and its mirror image, conjugated.
 Val mirrored(NodeImport& n, Val half, int64_t length) {
@@ -185,7 +197,8 @@ Val known_length(NodeImport& n, Val x, int64_t length, const DftPlan& plan) {
   if (plan.inverse && plan.onesided) {
     const Val spectrum = transform.fitted(x, half, true);
     if (direct) return transform.direct_real(spectrum, length);
-    return n.slice(scaled(n, transform.whole(mirrored(n, spectrum, length), length), length), 2, 0, 1);
+    return n.slice(scaled(n, transform.whole(mirrored(n, spectrum, length), length), length), 2, 0,
+                   1);
   }
   const int64_t out = plan.onesided ? half : length;
   Val y;
@@ -199,28 +212,33 @@ Val known_length(NodeImport& n, Val x, int64_t length, const DftPlan& plan) {
   return plan.inverse ? scaled(n, y, length) : y;
 }
 
-// Lengths known while running only: matrices made then, for real and imaginary parts apart. x: [rows, points, parts].
+// Lengths known while running only: matrices made then, for real and imaginary parts apart. x:
+// [rows, points, parts].
 Val open_length(NodeImport& n, Val x, const DftPlan& plan) {
   const DType type = n.dtype(x);
   const bool real_out = plan.inverse && plan.onesided;
-  const Expr half = n.simplified(floor_div(plan.length, Expr(2)) + Expr(1)), limit = real_out ? half : plan.length;
-  const Expr in = n.simplified(min(n.dim(x, 1), limit)), out = plan.onesided && !plan.inverse ? half : plan.length;
+  const Expr half = n.simplified(floor_div(plan.length, Expr(2)) + Expr(1)),
+             limit = real_out ? half : plan.length;
+  const Expr in = n.simplified(min(n.dim(x, 1), limit)),
+             out = plan.onesided && !plan.inverse ? half : plan.length;
   const Val length = integer(n, plan.length), row = positions(n, in, 2, 0);
-  const Val step = n.binary(BinaryOp::floor_mod, n.mul(row, positions(n, out, 2, 1)), length), wide = n.cast(length, DType::f64);
+  const Val step = n.binary(BinaryOp::floor_mod, n.mul(row, positions(n, out, 2, 1)), length),
+            wide = n.cast(length, DType::f64);
   const Val angle = n.mul(n.div(n.cast(step, DType::f64), wide), n.scalar(2 * M_PI, DType::f64));
   Val cosine = n.unary(UnaryOp::cos, angle), sine = n.unary(UnaryOp::sin, angle);
   if (plan.inverse) {
     Val factor = n.div(n.scalar(1, DType::f64), wide);
     if (real_out) {
       const auto is = [&](Val a, Val b) { return n.binary(BinaryOp::eq, a, b); };
-      const Val once = n.binary(BinaryOp::logical_or, is(row, integer(n, 0)), is(n.mul(row, integer(n, 2)), length));
+      const Val once = n.binary(BinaryOp::logical_or, is(row, integer(n, 0)),
+                                is(n.mul(row, integer(n, 2)), length));
       factor = n.mul(factor, n.select(once, n.scalar(1, DType::f64), n.scalar(2, DType::f64)));
     }
     cosine = n.mul(cosine, factor);
     sine = n.mul(sine, n.unary(UnaryOp::neg, factor));
   }
   cosine = n.cast(cosine, type);
-  sine = n.cast(sine, type);   // of the turn to the right
+  sine = n.cast(sine, type);  // of the turn to the right
   const Val cut = n.slice(x, 1, 0, in);
   const auto part = [&](int64_t i) { return n.reshape(n.slice(cut, 2, i, 1), {n.dim(x, 0), in}); };
   const auto product = [&](Val a, Val b) { return n.emit(op::MatMul{}, {a, b}); };
@@ -240,10 +258,13 @@ Val dft(NodeImport& n, Val x, const DftPlan& plan) {
   const int64_t rank = n.rank(x);
   if (n.failed()) return {};
   const int64_t parts = n.need_static_dim(x, rank - 1, "a transform");
-  if (rank < 2 || plan.axis >= rank - 1 || parts < 1 || parts > 2) n.invalid("a transform needs a signal axis and a last axis of 1 or 2");
+  if (rank < 2 || plan.axis >= rank - 1 || parts < 1 || parts > 2)
+    n.invalid("a transform needs a signal axis and a last axis of 1 or 2");
   if (parts == 2 && plan.onesided && !plan.inverse) n.invalid("onesided with a complex signal");
   const auto length = as_const(plan.length);
-  if (length && (*length < 1 || *length > kMostPoints)) n.invalid(llvm::formatv("a transform of {0} points, expected 1 to {1}", *length, kMostPoints).str());
+  if (length && (*length < 1 || *length > kMostPoints))
+    n.invalid(
+        llvm::formatv("a transform of {0} points, expected 1 to {1}", *length, kMostPoints).str());
   if (n.failed()) return {};
   Ints perm;
   for (int64_t i = 0; i < rank; ++i)
@@ -259,7 +280,8 @@ Val dft(NodeImport& n, Val x, const DftPlan& plan) {
   if (n.failed()) return {};
   lead.insert(lead.end(), {n.dim(y, 1), n.dim(y, 2)});
   Ints back(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < perm.size(); ++i)
+    back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
   return n.transpose(n.reshape(y, std::move(lead)), std::move(back));
 }
 
@@ -275,7 +297,7 @@ void import_dft(NodeImport& n, int) {
     own.axis = axis;
     own.length = n.dim(x, axis);
     if (plan.inverse && plan.onesided) own.length = n.simplified((own.length - Expr(1)) * Expr(2));
-    if (open && as_const(own.length) == 0) own.length = 1;   // of an axis that is none
+    if (open && as_const(own.length) == 0) own.length = 1;  // of an axis that is none
     if (n.has(1)) {
       const std::vector<Expr> lengths = n.dims(n.in(1), "the DFT's length");
       if (lengths.size() == 1) own.length = lengths[0];
@@ -283,7 +305,8 @@ void import_dft(NodeImport& n, int) {
     return dft(n, x, own);
   };
   if (n.failed()) return;
-  if (n.version() < 20 || !n.has(2)) return n.set(transformed(n.axis(n.integer("axis", n.version() < 20 ? 1 : -2), n.rank(x))));
+  if (n.version() < 20 || !n.has(2))
+    return n.set(transformed(n.axis(n.integer("axis", n.version() < 20 ? 1 : -2), n.rank(x))));
   n.set(by_axis(n, n.in(2), n.rank(x), n.rank(x) - 1, transformed));
 }
 

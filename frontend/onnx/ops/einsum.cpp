@@ -1,5 +1,6 @@
-// Einsum: operands lose repeated indices (diagonals) and axes that nobody else reads (sums), then pairs become matrix products from the left on, with
-// the indices that both and the rest share as batches, those that end here as depth.
+// Einsum: operands lose repeated indices (diagonals) and axes that nobody else reads (sums), then
+// pairs become matrix products from the left on, with the indices that both and the rest share as
+// batches, those that end here as depth.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -10,7 +11,8 @@
 namespace tw::onnx_import {
 namespace {
 
-using Term = std::vector<int>;   // an index an axis: the letter's code; axes of the ellipsis: -count ... -1
+// An index an axis: the letter's code; axes of the ellipsis: -count ... -1
+using Term = std::vector<int>;
 
 struct Operand {
   Val value;
@@ -63,16 +65,21 @@ class Einsum {
       if (c == ',') texts.emplace_back();
       else texts.back() += c;
     }
-    if (texts.size() != n_.input_count()) n_.invalid(llvm::formatv("{0} terms for {1} inputs in '{2}'", texts.size(), n_.input_count(), equation).str());
-    int64_t most = 0;   // axes of the longest ellipsis: shorter ones are aligned at the end
+    if (texts.size() != n_.input_count())
+      n_.invalid(llvm::formatv("{0} terms for {1} inputs in '{2}'", texts.size(), n_.input_count(),
+                               equation)
+                     .str());
+    int64_t most = 0;  // axes of the longest ellipsis: shorter ones are aligned at the end
     for (size_t i = 0; i < texts.size() && !n_.failed(); ++i) {
-      const auto letters = std::ranges::count_if(texts[i], [](unsigned char c) { return std::isalpha(c); });
+      const auto letters = std::ranges::count_if(texts[i],
+                                                 [](unsigned char c) { return std::isalpha(c); });
       const Val value = n_.in(i);
       const bool dots = texts[i].find("...") != std::string::npos;
       const int64_t ellipsis = dots ? n_.rank(value) - letters : 0;
       const auto term = parse(texts[i], ellipsis);
       if (!term || ellipsis < 0 || static_cast<int64_t>(term->size()) != n_.rank(value))
-        n_.invalid(llvm::formatv("term '{0}' for an input of rank {1}", texts[i], n_.rank(value)).str());
+        n_.invalid(
+            llvm::formatv("term '{0}' for an input of rank {1}", texts[i], n_.rank(value)).str());
       else operands_.push_back({value, *term});
       most = std::max(most, ellipsis);
     }
@@ -96,12 +103,16 @@ class Einsum {
   void check_output() {
     Term sorted = output_;
     std::ranges::sort(sorted);
-    if (std::ranges::adjacent_find(sorted) != sorted.end()) n_.invalid("an index twice in the output");
+    if (std::ranges::adjacent_find(sorted) != sorted.end())
+      n_.invalid("an index twice in the output");
     for (int index : output_)
-      if (std::ranges::none_of(operands_, [&](const Operand& o) { return has(o.term, index); })) n_.invalid("an index in the output that no input has");
+      if (std::ranges::none_of(operands_, [&](const Operand& o) { return has(o.term, index); }))
+        n_.invalid("an index in the output that no input has");
   }
 
-  static bool has(const Term& term, int index) { return std::ranges::find(term, index) != term.end(); }
+  static bool has(const Term& term, int index) {
+    return std::ranges::find(term, index) != term.end();
+  }
 
   // An index twice: the elements where both are equal.
   void diagonal(Operand& o) {
@@ -116,8 +127,10 @@ class Einsum {
         term.push_back(o.term[i]);
         shape.push_back(extent);
       } else {
-        const auto here = as_const(extent), first = as_const(shape[static_cast<size_t>(places.back())]);
-        if (here && first && *here != *first) return n_.invalid("axes of one index differ in extent");
+        const auto here = as_const(extent),
+                   first = as_const(shape[static_cast<size_t>(places.back())]);
+        if (here && first && *here != *first)
+          return n_.invalid("axes of one index differ in extent");
       }
     }
     if (term.size() == o.term.size()) return;
@@ -139,7 +152,8 @@ class Einsum {
     Term kept;
     for (size_t i = 0; i < o.term.size(); ++i) {
       bool needed = has(output_, o.term[i]);
-      for (size_t k = 0; k < operands_.size(); ++k) needed |= k != self && has(operands_[k].term, o.term[i]);
+      for (size_t k = 0; k < operands_.size(); ++k)
+        needed |= k != self && has(operands_[k].term, o.term[i]);
       if (needed) kept.push_back(o.term[i]);
       else axes.push_back(static_cast<int64_t>(i));
     }
@@ -153,7 +167,9 @@ class Einsum {
     Shape shape;
     for (int index : wanted) {
       const auto found = std::ranges::find(o.term, index);
-      shape.push_back(found == o.term.end() ? Expr(1) : n_.shape(o.value)[static_cast<size_t>(found - o.term.begin())]);
+      shape.push_back(found == o.term.end()
+                          ? Expr(1)
+                          : n_.shape(o.value)[static_cast<size_t>(found - o.term.begin())]);
       if (found != o.term.end()) perm.push_back(found - o.term.begin());
     }
     return n_.reshape(n_.transpose(o.value, std::move(perm)), std::move(shape));
@@ -170,14 +186,16 @@ class Einsum {
     return shape;
   }
 
-  // An operand as [batch..., first, second], each of the two all axes of its term as one; batches may have extent 1.
+  // An operand as [batch..., first, second], each of the two all axes of its term as one; batches
+  // may have extent 1.
   Val matrix(const Operand& o, const Term& batch, const Term& first, const Term& second) {
     Term all = batch;
     all.insert(all.end(), first.begin(), first.end());
     all.insert(all.end(), second.begin(), second.end());
     const Val value = arranged(o, all);
     if (n_.failed()) return {};
-    Shape whole(n_.shape(value).begin(), n_.shape(value).begin() + static_cast<int64_t>(batch.size()));
+    Shape whole(n_.shape(value).begin(),
+                n_.shape(value).begin() + static_cast<int64_t>(batch.size()));
     Shape full = whole;
     for (const Term* part : {&first, &second})
       for (int index : *part) full.push_back(extents_.at(index));
@@ -186,25 +204,32 @@ class Einsum {
     return n_.reshape(n_.expand(value, full), whole);
   }
 
-  // Indices of both that go on are batches, those of both that end here the depth, the others rows and columns.
+  // Indices of both that go on are batches, those of both that end here the depth, the others rows
+  // and columns.
   Operand multiply(const Operand& a, const Operand& b) {
     Term batch, depth, rows, columns;
     const auto goes_on = [&](int index) {
-      return has(output_, index) || std::any_of(operands_.begin() + 2, operands_.end(), [&](const Operand& o) { return has(o.term, index); });
+      return has(output_, index) ||
+             std::any_of(operands_.begin() + 2, operands_.end(),
+                         [&](const Operand& o) { return has(o.term, index); });
     };
-    for (int index : a.term) (has(b.term, index) ? goes_on(index) ? batch : depth : rows).push_back(index);
+    for (int index : a.term)
+      (has(b.term, index) ? goes_on(index) ? batch : depth : rows).push_back(index);
     for (int index : b.term)
       if (!has(a.term, index)) columns.push_back(index);
     Term out = batch;
     out.insert(out.end(), rows.begin(), rows.end());
     out.insert(out.end(), columns.begin(), columns.end());
-    if (depth.empty()) return {n_.mul(arranged(a, out), arranged(b, out)), out};   // nothing to sum: an outer product
-    const Val product = n_.emit(op::MatMul{}, {matrix(a, batch, rows, depth), matrix(b, batch, depth, columns)});
+    // Nothing to sum: an outer product
+    if (depth.empty()) return {n_.mul(arranged(a, out), arranged(b, out)), out};
+    const Val product = n_.emit(op::MatMul{},
+                                {matrix(a, batch, rows, depth), matrix(b, batch, depth, columns)});
     if (n_.failed()) return {};
     Shape shape(n_.shape(product).begin(), n_.shape(product).end() - 2);
     for (const Term* part : {&rows, &columns})
       for (const Expr& extent : shape_of(*part)) shape.push_back(extent);
-    return {n_.reshape(n_.cast(product, n_.dtype(a.value)), std::move(shape)), out};   // narrow integers' sums are wider
+    // Narrow integers' sums are wider
+    return {n_.reshape(n_.cast(product, n_.dtype(a.value)), std::move(shape)), out};
   }
 
   NodeImport& n_;

@@ -14,10 +14,15 @@ namespace {
 Val number(NodeImport& n, Val x) { return is_storage_only(n.dtype(x)) ? n.cast(x, DType::f32) : x; }
 }  // namespace
 
-void import_unary(NodeImport& n, int function) { n.set(n.unary(static_cast<UnaryOp>(function), number(n, n.in(0)))); }
+void import_unary(NodeImport& n, int function) {
+  n.set(n.unary(static_cast<UnaryOp>(function), number(n, n.in(0))));
+}
 
-// Before version 7 an attribute `broadcast` aligned the shapes otherwise; the converter rewrites those.
-void import_binary(NodeImport& n, int function) { n.set(n.binary(static_cast<BinaryOp>(function), n.in(0), n.in(1))); }
+// Before version 7 an attribute `broadcast` aligned the shapes otherwise; the converter rewrites
+// those.
+void import_binary(NodeImport& n, int function) {
+  n.set(n.binary(static_cast<BinaryOp>(function), n.in(0), n.in(1)));
+}
 
 void import_greater(NodeImport& n, int or_equal) {
   n.set(n.binary(or_equal ? BinaryOp::le : BinaryOp::lt, n.in(1), n.in(0)));
@@ -27,8 +32,10 @@ namespace {
 
 // In f64, truncated: a power that is within its error of an integer is that integer.
 Val integer_power(NodeImport& n, Val base, Val exponent) {
-  const Val power = n.binary(BinaryOp::pow, n.cast(base, DType::f64), n.cast(exponent, DType::f64)), whole = n.unary(UnaryOp::round, power);
-  const Val off = n.unary(UnaryOp::abs, n.sub(power, whole)), error = n.mul(n.unary(UnaryOp::abs, whole), n.scalar(1e-12, power));
+  const Val power = n.binary(BinaryOp::pow, n.cast(base, DType::f64), n.cast(exponent, DType::f64)),
+            whole = n.unary(UnaryOp::round, power);
+  const Val off = n.unary(UnaryOp::abs, n.sub(power, whole)),
+            error = n.mul(n.unary(UnaryOp::abs, whole), n.scalar(1e-12, power));
   return n.cast(n.select(n.binary(BinaryOp::le, off, error), whole, power), n.dtype(base));
 }
 
@@ -50,13 +57,15 @@ void import_mod(NodeImport& n, int) {
 
 void import_bit_shift(NodeImport& n, int) {
   const std::string direction = n.text("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") return n.invalid("attribute direction is '" + direction + "', not LEFT or RIGHT");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return n.invalid("attribute direction is '" + direction + "', not LEFT or RIGHT");
   n.set(n.binary(direction == "LEFT" ? BinaryOp::shl : BinaryOp::shr, n.in(0), n.in(1)));
 }
 
 void import_variadic(NodeImport& n, int function) {
   Val total = n.in(0);
-  for (size_t i = 1; i < n.input_count(); ++i) total = n.binary(static_cast<BinaryOp>(function), total, n.in(i));
+  for (size_t i = 1; i < n.input_count(); ++i)
+    total = n.binary(static_cast<BinaryOp>(function), total, n.in(i));
   n.set(total);
 }
 
@@ -70,12 +79,16 @@ void import_where(NodeImport& n, int) { n.set(n.select(n.in(0), n.in(1), n.in(2)
 
 namespace {
 
-// The core's cast takes the exponent as it stands: away from zero it is of twice the number. Signs are dropped.
+// The core's cast takes the exponent as it stands: away from zero it is of twice the number. Signs
+// are dropped.
 Val cast_to_power(NodeImport& n, Val x, bool saturate, const std::string& mode) {
-  const Val size = n.unary(UnaryOp::abs, n.cast(x, DType::f32)), power = n.cast(n.cast(size, storage::f8e8m0), DType::f32);
-  if (mode != "up" && mode != "nearest" && mode != "down") n.invalid("attribute round_mode is '" + mode + "'");
+  const Val size = n.unary(UnaryOp::abs, n.cast(x, DType::f32)),
+            power = n.cast(n.cast(size, storage::f8e8m0), DType::f32);
+  if (mode != "up" && mode != "nearest" && mode != "down")
+    n.invalid("attribute round_mode is '" + mode + "'");
   if (mode == "down") return n.cast(size, storage::f8e8m0);
-  const Val up = mode == "up" ? n.less(power, size) : n.binary(BinaryOp::le, n.mul(power, n.scalar(1.5, power)), size);
+  const Val up = mode == "up" ? n.less(power, size)
+                              : n.binary(BinaryOp::le, n.mul(power, n.scalar(1.5, power)), size);
   Val twice = n.mul(size, n.scalar(2, size));
   if (saturate) twice = n.select(n.less(size, n.scalar(0x1p127, size)), twice, size);
   return n.cast(n.select(up, twice, size), storage::f8e8m0);
@@ -85,7 +98,8 @@ void cast_with_attributes(NodeImport& n, DType to) {
   const Val x = n.in(0);
   const bool saturate = n.integer("saturate", 1) != 0;
   if (n.failed() || n.dtype(x) == to) return n.set(x);
-  if (to == storage::f8e8m0) return n.set(cast_to_power(n, x, saturate, n.text("round_mode", "up")));
+  if (to == storage::f8e8m0)
+    return n.set(cast_to_power(n, x, saturate, n.text("round_mode", "up")));
   n.set(n.emit(op::Cast{to, is_small_float(to) && saturate}, {x}));
 }
 
@@ -94,12 +108,15 @@ void cast_with_attributes(NodeImport& n, DType to) {
 void import_cast(NodeImport& n, int) {
   const int64_t to = n.integer("to", 0);
   const auto dtype = dtype_from_onnx(static_cast<int>(to));
-  if (!dtype) return n.fail("dtype " + element_type_name(static_cast<int>(to)), "cast to a number type or bool; strings and complex numbers are not supported");
+  if (!dtype)
+    return n.fail("dtype " + element_type_name(static_cast<int>(to)),
+                  "cast to a number type or bool; strings and complex numbers are not supported");
   cast_with_attributes(n, *dtype);
 }
 
 void import_bit_cast(NodeImport& n, int) {
-  const std::vector<Val> made = n.emit_extern(ExternFunction::bit_cast, {n.integer("to", 0)}, {}, {n.in(0)});
+  const std::vector<Val> made = n.emit_extern(ExternFunction::bit_cast, {n.integer("to", 0)}, {},
+                                              {n.in(0)});
   if (!n.failed()) n.set(made[0]);
 }
 
@@ -130,7 +147,8 @@ void import_clip(NodeImport& n, int) {
 void import_is_inf(NodeImport& n, int) {
   const Val x = number(n, n.in(0)), zero = n.scalar(0, x);
   Val result = n.unary(UnaryOp::is_inf, x);
-  const bool negative = n.integer("detect_negative", 1) != 0, positive = n.integer("detect_positive", 1) != 0;
+  const bool negative = n.integer("detect_negative", 1) != 0,
+             positive = n.integer("detect_positive", 1) != 0;
   if (!negative) result = n.binary(BinaryOp::logical_and, result, n.less(zero, x));
   if (!positive) result = n.binary(BinaryOp::logical_and, result, n.less(x, zero));
   n.set(result);
@@ -144,35 +162,44 @@ void import_reciprocal(NodeImport& n, int) {
 namespace {
 
 // log(2x), for numbers whose square would overflow.
-Val log_of_twice(NodeImport& n, Val x) { return n.add(n.unary(UnaryOp::log, x), n.scalar(std::log(2.0), x)); }
+Val log_of_twice(NodeImport& n, Val x) {
+  return n.add(n.unary(UnaryOp::log, x), n.scalar(std::log(2.0), x));
+}
 
 // Of |x|, with s = (e^|x| - 1) / 2 made of the root m + 1 of e^|x|, which does not overflow.
 Val sinh_of_size(NodeImport& n, Val size) {
   const Val half = n.scalar(0.5, size), m = n.unary(UnaryOp::expm1, n.mul(half, size));
-  const Val s = n.mul(n.mul(half, m), n.add(m, n.scalar(2, size))), bounded = n.min(n.scalar(0x1p100, size), s);
+  const Val s = n.mul(n.mul(half, m), n.add(m, n.scalar(2, size))),
+            bounded = n.min(n.scalar(0x1p100, size), s);
   return n.add(s, n.div(bounded, n.add(n.add(bounded, bounded), n.scalar(1, size))));
 }
 
 Val cosh_of_size(NodeImport& n, Val size) {
-  const Val half = n.scalar(0.5, size), root = n.unary(UnaryOp::exp, n.mul(half, size)), up = n.mul(n.mul(half, root), root);
+  const Val half = n.scalar(0.5, size), root = n.unary(UnaryOp::exp, n.mul(half, size)),
+            up = n.mul(n.mul(half, root), root);
   return n.add(up, n.div(n.scalar(0.25, size), up));
 }
 
-constexpr double kLarge = 0x1p28;   // 1 is nothing beside its square, in f64 too
+constexpr double kLarge = 0x1p28;  // 1 is nothing beside its square, in f64 too
 
 Val asinh_of_size(NodeImport& n, Val size) {
   const Val one = n.scalar(1, size), a = n.min(n.scalar(kLarge, size), size), square = n.mul(a, a);
   const Val more = n.div(square, n.add(one, n.unary(UnaryOp::sqrt, n.add(square, one))));
-  return n.select(n.less(n.scalar(kLarge, size), size), log_of_twice(n, size), n.unary(UnaryOp::log1p, n.add(a, more)));
+  return n.select(n.less(n.scalar(kLarge, size), size), log_of_twice(n, size),
+                  n.unary(UnaryOp::log1p, n.add(a, more)));
 }
 
 Val acosh(NodeImport& n, Val x) {
-  const Val t = n.min(n.scalar(kLarge, x), n.sub(x, n.scalar(1, x))), root = n.mul(n.unary(UnaryOp::sqrt, t), n.unary(UnaryOp::sqrt, n.add(t, n.scalar(2, x))));
-  return n.select(n.less(n.scalar(kLarge, x), x), log_of_twice(n, x), n.unary(UnaryOp::log1p, n.add(t, root)));
+  const Val t = n.min(n.scalar(kLarge, x), n.sub(x, n.scalar(1, x))),
+            root = n.mul(n.unary(UnaryOp::sqrt, t),
+                         n.unary(UnaryOp::sqrt, n.add(t, n.scalar(2, x))));
+  return n.select(n.less(n.scalar(kLarge, x), x), log_of_twice(n, x),
+                  n.unary(UnaryOp::log1p, n.add(t, root)));
 }
 
 Val atanh_of_size(NodeImport& n, Val size) {
-  return n.mul(n.scalar(0.5, size), n.unary(UnaryOp::log1p, n.div(n.add(size, size), n.sub(n.scalar(1, size), size))));
+  return n.mul(n.scalar(0.5, size),
+               n.unary(UnaryOp::log1p, n.div(n.add(size, size), n.sub(n.scalar(1, size), size))));
 }
 
 Val hyperbolic(NodeImport& n, Hyperbolic which, Val x) {
@@ -190,12 +217,15 @@ Val hyperbolic(NodeImport& n, Hyperbolic which, Val x) {
 
 }  // namespace
 
-// By exponentials and logarithms, without cancellation near 0 and overflow on the way; in f32 at least.
+// By exponentials and logarithms, without cancellation near 0 and overflow on the way; in f32 at
+// least.
 void import_hyperbolic(NodeImport& n, int which) {
   const Val x = n.in(0);
   const DType type = n.dtype(x);
   if (n.failed()) return;
-  n.set(n.cast(hyperbolic(n, static_cast<Hyperbolic>(which), n.cast(x, type == DType::f64 ? type : DType::f32)), type));
+  n.set(n.cast(hyperbolic(n, static_cast<Hyperbolic>(which),
+                          n.cast(x, type == DType::f64 ? type : DType::f32)),
+               type));
 }
 
 }  // namespace tw::onnx_import

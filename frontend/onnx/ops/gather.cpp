@@ -1,4 +1,5 @@
-// Gathers whose indices are a tensor of their own for every element: GatherElements, GatherND, ReverseSequence.
+// Gathers whose indices are a tensor of their own for every element: GatherElements, GatherND,
+// ReverseSequence.
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/run_axes.h"
 
@@ -9,13 +10,17 @@ void import_gather_elements(NodeImport& n, int) {
   const Val x = n.in(0), indices = n.in(1);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
   if (n.failed()) return;
-  if (n.rank(x) != n.rank(indices)) return n.invalid(llvm::formatv("indices of rank {0} for data of rank {1}", n.rank(indices), n.rank(x)).str());
+  if (n.rank(x) != n.rank(indices))
+    return n.invalid(
+        llvm::formatv("indices of rank {0} for data of rank {1}", n.rank(indices), n.rank(x))
+            .str());
   Ints places = all_axes(n.rank(x));
   places[static_cast<size_t>(axis)] = -1;
   n.set(take(n, x, std::move(places), {indices}, n.shape(indices), true));
 }
 
-// The last axis of the indices is a point of x's axes behind the batch axes; what x has behind that is copied.
+// The last axis of the indices is a point of x's axes behind the batch axes; what x has behind that
+// is copied.
 void import_gather_nd(NodeImport& n, int) {
   const Val x = n.in(0), indices = n.in(1);
   const int64_t batch = n.integer("batch_dims", 0), rank = n.rank(x), outer = n.rank(indices) - 1;
@@ -24,7 +29,10 @@ void import_gather_nd(NodeImport& n, int) {
   const int64_t depth = n.need_static_dim(indices, outer, "GatherND");
   if (n.failed()) return;
   if (batch < 0 || batch > outer || depth < 1 || batch + depth > rank)
-    return n.invalid(llvm::formatv("points of {0} coordinates behind {1} batch axes in data of rank {2}", depth, batch, rank).str());
+    return n.invalid(
+        llvm::formatv("points of {0} coordinates behind {1} batch axes in data of rank {2}", depth,
+                      batch, rank)
+            .str());
   const int64_t rest = rank - batch - depth;
   Ints places;
   Shape shape(n.shape(indices).begin(), n.shape(indices).end() - 1);
@@ -36,7 +44,8 @@ void import_gather_nd(NodeImport& n, int) {
     }
     places.push_back(-1);
     const Val coordinate = n.slice(indices, outer, i - batch, 1);
-    tables.push_back(with_trailing(n, n.reshape(coordinate, Shape(shape.begin(), shape.begin() + outer)), rest));
+    tables.push_back(
+        with_trailing(n, n.reshape(coordinate, Shape(shape.begin(), shape.begin() + outer)), rest));
   }
   for (int64_t i = rank - rest; i < rank; ++i) shape.push_back(n.dim(x, i));
   n.set(take(n, x, std::move(places), std::move(tables), std::move(shape), true));
@@ -45,12 +54,16 @@ void import_gather_nd(NodeImport& n, int) {
 // Step t of a sequence of length l is step l - 1 - t for t < l, else t.
 void import_reverse_sequence(NodeImport& n, int) {
   const Val x = n.in(0);
-  const int64_t time = n.integer("time_axis", 0), batch = n.integer("batch_axis", 1), rank = n.rank(x);
+  const int64_t time = n.integer("time_axis", 0), batch = n.integer("batch_axis", 1),
+                rank = n.rank(x);
   if (n.failed()) return;
-  if (rank < 2 || time < 0 || time > 1 || batch < 0 || batch > 1 || time == batch) return n.invalid("time_axis and batch_axis must be 0 and 1");
-  const Val lengths = n.reshape(n.cast(n.in(1), DType::i64), only_axis(rank, batch, n.dim(x, batch)));
+  if (rank < 2 || time < 0 || time > 1 || batch < 0 || batch > 1 || time == batch)
+    return n.invalid("time_axis and batch_axis must be 0 and 1");
+  const Val lengths = n.reshape(n.cast(n.in(1), DType::i64),
+                                only_axis(rank, batch, n.dim(x, batch)));
   const Val step = positions(n, n.dim(x, time), rank, time);
-  const Val from = n.select(n.less(step, lengths), n.sub(n.sub(lengths, integer(n, 1)), step), step);
+  const Val from = n.select(n.less(step, lengths), n.sub(n.sub(lengths, integer(n, 1)), step),
+                            step);
   Ints places = all_axes(rank);
   places[static_cast<size_t>(time)] = -1;
   n.set(take(n, x, std::move(places), {from}, n.shape(x)));
@@ -61,7 +74,9 @@ void import_cumulate(NodeImport& n, int kind) {
   const bool exclusive = n.integer("exclusive", 0) != 0, reverse = n.integer("reverse", 0) != 0;
   if (n.failed()) return;
   if (n.rank(x) == 0) return n.invalid("an input of rank 0 has no axis");
-  n.set(by_axis(n, axis, n.rank(x), n.rank(x), [&](int64_t a) { return n.emit(op::Cumulate{static_cast<ReduceKind>(kind), a, exclusive, reverse}, {x}); }));
+  n.set(by_axis(n, axis, n.rank(x), n.rank(x), [&](int64_t a) {
+    return n.emit(op::Cumulate{static_cast<ReduceKind>(kind), a, exclusive, reverse}, {x});
+  }));
 }
 
 }  // namespace tw::onnx_import

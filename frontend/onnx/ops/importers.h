@@ -1,4 +1,5 @@
-// The importers of all operator families. Each reads one ONNX node and sets its outputs; `param` is that of the table's row.
+// The importers of all operator families. Each reads one ONNX node and sets its outputs; `param` is
+// that of the table's row.
 #pragma once
 #include "ir/graph/ops.h"
 
@@ -11,21 +12,25 @@ enum class Hyperbolic { sinh, cosh, asinh, acosh, atanh };
 enum class Random { normal, normal_like, uniform, uniform_like };
 enum class ComposedReduce { l1, l2, log_sum, log_sum_exp, sum_square };
 
-// Attributes that convolutions and pooling share; one entry a spatial axis, pads: all begins, then all ends.
+// Attributes that convolutions and pooling share; one entry a spatial axis, pads: all begins, then
+// all ends.
 struct Window {
   Ints strides, dilations, pads;
 };
 Window read_window(NodeImport& n, Val x, const Ints& kernel);
-// A convolution's kernel: the extents of the weights, which the attribute kernel_shape may only repeat.
+// A convolution's kernel: the extents of the weights, which the attribute kernel_shape may only
+// repeat.
 Ints kernel_of(NodeImport& n, Val x, Val w);
-// numpy.matmul: a vector on the left is a row, on the right a column, and its axis goes away again. a_zero: of a quantized a.
-Val average_pool(NodeImport& n, Val x);   // with the node's attributes
+// numpy.matmul: a vector on the left is a row, on the right a column, and its axis goes away again.
+// a_zero: of a quantized a.
+Val average_pool(NodeImport& n, Val x);  // with the node's attributes
 Val matrix_product(NodeImport& n, Val a, Val b, int64_t a_zero = 0);
-Val general_product(NodeImport& n);   // Gemm's
+Val general_product(NodeImport& n);  // Gemm's
 Val gelu(NodeImport& n, Val x, bool approximate);
-// Sets output 0 to the norm of x over the axes from `axis` on, outputs 1 and 2, where wanted, to the mean (only of a centred one, else to the same
-// as 2) and 1 / sqrt(variance + epsilon).
-void layer_norm(NodeImport& n, Val x, Val scale, Val bias, int64_t axis, double epsilon, bool centred);
+// Sets output 0 to the norm of x over the axes from `axis` on, outputs 1 and 2, where wanted, to
+// the mean (only of a centred one, else to the same as 2) and 1 / sqrt(variance + epsilon).
+void layer_norm(NodeImport& n, Val x, Val scale, Val bias, int64_t axis, double epsilon,
+                bool centred);
 
 // elementwise.cpp
 void import_unary(NodeImport& n, int param);

@@ -5,12 +5,15 @@
 namespace tw::onnx_import {
 namespace {
 
-// Of logarithms of probabilities [N, C, d...] and classes [N, d...]. A target that is ignored counts nothing, nor does its weight in the mean.
+// Of logarithms of probabilities [N, C, d...] and classes [N, d...]. A target that is ignored
+// counts nothing, nor does its weight in the mean.
 Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
   const std::string reduction = n.text("reduction", "mean");
   if (n.failed()) return {};
   if (n.rank(x) < 2 || n.rank(target) != n.rank(x) - 1) {
-    n.invalid(llvm::formatv("scores of shape {0} for classes of shape {1}", to_string(n.shape(x)), to_string(n.shape(target))).str());
+    n.invalid(llvm::formatv("scores of shape {0} for classes of shape {1}", to_string(n.shape(x)),
+                            to_string(n.shape(target)))
+                  .str());
     return {};
   }
   if (reduction != "none" && reduction != "sum" && reduction != "mean") {
@@ -20,13 +23,19 @@ Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
   target = n.cast(target, DType::i64);
   Shape one = n.shape(x);
   one[1] = 1;
-  const Val hit = n.binary(BinaryOp::eq, positions(n, n.dim(x, 1), n.rank(x), 1), n.reshape(target, one));
-  Val loss = n.unary(UnaryOp::neg, n.reduce(ReduceKind::sum, n.select(hit, x, n.scalar(0, x)), {1}, false)), counted;
+  const Val hit = n.binary(BinaryOp::eq, positions(n, n.dim(x, 1), n.rank(x), 1),
+                           n.reshape(target, one));
+  Val loss = n.unary(UnaryOp::neg,
+                     n.reduce(ReduceKind::sum, n.select(hit, x, n.scalar(0, x)), {1}, false)),
+      counted;
   if (n.has_attribute("ignore_index")) {
-    const Val ignored = n.binary(BinaryOp::eq, target, n.builder().known({Expr(n.integer("ignore_index", 0))}, DType::i64, {}));
+    const Val ignored = n.binary(
+        BinaryOp::eq, target,
+        n.builder().known({Expr(n.integer("ignore_index", 0))}, DType::i64, {}));
     const Val zero = n.scalar(0, x);
     const Val classes = n.select(ignored, integer(n, 0), target);
-    counted = n.select(ignored, zero, weight.valid() ? n.emit(op::Gather{0}, {weight, classes}) : n.scalar(1, x));
+    counted = n.select(ignored, zero,
+                       weight.valid() ? n.emit(op::Gather{0}, {weight, classes}) : n.scalar(1, x));
     loss = n.select(ignored, zero, weight.valid() ? n.mul(loss, counted) : loss);
   } else if (weight.valid()) {
     counted = n.emit(op::Gather{0}, {weight, target});

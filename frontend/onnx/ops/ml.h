@@ -5,17 +5,22 @@
 
 namespace tw::onnx_import::ml {
 
-enum class PostTransform : uint8_t { none, softmax, logistic, softmax_zero, probit };   // in the order of TreeEnsemble's numbers
-PostTransform read_post_transform(NodeImport& n);   // attribute post_transform, a string
-Val transformed(NodeImport& n, PostTransform transform, Val scores);   // scores: [rows, targets]
+// In the order of TreeEnsemble's numbers
+enum class PostTransform : uint8_t { none, softmax, logistic, softmax_zero, probit };
+PostTransform read_post_transform(NodeImport& n);  // attribute post_transform, a string
+Val transformed(NodeImport& n, PostTransform transform, Val scores);  // scores: [rows, targets]
 
-Val matrix(NodeImport& n, Val x, DType dtype);   // [rows, features] of this type; a vector is one row
-Val constant(NodeImport& n, const std::vector<float>& values, Shape shape);   // as many values as the shape has elements
+// [rows, features] of this type; a vector is one row
+Val matrix(NodeImport& n, Val x, DType dtype);
+// As many values as the shape has elements
+Val constant(NodeImport& n, const std::vector<float>& values, Shape shape);
 Val constant(NodeImport& n, const Ints& values, Shape shape);
-Val row(NodeImport& n, const std::vector<float>& values);   // [1, values]
+Val row(NodeImport& n, const std::vector<float>& values);  // [1, values]
 
-// What a classifier answers: the label (i64) of the largest score of each row, by the attribute of labels; outputs 0 and 1.
+// What a classifier answers: the label (i64) of the largest score of each row, by the attribute of
+// labels; outputs 0 and 1.
 void set_classes(NodeImport& n, Val labels, Val scores);
-Ints class_labels(NodeImport& n, const char* integers, const char* strings);   // a failure for strings
+// a failure for strings
+Ints class_labels(NodeImport& n, const char* integers, const char* strings);
 
 }  // namespace tw::onnx_import::ml

@@ -1,4 +1,5 @@
-// Operators that move elements: Transpose, Concat, Split, Slice, Gather, Pad, blocks of space and depth.
+// Operators that move elements: Transpose, Concat, Split, Slice, Gather, Pad, blocks of space and
+// depth.
 #include <algorithm>
 #include <numeric>
 
@@ -10,7 +11,8 @@ namespace {
 
 constexpr int64_t kFar = int64_t{1} << 41;  // beyond every extent, far from overflow
 
-// An index that counts from the end when negative, as a plain one. Those beyond every extent are cut to just outside.
+// An index that counts from the end when negative, as a plain one. Those beyond every extent are
+// cut to just outside.
 Expr from_start(NodeImport& n, const Expr& index, const Expr& extent) {
   const Bounds bounds = constant_bounds(index, n.builder().symbols());
   if (bounds.min && *bounds.min >= kFar) return extent;
@@ -24,15 +26,20 @@ struct Part {
   Expr start, size;
 };
 
-// Elements start, start + step ... before end of an axis, by the rules of ONNX Slice (NumPy's, with clamping).
-Part slice_part(NodeImport& n, const Expr& start, const Expr& end, int64_t step, const Expr& extent) {
-  const Expr s = n.simplified(from_start(n, start, extent)), e = n.simplified(from_start(n, end, extent));
+// Elements start, start + step ... before end of an axis, by the rules of ONNX Slice (NumPy's, with
+// clamping).
+Part slice_part(NodeImport& n, const Expr& start, const Expr& end, int64_t step,
+                const Expr& extent) {
+  const Expr s = n.simplified(from_start(n, start, extent)),
+             e = n.simplified(from_start(n, end, extent));
   const Expr low = 0, last = n.simplified(extent - 1), before = -1;
   if (step > 0) {
-    const Expr from = n.simplified(max(low, min(s, extent))), to = n.simplified(max(low, min(e, extent)));
+    const Expr from = n.simplified(max(low, min(s, extent))),
+               to = n.simplified(max(low, min(e, extent)));
     return {from, n.simplified(max(low, ceil_div(n.simplified(to - from), step)))};
   }
-  const Expr from = n.simplified(max(low, min(s, last))), to = n.simplified(max(before, min(e, last)));
+  const Expr from = n.simplified(max(low, min(s, last))),
+             to = n.simplified(max(before, min(e, last)));
   return {from, n.simplified(max(low, ceil_div(n.simplified(from - to), -step)))};
 }
 
@@ -42,25 +49,31 @@ struct PartValues {
 };
 
 PartValues part_values(NodeImport& n, Val s, Val e, Val given_step, const Expr& extent) {
-  const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64), minus = n.scalar(-1, DType::i64), d = n.dim_value(extent);
+  const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64),
+            minus = n.scalar(-1, DType::i64), d = n.dim_value(extent);
   const auto wrapped = [&](Val v) { return n.select(n.less(v, zero), n.add(v, d), v); };
-  const Val far = n.scalar(static_cast<double>(kFar), DType::i64), step = n.max(n.sub(zero, far), n.min(given_step, far)), forward = n.less(zero, step);
+  const Val far = n.scalar(static_cast<double>(kFar), DType::i64),
+            step = n.max(n.sub(zero, far), n.min(given_step, far)), forward = n.less(zero, step);
   const Val low = n.select(forward, zero, minus), high = n.select(forward, d, n.sub(d, one));
   const auto inside = [&](Val v) { return n.max(low, n.min(wrapped(v), high)); };
-  const Val from = n.max(zero, inside(s)), to = inside(e), stride = n.max(one, n.select(forward, step, n.sub(zero, step)));
+  const Val from = n.max(zero, inside(s)), to = inside(e),
+            stride = n.max(one, n.select(forward, step, n.sub(zero, step)));
   const Val length = n.max(zero, n.min(d, n.select(forward, n.sub(to, from), n.sub(from, to))));
   return {from, n.div(n.add(length, n.sub(stride, one)), stride)};
 }
 
 // Slice whose axes or steps data decide: every axis is gathered by positions.
-void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Val steps, int64_t count) {
+void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Val steps,
+                        int64_t count) {
   const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64);
   Val result = x;
   for (int64_t axis = 0; axis < n.rank(x) && !n.failed(); ++axis) {
     Val s = zero, e = n.dim_value(n.dim(x, axis)), step = one;
     for (int64_t i = 0; i < count; ++i) {
       const Val named = axes.valid() ? n.element_value(axes, i) : n.dim_value(i);
-      const auto is = [&](int64_t v) { return n.binary(BinaryOp::eq, named, n.scalar(static_cast<double>(v), DType::i64)); };
+      const auto is = [&](int64_t v) {
+        return n.binary(BinaryOp::eq, named, n.scalar(static_cast<double>(v), DType::i64));
+      };
       const Val meant = n.binary(BinaryOp::logical_or, is(axis), is(axis - n.rank(x)));
       s = n.select(meant, n.element_value(starts, i), s);
       e = n.select(meant, n.element_value(ends, i), e);
@@ -68,7 +81,8 @@ void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Va
     }
     const PartValues part = part_values(n, s, e, step, n.dim(x, axis));
     const Expr size = n.symbol_of(part.size, 0, n.dim(x, axis));
-    result = n.emit(op::Gather{axis, true}, {result, n.add(part.start, n.mul(n.iota({size}, 0), step))});
+    result = n.emit(op::Gather{axis, true},
+                    {result, n.add(part.start, n.mul(n.iota({size}, 0), step))});
   }
   n.set(result);
 }
@@ -99,7 +113,8 @@ void import_concat(NodeImport& n, int) {
   n.set(parts.size() == 1 ? first : n.emit(op::Concat{axis}, std::move(parts)));
 }
 
-// Sizes from the input or attribute `split`, else equal parts; with num_outputs the last may be smaller.
+// Sizes from the input or attribute `split`, else equal parts; with num_outputs the last may be
+// smaller.
 void import_split(NodeImport& n, int) {
   const Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
@@ -109,22 +124,28 @@ void import_split(NodeImport& n, int) {
     sizes = n.dims(n.in(1), "the split");
   } else if (const auto given = n.integers("split")) {
     sizes.assign(given->begin(), given->end());
-  } else if (const Expr extent = n.dim(x, axis); n.integer("num_outputs", 0) == 0 && !as_const(extent)) {
+  } else if (const Expr extent = n.dim(x, axis);
+             n.integer("num_outputs", 0) == 0 && !as_const(extent)) {
     sizes.assign(static_cast<size_t>(count), n.simplified(floor_div(extent, Expr(count))));
   } else {
     const Expr part = floor_div(extent + (count - 1), Expr(std::max<int64_t>(count, 1)));
-    for (int64_t i = 0; i < count; ++i) sizes.push_back(n.simplified(max(min(extent - part * i, part), 0)));
+    for (int64_t i = 0; i < count; ++i)
+      sizes.push_back(n.simplified(max(min(extent - part * i, part), 0)));
   }
   if (n.failed()) return;
-  if (static_cast<int64_t>(sizes.size()) != count) return n.invalid(llvm::formatv("{0} sizes for {1} outputs", sizes.size(), count).str());
+  if (static_cast<int64_t>(sizes.size()) != count)
+    return n.invalid(llvm::formatv("{0} sizes for {1} outputs", sizes.size(), count).str());
   Expr start = 0, total = 0;
   for (const Expr& size : sizes) {
-    if (const auto fixed = as_const(size); fixed && (*fixed < 0 || *fixed > kFar)) return n.invalid("a negative or huge split size");
+    if (const auto fixed = as_const(size); fixed && (*fixed < 0 || *fixed > kFar))
+      return n.invalid("a negative or huge split size");
     total = total + size;
   }
   const auto all = as_const(n.simplified(total)), extent = n.static_dim(x, axis);
-  if (all && extent && *all != *extent) return n.invalid(llvm::formatv("split sizes add up to {0}, the axis has {1}", *all, *extent).str());
-  if (all && !extent) n.builder().unify(n.dim(x, axis), total);   // a run looks at the sum
+  if (all && extent && *all != *extent)
+    return n.invalid(
+        llvm::formatv("split sizes add up to {0}, the axis has {1}", *all, *extent).str());
+  if (all && !extent) n.builder().unify(n.dim(x, axis), total);  // a run looks at the sum
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (n.wanted(i)) n.set(i, n.slice(x, axis, start, sizes[i]));
     start = start + sizes[i];
@@ -139,20 +160,28 @@ void import_slice(NodeImport& n, int) {
     const Ints values = n.integers(attribute).value_or(Ints());
     return n.dim_values({values.begin(), values.end()});
   };
-  const Val starts = list(1, "starts"), ends = list(2, "ends"), given_axes = n.maybe(3), given_steps = n.maybe(4);
+  const Val starts = list(1, "starts"), ends = list(2, "ends"), given_axes = n.maybe(3),
+            given_steps = n.maybe(4);
   const int64_t count = n.length(starts, "starts").value_or(0);
-  const auto fits = [&](Val v, const char* what) { return !v.valid() || n.length(v, what).value_or(count) == count; };
-  if (!fits(ends, "ends") || !fits(given_axes, "axes") || !fits(given_steps, "steps")) return n.invalid("starts, ends, axes and steps differ in length");
+  const auto fits = [&](Val v, const char* what) {
+    return !v.valid() || n.length(v, what).value_or(count) == count;
+  };
+  if (!fits(ends, "ends") || !fits(given_axes, "axes") || !fits(given_steps, "steps"))
+    return n.invalid("starts, ends, axes and steps differ in length");
   if (n.failed()) return;
   const auto is_known = [&](Val v) { return !v.valid() || n.known(v).has_value(); };
-  if (!is_known(given_axes) || !is_known(given_steps)) return slice_by_positions(n, x, starts, ends, given_axes, given_steps, count);
+  if (!is_known(given_axes) || !is_known(given_steps))
+    return slice_by_positions(n, x, starts, ends, given_axes, given_steps, count);
   Ints axes(static_cast<size_t>(count));
   std::iota(axes.begin(), axes.end(), 0);
   if (given_axes.valid()) axes = n.constants(given_axes, "axes");
-  else if (const auto attribute = n.version() < 10 ? n.integers("axes") : std::nullopt) axes = *attribute;
-  const Ints steps = given_steps.valid() ? n.constants(given_steps, "steps") : Ints(static_cast<size_t>(count), 1);
+  else if (const auto attribute = n.version() < 10 ? n.integers("axes") : std::nullopt)
+    axes = *attribute;
+  const Ints steps = given_steps.valid() ? n.constants(given_steps, "steps")
+                                         : Ints(static_cast<size_t>(count), 1);
   if (n.failed()) return;
-  if (static_cast<int64_t>(axes.size()) != count) return n.invalid("starts, ends, axes and steps differ in length");
+  if (static_cast<int64_t>(axes.size()) != count)
+    return n.invalid("starts, ends, axes and steps differ in length");
   op::Slice slice;
   slice.starts.assign(static_cast<size_t>(n.rank(x)), Expr(0));
   slice.steps.assign(static_cast<size_t>(n.rank(x)), 1);
@@ -168,7 +197,9 @@ void import_slice(NodeImport& n, int) {
     if (start && end) {
       part = slice_part(n, *start, *end, step, extent);
     } else {
-      const PartValues values = part_values(n, n.element_value(starts, i), n.element_value(ends, i), n.scalar(static_cast<double>(step), DType::i64), extent);
+      const PartValues values = part_values(n, n.element_value(starts, i), n.element_value(ends, i),
+                                            n.scalar(static_cast<double>(step), DType::i64),
+                                            extent);
       part = {n.symbol_of(values.start, 0, extent), n.symbol_of(values.size, 0, extent)};
     }
     slice.starts[axis] = part.start;
@@ -219,7 +250,8 @@ void import_pad(NodeImport& n, int) {
   if (n.version() >= 11) {
     value = n.maybe(2);
     const bool open = !n.known(n.in(1)) || (n.has(3) && !n.known(n.in(3)));
-    if (open && !n.failed()) return pad_by_values(n, x, mode.value_or(PadMode::constant), n.in(1), n.maybe(3), value);
+    if (open && !n.failed())
+      return pad_by_values(n, x, mode.value_or(PadMode::constant), n.in(1), n.maybe(3), value);
     pads = n.dims(n.in(1), "the pads");
   } else {
     const Ints given = n.integers("pads").value_or(Ints());
@@ -234,7 +266,8 @@ void import_pad(NodeImport& n, int) {
     for (int64_t& a : axes) a = n.axis(a, n.rank(x));
   }
   if (n.failed()) return;
-  if (pads.size() != 2 * axes.size()) return n.invalid(llvm::formatv("{0} pads for {1} axes", pads.size(), axes.size()).str());
+  if (pads.size() != 2 * axes.size())
+    return n.invalid(llvm::formatv("{0} pads for {1} axes", pads.size(), axes.size()).str());
   Shape begins(rank, Expr(0)), ends(rank, Expr(0));
   bool any = false;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -262,9 +295,10 @@ void import_center_crop_pad(NodeImport& n, int) {
   Ints axes(static_cast<size_t>(n.rank(x)));
   std::iota(axes.begin(), axes.end(), 0);
   axes = n.integers("axes").value_or(axes);
-  n.axes(axes, n.rank(x));   // no duplicates
+  n.axes(axes, n.rank(x));  // no duplicates
   if (n.failed()) return;
-  if (wanted.size() != axes.size()) return n.invalid(llvm::formatv("{0} extents for {1} axes", wanted.size(), axes.size()).str());
+  if (wanted.size() != axes.size())
+    return n.invalid(llvm::formatv("{0} extents for {1} axes", wanted.size(), axes.size()).str());
   const auto rank = static_cast<size_t>(n.rank(x));
   op::Slice crop{Shape(rank, Expr(0)), Ints(rank, 1), n.shape(x)};
   op::Pad pad{PadMode::constant, Shape(rank, Expr(0)), Shape(rank, Expr(0))};
@@ -272,7 +306,8 @@ void import_center_crop_pad(NodeImport& n, int) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(n.axis(axes[i], n.rank(x)));
     const Expr from = crop.sizes[axis], to = wanted[i], zero = 0;
-    if (const auto fixed = as_const(to); fixed && (*fixed < 0 || *fixed > kFar)) return n.invalid("a negative or huge extent");
+    if (const auto fixed = as_const(to); fixed && (*fixed < 0 || *fixed > kFar))
+      return n.invalid("a negative or huge extent");
     crop.starts[axis] = n.simplified(floor_div(max(zero, n.simplified(from - to)), Expr(2)));
     crop.sizes[axis] = n.simplified(min(from, to));
     const Expr missing = n.simplified(max(zero, n.simplified(to - from)));
@@ -294,8 +329,10 @@ struct Blocks {
 
 Blocks read_blocks(NodeImport& n, Val x) {
   const int64_t block = n.integer("blocksize", 0);
-  if (!n.failed() && (block < 1 || block > (int64_t{1} << 20))) n.invalid("attribute blocksize must be positive");
-  if (!n.failed() && n.rank(x) != 4) n.invalid(llvm::formatv("input of rank {0}, 4 is needed", n.rank(x)).str());
+  if (!n.failed() && (block < 1 || block > (int64_t{1} << 20)))
+    n.invalid("attribute blocksize must be positive");
+  if (!n.failed() && n.rank(x) != 4)
+    n.invalid(llvm::formatv("input of rank {0}, 4 is needed", n.rank(x)).str());
   const std::string mode = n.text("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") n.invalid("attribute mode is '" + mode + "', not DCR or CRD");
   return n.failed() ? Blocks() : Blocks{block, mode == "CRD"};
@@ -307,10 +344,14 @@ void import_depth_to_space(NodeImport& n, int) {
   const Val x = n.in(0);
   const auto [b, columns_first] = read_blocks(n, x);
   const int64_t channels = n.failed() ? 1 : n.need_static_dim(x, 1, "DepthToSpace");
-  if (!n.failed() && channels % (b * b) != 0) return n.invalid(llvm::formatv("{0} channels in blocks of {1}", channels, b * b).str());
-  const Expr batch = n.dim(x, 0), depth = channels / (b * b), rows = n.dim(x, 2), columns = n.dim(x, 3);
-  const Val parted = columns_first ? n.transpose(n.reshape(x, {batch, depth, b, b, rows, columns}), {0, 1, 4, 2, 5, 3})
-                                   : n.transpose(n.reshape(x, {batch, b, b, depth, rows, columns}), {0, 3, 4, 1, 5, 2});
+  if (!n.failed() && channels % (b * b) != 0)
+    return n.invalid(llvm::formatv("{0} channels in blocks of {1}", channels, b * b).str());
+  const Expr batch = n.dim(x, 0), depth = channels / (b * b), rows = n.dim(x, 2),
+             columns = n.dim(x, 3);
+  const Val parted =
+      columns_first
+          ? n.transpose(n.reshape(x, {batch, depth, b, b, rows, columns}), {0, 1, 4, 2, 5, 3})
+          : n.transpose(n.reshape(x, {batch, b, b, depth, rows, columns}), {0, 3, 4, 1, 5, 2});
   n.set(n.reshape(parted, {batch, depth, rows * Expr(b), columns * Expr(b)}));
 }
 
@@ -318,9 +359,11 @@ void import_space_to_depth(NodeImport& n, int) {
   const Val x = n.in(0);
   const auto [b, columns_first] = read_blocks(n, x);
   const Expr batch = n.dim(x, 0), depth = n.dim(x, 1);
-  const Expr rows = n.simplified(floor_div(n.dim(x, 2), Expr(b))), columns = n.simplified(floor_div(n.dim(x, 3), Expr(b)));
+  const Expr rows = n.simplified(floor_div(n.dim(x, 2), Expr(b))),
+             columns = n.simplified(floor_div(n.dim(x, 3), Expr(b)));
   const Val parted = n.reshape(x, {batch, depth, rows, b, columns, b});
-  const Val moved = n.transpose(parted, columns_first ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4});
+  const Val moved = n.transpose(parted,
+                                columns_first ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4});
   n.set(n.reshape(moved, {batch, depth * Expr(b * b), rows, columns}));
 }
 

@@ -1,4 +1,5 @@
-// Pad whose pads or axes are known while running only: what each element reads is computed with them.
+// Pad whose pads or axes are known while running only: what each element reads is computed with
+// them.
 #include "frontend/onnx/ops/run_axes.h"
 
 namespace tw::onnx_import {
@@ -9,7 +10,8 @@ Val entry(NodeImport& n, Val list, int64_t i) { return n.reshape(n.slice(list, 0
 
 Val both(NodeImport& n, Val a, Val b) { return n.binary(BinaryOp::logical_and, a, b); }
 
-// Lists with an entry for each of `axes` (absent: the first ones) as lists with one for every axis of a tensor.
+// Lists with an entry for each of `axes` (absent: the first ones) as lists with one for every axis
+// of a tensor.
 class Placed {
  public:
   Placed(NodeImport& n, Val axes, int64_t count, int64_t rank) : n_(n), count_(count), rank_(rank) {
@@ -19,8 +21,10 @@ class Placed {
     wanted_ = n.select(n.less(wanted_, integer(n, 0)), n.add(wanted_, integer(n, rank)), wanted_);
   }
   Val list(Val values, Val fallback) const {
-    const Val hit = n_.binary(BinaryOp::eq, wanted_, along(rank_)), column = n_.reshape(n_.cast(values, DType::i64), {count_, 1});
-    const Val placed = n_.reduce(ReduceKind::sum, n_.select(hit, column, integer(n_, 0)), {0}, false);
+    const Val hit = n_.binary(BinaryOp::eq, wanted_, along(rank_)),
+              column = n_.reshape(n_.cast(values, DType::i64), {count_, 1});
+    const Val placed = n_.reduce(ReduceKind::sum, n_.select(hit, column, integer(n_, 0)), {0},
+                                 false);
     return where_flagged(n_, flags_, placed, fallback);
   }
   // Whether the axis may be one of them.
@@ -52,20 +56,25 @@ Shape dims_from(NodeImport& n, Val list, const char* what) {
 void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val value) {
   const int64_t rank = n.rank(x), count = axes.valid() ? n.need_static_dim(axes, 0, "Pad") : rank;
   if (n.failed()) return;
-  if (n.rank(pads) != 1 || n.static_dim(pads, 0) != 2 * count || count > rank) return n.invalid(llvm::formatv("{0} axes need twice as many pads", count).str());
+  if (n.rank(pads) != 1 || n.static_dim(pads, 0) != 2 * count || count > rank)
+    return n.invalid(llvm::formatv("{0} axes need twice as many pads", count).str());
   if (rank == 0) return n.set(x);
   const Placed placed(n, axes, count, rank);
   const Val zero = integer(n, 0), one = integer(n, 1), none = n.expand(zero, {rank});
-  const Val begins = placed.list(n.slice(pads, 0, 0, count), none), ends = placed.list(n.slice(pads, 0, count, count), none);
-  const Shape shape = dims_from(n, n.add(n.add(extents_of(n, x), begins), ends), "the padded shape");
+  const Val begins = placed.list(n.slice(pads, 0, 0, count), none),
+            ends = placed.list(n.slice(pads, 0, count, count), none);
+  const Shape shape = dims_from(n, n.add(n.add(extents_of(n, x), begins), ends),
+                                "the padded shape");
   if (n.failed()) return;
   Ints places = all_axes(rank);
   std::vector<Val> tables;
   Val inside;
   for (int64_t i = 0; i < rank; ++i) {
     if (!placed.touches(i)) continue;
-    const Val begin = entry(n, begins, i), whole = integer(n, n.dim(x, i)), cut = n.sub(zero, n.min(begin, zero));
-    const Val extent = n.add(n.sub(whole, cut), n.min(entry(n, ends, i), zero));   // of what is left
+    const Val begin = entry(n, begins, i), whole = integer(n, n.dim(x, i)),
+              cut = n.sub(zero, n.min(begin, zero));
+    // Of what is left
+    const Val extent = n.add(n.sub(whole, cut), n.min(entry(n, ends, i), zero));
     Val at = n.sub(positions(n, shape[static_cast<size_t>(i)], rank, i), n.max(begin, zero));
     if (mode == PadMode::constant) {
       const Val here = both(n, n.binary(BinaryOp::le, zero, at), n.less(at, extent));
@@ -84,7 +93,9 @@ void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val v
     tables.push_back(at);
   }
   const Val read = take(n, x, std::move(places), std::move(tables), shape);
-  n.set(inside.valid() ? n.select(inside, read, value.valid() ? n.reshape(value, {}) : n.scalar(0, x)) : read);
+  n.set(inside.valid()
+            ? n.select(inside, read, value.valid() ? n.reshape(value, {}) : n.scalar(0, x))
+            : read);
 }
 
 }  // namespace tw::onnx_import

@@ -17,7 +17,8 @@ Shape only_axis(int64_t rank, int64_t axis, const Expr& extent) {
 }
 
 Val positions(NodeImport& n, const Expr& extent, int64_t rank, int64_t axis) {
-  return n.failed() ? Val{} : n.emit(op::Iota{only_axis(rank, axis, n.simplified(extent)), axis}, {});
+  return n.failed() ? Val{}
+                    : n.emit(op::Iota{only_axis(rank, axis, n.simplified(extent)), axis}, {});
 }
 
 Val take(NodeImport& n, Val x, Ints places, std::vector<Val> tables, Shape shape, bool wrap) {
@@ -39,7 +40,8 @@ Val with_trailing(NodeImport& n, Val v, int64_t count) {
   return n.reshape(v, std::move(shape));
 }
 
-Val table(NodeImport& n, const std::vector<double>& values, std::vector<int64_t> shape, DType dtype) {
+Val table(NodeImport& n, const std::vector<double>& values, std::vector<int64_t> shape,
+          DType dtype) {
   Tensor tensor = Tensor::zeros(dtype, std::move(shape));
   for (size_t i = 0; i < values.size(); ++i) tensor.set(static_cast<int64_t>(i), values[i]);
   return n.builder().add_constant(tensor);

@@ -15,8 +15,11 @@ op::Pool read_pool(NodeImport& n, Val x, PoolKind kind) {
   op::Pool pool;
   pool.kind = kind;
   pool.kernel = n.integers("kernel_shape").value_or(Ints());
-  if (!n.failed() && (pool.kernel.empty() || static_cast<int64_t>(pool.kernel.size()) != n.rank(x) - 2))
-    n.invalid(llvm::formatv("kernel_shape has {0} entries for an input of rank {1}", pool.kernel.size(), n.rank(x)).str());
+  if (!n.failed() &&
+      (pool.kernel.empty() || static_cast<int64_t>(pool.kernel.size()) != n.rank(x) - 2))
+    n.invalid(llvm::formatv("kernel_shape has {0} entries for an input of rank {1}",
+                            pool.kernel.size(), n.rank(x))
+                  .str());
   for (int64_t extent : pool.kernel)
     if (extent < 1 || extent > kMaxKernel) n.invalid("a kernel without elements");
   if (n.failed()) return pool;
@@ -47,8 +50,8 @@ double lowest(DType t) {
   return is_signed_int(t) ? -std::ldexp(1.0, 8 * dtype_bytes(t) - 1) : 0;
 }
 
-// The flat index of each window's first maximum, in the whole input. The windows are laid out as [N, C, out..., taps]; column_major: the first
-// spatial axis has stride 1.
+// The flat index of each window's first maximum, in the whole input. The windows are laid out as
+// [N, C, out..., taps]; column_major: the first spatial axis has stride 1.
 Val max_indices(NodeImport& n, Val x, const op::Pool& pool, const Shape& out, bool column_major) {
   const auto spatial = static_cast<int64_t>(pool.kernel.size()), rank = 2 + 2 * spatial;
   Ints places = {0, 1};
@@ -59,9 +62,11 @@ Val max_indices(NodeImport& n, Val x, const op::Pool& pool, const Shape& out, bo
   for (int64_t i = 0; i < spatial; ++i) {
     const auto at = static_cast<size_t>(i);
     const Val start = n.mul(positions(n, out[at + 2], rank, 2 + i), integer(n, pool.strides[at]));
-    const Val tap = n.mul(positions(n, pool.kernel[at], rank, 2 + spatial + i), integer(n, pool.dilations[at]));
+    const Val tap = n.mul(positions(n, pool.kernel[at], rank, 2 + spatial + i),
+                          integer(n, pool.dilations[at]));
     const Val place = n.sub(n.add(start, tap), integer(n, pool.pads[at]));
-    const Val here = n.binary(BinaryOp::logical_and, n.binary(BinaryOp::le, integer(n, 0), place), n.less(place, integer(n, n.dim(x, i + 2))));
+    const Val here = n.binary(BinaryOp::logical_and, n.binary(BinaryOp::le, integer(n, 0), place),
+                              n.less(place, integer(n, n.dim(x, i + 2))));
     inside = inside.valid() ? n.binary(BinaryOp::logical_and, inside, here) : here;
     places.push_back(-1);
     tables.push_back(place);
@@ -69,21 +74,29 @@ Val max_indices(NodeImport& n, Val x, const op::Pool& pool, const Shape& out, bo
     taps *= pool.kernel[at];
   }
   flat.emplace_back(taps);
-  const Val read = n.select(inside, take(n, x, std::move(places), std::move(tables), std::move(windows)), n.scalar(lowest(n.dtype(x)), x));
-  Val tap = n.emit(op::ArgReduce{false, 2 + spatial, false, false}, {n.reshape(read, std::move(flat))});
+  const Val read = n.select(inside,
+                            take(n, x, std::move(places), std::move(tables), std::move(windows)),
+                            n.scalar(lowest(n.dtype(x)), x));
+  Val tap = n.emit(op::ArgReduce{false, 2 + spatial, false, false},
+                   {n.reshape(read, std::move(flat))});
   Expr planes = 1;
   for (int64_t i = 0; i < spatial; ++i) planes = planes * n.dim(x, i + 2);
-  const Val image = n.add(n.mul(positions(n, out[0], 2 + spatial, 0), integer(n, n.dim(x, 1))), positions(n, out[1], 2 + spatial, 1));
+  const Val image = n.add(n.mul(positions(n, out[0], 2 + spatial, 0), integer(n, n.dim(x, 1))),
+                          positions(n, out[1], 2 + spatial, 1));
   Val index = n.mul(image, integer(n, planes));
   for (int64_t i = spatial; i-- > 0;) {
     const auto at = static_cast<size_t>(i);
     const Val kernel = integer(n, pool.kernel[at]);
     const Val own = n.binary(BinaryOp::floor_mod, tap, kernel);
     tap = n.binary(BinaryOp::floor_div, tap, kernel);
-    const Val start = n.sub(n.mul(positions(n, out[at + 2], 2 + spatial, 2 + i), integer(n, pool.strides[at])), integer(n, pool.pads[at]));
+    const Val start = n.sub(
+        n.mul(positions(n, out[at + 2], 2 + spatial, 2 + i), integer(n, pool.strides[at])),
+        integer(n, pool.pads[at]));
     Expr stride = 1;
-    for (int64_t k = column_major ? 0 : i + 1; k < (column_major ? i : spatial); ++k) stride = stride * n.dim(x, k + 2);
-    index = n.add(index, n.mul(n.add(start, n.mul(own, integer(n, pool.dilations[at]))), integer(n, stride)));
+    for (int64_t k = column_major ? 0 : i + 1; k < (column_major ? i : spatial); ++k)
+      stride = stride * n.dim(x, k + 2);
+    index = n.add(
+        index, n.mul(n.add(start, n.mul(own, integer(n, pool.dilations[at]))), integer(n, stride)));
   }
   return index;
 }
@@ -95,7 +108,8 @@ void import_max_pool(NodeImport& n, int) {
   const op::Pool pool = read_pool(n, x, PoolKind::max);
   const Val y = n.emit(pool, {x});
   n.set(y);
-  if (n.wanted(1) && !n.failed()) n.set(1, max_indices(n, x, pool, n.shape(y), n.integer("storage_order", 0) != 0));
+  if (n.wanted(1) && !n.failed())
+    n.set(1, max_indices(n, x, pool, n.shape(y), n.integer("storage_order", 0) != 0));
 }
 
 Val average_pool(NodeImport& n, Val x) { return n.emit(read_pool(n, x, PoolKind::average), {x}); }
@@ -120,7 +134,8 @@ void import_global_lp_pool(NodeImport& n, int) {
   const Val x = n.in(0);
   const double p = static_cast<double>(n.integer("p", 2));
   if (p < 1) return n.invalid("attribute p must be positive");
-  const Val sum = n.reduce(ReduceKind::sum, power(n, n.unary(UnaryOp::abs, x), p), spatial_axes(n, x), true);
+  const Val sum = n.reduce(ReduceKind::sum, power(n, n.unary(UnaryOp::abs, x), p),
+                           spatial_axes(n, x), true);
   n.set(power(n, sum, 1 / p));
 }
 
@@ -129,30 +144,40 @@ namespace {
 // An attribute with so many entries, each at least `least`.
 Ints list_of(NodeImport& n, const char* name, size_t count, int64_t fallback, int64_t least) {
   Ints out = n.integers(name).value_or(Ints(count, fallback));
-  const bool good = out.size() == count && std::ranges::all_of(out, [&](int64_t v) { return v >= least && v <= kMaxKernel; });
-  if (!good) n.invalid(llvm::formatv("attribute {0} needs {1} entries of at least {2}", name, count, least).str());
+  const bool good = out.size() == count && std::ranges::all_of(out, [&](int64_t v) {
+                      return v >= least && v <= kMaxKernel;
+                    });
+  if (!good)
+    n.invalid(
+        llvm::formatv("attribute {0} needs {1} entries of at least {2}", name, count, least).str());
   return good ? out : Ints(count, fallback);
 }
 
 }  // namespace
 
-// Every pixel sums the windows that cover it: tap k of the window at (pixel + pad - k * dilation) / stride, where that is whole and there is one.
+// Every pixel sums the windows that cover it: tap k of the window at (pixel + pad - k * dilation) /
+// stride, where that is whole and there is one.
 void import_col2im(NodeImport& n, int) {
   const Val x = n.in(0);
   const std::vector<Expr> image = n.dims(n.in(1), "the image's shape");
   const std::vector<Expr> block = n.dims(n.in(2), "the block's shape");
   const size_t spatial = block.size();
-  const Ints dilations = list_of(n, "dilations", spatial, 1, 1), strides = list_of(n, "strides", spatial, 1, 1), pads = list_of(n, "pads", 2 * spatial, 0, 0);
+  const Ints dilations = list_of(n, "dilations", spatial, 1, 1),
+             strides = list_of(n, "strides", spatial, 1, 1),
+             pads = list_of(n, "pads", 2 * spatial, 0, 0);
   if (n.failed()) return;
   Expr taps = 1;
   for (const Expr& k : block) {
-    if (const auto fixed = as_const(k); fixed && (*fixed < 1 || *fixed > (int64_t{1} << 20))) return n.invalid("a block without elements");
+    if (const auto fixed = as_const(k); fixed && (*fixed < 1 || *fixed > (int64_t{1} << 20)))
+      return n.invalid("a block without elements");
     taps = taps * k;
   }
   taps = n.simplified(taps);
   if (n.rank(x) != 3 || image.size() != spatial || spatial == 0)
-    return n.invalid("Col2Im needs an input of rank 3 and as many extents of the image as of the block");
-  const Expr channels = n.simplified(floor_div(n.dim(x, 1), as_const(taps) ? taps : max(taps, Expr(1))));
+    return n.invalid(
+        "Col2Im needs an input of rank 3 and as many extents of the image as of the block");
+  const Expr channels = n.simplified(
+      floor_div(n.dim(x, 1), as_const(taps) ? taps : max(taps, Expr(1))));
   const auto k = static_cast<int64_t>(spatial), rank = 2 + 2 * k;
   Shape parted = {n.dim(x, 0), channels}, shape = parted;
   Ints places = {0, 1}, reduced;
@@ -166,14 +191,17 @@ void import_col2im(NodeImport& n, int) {
   }
   for (size_t i = 0; i < spatial; ++i) {
     const auto axis = static_cast<int64_t>(i);
-    const Expr room = image[i] + Expr(pads[i] + pads[i + spatial] - 1) - (block[i] - Expr(1)) * Expr(dilations[i]);
+    const Expr room = image[i] + Expr(pads[i] + pads[i + spatial] - 1) -
+                      (block[i] - Expr(1)) * Expr(dilations[i]);
     const Expr count = n.simplified(floor_div(room, Expr(strides[i])) + Expr(1));
     const Val stride = integer(n, strides[i]);
     const Val pixel = n.add(positions(n, image[i], rank, 2 + k + axis), integer(n, pads[i]));
-    const Val from = n.sub(pixel, n.mul(positions(n, block[i], rank, 2 + axis), integer(n, dilations[i])));
+    const Val from = n.sub(pixel,
+                           n.mul(positions(n, block[i], rank, 2 + axis), integer(n, dilations[i])));
     const Val window = n.binary(BinaryOp::floor_div, from, stride);
     const Val whole = n.binary(BinaryOp::eq, n.mul(window, stride), from);
-    const Val there = n.binary(BinaryOp::logical_and, n.binary(BinaryOp::le, integer(n, 0), window), n.less(window, integer(n, count)));
+    const Val there = n.binary(BinaryOp::logical_and, n.binary(BinaryOp::le, integer(n, 0), window),
+                               n.less(window, integer(n, count)));
     const Val here = n.binary(BinaryOp::logical_and, whole, there);
     valid = valid.valid() ? n.binary(BinaryOp::logical_and, valid, here) : here;
     parted.push_back(count);
@@ -181,8 +209,10 @@ void import_col2im(NodeImport& n, int) {
     places.push_back(-1);
     tables.push_back(window);
   }
-  const Val read = take(n, n.reshape(x, std::move(parted)), std::move(places), std::move(tables), std::move(shape));
-  n.set(n.reduce(ReduceKind::sum, n.select(valid, read, n.scalar(0, read)), std::move(reduced), false));
+  const Val read = take(n, n.reshape(x, std::move(parted)), std::move(places), std::move(tables),
+                        std::move(shape));
+  n.set(n.reduce(ReduceKind::sum, n.select(valid, read, n.scalar(0, read)), std::move(reduced),
+                 false));
 }
 
 }  // namespace tw::onnx_import

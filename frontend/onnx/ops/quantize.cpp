@@ -1,5 +1,6 @@
-// QuantizeLinear, DequantizeLinear. By tensor or by axis with f32 scales they are core operators, which passes know; by block, of other
-// floats and to or from floats of a byte they are compositions.
+// QuantizeLinear, DequantizeLinear. By tensor or by axis with f32 scales they are core operators,
+// which passes know; by block, of other floats and to or from floats of a byte they are
+// compositions.
 #include "frontend/onnx/ops/quantized.h"
 
 #include "frontend/onnx/ops/importers.h"
@@ -8,13 +9,17 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr const char* kQuantizedTypes = "integers of 2 to 16 bits and floats of 8 and 4 bits are supported";
+constexpr const char* kQuantizedTypes =
+    "integers of 2 to 16 bits and floats of 8 and 4 bits are supported";
 
-bool is_quantized(DType t) { return (is_int(t) && dtype_bits(t) <= 16) || (is_small_float(t) && t != storage::f8e8m0); }
+bool is_quantized(DType t) {
+  return (is_int(t) && dtype_bits(t) <= 16) || (is_small_float(t) && t != storage::f8e8m0);
+}
 
 // A scale or zero point in the shape that broadcasts to x: scalars as they are.
 Val spread(NodeImport& n, Val parameter, Val x, Along along) {
-  if (n.failed() || n.rank(parameter) == 0 || is_const(element_count(n.shape(parameter)), 1)) return n.reshape(parameter, {});
+  if (n.failed() || n.rank(parameter) == 0 || is_const(element_count(n.shape(parameter)), 1))
+    return n.reshape(parameter, {});
   const int64_t axis = n.axis(along.axis, n.rank(x));
   if (n.failed()) return {};
   const auto at = static_cast<size_t>(axis);
@@ -36,22 +41,30 @@ Val spread(NodeImport& n, Val parameter, Val x, Along along) {
 // The shape of scales (and zero points) against x's.
 void check_parameter(NodeImport& n, Val parameter, Val x, Along along) {
   if (n.failed() || !parameter.valid() || n.rank(parameter) == 0) return;
-  if (along.block < 0) return n.invalid(llvm::formatv("attribute block_size is {0}", along.block).str());
+  if (along.block < 0)
+    return n.invalid(llvm::formatv("attribute block_size is {0}", along.block).str());
   if (along.block == 0) {
-    if (n.rank(parameter) != 1) n.invalid(llvm::formatv("scales of rank {0} without block_size", n.rank(parameter)).str());
+    if (n.rank(parameter) != 1)
+      n.invalid(llvm::formatv("scales of rank {0} without block_size", n.rank(parameter)).str());
     return;
   }
   if (along.block > int64_t{1} << 31) return n.invalid("attribute block_size is beyond 2^31");
-  if (n.rank(parameter) != n.rank(x)) return n.invalid(llvm::formatv("scales of rank {0} for blocks of a tensor of rank {1}", n.rank(parameter), n.rank(x)).str());
+  if (n.rank(parameter) != n.rank(x))
+    return n.invalid(llvm::formatv("scales of rank {0} for blocks of a tensor of rank {1}",
+                                   n.rank(parameter), n.rank(x))
+                         .str());
   const int64_t axis = n.axis(along.axis, n.rank(x));
   const auto blocks = n.static_dim(parameter, axis), extent = n.static_dim(x, axis);
   if (!n.failed() && blocks && extent && (*extent + along.block - 1) / along.block != *blocks)
-    n.invalid(llvm::formatv("{0} scales for an extent of {1} in blocks of {2}", *blocks, *extent, along.block).str());
+    n.invalid(llvm::formatv("{0} scales for an extent of {1} in blocks of {2}", *blocks, *extent,
+                            along.block)
+                  .str());
 }
 
 // What passes and kernels know as one operator.
 bool is_core(NodeImport& n, Val scale, Val other, Along along, DType integers) {
-  return along.block == 0 && n.rank(scale) <= 1 && is_int(integers) && n.dtype(scale) == n.dtype(other) && n.dtype(scale) == DType::f32;
+  return along.block == 0 && n.rank(scale) <= 1 && is_int(integers) &&
+         n.dtype(scale) == n.dtype(other) && n.dtype(scale) == DType::f32;
 }
 
 int64_t core_axis(NodeImport& n, Val x, Val scale, int64_t axis) {
@@ -76,39 +89,50 @@ Val dequantize(NodeImport& n, Val x, Val scale, Val zero, Along along, DType to)
   check_parameter(n, scale, x, along);
   check_parameter(n, zero, x, along);
   const DType from = n.dtype(x);
-  if (!n.failed() && from != DType::i32 && !is_quantized(from)) n.fail(llvm::formatv("{0} as a quantized type", dtype_name(from)).str(), kQuantizedTypes);
-  if (!n.failed() && !is_float(to)) n.invalid(llvm::formatv("{0} as the result", dtype_name(to)).str());
+  if (!n.failed() && from != DType::i32 && !is_quantized(from))
+    n.fail(llvm::formatv("{0} as a quantized type", dtype_name(from)).str(), kQuantizedTypes);
+  if (!n.failed() && !is_float(to))
+    n.invalid(llvm::formatv("{0} as the result", dtype_name(to)).str());
   if (n.failed()) return {};
-  if (to == DType::f32 && is_core(n, scale, scale, along, from)) return n.emit(op::Dequantize{core_axis(n, x, scale, along.axis)}, operands(x, scale, zero));
+  if (to == DType::f32 && is_core(n, scale, scale, along, from))
+    return n.emit(op::Dequantize{core_axis(n, x, scale, along.axis)}, operands(x, scale, zero));
   Val shifted;
   if (is_int(from)) {
     shifted = n.cast(x, DType::i32);
     if (zero.valid()) shifted = n.sub(shifted, n.cast(spread(n, zero, x, along), DType::i32));
   } else {
-    shifted = n.cast(x, DType::f32);   // zero points of floats are 0
+    shifted = n.cast(x, DType::f32);  // zero points of floats are 0
   }
-  return n.cast(n.mul(n.cast(shifted, DType::f32), n.cast(spread(n, scale, x, along), DType::f32)), to);
+  return n.cast(n.mul(n.cast(shifted, DType::f32), n.cast(spread(n, scale, x, along), DType::f32)),
+                to);
 }
 
 Val dequantize(NodeImport& n, Val x, Val scale, Val zero, int64_t axis) {
   return dequantize(n, x, n.cast(scale, DType::f32), zero, {axis, 0}, DType::f32);
 }
 
-Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, Along along, QuantizeOptions options) {
+Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, Along along,
+             QuantizeOptions options) {
   check_parameter(n, scale, x, along);
   check_parameter(n, zero, x, along);
-  if (!n.failed() && !is_quantized(to)) n.fail(llvm::formatv("{0} as a quantized type", dtype_name(to)).str(), kQuantizedTypes);
-  if (!n.failed() && !is_float(options.precision)) n.invalid(llvm::formatv("a division in {0}", dtype_name(options.precision)).str());
+  if (!n.failed() && !is_quantized(to))
+    n.fail(llvm::formatv("{0} as a quantized type", dtype_name(to)).str(), kQuantizedTypes);
+  if (!n.failed() && !is_float(options.precision))
+    n.invalid(llvm::formatv("a division in {0}", dtype_name(options.precision)).str());
   if (n.failed()) return {};
-  if (options.precision == DType::f32 && is_core(n, scale, x, along, to)) return n.emit(op::Quantize{to, core_axis(n, x, scale, along.axis)}, operands(x, scale, zero));
-  const Val quotient = n.div(n.cast(x, options.precision), n.cast(spread(n, scale, x, along), options.precision));
+  if (options.precision == DType::f32 && is_core(n, scale, x, along, to))
+    return n.emit(op::Quantize{to, core_axis(n, x, scale, along.axis)}, operands(x, scale, zero));
+  const Val quotient = n.div(n.cast(x, options.precision),
+                             n.cast(spread(n, scale, x, along), options.precision));
   if (is_small_float(to)) return n.emit(op::Cast{to, options.saturate}, {quotient});
   Val rounded = n.cast(n.unary(UnaryOp::round, quotient), DType::f32);
   if (zero.valid()) rounded = n.add(rounded, n.cast(spread(n, zero, x, along), DType::f32));
   return n.emit(op::Cast{to, true}, {rounded});
 }
 
-Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, int64_t axis) { return quantize(n, x, n.cast(scale, DType::f32), zero, to, {axis, 0}); }
+Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, int64_t axis) {
+  return quantize(n, x, n.cast(scale, DType::f32), zero, to, {axis, 0});
+}
 
 void import_quantize(NodeImport& n, int) {
   const Val x = n.in(0), scale = n.in(1), zero = n.maybe(2);

@@ -1,4 +1,5 @@
-// LSTM, GRU, RNN: one matrix product for the input half of all steps and directions, then a core operator a direction.
+// LSTM, GRU, RNN: one matrix product for the input half of all steps and directions, then a core
+// operator a direction.
 #include <algorithm>
 #include <map>
 
@@ -12,39 +13,58 @@ enum Input : size_t { kX, kW, kR, kB, kLengths, kH0, kC0, kP };
 
 struct Function {
   GateFunction function;
-  std::optional<double> alpha, beta;   // what counts when the node gives none; nullopt: it takes none
+  // What counts when the node gives none; nullopt: it takes none
+  std::optional<double> alpha, beta;
 };
 const std::map<std::string, Function>& functions() {
   using enum GateFunction;
   static const std::map<std::string, Function> table = {
-      {"sigmoid", {sigmoid, {}, {}}}, {"tanh", {tanh, {}, {}}}, {"relu", {relu, {}, {}}}, {"affine", {affine, 1, 0}},
-      {"leakyrelu", {leaky_relu, 0.01f, {}}}, {"thresholdedrelu", {thresholded_relu, 1, {}}}, {"scaledtanh", {scaled_tanh, 1, 1}},
-      {"hardsigmoid", {hard_sigmoid, 0.2f, 0.5}}, {"elu", {elu, 1, {}}}, {"softsign", {softsign, {}, {}}}, {"softplus", {softplus, {}, {}}}};
+      {"sigmoid", {sigmoid, {}, {}}},
+      {"tanh", {tanh, {}, {}}},
+      {"relu", {relu, {}, {}}},
+      {"affine", {affine, 1, 0}},
+      {"leakyrelu", {leaky_relu, 0.01f, {}}},
+      {"thresholdedrelu", {thresholded_relu, 1, {}}},
+      {"scaledtanh", {scaled_tanh, 1, 1}},
+      {"hardsigmoid", {hard_sigmoid, 0.2f, 0.5}},
+      {"elu", {elu, 1, {}}},
+      {"softsign", {softsign, {}, {}}},
+      {"softplus", {softplus, {}, {}}}};
   return table;
 }
 
-// f, g, h of every direction with their numbers, which the node lists for those functions only that take them.
+// f, g, h of every direction with their numbers, which the node lists for those functions only that
+// take them.
 void read_functions(NodeImport& n, std::vector<op::Recurrent>& directions) {
   const RecurrentKind kind = directions[0].kind;
   const size_t each = kind == RecurrentKind::rnn ? 1 : kind == RecurrentKind::gru ? 2 : 3;
   const std::optional<std::vector<std::string>> given = n.texts("activations");
   std::vector<std::string> names = given.value_or(std::vector<std::string>());
   for (size_t i = names.size(); i < each * directions.size(); ++i) {
-    if (given) return n.invalid("attribute activations has " + std::to_string(names.size()) + " entries, expected " + std::to_string(each * directions.size()));
+    if (given)
+      return n.invalid("attribute activations has " + std::to_string(names.size()) +
+                       " entries, expected " + std::to_string(each * directions.size()));
     names.push_back(kind == RecurrentKind::rnn || i % each ? "tanh" : "sigmoid");
   }
-  const std::vector<float> alphas = n.reals("activation_alpha").value_or(std::vector<float>()), betas = n.reals("activation_beta").value_or(std::vector<float>());
+  const std::vector<float> alphas = n.reals("activation_alpha").value_or(std::vector<float>()),
+                           betas = n.reals("activation_beta").value_or(std::vector<float>());
   size_t alpha = 0, beta = 0;
   for (size_t i = 0; i < each * directions.size(); ++i) {
     std::string name = names[i];
-    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
     const auto found = functions().find(name);
     if (found == functions().end()) return n.fail("activation " + names[i]);
     op::Recurrent& d = directions[i / each];
     const size_t which = i % each;
     (which == 0 ? d.f : which == 1 ? d.g : d.h) = found->second.function;
-    if (found->second.alpha) d.alphas[which] = alpha < alphas.size() ? static_cast<double>(alphas[alpha++]) : *found->second.alpha;
-    if (found->second.beta) d.betas[which] = beta < betas.size() ? static_cast<double>(betas[beta++]) : *found->second.beta;
+    if (found->second.alpha)
+      d.alphas[which] = alpha < alphas.size() ? static_cast<double>(alphas[alpha++])
+                                              : *found->second.alpha;
+    if (found->second.beta)
+      d.betas[which] = beta < betas.size() ? static_cast<double>(betas[beta++])
+                                           : *found->second.beta;
   }
 }
 
@@ -69,33 +89,45 @@ std::vector<op::Recurrent> read_directions(NodeImport& n, RecurrentKind kind) {
   return directions;
 }
 
-Val joined(NodeImport& n, const std::vector<Val>& parts, int64_t axis) { return parts.size() == 1 ? parts[0] : n.emit(op::Concat{axis}, parts); }
+Val joined(NodeImport& n, const std::vector<Val>& parts, int64_t axis) {
+  return parts.size() == 1 ? parts[0] : n.emit(op::Concat{axis}, parts);
+}
 
 }  // namespace
 
 void import_recurrent(NodeImport& n, int kind) {
-  const std::vector<op::Recurrent> directions = read_directions(n, static_cast<RecurrentKind>(kind));
+  const std::vector<op::Recurrent> directions = read_directions(n,
+                                                                static_cast<RecurrentKind>(kind));
   const bool batch_first = n.integer("layout", 0) != 0;
   if (n.failed()) return;
   auto turned = [&](Val v) { return batch_first && v.valid() ? n.transpose(v, {1, 0, 2}) : v; };
   const Val x = turned(n.in(kX)), w = n.in(kW), r = n.in(kR);
   if (n.failed()) return;
-  if (n.rank(x) != 3 || n.rank(w) != 3 || n.rank(r) != 3) return n.invalid("X, W and R need rank 3");
-  if (n.dim(w, 0)->kind != ExprKind::int_imm || !is_const(n.dim(w, 0), static_cast<int64_t>(directions.size())))
-    return n.invalid("W has " + to_string(n.dim(w, 0)) + " directions, expected " + std::to_string(directions.size()));
-  const Val gates = n.emit(op::MatMul{false, true}, {x, n.reshape(w, {n.dim(w, 0) * n.dim(w, 1), n.dim(w, 2)})});
-  std::vector<Val> inputs = {gates, r, n.maybe(kB), n.maybe(kLengths), turned(n.maybe(kH0)), turned(n.maybe(kC0)), n.maybe(kP)};
+  if (n.rank(x) != 3 || n.rank(w) != 3 || n.rank(r) != 3)
+    return n.invalid("X, W and R need rank 3");
+  if (n.dim(w, 0)->kind != ExprKind::int_imm ||
+      !is_const(n.dim(w, 0), static_cast<int64_t>(directions.size())))
+    return n.invalid("W has " + to_string(n.dim(w, 0)) + " directions, expected " +
+                     std::to_string(directions.size()));
+  const Val gates = n.emit(op::MatMul{false, true},
+                           {x, n.reshape(w, {n.dim(w, 0) * n.dim(w, 1), n.dim(w, 2)})});
+  std::vector<Val> inputs = {
+      gates,      r, n.maybe(kB), n.maybe(kLengths), turned(n.maybe(kH0)), turned(n.maybe(kC0)),
+      n.maybe(kP)};
   while (!inputs.back().valid()) inputs.pop_back();
   const Expr steps = n.dim(x, 0), batch = n.dim(x, 1), hidden = n.dim(r, 2);
   std::vector<Val> all, last[2];
   for (const op::Recurrent& direction : directions) {
     const Val y = n.emit(direction, inputs);
     const Val part = direction.states ? n.slice(y, 0, Expr(0), steps) : y;
-    all.push_back(n.reshape(part, batch_first ? Shape{steps, batch, 1, hidden} : Shape{steps, 1, batch, hidden}));
+    all.push_back(n.reshape(
+        part, batch_first ? Shape{steps, batch, 1, hidden} : Shape{steps, 1, batch, hidden}));
     for (int64_t i = 0; i < 2; ++i)
-      if (n.wanted(static_cast<size_t>(i) + 1)) last[i].push_back(n.slice(y, 0, steps + Expr(i), Expr(1)));
+      if (n.wanted(static_cast<size_t>(i) + 1))
+        last[i].push_back(n.slice(y, 0, steps + Expr(i), Expr(1)));
   }
-  if (n.wanted(0)) n.set(0, batch_first ? n.transpose(joined(n, all, 2), {1, 0, 2, 3}) : joined(n, all, 1));
+  if (n.wanted(0))
+    n.set(0, batch_first ? n.transpose(joined(n, all, 2), {1, 0, 2, 3}) : joined(n, all, 1));
   for (size_t i = 0; i < 2; ++i)
     if (!last[i].empty()) n.set(i + 1, turned(joined(n, last[i], 0)));
 }

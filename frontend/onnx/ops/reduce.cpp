@@ -8,7 +8,8 @@ namespace {
 // Axes of a reduction: known, or flags of axes that are known while running only.
 class ReduceAxes {
  public:
-  // From the attribute (older versions) or the input; none: all, or, with noop_with_empty_axes, none at all.
+  // From the attribute (older versions) or the input; none: all, or, with noop_with_empty_axes,
+  // none at all.
   ReduceAxes(NodeImport& n, Val x) : n_(n), keep_(n.integer("keepdims", 1) != 0) {
     const Val input = n.maybe(1);
     const auto count = input.valid() && n.rank(input) == 1 ? n.static_dim(input, 0) : std::nullopt;
@@ -27,11 +28,14 @@ class ReduceAxes {
   // Reduced axes stay, with extent 1.
   Val kept(ReduceKind kind, Val x) const { return apply(kind, x, true); }
   // Something kept, at every point of what it was reduced from.
-  Val stretched(Val v, Val like) const { return flags_.valid() ? onnx_import::stretched(n_, v, n_.shape(like)) : v; }
+  Val stretched(Val v, Val like) const {
+    return flags_.valid() ? onnx_import::stretched(n_, v, n_.shape(like)) : v;
+  }
 
  private:
   Val apply(ReduceKind kind, Val x, bool keep) const {
-    return flags_.valid() ? reduce_flagged(n_, kind, x, flags_, listed_, keep) : n_.reduce(kind, x, known_, keep);
+    return flags_.valid() ? reduce_flagged(n_, kind, x, flags_, listed_, keep)
+                          : n_.reduce(kind, x, known_, keep);
   }
 
   NodeImport& n_;
@@ -45,7 +49,8 @@ class ReduceAxes {
 Val log_sum_exp(NodeImport& n, Val x, const ReduceAxes& axes) {
   Val top = axes.kept(ReduceKind::max, x);
   top = n.select(n.unary(UnaryOp::is_inf, top), n.scalar(0, x), top);
-  const Val sum = axes.apply(ReduceKind::sum, n.unary(UnaryOp::exp, n.sub(x, axes.stretched(top, x))));
+  const Val sum = axes.apply(ReduceKind::sum,
+                             n.unary(UnaryOp::exp, n.sub(x, axes.stretched(top, x))));
   return n.add(n.unary(UnaryOp::log, sum), n.reshape(top, n.shape(sum)));
 }
 
@@ -55,7 +60,9 @@ void import_reduce(NodeImport& n, int kind) {
   const Val x = n.in(0);
   const ReduceAxes axes(n, x);
   if (n.failed()) return;
-  if (n.dtype(x) == DType::boolean) return n.set(n.cast(axes.apply(static_cast<ReduceKind>(kind), n.cast(x, DType::u8)), DType::boolean));
+  if (n.dtype(x) == DType::boolean)
+    return n.set(
+        n.cast(axes.apply(static_cast<ReduceKind>(kind), n.cast(x, DType::u8)), DType::boolean));
   n.set(axes.apply(static_cast<ReduceKind>(kind), x));
 }
 
@@ -66,12 +73,15 @@ void import_reduce_composed(NodeImport& n, int which) {
   if (n.failed()) return;
   const DType type = n.dtype(x), real = is_float(type) ? type : DType::f64;
   const auto sum = [&](Val v) { return axes.apply(ReduceKind::sum, v); };
-  const auto of_sum = [&](UnaryOp f, Val total) { return n.cast(n.unary(f, n.cast(total, real)), type); };
+  const auto of_sum = [&](UnaryOp f, Val total) {
+    return n.cast(n.unary(f, n.cast(total, real)), type);
+  };
   switch (static_cast<ComposedReduce>(which)) {
     case ComposedReduce::l1: return n.set(sum(n.unary(UnaryOp::abs, x)));
     case ComposedReduce::l2: return n.set(of_sum(UnaryOp::sqrt, sum(n.mul(x, x))));
     case ComposedReduce::log_sum: return n.set(of_sum(UnaryOp::log, sum(x)));
-    case ComposedReduce::log_sum_exp: return n.set(n.cast(log_sum_exp(n, n.cast(x, real), axes), type));
+    case ComposedReduce::log_sum_exp:
+      return n.set(n.cast(log_sum_exp(n, n.cast(x, real), axes), type));
     case ComposedReduce::sum_square: return n.set(sum(n.mul(x, x)));
   }
 }

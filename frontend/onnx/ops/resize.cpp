@@ -1,4 +1,5 @@
-// Resize and its forerunner Upsample: the core operator where scales and the resized extents are known, else tensors of taps (resize_taps.cpp).
+// Resize and its forerunner Upsample: the core operator where scales and the resized extents are
+// known, else tensors of taps (resize_taps.cpp).
 #include "frontend/onnx/ops/resize.h"
 
 #include <algorithm>
@@ -19,18 +20,23 @@ std::optional<ResizeMode> resize_mode(NodeImport& n) {
   return std::nullopt;
 }
 
-// Version 10 has neither attribute: asymmetric, and floor for what grows. For what shrinks it does not say; its own test and onnxruntime take the ceiling.
+// Version 10 has neither attribute: asymmetric, and floor for what grows. For what shrinks it does
+// not say; its own test and onnxruntime take the ceiling.
 void read_coordinates(NodeImport& n, ResizePlan& plan) {
   const bool old = n.version() < 11;
-  const std::string coordinates = old ? "asymmetric" : n.text("coordinate_transformation_mode", "half_pixel");
+  const std::string coordinates = old ? "asymmetric"
+                                      : n.text("coordinate_transformation_mode", "half_pixel");
   const std::string nearest = old ? "floor" : n.text("nearest_mode", "round_prefer_floor");
   if (coordinates == "half_pixel") plan.coordinates = CoordinateMode::half_pixel;
   else if (coordinates == "asymmetric") plan.coordinates = CoordinateMode::asymmetric;
   else if (coordinates == "align_corners") plan.coordinates = CoordinateMode::align_corners;
-  else if (coordinates == "pytorch_half_pixel") plan.coordinates = CoordinateMode::pytorch_half_pixel;
-  else if (coordinates == "half_pixel_symmetric") plan.coordinates = CoordinateMode::half_pixel_symmetric;
+  else if (coordinates == "pytorch_half_pixel")
+    plan.coordinates = CoordinateMode::pytorch_half_pixel;
+  else if (coordinates == "half_pixel_symmetric")
+    plan.coordinates = CoordinateMode::half_pixel_symmetric;
   else if (coordinates == "tf_crop_and_resize") plan.crop = true;
-  else if (coordinates == "tf_half_pixel_for_nn") plan.coordinates = CoordinateMode::tf_half_pixel_for_nn;
+  else if (coordinates == "tf_half_pixel_for_nn")
+    plan.coordinates = CoordinateMode::tf_half_pixel_for_nn;
   else n.invalid("attribute coordinate_transformation_mode is '" + coordinates + "'");
   if (nearest == "round_prefer_floor") plan.nearest = NearestMode::round_prefer_floor;
   else if (nearest == "round_prefer_ceil") plan.nearest = NearestMode::round_prefer_ceil;
@@ -42,7 +48,8 @@ void read_coordinates(NodeImport& n, ResizePlan& plan) {
 // floor(extent * scale) of a symbolic extent, for scales that are small fractions.
 std::optional<Expr> scaled(NodeImport& n, const Expr& extent, double scale) {
   for (int64_t below = 1; below <= 64; below *= 2)
-    if (const double above = scale * static_cast<double>(below); above == std::floor(above) && above < 1e6)
+    if (const double above = scale * static_cast<double>(below);
+        above == std::floor(above) && above < 1e6)
       return n.simplified(floor_div(extent * Expr(static_cast<int64_t>(above)), Expr(below)));
   return std::nullopt;
 }
@@ -54,15 +61,19 @@ std::optional<double> constant_of(NodeImport& n, Val v) {
   return tensor && tensor->size() == 1 ? std::optional<double>(tensor->at(0)) : std::nullopt;
 }
 
-Val extent_of(NodeImport& n, Val x, int64_t axis) { return n.cast(integer(n, n.dim(x, axis)), DType::f64); }
+Val extent_of(NodeImport& n, Val x, int64_t axis) {
+  return n.cast(integer(n, n.dim(x, axis)), DType::f64);
+}
 
 void check_scale(NodeImport& n, const ResizeAxis& axis) {
-  if (axis.factor && (!(*axis.factor > 0) || *axis.factor > 1e6)) n.invalid("a scale that is not positive or is above 1e6");
+  if (axis.factor && (!(*axis.factor > 0) || *axis.factor > 1e6))
+    n.invalid("a scale that is not positive or is above 1e6");
 }
 
 // An extent that is computed as a value: a number, or a symbol made while running.
 Expr extent_from(NodeImport& n, Val value) {
-  const std::vector<Expr> dims = n.dims(n.reshape(n.cast(value, DType::i64), {1}), "a resized extent");
+  const std::vector<Expr> dims = n.dims(n.reshape(n.cast(value, DType::i64), {1}),
+                                        "a resized extent");
   return dims.size() == 1 ? dims[0] : Expr(1);
 }
 
@@ -87,8 +98,10 @@ void size_axis(NodeImport& n, Val x, ResizeAxis& axis, const Expr& size) {
   if (as_const(in) && *as_const(in) == 0) return n.invalid("an empty axis is resized");
   for (const int64_t factor : {1, 2, 3, 4, 6, 8, 16, 32}) {
     if (as_const(in) && as_const(size)) break;
-    if (is_const(n.simplified(size - in * Expr(factor)), 0)) axis.factor = static_cast<double>(factor);
-    if (is_const(n.simplified(size * Expr(factor) - in), 0)) axis.factor = 1.0 / static_cast<double>(factor);
+    if (is_const(n.simplified(size - in * Expr(factor)), 0))
+      axis.factor = static_cast<double>(factor);
+    if (is_const(n.simplified(size * Expr(factor) - in), 0))
+      axis.factor = 1.0 / static_cast<double>(factor);
   }
   if (axis.factor) axis.scale = n.scalar(*axis.factor, DType::f64);
   else axis.scale = n.div(n.cast(integer(n, size), DType::f64), extent_of(n, x, axis.axis));
@@ -99,17 +112,22 @@ void size_axis(NodeImport& n, Val x, ResizeAxis& axis, const Expr& size) {
 // One scale for all axes: the smallest, or the largest, that the sizes ask for.
 void keep_aspect_ratio(NodeImport& n, Val x, ResizePlan& plan, bool larger) {
   Val scale;
-  for (const ResizeAxis& axis : plan.axes) scale = !scale.valid() ? axis.scale : larger ? n.max(scale, axis.scale) : n.min(scale, axis.scale);
+  for (const ResizeAxis& axis : plan.axes)
+    scale = !scale.valid() ? axis.scale
+            : larger       ? n.max(scale, axis.scale)
+                           : n.min(scale, axis.scale);
   for (ResizeAxis& axis : plan.axes) {
     axis.scale = scale;
     axis.factor = constant_of(n, scale);
-    const Val out = n.unary(UnaryOp::floor, n.add(n.mul(scale, extent_of(n, x, axis.axis)), n.scalar(0.5, DType::f64)));
+    const Val out = n.unary(
+        UnaryOp::floor, n.add(n.mul(scale, extent_of(n, x, axis.axis)), n.scalar(0.5, DType::f64)));
     if (!n.failed()) axis.out = extent_from(n, out);
   }
 }
 
 bool unchanged(NodeImport& n, Val x, const ResizePlan& plan, const ResizeAxis& axis) {
-  return !plan.crop && axis.factor == 1.0 && is_const(n.simplified(axis.out - n.dim(x, axis.axis)), 0);
+  return !plan.crop && axis.factor == 1.0 &&
+         is_const(n.simplified(axis.out - n.dim(x, axis.axis)), 0);
 }
 
 void finish(NodeImport& n, Val x, ResizePlan plan) {
@@ -117,13 +135,21 @@ void finish(NodeImport& n, Val x, ResizePlan plan) {
   std::erase_if(plan.axes, [&](const ResizeAxis& axis) { return unchanged(n, x, plan, axis); });
   if (plan.axes.empty()) return n.set(x);
   const DType type = n.dtype(x);
-  const bool rounded = plan.mode != ResizeMode::nearest && !is_float(type);   // integers are interpolated as floats
+  // Integers are interpolated as floats
+  const bool rounded = plan.mode != ResizeMode::nearest && !is_float(type);
   const Val from = rounded ? n.cast(x, DType::f32) : x;
   bool known = !plan.antialias && !plan.exclude_outside && !plan.crop;
-  for (const ResizeAxis& axis : plan.axes) known = known && !(plan.ceil_below_one && axis.factor.value_or(0) < 1) && axis.factor && as_const(axis.out) && as_const(n.dim(x, axis.axis));
+  for (const ResizeAxis& axis : plan.axes)
+    known = known && !(plan.ceil_below_one && axis.factor.value_or(0) < 1) && axis.factor &&
+            as_const(axis.out) && as_const(n.dim(x, axis.axis));
   Val y;
   if (known) {
-    op::Resize r{plan.mode, plan.coordinates, plan.nearest, plan.cubic_a, std::vector<double>(n.shape(x).size(), 1.0), n.shape(x)};
+    op::Resize r{plan.mode,
+                 plan.coordinates,
+                 plan.nearest,
+                 plan.cubic_a,
+                 std::vector<double>(n.shape(x).size(), 1.0),
+                 n.shape(x)};
     for (const ResizeAxis& axis : plan.axes) {
       r.scales[static_cast<size_t>(axis.axis)] = *axis.factor;
       r.shape[static_cast<size_t>(axis.axis)] = axis.out;
@@ -142,7 +168,8 @@ void read_region(NodeImport& n, ResizePlan& plan) {
   const auto count = static_cast<int64_t>(plan.axes.size());
   if (n.failed()) return;
   if (n.rank(roi) != 1 || (n.static_dim(roi, 0) && *n.static_dim(roi, 0) != 2 * count))
-    return n.invalid(llvm::formatv("tf_crop_and_resize needs a region of {0} numbers", 2 * count).str());
+    return n.invalid(
+        llvm::formatv("tf_crop_and_resize needs a region of {0} numbers", 2 * count).str());
   for (int64_t i = 0; i < count; ++i) {
     plan.axes[static_cast<size_t>(i)].begin = element(n, roi, i);
     plan.axes[static_cast<size_t>(i)].end = element(n, roi, count + i);
@@ -160,16 +187,19 @@ void read_scales(NodeImport& n, Val x, ResizePlan& plan, Val scales) {
   if (n.failed()) return;
   if (n.rank(scales) != 1 || (n.static_dim(scales, 0) && *n.static_dim(scales, 0) != count))
     return n.invalid(llvm::formatv("{0} axes need as many scales", count).str());
-  for (int64_t i = 0; i < count && !n.failed(); ++i) scale_axis(n, x, plan.axes[static_cast<size_t>(i)], element(n, scales, i));
+  for (int64_t i = 0; i < count && !n.failed(); ++i)
+    scale_axis(n, x, plan.axes[static_cast<size_t>(i)], element(n, scales, i));
 }
 
 void read_sizes(NodeImport& n, Val x, ResizePlan& plan, Val sizes) {
   const std::vector<Expr> list = n.dims(sizes, "sizes");
   if (n.failed()) return;
-  if (list.size() != plan.axes.size()) return n.invalid(llvm::formatv("{0} sizes for {1} axes", list.size(), plan.axes.size()).str());
+  if (list.size() != plan.axes.size())
+    return n.invalid(llvm::formatv("{0} sizes for {1} axes", list.size(), plan.axes.size()).str());
   for (size_t i = 0; i < list.size() && !n.failed(); ++i) size_axis(n, x, plan.axes[i], list[i]);
   const std::string policy = n.text("keep_aspect_ratio_policy", "stretch");
-  if (policy == "not_larger" || policy == "not_smaller") keep_aspect_ratio(n, x, plan, policy == "not_smaller");
+  if (policy == "not_larger" || policy == "not_smaller")
+    keep_aspect_ratio(n, x, plan, policy == "not_smaller");
   else if (policy != "stretch") n.invalid("attribute keep_aspect_ratio_policy is '" + policy + "'");
 }
 
@@ -184,7 +214,8 @@ void import_resize(NodeImport& n, int) {
   plan.antialias = n.integer("antialias", 0) != 0 && plan.mode != ResizeMode::nearest;
   plan.exclude_outside = n.integer("exclude_outside", 0) != 0 && plan.mode != ResizeMode::nearest;
   read_coordinates(n, plan);
-  for (const int64_t a : n.integers("axes").value_or(all_axes(n.rank(x)))) plan.axes.push_back({n.axis(a, n.rank(x)), {}, {}, {}, {}, {}});
+  for (const int64_t a : n.integers("axes").value_or(all_axes(n.rank(x))))
+    plan.axes.push_back({n.axis(a, n.rank(x)), {}, {}, {}, {}, {}});
   if (n.failed()) return;
   const bool old = n.version() < 11;  // inputs X, scales; later X, roi, scales, sizes
   plan.ceil_below_one = old && plan.mode == ResizeMode::nearest;
@@ -208,7 +239,8 @@ void import_upsample(NodeImport& n, int) {
     read_scales(n, x, plan, n.in(1));
   } else {
     std::vector<double> values;
-    for (const float scale : n.reals("scales").value_or(std::vector<float>())) values.push_back(static_cast<double>(scale));
+    for (const float scale : n.reals("scales").value_or(std::vector<float>()))
+      values.push_back(static_cast<double>(scale));
     const auto count = static_cast<int64_t>(values.size());
     read_scales(n, x, plan, table(n, values, {count}, DType::f32));
   }

@@ -1,4 +1,5 @@
-// How one axis of a Resize is sampled; shared by the core operator's importer and the one that computes its taps as values.
+// How one axis of a Resize is sampled; shared by the core operator's importer and the one that
+// computes its taps as values.
 #pragma once
 #include "frontend/onnx/node_import.h"
 
@@ -17,13 +18,16 @@ struct ResizePlan {
   CoordinateMode coordinates{};
   NearestMode nearest{};
   double cubic_a = -0.75, extrapolation = 0;
-  bool antialias = false, exclude_outside = false, crop = false;   // crop: coordinates of the region of interest
-  bool ceil_below_one = false;   // nearest, whatever `nearest` says: an axis whose scale is below 1 takes the element above, others the one below
+  // crop: coordinates of the region of interest
+  bool antialias = false, exclude_outside = false, crop = false;
+  // Nearest, whatever `nearest` says: an axis whose scale is below 1 takes the element above,
+  // others the one below
+  bool ceil_below_one = false;
   std::vector<ResizeAxis> axes;
 };
 
-// One axis after the other: positions and weights are tensors [taps, out], y = sum over taps of weight * x[position]. Takes whatever is known
-// while running only: scales, extents, regions.
+// One axis after the other: positions and weights are tensors [taps, out], y = sum over taps of
+// weight * x[position]. Takes whatever is known while running only: scales, extents, regions.
 Val resize_by_taps(NodeImport& n, Val x, const ResizePlan& plan);
 
 }  // namespace tw::onnx_import

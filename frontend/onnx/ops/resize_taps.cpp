@@ -5,21 +5,27 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr DType kType = DType::f32;   // of coordinates and weights, as in resize_taps
+constexpr DType kType = DType::f32;  // of coordinates and weights, as in resize_taps
 
 class AxisTaps {
  public:
   AxisTaps(NodeImport& n, const ResizePlan& plan, const ResizeAxis& axis, const Expr& in)
-      : n_(n), plan_(plan), axis_(axis), in_(n.cast(integer(n, in), kType)), scale_(n.cast(axis.scale, kType)) {}
+      : n_(n),
+        plan_(plan),
+        axis_(axis),
+        in_(n.cast(integer(n, in), kType)),
+        scale_(n.cast(axis.scale, kType)) {}
 
   // The source coordinates [out] and, when cropping, whether they lie outside (bool).
   Val coordinates() {
     const Val at = steps(axis_.out, 0, 1), width = n_.mul(scale_, in_), half = number(0.5);
     const Val half_pixel = sub(div(add(at, half), scale_), half), one = number(1);
-    const Val out = n_.cast(integer(n_, axis_.out), kType), single = n_.binary(BinaryOp::eq, out, one), last = sub(in_, one);
+    const Val out = n_.cast(integer(n_, axis_.out), kType),
+              single = n_.binary(BinaryOp::eq, out, one), last = sub(in_, one);
     if (plan_.crop) {
       const Val begin = n_.cast(axis_.begin, kType), span = sub(n_.cast(axis_.end, kType), begin);
-      const Val inner = n_.select(single, n_.mul(n_.mul(span, last), half), div(n_.mul(n_.mul(at, span), last), sub(width, one)));
+      const Val inner = n_.select(single, n_.mul(n_.mul(span, last), half),
+                                  div(n_.mul(n_.mul(at, span), last), sub(width, one)));
       const Val x = add(inner, n_.mul(begin, last));
       outside_ = n_.binary(BinaryOp::logical_or, n_.less(x, number(0)), n_.less(last, x));
       return x;
@@ -28,7 +34,8 @@ class AxisTaps {
       case CoordinateMode::half_pixel: return half_pixel;
       case CoordinateMode::asymmetric: return div(at, scale_);
       case CoordinateMode::tf_half_pixel_for_nn: return div(add(at, half), scale_);
-      case CoordinateMode::align_corners: return n_.select(single, number(0), div(n_.mul(at, last), sub(width, one)));
+      case CoordinateMode::align_corners:
+        return n_.select(single, number(0), div(n_.mul(at, last), sub(width, one)));
       case CoordinateMode::pytorch_half_pixel: return n_.select(single, number(0), half_pixel);
       case CoordinateMode::half_pixel_symmetric: {
         const Val adjustment = div(out, width);
@@ -42,11 +49,16 @@ class AxisTaps {
     Val at = x;
     if (plan_.ceil_below_one) {
       const Val floor = n_.unary(UnaryOp::floor, x);
-      return n_.cast(n_.select(n_.less(scale_, number(1)), n_.unary(UnaryOp::ceil, x), floor), DType::i64);
+      return n_.cast(n_.select(n_.less(scale_, number(1)), n_.unary(UnaryOp::ceil, x), floor),
+                     DType::i64);
     }
     switch (plan_.nearest) {
-      case NearestMode::round_prefer_floor: at = n_.unary(UnaryOp::ceil, sub(x, number(0.5))); break;
-      case NearestMode::round_prefer_ceil: at = n_.unary(UnaryOp::floor, add(x, number(0.5))); break;
+      case NearestMode::round_prefer_floor:
+        at = n_.unary(UnaryOp::ceil, sub(x, number(0.5)));
+        break;
+      case NearestMode::round_prefer_ceil:
+        at = n_.unary(UnaryOp::floor, add(x, number(0.5)));
+        break;
       case NearestMode::floor: at = n_.unary(UnaryOp::floor, x); break;
       case NearestMode::ceil: at = n_.unary(UnaryOp::ceil, x); break;
     }
@@ -64,7 +76,8 @@ class AxisTaps {
     const Val at = add(add(n_.unary(UnaryOp::floor, x), first), steps(taps[0], 0, 2));
     Val weight = kernel(n_.unary(UnaryOp::abs, n_.mul(sub(at, x), shrink)));
     if (plan_.exclude_outside) {
-      const Val beyond = n_.binary(BinaryOp::logical_or, n_.less(at, number(0)), n_.binary(BinaryOp::le, in_, at));
+      const Val beyond = n_.binary(BinaryOp::logical_or, n_.less(at, number(0)),
+                                   n_.binary(BinaryOp::le, in_, at));
       weight = n_.select(beyond, number(0), weight);
     }
     if (plan_.exclude_outside || plan_.antialias) {
@@ -98,9 +111,13 @@ class AxisTaps {
     if (plan_.mode == ResizeMode::linear) return n_.max(number(0), sub(number(1), d));
     const double a = plan_.cubic_a;
     const auto times = [&](Val x, Val y) { return n_.mul(x, y); };
-    const Val near = add(times(times(sub(times(number(a + 2), d), number(a + 3)), d), d), number(1));
-    const Val far = sub(times(add(times(sub(times(number(a), d), number(5 * a)), d), number(8 * a)), d), number(4 * a));
-    return n_.select(n_.binary(BinaryOp::le, d, number(1)), near, n_.select(n_.less(d, number(2)), far, number(0)));
+    const Val near = add(times(times(sub(times(number(a + 2), d), number(a + 3)), d), d),
+                         number(1));
+    const Val far = sub(
+        times(add(times(sub(times(number(a), d), number(5 * a)), d), number(8 * a)), d),
+        number(4 * a));
+    return n_.select(n_.binary(BinaryOp::le, d, number(1)), near,
+                     n_.select(n_.less(d, number(2)), far, number(0)));
   }
 
   NodeImport& n_;
@@ -109,7 +126,8 @@ class AxisTaps {
   Val in_, scale_, outside_;
 };
 
-Val resize_axis(NodeImport& n, Val x, const ResizePlan& plan, const ResizeAxis& axis, Val& outside) {
+Val resize_axis(NodeImport& n, Val x, const ResizePlan& plan, const ResizeAxis& axis,
+                Val& outside) {
   AxisTaps taps(n, plan, axis, n.dim(x, axis.axis));
   const Val at = taps.coordinates();
   if (n.failed()) return {};
@@ -123,15 +141,18 @@ Val resize_axis(NodeImport& n, Val x, const ResizePlan& plan, const ResizeAxis& 
   shape[static_cast<size_t>(axis.axis)] = axis.out;
   if (plan.mode == ResizeMode::nearest) {
     places[static_cast<size_t>(axis.axis)] = -1;
-    return take(n, x, std::move(places), {with_trailing(n, taps.nearest(at), rest)}, std::move(shape));
+    return take(n, x, std::move(places), {with_trailing(n, taps.nearest(at), rest)},
+                std::move(shape));
   }
   const auto [position, weight] = taps.taps(at);
   if (n.failed()) return {};
   places[static_cast<size_t>(axis.axis)] = -1;
   for (int64_t i = axis.axis + 1; i < rank; ++i) ++places[static_cast<size_t>(i)];
   shape.insert(shape.begin() + axis.axis, n.dim(position, 0));
-  const Val read = take(n, x, std::move(places), {with_trailing(n, position, rest)}, std::move(shape));
-  return n.reduce(ReduceKind::sum, n.mul(read, with_trailing(n, n.cast(weight, n.dtype(x)), rest)), {axis.axis}, false);
+  const Val read = take(n, x, std::move(places), {with_trailing(n, position, rest)},
+                        std::move(shape));
+  return n.reduce(ReduceKind::sum, n.mul(read, with_trailing(n, n.cast(weight, n.dtype(x)), rest)),
+                  {axis.axis}, false);
 }
 
 }  // namespace

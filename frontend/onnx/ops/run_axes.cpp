@@ -14,7 +14,8 @@ Val one(NodeImport& n) { return integer(n, 1); }
 // The list's entries as extents that are at most those of x, or 1.
 std::vector<Expr> extents_within(NodeImport& n, Val list, Val x) {
   std::vector<Expr> extents;
-  for (int64_t i = 0; i < n.rank(x) && !n.failed(); ++i) extents.push_back(n.symbol_of(list, i, n.simplified(max(n.dim(x, i), Expr(1)))));
+  for (int64_t i = 0; i < n.rank(x) && !n.failed(); ++i)
+    extents.push_back(n.symbol_of(list, i, n.simplified(max(n.dim(x, i), Expr(1)))));
   return extents;
 }
 
@@ -24,17 +25,23 @@ Val axis_flags(NodeImport& n, Val axes, int64_t rank) {
   if (n.failed()) return {};
   Val wanted = n.reshape(n.cast(axes, DType::i64), {n.dim(axes, 0), 1});
   wanted = n.select(n.less(wanted, integer(n, 0)), n.add(wanted, integer(n, rank)), wanted);
-  return n.reduce(ReduceKind::max, n.cast(n.binary(BinaryOp::eq, wanted, row(n, rank)), DType::i64), {0}, false);
+  return n.reduce(ReduceKind::max, n.cast(n.binary(BinaryOp::eq, wanted, row(n, rank)), DType::i64),
+                  {0}, false);
 }
 
-Val extents_of(NodeImport& n, Val x) { return n.failed() ? Val{} : n.builder().known(n.shape(x), DType::i64, {n.rank(x)}); }
+Val extents_of(NodeImport& n, Val x) {
+  return n.failed() ? Val{} : n.builder().known(n.shape(x), DType::i64, {n.rank(x)});
+}
 
-Val where_flagged(NodeImport& n, Val flags, Val a, Val b) { return n.select(n.binary(BinaryOp::eq, flags, one(n)), a, b); }
+Val where_flagged(NodeImport& n, Val flags, Val a, Val b) {
+  return n.select(n.binary(BinaryOp::eq, flags, one(n)), a, b);
+}
 
 // Element j is the sum of those that have j unflagged ones before them and no flag.
 Val without_flagged(NodeImport& n, Val list, Val flags, int64_t count) {
   if (n.failed()) return {};
-  const Val stays = n.sub(one(n), flags), place = n.emit(op::Cumulate{ReduceKind::sum, 0, true, false}, {stays});
+  const Val stays = n.sub(one(n), flags),
+            place = n.emit(op::Cumulate{ReduceKind::sum, 0, true, false}, {stays});
   const Val here = n.binary(BinaryOp::eq, place, n.reshape(row(n, count), {count, 1}));
   return n.reduce(ReduceKind::sum, n.select(here, n.mul(list, stays), integer(n, 0)), {1}, false);
 }
@@ -52,18 +59,24 @@ Val reduce_flagged(NodeImport& n, ReduceKind kind, Val x, Val flags, int64_t lis
   std::vector<Val> tables;
   for (int64_t i = 0; i < rank; ++i) {
     reduced.push_back(rank + i);
-    tables.push_back(n.add(positions(n, shape[static_cast<size_t>(i)], 2 * rank, i), positions(n, shape[static_cast<size_t>(rank + i)], 2 * rank, rank + i)));
+    tables.push_back(n.add(positions(n, shape[static_cast<size_t>(i)], 2 * rank, i),
+                           positions(n, shape[static_cast<size_t>(rank + i)], 2 * rank, rank + i)));
   }
-  const Val y = n.reduce(kind, take(n, x, Ints(static_cast<size_t>(rank), -1), std::move(tables), shape), std::move(reduced), false);
+  const Val y = n.reduce(kind,
+                         take(n, x, Ints(static_cast<size_t>(rank), -1), std::move(tables), shape),
+                         std::move(reduced), false);
   if (keep || n.failed()) return y;
-  const std::vector<Expr> left = n.dims(without_flagged(n, extents, flags, rank - listed), "the reduced shape");
+  const std::vector<Expr> left = n.dims(without_flagged(n, extents, flags, rank - listed),
+                                        "the reduced shape");
   return n.failed() ? Val{} : n.reshape(y, Shape(left.begin(), left.end()));
 }
 
 Val stretched(NodeImport& n, Val v, const Shape& shape) {
   const auto rank = static_cast<int64_t>(shape.size());
   std::vector<Val> tables;
-  for (int64_t i = 0; i < rank; ++i) tables.push_back(positions(n, shape[static_cast<size_t>(i)], rank, i));   // clamped to an extent of 1
+  // Clamped to an extent of 1
+  for (int64_t i = 0; i < rank; ++i)
+    tables.push_back(positions(n, shape[static_cast<size_t>(i)], rank, i));
   return take(n, v, Ints(shape.size(), -1), std::move(tables), shape);
 }
 
@@ -76,14 +89,16 @@ Shape chosen_shape(NodeImport& n, const std::vector<Val>& values, Val chosen) {
   if (same) return n.shape(values[0]);
   Val extents = extents_of(n, values[0]);
   for (size_t i = 1; i < values.size(); ++i)
-    extents = n.select(n.binary(BinaryOp::eq, chosen, integer(n, static_cast<int64_t>(i))), extents_of(n, values[i]), extents);
+    extents = n.select(n.binary(BinaryOp::eq, chosen, integer(n, static_cast<int64_t>(i))),
+                       extents_of(n, values[i]), extents);
   const std::vector<Expr> dims = n.dims(extents, "a shape that an axis decides");
   return {dims.begin(), dims.end()};
 }
 
 }  // namespace
 
-Val by_axis(NodeImport& n, Val axis, int64_t rank, int64_t count, const std::function<Val(int64_t)>& make) {
+Val by_axis(NodeImport& n, Val axis, int64_t rank, int64_t count,
+            const std::function<Val(int64_t)>& make) {
   if (const auto known = n.known(axis); known && known->size() == 1 && as_const(known->front()))
     return make(n.axis(*as_const(known->front()), rank));
   Val chosen = n.reshape(n.cast(axis, DType::i64), {});
@@ -96,7 +111,8 @@ Val by_axis(NodeImport& n, Val axis, int64_t rank, int64_t count, const std::fun
   const auto fitted = [&](Val v) { return equal(n.shape(v), shape) ? v : stretched(n, v, shape); };
   Val result = fitted(values[0]);
   for (size_t i = 1; i < values.size(); ++i)
-    result = n.select(n.binary(BinaryOp::eq, chosen, integer(n, static_cast<int64_t>(i))), fitted(values[i]), result);
+    result = n.select(n.binary(BinaryOp::eq, chosen, integer(n, static_cast<int64_t>(i))),
+                      fitted(values[i]), result);
   return result;
 }
 

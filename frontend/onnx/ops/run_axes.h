@@ -1,4 +1,5 @@
-// Axes that are known while running only: a flag for each axis of the input, and shapes made of the flags.
+// Axes that are known while running only: a flag for each axis of the input, and shapes made of the
+// flags.
 #pragma once
 #include <functional>
 
@@ -16,10 +17,13 @@ Val where_flagged(NodeImport& n, Val flags, Val a, Val b);
 Val without_flagged(NodeImport& n, Val list, Val flags, int64_t count);
 // Reduces the flagged axes; keep: to extents of 1, else `listed` axes go.
 Val reduce_flagged(NodeImport& n, ReduceKind kind, Val x, Val flags, int64_t listed, bool keep);
-// pad_by_values.cpp: what Pad gives (n.set) where pads or axes (absent: all) are known while running only.
+// pad_by_values.cpp: what Pad gives (n.set) where pads or axes (absent: all) are known while
+// running only.
 void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val value);
-// The result for an axis of a tensor of that rank, one of the first `count`; where it is known while running only, one of all results is chosen then.
-Val by_axis(NodeImport& n, Val axis, int64_t rank, int64_t count, const std::function<Val(int64_t)>& make);
+// The result for an axis of a tensor of that rank, one of the first `count`; where it is known
+// while running only, one of all results is chosen then.
+Val by_axis(NodeImport& n, Val axis, int64_t rank, int64_t count,
+            const std::function<Val(int64_t)>& make);
 // v, whose extents are those of `shape` or 1, at every point of it.
 Val stretched(NodeImport& n, Val v, const Shape& shape);
 

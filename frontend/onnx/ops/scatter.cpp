@@ -23,17 +23,23 @@ void import_scatter_elements(NodeImport& n, int) {
   if (n.failed()) return;
   if (n.rank(data) == 0) return n.invalid("a scalar has no axis to scatter along");
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(data));
-  for (int64_t i = 0; i < n.rank(indices); ++i) n.builder().unify(n.dim(updates, i), n.dim(indices, i));
-  n.set(n.emit_extern(ExternFunction::scatter_elements, {axis, reduction_of(n)}, {}, {data, indices, updates})[0]);
+  for (int64_t i = 0; i < n.rank(indices); ++i)
+    n.builder().unify(n.dim(updates, i), n.dim(indices, i));
+  n.set(n.emit_extern(ExternFunction::scatter_elements, {axis, reduction_of(n)}, {},
+                      {data, indices, updates})[0]);
 }
 
 void import_scatter_nd(NodeImport& n, int) {
   const Val data = n.in(0), indices = n.in(1), updates = n.in(2);
   if (n.failed()) return;
-  const int64_t points = n.rank(indices) - 1, depth = points + n.rank(data) - n.rank(updates);   // by the ranks, where the index's extent is free
+  // By the ranks, where the index's extent is free
+  const int64_t points = n.rank(indices) - 1, depth = points + n.rank(data) - n.rank(updates);
   n.builder().unify(n.dim(indices, points), depth);
-  for (int64_t i = 0; i < n.rank(updates); ++i) n.builder().unify(n.dim(updates, i), i < points ? n.dim(indices, i) : n.dim(data, depth + i - points));
-  n.set(n.emit_extern(ExternFunction::scatter_nd, {reduction_of(n)}, {}, {data, indices, updates})[0]);
+  for (int64_t i = 0; i < n.rank(updates); ++i)
+    n.builder().unify(n.dim(updates, i),
+                      i < points ? n.dim(indices, i) : n.dim(data, depth + i - points));
+  n.set(n.emit_extern(ExternFunction::scatter_nd, {reduction_of(n)}, {},
+                      {data, indices, updates})[0]);
 }
 
 void import_tensor_scatter(NodeImport& n, int) {
@@ -45,31 +51,39 @@ void import_tensor_scatter(NodeImport& n, int) {
   for (int64_t i = 0; i < n.rank(cache); ++i)
     if (i != axis) n.builder().unify(n.dim(update, i), n.dim(cache, i));
   if (n.has(2)) n.builder().unify(n.dim(n.in(2), 0), n.dim(cache, 0));
-  n.set(n.emit_extern(ExternFunction::tensor_scatter, {axis, mode == "circular"}, {}, {cache, update, n.maybe(2)})[0]);
+  n.set(n.emit_extern(ExternFunction::tensor_scatter, {axis, mode == "circular"}, {},
+                      {cache, update, n.maybe(2)})[0]);
 }
 
-// Each window's element back to its place in a tensor of zeros: the places are flat ones of the inferred shape, which an output_shape only
-// pads at its ends.
+// Each window's element back to its place in a tensor of zeros: the places are flat ones of the
+// inferred shape, which an output_shape only pads at its ends.
 void import_max_unpool(NodeImport& n, int) {
   const Val x = n.in(0), places = n.in(1);
   const Ints kernel = n.integers("kernel_shape").value_or(Ints());
   if (n.failed()) return;
-  if (static_cast<int64_t>(kernel.size()) != n.rank(x) - 2) return n.invalid("kernel_shape needs an entry a spatial axis");
+  if (static_cast<int64_t>(kernel.size()) != n.rank(x) - 2)
+    return n.invalid("kernel_shape needs an entry a spatial axis");
   const size_t axes = kernel.size();
-  const Ints strides = n.integers("strides").value_or(Ints(axes, 1)), pads = n.integers("pads").value_or(Ints(2 * axes, 0));
-  if (strides.size() != axes || pads.size() != 2 * axes) return n.invalid("strides and pads need entries for each spatial axis");
+  const Ints strides = n.integers("strides").value_or(Ints(axes, 1)),
+             pads = n.integers("pads").value_or(Ints(2 * axes, 0));
+  if (strides.size() != axes || pads.size() != 2 * axes)
+    return n.invalid("strides and pads need entries for each spatial axis");
   Shape shape = n.shape(x);
   Expr total = 1;
   for (size_t i = 0; i < axes; ++i) {
     for (int64_t v : {kernel[i], strides[i], pads[i], pads[axes + i]})
-      if (v < 0 || v > 1 << 20) return n.invalid(llvm::formatv("an entry of {0} in kernel_shape, strides or pads", v).str());
-    shape[i + 2] = n.simplified((shape[i + 2] - Expr(1)) * Expr(strides[i]) + Expr(kernel[i] - pads[i] - pads[axes + i]));
+      if (v < 0 || v > 1 << 20)
+        return n.invalid(
+            llvm::formatv("an entry of {0} in kernel_shape, strides or pads", v).str());
+    shape[i + 2] = n.simplified((shape[i + 2] - Expr(1)) * Expr(strides[i]) +
+                                Expr(kernel[i] - pads[i] - pads[axes + i]));
   }
   for (const Expr& extent : shape) total = total * extent;
   total = n.simplified(total);
   const Expr count = n.simplified(element_count(n.shape(x)));
   const Val zeros = n.expand(n.reshape(n.scalar(0, x), {Expr(1)}), {total});
-  const Val flat = n.emit_extern(ExternFunction::scatter_elements, {0, 0}, {}, {zeros, n.reshape(places, {count}), n.reshape(x, {count})})[0];
+  const Val flat = n.emit_extern(ExternFunction::scatter_elements, {0, 0}, {},
+                                 {zeros, n.reshape(places, {count}), n.reshape(x, {count})})[0];
   const Val y = n.reshape(flat, shape);
   if (!n.has(2)) return n.set(y);
   const Shape wanted = n.dims(n.in(2), "the output's shape");

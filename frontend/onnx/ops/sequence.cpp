@@ -1,4 +1,5 @@
-// Sequences and optionals: lists of values that exist while importing only. Where the run decides how many tensors they hold: frontend/onnx/run_list.h.
+// Sequences and optionals: lists of values that exist while importing only. Where the run decides
+// how many tensors they hold: frontend/onnx/run_list.h.
 #include <algorithm>
 
 #include "frontend/onnx/ops/importers.h"
@@ -7,10 +8,10 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr int64_t kMaxParts = 4096;   // of one tensor that is split
+constexpr int64_t kMaxParts = 4096;  // of one tensor that is split
 
-// Input i, a scalar: a position below `end` in a sequence of `count` items, counted from their end where it is negative. A failure when
-// it is none, then 0.
+// Input i, a scalar: a position below `end` in a sequence of `count` items, counted from their end
+// where it is negative. A failure when it is none, then 0.
 int64_t position(NodeImport& n, size_t i, int64_t count, int64_t end) {
   const Ints given = n.constants(n.in(i), "the position");
   if (n.failed()) return 0;
@@ -24,18 +25,23 @@ int64_t position(NodeImport& n, size_t i, int64_t count, int64_t end) {
   return 0;
 }
 
-// Input i, a position in a sequence of `count` items, from its beginning. i64, rank 0; invalid where there is no such input.
+// Input i, a position in a sequence of `count` items, from its beginning. i64, rank 0; invalid
+// where there is no such input.
 Val position_value(NodeImport& n, size_t i, const Expr& count) {
   if (!n.has(i)) return {};
   const Val given = n.element_value(n.in(i), 0), zero = n.scalar(0, DType::i64);
-  return n.failed() ? Val{} : n.select(n.less(given, zero), n.add(given, n.dim_value(count)), given);
+  return n.failed() ? Val{}
+                    : n.select(n.less(given, zero), n.add(given, n.dim_value(count)), given);
 }
 
 // before, at or behind, as `at`, a position, lies behind i, is i, or lies before it.
 Val placed(NodeImport& n, int64_t i, Val at, Val before, Val here, Val behind) {
-  const auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), DType::i64); };
+  const auto number = [&](int64_t value) {
+    return n.scalar(static_cast<double>(value), DType::i64);
+  };
   if (n.failed()) return {};
-  const Val index = n.select(n.less(number(i), at), number(0), n.select(n.less(at, number(i)), number(2), number(1)));
+  const Val index = n.select(n.less(number(i), at), number(0),
+                             n.select(n.less(at, number(i)), number(2), number(1)));
   return item_at(n, run_list(n, std::vector{before, here, behind}), index);
 }
 
@@ -74,10 +80,13 @@ void import_sequence_insert(NodeImport& n, int) {
     return n.set(as_value(n, inserted(n, list, position_value(n, 2, length(n, list)), n.in(1))));
   }
   if (n.is_list(n.in(0), NodeImport::ListKind::growing)) {
-    if (n.has(2)) return n.fail("a position in a sequence that the loop itself makes longer", "leave it out: the item goes behind the last one");
+    if (n.has(2))
+      return n.fail("a position in a sequence that the loop itself makes longer",
+                    "leave it out: the item goes behind the last one");
     std::vector<Val> items = n.builder().items(n.in(0));
     items.push_back(n.in(1));
-    return n.failed() ? void() : n.set(n.builder().list(NodeImport::ListKind::growing, std::move(items)));
+    return n.failed() ? void()
+                      : n.set(n.builder().list(NodeImport::ListKind::growing, std::move(items)));
   }
   std::vector<Val> items = n.items(0);
   const auto count = static_cast<int64_t>(items.size());
@@ -85,7 +94,8 @@ void import_sequence_insert(NodeImport& n, int) {
     const Val at = position_value(n, 2, count), added = n.in(1);
     std::vector<Val> moved;
     for (int64_t i = 0; i <= count; ++i)
-      moved.push_back(placed(n, i, at, i < count ? items[static_cast<size_t>(i)] : added, added, i > 0 ? items[static_cast<size_t>(i - 1)] : added));
+      moved.push_back(placed(n, i, at, i < count ? items[static_cast<size_t>(i)] : added, added,
+                             i > 0 ? items[static_cast<size_t>(i - 1)] : added));
     return n.failed() ? void() : n.set(n.sequence(std::move(moved)));
   }
   const int64_t at = n.has(2) ? position(n, 2, count, count + 1) : count;
@@ -105,7 +115,9 @@ void import_sequence_erase(NodeImport& n, int) {
   if (n.has(1) && !n.failed() && !n.known(n.in(1))) {
     const Val at = position_value(n, 1, count);
     std::vector<Val> left;
-    for (int64_t i = 0; i + 1 < count; ++i) left.push_back(placed(n, i, at, items[static_cast<size_t>(i)], items[static_cast<size_t>(i + 1)], items[static_cast<size_t>(i + 1)]));
+    for (int64_t i = 0; i + 1 < count; ++i)
+      left.push_back(placed(n, i, at, items[static_cast<size_t>(i)],
+                            items[static_cast<size_t>(i + 1)], items[static_cast<size_t>(i + 1)]));
     return n.failed() ? void() : n.set(n.sequence(std::move(left)));
   }
   const int64_t at = n.has(1) ? position(n, 1, count, count) : count - 1;
@@ -115,13 +127,15 @@ void import_sequence_erase(NodeImport& n, int) {
 }
 
 void import_sequence_length(NodeImport& n, int) {
-  const Expr count = of_run(n, 0) ? length(n, run_list(n, n.in(0))) : Expr(static_cast<int64_t>(n.items(0).size()));
+  const Expr count = of_run(n, 0) ? length(n, run_list(n, n.in(0)))
+                                  : Expr(static_cast<int64_t>(n.items(0).size()));
   n.set(n.dim_value(count));
 }
 
 namespace {
 
-// Extents of the parts of a split. Of equal parts the number must be known, of given ones only how many there are.
+// Extents of the parts of a split. Of equal parts the number must be known, of given ones only how
+// many there are.
 std::vector<Expr> part_sizes(NodeImport& n, const Expr& extent, int64_t axis) {
   std::vector<Expr> sizes;
   if (n.has(1) && n.rank(n.in(1)) > 0) {
@@ -131,8 +145,10 @@ std::vector<Expr> part_sizes(NodeImport& n, const Expr& extent, int64_t axis) {
     const int64_t whole = n.need_static_dim(n.in(0), axis, "a split into a sequence");
     if (n.failed()) return {};
     if (given.size() != 1 || given[0] < 1) n.invalid("the split is not a positive number");
-    else if (whole / given[0] >= kMaxParts) n.fail(llvm::formatv("more than {0} parts", kMaxParts).str());
-    for (int64_t left = whole; left > 0 && !n.failed(); left -= given[0]) sizes.emplace_back(std::min(left, given[0]));
+    else if (whole / given[0] >= kMaxParts)
+      n.fail(llvm::formatv("more than {0} parts", kMaxParts).str());
+    for (int64_t left = whole; left > 0 && !n.failed(); left -= given[0])
+      sizes.emplace_back(std::min(left, given[0]));
   }
   Expr all = 0;
   for (const Expr& size : sizes) {
@@ -140,18 +156,24 @@ std::vector<Expr> part_sizes(NodeImport& n, const Expr& extent, int64_t axis) {
     all = n.simplified(all + size);
   }
   const std::optional<int64_t> off = as_const(n.simplified(all - extent));
-  if (off && *off != 0) n.invalid(llvm::formatv("parts of {0} in all for an extent of {1}", to_string(all), to_string(extent)).str());
+  if (off && *off != 0)
+    n.invalid(
+        llvm::formatv("parts of {0} in all for an extent of {1}", to_string(all), to_string(extent))
+            .str());
   return n.failed() ? std::vector<Expr>() : sizes;
 }
 
 // Equal parts, the last one perhaps shorter, of a size that is computed from the data.
 RunList equal_parts(NodeImport& n, Val x, int64_t axis) {
   const Expr extent = n.dim(x, axis);
-  const Val given = n.element_value(n.in(1), 0), one = n.scalar(1, DType::i64), whole = n.dim_value(extent);
+  const Val given = n.element_value(n.in(1), 0), one = n.scalar(1, DType::i64),
+            whole = n.dim_value(extent);
   const Val wide = n.max(n.min(given, whole), one);
   const Val ceiling = n.div(n.sub(n.add(whole, wide), one), wide);
   // The run ends at a split of 0 or less: there are not -1 parts.
-  const Expr count = n.symbol_of(n.select(n.less(given, one), n.scalar(-1, DType::i64), ceiling), 0, extent), width = n.symbol_of(wide, 0, max(extent, Expr(1)));
+  const Expr count = n.symbol_of(n.select(n.less(given, one), n.scalar(-1, DType::i64), ceiling), 0,
+                                 extent),
+             width = n.symbol_of(wide, 0, max(extent, Expr(1)));
   if (n.failed()) return {};
   Shape shape = n.shape(x), ends(shape.size(), Expr(0));
   const auto at = static_cast<size_t>(axis);
@@ -170,7 +192,8 @@ RunList equal_parts(NodeImport& n, Val x, int64_t axis) {
   const Val part = n.iota({count}, 0), start = n.mul(part, wide);
   std::vector<Val> columns;
   for (size_t a = 0; a < shape.size() && !n.failed(); ++a) {
-    const Val size = a == at ? n.min(wide, n.sub(whole, start)) : n.expand(n.dim_value(shape[a]), {count});
+    const Val size = a == at ? n.min(wide, n.sub(whole, start))
+                             : n.expand(n.dim_value(shape[a]), {count});
     columns.push_back(n.reshape(size, {count, Expr(1)}));
   }
   if (n.failed()) return {};
@@ -182,7 +205,8 @@ RunList equal_parts(NodeImport& n, Val x, int64_t axis) {
 void import_split_to_sequence(NodeImport& n, int) {
   const Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
-  if (n.has(1) && n.rank(n.in(1)) == 0 && !n.failed() && !n.known(n.in(1))) return n.set(as_value(n, equal_parts(n, x, axis)));
+  if (n.has(1) && n.rank(n.in(1)) == 0 && !n.failed() && !n.known(n.in(1)))
+    return n.set(as_value(n, equal_parts(n, x, axis)));
   const bool keep = n.integer("keepdims", 1) != 0 || n.has(1);
   std::vector<Val> items;
   Expr start = 0;
@@ -204,7 +228,8 @@ void import_concat_from_sequence(NodeImport& n, int) {
   if (of_run(n, 0)) {
     const RunList list = run_list(n, n.in(0));
     const bool fresh = n.integer("new_axis", 0) != 0;
-    return n.set(concatenated(n, list, n.axis(n.integer("axis", 0), n.rank(list.rows) - (fresh ? 0 : 1)), fresh));
+    return n.set(concatenated(
+        n, list, n.axis(n.integer("axis", 0), n.rank(list.rows) - (fresh ? 0 : 1)), fresh));
   }
   std::vector<Val> items = n.items(0);
   if (!n.failed() && items.empty()) return n.invalid("the sequence is empty");
@@ -222,13 +247,15 @@ void import_concat_from_sequence(NodeImport& n, int) {
 }
 
 void import_optional(NodeImport& n, int) {
-  n.set(n.builder().list(NodeImport::ListKind::optional, n.has(0) ? std::vector<Val>{n.in(0)} : std::vector<Val>()));
+  n.set(n.builder().list(NodeImport::ListKind::optional,
+                         n.has(0) ? std::vector<Val>{n.in(0)} : std::vector<Val>()));
 }
 
 void import_optional_has_element(NodeImport& n, int) {
   const Val x = n.maybe(0);
   if (n.is_list(x, NodeImport::ListKind::maybe)) return n.set(n.builder().items(x)[0]);
-  const bool empty = !x.valid() || (n.is_list(x, NodeImport::ListKind::optional) && n.builder().items(x).empty());
+  const bool empty = !x.valid() ||
+                     (n.is_list(x, NodeImport::ListKind::optional) && n.builder().items(x).empty());
   n.set(n.builder().known({Expr(empty ? 0 : 1)}, DType::boolean, {}));
 }
 

@@ -27,7 +27,8 @@ Expr quotient(NodeImport& n, const Shape& all, const Shape& part) {
   for (const Expr& e : part) factors(e, below, denominator);
   Expr left = 1, right = 1;
   for (const Expr& e : denominator) {
-    const auto same = std::find_if(numerator.begin(), numerator.end(), [&](const Expr& x) { return equal(x, e); });
+    const auto same = std::find_if(numerator.begin(), numerator.end(),
+                                   [&](const Expr& x) { return equal(x, e); });
     if (same == numerator.end()) right = right * e;
     else numerator.erase(same);
   }
@@ -41,7 +42,10 @@ Expr quotient(NodeImport& n, const Shape& all, const Shape& part) {
 // The list of axes, where it is known while running only; else invalid.
 Val open_axes(NodeImport& n) {
   const Val axes = n.maybe(1);
-  return axes.valid() && n.rank(axes) == 1 && n.static_dim(axes, 0).value_or(0) > 0 && !n.known(axes) ? axes : Val{};
+  return axes.valid() && n.rank(axes) == 1 && n.static_dim(axes, 0).value_or(0) > 0 &&
+                 !n.known(axes)
+             ? axes
+             : Val{};
 }
 
 void reshape_to(NodeImport& n, Val x, Val list) {
@@ -61,16 +65,19 @@ Val resolved_shape(NodeImport& n, Val x, Val given, int64_t count, bool allow_ze
   Val shape = n.reshape(n.cast(given, DType::i64), {count});
   std::vector<Expr> own;
   Expr all = 1;
-  for (int64_t i = 0; i < count; ++i) own.push_back(i < n.rank(x) ? n.dim(x, i) : Expr(-2));   // fails when it is taken
+  // Fails when it is taken
+  for (int64_t i = 0; i < count; ++i) own.push_back(i < n.rank(x) ? n.dim(x, i) : Expr(-2));
   for (const Expr& dim : n.shape(x)) all = all * dim;
-  if (!allow_zero) shape = n.select(n.binary(BinaryOp::eq, shape, zero), n.dim_values(std::move(own)), shape);
+  if (!allow_zero)
+    shape = n.select(n.binary(BinaryOp::eq, shape, zero), n.dim_values(std::move(own)), shape);
   const Val open = n.binary(BinaryOp::eq, shape, n.scalar(-1, DType::i64));
   const Val others = n.reduce(ReduceKind::prod, n.select(open, one, shape), {0}, true);
   const Val rest = n.div(n.dim_values({n.simplified(all)}), n.max(others, one));
   return n.select(open, rest, shape);
 }
 
-// What is known of the shape before the model runs is taken from there. A single extent that is not follows from the others.
+// What is known of the shape before the model runs is taken from there. A single extent that is not
+// follows from the others.
 Shape shape_from_data(NodeImport& n, Val x, Val given, bool allow_zero) {
   const int64_t count = n.length(given, "the shape").value_or(0);
   const Val resolved = resolved_shape(n, x, given, count, allow_zero);
@@ -82,7 +89,8 @@ Shape shape_from_data(NodeImport& n, Val x, Val given, bool allow_zero) {
     const std::optional<Expr> known = n.builder().known_element(v, index);
     const Bounds bounds = known ? constant_bounds(*known, n.builder().symbols()) : Bounds();
     if (known && bounds.min.value_or(-1) >= (allow_zero ? 0 : 1)) shape[i] = *known;
-    else if (known && is_const(*known, 0) && static_cast<int64_t>(i) < n.rank(x)) shape[i] = n.dim(x, static_cast<int64_t>(i));
+    else if (known && is_const(*known, 0) && static_cast<int64_t>(i) < n.rank(x))
+      shape[i] = n.dim(x, static_cast<int64_t>(i));
     else unknown.push_back(i);
   }
   for (size_t i : unknown) {
@@ -117,7 +125,9 @@ void import_reshape(NodeImport& n, int) {
     const std::optional<int64_t> given = as_const(shape[i]);
     if (!given || *given > 0) continue;
     if (*given == 0 && !allow_zero) {
-      if (static_cast<int64_t>(i) >= n.rank(x)) return n.invalid(llvm::formatv("shape entry {0} copies an axis that is not there", i).str());
+      if (static_cast<int64_t>(i) >= n.rank(x))
+        return n.invalid(
+            llvm::formatv("shape entry {0} copies an axis that is not there", i).str());
       shape[i] = n.dim(x, static_cast<int64_t>(i));
     } else if (*given == -1 && !inferred) {
       inferred = i;
@@ -130,7 +140,9 @@ void import_reshape(NodeImport& n, int) {
     others.erase(others.begin() + static_cast<int64_t>(*inferred));
     int64_t product = 1;
     for (const Expr& extent : others)
-      if (__builtin_mul_overflow(product, as_const(extent).value_or(1), &product)) return n.invalid("the shape " + to_string(shape) + " has more elements than can be counted");
+      if (__builtin_mul_overflow(product, as_const(extent).value_or(1), &product))
+        return n.invalid("the shape " + to_string(shape) +
+                         " has more elements than can be counted");
     shape[*inferred] = quotient(n, n.shape(x), others);
   }
   n.set(n.reshape(x, std::move(shape)));
@@ -141,7 +153,8 @@ void import_flatten(NodeImport& n, int) {
   const int64_t rank = n.rank(x);
   int64_t axis = n.integer("axis", 1);
   if (axis < 0) axis += rank;
-  if (!n.failed() && (axis < 0 || axis > rank)) return n.invalid(llvm::formatv("axis {0} is out of range for rank {1}", axis, rank).str());
+  if (!n.failed() && (axis < 0 || axis > rank))
+    return n.invalid(llvm::formatv("axis {0} is out of range for rank {1}", axis, rank).str());
   Expr rows = 1, columns = 1;
   for (int64_t i = 0; i < rank; ++i) {
     Expr& side = i < axis ? rows : columns;
@@ -154,7 +167,8 @@ void import_squeeze(NodeImport& n, int) {
   const Val x = n.in(0);
   if (const Val open = open_axes(n); open.valid() && !n.failed()) {
     const Val flags = axis_flags(n, open, n.rank(x));
-    return reshape_to(n, x, without_flagged(n, extents_of(n, x), flags, n.rank(x) - *n.static_dim(open, 0)));
+    return reshape_to(
+        n, x, without_flagged(n, extents_of(n, x), flags, n.rank(x) - *n.static_dim(open, 0)));
   }
   const std::optional<Ints> given = axes_of(n);
   const Ints axes = given ? n.axes(*given, n.rank(x)) : Ints();
@@ -162,9 +176,12 @@ void import_squeeze(NodeImport& n, int) {
   for (int64_t i = 0; i < n.rank(x) && !n.failed(); ++i) {
     const bool listed = std::binary_search(axes.begin(), axes.end(), i);
     const std::optional<int64_t> extent = n.static_dim(x, i);
-    if (listed && extent && *extent != 1) return n.invalid(llvm::formatv("squeezed axis {0} has extent {1}", i, *extent).str());
+    if (listed && extent && *extent != 1)
+      return n.invalid(llvm::formatv("squeezed axis {0} has extent {1}", i, *extent).str());
     if (listed && !extent && !n.builder().unify(n.dim(x, i), 1))
-      return n.fail_symbolic(llvm::formatv("squeezed axis {0} is {1}, not 1", i, n.named(n.dim(x, i))).str(), {n.dim(x, i)});
+      return n.fail_symbolic(
+          llvm::formatv("squeezed axis {0} is {1}, not 1", i, n.named(n.dim(x, i))).str(),
+          {n.dim(x, i)});
     if (given ? !listed : !(extent && *extent == 1)) shape.push_back(n.dim(x, i));
   }
   n.set(n.reshape(x, std::move(shape)));
@@ -172,7 +189,8 @@ void import_squeeze(NodeImport& n, int) {
 
 namespace {
 
-// Entry i of the shape is 1 where flagged, else the extent of as many axes as have no flag before it.
+// Entry i of the shape is 1 where flagged, else the extent of as many axes as have no flag before
+// it.
 void unsqueeze_open(NodeImport& n, Val x, Val axes) {
   const int64_t rank = n.rank(x) + *n.static_dim(axes, 0);
   const Val flags = axis_flags(n, axes, rank), one = integer(n, 1);
@@ -195,7 +213,8 @@ void import_unsqueeze(NodeImport& n, int) {
   n.set(n.reshape(x, std::move(shape)));
 }
 
-// The shape broadcasts with the input's, both ways. An entry that data decide is 1 or the input's extent, unless that is 1.
+// The shape broadcasts with the input's, both ways. An entry that data decide is 1 or the input's
+// extent, unless that is 1.
 void import_expand(NodeImport& n, int) {
   const Val x = n.in(0), given = n.in(1);
   const int64_t count = n.length(given, "the shape").value_or(0), offset = n.rank(x) - count;
@@ -209,21 +228,25 @@ void import_expand(NodeImport& n, int) {
       wanted.push_back(known ? *known : n.symbol_of(given, i));
       continue;
     }
-    const Val one = n.scalar(1, DType::i64), asked = n.element_value(given, i), had = n.dim_value(own);
+    const Val one = n.scalar(1, DType::i64), asked = n.element_value(given, i),
+              had = n.dim_value(own);
     if (as_const(own)) {
       const Expr made = n.symbol_of(n.select(n.binary(BinaryOp::eq, asked, one), had, asked), 0);
       if (!n.failed()) n.builder().unify(made, own);
       wanted.push_back(own);
     } else {
       const auto is = [&](Val a, Val b) { return n.binary(BinaryOp::eq, a, b); };
-      const Val fits = n.binary(BinaryOp::logical_or, is(asked, one), is(asked, had)), refused = n.scalar(-1, DType::i64);   // no run takes a size of -1
+      // No run takes a size of -1
+      const Val fits = n.binary(BinaryOp::logical_or, is(asked, one), is(asked, had)),
+                refused = n.scalar(-1, DType::i64);
       wanted.push_back(n.symbol_of(n.select(is(had, one), asked, n.select(fits, had, refused)), 0));
     }
   }
   if (n.failed()) return;
   Shape target = n.shape(x);
   for (int64_t i = 0; i < count; ++i) {
-    const bool loose = i + offset >= 0 && is_data_dependent(wanted[static_cast<size_t>(i)]) && !is_const(n.dim(x, i + offset), 1);
+    const bool loose = i + offset >= 0 && is_data_dependent(wanted[static_cast<size_t>(i)]) &&
+                       !is_const(n.dim(x, i + offset), 1);
     if (loose) target[static_cast<size_t>(i + offset)] = wanted[static_cast<size_t>(i)];
   }
   Expected<Shape> shape = broadcast_shapes(target, wanted);
@@ -236,11 +259,13 @@ void import_tile(NodeImport& n, int) {
   const Val x = n.in(0);
   const Shape repeats = n.dims(n.in(1), "the repeats");
   if (n.failed()) return;
-  if (static_cast<int64_t>(repeats.size()) != n.rank(x)) return n.invalid("repeats must have one entry an axis");
+  if (static_cast<int64_t>(repeats.size()) != n.rank(x))
+    return n.invalid("repeats must have one entry an axis");
   Shape parted, expanded, joined;
   for (int64_t i = 0; i < n.rank(x); ++i) {
     const Expr& repeat = repeats[static_cast<size_t>(i)];
-    if (const auto count = as_const(repeat); count && *count < 0) return n.invalid("a negative repeat");
+    if (const auto count = as_const(repeat); count && *count < 0)
+      return n.invalid("a negative repeat");
     if (!is_const(repeat, 1)) {
       parted.push_back(1);
       expanded.push_back(repeat);
@@ -249,15 +274,19 @@ void import_tile(NodeImport& n, int) {
     expanded.push_back(n.dim(x, i));
     joined.push_back(repeat * n.dim(x, i));
   }
-  n.set(n.reshape(n.expand(n.reshape(x, std::move(parted)), std::move(expanded)), std::move(joined)));
+  n.set(
+      n.reshape(n.expand(n.reshape(x, std::move(parted)), std::move(expanded)), std::move(joined)));
 }
 
 // Axes [start, end) of the shape, clamped.
 void import_shape(NodeImport& n, int) {
   const Val x = n.in(0);
   const int64_t rank = n.rank(x);
-  const auto clamped = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
-  const int64_t start = clamped(n.integer("start", 0)), end = std::max(start, clamped(n.integer("end", rank)));
+  const auto clamped = [&](int64_t v) {
+    return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank);
+  };
+  const int64_t start = clamped(n.integer("start", 0)),
+                end = std::max(start, clamped(n.integer("end", rank)));
   if (n.failed()) return;
   std::vector<Expr> dims(n.shape(x).begin() + start, n.shape(x).begin() + end);
   n.set(n.builder().known(std::move(dims), DType::i64, {end - start}));

@@ -9,7 +9,9 @@ namespace tw::onnx_import {
 namespace {
 
 // An axis attribute, or none: -1 as the functions read it, the flat tensor.
-int64_t axis_or_flat(NodeImport& n, Val x) { return n.has_attribute("axis") ? n.axis(n.integer("axis", 0), n.rank(x)) : -1; }
+int64_t axis_or_flat(NodeImport& n, Val x) {
+  return n.has_attribute("axis") ? n.axis(n.integer("axis", 0), n.rank(x)) : -1;
+}
 
 // An input that is a scalar, or a list whose free extent can be 1 only.
 void one_element(NodeImport& n, size_t input) {
@@ -31,10 +33,13 @@ void import_topk(NodeImport& n, int) {
   const int64_t axis = n.axis(n.integer("axis", -1), n.rank(x));
   Shape k = {Expr(n.integer("k", 0))};
   if (n.version() >= 10) one_element(n, 1);
-  if (n.version() >= 10 && n.length(n.in(1), "k").value_or(1) != 1) return n.invalid("k must have one element");
+  if (n.version() >= 10 && n.length(n.in(1), "k").value_or(1) != 1)
+    return n.invalid("k must have one element");
   if (n.version() >= 10) k = {n.symbol_of(n.in(1), 0, n.dim(x, axis))};
   if (n.failed()) return;
-  const std::vector<Val> made = n.emit_extern(ExternFunction::topk, {axis, n.integer("largest", 1) != 0, n.integer("sorted", 1) != 0}, {}, {x}, k);
+  const std::vector<Val> made = n.emit_extern(
+      ExternFunction::topk, {axis, n.integer("largest", 1) != 0, n.integer("sorted", 1) != 0}, {},
+      {x}, k);
   n.set(0, made[0]);
   n.set(1, made[1]);
 }
@@ -43,7 +48,8 @@ void import_unique(NodeImport& n, int) {
   const Val x = n.in(0);
   if (n.failed()) return;
   const int64_t axis = axis_or_flat(n, x);
-  const std::vector<Val> made = n.emit_extern(ExternFunction::unique, {axis, n.integer("sorted", 1) != 0}, {}, {x});
+  const std::vector<Val> made = n.emit_extern(ExternFunction::unique,
+                                              {axis, n.integer("sorted", 1) != 0}, {}, {x});
   const Val number = made[4];
   n.set(0, taken(n, made[0], std::max<int64_t>(axis, 0), number));
   if (n.wanted(1)) n.set(1, taken(n, made[1], 0, number));
@@ -68,17 +74,21 @@ void import_compress(NodeImport& n, int) {
 void import_non_max_suppression(NodeImport& n, int) {
   const Val boxes = n.in(0), scores = n.in(1);
   if (n.failed()) return;
-  if (n.rank(boxes) != 3 || n.rank(scores) != 3) return n.invalid("boxes and scores have three axes");
+  if (n.rank(boxes) != 3 || n.rank(scores) != 3)
+    return n.invalid("boxes and scores have three axes");
   for (size_t i = 2; i < 5; ++i) one_element(n, i);
   n.builder().unify(n.dim(boxes, 2), 4);
   n.builder().unify(n.dim(scores, 0), n.dim(boxes, 0));
   n.builder().unify(n.dim(scores, 2), n.dim(boxes, 1));
   Expr most = n.dim(boxes, 1);
   if (!n.has(2)) most = 0;
-  else if (const auto given = n.known(n.in(2)); given && given->size() == 1 && as_const(given->front())) most = min(most, max(given->front(), Expr(0)));
+  else if (const auto given = n.known(n.in(2));
+           given && given->size() == 1 && as_const(given->front()))
+    most = min(most, max(given->front(), Expr(0)));
   const Expr rows = n.simplified(n.dim(scores, 0) * n.dim(scores, 1) * most);
-  const std::vector<Val> made = n.emit_extern(ExternFunction::non_max_suppression, {n.integer("center_point_box", 0)}, {},
-                                              {boxes, scores, n.maybe(2), n.maybe(3), n.maybe(4)}, {rows});
+  const std::vector<Val> made = n.emit_extern(
+      ExternFunction::non_max_suppression, {n.integer("center_point_box", 0)}, {},
+      {boxes, scores, n.maybe(2), n.maybe(3), n.maybe(4)}, {rows});
   n.set(taken(n, made[0], 0, made[1]));
 }
 

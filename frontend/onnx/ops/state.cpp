@@ -4,19 +4,23 @@
 
 namespace tw::onnx_import {
 
-// x [B, C, L], weights [C, 1, k], optional bias, optional past [B, C, k - 1] (zeros) -> a depthwise convolution of what came so far, and its last k - 1.
+// x [B, C, L], weights [C, 1, k], optional bias, optional past [B, C, k - 1] (zeros) -> a depthwise
+// convolution of what came so far, and its last k - 1.
 void import_causal_conv(NodeImport& n, int) {
   const Val x = n.in(0), w = n.in(1);
   const std::string activation = n.text("activation", "none");
   if (n.failed()) return;
   if (n.rank(x) != 3 || n.rank(w) != 3) return n.invalid("inputs and weights must have three axes");
-  const int64_t channels = n.need_static_dim(w, 0, "CausalConvWithState"), kernel = n.need_static_dim(w, 2, "CausalConvWithState");
+  const int64_t channels = n.need_static_dim(w, 0, "CausalConvWithState"),
+                kernel = n.need_static_dim(w, 2, "CausalConvWithState");
   if (n.failed()) return;
   if (kernel < 1) return n.invalid("a kernel without elements");
-  if (activation != "none" && activation != "silu" && activation != "swish") return n.invalid("attribute activation is '" + activation + "'");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    return n.invalid("attribute activation is '" + activation + "'");
   Val all = x;
   if (kernel > 1) {
-    const Val past = n.has(3) ? n.in(3) : n.expand(n.scalar(0, x), {n.dim(x, 0), n.dim(x, 1), kernel - 1});
+    const Val past = n.has(3) ? n.in(3)
+                              : n.expand(n.scalar(0, x), {n.dim(x, 0), n.dim(x, 1), kernel - 1});
     all = n.emit(op::Concat{2}, {past, x});
   }
   std::vector<Val> inputs = {all, w};

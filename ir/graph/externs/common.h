@@ -1,4 +1,5 @@
-// The infer functions of the runtime library's functions, one file a family; checks that they share are those of ops/common.h.
+// The infer functions of the runtime library's functions, one file a family; checks that they share
+// are those of ops/common.h.
 #pragma once
 #include "ir/graph/externs.h"
 #include "ir/graph/ops/common.h"
@@ -7,16 +8,18 @@ namespace tw {
 
 using ExternInfer = Expected<std::vector<TensorType>>(const op::Extern&, const Types&);
 ExternInfer infer_topk, infer_scatter_elements, infer_scatter_nd, infer_tensor_scatter;
-ExternInfer infer_compress, infer_nonzero, infer_non_max_suppression, infer_tree_ensemble, infer_unique, infer_random_bits, infer_det;
+ExternInfer infer_compress, infer_nonzero, infer_non_max_suppression, infer_tree_ensemble,
+    infer_unique, infer_random_bits, infer_det;
 ExternInfer infer_bit_cast, infer_refuse;
 
 // As many inputs as that, the first `required` of them present.
 Error check_inputs(const Types& inputs, size_t required, size_t most);
 // As many entries as that.
 Error check_counts(const op::Extern& attrs, size_t ints, size_t reals, size_t dims);
-// An entry of `ints` that is an axis of a tensor of that rank (non-negative), or one of 0 .. count - 1.
+// An entry of `ints` that is an axis of a tensor of that rank (non-negative), or one of 0 .. count
+// - 1.
 Expected<size_t> axis_entry(const op::Extern& attrs, size_t index, size_t rank);
 Error check_choice(const op::Extern& attrs, size_t index, int64_t count, const char* what);
-TensorType scratch(const Expr& words);                          // i64[words]
+TensorType scratch(const Expr& words);  // i64[words]
 
 }  // namespace tw

@@ -5,7 +5,8 @@ namespace tw {
 
 Expected<std::vector<TensorType>> infer_random_bits(const op::Extern& attrs, const Types& in) {
   TW_TRY(check_inputs(in, 0, 0));
-  if (attrs.ints.size() != 1 || !attrs.reals.empty()) return make_error(DiagCode::invalid_model, "{0} ints, expected a seed", attrs.ints.size());
+  if (attrs.ints.size() != 1 || !attrs.reals.empty())
+    return make_error(DiagCode::invalid_model, "{0} ints, expected a seed", attrs.ints.size());
   return std::vector<TensorType>{{DType::u32, attrs.dims, {}}};
 }
 

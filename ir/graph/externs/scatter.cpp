@@ -1,7 +1,9 @@
-// scatter_elements: data, indices (i32, i64), updates of the indices' shape -> data with updates at the places that the indices say along the
-// axis. ints: axis, reduction (runtime/ops/scatter.h). Negative indices count from the end; later updates of one place win.
-// scatter_nd: data, indices [points.., q], updates [points.., what q indices leave of the data's shape] -> data. ints: reduction.
-// tensor_scatter: cache, update, optional places (i64, an entry of axis 0 each) -> cache. ints: axis (not 0), whether circular.
+// scatter_elements: data, indices (i32, i64), updates of the indices' shape -> data with updates at
+// the places that the indices say along the axis. ints: axis, reduction (runtime/ops/scatter.h).
+// Negative indices count from the end; later updates of one place win. scatter_nd: data, indices
+// [points.., q], updates [points.., what q indices leave of the data's shape] -> data. ints:
+// reduction. tensor_scatter: cache, update, optional places (i64, an entry of axis 0 each) ->
+// cache. ints: axis (not 0), whether circular.
 #include "ir/graph/externs/common.h"
 
 namespace tw {
@@ -9,7 +11,8 @@ namespace {
 
 Error check_reduction(const op::Extern& attrs, size_t index, DType t) {
   TW_TRY(check_choice(attrs, index, 5, "reduction"));
-  if (t == DType::boolean && attrs.ints[index] != 0) return make_error(DiagCode::invalid_model, "a reduction of bool");
+  if (t == DType::boolean && attrs.ints[index] != 0)
+    return make_error(DiagCode::invalid_model, "a reduction of bool");
   return Error::success();
 }
 
@@ -29,7 +32,9 @@ Expected<std::vector<TensorType>> infer_scatter_elements(const op::Extern& attrs
   TW_TRY(check_indices(indices));
   TW_TRY(check_rank(1, "indices", indices, data.shape.size()));
   TW_TRY(check_dtype(2, "updates", updates, data.dtype));
-  if (!equal(indices.shape, updates.shape)) return input_error(2, "updates", "shape {0}, expected that of the indices, {1}", to_string(updates.shape), to_string(indices.shape));
+  if (!equal(indices.shape, updates.shape))
+    return input_error(2, "updates", "shape {0}, expected that of the indices, {1}",
+                       to_string(updates.shape), to_string(indices.shape));
   for (size_t i = 0; i < data.shape.size(); ++i) {
     const auto here = as_const(indices.shape[i]), room = as_const(data.shape[i]);
     if (here && room && *here > *room && static_cast<int64_t>(i) != attrs.ints[0])
@@ -47,10 +52,14 @@ Expected<std::vector<TensorType>> infer_scatter_nd(const op::Extern& attrs, cons
   TW_TRY(check_dtype(2, "updates", updates, data.dtype));
   const auto depth = indices.shape.empty() ? std::nullopt : as_const(indices.shape.back());
   if (!depth || *depth < 0 || *depth > static_cast<int64_t>(data.shape.size()))
-    return input_error(1, "indices", "shape {0}, expected a last dim of at most {1}, the data's rank", to_string(indices.shape), data.shape.size());
+    return input_error(1, "indices",
+                       "shape {0}, expected a last dim of at most {1}, the data's rank",
+                       to_string(indices.shape), data.shape.size());
   Shape wanted(indices.shape.begin(), indices.shape.end() - 1);
   wanted.insert(wanted.end(), data.shape.begin() + *depth, data.shape.end());
-  if (!equal(updates.shape, wanted)) return input_error(2, "updates", "shape {0}, expected {1}", to_string(updates.shape), to_string(wanted));
+  if (!equal(updates.shape, wanted))
+    return input_error(2, "updates", "shape {0}, expected {1}", to_string(updates.shape),
+                       to_string(wanted));
   return std::vector<TensorType>{data};
 }
 

@@ -1,9 +1,12 @@
-// What picks by the data; the results lie at the beginning of the largest possible room, and their number is an output (i64[1]).
+// What picks by the data; the results lie at the beginning of the largest possible room, and their
+// number is an output (i64[1]).
 //   nonzero: x -> coordinates [rank, elements of x], number
-//   compress: x, condition (bool vector) -> x's slices along an axis whose condition holds, number. ints: axis, -1: of the flat x
-//   unique: x -> distinct slices along an axis, then an entry a slice: first places, the slice's number, counts; number, scratch.
+//   compress: x, condition (bool vector) -> x's slices along an axis whose condition holds, number.
+//   ints: axis, -1: of the flat x unique: x -> distinct slices along an axis, then an entry a
+//   slice: first places, the slice's number, counts; number, scratch.
 //     ints: axis (-1: elements of the flat x), whether sorted
-//   non_max_suppression: boxes [B, S, 4], scores [B, C, S], optional most, overlap, score -> rows [dims[0], 3], number, scratch.
+//   non_max_suppression: boxes [B, S, 4], scores [B, C, S], optional most, overlap, score -> rows
+//   [dims[0], 3], number, scratch.
 //     ints: whether boxes are given by their centres
 #include "ir/graph/externs/common.h"
 
@@ -37,7 +40,8 @@ Expected<std::vector<TensorType>> infer_nonzero(const op::Extern& attrs, const T
   TW_TRY(check_inputs(in, 1, 1));
   TW_TRY(check_counts(attrs, 0, 0, 0));
   const Shape& x = in[0]->shape;
-  return std::vector<TensorType>{{DType::i64, {Expr(static_cast<int64_t>(x.size())), element_count(x)}, {}}, kNumber};
+  return std::vector<TensorType>{
+      {DType::i64, {Expr(static_cast<int64_t>(x.size())), element_count(x)}, {}}, kNumber};
 }
 
 Expected<std::vector<TensorType>> infer_compress(const op::Extern& attrs, const Types& in) {
@@ -46,7 +50,8 @@ Expected<std::vector<TensorType>> infer_compress(const op::Extern& attrs, const 
   TW_TRY(check_dtype(1, "condition", *in[1], DType::boolean));
   TW_TRY(check_rank(1, "condition", *in[1], 1));
   TW_ASSIGN(const Expr extent, extent_along(attrs, *in[0]));
-  return std::vector<TensorType>{with_extent(attrs, *in[0], simplify_dim(min(extent, in[1]->shape[0]))), kNumber};
+  return std::vector<TensorType>{
+      with_extent(attrs, *in[0], simplify_dim(min(extent, in[1]->shape[0]))), kNumber};
 }
 
 Expected<std::vector<TensorType>> infer_unique(const op::Extern& attrs, const Types& in) {
@@ -55,10 +60,13 @@ Expected<std::vector<TensorType>> infer_unique(const op::Extern& attrs, const Ty
   TW_TRY(check_choice(attrs, 1, 2, "sorted"));
   TW_ASSIGN(const Expr extent, extent_along(attrs, *in[0]));
   const TensorType places{DType::i64, {extent}, {}};
-  return std::vector<TensorType>{with_extent(attrs, *in[0], extent), places, places, places, kNumber, scratch(extent * Expr(3))};
+  return std::vector<TensorType>{
+      with_extent(attrs, *in[0], extent), places, places, places, kNumber,
+      scratch(extent * Expr(3))};
 }
 
-Expected<std::vector<TensorType>> infer_non_max_suppression(const op::Extern& attrs, const Types& in) {
+Expected<std::vector<TensorType>> infer_non_max_suppression(const op::Extern& attrs,
+                                                            const Types& in) {
   TW_TRY(check_inputs(in, 2, 5));
   TW_TRY(check_counts(attrs, 1, 0, 1));
   TW_TRY(check_choice(attrs, 0, 2, "center_point_box"));
@@ -73,7 +81,8 @@ Expected<std::vector<TensorType>> infer_non_max_suppression(const op::Extern& at
   TW_TRY(check_scalar(in, 2, "most boxes of a class", DType::i64));
   TW_TRY(check_scalar(in, 3, "overlap", DType::f32));
   TW_TRY(check_scalar(in, 4, "score", DType::f32));
-  return std::vector<TensorType>{{DType::i64, {attrs.dims[0], Expr(3)}, {}}, kNumber, scratch(boxes.shape[1] * Expr(2))};
+  return std::vector<TensorType>{
+      {DType::i64, {attrs.dims[0], Expr(3)}, {}}, kNumber, scratch(boxes.shape[1] * Expr(2))};
 }
 
 }  // namespace tw

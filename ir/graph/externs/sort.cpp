@@ -1,5 +1,6 @@
-// topk: x -> the largest or smallest elements of each row along an axis, their places (i64), scratch. ints: axis, largest, sorted; dims: k.
-// Equal elements: the lower place first. A NaN is larger than all numbers.
+// topk: x -> the largest or smallest elements of each row along an axis, their places (i64),
+// scratch. ints: axis, largest, sorted; dims: k. Equal elements: the lower place first. A NaN is
+// larger than all numbers.
 #include "ir/graph/externs/common.h"
 
 namespace tw {
@@ -14,7 +15,9 @@ Expected<std::vector<TensorType>> infer_topk(const op::Extern& attrs, const Type
   const Expr k = simplify_dim(attrs.dims[0]);
   const auto wanted = as_const(k), given = as_const(x.shape[axis]);
   if (wanted && (*wanted < 0 || (given && *wanted > *given)))
-    return make_error(DiagCode::invalid_model, "k is {0}, expected at most the {1} elements along axis {2}", *wanted, to_string(x.shape[axis]), axis);
+    return make_error(DiagCode::invalid_model,
+                      "k is {0}, expected at most the {1} elements along axis {2}", *wanted,
+                      to_string(x.shape[axis]), axis);
   TensorType values = x;
   values.shape[axis] = k;
   TensorType places{DType::i64, values.shape, {}};

@@ -1,6 +1,8 @@
-// tree_ensemble: x [rows, features] (f32, f64), nodes i32[n, 6], splits [n], roots i32[trees], target of each weight i32[w], weights [w], members of
-// set tests [m], numbers of x's type -> [rows, targets] in x's type, scratch. ints: what to do with the weights of the trees' leaves (0 average, 1 sum,
-// 2 least, 3 most); dims: targets. The table's form is that of runtime/ops/tree_ensemble.c.
+// tree_ensemble: x [rows, features] (f32, f64), nodes i32[n, 6], splits [n], roots i32[trees],
+// target of each weight i32[w], weights [w], members of set tests [m], numbers of x's type ->
+// [rows, targets] in x's type, scratch. ints: what to do with the weights of the trees' leaves (0
+// average, 1 sum, 2 least, 3 most); dims: targets. The table's form is that of
+// runtime/ops/tree_ensemble.c.
 #include "ir/graph/externs/common.h"
 
 namespace tw {
@@ -10,7 +12,8 @@ Expected<std::vector<TensorType>> infer_tree_ensemble(const op::Extern& attrs, c
   TW_TRY(check_counts(attrs, 1, 0, 1));
   TW_TRY(check_choice(attrs, 0, 4, "aggregate"));
   const TensorType& x = *in[0];
-  if (x.dtype != DType::f32 && x.dtype != DType::f64) return input_error(0, "x", "{0}, expected f32 or f64", dtype_name(x.dtype));
+  if (x.dtype != DType::f32 && x.dtype != DType::f64)
+    return input_error(0, "x", "{0}, expected f32 or f64", dtype_name(x.dtype));
   TW_TRY(check_rank(0, "x", x, 2));
   const auto check = [&](int index, const char* name, DType dtype, size_t rank) -> Error {
     TW_TRY(check_dtype(index, name, *in[static_cast<size_t>(index)], dtype));
@@ -26,7 +29,8 @@ Expected<std::vector<TensorType>> infer_tree_ensemble(const op::Extern& attrs, c
   TW_TRY(check_dim(2, "splits", "entries", in[2]->shape[0], in[1]->shape[0]));
   TW_TRY(check_dim(4, "targets", "entries", in[4]->shape[0], in[5]->shape[0]));
   const auto targets = as_const(simplify_dim(attrs.dims[0]));
-  if (!targets || *targets < 1 || *targets > (int64_t{1} << 24)) return make_error(DiagCode::invalid_model, "{0} targets", to_string(attrs.dims[0]));
+  if (!targets || *targets < 1 || *targets > (int64_t{1} << 24))
+    return make_error(DiagCode::invalid_model, "{0} targets", to_string(attrs.dims[0]));
   return std::vector<TensorType>{{x.dtype, {x.shape[0], *targets}, {}}, scratch(*targets)};
 }
 

@@ -24,8 +24,10 @@ Error check_product_types(size_t index, const char* role, const TensorType& t, D
 }
 
 Error check_zero(const char* what, int64_t zero, DType t) {
-  if (zero == 0 || (is_narrow(t) && zero >= lowest_of(t) && zero <= highest_of(t))) return Error::success();
-  return make_error(DiagCode::invalid_model, "{0} is {1}, which is no value of {2}", what, zero, dtype_name(t));
+  if (zero == 0 || (is_narrow(t) && zero >= lowest_of(t) && zero <= highest_of(t)))
+    return Error::success();
+  return make_error(DiagCode::invalid_model, "{0} is {1}, which is no value of {2}", what, zero,
+                    dtype_name(t));
 }
 
 Tensor less_zero(const Tensor& x, int64_t zero) {
@@ -37,25 +39,32 @@ Tensor less_zero(const Tensor& x, int64_t zero) {
 
 Error check_rank(size_t index, const char* role, const TensorType& t, size_t rank) {
   if (t.shape.size() == rank) return Error::success();
-  return input_error(index, role, "rank {0} of {1}, expected {2}", t.shape.size(), to_string(t), rank);
+  return input_error(index, role, "rank {0} of {1}, expected {2}", t.shape.size(), to_string(t),
+                     rank);
 }
 
-Error check_dim(size_t index, const char* role, const char* what, const Expr& dim, const Expr& wanted) {
+Error check_dim(size_t index, const char* role, const char* what, const Expr& dim,
+                const Expr& wanted) {
   if (equal(Shape{dim}, Shape{wanted})) return Error::success();
-  return input_error(index, role, "{0} {1}, expected {2}", to_string(dim), what, to_string(simplify_dim(wanted)));
+  return input_error(index, role, "{0} {1}, expected {2}", to_string(dim), what,
+                     to_string(simplify_dim(wanted)));
 }
 
 Expected<size_t> checked_axis(int64_t axis, size_t rank) {
   int64_t r = static_cast<int64_t>(rank);
-  if (axis < -r || axis >= r) return make_error(DiagCode::invalid_model, "axis {0} of a tensor of rank {1}", axis, rank);
+  if (axis < -r || axis >= r)
+    return make_error(DiagCode::invalid_model, "axis {0} of a tensor of rank {1}", axis, rank);
   return static_cast<size_t>(axis < 0 ? axis + r : axis);
 }
 
 Error check_ints(const char* what, const Ints& list, size_t count, int64_t low) {
-  if (list.size() != count) return make_error(DiagCode::invalid_model, "{0} has {1} entries, expected {2}", what, list.size(), count);
+  if (list.size() != count)
+    return make_error(DiagCode::invalid_model, "{0} has {1} entries, expected {2}", what,
+                      list.size(), count);
   for (int64_t value : list)
     if (value < low || value > 1 << 20)
-      return make_error(DiagCode::invalid_model, "{0} has an entry of {1}, expected {2} to 2^20", what, value, low);
+      return make_error(DiagCode::invalid_model, "{0} has an entry of {1}, expected {2} to 2^20",
+                        what, value, low);
   return Error::success();
 }
 
@@ -65,7 +74,8 @@ std::vector<int64_t> row_major_strides(std::span<const int64_t> shape) {
   return strides;
 }
 
-std::vector<int64_t> broadcast_strides(std::span<const int64_t> shape, std::span<const int64_t> out) {
+std::vector<int64_t> broadcast_strides(std::span<const int64_t> shape,
+                                       std::span<const int64_t> out) {
   TW_CHECK(shape.size() <= out.size(), "rank {0} broadcast to {1}", shape.size(), out.size());
   std::vector<int64_t> own = row_major_strides(shape), strides(out.size(), 0);
   size_t missing = out.size() - shape.size();
@@ -116,7 +126,8 @@ void gather_as(const Tensor& x, const IndexTables& tables, const std::byte* fill
 
 Tensor gather_tables(const Tensor& x, const IndexTables& tables, std::span<const std::byte> fill) {
   std::vector<int64_t> shape;
-  for (const std::vector<int64_t>& table : tables) shape.push_back(static_cast<int64_t>(table.size()));
+  for (const std::vector<int64_t>& table : tables)
+    shape.push_back(static_cast<int64_t>(table.size()));
   Tensor out = Tensor::zeros(x.dtype, shape);
   const std::byte* outside = fill.empty() ? nullptr : fill.data();
   switch (dtype_bytes(x.dtype)) {

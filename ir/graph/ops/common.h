@@ -1,4 +1,5 @@
-// Shared by the op families: infer/evaluate declarations, argument checks, strided walks, element conversion.
+// Shared by the op families: infer/evaluate declarations, argument checks, strided walks, element
+// conversion.
 #pragma once
 #include <array>
 #include <span>
@@ -13,53 +14,70 @@ using Tensors = std::vector<const Tensor*>;
 using InferFn = Expected<TensorType>(const OpAttrs&, const Types&);
 using EvaluateFn = Expected<Tensor>(const OpAttrs&, const TensorType& out, const Tensors&);
 using InferAllFn = Expected<std::vector<TensorType>>(const OpAttrs&, const Types&);
-using EvaluateAllFn = Expected<std::vector<Tensor>>(const OpAttrs&, const std::vector<TensorType>& outs, const Tensors&);
+using EvaluateAllFn = Expected<std::vector<Tensor>>(const OpAttrs&,
+                                                    const std::vector<TensorType>& outs,
+                                                    const Tensors&);
 
 InferFn infer_unary, infer_binary, infer_select, infer_cast, infer_quantize, infer_dequantize;
-InferFn infer_conv, infer_conv_transpose, infer_matmul, infer_matmul_nbits, infer_pool, infer_reduce, infer_arg_reduce;
+InferFn infer_conv, infer_conv_transpose, infer_matmul, infer_matmul_nbits, infer_pool,
+    infer_reduce, infer_arg_reduce;
 InferFn infer_softmax, infer_layer_norm, infer_batch_norm;
-InferFn infer_transpose, infer_reshape, infer_expand, infer_concat, infer_slice, infer_gather, infer_pad, infer_resize;
+InferFn infer_transpose, infer_reshape, infer_expand, infer_concat, infer_slice, infer_gather,
+    infer_pad, infer_resize;
 InferFn infer_take, infer_iota, infer_cumulate;
 InferFn infer_recurrent, infer_shape_of, infer_dim_vector, infer_layout_cast;
 InferAllFn infer_extern, infer_if, infer_loop;
 EvaluateAllFn evaluate_extern, evaluate_if, evaluate_loop;
-EvaluateFn evaluate_unary, evaluate_binary, evaluate_select, evaluate_cast, evaluate_quantize, evaluate_dequantize;
-EvaluateFn evaluate_conv, evaluate_conv_transpose, evaluate_matmul, evaluate_matmul_nbits, evaluate_pool, evaluate_reduce, evaluate_arg_reduce;
+EvaluateFn evaluate_unary, evaluate_binary, evaluate_select, evaluate_cast, evaluate_quantize,
+    evaluate_dequantize;
+EvaluateFn evaluate_conv, evaluate_conv_transpose, evaluate_matmul, evaluate_matmul_nbits,
+    evaluate_pool, evaluate_reduce, evaluate_arg_reduce;
 EvaluateFn evaluate_softmax, evaluate_layer_norm, evaluate_batch_norm;
-EvaluateFn evaluate_transpose, evaluate_reshape, evaluate_expand, evaluate_concat, evaluate_slice, evaluate_gather;
+EvaluateFn evaluate_transpose, evaluate_reshape, evaluate_expand, evaluate_concat, evaluate_slice,
+    evaluate_gather;
 EvaluateFn evaluate_take, evaluate_iota, evaluate_cumulate;
-EvaluateFn evaluate_recurrent, evaluate_pad, evaluate_resize, evaluate_shape_of, evaluate_dim_vector, evaluate_layout_cast;
+EvaluateFn evaluate_recurrent, evaluate_pad, evaluate_resize, evaluate_shape_of,
+    evaluate_dim_vector, evaluate_layout_cast;
 
 // "input 1 (weights): <message>"
 template <class... Args>
 Error input_error(size_t index, const char* role, const char* format, Args&&... args) {
-  return make_error(DiagCode::invalid_model, "input {0} ({1}): {2}", index, role, llvm::formatv(format, std::forward<Args>(args)...).str());
+  return make_error(DiagCode::invalid_model, "input {0} ({1}): {2}", index, role,
+                    llvm::formatv(format, std::forward<Args>(args)...).str());
 }
-inline bool present(const auto& inputs, size_t index) { return index < inputs.size() && inputs[index] != nullptr; }
+inline bool present(const auto& inputs, size_t index) {
+  return index < inputs.size() && inputs[index] != nullptr;
+}
 
 Error check_dtype(size_t index, const char* role, const TensorType& t, DType wanted);
 Error check_rank(size_t index, const char* role, const TensorType& t, size_t rank);
 // Same dim for every value of the symbols; `what` names it: "channels".
-Error check_dim(size_t index, const char* role, const char* what, const Expr& dim, const Expr& wanted);
-Expected<size_t> checked_axis(int64_t axis, size_t rank);       // negative counts from the end
-// Every entry in [low, 2^20]: extents times them stay far from overflow; an attribute of `count` entries, "strides".
+Error check_dim(size_t index, const char* role, const char* what, const Expr& dim,
+                const Expr& wanted);
+Expected<size_t> checked_axis(int64_t axis, size_t rank);  // negative counts from the end
+// Every entry in [low, 2^20]: extents times them stay far from overflow; an attribute of `count`
+// entries, "strides".
 Error check_ints(const char* what, const Ints& list, size_t count, int64_t low);
 
-// Products of integers narrower than 32 bits: the operands' types may differ, sums are i32. Other products are of one type.
+// Products of integers narrower than 32 bits: the operands' types may differ, sums are i32. Other
+// products are of one type.
 DType product_type(DType operand);
 Error check_product_types(size_t index, const char* role, const TensorType& t, DType other);
 // A zero point is a value of an integer type narrower than 32 bits; 0 is one of any type.
 Error check_zero(const char* what, int64_t zero, DType t);
-Tensor less_zero(const Tensor& x, int64_t zero);                // x - zero, as i32 unless zero is 0
+Tensor less_zero(const Tensor& x, int64_t zero);  // x - zero, as i32 unless zero is 0
 
 std::vector<int64_t> row_major_strides(std::span<const int64_t> shape);
 // Per axis of `out`: the stride in a row-major tensor of `shape`, 0 where it is broadcast.
-std::vector<int64_t> broadcast_strides(std::span<const int64_t> shape, std::span<const int64_t> out);
-std::vector<int64_t> extents(const Shape& shape);               // of a static shape
+std::vector<int64_t> broadcast_strides(std::span<const int64_t> shape,
+                                       std::span<const int64_t> out);
+std::vector<int64_t> extents(const Shape& shape);  // of a static shape
 
-// fn(flat, offsets) for every point of `shape` in row-major order; offsets[k] = sum of index * strides[k].
+// fn(flat, offsets) for every point of `shape` in row-major order; offsets[k] = sum of index *
+// strides[k].
 template <size_t N, class Fn>
-void walk(std::span<const int64_t> shape, const std::array<std::vector<int64_t>, N>& strides, Fn fn) {
+void walk(std::span<const int64_t> shape, const std::array<std::vector<int64_t>, N>& strides,
+          Fn fn) {
   std::array<int64_t, N> offsets{};
   std::vector<int64_t> index(shape.size());
   int64_t count = element_count(shape);
@@ -74,11 +92,14 @@ void walk(std::span<const int64_t> shape, const std::array<std::vector<int64_t>,
   }
 }
 
-// out[i, j, ...] = x[tables[0][i] + tables[1][j] + ...] in elements; a negative entry means outside: the bytes of `fill`.
+// out[i, j, ...] = x[tables[0][i] + tables[1][j] + ...] in elements; a negative entry means
+// outside: the bytes of `fill`.
 using IndexTables = std::vector<std::vector<int64_t>>;
-Tensor gather_tables(const Tensor& x, const IndexTables& tables, std::span<const std::byte> fill = {});
+Tensor gather_tables(const Tensor& x, const IndexTables& tables,
+                     std::span<const std::byte> fill = {});
 
-// Numbers of a tensor as T: in place when it stores T, else converted (integers by bit pattern of int64_t).
+// Numbers of a tensor as T: in place when it stores T, else converted (integers by bit pattern of
+// int64_t).
 template <class T>
 struct Values {
   explicit Values(const Tensor& t) {
@@ -111,8 +132,9 @@ Tensor tensor_of(DType dtype, std::vector<int64_t> shape, const std::vector<T>& 
   }
   return out;
 }
-// Calls fn(element, accumulator) with the types to compute sums of products in: f32 in place and double sums, other floats
-// as double, integers as uint64_t, whose wrapping is that of every narrower integer.
+// Calls fn(element, accumulator) with the types to compute sums of products in: f32 in place and
+// double sums, other floats as double, integers as uint64_t, whose wrapping is that of every
+// narrower integer.
 template <class Fn>
 auto with_numbers(DType dtype, Fn fn) {
   if (dtype == DType::f32) return fn(float{}, double{});

@@ -1,4 +1,5 @@
-// If and Loop: nodes that run graphs of their own. Their regions' inputs and outputs are typed as the operators' own.
+// If and Loop: nodes that run graphs of their own. Their regions' inputs and outputs are typed as
+// the operators' own.
 #include <algorithm>
 
 #include "ir/graph/ops/common.h"
@@ -9,15 +10,20 @@ namespace {
 Error check_input(const Graph& region, size_t index, const TensorType& given, const char* what) {
   const Value& value = region.value(region.inputs()[index]);
   if (equal(value.type, given)) return Error::success();
-  return make_error(DiagCode::invalid_model, "{0} is given {1}, its input '{2}' is {3}", what, to_string(given), value.name, to_string(value.type));
+  return make_error(DiagCode::invalid_model, "{0} is given {1}, its input '{2}' is {3}", what,
+                    to_string(given), value.name, to_string(value.type));
 }
 
 Error check_condition(const TensorType& type) {
-  if (type.dtype == DType::boolean && is_const(element_count(type.shape), 1)) return Error::success();
-  return make_error(DiagCode::invalid_model, "the condition is {0}, expected one bool", to_string(type));
+  if (type.dtype == DType::boolean && is_const(element_count(type.shape), 1))
+    return Error::success();
+  return make_error(DiagCode::invalid_model, "the condition is {0}, expected one bool",
+                    to_string(type));
 }
 
-const TensorType& output_type(const Graph& region, size_t index) { return region.value(region.outputs()[index].value).type; }
+const TensorType& output_type(const Graph& region, size_t index) {
+  return region.value(region.outputs()[index].value).type;
+}
 
 Error check_present(const Types& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -47,26 +53,34 @@ Tensor row_of(const Tensor& t, int64_t at) {
 
 Expected<std::vector<TensorType>> infer_if(const OpAttrs& attrs, const Types& inputs) {
   const op::If& op = std::get<op::If>(attrs);
-  if (!op.then_branch.graph || !op.else_branch.graph) return make_error(DiagCode::invalid_model, "a branch is missing");
+  if (!op.then_branch.graph || !op.else_branch.graph)
+    return make_error(DiagCode::invalid_model, "a branch is missing");
   const Graph &yes = *op.then_branch.graph, &no = *op.else_branch.graph;
   TW_TRY(check_present(inputs));
   if (inputs.size() != 1 + yes.inputs().size() + no.inputs().size())
-    return make_error(DiagCode::invalid_model, "{0} inputs for branches of {1} and {2}", inputs.size(), yes.inputs().size(), no.inputs().size());
+    return make_error(DiagCode::invalid_model, "{0} inputs for branches of {1} and {2}",
+                      inputs.size(), yes.inputs().size(), no.inputs().size());
   TW_TRY(check_condition(*inputs[0]));
-  for (size_t i = 0; i < yes.inputs().size(); ++i) TW_TRY(check_input(yes, i, *inputs[1 + i], "then_branch"));
-  for (size_t i = 0; i < no.inputs().size(); ++i) TW_TRY(check_input(no, i, *inputs[1 + yes.inputs().size() + i], "else_branch"));
+  for (size_t i = 0; i < yes.inputs().size(); ++i)
+    TW_TRY(check_input(yes, i, *inputs[1 + i], "then_branch"));
+  for (size_t i = 0; i < no.inputs().size(); ++i)
+    TW_TRY(check_input(no, i, *inputs[1 + yes.inputs().size() + i], "else_branch"));
   if (yes.outputs().size() != no.outputs().size() || yes.outputs().empty())
-    return make_error(DiagCode::invalid_model, "branches of {0} and {1} outputs", yes.outputs().size(), no.outputs().size());
+    return make_error(DiagCode::invalid_model, "branches of {0} and {1} outputs",
+                      yes.outputs().size(), no.outputs().size());
   std::vector<TensorType> types;
   for (size_t i = 0; i < yes.outputs().size(); ++i) {
     types.push_back(output_type(yes, i));
     if (!equal(types[i], output_type(no, i)))
-      return make_error(DiagCode::invalid_model, "output {0} is {1} of one branch and {2} of the other", i, to_string(types[i]), to_string(output_type(no, i)));
+      return make_error(DiagCode::invalid_model,
+                        "output {0} is {1} of one branch and {2} of the other", i,
+                        to_string(types[i]), to_string(output_type(no, i)));
   }
   return types;
 }
 
-Expected<std::vector<Tensor>> evaluate_if(const OpAttrs& attrs, const std::vector<TensorType>&, const Tensors& inputs) {
+Expected<std::vector<Tensor>> evaluate_if(const OpAttrs& attrs, const std::vector<TensorType>&,
+                                          const Tensors& inputs) {
   const op::If& op = std::get<op::If>(attrs);
   const bool yes = is_true(*inputs[0]);
   const Graph& branch = yes ? *op.then_branch.graph : *op.else_branch.graph;
@@ -82,13 +96,17 @@ Expected<std::vector<TensorType>> infer_loop(const OpAttrs& attrs, const Types& 
   const Graph& body = *op.body.graph;
   const size_t lead = op.conditional ? 1 : 0;
   TW_TRY(check_present(inputs));
-  if (op.carried < 0 || op.sliced < 0 || op.trip.size() > 1) return make_error(DiagCode::invalid_model, "a negative count, or two trip counts");
+  if (op.carried < 0 || op.sliced < 0 || op.trip.size() > 1)
+    return make_error(DiagCode::invalid_model, "a negative count, or two trip counts");
   const auto carried = static_cast<size_t>(op.carried), sliced = static_cast<size_t>(op.sliced);
   if (inputs.size() != lead + body.inputs().size() || body.inputs().size() < carried + sliced)
-    return make_error(DiagCode::invalid_model, "{0} inputs for a body of {1}", inputs.size(), body.inputs().size());
-  if (body.outputs().size() < lead + carried) return make_error(DiagCode::invalid_model, "a body of {0} outputs", body.outputs().size());
+    return make_error(DiagCode::invalid_model, "{0} inputs for a body of {1}", inputs.size(),
+                      body.inputs().size());
+  if (body.outputs().size() < lead + carried)
+    return make_error(DiagCode::invalid_model, "a body of {0} outputs", body.outputs().size());
   if (op.trip.empty() && (sliced > 0 || body.outputs().size() > lead + carried || !op.conditional))
-    return make_error(DiagCode::invalid_model, "a loop without a trip count has a condition, and no slices");
+    return make_error(DiagCode::invalid_model,
+                      "a loop without a trip count has a condition, and no slices");
   if (op.conditional) {
     TW_TRY(check_condition(*inputs[0]));
     TW_TRY(check_condition(output_type(body, 0)));
@@ -97,18 +115,24 @@ Expected<std::vector<TensorType>> infer_loop(const OpAttrs& attrs, const Types& 
     TensorType given = *inputs[lead + i];
     if (i >= carried && i < carried + sliced) {
       if (given.shape.empty() || !equal(Shape{given.shape[0]}, op.trip))
-        return make_error(DiagCode::invalid_model, "slices of {0} in {1} turns", to_string(given), to_string(op.trip));
+        return make_error(DiagCode::invalid_model, "slices of {0} in {1} turns", to_string(given),
+                          to_string(op.trip));
       given.shape.erase(given.shape.begin());
     }
     const TensorType& own = body.value(body.inputs()[i]).type;
     const bool grows = i < carried && changes(own, op.turn);
-    if (grows && op.trip.empty()) return make_error(DiagCode::invalid_model, "carried value {0} grows in a loop without a trip count", i);
+    if (grows && op.trip.empty())
+      return make_error(DiagCode::invalid_model,
+                        "carried value {0} grows in a loop without a trip count", i);
     if (!grows) TW_TRY(check_input(body, i, given, "the body"));
     else if (!equal(at_turn(own, op.turn, Expr(1)), given))
-      return make_error(DiagCode::invalid_model, "carried value {0} is {1} at turn 1 and given {2}", i, to_string(own), to_string(given));
+      return make_error(DiagCode::invalid_model, "carried value {0} is {1} at turn 1 and given {2}",
+                        i, to_string(own), to_string(given));
     const TensorType next = grows ? at_turn(own, op.turn, var(op.turn) + Expr(1)) : given;
     if (i < carried && !equal(output_type(body, lead + i), next))
-      return make_error(DiagCode::invalid_model, "carried value {0} is {1} before a turn and {2} behind it", i, to_string(own), to_string(output_type(body, lead + i)));
+      return make_error(DiagCode::invalid_model,
+                        "carried value {0} is {1} before a turn and {2} behind it", i,
+                        to_string(own), to_string(output_type(body, lead + i)));
   }
   std::vector<TensorType> types;
   for (size_t i = 0; i < carried; ++i) {
@@ -124,7 +148,9 @@ Expected<std::vector<TensorType>> infer_loop(const OpAttrs& attrs, const Types& 
   return types;
 }
 
-Expected<std::vector<Tensor>> evaluate_loop(const OpAttrs& attrs, const std::vector<TensorType>& outs, const Tensors& inputs) {
+Expected<std::vector<Tensor>> evaluate_loop(const OpAttrs& attrs,
+                                            const std::vector<TensorType>& outs,
+                                            const Tensors& inputs) {
   const op::Loop& op = std::get<op::Loop>(attrs);
   const size_t lead = op.conditional ? 1 : 0;
   const auto carried = static_cast<size_t>(op.carried), sliced = static_cast<size_t>(op.sliced);
@@ -132,20 +158,25 @@ Expected<std::vector<Tensor>> evaluate_loop(const OpAttrs& attrs, const std::vec
   std::vector<Tensor> given;
   for (size_t i = lead; i < inputs.size(); ++i) given.push_back(*inputs[i]);
   std::vector<Tensor> results;
-  for (const TensorType& out : outs) results.push_back(Tensor::zeros(out.dtype, *static_shape(out.shape)));
+  for (const TensorType& out : outs)
+    results.push_back(Tensor::zeros(out.dtype, *static_shape(out.shape)));
   bool going = !op.conditional || is_true(*inputs[0]);
   int64_t turn = 0;
   for (; going && turn < trip; ++turn) {
-    for (size_t i = 0; i < sliced; ++i) given[carried + i] = row_of(*inputs[lead + carried + i], turn);
-    TW_ASSIGN(std::vector<Tensor> made, evaluate(bind_symbols(*op.body.graph, {{op.turn, turn + 1}}), given));
+    for (size_t i = 0; i < sliced; ++i)
+      given[carried + i] = row_of(*inputs[lead + carried + i], turn);
+    TW_ASSIGN(std::vector<Tensor> made,
+              evaluate(bind_symbols(*op.body.graph, {{op.turn, turn + 1}}), given));
     if (op.conditional) going = is_true(made[0]);
     for (size_t i = 0; i < carried; ++i) given[i] = std::move(made[lead + i]);
     for (size_t i = carried; lead + i < made.size(); ++i) {
       const std::vector<std::byte>& row = made[lead + i].bytes;
-      std::copy(row.begin(), row.end(), results[i].bytes.begin() + turn * static_cast<std::ptrdiff_t>(row.size()));
+      std::copy(row.begin(), row.end(),
+                results[i].bytes.begin() + turn * static_cast<std::ptrdiff_t>(row.size()));
     }
   }
-  for (size_t i = 0; i < carried; ++i) std::copy(given[i].bytes.begin(), given[i].bytes.end(), results[i].bytes.begin());
+  for (size_t i = 0; i < carried; ++i)
+    std::copy(given[i].bytes.begin(), given[i].bytes.end(), results[i].bytes.begin());
   if (op.conditional) results.back().set_int(0, turn);
   return results;
 }

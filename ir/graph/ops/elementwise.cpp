@@ -12,10 +12,13 @@ const char* unary_domain(UnaryOp f, DType t) {  // null: allowed
   if (is_storage_only(t)) return "a type of arithmetic";
   if (f == UnaryOp::logical_not) return t == DType::boolean ? nullptr : "bool";
   if (f == UnaryOp::bit_not) return is_int(t) ? nullptr : "an integer type";
-  if (f == UnaryOp::neg || f == UnaryOp::abs || f == UnaryOp::sign) return t != DType::boolean ? nullptr : "a number type";
+  if (f == UnaryOp::neg || f == UnaryOp::abs || f == UnaryOp::sign)
+    return t != DType::boolean ? nullptr : "a number type";
   return is_float(t) ? nullptr : "a float type";
 }
-bool is_logical(BinaryOp f) { return f == BinaryOp::logical_and || f == BinaryOp::logical_or || f == BinaryOp::logical_xor; }
+bool is_logical(BinaryOp f) {
+  return f == BinaryOp::logical_and || f == BinaryOp::logical_or || f == BinaryOp::logical_xor;
+}
 bool is_bitwise(BinaryOp f) { return f >= BinaryOp::bit_and && f <= BinaryOp::shr; }
 const char* binary_domain(BinaryOp f, DType t) {
   if (is_storage_only(t)) return "a type of arithmetic";
@@ -37,9 +40,7 @@ int64_t int_unary(UnaryOp f, DType type, int64_t x) {
 
 Expected<Shape> broadcast_all(const Types& inputs) {
   Shape shape;
-  for (const TensorType* t : inputs) {
-    TW_ASSIGN(shape, broadcast_shapes(shape, t->shape));
-  }
+  for (const TensorType* t : inputs) { TW_ASSIGN(shape, broadcast_shapes(shape, t->shape)); }
   return shape;
 }
 
@@ -55,8 +56,10 @@ T truncate_to(double value) {
 
 int64_t float_to_int(DType to, double value, bool saturate) {
   if (to == DType::boolean) return value != 0;
-  if (to == DType::u64) return static_cast<int64_t>(!saturate && value < 0 ? static_cast<uint64_t>(truncate_to<int64_t>(value))
-                                                                           : truncate_to<uint64_t>(value));
+  if (to == DType::u64)
+    return static_cast<int64_t>(!saturate && value < 0
+                                    ? static_cast<uint64_t>(truncate_to<int64_t>(value))
+                                    : truncate_to<uint64_t>(value));
   return cast_int(to, DType::i64, truncate_to<int64_t>(value), saturate);
 }
 
@@ -65,7 +68,8 @@ int64_t float_to_int(DType to, double value, bool saturate) {
 Expected<TensorType> infer_unary(const OpAttrs& attrs, const Types& in) {
   UnaryOp f = std::get<op::Unary>(attrs).function;
   if (const char* wanted = unary_domain(f, in[0]->dtype))
-    return input_error(0, "x", "{0} of {1}, expected {2}", op_name(f), dtype_name(in[0]->dtype), wanted);
+    return input_error(0, "x", "{0} of {1}, expected {2}", op_name(f), dtype_name(in[0]->dtype),
+                       wanted);
   TensorType out = *in[0];
   if (f == UnaryOp::is_nan || f == UnaryOp::is_inf) out.dtype = DType::boolean;
   return out;
@@ -86,7 +90,8 @@ Expected<TensorType> infer_binary(const OpAttrs& attrs, const Types& in) {
   BinaryOp f = std::get<op::Binary>(attrs).function;
   TW_TRY(check_dtype(1, "b", *in[1], in[0]->dtype));
   if (const char* wanted = binary_domain(f, in[0]->dtype))
-    return make_error(DiagCode::invalid_model, "{0} of {1}, expected {2}", op_name(f), dtype_name(in[0]->dtype), wanted);
+    return make_error(DiagCode::invalid_model, "{0} of {1}, expected {2}", op_name(f),
+                      dtype_name(in[0]->dtype), wanted);
   TW_ASSIGN(Shape shape, broadcast_all(in));
   return TensorType{is_comparison(f) ? DType::boolean : in[0]->dtype, std::move(shape), {}};
 }
@@ -96,14 +101,16 @@ Expected<Tensor> evaluate_binary(const OpAttrs& attrs, const TensorType& out, co
   const Tensor &a = *in[0], &b = *in[1];
   Tensor y = Tensor::zeros(out.dtype, extents(out.shape));
   bool floats = is_float(a.dtype), zero_divisor = false;
-  walk<2>(y.shape, {broadcast_strides(a.shape, y.shape), broadcast_strides(b.shape, y.shape)}, [&](int64_t i, const std::array<int64_t, 2>& at) {
-    if (floats) return y.set(i, float_binary(f, a.at(at[0]), b.at(at[1])));
-    int64_t right = b.int_at(at[1]);
-    bool undefined = divides(f) && right == 0;
-    zero_divisor |= undefined;
-    y.set_int(i, undefined ? 0 : int_binary(f, a.dtype, a.int_at(at[0]), right));
-  });
-  if (zero_divisor) return make_error(DiagCode::invalid_argument, "integer {0} by zero", op_name(f));
+  walk<2>(y.shape, {broadcast_strides(a.shape, y.shape), broadcast_strides(b.shape, y.shape)},
+          [&](int64_t i, const std::array<int64_t, 2>& at) {
+            if (floats) return y.set(i, float_binary(f, a.at(at[0]), b.at(at[1])));
+            int64_t right = b.int_at(at[1]);
+            bool undefined = divides(f) && right == 0;
+            zero_divisor |= undefined;
+            y.set_int(i, undefined ? 0 : int_binary(f, a.dtype, a.int_at(at[0]), right));
+          });
+  if (zero_divisor)
+    return make_error(DiagCode::invalid_argument, "integer {0} by zero", op_name(f));
   return y;
 }
 
@@ -117,7 +124,8 @@ Expected<TensorType> infer_select(const OpAttrs&, const Types& in) {
 Expected<Tensor> evaluate_select(const OpAttrs&, const TensorType& out, const Tensors& in) {
   const Tensor &condition = *in[0], &a = *in[1], &b = *in[2];
   Tensor y = Tensor::zeros(out.dtype, extents(out.shape));
-  std::array<std::vector<int64_t>, 3> strides = {broadcast_strides(condition.shape, y.shape), broadcast_strides(a.shape, y.shape),
+  std::array<std::vector<int64_t>, 3> strides = {broadcast_strides(condition.shape, y.shape),
+                                                 broadcast_strides(a.shape, y.shape),
                                                  broadcast_strides(b.shape, y.shape)};
   walk<3>(y.shape, strides, [&](int64_t i, const std::array<int64_t, 3>& at) {
     bool first = condition.int_at(at[0]) != 0;

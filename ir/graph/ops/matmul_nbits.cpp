@@ -5,11 +5,16 @@ namespace tw {
 
 Expected<TensorType> infer_matmul_nbits(const OpAttrs& attrs, const Types& in) {
   const op::MatMulNBits& a = std::get<op::MatMulNBits>(attrs);
-  if (a.bits != 2 && a.bits != 4 && a.bits != 8) return make_error(DiagCode::unsupported, "numbers of {0} bits, expected 2, 4 or 8", a.bits);
+  if (a.bits != 2 && a.bits != 4 && a.bits != 8)
+    return make_error(DiagCode::unsupported, "numbers of {0} bits, expected 2, 4 or 8", a.bits);
   if (a.block < 16 || a.block > (1 << 20) || (a.block & (a.block - 1)) != 0)
-    return make_error(DiagCode::invalid_model, "blocks of {0}, expected a power of two from 16 on", a.block);
-  if (!is_float(in[0]->dtype)) return input_error(0, "a", "{0}, expected a float type", dtype_name(in[0]->dtype));
-  if (in[0]->shape.size() < 2) return input_error(0, "a", "rank {0} of {1}, expected at least 2", in[0]->shape.size(), to_string(*in[0]));
+    return make_error(DiagCode::invalid_model, "blocks of {0}, expected a power of two from 16 on",
+                      a.block);
+  if (!is_float(in[0]->dtype))
+    return input_error(0, "a", "{0}, expected a float type", dtype_name(in[0]->dtype));
+  if (in[0]->shape.size() < 2)
+    return input_error(0, "a", "rank {0} of {1}, expected at least 2", in[0]->shape.size(),
+                       to_string(*in[0]));
   TW_TRY(check_dtype(1, "b", *in[1], DType::u8));
   TW_TRY(check_rank(1, "b", *in[1], 3));
   TW_TRY(check_dim(1, "b", "blocks", in[1]->shape[1], ceil_div(in[0]->shape.back(), a.block)));
@@ -26,10 +31,12 @@ Expected<TensorType> infer_matmul_nbits(const OpAttrs& attrs, const Types& in) {
   return TensorType{in[0]->dtype, std::move(shape), {}};
 }
 
-Expected<Tensor> evaluate_matmul_nbits(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
+Expected<Tensor> evaluate_matmul_nbits(const OpAttrs& attrs, const TensorType& out,
+                                       const Tensors& in) {
   const op::MatMulNBits& a = std::get<op::MatMulNBits>(attrs);
   const Tensor &x = *in[0], &b = *in[1], &scales = *in[2], &offsets = *in[3];
-  const int64_t columns = b.shape[0], blocks = b.shape[1], depth = x.shape.back(), in_byte = 8 / a.bits, mask = (1 << a.bits) - 1;
+  const int64_t columns = b.shape[0], blocks = b.shape[1], depth = x.shape.back(),
+                in_byte = 8 / a.bits, mask = (1 << a.bits) - 1;
   Tensor y = Tensor::zeros(out.dtype, extents(out.shape));
   const int64_t rows = columns == 0 ? 0 : y.size() / columns;
   std::vector<double> w(static_cast<size_t>(depth));
@@ -37,7 +44,9 @@ Expected<Tensor> evaluate_matmul_nbits(const OpAttrs& attrs, const TensorType& o
     for (int64_t k = 0; k < depth; ++k) {
       const int64_t block = n * blocks + k / a.block, inside = k % a.block;
       const int64_t byte = b.int_at(block * b.shape[2] + inside / in_byte);
-      w[static_cast<size_t>(k)] = static_cast<double>(byte >> (inside % in_byte * a.bits) & mask) * scales.at(block) + offsets.at(block);
+      w[static_cast<size_t>(k)] = static_cast<double>(byte >> (inside % in_byte * a.bits) & mask) *
+                                      scales.at(block) +
+                                  offsets.at(block);
     }
     for (int64_t row = 0; row < rows; ++row) {
       double sum = 0;

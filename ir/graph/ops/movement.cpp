@@ -1,4 +1,5 @@
-// Data movement by index tables: transpose, reshape, expand, concat, slice, gather, pad. Bytes are copied, never converted.
+// Data movement by index tables: transpose, reshape, expand, concat, slice, gather, pad. Bytes are
+// copied, never converted.
 #include <algorithm>
 #include <cstring>
 
@@ -18,12 +19,15 @@ IndexTables identity_tables(const Tensor& x) {
 }
 
 Error check_shape(const char* what, const Shape& shape, size_t count) {
-  if (shape.size() != count) return make_error(DiagCode::invalid_model, "{0} has {1} entries, expected {2}", what, shape.size(), count);
+  if (shape.size() != count)
+    return make_error(DiagCode::invalid_model, "{0} has {1} entries, expected {2}", what,
+                      shape.size(), count);
   for (const Expr& e : shape) {
     TW_TRY(check_dim_expr(e));
     std::optional<int64_t> value = as_const(e);
     if (value && (*value < 0 || *value > int64_t{1} << 40))
-      return make_error(DiagCode::invalid_model, "{0} has an entry of {1}, expected 0 to 2^40", what, *value);
+      return make_error(DiagCode::invalid_model, "{0} has an entry of {1}, expected 0 to 2^40",
+                        what, *value);
   }
   return Error::success();
 }
@@ -38,7 +42,9 @@ Shape simplified(const Shape& shape) {
 void flatten_product(const Expr& e, std::vector<Expr>& factors, std::optional<int64_t>& constant) {
   if (std::optional<int64_t> value = as_const(e)) {
     int64_t product = 0;
-    constant = constant && !__builtin_mul_overflow(*constant, *value, &product) ? std::optional(product) : std::nullopt;
+    constant = constant && !__builtin_mul_overflow(*constant, *value, &product)
+                   ? std::optional(product)
+                   : std::nullopt;
   } else if (e->kind == ExprKind::binary && e->binary == BinaryOp::mul) {
     flatten_product(e->args[0], factors, constant);
     flatten_product(e->args[1], factors, constant);
@@ -80,12 +86,17 @@ bool same_count(const Shape& a, const Shape& b) {
 Expected<TensorType> infer_transpose(const OpAttrs& attrs, const Types& in) {
   const Ints& perm = std::get<op::Transpose>(attrs).perm;
   const Shape& x = in[0]->shape;
-  if (perm.size() != x.size()) return make_error(DiagCode::invalid_model, "perm has {0} entries, expected {1}", perm.size(), x.size());
+  if (perm.size() != x.size())
+    return make_error(DiagCode::invalid_model, "perm has {0} entries, expected {1}", perm.size(),
+                      x.size());
   TensorType out{in[0]->dtype, {}, {}};
   std::vector<bool> seen(x.size());
   for (int64_t axis : perm) {
-    bool valid = axis >= 0 && axis < static_cast<int64_t>(x.size()) && !seen[static_cast<size_t>(axis)];
-    if (!valid) return make_error(DiagCode::invalid_model, "perm is not a permutation of 0 to {0}: entry {1}", x.size() - 1, axis);
+    bool valid = axis >= 0 && axis < static_cast<int64_t>(x.size()) &&
+                 !seen[static_cast<size_t>(axis)];
+    if (!valid)
+      return make_error(DiagCode::invalid_model, "perm is not a permutation of 0 to {0}: entry {1}",
+                        x.size() - 1, axis);
     seen[static_cast<size_t>(axis)] = true;
     out.shape.push_back(x[static_cast<size_t>(axis)]);
   }
@@ -94,16 +105,19 @@ Expected<TensorType> infer_transpose(const OpAttrs& attrs, const Types& in) {
 
 Expected<Tensor> evaluate_transpose(const OpAttrs& attrs, const TensorType&, const Tensors& in) {
   IndexTables from = identity_tables(*in[0]), tables;
-  for (int64_t axis : std::get<op::Transpose>(attrs).perm) tables.push_back(from[static_cast<size_t>(axis)]);
+  for (int64_t axis : std::get<op::Transpose>(attrs).perm)
+    tables.push_back(from[static_cast<size_t>(axis)]);
   return gather_tables(*in[0], tables);
 }
 
 Expected<TensorType> infer_reshape(const OpAttrs& attrs, const Types& in) {
   const Shape& shape = std::get<op::Reshape>(attrs).shape;
   TW_TRY(check_shape("shape", shape, shape.size()));
-  if (!same_count(in[0]->shape, shape) && !may_be_equal(element_count(in[0]->shape), element_count(shape)))
-    return input_error(0, "x", "{0} cannot be reshaped to {1}: {2} elements, expected {3}", to_string(*in[0]), to_string(shape),
-                       count_text(in[0]->shape), count_text(shape));
+  if (!same_count(in[0]->shape, shape) &&
+      !may_be_equal(element_count(in[0]->shape), element_count(shape)))
+    return input_error(0, "x", "{0} cannot be reshaped to {1}: {2} elements, expected {3}",
+                       to_string(*in[0]), to_string(shape), count_text(in[0]->shape),
+                       count_text(shape));
   return TensorType{in[0]->dtype, simplified(shape), {}};
 }
 
@@ -118,9 +132,12 @@ Expected<TensorType> infer_expand(const OpAttrs& attrs, const Types& in) {
   bool fits = x.size() <= shape.size();
   for (size_t i = 0; fits && i < x.size(); ++i) {
     const Expr& to = shape[shape.size() - x.size() + i];
-    fits = is_const(x[i], 1) || equal(Shape{x[i]}, Shape{to}) || (is_data_dependent(to) && !as_const(x[i]));   // 1 or `to`
+    // 1 or `to`
+    fits = is_const(x[i], 1) || equal(Shape{x[i]}, Shape{to}) ||
+           (is_data_dependent(to) && !as_const(x[i]));
   }
-  if (!fits) return input_error(0, "x", "{0} does not broadcast to {1}", to_string(x), to_string(shape));
+  if (!fits)
+    return input_error(0, "x", "{0} does not broadcast to {1}", to_string(x), to_string(shape));
   return TensorType{in[0]->dtype, simplified(shape), {}};
 }
 
@@ -142,7 +159,8 @@ Expected<TensorType> infer_concat(const OpAttrs& attrs, const Types& in) {
     TW_TRY(check_rank(i, "x", *in[i], rank));
     for (size_t k = 0; k < rank; ++k) {
       if (k != axis && !equal(Shape{in[i]->shape[k]}, Shape{out.shape[k]}))
-        return input_error(i, "x", "axis {0} of {1}, expected {2}", k, to_string(*in[i]), to_string(out.shape[k]));
+        return input_error(i, "x", "axis {0} of {1}, expected {2}", k, to_string(*in[i]),
+                           to_string(out.shape[k]));
     }
     out.shape[axis] = simplify_dim(out.shape[axis] + in[i]->shape[axis]);
   }
@@ -152,13 +170,15 @@ Expected<TensorType> infer_concat(const OpAttrs& attrs, const Types& in) {
 Expected<Tensor> evaluate_concat(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
   Tensor y = Tensor::zeros(out.dtype, extents(out.shape));
   TW_ASSIGN(size_t axis, checked_axis(std::get<op::Concat>(attrs).axis, y.shape.size()));
-  size_t inner = static_cast<size_t>(element_count(std::span<const int64_t>(y.shape).subspan(axis + 1)) * dtype_bytes(y.dtype));
+  size_t inner = static_cast<size_t>(
+      element_count(std::span<const int64_t>(y.shape).subspan(axis + 1)) * dtype_bytes(y.dtype));
   size_t row = inner * static_cast<size_t>(y.shape[axis]), at = 0;
   if (y.bytes.empty()) return y;
   for (const Tensor* x : in) {
     size_t piece = inner * static_cast<size_t>(x->shape[axis]);
     if (piece)
-      for (size_t from = 0, to = at; from < x->bytes.size(); from += piece, to += row) std::memcpy(&y.bytes[to], &x->bytes[from], piece);
+      for (size_t from = 0, to = at; from < x->bytes.size(); from += piece, to += row)
+        std::memcpy(&y.bytes[to], &x->bytes[from], piece);
     at += piece;
   }
   return y;
@@ -175,8 +195,13 @@ Expected<TensorType> infer_slice(const OpAttrs& attrs, const Types& in) {
     if (is_const(slice.sizes[i], 0)) continue;
     Expr last = simplify_dim(slice.starts[i] + (slice.sizes[i] - 1) * slice.steps[i]);
     for (const Expr& at : {simplify_dim(slice.starts[i]), last}) {
-      bool outside = as_const(at).value_or(0) < 0 || as_const(simplify_dim(x[i] - 1 - at)).value_or(0) < (as_const(slice.sizes[i]) ? 0 : -1);   // an unknown size may be 0
-      if (outside) return make_error(DiagCode::invalid_model, "axis {0}: index {1} of an extent of {2}", i, to_string(at), to_string(x[i]));
+      // An unknown size may be 0
+      bool outside = as_const(at).value_or(0) < 0 ||
+                     as_const(simplify_dim(x[i] - 1 - at)).value_or(0) <
+                         (as_const(slice.sizes[i]) ? 0 : -1);
+      if (outside)
+        return make_error(DiagCode::invalid_model, "axis {0}: index {1} of an extent of {2}", i,
+                          to_string(at), to_string(x[i]));
     }
   }
   return TensorType{in[0]->dtype, simplified(slice.sizes), {}};
@@ -187,7 +212,8 @@ Expected<Tensor> evaluate_slice(const OpAttrs& attrs, const TensorType& out, con
   std::vector<int64_t> shape = extents(out.shape), starts = extents(slice.starts);
   IndexTables from = identity_tables(*in[0]), tables(shape.size());
   for (size_t axis = 0; axis < shape.size(); ++axis)
-    for (int64_t i = 0; i < shape[axis]; ++i) tables[axis].push_back(from[axis][static_cast<size_t>(starts[axis] + i * slice.steps[axis])]);
+    for (int64_t i = 0; i < shape[axis]; ++i)
+      tables[axis].push_back(from[axis][static_cast<size_t>(starts[axis] + i * slice.steps[axis])]);
   return gather_tables(*in[0], tables);
 }
 
@@ -214,7 +240,8 @@ Expected<Tensor> evaluate_gather(const OpAttrs& attrs, const TensorType& out, co
     int64_t index = indices.int_at(i);
     if (extent == 0 || (!clamp && (index < -extent || index >= extent)))
       return make_error(DiagCode::invalid_argument, "index {0} of an extent of {1}", index, extent);
-    tables[axis].push_back(whole[static_cast<size_t>(std::clamp<int64_t>(index < 0 ? index + extent : index, 0, extent - 1))]);
+    tables[axis].push_back(whole[static_cast<size_t>(
+        std::clamp<int64_t>(index < 0 ? index + extent : index, 0, extent - 1))]);
   }
   Tensor y = gather_tables(x, tables);
   y.shape = extents(out.shape);
@@ -233,7 +260,8 @@ Expected<TensorType> infer_pad(const OpAttrs& attrs, const Types& in) {
   for (size_t i = 0; i < out.shape.size(); ++i) {
     Expr grown = simplify_dim(out.shape[i] + pad.begins[i] + pad.ends[i]);
     if (pad.mode != PadMode::constant && is_const(out.shape[i], 0) && !is_const(grown, 0))
-      return input_error(0, "x", "axis {0} of {1} is empty, expected elements to pad with", i, to_string(*in[0]));
+      return input_error(0, "x", "axis {0} of {1} is empty, expected elements to pad with", i,
+                         to_string(*in[0]));
     out.shape[i] = grown;
   }
   return out;
@@ -258,14 +286,17 @@ static int64_t padded_source(PadMode mode, int64_t at, int64_t extent) {
 Expected<Tensor> evaluate_pad(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
   const op::Pad& pad = std::get<op::Pad>(attrs);
   const Tensor& x = *in[0];
-  std::vector<int64_t> shape = extents(out.shape), begins = extents(pad.begins), strides = row_major_strides(x.shape);
+  std::vector<int64_t> shape = extents(out.shape), begins = extents(pad.begins),
+                       strides = row_major_strides(x.shape);
   IndexTables tables(shape.size());
   for (size_t axis = 0; axis < shape.size(); ++axis)
     for (int64_t i = 0; i < shape[axis]; ++i) {
       int64_t from = padded_source(pad.mode, i - begins[axis], x.shape[axis]);
       tables[axis].push_back(from < 0 ? -1 : from * strides[axis]);
     }
-  return gather_tables(x, tables, present(in, 1) ? std::span<const std::byte>(in[1]->bytes) : std::span<const std::byte>());
+  return gather_tables(
+      x, tables,
+      present(in, 1) ? std::span<const std::byte>(in[1]->bytes) : std::span<const std::byte>());
 }
 
 }  // namespace tw

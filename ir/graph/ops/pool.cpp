@@ -1,5 +1,6 @@
-// Pooling: maxima, averages and sums. Average: the divisor counts the padding with count_include_pad, but never what a ceil_mode window
-// covers beyond the padded extent (as ONNX and PyTorch do).
+// Pooling: maxima, averages and sums. Average: the divisor counts the padding with
+// count_include_pad, but never what a ceil_mode window covers beyond the padded extent (as ONNX and
+// PyTorch do).
 #include <cmath>
 #include <limits>
 
@@ -15,9 +16,11 @@ struct Windows {
   std::vector<int64_t> divisor;
 };
 
-Windows windows_of(const op::Pool& pool, std::span<const int64_t> in, std::span<const int64_t> out) {
+Windows windows_of(const op::Pool& pool, std::span<const int64_t> in,
+                   std::span<const int64_t> out) {
   size_t axes = in.size();
-  std::vector<int64_t> none(axes, 0), in_strides = row_major_strides(in), out_strides = row_major_strides(out);
+  std::vector<int64_t> none(axes, 0), in_strides = row_major_strides(in),
+                                      out_strides = row_major_strides(out);
   std::vector<int64_t> tap_strides = row_major_strides(pool.kernel);
   Windows windows;
   walk<1>(out, {none}, [&](int64_t o, const std::array<int64_t, 1>&) {
@@ -27,7 +30,8 @@ Windows windows_of(const op::Pool& pool, std::span<const int64_t> in, std::span<
       int64_t offset = 0;
       bool inside = true, counted = true;
       for (size_t i = 0; i < axes; ++i) {
-        int64_t at = o / out_strides[i] % out[i] * pool.strides[i] + t / tap_strides[i] % pool.kernel[i] * pool.dilations[i] - pool.pads[i];
+        int64_t at = o / out_strides[i] % out[i] * pool.strides[i] +
+                     t / tap_strides[i] % pool.kernel[i] * pool.dilations[i] - pool.pads[i];
         inside &= at >= 0 && at < in[i];
         counted &= at < in[i] + pool.pads[i + axes];
         offset += at * in_strides[i];
@@ -35,13 +39,15 @@ Windows windows_of(const op::Pool& pool, std::span<const int64_t> in, std::span<
       if (inside) offsets.push_back(offset);
       padded += counted;
     });
-    windows.divisor.push_back(pool.count_include_pad ? padded : static_cast<int64_t>(offsets.size()));
+    windows.divisor.push_back(pool.count_include_pad ? padded
+                                                     : static_cast<int64_t>(offsets.size()));
     windows.covered.push_back(std::move(offsets));
   });
   return windows;
 }
 
-double pool_floats(PoolKind kind, const Tensor& x, int64_t base, const std::vector<int64_t>& offsets, int64_t divisor) {
+double pool_floats(PoolKind kind, const Tensor& x, int64_t base,
+                   const std::vector<int64_t>& offsets, int64_t divisor) {
   double result = kind == PoolKind::max ? -std::numeric_limits<double>::infinity() : 0;
   for (int64_t offset : offsets) {
     double value = x.at(base + offset);
@@ -50,11 +56,13 @@ double pool_floats(PoolKind kind, const Tensor& x, int64_t base, const std::vect
   return kind != PoolKind::average ? result : result / static_cast<double>(divisor);
 }
 
-int64_t pool_ints(PoolKind kind, const Tensor& x, int64_t base, const std::vector<int64_t>& offsets, int64_t divisor) {
+int64_t pool_ints(PoolKind kind, const Tensor& x, int64_t base, const std::vector<int64_t>& offsets,
+                  int64_t divisor) {
   if (offsets.empty()) return 0;
   int64_t result = x.int_at(base + offsets[0]);
   for (size_t i = 1; i < offsets.size(); ++i)
-    result = int_binary(kind == PoolKind::max ? BinaryOp::max : BinaryOp::add, DType::i64, result, x.int_at(base + offsets[i]));
+    result = int_binary(kind == PoolKind::max ? BinaryOp::max : BinaryOp::add, DType::i64, result,
+                        x.int_at(base + offsets[i]));
   return kind != PoolKind::average ? result : result / divisor;
 }
 
@@ -63,15 +71,19 @@ int64_t pool_ints(PoolKind kind, const Tensor& x, int64_t base, const std::vecto
 Expected<TensorType> infer_pool(const OpAttrs& attrs, const Types& in) {
   const op::Pool& pool = std::get<op::Pool>(attrs);
   const TensorType& x = *in[0];
-  if (x.shape.size() < 3) return input_error(0, "x", "rank {0} of {1}, expected at least 3", x.shape.size(), to_string(x));
-  if (x.dtype == DType::boolean || x.dtype == DType::u64) return input_error(0, "x", "{0} cannot be pooled", dtype_name(x.dtype));
+  if (x.shape.size() < 3)
+    return input_error(0, "x", "rank {0} of {1}, expected at least 3", x.shape.size(),
+                       to_string(x));
+  if (x.dtype == DType::boolean || x.dtype == DType::u64)
+    return input_error(0, "x", "{0} cannot be pooled", dtype_name(x.dtype));
   size_t axes = x.shape.size() - 2;
   TW_TRY(check_ints("kernel", pool.kernel, axes, 1));
   TW_TRY(check_window(axes, pool.strides, pool.dilations, pool.pads));
   TensorType out{x.dtype, {x.shape[0], x.shape[1]}, {}};
   for (size_t i = 0; i < axes; ++i) {
-    TW_ASSIGN(Expr extent, window_count(i, x.shape[i + 2], pool.kernel[i], pool.strides[i], pool.dilations[i], pool.pads[i],
-                                             pool.pads[i + axes], pool.ceil_mode));
+    TW_ASSIGN(Expr extent,
+              window_count(i, x.shape[i + 2], pool.kernel[i], pool.strides[i], pool.dilations[i],
+                           pool.pads[i], pool.pads[i + axes], pool.ceil_mode));
     out.shape.push_back(std::move(extent));
   }
   return out;
@@ -81,13 +93,15 @@ Expected<Tensor> evaluate_pool(const OpAttrs& attrs, const TensorType& out, cons
   const op::Pool& pool = std::get<op::Pool>(attrs);
   const Tensor& x = *in[0];
   Tensor y = Tensor::zeros(out.dtype, extents(out.shape));
-  std::span<const int64_t> in_space = std::span<const int64_t>(x.shape).subspan(2), out_space = std::span<const int64_t>(y.shape).subspan(2);
+  std::span<const int64_t> in_space = std::span<const int64_t>(x.shape).subspan(2),
+                           out_space = std::span<const int64_t>(y.shape).subspan(2);
   Windows windows = windows_of(pool, in_space, out_space);
   int64_t in_plane = element_count(in_space), out_plane = element_count(out_space);
   for (int64_t i = 0; i < y.size(); ++i) {
     size_t o = static_cast<size_t>(i % out_plane);
     int64_t base = i / out_plane * in_plane;
-    if (is_float(x.dtype)) y.set(i, pool_floats(pool.kind, x, base, windows.covered[o], windows.divisor[o]));
+    if (is_float(x.dtype))
+      y.set(i, pool_floats(pool.kind, x, base, windows.covered[o], windows.divisor[o]));
     else y.set_int(i, pool_ints(pool.kind, x, base, windows.covered[o], windows.divisor[o]));
   }
   return y;

@@ -9,7 +9,8 @@ namespace {
 bool is_real(DType t) { return t == DType::f32 || t == DType::f64; }
 
 // A scalar, or one number for each index of the axis.
-Error check_parameter(size_t index, const char* role, const TensorType& t, const TensorType& x, int64_t axis) {
+Error check_parameter(size_t index, const char* role, const TensorType& t, const TensorType& x,
+                      int64_t axis) {
   if (t.shape.empty()) return Error::success();
   TW_TRY(check_rank(index, role, t, 1));
   if (is_const(t.shape[0], 1)) return Error::success();
@@ -19,8 +20,10 @@ Error check_parameter(size_t index, const char* role, const TensorType& t, const
 
 Error check_parameters(const Types& in, DType quantized, int64_t axis) {
   if (!is_int(quantized) || dtype_bytes(quantized) > 4)
-    return make_error(DiagCode::invalid_model, "quantized type {0}, expected i8 to i32 or u8 to u32", dtype_name(quantized));
-  if (!is_real(in[1]->dtype)) return input_error(1, "scale", "{0}, expected f32", dtype_name(in[1]->dtype));
+    return make_error(DiagCode::invalid_model,
+                      "quantized type {0}, expected i8 to i32 or u8 to u32", dtype_name(quantized));
+  if (!is_real(in[1]->dtype))
+    return input_error(1, "scale", "{0}, expected f32", dtype_name(in[1]->dtype));
   TW_TRY(check_parameter(1, "scale", *in[1], *in[0], axis));
   if (!present(in, 2)) return Error::success();
   TW_TRY(check_dtype(2, "zero_point", *in[2], quantized));
@@ -32,14 +35,15 @@ template <class Real, class Fn>
 void each(const Tensors& in, int64_t axis, Fn fn) {
   const Tensor &x = *in[0], &scale = *in[1];
   int64_t inner = 1, count = 1;
-  if (scale.size() > 1 || (present(in, 2) && in[2]->size() > 1)) {   // else the axis means nothing
+  if (scale.size() > 1 || (present(in, 2) && in[2]->size() > 1)) {  // else the axis means nothing
     const int64_t rank = static_cast<int64_t>(x.shape.size()), at = axis < 0 ? axis + rank : axis;
     count = x.shape[static_cast<size_t>(at)];
     for (int64_t i = at + 1; i < rank; ++i) inner *= x.shape[static_cast<size_t>(i)];
   }
   for (int64_t i = 0; i < x.size(); ++i) {
     const int64_t c = i / inner % count;
-    fn(i, static_cast<Real>(scale.at(scale.size() == 1 ? 0 : c)), present(in, 2) ? in[2]->int_at(in[2]->size() == 1 ? 0 : c) : 0);
+    fn(i, static_cast<Real>(scale.at(scale.size() == 1 ? 0 : c)),
+       present(in, 2) ? in[2]->int_at(in[2]->size() == 1 ? 0 : c) : 0);
   }
 }
 
@@ -66,14 +70,16 @@ Tensor dequantized(const OpAttrs& attrs, const TensorType& out, const Tensors& i
 
 Expected<TensorType> infer_quantize(const OpAttrs& attrs, const Types& in) {
   const op::Quantize& quantize = std::get<op::Quantize>(attrs);
-  if (!is_real(in[0]->dtype)) return input_error(0, "x", "{0}, expected f32", dtype_name(in[0]->dtype));
+  if (!is_real(in[0]->dtype))
+    return input_error(0, "x", "{0}, expected f32", dtype_name(in[0]->dtype));
   TW_TRY(check_parameters(in, quantize.to, quantize.axis));
   TW_TRY(check_dtype(1, "scale", *in[1], in[0]->dtype));
   return TensorType{quantize.to, in[0]->shape, {}};
 }
 
 Expected<Tensor> evaluate_quantize(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
-  return in[0]->dtype == DType::f32 ? quantized<float>(attrs, out, in) : quantized<double>(attrs, out, in);
+  return in[0]->dtype == DType::f32 ? quantized<float>(attrs, out, in)
+                                    : quantized<double>(attrs, out, in);
 }
 
 Expected<TensorType> infer_dequantize(const OpAttrs& attrs, const Types& in) {
@@ -81,8 +87,10 @@ Expected<TensorType> infer_dequantize(const OpAttrs& attrs, const Types& in) {
   return TensorType{in[1]->dtype, in[0]->shape, {}};
 }
 
-Expected<Tensor> evaluate_dequantize(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
-  return out.dtype == DType::f32 ? dequantized<float>(attrs, out, in) : dequantized<double>(attrs, out, in);
+Expected<Tensor> evaluate_dequantize(const OpAttrs& attrs, const TensorType& out,
+                                     const Tensors& in) {
+  return out.dtype == DType::f32 ? dequantized<float>(attrs, out, in)
+                                 : dequantized<double>(attrs, out, in);
 }
 
 }  // namespace tw

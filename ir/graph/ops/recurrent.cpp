@@ -1,4 +1,5 @@
-// Recurrent networks, one direction: states in double, each gate the sum of its input half, biases and recurrent half.
+// Recurrent networks, one direction: states in double, each gate the sum of its input half, biases
+// and recurrent half.
 #include <cmath>
 
 #include "ir/graph/ops/common.h"
@@ -24,11 +25,20 @@ double activate(GateFunction function, double x, double alpha, double beta) {
   TW_UNREACHABLE("bad gate function");
 }
 
-// One sequence: the state of step t from that of step t-1. row(i): start of direction `row` in input i.
+// One sequence: the state of step t from that of step t-1. row(i): start of direction `row` in
+// input i.
 class Cell {
  public:
-  Cell(const op::Recurrent& a, const Tensors& in) : a_(a), x_(*in[0]), r_(*in[1]), bias_(present(in, 2) ? in[2] : nullptr),
-        peep_(present(in, 6) ? in[6] : nullptr), gates_(a.gates()), hidden_(r_.shape[2]), h_(static_cast<size_t>(hidden_)), c_(h_) {}
+  Cell(const op::Recurrent& a, const Tensors& in)
+      : a_(a),
+        x_(*in[0]),
+        r_(*in[1]),
+        bias_(present(in, 2) ? in[2] : nullptr),
+        peep_(present(in, 6) ? in[6] : nullptr),
+        gates_(a.gates()),
+        hidden_(r_.shape[2]),
+        h_(static_cast<size_t>(hidden_)),
+        c_(h_) {}
 
   std::vector<double>& h() { return h_; }
   std::vector<double>& c() { return c_; }
@@ -43,24 +53,35 @@ class Cell {
   }
 
  private:
-  double input(int64_t gate, int64_t j) const { return x_.at(at_ + gate * hidden_ + j) + bias(gate, j); }
-  double bias(int64_t gate, int64_t j) const { return bias_ ? bias_->at((a_.row * 2 * gates_ + gate) * hidden_ + j) : 0; }
-  double recurrent_bias(int64_t gate, int64_t j) const { return bias_ ? bias_->at((a_.row * 2 * gates_ + gates_ + gate) * hidden_ + j) : 0; }
+  double input(int64_t gate, int64_t j) const {
+    return x_.at(at_ + gate * hidden_ + j) + bias(gate, j);
+  }
+  double bias(int64_t gate, int64_t j) const {
+    return bias_ ? bias_->at((a_.row * 2 * gates_ + gate) * hidden_ + j) : 0;
+  }
+  double recurrent_bias(int64_t gate, int64_t j) const {
+    return bias_ ? bias_->at((a_.row * 2 * gates_ + gates_ + gate) * hidden_ + j) : 0;
+  }
   double recurrent(int64_t gate, int64_t j, const std::vector<double>& h) const {
     double sum = recurrent_bias(gate, j);
     int64_t from = ((a_.row * gates_ + gate) * hidden_ + j) * hidden_;
     for (int64_t k = 0; k < hidden_; ++k) sum += r_.at(from + k) * h[static_cast<size_t>(k)];
     return sum;
   }
-  double clipped(double x) const { return a_.clip > 0 ? std::fmin(std::fmax(x, -a_.clip), a_.clip) : x; }
+  double clipped(double x) const {
+    return a_.clip > 0 ? std::fmin(std::fmax(x, -a_.clip), a_.clip) : x;
+  }
   double f(double x) const { return activate(a_.f, clipped(x), a_.alphas[0], a_.betas[0]); }
   double g(double x) const { return activate(a_.g, clipped(x), a_.alphas[1], a_.betas[1]); }
   double last(double x) const { return activate(a_.h, x, a_.alphas[2], a_.betas[2]); }
-  double peephole(int64_t which, int64_t j, double c) const { return peep_ ? peep_->at((a_.row * 3 + which) * hidden_ + j) * c : 0; }
+  double peephole(int64_t which, int64_t j, double c) const {
+    return peep_ ? peep_->at((a_.row * 3 + which) * hidden_ + j) * c : 0;
+  }
 
   void rnn() {
     std::vector<double> next(h_.size());
-    for (int64_t j = 0; j < hidden_; ++j) next[static_cast<size_t>(j)] = f(input(0, j) + recurrent(0, j, h_));
+    for (int64_t j = 0; j < hidden_; ++j)
+      next[static_cast<size_t>(j)] = f(input(0, j) + recurrent(0, j, h_));
     h_ = next;
   }
   void gru() {
@@ -73,7 +94,8 @@ class Cell {
     for (size_t j = 0; j < h_.size(); ++j) {
       auto i = static_cast<int64_t>(j);
       double z = f(input(0, i) + recurrent(0, i, h_));
-      double inner = a_.linear_before_reset ? reset[j] * recurrent(2, i, h_) : recurrent(2, i, scaled);
+      double inner = a_.linear_before_reset ? reset[j] * recurrent(2, i, h_)
+                                            : recurrent(2, i, scaled);
       next[j] = (1 - z) * g(input(2, i) + inner) + z * h_[j];
     }
     h_ = next;
@@ -83,7 +105,8 @@ class Cell {
     for (size_t j = 0; j < h_.size(); ++j) {
       auto n = static_cast<int64_t>(j);
       double i = f(input(0, n) + recurrent(0, n, h_) + peephole(0, n, c_[j]));
-      double forget = a_.coupled ? 1 - i : f(input(2, n) + recurrent(2, n, h_) + peephole(2, n, c_[j]));
+      double forget = a_.coupled ? 1 - i
+                                 : f(input(2, n) + recurrent(2, n, h_) + peephole(2, n, c_[j]));
       c_[j] = forget * c_[j] + i * g(input(3, n) + recurrent(3, n, h_));
       next[j] = f(input(1, n) + recurrent(1, n, h_) + peephole(1, n, c_[j])) * last(c_[j]);
     }
@@ -101,27 +124,36 @@ class Cell {
 
 Expected<TensorType> infer_recurrent(const OpAttrs& attrs, const Types& in) {
   const auto& a = std::get<op::Recurrent>(attrs);
-  if (!is_float(in[0]->dtype)) return input_error(0, "x", "{0}, expected a float type", dtype_name(in[0]->dtype));
+  if (!is_float(in[0]->dtype))
+    return input_error(0, "x", "{0}, expected a float type", dtype_name(in[0]->dtype));
   constexpr const char* kRoles[] = {"x", "r", "bias", "lengths", "h0", "c0", "peepholes"};
   constexpr size_t kRanks[] = {3, 3, 2, 1, 3, 3, 2};
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i]) continue;
     TW_TRY(check_rank(i, kRoles[i], *in[i], kRanks[i]));
     if (i != 3) TW_TRY(check_dtype(i, kRoles[i], *in[i], in[0]->dtype));
-    else if (is_float(in[i]->dtype) || in[i]->dtype == DType::boolean) return input_error(i, kRoles[i], "{0}, expected integers", dtype_name(in[i]->dtype));
+    else if (is_float(in[i]->dtype) || in[i]->dtype == DType::boolean)
+      return input_error(i, kRoles[i], "{0}, expected integers", dtype_name(in[i]->dtype));
   }
   const Shape &x = in[0]->shape, &r = in[1]->shape;
   auto directions = as_const(r[0]), hidden = as_const(r[2]);
-  if (!directions || !hidden || *hidden < 1 || *hidden > 1 << 20 || *directions < 1 || *directions > 2)
-    return input_error(1, "r", "shape {0}, expected [1 or 2, gates * hidden, hidden], all constants", to_string(r));
-  if (a.row < 0 || a.row >= *directions) return make_error(DiagCode::invalid_model, "row {0} of {1} directions", a.row, *directions);
-  if (a.alphas.size() != 3 || a.betas.size() != 3) return make_error(DiagCode::invalid_model, "alphas and betas have three entries each");
+  if (!directions || !hidden || *hidden < 1 || *hidden > 1 << 20 || *directions < 1 ||
+      *directions > 2)
+    return input_error(1, "r",
+                       "shape {0}, expected [1 or 2, gates * hidden, hidden], all constants",
+                       to_string(r));
+  if (a.row < 0 || a.row >= *directions)
+    return make_error(DiagCode::invalid_model, "row {0} of {1} directions", a.row, *directions);
+  if (a.alphas.size() != 3 || a.betas.size() != 3)
+    return make_error(DiagCode::invalid_model, "alphas and betas have three entries each");
   const Expr all(*directions), gates(a.gates() * *hidden);
   TW_TRY(check_dim(1, "r", "gates * hidden", r[1], gates));
-  TW_TRY(check_dim(0, "x", "directions * gates * hidden", x[2], Expr(*directions * a.gates() * *hidden)));
+  TW_TRY(check_dim(0, "x", "directions * gates * hidden", x[2],
+                   Expr(*directions * a.gates() * *hidden)));
   auto check = [&](size_t i, const Shape& wanted) -> Error {
     if (i >= in.size() || !in[i] || equal(in[i]->shape, wanted)) return Error::success();
-    return input_error(i, kRoles[i], "shape {0}, expected {1}", to_string(in[i]->shape), to_string(wanted));
+    return input_error(i, kRoles[i], "shape {0}, expected {1}", to_string(in[i]->shape),
+                       to_string(wanted));
   };
   TW_TRY(check(2, {all, Expr(2 * a.gates() * *hidden)}));
   TW_TRY(check(3, {x[1]}));
@@ -132,7 +164,8 @@ Expected<TensorType> infer_recurrent(const OpAttrs& attrs, const Types& in) {
   return TensorType{in[0]->dtype, {simplify_dim(x[0] + Expr(states)), x[1], r[2]}, {}};
 }
 
-Expected<Tensor> evaluate_recurrent(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
+Expected<Tensor> evaluate_recurrent(const OpAttrs& attrs, const TensorType& out,
+                                    const Tensors& in) {
   const auto& a = std::get<op::Recurrent>(attrs);
   const Tensor& x = *in[0];
   int64_t steps = x.shape[0], batch = x.shape[1], hidden = in[1]->shape[2];
@@ -140,13 +173,15 @@ Expected<Tensor> evaluate_recurrent(const OpAttrs& attrs, const TensorType& out,
   for (int64_t b = 0; b < batch; ++b) {
     Cell cell(a, in);
     auto start = [&](size_t i, std::vector<double>& state) {
-      for (int64_t j = 0; j < hidden && present(in, i); ++j) state[static_cast<size_t>(j)] = in[i]->at((a.row * batch + b) * hidden + j);
+      for (int64_t j = 0; j < hidden && present(in, i); ++j)
+        state[static_cast<size_t>(j)] = in[i]->at((a.row * batch + b) * hidden + j);
     };
     start(4, cell.h());
     start(5, cell.c());
     int64_t length = present(in, 3) ? in[3]->int_at(b) : steps;
     auto store = [&](int64_t t, const std::vector<double>& state) {
-      for (int64_t j = 0; j < hidden; ++j) y.set((t * batch + b) * hidden + j, state[static_cast<size_t>(j)]);
+      for (int64_t j = 0; j < hidden; ++j)
+        y.set((t * batch + b) * hidden + j, state[static_cast<size_t>(j)]);
     };
     for (int64_t i = 0; i < steps; ++i) {
       int64_t t = a.reverse ? steps - 1 - i : i;

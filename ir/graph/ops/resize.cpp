@@ -8,8 +8,10 @@
 namespace tw {
 namespace {
 
-// `width`, the extent that the scale asks for, may lie between two integers; `out` is the one below. A single point has its place by definition.
-float source_coordinate(CoordinateMode mode, float at, float scale, float in, float width, float out) {
+// `width`, the extent that the scale asks for, may lie between two integers; `out` is the one
+// below. A single point has its place by definition.
+float source_coordinate(CoordinateMode mode, float at, float scale, float in, float width,
+                        float out) {
   switch (mode) {
     case CoordinateMode::half_pixel: return (at + 0.5f) / scale - 0.5f;
     case CoordinateMode::asymmetric: return at / scale;
@@ -41,11 +43,14 @@ double cubic_weight(double a, double distance) {  // Keys' kernel
   return 0;
 }
 
-bool same_axis(const op::Resize& resize, size_t axis, int64_t in, int64_t out) { return in == out && resize.scales[axis] == 1; }
+bool same_axis(const op::Resize& resize, size_t axis, int64_t in, int64_t out) {
+  return in == out && resize.scales[axis] == 1;
+}
 
 }  // namespace
 
-std::vector<std::vector<ResizeTap>> resize_taps(const op::Resize& resize, size_t axis, int64_t in, int64_t out) {
+std::vector<std::vector<ResizeTap>> resize_taps(const op::Resize& resize, size_t axis, int64_t in,
+                                                int64_t out) {
   std::vector<std::vector<ResizeTap>> taps(static_cast<size_t>(out));
   const double exact = resize.scales[axis] * static_cast<double>(in), whole = std::round(exact);
   const auto width = static_cast<float>(std::fabs(exact - whole) < 1e-4 ? whole : exact);
@@ -55,12 +60,15 @@ std::vector<std::vector<ResizeTap>> resize_taps(const op::Resize& resize, size_t
       list.push_back({i, 1});
       continue;
     }
-    float x = source_coordinate(resize.coordinates, static_cast<float>(i), static_cast<float>(resize.scales[axis]), static_cast<float>(in), width,
-                                static_cast<float>(out));
+    float x = source_coordinate(resize.coordinates, static_cast<float>(i),
+                                static_cast<float>(resize.scales[axis]), static_cast<float>(in),
+                                width, static_cast<float>(out));
     x = std::clamp(x, -4.0f, static_cast<float>(in) + 4);  // farther taps all show the edge
     int64_t left = static_cast<int64_t>(std::floor(x));
     double fraction = static_cast<double>(x) - static_cast<double>(left);
-    auto add = [&](int64_t index, double weight) { list.push_back({std::clamp<int64_t>(index, 0, in - 1), weight}); };
+    auto add = [&](int64_t index, double weight) {
+      list.push_back({std::clamp<int64_t>(index, 0, in - 1), weight});
+    };
     switch (resize.mode) {
       case ResizeMode::nearest: add(nearest_index(resize.nearest, x), 1); break;
       case ResizeMode::linear:
@@ -68,7 +76,8 @@ std::vector<std::vector<ResizeTap>> resize_taps(const op::Resize& resize, size_t
         add(left + 1, fraction);
         break;
       case ResizeMode::cubic:
-        for (int64_t k = -1; k <= 2; ++k) add(left + k, cubic_weight(resize.cubic_a, fraction - static_cast<double>(k)));
+        for (int64_t k = -1; k <= 2; ++k)
+          add(left + k, cubic_weight(resize.cubic_a, fraction - static_cast<double>(k)));
         break;
     }
   }
@@ -79,16 +88,22 @@ Expected<TensorType> infer_resize(const OpAttrs& attrs, const Types& in) {
   const op::Resize& resize = std::get<op::Resize>(attrs);
   const TensorType& x = *in[0];
   size_t rank = x.shape.size();
-  if (resize.shape.size() != rank) return make_error(DiagCode::invalid_model, "shape has {0} entries, expected {1}", resize.shape.size(), rank);
-  if (resize.scales.size() != rank) return make_error(DiagCode::invalid_model, "scales has {0} entries, expected {1}", resize.scales.size(), rank);
+  if (resize.shape.size() != rank)
+    return make_error(DiagCode::invalid_model, "shape has {0} entries, expected {1}",
+                      resize.shape.size(), rank);
+  if (resize.scales.size() != rank)
+    return make_error(DiagCode::invalid_model, "scales has {0} entries, expected {1}",
+                      resize.scales.size(), rank);
   if (resize.mode != ResizeMode::nearest && !is_float(x.dtype))
     return input_error(0, "x", "{0} is interpolated, expected a float type", dtype_name(x.dtype));
   TensorType out{x.dtype, {}, {}};
   for (size_t i = 0; i < rank; ++i) {
     TW_TRY(check_dim_expr(resize.shape[i]));
     if (!(resize.scales[i] > 0) || std::isinf(resize.scales[i]))
-      return make_error(DiagCode::invalid_model, "scales has an entry of {0}, expected a positive number", resize.scales[i]);
-    if (is_const(x.shape[i], 0) && !is_const(resize.shape[i], 0)) return input_error(0, "x", "axis {0} of {1} is empty", i, to_string(x));
+      return make_error(DiagCode::invalid_model,
+                        "scales has an entry of {0}, expected a positive number", resize.scales[i]);
+    if (is_const(x.shape[i], 0) && !is_const(resize.shape[i], 0))
+      return input_error(0, "x", "axis {0} of {1} is empty", i, to_string(x));
     out.shape.push_back(simplify_dim(resize.shape[i]));
   }
   return out;
@@ -103,7 +118,8 @@ Expected<Tensor> evaluate_resize(const OpAttrs& attrs, const TensorType& out, co
     IndexTables tables(shape.size());
     std::vector<int64_t> strides = row_major_strides(current.shape);
     for (size_t axis = 0; axis < shape.size(); ++axis)
-      for (const auto& taps : resize_taps(resize, axis, current.shape[axis], shape[axis])) tables[axis].push_back(taps[0].index * strides[axis]);
+      for (const auto& taps : resize_taps(resize, axis, current.shape[axis], shape[axis]))
+        tables[axis].push_back(taps[0].index * strides[axis]);
     return gather_tables(current, tables);
   }
   std::vector<double> values(static_cast<size_t>(current.size()));
@@ -112,11 +128,13 @@ Expected<Tensor> evaluate_resize(const OpAttrs& attrs, const TensorType& out, co
   for (size_t axis = 0; axis < shape.size(); ++axis) {  // one axis after the other, in double
     if (same_axis(resize, axis, at[axis], shape[axis])) continue;
     auto taps = resize_taps(resize, axis, at[axis], shape[axis]);
-    int64_t inner = element_count(std::span<const int64_t>(at).subspan(axis + 1)), extent = at[axis];
+    int64_t inner = element_count(std::span<const int64_t>(at).subspan(axis + 1)),
+            extent = at[axis];
     at[axis] = shape[axis];
     std::vector<double> next(static_cast<size_t>(element_count(at)));
     for (size_t i = 0; i < next.size(); ++i) {
-      int64_t flat = static_cast<int64_t>(i), base = flat / inner / shape[axis] * extent * inner + flat % inner;
+      int64_t flat = static_cast<int64_t>(i),
+              base = flat / inner / shape[axis] * extent * inner + flat % inner;
       for (const ResizeTap& tap : taps[static_cast<size_t>(flat / inner % shape[axis])])
         next[i] += tap.weight * values[static_cast<size_t>(base + tap.index * inner)];
     }

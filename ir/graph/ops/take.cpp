@@ -1,4 +1,5 @@
-// Reading at computed places (take), the indices themselves (iota), and running sums and products (cumulate).
+// Reading at computed places (take), the indices themselves (iota), and running sums and products
+// (cumulate).
 #include <algorithm>
 
 #include "ir/graph/ops/common.h"
@@ -11,7 +12,9 @@ Error check_points(const Shape& shape) {
   for (const Expr& e : shape) {
     TW_TRY(check_dim_expr(e));
     const int64_t extent = as_const(e).value_or(0);
-    if (extent < 0 || extent > int64_t{1} << 40) return make_error(DiagCode::invalid_model, "shape has an entry of {0}, expected 0 to 2^40", extent);
+    if (extent < 0 || extent > int64_t{1} << 40)
+      return make_error(DiagCode::invalid_model, "shape has an entry of {0}, expected 0 to 2^40",
+                        extent);
   }
   return Error::success();
 }
@@ -20,11 +23,14 @@ Error check_points(const Shape& shape) {
 Error check_place(const TensorType& x, const op::Take& take, size_t axis) {
   const int64_t place = take.places[axis];
   if (place < -1 || place >= static_cast<int64_t>(take.shape.size()))
-    return make_error(DiagCode::invalid_model, "places has an entry of {0}, expected -1 to {1}", place, static_cast<int64_t>(take.shape.size()) - 1);
+    return make_error(DiagCode::invalid_model, "places has an entry of {0}, expected -1 to {1}",
+                      place, static_cast<int64_t>(take.shape.size()) - 1);
   if (place < 0) return Error::success();
   const Expr& wanted = take.shape[static_cast<size_t>(place)];
   const auto extent = as_const(x.shape[axis]), reach = as_const(wanted);
-  if (extent && reach && *extent < *reach) return input_error(0, "x", "axis {0} of {1}, expected at least {2}", axis, to_string(x), *reach);
+  if (extent && reach && *extent < *reach)
+    return input_error(0, "x", "axis {0} of {1}, expected at least {2}", axis, to_string(x),
+                       *reach);
   return Error::success();
 }
 
@@ -34,14 +40,20 @@ Expected<TensorType> infer_take(const OpAttrs& attrs, const Types& in) {
   const auto& take = std::get<op::Take>(attrs);
   const TensorType& x = *in[0];
   if (take.places.size() != x.shape.size())
-    return make_error(DiagCode::invalid_model, "places has {0} entries, expected {1}", take.places.size(), x.shape.size());
+    return make_error(DiagCode::invalid_model, "places has {0} entries, expected {1}",
+                      take.places.size(), x.shape.size());
   TW_TRY(check_points(take.shape));
   const auto tables = static_cast<size_t>(std::ranges::count(take.places, -1));
-  if (in.size() != 1 + tables) return make_error(DiagCode::invalid_model, "{0} index tensors, expected {1}", in.size() - 1, tables);
-  const bool none = std::ranges::any_of(take.shape, [](const Expr& e) { return as_const(e).value_or(0) == 0; });   // perhaps
+  if (in.size() != 1 + tables)
+    return make_error(DiagCode::invalid_model, "{0} index tensors, expected {1}", in.size() - 1,
+                      tables);
+  // Perhaps
+  const bool none = std::ranges::any_of(take.shape,
+                                        [](const Expr& e) { return as_const(e).value_or(0) == 0; });
   for (size_t i = 0; i < take.places.size(); ++i) {
     TW_TRY(check_place(x, take, i));
-    if (is_const(x.shape[i], 0) && !none) return input_error(0, "x", "axis {0} of {1} is empty", i, to_string(x));
+    if (is_const(x.shape[i], 0) && !none)
+      return input_error(0, "x", "axis {0} of {1} is empty", i, to_string(x));
   }
   for (size_t i = 1; i < in.size(); ++i) {
     if (!in[i]) return make_error(DiagCode::invalid_model, "input {0} is absent", i);
@@ -49,8 +61,12 @@ Expected<TensorType> infer_take(const OpAttrs& attrs, const Types& in) {
       return input_error(i, "indices", "{0}, expected i32 or i64", dtype_name(in[i]->dtype));
     const Shape& s = in[i]->shape;
     bool fits = s.size() <= take.shape.size();
-    for (size_t k = 0; fits && k < s.size(); ++k) fits = is_const(s[k], 1) || equal(Shape{s[k]}, Shape{take.shape[take.shape.size() - s.size() + k]});
-    if (!fits) return input_error(i, "indices", "{0} does not broadcast to {1}", to_string(*in[i]), to_string(TensorType{in[i]->dtype, take.shape, {}}));
+    for (size_t k = 0; fits && k < s.size(); ++k)
+      fits = is_const(s[k], 1) ||
+             equal(Shape{s[k]}, Shape{take.shape[take.shape.size() - s.size() + k]});
+    if (!fits)
+      return input_error(i, "indices", "{0} does not broadcast to {1}", to_string(*in[i]),
+                         to_string(TensorType{in[i]->dtype, take.shape, {}}));
   }
   TensorType out{x.dtype, {}, {}};
   for (const Expr& e : take.shape) out.shape.push_back(simplify_dim(e));
@@ -60,27 +76,37 @@ Expected<TensorType> infer_take(const OpAttrs& attrs, const Types& in) {
 Expected<Tensor> evaluate_take(const OpAttrs& attrs, const TensorType& out, const Tensors& in) {
   const auto& take = std::get<op::Take>(attrs);
   const Tensor& x = *in[0];
-  const std::vector<int64_t> shape = extents(out.shape), strides = row_major_strides(x.shape), points = row_major_strides(shape);
+  const std::vector<int64_t> shape = extents(out.shape), strides = row_major_strides(x.shape),
+                             points = row_major_strides(shape);
   Tensor from = Tensor::zeros(DType::i64, shape);
   for (size_t axis = 0, table = 1; axis < take.places.size(); ++axis) {
     const int64_t place = take.places[axis], extent = x.shape[axis];
     const Tensor* indices = place < 0 ? in[table++] : nullptr;
     const std::vector<int64_t> none(shape.size(), 0);
     Error error = Error::success();
-    walk<1>(shape, {indices ? broadcast_strides(indices->shape, shape) : none}, [&](int64_t flat, const std::array<int64_t, 1>& at) {
-      int64_t index = indices ? indices->int_at(at[0]) : flat / points[static_cast<size_t>(place)] % shape[static_cast<size_t>(place)];
-      const bool outside = index < (take.wrap ? -extent : 0) || index >= extent;
-      if (outside && (take.wrap || !indices || extent == 0) && !error) error = make_error(DiagCode::invalid_argument, "index {0} of an extent of {1}", index, extent);
-      if (take.wrap && index < 0) index += extent;
-      from.set_int(flat, from.int_at(flat) + std::clamp<int64_t>(index, 0, std::max<int64_t>(extent - 1, 0)) * strides[axis]);
-    });
+    walk<1>(shape, {indices ? broadcast_strides(indices->shape, shape) : none},
+            [&](int64_t flat, const std::array<int64_t, 1>& at) {
+              int64_t index = indices ? indices->int_at(at[0])
+                                      : flat / points[static_cast<size_t>(place)] %
+                                            shape[static_cast<size_t>(place)];
+              const bool outside = index < (take.wrap ? -extent : 0) || index >= extent;
+              if (outside && (take.wrap || !indices || extent == 0) && !error)
+                error = make_error(DiagCode::invalid_argument, "index {0} of an extent of {1}",
+                                   index, extent);
+              if (take.wrap && index < 0) index += extent;
+              from.set_int(flat,
+                           from.int_at(flat) +
+                               std::clamp<int64_t>(index, 0, std::max<int64_t>(extent - 1, 0)) *
+                                   strides[axis]);
+            });
     if (error) return error;
   }
   Tensor y = Tensor::zeros(out.dtype, shape);
   const auto bytes = static_cast<size_t>(dtype_bytes(out.dtype));
   for (int64_t i = 0; i < y.size(); ++i)
-    std::copy_n(x.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(from.int_at(i)) * bytes), bytes,
-                y.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * bytes));
+    std::copy_n(
+        x.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(from.int_at(i)) * bytes),
+        bytes, y.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * bytes));
   return y;
 }
 
@@ -106,7 +132,8 @@ Expected<TensorType> infer_cumulate(const OpAttrs& attrs, const Types& in) {
   const auto& a = std::get<op::Cumulate>(attrs);
   TW_ASSIGN(size_t axis, checked_axis(a.axis, in[0]->shape.size()));
   (void)axis;
-  if (a.kind != ReduceKind::sum && a.kind != ReduceKind::prod) return make_error(DiagCode::invalid_model, "kind is neither sum nor prod");
+  if (a.kind != ReduceKind::sum && a.kind != ReduceKind::prod)
+    return make_error(DiagCode::invalid_model, "kind is neither sum nor prod");
   if (in[0]->dtype == DType::boolean) return input_error(0, "x", "bool cannot be added up");
   return *in[0];
 }
@@ -123,7 +150,8 @@ Expected<Tensor> evaluate_cumulate(const OpAttrs& attrs, const TensorType& out, 
     double real = static_cast<double>(first);
     int64_t whole = first;
     for (int64_t k = 0; k < extent; ++k) {
-      const int64_t at = row / stride * stride * extent + row % stride + (a.reverse ? extent - 1 - k : k) * stride;
+      const int64_t at = row / stride * stride * extent + row % stride +
+                         (a.reverse ? extent - 1 - k : k) * stride;
       const auto store = [&] { is_float(x.dtype) ? y.set(at, real) : y.set_int(at, whole); };
       if (a.exclusive) store();
       if (is_float(x.dtype)) real = step == BinaryOp::add ? real + x.at(at) : real * x.at(at);

@@ -10,19 +10,21 @@ Error check_window(size_t spatial, const Ints& strides, const Ints& dilations, c
   return check_ints("pads", pads, 2 * spatial, 0);
 }
 
-Expected<Expr> window_count(size_t axis, const Expr& in, const Expr& kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
-                            int64_t pad_end, bool ceil_mode) {
+Expected<Expr> window_count(size_t axis, const Expr& in, const Expr& kernel, int64_t stride,
+                            int64_t dilation, int64_t pad_begin, int64_t pad_end, bool ceil_mode) {
   Expr window = (kernel - 1) * dilation + 1;
   Expr room = simplify_dim(in + (pad_begin + pad_end) - window);
   if (as_const(room).value_or(0) < 0)
-    return make_error(DiagCode::invalid_model, "spatial axis {0}: a window of {1} on an extent of {2} with pads {3} and {4}", axis,
-                      to_string(simplify_dim(window)), to_string(in), pad_begin, pad_end);
+    return make_error(DiagCode::invalid_model,
+                      "spatial axis {0}: a window of {1} on an extent of {2} with pads {3} and {4}",
+                      axis, to_string(simplify_dim(window)), to_string(in), pad_begin, pad_end);
   if (!ceil_mode) return simplify_dim(floor_div(room, stride) + 1);
   return simplify_dim(min(ceil_div(room, stride), floor_div(in + (pad_begin - 1), stride)) + 1);
 }
 
-WindowGeometry::WindowGeometry(std::span<const int64_t> large, std::span<const int64_t> small, std::span<const int64_t> kernel,
-                               const Ints& strides, const Ints& dilations, const Ints& pads) {
+WindowGeometry::WindowGeometry(std::span<const int64_t> large, std::span<const int64_t> small,
+                               std::span<const int64_t> kernel, const Ints& strides,
+                               const Ints& dilations, const Ints& pads) {
   size_t last = large.size() - 1;
   row = small[last];
   rows = element_count(small.first(last));
@@ -35,7 +37,8 @@ WindowGeometry::WindowGeometry(std::span<const int64_t> large, std::span<const i
       int64_t offset = 0, scale = large[last], r_left = r, t_left = t;
       bool inside = true;
       for (size_t axis = last; axis-- > 0;) {
-        int64_t at = r_left % small[axis] * strides[axis] + t_left % kernel[axis] * dilations[axis] - pads[axis];
+        int64_t at = r_left % small[axis] * strides[axis] +
+                     t_left % kernel[axis] * dilations[axis] - pads[axis];
         inside &= at >= 0 && at < large[axis];
         offset += at * scale;
         scale *= large[axis];
