@@ -1,9 +1,10 @@
 /* All operators in one unit: one object a triple, of which an artifact takes the functions that it
  * calls. */
+// clang-format off: each file stands on those before it.
+#include "fail.c"
 #include "bit_cast.c"
 #include "compress.c"
 #include "det.c"
-#include "fail.c"
 #include "non_max_suppression.c"
 #include "nonzero.c"
 #include "random_bits.c"
@@ -14,3 +15,4 @@
 #include "topk.c"
 #include "tree_ensemble.c"
 #include "unique.c"
+// clang-format on
