@@ -41,7 +41,9 @@ Features features_of(FeatureKind kind, const Space& space) {
   TW_UNREACHABLE("features");
 }
 
-KernelFamily family_of(const Task& task) { return task.variants.front().lowered.family; }
+std::string family_of(const Task& task) {
+  return family_name(task.variants.front().lowered.stages);
+}
 
 // Of its own for each task, the same in every network
 uint64_t seed_of(uint64_t seed, const std::string& key) {
@@ -256,7 +258,7 @@ Expected<Candidate> NetworkTuner::usual(Search& search, size_t variant) const {
   if (const std::optional<Point> point = search.space.default_point(); point && variant == 0)
     return maker(search)(*point);
   const LoweredGroup& lowered = search.task.variants[variant].lowered;
-  TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.family, target_));
+  TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.stages, target_));
   return candidate_of(search.task, target_, static_cast<int>(variant), std::move(schedule));
 }
 
@@ -379,7 +381,7 @@ Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock,
   std::vector<ScheduledTask> tasks;
   for (const auto& search : searches_) {
     const Task& task = search->task;
-    tasks.push_back({task.name, similar_group(family_name(family_of(task)), task.flops),
+    tasks.push_back({task.name, similar_group(family_of(task), task.flops),
                      static_cast<double>(task.calls), task.flops,
                      [this, s = search.get()](int most) { return round(*s, most); }});
     if (!options_.table) tasks.back().first = [this, s = search.get()] { return first_round(*s); };

@@ -25,7 +25,7 @@ KernelShape shape_of(const LoweredGroup& lowered) {
   }
   const int64_t flops = eval_int(count_work(lowered.kernel).flops,
                                  [](std::string_view) { return int64_t{1}; });
-  KernelShape shape{family_name(lowered.family), {std::log2(static_cast<double>(flops) + 1)}};
+  KernelShape shape{family_name(lowered.stages), {std::log2(static_cast<double>(flops) + 1)}};
   for (const BufferRole role : {BufferRole::input, BufferRole::output, BufferRole::constant})
     shape.sizes.push_back(std::log2(bytes[static_cast<size_t>(role)] + 1));
   return shape;

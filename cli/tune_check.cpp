@@ -136,7 +136,7 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
     TW_ASSIGN(const std::vector<Record> records,
               log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
     const LoweredGroup& used = task.variants.front().lowered;
-    TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.family, target));
+    TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.stages, target));
     TW_ASSIGN(const Kernel by_default, apply(used.kernel, usual, &target));
     const auto counts = [&](const LoweredGroup& lowered, const Record& record) {
       return threads > 1 || target.cores == 1 ||

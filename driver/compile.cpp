@@ -74,9 +74,10 @@ ModelInterface interface_of(const Program& program, const SymbolNames& names,
 }
 
 // Times the steps and tells progress.
-class Stages {
+class StageClock {
  public:
-  Stages(CompileReport& report, const OnStage& progress) : report_(report), progress_(progress) {}
+  StageClock(CompileReport& report, const OnStage& progress)
+      : report_(report), progress_(progress) {}
   void begin(const std::string& name) {
     end();
     if (progress_) progress_(name);
@@ -140,7 +141,8 @@ using DeviceBackends = std::vector<std::unique_ptr<DeviceBackend>>;
 // a text on the way, which the report has then.
 Expected<std::optional<Program>> lower_graph(Graph& graph, const CompileOptions& options,
                                              const Target& target, const DeviceBackends& devices,
-                                             Stages& stages, Dump& dump, CompileReport& report) {
+                                             StageClock& stages, Dump& dump,
+                                             CompileReport& report) {
   const int jobs = threads_or_all(options.jobs);
   TW_TRY(dump.write(DumpStage::imported, [&] { return print(graph); }));
 
@@ -296,7 +298,7 @@ Expected<std::map<std::string, int64_t>> by_symbol(const std::map<std::string, i
 // The fast path for these sizes, by symbol.
 Error add_sizes(Program& program, Model& model, const CompileOptions& options,
                 const std::map<std::string, int64_t>& sizes, const Target& target,
-                const DeviceBackends& devices, Stages& stages, CompileReport& report) {
+                const DeviceBackends& devices, StageClock& stages, CompileReport& report) {
   CompileOptions own = options;
   own.dims = model.dims;
   CompileReport special;
@@ -385,7 +387,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
                                       std::vector<Model> special) {
   CompileReport report;
   int jobs = threads_or_all(options.jobs);
-  Stages stages(report, progress);
+  StageClock stages(report, progress);
   Dump dump(options.dump_dir);
   auto done = [&] {
     stages.end();

@@ -154,7 +154,7 @@ Error ScheduleChooser::use_default(const LoweredGroup& lowered, const Target& pl
     TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
     return Error::success();
   };
-  Error error = use(default_schedule(lowered.kernel, lowered.family, place));
+  Error error = use(default_schedule(lowered.kernel, lowered.stages, place));
   if (!error || !place.driver.empty()) return error;
   chosen.fault = first_line(std::move(error));
   return use(plain_schedule(lowered.kernel, place));

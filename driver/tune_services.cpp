@@ -101,7 +101,7 @@ class Measuring {
       builders_.emplace(task.key, std::move(builder));
     }
     const Kernel& lowered = variant.lowered.kernel;
-    TW_ASSIGN(const Schedule schedule, default_schedule(lowered, variant.lowered.family, target_));
+    TW_ASSIGN(const Schedule schedule, default_schedule(lowered, variant.lowered.stages, target_));
     TW_ASSIGN(const Kernel scheduled, tw::apply(lowered, schedule, &target_));
     return reference_outputs(scheduled,
                              {std::vector<int64_t>(lowered.symbols.size(), 1),
@@ -171,7 +171,7 @@ MeasureTask by_cycles(std::shared_ptr<const DeviceBackend> backend, const Target
 }
 
 Error runs_on(const DeviceBackend& backend, const Target& device, const LoweredGroup& lowered) {
-  TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.family, device));
+  TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.stages, device));
   TW_ASSIGN(const Kernel kernel, tw::apply(lowered.kernel, schedule, &device));
   TW_TRY(backend.supports(kernel));
   return backend.accepts(kernel, constants_of(lowered));

@@ -1,44 +1,49 @@
 #include "kernels/default_schedule.h"
 
 #include "kernels/device/tensor_form.h"
-#include "kernels/families.h"
+#include "kernels/schedule/builder.h"
 
 namespace tw {
 namespace {
 
-Expected<Schedule> family_schedule(const Kernel& kernel, KernelFamily family, const Target& target,
-                                   Choices* choices) {
-  if (!target.axes.empty())
-    return family == KernelFamily::tiles ? tiled_schedule(kernel, target)
-                                         : bound_schedule(kernel, target, choices);
+// Of a processor's kernel, by its family.
+struct FamilySchedule {
+  ScheduleBuilder& s;
+  void operator()(const ElementwiseStages&) const { schedule_elementwise(s); }
+  void operator()(const ConvStages& m) const { schedule_conv(s, m); }
+  void operator()(const WinogradStages& m) const { schedule_winograd(s, m); }
+  void operator()(const StrassenStages& m) const { schedule_strassen(s, m); }
+  void operator()(const MatMulStages& m) const { schedule_matmul(s, m); }
+  void operator()(const TileStages&) const {}  // of targets with axes alone
+  void operator()(const ReduceStages& m) const { schedule_reduce(s, m); }
+  void operator()(const PoolStages& m) const { schedule_pool(s, m); }
+  void operator()(const RecurrentStages& m) const { schedule_recurrent(s, m); }
+  void operator()(const AttentionStages& m) const { schedule_attention(s, m); }
+};
+
+Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& stages,
+                                   const Target& target, Choices* choices) {
+  if (!target.axes.empty()) {
+    if (const auto* tiles = std::get_if<TileStages>(&stages))
+      return tiled_schedule(kernel, *tiles, target);
+    return bound_schedule(kernel, std::get_if<ReduceStages>(&stages), target, choices);
+  }
   if (tensor_instruction(target, true)) return tensor_schedule(kernel, target, choices);
   ScheduleBuilder s(kernel, target, choices);
-  switch (family) {
-    case KernelFamily::elementwise: schedule_elementwise(s); break;
-    case KernelFamily::conv:
-    case KernelFamily::depthwise: schedule_conv(s); break;
-    case KernelFamily::winograd: schedule_winograd(s); break;
-    case KernelFamily::strassen: schedule_strassen(s); break;
-    case KernelFamily::matmul: schedule_matmul(s); break;
-    case KernelFamily::tiles: break;  // of targets with axes alone
-    case KernelFamily::reduce: schedule_reduce(s); break;
-    case KernelFamily::pool: schedule_pool(s); break;
-    case KernelFamily::attention: schedule_attention(s); break;
-    case KernelFamily::recurrent: schedule_recurrent(s); break;
-  }
+  std::visit(FamilySchedule{s}, stages);
   return s.finish();
 }
 
 }  // namespace
 
-Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family,
+Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& stages,
                                     const Target& target) {
-  return family_schedule(kernel, family, target, nullptr);
+  return family_schedule(kernel, stages, target, nullptr);
 }
 
-Expected<Schedule> chosen_schedule(const Kernel& kernel, KernelFamily family, const Target& target,
-                                   Choices& choices) {
-  return family_schedule(kernel, family, target, &choices);
+Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,
+                                   const Target& target, Choices& choices) {
+  return family_schedule(kernel, stages, target, &choices);
 }
 
 }  // namespace tw

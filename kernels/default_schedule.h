@@ -10,28 +10,15 @@ namespace tw {
 
 // The schedule that a kernel gets when no tuning record names a better one. Always legal for the
 // kernel; an error is a bug of the space, reported with the step.
-Expected<Schedule> default_schedule(const Kernel& kernel, KernelFamily family,
+Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& stages,
                                     const Target& target);
 
 // The same by a point's choices. Error: an illegal point.
-Expected<Schedule> chosen_schedule(const Kernel& kernel, KernelFamily family, const Target& target,
-                                   Choices& choices);
+Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,
+                                   const Target& target, Choices& choices);
 
 // The schedule of reference computations: one rule for all kernels that shares none of the
 // families' choices.
 Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target);
-
-// For a target with axes: every nest over work-groups and their threads (levels "block" and
-// "thread"), sums in the threads.
-Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target,
-                                  Choices* choices = nullptr);
-// The same for kernels in tiles of a block, whose threads share memory.
-Expected<Schedule> tiled_schedule(const Kernel& kernel, const Target& target);
-
-// For a target with a product of tensors between memories of its own: loads, products and stores as
-// parts that run at the same time, tiles shared by virtual threads (kernels/device/tensor_form.h).
-// A kernel that is not in that form keeps its loops.
-Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target,
-                                   Choices* choices = nullptr);
 
 }  // namespace tw

@@ -1,6 +1,5 @@
 // Chooses the family of a group by its anchor and lowers it.
 #include "kernels/lower.h"
-#include "kernels/families.h"
 
 #include "ir/graph/externs.h"
 #include "kernels/common/group_builder.h"
@@ -9,21 +8,20 @@
 
 namespace tw {
 
-const char* family_name(KernelFamily f) {
-  switch (f) {
-    case KernelFamily::elementwise: return "elementwise";
-    case KernelFamily::conv: return "conv";
-    case KernelFamily::depthwise: return "depthwise";
-    case KernelFamily::winograd: return "winograd";
-    case KernelFamily::strassen: return "strassen";
-    case KernelFamily::matmul: return "matmul";
-    case KernelFamily::tiles: return "tiles";
-    case KernelFamily::reduce: return "reduce";
-    case KernelFamily::pool: return "pool";
-    case KernelFamily::recurrent: return "recurrent";
-    case KernelFamily::attention: return "attention";
-  }
-  TW_UNREACHABLE("bad family");
+const char* family_name(const KernelStages& stages) {
+  struct Name {
+    const char* operator()(const ElementwiseStages&) const { return "elementwise"; }
+    const char* operator()(const ConvStages& m) const { return m.depthwise ? "depthwise" : "conv"; }
+    const char* operator()(const WinogradStages&) const { return "winograd"; }
+    const char* operator()(const StrassenStages&) const { return "strassen"; }
+    const char* operator()(const MatMulStages&) const { return "matmul"; }
+    const char* operator()(const TileStages&) const { return "tiles"; }
+    const char* operator()(const ReduceStages&) const { return "reduce"; }
+    const char* operator()(const PoolStages&) const { return "pool"; }
+    const char* operator()(const RecurrentStages&) const { return "recurrent"; }
+    const char* operator()(const AttentionStages&) const { return "attention"; }
+  };
+  return std::visit(Name{}, stages);
 }
 
 // Resizing needs tables of source positions, made at compile time.

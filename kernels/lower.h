@@ -1,5 +1,4 @@
-// Fused groups to unscheduled kernels. One file an op family; build_program.cpp calls lower_group
-// for every group.
+// Fused groups to unscheduled kernels, each by the family of its anchor (a folder of kernels/).
 #pragma once
 #include <memory>
 #include <string>
@@ -8,6 +7,7 @@
 #include "ir/group.h"
 #include "ir/program.h"
 #include "ir/target.h"
+#include "kernels/stages.h"
 
 namespace tw {
 
@@ -21,42 +21,13 @@ struct LoweredArgument {
   std::shared_ptr<const Kernel> pack;
 };
 
-// Which search space and default schedule serve a kernel (autotune/spaces).
-enum class KernelFamily : uint8_t {
-  elementwise,
-  conv,
-  depthwise,
-  winograd,
-  strassen,
-  matmul,
-  tiles,
-  reduce,
-  pool,
-  recurrent,
-  attention
-};
-const char* family_name(KernelFamily f);
-
 struct LoweredGroup {
-  Kernel kernel;  // unscheduled; stages as the family's file documents
-  KernelFamily family = KernelFamily::elementwise;
+  Kernel kernel;        // unscheduled
+  KernelStages stages;  // of it, for the family's schedule
   std::vector<LoweredArgument> arguments;
   // Of a graph that a node runs: none of the model's tuning tasks
   bool in_region = false;
 };
-
-// Whether Winograd's algorithm computes the node: a 3x3 convolution of stride 1 with constant
-// weights over blocked channels.
-bool winograd_applies(const Graph& graph, const Node& node);
-// Channel blocks that one register tile covers when there are so many tiles of the image.
-int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
-
-// Whether one level of Strassen does: a matrix product with a constant right operand, or a
-// pointwise convolution of one image.
-bool strassen_applies(const Graph& graph, const Node& node, const Target& target);
-// Its register tile for half of the rows: channel blocks, and rows for so many of them.
-int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target);
-int64_t strassen_rows(int64_t half_rows, int64_t vectors, const Target& target);
 
 // Errors: an op (or a case of one) that has no lowering, naming the node.
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target);

@@ -523,7 +523,7 @@ class ProgramBuilder {
     store.value = load(BufferId{0}, type.dtype, {var("i0")});
     copy.body = make_loop("i0", count, make_store(std::move(store)));
     KernelCall call;
-    TW_ASSIGN(call.kernel, kernel_index({copy, KernelFamily::elementwise, {}}, "copy",
+    TW_ASSIGN(call.kernel, kernel_index({copy, ElementwiseStages{}, {}}, "copy",
                                         source.value_or(device) == device ? device : 0));
     call.name = name;
     call.device = device;

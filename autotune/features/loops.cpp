@@ -81,7 +81,7 @@ void add_device(const Statement& s, Row& row) {
                                                "thread.x", "thread.y", "thread.z"};
   std::array<double, 6> lengths = {};
   double virtual_threads = 0, bound = 0;
-  for (const Loop& l : s.loops) {
+  for (const LoopAround& l : s.loops) {
     if (l.node->loop_kind == LoopKind::vthread)
       virtual_threads = std::max(1.0, virtual_threads) * l.extent;
     if (l.node->loop_kind != LoopKind::bind) continue;

@@ -14,7 +14,7 @@ struct Span {
 // symbols.
 class Environment {
  public:
-  Environment(const std::vector<Loop>& loops, size_t level) : loops_(loops), level_(level) {}
+  Environment(const std::vector<LoopAround>& loops, size_t level) : loops_(loops), level_(level) {}
   Span of(std::string_view var) const {
     for (size_t i = loops_.size(); i-- > 0;)
       if (loops_[i].node->var == var)
@@ -23,7 +23,7 @@ class Environment {
   }
 
  private:
-  const std::vector<Loop>& loops_;
+  const std::vector<LoopAround>& loops_;
   size_t level_;
 };
 
@@ -95,20 +95,20 @@ Span bound(const Expr& e, const Env& env) {
 }
 
 struct Middle {  // every loop in its middle
-  const std::vector<Loop>& loops;
+  const std::vector<LoopAround>& loops;
   Span of(std::string_view var) const {
-    for (const Loop& l : loops)
+    for (const LoopAround& l : loops)
       if (l.node->var == var) return {std::floor(l.extent / 2), std::floor(l.extent / 2)};
     return {kSymbolValue, kSymbolValue};
   }
 };
 
 struct One {  // one variable is 1, loops are 0
-  const std::vector<Loop>& loops;
+  const std::vector<LoopAround>& loops;
   std::string_view one;
   Span of(std::string_view var) const {
     if (var == one) return {1, 1};
-    for (const Loop& l : loops)
+    for (const LoopAround& l : loops)
       if (l.node->var == var) return {};
     return {kSymbolValue, kSymbolValue};
   }
@@ -117,7 +117,7 @@ struct One {  // one variable is 1, loops are 0
 double extent_of_dim(const Buffer& buffer, size_t dim) {
   const std::optional<int64_t> extent = as_const(buffer.shape[dim]);
   if (extent) return static_cast<double>(*extent);
-  const std::vector<Loop> none;
+  const std::vector<LoopAround> none;
   return std::max(1.0, bound(buffer.shape[dim], Middle{none}).hi);
 }
 
@@ -134,7 +134,7 @@ void add_use(Statement& s, BufferId buffer, const std::vector<Expr>& indices, bo
   };
   if (std::any_of(touch->uses.begin(), touch->uses.end(), same)) return;
   Use use{indices, {}};
-  for (const Loop& l : s.loops)
+  for (const LoopAround& l : s.loops)
     use.moved.push_back(std::any_of(indices.begin(), indices.end(),
                                     [&](const Expr& i) { return uses_var(i, l.node->var); }));
   touch->uses.push_back(std::move(use));

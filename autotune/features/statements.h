@@ -11,7 +11,7 @@ namespace tw::features {
 
 inline constexpr double kSymbolValue = 64;
 
-struct Loop {
+struct LoopAround {
   const StmtNode* node = nullptr;
   double extent = 1;
 };
@@ -36,9 +36,9 @@ struct OpCounts {
 
 struct Statement {
   const StmtNode* store = nullptr;
-  std::vector<Loop> loops;     // outermost first
-  std::vector<Touch> touches;  // the written buffer first, then in order of reading
-  OpCounts floats, ints;       // of one run; ints: indices too
+  std::vector<LoopAround> loops;  // outermost first
+  std::vector<Touch> touches;     // the written buffer first, then in order of reading
+  OpCounts floats, ints;          // of one run; ints: indices too
   double bools = 0, selects = 0;
   int guards = 0;  // ifs around it, and its own condition
 

@@ -58,7 +58,7 @@ Expected<Space> generated_space(const Task& task, const Target& target,
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
     const auto structure = std::make_shared<const Structure>(
-        generated::structure_of(variant.lowered.kernel));
+        generated::structure_of(variant.lowered.kernel, target));
     for (const Rule& rule : kRules) {
       if (!rule.applies(*structure)) continue;
       const auto build = [structure, place, steps = rule.steps](Choices& choices) {

@@ -8,10 +8,10 @@
 namespace tw::generated {
 
 struct Nest {
-  std::string label, buffer;
+  Stage stage;
   // Loops as lowered, outermost first, without scans around
-  std::vector<std::string> spatial, reduce;
-  std::vector<std::string> readers;  // other stages that load the buffer, in program order
+  Loops spatial, reduce;
+  Stages readers;  // other stages that load the buffer, in program order
   bool in_scan = false;
   bool alone = true;  // the only store of its nest
   bool temp = false;  // writes a temp
@@ -27,45 +27,41 @@ struct Structure {
   Kernel kernel;             // as lowered
   std::vector<Nest> nests;   // in program order
   std::vector<size_t> sums;  // whose work is a good part of the kernel's: what sketches are about
-  const Nest& nest(const std::string& label) const;
-  bool central(const std::string& label) const;
+  const Nest& nest(const Stage& stage) const;
+  bool central(const Stage& stage) const;
 };
-Structure structure_of(const Kernel& kernel);
-
-// Loops of a stage's new nest over `var`, as primitives name them.
-std::string loop_name(const std::string& stage, const std::string& var);
+Structure structure_of(const Kernel& kernel, const Target& target);
 
 // Loops in up to three levels: the register tile, blocks of such tiles, the rest.
 struct Levels {
-  std::vector<std::string> outer, middle, inner;
-  std::vector<std::string> around() const;  // outer, then middle
+  Loops outer, middle, inner;
+  Loop lane;             // of the inner ones; none: it was not cut
+  Loops around() const;  // outer, then middle
 };
 // Factors for the loops of a sum, the last being the lanes': what fits the registers, the cheapest
 // by step_cost first. Without rules all that the language can say.
 std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum,
                                                  const ScheduleBuilder& s);
-// `loops` of one nest by these factors. Knobs "block_LOOP" and "outermost_NAME". `once`: points may
-// not be computed twice. Between the outer and the middle ones stand `between`.
-Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<std::string>& loops,
-                 const std::vector<int64_t>& tile, bool once,
-                 const std::vector<std::string>& between = {});
-// The stage below loop `at`: sums over its reduce loops in registers. Knobs "first_STAGE",
+// `loops` of one nest by these factors, the last one's being lanes. Knobs "block_LOOP" and
+// "outermost_NAME". `once`: points may not be computed twice. Between the outer and the middle ones
+// stand `between`.
+Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops,
+                 const std::vector<int64_t>& tile, bool once, const Loops& between = {});
+// The stage below loop `at`: sums over the reduce loops of `sum` in registers. Knobs "first_STAGE",
 // "depth_STAGE", "steps_STAGE" (order, blocks and unrolling of the reduction), "prefetch_STAGE".
-void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& stage,
-                      const std::string& buffer, const std::string& at);
+void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loop& at);
 // The tile's lines unrolled, its lanes in a vector; the outer loops on all threads.
-void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& lane,
-                 const std::string& name, bool threads);
+void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name, bool threads);
 
 // Vectors along the last loop, threads over the outer ones; sums in lanes.
 void map_simply(ScheduleBuilder& s, const Structure& k, const Nest& nest);
 // All but the central sums and those that `taken` names.
-void map_others(ScheduleBuilder& s, const Structure& k, const std::vector<std::string>& taken = {});
+void map_others(ScheduleBuilder& s, const Structure& k, const Stages& taken = {});
 // Pure producers of central sums. Knob of the producer's name: 0 a nest of its own, 1 inlined.
 // Before anything else.
 void place_producers(ScheduleBuilder& s, const Structure& k);
 // A temp that is too large for the stack gets a slice of the workspace for each thread.
-void keep_near(ScheduleBuilder& s, const std::string& buffer);
+void keep_near(ScheduleBuilder& s, const Stage& stage);
 
 // The sketches; a kernel without the structure that one is about fails in its first step.
 void sketch_tile(ScheduleBuilder& s, const Structure& k);  // sums at a tile of their reader

@@ -16,8 +16,8 @@ constexpr int64_t kSetWays = 8;         // rows that fit one set of the cache
 
 // Iterations of the loop in vectors of so many load neighbouring elements, or all the same one:
 // nothing is gathered.
-bool loads_vectors(const Structure& k, const Nest& sum, const std::string& loop, int64_t lanes) {
-  const std::string vector = loop + ".v", lane = loop + ".l";
+bool loads_vectors(const Structure& k, const Nest& sum, const Loop& of, int64_t lanes) {
+  const std::string &loop = of.name(), vector = loop + ".v", lane = loop + ".l";
   Ranges ranges;
   visit(k.kernel.body, [&](const Stmt& s) {
     if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), s->extent - Expr(1)};
@@ -40,12 +40,13 @@ bool loads_vectors(const Structure& k, const Nest& sum, const std::string& loop,
 
 // Loops whose iterations have operands of their own beside those of the lanes; the others' share
 // the vectors.
-bool is_row(const Nest& sum, const std::string& loop, const std::string& lane) {
+bool is_row(const Nest& sum, const Loop& loop, const Loop& lane) {
   bool row = true;
   visit(sum.store->value, [&](const Expr& e) {
     if (e->kind != ExprKind::load) return;
-    const auto uses = [&](const std::string& name) {
-      return std::ranges::any_of(e->args, [&](const Expr& index) { return uses_var(index, name); });
+    const auto uses = [&](const Loop& used) {
+      return std::ranges::any_of(e->args,
+                                 [&](const Expr& index) { return uses_var(index, used.name()); });
     };
     row &= !(uses(loop) && uses(lane));
   });
@@ -54,7 +55,7 @@ bool is_row(const Nest& sum, const std::string& loop, const std::string& lane) {
 
 // Some operand's elements for neighbouring iterations lie a multiple of 4 KiB apart: in one set of
 // the first-level cache.
-bool shares_sets(const Structure& k, const Nest& sum, const std::string& loop) {
+bool shares_sets(const Structure& k, const Nest& sum, const Loop& loop) {
   constexpr int64_t kSetBytes = 4096;
   bool shares = false;
   visit(sum.store->value, [&](const Expr& e) {
@@ -62,7 +63,7 @@ bool shares_sets(const Structure& k, const Nest& sum, const std::string& loop) {
     const Buffer& buffer = k.kernel.buffer(e->buffer);
     int64_t bytes = dtype_bytes(buffer.dtype);
     for (size_t d = e->args.size(); d-- > 0;) {
-      shares |= uses_var(e->args[d], loop) && bytes % kSetBytes == 0;
+      shares |= uses_var(e->args[d], loop.name()) && bytes % kSetBytes == 0;
       bytes *= as_const(buffer.shape[d]).value_or(1);
     }
   });
@@ -70,7 +71,7 @@ bool shares_sets(const Structure& k, const Nest& sum, const std::string& loop) {
 }
 
 std::vector<int64_t> lane_parts(const Structure& k, const Nest& sum, const ScheduleBuilder& s) {
-  const std::string& loop = sum.spatial.back();
+  const Loop& loop = sum.spatial.back();
   const int64_t lanes = std::max(
       1, s.target().lanes(dtype_bytes(k.kernel.buffer(sum.store->buffer).dtype)));
   const std::optional<int64_t> n = s.extent(loop);
@@ -87,7 +88,7 @@ std::vector<int64_t> lane_parts(const Structure& k, const Nest& sum, const Sched
   return parts;
 }
 
-std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const std::string& loop,
+std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const Loop& loop,
                                  const ScheduleBuilder& s) {
   const std::optional<int64_t> n = s.extent(loop);
   if (!n) return {1, 2, 4, 6, 8};
@@ -126,8 +127,8 @@ struct Tiles {
 
 }  // namespace
 
-std::vector<std::string> Levels::around() const {
-  std::vector<std::string> all = outer;
+Loops Levels::around() const {
+  Loops all = outer;
   all.insert(all.end(), middle.begin(), middle.end());
   return all;
 }
@@ -135,8 +136,8 @@ std::vector<std::string> Levels::around() const {
 std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum,
                                                  const ScheduleBuilder& s) {
   Tiles tiles;
-  const std::string& lane = sum.spatial.back();
-  for (const std::string& loop : sum.spatial) {
+  const Loop& lane = sum.spatial.back();
+  for (const Loop& loop : sum.spatial) {
     tiles.parts.push_back(loop == lane ? lane_parts(k, sum, s) : other_parts(k, sum, loop, s));
     tiles.row.push_back(is_row(sum, loop, lane));
   }
@@ -152,34 +153,39 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
   return found;
 }
 
-Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<std::string>& loops,
-                 const std::vector<int64_t>& tile, bool once,
-                 const std::vector<std::string>& between) {
+Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops,
+                 const std::vector<int64_t>& tile, bool once, const Loops& between) {
   Levels levels;
-  std::vector<std::vector<std::string>> outer(loops.size());
+  std::vector<Loops> outer(loops.size());
   for (size_t i = 0; i < loops.size(); ++i) {
-    const std::string& loop = loops[i];
+    const Loop& loop = loops[i];
     const std::optional<int64_t> n = s.extent(loop);
-    if (!s.has_loop(loop)) continue;
-    const int64_t block = n == 1 ? 1 : s.choose("block_" + loop, 1, {2, 4, 8, 16});
+    if (!s.has(loop)) continue;
+    const auto put_inside = [&](const Loop& inner) {
+      levels.inner.push_back(inner);
+      if (i + 1 == loops.size()) levels.lane = inner;
+    };
+    const int64_t block = n == 1 ? 1 : s.choose("block_" + loop.name(), 1, {2, 4, 8, 16});
     if (n && *n <= tile[i]) {
-      (*n == 1 ? outer[i] : levels.inner).push_back(loop);
+      if (*n == 1) outer[i].push_back(loop);
+      else put_inside(loop);
       continue;
     }
-    std::string rest = loop;
+    Loop rest = loop;
     if (tile[i] > 1) {
-      s.split(loop, tile[i], n && *n % tile[i] != 0 && !once ? Tail::shift : Tail::guard,
-              loop + "_t", loop + "_r");
-      levels.inner.push_back(loop + "_r");
-      rest = loop + "_t";
+      const auto cut = s.split(loop, tile[i],
+                               n && *n % tile[i] != 0 && !once ? Tail::shift : Tail::guard,
+                               loop.name() + "_t", loop.name() + "_r");
+      put_inside(cut.inner);
+      rest = cut.outer;
     }
     const std::optional<int64_t> tiles = s.extent(rest);
     if (block > 1 && tiles && *tiles <= block) {
       levels.middle.push_back(rest);
     } else if (block > 1) {
-      s.split(rest, block, Tail::guard, loop + "_b", loop + "_m");
-      levels.middle.push_back(loop + "_m");
-      outer[i].push_back(loop + "_b");
+      const auto cut = s.split(rest, block, Tail::guard, loop.name() + "_b", loop.name() + "_m");
+      levels.middle.push_back(cut.inner);
+      outer[i].push_back(cut.outer);
     } else {
       outer[i].push_back(rest);
     }
@@ -188,9 +194,8 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<
       s.choose("outermost_" + name, 0, counted(1, static_cast<int64_t>(loops.size()) - 1)));
   std::rotate(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(first),
               outer.begin() + static_cast<std::ptrdiff_t>(first) + 1);
-  for (const std::vector<std::string>& part : outer)
-    levels.outer.insert(levels.outer.end(), part.begin(), part.end());
-  std::vector<std::string> order = levels.outer;
+  for (const Loops& part : outer) levels.outer.insert(levels.outer.end(), part.begin(), part.end());
+  Loops order = levels.outer;
   order.insert(order.end(), between.begin(), between.end());
   order.insert(order.end(), levels.middle.begin(), levels.middle.end());
   order.insert(order.end(), levels.inner.begin(), levels.inner.end());
@@ -198,52 +203,50 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const std::vector<
   return levels;
 }
 
-void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const std::string& stage,
-                      const std::string& buffer, const std::string& at) {
-  std::vector<std::string> reduce = sum.reduce;
-  std::erase_if(reduce, [&](const std::string& loop) { return !s.has_loop(loop); });
-  if (reduce.empty()) return s.fail("stage '" + stage + "' has no sums");
+void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loop& at) {
+  const std::string& label = stage.label();
+  Loops reduce = sum.reduce;
+  std::erase_if(reduce, [&](const Loop& loop) { return !s.has(loop); });
+  if (reduce.empty()) return s.fail("stage '" + label + "' has no sums");
   const auto first = static_cast<size_t>(
-      s.choose("first_" + stage, 0, counted(1, static_cast<int64_t>(sum.reduce.size()) - 1)));
+      s.choose("first_" + label, 0, counted(1, static_cast<int64_t>(sum.reduce.size()) - 1)));
   const auto outermost = reduce.begin() + static_cast<std::ptrdiff_t>(first);
   if (first < reduce.size()) std::rotate(reduce.begin(), outermost, outermost + 1);
   s.compute_at(stage, at);
   const auto longest = std::ranges::max_element(
-      reduce, {}, [&](const std::string& loop) { return s.extent(loop).value_or(1 << 20); });
-  if (const int64_t depth = s.choose("depth_" + stage, 0, {4, 16, 64, 256});
+      reduce, {}, [&](const Loop& loop) { return s.extent(loop).value_or(1 << 20); });
+  if (const int64_t depth = s.choose("depth_" + label, 0, {4, 16, 64, 256});
       depth > 0 && s.extent(*longest).value_or(depth + 1) > depth) {
-    const std::string all = *longest;
-    *longest = all + "_i";
-    s.split(all, depth, Tail::guard, all + "_o", all + "_i");
-    reduce.insert(reduce.begin(), all + "_o");
+    const std::string all = longest->name();
+    const auto cut = s.split(*longest, depth, Tail::guard, all + "_o", all + "_i");
+    *longest = cut.inner;
+    reduce.insert(reduce.begin(), cut.outer);
   }
-  std::string lane = loop_name(stage, sum.spatial.back());
-  std::vector<std::string> tile;
-  for (const std::string& loop : sum.spatial)
-    if (const std::string own = loop_name(stage, loop); own != lane && s.has_loop(own))
-      tile.push_back(own);
+  const Loop lane = s.moved(stage, sum.spatial.back());
+  Loops tile;
+  for (const Loop& loop : s.moved(stage, sum.spatial))
+    if (loop != lane && s.has(loop)) tile.push_back(loop);
   s.accumulate(stage, reduce, tile, lane);
-  s.set_scope(buffer, "register");
-  const int64_t steps = s.choose("steps_" + stage, 1, {2, 4, 8});
-  std::string inner = reduce.back();
+  s.set_scope(stage, "register");
+  const int64_t steps = s.choose("steps_" + label, 1, {2, 4, 8});
+  Loop inner = reduce.back();
   if (steps > 1 && s.extent(inner).value_or(steps + 1) > steps) {
-    s.split(inner, steps, Tail::guard, inner + "_s", inner + "_u");
-    s.unroll(inner + "_u");
-    inner += "_s";
+    const auto cut = s.split(inner, steps, Tail::guard, inner.name() + "_s", inner.name() + "_u");
+    s.unroll(cut.inner);
+    inner = cut.outer;
   }
-  const int64_t ahead = s.choose("prefetch_" + stage, 0, {4, 16});
+  const int64_t ahead = s.choose("prefetch_" + label, 0, {4, 16});
   if (ahead == 0) return;
-  std::vector<std::string> operands;
+  std::vector<BufferName> operands;
   visit(sum.store->value, [&](const Expr& e) {
-    if (e->kind == ExprKind::load) operands.push_back(s.kernel().buffer(e->buffer).name);
+    if (e->kind == ExprKind::load) operands.push_back(s.name_of(e->buffer));
   });
-  for (const std::string& operand : operands) s.prefetch_weights(operand, inner, ahead);
+  for (const BufferName& operand : operands) s.prefetch_weights(operand, inner, ahead);
 }
 
-void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& lane,
-                 const std::string& name, bool threads) {
-  for (const std::string& loop : levels.inner)
-    if (loop == lane || loop == lane + "_r") s.vectorize(loop);
+void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name, bool threads) {
+  for (const Loop& loop : levels.inner)
+    if (loop == levels.lane) s.vectorize(loop);
     else s.unroll(loop);
   if (threads) s.parallelize(levels.outer, name + "_p");
 }

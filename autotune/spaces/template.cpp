@@ -11,8 +11,8 @@ Expected<Space> template_space(const Task& task, const Target& target,
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
     const auto build = [kernel = std::make_shared<const Kernel>(variant.lowered.kernel),
-                        family = variant.lowered.family, place](Choices& choices) {
-      return chosen_schedule(*kernel, family, *place, choices);
+                        stages = variant.lowered.stages, place](Choices& choices) {
+      return chosen_schedule(*kernel, stages, *place, choices);
     };
     sketches.push_back(open_sketch(std::string(algorithm_name(variant.algorithm)) + ".template",
                                    static_cast<int>(v), build, options));

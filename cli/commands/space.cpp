@@ -115,7 +115,7 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
     list.push_back(Json::Object{{"kernel", static_cast<int64_t>(i + 1)},
                                 {"task", task.key},
                                 {"name", task.name},
-                                {"family", family_name(task.variants.front().lowered.family)},
+                                {"family", family_name(task.variants.front().lowered.stages)},
                                 {"calls", task.calls},
                                 {"flops", task.flops},
                                 {"variants", variants},

@@ -9,9 +9,9 @@
 #include <limits>
 
 #include "ir/graph/queries.h"
+#include "kernels/attention/attention.h"
 #include "kernels/common/group_builder.h"
 #include "kernels/common/register_tile.h"
-#include "kernels/families.h"
 
 namespace tw {
 namespace {
@@ -49,7 +49,7 @@ class AttentionLowering {
     scores(kp, key_panel);
     exponentials();
     products(vp, column_panel);
-    return b_.finish(KernelFamily::attention);
+    return b_.finish(std::move(m_));
   }
 
  private:
@@ -123,8 +123,14 @@ class AttentionLowering {
     element.push_back(transposed ? k : column);
     Expr value = wide(b_.element(v, element));
     BufferId buffer = b_.temp(name, DType::f32, extents(axes));
-    b_.stage(name, axes, buffer, at,
-             select(b_.simplified(lt(column, columns)), value, imm(0, DType::f32)));
+    const Expr stored = b_.simplified(
+        select(b_.simplified(lt(column, columns)), value, imm(0, DType::f32)));
+    const Stage stage = b_.stage(name, axes, buffer, at, stored);
+    const Axis &depth_axis = axes[axes.size() - 2], &lane_axis = axes.back();
+    const bool transposes = stored->kind == ExprKind::load &&
+                            uses_var(stored->args.back(), depth_axis.name);
+    (name == "kp" ? m_.keys : m_.values) = {stage, depth_axis.loop(), lane_axis.loop(), panel,
+                                            transposes};
     return buffer;
   }
   Expr panel_element(BufferId panels, const Shape& shape, const Index& row, const Expr& column,
@@ -133,6 +139,12 @@ class AttentionLowering {
     at.insert(at.end(), {b_.simplified(floor_div(column, Expr(panel))), k,
                          b_.simplified(floor_mod(column, Expr(panel)))});
     return load(panels, DType::f32, at);
+  }
+
+  // Axes: .., row, column, depth.
+  static AttentionStages::Product product_of(const Stage& stage, const std::vector<Axis>& axes) {
+    const size_t n = axes.size();
+    return {stage, axes[n - 3].loop(), axes[n - 2].loop(), axes[n - 1].loop()};
   }
 
   void scores(BufferId kp, int64_t panel) {
@@ -148,10 +160,12 @@ class AttentionLowering {
     Index query = batch_index(b_.type(q).shape, row);
     query.push_back(query_of(row.back()));
     query.push_back(k);
-    b_.stage("acc", axes, acc, at,
-             wide(b_.element(q, query)) *
-                 panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel),
-             Combiner::add, imm(0, DType::f32));
+    const Stage stage = b_.stage(
+        "acc", axes, acc, at,
+        wide(b_.element(q, query)) *
+            panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel),
+        Combiner::add, imm(0, DType::f32));
+    m_.key_products = product_of(stage, axes);
     axes = row_axes("s");
     axes.push_back({"s_j", padded_});
     b_.declare(axes);
@@ -163,9 +177,10 @@ class AttentionLowering {
     logical[at.size() - 2] = query_of(at[at.size() - 2]);
     s_ = b_.temp("s", DType::f32, rows_of(padded_));
     Expr masked = imm(-std::numeric_limits<double>::infinity(), DType::f32);
-    b_.stage("s", axes, s_, at,
-             select(b_.simplified(lt(at.back(), keys_)),
-                    wide(b_.element(softmax_->inputs[0], logical)), masked));
+    m_.scores = b_.stage("s", axes, s_, at,
+                         select(b_.simplified(lt(at.back(), keys_)),
+                                wide(b_.element(softmax_->inputs[0], logical)), masked));
+    m_.scores_row = axes[axes.size() - 2].loop(), m_.scores_column = axes.back().loop();
   }
 
   // Over the padded keys of a row, in lanes first: stages NAME_part and NAME.
@@ -177,15 +192,18 @@ class AttentionLowering {
     b_.declare(axes);
     BufferId part = b_.temp(name + "_part", DType::f32, rows_of(Expr(lanes_)));
     Expr lane = var(name + "_l");
-    b_.stage(name + "_part", axes, part, with(row, lane),
-             load(from, DType::f32, with(row, var(name + "_k") * Expr(lanes_) + lane)), combiner,
-             identity);
+    AttentionStages::Fold& f = name == "top" ? m_.top : m_.sum;
+    f.part = b_.stage(name + "_part", axes, part, with(row, lane),
+                      load(from, DType::f32, with(row, var(name + "_k") * Expr(lanes_) + lane)),
+                      combiner, identity);
+    f.part_lane = axes[axes.size() - 2].loop(), f.part_keys = axes.back().loop();
     axes = row_axes(name);
     row = variables(axes);
     axes.push_back({name + "_f", Expr(lanes_), AxisRole::reduce});
     BufferId total = b_.temp(name, DType::f32, rows_of({}));
-    b_.stage(name, axes, total, row, load(part, DType::f32, with(row, var(name + "_f"))), combiner,
-             identity);
+    f.total = b_.stage(name, axes, total, row, load(part, DType::f32, with(row, var(name + "_f"))),
+                       combiner, identity);
+    f.row = axes[axes.size() - 2].loop(), f.lane = axes.back().loop();
     return total;
   }
 
@@ -201,14 +219,18 @@ class AttentionLowering {
     Expr highest = load(top, DType::f32, row);
     // a number, so that e is 0 where all is masked
     if (masked) highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);
-    b_.stage("e", axes, e_, at, unary(UnaryOp::exp, load(s_, DType::f32, at) - highest));
+    m_.exponentials_column = axes.back().loop();
+    m_.exponentials = b_.stage("e", axes, e_, at,
+                               unary(UnaryOp::exp, load(s_, DType::f32, at) - highest));
     BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
     axes = row_axes("inv");
     row = variables(axes);
     inverse_ = b_.temp("inv", DType::f32, rows_of({}));
     Expr total = load(sum, DType::f32, row);
     if (masked) total = select(eq(total, imm(0, DType::f32)), imm(1, DType::f32), total);
-    b_.stage("inv", axes, inverse_, row, binary(BinaryOp::div, imm(1, DType::f32), total));
+    m_.inverse_row = axes.back().loop();
+    m_.inverse = b_.stage("inv", axes, inverse_, row,
+                          binary(BinaryOp::div, imm(1, DType::f32), total));
   }
 
   void products(BufferId vp, int64_t panel) {
@@ -222,10 +244,11 @@ class AttentionLowering {
     BufferId o = b_.temp("o", DType::f32, rows_of(width));
     const Shape& values = b_.type(product_.inputs[1]).shape;
     Expr k = var("o_k");
-    b_.stage(
+    const Stage stage = b_.stage(
         "o", axes, o, at,
         load(e_, DType::f32, with(row, k)) * panel_element(vp, values, row, at.back(), k, panel),
         Combiner::add, imm(0, DType::f32));
+    m_.value_products = product_of(stage, axes);
     axes = row_axes("y");
     axes.back().extent = rows_;
     row = variables(axes);
@@ -239,9 +262,12 @@ class AttentionLowering {
       shape.push_back(b_.type(product_.output).shape[from]);
     }
     BufferId y = b_.output(b_.output_value(), shape);
-    b_.stage("y", axes, y, to,
-             narrow(b_.type(product_.output).dtype,
-                    load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
+    m_.y = b_.stage("y", axes, y, to,
+                    narrow(b_.type(product_.output).dtype,
+                           load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
+    m_.batches = loops(axes);
+    m_.column = m_.batches.back(), m_.batches.pop_back();
+    m_.row = m_.batches.back(), m_.batches.pop_back();
   }
 
   GroupBuilder& b_;
@@ -251,6 +277,7 @@ class AttentionLowering {
   Shape outer_;
   Expr rows_, keys_, depth_, columns_, padded_, padded_rows_;
   int64_t lanes_ = 1;
+  AttentionStages m_;
   BufferId s_{}, e_{}, inverse_{};
 };
 

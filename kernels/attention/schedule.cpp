@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/attention/attention.h"
 #include "kernels/common/register_tile.h"
-#include "kernels/families.h"
+#include "kernels/schedule/builder.h"
 
 namespace tw {
 namespace {
@@ -14,137 +15,162 @@ constexpr int64_t kBlockRows = 16;
 constexpr int64_t kStackBytes = 40 << 10;  // of the scores and their exponentials
 constexpr int64_t kMostKeys = 2048;        // of a row there
 
-// The register tile of a product ACC at LOOP of its reader; its columns are one panel.
-void map_product(ScheduleBuilder& s, const std::string& acc, const std::string& loop,
-                 int64_t lanes) {
-  s.compute_at(acc, loop);
-  std::string depth = acc + "_k", column = acc + "_j";
-  if (s.extent(column).value_or(0) > lanes) {
-    s.split(column, lanes, Tail::guard, acc + "_jv", acc + "_jl");
-    column = acc + "_jl";
+// Rows in one register tile over panels of keys and of columns, and of the block that they are in.
+struct Blocking {
+  int64_t key_tile, tile, block;
+};
+
+class AttentionSchedule {
+ public:
+  AttentionSchedule(ScheduleBuilder& s, const AttentionStages& m)
+      : s_(s), m_(m), lanes_(std::max(1, s.target().lanes(4))) {
+    keys_ = as_const(s.buffer(m.scores.buffer()).shape.back());
+    // Else a thread's part of the arena holds a block's scores
+    on_stack_ = keys_ && *keys_ <= kMostKeys;
   }
-  s.accumulate(acc, {depth}, {acc + "_i", acc + "_jv"}, column);
-  s.set_scope(acc, "register");
-  s.unroll_part(depth);
-}
 
-// NAME's lanes in registers and their fold, row by row, in the block of queries.
-void map_fold(ScheduleBuilder& s, const std::string& name, const std::string& block) {
-  std::string part = name + "_part";
-  s.compute_at(name, block);
-  s.compute_at(part, name + "_i");
-  s.accumulate(part, {name + "_k"}, {}, part + "_" + name + "_l");
-  s.set_scope(part, "register");
-  s.vectorize(name + "_f");
-}
+  void run() {
+    const Blocking b = choose_blocking();
+    map_panels(m_.keys);
+    map_panels(m_.values);
+    const Loop block = cut_output(b);
+    // The block's sums, exponentials and scores, the last first.
+    s_.compute_at(m_.inverse, block);
+    const Loop row = s_.moved(m_.inverse, m_.inverse_row);
+    if (s_.extent(row) == lanes_) s_.vectorize(row);
+    map_fold(m_.sum, block);
+    s_.compute_at(m_.exponentials, block);
+    const Loop column = m_.exponentials_column;
+    s_.vectorize(
+        s_.split(column, lanes_, Tail::guard, column.name() + "o", column.name() + "l").inner);
+    map_fold(m_.top, block);
+    map_scores(b, block);
+    if (!on_stack_)
+      for (const Stage& stage : {m_.scores, m_.exponentials}) s_.set_scope(stage, "thread");
+    Loops outer = m_.batches;
+    outer.push_back(block);
+    s_.parallelize(outer, "yp");
+  }
 
-// The copy in panels; rows of the operand that become columns go in squares of vectors, which
-// registers transpose.
-void map_panels(ScheduleBuilder& s, const std::string& copy, int64_t lanes) {
-  Stmt store;
-  for (const Stmt& stage : stores_of(s.kernel().body))
-    if (stage->label == copy) store = stage;
-  const std::string depth = copy + "_k", lane = copy + "_l";
-  const bool turned = store->value->kind == ExprKind::load &&
-                      uses_var(store->value->args.back(), depth);
-  if (!turned || lanes < 2 || s.extent(depth).value_or(1) % lanes != 0 ||
-      s.extent(lane).value_or(1) % lanes != 0)
-    return s.map_nest(copy);
-  std::vector<std::string> outer = s.loops_of(copy);
-  outer.resize(outer.size() - 2);
-  s.split(depth, lanes, Tail::guard, copy + "_k0", copy + "_k1");
-  s.split(lane, lanes, Tail::guard, copy + "_l0", copy + "_l1");
-  outer.insert(outer.end(), {copy + "_l0", copy + "_k0"});
-  std::vector<std::string> order = outer;
-  order.insert(order.end(), {copy + "_k1", copy + "_l1"});
-  s.reorder(order);
-  s.unroll(copy + "_k1");
-  s.vectorize(copy + "_l1");
-  s.parallelize(outer, copy + "_p");
-}
+ private:
+  Blocking choose_blocking() const {
+    const std::optional<int64_t> all_rows = s_.extent(m_.row);
+    const int64_t rows = all_rows.value_or(kFreeRows);
+    const int64_t fit = on_stack_ ? std::max<int64_t>(1, kStackBytes / 8 / *keys_) : kBlockRows;
+    const Target& target = s_.target();
+    const auto tile_of = [&](const char* knob, int64_t panel) -> int64_t {
+      const int64_t vectors = panel / lanes_, usual = tile_rows(target, vectors, rows);
+      if (!all_rows)  // a part of a block
+        return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(usual, rows))));
+      std::vector<int64_t> others;
+      const int64_t most = std::min({rows, fit, int64_t{target.vector_registers}});
+      for (int64_t n = 1; s_.open() && n <= most; ++n)
+        if (!s_.rules() || fits_registers(target, {n, vectors})) others.push_back(n);
+      return s_.choose(knob, std::min({usual, rows, fit}), others);
+    };
+    const int64_t key_tile = tile_of("key_rows", m_.keys.columns);
+    const int64_t tile = tile_of("rows", m_.values.columns), larger = std::max(tile, key_tile);
+    if (!all_rows) return {key_tile, tile, rows};
+    const int64_t usual = std::min(rows,
+                                   std::max(larger, std::min(kBlockRows, fit) / larger * larger));
+    const int64_t block = s_.choose("block_rows", usual, {4, 6, 8, 12, 16, 24, 32, 48, 64});
+    return {key_tile, tile, std::clamp(block, std::min(larger, rows), rows)};
+  }
 
-// STAGE_j into panels jp and, in them, vectors jv of lanes; the name of the innermost loop.
-std::string split_columns(ScheduleBuilder& s, const std::string& stage, int64_t panel,
-                          int64_t lanes) {
-  s.split(stage + "_j", panel, Tail::guard, stage + "_jp", stage + "_ji");
-  if (panel <= lanes) return stage + "_ji";
-  s.split(stage + "_ji", lanes, Tail::guard, stage + "_jv", stage + "_jl");
-  return stage + "_jl";
-}
+  // The copy in panels; rows of the operand that become columns go in squares of vectors, which
+  // registers transpose.
+  void map_panels(const AttentionStages::Panels& p) {
+    const bool whole = s_.extent(p.depth).value_or(1) % lanes_ == 0 &&
+                       s_.extent(p.lane).value_or(1) % lanes_ == 0;
+    if (!p.transposes || lanes_ < 2 || !whole) return s_.map_nest(p.stage);
+    Loops outer = s_.loops_of(p.stage);
+    outer.resize(outer.size() - 2);
+    const std::string depth_name = p.depth.name(), lane_name = p.lane.name();
+    const auto depth = s_.split(p.depth, lanes_, Tail::guard, depth_name + "0", depth_name + "1");
+    const auto lane = s_.split(p.lane, lanes_, Tail::guard, lane_name + "0", lane_name + "1");
+    outer.insert(outer.end(), {lane.outer, depth.outer});
+    Loops order = outer;
+    order.insert(order.end(), {depth.inner, lane.inner});
+    s_.reorder(order);
+    s_.unroll(depth.inner);
+    s_.vectorize(lane.inner);
+    s_.parallelize(outer, p.stage.label() + "_p");
+  }
+
+  // Columns in panels and, in them, vectors of lanes.
+  struct Columns {
+    Loop panels, vectors, lane;
+  };
+  Columns split_columns(const Loop& column, int64_t panel) {
+    const std::string name = column.name();
+    const auto panels = s_.split(column, panel, Tail::guard, name + "p", name + "i");
+    if (panel <= lanes_) return {panels.outer, {}, panels.inner};
+    const auto vectors = s_.split(panels.inner, lanes_, Tail::guard, name + "v", name + "l");
+    return {panels.outer, vectors.outer, vectors.inner};
+  }
+
+  // Blocks of rows and tiles in them, panels of columns. The result: the loop over blocks.
+  Loop cut_output(const Blocking& b) {
+    const std::string name = m_.row.name();
+    const Tail tail = s_.extent(m_.row) ? Tail::shift : Tail::guard;
+    const auto block = s_.split(m_.row, b.block, tail, name + "0", name + "q");
+    const auto tile = s_.split(block.inner, b.tile, Tail::shift, name + "t", name + "r");
+    const Columns columns = split_columns(m_.column, m_.values.columns);
+    Loops order = m_.batches;
+    order.insert(order.end(), {block.outer, columns.panels, tile.outer, tile.inner, columns.vectors,
+                               columns.lane});
+    s_.reorder(order);
+    map_product(m_.value_products, tile.outer);
+    s_.unroll(tile.inner);
+    s_.unroll(columns.vectors);
+    s_.vectorize(columns.lane);
+    return block.outer;
+  }
+
+  void map_scores(const Blocking& b, const Loop& block) {
+    s_.compute_at(m_.scores, block);
+    const Loop row = s_.moved(m_.scores, m_.scores_row);
+    const auto tile = s_.split(row, b.key_tile, Tail::shift, row.name() + "t", row.name() + "r");
+    const Columns columns = split_columns(s_.moved(m_.scores, m_.scores_column), m_.keys.columns);
+    s_.reorder({columns.panels, tile.outer, tile.inner, columns.vectors, columns.lane});
+    map_product(m_.key_products, tile.outer);
+    s_.unroll(tile.inner);
+    s_.unroll(columns.vectors);
+    s_.vectorize(columns.lane);
+  }
+
+  // The register tile of a product at a loop of its reader; its columns are one panel.
+  void map_product(const AttentionStages::Product& p, const Loop& at) {
+    s_.compute_at(p.stage, at);
+    ScheduleBuilder::Cut column{{}, s_.moved(p.stage, p.column)};
+    const std::string name = column.inner.name();
+    if (s_.extent(column.inner).value_or(0) > lanes_)
+      column = s_.split(column.inner, lanes_, Tail::guard, name + "v", name + "l");
+    s_.accumulate(p.stage, {p.depth}, {s_.moved(p.stage, p.row), column.outer}, column.inner);
+    s_.set_scope(p.stage, "register");
+    s_.unroll_part(p.depth);
+  }
+
+  // The lanes in registers and their fold, row by row, in the block of queries.
+  void map_fold(const AttentionStages::Fold& f, const Loop& block) {
+    s_.compute_at(f.total, block);
+    s_.compute_at(f.part, s_.moved(f.total, f.row));
+    s_.accumulate(f.part, {f.part_keys}, {}, s_.moved(f.part, f.part_lane));
+    s_.set_scope(f.part, "register");
+    s_.vectorize(f.lane);
+  }
+
+  ScheduleBuilder& s_;
+  const AttentionStages& m_;
+  int64_t lanes_;
+  std::optional<int64_t> keys_;
+  bool on_stack_ = true;
+};
 
 }  // namespace
 
-void schedule_attention(ScheduleBuilder& s) {
-  const Kernel& k = s.kernel();
-  auto panel_of = [&](const char* name) {
-    return *as_const(k.buffer(*k.find_buffer(name)).shape.back());
-  };
-  int64_t lanes = std::max(1, s.target().lanes(4)), key_panel = panel_of("kp"),
-          column_panel = panel_of("vp");
-  const std::optional<int64_t> all_rows = s.extent("y_i"),
-                               keys = as_const(k.buffer(*k.find_buffer("s")).shape.back());
-  // Else a thread's part of the arena holds a block's scores
-  const bool on_stack = keys && *keys <= kMostKeys;
-  const int64_t rows = all_rows.value_or(kFreeRows),
-                fit = on_stack ? std::max<int64_t>(1, kStackBytes / 8 / *keys) : kBlockRows;
-  auto tile_of = [&](const char* knob, int64_t panel) {
-    std::vector<int64_t> others;
-    // a part of a block
-    if (!all_rows)
-      return std::bit_floor(
-          static_cast<uint64_t>(std::min(tile_rows(s.target(), panel / lanes, rows), rows)));
-    for (int64_t n = 1;
-         s.open() && n <= std::min({rows, fit, int64_t{s.target().vector_registers}}); ++n)
-      if (!s.rules() || fits_registers(s.target(), {n, panel / lanes})) others.push_back(n);
-    return static_cast<uint64_t>(
-        s.choose(knob, std::min({tile_rows(s.target(), panel / lanes, rows), rows, fit}), others));
-  };
-  const auto key_tile = static_cast<int64_t>(tile_of("key_rows", key_panel)),
-             tile = static_cast<int64_t>(tile_of("rows", column_panel));
-  const int64_t larger = std::max(tile, key_tile),
-                usual_block = std::min(
-                    rows, std::max(larger, std::min(kBlockRows, fit) / larger * larger));
-  const int64_t block = !all_rows ? rows
-                                  : std::clamp(s.choose("block_rows", usual_block,
-                                                        {4, 6, 8, 12, 16, 24, 32, 48, 64}),
-                                               std::min(larger, rows), rows);
-  map_panels(s, "kp", lanes);
-  map_panels(s, "vp", lanes);
-
-  // Blocks and tiles of y.
-  std::vector<std::string> outer = s.loops_of("y");
-  outer.resize(outer.size() - 2);
-  s.split("y_i", block, all_rows ? Tail::shift : Tail::guard, "y_i0", "y_iq");
-  s.split("y_iq", tile, Tail::shift, "y_it", "y_ir");
-  std::string lane = split_columns(s, "y", column_panel, lanes);
-  std::vector<std::string> order = outer;
-  order.insert(order.end(), {"y_i0", "y_jp", "y_it", "y_ir", "y_jv", lane});
-  s.reorder(order);
-  map_product(s, "o", "y_it", lanes);
-  s.unroll("y_ir");
-  s.unroll("y_jv");
-  s.vectorize(lane);
-
-  // The block's sums, exponentials and scores, the last first.
-  s.compute_at("inv", "y_i0");
-  if (s.extent("inv_i") == lanes) s.vectorize("inv_i");
-  map_fold(s, "sum", "y_i0");
-  s.compute_at("e", "y_i0");
-  s.split("e_j", lanes, Tail::guard, "e_jo", "e_jl");
-  s.vectorize("e_jl");
-  map_fold(s, "top", "y_i0");
-  s.compute_at("s", "y_i0");
-  s.split("s_i", key_tile, Tail::shift, "s_it", "s_ir");
-  lane = split_columns(s, "s", key_panel, lanes);
-  s.reorder({"s_jp", "s_it", "s_ir", "s_jv", lane});
-  map_product(s, "acc", "s_it", lanes);
-  s.unroll("s_ir");
-  s.unroll("s_jv");
-  s.vectorize(lane);
-  outer.push_back("y_i0");
-  if (!on_stack)
-    for (const char* buffer : {"s", "e"}) s.set_scope(buffer, "thread");
-  s.parallelize(outer, "yp");
+void schedule_attention(ScheduleBuilder& s, const AttentionStages& m) {
+  AttentionSchedule(s, m).run();
 }
 
 }  // namespace tw

@@ -17,6 +17,12 @@ Shape extents(const std::vector<Axis>& axes) {
   return shape;
 }
 
+Loops loops(const std::vector<Axis>& axes) {
+  Loops all;
+  for (const Axis& a : axes) all.push_back(a.loop());
+  return all;
+}
+
 GroupBuilder::GroupBuilder(const Graph& graph_in, const Group& group_in, const Target& target_in)
     : graph(graph_in), group(group_in), target(target_in) {
   for (NodeId id : group.nodes) inside_.insert(graph.node(id).output.index);
@@ -144,8 +150,8 @@ Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& ind
   return make_store(std::move(store));
 }
 
-void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer,
-                         Index indices, Expr value, Combiner combiner, Expr init, Expr where) {
+Stage GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer,
+                          Index indices, Expr value, Combiner combiner, Expr init, Expr where) {
   // The init comes with the first turn: loops that may have none get one, in which nothing is
   // combined.
   std::vector<Axis> turns = axes;
@@ -157,18 +163,29 @@ void GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, Buffe
     axis.extent = simplified(max(axis.extent, Expr(1)));
   }
   declare(turns);
+  const Stage stage(label, name_of(buffer));
   StmtNode store = *store_of(std::move(label), buffer, indices, value, where);
   store.combiner = combiner;
   store.init = std::move(init);
   stages_.push_back(loops_around(turns, make_store(std::move(store))));
+  return writers_[buffer.index] = stage;
 }
 
-void GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store>& stores) {
+Stage GroupBuilder::stage_of(BufferId b) const {
+  const auto found = writers_.find(b.index);
+  return found == writers_.end() ? Stage() : found->second;
+}
+
+Stages GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store>& stores) {
   declare(axes);
   std::vector<Stmt> body;
-  for (const Store& s : stores)
+  Stages stages;
+  for (const Store& s : stores) {
     body.push_back(store_of(s.label, s.buffer, s.indices, s.value, s.where));
+    stages.push_back(writers_[s.buffer.index] = Stage(s.label, name_of(s.buffer)));
+  }
   stages_.push_back(loops_around(axes, make_block(std::move(body))));
+  return stages;
 }
 
 void GroupBuilder::scan(const Axis& axis, const std::function<void()>& body) {
@@ -181,29 +198,25 @@ void GroupBuilder::scan(const Axis& axis, const std::function<void()>& body) {
   stages_ = std::move(before);
 }
 
-void GroupBuilder::store_output(const std::vector<std::string>& axis_names) {
+GroupBuilder::Output GroupBuilder::store_output() {
   ValueId out = output_value();
   const TensorType& t = type(out);
   Shape physical = physical_shape(t);
-  TW_CHECK(axis_names.size() == physical.size(), "{0} axis names for {1} dimensions",
-           axis_names.size(), physical.size());
   std::vector<Axis> axes;
-  Index index;
-  for (size_t i = 0; i < physical.size(); ++i) {
-    axes.push_back({axis_names[i], physical[i]});
-    index.push_back(var(axis_names[i]));
-  }
+  for (size_t i = 0; i < physical.size(); ++i)
+    axes.push_back({"i" + std::to_string(i), physical[i]});
   declare(axes);
+  const Index index = variables(axes);
   Index logical = to_logical(t, index);
   Expr value = element(out, logical);
   if (!t.layout.plain()) {  // elements beyond the blocked axis' extent are 0
     auto axis = static_cast<size_t>(t.layout.axis);
     value = select(lt(logical[axis], t.shape[axis]), value, imm(0, t.dtype));
   }
-  stage("y", axes, output(out), index, value);
+  return {stage("y", axes, output(out), index, value), loops(axes)};
 }
 
-LoweredGroup GroupBuilder::finish(KernelFamily family) {
+LoweredGroup GroupBuilder::finish(KernelStages stages) {
   // Parameters first, in the order of roles: inputs, constants, outputs, then temps.
   std::vector<int32_t> order(kernel_.buffers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
@@ -254,8 +267,8 @@ LoweredGroup GroupBuilder::finish(KernelFamily family) {
   });
   for (const std::string& symbol : graph.all_symbols())
     if (used.count(symbol)) result.kernel.symbols.push_back(symbol);
-  result.kernel.name = family_name(family);
-  result.family = family;
+  result.kernel.name = family_name(stages);
+  result.stages = std::move(stages);
   return result;
 }
 

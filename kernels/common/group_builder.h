@@ -7,6 +7,7 @@
 
 #include "ir/schedule/schedule.h"
 #include "ir/simplify.h"
+#include "kernels/common/handles.h"
 #include "kernels/lower.h"
 
 namespace tw {
@@ -18,10 +19,12 @@ struct Axis {
   std::string name;
   Expr extent;
   AxisRole role = AxisRole::spatial;
+  Loop loop() const { return Loop(name); }
 };
 
 Index variables(const std::vector<Axis>& axes);  // the axes' loop variables
 Shape extents(const std::vector<Axis>& axes);
+Loops loops(const std::vector<Axis>& axes);
 
 class GroupBuilder {
  public:
@@ -68,8 +71,8 @@ class GroupBuilder {
 
   // Adds a stage: a perfect nest over the axes around one store. Axis names must be new; they
   // become known ranges. value and where are simplified. The label is the stage's name.
-  void stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices,
-             Expr value, Combiner combiner = Combiner::none, Expr init = {}, Expr where = {});
+  Stage stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices,
+              Expr value, Combiner combiner = Combiner::none, Expr init = {}, Expr where = {});
   // Several stores at each point of one nest, one after the other.
   struct Store {
     std::string label;
@@ -77,7 +80,7 @@ class GroupBuilder {
     Index indices;
     Expr value, where;
   };
-  void nest(const std::vector<Axis>& axes, const std::vector<Store>& stores);
+  Stages nest(const std::vector<Axis>& axes, const std::vector<Store>& stores);
   // Stages that `body` adds run once in each iteration of the scan.
   void scan(const Axis& axis, const std::function<void()>& body);
   // Makes the ranges of axes known before their stage is added, so that element() can simplify.
@@ -85,14 +88,21 @@ class GroupBuilder {
   Expr simplified(const Expr& e) const { return simplify(e, ranges_); }
   const Ranges& ranges() const { return ranges_; }
 
-  // The last stage: writes the group's output over its physical shape. axes: named prefix0.. by
+  // The last stage, y: writes the group's output over its physical shape, with loops i0, i1, .. by
   // physical dimension.
-  void store_output(const std::vector<std::string>& axis_names);
+  struct Output {
+    Stage stage;
+    Loops loops;
+  };
+  Output store_output();
+  // The stage that writes the buffer, the last one of several; none: a parameter or packed before.
+  Stage stage_of(BufferId b) const;
+  BufferName name_of(BufferId b) const { return BufferName(kernel_.buffer(b).name); }
   // Logical index from physical axes of a layout; physical index of a logical one.
   static Index to_logical(const TensorType& t, const Index& physical);
   Index to_physical(const TensorType& t, const Index& logical) const;
 
-  LoweredGroup finish(KernelFamily family);
+  LoweredGroup finish(KernelStages stages);
 
  private:
   Expr node_element(const Node& node, const Index& index);
@@ -107,6 +117,7 @@ class GroupBuilder {
   std::map<int32_t, std::function<Expr(const Index&)>> makers_;
   std::set<int32_t> inside_;  // values made by the group's nodes
   std::vector<Stmt> stages_;
+  std::map<int32_t, Stage> writers_;  // by buffer
   Ranges ranges_;
 };
 

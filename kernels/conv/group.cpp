@@ -95,6 +95,16 @@ Index ConvGroup::physical(const Expr& n, const Expr& channel, const Index& at) c
   return index;
 }
 
+ConvLoops conv_loops(const Loops& loops, bool blocked) {
+  ConvLoops c;
+  const size_t behind = loops.size() - (blocked ? 1 : 0);
+  c.image = loops[0], c.channel = loops[1];
+  for (size_t i = 2; i + 1 < behind; ++i) c.lines.push_back(loops[i]);
+  c.row = loops[behind - 1];
+  if (blocked) c.lane = loops.back();
+  return c;
+}
+
 std::vector<Axis> ConvGroup::output_axes(const std::string& prefix) const {
   std::vector<Axis> axes = {
       {prefix + "n", s_.n},
@@ -110,17 +120,16 @@ void ConvGroup::pad_rank(Index& at) const {
 
 void ConvGroup::define_sums(const std::function<Expr(const Index& at)>& sum) {
   bool has_bias = node_.inputs.size() > 2 && node_.inputs[2].valid();
-  BufferId bias;
   if (has_bias && blocked_)
-    bias = b_.packed(node_.inputs[2], "bias", {{"bm", Expr((s_.m + block_ - 1) / block_ * block_)}},
-                     [&](const auto& read) {
-                       return select(lt(var("bm"), Expr(s_.m)), read({var("bm")}),
-                                     imm(0, y_type_.dtype));
-                     });
-  b_.define(node_.output, [this, has_bias, bias, sum](const Index& logical) {
+    bias_ = b_.packed(node_.inputs[2], "bias",
+                      {{"bm", Expr((s_.m + block_ - 1) / block_ * block_)}}, [&](const auto& read) {
+                        return select(lt(var("bm"), Expr(s_.m)), read({var("bm")}),
+                                      imm(0, y_type_.dtype));
+                      });
+  b_.define(node_.output, [this, has_bias, sum](const Index& logical) {
     Expr total = sum(output_index(logical));
     if (has_bias) {
-      Expr value = blocked_ ? load(bias, y_type_.dtype, {logical[1]})
+      Expr value = blocked_ ? load(bias_, y_type_.dtype, {logical[1]})
                             : b_.element(node_.inputs[2], {logical[1]});
       total = total + widen(value);
     }
@@ -129,25 +138,24 @@ void ConvGroup::define_sums(const std::function<Expr(const Index& at)>& sum) {
 }
 
 // Channels that only fill a block are 0.
-void ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
-                      BufferId buffer, ValueId result) {
+Stage ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
+                       BufferId buffer, ValueId result) {
   b_.declare(axes);
   const Index logical = logical_index(index);
   Expr value = b_.element(result, logical);
   if (blocked_ && s_.m % block_ != 0)
     value = select(lt(logical[1], Expr(s_.m)), value, imm(0, value.type()));
-  b_.stage(stage, axes, buffer, index, value);
+  return b_.stage(stage, axes, buffer, index, value);
 }
 
 // Stage conv makes what the pool reads; the pool's element is an expression over all points of its
 // window.
-void ConvGroup::write_windows() {
+Stage ConvGroup::write_windows(const std::vector<Axis>& axes) {
   const auto& pool = std::get<op::Pool>(pool_->attrs);
   const TensorType& type = b_.type(pool_->output);
-  const std::vector<Axis> axes = output_axes("conv_");
   const DType sum_type = accumulator_type(type.dtype);
   const BufferId conv = b_.temp("conv", type.dtype, extents(axes));
-  store("conv", axes, variables(axes), conv, pool_->inputs[0]);
+  const Stage stage = store("conv", axes, variables(axes), conv, pool_->inputs[0]);
   b_.define(pool_->output, [this, &pool, &type, sum_type, conv](const Index& logical) {
     Expr all;
     const Shape window(pool.kernel.begin(), pool.kernel.end());
@@ -165,21 +173,28 @@ void ConvGroup::write_windows() {
       all = all * imm(1.0 / static_cast<double>(points), all.type());
     return all.type() == type.dtype ? all : cast(type.dtype, all);
   });
+  return stage;
 }
 
-void ConvGroup::write_output(const std::function<Expr(const Index& at)>& sum) {
+ConvOutput ConvGroup::write_output(const std::function<Expr(const Index& at)>& sum) {
   define_sums(sum);
   std::vector<Axis> axes = output_axes("");
+  ConvOutput out;
   if (pool_) {
-    write_windows();
+    const std::vector<Axis> conv_axes = output_axes("conv_");
+    out.conv = write_windows(conv_axes);
+    out.conv_loops = conv_loops(loops(conv_axes), blocked_);
+    out.window = std::get<op::Pool>(pool_->attrs).kernel;
     for (size_t i = 0; i < rank(); ++i) axes[i + 2].extent = b_.type(pool_->output).shape[i + 2];
   }
   const ValueId result = b_.output_value();
-  store("y", axes, variables(axes), b_.output(result, extents(axes)), result);
+  out.y = store("y", axes, variables(axes), b_.output(result, extents(axes)), result);
+  out.loops = conv_loops(loops(axes), blocked_);
+  return out;
 }
 
-void ConvGroup::write_rows(const Expr& rows,
-                           const std::function<Expr(const Expr& row, const Expr& channel)>& sum) {
+ProductOutput ConvGroup::write_rows(
+    const Expr& rows, const std::function<Expr(const Expr& row, const Expr& channel)>& sum) {
   const Expr row = var("i"), channel = var("j");
   // Asked for where y is stored alone
   define_sums([&](const Index&) { return sum(row, channel); });
@@ -193,7 +208,9 @@ void ConvGroup::write_rows(const Expr& rows,
   index.insert(index.end(), pixel.begin() + 1, pixel.end());
   if (blocked_) index.push_back(floor_mod(channel, Expr(block_)));
   for (Expr& e : index) e = b_.simplified(e);
-  store("y", axes, index, b_.output(b_.output_value(), extents(physical)), b_.output_value());
+  const ValueId result = b_.output_value();
+  const Stage y = store("y", axes, index, b_.output(result, extents(physical)), result);
+  return {y, {}, axes[0].loop(), axes[1].loop()};
 }
 
 Index ConvGroup::logical_index(const Index& at) const {

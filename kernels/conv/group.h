@@ -2,6 +2,8 @@
 // with bias and followers.
 #pragma once
 #include "kernels/common/group_builder.h"
+#include "kernels/conv/conv.h"
+#include "kernels/matmul/matmul.h"
 
 namespace tw {
 
@@ -35,11 +37,11 @@ class ConvGroup {
   std::vector<Axis> output_axes(const std::string& prefix) const;
   // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in
   // front of it, and y takes the windows.
-  void write_output(const std::function<Expr(const Index& at)>& sum);
+  ConvOutput write_output(const std::function<Expr(const Index& at)>& sum);
   // The same where the sums are a matrix of output pixels and channels: stage y over its rows "i"
   // and columns "j". No pool behind it.
-  void write_rows(const Expr& rows,
-                  const std::function<Expr(const Expr& row, const Expr& channel)>& sum);
+  ProductOutput write_rows(const Expr& rows,
+                           const std::function<Expr(const Expr& row, const Expr& channel)>& sum);
   // The weights keep their spatial rank when the convolution's axes were collapsed: the missing
   // taps are 0.
   void pad_rank(Index& at) const;
@@ -53,16 +55,17 @@ class ConvGroup {
   DType acc_type_;
   Expr pixels_;                 // pointwise: all spatial axes as one
   const Node* pool_ = nullptr;  // behind the convolution (passes/fuse_pools.cpp)
+  BufferId bias_;               // packed, where the output is blocked
 
  private:
   Index output_index(const Index& logical) const;
   Index logical_index(const Index& at) const;
   void define_sums(const std::function<Expr(const Index& at)>& sum);
-  void write_windows();
+  Stage write_windows(const std::vector<Axis>& axes);
   // At each point of the axes the element of a value that lies at this index of the physical
   // output.
-  void store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
-             BufferId buffer, ValueId value);
+  Stage store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
+              BufferId buffer, ValueId value);
 };
 
 }  // namespace tw

@@ -7,10 +7,11 @@
 // output: weights as they are, vectors run along the last spatial axis.
 #include <numeric>
 
+#include "kernels/common/group_builder.h"
 #include "kernels/common/narrow.h"
 #include "kernels/common/row_tile.h"
+#include "kernels/conv/conv.h"
 #include "kernels/conv/group.h"
-#include "kernels/families.h"
 
 namespace tw {
 namespace {
@@ -39,8 +40,13 @@ class ConvLowering : ConvGroup {
     declare_inputs();
     read_input();
     accumulate();
-    write_output([this](const Index& at) { return load(acc_, acc_type_, at); });
-    return b_.finish(depthwise_ ? KernelFamily::depthwise : KernelFamily::conv);
+    stages_.out = write_output([this](const Index& at) { return load(acc_, acc_type_, at); });
+    for (const BufferId copied : {padded_, packed_, bias_})
+      if (copied.valid()) stages_.copies.push_back(b_.stage_of(copied));
+    stages_.input = b_.name_of(b_.input(node_.inputs[0]));
+    if (packed_.valid()) stages_.weights = b_.name_of(packed_);
+    stages_.depthwise = depthwise_;
+    return b_.finish(std::move(stages_));
   }
 
  private:
@@ -61,9 +67,9 @@ class ConvLowering : ConvGroup {
       };
       return;
     }
-    BufferId padded = b_.padded(x, padded_extents(), s_.pads_begin, zero_);
-    in_ = [this, padded](const Expr& n, const Expr& channel, const Index& at) {
-      return load(padded, x_type_.dtype, physical(n, channel, at));
+    padded_ = b_.padded(x, padded_extents(), s_.pads_begin, zero_);
+    in_ = [this](const Expr& n, const Expr& channel, const Index& at) {
+      return load(padded_, x_type_.dtype, physical(n, channel, at));
     };
   }
 
@@ -132,7 +138,7 @@ class ConvLowering : ConvGroup {
     }
     there = b_.simplified(there);
     const Expr value = narrow_.copied(load(b_.input(x), x_type_.dtype, from));
-    BufferId copy = b_.temp("xp", type, extents(axes));
+    const BufferId copy = padded_ = b_.temp("xp", type, extents(axes));
     b_.stage("pad", axes, copy, at,
              there.defined() && !is_const(there, 1) ? select(there, value, imm(0, type)) : value);
     in_ = [this, copy, type, few](const Expr& n, const Expr& channel, const Index& at) {
@@ -192,8 +198,15 @@ class ConvLowering : ConvGroup {
              weight(channel_at);
     });
     acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
-    b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
-             narrow_.count > 1 || copies_input() ? Expr() : inside(at));
+    stages_.acc = b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
+                           narrow_.count > 1 || copies_input() ? Expr() : inside(at));
+    stages_.sums = conv_loops(loops(sum_axes()), blocked_);
+    if (!depthwise_) stages_.channels = reduce.front().loop();
+    if (block_axes) stages_.channel_lanes = reduce.back().loop();
+    if (paired_) stages_.paired = stages_.channel_lanes;
+    auto tap = reduce.begin() + (depthwise_ ? 0 : 1);
+    for (size_t i = 0; i < rank(); ++i)
+      stages_.taps.push_back(s_.kernel[i] > 1 ? (tap++)->loop() : Loop());
   }
 
   // Taps in the padding contribute nothing. A copy with the padding in place pays only where the
@@ -218,7 +231,7 @@ class ConvLowering : ConvGroup {
     std::vector<Axis> axes = {{"wc", Expr((s_.m + block_ - 1) / block_)}};
     for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
     axes.push_back({"wl", Expr(block_)});
-    BufferId buffer = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
+    packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
       Expr m = var("wc") * Expr(block_) + var("wl");
       Index at = {m, Expr(0)};
       for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
@@ -228,7 +241,7 @@ class ConvLowering : ConvGroup {
     Index at = {out[1]};
     at.insert(at.end(), taps.begin(), taps.end());
     at.push_back(out.back());
-    return load(buffer, b_.type(node_.inputs[1]).dtype, at);
+    return load(packed_, b_.type(node_.inputs[1]).dtype, at);
   }
 
   Expr packed_weight(const Index& out, const Expr& rc, const Index& taps, bool block_axes) {
@@ -245,6 +258,8 @@ class ConvLowering : ConvGroup {
                               : row_tile(b_.target, as_const(s_.out.back()), of_group, 1,
                                          pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1)
                                     .vectors;
+    paired_ = steps;
+    stages_.vectors = steps ? 1 : vectors;
     if (!packed_.valid()) {
       const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
       // In the order in which the schedule's loops read
@@ -293,7 +308,9 @@ class ConvLowering : ConvGroup {
   int64_t depth_ = 1;  // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   NarrowProducts narrow_;
-  BufferId acc_, packed_;
+  bool paired_ = false;  // the packed weights hold pairs of channels innermost
+  BufferId acc_, packed_, padded_;
+  ConvStages stages_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 // and strides that divide the output; otherwise every tap is guarded.
 #include "kernels/common/group_builder.h"
 #include "kernels/common/row_tile.h"
-#include "kernels/families.h"
+#include "kernels/conv/conv.h"
 
 namespace tw {
 namespace {
@@ -48,7 +48,8 @@ class TransposeLowering {
     b_.declare(out_axes_);
     subpixel_ ? accumulate_subpixel() : accumulate_guarded();
     write_output();
-    return b_.finish(KernelFamily::conv);
+    stages_.input = b_.name_of(b_.input(node_.inputs[0]));
+    return b_.finish(std::move(stages_));
   }
 
  private:
@@ -100,6 +101,7 @@ class TransposeLowering {
     }
     TensorType padded_type{x_type_.dtype, shape, x_type_.layout};
     BufferId padded = b_.padded(x, Shape(shape.begin() + 2, shape.end()), base);
+    stages_.copies.push_back(b_.stage_of(padded));
 
     std::vector<Axis> axes = out_axes_;
     axes.push_back({"rc", Expr(cg_), AxisRole::reduce});
@@ -136,7 +138,7 @@ class TransposeLowering {
     for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wk", i), Expr(taps[i])});
     axes.push_back({"wr", Expr(cg_)});
     axes.push_back({"wl", Expr(vectors * block_)});
-    BufferId packed = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
+    const BufferId packed = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
       Expr m = var("wc") * Expr(vectors * block_) + var("wl"), inside = lt(m, Expr(m_));
       Index at = {a_.group == 1 ? var("wr") : floor_div(m, Expr(mg_)) * Expr(cg_) + var("wr"),
                   a_.group == 1 ? m : floor_mod(m, Expr(mg_))};
@@ -148,6 +150,9 @@ class TransposeLowering {
       }
       return select(inside, read(at), imm(0, w_type_.dtype));
     });
+    stages_.copies.push_back(b_.stage_of(packed));
+    stages_.weights = b_.name_of(packed);
+    stages_.vectors = vectors;
     Index at = {b_.simplified(floor_div(out[1], Expr(vectors)))};
     at.insert(at.end(), phases.begin(), phases.end());
     at.insert(at.end(), steps.begin(), steps.end());
@@ -187,7 +192,25 @@ class TransposeLowering {
   void finish_sum(const std::vector<Axis>& axes, const Index& out, const Expr& product,
                   const Expr& where) {
     acc_ = b_.temp("acc", acc_type_, extents(out_axes_));
-    b_.stage("acc", axes, acc_, out, product, Combiner::add, imm(0, acc_type_), where);
+    stages_.acc = b_.stage("acc", axes, acc_, out, product, Combiner::add, imm(0, acc_type_),
+                           where);
+    const Loops all = loops(axes);
+    stages_.sums = loops_of(out_axes_);
+    stages_.channels = all[out_axes_.size()];
+    stages_.taps.assign(all.begin() + static_cast<std::ptrdiff_t>(out_axes_.size()) + 1, all.end());
+  }
+
+  ConvLoops loops_of(const std::vector<Axis>& axes) const {
+    if (!subpixel_) return conv_loops(loops(axes), blocked_);
+    ConvLoops c;
+    c.image = axes[0].loop(), c.channel = axes[1].loop();
+    for (size_t i = 0; i < rank(); ++i) {
+      c.phases.push_back(axes[3 + 2 * i].loop());
+      if (i + 1 < rank()) c.lines.push_back(axes[2 + 2 * i].loop());
+      else c.row = axes[2 + 2 * i].loop();
+    }
+    if (blocked_) c.lane = axes.back().loop();
+    return c;
   }
 
   void write_output() {
@@ -218,7 +241,8 @@ class TransposeLowering {
     ValueId result = b_.output_value();
     Expr value = b_.element(result, logical);
     if (blocked_ && m_ % block_ != 0) value = select(lt(c, Expr(m_)), value, imm(0, value.type()));
-    b_.stage("y", axes, b_.output(result, extents(axes)), index, value);
+    stages_.out.y = b_.stage("y", axes, b_.output(result, extents(axes)), index, value);
+    stages_.out.loops = loops_of(axes);
   }
 
   GroupBuilder& b_;
@@ -231,6 +255,7 @@ class TransposeLowering {
   Ints kernel_;
   std::vector<Axis> out_axes_;
   BufferId acc_;
+  ConvStages stages_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 // whole reduction. Rule: TW * V + V + 1 registers at most; kernel taps stay rolled, for overlapping
 // taps in one block make LLVM spill. Before a pool such tiles fill a buffer of its windows, line by
 // line.
+#include "kernels/conv/schedule.h"
+
 #include <algorithm>
 
 #include "ir/kernel/sharing.h"
@@ -9,55 +11,66 @@
 #include "ir/simplify.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/common/row_tile.h"
-#include "kernels/conv/schedule.h"
-#include "kernels/families.h"
 
 namespace tw {
 namespace conv {
 namespace {
 
-// The loop over the taps along the row: the last of k0, k1, ..
-std::string row_tap(const std::vector<std::string>& reduce) {
-  std::string last;
-  for (const std::string& name : reduce)
-    if (name[0] == 'k' && name > last) last = name;
+// The taps along the row: the last ones that there are.
+Loop row_tap(const ConvStages& m) {
+  Loop last;
+  for (const Loop& tap : m.taps)
+    if (tap.defined()) last = tap;
   return last;
 }
 
 }  // namespace
 
-std::vector<std::string> reduce_order(const std::vector<std::string>& reduce) {
-  bool blocked = std::ranges::find(reduce, "rl") != reduce.end();
-  std::vector<std::string> order;
-  if (blocked) order.push_back(std::ranges::find(reduce, "rci") != reduce.end() ? "rci" : "rc");
-  for (const std::string& name : reduce)
-    if (name[0] == 'k') order.push_back(name);
-  if (std::ranges::find(reduce, blocked ? "rl" : "rc") != reduce.end())
-    order.push_back(blocked ? "rl" : "rc");
-  return order;
+Depth depth_of(const ConvStages& m, const Loop& channels) {
+  Depth depth;
+  const bool in_blocks = m.channel_lanes.defined();
+  if (in_blocks) {
+    depth.loops = {channels};
+    depth.blocks = channels;
+    depth.straight = {m.channel_lanes};
+  }
+  for (const Loop& tap : m.taps)
+    if (tap.defined()) depth.loops.push_back(tap);
+  const Loop last = in_blocks ? m.channel_lanes : channels;
+  if (last.defined()) depth.loops.push_back(last);
+  return depth;
+}
+
+Depth accumulate_pairs(ScheduleBuilder& s, const ConvStages& m, const Stage& sums,
+                       const Depth& depth, const Loop& at) {
+  PairedSteps steps = tw::accumulate_pairs(
+      s, {sums, m.paired, depth.loops, depth.blocks, {m.sums.row}, m.sums.lane}, at);
+  return {std::move(steps.rolled), depth.blocks, std::move(steps.straight)};
 }
 
 // Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding:
 // where a tap is unrolled, the emitter leaves it out. The channels of a block are unrolled where
 // two operations a product leave none for a loop; below unrolled taps a loop of channels stays,
 // which then is the innermost.
-void skip_padding(ScheduleBuilder& s, const std::string& tiles,
-                  const std::vector<std::string>& depth, bool depthwise) {
-  const std::string tap = row_tap(depth);
+void skip_padding(ScheduleBuilder& s, const ConvStages& m, const Loop& tiles, const Depth& depth) {
+  const Loop tap = row_tap(m);
+  const Loops& loops = depth.loops;
+  const bool channels_first = !m.depthwise && loops.size() > 1 &&
+                              std::ranges::find(m.taps, loops.front()) == m.taps.end();
   s.partition_edges(tiles);
-  for (const std::string part : {"", "_a", "_z"}) {
-    const bool taps = depthwise || s.decides(tap + part);
-    const bool rolled = !depthwise && depth.size() > 1 && depth.front()[0] == 'r' &&
-                        s.has_loop(depth.front() + part);
+  for (const auto edge : ScheduleBuilder::kEdges) {
+    const auto part = [&](const Loop& loop) { return s.at_edge(loop, edge); };
+    const bool taps = m.depthwise || s.decides(part(tap));
+    const bool rolled = channels_first && s.has(part(loops.front()));
     if (taps && rolled && !fuses_products(s.target())) {
-      std::vector<std::string> order;
-      for (const std::string& loop : depth) order.push_back(loop + part);
+      Loops order;
+      for (const Loop& loop : loops) order.push_back(part(loop));
       std::ranges::rotate(order, order.begin() + 1);
       s.reorder(order);
     }
-    if (taps) s.unroll(tap + part);
+    if (taps) s.unroll(part(tap));
     if (fuses_products(s.target()) || (taps && !rolled)) continue;
-    for (const char* channels : {"rct", "rcit", "rl2", "rl2t", "rl"}) s.unroll(channels + part);
+    for (const Loop& loop : depth.straight) s.unroll(part(loop));
   }
 }
 
@@ -65,54 +78,19 @@ void skip_padding(ScheduleBuilder& s, const std::string& tiles,
 
 namespace {
 
-using conv::OutputLoops, conv::reduce_order, conv::skip_padding;
+using conv::Depth, conv::depth_of, conv::skip_padding;
 
 constexpr int64_t kMostPlanes = 4;  // channels of a first layer: too few for a loop
-// pixels: their sums, and inputs that neighbouring taps share, stay in registers
+// Pixels: their sums, and inputs that neighbouring taps share, stay in registers
 constexpr int64_t kDepthwiseTile = 8;
-
-bool starts_with(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
-
-OutputLoops output_loops(const ScheduleBuilder& s) {
-  OutputLoops o;
-  int64_t phases = 0;
-  for (const std::string& name : s.loops_of("y")) {
-    if (name == "l") o.lane = name;
-    else if (name != "c" && name != "n") {
-      // a phase of sub-pixels has weights of its own: outside of the rows
-      if (!o.row.empty() && starts_with(name, "r")) {
-        o.outer.insert(o.outer.begin() + phases++, name);
-        continue;
-      }
-      if (!o.row.empty()) o.outer.push_back(o.row);
-      o.row = name;
-    }
-  }
-  return o;
-}
-
-void schedule_pad(ScheduleBuilder& s) {
-  if (s.has_stage("pad")) s.map_nest("pad");
-}
-
-// Register tile of acc below loop `at`: order is reduce loops, lines, row, channel vectors, lane.
-void accumulate(ScheduleBuilder& s, const std::string& line, const std::string& row,
-                const std::string& channel, const std::string& lane) {
-  s.accumulate("acc", reduce_order(s.reduce_loops_of("acc")), {line, row, channel}, lane);
-  s.set_scope("acc", "register");
-}
-
-// No reduction over channels: a tap is one multiplication a pixel.
-bool is_depthwise(const ScheduleBuilder& s) {
-  std::vector<std::string> reduce = s.reduce_loops_of("acc");
-  return std::ranges::none_of(reduce, [](const std::string& name) { return name[0] == 'r'; });
-}
 
 // A 1x1 convolution has one row of all its pixels. Few channel panels alone cannot keep all threads
 // equally busy: then the row is split in parts of whole tiles, "wp" of them, that overlap a little
 // where their number does not divide. Overlap is paid for on one thread too, so it counts three
 // times what threads lose by waiting.
-bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile, int64_t panels) {
+// Nothing is split where that does not pay.
+ScheduleBuilder::Cut split_for_threads(ScheduleBuilder& s, const Loop& row, int64_t tile,
+                                       int64_t panels) {
   constexpr double kGoodEnough = 1.05, kMostOverlap = 0.05, kOverlapWeight = 3;
   constexpr int64_t kMostParts = 32;
   const int64_t extent = *s.extent(row), tiles = (extent + tile - 1) / tile;
@@ -144,242 +122,269 @@ bool split_for_threads(ScheduleBuilder& s, const std::string& row, int64_t tile,
   std::erase_if(others, [&](int64_t parts) { return !spreads(parts); });
   if (const int64_t parts = s.choose("parts", usual, others); parts != usual && spreads(parts))
     chunk = chunk_of(parts);
-  if (chunk >= extent) return false;
-  s.split(row, chunk, extent % tile == 0 ? Tail::guard : Tail::shift, "wp", "wr");
-  return true;
+  if (chunk >= extent) return {{}, row};
+  return s.split(row, chunk, extent % tile == 0 ? Tail::guard : Tail::shift, "wp", "wr");
 }
 
 // Followers that evaluate functions want registers beside the sums: with fewer sums none goes to
 // the stack and back before them.
-int64_t most_sums(const ScheduleBuilder& s) {
+int64_t most_sums(const ScheduleBuilder& s, const ConvStages& m) {
   constexpr int64_t kFollowers = 8, kSimple = 8, kManyRegisters = 32;
   const int64_t registers = s.target().vector_registers;
   bool functions = false;
-  for (const Stmt& store : stores_of(s.kernel().body))
-    if (store->label == "y" || store->label == "conv")
+  for (const Stage& stage : {m.out.y, m.out.conv})
+    if (const Stmt store = s.store_of(stage))
       visit(store->value, [&](const Expr& e) {
         functions |= e->kind == ExprKind::unary && flops_of(e->unary) > kSimple;
       });
   return functions && registers >= kManyRegisters ? registers - kFollowers : registers;
 }
 
-int64_t usual_pixels(const ScheduleBuilder& s, int64_t extent, int64_t vectors, bool paired,
-                     int64_t step) {
-  if (is_depthwise(s))
-    return step * tile_of(extent / step,
-                          std::max<int64_t>(
-                              1, std::min(most_tile_rows(s.target(), 1), kDepthwiseTile) / step));
-  if (paired) return step * std::max<int64_t>(1, paired_rows(s.target(), extent) / step);
-  return row_tile_pixels(s.target(), extent, vectors, most_sums(s), step);
-}
-
-// Pixels of a tile along a row of so many, in multiples of `step`.
-int64_t tile_pixels(const ScheduleBuilder& s, std::optional<int64_t> extent, int64_t vectors,
-                    bool paired, int64_t step, const std::string& knob) {
-  constexpr int64_t kMostTile = 64;  // of vectors, without rules
-  if (!extent) return 1;
-  std::vector<int64_t> others;
-  const int64_t wide = paired ? kPairedVectors : is_depthwise(s) ? 1 : vectors;
-  for (int64_t pixels = std::max<int64_t>(step, 2); s.open() && pixels <= *extent; ++pixels)
-    if (pixels % step == 0 &&
-        (s.rules() ? fits_registers(s.target(), {pixels, wide}) : pixels * wide <= kMostTile))
-      others.push_back(pixels);
-  return s.choose(knob, usual_pixels(s, *extent, vectors, paired, step), others);
-}
-
-// Of a free row, which has whole tiles of sums where lowering has filled it up.
-int64_t free_pixels(const ScheduleBuilder& s, const OutputLoops& o, int64_t vectors) {
-  const int64_t tile = free_row_pixels(s.target(), is_depthwise(s) ? 1 : vectors, !o.outer.empty());
-  const Stmt sums = find_loop(s.kernel().body, "a" + o.row);
-  return sums && is_const(simplify(floor_mod(sums->extent, Expr(tile))), 0) ? tile : 1;
-}
-
-// Whole short rows in one tile.
-int64_t plane_lines(const ScheduleBuilder& s, int64_t lines, int64_t pixels, int64_t vectors) {
-  std::vector<int64_t> others;
-  for (int64_t n = 1; s.open() && n <= lines; ++n)
-    if (fits_registers(s.target(), {n * pixels, vectors})) others.push_back(n);
-  return s.choose("lines", tile_lines(s.target(), lines, pixels, vectors), others);
-}
-
-// What the windows of y's tile below loop `at` read: stage conv, line by line in tiles of
-// registers. The loop of such a tile.
-std::string compute_windows(ScheduleBuilder& s, const std::string& at, const std::string& row,
-                            int64_t vectors, bool paired) {
-  s.compute_at("conv", at);
-  const std::string pixels = "conv_" + row;
-  std::vector<std::string> lines = s.spatial_loops_of("conv"), tile = {pixels, "conv_c", "conv_l"};
-  std::erase_if(lines, [](const std::string& loop) { return !starts_with(loop, "conv_s"); });
-  std::erase(lines, pixels);
-  const auto wide = s.extent(pixels);
-  if (const int64_t most = tile_pixels(s, wide, vectors, paired, 1, "line_pixels");
-      wide && most < *wide) {
-    s.split(pixels, most, Tail::shift, "conv_w0", pixels + "t");
-    lines.push_back("conv_w0");
-    tile.front() = pixels + "t";
+// Blocked output: a register tile of pixels and vectors of channels.
+class BlockedSchedule {
+ public:
+  BlockedSchedule(ScheduleBuilder& s, const ConvStages& m)
+      : s_(s),
+        m_(m),
+        y_(m.out.loops),
+        paired_(m.paired.defined()),
+        vectors_(tile_vectors()),
+        panels_(s.extent(y_.channel).value_or(1) / vectors_),
+        pooled_(m.out.window.empty() ? 1 : m.out.window.back()) {
+    if (const auto row = s.extent(y_.row)) pixels_ = *row * pooled_;
+    tile_ = pixels_ ? tile_pixels(pixels_, pooled_, "pixels") : free_pixels();
   }
-  std::vector<std::string> order = lines;
-  order.insert(order.end(), tile.begin(), tile.end());
-  s.reorder(order);
-  s.unroll(tile[0]);
-  s.unroll(tile[1]);
-  s.vectorize(tile[2]);
-  return lines.empty() ? at : lines.back();
-}
 
-// The next block of input channels is a whole plane further, where no hardware goes by itself. With
-// all of the operands in the second-level cache asking costs more than waiting. Line by line: a
-// tile's 14 at once find no free miss buffers.
-void prefetch_planes(ScheduleBuilder& s, const std::string& block, const std::string& lane) {
-  int64_t bytes = 0;
-  for (const Buffer& b : s.kernel().buffers)
-    // Of free size: perhaps large
-    if (b.role != BufferRole::temp) bytes += s.bytes_of(b.name).value_or(s.target().l2_bytes);
-  const bool cached = bytes <= s.target().l2_bytes;
-  if (s.choose_switch("prefetch_x", !cached)) s.prefetch_over("x", block, lane);
-}
-
-// Channel vectors of a tile, which the packing of the weights decides.
-int64_t tile_vectors(const ScheduleBuilder& s, int64_t block, bool paired) {
-  int64_t vectors = 1;
-  if (auto w = s.kernel().find_buffer("w"); w && !paired) {
-    const Shape& panel = s.kernel().buffer(*w).shape;
-    // Input channels, innermost
-    const bool together = panel.size() > 1 && as_const(panel.back()).value_or(block) < block;
-    vectors = as_const(panel[panel.size() - (together ? 2 : 1)]).value_or(block) / block;
+  void run() {
+    const conv::Tile tile{tile_, vectors_, panels_};
+    const int64_t chunk = whole() ? 0 : conv::chunk_blocks(s_, m_, tile);
+    if (chunk > 0) return conv::schedule_chunks(s_, m_, tile, chunk);
+    const Loops outer = cut_output();
+    const Depth depth = sum();
+    prefetch(depth);
+    s_.unroll({lines_.inner, row_.inner, channel_.inner});
+    s_.vectorize(y_.lane);
+    s_.parallelize(outer, "yp");
+    finish_edges(depth);
   }
-  const auto blocks = s.extent("c");
-  return blocks && *blocks % vectors == 0 ? vectors : 1;
-}
 
-// Lines in blocks "b0" outside of the panels, where that pays: lines_in_block. `line`: of the
-// output, or its tiles where it is one row.
-bool split_blocks(ScheduleBuilder& s, const OutputLoops& o, int64_t panels, std::string& line) {
-  if (o.outer.empty() ? s.decides(line) : o.outer.size() > 1 || starts_with(line, "r"))
-    return false;
-  const int64_t n = conv::lines_in_block(s, s.extent(line), panels);
-  if (n == 0 || n == s.extent(line)) return false;
-  s.split(line, n, Tail::guard, "b0", "b1");
-  line = "b1";
-  return true;
-}
+ private:
+  bool one_row() const { return y_.lines.empty() && y_.phases.empty(); }
+  bool pools() const { return !m_.out.window.empty(); }
+  bool whole() const { return m_.depthwise || tile_ == 1 || pools(); }
 
-void schedule_blocked(ScheduleBuilder& s, const OutputLoops& o) {
-  const std::string paired = paired_loop(s);
-  const int64_t vectors = tile_vectors(s, *s.extent(o.lane), !paired.empty());
-  const bool depthwise = is_depthwise(s);
-  const std::vector<int64_t> window = pool_window(s);
-  const int64_t pooled = window.empty() ? 1 : window.back();  // pixels for one of y
-  const auto pixels = s.extent(o.row) ? std::optional(*s.extent(o.row) * pooled) : std::nullopt;
-  const int64_t tile = pixels ? tile_pixels(s, pixels, vectors, !paired.empty(), pooled, "pixels")
-                              : free_pixels(s, o, vectors);
-  const int64_t panels = s.extent("c").value_or(1) / vectors;
-  const conv::Tile shape{tile, vectors, panels, paired};
-  const bool whole = depthwise || tile == 1 || !window.empty();
-  if (const int64_t chunk = whole ? 0 : conv::chunk_blocks(s, o, shape); chunk > 0)
-    return conv::schedule_chunks(s, o, shape, chunk);
-  std::string row = o.row, channel = "c";
-  std::vector<std::string> inner, rows = o.outer;
-  std::string line;
-  if (tile > 1) {
-    if (pixels && o.outer.empty() &&
-        split_for_threads(s, row, tile / pooled,
-                          s.extent("n").value_or(1) * s.extent("c").value_or(1) / vectors)) {
-      rows.push_back("wp");
-      row = "wr";
+  // Channel vectors of a tile, which the packing of the weights decides.
+  int64_t tile_vectors() const {
+    const auto blocks = s_.extent(y_.channel);
+    return blocks && *blocks % m_.vectors == 0 ? m_.vectors : 1;
+  }
+
+  int64_t usual_pixels(int64_t extent, int64_t step) const {
+    const int64_t rows = std::min(most_tile_rows(s_.target(), 1), kDepthwiseTile);
+    if (m_.depthwise) return step * tile_of(extent / step, std::max<int64_t>(1, rows / step));
+    if (paired_) return step * std::max<int64_t>(1, paired_rows(s_.target(), extent) / step);
+    return row_tile_pixels(s_.target(), extent, vectors_, most_sums(s_, m_), step);
+  }
+
+  // Pixels of a tile along a row of so many, in multiples of `step`.
+  int64_t tile_pixels(std::optional<int64_t> extent, int64_t step, const std::string& knob) const {
+    constexpr int64_t kMostTile = 64;  // of vectors, without rules
+    if (!extent) return 1;
+    std::vector<int64_t> others;
+    const int64_t wide = paired_ ? kPairedVectors : m_.depthwise ? 1 : vectors_;
+    for (int64_t pixels = std::max<int64_t>(step, 2); s_.open() && pixels <= *extent; ++pixels) {
+      const bool fits = s_.rules() ? fits_registers(s_.target(), {pixels, wide})
+                                   : pixels * wide <= kMostTile;
+      if (pixels % step == 0 && fits) others.push_back(pixels);
     }
-    const bool plane = window.empty() && !depthwise && paired.empty() && tile == s.extent(row) &&
-                       !rows.empty() && !starts_with(rows.back(), "r") && rows.back() != "wp" &&
-                       !s.decides(rows.back());
-    const int64_t lines = plane && s.extent(rows.back())
-                              ? plane_lines(s, *s.extent(rows.back()), tile, vectors)
-                              : 1;
-    if (lines > 1) {
-      line = "acc_a" + rows.back();
-      s.split(rows.back(), lines, Tail::guard, "v0", "v1");
-      rows.back() = "v0";
-      inner.push_back("v1");
+    return s_.choose(knob, usual_pixels(*extent, step), others);
+  }
+
+  // Of a free row, which has whole tiles of sums where lowering has filled it up.
+  int64_t free_pixels() const {
+    const int64_t tile = free_row_pixels(s_.target(), m_.depthwise ? 1 : vectors_, !one_row());
+    const Stmt sums = find_loop(s_.kernel().body, m_.sums.row.name());
+    return sums && is_const(simplify(floor_mod(sums->extent, Expr(tile))), 0) ? tile : 1;
+  }
+
+  // Whole short rows in one tile.
+  int64_t plane_lines(int64_t lines) const {
+    std::vector<int64_t> others;
+    for (int64_t n = 1; s_.open() && n <= lines; ++n)
+      if (fits_registers(s_.target(), {n * tile_, vectors_})) others.push_back(n);
+    return s_.choose("lines", tile_lines(s_.target(), lines, tile_, vectors_), others);
+  }
+
+  // The output's loops: tiles, and what is inside of one. The result: those around the tiles of a
+  // row, for the threads.
+  Loops cut_output() {
+    Loops rows = y_.phases;
+    rows.insert(rows.end(), y_.lines.begin(), y_.lines.end());
+    const Loop part = cut_rows(rows);
+    channel_.outer = y_.channel;
+    if (vectors_ > 1) channel_ = s_.split(y_.channel, vectors_, Tail::guard, "c0", "c1");
+    Loops order = {y_.image};
+    if (!whole() && !lines_.inner.defined())
+      if (const Loop block = split_blocks(one_row() ? row_.outer : rows.back()); block.defined())
+        order.push_back(block);
+    const bool usual = part.defined() && takes_rows(s_, m_.input, m_.weights);
+    const bool rows_outside = !rows.empty() && s_.choose_switch("rows_outside", usual);
+    if (!rows_outside) order.push_back(channel_.outer);
+    order.insert(order.end(), rows.begin(), rows.end());
+    if (rows_outside) order.push_back(channel_.outer);
+    const Loops outer = order;
+    order.insert(order.end(), {row_.outer, lines_.inner, row_.inner, channel_.inner, y_.lane});
+    s_.reorder(order);
+    return outer;
+  }
+
+  // Rows in tiles. The result: parts of the one row, for the threads; none: it has no such parts.
+  Loop cut_rows(Loops& rows) {
+    row_.outer = y_.row;
+    if (tile_ == 1) return {};
+    Loop part;
+    if (pixels_ && one_row()) {
+      const int64_t panels = s_.extent(y_.image).value_or(1) * s_.extent(y_.channel).value_or(1) /
+                             vectors_;
+      const auto parts = split_for_threads(s_, y_.row, tile_ / pooled_, panels);
+      part = parts.outer, row_.outer = parts.inner;
+      if (part.defined()) rows.push_back(part);
     }
-    s.split(row, tile / pooled, Tail::guard, "w0", "w1");
-    row = "w0";
-    inner.push_back("w1");
-  }
-  if (vectors > 1) {
-    s.split("c", vectors, Tail::guard, "c0", "c1");
-    channel = "c0";
-    inner.push_back("c1");
-  }
-  std::vector<std::string> order = {"n"};
-  if (!whole && line.empty() && split_blocks(s, o, panels, o.outer.empty() ? row : rows.back()))
-    order.push_back("b0");
-  const bool rows_outside =
-      !rows.empty() && s.choose_switch("rows_outside", rows.back() == "wp" && takes_rows(s, "x"));
-  if (!rows_outside) order.push_back(channel);
-  order.insert(order.end(), rows.begin(), rows.end());
-  if (rows_outside) order.push_back(channel);
-  order.push_back(row);
-  std::vector<std::string> outer(order.begin(), order.end() - 1);
-  order.insert(order.end(), inner.begin(), inner.end());
-  order.push_back(o.lane);
-  s.reorder(order);
-  std::vector<std::string> depth = reduce_order(s.reduce_loops_of("acc"));
-  const bool pointwise = depth == std::vector<std::string>{"rc", "rl"};
-  const std::string at = window.empty() ? row
-                                        : compute_windows(s, row, o.row, vectors, !paired.empty());
-  if (paired.empty()) {
-    s.compute_at("acc", at);
-    accumulate(s, line, "acc_a" + o.row, "acc_ac", "acc_al");
-  } else {
-    depth = accumulate_pairs(s, "acc", at, paired, depth, {"a" + o.row}, "al");
-  }
-  if (paired.empty() && !depthwise && !depth.empty()) s.unroll_part(depth.back());
-  if (tile > 1 && !depth.empty()) {
-    if (!depthwise) {
-      // Else the edges' loops change places
-      if (pointwise || fuses_products(s.target())) prefetch_planes(s, depth.front(), depth.back());
-      s.prefetch_operands(window.empty() ? "y" : "conv", at);
-      s.prefetch_panels("w", depth.back(), !paired.empty());
+    const bool plane = !whole() && !paired_ && tile_ == s_.extent(row_.outer) &&
+                       !y_.lines.empty() && !s_.decides(rows.back());
+    const auto all = plane ? s_.extent(rows.back()) : std::nullopt;
+    if (const int64_t lines = all ? plane_lines(*all) : 1; lines > 1) {
+      lines_ = s_.split(rows.back(), lines, Tail::guard, "v0", "v1");
+      rows.back() = lines_.outer;
     }
+    row_ = s_.split(row_.outer, tile_ / pooled_, Tail::guard, "w0", "w1");
+    return part;
   }
-  for (const char* loop : {"v1", "w1", "c1"}) s.unroll(loop);
-  s.vectorize(o.lane);
-  s.parallelize(outer, "yp");
-  if (pixels) skip_padding(s, "w0", depth, depthwise);
-  else if (tile > 1) s.peel_last("w0");
-  if (!pixels && depthwise)
-    for (const char* part : {"", "_z"}) s.unroll(conv::row_tap(depth) + part);
-  // Few planes under a loop of taps; not at the edges, whose taps are unrolled.
-  if (depth.size() > 1 && s.extent("rc").value_or(kMostPlanes + 1) <= kMostPlanes) s.unroll("rc");
-}
+
+  // Lines in blocks outside of the panels, where that pays: lines_in_block. `line`: of the output,
+  // or its tiles where it is one row. The result: the blocks, if there are any.
+  Loop split_blocks(Loop& line) {
+    const bool plain = one_row() ? !s_.decides(line) : y_.phases.empty() && y_.lines.size() == 1;
+    if (!plain) return {};
+    const int64_t n = conv::lines_in_block(s_, m_, s_.extent(line), panels_);
+    if (n == 0 || n == s_.extent(line)) return {};
+    const auto cut = s_.split(line, n, Tail::guard, "b0", "b1");
+    line = cut.inner;
+    return cut.outer;
+  }
+
+  // What the windows of y's tile read: stage conv, line by line in tiles of registers. The result:
+  // the loop of such a tile.
+  Loop compute_windows() {
+    const Loop at = row_.outer;
+    s_.compute_at(m_.out.conv, at);
+    const ConvLoops& c = m_.out.conv_loops;
+    Loops lines;
+    for (const Loop& line : c.lines)
+      if (s_.has(line)) lines.push_back(line);
+    Loop pixels = c.row;
+    const auto wide = s_.extent(pixels);
+    if (const int64_t most = tile_pixels(wide, 1, "line_pixels"); wide && most < *wide) {
+      const auto cut = s_.split(pixels, most, Tail::shift, "conv_w0", pixels.name() + "t");
+      lines.push_back(cut.outer);
+      pixels = cut.inner;
+    }
+    Loops order = lines;
+    order.insert(order.end(), {pixels, c.channel, c.lane});
+    s_.reorder(order);
+    s_.unroll({pixels, c.channel});
+    s_.vectorize(c.lane);
+    return lines.empty() ? at : lines.back();
+  }
+
+  // The register tile of the sums. The result: the reduce loops.
+  Depth sum() {
+    Depth depth = depth_of(m_, m_.channels);
+    at_ = pools() ? compute_windows() : row_.outer;
+    if (paired_) return conv::accumulate_pairs(s_, m_, m_.acc, depth, at_);
+    s_.compute_at(m_.acc, at_);
+    const auto acc = [&](const Loop& loop) { return s_.moved(m_.acc, loop); };
+    const Loop line = lines_.inner.defined() ? acc(m_.sums.lines.back()) : Loop();
+    s_.accumulate(m_.acc, depth.loops, {line, acc(m_.sums.row), acc(m_.sums.channel)},
+                  acc(m_.sums.lane));
+    s_.set_scope(m_.acc, "register");
+    if (!m_.depthwise && !depth.loops.empty())
+      depth.loops.back() = s_.unroll_part(depth.loops.back());
+    return depth;
+  }
+
+  // The next block of input channels is a whole plane further, where no hardware goes by itself.
+  // With all of the operands in the second-level cache asking costs more than waiting. Line by
+  // line: a tile's 14 at once find no free miss buffers.
+  void prefetch_planes(const Loop& block, const Loop& lane) {
+    int64_t bytes = 0;
+    for (const Buffer& b : s_.kernel().buffers)  // of free size: perhaps large
+      if (b.role != BufferRole::temp) bytes += s_.bytes_of(b).value_or(s_.target().l2_bytes);
+    const bool cached = bytes <= s_.target().l2_bytes;
+    if (s_.choose_switch("prefetch_x", !cached)) s_.prefetch_over(m_.input, block, lane);
+  }
+
+  void prefetch(const Depth& depth) {
+    const Loops& loops = depth.loops;
+    if (tile_ == 1 || loops.empty() || m_.depthwise) return;
+    const bool pointwise = m_.channel_lanes.defined() &&
+                           std::ranges::none_of(m_.taps, &Loop::defined);
+    // Else the edges' loops change places
+    if (pointwise || fuses_products(s_.target())) prefetch_planes(loops.front(), loops.back());
+    s_.prefetch_operands(pools() ? m_.out.conv : m_.out.y, m_.input, at_);
+    s_.prefetch_panels(m_.weights, loops.back(), paired_);
+  }
+
+  void finish_edges(const Depth& depth) {
+    if (pixels_) skip_padding(s_, m_, tile_ > 1 ? row_.outer : Loop(), depth);
+    else if (tile_ > 1) s_.peel_last(row_.outer);
+    if (!pixels_ && m_.depthwise) {
+      const Loop tap = conv::row_tap(m_);
+      s_.unroll({tap, s_.at_edge(tap, ScheduleBuilder::Edge::last)});
+    }
+    // Few planes under a loop of taps; not at the edges, whose taps are unrolled.
+    if (depth.loops.size() > 1 && s_.extent(m_.channels).value_or(kMostPlanes + 1) <= kMostPlanes)
+      s_.unroll(m_.channels);
+  }
+
+  ScheduleBuilder& s_;
+  const ConvStages& m_;
+  const ConvLoops& y_;
+  bool paired_;
+  int64_t vectors_, panels_;
+  int64_t pooled_;                 // pixels of the convolution for one of y, along the row
+  std::optional<int64_t> pixels_;  // of the convolution's row; none: free
+  int64_t tile_ = 1;
+  ScheduleBuilder::Cut lines_, row_, channel_;  // tiles, and what is inside of one
+  Loop at_;                                     // where the sums are made
+};
 
 // Plain output: vectors run along the row, a few channels share the loaded pixels.
-void schedule_plain(ScheduleBuilder& s, const OutputLoops& o) {
+void schedule_plain(ScheduleBuilder& s, const ConvStages& m) {
+  const ConvLoops& y = m.out.loops;
   int64_t lanes = s.target().lanes(4);
-  auto width = s.extent(o.row);
+  auto width = s.extent(y.row);
   int64_t vector = width ? std::min(lanes, *width) : lanes;
-  s.split(o.row, vector, width ? Tail::shift : Tail::guard, "w0", "w1");
-  std::vector<std::string> order = {"n", "c"};
-  order.insert(order.end(), o.outer.begin(), o.outer.end());
-  order.push_back("w0");
-  std::vector<std::string> outer(order.begin(), order.end() - 1);
-  order.push_back("w1");
+  const auto row = s.split(y.row, vector, width ? Tail::shift : Tail::guard, "w0", "w1");
+  Loops outer = {y.image, y.channel};
+  outer.insert(outer.end(), y.phases.begin(), y.phases.end());
+  outer.insert(outer.end(), y.lines.begin(), y.lines.end());
+  Loops order = outer;
+  order.insert(order.end(), {row.outer, row.inner});
   s.reorder(order);
-  s.compute_at("acc", "w0");
-  accumulate(s, "", "", "", "acc_a" + o.row);
-  s.vectorize("w1");
+  s.compute_at(m.acc, row.outer);
+  s.accumulate(m.acc, depth_of(m, m.channels).loops, {}, s.moved(m.acc, m.sums.row));
+  s.set_scope(m.acc, "register");
+  s.vectorize(row.inner);
   s.parallelize(outer, "yp");
 }
 
 }  // namespace
 
-void schedule_conv(ScheduleBuilder& s) {
-  schedule_pad(s);
-  for (const char* packing : {"w", "bias"})
-    if (s.has_stage(packing)) s.map_nest(packing);
-  OutputLoops o = output_loops(s);
-  if (o.row.empty()) return;
-  if (o.lane.empty()) schedule_plain(s, o);
-  else schedule_blocked(s, o);
+void schedule_conv(ScheduleBuilder& s, const ConvStages& m) {
+  s.map_nests(m.copies);
+  if (m.out.loops.lane.defined()) BlockedSchedule(s, m).run();
+  else schedule_plain(s, m);
 }
 
 }  // namespace tw

@@ -12,19 +12,17 @@ constexpr int64_t kManyRegisters = 32;
 
 namespace {
 
-int64_t usual_lines(const ScheduleBuilder& s, std::optional<int64_t> lines, int64_t panels) {
+int64_t usual_lines(const ScheduleBuilder& s, const ConvStages& m, std::optional<int64_t> lines,
+                    int64_t panels) {
   constexpr int64_t kFar = 4;  // caches that the input is as large as
-  const auto input = s.bytes_of("x"), weights = s.bytes_of("w");
-  const int64_t l2 = s.target().l2_bytes, images = s.extent("n").value_or(1);
+  const auto input = s.bytes_of(m.input), weights = s.bytes_of(m.weights);
+  const int64_t l2 = s.target().l2_bytes, images = s.extent(m.out.loops.image).value_or(1);
   if (s.target().vector_registers >= kManyRegisters || !input || !weights || !lines ||
       *input / images <= kFar * l2)
     return 0;
-  const int64_t all = *input / images,
-                height =
-                    as_const(s.kernel().buffer(*s.kernel().find_buffer("x")).shape[2]).value_or(1);
-  const int64_t halo = std::max<int64_t>(
-                           0, s.extent("k0").value_or(1) - (height + *lines - 1) / *lines) *
-                       (all / height);
+  const int64_t all = *input / images, height = as_const(s.buffer(m.input).shape[2]).value_or(1);
+  const int64_t taps = s.extent(m.taps.front()).value_or(1);
+  const int64_t halo = std::max<int64_t>(0, taps - (height + *lines - 1) / *lines) * (all / height);
   int64_t best = 0;
   for (int64_t n = 1; n < *lines; ++n)
     if (*lines % n == 0 && all / *lines * n + halo + *weights / panels <= 3 * l2 / 4) best = n;
@@ -33,26 +31,28 @@ int64_t usual_lines(const ScheduleBuilder& s, std::optional<int64_t> lines, int6
 
 }  // namespace
 
-int64_t lines_in_block(const ScheduleBuilder& s, std::optional<int64_t> lines, int64_t panels) {
-  const int64_t usual = usual_lines(s, lines, panels);
+int64_t lines_in_block(const ScheduleBuilder& s, const ConvStages& m, std::optional<int64_t> lines,
+                       int64_t panels) {
+  const int64_t usual = usual_lines(s, m, lines, panels);
   if (!lines || panels < 2) return usual;
   std::vector<int64_t> others = divisors(*lines, *lines - 1);
   others.insert(others.begin(), 0);
   return s.choose("block_lines", usual, others);
 }
 
-int64_t chunk_blocks(const ScheduleBuilder& s, const OutputLoops& o, const Tile& tile) {
-  const auto weights = s.bytes_of("w"), blocks = s.extent("rc");
-  const bool planes = s.extent(o.row) && std::ranges::all_of(o.outer, [&](const std::string& loop) {
-                        return loop[0] != 'r' && s.extent(loop);
-                      });
+int64_t chunk_blocks(const ScheduleBuilder& s, const ConvStages& m, const Tile& tile) {
+  const bool paired = m.paired.defined();
+  const ConvLoops& y = m.out.loops;
+  const auto weights = s.bytes_of(m.weights), blocks = s.extent(m.channels);
+  const bool planes = s.extent(y.row) && y.phases.empty() &&
+                      std::ranges::all_of(y.lines,
+                                          [&](const Loop& l) { return s.extent(l).has_value(); });
   // Else a fused tile, of more pixels than one of pairs, gains nothing
-  const bool taps = s.reduce_loops_of("acc").size() > 2;
-  if (!planes || !weights || !blocks || !s.has_loop("rl") || (!taps && tile.paired.empty()))
-    return 0;
+  const bool taps = std::ranges::any_of(m.taps, &Loop::defined);
+  if (!planes || !weights || !blocks || !m.channel_lanes.defined() || (!taps && !paired)) return 0;
   const int64_t l1 = s.target().l1_bytes, panel = *weights / tile.panels;
   const bool pays = s.target().vector_registers < kManyRegisters && 2 * panel >= l1;
-  const int64_t step = tile.paired.empty() ? 1 : 2;  // pairs of two blocks are one straight line
+  const int64_t step = paired ? 2 : 1;  // pairs of two blocks are one straight line
   int64_t chunk = 0;
   std::vector<int64_t> others = {0};
   for (int64_t n = step; n < *blocks; n += step) {
@@ -67,64 +67,73 @@ namespace {
 
 // Loops of y from the outside in, blocks of lines where they pay, and those outside of the sums.
 struct Nest {
-  std::vector<std::string> order, outer;
+  Loops order, outer;
+  Loop channel;  // of a panel
 };
-Nest output_nest(ScheduleBuilder& s, const OutputLoops& o, const Tile& tile) {
-  std::vector<std::string> rows = o.outer;
-  rows.push_back(o.row);
-  Nest nest{{}, {"n"}};
-  const int64_t lines = *s.extent(rows.front()), unit = !o.outer.empty()           ? 1
-                                                        : lines % tile.pixels == 0 ? tile.pixels
-                                                                                   : lines;
-  if (const int64_t n = rows.size() > 2 ? 0 : lines_in_block(s, lines / unit, tile.panels);
-      n > 0 && n < lines / unit) {
-    s.split(rows.front(), n * unit, Tail::guard, "b0", "b1");
-    rows.front() = "b1";
-    nest.outer.push_back("b0");
+Nest output_nest(ScheduleBuilder& s, const ConvStages& m, const Tile& tile) {
+  const ConvLoops& y = m.out.loops;
+  Loops rows = y.lines;
+  rows.push_back(y.row);
+  Nest nest{{}, {y.image}, {}};
+  const int64_t lines = *s.extent(rows.front());
+  const int64_t whole_tiles = lines % tile.pixels == 0 ? tile.pixels : lines;
+  const int64_t unit = y.lines.empty() ? whole_tiles : 1;
+  const int64_t n = rows.size() > 2 ? 0 : lines_in_block(s, m, lines / unit, tile.panels);
+  if (n > 0 && n < lines / unit) {
+    const auto cut = s.split(rows.front(), n * unit, Tail::guard, "b0", "b1");
+    rows.front() = cut.inner;
+    nest.outer.push_back(cut.outer);
   }
-  if (tile.vectors > 1) s.split("c", tile.vectors, Tail::guard, "c0", "c1");
-  nest.outer.push_back(tile.vectors > 1 ? "c0" : "c");
+  ScheduleBuilder::Cut channel{y.channel, {}};
+  if (tile.vectors > 1) channel = s.split(y.channel, tile.vectors, Tail::guard, "c0", "c1");
+  nest.channel = channel.inner;
+  nest.outer.push_back(channel.outer);
   nest.order = nest.outer;
   nest.order.insert(nest.order.end(), rows.begin(), rows.end());
-  nest.order.insert(nest.order.end(), {"c1", o.lane});
+  nest.order.insert(nest.order.end(), {channel.inner, y.lane});
   return nest;
 }
 
 }  // namespace
 
-void schedule_chunks(ScheduleBuilder& s, const OutputLoops& o, const Tile& tile, int64_t chunk) {
-  const bool pointwise = reduce_order(s.reduce_loops_of("acc")).size() == 2;
-  s.split("rc", chunk, Tail::guard, "rb", "rci");
-  s.rfactor("acc", "rb", "accb");
-  const Nest nest = output_nest(s, o, tile);
+void schedule_chunks(ScheduleBuilder& s, const ConvStages& m, const Tile& tile, int64_t chunk) {
+  const bool paired = m.paired.defined();
+  const bool pointwise = std::ranges::none_of(m.taps, &Loop::defined);
+  const auto blocks = s.split(m.channels, chunk, Tail::guard, "rb", "rci");
+  const Stage part = s.rfactor(m.acc, blocks.outer, "accb");
+  const Nest nest = output_nest(s, m, tile);
   s.reorder(nest.order);
-  s.compute_at("acc", nest.outer.back());
-  s.set_scope("acc", "thread");
-  const std::string tiles = "acc_w0";
-  s.split("acc_a" + o.row, tile.pixels, Tail::guard, tiles, "acc_w1");
-  std::vector<std::string> sums = {"acc_rb"};
-  for (const std::string& loop : o.outer) sums.push_back("acc_a" + loop);
-  sums.insert(sums.end(), {tiles, "acc_w1", "acc_ac", "acc_al"});
+  s.compute_at(m.acc, nest.outer.back());
+  s.set_scope(m.acc, "thread");
+  const auto acc = [&](const Loop& loop) { return s.moved(m.acc, loop); };
+  const Loop chunks = acc(blocks.outer), channel = acc(m.sums.channel), lane = acc(m.sums.lane);
+  const auto row = s.split(acc(m.sums.row), tile.pixels, Tail::guard, "acc_w0", "acc_w1");
+  Loops sums = {chunks};
+  for (const Loop& line : m.sums.lines) sums.push_back(acc(line));
+  sums.insert(sums.end(), {row.outer, row.inner, channel, lane});
   s.reorder(sums);
-  s.decompose("acc", "acc_rb");
-  std::vector<std::string> depth = reduce_order(s.reduce_loops_of("accb"));
-  if (tile.paired.empty()) {
-    s.compute_at("accb", tiles);
-    s.accumulate("accb", depth, {"accb_a" + o.row, "accb_ac"}, "accb_al");
-    s.set_scope("accb", "register");
+  s.decompose(m.acc, chunks);
+  Depth depth = depth_of(m, blocks.inner);
+  if (paired) {
+    depth = accumulate_pairs(s, m, part, depth, row.outer);
   } else {
-    depth = accumulate_pairs(s, "accb", tiles, tile.paired, depth, {"a" + o.row}, "al");
+    s.compute_at(part, row.outer);
+    s.accumulate(part, depth.loops, {s.moved(part, m.sums.row), s.moved(part, m.sums.channel)},
+                 s.moved(part, m.sums.lane));
+    s.set_scope(part, "register");
   }
-  if (pointwise && !depth.empty()) s.prefetch_over("x", depth.front(), depth.back());
+  const Loops& loops = depth.loops;
+  if (pointwise && !loops.empty()) s.prefetch_over(m.input, loops.front(), loops.back());
   // The next chunk of weights is asked for while this one is in use, a line at a time.
-  if (!depth.empty() &&
-      !s.prefetch_next_panel("w", tile.paired.empty() ? depth[depth.size() - 2] : depth.back()))
-    s.prefetch_panels("w", depth.back(), !tile.paired.empty());
-  for (const char* loop : {"acc_w1", "acc_ac", "c1"}) s.unroll(loop);
-  for (const std::string& loop : {std::string("acc_al"), std::string("acc_al_init"), o.lane})
-    s.vectorize(loop);
+  if (!loops.empty() &&
+      !s.prefetch_next_panel(m.weights, paired ? loops.back() : loops[loops.size() - 2]))
+    s.prefetch_panels(m.weights, loops.back(), paired);
+  s.unroll({row.inner, channel, nest.channel});
+  s.vectorize(lane);
+  s.vectorize(s.init_of(lane));
+  s.vectorize(m.out.loops.lane);
   s.parallelize(nest.outer, "yp");
-  skip_padding(s, tiles, depth, false);
+  skip_padding(s, m, row.outer, depth);
 }
 
 }  // namespace tw::conv

@@ -3,11 +3,12 @@
 // reads are made in its threads, in registers. In a scan the threads of one block run each nest.
 // What does not fit the rule stays as it is: one thread runs it.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/simplify.h"
-#include "kernels/default_schedule.h"
-#include "kernels/families.h"
+#include "kernels/device/device.h"
+#include "kernels/schedule/builder.h"
 
 namespace tw {
 namespace {
@@ -36,16 +37,23 @@ bool reads(const Stmt& root, BufferId buffer) {
   return found;
 }
 
-Stmt store_of(const ScheduleBuilder& s, const std::string& label) {
-  for (const Stmt& store : stores_of(s.kernel().body))
-    if (store->label == label) return store;
-  TW_UNREACHABLE("no stage '{0}'", label);
+Expr extent_of(const ScheduleBuilder& s, const Loop& loop) {
+  return find_loop(s.kernel().body, loop.name())->extent;
 }
+
+bool contains(const Loops& loops, const Loop& loop) {
+  return std::ranges::find(loops, loop) != loops.end();
+}
+
+// Stages that are dealt with, by label.
+using Done = std::set<std::string>;
+using Sums = std::map<std::string, Stage>;  // of stages, by label
 
 class BoundSpace {
  public:
-  BoundSpace(const Kernel& kernel, const Target& target, Choices* choices)
-      : s_(kernel, target, choices), target_(target) {
+  BoundSpace(const Kernel& kernel, const ReduceStages* reduce, const Target& target,
+             Choices* choices)
+      : s_(kernel, target, choices), reduce_(reduce), target_(target) {
     int64_t most = 0;
     for (const DeviceAxis& axis : target.axes) {
       if (axis.level == "block" && block_.empty()) block_ = axis.name;
@@ -61,36 +69,42 @@ class BoundSpace {
 
   Expected<Schedule> run() {
     if (ScheduleBuilder rows = s_; rows_in_blocks(rows)) return rows.finish();
-    std::vector<std::string> labels;
-    for (const Stmt& store : stores_of(s_.kernel().body)) labels.push_back(store->label);
+    const Stages stages = s_.stages();
     // Readers first: what they need may move into their threads
-    for (auto label = labels.rbegin(); label != labels.rend(); ++label) {
-      if (done_.contains(*label)) continue;
-      if (!attempt(*label, true)) attempt(*label, false);
+    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+      if (done_.contains(stage->label())) continue;
+      if (!attempt(*stage, true)) attempt(*stage, false);
     }
     return s_.finish();
   }
 
  private:
   struct Nest {
-    std::vector<std::string> spatial, reduce;
+    Loops spatial, reduce;
     bool in_scan = false, perfect = true;
     Stmt store;
   };
 
-  Nest nest_of(const ScheduleBuilder& s, const std::string& label) const {
+  Nest nest_of(const ScheduleBuilder& s, const Stage& stage) const {
     Nest nest;
-    nest.store = store_of(s, label);
-    for (const Stmt& p : path_to(s.kernel().body, label)) {
+    nest.store = s.store_of(stage);
+    for (const Stmt& p : path_to(s.kernel().body, stage.label())) {
       if (p->kind == StmtKind::if_then) nest.perfect = false;
       if (p->kind != StmtKind::loop) continue;
       if (p->role == AxisRole::scan) nest.in_scan = true;
-      else if (p->role == AxisRole::reduce) nest.reduce.push_back(p->var);
-      else if (nest.reduce.empty()) nest.spatial.push_back(p->var);
+      else if (p->role == AxisRole::reduce) nest.reduce.push_back(s.loop_of(p->var));
+      else if (nest.reduce.empty()) nest.spatial.push_back(s.loop_of(p->var));
       else nest.perfect = false;
       nest.perfect &= p->loop_kind == LoopKind::serial;
     }
     return nest;
+  }
+
+  // Iterations of all the loops.
+  static Expr points_of(const ScheduleBuilder& s, const Loops& loops) {
+    Expr points = 1;
+    for (const Loop& loop : loops) points = points * extent_of(s, loop);
+    return points;
   }
 
   // A kernel that makes something of whole rows (softmax, normalisation): a block a row, all stages
@@ -98,172 +112,157 @@ class BoundSpace {
   // such kernel, rows are short or do not fit.
   bool rows_in_blocks(ScheduleBuilder& s) const {
     const auto shared = std::ranges::find(target_.scopes, "block", &MemoryScope::level);
-    if (shared == target_.scopes.end() || block_.empty() || thread_.empty() || !s.has_stage("y"))
+    if (shared == target_.scopes.end() || block_.empty() || thread_.empty() || !reduce_)
       return false;
-    std::vector<std::string> rows = s.loops_of("y"), parts, threads;
-    if (rows.size() < 2 || !s.reduce_loops_of("y").empty() ||
-        s.extent(rows.back()).value_or(0) < kLongRow)
+    Loops rows = s.loops_of(reduce_->y), threads;
+    if (rows.size() < 2 || !s.reduce_loops_of(reduce_->y).empty() ||
+        s.extent(rows.back()).value_or(0) < kLongRow || !reduce_->has_parts())
       return false;
     rows.pop_back();
-    for (const Stmt& store : stores_of(s.kernel().body)) {
-      if (uses_products(s, store->label, true) || nest_of(s, store->label).in_scan) return false;
-      if (store->label.ends_with("_part")) parts.push_back(store->label);
-    }
-    if (parts.empty()) return false;
-    for (const std::string& part : parts) s.cache_write(part, part + "_sum", "stack");
-    const std::vector<Stmt> stores = stores_of(s.kernel().body);
+    for (const Stage& stage : s.stages())
+      if (uses_products(s, stage, true) || nest_of(s, stage).in_scan) return false;
+    Sums sums;  // the partial results, in the threads' registers
+    for (const Stage& stage : s.stages())
+      if (reduce_->is_part(stage))
+        sums[stage.label()] = s.cache_write(stage, stage.label() + "_sum", "stack");
+    const Stages stages = s.stages();
     int64_t bytes = 0;
-    for (auto store = stores.rbegin(); store != stores.rend() && s.sound(); ++store) {
-      const std::string& label = (*store)->label;
-      if (label == "y" || label.ends_with("_part_sum")) continue;
-      Expr points = 1;
-      for (const std::string& loop : s.loops_of(label))
-        points = points * find_loop(s.kernel().body, loop)->extent;
-      s.compute_at(label, rows.back());
+    for (auto stage = stages.rbegin(); stage != stages.rend() && s.sound(); ++stage) {
+      const bool in_registers = std::ranges::any_of(
+          sums, [&](const auto& sum) { return sum.second == *stage; });
+      if (*stage == reduce_->y || in_registers) continue;
+      const Expr points = points_of(s, s.loops_of(*stage));
+      s.compute_at(*stage, rows.back());
       if (!s.sound()) return false;
-      Expr again = 1;
-      for (const std::string& loop : s.loops_of(label))
-        again = again * find_loop(s.kernel().body, loop)->extent;
-      const std::string buffer = s.kernel().buffer((*store)->buffer).name;  // the kernel changes
-      s.set_scope(buffer, shared->name);
-      bytes += s.bytes_of(buffer).value_or(INT32_MAX);
+      const Expr again = points_of(s, s.loops_of(*stage));
+      s.set_scope(*stage, shared->name);
+      bytes += s.bytes_of(stage->buffer()).value_or(INT32_MAX);
       if (typical(again) > typical(points)) return false;
-      threads.push_back(spread(s, label, rows));
+      threads.push_back(spread(s, *stage, rows, sums));
     }
-    threads.push_back(spread(s, "y", rows));
+    threads.push_back(spread(s, reduce_->y, rows, sums));
     if (bytes > target_.local_bytes) return false;
-    for (const std::string& loop : threads) s.bind(loop, thread_);
+    for (const Loop& loop : threads) s.bind(loop, thread_);
     s.bind(s.fuse(rows, "rows"), block_);
-    ScheduleBuilder probe = s;
+    return finishes(s);
+  }
+
+  static bool finishes(ScheduleBuilder probe) {
     Expected<Schedule> finished = probe.finish();
     if (!finished) llvm::consumeError(finished.takeError());
     return bool(finished);
   }
 
-  // The row's points of a stage in the turns of the threads, each with its sums: the loop over the
-  // threads. "": no points, one thread's.
-  std::string spread(ScheduleBuilder& s, const std::string& label,
-                     const std::vector<std::string>& rows) const {
-    std::vector<std::string> inner = s.spatial_loops_of(label);
-    std::erase_if(inner, [&](const std::string& loop) {
-      return std::ranges::find(rows, loop) != rows.end();
-    });
-    if (inner.empty()) return "";
-    std::string points = s.fuse(inner, label + "_all");
+  // The row's points of a stage, dealt out to the threads, each with its sums: the loop over the
+  // threads. None: no points, one thread's.
+  Loop spread(ScheduleBuilder& s, const Stage& stage, const Loops& rows, const Sums& all) const {
+    const std::string& label = stage.label();
+    Loops inner = s.spatial_loops_of(stage);
+    std::erase_if(inner, [&](const Loop& loop) { return contains(rows, loop); });
+    if (inner.empty()) return {};
+    Loop points = s.fuse(inner, label + "_all");
     if (s.extent(points).value_or(threads_ + 1) > threads_) {
-      s.split(points, threads_, Tail::guard, label + "_turn", label + "_thread");
-      s.reorder({label + "_thread", label + "_turn"});
-      points = label + "_thread";
+      const auto cut = s.split(points, threads_, Tail::guard, label + "_turn", label + "_thread");
+      s.reorder({cut.inner, cut.outer});
+      points = cut.inner;
     }
-    if (const std::string sums = label + "_sum"; s.has_stage(sums)) {
-      s.compute_at(sums, points);
-      const std::vector<std::string> reduce = s.reduce_loops_of(sums);
-      if (!reduce.empty()) s.decompose(sums, reduce.front());
+    if (const auto sums = all.find(label); sums != all.end()) {
+      s.compute_at(sums->second, points);
+      const Loops reduce = s.reduce_loops_of(sums->second);
+      if (!reduce.empty()) s.decompose(sums->second, reduce.front());
     }
     return points;
   }
 
   // Stages in the same nest count as done with it.
-  bool attempt(const std::string& label, bool tiled) {
+  bool attempt(const Stage& stage, bool tiled) {
     ScheduleBuilder s = s_;
-    std::set<std::string> done = {label};
-    if (!bind_nest(s, label, tiled, done) || !s.sound()) return false;
-    ScheduleBuilder probe = s;
-    Expected<Schedule> finished = probe.finish();
-    if (!finished) {
-      llvm::consumeError(finished.takeError());
-      return false;
-    }
+    Done done = {stage.label()};
+    if (!bind_nest(s, stage, tiled, done) || !s.sound() || !finishes(s)) return false;
     s_ = std::move(s);
     done_.merge(done);
     return true;
   }
 
-  bool bind_nest(ScheduleBuilder& s, const std::string& label, bool tiled,
-                 std::set<std::string>& done) {
-    Nest nest = nest_of(s, label);
+  bool bind_nest(ScheduleBuilder& s, const Stage& stage, bool tiled, Done& done) {
+    const std::string& label = stage.label();
+    Nest nest = nest_of(s, stage);
     if (nest.spatial.empty() || !nest.perfect) return false;
-    if (const Stmt outer = find_loop(s.kernel().body, nest.spatial.front()))
+    if (const Stmt outer = find_loop(s.kernel().body, nest.spatial.front().name()))
       for (const Stmt& store : stores_of(outer)) done.insert(store->label);
     const bool several = done.size() > 1;
-    std::string sums;
+    Stage sums;
     if (!nest.reduce.empty()) {  // the sums themselves: in registers, then stored
       if (several) return false;
-      sums = label + "_sum";
-      s.cache_write(label, sums, "stack");
+      sums = s.cache_write(stage, label + "_sum", "stack");
       if (!s.sound()) return false;
-      nest = nest_of(s, label);
+      nest = nest_of(s, stage);
     }
-    const std::vector<std::string> inner = tile(
-        s, nest, label, tiled, uses_products(s, sums.empty() ? label : sums, !sums.empty()));
-    std::vector<std::string> outer = s.loops_of(label);
-    std::erase_if(outer, [&](const std::string& loop) {
-      return std::ranges::find(inner, loop) != inner.end() ||
-             find_loop(s.kernel().body, loop)->role == AxisRole::scan;
+    const bool products = uses_products(s, sums.defined() ? sums : stage, sums.defined());
+    const Loops inner = tile(s, nest, stage, tiled, products);
+    Loops outer = s.loops_of(stage);
+    std::erase_if(outer, [&](const Loop& loop) {
+      return contains(inner, loop) ||
+             find_loop(s.kernel().body, loop.name())->role == AxisRole::scan;
     });
-    for (const std::string& loop : outer)
-      count_ = &loop == &outer.front() ? find_loop(s.kernel().body, loop)->extent
-                                       : count_ * find_loop(s.kernel().body, loop)->extent;
     if (outer.empty()) return false;
-    const std::string all = s.fuse(outer, label + "_all");
+    count_ = extent_of(s, outer.front());
+    for (size_t i = 1; i < outer.size(); ++i) count_ = count_ * extent_of(s, outer[i]);
+    const Loop all = s.fuse(outer, label + "_all");
     const int64_t threads = std::min(threads_, s.extent(all).value_or(threads_));
-    s.split(all, threads, Tail::guard, label + "_block", label + "_thread");
-    if (nest.in_scan) s.reorder({label + "_thread", label + "_block"});
-    const std::string at = nest.in_scan ? label + "_block" : label + "_thread";
+    const auto [block, thread] = s.split(all, threads, Tail::guard, label + "_block",
+                                         label + "_thread");
+    if (nest.in_scan) s.reorder({thread, block});
+    const Loop at = nest.in_scan ? block : thread;
     if (!s.sound()) return false;
-    if (!sums.empty() && !move_sums(s, sums, at)) return false;
+    if (sums.defined() && !move_sums(s, sums, at)) return false;
     absorb(s, at, done);
     for (size_t i = 0; i + 1 < inner.size(); ++i) s.unroll(inner[i]);
     if (!inner.empty()) s.vectorize(inner.back());
-    s.bind(label + "_thread", thread_);
-    if (!nest.in_scan) s.bind(label + "_block", block_);
+    s.bind(thread, thread_);
+    if (!nest.in_scan) s.bind(block, block_);
     return true;
   }
 
   // Sums of products (squares are none), made by the stage or read by it: neighbouring rows and
   // columns share operands.
-  static bool uses_products(const ScheduleBuilder& s, const std::string& label, bool own) {
-    const Stmt reader = store_of(s, label);
+  static bool uses_products(const ScheduleBuilder& s, const Stage& stage, bool own) {
+    const Stmt reader = s.store_of(stage);
     return std::ranges::any_of(stores_of(s.kernel().body), [&](const Stmt& store) {
       const bool product = store->combiner == Combiner::add &&
                            store->value->kind == ExprKind::binary &&
                            store->value->binary == BinaryOp::mul &&
                            !equal(store->value->args[0], store->value->args[1]);
-      return product && (own ? store->label == label : reads(reader, store->buffer));
+      return product && (own ? store->label == stage.label() : reads(reader, store->buffer));
     });
   }
 
   // Cuts a vector off the last loop, and a few rows off the one before where sums are made; the
   // inner loops, the lanes last.
-  std::vector<std::string> tile(ScheduleBuilder& s, const Nest& nest, const std::string& label,
-                                bool tiled, bool products) {
+  Loops tile(ScheduleBuilder& s, const Nest& nest, const Stage& stage, bool tiled, bool products) {
+    const std::string& label = stage.label();
     const DType t = s.kernel().buffer(nest.store->buffer).dtype;
-    const std::string last = nest.spatial.back();
+    const Loop last = nest.spatial.back();
     const int64_t lanes = target_.lanes(dtype_bytes(t));
     const std::optional<int64_t> n = s.extent(last);
     const Expr index = nest.store->indices.empty() ? Expr(0) : nest.store->indices.back();
-    const bool side_by_side = index->kind == ExprKind::var && index->name == last;
+    const bool side_by_side = index->kind == ExprKind::var && index->name == last.name();
     if (!tiled || !is_float(t) || lanes < 2 || !n || *n % lanes != 0 || !side_by_side) return {};
-    std::vector<std::string> inner = {last};
-    if (*n > lanes) {
-      inner = {label + "_lane"};
-      s.split(last, lanes, Tail::guard, label + "_vec", label + "_lane");
-    }
+    Loops inner = {last};
+    if (*n > lanes)
+      inner = {s.split(last, lanes, Tail::guard, label + "_vec", label + "_lane").inner};
     if (!products || nest.spatial.size() < 2) return inner;
-    const std::string row = nest.spatial[nest.spatial.size() - 2];
+    const Loop row = nest.spatial[nest.spatial.size() - 2];
     Expr points = 1;
-    for (const std::string& loop : nest.spatial)
-      points = points *
-               (loop == last ? Expr(*n / lanes) : find_loop(s.kernel().body, loop)->extent);
+    for (const Loop& loop : nest.spatial)
+      points = points * (loop == last ? Expr(*n / lanes) : extent_of(s, loop));
     const int64_t rows = s.choose("rows_" + label, rows_of(s.extent(row)), {1, 2, 4, 8});
     if (rows < 2 || typical(points) < rows * kFewThreads) return inner;
-    s.split(row, rows, Tail::guard, label + "_tile", label + "_row");
-    inner.insert(inner.begin(), label + "_row");
-    std::vector<std::string> order;
-    for (const std::string& loop : s.loops_of(label))
-      if (std::ranges::find(inner, loop) == inner.end() &&
-          find_loop(s.kernel().body, loop)->role == AxisRole::spatial)
-        order.push_back(loop);
+    inner.insert(inner.begin(),
+                 s.split(row, rows, Tail::guard, label + "_tile", label + "_row").inner);
+    Loops order;
+    for (const Loop& loop : s.spatial_loops_of(stage))
+      if (!contains(inner, loop)) order.push_back(loop);
     order.insert(order.end(), inner.begin(), inner.end());
     s.reorder(order);
     return inner;
@@ -276,70 +275,67 @@ class BoundSpace {
   }
 
   // Sums that this loop alone reads, few for each of its iterations and not made many times over.
-  void absorb(ScheduleBuilder& s, const std::string& at, std::set<std::string>& done) {
+  void absorb(ScheduleBuilder& s, const Loop& at, Done& done) {
     for (bool moved = true; moved;) {
       moved = false;
-      for (const Stmt& store : stores_of(s.kernel().body)) {
-        const Stmt loop = find_loop(s.kernel().body, at);
+      for (const Stage& stage : s.stages()) {
+        const Stmt loop = find_loop(s.kernel().body, at.name()), store = s.store_of(stage);
         const std::vector<Stmt> stores = stores_of(loop);
         const bool inside = std::ranges::any_of(
-            stores, [&](const Stmt& other) { return other->label == store->label; });
+            stores, [&](const Stmt& other) { return other->label == stage.label(); });
         if (inside || store->combiner == Combiner::none || !reads(loop, store->buffer)) continue;
         ScheduleBuilder trial = s;
-        if (!move_sums(trial, store->label, at)) continue;
+        if (!move_sums(trial, stage, at)) continue;
         s = std::move(trial);
-        done.insert(store->label);
+        done.insert(stage.label());
         moved = true;
         break;
       }
     }
   }
 
-  bool move_sums(ScheduleBuilder& s, const std::string& label, const std::string& at) {
-    const Nest before = nest_of(s, label);
-    Expr points = 1;
-    for (const std::string& loop : before.spatial)
-      points = points * find_loop(s.kernel().body, loop)->extent;
-    s.compute_at(label, at);
+  bool move_sums(ScheduleBuilder& s, const Stage& stage, const Loop& at) {
+    const Expr points = points_of(s, nest_of(s, stage).spatial);
+    s.compute_at(stage, at);
     if (!s.sound()) return false;
     Expr here = 1;
-    const Buffer& buffer = s.kernel().buffer(store_of(s, label)->buffer);
-    for (const Expr& extent : buffer.shape) here = here * extent;
+    for (const Expr& extent : s.buffer(stage.buffer()).shape) here = here * extent;
     const std::optional<int64_t> each = as_const(simplify(here));
     if (!each || *each > kMostSums || *each * typical(count_) > 2 * typical(points)) return false;
-    const Nest nest = nest_of(s, label);
-    std::vector<std::string> spatial;  // of the stage itself, behind the loop
+    const Nest nest = nest_of(s, stage);
+    Loops spatial;  // of the stage itself, behind the loop
     bool behind = false;
-    for (const std::string& loop : s.loops_of(label)) {
-      if (behind && std::ranges::find(nest.reduce, loop) == nest.reduce.end())
-        spatial.push_back(loop);
+    for (const Loop& loop : s.loops_of(stage)) {
+      if (behind && !contains(nest.reduce, loop)) spatial.push_back(loop);
       behind |= loop == at;
     }
     if (nest.reduce.empty()) return true;
     if (spatial.empty()) {
-      s.decompose(label, nest.reduce.front());
+      s.decompose(stage, nest.reduce.front());
       return s.sound();
     }
-    const std::string lane = spatial.back();
+    const Loop lane = spatial.back();
     spatial.pop_back();
     ScheduleBuilder trial = s;
-    trial.accumulate(label, nest.reduce, spatial, lane);
+    trial.accumulate(stage, nest.reduce, spatial, lane);
     if (trial.sound()) s = std::move(trial);
     return true;
   }
 
   ScheduleBuilder s_;
+  const ReduceStages* reduce_;
   const Target& target_;
   std::string block_, thread_;
   int64_t threads_ = kThreads;
   Expr count_ = 1;  // iterations of the nest's outer loops
-  std::set<std::string> done_;
+  Done done_;
 };
 
 }  // namespace
 
-Expected<Schedule> bound_schedule(const Kernel& kernel, const Target& target, Choices* choices) {
-  return BoundSpace(kernel, target, choices).run();
+Expected<Schedule> bound_schedule(const Kernel& kernel, const ReduceStages* reduce,
+                                  const Target& target, Choices* choices) {
+  return BoundSpace(kernel, reduce, target, choices).run();
 }
 
 }  // namespace tw

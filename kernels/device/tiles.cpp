@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "ir/schedule/intrinsic.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
-#include "kernels/families.h"
-#include "kernels/matmul/output.h"
+#include "kernels/device/device.h"
+#include "kernels/matmul/matmul.h"
 
 namespace tw {
 namespace {
@@ -74,7 +75,7 @@ std::optional<BlockTile> block_tile(const Target& target, DType operands,
   return tile;
 }
 
-BufferId add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
+TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   const auto axes_of = [&](const char* prefix, std::vector<Axis> own) {
     std::vector<Axis> axes;
     for (size_t i = 0; i < p.batch.size(); ++i)
@@ -92,8 +93,9 @@ BufferId add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
       logical_and(lt(var("xi"), p.rows), lt(var("xk"), Expr(p.depth))));
   const Expr element = p.left(batch, var("xi"), var("xk"));
   const BufferId left = b.temp("xt", p.left_type, extents(x_axes));
-  b.stage("xt", x_axes, left, at,
-          is_const(inside, 1) ? element : select(inside, element, imm(0, p.left_type)));
+  TileStages m;
+  m.left = b.stage("xt", x_axes, left, at,
+                   is_const(inside, 1) ? element : select(inside, element, imm(0, p.left_type)));
 
   const Shape& right_shape = b.type(p.right).shape;
   const DType right_type = b.type(p.right).dtype;
@@ -133,10 +135,20 @@ BufferId add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   for (const size_t i : from) w_at.push_back(sum[i]);
   w_at.insert(w_at.end(), {b.simplified(floor_div(var("aj"), Expr(p.tile.columns))), var("k"),
                            b.simplified(floor_mod(var("aj"), Expr(p.tile.columns)))});
-  b.stage("acc", axes, acc, sum,
-          widen(load(left, p.left_type, x_at)) * widen(load(right, right_type, w_at)),
-          Combiner::add, imm(0, p.acc_type));
-  return acc;
+  m.right = b.stage_of(right);
+  m.weights = b.name_of(right);
+  m.acc = b.stage("acc", axes, acc, sum,
+                  widen(load(left, p.left_type, x_at)) * widen(load(right, right_type, w_at)),
+                  Combiner::add, imm(0, p.acc_type));
+  const Loops all = loops(axes);
+  m.acc_row = all[all.size() - 3], m.acc_column = all[all.size() - 2], m.depth = all.back();
+  return {m, acc};
+}
+
+static LoweredGroup finish_tiles(GroupBuilder& b, const TiledSums& sums, const ProductOutput& y) {
+  TileStages m = sums.stages;
+  m.y = y.stage, m.batches = y.batches, m.row = y.row, m.column = y.column;
+  return b.finish(std::move(m));
 }
 
 std::optional<LoweredGroup> lower_matmul_in_tiles(GroupBuilder& b, const Node& node) {
@@ -181,9 +193,10 @@ std::optional<LoweredGroup> lower_matmul_in_tiles(GroupBuilder& b, const Node& n
     at.push_back(a.trans_b ? k : column);
     return at;
   };
-  const BufferId acc = add_tiled_sums(b, p);
-  write_product(b, node, joined, [&](const Index& at) { return load(acc, p.acc_type, at); });
-  return b.finish(KernelFamily::tiles);
+  const TiledSums sums = add_tiled_sums(b, p);
+  return finish_tiles(b, sums, write_product(b, node, joined, [&](const Index& at) {
+                        return load(sums.acc, p.acc_type, at);
+                      }));
 }
 
 namespace {
@@ -212,11 +225,10 @@ class TiledConv : ConvGroup {
       pad_rank(at);
       return at;
     };
-    const BufferId acc = add_tiled_sums(b_, p);
-    write_rows(rows, [&](const Expr& row, const Expr& channel) {
-      return load(acc, acc_type_, {row, channel});
-    });
-    return b_.finish(KernelFamily::tiles);
+    const TiledSums sums = add_tiled_sums(b_, p);
+    return finish_tiles(b_, sums, write_rows(rows, [&](const Expr& row, const Expr& channel) {
+                          return load(sums.acc, acc_type_, {row, channel});
+                        }));
   }
 
  private:

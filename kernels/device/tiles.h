@@ -1,11 +1,10 @@
 // Matrix products and convolutions (as products with gathered windows) in tiles that a block of a
-// device's threads makes together: operands pass through memory that the threads share. Stages: xt
-// (the left operand [rows][depth], zeros beyond it), w (run-time packing only: [columns /
-// N][depth][N]), acc, y. Rows, columns and depth are padded to whole tiles, so that only xt and y
-// ask where the tensors end.
+// device's threads makes together: operands pass through memory that the threads share. Rows,
+// columns and depth are padded to whole tiles, so that only the copies of the operands (zeros
+// beyond them) and y ask where the tensors end.
 #pragma once
 #include "kernels/common/group_builder.h"
-#include "kernels/families.h"
+#include "kernels/device/device.h"
 
 namespace tw {
 
@@ -43,8 +42,12 @@ struct TiledProduct {
   std::function<Index(const Expr& k, const Expr& column)> right_index;
 };
 
-// Stages xt, w, acc. The result: the buffer of the sums, [batch.., rows, columns], both padded.
-BufferId add_tiled_sums(GroupBuilder& b, const TiledProduct& product);
+// Adds the copies of the operands and the sums, all but y of the stages.
+struct TiledSums {
+  TileStages stages;
+  BufferId acc;  // [batch.., rows, columns], both padded
+};
+TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& product);
 
 // nullopt: not in tiles.
 std::optional<LoweredGroup> lower_matmul_in_tiles(GroupBuilder& b, const Node& node);

@@ -3,17 +3,11 @@
 #include <set>
 
 #include "kernels/common/group_builder.h"
-#include "kernels/families.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace tw {
 
 namespace {
-
-std::vector<std::string> axis_names(size_t rank) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < rank; ++i) names.push_back("i" + std::to_string(i));
-  return names;
-}
 
 // Every value of the group and every input (but single elements) has the output's type: one flat
 // axis will do.
@@ -145,9 +139,9 @@ Expected<LoweredGroup> lower_elementwise(GroupBuilder& b) {
     Expr value = flat_element(b, out, var("i0"), count);
     b.stage("y", axes, b.output(out, {count}), {var("i0")}, value);
   } else if (!store_pieces(b)) {
-    b.store_output(axis_names(physical_shape(t).size()));
+    b.store_output();
   }
-  return b.finish(KernelFamily::elementwise);
+  return b.finish(ElementwiseStages{});
 }
 
 Expected<LoweredGroup> lower_concat(GroupBuilder& b, const Node& node) {
@@ -185,7 +179,7 @@ Expected<LoweredGroup> lower_concat(GroupBuilder& b, const Node& node) {
     b.stage("y" + std::to_string(part++), axes, y, target, value);
     start = start + b.type(input).shape[axis];
   }
-  return b.finish(KernelFamily::elementwise);
+  return b.finish(ElementwiseStages{});
 }
 
 }  // namespace tw

@@ -5,8 +5,8 @@
 // their products at once; the left operand is then read from a copy less its zero point, unless it
 // is what the instruction wants. Stages: xp (that copy), w (run-time packing only), acc
 // [batch][row][column, padded to whole panels], y.
-#include "kernels/families.h"
-#include "kernels/matmul/output.h"
+#include "kernels/common/group_builder.h"
+#include "kernels/matmul/matmul.h"
 
 #include <algorithm>
 
@@ -84,6 +84,7 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
                     {"wk", simplify(innermost > 1 ? ceil_div(depth, innermost) : depth)},
                     {"wl", Expr(panel)}});
   if (innermost > 1) pack_axes.push_back({"wp", Expr(innermost)});
+  MatMulStages m;
   BufferId packed = b.packed(right.value, "w", pack_axes, [&](const auto& read) {
     Index own;
     for (size_t i = 0; i + 2 < ws.size(); ++i) own.push_back(var("wb" + std::to_string(i)));
@@ -138,8 +139,8 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
         left_element(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()));
     const BufferId copy = b.temp("xp", type, extents(copy_axes));
     const Expr there = b.simplified(lt(at.back(), depth));
-    b.stage("xp", copy_axes, copy, at,
-            is_const(there, 1) ? value : select(there, value, imm(0, type)));
+    m.copies.push_back(b.stage("xp", copy_axes, copy, at,
+                               is_const(there, 1) ? value : select(there, value, imm(0, type))));
     left_element = [copy, type](const Index& batches, const Expr& row, const Expr& depth_at) {
       Index place = batches;
       place.insert(place.end(), {row, depth_at});
@@ -167,14 +168,20 @@ Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
     return widen(left_element(batch_index, i, k * Expr(narrow.count) + Expr(p))) *
            widen(load(packed, w_type, w_index));
   });
-  b.stage("acc", axes, acc, acc_at, sum, Combiner::add, imm(0, acc_type));
+  m.copies.push_back(b.stage_of(packed));
+  m.weights = b.name_of(packed);
+  m.panel = panel;
+  m.acc = b.stage("acc", axes, acc, acc_at, sum, Combiner::add, imm(0, acc_type));
+  m.acc_row = axes[outer.size()].loop(), m.acc_column = axes[outer.size() + 1].loop();
+  m.depth = {axes.back().loop()};
+  if (pairs) m.paired = m.depth[0];
 
-  write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });
-  return b.finish(KernelFamily::matmul);
+  m.y = write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });
+  return b.finish(std::move(m));
 }
 
-void write_product(GroupBuilder& b, const Node& node, bool joined,
-                   const std::function<Expr(const Index& at)>& sum) {
+ProductOutput write_product(GroupBuilder& b, const Node& node, bool joined,
+                            const std::function<Expr(const Index& at)>& sum) {
   const TensorType& y = b.type(node.output);
   const Shape outer = joined ? Shape{} : Shape(y.shape.begin(), y.shape.end() - 2),
               all_but_columns(y.shape.begin(), y.shape.end() - 1);
@@ -214,7 +221,12 @@ void write_product(GroupBuilder& b, const Node& node, bool joined,
     logical.push_back(index[1]);
   }
   Expr value = b.element(b.output_value(), logical);
-  b.stage("y", axes, b.output(b.output_value(), out_shape), index, value);
+  ProductOutput made;
+  made.stage = b.stage("y", axes, b.output(b.output_value(), out_shape), index, value);
+  made.batches = loops(axes);
+  made.batches.resize(outer.size());
+  made.row = axes[outer.size()].loop(), made.column = axes.back().loop();
+  return made;
 }
 
 }  // namespace tw

@@ -3,9 +3,9 @@
 // ([N/P][blocks][P]); the kernel takes the numbers out of the bytes, P columns at a time. Stages:
 // w, ws, wo (run-time packing only), acc [row][column, padded to whole panels], y. The depth is
 // three loops: kb over blocks, kc over a block's bytes, kr over a byte's numbers.
+#include "kernels/common/group_builder.h"
 #include "kernels/common/register_tile.h"
-#include "kernels/families.h"
-#include "kernels/matmul/output.h"
+#include "kernels/matmul/matmul.h"
 
 namespace tw {
 namespace {
@@ -84,11 +84,18 @@ Expected<LoweredGroup> lower_matmul_nbits(GroupBuilder& b, const Node& node) {
     x = load(b.input(left, {rows, depth}), b.type(left).dtype, {i, k});
   }
   const BufferId acc = b.temp("acc", acc_type, {padded_rows, width});
-  b.stage("acc", axes, acc, acc_at,
-          widen(x) * (cast(acc_type, code) * block_value(scales) + block_value(offsets)),
-          Combiner::add, imm(0, acc_type), whole ? Expr() : lt(k, depth));
-  write_product(b, node, true, [&](const Index& at) { return load(acc, acc_type, at); });
-  return b.finish(KernelFamily::matmul);
+  MatMulStages m;
+  m.copies = {b.stage_of(w), b.stage_of(scales), b.stage_of(offsets)};
+  m.weights = b.name_of(w);
+  m.panel = panel;
+  m.acc = b.stage("acc", axes, acc, acc_at,
+                  widen(x) * (cast(acc_type, code) * block_value(scales) + block_value(offsets)),
+                  Combiner::add, imm(0, acc_type), whole ? Expr() : lt(k, depth));
+  const Loops all = loops(axes);
+  m.acc_row = all[0], m.acc_column = all[1];
+  m.depth = {all.begin() + 2, all.end()};
+  m.y = write_product(b, node, true, [&](const Index& at) { return load(acc, acc_type, at); });
+  return b.finish(std::move(m));
 }
 
 }  // namespace tw

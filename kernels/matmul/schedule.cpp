@@ -2,114 +2,120 @@
 // outermost (their weights stay in cache while the rows pass). The tile:
 // kernels/common/register_tile.h.
 #include "kernels/common/register_tile.h"
-#include "kernels/families.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/schedule/builder.h"
 
 namespace tw {
 namespace {
 
-// Distance in memory of the left operand's rows: the depth, where it is a plain matrix.
-std::optional<int64_t> row_bytes(const Kernel& k) {
-  auto depth = find_loop(k.body, "k") ? as_const(find_loop(k.body, "k")->extent) : std::nullopt;
-  return depth ? std::optional<int64_t>(*depth * dtype_bytes(k.buffer(*k.find_buffer("acc")).dtype))
-               : std::nullopt;
-}
+// The output's columns in panels and, in them, vectors of lanes.
+struct Columns {
+  Loop panels, vectors, lane;
+};
 
-// Products of several steps of the depth in one sum (kernels/matmul/lower.cpp): the steps lie
-// innermost in the panels.
-bool sums_neighbours(const Kernel& k) {
-  for (const Stmt& stage : stores_of(k.body))
-    if (stage->label == "acc")
-      return stage->value->kind == ExprKind::binary && stage->value->binary == BinaryOp::add;
-  return false;
-}
+class MatMulSchedule {
+ public:
+  MatMulSchedule(ScheduleBuilder& s, const MatMulStages& m)
+      : s_(s),
+        m_(m),
+        paired_(m.paired.defined()),
+        lanes_(s.target().lanes(element_bytes())),
+        vectors_(std::max<int64_t>(1, m.panel / lanes_)) {}
 
-// Of the register tile.
-int64_t block_rows(const ScheduleBuilder& s, int64_t vectors, bool paired) {
-  // Vectors, without rules; rows that share a set of the cache
-  constexpr int64_t kMostTile = 64, kSetBytes = 4096, kSetWays = 8;
-  const std::optional<int64_t> all = s.extent("i"), bytes = row_bytes(s.kernel());
-  const int64_t wide = paired ? kPairedVectors : vectors,
-                most = all.value_or(s.target().vector_registers);
-  std::vector<int64_t> others;
-  for (int64_t rows = 1; s.open() && rows <= most; ++rows) {
-    const bool strided = bytes && *bytes % kSetBytes == 0 && rows > kSetWays;
-    if (s.rules() ? fits_registers(s.target(), {rows, wide}) && !strided : rows * wide <= kMostTile)
-      others.push_back(rows);
+  void run() {
+    s_.map_nests(m_.copies);
+    const int64_t rows = tile_rows_of();
+    const Columns columns = cut_columns();
+    // The sums of a symbolic number of rows come in whole tiles; the tail is a branch a row of the
+    // output only.
+    ScheduleBuilder::Cut row{m_.y.row, {}};
+    if (rows > 1)
+      row = s_.split(m_.y.row, rows, s_.extent(m_.y.row) ? Tail::shift : Tail::guard, "i0", "i1");
+    Loops outer = m_.y.batches;
+    // Panels pass each block of rows
+    const bool rows_outside = s_.choose_switch("rows_outside", false);
+    outer.push_back(rows_outside ? row.outer : columns.panels);
+    outer.push_back(rows_outside ? columns.panels : row.outer);
+    Loops order = outer;
+    order.insert(order.end(), {row.inner, columns.vectors, columns.lane});
+    s_.reorder(order);
+    const Loop depth = paired_ ? sum_pairs(outer.back()) : sum(outer.back());
+    // A single row leaves no time for it: it waits for the weights anyway
+    if (rows > 1) s_.prefetch_panels(m_.weights, depth, paired_);
+    s_.unroll(row.inner);
+    s_.unroll(columns.vectors);
+    s_.vectorize(columns.lane);
+    s_.parallelize(outer, "yp");
   }
-  return s.choose(
-      "rows", paired ? paired_rows(s.target(), all) : tile_rows(s.target(), vectors, all, bytes),
-      others);
-}
+
+ private:
+  int64_t element_bytes() const { return dtype_bytes(s_.buffer(m_.acc.buffer()).dtype); }
+
+  // Distance in memory of the left operand's rows: the depth, where it is a plain matrix.
+  std::optional<int64_t> row_bytes() const {
+    const auto depth = m_.depth.size() == 1 ? s_.extent(m_.depth[0]) : std::nullopt;
+    return depth ? std::optional(*depth * element_bytes()) : std::nullopt;
+  }
+
+  // Of the register tile.
+  int64_t tile_rows_of() const {
+    // Vectors, without rules; rows that share a set of the cache
+    constexpr int64_t kMostTile = 64, kSetBytes = 4096, kSetWays = 8;
+    const std::optional<int64_t> all = s_.extent(m_.y.row), bytes = row_bytes();
+    const int64_t wide = paired_ ? kPairedVectors : vectors_;
+    const int64_t most = all.value_or(s_.target().vector_registers);
+    std::vector<int64_t> others;
+    for (int64_t rows = 1; s_.open() && rows <= most; ++rows) {
+      const bool strided = bytes && *bytes % kSetBytes == 0 && rows > kSetWays;
+      if (s_.rules() ? fits_registers(s_.target(), {rows, wide}) && !strided
+                     : rows * wide <= kMostTile)
+        others.push_back(rows);
+    }
+    const int64_t usual = paired_ ? paired_rows(s_.target(), all)
+                                  : tile_rows(s_.target(), vectors_, all, bytes);
+    return s_.choose("rows", usual, others);
+  }
+
+  // One column alone is not cut: its lanes would all store to one place.
+  Columns cut_columns() {
+    const Loop column = m_.y.column;
+    const bool one = s_.extent(column) == 1;
+    const int64_t lane = std::min(m_.panel, lanes_);
+    if (one) return {column, {}, {}};
+    const auto [panels, within] = s_.split(column, m_.panel, Tail::guard, "j0", "j1");
+    if (m_.panel <= lane) return {panels, {}, within};
+    const auto [vectors, inner] = s_.split(within, lane, Tail::guard, "jv", "jl");
+    return {panels, vectors, inner};
+  }
+
+  // The sums below loop `at`, a step of the depth at a time. The result: the loop of such steps.
+  Loop sum(const Loop& at) {
+    s_.compute_at(m_.acc, at);
+    ScheduleBuilder::Cut columns{{}, s_.moved(m_.acc, m_.acc_column)};
+    if (m_.panel > lanes_)
+      columns = s_.split(columns.inner, lanes_, Tail::guard, "acc_jv", "acc_jl");
+    s_.accumulate(m_.acc, m_.depth, {s_.moved(m_.acc, m_.acc_row), columns.outer}, columns.inner);
+    s_.set_scope(m_.acc, "register");
+    const bool in_blocks = m_.depth.size() == 3;  // of small integers
+    if (in_blocks) s_.unroll(m_.depth[2]);
+    return s_.unroll_part(in_blocks ? m_.depth[1] : m_.depth[0]);
+  }
+
+  Loop sum_pairs(const Loop& at) {
+    const PairedSteps steps = accumulate_pairs(
+        s_, {m_.acc, m_.paired, m_.depth, {}, {m_.acc_row}, m_.acc_column}, at);
+    s_.unroll(steps.straight);
+    return steps.rolled.empty() ? Loop() : steps.rolled.back();
+  }
+
+  ScheduleBuilder& s_;
+  const MatMulStages& m_;
+  bool paired_;
+  int64_t lanes_, vectors_;
+};
 
 }  // namespace
 
-void schedule_matmul(ScheduleBuilder& s) {
-  for (const char* copy : {"xp", "w", "ws", "wo"})
-    if (s.has_stage(copy)) s.map_nest(copy);
-  const Kernel& k = s.kernel();
-  DType t = k.buffer(*k.find_buffer("acc")).dtype;
-  int64_t lanes = s.target().lanes(dtype_bytes(t));
-  const std::string paired = paired_loop(s);
-  const Shape& packed = k.buffer(*k.find_buffer("w")).shape;
-  int64_t panel = *as_const(
-      packed[packed.size() - (paired.empty() && !sums_neighbours(k) ? 1 : 2)]);
-  int64_t vectors = std::max<int64_t>(1, panel / lanes), lane = std::min(panel, lanes);
-  const int64_t rows = block_rows(s, vectors, !paired.empty());
-
-  const bool one_column = s.extent("j") == 1;  // its lanes would all store to one place
-  const std::string panels = one_column ? "j" : "j0";
-  if (!one_column) s.split("j", panel, Tail::guard, "j0", "j1");
-  bool split_panel = panel > lane;
-  if (split_panel && !one_column) s.split("j1", lane, Tail::guard, "jv", "jl");
-  std::string column_lane = split_panel ? "jl" : "j1";
-  // The sums of a symbolic number of rows come in whole tiles; the tail is a branch a row of the
-  // output only.
-  std::string row = "i";
-  if (rows > 1) {
-    s.split("i", rows, s.extent("i") ? Tail::shift : Tail::guard, "i0", "i1");
-    row = "i0";
-  }
-  std::vector<std::string> outer;
-  for (const std::string& name : s.loops_of("y"))
-    if (name[0] == 'b') outer.push_back(name);
-  // Panels pass each block of rows
-  const bool rows_outside = s.choose_switch("rows_outside", false);
-  outer.push_back(rows_outside ? row : panels);
-  outer.push_back(rows_outside ? panels : row);
-  const std::string at = outer.back();
-  std::vector<std::string> order = outer;
-  order.insert(order.end(), {"i1", "jv", column_lane});
-  s.reorder(order);
-  std::string depth = "k";
-  if (!paired.empty()) {
-    const std::vector<std::string> steps = accumulate_pairs(s, "acc", at, paired, {"k"}, {"ai"},
-                                                            "aj");
-    depth = steps.empty() ? "" : steps.back();
-    for (const char* step : {"k2", "k2t"})
-      if (step != depth) s.unroll(step);
-  } else {
-    s.compute_at("acc", at);
-    std::string acc_lane = "acc_aj";
-    if (split_panel) {
-      s.split("acc_aj", lane, Tail::guard, "acc_jv", "acc_jl");
-      acc_lane = "acc_jl";
-    }
-    const bool in_blocks = s.has_loop("kr");  // of small integers (kernels/matmul/lower_nbits.cpp)
-    if (in_blocks) depth = "kc";
-    s.accumulate(
-        "acc",
-        in_blocks ? std::vector<std::string>{"kb", "kc", "kr"} : std::vector<std::string>{"k"},
-        {"acc_ai", "acc_jv"}, acc_lane);
-    s.set_scope("acc", "register");
-    if (in_blocks) s.unroll("kr");
-    s.unroll_part(depth);
-  }
-  // a single row leaves no time for it: it waits for the weights anyway
-  if (rows > 1) s.prefetch_panels("w", depth, !paired.empty());
-  s.unroll("i1");
-  s.unroll("jv");
-  s.vectorize(column_lane);
-  s.parallelize(outer, "yp");
-}
+void schedule_matmul(ScheduleBuilder& s, const MatMulStages& m) { MatMulSchedule(s, m).run(); }
 
 }  // namespace tw

@@ -5,7 +5,7 @@
 
 #include "ir/storage_types.h"
 #include "kernels/common/group_builder.h"
-#include "kernels/families.h"
+#include "kernels/pool/pool.h"
 
 namespace tw {
 
@@ -41,7 +41,10 @@ Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node) {
   bool is_max = a.kind == PoolKind::max;
   double lowest = is_float(t) ? -std::numeric_limits<double>::infinity() : 0;
   Expr init = !is_max ? imm(0, t) : is_float(t) ? imm(lowest, t) : int_imm(lowest_of(t), t);
-  b.stage("acc", axes, acc, out, value, is_max ? Combiner::max : Combiner::add, init, inside);
+  PoolStages m;
+  m.acc_loops = loops(out_axes);
+  m.acc = b.stage("acc", axes, acc, out, value, is_max ? Combiner::max : Combiner::add, init,
+                  inside);
 
   b.define(node.output, [&, acc](const Index& logical) {
     Expr sum = load(acc, t, b.to_physical(y, logical));
@@ -68,10 +71,9 @@ Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node) {
       mean = sum * imm(1.0 / static_cast<double>(*known), t);
     return mean.type() == y.dtype ? mean : cast(y.dtype, mean);
   });
-  std::vector<std::string> names;
-  for (size_t i = 0; i < shape.size(); ++i) names.push_back("i" + std::to_string(i));
-  b.store_output(names);
-  return b.finish(KernelFamily::pool);
+  const auto [stage, loops] = b.store_output();
+  m.y = stage, m.y_loops = loops;
+  return b.finish(std::move(m));
 }
 
 }  // namespace tw

@@ -5,7 +5,7 @@
 // of the cells (c, h, y); for GRUs that reset before the product, gates z and q = reset * h first,
 // then the sums accn over q; after the scan the last states.
 #include "kernels/common/group_builder.h"
-#include "kernels/families.h"
+#include "kernels/recurrent/recurrent.h"
 
 namespace tw {
 namespace {
@@ -32,6 +32,8 @@ class RecurrentLowering {
     blocks_ = simplify(ceil_div(hidden_, cells_));
     BufferId r = pack("r", 0, gates), rn{};
     if (two_products) rn = pack("rn", 2, 1);
+    for (const BufferId weights : {r, rn})
+      if (weights.valid()) copy(b_.stage_of(weights));
     h_ = state("h", kH0);
     if (a_.kind == RecurrentKind::lstm) c_ = state("c", kC0);
     y_ = b_.output(node_.output);
@@ -41,7 +43,7 @@ class RecurrentLowering {
       else cells();
     });
     if (a_.states) last_states();
-    return b_.finish(KernelFamily::recurrent);
+    return b_.finish(std::move(m_));
   }
 
  private:
@@ -83,7 +85,7 @@ class RecurrentLowering {
     Expr cell = axis(axes, 1);
     Expr value = given(first) ? at_cell(cell, read(first, {Expr(a_.row), axis(axes, 0), cell}))
                               : number(0);
-    b_.stage(name + ".first", axes, rows, {Expr(0), axis(axes, 0), cell}, value);
+    copy(b_.stage(name + ".first", axes, rows, {Expr(0), axis(axes, 0), cell}, value));
     return rows;
   }
 
@@ -98,7 +100,9 @@ class RecurrentLowering {
     Expr k = var(p + "k");
     Expr left = state == h_ ? load(h_, t_, {var("t"), at[0], k}) : load(state, t_, {at[0], k});
     Expr right = widen(load(r, b_.type(node_.inputs[kR]).dtype, {at[1], k, at[2], at[3]}));
-    b_.stage(name, axes, acc, at, left * right, Combiner::add, number(0));
+    const Stage stage = b_.stage(name, axes, acc, at, left * right, Combiner::add, number(0));
+    const Loops l = loops(axes);
+    m_.phases.push_back({stage, b_.name_of(r), l[0], l[1], l[2], l[3], l[4], {}});
     (name == "acc" ? acc_ : accn_) = acc;
   }
 
@@ -111,6 +115,7 @@ class RecurrentLowering {
     Point p;
     p.axes = {{prefix + "b", batch_}, {prefix + "j", blocks_}, {prefix + "l", Expr(cells_)}};
     b_.declare(p.axes);
+    m_.phases.back().cells = {p.axes[0].loop(), p.axes[1].loop(), p.axes[2].loop()};
     p.b = axis(p.axes, 0), p.block = axis(p.axes, 1), p.lane = axis(p.axes, 2);
     p.cell = p.block * Expr(cells_) + p.lane;
     if (given(kLengths))
@@ -198,15 +203,19 @@ class RecurrentLowering {
   }
 
   void last_states() {
-    auto copy = [&](const std::string& name, BufferId rows, int64_t at) {
+    auto write = [&](const std::string& name, BufferId rows, int64_t at) {
       std::vector<Axis> axes = {{name + "_b", batch_}, {name + "_j", hidden_}};
       Index to = b_.to_physical(b_.type(node_.output),
                                 {steps_ + Expr(at), axis(axes, 0), axis(axes, 1)});
-      b_.stage("y." + name, axes, y_, to,
-               narrow(load(rows, t_, {steps_, axis(axes, 0), axis(axes, 1)})));
+      copy(b_.stage("y." + name, axes, y_, to,
+                    narrow(load(rows, t_, {steps_, axis(axes, 0), axis(axes, 1)}))));
     };
-    copy("lasth", h_, 0);
-    if (a_.kind == RecurrentKind::lstm) copy("lastc", c_, 1);
+    write("lasth", h_, 0);
+    if (a_.kind == RecurrentKind::lstm) write("lastc", c_, 1);
+  }
+
+  void copy(const Stage& stage) {
+    if (stage.defined()) m_.copies.push_back(stage);
   }
 
   GroupBuilder& b_;
@@ -215,6 +224,7 @@ class RecurrentLowering {
   DType type_, t_;
   Expr steps_, batch_, hidden_, blocks_;
   int64_t lanes_, cells_ = 0;
+  RecurrentStages m_;
   BufferId h_{}, c_{}, y_{}, acc_{}, accn_{};
 };
 

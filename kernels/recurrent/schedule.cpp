@@ -1,82 +1,79 @@
 // Recurrent steps: all sums of a step first, a panel's (all gates of its cells, a few sequences) in
 // registers, so that the stream of weights does not stop for the cells. Panels, then cells are
 // shared out to the threads in every step.
+#include "kernels/recurrent/recurrent.h"
+
 #include <algorithm>
 
 #include "kernels/common/register_tile.h"
-#include "kernels/families.h"
+#include "kernels/schedule/builder.h"
 
 namespace tw {
 namespace {
 
-// ACC: the stage of the sums; its loops begin with P.
-void map_sums(ScheduleBuilder& s, const std::string& acc, const std::string& p) {
-  const Kernel& k = s.kernel();
-  int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(k.buffer(*k.find_buffer(acc)).dtype)));
-  int64_t gates = s.extent(p + "g").value_or(1), cells = s.extent(p + "l").value_or(1);
-  int64_t vectors = std::max<int64_t>(1, gates * cells / lanes);
-  int64_t batch = s.extent(p + "b").value_or(1),
-          rows = std::min(std::max<int64_t>(1, most_tile_rows(s.target(), vectors)), batch);
+// Sequences whose sums of one panel stay in registers: a divisor of the batch.
+int64_t rows_of(const ScheduleBuilder& s, const RecurrentStages::Phase& p, int64_t vectors) {
+  const int64_t fit = std::max<int64_t>(1, most_tile_rows(s.target(), vectors));
+  const int64_t batch = s.extent(p.batch).value_or(1);
+  int64_t rows = std::min(fit, batch);
   while (batch % rows != 0) --rows;
-  const int64_t most = s.rules() ? std::max<int64_t>(1, most_tile_rows(s.target(), vectors))
-                                 : batch;
-  if (s.extent(p + "b")) rows = s.choose("rows_" + acc, rows, divisors(batch, most));
-  const std::string sum = acc == "acc" ? "sum" : "sumn", out = acc + "_" + p, in = sum + "_" + p;
-  s.cache_write(acc, sum, "register");
-  std::string row = out + "b", lane = out + "l", column = in + "l";
-  if (rows > 1) {
-    s.split(row, rows, Tail::guard, out + "b0", out + "b1");
-    row = out + "b0";
-  }
-  if (cells > lanes) {
-    s.split(lane, lanes, Tail::guard, out + "lv", out + "ll");
-    lane = out + "ll";
-  }
-  s.reorder({out + "j", row, out + "b1", out + "g", out + "lv", lane});
-  s.compute_at(sum, s.has_loop(row) ? row : out + "j");
-  if (cells > lanes) {
-    s.split(column, lanes, Tail::guard, in + "lv", in + "ll");
-    column = in + "ll";
-  }
-  std::string depth = p + "k";
-  s.accumulate(sum, {depth}, {in + "b", in + "g", in + "lv"}, column);
-  s.set_scope(sum, "register");
-  s.unroll_part(depth);
-  if (const int64_t ahead = s.choose("prefetch_" + acc, 0, {4, 8, 16}); ahead > 0)
-    s.prefetch_weights(acc == "acc" ? "r" : "rn", depth, ahead);
-  for (const char* loop : {"b1", "g", "lv"}) s.unroll(out + loop);
-  s.vectorize(lane);
-  s.parallelize({out + "j", row}, out + "jp");
+  if (!s.extent(p.batch)) return rows;
+  return s.choose("rows_" + p.sums.label(), rows, divisors(batch, s.rules() ? fit : batch));
 }
 
-// The cells, in a nest over PREFIXb, j, l.
-void map_cells(ScheduleBuilder& s, int64_t lanes, const std::string& prefix) {
-  std::string lane = prefix + "l";
-  if (s.extent(lane).value_or(1) > lanes) {
-    s.split(lane, lanes, Tail::guard, prefix + "lv", prefix + "ll");
-    lane = prefix + "ll";
-  }
-  s.reorder({prefix + "j", prefix + "b", prefix + "lv", lane});
-  s.unroll(prefix + "lv");
-  s.vectorize(lane);
-  s.parallelize({prefix + "j", prefix + "b"}, prefix + "jp");
+void map_sums(ScheduleBuilder& s, const RecurrentStages::Phase& p, int64_t lanes,
+              const std::string& name) {
+  const int64_t gates = s.extent(p.gate).value_or(1), cells = s.extent(p.lane).value_or(1);
+  const int64_t vectors = std::max<int64_t>(1, gates * cells / lanes);
+  const int64_t rows = rows_of(s, p, vectors);
+  const Stage sum = s.cache_write(p.sums, name, "register");
+  // The copy of the sums out of the registers.
+  const Loop block = s.moved(p.sums, p.block), gate = s.moved(p.sums, p.gate);
+  ScheduleBuilder::Cut row{s.moved(p.sums, p.batch), {}}, lane{{}, s.moved(p.sums, p.lane)};
+  const std::string batch_name = row.outer.name(), lane_name = lane.inner.name();
+  if (rows > 1) row = s.split(row.outer, rows, Tail::guard, batch_name + "0", batch_name + "1");
+  if (cells > lanes)
+    lane = s.split(lane.inner, lanes, Tail::guard, lane_name + "v", lane_name + "l");
+  s.reorder({block, row.outer, row.inner, gate, lane.outer, lane.inner});
+  s.compute_at(sum, s.has(row.outer) ? row.outer : block);
+
+  ScheduleBuilder::Cut column{{}, s.moved(sum, p.lane)};
+  const std::string column_name = column.inner.name();
+  if (cells > lanes)
+    column = s.split(column.inner, lanes, Tail::guard, column_name + "v", column_name + "l");
+  s.accumulate(sum, {p.depth}, {s.moved(sum, p.batch), s.moved(sum, p.gate), column.outer},
+               column.inner);
+  s.set_scope(sum, "register");
+  const Loop depth = s.unroll_part(p.depth);
+  if (const int64_t ahead = s.choose("prefetch_" + p.sums.label(), 0, {4, 8, 16}); ahead > 0)
+    s.prefetch_weights(p.weights, depth, ahead);
+  s.unroll({row.inner, gate, lane.outer});
+  s.vectorize(lane.inner);
+  s.parallelize({block, row.outer}, block.name() + "p");
+}
+
+void map_cells(ScheduleBuilder& s, const RecurrentStages::Cells& c, int64_t lanes) {
+  ScheduleBuilder::Cut lane{{}, c.lane};
+  const std::string name = c.lane.name();
+  if (s.extent(c.lane).value_or(1) > lanes)
+    lane = s.split(c.lane, lanes, Tail::guard, name + "v", name + "l");
+  s.reorder({c.block, c.batch, lane.outer, lane.inner});
+  s.unroll(lane.outer);
+  s.vectorize(lane.inner);
+  s.parallelize({c.block, c.batch}, c.block.name() + "p");
 }
 
 }  // namespace
 
-void schedule_recurrent(ScheduleBuilder& s) {
-  for (const char* label : {"r", "rn", "h.first", "c.first", "y.lasth", "y.lastc"})
-    if (s.has_stage(label)) s.map_nest(label);
-  const Kernel& k = s.kernel();
-  const int64_t lanes = std::max(
-      1, s.target().lanes(dtype_bytes(k.buffer(*k.find_buffer("acc")).dtype)));
-  const bool two = s.has_stage("accn");
-  map_sums(s, "acc", "a");
-  if (two) {
-    map_cells(s, lanes, "q_");
-    map_sums(s, "accn", "n");
+void schedule_recurrent(ScheduleBuilder& s, const RecurrentStages& m) {
+  s.map_nests(m.copies);
+  for (size_t i = 0; i < m.phases.size(); ++i) {
+    const RecurrentStages::Phase& p = m.phases[i];
+    const DType type = s.buffer(p.sums.buffer()).dtype;
+    const int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(type)));
+    map_sums(s, p, lanes, i == 0 ? "sum" : "sumn");
+    map_cells(s, p.cells, lanes);
   }
-  map_cells(s, lanes, "");
 }
 
 }  // namespace tw

@@ -6,7 +6,7 @@
 
 #include "ir/storage_types.h"
 #include "kernels/common/group_builder.h"
-#include "kernels/families.h"
+#include "kernels/reduce/reduce.h"
 
 namespace tw {
 namespace {
@@ -43,7 +43,7 @@ int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
 
 // Sums (or ...) element(row, k) over k in 0..extent into a temp over the row axes; the row axes'
 // variables are prefix + number. Names of stages: NAME_part (L lanes) and NAME.
-BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows,
+BufferId reduce_rows(GroupBuilder& b, ReduceStages& m, const std::string& name, const Shape& rows,
                      const Expr& extent, DType t, Combiner combiner,
                      const std::function<Expr(const Index& row, const Expr& k)>& element) {
   int64_t lanes = partial_sums(b.target.lanes(dtype_bytes(t)), as_const(extent));
@@ -59,8 +59,9 @@ BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows
     Index row = variables(axes);
     axes.push_back({name + "_k", extent, AxisRole::reduce});
     b.declare(axes);
-    b.stage(name, axes, total, row, element(row, var(name + "_k")), combiner,
-            identity(combiner, t));
+    const Stage whole = b.stage(name, axes, total, row, element(row, var(name + "_k")), combiner,
+                                identity(combiner, t));
+    m.reductions.push_back({{}, whole});
     return total;
   }
   Shape partial_shape = rows;
@@ -73,14 +74,16 @@ BufferId reduce_rows(GroupBuilder& b, const std::string& name, const Shape& rows
   at.push_back(var(name + "_l"));
   b.declare(axes);
   Expr k = var(name + "_k") * Expr(lanes) + var(name + "_l");
-  b.stage(name + "_part", axes, partial, at, element(row, k), combiner, identity(combiner, t),
-          lt(k, extent));
+  const Stage part = b.stage(name + "_part", axes, partial, at, element(row, k), combiner,
+                             identity(combiner, t), lt(k, extent));
   axes = make_rows(name + "_r");
   row = variables(axes);
   axes.push_back({name + "_f", Expr(lanes), AxisRole::reduce});
   Index from = row;
   from.push_back(var(name + "_f"));
-  b.stage(name, axes, total, row, load(partial, t, from), combiner, identity(combiner, t));
+  const Stage whole = b.stage(name, axes, total, row, load(partial, t, from), combiner,
+                              identity(combiner, t));
+  m.reductions.push_back({part, whole});
   return total;
 }
 
@@ -103,13 +106,6 @@ Rows split_rows(const Shape& shape, int64_t axis) {
   return r;
 }
 
-void store_plain(GroupBuilder& b) {
-  size_t rank = physical_shape(b.type(b.output_value())).size();
-  std::vector<std::string> names;
-  for (size_t i = 0; i < rank; ++i) names.push_back(numbered("i", i));
-  b.store_output(names);
-}
-
 Combiner combiner_of(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::sum:
@@ -124,6 +120,7 @@ Combiner combiner_of(ReduceKind kind) {
 }  // namespace
 
 Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
+  ReduceStages m;
   const auto& a = std::get<op::Reduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const TensorType& y = b.type(node.output);
@@ -148,7 +145,7 @@ Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
   if (lane) kept.push_back(Expr(x.layout.block));
   if (trailing) {
     Rows rows = split_rows(x.shape, static_cast<int64_t>(rank - a.axes.size()));
-    sum = reduce_rows(b, "acc", rows.rows, rows.count, t, combiner,
+    sum = reduce_rows(b, m, "acc", rows.rows, rows.count, t, combiner,
                       [&](const Index& row, const Expr& k) {
                         return widen(b.element(node.inputs[0], rows.logical(row, k)), t);
                       });
@@ -178,6 +175,7 @@ Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
     b.stage("acc", axes, sum, out, widen(b.element(node.inputs[0], logical), t), combiner,
             identity(combiner, t));
   }
+  m.reduced = b.stage_of(sum);
   Expr total = simplify(count);
   b.define(node.output, [&, sum, total](const Index& logical) {
     Index at;
@@ -203,13 +201,14 @@ Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
     }
     return widen(value, y.dtype);
   });
-  store_plain(b);
-  return b.finish(KernelFamily::reduce);
+  m.y = b.store_output().stage;
+  return b.finish(std::move(m));
 }
 
 // Two reductions: the extreme value, then the first (or last) index that has it. NaNs are not
 // found: index 0 then.
 Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
+  ReduceStages m;
   const auto& a = std::get<op::ArgReduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   auto axis = static_cast<size_t>(a.axis);
@@ -223,12 +222,12 @@ Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
     return index;
   };
   BufferId best = reduce_rows(
-      b, "best", rows, x.shape[axis], x.dtype, combiner,
+      b, m, "best", rows, x.shape[axis], x.dtype, combiner,
       [&](const Index& row, const Expr& k) { return b.element(node.inputs[0], logical(row, k)); });
   Combiner pick = a.last ? Combiner::max : Combiner::min;
   Expr none = a.last ? Expr(0) : x.shape[axis] - Expr(1);
   BufferId found = reduce_rows(
-      b, "found", rows, x.shape[axis], DType::i64, pick, [&](const Index& row, const Expr& k) {
+      b, m, "found", rows, x.shape[axis], DType::i64, pick, [&](const Index& row, const Expr& k) {
         return select(eq(b.element(node.inputs[0], logical(row, k)), load(best, x.dtype, row)), k,
                       none);
       });
@@ -237,14 +236,15 @@ Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
     if (a.keep) row.erase(row.begin() + a.axis);
     return load(found, DType::i64, row);
   });
-  store_plain(b);
-  return b.finish(KernelFamily::reduce);
+  m.y = b.store_output().stage;
+  return b.finish(std::move(m));
 }
 
 // Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are kept, not computed
 // twice. Where a row may be all masked, its top counts as a number, so that each e is 0, and 1
 // stands for its sum.
 Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
+  ReduceStages m;
   const auto& a = std::get<op::Softmax>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const TensorType& y = b.type(node.output);
@@ -259,7 +259,7 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
     index.insert(index.begin() + a.axis, k);
     return widen(b.element(node.inputs[0], index), t);
   };
-  BufferId top = reduce_rows(b, "top", rows, extent, t, Combiner::max, element);
+  BufferId top = reduce_rows(b, m, "top", rows, extent, t, Combiner::max, element);
   auto centred = [&](const Index& row, const Expr& k) {
     const Expr highest = load(top, t, row);
     return element(row, k) -
@@ -278,10 +278,10 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
     }
     b.declare(axes);
     e = b.temp("e", t, e_shape);
-    b.stage("e", axes, e, at,
-            unary(UnaryOp::exp, centred(Index(at.begin(), at.end() - 1), at.back())));
+    m.exponentials = b.stage(
+        "e", axes, e, at, unary(UnaryOp::exp, centred(Index(at.begin(), at.end() - 1), at.back())));
   }
-  BufferId sum = reduce_rows(b, "sum", rows, extent, t, Combiner::add,
+  BufferId sum = reduce_rows(b, m, "sum", rows, extent, t, Combiner::add,
                              [&](const Index& row, const Expr& k) {
                                if (a.log) return unary(UnaryOp::exp, centred(row, k));
                                Index at = row;
@@ -299,13 +299,14 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
     if (a.masked) total = select(eq(total, imm(0, t)), imm(1, t), total);
     return widen(binary(BinaryOp::div, load(e, t, at), total), y.dtype);
   });
-  store_plain(b);
-  return b.finish(KernelFamily::reduce);
+  m.y = b.store_output().stage;
+  return b.finish(std::move(m));
 }
 
 // Stages: sum (where rows are centred), square (of the centred row), y = (x - mean) *
 // rsqrt(variance + epsilon) * scale + bias.
 Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
+  ReduceStages m;
   const auto& a = std::get<op::LayerNorm>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const TensorType& y = b.type(node.output);
@@ -316,13 +317,13 @@ Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
   };
   Expr inverse = as_const(rows.count) ? imm(1.0 / static_cast<double>(*as_const(rows.count)), t)
                                       : binary(BinaryOp::div, imm(1, t), cast(t, rows.count));
-  const BufferId sum = a.centred
-                           ? reduce_rows(b, "sum", rows.rows, rows.count, t, Combiner::add, element)
-                           : BufferId{};
+  const BufferId sum = a.centred ? reduce_rows(b, m, "sum", rows.rows, rows.count, t, Combiner::add,
+                                               element)
+                                 : BufferId{};
   auto centred = [&, sum](const Index& row, const Expr& k) {
     return a.centred ? element(row, k) - load(sum, t, row) * inverse : element(row, k);
   };
-  BufferId square = reduce_rows(b, "square", rows.rows, rows.count, t, Combiner::add,
+  BufferId square = reduce_rows(b, m, "square", rows.rows, rows.count, t, Combiner::add,
                                 [&](const Index& row, const Expr& k) {
                                   Expr d = centred(row, k);
                                   return d * d;
@@ -344,8 +345,8 @@ Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
     if (node.inputs.size() > 2 && node.inputs[2].valid()) value = value + parameter(2);
     return widen(value, y.dtype);
   });
-  store_plain(b);
-  return b.finish(KernelFamily::reduce);
+  m.y = b.store_output().stage;
+  return b.finish(std::move(m));
 }
 
 }  // namespace tw

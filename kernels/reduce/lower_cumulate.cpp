@@ -2,7 +2,7 @@
 // element; the output copies the rows, shifted by one unless exclusive. Stages: sums.first, sums
 // (in the scan), y.
 #include "kernels/common/group_builder.h"
-#include "kernels/families.h"
+#include "kernels/reduce/reduce.h"
 
 namespace tw {
 
@@ -48,10 +48,8 @@ Expected<LoweredGroup> lower_cumulate(GroupBuilder& b, const Node& node) {
     const Expr sum = load(sums, t, row_of(b.simplified(a.exclusive ? at : at + Expr(1)), row));
     return type == t ? sum : cast(type, sum);
   });
-  std::vector<std::string> names;
-  for (size_t i = 0; i < x.shape.size(); ++i) names.push_back("i" + std::to_string(i));
-  b.store_output(names);
-  return b.finish(KernelFamily::elementwise);
+  b.store_output();
+  return b.finish(ElementwiseStages{});
 }
 
 }  // namespace tw

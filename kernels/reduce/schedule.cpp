@@ -3,117 +3,117 @@
 // nest of its own.
 #include <algorithm>
 
-#include "kernels/families.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/schedule/builder.h"
 
 namespace tw {
+
+bool ReduceStages::is_part(const Stage& stage) const { return total_of(stage).defined(); }
+
+Stage ReduceStages::total_of(const Stage& part) const {
+  const auto found = std::ranges::find(reductions, part, &Reduction::part);
+  return part.defined() && found != reductions.end() ? found->total : Stage();
+}
+
+bool ReduceStages::has_parts() const {
+  return std::ranges::any_of(reductions, [](const Reduction& r) { return r.part.defined(); });
+}
+
 namespace {
 
 constexpr int64_t kStackBytes = 32 << 10;
 
-// A stage NAME_part has its partial sums in vector lanes; the stage NAME folds them.
-void map_stage(ScheduleBuilder& s, const std::string& label, bool in_registers) {
-  std::vector<std::string> reduce = s.reduce_loops_of(label);
+// Partial sums in vector lanes, folded by the stage of the total.
+void map_partial(ScheduleBuilder& s, const ReduceStages& m, const Stage& part, bool in_registers) {
+  const Loops reduce = s.reduce_loops_of(part), all = s.loops_of(part);
   if (reduce.empty()) return;
-  Stmt store;
-  for (const Stmt& candidate : stores_of(s.kernel().body))
-    if (candidate->label == label) store = candidate;
-  std::vector<std::string> all = s.loops_of(label);
-  auto first = std::find(all.begin(), all.end(), reduce.front());
-  bool partial = label.size() > 5 && label.compare(label.size() - 5, 5, "_part") == 0;
-  if (!partial || first == all.begin()) return;
-  std::string lane = *(first - 1);
-  s.accumulate(label, reduce, {}, lane);
+  const auto first = std::ranges::find(all, reduce.front());
+  if (first == all.begin()) return;
+  s.accumulate(part, reduce, {}, *(first - 1));
   s.unroll_part(reduce.back());
   if (!in_registers) return;
-  s.set_scope(label, "register");
-  std::string folded = label.substr(0, label.size() - 5);
-  for (const std::string& loop : s.reduce_loops_of(folded)) s.vectorize(loop);
+  s.set_scope(part, "register");
+  for (const Loop& loop : s.reduce_loops_of(m.total_of(part))) s.vectorize(loop);
 }
 
-bool is_row_reduction(const ScheduleBuilder& s, const std::vector<std::string>& labels) {
-  // Row axes of the stages are numbered like y's: y has one column axis more, or only extent-1 axes
-  // more.
-  for (const std::string& label : labels)
-    if (label != "y" && label != "e" && label.find("_part") == std::string::npos &&
-        s.has_stage(label + "_part"))
-      return true;
-  return false;
+// Vectors along a row's values, where it has so many. Knob "vectors_" + label.
+void vectorize_row(ScheduleBuilder& s, const Stage& stage, const Loop& lane) {
+  const std::string& label = stage.label();
+  const int64_t lanes = s.target().lanes(4) * s.choose("vectors_" + label, 1, {2, 4});
+  if (s.extent(lane).value_or(0) < lanes) return;
+  s.vectorize(s.split(lane, lanes, Tail::shift, label + "_o", label + "_v").inner);
+}
+
+// Every stage of a row in its loop; rows: of y. nullopt: one row of y does not read one row of
+// every stage, or the values of a row do not fit.
+std::optional<ScheduleBuilder> all_in_rows(const ScheduleBuilder& s, const ReduceStages& m,
+                                           const Loops& rows) {
+  bool fits = s.choose_switch("rows_inside", true);
+  if (m.exponentials.defined()) {
+    const auto n = as_const(s.buffer(m.exponentials.buffer()).shape.back());
+    fits = n && *n * 4 <= kStackBytes;
+  }
+  if (!fits) return std::nullopt;
+  ScheduleBuilder attempt = s;
+  const Stages stages = s.stages();
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage)
+    if (*stage != m.y) attempt.compute_at(*stage, rows.back());
+  ScheduleBuilder probe = attempt;
+  if (Expected<Schedule> result = probe.finish(); !result) {
+    llvm::consumeError(result.takeError());
+    return std::nullopt;
+  }
+  for (const Reduction& r : m.reductions)
+    if (r.part.defined() && attempt.spatial_loops_of(r.total).size() > rows.size())
+      return std::nullopt;
+  return attempt;
+}
+
+bool schedule_rows(ScheduleBuilder& s, const ReduceStages& m) {
+  Loops rows = s.loops_of(m.y);
+  if (!m.has_parts() || rows.size() < 2) return false;
+  const Loop column = rows.back();
+  rows.pop_back();
+  const auto in_rows = all_in_rows(s, m, rows);
+  if (!in_rows) return false;
+  const Stages stages = s.stages();
+  s = *in_rows;
+  for (const Stage& stage : stages)
+    if (m.is_part(stage)) map_partial(s, m, stage, true);
+  if (m.exponentials.defined()) vectorize_row(s, m.exponentials, s.loops_of(m.exponentials).back());
+  vectorize_row(s, m.y, column);
+  s.parallelize(rows, "yp");
+  return true;
+}
+
+// A reduction over outer axes: lanes run along the last axis that stays.
+void map_outer(ScheduleBuilder& s, const Stage& stage) {
+  const std::string& label = stage.label();
+  Loops spatial = s.spatial_loops_of(stage);
+  const Loops reduce = s.reduce_loops_of(stage);
+  const Loop lane = spatial.back();
+  const int64_t lanes = s.target().lanes(4) * s.choose("vectors_" + label, 1, {2, 4, 8});
+  const auto n = s.extent(lane);
+  if (n == lanes) {
+    spatial.pop_back();
+    s.accumulate(stage, reduce, {}, lane);
+  } else if (n && (*n % lanes == 0 || *n > lanes)) {
+    // Shifted tiles would add twice
+    const auto cut = s.split(lane, lanes, Tail::guard, label + "_o", label + "_v");
+    spatial.back() = cut.outer;
+    s.accumulate(stage, reduce, {}, cut.inner);
+  }
+  s.parallelize(spatial, label + "_rows");  // label_p0, label_p1 .. are loops of the partial sums
 }
 
 }  // namespace
 
-void schedule_reduce(ScheduleBuilder& s) {
-  std::vector<std::string> labels;
-  for (const Stmt& store : stores_of(s.kernel().body)) labels.push_back(store->label);
-  std::vector<std::string> rows = s.loops_of("y");
-  std::string column;
-  if (is_row_reduction(s, labels) && rows.size() > 1) {
-    column = rows.back();
-    rows.pop_back();
-    bool fits = s.choose_switch("rows_inside", true);
-    if (auto e = s.kernel().find_buffer("e")) {
-      auto n = as_const(s.kernel().buffer(*e).shape.back());
-      fits = n && *n * 4 <= kStackBytes;
-    }
-    // Only when one row of y reads one row of every stage: try it on the innermost row loop.
-    ScheduleBuilder attempt = s;
-    for (auto label = labels.rbegin(); label != labels.rend() && fits; ++label)
-      if (*label != "y") attempt.compute_at(*label, rows.back());
-    bool legal = fits;
-    if (legal) {
-      ScheduleBuilder probe = attempt;
-      Expected<Schedule> result = probe.finish();
-      legal = static_cast<bool>(result);
-      if (!result) llvm::consumeError(result.takeError());
-      for (const std::string& label : labels)
-        if (legal && label != "y" && label != "e" && s.has_stage(label + "_part") &&
-            attempt.spatial_loops_of(label).size() > rows.size())
-          legal = false;
-    }
-    if (legal) {
-      s = attempt;
-      for (const std::string& label : labels) map_stage(s, label, true);
-      if (s.has_stage("e")) {
-        std::string lane = s.loops_of("e").back();
-        int64_t lanes = s.target().lanes(4) * s.choose("vectors_e", 1, {2, 4});
-        if (auto n = s.extent(lane); n && *n >= lanes) {
-          s.split(lane, lanes, Tail::shift, "e_o", "e_v");
-          s.vectorize("e_v");
-        }
-      }
-      int64_t lanes = s.target().lanes(4) * s.choose("vectors_y", 1, {2, 4});
-      if (auto n = s.extent(column); n && *n >= lanes) {
-        s.split(column, lanes, Tail::shift, "y_o", "y_v");
-        s.vectorize("y_v");
-      }
-      s.parallelize(rows, "yp");
-      return;
-    }
-  }
-  for (const std::string& label : labels) {
-    map_stage(s, label, false);
-    std::vector<std::string> reduce = s.reduce_loops_of(label), spatial = s.spatial_loops_of(label);
-    bool partial = label.find("_part") != std::string::npos;
-    if (reduce.empty()) {
-      s.map_nest(label);
-    } else if (!partial && !spatial.empty() && label == "acc") {
-      // A reduction over outer axes: lanes run along the last axis that stays.
-      std::string lane = spatial.back();
-      int64_t lanes = s.target().lanes(4) * s.choose("vectors_" + label, 1, {2, 4, 8});
-      auto n = s.extent(lane);
-      if (n && (*n == lanes || *n % lanes == 0 || *n > lanes)) {
-        if (*n != lanes) {
-          s.split(lane, lanes, Tail::guard, "acc_o", "acc_v");  // shifted tiles would add twice
-          spatial.back() = "acc_o";
-          lane = "acc_v";
-        } else {
-          spatial.pop_back();
-        }
-        s.accumulate(label, reduce, {}, lane);
-      }
-      // label_p0, label_p1 ... are loops of the partial sums
-      s.parallelize(spatial, label + "_rows");
-    }
+void schedule_reduce(ScheduleBuilder& s, const ReduceStages& m) {
+  if (schedule_rows(s, m)) return;
+  for (const Stage& stage : s.stages()) {
+    if (m.is_part(stage)) map_partial(s, m, stage, false);
+    else if (s.reduce_loops_of(stage).empty()) s.map_nest(stage);
+    else if (stage == m.reduced && !s.spatial_loops_of(stage).empty()) map_outer(s, stage);
   }
 }
 

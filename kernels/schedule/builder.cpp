@@ -8,42 +8,111 @@
 #include "ir/simplify.h"
 
 namespace tw {
+namespace {
 
-std::optional<int64_t> ScheduleBuilder::extent(const std::string& loop) const {
-  Stmt found = find_loop(kernel_.body, loop);
+std::vector<std::string> names_of(const Loops& loops) {
+  std::vector<std::string> names;
+  for (const Loop& loop : loops) names.push_back(loop.name());
+  return names;
+}
+
+std::vector<std::string> labels_of(const Stages& stages) {
+  std::vector<std::string> labels;
+  for (const Stage& stage : stages) labels.push_back(stage.label());
+  return labels;
+}
+
+}  // namespace
+
+std::optional<int64_t> ScheduleBuilder::extent(const Loop& loop) const {
+  Stmt found = find_loop(kernel_.body, loop.name());
   return found ? as_const(found->extent) : std::nullopt;
 }
 
-std::optional<int64_t> ScheduleBuilder::bytes_of(const std::string& buffer) const {
-  const std::optional<BufferId> id = kernel_.find_buffer(buffer);
-  if (!id) return std::nullopt;
-  int64_t bytes = dtype_bytes(kernel_.buffer(*id).dtype);
-  for (const Expr& e : kernel_.buffer(*id).shape) {
+const Buffer* ScheduleBuilder::find(const BufferName& buffer) const {
+  const std::optional<BufferId> id = kernel_.find_buffer(buffer.name());
+  return id ? &kernel_.buffer(*id) : nullptr;
+}
+
+const Buffer& ScheduleBuilder::buffer(const BufferName& buffer) const {
+  const Buffer* found = find(buffer);
+  TW_CHECK(found, "kernel {0} has no buffer '{1}'", kernel_.name, buffer.name());
+  return *found;
+}
+
+std::optional<int64_t> ScheduleBuilder::bytes_of(const BufferName& buffer) const {
+  const Buffer* found = find(buffer);
+  return found ? bytes_of(*found) : std::nullopt;
+}
+
+std::optional<int64_t> ScheduleBuilder::bytes_of(const Buffer& buffer) {
+  int64_t bytes = dtype_bytes(buffer.dtype);
+  for (const Expr& e : buffer.shape) {
     if (!as_const(e)) return std::nullopt;
     bytes *= *as_const(e);
   }
   return bytes;
 }
 
-std::vector<std::string> ScheduleBuilder::loops_of(const std::string& label) const {
-  std::vector<std::string> names;
-  for (const Stmt& s : path_to(kernel_.body, label))
-    if (s->kind == StmtKind::loop) names.push_back(s->var);
-  return names;
+Stages ScheduleBuilder::stages() const {
+  Stages all;
+  for (const Stmt& store : stores_of(kernel_.body))
+    all.push_back({store->label, BufferName(kernel_.buffer(store->buffer).name)});
+  return all;
 }
 
-std::vector<std::string> ScheduleBuilder::reduce_loops_of(const std::string& label) const {
-  std::vector<std::string> names;
-  for (const Stmt& s : path_to(kernel_.body, label))
-    if (s->kind == StmtKind::loop && s->role == AxisRole::reduce) names.push_back(s->var);
-  return names;
+Stmt ScheduleBuilder::store_of(const Stage& stage) const {
+  for (const Stmt& store : stores_of(kernel_.body))
+    if (store->label == stage.label()) return store;
+  return nullptr;
 }
 
-std::vector<std::string> ScheduleBuilder::spatial_loops_of(const std::string& label) const {
-  std::vector<std::string> names;
-  for (const Stmt& s : path_to(kernel_.body, label))
-    if (s->kind == StmtKind::loop && s->role == AxisRole::spatial) names.push_back(s->var);
-  return names;
+Loops ScheduleBuilder::loops_of(const Stage& stage) const {
+  Loops loops;
+  for (const Stmt& s : path_to(kernel_.body, stage.label()))
+    if (s->kind == StmtKind::loop) loops.push_back(Loop(s->var));
+  return loops;
+}
+
+Loops ScheduleBuilder::reduce_loops_of(const Stage& stage) const {
+  Loops loops;
+  for (const Stmt& s : path_to(kernel_.body, stage.label()))
+    if (s->kind == StmtKind::loop && s->role == AxisRole::reduce) loops.push_back(Loop(s->var));
+  return loops;
+}
+
+Loops ScheduleBuilder::spatial_loops_of(const Stage& stage) const {
+  Loops loops;
+  for (const Stmt& s : path_to(kernel_.body, stage.label()))
+    if (s->kind == StmtKind::loop && s->role == AxisRole::spatial) loops.push_back(Loop(s->var));
+  return loops;
+}
+
+Loop ScheduleBuilder::moved(const Stage& stage, const Loop& loop) {
+  return loop.defined() ? Loop(sched::axis_name(stage.label(), loop.name())) : loop;
+}
+
+Loops ScheduleBuilder::moved(const Stage& stage, const Loops& loops) {
+  Loops all;
+  for (const Loop& loop : loops) all.push_back(moved(stage, loop));
+  return all;
+}
+
+Loop ScheduleBuilder::init_of(const Loop& loop) {
+  return loop.defined() ? Loop(sched::init_name(loop.name())) : loop;
+}
+
+Stage ScheduleBuilder::init_of(const Stage& stage) {
+  return {sched::init_label(stage.label()), stage.buffer()};
+}
+
+Loop ScheduleBuilder::at_edge(const Loop& loop, Edge edge) {
+  if (edge == Edge::none || !loop.defined()) return loop;
+  return Loop(loop.name() + (edge == Edge::first ? "_a" : "_z"));
+}
+
+Loop ScheduleBuilder::prologue_of(const Loop& loop) {
+  return loop.defined() ? Loop(loop.name() + "_pro") : loop;
 }
 
 int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual,
@@ -83,95 +152,128 @@ void ScheduleBuilder::fail(const std::string& reason) {
   if (failed_.empty()) failed_.push_back({DiagCode::illegal_schedule, reason, {}, {}});
 }
 
-void ScheduleBuilder::split(const std::string& loop, int64_t factor, Tail tail,
-                            const std::string& outer, const std::string& inner) {
-  add(step::Split{loop, factor, tail, outer, inner});
+ScheduleBuilder::Cut ScheduleBuilder::split(const Loop& loop, int64_t factor, Tail tail,
+                                            const std::string& outer, const std::string& inner) {
+  add(step::Split{loop.name(), factor, tail, outer, inner});
+  return {Loop(outer), Loop(inner)};
 }
 
-void ScheduleBuilder::reorder(std::vector<std::string> loops) {
-  std::erase_if(loops, [&](const std::string& name) { return !has_loop(name); });
-  if (loops.size() > 1) add(step::Reorder{std::move(loops)});
+void ScheduleBuilder::reorder(Loops loops) {
+  std::erase_if(loops, [&](const Loop& loop) { return !has(loop); });
+  if (loops.size() > 1) add(step::Reorder{names_of(loops)});
 }
 
-std::string ScheduleBuilder::fuse(std::vector<std::string> loops, const std::string& name) {
-  std::erase_if(loops, [&](const std::string& loop) { return !has_loop(loop); });
-  if (loops.empty()) return "";
-  std::string fused = loops[0];
+Loop ScheduleBuilder::fuse(Loops loops, const std::string& name) {
+  std::erase_if(loops, [&](const Loop& loop) { return !has(loop); });
+  if (loops.empty()) return {};
+  Loop fused = loops[0];
   for (size_t i = 1; i < loops.size(); ++i) {
-    std::string next = i + 1 == loops.size() ? name : name + std::to_string(i);
-    add(step::Fuse{fused, loops[i], next});
+    const Loop next(i + 1 == loops.size() ? name : name + std::to_string(i));
+    add(step::Fuse{fused.name(), loops[i].name(), next.name()});
     fused = next;
   }
   return fused;
 }
 
-void ScheduleBuilder::vectorize(const std::string& loop) {
-  const auto found = find_loop(kernel_.body, loop);
+void ScheduleBuilder::vectorize(const Loop& loop) {
+  const auto found = find_loop(kernel_.body, loop.name());
   if (!found) return;
   // A column alone, padded to a panel: all lanes have one place, which vectors cannot store to, and
   // all but the first are outside.
   if (found->role != AxisRole::reduce && !is_const(found->extent, 1))
     for (const Stmt& store : stores_of(found->body[0]))
       if (std::ranges::none_of(store->indices,
-                               [&](const Expr& index) { return uses_var(index, loop); }))
+                               [&](const Expr& index) { return uses_var(index, loop.name()); }))
         return unroll(loop);
-  add(step::Vectorize{loop});
+  add(step::Vectorize{loop.name()});
 }
-void ScheduleBuilder::unroll(const std::string& loop) {
-  if (has_loop(loop)) add(step::Unroll{loop});
+
+void ScheduleBuilder::unroll(const Loop& loop) {
+  if (has(loop)) add(step::Unroll{loop.name()});
 }
-void ScheduleBuilder::unroll_part(std::string& loop) {
+
+void ScheduleBuilder::unroll(const Loops& loops) {
+  for (const Loop& loop : loops) unroll(loop);
+}
+
+Loop ScheduleBuilder::unroll_part(const Loop& loop) {
   const std::optional<int64_t> n = extent(loop);
-  if (!n) return;
-  const int64_t part = choose("unroll_" + loop, 1, {2, 4, 8});
-  if (part == 1) return;
-  split(loop, part, Tail::guard, loop + "s", loop + "t");
-  unroll(loop + "t");
-  loop += "s";
+  if (!n) return loop;
+  const int64_t part = choose("unroll_" + loop.name(), 1, {2, 4, 8});
+  if (part == 1) return loop;
+  const Cut cut = split(loop, part, Tail::guard, loop.name() + "s", loop.name() + "t");
+  unroll(cut.inner);
+  return cut.outer;
 }
-void ScheduleBuilder::parallel(const std::string& loop) {
-  if (has_loop(loop)) add(step::Parallel{loop});
+
+void ScheduleBuilder::parallel(const Loop& loop) {
+  if (has(loop)) add(step::Parallel{loop.name()});
 }
-void ScheduleBuilder::bind(const std::string& loop, const std::string& axis) {
-  if (has_loop(loop)) add(step::Bind{loop, axis});
+
+void ScheduleBuilder::bind(const Loop& loop, const std::string& axis) {
+  if (has(loop)) add(step::Bind{loop.name(), axis});
 }
-void ScheduleBuilder::compute_at(const std::string& stage, const std::string& loop) {
-  add(step::ComputeAt{stage, loop});
+
+void ScheduleBuilder::compute_at(const Stage& stage, const Loop& loop) {
+  add(step::ComputeAt{stage.label(), loop.name()});
 }
-void ScheduleBuilder::compute_inline(const std::string& stage) { add(step::ComputeInline{stage}); }
-void ScheduleBuilder::cache_write(const std::string& stage, const std::string& name,
-                                  const std::string& scope) {
-  add(step::CacheWrite{stage, name, scope});
+
+void ScheduleBuilder::compute_inline(const Stage& stage) {
+  add(step::ComputeInline{stage.label()});
 }
-void ScheduleBuilder::cache_read(const std::string& buffer, const std::string& stage,
-                                 const std::string& name, const std::string& scope) {
-  add(step::CacheRead{buffer, stage, name, scope});
+
+Stage ScheduleBuilder::cache_write(const Stage& stage, const std::string& name,
+                                   const std::string& scope) {
+  add(step::CacheWrite{stage.label(), name, scope});
+  return {name, BufferName(name)};
 }
-void ScheduleBuilder::tensorize(const std::string& loop, const std::string& intrinsic,
+
+Stage ScheduleBuilder::cache_read(const BufferName& buffer, const Stage& stage,
+                                  const std::string& name, const std::string& scope) {
+  add(step::CacheRead{buffer.name(), stage.label(), name, scope});
+  return {name, BufferName(name)};
+}
+
+Stage ScheduleBuilder::rfactor(const Stage& stage, const Loop& loop, const std::string& name) {
+  add(step::RFactor{stage.label(), loop.name(), name});
+  return {name, BufferName(name)};
+}
+
+void ScheduleBuilder::decompose(const Stage& stage, const Loop& loop) {
+  const Stmt store = store_of(stage);
+  if (store && store->init.defined() && has(loop))
+    add(step::DecomposeReduction{stage.label(), loop.name()});
+}
+
+void ScheduleBuilder::tensorize(const Loop& loop, const std::string& intrinsic,
                                 const std::string& name) {
-  add(step::Tensorize{loop, intrinsic, name});
+  add(step::Tensorize{loop.name(), intrinsic, name});
 }
-void ScheduleBuilder::async_copy(const std::string& stage) { add(step::AsyncCopy{stage}); }
-void ScheduleBuilder::pipeline(const std::string& loop, int64_t depth,
-                               std::vector<std::string> stages) {
-  add(step::Pipeline{loop, depth, std::move(stages)});
+
+void ScheduleBuilder::virtual_thread(const Loop& loop) { add(step::VirtualThread{loop.name()}); }
+
+void ScheduleBuilder::roles(const Loop& loop, int64_t depth, const std::vector<Part>& parts) {
+  step::RoleParts all;
+  for (const Part& part : parts) all.emplace_back(part.role, labels_of(part.stages));
+  add(step::Roles{loop.name(), depth, std::move(all)});
 }
-void ScheduleBuilder::set_scope(const std::string& buffer, const std::string& scope) {
-  if (scope == "register") scopes_.push_back({buffer, scope});
-  else add(step::SetScope{buffer, scope});
+
+void ScheduleBuilder::set_scope(const BufferName& buffer, const std::string& scope) {
+  if (scope == "register") scopes_.push_back({buffer.name(), scope});
+  else add(step::SetScope{buffer.name(), scope});
 }
-void ScheduleBuilder::virtual_thread(const std::string& loop) { add(step::VirtualThread{loop}); }
-void ScheduleBuilder::roles(const std::string& loop, int64_t depth, step::RoleParts parts) {
-  add(step::Roles{loop, depth, std::move(parts)});
+
+void ScheduleBuilder::async_copy(const Stage& stage) { add(step::AsyncCopy{stage.label()}); }
+
+void ScheduleBuilder::pipeline(const Loop& loop, int64_t depth, const Stages& stages) {
+  add(step::Pipeline{loop.name(), depth, labels_of(stages)});
 }
-void ScheduleBuilder::layout(const std::string& buffer, std::vector<std::string> dims,
+
+void ScheduleBuilder::layout(const BufferName& buffer, std::vector<std::string> dims,
                              std::vector<Expr> map) {
-  add(step::Layout{buffer, std::move(dims), std::move(map)});
+  add(step::Layout{buffer.name(), std::move(dims), std::move(map)});
 }
-void ScheduleBuilder::rfactor(const std::string& stage, const std::string& loop,
-                              const std::string& name) {
-  add(step::RFactor{stage, loop, name});
-}
+
 bool ScheduleBuilder::try_add(Step step) {
   Expected<Kernel> next = tw::apply(kernel_, step);
   if (next) add(std::move(step));
@@ -179,11 +281,11 @@ bool ScheduleBuilder::try_add(Step step) {
   return bool(next);
 }
 
-void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std::string>& reduce,
-                                 const std::vector<std::string>& tile, const std::string& lane) {
-  std::vector<std::string> order = reduce, longest_first;
-  for (const std::string& loop : tile) {
-    const auto shorter = [&](const std::string& other) {
+void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const Loops& tile,
+                                 const Loop& lane) {
+  Loops order = reduce, longest_first;
+  for (const Loop& loop : tile) {
+    const auto shorter = [&](const Loop& other) {
       return extent(other).value_or(0) < extent(loop).value_or(0);
     };
     longest_first.insert(std::ranges::find_if(longest_first, shorter), loop);
@@ -192,15 +294,10 @@ void ScheduleBuilder::accumulate(const std::string& stage, const std::vector<std
   order.push_back(lane);
   reorder(order);
   if (!reduce.empty()) decompose(stage, reduce.front());
-  for (const char* suffix : {"", "_init"}) {
-    for (const std::string& loop : tile) unroll(loop + suffix);
-    vectorize(lane + suffix);
-  }
-}
-void ScheduleBuilder::decompose(const std::string& stage, const std::string& loop) {
-  for (const Stmt& store : stores_of(kernel_.body))
-    if (store->label == stage && store->init.defined() && has_loop(loop))
-      return add(step::DecomposeReduction{stage, loop});
+  unroll(tile);
+  vectorize(lane);
+  for (const Loop& loop : tile) unroll(init_of(loop));
+  vectorize(init_of(lane));
 }
 
 namespace {
@@ -249,35 +346,35 @@ bool decided(const std::vector<Condition>& conditions, const std::string& loop, 
 
 }  // namespace
 
-bool ScheduleBuilder::decides(const std::string& loop) const {
-  return !conditions_on(kernel_, loop).empty();
+bool ScheduleBuilder::decides(const Loop& loop) const {
+  return !conditions_on(kernel_, loop.name()).empty();
 }
 
-void ScheduleBuilder::partition_edges(const std::string& loop) {
+void ScheduleBuilder::partition_edges(const Loop& loop) {
   constexpr int64_t kMostCut = 3;
   auto n = extent(loop);
-  std::vector<Condition> conditions = conditions_on(kernel_, loop);
+  std::vector<Condition> conditions = conditions_on(kernel_, loop.name());
   if (!n || *n < 2 || conditions.empty()) return;
   int64_t front = -1, back = -1;
   for (int64_t cut = 1; cut <= 2 * kMostCut && front < 0; ++cut)
     for (int64_t f = std::max<int64_t>(0, cut - kMostCut);
          f <= std::min(cut, kMostCut) && front < 0; ++f)
-      if (cut < *n && (cut == *n - 1 || decided(conditions, loop, f, *n - cut + f)))
+      if (cut < *n && (cut == *n - 1 || decided(conditions, loop.name(), f, *n - cut + f)))
         front = f, back = cut - f;
   if (front < 0) return;
-  if (front > 0 && back > 0) add(step::Partition{loop, front, back, "a", "z"});
-  else add(step::Peel{loop, front + back, front == 0, front == 0 ? "z" : "a"});
-  unroll(loop + "_a");
-  unroll(loop + "_z");
+  if (front > 0 && back > 0) add(step::Partition{loop.name(), front, back, "a", "z"});
+  else add(step::Peel{loop.name(), front + back, front == 0, front == 0 ? "z" : "a"});
+  unroll(at_edge(loop, Edge::first));
+  unroll(at_edge(loop, Edge::last));
 }
 
-void ScheduleBuilder::peel_last(const std::string& loop) {
-  if (has_loop(loop) && !extent(loop)) try_add(step::Peel{loop, 1, true, "z"});
+void ScheduleBuilder::peel_last(const Loop& loop) {
+  if (has(loop) && !extent(loop)) try_add(step::Peel{loop.name(), 1, true, "z"});
 }
 
-void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const std::string& name) {
-  std::vector<std::string> all = loops;
-  std::erase_if(all, [&](const std::string& loop) { return !has_loop(loop); });
+void ScheduleBuilder::parallelize(const Loops& loops, const std::string& name) {
+  Loops all = loops;
+  std::erase_if(all, [&](const Loop& loop) { return !has(loop); });
   const auto count = static_cast<int64_t>(all.size());
   int64_t fewest = rules() ? std::max<int64_t>(1, count - 1) : 1;
   const auto spread = [&](int64_t outer) {  // of that many loops
@@ -295,20 +392,17 @@ void ScheduleBuilder::parallelize(const std::vector<std::string>& loops, const s
   // a point may have another one's number
   const int64_t fused = choose("parallel_" + name, std::min(usual, count), counted(fewest, count));
   all.resize(static_cast<size_t>(std::min(std::max(fused, fewest), count)));
-  std::string loop = fuse(all, name);
-  if (!loop.empty()) parallel(loop);
+  parallel(fuse(all, name));
 }
 
-void ScheduleBuilder::map_nest(const std::string& label) {
-  std::vector<std::string> loops = spatial_loops_of(label);
+void ScheduleBuilder::map_nest(const Stage& stage) {
+  Loops loops = spatial_loops_of(stage);
   if (loops.empty()) return;
-  Stmt store;
-  for (const Stmt& s : stores_of(kernel_.body))
-    if (s->label == label) store = s;
-  const int64_t vectors = choose("vectors_" + label, 1, {2, 4}),
-                steps = choose("unroll_" + label, 1, {2, 4});
+  const Stmt store = store_of(stage);
+  const int64_t vectors = choose("vectors_" + stage.label(), 1, {2, 4}),
+                steps = choose("unroll_" + stage.label(), 1, {2, 4});
   int64_t lanes = target_->lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype)) * vectors;
-  std::string last = loops.back();
+  const Loop last = loops.back();
   loops.pop_back();
   auto size = extent(last);
   if (size && *size <= lanes) {
@@ -319,18 +413,23 @@ void ScheduleBuilder::map_nest(const std::string& label) {
     visit(store->value, [&](const Expr& e) {
       carried |= e->kind == ExprKind::load && e->buffer == store->buffer;
     });
-    split(last, lanes, divides || !size || carried ? Tail::guard : Tail::shift, last + "_o",
-          last + "_v");
-    vectorize(last + "_v");
-    loops.push_back(last + "_o");
+    const Cut cut = split(last, lanes, divides || !size || carried ? Tail::guard : Tail::shift,
+                          last.name() + "_o", last.name() + "_v");
+    vectorize(cut.inner);
+    loops.push_back(cut.outer);
   }
   if (steps > 1 && !loops.empty()) {
-    const std::string line = loops.back();
-    split(line, steps, Tail::guard, line + "_s", line + "_u");
-    unroll(line + "_u");
-    loops.back() = line + "_s";
+    const std::string line = loops.back().name();
+    const Cut cut = split(loops.back(), steps, Tail::guard, line + "_s", line + "_u");
+    unroll(cut.inner);
+    loops.back() = cut.outer;
   }
-  parallelize(loops, label + "_p");
+  parallelize(loops, stage.label() + "_p");
+}
+
+void ScheduleBuilder::map_nests(const Stages& stages) {
+  for (const Stage& stage : stages)
+    if (has(stage)) map_nest(stage);
 }
 
 Expected<Schedule> ScheduleBuilder::finish() {
@@ -340,18 +439,8 @@ Expected<Schedule> ScheduleBuilder::finish() {
   return std::move(schedule_);
 }
 
-std::vector<int64_t> pool_window(const ScheduleBuilder& s) {
-  std::vector<int64_t> window;
-  const auto conv = s.kernel().find_buffer("conv");
-  if (!conv) return window;
-  const std::vector<Expr>& shape = s.kernel().buffer(*conv).shape;
-  for (size_t i = 0; i + 3 < shape.size(); ++i)
-    window.push_back(*as_const(shape[i + 2]) / *s.extent("s" + std::to_string(i)));
-  return window;
-}
-
-bool takes_rows(const ScheduleBuilder& s, const std::string& left) {
-  return s.bytes_of(left).value_or(0) > s.bytes_of("w").value_or(0);
+bool takes_rows(const ScheduleBuilder& s, const BufferName& left, const BufferName& weights) {
+  return s.bytes_of(left).value_or(0) > s.bytes_of(weights).value_or(0);
 }
 
 int64_t tile_of(std::optional<int64_t> extent, int64_t most) {

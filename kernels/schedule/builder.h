@@ -1,6 +1,7 @@
 // Builds schedules: steps in the families' words, and at each decision what else could be done,
 // which are the knobs of the template space (autotune/space.h).
 #pragma once
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "ir/schedule/schedule.h"
 #include "ir/target.h"
+#include "kernels/common/handles.h"
 #include "kernels/schedule/choices.h"
 
 namespace tw {
@@ -23,15 +25,36 @@ class ScheduleBuilder {
 
   const Kernel& kernel() const { return kernel_; }
   const Target& target() const { return *target_; }
-  bool has_loop(const std::string& name) const { return find_loop(kernel_.body, name) != nullptr; }
-  bool has_stage(const std::string& label) const { return !path_to(kernel_.body, label).empty(); }
+  bool has(const Loop& loop) const { return find_loop(kernel_.body, loop.name()) != nullptr; }
+  bool has(const Stage& stage) const { return !path_to(kernel_.body, stage.label()).empty(); }
   // Constant extent; nullopt: symbolic or no such loop
-  std::optional<int64_t> extent(const std::string& loop) const;
-  std::optional<int64_t> bytes_of(
-      const std::string& buffer) const;  // nullopt: symbolic or no such buffer
-  std::vector<std::string> loops_of(const std::string& label) const;  // outermost first
-  std::vector<std::string> reduce_loops_of(const std::string& label) const;
-  std::vector<std::string> spatial_loops_of(const std::string& label) const;
+  std::optional<int64_t> extent(const Loop& loop) const;
+  // Null: no such buffer
+  const Buffer* find(const BufferName& buffer) const;
+  const Buffer& buffer(const BufferName& buffer) const;  // that there is
+  // Nullopt: symbolic or no such buffer
+  std::optional<int64_t> bytes_of(const BufferName& buffer) const;
+  static std::optional<int64_t> bytes_of(const Buffer& buffer);
+  Stages stages() const;                     // of the kernel, in the order of their stores
+  Stmt store_of(const Stage& stage) const;   // null: no such stage
+  Loops loops_of(const Stage& stage) const;  // outermost first
+  Loops reduce_loops_of(const Stage& stage) const;
+  Loops spatial_loops_of(const Stage& stage) const;
+  // The kernel's loop of that variable, which an analysis of the kernel found.
+  static Loop loop_of(const std::string& variable) { return Loop(variable); }
+  BufferName name_of(BufferId id) const { return BufferName(kernel_.buffer(id).name); }
+
+  // Names that steps derive from others: of a stage's loop once the stage was moved or its result
+  // copied (compute_at, cache_write), of the nest before the first iteration of its sums, of a
+  // loop's part at an edge (partition_edges, peel_last), of a pipelined copy's first rounds.
+  static Loop moved(const Stage& stage, const Loop& loop);
+  static Loops moved(const Stage& stage, const Loops& loops);
+  static Loop init_of(const Loop& loop);
+  static Stage init_of(const Stage& stage);
+  enum class Edge : uint8_t { none, first, last };
+  static constexpr std::array kEdges = {Edge::none, Edge::first, Edge::last};
+  static Loop at_edge(const Loop& loop, Edge edge);
+  static Loop prologue_of(const Loop& loop);
 
   // A decision: the usual value, unless a point of a space says otherwise, which may say one of
   // `others`. Names of knobs are unique in a schedule, and what they offer depends on the kernel as
@@ -50,76 +73,85 @@ class ScheduleBuilder {
   bool open() const { return choices_ != nullptr; }
 
   // Each does nothing after a failed step; absent loops (extent 1 regions are dropped) are skipped
-  // where a list is given.
-  void split(const std::string& loop, int64_t factor, Tail tail, const std::string& outer,
-             const std::string& inner);
-  void reorder(std::vector<std::string> loops);
-  // The surviving loop's name, "" if none
-  std::string fuse(std::vector<std::string> loops, const std::string& name);
-  void vectorize(const std::string& loop);
-  void unroll(const std::string& loop);
-  // A few iterations in one straight line, where a point says so (knob "unroll_" + loop): `loop` is
-  // then the loop over such parts.
-  void unroll_part(std::string& loop);
-  void parallel(const std::string& loop);
-  void bind(const std::string& loop, const std::string& axis);
-  void compute_at(const std::string& stage, const std::string& loop);
-  void compute_inline(const std::string& stage);
-  void cache_write(const std::string& stage, const std::string& name, const std::string& scope);
-  void tensorize(const std::string& loop, const std::string& intrinsic, const std::string& name);
-  void virtual_thread(const std::string& loop);
-  void roles(const std::string& loop, int64_t depth, step::RoleParts parts);
-  // register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized
+  // where a list is given. Names of new loops and stages are the family's own.
+  struct Cut {
+    Loop outer, inner;
+  };
+  Cut split(const Loop& loop, int64_t factor, Tail tail, const std::string& outer,
+            const std::string& inner);
+  void reorder(Loops loops);
+  // The surviving loop; none if there was none
+  Loop fuse(Loops loops, const std::string& name);
+  void vectorize(const Loop& loop);
+  void unroll(const Loop& loop);
+  void unroll(const Loops& loops);
+  // A few iterations in one straight line, where a point says so (knob "unroll_" + loop). The
+  // result: the loop over such parts.
+  Loop unroll_part(const Loop& loop);
+  void parallel(const Loop& loop);
+  void bind(const Loop& loop, const std::string& axis);
+  void compute_at(const Stage& stage, const Loop& loop);
+  void compute_inline(const Stage& stage);
+  Stage cache_write(const Stage& stage, const std::string& name, const std::string& scope);
+  Stage cache_read(const BufferName& buffer, const Stage& stage, const std::string& name,
+                   const std::string& scope);
+  Stage rfactor(const Stage& stage, const Loop& loop, const std::string& name);
+  void decompose(const Stage& stage, const Loop& loop);
+  void tensorize(const Loop& loop, const std::string& intrinsic, const std::string& name);
+  void virtual_thread(const Loop& loop);
+  struct Part {
+    std::string role;
+    Stages stages;
+  };
+  void roles(const Loop& loop, int64_t depth, const std::vector<Part>& parts);
+  // Register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized
   // first.
-  void set_scope(const std::string& buffer, const std::string& scope);
+  void set_scope(const BufferName& buffer, const std::string& scope);
+  void set_scope(const Stage& stage, const std::string& scope) { set_scope(stage.buffer(), scope); }
+  void async_copy(const Stage& stage);
+  void pipeline(const Loop& loop, int64_t depth, const Stages& stages);
+  // map: the new index from variables that `dims` name.
+  void layout(const BufferName& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   // Asks for what is read some iterations of the loop later. Nothing happens where the loop or the
   // buffer is not there, or where a prefetch is not legal.
-  void prefetch(const std::string& buffer, const std::string& loop, int64_t distance);
+  void prefetch(const BufferName& buffer, const Loop& loop, int64_t distance);
   // What the loop's next iteration reads, a part in each iteration of the inner loop; at once where
   // that is not legal.
-  void prefetch_over(const std::string& buffer, const std::string& loop, const std::string& inner);
+  void prefetch_over(const BufferName& buffer, const Loop& loop, const Loop& inner);
   // The same for constant weights, which come from the last cache or memory in a whole model;
   // nothing for others. Loop `row` reads one row of a packed panel an iteration.
-  void prefetch_weights(const std::string& buffer, const std::string& row, int64_t distance);
-  // What the stage reads of other inputs than x (a residual, from a farther cache), at the
+  void prefetch_weights(const BufferName& buffer, const Loop& row, int64_t distance);
+  // What the stage reads of other inputs than `main` (a residual, from a farther cache), at the
   // beginning of the loop around it: there in time when the sums are complete.
-  void prefetch_operands(const std::string& stage, const std::string& loop);
+  void prefetch_operands(const Stage& stage, const BufferName& main, const Loop& loop);
   // Where a panel that fits the second-level cache beside a third of the next one is used again and
   // again: the next one, in equal parts meanwhile. False: nowhere.
-  bool prefetch_next_panel(const std::string& buffer, const std::string& row);
+  bool prefetch_next_panel(const BufferName& buffer, const Loop& row);
   // Both, rows at the usual distance. Loop `row` may read some pairs of rows (`pairs`): then the
   // next panel or the next rows. Knob "prefetch_" + buffer: 1 as said, 0 nothing, else rows at that
   // distance.
-  void prefetch_panels(const std::string& buffer, const std::string& row, bool pairs);
-  void cache_read(const std::string& buffer, const std::string& stage, const std::string& name,
-                  const std::string& scope);
-  void async_copy(const std::string& stage);
-  void pipeline(const std::string& loop, int64_t depth, std::vector<std::string> stages);
-  void layout(const std::string& buffer, std::vector<std::string> dims, std::vector<Expr> map);
-  void rfactor(const std::string& stage, const std::string& loop, const std::string& name);
-  void decompose(const std::string& stage, const std::string& loop);
+  void prefetch_panels(const BufferName& buffer, const Loop& row, bool pairs);
   // The sums of `stage` over its reduce loops, those outermost in the given order: below them the
   // tile, unrolled, its longer loop outside (kernels/common/register_tile.h counts on it), and
   // vectors along the lane, in the init's nest (before the first of the reduce loops) too. In
   // registers only with set_scope.
-  void accumulate(const std::string& stage, const std::vector<std::string>& reduce,
-                  const std::vector<std::string>& tile, const std::string& lane);
+  void accumulate(const Stage& stage, const Loops& reduce, const Loops& tile, const Loop& lane);
   // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in
   // the rest, and unrolls what is cut off. Last of the steps: the copies have names of their own.
   // Nothing happens where three on each side are too few.
-  void partition_edges(const std::string& loop);
-  // The last iteration of a loop of free extent apart, "_z": the rest does not ask where the extent
-  // ends.
-  void peel_last(const std::string& loop);
+  void partition_edges(const Loop& loop);
+  // The last iteration of a loop of free extent apart: the rest does not ask where the extent ends.
+  void peel_last(const Loop& loop);
   // Whether a condition in the loop depends on its variable.
-  bool decides(const std::string& loop) const;
+  bool decides(const Loop& loop) const;
   // Fuses the loops (a prefix of a nest) and runs them on all threads. Knob "parallel_" + name: how
   // many of the loops.
-  void parallelize(const std::vector<std::string>& loops, const std::string& name);
-  // The store with that label and nothing else in its nest: vectors along its last axis, threads
-  // over the others. Knobs "vectors_" + label, how many in one step, and "unroll_" + label, how
-  // many steps in one line.
-  void map_nest(const std::string& label);
+  void parallelize(const Loops& loops, const std::string& name);
+  // The stage's store and nothing else in its nest: vectors along its last axis, threads over the
+  // others. Knobs "vectors_" + label, how many in one step, and "unroll_" + label, how many steps
+  // in one line.
+  void map_nest(const Stage& stage);
+  void map_nests(const Stages& stages);  // those that are there
 
   bool sound() const { return failed_.empty(); }  // no step has failed
   void fail(const std::string& reason);           // as if a step had
@@ -136,28 +168,28 @@ class ScheduleBuilder {
   std::vector<Diag> failed_;
 };
 
-// The reduce loop of stage acc whose pairs of steps the packed weights hold innermost
-// (pairs_depth); "": none.
-std::string paired_loop(const ScheduleBuilder& s);
-// Below loop `at`: the sums of `stage` over even and odd steps of `paired` in lanes of their own
-// (stage + "p"), added at the end. Other arguments as of ScheduleBuilder::accumulate, the loops
-// those of the stage as lowered. A few pairs make a step: what is left of their loop
-// (+ "t" when split) and loop "rct" of channel blocks, for the caller to unroll where no unrolled
-// taps are around them. The result: the loops of `reduce` outside of a step.
-std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& stage,
-                                          const std::string& at, const std::string& paired,
-                                          std::vector<std::string> reduce,
-                                          const std::vector<std::string>& tile,
-                                          const std::string& lane);
+// A sum's loops: `reduce` from the outside in, spatial ones `tile` and `lane`.
+struct PairedSums {
+  Stage stage;
+  Loop paired;   // whose pairs of steps the packed weights hold innermost (pairs_depth)
+  Loops reduce;  // `paired` among them
+  Loop blocks;   // of `reduce`: over blocks of channels, some of which may join a step; may be none
+  Loops tile;
+  Loop lane;
+};
+// What accumulate_pairs made of the reduce loops.
+struct PairedSteps {
+  Loops rolled;    // outside of a step
+  Loops straight;  // in a step, for the caller to unroll where no unrolled taps are around them
+};
+// Below loop `at`: sums over even and odd steps of the paired loop in lanes of their own (stage +
+// "p"), added at the end. A few pairs make a step.
+PairedSteps accumulate_pairs(ScheduleBuilder& s, const PairedSums& sums, const Loop& at);
 
-// A window of the pool behind a convolution, which reads stage conv: its extent along each spatial
-// axis. Empty: no pool.
-std::vector<int64_t> pool_window(const ScheduleBuilder& s);
-
-// Whether threads take blocks of rows (pixels) of the left operand and not panels of the weights w:
+// Whether threads take blocks of rows (pixels) of the left operand and not panels of the weights:
 // where it is the larger one. What the kernel before has made of them is then in their own caches,
 // and nobody reads all of it.
-bool takes_rows(const ScheduleBuilder& s, const std::string& left);
+bool takes_rows(const ScheduleBuilder& s, const BufferName& left, const BufferName& weights);
 
 // Largest tile of an extent that fits `most` accumulators: a divisor when one is at least half of
 // it, else balanced.

@@ -10,84 +10,90 @@ namespace {
 
 constexpr int64_t kPairsTogether = 4;  // of them in one step of a loop
 
-}  // namespace
-
-std::string paired_loop(const ScheduleBuilder& s) {
-  std::string found;
-  for (const Stmt& store : stores_of(s.kernel().body)) {
-    if (store->label != "acc") continue;
-    visit(store->value, [&](const Expr& e) {
-      if (e->kind != ExprKind::load || s.kernel().buffer(e->buffer).name != "w") return;
-      const Expr& last = e->args.back();
-      if (last->kind != ExprKind::binary || last->binary != BinaryOp::floor_mod ||
-          !is_const(last->args[1], 2))
-        return;
-      for (const std::string& loop : s.reduce_loops_of("acc"))
-        if (uses_var(last, loop)) found = loop;
-    });
+// The partial sums' columns in vectors, each lane of which has its parity beside it: their loops.
+struct PairLanes {
+  Loop vectors, lanes;
+};
+PairLanes fuse_parity(ScheduleBuilder& s, const Loops& tile, const Loop& columns,
+                      const Loop& parity) {
+  PairLanes result;
+  for (const bool init : {false, true}) {  // the init may have a nest of its own already
+    const auto own = [&](const Loop& loop) { return init ? s.init_of(loop) : loop; };
+    const std::string suffix = init ? "_init" : "", name = columns.name();
+    if (!s.has(own(columns))) continue;
+    const auto cut = s.split(own(columns), s.target().lanes(4) / 2, Tail::guard,
+                             name + "v" + suffix, name + "l" + suffix);
+    Loops order;
+    for (const Loop& loop : tile) order.push_back(own(loop));
+    order.insert(order.end(), {cut.outer, cut.inner, own(parity)});
+    s.reorder(order);
+    const Loop lanes = s.fuse({cut.inner, own(parity)}, name + "p" + suffix);
+    if (!init) result = {cut.outer, lanes};
   }
-  return found;
+  return result;
 }
 
-std::vector<std::string> accumulate_pairs(ScheduleBuilder& s, const std::string& stage,
-                                          const std::string& at, const std::string& paired,
-                                          std::vector<std::string> reduce,
-                                          const std::vector<std::string>& tile,
-                                          const std::string& lane) {
-  const std::string pairs = paired + "2", parity = paired + "p", partial_stage = stage + "p";
-  s.split(paired, 2, Tail::guard, pairs, parity);
-  s.rfactor(stage, parity, partial_stage);
-  s.compute_at(stage, at);
-  s.compute_at(partial_stage, at);
-  const auto named = [](const std::string& stage, std::vector<std::string> loops) {
-    for (std::string& loop : loops) loop = stage + "_" + loop;
-    return loops;
-  };
-  const std::string sum = stage + "_" + parity, columns = partial_stage + "_" + lane,
-                    steps = partial_stage + "_" + parity;
-  s.accumulate(stage, {sum}, named(stage, tile), stage + "_" + lane);
-  s.unroll(sum);
-  std::vector<std::string> partial = named(partial_stage, tile);
-  partial.push_back(columns + "v");
-  const std::string lanes = columns + "p";
-  for (const char* nest : {"", "_init"}) {  // the init may have a nest of its own already
-    if (!s.has_loop(columns + nest)) continue;
-    s.split(columns + nest, s.target().lanes(4) / 2, Tail::guard, columns + "v" + nest,
-            columns + "l" + nest);
-    std::vector<std::string> order;
-    for (const std::string& loop : partial) order.push_back(loop + nest);
-    order.insert(order.end(), {columns + "l" + nest, steps + nest});
-    s.reorder(order);
-    s.fuse({columns + "l" + nest, steps + nest}, lanes + nest);
-  }
-  // Steps in one straight line: pairs, then blocks of channels.
-  std::vector<std::string> rolled, together;
-  int64_t left = kPairsTogether;
-  const auto cut = [&](const std::string& loop) {
-    const int64_t count = s.extent(loop).value_or(1), inner = std::gcd(count, left);
-    left /= inner;
+// Steps in one straight line: pairs, then blocks of channels.
+class StraightLine {
+ public:
+  explicit StraightLine(ScheduleBuilder& s) : s_(s) {}
+
+  // As many iterations as still fit, of a loop around those before.
+  void cut(const Loop& loop) {
+    const int64_t count = s_.extent(loop).value_or(1), inner = std::gcd(count, left_);
+    left_ /= inner;
     if (inner == count) {
-      together.insert(together.begin(), loop);
-      return;
+      together_.insert(together_.begin(), loop);
+    } else if (inner == 1) {
+      rolled_.push_back(loop);
+    } else {
+      const auto parts = s_.split(loop, inner, Tail::guard, loop.name() + "s", loop.name() + "t");
+      together_.insert(together_.begin(), parts.inner);
+      rolled_.push_back(parts.outer);
     }
-    if (inner > 1) {
-      s.split(loop, inner, Tail::guard, loop + "s", loop + "t");
-      together.insert(together.begin(), loop + "t");
-    }
-    rolled.push_back(inner > 1 ? loop + "s" : loop);
-  };
-  cut(pairs);
-  for (auto loop = reduce.rbegin(); loop != reduce.rend(); ++loop) {
-    if (*loop == "rc" || *loop == "rci") cut(*loop);
-    else if (*loop != paired) rolled.push_back(*loop);
   }
-  std::ranges::reverse(rolled);
-  std::vector<std::string> all = rolled;
-  all.insert(all.end(), together.begin(), together.end());
-  s.accumulate(partial_stage, all, partial, lanes);
-  s.set_scope(stage, "register");
-  s.set_scope(partial_stage, "register");
-  return rolled;
+  void roll(const Loop& loop) { rolled_.push_back(loop); }
+
+  Loops rolled() const { return {rolled_.rbegin(), rolled_.rend()}; }
+  const Loops& together() const { return together_; }
+
+ private:
+  ScheduleBuilder& s_;
+  int64_t left_ = kPairsTogether;
+  Loops rolled_, together_;  // innermost and outermost first
+};
+
+}  // namespace
+
+PairedSteps accumulate_pairs(ScheduleBuilder& s, const PairedSums& sums, const Loop& at) {
+  const std::string paired = sums.paired.name();
+  const auto halves = s.split(sums.paired, 2, Tail::guard, paired + "2", paired + "p");
+  const Stage partial = s.rfactor(sums.stage, halves.inner, sums.stage.label() + "p");
+  s.compute_at(sums.stage, at);
+  s.compute_at(partial, at);
+  const Loop parity_sum = s.moved(sums.stage, halves.inner);
+  s.accumulate(sums.stage, {parity_sum}, s.moved(sums.stage, sums.tile),
+               s.moved(sums.stage, sums.lane));
+  s.unroll(parity_sum);
+  Loops tile = s.moved(partial, sums.tile);
+  const PairLanes lanes = fuse_parity(s, tile, s.moved(partial, sums.lane),
+                                      s.moved(partial, halves.inner));
+  tile.push_back(lanes.vectors);
+
+  StraightLine line(s);
+  line.cut(halves.outer);
+  for (auto loop = sums.reduce.rbegin(); loop != sums.reduce.rend(); ++loop) {
+    if (*loop == sums.blocks) line.cut(*loop);
+    else if (*loop != sums.paired) line.roll(*loop);
+  }
+  Loops order = line.rolled();
+  order.insert(order.end(), line.together().begin(), line.together().end());
+  s.accumulate(partial, order, tile, lanes.lanes);
+  s.set_scope(sums.stage, "register");
+  s.set_scope(partial, "register");
+  PairedSteps steps{line.rolled(), line.together()};
+  std::erase(steps.straight, sums.blocks);  // blocks that are all in a step stay a loop
+  return steps;
 }
 
 }  // namespace tw

@@ -31,28 +31,29 @@ bool indexes(const Kernel& kernel, BufferId buffer, const std::string& loop) {
 
 }  // namespace
 
-void ScheduleBuilder::prefetch_weights(const std::string& buffer, const std::string& row,
+void ScheduleBuilder::prefetch_weights(const BufferName& buffer, const Loop& row,
                                        int64_t distance) {
-  const std::optional<BufferId> id = kernel_.find_buffer(buffer);
-  if (id && kernel_.buffer(*id).role == BufferRole::constant) prefetch(buffer, row, distance);
+  const Buffer* found = find(buffer);
+  if (found && found->role == BufferRole::constant) prefetch(buffer, row, distance);
 }
 
-void ScheduleBuilder::prefetch(const std::string& buffer, const std::string& loop,
-                               int64_t distance) {
-  if (has_loop(loop)) try_add(step::Prefetch{.buffer = buffer, .loop = loop, .distance = distance});
+void ScheduleBuilder::prefetch(const BufferName& buffer, const Loop& loop, int64_t distance) {
+  if (has(loop))
+    try_add(step::Prefetch{.buffer = buffer.name(), .loop = loop.name(), .distance = distance});
 }
 
-void ScheduleBuilder::prefetch_over(const std::string& buffer, const std::string& loop,
-                                    const std::string& inner) {
-  if (loop == inner || !has_loop(loop) || !has_loop(inner) ||
-      !try_add(step::Prefetch{.buffer = buffer, .loop = loop, .over = inner}))
+void ScheduleBuilder::prefetch_over(const BufferName& buffer, const Loop& loop, const Loop& inner) {
+  const bool nested = loop != inner && has(loop) && has(inner);
+  if (!nested ||
+      !try_add(step::Prefetch{.buffer = buffer.name(), .loop = loop.name(), .over = inner.name()}))
     prefetch(buffer, loop, 1);
 }
 
-void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::string& loop) {
+void ScheduleBuilder::prefetch_operands(const Stage& stage, const BufferName& main,
+                                        const Loop& loop) {
   std::vector<std::string> names;
   for (const Stmt& store : stores_of(kernel_.body))
-    if (store->label == stage)
+    if (store->label == stage.label())
       visit(store->value, [&](const Expr& e) {
         if (e->kind == ExprKind::load && kernel_.buffer(e->buffer).role == BufferRole::input)
           names.push_back(kernel_.buffer(e->buffer).name);
@@ -60,17 +61,17 @@ void ScheduleBuilder::prefetch_operands(const std::string& stage, const std::str
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
   for (const std::string& name : names)
-    if (name != "x" && choose_switch("prefetch_" + name, true)) prefetch(name, loop, 0);
+    if (name != main.name() && choose_switch("prefetch_" + name, true))
+      prefetch(BufferName(name), loop, 0);
 }
 
-bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::string& row) {
-  const std::optional<BufferId> id = kernel_.find_buffer(buffer);
-  if (!id || kernel_.buffer(*id).role != BufferRole::constant || !has_loop(row) ||
-      !bytes_of(buffer))
+bool ScheduleBuilder::prefetch_next_panel(const BufferName& buffer, const Loop& row) {
+  const std::optional<BufferId> id = kernel_.find_buffer(buffer.name());
+  if (!id || kernel_.buffer(*id).role != BufferRole::constant || !has(row) || !bytes_of(buffer))
     return false;
   int64_t bytes = *bytes_of(buffer);
   // The innermost loop that uses the weights inside of it again, and the panel outside of that.
-  const std::vector<Stmt> loops = loops_around(kernel_.body, row);
+  const std::vector<Stmt> loops = loops_around(kernel_.body, row.name());
   const auto moves = [&](const Stmt& loop) { return indexes(kernel_, *id, loop->var); };
   const auto again = std::find_if(loops.rbegin(), loops.rend(), [&](const Stmt& loop) {
     return !moves(loop) && !is_const(loop->extent, 1);
@@ -80,12 +81,12 @@ bool ScheduleBuilder::prefetch_next_panel(const std::string& buffer, const std::
   for (auto loop = panel; loop != loops.rend(); ++loop)
     if (moves(*loop)) bytes /= as_const((*loop)->extent).value_or(1);
   return 4 * bytes <= 3 * target_->l2_bytes &&
-         try_add(step::Prefetch{.buffer = buffer, .loop = (*panel)->var, .over = row});
+         try_add(
+             step::Prefetch{.buffer = buffer.name(), .loop = (*panel)->var, .over = row.name()});
 }
 
-void ScheduleBuilder::prefetch_panels(const std::string& buffer, const std::string& row,
-                                      bool pairs) {
-  const int64_t ahead = choose("prefetch_" + buffer, 1, {0, 4, 8, 16, 32});
+void ScheduleBuilder::prefetch_panels(const BufferName& buffer, const Loop& row, bool pairs) {
+  const int64_t ahead = choose("prefetch_" + buffer.name(), 1, {0, 4, 8, 16, 32});
   if (ahead > 1) prefetch_weights(buffer, row, ahead);
   if (ahead != 1) return;
   const bool next = prefetch_next_panel(buffer, row);

@@ -6,9 +6,10 @@
 // [columns/(2*V*B)][7][k/2/B][B][V*B].
 #include <algorithm>
 
+#include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
-#include "kernels/families.h"
-#include "kernels/matmul/output.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/strassen/strassen.h"
 #include "kernels/winograd/transform.h"
 
 namespace tw {
@@ -28,9 +29,9 @@ struct Operands {
   std::function<Index(const Expr& k, const Expr& column)> right;  // index of the weights' element
 };
 
-// Adds the stages s and acc; gives the element of the product.
+// Adds the stages s and acc to m; gives the element of the product.
 std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strassen(
-    GroupBuilder& b, ValueId weights, const Operands& p) {
+    GroupBuilder& b, StrassenStages& m, ValueId weights, const Operands& p) {
   const int64_t half_rows = (p.rows + 1) / 2, depth = p.depth / 2, columns = p.columns / 2,
                 blocks = columns / p.block;
   std::vector<Axis> axes = {{"sb", Expr(depth / p.block)},
@@ -49,8 +50,10 @@ std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strass
       quadrants.push_back(element);
     }
   BufferId s = b.temp("s", DType::f32, {Expr(7), axes[0].extent, axes[1].extent, axes[3].extent});
-  b.stage("s", axes, s, {at[2], at[0], at[1], at[3]},
-          select_row(at[2], linear_rows(kLeft, quadrants)));
+  m.left = b.stage("s", axes, s, {at[2], at[0], at[1], at[3]},
+                   select_row(at[2], linear_rows(kLeft, quadrants)));
+  m.left_block = axes[0].loop(), m.left_row = axes[1].loop();
+  m.left_product = axes[2].loop(), m.left_lane = axes[3].loop();
 
   const int64_t vectors = strassen_vectors(half_rows, blocks, b.target);
   Schedule together;  // the seven sums of one place share their loads
@@ -93,7 +96,11 @@ std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strass
   Expr right = load(w, DType::f32,
                     {b.simplified(floor_div(at[2], Expr(vectors))), at[0], var("kc"), var("kl"),
                      b.simplified(floor_mod(at[2], Expr(vectors)) * Expr(p.block) + at[3])});
-  b.stage("acc", axes, acc, at, left * right, Combiner::add, imm(0, DType::f32));
+  m.weights = b.name_of(w);
+  m.acc = b.stage("acc", axes, acc, at, left * right, Combiner::add, imm(0, DType::f32));
+  const Loops l = loops(axes);
+  m.acc_product = l[0], m.acc_row = l[1], m.acc_block = l[2], m.acc_lane = l[3];
+  m.depth_block = l[4], m.depth_lane = l[5];
 
   return [&b, acc, half_rows, blocks](const Expr& row, const Expr& block, const Expr& lane) {
     std::vector<Expr> products;
@@ -121,9 +128,13 @@ class StrassenConv : ConvGroup {
       pad_rank(at);
       return at;
     };
-    auto element = strassen(b_, node_.inputs[1], p);
-    write_output([&](const Index& at) { return element(at[2], at[1], at[3]); });
-    return b_.finish(KernelFamily::strassen);
+    StrassenStages m;
+    auto element = strassen(b_, m, node_.inputs[1], p);
+    const ConvLoops y = write_output([&](const Index& at) {
+                          return element(at[2], at[1], at[3]);
+                        }).loops;
+    m.image = y.image, m.row = y.row, m.block = y.channel, m.lane = y.lane;
+    return b_.finish(std::move(m));
   }
 };
 
@@ -143,12 +154,14 @@ LoweredGroup lower_product(GroupBuilder& b, const Node& node) {
     at.push_back(a.trans_b ? k : column);
     return at;
   };
-  auto element = strassen(b, node.inputs[1], p);
-  write_product(b, node, true, [&](const Index& at) {
+  StrassenStages m;
+  auto element = strassen(b, m, node.inputs[1], p);
+  const ProductOutput y = write_product(b, node, true, [&](const Index& at) {
     return element(at[0], b.simplified(floor_div(at[1], Expr(p.block))),
                    b.simplified(floor_mod(at[1], Expr(p.block))));
   });
-  return b.finish(KernelFamily::strassen);
+  m.row = y.row, m.column = y.column;
+  return b.finish(std::move(m));
 }
 
 bool all_constant(const Shape& shape) {

@@ -8,7 +8,8 @@
 #include <algorithm>
 
 #include "kernels/common/register_tile.h"
-#include "kernels/families.h"
+#include "kernels/schedule/builder.h"
+#include "kernels/strassen/strassen.h"
 
 namespace tw {
 namespace {
@@ -34,93 +35,164 @@ int64_t passing_tiles(int64_t tiles, bool even, int64_t groups, int64_t tile_byt
   return 1;
 }
 
+// Numbers of the kernel as lowered, and how its rows are cut.
+struct Problem {
+  int64_t half_rows, half_blocks, block, vectors, depth, weight_bytes;
+};
+struct Rows {
+  int64_t tile;     // rows of a register tile
+  int64_t own;      // tiles of a block that has sums of its own; 0: no such blocks
+  int64_t passing;  // tiles that pass one product's weights before the next one's
+  bool even;        // the half's rows are whole tiles
+  int64_t tiles;
+  int64_t in_block() const { return std::max(own, passing); }
+  bool blocks() const { return own > 0 || (passing > 1 && passing < tiles); }
+};
+
+class StrassenSchedule {
+ public:
+  StrassenSchedule(ScheduleBuilder& s, const StrassenStages& m)
+      : s_(s), m_(m), problem_(problem()), rows_(choose_rows()) {}
+
+  void run() {
+    Loop block = m_.block, lane = m_.lane;
+    if (m_.column.defined()) {
+      const auto columns = s_.split(m_.column, problem_.block, Tail::guard, "c", "l");
+      block = columns.outer, lane = columns.inner;
+    }
+    sum_ = s_.cache_write(m_.acc, "sum", "register");
+    cut_output(block, lane);
+    sums();
+    s_.unroll({row_half_, block_half_});  // four outputs share seven loads
+    s_.vectorize(lane);
+    if (rows_.own > 0) return left_of_block();
+    left_before();
+    if (rows_outside_) s_.parallelize({m_.image, row_block_, group_}, "yp");
+    else s_.parallelize({m_.image, group_, rows_.passing > 1 ? row_block_ : tile_}, "yp");
+  }
+
+ private:
+  Problem problem() const {
+    const auto at = [](const Expr& e) { return *as_const(e); };
+    const Shape &acc = s_.buffer(m_.acc.buffer()).shape, &w = s_.buffer(m_.weights).shape;
+    const int64_t block = at(acc[3]);
+    return {at(acc[1]),       at(acc[2]),       block,
+            at(w[4]) / block, at(w[2]) * block, *s_.bytes_of(m_.weights)};
+  }
+
+  Rows choose_rows() const {
+    const Problem& p = problem_;
+    const Target& target = s_.target();
+    std::vector<int64_t> others;
+    for (int64_t n = 1; s_.open() && n <= p.half_rows && n <= target.vector_registers; ++n)
+      if (!s_.rules() || fits_registers(target, {n, p.vectors})) others.push_back(n);
+    Rows r{};
+    r.tile = s_.choose("rows", strassen_rows(p.half_rows, p.vectors, target), others);
+    r.tiles = (p.half_rows + r.tile - 1) / r.tile;
+    r.even = p.half_rows % r.tile == 0;
+    const int64_t usual_own =
+        r.even ? block_tiles(r.tiles, 7 * r.tile * p.depth * 4, p.weight_bytes, target) : 0;
+    const int64_t own = s_.choose("own_tiles", usual_own, {0, 1, 2, 4, 8});
+    r.own = std::min(own, r.even ? r.tiles : 0);
+    const int64_t usual_passing = passing_tiles(r.tiles, r.even, p.half_blocks / p.vectors,
+                                                7 * r.tile * p.vectors * p.block * 4, target);
+    r.passing = 1;
+    if (r.own == 0)
+      r.passing = std::min(s_.choose("passing_tiles", usual_passing, {1, 2, 3, 4, 6, 8, 12, 16}),
+                           r.tiles);
+    return r;
+  }
+
+  // Halves of the rows and of the columns; of them blocks of rows, tiles, groups of columns.
+  void cut_output(const Loop& block, const Loop& lane) {
+    const auto [row_half, in_half] = s_.split(m_.row, problem_.half_rows, Tail::guard, "u", "r");
+    const auto [block_half, in_blocks] = s_.split(block, problem_.half_blocks, Tail::guard, "v",
+                                                  "g");
+    const auto [group, vector] = s_.split(in_blocks, problem_.vectors, Tail::guard, "c0", "c1");
+    row_half_ = row_half, block_half_ = block_half, group_ = group;
+    Loop rows = in_half;
+    if (rows_.blocks()) {
+      const auto cut = s_.split(rows, rows_.tile * rows_.in_block(), Tail::guard, "rb", "ri");
+      row_block_ = cut.outer, rows = cut.inner;
+    }
+    const auto [tile, row] = s_.split(rows, rows_.tile, Tail::shift, "r0", "r1");
+    tile_ = tile;
+    rows_outside_ = rows_.own > 0 ||
+                    (rows_.blocks() &&
+                     s_.choose_switch("rows_outside",
+                                      takes_rows(s_, m_.left.buffer(), m_.weights)));
+    const Loop outer = rows_outside_ ? row_block_ : group_;
+    const Loop inner = rows_outside_ ? group_ : row_block_;
+    s_.reorder({m_.image, outer, inner, tile, row, vector, row_half, block_half, lane});
+  }
+
+  void sums() {
+    const auto acc = [&](const Loop& loop) { return s_.moved(m_.acc, loop); };
+    const Loop product = acc(m_.acc_product), block = acc(m_.acc_block), lane = acc(m_.acc_lane);
+    Loop row = acc(m_.acc_row);
+    if (rows_.passing > 1) {
+      s_.compute_at(m_.acc, rows_.blocks() && !rows_outside_ ? row_block_ : group_);
+      s_.set_scope(m_.acc, "thread");
+      const auto cut = s_.split(row, rows_.tile, Tail::shift, "acc_r0", "acc_r1");
+      row = cut.inner;
+      s_.reorder({product, cut.outer, row, block, lane});
+      s_.compute_at(sum_, cut.outer);
+    } else {
+      s_.compute_at(m_.acc, tile_);
+      s_.set_scope(m_.acc, "stack");
+      s_.compute_at(sum_, product);
+    }
+    s_.accumulate(sum_, {m_.depth_block, m_.depth_lane},
+                  {s_.moved(sum_, m_.acc_row), s_.moved(sum_, m_.acc_block)},
+                  s_.moved(sum_, m_.acc_lane));
+    s_.set_scope(sum_, "register");
+    // Hints help weights that are used once, and are in the way where a large panel comes from the
+    // third-level cache again and again.
+    const Loop depth = s_.has(m_.depth_lane) ? m_.depth_lane : m_.depth_block;
+    const bool hints = s_.choose_switch("prefetch_w", true);
+    if (hints && !s_.prefetch_next_panel(m_.weights, depth) && problem_.half_rows <= rows_.tile)
+      s_.prefetch_weights(m_.weights, depth, s_.kRowsAhead);
+    s_.unroll({row, block});
+    s_.vectorize(lane);
+  }
+
+  // The sums of the left operand in each block of rows.
+  void left_of_block() {
+    s_.compute_at(m_.left, row_block_);
+    s_.set_scope(m_.left, "thread");
+    s_.unroll(s_.moved(m_.left, m_.left_product));
+    s_.vectorize(s_.moved(m_.left, m_.left_lane));
+    s_.parallelize({m_.image, row_block_}, "yp");
+  }
+
+  // Or all of them first.
+  void left_before() {
+    s_.unroll(m_.left_product);
+    s_.vectorize(m_.left_lane);
+    if (!rows_.even) return s_.parallelize({m_.left_block, m_.left_row}, "sp");
+    // A tile's sums lie in the order in which they are read
+    s_.layout(m_.left.buffer(), {"q", "b", "i", "l"},
+              {var("q"), floor_div(var("i"), Expr(rows_.tile)), var("b"),
+               floor_mod(var("i"), Expr(rows_.tile)), var("l")});
+    const auto [tile, row] = s_.split(m_.left_row, rows_.tile, Tail::guard, "st", "sr");
+    s_.reorder({tile, m_.left_block, row});
+    s_.parallelize({tile, m_.left_block}, "sp");
+  }
+
+  ScheduleBuilder& s_;
+  const StrassenStages& m_;
+  const Problem problem_;
+  const Rows rows_;
+  Stage sum_;
+  // Of y: halves of the rows and of the columns, groups of columns, blocks of rows, tiles of rows
+  Loop row_half_, block_half_, group_, row_block_, tile_;
+  bool rows_outside_ = false;
+};
+
 }  // namespace
 
-void schedule_strassen(ScheduleBuilder& s) {
-  const Kernel k = s.kernel();  // as lowered
-  auto at = [](const Expr& e) { return *as_const(e); };
-  const std::vector<Expr>&acc = k.buffer(*k.find_buffer("acc")).shape,
-        &w = k.buffer(*k.find_buffer("w")).shape;
-  const int64_t half_rows = at(acc[1]), half_blocks = at(acc[2]), block = at(acc[3]),
-                vectors = at(w[4]) / block;
-  std::vector<int64_t> others;
-  for (int64_t n = 1; s.open() && n <= half_rows && n <= s.target().vector_registers; ++n)
-    if (!s.rules() || fits_registers(s.target(), {n, vectors})) others.push_back(n);
-  const int64_t rows = s.choose("rows", strassen_rows(half_rows, vectors, s.target()), others),
-                tiles = (half_rows + rows - 1) / rows;
-  const bool blocked = s.has_loop("s0"), even = half_rows % rows == 0;
-  const std::optional<int64_t> weight_bytes = s.bytes_of("w");
-  if (!blocked) s.split("j", block, Tail::guard, "c", "l");
-  s.cache_write("acc", "sum", "register");
-
-  s.split(blocked ? "s0" : "i", half_rows, Tail::guard, "u", "r");
-  s.split("c", half_blocks, Tail::guard, "v", "g");
-  s.split("g", vectors, Tail::guard, "c0", "c1");
-  const int64_t depth = at(w[2]) * block;
-  const int64_t usual_own =
-      even ? block_tiles(tiles, 7 * rows * depth * 4, *weight_bytes, s.target()) : 0;
-  // Tiles of a block with sums of its own
-  const int64_t own = std::min(s.choose("own_tiles", usual_own, {0, 1, 2, 4, 8}), even ? tiles : 0);
-  const int64_t usual_passing = passing_tiles(tiles, even, half_blocks / vectors,
-                                              7 * rows * vectors * block * 4, s.target());
-  const int64_t passing =
-      own > 0
-          ? 1
-          : std::min(s.choose("passing_tiles", usual_passing, {1, 2, 3, 4, 6, 8, 12, 16}), tiles);
-  const int64_t in_block = std::max(own, passing);
-  const bool blocks = own > 0 || (passing > 1 && passing < tiles);
-  if (blocks) s.split("r", rows * in_block, Tail::guard, "rb", "ri");
-  s.split(blocks ? "ri" : "r", rows, Tail::shift, "r0", "r1");
-  const bool rows_outside = own > 0 ||
-                            (blocks && s.choose_switch("rows_outside", takes_rows(s, "s")));
-  if (rows_outside) s.reorder({"n", "rb", "c0", "r0", "r1", "c1", "u", "v", "l"});
-  else s.reorder({"n", "c0", "rb", "r0", "r1", "c1", "u", "v", "l"});
-  if (passing > 1) {
-    s.compute_at("acc", blocks && !rows_outside ? "rb" : "c0");
-    s.set_scope("acc", "thread");
-    s.split("acc_ai", rows, Tail::shift, "acc_r0", "acc_r1");
-    s.reorder({"acc_aq", "acc_r0", "acc_r1", "acc_ac", "acc_al"});
-    s.compute_at("sum", "acc_r0");
-  } else {
-    s.compute_at("acc", "r0");
-    s.set_scope("acc", "stack");
-    s.compute_at("sum", "acc_aq");
-  }
-  s.accumulate("sum", {"kc", "kl"}, {"sum_ai", "sum_ac"}, "sum_al");
-  s.set_scope("sum", "register");
-  // Hints help weights that are used once, and are in the way where a large panel comes from the
-  // third-level cache again and again.
-  const std::string depth_loop = s.has_loop("kl") ? "kl" : "kc";
-  const bool hints = s.choose_switch("prefetch_w", true);
-  if (hints && !s.prefetch_next_panel("w", depth_loop) && half_rows <= rows)
-    s.prefetch_weights("w", depth_loop, s.kRowsAhead);
-  s.unroll(passing > 1 ? "acc_r1" : "acc_ai");
-  s.unroll("acc_ac");
-  s.vectorize("acc_al");
-  for (const char* loop : {"u", "v"}) s.unroll(loop);  // four outputs share seven loads
-  s.vectorize("l");
-  if (own > 0) {
-    s.compute_at("s", "rb");
-    s.set_scope("s", "thread");
-    s.unroll("s_sq");
-    s.vectorize("s_sl");
-    s.parallelize({"n", "rb"}, "yp");
-    return;
-  }
-  s.unroll("sq");
-  s.vectorize("sl");
-  if (even) {  // a tile's sums lie in the order in which they are read
-    s.layout("s", {"q", "b", "i", "l"},
-             {var("q"), floor_div(var("i"), Expr(rows)), var("b"), floor_mod(var("i"), Expr(rows)),
-              var("l")});
-    s.split("si", rows, Tail::guard, "st", "sr");
-    s.reorder({"st", "sb", "sr"});
-    s.parallelize({"st", "sb"}, "sp");
-  } else {
-    s.parallelize({"sb", "si"}, "sp");
-  }
-  if (rows_outside) s.parallelize({"n", "rb", "c0"}, "yp");
-  else s.parallelize({"n", "c0", passing > 1 ? "rb" : "r0"}, "yp");
+void schedule_strassen(ScheduleBuilder& s, const StrassenStages& m) {
+  StrassenSchedule(s, m).run();
 }
 
 }  // namespace tw

@@ -5,9 +5,10 @@
 // products of matrices over the channels), z and o (output transform), y (bias, followers; before a
 // pool conv and y). Weights become G g GT in f64 at compile time, rounded once: w
 // [oc/(V*B)][A][A][ic/C][C][V*B].
+#include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
-#include "kernels/families.h"
 #include "kernels/winograd/transform.h"
+#include "kernels/winograd/winograd.h"
 
 namespace tw {
 namespace {
@@ -32,18 +33,19 @@ class WinogradLowering : ConvGroup {
     BufferId padded = b_.padded(node_.inputs[0],
                                 {Expr((th_ - 1) * step_ + a_), Expr((tw_ - 1) * step_ + a_)},
                                 s_.pads_begin);
+    stages_.pad = b_.stage_of(padded);
     BufferId rows = transform_rows(padded);
     BufferId v = transform_columns(rows);
     BufferId products = multiply(v);
     BufferId o = transform_output(products);
-    write_output([this, o](const Index& at) {
+    stages_.out = write_output([this, o](const Index& at) {
       const Expr &h = at[2], &w = at[3];
       Expr tile = (at[0] * Expr(th_) + floor_div(h, Expr(m_))) * Expr(tw_) + floor_div(w, Expr(m_));
       return load(o, DType::f32,
                   {b_.simplified(tile), at[1], b_.simplified(floor_mod(h, Expr(m_))),
                    b_.simplified(floor_mod(w, Expr(m_))), at[4]});
     });
-    LoweredGroup lowered = b_.finish(KernelFamily::winograd);
+    LoweredGroup lowered = b_.finish(std::move(stages_));
     lowered.kernel.name += "_f" + std::to_string(m_);
     return lowered;
   }
@@ -73,7 +75,8 @@ class WinogradLowering : ConvGroup {
       return Index{tile[0], at[1], tile[1] * Expr(step_) + i, tile[2] * Expr(step_) + at[3], at[4]};
     });
     BufferId buffer = b_.temp("vr", DType::f32, extents(axes));
-    b_.stage("vr", axes, buffer, at, select_row(at[2], linear_rows(t_.bt, d)));
+    const Stage stage = b_.stage("vr", axes, buffer, at, select_row(at[2], linear_rows(t_.bt, d)));
+    stages_.rows = along(stage, axes, 2);
     return buffer;
   }
 
@@ -89,8 +92,9 @@ class WinogradLowering : ConvGroup {
         rows, a_, [&](const Expr& i) { return Index{at[0], at[1], at[2], i, at[4]}; });
     BufferId buffer = b_.temp(
         "v", DType::f32, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(in_block_)});
-    b_.stage("v", axes, buffer, {at[2], at[3], at[1], at[0], at[4]},
-             select_row(at[3], linear_rows(t_.bt, d)));
+    const Stage stage = b_.stage("v", axes, buffer, {at[2], at[3], at[1], at[0], at[4]},
+                                 select_row(at[3], linear_rows(t_.bt, d)));
+    stages_.columns = along(stage, axes, 3);
     return buffer;
   }
 
@@ -112,9 +116,15 @@ class WinogradLowering : ConvGroup {
                   var("kc"),
                   var("kl"),
                   b_.simplified(floor_mod(at[3], Expr(vectors)) * Expr(block_) + at[4])};
+    const BufferId w = weights(vectors);
     Expr value = load(v, DType::f32, {at[0], at[1], var("kc"), at[2], var("kl")}) *
-                 load(weights(vectors), DType::f32, w_at);
-    b_.stage("acc", axes, buffer, at, value, Combiner::add, imm(0, DType::f32));
+                 load(w, DType::f32, w_at);
+    WinogradStages& m = stages_;
+    m.weights = b_.name_of(w);
+    m.acc = b_.stage("acc", axes, buffer, at, value, Combiner::add, imm(0, DType::f32));
+    const Loops l = loops(axes);
+    m.acc_row = l[0], m.acc_column = l[1], m.acc_tile = l[2], m.acc_block = l[3];
+    m.acc_lane = l[4], m.depth_block = l[5], m.depth_lane = l[6];
     return buffer;
   }
 
@@ -171,7 +181,8 @@ class WinogradLowering : ConvGroup {
     std::vector<Expr> d = loads(
         products, a_, [&](const Expr& a) { return Index{a, at[3], at[0], at[1], at[4]}; });
     BufferId z = b_.temp("z", DType::f32, extents(axes));
-    b_.stage("z", axes, z, at, select_row(at[2], linear_rows(t_.at, d)));
+    Stage stage = b_.stage("z", axes, z, at, select_row(at[2], linear_rows(t_.at, d)));
+    stages_.out_rows = along(stage, axes, 2);
 
     axes = {{"op", Expr(tiles_)},
             {"oc", Expr(out_blocks_)},
@@ -182,10 +193,19 @@ class WinogradLowering : ConvGroup {
     at = variables(axes);
     d = loads(z, a_, [&](const Expr& b) { return Index{at[0], at[1], at[2], b, at[4]}; });
     BufferId o = b_.temp("o", DType::f32, extents(axes));
-    b_.stage("o", axes, o, at, select_row(at[3], linear_rows(t_.at, d)));
+    stage = b_.stage("o", axes, o, at, select_row(at[3], linear_rows(t_.at, d)));
+    stages_.out_columns = along(stage, axes, 3);
     return o;
   }
 
+  // Axes: tile, block, the two of a tile, lane.
+  static WinogradStages::Transform along(const Stage& stage, const std::vector<Axis>& axes,
+                                         size_t axis) {
+    return {stage,         axes[0].loop(), axes[1].loop(), axes[5 - axis].loop(), axes[axis].loop(),
+            axes[4].loop()};
+  }
+
+  WinogradStages stages_;
   WinogradTransform t_;
   int64_t m_, a_, step_ = 0, th_, tw_, tiles_, in_block_, in_blocks_, out_blocks_;
 };

@@ -6,7 +6,8 @@
 
 #include "ir/core_rates.h"
 #include "kernels/common/register_tile.h"
-#include "kernels/families.h"
+#include "kernels/schedule/builder.h"
+#include "kernels/winograd/winograd.h"
 
 namespace tw {
 namespace {
@@ -19,21 +20,21 @@ struct Problem {
   int64_t row_tiles, images, plane_bytes;
 };
 
-Problem problem_of(const ScheduleBuilder& s) {
-  const Kernel& k = s.kernel();
-  auto shape = [&](const char* name) { return k.buffer(*k.find_buffer(name)).shape; };
-  const std::vector<Expr> v = shape("v"), w = shape("w"), acc = shape("acc"), padded = shape("xp"),
-                          o = shape("o");
-  auto at = [](const Expr& e) { return *as_const(e); };
-  const std::vector<int64_t> window = pool_window(s);
-  const int64_t tile = at(o[2]), high = window.empty() ? tile : tile / window[0],
-                wide = window.empty() ? tile : tile / window[1];
-  const int64_t row_tiles = (*s.extent("s1") + wide - 1) / wide;
+Problem problem_of(const ScheduleBuilder& s, const WinogradStages& m) {
+  const auto shape = [&](const BufferName& name) { return s.buffer(name).shape; };
+  const Shape v = shape(m.columns.stage.buffer()), w = shape(m.weights),
+              acc = shape(m.acc.buffer()), padded = shape(m.pad.buffer());
+  const auto at = [](const Expr& e) { return *as_const(e); };
+  const std::vector<int64_t>& window = m.out.window;
+  const int64_t tile = at(shape(m.out_columns.stage.buffer())[2]);
+  const int64_t high = window.empty() ? tile : tile / window[0];
+  const int64_t wide = window.empty() ? tile : tile / window[1];
+  const int64_t row_tiles = (*s.extent(m.out.loops.row) + wide - 1) / wide;
   return {high,          wide,
           at(v[0]),      at(v[2]) * at(v[4]),
           at(v[3]),      at(w[5]) / at(acc.back()),
           at(w[0]),      row_tiles,
-          at(padded[0]), *s.bytes_of("xp") / at(padded[1])};
+          at(padded[0]), *s.bytes_of(m.pad.buffer()) / at(padded[1])};
 }
 
 struct Blocking {
@@ -113,93 +114,114 @@ Blocking blocking_of(const ScheduleBuilder& s, const Problem& p) {
   return b;
 }
 
-// One-dimensional transforms: `fixed` stays a loop, the transformed axis is unrolled so that its
-// rows share what they can.
-void transform(ScheduleBuilder& s, const std::string& fixed, const std::string& along,
-               const std::string& lane) {
-  s.reorder({fixed, along, lane});
-  s.unroll(along);
-  s.vectorize(lane);
-}
+class WinogradSchedule {
+ public:
+  WinogradSchedule(ScheduleBuilder& s, const WinogradStages& m)
+      : s_(s), m_(m), problem_(problem_of(s, m)), blocking_(blocking_of(s, problem_)) {}
 
-void products(ScheduleBuilder& s, const Blocking& b) {
-  std::string row = "acc_ap";
-  if (b.rows < b.tiles) {
-    s.split("acc_ap", b.rows, Tail::shift, "acc_p0", "acc_p1");
-    row = "acc_p1";
+  void run() {
+    sum_ = s_.cache_write(m_.acc, "sum", "register");
+    // The pool takes its windows out of the transformed tile
+    if (m_.out.conv.defined()) s_.compute_inline(m_.out.conv);
+    cut_output();
+    const bool whole = blocking_.whole_input;
+    s_.compute_at(m_.out_columns.stage, channel_);
+    s_.compute_at(m_.out_rows.stage, channel_);
+    s_.compute_at(m_.acc, whole ? block_ : group_);
+    s_.set_scope(m_.acc, "thread");
+    transform(moved(m_.out_rows));
+    transform(moved(m_.out_columns));
+    s_.unroll(column_);
+    s_.vectorize(m_.out.loops.lane);
+    products();
+    if (!whole) {
+      s_.compute_at(m_.columns.stage, block_);
+      s_.set_scope(m_.columns.stage, "thread");
+    }
+    const auto columns = whole ? m_.columns : moved(m_.columns);
+    transform_input(columns);
+    if (!whole) return s_.parallel(block_);
+    const bool pads_blocks = s_.has(m_.pad) && s_.loops_of(m_.pad).front() == columns.block;
+    s_.parallelize(pads_blocks ? Loops{columns.block} : Loops{columns.block, columns.tile}, "vt");
+    s_.parallelize({group_, block_}, "yp");
   }
-  std::string at = b.rows < b.tiles ? "acc_p0" : "acc_ab";
-  s.reorder({"acc_aa", "acc_ab", "acc_p0", row, "acc_ac", "acc_al"});
-  s.compute_at("sum", at);
-  s.accumulate("sum", {"kc", "kl"}, {"sum_ap", "sum_ac"}, "sum_al");
-  s.set_scope("sum", "register");
-  std::string depth = "kl";
-  s.unroll_part(depth);
-  if (s.choose_switch("prefetch_w", true)) s.prefetch_next_panel("w", depth);
-  s.unroll(row);
-  s.unroll("acc_ac");
-  s.vectorize("acc_al");
-}
 
-// Blocks of input channels one by one, each with its padded copy where that stays in the cache.
-void transform_input(ScheduleBuilder& s, const std::string& prefix) {
-  const std::string block = prefix + "vc", tile = prefix + "vp";
-  s.reorder({block, tile});
-  s.compute_at("vr", s.has_loop(tile) ? tile : block);
-  transform(s, "vr_rw", "vr_ra", "vr_rl");
-  transform(s, prefix + "va", prefix + "vb", prefix + "vl");
-  if (!s.has_loop(block)) return s.map_nest("pad");
-  ScheduleBuilder near = s;
-  near.compute_at("pad", block);
-  if (!stays_near(*near.bytes_of("xp"), s.target())) return s.map_nest("pad");
-  s = near;
-  s.set_scope("xp", "thread");
-  s.vectorize("pad_pad4");
-}
+ private:
+  using Transform = WinogradStages::Transform;
+
+  // Of y: points of a tile innermost, tiles in blocks, channels in groups of vectors.
+  void cut_output() {
+    const ConvLoops& y = m_.out.loops;
+    const auto [high, line] = s_.split(y.lines[0], problem_.high, Tail::guard, "h0", "h1");
+    const auto [wide, column] = s_.split(y.row, problem_.wide, Tail::guard, "w0", "w1");
+    const auto [group, channel] = s_.split(y.channel, problem_.vectors, Tail::guard, "c0", "c1");
+    s_.reorder({y.image, high, wide, group, channel, line, column, y.lane});
+    const Loop tiles = s_.fuse({y.image, high, wide}, "p");
+    const auto [block, tile] = s_.split(tiles, blocking_.tiles, Tail::shift, "p0", "p1");
+    const bool whole = blocking_.whole_input;
+    s_.reorder({whole ? group : block, whole ? block : group, tile, channel, line, column, y.lane});
+    block_ = block, group_ = group, channel_ = channel, column_ = column;
+  }
+
+  Transform moved(const Transform& t) const {
+    const auto loop = [&](const Loop& l) { return s_.moved(t.stage, l); };
+    return {t.stage, loop(t.tile), loop(t.block), loop(t.fixed), loop(t.along), loop(t.lane)};
+  }
+
+  // The transformed axis is unrolled so that its rows share what they can; the other stays a loop.
+  void transform(const Transform& t) {
+    s_.reorder({t.fixed, t.along, t.lane});
+    s_.unroll(t.along);
+    s_.vectorize(t.lane);
+  }
+
+  void products() {
+    const auto acc = [&](const Loop& loop) { return s_.moved(m_.acc, loop); };
+    ScheduleBuilder::Cut tiles{{}, acc(m_.acc_tile)};
+    const bool cut = blocking_.rows < blocking_.tiles;
+    if (cut) tiles = s_.split(tiles.inner, blocking_.rows, Tail::shift, "acc_p0", "acc_p1");
+    const Loop row = acc(m_.acc_row), column = acc(m_.acc_column), block = acc(m_.acc_block),
+               lane = acc(m_.acc_lane);
+    s_.reorder({row, column, tiles.outer, tiles.inner, block, lane});
+    s_.compute_at(sum_, cut ? tiles.outer : column);
+    s_.accumulate(sum_, {m_.depth_block, m_.depth_lane},
+                  {s_.moved(sum_, m_.acc_tile), s_.moved(sum_, m_.acc_block)},
+                  s_.moved(sum_, m_.acc_lane));
+    s_.set_scope(sum_, "register");
+    const Loop depth = s_.unroll_part(m_.depth_lane);
+    if (s_.choose_switch("prefetch_w", true)) s_.prefetch_next_panel(m_.weights, depth);
+    s_.unroll({tiles.inner, block});
+    s_.vectorize(lane);
+  }
+
+  // Blocks of input channels one by one, each with its padded copy where that stays in the cache.
+  void transform_input(const Transform& columns) {
+    s_.reorder({columns.block, columns.tile});
+    s_.compute_at(m_.rows.stage, s_.has(columns.tile) ? columns.tile : columns.block);
+    transform(moved(m_.rows));
+    transform(columns);
+    if (!s_.has(columns.block)) return s_.map_nest(m_.pad);
+    ScheduleBuilder near = s_;
+    near.compute_at(m_.pad, columns.block);
+    if (!stays_near(*near.bytes_of(m_.pad.buffer()), s_.target())) return s_.map_nest(m_.pad);
+    s_ = near;
+    s_.set_scope(m_.pad, "thread");
+    s_.vectorize(s_.loops_of(m_.pad).back());
+  }
+
+  ScheduleBuilder& s_;
+  const WinogradStages& m_;
+  const Problem problem_;
+  const Blocking blocking_;
+  Stage sum_;
+  // Of y: blocks of tiles, groups of channels, channels of a group, columns of a tile
+  Loop block_, group_, channel_, column_;
+};
 
 }  // namespace
 
-void schedule_winograd(ScheduleBuilder& s) {
-  const Problem p = problem_of(s);
-  const Blocking b = blocking_of(s, p);
-  s.cache_write("acc", "sum", "register");
-  // The pool takes its windows out of the transformed tile
-  if (s.has_stage("conv")) s.compute_inline("conv");
-
-  s.split("s0", p.high, Tail::guard, "h0", "h1");
-  s.split("s1", p.wide, Tail::guard, "w0", "w1");
-  s.split("c", p.vectors, Tail::guard, "c0", "c1");
-  s.reorder({"n", "h0", "w0", "c0", "c1", "h1", "w1", "l"});
-  s.fuse({"n", "h0", "w0"}, "p");
-  s.split("p", b.tiles, Tail::shift, "p0", "p1");
-  if (b.whole_input) s.reorder({"c0", "p0", "p1", "c1", "h1", "w1", "l"});
-  else s.reorder({"p0", "c0", "p1", "c1", "h1", "w1", "l"});
-
-  s.compute_at("o", "c1");
-  s.compute_at("z", "c1");
-  s.compute_at("acc", b.whole_input ? "p0" : "c0");
-  s.set_scope("acc", "thread");
-  transform(s, "z_zb", "z_zi", "z_zl");
-  transform(s, "o_oi", "o_oj", "o_ol");
-  s.unroll("w1");
-  s.vectorize("l");
-  products(s, b);
-
-  std::string prefix = b.whole_input ? "" : "v_";
-  if (!b.whole_input) {
-    s.compute_at("v", "p0");
-    s.set_scope("v", "thread");
-  }
-  transform_input(s, prefix);
-  if (b.whole_input) {
-    s.parallelize(s.has_stage("pad") && s.loops_of("pad").front() == "vc"
-                      ? std::vector<std::string>{"vc"}
-                      : std::vector<std::string>{"vc", "vp"},
-                  "vt");
-    s.parallelize({"c0", "p0"}, "yp");
-  } else {
-    s.parallel("p0");
-  }
+void schedule_winograd(ScheduleBuilder& s, const WinogradStages& m) {
+  WinogradSchedule(s, m).run();
 }
 
 }  // namespace tw

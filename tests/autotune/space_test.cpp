@@ -276,7 +276,7 @@ TEST_CASE("spaces: the template's default point is the default schedule") {
           CHECK(space.default_point()->sketch == 0);
           for (size_t v = 0; v < task.variants.size(); ++v) {
             const LoweredGroup& lowered = task.variants[v].lowered;
-            Expected<Schedule> usual = default_schedule(lowered.kernel, lowered.family, target),
+            Expected<Schedule> usual = default_schedule(lowered.kernel, lowered.stages, target),
                                found = space.schedule(
                                    {static_cast<int>(v), *space.sketches()[v].usual});
             REQUIRE_MESSAGE(bool(usual), error_text(usual.takeError()));

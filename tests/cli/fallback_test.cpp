@@ -22,7 +22,7 @@ LoweredGroup wrapped_product() {
   REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
   LoweredGroup lowered;
   lowered.kernel = std::move(*kernel);
-  lowered.family = KernelFamily::matmul;
+  lowered.stages = MatMulStages{};
   return lowered;
 }
 

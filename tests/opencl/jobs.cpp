@@ -81,7 +81,7 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   std::vector<Kernel> lowered;
   ProgramOptions options;
   options.schedule = [&](const LoweredGroup& group, const Target&) -> Expected<Kernel> {
-    TW_ASSIGN(const Schedule schedule, default_schedule(group.kernel, group.family, target));
+    TW_ASSIGN(const Schedule schedule, default_schedule(group.kernel, group.stages, target));
     return apply(group.kernel, schedule, &target);
   };
   options.on_kernel = [&](const Kernel& before, const Kernel&) { lowered.push_back(before); };

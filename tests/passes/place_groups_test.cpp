@@ -35,7 +35,7 @@ std::vector<std::string> all(const std::vector<LoweredGroup>& groups, int) {
 std::vector<std::string> no_reductions(const std::vector<LoweredGroup>& groups, int) {
   std::vector<std::string> problems;
   for (const LoweredGroup& group : groups)
-    problems.push_back(group.family == KernelFamily::reduce ? "no rows here" : "");
+    problems.push_back(std::holds_alternative<ReduceStages>(group.stages) ? "no rows here" : "");
   return problems;
 }
 

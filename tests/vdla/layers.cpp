@@ -191,7 +191,7 @@ LayerCase conv_case(const Layer& l, unsigned seed) {
                            std::string(4 + l.kernel.size(), '}') + "\n}\n";
   LayerCase layer;
   layer.group.kernel = must(parse_kernel(text));
-  layer.group.family = KernelFamily::conv;
+  layer.group.stages = ConvStages{};
   layer.group.arguments.resize(l.bias ? 5 : 4);
   Random random(seed);
   const int64_t pixels_in = product(l.in), pixels_out = product(out), window = product(l.kernel);
@@ -241,7 +241,7 @@ LayerCase product_case(int rows, int depth, int columns, int zero_in, unsigned s
       " { for k in " + k + " reduce {\n acc: acc[ai, aj] += " + left +
       " * i32(w[aj // 32, k, aj % 32]) init 0\n }}}\n for i in " + m + " { for j in " + n +
       " {\n y: y[i, j] = sat.i8(round(f32(acc[i, j] + b[j]) * s[j]) + 3.0)\n}}\n}\n"));
-  layer.group.family = KernelFamily::matmul;
+  layer.group.stages = MatMulStages{};
   layer.group.arguments.resize(5);
   Random random(seed);
   std::vector<int8_t> weights(static_cast<size_t>(depth * columns));
@@ -288,7 +288,7 @@ LayerCase pool_case(const Layer& l, unsigned seed) {
                            t.spatial_y + "l]\n" + std::string(y.size(), '}') + "\n}\n";
   LayerCase layer;
   layer.group.kernel = must(parse_kernel(text));
-  layer.group.family = KernelFamily::pool;
+  layer.group.stages = PoolStages{};
   layer.group.arguments.resize(2);
   Random random(seed);
   const int64_t pixels_in = product(l.in), pixels_out = product(out);
@@ -317,7 +317,7 @@ const Target& device_target(int virtual_threads) {
 Kernel scheduled(LoweredGroup& group, const Target& target) {
   to_tensor_form(group, target);
   if (Error error = verify(group.kernel)) FAIL(error_text(std::move(error)));
-  const Schedule schedule = must(default_schedule(group.kernel, group.family, target));
+  const Schedule schedule = must(default_schedule(group.kernel, group.stages, target));
   return must(tw::apply(group.kernel, schedule, &target));
 }
 

@@ -1,0 +1,50 @@
+// Attention as one kernel: what lowering makes of it and the schedule takes.
+#pragma once
+#include <cstdint>
+
+#include "ir/graph/graph.h"
+#include "kernels/common/handles.h"
+
+namespace tw {
+
+class GroupBuilder;
+class ScheduleBuilder;
+struct LoweredGroup;
+
+struct AttentionStages {
+  // A right operand in panels of columns.
+  struct Panels {
+    Stage stage;
+    Loop depth, lane;
+    int64_t columns = 1;      // of a panel
+    bool transposes = false;  // copied as it is, from rows that run along the depth
+  };
+  struct Product {
+    Stage stage;
+    Loop row, column, depth;
+  };
+  // Over a row's keys: lanes of partial results, then one.
+  struct Fold {
+    Stage part;
+    Loop part_lane, part_keys;
+    Stage total;
+    Loop row, lane;
+  };
+  Panels keys, values;
+  Product key_products, value_products;
+  Stage scores;
+  Loop scores_row, scores_column;
+  Fold top, sum;
+  Stage exponentials;
+  Loop exponentials_column;
+  Stage inverse;  // of the sums
+  Loop inverse_row;
+  Stage y;
+  Loops batches;
+  Loop row, column;
+};
+
+Expected<LoweredGroup> lower_attention(GroupBuilder& b, const Node& product);
+void schedule_attention(ScheduleBuilder& s, const AttentionStages& m);
+
+}  // namespace tw

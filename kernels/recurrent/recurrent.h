@@ -1,0 +1,31 @@
+// Steps of recurrent networks: what lowering makes of them and the schedule takes.
+#pragma once
+#include "ir/graph/graph.h"
+#include "kernels/common/handles.h"
+
+namespace tw {
+
+class GroupBuilder;
+class ScheduleBuilder;
+struct LoweredGroup;
+
+struct RecurrentStages {
+  struct Cells {
+    Loop batch, block, lane;
+  };
+  // In each iteration of the scan: products of a state with packed weights, then the cells that
+  // they make.
+  struct Phase {
+    Stage sums;
+    BufferName weights;
+    Loop batch, block, gate, lane, depth;
+    Cells cells;
+  };
+  Stages copies;  // outside of the scan, nests of their own
+  std::vector<Phase> phases;
+};
+
+Expected<LoweredGroup> lower_recurrent(GroupBuilder& b, const Node& node);
+void schedule_recurrent(ScheduleBuilder& s, const RecurrentStages& m);
+
+}  // namespace tw

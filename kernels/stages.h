@@ -1,0 +1,23 @@
+// What lowering hands to the schedule of a kernel, by its family.
+#pragma once
+#include <variant>
+
+#include "kernels/attention/attention.h"
+#include "kernels/conv/conv.h"
+#include "kernels/device/device.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/pool/pool.h"
+#include "kernels/recurrent/recurrent.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/strassen/strassen.h"
+#include "kernels/winograd/winograd.h"
+
+namespace tw {
+
+using KernelStages =
+    std::variant<ElementwiseStages, ConvStages, WinogradStages, StrassenStages, MatMulStages,
+                 TileStages, ReduceStages, PoolStages, RecurrentStages, AttentionStages>;
+const char* family_name(const KernelStages& stages);  // "conv", "depthwise", "matmul", ..
+
+}  // namespace tw

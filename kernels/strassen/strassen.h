@@ -1,0 +1,33 @@
+// One level of Strassen's algorithm, for matrix products and pointwise convolutions.
+#pragma once
+#include "ir/graph/graph.h"
+#include "ir/target.h"
+#include "kernels/common/handles.h"
+
+namespace tw {
+
+class GroupBuilder;
+class ScheduleBuilder;
+struct LoweredGroup;
+
+struct StrassenStages {
+  BufferName weights;  // the seven sums of the right operand's quarters, packed
+  Stage left;          // the seven sums of the left operand's quarters
+  Loop left_block, left_row, left_product, left_lane;
+  Stage acc;  // the seven products
+  Loop acc_product, acc_row, acc_block, acc_lane, depth_block, depth_lane;
+  // Of y: of a convolution blocks of columns and their lanes, of a matrix product its columns.
+  Loop image, row, block, lane, column;
+};
+
+// Whether the algorithm computes the node: a matrix product with a constant right operand, or a
+// pointwise convolution of one image.
+bool strassen_applies(const Graph& graph, const Node& node, const Target& target);
+// Its register tile for half of the rows: channel blocks, and rows for so many of them.
+int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target);
+int64_t strassen_rows(int64_t half_rows, int64_t vectors, const Target& target);
+
+Expected<LoweredGroup> lower_strassen(GroupBuilder& b, const Node& node);
+void schedule_strassen(ScheduleBuilder& s, const StrassenStages& m);
+
+}  // namespace tw
