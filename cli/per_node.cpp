@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "driver/lower_model.h"
 #include "driver/model_run.h"
 #include "driver/temporary_folder.h"
 #include "packager/loaded_model.h"
@@ -82,12 +83,18 @@ Expected<PerNodeReport> compare_nodes(const CompileOptions& base, const Target& 
                                       double tolerance, int threads) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   KeptGraph kept;
+  TW_ASSIGN(Model model, import_onnx(base.model, {base.dims, base.limits}));
+  TW_ASSIGN(RewrittenGraph rewritten,
+            rewrite_graph(std::move(model.graph), base, target, ModelSchedules()));
+  keep_all(rewritten.graph, kept);
+  TW_TRY(make_error(kept.failed));
+  model.graph = kept.graph;
   CompileOptions options = base;
+  options.dims = model.dims;
+  options.rewritten = true;
   options.output = folder.path() + "/kept.so";
   options.header = folder.path() + "/kept.h";
-  options.edit_graph = [&](Graph& graph) { keep_all(graph, kept); };
-  TW_ASSIGN(const CompileReport compiled, compile_model(options, target));
-  TW_TRY(make_error(kept.failed));
+  TW_ASSIGN(const CompileReport compiled, compile_graph(std::move(model), options, target));
   TW_ASSIGN(const std::vector<Tensor> got, run_kept(compiled.output, inputs, threads));
 
   PerNodeReport report;

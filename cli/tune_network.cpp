@@ -195,19 +195,31 @@ Expected<TuneOutcome> tune_network(const TuneRequest& request, const Target& tar
   return outcome;
 }
 
-Expected<Comparison> prove(const CompileOptions& tuned, const Target& target) {
+namespace {
+
+// The same without the log.
+std::shared_ptr<const ScheduleSource> without_log(ScheduleOptions schedules) {
+  schedules.log.clear();
+  return tuned_schedules(schedules);
+}
+
+}  // namespace
+
+Expected<Comparison> prove(const CompileOptions& tuned, const ScheduleOptions& schedules,
+                           const Target& target) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   CompileOptions options = tuned;
   options.emit = Emit::so;
   options.header.clear();
   options.dump_dir.clear();
   const std::string with = folder.path() + "/tuned.so", without = folder.path() + "/default.so";
+  options.schedules = tuned_schedules(schedules);
   options.output = with;
   TW_TRY(compile_model(options, target).takeError());
-  options.schedules.log.clear();
+  options.schedules = without_log(schedules);
   options.output = without;
   TW_TRY(compile_model(options, target).takeError());
-  return compare_artifacts(without, with, {.threads = options.schedules.threads});
+  return compare_artifacts(without, with, {.threads = schedules.threads});
 }
 
 namespace {
@@ -223,10 +235,11 @@ Error replace_file(const std::string& from, const std::string& to, bool executab
 }
 
 // The library without the log, built elsewhere under the same file name: that is part of its bytes.
-CompileOptions without_log(const CompileOptions& tuned, const std::string& folder) {
+CompileOptions without_log(const TunedCompile& request, const std::string& folder) {
   namespace fs = std::filesystem;
+  const CompileOptions& tuned = request.options;
   CompileOptions plain = tuned;
-  plain.schedules.log.clear();
+  plain.schedules = without_log(request.schedules);
   plain.output = folder + "/" + fs::path(tuned.output).filename().string();
   plain.header = tuned.header.empty() ? ""
                                       : folder + "/" + fs::path(tuned.header).filename().string();
@@ -258,11 +271,12 @@ Expected<CompileReport> compile_tuned(TunedCompile request, const Target& target
                                       Console& console) {
   constexpr double kProof = 0.15;   // of the limit, for the runs that are compared
   constexpr double kSlower = 1.15;  // that the second compile may take, as its kernels are larger
-  const CompileOptions& tuned = request.options;
+  CompileOptions& tuned = request.options;
+  tuned.schedules = tuned_schedules(request.schedules);
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   Progress progress(console);
   const OnStage stage = [&](const std::string& name) { progress.begin(name); };
-  TW_ASSIGN(CompileReport plain, compile_model(without_log(tuned, folder.path()), target, stage));
+  TW_ASSIGN(CompileReport plain, compile_model(without_log(request, folder.path()), target, stage));
   progress.end();
   // Nothing is written
   const auto stops = [&](const CompileReport& report) {
@@ -271,7 +285,7 @@ Expected<CompileReport> compile_tuned(TunedCompile request, const Target& target
   if (stops(plain)) return plain;
   const std::string header = header_path(tuned);
   const double limit = request.tuning.network.scheduler.seconds;
-  CompareOptions comparing{.threads = tuned.schedules.threads};
+  CompareOptions comparing{.threads = request.schedules.threads};
   comparing.seconds = std::clamp(kProof * limit / comparing.processes, 0.05, comparing.seconds);
   request.tuning.start = std::chrono::steady_clock::now();
   request.tuning.kept = kSlower * seconds_of(plain) + compare_seconds(comparing);

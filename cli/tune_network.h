@@ -8,6 +8,7 @@
 #include "driver/compare_artifacts.h"
 #include "driver/compile.h"
 #include "driver/tune_services.h"
+#include "driver/tuned_schedules.h"
 
 namespace tw {
 
@@ -49,14 +50,16 @@ double seconds_from_text(const std::string& text);  // "90", "90s", "10m", "1.5h
 // The library that `tuned` makes without its log (first) against the one with it (second), both
 // built in a temporary folder and run in turns on as many threads as the records; free dimensions
 // are 1.
-Expected<Comparison> prove(const CompileOptions& tuned, const Target& target);
+Expected<Comparison> prove(const CompileOptions& tuned, const ScheduleOptions& schedules,
+                           const Target& target);
 // A compile whose kernels are tuned before, within a time limit that counts from the end of the
 // compile without tuning, which comes first; the second library and the proof are within it, too.
 // The output is the one with the log only where that is surely faster; notes of the report say what
 // was seen and what was left out.
 struct TunedCompile {
-  CompileOptions options;  // schedules.log: of the tuning
-  TuneRequest tuning;      // its scheduler's seconds are the limit
+  CompileOptions options;
+  ScheduleOptions schedules;  // log: of the tuning
+  TuneRequest tuning;         // its scheduler's seconds are the limit
 };
 Expected<CompileReport> compile_tuned(TunedCompile request, const Target& target, Console& console);
 Json to_json(const Comparison& proof);

@@ -1,21 +1,20 @@
 // The compiler as one function: model and target in, artifact out. Flags are read in the
 // sub-commands' files only.
 #pragma once
-#include <llvm/ADT/STLFunctionalExtras.h>
-
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "driver/example_sizes.h"
-#include "driver/schedules.h"
+#include "driver/stages.h"
 #include "frontend/frontend.h"
 #include "passes/choose_algorithms.h"
-#include "program/build_program.h"
+#include "passes/pass.h"
+#include "program/schedules.h"
 
 namespace tw {
 
@@ -40,25 +39,20 @@ struct CompileOptions {
   std::string dump_dir;               // every stage as text files, numbered; "" = none
   std::vector<std::string> pipeline;  // graph passes by name; empty: the default pipeline
   AlgorithmOptions algorithms;        // budgets of the choice
-  ScheduleOptions schedules;          // where tuned schedules come from; by default from nowhere
-  bool strict = false;                // nothing is written where the report has faults
+  // Where schedules come from; null: the default ones
+  std::shared_ptr<const ScheduleSource> schedules;
+  bool strict = false;  // nothing is written where the report has faults
   // a kernel an operator, direct, with the plain schedule: for references
   bool plain = false;
   RunOptions passes;  // hooks of the pass runner
   int64_t share_ns = CodegenOptions().share_ns;
   // Sizes of free dimensions that get calls of their own
   std::vector<std::map<std::string, int64_t>> specialize;
-  // After the passes, before fusion: extra outputs for debugging
-  std::function<void(Graph&)> edit_graph;
+  bool rewritten = false;  // the graph is as its passes left it: none are run
 };
 
 std::string header_path(const CompileOptions& options);  // of the C header
 
-struct StageReport {
-  std::string name;
-  double seconds = 0;
-  std::string detail;
-};
 struct CompileReport {
   std::vector<StageReport> stages;
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
@@ -80,7 +74,7 @@ struct CompileReport {
   std::map<std::string, Algorithm> algorithms;
   // Of each kernel: which, and where it comes from; empty when plain
   std::vector<Pin> schedules;
-  bool schedules_in_use = false;             // a log or a lock was read
+  bool schedules_in_use = false;             // ScheduleRemarks::in_use
   std::vector<std::string> warnings, notes;  // about schedules, a line each
   std::vector<std::string> faults;           // bugs of the compiler that it got around
   std::vector<std::string> device_notes;     // of the devices' code generators
@@ -88,8 +82,6 @@ struct CompileReport {
   std::string output, header, text;          // text: what --emit of a text stage asked for
 };
 
-// progress is told when a stage begins ("import", "passes", "lower", "weights", "codegen", "link").
-using OnStage = std::function<void(const std::string& stage)>;
 Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
                                       const OnStage& progress = nullptr);
 // The same for a graph that is already here; options.model is not read. special: the model with the
@@ -97,18 +89,6 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
 Expected<CompileReport> compile_graph(Model model, const CompileOptions& options,
                                       const Target& target, const OnStage& progress = nullptr,
                                       std::vector<Model> special = {});
-
-// What the compile chose, as a lock keeps it.
-LockSection lock_section(const CompileOptions& options, const Target& target,
-                         const CompileReport& report);
-
-// Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands
-// body the zeroed bytes to write; called from several threads for different pieces. Pack kernels
-// are compiled for the build host's baseline instruction set, so that every host writes the same
-// bytes.
-using FillWeights = llvm::function_ref<Error(uint64_t offset, uint64_t size,
-                                             llvm::function_ref<Error(std::span<std::byte>)> body)>;
-Error pack_weights(const Program& program, FillWeights fill, int jobs);
 
 uint64_t peak_memory();  // of this process, bytes
 

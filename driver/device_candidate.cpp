@@ -3,7 +3,7 @@
 #include <llvm/Support/MemoryBuffer.h>
 
 #include "autotune/measure/device_program.h"
-#include "driver/compile.h"
+#include "driver/pack_weights.h"
 #include "driver/temporary_folder.h"
 #include "packager/artifact.h"
 

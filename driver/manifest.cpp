@@ -4,6 +4,7 @@
 
 #include "ir/kernel/loads.h"
 #include "runtime/tilewright.h"
+#include "support/dates.h"
 
 namespace tw {
 namespace {

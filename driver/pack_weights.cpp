@@ -8,7 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "driver/compile.h"
+#include "backends/backend.h"
+#include "driver/pack_weights.h"
 #include "packager/loaded_library.h"
 
 namespace tw {

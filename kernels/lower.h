@@ -41,8 +41,6 @@ struct LoweredGroup {
   Kernel kernel;  // unscheduled; stages as the family's file documents
   KernelFamily family = KernelFamily::elementwise;
   std::vector<LoweredArgument> arguments;
-  // Of a graph that a node runs: none of the model's tuning tasks
-  bool in_region = false;
 };
 
 // Whether Winograd's algorithm computes the node: a 3x3 convolution of stride 1 with constant

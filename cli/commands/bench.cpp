@@ -14,6 +14,7 @@
 #include "driver/device_report.h"
 #include "driver/model_run.h"
 #include "driver/temporary_folder.h"
+#include "driver/tuned_schedules.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 #include "support/parallel.h"
@@ -106,7 +107,7 @@ Expected<std::string> library_of(const BenchArgs& args, const std::string& folde
   options.model = args.file;
   options.output = folder + "/model.so";
   options.name = "model";
-  options.schedules.lock = lock_beside(args.file);
+  options.schedules = tuned_schedules({.lock = lock_beside(args.file)});
   Progress progress(console);
   TW_ASSIGN(
       const CompileReport report,

@@ -18,6 +18,7 @@
 #include "cli/tune_network.h"
 #include "driver/compile.h"
 #include "driver/dump.h"
+#include "driver/tuned_schedules.h"
 #include "packager/output_file.h"
 #include "support/parallel.h"
 
@@ -93,6 +94,11 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
   return make_error(std::move(list));
 }
 
+ScheduleOptions schedules_of(const CompileArgs& args) {
+  return {args.log, lock_beside(args.model), args.frozen, args.threads,
+          args.log.empty() ? default_log() : ""};
+}
+
 Expected<CompileOptions> options_of(const CompileArgs& args) {
   CompileOptions o;
   const std::optional<Emit> emit = emit_from_name(args.emit);
@@ -117,8 +123,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   o.strict = args.strict;
   o.jobs = args.jobs;
   o.dump_dir = args.dump_dir;
-  o.schedules = {args.log, lock_beside(args.model), args.frozen, args.threads,
-                 args.log.empty() ? default_log() : ""};
+  o.schedules = tuned_schedules(schedules_of(args));
   o.pipeline = args.passes;
   o.passes.verify_each = args.verify_each;
 #ifdef TW_VERIFY_EACH
@@ -306,7 +311,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   if (is_text(options.emit))
     return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text",
                       args.emit);
-  TunedCompile out{options, {}};
+  TunedCompile out{options, schedules_of(args), {}};
   TuneRequest& request = out.tuning;
   request.model = args.model;
   request.dims = options.dims;
@@ -319,7 +324,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   request.sources.jobs = request.network.jobs;
   request.sources.threads = request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
-  out.options.schedules.log = request.log;
+  out.schedules.log = request.log;
   return out;
 }
 

@@ -8,7 +8,7 @@
 #include "cli/targets.h"
 #include "cli/tune_check.h"
 #include "cli/tune_network.h"
-#include "driver/schedules.h"
+#include "driver/tuned_schedules.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -120,9 +120,8 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   plain.model = args.model;
   plain.dims = request.dims;
   plain.jobs = args.jobs;
-  plain.schedules.threads = args.threads;
-  plain.schedules.log = request.log;
-  TW_ASSIGN(const Comparison proof, prove(plain, target));
+  const ScheduleOptions schedules{.log = request.log, .threads = args.threads};
+  TW_ASSIGN(const Comparison proof, prove(plain, schedules, target));
   if (console.json) console.out << dump(Json::Object{{"proof", to_json(proof)}}, -1) << "\n";
   else console.out << "network: " << proof_text(proof) << "\n";
   return kExitOk;

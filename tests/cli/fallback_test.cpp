@@ -1,9 +1,9 @@
 // A default schedule that does not apply: the plain one takes its place, and somebody hears of it.
 #include <doctest/doctest.h>
 
-#include "driver/schedules.h"
 #include "frontend/frontend.h"
 #include "ir/text.h"
+#include "program/schedules.h"
 
 using namespace tw;
 
@@ -29,13 +29,14 @@ LoweredGroup wrapped_product() {
 }  // namespace
 
 TEST_CASE("a default schedule that does not apply is a fault, and the plain one is used") {
-  const LoweredGroup lowered = wrapped_product();
+  const LoweredKernel kernel{wrapped_product()};
   const Target target = host_target();
-  Expected<ScheduleChooser> chooser = ScheduleChooser::make({}, "m.onnx", {}, {}, target);
-  REQUIRE(bool(chooser));
-  Expected<ChosenSchedule> chosen = chooser->take(lowered, target);
+  const ModelSchedules schedules;
+  Expected<ChosenSchedule> chosen = schedules.choose(kernel, target);
   REQUIRE_MESSAGE(bool(chosen), error_text(chosen.takeError()));
   CHECK(chosen->fault.find("must be a constant") != std::string::npos);
-  REQUIRE(chooser->faults().size() == 1);
-  CHECK(chooser->faults().front().find("kernel product: the default schedule does not apply") == 0);
+  Expected<ScheduleRemarks> remarks = schedules.review({kernel}, {*chosen});
+  REQUIRE(bool(remarks));
+  REQUIRE(remarks->faults.size() == 1);
+  CHECK(remarks->faults.front().find("kernel product: the default schedule does not apply") == 0);
 }

@@ -55,7 +55,7 @@ struct Setup {
 
 TEST_CASE("outputs in place: a chain stays where it begins") {
   Setup s({{0, -1, -1, 0}, {0, 0, -1, 1}, {0, 1, -1, 2}, {0, 2, -1, -2}});
-  join_in_place(s.program, s.lifetimes);
+  join_in_place(s.program, s.program.kernels, s.lifetimes);
   CHECK(s.output(1) == 0);
   CHECK(s.output(2) == 0);
   CHECK(s.program.calls[3].arguments[0].index == 0);
@@ -73,7 +73,7 @@ TEST_CASE(
     "offsets, or where the kernel forbids it") {
   auto joined = [](Setup s, size_t call) {
     const int before = s.output(call);
-    join_in_place(s.program, s.lifetimes);
+    join_in_place(s.program, s.program.kernels, s.lifetimes);
     return s.output(call) != before;
   };
   CHECK(joined(Setup({{0, -1, -1, 0}, {0, 0, -1, 1}}), 1));
@@ -95,10 +95,10 @@ TEST_CASE(
 
 TEST_CASE("outputs in place: of two inputs the one read where the output is stored") {
   Setup both({{0, -1, -1, 0}, {0, -1, -1, 1}, {0, 0, 1, 2}});
-  join_in_place(both.program, both.lifetimes);
+  join_in_place(both.program, both.program.kernels, both.lifetimes);
   CHECK(both.output(2) == 0);
   Setup late({{0, -1, -1, 0}, {0, -1, -1, 1}, {2, 0, 1, 2}});
-  join_in_place(late.program, late.lifetimes);
+  join_in_place(late.program, late.program.kernels, late.lifetimes);
   CHECK(late.output(2) == 1);
   CHECK(late.declared(2) == std::vector<std::string>{"b"});
 }

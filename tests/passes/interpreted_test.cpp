@@ -10,8 +10,9 @@
 #include "passes/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/storage.h"
-#include "program/build_program.h"
+#include "program/plan_program.h"
 #include "random_graph.h"
+#include "tests/ir/graph_testing.h"
 
 using namespace tw;
 
@@ -117,31 +118,32 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
                       return std::holds_alternative<op::Pool>(graph.node(id).attrs);
                     });
   }
-  ProgramOptions options;
-  options.schedule = [](const LoweredGroup& lowered, const Target&) -> Expected<Kernel> {
-    return lowered.kernel;
-  };
-  if (!target.devices.empty()) options.devices = random_places(graph, groups, target);
-  Expected<Program> program = build_program(graph, groups, target, options);
-  if (!program) FAIL(error_text(program.takeError()));
+  std::vector<int> devices;
+  if (!target.devices.empty()) devices = random_places(graph, groups, target);
+  const std::vector<FusedGraph> fused = {{&graph, groups}};
+  LoweredProgram lowered = test::must(lower_program(fused, devices, target));
+  std::vector<Kernel> kernels;
+  for (const LoweredKernel& kernel : lowered.kernels) kernels.push_back(kernel.lowered.kernel);
+  const Program program =
+      test::must(plan_program(std::move(lowered), std::move(kernels), target)).program;
 
   Memory memory;
   for (const Tensor& tensor : inputs) memory.inputs.push_back(tensor.bytes);
-  for (const TensorSpec& spec : program->outputs) {
+  for (const TensorSpec& spec : program.outputs) {
     result.outputs.push_back(Tensor::zeros(spec.dtype, *static_shape(spec.dims)));
     memory.outputs.push_back(result.outputs.back().bytes);
   }
-  const Bytes all_weights = packed_weights(*program);
-  memory.arenas.emplace_back(static_cast<size_t>(as_const(program->arena_bytes).value()),
+  const Bytes all_weights = packed_weights(program);
+  memory.arenas.emplace_back(static_cast<size_t>(as_const(program.arena_bytes).value()),
                              std::byte{0xff});
   memory.weights.push_back(all_weights);
-  for (const DeviceProgram& device : program->devices) {
+  for (const DeviceProgram& device : program.devices) {
     memory.arenas.emplace_back(static_cast<size_t>(as_const(device.arena_bytes).value()),
                                std::byte{0xff});
     const auto begin = all_weights.begin() + static_cast<std::ptrdiff_t>(device.weights_offset);
     memory.weights.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(device.weight_bytes));
   }
-  for (const KernelCall& call : program->calls) {
+  for (const KernelCall& call : program.calls) {
     std::vector<std::byte*> pointers;
     for (const Operand& operand : call.arguments)
       pointers.push_back(memory.at(operand, pointers.empty() ? call.from : call.device));
@@ -149,7 +151,7 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
                                                         pointers.back()) != pointers.end() - 1;
     if (call.is_transfer()) REQUIRE((call.from == 0 || call.device == 0));
     result.transfers += call.is_transfer();
-    run_kernel(program->kernels[static_cast<size_t>(call.kernel)], pointers);
+    run_kernel(program.kernels[static_cast<size_t>(call.kernel)], pointers);
   }
   for (size_t i = 0; i < result.outputs.size(); ++i) result.outputs[i].bytes = memory.outputs[i];
   return result;

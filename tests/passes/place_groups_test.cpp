@@ -23,20 +23,24 @@ Target with_devices(size_t count) {
   return target;
 }
 
-Placement placed(const Target& target, const Runs& runs) {
+using Refuses = std::string (*)(const LoweredGroup& kernel);
+
+Placement placed(const Target& target, Refuses refuses) {
   Expected<Graph> graph = parse_graph(kChain);
   if (!graph) FAIL(error_text(graph.takeError()));
-  return place_groups(*graph, fuse_groups(*graph), target, runs);
+  const FusedGraph fused{&*graph, fuse_groups(*graph)};
+  std::vector<DeviceKernels> devices;
+  for (size_t d = 0; d < target.devices.size(); ++d) {
+    devices.push_back(lower_for_device(fused, target, static_cast<int>(d) + 1));
+    for (const LoweredKernel& kernel : devices.back().kernels)
+      devices.back().refusals.push_back(refuses(kernel.lowered));
+  }
+  return place_groups(fused, target, devices);
 }
 
-std::vector<std::string> all(const std::vector<LoweredGroup>& groups, int) {
-  return std::vector<std::string>(groups.size());
-}
-std::vector<std::string> no_reductions(const std::vector<LoweredGroup>& groups, int) {
-  std::vector<std::string> problems;
-  for (const LoweredGroup& group : groups)
-    problems.push_back(group.family == KernelFamily::reduce ? "no rows here" : "");
-  return problems;
+std::string all(const LoweredGroup&) { return ""; }
+std::string no_reductions(const LoweredGroup& kernel) {
+  return kernel.family == KernelFamily::reduce ? "no rows here" : "";
 }
 
 }  // namespace
@@ -73,12 +77,11 @@ TEST_CASE("the better of two devices is taken") {
   CHECK(placed(target, all).devices == std::vector<int>{2, 2, 2});
 }
 
-TEST_CASE("a device is asked once, for each distinct kernel") {
-  std::vector<size_t> asked;
-  placed(with_devices(2), [&](const std::vector<LoweredGroup>& groups, int device) {
-    asked.push_back(groups.size());
-    CHECK(device == static_cast<int>(asked.size()));
-    return all(groups, device);
-  });
-  CHECK(asked == std::vector<size_t>{2, 2});  // the products are one kernel
+TEST_CASE("a device is asked once for each distinct kernel") {
+  Expected<Graph> graph = parse_graph(kChain);
+  if (!graph) FAIL(error_text(graph.takeError()));
+  const DeviceKernels kernels = lower_for_device({&*graph, fuse_groups(*graph)}, with_devices(2),
+                                                 2);
+  CHECK(kernels.kernels.size() == 2);  // the products are one kernel
+  CHECK(kernels.kernel_of == std::vector<std::optional<size_t>>{0, 1, 0});
 }
