@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <ostream>
 
-#include "driver/lower_model.h"
-#include "driver/model_run.h"
-#include "driver/temporary_folder.h"
+#include "driver/compile/lower_model.h"
+#include "driver/run/model_run.h"
+#include "driver/run/temporary_folder.h"
 #include "packager/loaded_model.h"
 #include "passes/fuse_groups.h"
 

@@ -2,9 +2,9 @@
 // group's result as an output, and compares each with the reference evaluation of the same graph.
 #pragma once
 #include "cli/app.h"
-#include "driver/compare.h"
-#include "driver/compile.h"
-#include "driver/tensors.h"
+#include "driver/compare/compare.h"
+#include "driver/compile/compile.h"
+#include "driver/run/tensors.h"
 
 namespace tw {
 

@@ -10,8 +10,8 @@
 
 #include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
-#include "driver/candidate.h"
-#include "driver/model_tasks.h"
+#include "driver/tune/candidate.h"
+#include "driver/tune/model_tasks.h"
 #include "ir/kernel/sharing.h"
 #include "kernels/default_schedule.h"
 

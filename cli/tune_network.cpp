@@ -14,8 +14,8 @@
 #include "cli/progress.h"
 #include "cli/tune_check.h"
 #include "cli/tune_table.h"
-#include "driver/model_tasks.h"
-#include "driver/temporary_folder.h"
+#include "driver/run/temporary_folder.h"
+#include "driver/tune/model_tasks.h"
 #include "packager/output_file.h"
 #include "support/end_signals.h"
 

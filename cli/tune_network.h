@@ -5,10 +5,10 @@
 
 #include "cli/app.h"
 #include "cli/tune_budget.h"
-#include "driver/compare_artifacts.h"
-#include "driver/compile.h"
-#include "driver/tune_services.h"
-#include "driver/tuned_schedules.h"
+#include "driver/compare/compare_artifacts.h"
+#include "driver/compile/compile.h"
+#include "driver/tune/tune_services.h"
+#include "driver/tune/tuned_schedules.h"
 
 namespace tw {
 

@@ -10,7 +10,7 @@
 #include "cli/app.h"
 #include "cli/text_width.h"
 #include "cli/tune_budget.h"
-#include "driver/roofline.h"
+#include "driver/run/roofline.h"
 
 namespace tw {
 

@@ -365,8 +365,8 @@ class GraphLowering {
   // A copy on a device; from another one: a transfer.
   void add_copy(ValueId from, const Operand& to, const std::string& name, int device, int source) {
     const TensorType& type = graph_.value(from).type;
-    const Kernel copy = copy_kernel(
-        type.dtype, simplify(element_count(physical_shape(type)), out_.symbols));
+    const Kernel copy = copy_kernel(type.dtype,
+                                    simplify(element_count(physical_shape(type)), out_.symbols));
     KernelCall call;
     call.kernel = shared_.kernel(
         {{copy, KernelFamily::elementwise, {}}, source == device ? device : 0}, "copy");

@@ -44,8 +44,8 @@ class CallPlanner {
   // What calls of regions need to run them; the bytes of their workspaces.
   Error add_region_calls() {
     for (const LoweredRegions& regions : lowered_.regions) {
-      TW_ASSIGN(RegionLayout layout, lay_out_regions(*lowered_.graph, *regions.node,
-                                                     regions.regions, program_.regions));
+      TW_ASSIGN(RegionLayout layout,
+                lay_out_regions(*lowered_.graph, *regions.node, regions.regions, program_.regions));
       KernelCall& call = calls().calls[regions.call];
       ExternCall function = *call.function;
       function.region = std::make_shared<const RegionCall>(std::move(layout.call));
@@ -146,7 +146,7 @@ class CallPlanner {
   Program& program_;
   const Target& target_;
   PlannedProgram result_;
-  std::map<size_t, Expr> region_workspaces_;          // by call
+  std::map<size_t, Expr> region_workspaces_;           // by call
   std::vector<std::pair<size_t, size_t>> workspaces_;  // call, lifetime
   std::vector<Lifetime> lifetimes_;
   std::vector<int> devices_;  // by lifetime

@@ -1,5 +1,5 @@
 // Where the schedules of a model's kernels come from. Here: the defaults, and the plain ones of
-// references. What was measured or locked is another source (driver/tuned_schedules.h).
+// references. What was measured or locked is another source (driver/tune/tuned_schedules.h).
 #pragma once
 #include <memory>
 #include <string>

@@ -26,8 +26,7 @@ std::string node_title(const Graph& graph, const Node& node) {
 }
 
 Error SizeConditions::add(const Node& node) {
-  for (const Expr& condition : conditions_of(graph_, node))
-    TW_TRY(need(condition, node, "needs "));
+  for (const Expr& condition : conditions_of(graph_, node)) TW_TRY(need(condition, node, "needs "));
   for (const Expr& condition : index_conditions(graph_, node))
     TW_TRY(need(condition, node, "has constant indices, which need "));
   for (const ValueId made : node.outputs()) {
@@ -74,8 +73,8 @@ void SizeConditions::need_countable(ValueId value) {
   const bool product = bytes->kind == ExprKind::binary && bytes->binary == BinaryOp::mul &&
                        as_const(bytes->args[1]);
   const int64_t times = product ? *as_const(bytes->args[1]) : 1;
-  const auto [of_size, fresh] = multiples_.try_emplace(
-      to_string(product ? bytes->args[0] : bytes), times, program_.conditions.size());
+  const auto [of_size, fresh] = multiples_.try_emplace(to_string(product ? bytes->args[0] : bytes),
+                                                       times, program_.conditions.size());
   auto& [most, condition] = of_size->second;
   if (!fresh && times <= most) return;
   most = times;

@@ -16,9 +16,9 @@
 #include "cli/progress.h"
 #include "cli/targets.h"
 #include "cli/tune_network.h"
-#include "driver/compile.h"
-#include "driver/dump.h"
-#include "driver/tuned_schedules.h"
+#include "driver/compile/compile.h"
+#include "driver/compile/dump.h"
+#include "driver/tune/tuned_schedules.h"
 #include "packager/output_file.h"
 #include "support/parallel.h"
 

@@ -12,8 +12,8 @@
 #include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
-#include "driver/compile.h"
-#include "driver/tuned_schedules.h"
+#include "driver/compile/compile.h"
+#include "driver/tune/tuned_schedules.h"
 #include "packager/output_file.h"
 
 namespace tw {

@@ -13,7 +13,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/reduce.h"
 #include "cli/file_roles.h"
-#include "driver/temporary_folder.h"
+#include "driver/run/temporary_folder.h"
 #include "frontend/frontend.h"
 #include "support/diag.h"
 

@@ -8,7 +8,7 @@
 #include "cli/targets.h"
 #include "cli/tune_check.h"
 #include "cli/tune_network.h"
-#include "driver/tuned_schedules.h"
+#include "driver/tune/tuned_schedules.h"
 #include "support/parallel.h"
 
 namespace tw {

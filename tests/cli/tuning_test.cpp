@@ -10,9 +10,9 @@
 #include "autotune/transfer.h"
 #include "cli/targets.h"
 #include "cli_test_util.h"
-#include "driver/compile.h"
-#include "driver/model_tasks.h"
-#include "driver/tuned_schedules.h"
+#include "driver/compile/compile.h"
+#include "driver/tune/model_tasks.h"
+#include "driver/tune/tuned_schedules.h"
 #include "frontend/frontend.h"
 #include "tests/cli/graphs.h"
 

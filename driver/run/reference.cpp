@@ -1,8 +1,8 @@
-#include "driver/reference.h"
+#include "driver/run/reference.h"
 
-#include "driver/compile.h"
-#include "driver/model_run.h"
-#include "driver/temporary_folder.h"
+#include "driver/compile/compile.h"
+#include "driver/run/model_run.h"
+#include "driver/run/temporary_folder.h"
 #include "packager/loaded_model.h"
 #include "passes/passes.h"
 

@@ -1,4 +1,4 @@
-#include "driver/tensors.h"
+#include "driver/run/tensors.h"
 
 #include <llvm/Support/MemoryBuffer.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <set>
 
-#include "driver/npz.h"
+#include "driver/run/npz.h"
 #include "frontend/frontend.h"
 #include "ir/dim_names.h"
 #include "ir/graph/npy.h"

@@ -1,9 +1,9 @@
-#include "driver/device_report.h"
+#include "driver/run/device_report.h"
 
 #include <cstdio>
 #include <cstdlib>
 
-#include "driver/manifest.h"
+#include "driver/compile/manifest.h"
 
 namespace tw {
 

@@ -1,4 +1,4 @@
-#include "driver/dump.h"
+#include "driver/compile/dump.h"
 
 #include <llvm/Support/FileSystem.h>
 

@@ -1,4 +1,4 @@
-#include "driver/tuned_schedules.h"
+#include "driver/tune/tuned_schedules.h"
 
 #include <llvm/Support/MemoryBuffer.h>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "driver/tensors.h"
+#include "driver/run/tensors.h"
 #include "runtime/tilewright.h"
 
 namespace tw {

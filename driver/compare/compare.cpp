@@ -1,4 +1,4 @@
-#include "driver/compare.h"
+#include "driver/compare/compare.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "driver/tensors.h"
+#include "driver/run/tensors.h"
 
 namespace tw {
 namespace {

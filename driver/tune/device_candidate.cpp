@@ -1,10 +1,10 @@
-#include "driver/device_candidate.h"
+#include "driver/tune/device_candidate.h"
 
 #include <llvm/Support/MemoryBuffer.h>
 
 #include "autotune/measure/device_program.h"
-#include "driver/pack_weights.h"
-#include "driver/temporary_folder.h"
+#include "driver/compile/pack_weights.h"
+#include "driver/run/temporary_folder.h"
 #include "packager/artifact.h"
 
 namespace tw {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "driver/example_sizes.h"
-#include "driver/stages.h"
+#include "driver/compile/example_sizes.h"
+#include "driver/compile/stages.h"
 #include "frontend/frontend.h"
 #include "passes/choose_algorithms.h"
 #include "passes/pass.h"

@@ -1,4 +1,4 @@
-#include "driver/model_run.h"
+#include "driver/run/model_run.h"
 
 #include "ir/dim_names.h"
 

@@ -1,4 +1,4 @@
-#include "driver/candidate.h"
+#include "driver/tune/candidate.h"
 
 #include "backends/backend.h"
 #include "packager/link.h"

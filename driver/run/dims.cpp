@@ -1,4 +1,4 @@
-#include "driver/dims.h"
+#include "driver/run/dims.h"
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringRef.h>

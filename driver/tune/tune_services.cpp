@@ -1,4 +1,4 @@
-#include "driver/tune_services.h"
+#include "driver/tune/tune_services.h"
 
 #include <algorithm>
 #include <ctime>
@@ -8,8 +8,8 @@
 #include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
 #include "backends/backend.h"
-#include "driver/candidate.h"
-#include "driver/device_candidate.h"
+#include "driver/tune/candidate.h"
+#include "driver/tune/device_candidate.h"
 #include "frontend/frontend.h"
 #include "kernels/default_schedule.h"
 #include "program/place_groups.h"

@@ -1,4 +1,4 @@
-#include "driver/lower_model.h"
+#include "driver/compile/lower_model.h"
 
 #include <algorithm>
 
@@ -88,9 +88,8 @@ Expected<ChosenSchedule> schedule(const LoweredKernel& kernel, const Target& tar
                                   const ModelSchedules& schedules) {
   const Kernel& lowered = kernel.lowered.kernel;
   CheckContext context("schedule " + lowered.name, [&] { return print(lowered); });
-  return schedules.choose(kernel,
-                          kernel.device ? target.devices[static_cast<size_t>(kernel.device) - 1]
-                                        : target);
+  return schedules.choose(
+      kernel, kernel.device ? target.devices[static_cast<size_t>(kernel.device) - 1] : target);
 }
 
 Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const Target& target,
@@ -98,8 +97,7 @@ Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const T
   if (std::ranges::any_of(kernel.lowered.kernel.symbols,
                           [](const std::string& symbol) { return least_of(symbol) == 0; }))
     return make_error(DiagCode::unsupported, "its sizes are made from data");
-  if (schedules.placed_elsewhere(kernel,
-                                 target.devices[static_cast<size_t>(kernel.device) - 1]))
+  if (schedules.placed_elsewhere(kernel, target.devices[static_cast<size_t>(kernel.device) - 1]))
     return make_error(DiagCode::unsupported, "the lock has it elsewhere");
   TW_ASSIGN(const ChosenSchedule chosen, schedule(kernel, target, schedules));
   TW_TRY(backend.supports(chosen.kernel));

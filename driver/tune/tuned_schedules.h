@@ -6,7 +6,7 @@
 #include <string>
 
 #include "autotune/lock.h"
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
 #include "program/schedules.h"
 
 namespace tw {

@@ -1,4 +1,4 @@
-#include "driver/roofline.h"
+#include "driver/run/roofline.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "driver/manifest.h"
+#include "driver/compile/manifest.h"
 
 #include <algorithm>
 

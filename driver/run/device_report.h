@@ -1,6 +1,6 @@
 // What the devices of a model did in its last run, as their drivers count it.
 #pragma once
-#include "driver/model_run.h"
+#include "driver/run/model_run.h"
 #include "support/json.h"
 
 namespace tw {

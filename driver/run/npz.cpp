@@ -1,4 +1,4 @@
-#include "driver/npz.h"
+#include "driver/run/npz.h"
 
 #include <zlib.h>
 

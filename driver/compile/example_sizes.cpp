@@ -1,4 +1,4 @@
-#include "driver/example_sizes.h"
+#include "driver/compile/example_sizes.h"
 
 #include <algorithm>
 #include <cctype>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "driver/compile.h"
-#include "driver/dump.h"
+#include "driver/compile/compile.h"
+#include "driver/compile/dump.h"
 #include "program/plan_program.h"
 
 namespace tw {

@@ -1,4 +1,4 @@
-#include "driver/model_tasks.h"
+#include "driver/tune/model_tasks.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "backends/backend.h"
-#include "driver/pack_weights.h"
+#include "driver/compile/pack_weights.h"
 #include "packager/loaded_library.h"
 
 namespace tw {

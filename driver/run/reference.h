@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "driver/tensors.h"
+#include "driver/run/tensors.h"
 #include "frontend/frontend.h"
 
 namespace tw {

@@ -1,5 +1,5 @@
 // compile_model: read it from top to bottom, one call a step.
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
 
 #include <llvm/Support/FileSystem.h>
 #include <sys/resource.h>
@@ -9,11 +9,11 @@
 #include <chrono>
 #include <filesystem>
 
-#include "driver/dump.h"
-#include "driver/lower_model.h"
-#include "driver/manifest.h"
-#include "driver/pack_weights.h"
-#include "driver/tensors.h"
+#include "driver/compile/dump.h"
+#include "driver/compile/lower_model.h"
+#include "driver/compile/manifest.h"
+#include "driver/compile/pack_weights.h"
+#include "driver/run/tensors.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
 #include "program/fast_paths.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/dims.h"
+#include "driver/run/dims.h"
 #include "ir/graph/graph.h"
 #include "ir/program.h"
 #include "runtime/tilewright.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
 #include "support/json.h"
 
 namespace tw {

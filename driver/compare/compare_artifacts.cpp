@@ -1,4 +1,4 @@
-#include "driver/compare_artifacts.h"
+#include "driver/compare/compare_artifacts.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "autotune/measure/process.h"
-#include "driver/model_run.h"
+#include "driver/run/model_run.h"
 #include "packager/loaded_model.h"
 
 namespace tw {
