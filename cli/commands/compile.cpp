@@ -15,10 +15,12 @@
 #include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
-#include "cli/tune_network.h"
+#include "cli/tune_flags.h"
+#include "cli/tune_text.h"
+#include "cli/tune_watch.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/dump.h"
-#include "driver/tune/tuned_schedules.h"
+#include "driver/tune/tuned_compile.h"
 #include "packager/output_file.h"
 #include "support/parallel.h"
 
@@ -374,7 +376,11 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
     TW_ASSIGN(report, compile_model(options, target, on_stage));
   } else {
     TW_ASSIGN(TunedCompile request, tuned_compile(args, target, options));
-    TW_ASSIGN(report, compile_tuned(std::move(request), target, console));
+    const double limit = request.tuning.network.scheduler.seconds;
+    ConsoleTuneWatch watch(console, request.tuning.network.scheduler.trials, true);
+    TW_ASSIGN(TunedCompileReport tuned, compile_tuned(std::move(request), target, watch));
+    std::ranges::copy(tuning_notes(tuned, limit), std::back_inserter(tuned.report.notes));
+    report = std::move(tuned.report);
   }
   progress.end();
   if (!console.json) progress.print(remarks(report));

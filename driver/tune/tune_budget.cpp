@@ -1,10 +1,8 @@
-#include "cli/tune_budget.h"
+#include "driver/tune/tune_budget.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "cli/progress.h"
 
 namespace tw {
 namespace {
@@ -32,13 +30,6 @@ double TuneBudget::confirm_seconds(size_t gains, int trials, double searched) co
              ? std::min(kMostConfirming * limit_,
                         static_cast<double>(gains) * confirm_one(trials, searched) + under_way)
              : 0;
-}
-
-std::string rest_text(const TuneBudget& budget, int trials, int done, double searched) {
-  double rest = budget.left();
-  if (trials > 0 && done > 0 && searched > 0)
-    rest = std::min(rest, std::max(0, trials - done) * searched / done);
-  return std::isfinite(rest) ? format_seconds(std::max(0.0, rest)) + " left" : "";
 }
 
 }  // namespace tw

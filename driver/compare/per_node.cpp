@@ -1,7 +1,6 @@
-#include "cli/per_node.h"
+#include "driver/compare/per_node.h"
 
 #include <algorithm>
-#include <ostream>
 
 #include "driver/compile/lower_model.h"
 #include "driver/run/model_run.h"
@@ -113,38 +112,6 @@ Expected<PerNodeReport> compare_nodes(const CompileOptions& base, const Target& 
   for (size_t i = 0; i < want.size(); ++i)
     report.passes.push_back(compare(passed[i], want[i], tolerance));
   return report;
-}
-
-void print_report(Console& console, const PerNodeReport& report, bool library_passed) {
-  std::ostream& out = console.out;
-  const bool passes_off = std::any_of(report.passes.begin(), report.passes.end(),
-                                      [](const Difference& d) { return !d.same; });
-  if (passes_off)
-    out << "the graph passes change what the model computes: see --pass-limit of compile\n";
-  if (!report.first) {
-    out << "each of " << report.compared
-        << " fused groups gives the reference's result when all of them are kept"
-        << (passes_off || library_passed ? "\n"
-                                         : ", and the library does not: suspect the sharing of "
-                                           "memory, which that build goes without\n");
-    return;
-  }
-  out << "the first result that is off: " << report.first->value << ": " << report.first->type
-      << "\n";
-  for (const std::string& node : report.first->nodes) out << "  by " << node << "\n";
-  out << "  " << to_string(report.first->difference) << "\n";
-}
-
-Json to_json(const PerNodeReport& report) {
-  Json::Array passes;
-  for (const Difference& d : report.passes) passes.push_back(to_json(d));
-  Json first;
-  if (report.first)
-    first = Json::Object{{"value", report.first->value},
-                         {"type", report.first->type},
-                         {"nodes", json_array(report.first->nodes)},
-                         {"difference", to_json(report.first->difference)}};
-  return Json::Object{{"compared", report.compared}, {"first", first}, {"passes", passes}};
 }
 
 }  // namespace tw

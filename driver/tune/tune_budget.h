@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <functional>
-#include <string>
 
 namespace tw {
 
@@ -33,9 +32,5 @@ class TuneBudget {
   double limit_, kept_;
   Clock clock_;
 };
-
-// What a live line says of the rest: "18 s left", or "" where nobody knows. trials: the limit, 0:
-// none; done: those made in `searched` seconds.
-std::string rest_text(const TuneBudget& budget, int trials, int done, double searched);
 
 }  // namespace tw

@@ -1,9 +1,14 @@
 // Are records true? The best one of each kernel is measured again beside the default schedule, in
 // processes of their own.
 #pragma once
-#include "cli/app.h"
-#include "cli/text_width.h"
-#include "cli/tune_network.h"
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autotune/log.h"
+#include "autotune/task.h"
+#include "autotune/tuner.h"
+#include "driver/tune/tune_budget.h"
 
 namespace tw {
 
@@ -17,8 +22,14 @@ struct CheckedKernel {
 };
 // Kernels without a record of their own are left out. Errors: a target that this machine cannot
 // measure, a log that cannot be read.
-Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, const Target& target,
-                                                   int processes);
+Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& tasks,
+                                                   const std::string& log, const Target& target,
+                                                   int threads, int processes);
+
+// Measurements that confirm the gain, or do not; left: for want of time
+struct ConfirmedRecords {
+  int kept = 0, refuted = 0, left = 0;
+};
 // What a compile would take of the log in place of the default schedules is measured again beside
 // them, in processes of their own, and recorded: of a schedule's measurements the last counts, so
 // what was the best of many by chance is not taken. Then the next best, and so on. What gains the
@@ -34,9 +45,4 @@ struct ConfirmOptions {
 Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
                                            const Target& target, const TuneBudget& budget,
                                            const ConfirmOptions& options);
-Json to_json(const CheckedKernel& kernel);
-// A line a kernel: the ratio over the processes, that of the default schedule to itself, whether
-// the rank is the same in all, and how many kernels take their default.
-std::string check_table(const std::vector<CheckedKernel>& kernels, int columns = kPlainColumns);
-
 }  // namespace tw

@@ -1,7 +1,6 @@
 // Finds the first fused group whose compiled result is off: compiles the model once more with every
 // group's result as an output, and compares each with the reference evaluation of the same graph.
 #pragma once
-#include "cli/app.h"
 #include "driver/compare/compare.h"
 #include "driver/compile/compile.h"
 #include "driver/run/tensors.h"
@@ -28,8 +27,5 @@ struct PerNodeReport {
 Expected<PerNodeReport> compare_nodes(const CompileOptions& options, const Target& target,
                                       const Inputs& inputs, const std::vector<Tensor>& want,
                                       double tolerance, int threads);
-// library_passed: whether the library's own outputs are those of the reference.
-void print_report(Console& console, const PerNodeReport& report, bool library_passed);
-Json to_json(const PerNodeReport& report);
 
 }  // namespace tw

@@ -1,17 +1,16 @@
-#include "cli/tune_check.h"
+#include "driver/tune/check_records.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 #include <functional>
 #include <set>
 #include <span>
 
 #include "autotune/measure/local.h"
+#include "autotune/measure/sampler.h"
 #include "autotune/measure/session.h"
 #include "driver/tune/candidate.h"
-#include "driver/tune/model_tasks.h"
 #include "ir/kernel/sharing.h"
 #include "kernels/default_schedule.h"
 
@@ -24,7 +23,6 @@ struct Pair {
 };
 
 constexpr int kConfirmProcesses = 3, kConfirmRounds = 6;
-constexpr int kCheckNumbers = 74;  // columns of check_table behind the name
 
 struct Best {
   size_t variant = 0;
@@ -82,7 +80,7 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
   return job;
 }
 
-// Whether the record's schedule has work for all cores where the default one has (ScheduleChooser).
+// Whether the record's schedule has work for all cores where the default one has (tuned_schedules.h).
 // One that does not apply is found out later.
 bool spreads_as(const Kernel& by_default, const Kernel& lowered, const Record& record,
                 const Target& target) {
@@ -193,15 +191,10 @@ bool all_finite(const std::vector<double>& seconds) {
 
 }  // namespace
 
-Expected<std::vector<CheckedKernel>> check_records(const TuneRequest& request, const Target& target,
-                                                   int processes) {
-  if (!target.devices.empty())
-    return make_error(DiagCode::unsupported,
-                      "--check times processors; what device '{0}' takes is in its cycles",
-                      target.main_device().name);
-  const int threads = request.network.threads;
-  TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::read));
-  TW_ASSIGN(const std::vector<Task> tasks, chosen_tasks(request, target));
+Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& tasks,
+                                                   const std::string& path, const Target& target,
+                                                   int threads, int processes) {
+  TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
   TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, threads));
   TW_ASSIGN(std::vector<Contest> contests,
             contests_of(tasks, log, target, threads,
@@ -277,45 +270,6 @@ Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, Tunin
     }
   }
   return counts;
-}
-
-Json to_json(const CheckedKernel& kernel) {
-  return Json::Object{{"task", kernel.key},
-                      {"name", kernel.name},
-                      {"algorithm", kernel.algorithm},
-                      {"recorded", kernel.recorded},
-                      {"by_default", kernel.by_default},
-                      {"tuned", json_array(kernel.tuned)},
-                      {"default", json_array(kernel.first)},
-                      {"default_again", json_array(kernel.again)}};
-}
-
-std::string check_table(const std::vector<CheckedKernel>& kernels, int columns) {
-  std::string text;
-  int same = 0, by_default = 0;
-  for (const CheckedKernel& kernel : kernels) {
-    std::vector<double> gains, noise;
-    for (size_t p = 0; p < kernel.tuned.size(); ++p) {
-      gains.push_back(std::sqrt(kernel.first[p] * kernel.again[p]) / kernel.tuned[p]);
-      noise.push_back(std::max(kernel.first[p], kernel.again[p]) /
-                      std::min(kernel.first[p], kernel.again[p]));
-    }
-    const auto [low, high] = std::ranges::minmax(gains);
-    const bool kept = low >= 1 || high <= 1;
-    by_default += kernel.by_default;
-    same += kept && !kernel.by_default;
-    char line[160];
-    std::snprintf(line, sizeof line, " %10.4f ms %6.3f x (%.3f .. %.3f), to itself %.3f%s\n",
-                  median_of(kernel.tuned) * 1e3, median_of(gains), low, high,
-                  std::ranges::max(noise),
-                  kernel.by_default ? "  by default"
-                  : kept            ? ""
-                                    : "  rank changes");
-    text += column(kernel.name, std::clamp(columns - kCheckNumbers, 12, 44)) + line;
-  }
-  return text + std::to_string(same) + " of " + std::to_string(kernels.size() - by_default) +
-         " kernels keep their rank in all processes, " + std::to_string(by_default) +
-         " take the default schedule\n";
 }
 
 }  // namespace tw
