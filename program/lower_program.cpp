@@ -7,74 +7,12 @@
 #include "ir/graph/externs.h"
 #include "ir/graph/index_checks.h"
 #include "passes/storage.h"
+#include "program/shared_parts.h"
 #include "program/size_conditions.h"
 #include "program/sizes.h"
 
 namespace tw {
 namespace {
-
-// Kernels and weights of all graphs of a model, each there once.
-class SharedParts {
- public:
-  SharedParts(const std::vector<FusedGraph>& fused, const Target& target, LoweredProgram& lowered)
-      : target(target), lowered(lowered), fused_(fused) {}
-
-  const FusedGraph& fused_of(const Graph& graph) const {
-    const auto found = std::ranges::find(fused_, &graph, &FusedGraph::graph);
-    TW_CHECK(found != fused_.end(), "no groups of graph {0}", graph.name);
-    return *found;
-  }
-
-  const Target& target_of(int device) const {
-    return device ? target.devices[static_cast<size_t>(device) - 1] : target;
-  }
-
-  // The number of a kernel as this one; stem: of its name, where it is the first.
-  int kernel(LoweredKernel kernel, const std::string& stem) {
-    const std::string hash = std::to_string(kernel.device) + ":" +
-                             kernel_hash(kernel.lowered.kernel);
-    const auto [found, fresh] = kernels_.try_emplace(hash,
-                                                     static_cast<int>(lowered.kernels.size()));
-    if (fresh) {
-      kernel.name = stem + "_" + std::to_string(found->second);
-      lowered.kernels.push_back(std::move(kernel));
-    }
-    return found->second;
-  }
-
-  const Buffer& buffer(int kernel, size_t argument) const {
-    return lowered.kernels[static_cast<size_t>(kernel)].lowered.kernel.buffers[argument];
-  }
-
-  // name: of the piece, where it is the first.
-  Operand weight(const LoweredArgument& argument, const Buffer& buffer, int device,
-                 const std::string& name) {
-    std::string key = std::to_string(device) + ":" +
-                      std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) +
-                      ":" + (argument.pack ? print(*argument.pack) : "");
-    const auto [found, fresh] = weights_.try_emplace(std::move(key), lowered.weights.size());
-    if (fresh) {
-      int64_t size = dtype_bytes(buffer.dtype);
-      for (const Expr& extent : buffer.shape) size *= as_const(simplify(extent)).value_or(1);
-      WeightPiece piece;
-      piece.size = static_cast<uint64_t>(size);
-      piece.source = argument.blob;
-      piece.pack = argument.pack;
-      piece.name = name;
-      lowered.weights.push_back(std::move(piece));
-      lowered.weight_devices.push_back(device);
-    }
-    return {Place::weights, static_cast<int>(found->second), Expr(0)};
-  }
-
-  const Target& target;
-  LoweredProgram& lowered;
-
- private:
-  const std::vector<FusedGraph>& fused_;
-  std::map<std::string, int> kernels_;  // by device and hash
-  std::map<std::string, size_t> weights_;
-};
 
 Ranges ranges_of(const Graph& graph) {
   Ranges ranges;
@@ -154,7 +92,7 @@ class GraphLowering {
     is_read_.resize(graph_.data_symbols.size());
     for (size_t s = 0; s < graph_.data_symbols.size(); ++s)
       symbols_of_.emplace(graph_.data_symbols[s].value, s);
-    program.devices.resize(shared_.target.devices.size());
+    program.devices.resize(shared_.device_count());
     for (ValueId v : graph_.inputs())
       program.inputs.push_back(
           {graph_.value(v).name, graph_.value(v).type.dtype, graph_.value(v).type.shape});
@@ -330,8 +268,7 @@ class GraphLowering {
                           region->value(region->data_symbols[0].value).name);
       GraphLowering inner(shared_.fused_of(*region), {}, true, shared_);
       TW_ASSIGN(LoweredCalls calls, inner.run());
-      made.regions.push_back(static_cast<int>(shared_.lowered.regions.size()));
-      shared_.lowered.regions.push_back(std::move(calls));
+      made.regions.push_back(shared_.add_region(std::move(calls)));
     }
     add_workspace(0);
     out_.regions.push_back(std::move(made));

@@ -12,6 +12,7 @@
 #include "driver/run/device_report.h"
 #include "driver/run/temporary_folder.h"
 #include "driver/run/time_model.h"
+#include "driver/tune/lock_file.h"
 #include "driver/tune/tuned_schedules.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"

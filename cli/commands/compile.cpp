@@ -20,6 +20,7 @@
 #include "cli/tune_watch.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/dump.h"
+#include "driver/tune/lock_file.h"
 #include "driver/tune/tuned_compile.h"
 #include "packager/output_file.h"
 #include "support/parallel.h"

@@ -13,6 +13,7 @@
 #include "cli/progress.h"
 #include "cli/targets.h"
 #include "driver/compile/compile.h"
+#include "driver/tune/lock_file.h"
 #include "driver/tune/tuned_schedules.h"
 #include "packager/output_file.h"
 

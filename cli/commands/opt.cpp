@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/targets.h"
 #include "driver/compare/compare.h"
+#include "driver/compile/example_sizes.h"
 #include "driver/run/tensors.h"
 #include "frontend/frontend.h"
 #include "ir/kernel/interpreter.h"

@@ -54,8 +54,8 @@ Expected<ModelReference> make_reference(const VerifyRequest& request, const Mani
   TW_ASSIGN(reference.inputs.tensors, inputs_of(model.graph, inputs, api));
   if (stage) stage("reference");
   TW_ASSIGN(const Target target, target_of(manifest, request.library));
-  TW_ASSIGN(reference.outputs, reference_outputs(request.reference, std::move(model),
-                                                 reference.inputs, target));
+  TW_ASSIGN(reference.outputs,
+            reference_outputs(request.reference, std::move(model), reference.inputs, target));
   if (reference.outputs.size() != static_cast<size_t>(api.output_count))
     return make_error(DiagCode::invalid_argument, "the library has {0} outputs, '{1}' has {2}",
                       api.output_count, request.model, reference.outputs.size());
@@ -71,9 +71,9 @@ bool VerifyReport::same() const {
 
 Expected<VerifyReport> verify_model(const VerifyRequest& request, const OnStage& stage,
                                     const std::function<void(const std::string&)>& warn) {
-  TW_ASSIGN(const LoadedModel model,
-            LoadedModel::open(request.library,
-                              request.check ? Integrity::check : Integrity::trust));
+  TW_ASSIGN(
+      const LoadedModel model,
+      LoadedModel::open(request.library, request.check ? Integrity::check : Integrity::trust));
   VerifyReport report;
   // Checked a moment ago
   TW_ASSIGN(const std::string text, read_manifest(request.library, Integrity::trust));
@@ -94,13 +94,13 @@ Expected<VerifyReport> verify_model(const VerifyRequest& request, const OnStage&
   }
   report.stored = !want.empty();
   if (!report.stored || request.per_node) {
-    TW_ASSIGN(report.reference, make_reference(request, report.manifest, inputs, model.api(), stage,
-                                               warn));
+    TW_ASSIGN(report.reference,
+              make_reference(request, report.manifest, inputs, model.api(), stage, warn));
     if (!report.stored) want = report.reference->outputs;
   }
   for (size_t i = 0; i < want.size(); ++i)
-    report.outputs.push_back({model.api().outputs[i].name,
-                              compare(run.outputs()[i], want[i], request.tolerance)});
+    report.outputs.push_back(
+        {model.api().outputs[i].name, compare(run.outputs()[i], want[i], request.tolerance)});
   return report;
 }
 

@@ -18,7 +18,7 @@ struct VerifyRequest {
   ReferenceKind reference = ReferenceKind::f64;
   double tolerance = 1e-4;
   int threads = 0;
-  bool check = true;     // the library's bytes
+  bool check = true;      // the library's bytes
   bool per_node = false;  // verify_nodes() follows: the reference is needed whatever is stored
 };
 

@@ -13,7 +13,7 @@
 #include "driver/compile/lower_model.h"
 #include "driver/compile/manifest.h"
 #include "driver/compile/pack_weights.h"
-#include "driver/run/tensors.h"
+#include "ir/dim_names.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
 #include "program/fast_paths.h"

@@ -63,6 +63,15 @@ std::string sizes_text(const Sizes& sizes, const SymbolNames& names) {
   return text;
 }
 
+std::vector<TensorSpec> input_specs(const Graph& graph) {
+  std::vector<TensorSpec> specs;
+  for (const ValueId id : graph.inputs()) {
+    const Value& v = graph.value(id);
+    specs.push_back({v.name, v.type.dtype, v.type.shape});
+  }
+  return specs;
+}
+
 std::vector<TensorSpec> with_names(std::vector<TensorSpec> specs, const SymbolNames& names) {
   for (TensorSpec& spec : specs)
     for (Expr& dim : spec.dims)

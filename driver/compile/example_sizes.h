@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/dim_names.h"
+#include "ir/graph/graph.h"
 
 namespace tw {
 
@@ -20,6 +21,7 @@ Sizes example_sizes(const std::vector<TensorSpec>& inputs, const SymbolNames& na
 int64_t value_at(const Expr& e, Sizes& sizes);
 std::string sizes_text(const Sizes& sizes, const SymbolNames& names);  // "batch=1, W=224"
 
+std::vector<TensorSpec> input_specs(const Graph& graph);
 // Inputs' types with the names that people use.
 std::vector<TensorSpec> with_names(std::vector<TensorSpec> specs, const SymbolNames& names);
 

@@ -167,15 +167,6 @@ std::vector<TensorSpec> input_specs(const tw_api& api) {
   return specs;
 }
 
-std::vector<TensorSpec> input_specs(const Graph& graph) {
-  std::vector<TensorSpec> specs;
-  for (const ValueId id : graph.inputs()) {
-    const Value& v = graph.value(id);
-    specs.push_back({v.name, v.type.dtype, v.type.shape});
-  }
-  return specs;
-}
-
 Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string& from,
                  Symbols& symbols) {
   const auto wrong = [&](const std::string& what) {

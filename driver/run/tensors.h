@@ -33,7 +33,6 @@ struct Inputs {
 
 // What a model says of its inputs: dims are constants, symbols, or expressions of them.
 std::vector<TensorSpec> input_specs(const tw_api& api);
-std::vector<TensorSpec> input_specs(const Graph& graph);
 
 // --dim flags as values of the inputs' symbols, each named in any way that find_dim knows.
 Expected<Symbols> bind_dims(const std::vector<std::string>& texts,

@@ -80,8 +80,8 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
   return job;
 }
 
-// Whether the record's schedule has work for all cores where the default one has (tuned_schedules.h).
-// One that does not apply is found out later.
+// Whether the record's schedule has work for all cores where the default one has
+// (tuned_schedules.h). One that does not apply is found out later.
 bool spreads_as(const Kernel& by_default, const Kernel& lowered, const Record& record,
                 const Target& target) {
   Expected<Schedule> schedule = parse_schedule(record.schedule);

@@ -31,8 +31,8 @@ Expected<StopReason> search(NetworkTuner& tuner, const TuneRequest& request, con
                               [&](size_t task) {
                                 // One more that the next round finds
                                 if (confirm)
-                                  kept = budget.confirm_seconds(
-                                      tuner.gains() + 1, tuner.measured(), budget.now() - before);
+                                  kept = budget.confirm_seconds(tuner.gains() + 1, tuner.measured(),
+                                                                budget.now() - before);
                                 watch.task_ends(task);
                               },
                           .kept = [&] { return kept.load(); }};
@@ -93,13 +93,13 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   TW_ASSIGN(tuned.reason, search(tuner, request, tuned.peaks, budget, !confirmed.empty(), watch));
   outcome.searched = budget.now() - outcome.before;
   watch.stage_begins("confirm");
-  TW_ASSIGN(outcome.confirmed,
-            confirm_records(confirmed, log, target, budget,
-                            {.threads = request.network.threads,
-                             .stop = [&] { return request.stop && request.stop->load(); },
-                             .expected = TuneBudget::confirm_one(tuner.measured(),
-                                                                 outcome.searched),
-                             .watch = [&](const std::string& text) { watch.stage_at(text); }}));
+  TW_ASSIGN(
+      outcome.confirmed,
+      confirm_records(confirmed, log, target, budget,
+                      {.threads = request.network.threads,
+                       .stop = [&] { return request.stop && request.stop->load(); },
+                       .expected = TuneBudget::confirm_one(tuner.measured(), outcome.searched),
+                       .watch = [&](const std::string& text) { watch.stage_at(text); }}));
   watch.stage_ends();
   outcome.trials = tuner.measured(), outcome.kernels = tuner.task_count(),
   outcome.reached = tuner.reached();

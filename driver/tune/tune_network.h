@@ -43,7 +43,7 @@ class TuneWatch {
 
 struct TuneOutcome {
   int trials = 0;
-  size_t kernels = 0, reached = 0;   // reached: with a time of their own
+  size_t kernels = 0, reached = 0;  // reached: with a time of their own
   // Of all, from the request's start; before the search; in it
   double seconds = 0, before = 0, searched = 0;
   double limit = 0;  // of all; 0: none

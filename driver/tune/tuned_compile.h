@@ -27,7 +27,8 @@ struct TunedCompile {
 struct TunedCompileReport {
   // Of the library that is there: with the log only where that is surely faster
   CompileReport report;
-  double kept = 0;  // seconds of the limit that a second library and the proof were expected to take
+  double kept =
+      0;  // seconds of the limit that a second library and the proof were expected to take
   std::optional<TuneOutcome> outcome;  // its seconds: of all
   std::optional<Comparison> proof;
   double second = 0;  // seconds of the second library and the proof

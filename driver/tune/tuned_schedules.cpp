@@ -1,7 +1,5 @@
 #include "driver/tune/tuned_schedules.h"
 
-#include <llvm/Support/MemoryBuffer.h>
-
 #include <filesystem>
 #include <set>
 #include <span>
@@ -9,6 +7,7 @@
 #include "autotune/log.h"
 #include "autotune/measured_layouts.h"
 #include "autotune/transfer.h"
+#include "driver/tune/lock_file.h"
 #include "ir/kernel/sharing.h"
 #include "passes/pass.h"
 
@@ -81,38 +80,6 @@ class TunedSchedules final : public ModelSchedules {
 };
 
 }  // namespace
-
-std::string lock_beside(const std::string& model) {
-  return (std::filesystem::path(model).parent_path() / "tilewright.lock").string();
-}
-
-Expected<Lock> read_lock(const std::string& path) {
-  if (!exists(path)) return Lock();
-  auto buffer = llvm::MemoryBuffer::getFile(path, true, false);
-  if (!buffer)
-    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
-  return parse_lock((*buffer)->getBuffer(), path);
-}
-
-LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims,
-                       const SymbolLimitsOf& limits, const Target& target, int threads) {
-  return {std::filesystem::path(model).filename().string(),
-          dims,
-          limits,
-          target.name,
-          codegen_hash(target),
-          threads};
-}
-
-LockSection lock_section(const CompileOptions& options, const Target& target, int threads,
-                         const CompileReport& report) {
-  LockSection section = lock_place(options.model, report.dims, report.limits, target, threads);
-  std::ranges::copy_if(report.schedules, std::back_inserter(section.pins),
-                       [](const Pin& pin) { return !pin.task.empty(); });
-  section.layouts = report.layouts;
-  section.algorithms = report.algorithms;
-  return section;
-}
 
 namespace {
 

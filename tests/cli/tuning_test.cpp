@@ -11,6 +11,7 @@
 #include "cli/targets.h"
 #include "cli_test_util.h"
 #include "driver/compile/compile.h"
+#include "driver/tune/lock_file.h"
 #include "driver/tune/model_tasks.h"
 #include "driver/tune/tuned_schedules.h"
 #include "frontend/frontend.h"

@@ -11,8 +11,8 @@
 #include "passes/fuse_groups.h"
 #include "passes/storage.h"
 #include "program/plan_program.h"
-#include "random_graph.h"
 #include "tests/ir/graph_testing.h"
+#include "tests/passes/random_graph.h"
 
 using namespace tw;
 
