@@ -393,7 +393,22 @@ class GraphLowering {
   std::set<std::pair<int32_t, std::string>> looked_at_;  // indices, and for which extent
 };
 
+void add_regions_within(const Graph& graph, std::vector<const Graph*>& regions) {
+  for (const NodeId id : graph.order())
+    for (const Graph* region : regions_of(graph.node(id).attrs)) {
+      if (std::ranges::count(regions, region)) continue;
+      regions.push_back(region);
+      add_regions_within(*region, regions);
+    }
+}
+
 }  // namespace
+
+std::vector<const Graph*> regions_within(const Graph& graph) {
+  std::vector<const Graph*> regions;
+  add_regions_within(graph, regions);
+  return regions;
+}
 
 Expected<LoweredProgram> lower_program(const std::vector<FusedGraph>& fused,
                                        const std::vector<int>& devices, const Target& target) {

@@ -19,6 +19,9 @@ struct FusedGraph {
   std::vector<Group> groups;
 };
 
+// The graphs that the graph's nodes run, and those that theirs do, in the order of the nodes.
+std::vector<const Graph*> regions_within(const Graph& graph);
+
 // A distinct kernel, before it is scheduled.
 struct LoweredKernel {
   LoweredGroup lowered;

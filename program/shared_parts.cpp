@@ -15,10 +15,8 @@ const Target& SharedParts::target_of(int device) const {
 }
 
 int SharedParts::kernel(LoweredKernel kernel, const std::string& stem) {
-  const std::string hash = std::to_string(kernel.device) + ":" +
-                           kernel_hash(kernel.lowered.kernel);
-  const auto [found, fresh] = kernels_.try_emplace(hash,
-                                                   static_cast<int>(lowered_.kernels.size()));
+  const std::string hash = std::to_string(kernel.device) + ":" + kernel_hash(kernel.lowered.kernel);
+  const auto [found, fresh] = kernels_.try_emplace(hash, static_cast<int>(lowered_.kernels.size()));
   if (fresh) {
     kernel.name = stem + "_" + std::to_string(found->second);
     lowered_.kernels.push_back(std::move(kernel));
@@ -31,10 +29,10 @@ const Buffer& SharedParts::buffer(int kernel, size_t argument) const {
 }
 
 Operand SharedParts::weight(const LoweredArgument& argument, const Buffer& buffer, int device,
-               const std::string& name) {
+                            const std::string& name) {
   std::string key = std::to_string(device) + ":" +
-                    std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) +
-                    ":" + (argument.pack ? print(*argument.pack) : "");
+                    std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) + ":" +
+                    (argument.pack ? print(*argument.pack) : "");
   const auto [found, fresh] = weights_.try_emplace(std::move(key), lowered_.weights.size());
   if (fresh) {
     int64_t size = dtype_bytes(buffer.dtype);

@@ -31,19 +31,7 @@ Expected<std::unique_ptr<ModelSchedules>> schedules_of(const std::map<std::strin
   return options.schedules->open(options.model, dims, limits, target);
 }
 
-// Which operators of a graph that a node runs share a kernel, and by which algorithms; then the
-// same of the graphs that its own nodes run.
-void fuse_region(const Graph& graph, const CompileOptions& options, const Target& target,
-                 std::vector<FusedGraph>& fused);
-
-void fuse_regions(const Graph& graph, const CompileOptions& options, const Target& target,
-                  std::vector<FusedGraph>& fused) {
-  for (const NodeId id : graph.order())
-    for (const Graph* region : regions_of(graph.node(id).attrs))
-      if (std::ranges::find(fused, region, &FusedGraph::graph) == fused.end())
-        fuse_region(*region, options, target, fused);
-}
-
+// Which operators share a kernel.
 FusedGraph fuse(const Graph& graph, bool plain, const Target& target) {
   return {&graph, plain ? single_groups(graph) : fuse_groups(graph, target.devices.empty())};
 }
@@ -52,13 +40,6 @@ FusedGraph fuse(const Graph& graph, bool plain, const Target& target) {
 void settle_algorithms(FusedGraph& fused, const Target& target, const AlgorithmOptions& options) {
   choose_algorithms(*fused.graph, fused.groups, target, options);
   fuse_pools(*fused.graph, fused.groups);
-}
-
-void fuse_region(const Graph& graph, const CompileOptions& options, const Target& target,
-                 std::vector<FusedGraph>& fused) {
-  fused.push_back(fuse(graph, options.plain, target));
-  if (!options.plain) settle_algorithms(fused.back(), target, options.algorithms);
-  fuse_regions(graph, options, target, fused);
 }
 
 // The model's graph, then those that its nodes and theirs run.
@@ -71,7 +52,10 @@ Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOp
               schedules.algorithms(graph, fused.front().groups, target, options.algorithms));
     settle_algorithms(fused.front(), target, algorithms);
   }
-  fuse_regions(graph, options, target, fused);
+  for (const Graph* region : regions_within(graph)) {
+    fused.push_back(fuse(*region, options.plain, target));
+    if (!options.plain) settle_algorithms(fused.back(), target, options.algorithms);
+  }
   return fused;
 }
 

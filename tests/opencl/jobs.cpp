@@ -80,7 +80,8 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   std::vector<Group> groups = fuse_groups(graph);
   choose_algorithms(graph, groups, target, {});
   std::vector<Kernel> lowered, scheduled_kernels;
-  const std::vector<FusedGraph> fused = {{&graph, groups}};
+  std::vector<FusedGraph> fused = {{&graph, groups}};
+  for (const Graph* region : regions_within(graph)) fused.push_back({region, fuse_groups(*region)});
   LoweredProgram before_schedules = must(lower_program(fused, {}, target));
   for (const LoweredKernel& kernel : before_schedules.kernels) {
     lowered.push_back(kernel.lowered.kernel);
