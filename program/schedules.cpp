@@ -5,12 +5,6 @@
 namespace tw {
 namespace {
 
-ChosenSchedule unscheduled(const LoweredKernel& kernel) {
-  ChosenSchedule chosen;
-  chosen.pin.kernel_hash = kernel_hash(kernel.lowered.kernel);
-  return chosen;
-}
-
 Error use(Expected<Schedule> schedule, const LoweredKernel& kernel, const Target& place,
           ChosenSchedule& chosen) {
   TW_ASSIGN(chosen.schedule, std::move(schedule));
@@ -49,7 +43,7 @@ Error ModelSchedules::read(const std::vector<FusedGraph>&) { return Error::succe
 // Where the default schedule does not apply, which is a bug, the processor gets the plain one.
 Expected<ChosenSchedule> ModelSchedules::choose(const LoweredKernel& kernel,
                                                 const Target& place) const {
-  ChosenSchedule chosen = unscheduled(kernel);
+  ChosenSchedule chosen;
   const LoweredGroup& lowered = kernel.lowered;
   Error error = use(default_schedule(lowered.kernel, lowered.family, place), kernel, place, chosen);
   if (!error) return chosen;
@@ -72,7 +66,7 @@ Expected<ScheduleRemarks> ModelSchedules::review(const std::vector<LoweredKernel
 
 Expected<ChosenSchedule> PlainSchedules::choose(const LoweredKernel& kernel,
                                                 const Target& place) const {
-  ChosenSchedule chosen = unscheduled(kernel);
+  ChosenSchedule chosen;
   TW_TRY(use(plain_schedule(kernel.lowered.kernel, place), kernel, place, chosen));
   return chosen;
 }
