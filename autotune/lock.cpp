@@ -112,10 +112,6 @@ Expected<LockSection> section_of(const Json& json, const std::string& file) {
 
 }  // namespace
 
-const char* source_of(const Pin& pin) {
-  return pin.tuned ? "tuned" : pin.transferred ? "transferred" : "default";
-}
-
 bool same_place(const LockSection& a, const LockSection& b) { return place_of(a) == place_of(b); }
 
 std::string describe(const LockSection& s) {

@@ -9,26 +9,10 @@
 #include "ir/group.h"
 #include "ir/simplify.h"
 #include "passes/pass.h"
+#include "program/schedules.h"
 #include "support/diag.h"
 
 namespace tw {
-
-// How one kernel is scheduled, and where that comes from.
-struct Pin {
-  // task_key, target_key of where it runs, hash of the lowered kernel; task "": a copy, never
-  // pinned
-  std::string task, target, kernel_hash;
-  std::string name, algorithm;  // task_name, algorithm_name
-  bool tuned = false;           // by a record of its own; else the default schedule
-  bool transferred = false;     // or that of the record of a kernel like it
-  double seconds = 0;           // tuned: the record's median
-  int64_t time = 0;             // tuned: when it was measured
-  std::string tool;             // tuned: the version of tilewright that measured it
-  std::string schedule;         // text
-  auto operator<=>(const Pin&) const = default;
-};
-
-const char* source_of(const Pin& pin);  // "tuned", "transferred", "default"
 
 // The pins of one model for one target.
 struct LockSection {

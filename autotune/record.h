@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/dates.h"
 #include "support/diag.h"
 
 namespace tw {
@@ -63,8 +64,5 @@ Error check(const Record& record);
 std::string print(const Record& record);
 Expected<Record> parse_record(std::string_view line, const std::string& file);
 std::string record_id(const Record& record);  // 32 hex digits
-
-std::string date_text(int64_t time);                           // "2026-11-22", UTC
-std::optional<int64_t> date_from_text(std::string_view text);  // midnight, UTC
 
 }  // namespace tw

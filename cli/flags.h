@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/dims.h"
-#include "driver/tensors.h"
+#include "driver/run/dims.h"
+#include "driver/run/tensors.h"
 
 namespace CLI {
 class App;

@@ -2,9 +2,9 @@
 // would allow.
 #pragma once
 #include "cli/text_width.h"
-#include "driver/manifest.h"
-#include "driver/roofline.h"
-#include "driver/tensors.h"
+#include "driver/compile/manifest.h"
+#include "driver/run/roofline.h"
+#include "driver/run/tensors.h"
 
 namespace tw {
 

@@ -5,7 +5,7 @@
 
 #include "autotune/measure/worker.h"
 #include "cli/app.h"
-#include "driver/compare_artifacts.h"
+#include "driver/compare/compare_artifacts.h"
 #include "support/end_signals.h"
 
 namespace {

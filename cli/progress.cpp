@@ -8,7 +8,7 @@
 #include <ostream>
 
 #include "cli/text_width.h"
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
 
 namespace tw {
 namespace {

@@ -118,6 +118,13 @@ Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool 
   return out;
 }
 
+std::string rest_text(const TuneBudget& budget, int trials, int done, double searched) {
+  double rest = budget.left();
+  if (trials > 0 && done > 0 && searched > 0)
+    rest = std::min(rest, std::max(0, trials - done) * searched / done);
+  return std::isfinite(rest) ? format_seconds(std::max(0.0, rest)) + " left" : "";
+}
+
 TuneView::TuneView(Console& console, const NetworkTuner& tuner, const Peaks& peaks,
                    const TuneBudget& budget, int trials, bool quiet)
     : console_(console),

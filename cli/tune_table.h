@@ -9,8 +9,8 @@
 #include "autotune/network.h"
 #include "cli/app.h"
 #include "cli/text_width.h"
-#include "cli/tune_budget.h"
-#include "driver/roofline.h"
+#include "driver/run/roofline.h"
+#include "driver/tune/tune_budget.h"
 
 namespace tw {
 
@@ -20,6 +20,10 @@ std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int column
 // Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak",
 // "trials", "known", "illegal"}; with `curve` the best so far by trial too
 Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve = false);
+
+// What a live line says of the rest: "18 s left", or "" where nobody knows. trials: the limit, 0:
+// none; done: those made in `searched` seconds.
+std::string rest_text(const TuneBudget& budget, int trials, int done, double searched);
 
 class TuneView {
  public:

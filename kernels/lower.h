@@ -25,8 +25,6 @@ struct LoweredGroup {
   Kernel kernel;        // unscheduled
   KernelStages stages;  // of it, for the family's schedule
   std::vector<LoweredArgument> arguments;
-  // Of a graph that a node runs: none of the model's tuning tasks
-  bool in_region = false;
 };
 
 // Errors: an op (or a case of one) that has no lowering, naming the node.

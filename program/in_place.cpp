@@ -11,8 +11,8 @@ namespace {
 
 class Joiner {
  public:
-  Joiner(Program& program, std::vector<Lifetime>& lifetimes)
-      : program_(program), lifetimes_(lifetimes), home_(lifetimes.size()) {
+  Joiner(Program& program, std::vector<Kernel>& kernels, std::vector<Lifetime>& lifetimes)
+      : program_(program), kernels_(kernels), lifetimes_(lifetimes), home_(lifetimes.size()) {
     std::iota(home_.begin(), home_.end(), size_t{0});
   }
 
@@ -47,7 +47,7 @@ class Joiner {
 
   void join(int number, KernelCall& call, size_t out) {
     Operand& made = call.arguments[out];
-    Kernel& kernel = program_.kernels[static_cast<size_t>(call.kernel)];
+    Kernel& kernel = kernels_[static_cast<size_t>(call.kernel)];
     if (kernel.buffers[out].role != BufferRole::output || made.place != Place::arena ||
         lifetime(made).first != number)
       return;
@@ -104,12 +104,13 @@ class Joiner {
   const std::vector<BufferId>& inputs_of(int kernel, size_t out) {
     const auto [known, fresh] = inputs_.try_emplace({kernel, out});
     if (fresh)
-      known->second = in_place_inputs(program_.kernels[static_cast<size_t>(kernel)],
+      known->second = in_place_inputs(kernels_[static_cast<size_t>(kernel)],
                                       BufferId{static_cast<int32_t>(out)});
     return known->second;
   }
 
   Program& program_;
+  std::vector<Kernel>& kernels_;
   std::vector<Lifetime>& lifetimes_;
   std::vector<size_t> home_;  // by lifetime: the one that it lies in
   std::map<std::pair<int, size_t>, std::vector<BufferId>> inputs_;  // by kernel and output
@@ -117,8 +118,9 @@ class Joiner {
 
 }  // namespace
 
-void join_in_place(Program& program, std::vector<Lifetime>& lifetimes) {
-  Joiner(program, lifetimes).run();
+void join_in_place(Program& program, std::vector<Kernel>& kernels,
+                   std::vector<Lifetime>& lifetimes) {
+  Joiner(program, kernels, lifetimes).run();
 }
 
 }  // namespace tw

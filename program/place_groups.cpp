@@ -27,13 +27,21 @@ double nominal(const Expr& e) {
 
 class Placer {
  public:
-  Placer(const Graph& graph, const std::vector<Group>& groups, const Target& target,
-         const Runs& runs)
-      : graph_(graph), groups_(groups), target_(target), runs_(runs), storage_(graph, groups) {}
+  Placer(const FusedGraph& fused, const Target& target, const std::vector<DeviceKernels>& on_device)
+      : graph_(*fused.graph),
+        groups_(fused.groups),
+        target_(target),
+        on_device_(on_device),
+        storage_(graph_, groups_) {
+    for (const DeviceKernels& device : on_device) {
+      std::vector<Work>& work = work_.emplace_back();
+      for (const LoweredKernel& kernel : device.kernels)
+        work.push_back(count_work(kernel.lowered.kernel));
+    }
+  }
 
   Placement run() {
     const size_t places = target_.devices.size() + 1;
-    for (size_t place = 1; place < places; ++place) ask(static_cast<int>(place));
     Placement placement{std::vector<int>(groups_.size()), std::vector<std::string>(groups_.size())};
     PbqpProblem problem;
     std::map<int32_t, size_t> maker;  // group that makes the value with this index
@@ -53,51 +61,16 @@ class Placer {
   }
 
  private:
-  // What becomes of every group on a device.
-  void ask(int place) {
-    std::vector<LoweredGroup> distinct;
-    std::map<std::string, size_t> known;
-    std::vector<OnDevice>& all = on_device_.emplace_back(groups_.size());
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      if (storage_.in_place(groups_[g])) continue;
-      Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g],
-                                                   target_.devices[static_cast<size_t>(place) - 1]);
-      if (!lowered) {
-        all[g].problem = error_text(lowered.takeError());
-        continue;
-      }
-      // Whether a device runs it may depend on its constants
-      std::string key = kernel_hash(lowered->kernel);
-      for (const LoweredArgument& argument : lowered->arguments)
-        if (argument.constant)
-          key += ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data()));
-      const auto [entry, fresh] = known.try_emplace(std::move(key), distinct.size());
-      if (fresh) distinct.push_back(std::move(*lowered));
-      all[g].kernel = entry->second;
-    }
-    const std::vector<std::string> problems = runs_(distinct, place);
-    std::vector<Work> work;
-    for (const LoweredGroup& lowered : distinct) work.push_back(count_work(lowered.kernel));
-    for (OnDevice& one : all) {
-      if (!one.kernel) continue;
-      one.problem = problems[*one.kernel];
-      one.work = work[*one.kernel];
-    }
-  }
-
   std::vector<double> costs(size_t g, size_t places, std::string& reason) const {
     std::vector<double> seconds(places);
     if (storage_.in_place(groups_[g])) return seconds;
     bool matters = false;  // what the processor takes for it
     for (size_t place = 1; place < places; ++place) {
       const Target& device = target_.devices[place - 1];
-      const OnDevice& there = on_device_[place - 1][g];
-      if (!there.problem.empty())
-        reason += (reason.empty() ? "" : "; ") + device.name + ": " + there.problem;
-      seconds[place] = !there.problem.empty() ? kNever
-                       : device.take_all      ? 0
-                                              : on_device(device, there.work);
-      matters |= there.problem.empty() && !device.take_all;
+      const std::string& problem = problem_of(g, place);
+      if (!problem.empty()) reason += (reason.empty() ? "" : "; ") + device.name + ": " + problem;
+      seconds[place] = !problem.empty() ? kNever : device.take_all ? 0 : on_device(g, place);
+      matters |= problem.empty() && !device.take_all;
     }
     seconds[0] = kCall + (matters ? on_host(g) : 0);
     return seconds;
@@ -112,7 +85,16 @@ class Placer {
            nominal(work.weight_bytes + work.tensor_bytes) / kHostBytes;
   }
 
-  static double on_device(const Target& device, const Work& work) {
+  // Why the group does not run on the device; "": it does.
+  const std::string& problem_of(size_t g, size_t place) const {
+    const DeviceKernels& device = on_device_[place - 1];
+    const std::optional<size_t> kernel = device.kernel_of[g];
+    return kernel ? device.refusals[*kernel] : device.problems[g];
+  }
+
+  double on_device(size_t g, size_t place) const {
+    const Target& device = target_.devices[place - 1];
+    const Work& work = work_[place - 1][on_device_[place - 1].kernel_of[g].value()];
     return nominal(work.flops) / device.rates.flops +
            nominal(work.weight_bytes + work.tensor_bytes) / device.rates.bytes +
            device.rates.launch;
@@ -166,14 +148,9 @@ class Placer {
   const Graph& graph_;
   const std::vector<Group>& groups_;
   const Target& target_;
-  const Runs& runs_;
+  const std::vector<DeviceKernels>& on_device_;
+  std::vector<std::vector<Work>> work_;  // by device, by kernel
   Storage storage_;
-  struct OnDevice {
-    std::optional<size_t> kernel;  // of the distinct ones
-    std::string problem;           // "": it runs
-    Work work;
-  };
-  std::vector<std::vector<OnDevice>> on_device_;  // by device, by group
 };
 
 }  // namespace
@@ -185,11 +162,39 @@ std::vector<Constant> constants_of(const LoweredGroup& group) {
   return constants;
 }
 
-Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target,
-                       const Runs& runs) {
+DeviceKernels lower_for_device(const FusedGraph& fused, const Target& target, int device) {
+  const Graph& graph = *fused.graph;
+  const Storage storage(graph, fused.groups);
+  DeviceKernels out;
+  out.kernel_of.resize(fused.groups.size());
+  out.problems.resize(fused.groups.size());
+  std::map<std::string, size_t> known;
+  for (size_t g = 0; g < fused.groups.size(); ++g) {
+    const Group& group = fused.groups[g];
+    if (storage.in_place(group)) continue;
+    Expected<LoweredGroup> lowered = lower_group(graph, group,
+                                                 target.devices[static_cast<size_t>(device) - 1]);
+    if (!lowered) {
+      out.problems[g] = error_text(lowered.takeError());
+      continue;
+    }
+    // Whether a device runs it may depend on its constants
+    std::string key = kernel_hash(lowered->kernel);
+    for (const LoweredArgument& argument : lowered->arguments)
+      if (argument.constant)
+        key += ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data()));
+    const auto [entry, fresh] = known.try_emplace(std::move(key), out.kernels.size());
+    if (fresh) out.kernels.push_back({std::move(*lowered), device, "", &graph, &group});
+    out.kernel_of[g] = entry->second;
+  }
+  return out;
+}
+
+Placement place_groups(const FusedGraph& fused, const Target& target,
+                       const std::vector<DeviceKernels>& on_device) {
   if (target.devices.empty())
-    return {std::vector<int>(groups.size()), std::vector<std::string>(groups.size())};
-  return Placer(graph, groups, target, runs).run();
+    return {std::vector<int>(fused.groups.size()), std::vector<std::string>(fused.groups.size())};
+  return Placer(fused, target, on_device).run();
 }
 
 }  // namespace tw

@@ -1,13 +1,11 @@
 // Gives every fused group the processor or one of the target's devices: what is estimated to be
 // fastest for the whole graph, copies between memories included. Before: groups with their
-// algorithms. After: build_program inserts the copies. Here, because a group's kernels, weights and
+// algorithms. After: lower_program inserts the copies. Here, because a group's kernels, weights and
 // memory depend on where it runs.
 #pragma once
-#include <functional>
+#include <optional>
 
-#include "ir/group.h"
-#include "ir/program.h"
-#include "ir/target.h"
+#include "program/lower_program.h"
 
 namespace tw {
 
@@ -17,14 +15,21 @@ struct Placement {
   // By group on the processor: why not on a device; "" where there is no kernel
   std::vector<std::string> reasons;
 };
-// Which kernels a device can run: by group "" or the reason why not. Called once a device, with its
-// distinct kernels and constants.
-struct LoweredGroup;
-using Runs =
-    std::function<std::vector<std::string>(const std::vector<LoweredGroup>& groups, int device)>;
+// What the groups of a graph are on one device.
+struct DeviceKernels {
+  std::vector<LoweredKernel> kernels;  // distinct, with their constants
+  std::vector<std::string> refusals;   // by kernel: why the device does not run it; "": it does
+  // By group: its kernel; none: it has none, or no lowering
+  std::vector<std::optional<size_t>> kernel_of;
+  std::vector<std::string> problems;  // by group: why it has no lowering
+};
+// Without refusals, which a device's code generator knows. device: 1 + index into Target::devices.
+DeviceKernels lower_for_device(const FusedGraph& fused, const Target& target, int device);
+
 // The constants of a kernel by parameter, as devices are asked about them; empty: not constant.
 std::vector<Constant> constants_of(const LoweredGroup& group);
-Placement place_groups(const Graph& graph, const std::vector<Group>& groups, const Target& target,
-                       const Runs& runs);
+// on_device: of each device of the target.
+Placement place_groups(const FusedGraph& fused, const Target& target,
+                       const std::vector<DeviceKernels>& on_device);
 
 }  // namespace tw

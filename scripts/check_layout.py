@@ -33,8 +33,12 @@ ONLY = {  # a pattern over #include or code -> rooms or folders that may match i
     r'"(cuda|opencl|vdla)"|\bdriver\b(\(\))?\s*[!=]=': ["backends", "runtime"],
     r'#include [<"]llvm/(IR|CodeGen|Passes|Target|MC|Linker|Bitcode|Transforms|Analysis)/': ["backends"],
 }
+BELOW_AUTOTUNE = ["program", "passes", "kernels", "frontend", "backends", "packager", "runtime", "ir", "support"]
 FOLDERS = {  # a folder -> what it may include of its own room and others
     "backends/vdla": ["backends/vdla", "backends/backend.h", "ir", "support", "runtime"],
+    "driver/compile": ["driver/compile", *BELOW_AUTOTUNE],
+    "driver/run": ["driver/run", "driver/compile", *BELOW_AUTOTUNE],
+    "driver/compare": ["driver/compare", "driver/run", "driver/compile", "autotune", *BELOW_AUTOTUNE],
 }
 LIMIT = 800
 SOURCES = {".cpp", ".h", ".c", ".sv", ".py", ".sh", ".cmake"}

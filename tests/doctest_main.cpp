@@ -4,7 +4,7 @@
 #ifdef TW_MEASURE_WORKER  // tests that measure start their own program again as the measuring
                           // process
 #include "autotune/measure/worker.h"
-#include "driver/compare_artifacts.h"
+#include "driver/compare/compare_artifacts.h"
 #endif
 
 int main(int argc, char** argv) {

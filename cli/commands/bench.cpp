@@ -1,7 +1,5 @@
 // tilewright bench: times whole runs, or every kernel call, of a compiled model on one set of
 // inputs.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <ostream>
@@ -10,18 +8,18 @@
 #include "cli/kernel_table.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
-#include "driver/compile.h"
-#include "driver/device_report.h"
-#include "driver/model_run.h"
-#include "driver/temporary_folder.h"
+#include "driver/compile/compile.h"
+#include "driver/run/device_report.h"
+#include "driver/run/temporary_folder.h"
+#include "driver/run/time_model.h"
+#include "driver/tune/lock_file.h"
+#include "driver/tune/tuned_schedules.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 #include "support/parallel.h"
 
 namespace tw {
 namespace {
-
-constexpr int kMaxRuns = 1000000;  // samples kept
 
 struct BenchArgs {
   std::string file, target = "host", device;
@@ -31,68 +29,10 @@ struct BenchArgs {
   bool per_kernel = false, no_check = false;
 };
 
-struct Statistics {
-  double min = 0, median = 0, p95 = 0, mean = 0;
-};
-
-// p95: the smallest sample that at least 95% of them do not exceed.
-Statistics statistics(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const size_t n = samples.size();
-  Statistics s;
-  s.min = samples.front();
-  s.median = n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
-  s.p95 = samples[(n * 95 + 99) / 100 - 1];
-  for (const double v : samples) s.mean += v / static_cast<double>(n);
-  return s;
-}
-
 std::string padded(const char* pattern, double value) {
   char buffer[48];
   std::snprintf(buffer, sizeof buffer, pattern, value);
   return buffer;
-}
-
-// Calls `once` until the count or the time that the flags ask for.
-template <class Once>
-Error repeat(const BenchArgs& args, const Once& once) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const int most = args.runs > 0 ? args.runs : kMaxRuns;
-  for (int i = 0; i < most; ++i) {
-    if (args.runs == 0 && i > 0 &&
-        std::chrono::duration<double>(Clock::now() - start).count() >= args.seconds)
-      break;
-    TW_TRY(once());
-  }
-  return Error::success();
-}
-
-Expected<std::vector<double>> time_runs(const BenchArgs& args, ModelRun& run) {
-  std::vector<double> ms;
-  TW_TRY(repeat(args, [&]() -> Error {
-    const auto start = std::chrono::steady_clock::now();
-    TW_TRY(run.run());
-    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-                     .count());
-    return Error::success();
-  }));
-  return ms;
-}
-
-// The median milliseconds of every call.
-Expected<std::vector<double>> time_calls(const BenchArgs& args, ModelRun& run) {
-  const size_t count = static_cast<size_t>(run.api().call_count);
-  std::vector<uint64_t> ns(count);
-  std::vector<std::vector<double>> samples(count);
-  TW_TRY(repeat(args, [&]() -> Error {
-    TW_TRY(run.profile(ns));
-    for (size_t k = 0; k < count; ++k) samples[k].push_back(static_cast<double>(ns[k]) * 1e-6);
-    return Error::success();
-  }));
-  std::vector<double> out;
-  for (std::vector<double>& s : samples) out.push_back(statistics(std::move(s)).median);
-  return out;
 }
 
 // The library to time: the file itself, or what the model in it compiles to, in `folder`.
@@ -106,7 +46,7 @@ Expected<std::string> library_of(const BenchArgs& args, const std::string& folde
   options.model = args.file;
   options.output = folder + "/model.so";
   options.name = "model";
-  options.schedules.lock = lock_beside(args.file);
+  options.schedules = tuned_schedules({.lock = lock_beside(args.file)});
   Progress progress(console);
   TW_ASSIGN(
       const CompileReport report,
@@ -120,7 +60,7 @@ Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& r
   // Checked when it was loaded
   TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, library));
-  TW_ASSIGN(const std::vector<double> ms, time_calls(args, run));
+  TW_ASSIGN(const std::vector<double> ms, time_calls(run, {args.runs, args.seconds}));
   if (manifest.calls.size() != ms.size())
     return make_error(DiagCode::invalid_model,
                       "'{0}': the manifest lists {1} calls, the library has {2}", library,
@@ -147,7 +87,7 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), flags));
   TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), std::move(inputs), args.threads));
   for (int i = 0; i < args.warmup; ++i) TW_TRY(run.run());
-  TW_ASSIGN(const std::vector<double> ms, time_runs(args, run));
+  TW_ASSIGN(const std::vector<double> ms, time_runs(run, {args.runs, args.seconds}));
   const Statistics s = statistics(ms);
   Json::Object result{{"model", model.api().name},
                       {"target", model.api().target},

@@ -15,9 +15,13 @@
 #include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
-#include "cli/tune_network.h"
-#include "driver/compile.h"
-#include "driver/dump.h"
+#include "cli/tune_flags.h"
+#include "cli/tune_text.h"
+#include "cli/tune_watch.h"
+#include "driver/compile/compile.h"
+#include "driver/compile/dump.h"
+#include "driver/tune/lock_file.h"
+#include "driver/tune/tuned_compile.h"
 #include "packager/output_file.h"
 #include "support/parallel.h"
 
@@ -93,6 +97,11 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
   return make_error(std::move(list));
 }
 
+ScheduleOptions schedules_of(const CompileArgs& args) {
+  return {args.log, lock_beside(args.model), args.frozen, args.threads,
+          args.log.empty() ? default_log() : ""};
+}
+
 Expected<CompileOptions> options_of(const CompileArgs& args) {
   CompileOptions o;
   const std::optional<Emit> emit = emit_from_name(args.emit);
@@ -117,8 +126,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   o.strict = args.strict;
   o.jobs = args.jobs;
   o.dump_dir = args.dump_dir;
-  o.schedules = {args.log, lock_beside(args.model), args.frozen, args.threads,
-                 args.log.empty() ? default_log() : ""};
+  o.schedules = tuned_schedules(schedules_of(args));
   o.pipeline = args.passes;
   o.passes.verify_each = args.verify_each;
 #ifdef TW_VERIFY_EACH
@@ -306,7 +314,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   if (is_text(options.emit))
     return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text",
                       args.emit);
-  TunedCompile out{options, {}};
+  TunedCompile out{options, schedules_of(args), {}};
   TuneRequest& request = out.tuning;
   request.model = args.model;
   request.dims = options.dims;
@@ -319,7 +327,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   request.sources.jobs = request.network.jobs;
   request.sources.threads = request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
-  out.options.schedules.log = request.log;
+  out.schedules.log = request.log;
   return out;
 }
 
@@ -369,7 +377,11 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
     TW_ASSIGN(report, compile_model(options, target, on_stage));
   } else {
     TW_ASSIGN(TunedCompile request, tuned_compile(args, target, options));
-    TW_ASSIGN(report, compile_tuned(std::move(request), target, console));
+    const double limit = request.tuning.network.scheduler.seconds;
+    ConsoleTuneWatch watch(console, request.tuning.network.scheduler.trials, true);
+    TW_ASSIGN(TunedCompileReport tuned, compile_tuned(std::move(request), target, watch));
+    std::ranges::copy(tuning_notes(tuned, limit), std::back_inserter(tuned.report.notes));
+    report = std::move(tuned.report);
   }
   progress.end();
   if (!console.json) progress.print(remarks(report));

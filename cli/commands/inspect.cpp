@@ -9,9 +9,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/progress.h"
-#include "driver/example_sizes.h"
-#include "driver/manifest.h"
-#include "driver/tensors.h"
+#include "driver/compile/example_sizes.h"
+#include "driver/compile/manifest.h"
+#include "driver/run/tensors.h"
 #include "frontend/frontend.h"
 #include "ir/graph/macs.h"
 #include "ir/text.h"

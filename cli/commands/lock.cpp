@@ -12,7 +12,9 @@
 #include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
+#include "driver/tune/lock_file.h"
+#include "driver/tune/tuned_schedules.h"
 #include "packager/output_file.h"
 
 namespace tw {
@@ -33,14 +35,14 @@ std::string log_to_read(const LockArgs& args) {
 }
 
 // What a compile would choose now; it is not finished, as no code is needed.
-Expected<LockSection> section_of(const CompileOptions& options, const Target& target,
+Expected<LockSection> section_of(const CompileOptions& options, const Target& target, int threads,
                                  Progress& progress, std::vector<std::string>& warnings) {
   TW_ASSIGN(
       const CompileReport report,
       compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
   progress.end();
   std::ranges::copy(report.warnings, std::back_inserter(warnings));
-  return lock_section(options, target, report);
+  return lock_section(options, target, threads, report);
 }
 
 int64_t tuned_of(const LockSection& section) {
@@ -56,13 +58,13 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(options.algorithms, args.algorithms.options(target));
   with_virtual_threads(target, args.virtual_threads);
-  options.schedules.log = log_to_read(args);
-  options.schedules.threads = args.threads;
+  const ScheduleOptions schedules{.log = log_to_read(args), .threads = args.threads};
+  options.schedules = tuned_schedules(schedules);
   const std::string path = lock_beside(args.model);
   FileRoles files;
   files.reads_model(args.model);
   files.reads_target(args.target);
-  files.reads("the tuning log", options.schedules.log);
+  files.reads("the tuning log", schedules.log);
   files.writes("the lock", path);
   TW_TRY(files.check());
   TW_ASSIGN(Lock lock, read_lock(path));
@@ -73,11 +75,11 @@ Expected<int> lock(const LockArgs& args, Console& console) {
                        "' was of another version of tilewright: what it pinned is gone");
   lock.outdated = false;
   std::vector<LockSection> sections;
-  TW_ASSIGN(sections.emplace_back(), section_of(options, target, progress, warnings));
+  TW_ASSIGN(sections.emplace_back(), section_of(options, target, args.threads, progress, warnings));
   for (const auto& sizes : special) {  // as compile makes them: models of their own
     CompileOptions own = options;
     own.dims = with_sizes(options.dims, sizes);
-    TW_ASSIGN(sections.emplace_back(), section_of(own, target, progress, warnings));
+    TW_ASSIGN(sections.emplace_back(), section_of(own, target, args.threads, progress, warnings));
   }
   int64_t tuned = 0, count = 0;
   std::string what;
@@ -85,9 +87,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
     const auto own = static_cast<int64_t>(section.pins.size());
     what += path + ": " + describe(section) + ": " + std::to_string(tuned_of(section)) + " of " +
             std::to_string(own) + " kernels tuned" +
-            (options.schedules.log.empty() ? ", without a log"
-                                           : ", by '" + options.schedules.log + "'") +
-            "\n";
+            (schedules.log.empty() ? ", without a log" : ", by '" + schedules.log + "'") + "\n";
     tuned += tuned_of(section);
     count += own;
     lock.put(section);
@@ -95,7 +95,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   TW_TRY(write_file(path, print(lock)));
   if (console.json) {
     write_json(console, Json::Object{{"lock", path},
-                                     {"log", options.schedules.log},
+                                     {"log", schedules.log},
                                      {"kernels", count},
                                      {"tuned", tuned},
                                      {"warnings", json_array(warnings)}});

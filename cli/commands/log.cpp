@@ -9,10 +9,10 @@
 #include <memory>
 #include <ostream>
 
+#include "autotune/log.h"
 #include "cli/commands/commands.h"
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
-#include "driver/schedules.h"
 #include "packager/output_file.h"
 
 namespace tw {

@@ -8,8 +8,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/targets.h"
-#include "driver/compare.h"
-#include "driver/tensors.h"
+#include "driver/compare/compare.h"
+#include "driver/compile/example_sizes.h"
+#include "driver/run/tensors.h"
 #include "frontend/frontend.h"
 #include "ir/kernel/interpreter.h"
 #include "ir/schedule/schedule.h"

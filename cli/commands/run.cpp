@@ -4,9 +4,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
-#include "driver/compare.h"
-#include "driver/device_report.h"
-#include "driver/model_run.h"
+#include "driver/compare/compare.h"
+#include "driver/run/device_report.h"
+#include "driver/run/model_run.h"
 #include "packager/loaded_model.h"
 
 namespace tw {

@@ -8,7 +8,7 @@
 #include "autotune/space.h"
 #include "cli/commands/commands.h"
 #include "cli/targets.h"
-#include "driver/model_tasks.h"
+#include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
 
 namespace tw {

@@ -5,10 +5,12 @@
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
+#include "cli/interrupts.h"
 #include "cli/targets.h"
-#include "cli/tune_check.h"
-#include "cli/tune_network.h"
-#include "driver/schedules.h"
+#include "cli/tune_flags.h"
+#include "cli/tune_text.h"
+#include "cli/tune_watch.h"
+#include "driver/tune/tuned_compile.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -84,13 +86,30 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
 
 Expected<int> check(const TuneRequest& request, const Target& target, int processes,
                     Console& console) {
-  TW_ASSIGN(const std::vector<CheckedKernel> kernels, check_records(request, target, processes));
+  if (!target.devices.empty())
+    return make_error(DiagCode::unsupported,
+                      "--check times processors; what device '{0}' takes is in its cycles",
+                      target.main_device().name);
+  TW_ASSIGN(const std::vector<Task> tasks, chosen_tasks(request, target));
+  TW_ASSIGN(const std::vector<CheckedKernel> kernels,
+            check_records(tasks, request.log, target, request.network.threads, processes));
   if (!console.json) {
     console.out << check_table(kernels, console.columns);
     return kExitOk;
   }
   for (const CheckedKernel& kernel : kernels) console.out << dump(to_json(kernel), -1) << "\n";
   return kExitOk;
+}
+
+// The search, shown while it works and told of at its end.
+Error search(TuneRequest request, const Target& target, Console& console) {
+  const Interrupts interrupts;
+  request.stop = &interrupts.asked();
+  ConsoleTuneWatch watch(console, request.network.scheduler.trials, false);
+  TW_ASSIGN(const TunedNetwork tuned, tune_network(request, target, watch));
+  if (console.json) console.out << dump(tuned_json(tuned, request.network.table), -1) << "\n";
+  else console.out << tuned_text(tuned, console.columns);
+  return Error::success();
 }
 
 Expected<int> tune(const TuneArgs& args, Console& console) {
@@ -114,15 +133,14 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
         DiagCode::unsupported,
         "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench",
         target.main_device().name);
-  TW_TRY(tune_network(request, target, console, false).takeError());
+  TW_TRY(search(request, target, console));
   if (!args.prove) return kExitOk;
   CompileOptions plain;
   plain.model = args.model;
   plain.dims = request.dims;
   plain.jobs = args.jobs;
-  plain.schedules.threads = args.threads;
-  plain.schedules.log = request.log;
-  TW_ASSIGN(const Comparison proof, prove(plain, target));
+  const ScheduleOptions schedules{.log = request.log, .threads = args.threads};
+  TW_ASSIGN(const Comparison proof, prove(plain, schedules, target));
   if (console.json) console.out << dump(Json::Object{{"proof", to_json(proof)}}, -1) << "\n";
   else console.out << "network: " << proof_text(proof) << "\n";
   return kExitOk;

@@ -1,18 +1,14 @@
 // tilewright verify: a compiled model against stored outputs, or against the reference evaluation
 // of its ONNX file.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <ostream>
 
 #include "cli/commands/commands.h"
-#include "cli/per_node.h"
 #include "cli/progress.h"
-#include "driver/device_report.h"
-#include "driver/manifest.h"
-#include "driver/model_run.h"
-#include "driver/reference.h"
-#include "packager/artifact.h"
-#include "packager/loaded_model.h"
+#include "driver/compare/verify.h"
+#include "driver/run/device_report.h"
 
 namespace tw {
 namespace {
@@ -24,77 +20,6 @@ struct VerifyArgs {
   int threads = 0;
   bool per_node = false, no_check = false;
 };
-
-// Every output of the folder, or none.
-Expected<std::vector<Tensor>> stored_outputs(const std::string& dir, const tw_api& api) {
-  std::vector<Tensor> list;
-  for (size_t i = 0; i < static_cast<size_t>(api.output_count); ++i) {
-    TW_ASSIGN(std::optional<Tensor> tensor, read_stored(dir, "output", i));
-    if (!tensor && list.empty()) return list;
-    if (!tensor) return make_error(DiagCode::io, "'{0}' has output_0 but no output_{1}", dir, i);
-    list.push_back(std::move(*tensor));
-  }
-  return list;
-}
-
-// The library's inputs in the graph's order.
-Expected<std::vector<Tensor>> inputs_of(const Graph& graph, const Inputs& inputs,
-                                        const tw_api& api) {
-  std::vector<Tensor> list;
-  for (const ValueId id : graph.inputs()) {
-    int32_t found = 0;
-    while (found < api.input_count && api.inputs[found].name != graph.value(id).name) ++found;
-    if (found == api.input_count)
-      return make_error(DiagCode::invalid_argument,
-                        "the library has no input '{0}': it was compiled from another model",
-                        graph.value(id).name);
-    list.push_back(inputs.tensors[static_cast<size_t>(found)]);
-  }
-  return list;
-}
-
-struct Reference {
-  std::vector<Tensor> outputs;
-  Inputs inputs;  // in the graph's order
-};
-
-Expected<Target> target_of(const Manifest& manifest, const std::string& library) {
-  return parse_target(manifest.target_yaml, library + " (its manifest's target)");
-}
-
-Expected<Reference> make_reference(const VerifyArgs& args, const Manifest& manifest,
-                                   const Inputs& inputs, const tw_api& api, Console& console) {
-  const std::optional<ReferenceKind> kind = reference_from_name(args.reference);
-  Progress progress(console);
-  progress.begin("import");
-  TW_ASSIGN(Model model, import_onnx(args.model, {manifest.dims}));
-  if (model.sha256 != manifest.model_sha256)
-    progress.print("warning: '" + args.library + "' was not compiled from '" + args.model +
-                   "' as it is now\n");
-  Reference r;
-  r.inputs.symbols = inputs.symbols;
-  TW_ASSIGN(r.inputs.tensors, inputs_of(model.graph, inputs, api));
-  progress.begin("reference");
-  TW_ASSIGN(const Target target, target_of(manifest, args.library));
-  TW_ASSIGN(r.outputs, reference_outputs(*kind, std::move(model), r.inputs, target));
-  if (r.outputs.size() != static_cast<size_t>(api.output_count))
-    return make_error(DiagCode::invalid_argument, "the library has {0} outputs, '{1}' has {2}",
-                      api.output_count, args.model, r.outputs.size());
-  return r;
-}
-
-Expected<PerNodeReport> per_node(const VerifyArgs& args, const Manifest& manifest,
-                                 const Reference& reference) {
-  CompileOptions options;
-  options.model = args.model;
-  options.dims = manifest.dims;
-  options.pipeline = manifest.pipeline;
-  options.algorithms = manifest.algorithms;
-  options.name = "kept";
-  TW_ASSIGN(const Target target, target_of(manifest, args.library));
-  return compare_nodes(options, target, reference.inputs, reference.outputs, args.tolerance,
-                       args.threads);
-}
 
 Error check_args(const VerifyArgs& args) {
   std::error_code none;
@@ -112,49 +37,66 @@ Error check_args(const VerifyArgs& args) {
   return Error::success();
 }
 
+// library_passed: whether the library's own outputs are those of the reference.
+void print_report(Console& console, const PerNodeReport& report, bool library_passed) {
+  std::ostream& out = console.out;
+  const bool passes_off = std::any_of(report.passes.begin(), report.passes.end(),
+                                      [](const Difference& d) { return !d.same; });
+  if (passes_off)
+    out << "the graph passes change what the model computes: see --pass-limit of compile\n";
+  if (!report.first) {
+    out << "each of " << report.compared
+        << " fused groups gives the reference's result when all of them are kept"
+        << (passes_off || library_passed ? "\n"
+                                         : ", and the library does not: suspect the sharing of "
+                                           "memory, which that build goes without\n");
+    return;
+  }
+  out << "the first result that is off: " << report.first->value << ": " << report.first->type
+      << "\n";
+  for (const std::string& node : report.first->nodes) out << "  by " << node << "\n";
+  out << "  " << to_string(report.first->difference) << "\n";
+}
+
+Json to_json(const PerNodeReport& report) {
+  Json::Array passes;
+  for (const Difference& d : report.passes) passes.push_back(to_json(d));
+  Json first;
+  if (report.first)
+    first = Json::Object{{"value", report.first->value},
+                         {"type", report.first->type},
+                         {"nodes", json_array(report.first->nodes)},
+                         {"difference", to_json(report.first->difference)}};
+  return Json::Object{{"compared", report.compared}, {"first", first}, {"passes", passes}};
+}
+
 Expected<int> verify(const VerifyArgs& args, Console& console) {
   TW_TRY(check_args(args));
   use_device(args.device);
-  TW_ASSIGN(const LoadedModel model,
-            LoadedModel::open(args.library, args.no_check ? Integrity::trust : Integrity::check));
-  // Checked a moment ago
-  TW_ASSIGN(const std::string text, read_manifest(args.library, Integrity::trust));
-  TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.library));
-  InputSources flags = args.inputs;
-  if (!flags.random && flags.files.empty() && flags.data.empty()) flags.random = 0;
-  TW_ASSIGN(const Inputs inputs, load_inputs(input_specs(model.api()), flags));
-  TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), inputs, args.threads));
-  TW_TRY(run.run());
-
-  std::vector<Tensor> want;
-  if (!flags.data.empty()) {
-    TW_ASSIGN(want, stored_outputs(flags.data, model.api()));
-    if (want.empty() && args.model.empty())
-      return make_error(DiagCode::io,
-                        "'{0}' has no output_0.pb: give the ONNX model to compare with",
-                        flags.data);
-  }
-  const std::string source = want.empty() ? args.reference : "stored";
-  Reference reference;
-  if (want.empty() || args.per_node) {
-    TW_ASSIGN(reference, make_reference(args, manifest, inputs, model.api(), console));
-    if (want.empty()) want = reference.outputs;
-  }
-
-  bool same = true;
+  const VerifyRequest request{
+      args.library,   args.model,   args.inputs,    *reference_from_name(args.reference),
+      args.tolerance, args.threads, !args.no_check, args.per_node};
+  Expected<VerifyReport> verified = [&] {
+    Progress progress(console);
+    return verify_model(
+        request, [&](const std::string& stage) { progress.begin(stage); },
+        [&](const std::string& warning) { progress.print("warning: " + warning + "\n"); });
+  }();
+  if (!verified) return verified.takeError();
+  bool same = verified->same();
   Json::Array list;
-  for (size_t i = 0; i < want.size(); ++i) {
-    const Difference d = compare(run.outputs()[i], want[i], args.tolerance);
-    same &= d.same;
-    const std::string name = model.api().outputs[i].name;
-    list.push_back(Json::Object{{"name", name}, {"difference", to_json(d)}});
+  for (const VerifiedOutput& output : verified->outputs) {
+    const Difference& d = output.difference;
+    list.push_back(Json::Object{{"name", output.name}, {"difference", to_json(d)}});
     if (!console.json)
-      console.out << (d.same ? "ok   " : "OFF  ") << name << ": " << to_string(d) << "\n";
+      console.out << (d.same ? "ok   " : "OFF  ") << output.name << ": " << to_string(d) << "\n";
   }
-  Json::Object result{
-      {"ok", same}, {"against", source}, {"tolerance", args.tolerance}, {"outputs", list}};
+  Json::Object result{{"ok", same},
+                      {"against", verified->stored ? "stored" : args.reference},
+                      {"tolerance", args.tolerance},
+                      {"outputs", list}};
   if (args.per_node) {
-    TW_ASSIGN(const PerNodeReport report, per_node(args, manifest, reference));
+    TW_ASSIGN(const PerNodeReport report, verify_nodes(request, *verified));
     if (!console.json) print_report(console, report, same);
     same &= !report.first;
     result.front().value = same;

@@ -17,8 +17,8 @@ class Loop {
   friend bool operator==(const Loop&, const Loop&) = default;
 
  private:
-  friend struct Axis;             // of a stage that lowering makes
-  friend class ScheduleBuilder;   // loops that steps make
+  friend struct Axis;            // of a stage that lowering makes
+  friend class ScheduleBuilder;  // loops that steps make
   explicit Loop(std::string name) : name_(std::move(name)) {}
   std::string name_;
 };

@@ -33,8 +33,8 @@ struct ConvOutput {
 };
 
 struct ConvStages {
-  Stages copies;               // of operands, made at run time: nests of their own
-  BufferName input, weights;   // the weights packed in panels of `vectors` blocks of channels
+  Stages copies;              // of operands, made at run time: nests of their own
+  BufferName input, weights;  // the weights packed in panels of `vectors` blocks of channels
   int64_t vectors = 1;
   bool depthwise = false;
   Stage acc;  // the sums
@@ -42,7 +42,7 @@ struct ConvStages {
   Loop channels;       // of the sums: input channels, or blocks of them
   Loop channel_lanes;  // of such a block
   Loops taps;          // by spatial axis; none where there is one
-  Loop paired;  // channel_lanes, where the weights hold pairs of its steps innermost; none
+  Loop paired;         // channel_lanes, where the weights hold pairs of its steps innermost; none
   ConvOutput out;
 };
 

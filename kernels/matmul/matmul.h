@@ -20,13 +20,14 @@ struct ProductOutput {
 };
 
 struct MatMulStages {
-  Stages copies;       // of operands, made at run time: nests of their own
-  BufferName weights;  // the right operand in panels: [batch.., panel, depth.., column of the panel]
-  int64_t panel = 1;   // columns of one
-  Stage acc;           // the sums, of whole panels
+  Stages copies;  // of operands, made at run time: nests of their own
+  BufferName
+      weights;        // the right operand in panels: [batch.., panel, depth.., column of the panel]
+  int64_t panel = 1;  // columns of one
+  Stage acc;          // the sums, of whole panels
   Loop acc_row, acc_column;
-  Loops depth;     // of acc; of integers of few bits: blocks, their bytes, what is in a byte
-  Loop paired;     // of the depth: whose pairs of steps the panels hold innermost; none
+  Loops depth;  // of acc; of integers of few bits: blocks, their bytes, what is in a byte
+  Loop paired;  // of the depth: whose pairs of steps the panels hold innermost; none
   ProductOutput y;
 };
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <fstream>
 
-#include "driver/compare_artifacts.h"
-#include "driver/compile.h"
-#include "driver/temporary_folder.h"
+#include "driver/compare/compare_artifacts.h"
+#include "driver/compile/compile.h"
+#include "driver/run/temporary_folder.h"
 #include "tests/cli/graphs.h"
 
 using namespace tw;

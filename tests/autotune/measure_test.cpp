@@ -5,7 +5,7 @@
 #include "autotune/measure/local.h"
 #include "autotune/measure/sampler.h"
 #include "autotune/measure/session.h"
-#include "driver/candidate.h"
+#include "driver/tune/candidate.h"
 #include "ir/target.h"
 
 using namespace tw;

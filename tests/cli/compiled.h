@@ -1,7 +1,7 @@
 // Compiles a graph for this machine, runs it once and gives the outputs; a failing step fails the
 // test.
 #pragma once
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
 #include "packager/loaded_model.h"
 
 namespace tw::test {

@@ -2,7 +2,7 @@
 // last one apart.
 #include <doctest/doctest.h>
 
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/graphs.h"
 

@@ -2,7 +2,7 @@
 // for models too large to evaluate.
 #include <doctest/doctest.h>
 
-#include "driver/reference.h"
+#include "driver/run/reference.h"
 #include "passes/passes.h"
 #include "tests/cli/compiled.h"
 #include "tests/passes/random_graph.h"

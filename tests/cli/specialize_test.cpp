@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "driver/manifest.h"
-#include "driver/model_run.h"
+#include "driver/compile/manifest.h"
+#include "driver/run/model_run.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 #include "tests/cli/cli_test_util.h"

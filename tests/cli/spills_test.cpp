@@ -2,7 +2,7 @@
 // loops, for every instruction set. A few reloads alone are values that do not change in the loop.
 #include <doctest/doctest.h>
 
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/graphs.h"
 

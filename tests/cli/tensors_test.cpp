@@ -1,4 +1,4 @@
-#include "driver/tensors.h"
+#include "driver/run/tensors.h"
 
 #include <doctest/doctest.h>
 #include <zlib.h>
@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "cli_test_util.h"
-#include "driver/compare.h"
-#include "driver/npz.h"
+#include "driver/compare/compare.h"
+#include "driver/run/npz.h"
 
 using namespace tw;
 

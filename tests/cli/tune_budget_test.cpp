@@ -1,14 +1,13 @@
 // The time of a tuning, by an injected clock; tables in few columns; what tells failures apart.
-#include "cli/tune_budget.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "autotune/network.h"
-#include "cli/commands/reduce.h"
 #include "cli/kernel_table.h"
 #include "cli/text_width.h"
+#include "cli/tune_table.h"
+#include "driver/compare/reduce.h"
 
 using namespace tw;
 

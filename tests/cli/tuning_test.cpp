@@ -10,9 +10,10 @@
 #include "autotune/transfer.h"
 #include "cli/targets.h"
 #include "cli_test_util.h"
-#include "driver/compile.h"
-#include "driver/model_tasks.h"
-#include "driver/schedules.h"
+#include "driver/compile/compile.h"
+#include "driver/tune/lock_file.h"
+#include "driver/tune/model_tasks.h"
+#include "driver/tune/tuned_schedules.h"
 #include "frontend/frontend.h"
 #include "tests/cli/graphs.h"
 
@@ -361,6 +362,7 @@ TEST_CASE(
       CompileOptions forced = options;
       forced.emit = Emit::scheduled;
       forced.algorithms.only = algorithm;
+      forced.schedules = tuned_schedules({});
       for (const Pin& pin : must(compile_graph(alike(), forced, target)).schedules)
         if (!pin.task.empty()) must(records.add(record_of(pin, pin.schedule, seconds)));
     }
@@ -370,9 +372,7 @@ TEST_CASE(
     CompileOptions own = options;
     std::filesystem::create_directories(folder / name);
     own.output = folder / (name + "/alike.so");
-    own.schedules.log = from;
-    own.schedules.lock = lock;
-    own.schedules.frozen = !lock.empty();
+    own.schedules = tuned_schedules({from, lock, !lock.empty()});
     return must(compile_graph(alike(), own, target));
   };
   // The budget of errors at which some may take the fastest algorithm and others may not.
@@ -389,7 +389,7 @@ TEST_CASE(
           return pin.task == logged.schedules[0].task;
         }) >= 2);
   Lock lock;
-  lock.put(lock_section(options, target, logged));
+  lock.put(lock_section(options, target, 1, logged));
   const std::string locked = folder.write("tilewright.lock", print(lock));
   CHECK(print(must(parse_lock(print(lock), "lock"))) == print(lock));
   const CompileReport frozen = compiled("frozen", "", locked);

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "backends/cuda/ptxas.h"
-#include "driver/compile.h"
-#include "driver/manifest.h"
+#include "driver/compile/compile.h"
+#include "driver/compile/manifest.h"
 #include "packager/artifact.h"
 #include "tests/cuda/fake.h"
 

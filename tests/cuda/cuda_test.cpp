@@ -8,7 +8,7 @@
 
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/ptxas.h"
-#include "driver/compile.h"
+#include "driver/compile/compile.h"
 #include "frontend/frontend.h"
 #include "tests/cli/compiled.h"
 #include "tests/cuda/fake.h"

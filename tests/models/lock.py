@@ -112,7 +112,24 @@ def upward(net):
     return [1, 16, 14, 14], net.conv(x, 16, 16)
 
 
-MADE = [alike, residual, pooled, depthwise, branches, odd, perceptron, encoder, free, upward]
+def decided(net):   # by data: kernels of both branches, one of them as outside
+    x = net.conv("x", 16, 16)
+    begin = len(net.nodes)
+    deeper, plain = net.conv(net.conv(x, 16, 16), 16, 16), net.conv(x, 16, 16, kernel=1)
+    inner = net.nodes[begin:]
+    del net.nodes[begin:]
+    def branch(result, nodes):
+        return helper.make_graph(nodes, result, [], [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)])
+    split = next(i for i, node in enumerate(inner) if node.output[0] == deeper) + 1
+    net.weights.append(numpy_helper.from_array(np.float32(1), "one"))
+    net.nodes.append(helper.make_node("ReduceSum", [x], ["total"], name="total", keepdims=0))
+    net.nodes.append(helper.make_node("Greater", ["total", "one"], ["large"], name="large"))
+    net.nodes.append(helper.make_node("If", ["large"], ["chosen"], name="chosen", then_branch=branch(deeper, inner[:split]),
+                                      else_branch=branch(plain, inner[split:])))
+    return [1, 16, 20, 20], "chosen"
+
+
+MADE = [alike, residual, pooled, depthwise, branches, odd, perceptron, encoder, free, upward, decided]
 
 
 def run(*command):

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "driver/compile.h"
-#include "driver/model_run.h"
+#include "driver/compile/compile.h"
+#include "driver/run/model_run.h"
 #include "packager/loaded_model.h"
 
 namespace tw::onnx_suite {

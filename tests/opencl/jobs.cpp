@@ -7,12 +7,13 @@
 #include <set>
 
 #include "ir/kernel/interpreter.h"
-#include "kernels/default_schedule.h"
 #include "passes/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
-#include "program/build_program.h"
+#include "program/plan_program.h"
+#include "program/schedules.h"
 #include "tests/backends/read_element.h"
+#include "tests/ir/graph_testing.h"
 
 namespace tw::test {
 namespace {
@@ -78,15 +79,17 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
   std::vector<Group> groups = fuse_groups(graph);
   choose_algorithms(graph, groups, target, {});
-  std::vector<Kernel> lowered;
-  ProgramOptions options;
-  options.schedule = [&](const LoweredGroup& group, const Target&) -> Expected<Kernel> {
-    TW_ASSIGN(const Schedule schedule, default_schedule(group.kernel, group.stages, target));
-    return apply(group.kernel, schedule, &target);
-  };
-  options.on_kernel = [&](const Kernel& before, const Kernel&) { lowered.push_back(before); };
-  Expected<Program> program = build_program(graph, groups, target, options);
-  if (!program) FAIL(error_text(program.takeError()));
+  std::vector<Kernel> lowered, scheduled_kernels;
+  std::vector<FusedGraph> fused = {{&graph, groups}};
+  for (const Graph* region : regions_within(graph)) fused.push_back({region, fuse_groups(*region)});
+  LoweredProgram before_schedules = must(lower_program(fused, {}, target));
+  for (const LoweredKernel& kernel : before_schedules.kernels) {
+    lowered.push_back(kernel.lowered.kernel);
+    scheduled_kernels.push_back(must(ModelSchedules().choose(kernel, target)).kernel);
+  }
+  const PlannedProgram planned = must(
+      plan_program(std::move(before_schedules), std::move(scheduled_kernels), target));
+  const Program* program = &planned.program;
   Run run;
   run.symbol = symbol;
   for (const Tensor& tensor : inputs) run.inputs.push_back(tensor.bytes);

@@ -1,0 +1,145 @@
+#include "cli/tune_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "cli/progress.h"
+#include "cli/tune_table.h"
+
+namespace tw {
+namespace {
+
+constexpr int kCheckNumbers = 74;  // columns of check_table behind the name
+
+// Where the time went.
+std::string time_text(const TuneOutcome& outcome) {
+  std::string text = format_seconds(outcome.seconds);
+  if (outcome.limit > 0) text += " of " + format_seconds(outcome.limit);
+  return text + ": " + format_seconds(outcome.before) + " before the search, " +
+         format_seconds(outcome.searched) + " in it, " +
+         format_seconds(outcome.seconds - outcome.before - outcome.searched) + " behind";
+}
+
+std::string limit_text(double limit, double second, const TuneOutcome& outcome) {
+  std::string text = "tuning: " + format_seconds(outcome.seconds) + " of " + format_seconds(limit) +
+                     ", " + std::to_string(outcome.trials) + " trials in " +
+                     format_seconds(outcome.searched);
+  if (outcome.reached < outcome.kernels)
+    text += ", " + std::to_string(outcome.kernels - outcome.reached) + " of " +
+            std::to_string(outcome.kernels) + " kernels not reached";
+  if (const std::string again = to_string(outcome.confirmed); !again.empty()) text += "; " + again;
+  return text + "; a second library and the proof took " + format_seconds(second);
+}
+
+}  // namespace
+
+std::string to_string(const ConfirmedRecords& confirmed) {
+  std::string text;
+  if (confirmed.kept + confirmed.refuted > 0)
+    text = "measured again: " + std::to_string(confirmed.kept) + " gains stand, " +
+           std::to_string(confirmed.refuted) + " do not";
+  if (confirmed.left > 0)
+    text += (text.empty() ? "not measured again for want of time: "
+                          : "; for want of time not measured again: ") +
+            std::to_string(confirmed.left) + (confirmed.left == 1 ? " gain" : " gains");
+  return text;
+}
+
+Json tuned_json(const TunedNetwork& tuned, bool curves) {
+  const NetworkTuner& tuner = *tuned.tuner;
+  const TuneOutcome& outcome = tuned.outcome;
+  Json::Array tasks;
+  for (size_t i = 0; i < tuner.task_count(); ++i)
+    tasks.push_back(tune_json(tuner, i, tuned.peaks, curves));
+  return Json::Object{{"stopped", stop_reason_name(tuned.reason)},
+                      {"seconds", outcome.seconds},
+                      {"searched", outcome.searched},
+                      {"trials", tuner.measured()},
+                      {"network_seconds", tuner.network_seconds()},
+                      {"default_network_seconds", tuner.first_seconds()},
+                      {"reached", static_cast<int64_t>(outcome.reached)},
+                      {"confirmed", outcome.confirmed.kept},
+                      {"refuted", outcome.confirmed.refuted},
+                      {"not_confirmed", outcome.confirmed.left},
+                      {"tasks", tasks}};
+}
+
+std::string tuned_text(const TunedNetwork& tuned, int columns) {
+  std::string text = tune_table(*tuned.tuner, tuned.peaks, columns) +
+                     "stopped: " + stop_reason_name(tuned.reason) + " after " +
+                     time_text(tuned.outcome) + "\n";
+  if (const std::string again = to_string(tuned.outcome.confirmed); !again.empty())
+    text += again + "\n";
+  return text;
+}
+
+Json to_json(const Comparison& proof) {
+  return Json::Object{{"default_ms", proof.first_ms},
+                      {"tuned_ms", proof.second_ms},
+                      {"ratio", proof.ratio},
+                      {"low", proof.interval.low},
+                      {"high", proof.interval.high}};
+}
+
+std::string proof_text(const Comparison& proof) {
+  char text[128];
+  std::snprintf(text, sizeof text, "%.4g ms by default, %.4g ms tuned: %.3f x (%.3f .. %.3f)",
+                proof.first_ms, proof.second_ms, proof.ratio, proof.interval.low,
+                proof.interval.high);
+  return text;
+}
+
+std::vector<std::string> tuning_notes(const TunedCompileReport& tuned, double limit) {
+  if (!tuned.outcome && tuned.kept >= limit)
+    return {"tuning: " + format_seconds(limit) +
+            " leave no time for a search, as a second library and the proof take " +
+            format_seconds(tuned.kept) + "; the schedules are those without it"};
+  if (!tuned.proof) return {};
+  return {"tuning: " + proof_text(*tuned.proof) +
+              (tuned.proof->second_is_faster()
+                   ? ""
+                   : "; not surely faster, so the schedules are those without it"),
+          limit_text(limit, tuned.second, *tuned.outcome)};
+}
+
+Json to_json(const CheckedKernel& kernel) {
+  return Json::Object{{"task", kernel.key},
+                      {"name", kernel.name},
+                      {"algorithm", kernel.algorithm},
+                      {"recorded", kernel.recorded},
+                      {"by_default", kernel.by_default},
+                      {"tuned", json_array(kernel.tuned)},
+                      {"default", json_array(kernel.first)},
+                      {"default_again", json_array(kernel.again)}};
+}
+
+std::string check_table(const std::vector<CheckedKernel>& kernels, int columns) {
+  std::string text;
+  int same = 0, by_default = 0;
+  for (const CheckedKernel& kernel : kernels) {
+    std::vector<double> gains, noise;
+    for (size_t p = 0; p < kernel.tuned.size(); ++p) {
+      gains.push_back(std::sqrt(kernel.first[p] * kernel.again[p]) / kernel.tuned[p]);
+      noise.push_back(std::max(kernel.first[p], kernel.again[p]) /
+                      std::min(kernel.first[p], kernel.again[p]));
+    }
+    const auto [low, high] = std::ranges::minmax(gains);
+    const bool kept = low >= 1 || high <= 1;
+    by_default += kernel.by_default;
+    same += kept && !kernel.by_default;
+    char line[160];
+    std::snprintf(line, sizeof line, " %10.4f ms %6.3f x (%.3f .. %.3f), to itself %.3f%s\n",
+                  median_of(kernel.tuned) * 1e3, median_of(gains), low, high,
+                  std::ranges::max(noise),
+                  kernel.by_default ? "  by default"
+                  : kept            ? ""
+                                    : "  rank changes");
+    text += column(kernel.name, std::clamp(columns - kCheckNumbers, 12, 44)) + line;
+  }
+  return text + std::to_string(same) + " of " + std::to_string(kernels.size() - by_default) +
+         " kernels keep their rank in all processes, " + std::to_string(by_default) +
+         " take the default schedule\n";
+}
+
+}  // namespace tw

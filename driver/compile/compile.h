@@ -1,0 +1,95 @@
+// The compiler as one function: model and target in, artifact out. Flags are read in the
+// sub-commands' files only.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "driver/compile/example_sizes.h"
+#include "driver/compile/stage_clock.h"
+#include "frontend/frontend.h"
+#include "passes/choose_algorithms.h"
+#include "passes/pass.h"
+#include "program/schedules.h"
+
+namespace tw {
+
+enum class Emit : uint8_t { so, graph, groups, kernels, schedules, scheduled, llvm, assembly };
+std::optional<Emit> emit_from_name(std::string_view name);  // "so", "graph", …, "asm"
+std::string emit_names();                                   // of all, for help texts and errors
+
+// Bindings with those of an entry of CompileOptions::specialize.
+std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims,
+                                          const std::map<std::string, int64_t>& sizes);
+
+struct CompileOptions {
+  // Files; output "" = <model stem>.so beside the current directory
+  std::string model, output;
+  std::string header;  // "" = the output's name with .h
+  // C identifier of the model; "" = from the output's file name
+  std::string name;
+  Emit emit = Emit::so;
+  std::map<std::string, int64_t> dims;
+  SymbolLimitsOf limits;              // of dimensions that stay free
+  int jobs = 0;                       // 0: as many as there are processors
+  std::string dump_dir;               // every stage as text files, numbered; "" = none
+  std::vector<std::string> pipeline;  // graph passes by name; empty: the default pipeline
+  AlgorithmOptions algorithms;        // budgets of the choice
+  // Where schedules come from; null: the default ones
+  std::shared_ptr<const ScheduleSource> schedules;
+  bool strict = false;  // nothing is written where the report has faults
+  // a kernel an operator, direct, with the plain schedule: for references
+  bool plain = false;
+  RunOptions passes;  // hooks of the pass runner
+  int64_t share_ns = CodegenOptions().share_ns;
+  // Sizes of free dimensions that get calls of their own
+  std::vector<std::map<std::string, int64_t>> specialize;
+  bool rewritten = false;  // the graph is as its passes left it: none are run
+};
+
+std::string header_path(const CompileOptions& options);  // of the C header
+
+struct CompileReport {
+  std::vector<StageReport> stages;
+  int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
+  uint64_t model_bytes = 0, weight_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0,
+           peak_memory_bytes = 0;
+  std::map<std::string, int64_t> dims;  // bound, by the model's names
+  SymbolLimitsOf limits;                // of the symbols that stay free
+  SymbolNames symbol_names;
+  Expr arena_bytes = 0;  // without fast paths
+  // Of the free dimensions: naive_arena_bytes and warm_share are of these
+  Sizes example;
+  // Of the bytes that tensors are made in: used so lately that the second cache level still has
+  // them
+  double warm_share = 0;
+  std::vector<KernelReport> kernel_reports;
+  // Blocks of values, where measured times or a lock chose them
+  std::optional<std::map<std::string, int64_t>> layouts;
+  // Of products with constant weights, by the value that they make
+  std::map<std::string, Algorithm> algorithms;
+  // Of each kernel: which, and where it comes from; empty when plain
+  std::vector<Pin> schedules;
+  bool schedules_in_use = false;             // ScheduleRemarks::in_use
+  std::vector<std::string> warnings, notes;  // about schedules, a line each
+  std::vector<std::string> faults;           // bugs of the compiler that it got around
+  std::vector<std::string> device_notes;     // of the devices' code generators
+  std::vector<std::string> host_reasons;     // with devices: what stays on the processor, and why
+  std::string output, header, text;          // text: what --emit of a text stage asked for
+};
+
+Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
+                                      const OnStage& progress = nullptr);
+// The same for a graph that is already here; options.model is not read. special: the model with the
+// sizes of each entry of options.specialize.
+Expected<CompileReport> compile_graph(Model model, const CompileOptions& options,
+                                      const Target& target, const OnStage& progress = nullptr,
+                                      std::vector<Model> special = {});
+
+uint64_t peak_memory();  // of this process, bytes
+
+}  // namespace tw

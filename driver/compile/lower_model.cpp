@@ -1,0 +1,221 @@
+#include "driver/compile/lower_model.h"
+
+#include <algorithm>
+
+#include "passes/fuse_groups.h"
+#include "passes/pass.h"
+#include "program/place_groups.h"
+#include "support/parallel.h"
+#include "support/repro.h"
+
+namespace tw {
+namespace {
+
+std::map<std::string, int64_t> blocks_of(const Graph& graph) {
+  std::map<std::string, int64_t> blocks;
+  for (const NodeId id : graph.order()) {
+    const Value& value = graph.value(graph.node(id).output);
+    if (!value.type.layout.plain() && !std::holds_alternative<op::LayoutCast>(graph.node(id).attrs))
+      blocks[value.name] = value.type.layout.block;
+  }
+  return blocks;
+}
+
+// The schedules of this compile.
+Expected<std::unique_ptr<ModelSchedules>> schedules_of(const std::map<std::string, int64_t>& dims,
+                                                       const SymbolLimitsOf& limits,
+                                                       const CompileOptions& options,
+                                                       const Target& target) {
+  if (options.plain) return std::make_unique<PlainSchedules>();
+  if (!options.schedules) return std::make_unique<ModelSchedules>();
+  return options.schedules->open(options.model, dims, limits, target);
+}
+
+// Which operators share a kernel.
+FusedGraph fuse(const Graph& graph, bool plain, const Target& target) {
+  return {&graph, plain ? single_groups(graph) : fuse_groups(graph, target.devices.empty())};
+}
+
+// The algorithm of each product, and the pools that suit it.
+void settle_algorithms(FusedGraph& fused, const Target& target, const AlgorithmOptions& options) {
+  choose_algorithms(*fused.graph, fused.groups, target, options);
+  fuse_pools(*fused.graph, fused.groups);
+}
+
+// The model's graph, then those that its nodes and theirs run.
+Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOptions& options,
+                                             const Target& target,
+                                             const ModelSchedules& schedules) {
+  std::vector<FusedGraph> fused = {fuse(graph, options.plain, target)};
+  if (!options.plain && target.devices.empty()) {  // devices have the direct algorithms
+    TW_ASSIGN(const AlgorithmOptions algorithms,
+              schedules.algorithms(graph, fused.front().groups, target, options.algorithms));
+    settle_algorithms(fused.front(), target, algorithms);
+  }
+  for (const Graph* region : regions_within(graph)) {
+    fused.push_back(fuse(*region, options.plain, target));
+    if (!options.plain) settle_algorithms(fused.back(), target, options.algorithms);
+  }
+  return fused;
+}
+
+std::map<std::string, Algorithm> algorithms_of(const FusedGraph& fused) {
+  std::map<std::string, Algorithm> algorithms;
+  for (const Group& group : fused.groups)
+    if (has_algorithms(*fused.graph, group))
+      algorithms.emplace(fused.graph->value(fused.graph->node(group.anchor).output).name,
+                         group.algorithm);
+  return algorithms;
+}
+
+Expected<ChosenSchedule> schedule(const LoweredKernel& kernel, const Target& target,
+                                  const ModelSchedules& schedules) {
+  const Kernel& lowered = kernel.lowered.kernel;
+  CheckContext context("schedule " + lowered.name, [&] { return print(lowered); });
+  return schedules.choose(
+      kernel, kernel.device ? target.devices[static_cast<size_t>(kernel.device) - 1] : target);
+}
+
+Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const Target& target,
+              const ModelSchedules& schedules) {
+  if (std::ranges::any_of(kernel.lowered.kernel.symbols,
+                          [](const std::string& symbol) { return least_of(symbol) == 0; }))
+    return make_error(DiagCode::unsupported, "its sizes are made from data");
+  if (schedules.placed_elsewhere(kernel, target.devices[static_cast<size_t>(kernel.device) - 1]))
+    return make_error(DiagCode::unsupported, "the lock has it elsewhere");
+  TW_ASSIGN(const ChosenSchedule chosen, schedule(kernel, target, schedules));
+  TW_TRY(backend.supports(chosen.kernel));
+  return backend.accepts(chosen.kernel, constants_of(kernel.lowered));
+}
+
+// Which groups the devices of the target take.
+Placement place(const FusedGraph& fused, const Target& target, const DeviceBackends& devices,
+                const ModelSchedules& schedules, int jobs) {
+  std::vector<DeviceKernels> on_device;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    DeviceKernels& own = on_device.emplace_back(
+        lower_for_device(fused, target, static_cast<int>(d) + 1));
+    own.refusals.resize(own.kernels.size());
+    llvm::cantFail(parallel_for(jobs, own.kernels.size(), [&](size_t k) -> Error {
+      if (Error error = runs_on(*devices[d], own.kernels[k], target, schedules))
+        own.refusals[k] = error_text(std::move(error));
+      return Error::success();
+    }));
+  }
+  return place_groups(fused, target, on_device);
+}
+
+// Of the groups that could not go to a device, or should not: names and why.
+std::vector<std::string> host_reasons(const FusedGraph& fused, const Placement& placement) {
+  const Graph& graph = *fused.graph;
+  std::vector<std::string> reasons;
+  for (size_t g = 0; g < fused.groups.size(); ++g) {
+    if (placement.devices[g] != 0 || placement.reasons[g].empty()) continue;
+    const Node& node = graph.node(fused.groups[g].anchor);
+    reasons.push_back((node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
+                      op_info(node.attrs).name + ") on the processor: " + placement.reasons[g]);
+  }
+  return reasons;
+}
+
+Expected<std::vector<ChosenSchedule>> schedule_all(const std::vector<LoweredKernel>& kernels,
+                                                   const Target& target,
+                                                   const ModelSchedules& schedules, int jobs) {
+  std::vector<ChosenSchedule> chosen(kernels.size());
+  TW_TRY(parallel_for(jobs, kernels.size(), [&](size_t k) -> Error {
+    TW_ASSIGN(chosen[k], schedule(kernels[k], target, schedules));
+    chosen[k].kernel.name = kernels[k].name;
+    return Error::success();
+  }));
+  return chosen;
+}
+
+// What --emit asks for of the kernels, if it does.
+std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& kernels,
+                                   const std::vector<ChosenSchedule>& chosen) {
+  if (emit != Emit::kernels && emit != Emit::schedules && emit != Emit::scheduled)
+    return std::nullopt;
+  std::string text;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    Kernel lowered = kernels[k].lowered.kernel;
+    if (emit == Emit::kernels) text += print(lowered);
+    if (emit == Emit::scheduled) text += print(chosen[k].kernel);
+    if (emit == Emit::schedules) {  // what 'opt' makes the scheduled kernel of
+      lowered.name = kernels[k].name;
+      text += print(lowered) + print(chosen[k].schedule);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& options,
+                                       const Target& target, const ModelSchedules& schedules) {
+  if (options.rewritten) return RewrittenGraph{std::move(graph), std::nullopt};
+  PassContext context{target.main_device(), 64 << 20, ""};
+  std::unique_ptr<CostOracle> costs;
+  if (!options.plain && target.devices.empty() && options.pipeline.empty()) {
+    TW_ASSIGN(costs, schedules.layout_costs(graph, target, options.algorithms));
+    context.costs = costs.get();
+  }
+  TW_TRY(run_passes(graph, context,
+                    options.pipeline.empty() ? default_pipeline() : options.pipeline,
+                    options.passes));
+  RewrittenGraph rewritten{std::move(graph), std::nullopt};
+  if (costs) rewritten.layouts = blocks_of(rewritten.graph);
+  return rewritten;
+}
+
+Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, int64_t>& dims,
+                                   const CompileOptions& options, const Target& target,
+                                   const DeviceBackends& devices, StageClock& stages, Dump& dump) {
+  const int jobs = threads_or_all(options.jobs);
+  LoweredModel out;
+  TW_TRY(dump.write(DumpStage::imported, [&] { return print(imported); }));
+
+  stages.begin("passes");
+  TW_ASSIGN(const std::unique_ptr<ModelSchedules> schedules,
+            schedules_of(dims, imported.limits, options, target));
+  TW_ASSIGN(RewrittenGraph rewritten,
+            rewrite_graph(std::move(imported), options, target, *schedules));
+  Graph& graph = rewritten.graph;
+  out.layouts = std::move(rewritten.layouts);
+  out.nodes = static_cast<int64_t>(graph.order().size());
+  TW_TRY(dump.write(DumpStage::optimized, [&] { return print(graph); }));
+  if (options.emit == Emit::graph) {
+    out.text = print(graph);
+    return out;
+  }
+
+  TW_ASSIGN(const std::vector<FusedGraph> fused, fuse_model(graph, options, target, *schedules));
+  const FusedGraph& main = fused.front();
+  if (!options.plain && target.devices.empty()) out.algorithms = algorithms_of(main);
+  out.groups = static_cast<int64_t>(main.groups.size());
+  TW_TRY(dump.write(DumpStage::groups, [&] { return print_groups(graph, main.groups); }));
+  if (options.emit == Emit::groups) {
+    out.text = print_groups(graph, main.groups);
+    return out;
+  }
+
+  stages.begin("lower");
+  TW_TRY(schedules->read(fused));
+  const Placement placement = place(main, target, devices, *schedules, jobs);
+  out.host_reasons = host_reasons(main, placement);
+  TW_ASSIGN(LoweredProgram lowered, lower_program(fused, placement.devices, target));
+  TW_ASSIGN(std::vector<ChosenSchedule> chosen,
+            schedule_all(lowered.kernels, target, *schedules, jobs));
+  TW_ASSIGN(out.remarks, schedules->review(lowered.kernels, chosen));
+  out.text = text_of(options.emit, lowered.kernels, chosen);
+  std::vector<Kernel> scheduled;
+  for (ChosenSchedule& one : chosen) {
+    out.schedules.push_back(std::move(one.pin));
+    scheduled.push_back(std::move(one.kernel));
+  }
+  TW_ASSIGN(out.planned, plan_program(std::move(lowered), std::move(scheduled), target));
+  TW_TRY(dump.write(DumpStage::program, [&] { return print(out.planned.program); }));
+  return out;
+}
+
+}  // namespace tw

@@ -1,0 +1,45 @@
+// From an imported graph to a program: rewrite, fuse, place, lower, schedule, plan.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "driver/compile/compile.h"
+#include "driver/compile/dump.h"
+#include "program/plan_program.h"
+
+namespace tw {
+
+using DeviceBackends = std::vector<std::unique_ptr<DeviceBackend>>;  // of Target::devices
+
+// What the steps made of a model.
+struct LoweredModel {
+  int64_t nodes = 0, groups = 0;
+  // Blocks of values, where costs of layouts were known
+  std::optional<std::map<std::string, int64_t>> layouts;
+  std::map<std::string, Algorithm> algorithms;  // CompileReport::algorithms
+  std::vector<std::string> host_reasons;        // CompileReport::host_reasons
+  std::vector<Pin> schedules;                   // of each kernel
+  ScheduleRemarks remarks;
+  PlannedProgram planned;  // after all steps
+  // What options.emit asks for, if it is the text of one of the steps: the compile ends with it
+  std::optional<std::string> text;
+};
+
+// dims: that are bound in the graph.
+Expected<LoweredModel> lower_model(Graph graph, const std::map<std::string, int64_t>& dims,
+                                   const CompileOptions& options, const Target& target,
+                                   const DeviceBackends& devices, StageClock& stages, Dump& dump);
+
+// The graph after the passes: whatever makes it smaller or its patterns plainer, layouts last.
+struct RewrittenGraph {
+  Graph graph;
+  std::optional<std::map<std::string, int64_t>> layouts;  // as LoweredModel's
+};
+Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& options,
+                                       const Target& target, const ModelSchedules& schedules);
+
+}  // namespace tw

@@ -1,0 +1,298 @@
+#include "driver/compile/manifest.h"
+
+#include <algorithm>
+
+#include "ir/kernel/loads.h"
+#include "runtime/tilewright.h"
+#include "support/dates.h"
+
+namespace tw {
+namespace {
+
+ManifestTensor describe(const TensorSpec& spec, const SymbolNames& names) {
+  ManifestTensor t{spec.name, dtype_name(spec.dtype), {}};
+  for (const Expr& dim : spec.dims) t.dims.push_back(to_string(dim, names));
+  return t;
+}
+
+// What is known of a library function: the bytes of its operands.
+ManifestCall describe_extern(const KernelCall& call) {
+  Expr bytes = 0;
+  for (const auto* views : {&call.function->inputs, &call.function->outputs})
+    for (const ExternCall::View& view : *views)
+      if (view.argument >= 0)
+        bytes = bytes + element_count(view.dims) * Expr(dtype_bytes(view.dtype));
+  return {
+      -1, call.name, "0", "0", to_string(simplify_dim(bytes)), "0", 0, 0, call.function->function};
+}
+
+ManifestCall describe(const Program& program, const KernelCall& call,
+                      const std::vector<Expr>& loaded) {
+  if (call.function) return describe_extern(call);
+  const Kernel& kernel = program.kernels[static_cast<size_t>(call.kernel)];
+  const Work& work = program.work[static_cast<size_t>(call.kernel)];
+  auto text = [&](Expr e) {
+    for (size_t s = 0; s < kernel.symbols.size(); ++s)
+      e = substitute(e, kernel.symbols[s], call.symbols[s]);
+    return to_string(e);
+  };
+  return {call.kernel,
+          call.name,
+          text(work.flops),
+          text(work.weight_bytes),
+          text(work.tensor_bytes),
+          text(loaded[static_cast<size_t>(call.kernel)]),
+          call.device,
+          call.from};
+}
+
+Json tensors_json(const std::vector<ManifestTensor>& list) {
+  Json::Array out;
+  for (const ManifestTensor& t : list)
+    out.push_back(Json::Object{{"name", t.name}, {"dtype", t.dtype}, {"dims", json_array(t.dims)}});
+  return out;
+}
+
+std::vector<std::string> texts(const Json& list) {
+  std::vector<std::string> out;
+  for (const Json& item : list.items()) out.push_back(item.text_or_empty());
+  return out;
+}
+
+std::vector<ManifestTensor> tensors(const Json& list) {
+  std::vector<ManifestTensor> out;
+  for (const Json& t : list.items())
+    out.push_back({t["name"].text_or_empty(), t["dtype"].text_or_empty(), texts(t["dims"])});
+  return out;
+}
+
+uint64_t bytes(const Json& v) { return static_cast<uint64_t>(v.integer_or(0)); }
+
+}  // namespace
+
+Manifest make_manifest(const Model& model, const Program& program, const Target& target,
+                       const std::string& symbol, const CompileOptions& options,
+                       const CompileReport& report) {
+  Manifest m;
+  m.compiler = TW_VERSION;
+  m.name = symbol;
+  m.model_sha256 = model.sha256;
+  m.model_bytes = model.file_bytes;
+  m.producer = model.producer;
+  m.opset = model.opset;
+  m.target_name = target.name;
+  m.target_hash = codegen_hash(target);
+  m.target_yaml = print(target);
+  m.dims = model.dims;
+  m.pipeline = options.pipeline;
+  m.algorithms = options.algorithms;
+  const auto name_of = [&](const std::string& symbol) {
+    return symbol_name(model.symbol_names, symbol);
+  };
+  for (const std::string& symbol : program.symbols)
+    m.symbols.push_back(name_of(symbol)), m.identifiers.push_back(symbol);
+  for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t, model.symbol_names));
+  for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t, model.symbol_names));
+  for (const auto& [symbol, size] : report.example) m.example[name_of(symbol)] = size;
+  m.weight_bytes = program.weight_bytes;
+  m.naive_arena_bytes = report.naive_arena_bytes;
+  m.arena_bytes = to_string(report.arena_bytes);
+  if (const auto most = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes)
+                                                          : std::nullopt)
+    m.max_arena_bytes = static_cast<uint64_t>(*most);
+  for (const auto& [symbol, limits] : program.limits) m.limits[name_of(symbol)] = limits;
+  for (const FastPath& path : program.fast_paths) {
+    std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back();
+    for (const auto& [symbol, size] : path.sizes) sizes[name_of(symbol)] = size;
+  }
+  m.grows = program.rooms > 0;
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16)};
+    if (i < report.kernel_reports.size()) {
+      k.code_bytes = report.kernel_reports[i].code_bytes;
+      k.spills = report.kernel_reports[i].spills;
+      k.reloads = report.kernel_reports[i].reloads;
+      k.instructions = report.kernel_reports[i].instructions;
+      k.cycles = report.kernel_reports[i].cycles;
+      k.registers = report.kernel_reports[i].registers;
+      k.stack_bytes = report.kernel_reports[i].stack_bytes;
+      k.shared_bytes = report.kernel_reports[i].shared_bytes;
+    }
+    if (i < report.schedules.size()) k.schedule = source_of(report.schedules[i]);
+    if (i < report.schedules.size() && report.schedules[i].tuned) {
+      k.tuned = date_text(report.schedules[i].time);
+    }
+    m.kernels.push_back(std::move(k));
+  }
+  for (const Target& device : target.devices) m.devices.push_back(device.name);
+  m.device_notes = report.device_notes;
+  std::vector<Expr> loaded;
+  for (const Kernel& kernel : program.kernels) loaded.push_back(loaded_bytes(kernel));
+  for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c, loaded));
+  return m;
+}
+
+Json to_json(const Manifest& m) {
+  Json::Object dims;
+  for (const auto& [name, value] : m.dims) dims.push_back({name, value});
+  Json::Array kernels, calls;
+  for (const ManifestKernel& k : m.kernels) {
+    Json::Object kernel{{"name", k.name},
+                        {"hash", k.hash},
+                        {"code_bytes", k.code_bytes},
+                        {"spills", k.spills},
+                        {"reloads", k.reloads},
+                        {"registers", k.registers},
+                        {"stack_bytes", k.stack_bytes},
+                        {"shared_bytes", k.shared_bytes}};
+    kernel.push_back({"schedule", k.schedule});
+    if (!k.tuned.empty()) kernel.push_back({"tuned", k.tuned});
+    if (k.instructions)
+      kernel.push_back({"instructions", k.instructions}), kernel.push_back({"cycles", k.cycles});
+    kernels.push_back(std::move(kernel));
+  }
+  for (const ManifestCall& c : m.calls) {
+    Json::Object call{{"kernel", c.kernel},
+                      {"name", c.name},
+                      {"flops", c.flops},
+                      {"weight_bytes", c.weight_bytes},
+                      {"tensor_bytes", c.tensor_bytes},
+                      {"loaded_bytes", c.loaded_bytes}};
+    if (!m.devices.empty()) call.push_back({"device", c.device}), call.push_back({"from", c.from});
+    if (!c.function.empty()) call.push_back({"function", c.function});
+    calls.push_back(std::move(call));
+  }
+  Json::Object all{
+      {"tilewright", m.compiler},
+      {"abi", static_cast<int>(TW_ABI_VERSION)},
+      {"name", m.name},
+      {"model", Json::Object{{"sha256", m.model_sha256},
+                             {"bytes", m.model_bytes},
+                             {"opset", m.opset},
+                             {"producer", m.producer}}},
+      {"target",
+       Json::Object{{"name", m.target_name}, {"hash", m.target_hash}, {"yaml", m.target_yaml}}},
+      {"options",
+       Json::Object{{"dims", dims},
+                    {"passes", json_array(m.pipeline)},
+                    {"max_weight_growth", m.algorithms.max_weight_growth},
+                    {"algorithm", m.algorithms.only ? algorithm_name(*m.algorithms.only) : ""}}},
+      {"symbols", json_array(m.symbols)},
+      {"identifiers", json_array(m.identifiers)},
+      {"inputs", tensors_json(m.inputs)},
+      {"outputs", tensors_json(m.outputs)},
+      {"memory", Json::Object{{"weights", m.weight_bytes},
+                              {"arena", m.arena_bytes},
+                              {"arena_naive", m.naive_arena_bytes}}},
+      {"kernels", kernels},
+      {"calls", calls},
+  };
+  Json::Object example;
+  for (const auto& [name, size] : m.example) example.push_back({name, size});
+  if (!example.empty()) all.push_back({"example", example});
+  Json::Object limits;
+  for (const auto& [symbol, range] : m.limits)
+    limits.push_back({symbol, Json::Array{range.least, range.most}});
+  if (!limits.empty()) all.push_back({"limits", limits});
+  if (m.max_arena_bytes) all.push_back({"max_arena_bytes", *m.max_arena_bytes});
+  Json::Array paths;
+  for (const auto& sizes : m.fast_paths) {
+    Json::Object path;
+    for (const auto& [name, size] : sizes) path.push_back({name, size});
+    paths.push_back(std::move(path));
+  }
+  if (!paths.empty()) all.push_back({"fast_paths", paths});
+  if (m.grows) all.push_back({"grows", true});
+  if (!m.devices.empty())
+    all.push_back({"devices", json_array(m.devices)}),
+        all.push_back({"device_notes", json_array(m.device_notes)});
+  return all;
+}
+
+std::string print(const Manifest& manifest) { return dump(to_json(manifest), -1); }
+
+Expected<Manifest> parse_manifest(const std::string& text, const std::string& file) {
+  TW_ASSIGN(const Json json, parse_json(text, file));
+  Manifest m;
+  m.compiler = json["tilewright"].text_or_empty();
+  m.name = json["name"].text_or_empty();
+  const Json& model = json["model"];
+  m.model_sha256 = model["sha256"].text_or_empty();
+  m.model_bytes = bytes(model["bytes"]);
+  m.opset = model["opset"].integer_or(0);
+  m.producer = model["producer"].text_or_empty();
+  const Json& target = json["target"];
+  m.target_name = target["name"].text_or_empty();
+  m.target_hash = target["hash"].text_or_empty();
+  m.target_yaml = target["yaml"].text_or_empty();
+  if (const Json::Object* dims = json["options"]["dims"].object())
+    for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
+  m.pipeline = texts(json["options"]["passes"]);
+  m.algorithms.max_weight_growth = json["options"]["max_weight_growth"].number_or(
+      m.algorithms.max_weight_growth);
+  m.algorithms.only = algorithm_from_name(json["options"]["algorithm"].text_or_empty());
+  m.symbols = texts(json["symbols"]);
+  m.identifiers = texts(json["identifiers"]);
+  if (const Json::Object* example = json["example"].object())
+    for (const Json::Member& size : *example) m.example[size.key] = size.value.integer_or(1);
+  m.inputs = tensors(json["inputs"]);
+  m.outputs = tensors(json["outputs"]);
+  const Json& memory = json["memory"];
+  m.weight_bytes = bytes(memory["weights"]);
+  m.naive_arena_bytes = bytes(memory["arena_naive"]);
+  m.arena_bytes = memory["arena"].text_or_empty();
+  if (const Json::Object* limits = json["limits"].object())
+    for (const Json::Member& l : *limits)
+      if (l.value.items().size() == 2)
+        m.limits[l.key] = {l.value.items()[0].integer_or(1),
+                           l.value.items()[1].integer_or(INT64_MAX)};
+  if (const uint64_t most = bytes(json["max_arena_bytes"])) m.max_arena_bytes = most;
+  for (const Json& path : json["fast_paths"].items())
+    if (std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back(); path.object())
+      for (const Json::Member& size : *path.object()) sizes[size.key] = size.value.integer_or(0);
+  m.grows = json["grows"].boolean() && *json["grows"].boolean();
+  for (const Json& k : json["kernels"].items()) {
+    m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(),
+                         k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
+                         k["reloads"].integer_or(0), k["registers"].integer_or(0),
+                         k["stack_bytes"].integer_or(0), k["shared_bytes"].integer_or(0),
+                         k["instructions"].integer_or(0), k["cycles"].integer_or(0)});
+    if (const std::string* schedule = k["schedule"].text()) m.kernels.back().schedule = *schedule;
+    m.kernels.back().tuned = k["tuned"].text_or_empty();
+  }
+  m.devices = texts(json["devices"]);
+  m.device_notes = texts(json["device_notes"]);
+  for (const Json& c : json["calls"].items()) {
+    const int64_t kernel = c["kernel"].integer_or(-1);
+    const std::string function = c["function"].text_or_empty();
+    if ((kernel < 0 && function.empty()) || kernel >= static_cast<int64_t>(m.kernels.size()))
+      return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file,
+                        m.calls.size());
+    m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty(),
+                       c["flops"].text_or_empty(), c["weight_bytes"].text_or_empty(),
+                       c["tensor_bytes"].text_or_empty(), c["loaded_bytes"].text_or_empty(),
+                       static_cast<int>(c["device"].integer_or(0)),
+                       static_cast<int>(c["from"].integer_or(0)), function});
+    if (!function.empty()) m.calls.back().kernel = -1;
+    if (std::max(m.calls.back().device, m.calls.back().from) > static_cast<int>(m.devices.size()) ||
+        std::min(m.calls.back().device, m.calls.back().from) < 0)
+      return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no device", file,
+                        m.calls.size() - 1);
+  }
+  return m;
+}
+
+SymbolNames symbol_names(const Manifest& manifest) {
+  SymbolNames names;
+  for (size_t i = 0; i < std::min(manifest.symbols.size(), manifest.identifiers.size()); ++i)
+    names[manifest.identifiers[i]] = manifest.symbols[i];
+  return names;
+}
+
+std::string to_string(const ManifestTensor& t) {
+  std::string text = t.name + ": " + t.dtype + "[";
+  for (size_t i = 0; i < t.dims.size(); ++i) text += (i ? ", " : "") + t.dims[i];
+  return text + "]";
+}
+
+}  // namespace tw

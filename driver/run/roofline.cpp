@@ -1,0 +1,246 @@
+#include "driver/run/roofline.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include "backends/backend.h"
+#include "packager/loaded_library.h"
+
+namespace tw {
+namespace {
+
+constexpr double kProbeSeconds = 0.025;  // of each probe, at least
+constexpr int kFewestPasses = 8;
+constexpr int kPasses = 20000;  // of the arithmetic probe's loop
+constexpr int kStreams = 8;     // vectors that the reading probes sum independently
+// Of the first-level probe: small enough for every such cache
+constexpr int kNearBlocks = 16;
+constexpr int kNearPasses = 2000;  // over them
+
+using Probe = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
+
+std::string number(int64_t v) { return std::to_string(v); }
+
+// `sums` independent multiply-adds again and again, enough of them to hide the latency; nothing but
+// registers.
+std::string arithmetic_text(int sums, int lanes) {
+  const std::string a = number(sums), l = number(lanes);
+  return "kernel @probe_flops(x: in f32[3, " + l + "], y: out f32[" + a + ", " + l +
+         "]) {\n"
+         "  temp c: f32[" +
+         a + ", " + l +
+         "] register\n"
+         "  for i0 in " +
+         a + " unroll { for l0 in " + l +
+         " vector { start: c[i0, l0] = x[0, l0] + f32(i0) } }\n"
+         "  for k in " +
+         number(kPasses) + " scan { for i1 in " + a + " unroll { for l1 in " + l +
+         " vector {\n"
+         "    c: c[i1, l1] = c[i1, l1] * x[1, l1] + x[2, l1] } } }\n"
+         "  for i2 in " +
+         a + " unroll { for l2 in " + l + " vector { y: y[i2, l2] = c[i2, l2] } }\n}\n";
+}
+
+// Reads n blocks once, or kNearBlocks again and again.
+std::string reading_text(int lanes, bool near) {
+  const std::string a = number(kStreams), l = number(lanes);
+  const std::string n = near ? number(kNearBlocks) : "n", again = number(near ? kNearPasses : 1);
+  return "kernel @" + std::string(near ? "probe_near(" : "probe_read[n](") + "x: in f32[" + n +
+         ", " + a + ", " + l + "], y: out f32[" + a + ", " + l +
+         "]) {\n"
+         "  temp c: f32[" +
+         a + ", " + l +
+         "] register\n"
+         "  for i0 in " +
+         a + " unroll { for l0 in " + l +
+         " vector { start: c[i0, l0] = 0.0 } }\n"
+         "  for r in " +
+         again + " scan { for k in " + n + " reduce { for i1 in " + a + " unroll { for l1 in " + l +
+         " vector { c: c[i1, l1] += x[k, i1, l1] } } } }\n"
+         "  for i2 in " +
+         a + " unroll { for l2 in " + l + " vector { y: y[i2, l2] = c[i2, l2] } }\n}\n";
+}
+
+Expected<LoadedLibrary> load_probes(const Target& target, int sums, int lanes) {
+  TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
+  LinkRequest request;
+  for (const std::string& text :
+       {arithmetic_text(sums, lanes), reading_text(lanes, false), reading_text(lanes, true)}) {
+    TW_ASSIGN(const Kernel kernel, parse_kernel(text));
+    TW_ASSIGN(std::string object, backend->compile_kernel(kernel));
+    request.objects.push_back(std::move(object));
+    request.exports.push_back(kernel.name);
+  }
+  TW_ASSIGN(const LinkedImage image, link_shared(request));
+  return LoadedLibrary::load(image);
+}
+
+// Runs pass(thread) again and again on all threads at once; gives the sum over threads of 1 / their
+// fastest pass.
+template <class Pass>
+double passes_per_second(int threads, const Pass& pass) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> rates(static_cast<size_t>(threads));
+  std::barrier start(threads);
+  const auto work = [&](int thread) {
+    pass(thread);
+    start.arrive_and_wait();
+    const auto end = Clock::now() + std::chrono::duration<double>(kProbeSeconds);
+    double best = std::numeric_limits<double>::infinity();
+    int passes = 0;
+    for (auto before = Clock::now(); before < end || passes < kFewestPasses; ++passes) {
+      pass(thread);
+      const auto after = Clock::now();
+      best = std::min(best, std::chrono::duration<double>(after - before).count());
+      before = after;
+    }
+    rates[static_cast<size_t>(thread)] = 1 / best;
+  };
+  std::vector<std::thread> helpers;
+  for (int t = 1; t < threads; ++t) helpers.emplace_back(work, t);
+  work(0);
+  for (std::thread& t : helpers) t.join();
+  double sum = 0;
+  for (const double rate : rates) sum += rate;
+  return sum;
+}
+
+struct alignas(64) Line {
+  float values[16];
+};
+
+// Zeros on huge pages: weights lie on large pages of the page cache, and with small ones the page
+// walks would be measured.
+class Pages {
+ public:
+  explicit Pages(int64_t lines) {
+    constexpr size_t kHuge = size_t{2} << 20;
+    const size_t bytes = (static_cast<size_t>(lines) * sizeof(Line) + kHuge - 1) / kHuge * kHuge;
+    data_.reset(static_cast<Line*>(std::aligned_alloc(kHuge, bytes)));
+    if (!data_) throw std::bad_alloc();
+    madvise(data_.get(), bytes, MADV_HUGEPAGE);
+    std::memset(data_.get(), 0, bytes);
+  }
+  Line* data() { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(Line* p) const { std::free(p); }
+  };
+  std::unique_ptr<Line, Free> data_;
+};
+
+double measure_gflops(Probe probe, int sums, int lanes, int threads) {
+  Line half;
+  std::fill(std::begin(half.values), std::end(half.values), 0.5f);
+  std::vector<Line> in(16, half);
+  std::vector<std::vector<Line>> out(static_cast<size_t>(threads), std::vector<Line>(256));
+  const double rate = passes_per_second(threads, [&](int t) {
+    void* arguments[] = {in.data(), out[static_cast<size_t>(t)].data()};
+    probe(arguments, nullptr, nullptr);
+  });
+  return rate * 2 * kPasses * sums * lanes * 1e-9;
+}
+
+double measure_l1_gbs(Probe probe, int lanes, int threads) {
+  std::vector<Line> in(static_cast<size_t>(kNearBlocks * kStreams * lanes * 4) / sizeof(Line) + 1);
+  std::vector<std::vector<Line>> out(static_cast<size_t>(threads), std::vector<Line>(64));
+  const double rate = passes_per_second(threads, [&](int t) {
+    void* arguments[] = {in.data(), out[static_cast<size_t>(t)].data()};
+    probe(arguments, nullptr, nullptr);
+  });
+  return rate * 4 * kNearPasses * kNearBlocks * kStreams * lanes * 1e-9;
+}
+
+double measure_gbs(Probe probe, int64_t bytes_each, int lanes, int threads) {
+  const int64_t block = int64_t{kStreams} * lanes * 4;
+  const int64_t blocks = std::max<int64_t>(1, bytes_each / block);
+  std::vector<Pages> in;
+  for (int t = 0; t < threads; ++t) in.emplace_back(blocks * block / 64 + 1);
+  std::vector<std::vector<Line>> out(static_cast<size_t>(threads), std::vector<Line>(64));
+  const double rate = passes_per_second(threads, [&](int t) {
+    void* arguments[] = {in[static_cast<size_t>(t)].data(), out[static_cast<size_t>(t)].data()};
+    probe(arguments, nullptr, &blocks);
+  });
+  return rate * static_cast<double>(blocks * block) * 1e-9;
+}
+
+const MemoryLevel& level_for(const Peaks& peaks, double bytes) {
+  for (const MemoryLevel& level : peaks.levels)
+    if (bytes <= static_cast<double>(level.bytes)) return level;
+  return peaks.levels.back();
+}
+
+}  // namespace
+
+Expected<Peaks> measure_peaks(const Target& target, int threads) {
+  const int lanes = target.lanes(4), sums = target.vector_registers >= 32 ? 24 : 12;
+  TW_ASSIGN(const LoadedLibrary library, load_probes(target, sums, lanes));
+  const auto flops = reinterpret_cast<Probe>(library.symbol("probe_flops"));
+  const auto read = reinterpret_cast<Probe>(library.symbol("probe_read")),
+             near_read = reinterpret_cast<Probe>(library.symbol("probe_near"));
+  Peaks peaks;
+  peaks.gflops = measure_gflops(flops, sums, lanes, threads);
+  peaks.l1_gbs = measure_l1_gbs(near_read, lanes, threads);
+  const int64_t near = target.l2_bytes * threads;
+  peaks.levels.push_back({"L2", near, measure_gbs(read, target.l2_bytes / 2, lanes, threads)});
+  const int64_t far = std::clamp<int64_t>(4 * std::max(near, target.l3_bytes), 64 << 20, 256 << 20);
+  const double memory = measure_gbs(read, far / threads, lanes, threads);
+  if (target.l3_bytes > near) {
+    const int64_t bytes = std::clamp(target.l3_bytes / 4, std::min(2 * near, target.l3_bytes / 2),
+                                     target.l3_bytes / 2);
+    MemoryLevel level{"L3", target.l3_bytes, measure_gbs(read, bytes / threads, lanes, threads)};
+    // Others may use the cache too: as large as what is read nearer to its rate than to the
+    // memory's.
+    while (level.bytes / 2 >= bytes &&
+           measure_gbs(read, level.bytes / threads, lanes, threads) < std::sqrt(level.gbs * memory))
+      level.bytes /= 2;
+    peaks.levels.push_back(level);
+  }
+  peaks.levels.push_back({"DRAM", std::numeric_limits<int64_t>::max(), memory});
+  return peaks;
+}
+
+Roof roof_of(const Peaks& peaks, double flops, double loaded_bytes, double weight_bytes,
+             double tensor_bytes, double resident_bytes) {
+  const MemoryLevel& weights = level_for(peaks, resident_bytes);
+  const MemoryLevel& tensors = level_for(peaks, tensor_bytes);
+  const double compute = flops / (peaks.gflops * 1e9);
+  const double from_weights = weight_bytes / (weights.gbs * 1e9),
+               from_tensors = tensor_bytes / (tensors.gbs * 1e9);
+  const double loads = loaded_bytes / (peaks.l1_gbs * 1e9);
+  if (std::max(compute, loads) >= from_weights + from_tensors)
+    return compute >= loads ? Roof{compute, "fma"} : Roof{loads, "L1"};
+  return {from_weights + from_tensors, from_weights > from_tensors ? weights.name : tensors.name};
+}
+
+Json to_json(const Peaks& peaks) {
+  Json::Array levels;
+  for (const MemoryLevel& l : peaks.levels)
+    levels.push_back(Json::Object{{"name", l.name}, {"gbs", l.gbs}});
+  return Json::Object{{"gflops", peaks.gflops}, {"l1_gbs", peaks.l1_gbs}, {"levels", levels}};
+}
+
+std::string to_string(const Peaks& peaks) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f GFLOP/s; L1 %.0f GB/s", peaks.gflops, peaks.l1_gbs);
+  std::string out = text;
+  for (const MemoryLevel& l : peaks.levels) {
+    std::snprintf(text, sizeof text, ", %s %.0f GB/s", l.name.c_str(), l.gbs);
+    out += text;
+  }
+  return out;
+}
+
+}  // namespace tw

@@ -1,0 +1,275 @@
+#include "driver/tune/check_records.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <functional>
+#include <set>
+#include <span>
+
+#include "autotune/measure/local.h"
+#include "autotune/measure/sampler.h"
+#include "autotune/measure/session.h"
+#include "driver/tune/candidate.h"
+#include "ir/kernel/sharing.h"
+#include "kernels/default_schedule.h"
+
+namespace tw {
+namespace {
+
+// Of a kernel: the libraries of both schedules.
+struct Pair {
+  MeasureJob by_default, tuned;
+};
+
+constexpr int kConfirmProcesses = 3, kConfirmRounds = 6;
+
+struct Best {
+  size_t variant = 0;
+  Record record;
+};
+
+// The best of the latest records, and that of the default schedule of the algorithm in use.
+struct Known {
+  std::optional<Best> best, by_default;
+  bool is_default(const Best& chosen) const {
+    return by_default && chosen.record.schedule == by_default->record.schedule &&
+           chosen.record.kernel_hash == by_default->record.kernel_hash;
+  }
+};
+// counts: whether a compile would take the record of that variant at all.
+Known known_of(const Task& task, const std::vector<Record>& records, const std::string& usual,
+               const std::function<bool(const LoweredGroup&, const Record&)>& counts) {
+  Known known;
+  const std::string used = kernel_hash(task.variants.front().lowered.kernel);
+  for (size_t v = 0; v < task.variants.size(); ++v) {
+    const std::string hash = kernel_hash(task.variants[v].lowered.kernel);
+    bool found = false;                // the variant's best
+    for (const Record& r : records) {  // in the order of their medians
+      if (r.kernel_hash != hash || r.status != Status::ok) continue;
+      if (hash == used && r.schedule == usual && !known.by_default) known.by_default = Best{v, r};
+      if (found || (known.best && median_seconds(r) >= median_seconds(known.best->record)) ||
+          !counts(task.variants[v].lowered, r))
+        continue;
+      known.best = Best{v, r};
+      found = true;
+    }
+  }
+  return known;
+}
+
+// What a compile takes of the records: the best, or the default schedule where that is as good.
+std::optional<Best> taken(const Known& known) {
+  const bool gains = !known.by_default || is_gain(median_seconds(known.best->record),
+                                                  median_seconds(known.by_default->record));
+  return gains ? known.best : known.by_default;
+}
+
+Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedule,
+                             const Target& target, const CandidateBuilder& builder, int threads,
+                             uint64_t between) {
+  TW_ASSIGN(const Kernel kernel, apply(lowered.kernel, schedule, &target));
+  TW_ASSIGN(
+      MeasureJob job,
+      job_of(
+          kernel,
+          {std::vector<int64_t>(lowered.kernel.symbols.size(), 1), 1, {}, 1e-4, threads, between}));
+  TW_ASSIGN(const std::string object, builder.compile(kernel));
+  TW_ASSIGN(job.library, builder.link(object));
+  job.symbol = builder.symbol;
+  return job;
+}
+
+// Whether the record's schedule has work for all cores where the default one has
+// (tuned_schedules.h). One that does not apply is found out later.
+bool spreads_as(const Kernel& by_default, const Kernel& lowered, const Record& record,
+                const Target& target) {
+  Expected<Schedule> schedule = parse_schedule(record.schedule);
+  Expected<Kernel> kernel = schedule ? apply(lowered, *schedule, &target)
+                                     : Expected<Kernel>(schedule.takeError());
+  if (kernel)
+    return spreads_as_well(sharing(*kernel, target.cores), sharing(by_default, target.cores));
+  llvm::consumeError(kernel.takeError());
+  return true;
+}
+
+Expected<Pair> pair_of(const Task& task, const Schedule& usual, const Best& best,
+                       const Target& target, const CandidateBuilder& builder, int threads) {
+  const LoweredGroup &used = task.variants.front().lowered,
+                     &found = task.variants[best.variant].lowered;
+  TW_ASSIGN(const Schedule tuned, parse_schedule(best.record.schedule));
+  Pair pair;
+  TW_ASSIGN(pair.by_default, job_for(used, usual, target, builder, threads, task.weights_between));
+  TW_ASSIGN(pair.tuned, job_for(found, tuned, target, builder, threads, task.weights_between));
+  return pair;
+}
+
+}  // namespace
+
+namespace {
+
+// A task whose records are looked at, with the schedules that compete.
+struct Contest {
+  const Task* task = nullptr;
+  Known known;
+  Best tuned;
+  Schedule usual;
+  Pair pair = {};  // once it is built
+  // Seconds of the network's time that the record claims to save.
+  double claim() const {
+    return known.by_default
+               ? static_cast<double>(task->calls) *
+                     (median_seconds(known.by_default->record) - median_seconds(tuned.record))
+               : 0;
+  }
+};
+
+// Of the tasks whose records are wanted. Null: of none of a task's.
+using Wanted = std::function<std::optional<Best>(const Task& task, const Known& known)>;
+Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, TuningLog& log,
+                                           const Target& target, int threads,
+                                           const Wanted& wanted) {
+  std::vector<Contest> contests;
+  for (const Task& task : tasks) {
+    TW_ASSIGN(const std::vector<Record> records,
+              log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
+    const LoweredGroup& used = task.variants.front().lowered;
+    TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.stages, target));
+    TW_ASSIGN(const Kernel by_default, apply(used.kernel, usual, &target));
+    const auto counts = [&](const LoweredGroup& lowered, const Record& record) {
+      return threads > 1 || target.cores == 1 ||
+             spreads_as(by_default, lowered.kernel, record, target);
+    };
+    const Known known = known_of(task, latest(records), print(usual), counts);
+    const std::optional<Best> best = known.best ? wanted(task, known) : std::nullopt;
+    if (best) contests.push_back({&task, known, *best, usual});
+  }
+  return contests;
+}
+
+// Whether both schedules can be built. One that cannot is of another version of the schedules: a
+// compile says so, and takes the default.
+bool build(Contest& contest, const Target& target, const CandidateBuilder& builder, int threads) {
+  Expected<Pair> pair = pair_of(*contest.task, contest.usual, contest.tuned, target, builder,
+                                threads);
+  if (pair) contest.pair = std::move(*pair);
+  else llvm::consumeError(pair.takeError());
+  return bool(pair);
+}
+
+// The default schedule, the record's, and the default one again, in so many processes of their own.
+Expected<std::vector<CheckedKernel>> measured(std::span<const Contest> contests, int processes,
+                                              int threads) {
+  std::vector<CheckedKernel> kernels;
+  for (const Contest& c : contests)
+    kernels.push_back({c.task->key,
+                       c.task->name,
+                       c.tuned.record.algorithm,
+                       median_seconds(c.tuned.record),
+                       c.known.is_default(c.tuned),
+                       {},
+                       {},
+                       {}});
+  for (int p = 0; p < processes; ++p) {
+    TW_ASSIGN(const std::unique_ptr<LocalTransport> process,
+              LocalTransport::create({.threads = threads}));
+    for (size_t k = 0; k < contests.size(); ++k) {
+      const std::vector<MeasureJob> jobs = {contests[k].pair.by_default, contests[k].pair.tuned,
+                                            contests[k].pair.by_default};
+      const std::vector<MeasureResult> results = process->run(jobs);
+      kernels[k].first.push_back(seconds_of(results[0]));
+      kernels[k].tuned.push_back(seconds_of(results[1]));
+      kernels[k].again.push_back(seconds_of(results[2]));
+    }
+  }
+  return kernels;
+}
+
+bool all_finite(const std::vector<double>& seconds) {
+  return std::ranges::all_of(seconds, [](double s) { return std::isfinite(s); });
+}
+
+}  // namespace
+
+Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& tasks,
+                                                   const std::string& path, const Target& target,
+                                                   int threads, int processes) {
+  TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
+  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, threads));
+  TW_ASSIGN(std::vector<Contest> contests,
+            contests_of(tasks, log, target, threads,
+                        [](const Task&, const Known& known) { return taken(known); }));
+  std::erase_if(contests,
+                [&](Contest& contest) { return !build(contest, target, builder, threads); });
+  return measured(contests, processes, threads);
+}
+
+namespace {
+
+// Measures both again and records what they took; whether the gain stands. None: one of them did
+// not work.
+Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log, int threads) {
+  TW_ASSIGN(const std::vector<CheckedKernel> kernels,
+            measured({&contest, 1}, kConfirmProcesses, threads));
+  const CheckedKernel& kernel = kernels.front();
+  Record tuned = contest.tuned.record, usual = contest.known.by_default->record;
+  tuned.seconds = kernel.tuned;
+  usual.seconds = kernel.first;
+  usual.seconds.insert(usual.seconds.end(), kernel.again.begin(), kernel.again.end());
+  if (!all_finite(tuned.seconds) || !all_finite(usual.seconds)) return std::nullopt;
+  tuned.time = usual.time = std::max<int64_t>(std::time(nullptr),
+                                              std::max(tuned.time, usual.time) + 1);
+  const bool stands = is_gain(median_seconds(tuned), median_seconds(usual));
+  TW_TRY(log.add_all({tuned, usual}).takeError());
+  return stands;
+}
+
+}  // namespace
+
+Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
+                                           const Target& target, const TuneBudget& budget,
+                                           const ConfirmOptions& options) {
+  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, options.threads));
+  // Tasks with the schedules that were measured again
+  std::set<std::pair<std::string, std::string>> confirmed;
+  ConfirmedRecords counts;
+  double longest = options.expected;
+  const auto over = [&] { return (options.stop && options.stop()) || !budget.fits(longest); };
+  for (int round = 0; round < kConfirmRounds && counts.left == 0; ++round) {
+    // What would replace the default schedule and was not measured again.
+    const auto unsure = [&](const Task& task, const Known& known) -> std::optional<Best> {
+      const std::optional<Best> best = taken(known);
+      return !known.by_default || known.is_default(*best) ||
+                     confirmed.contains(
+                         {task.key, best->record.kernel_hash + best->record.schedule})
+                 ? std::nullopt
+                 : best;
+    };
+    TW_ASSIGN(std::vector<Contest> contests,
+              contests_of(tasks, log, target, options.threads, unsure));
+    if (contests.empty()) break;
+    std::ranges::stable_sort(contests, std::greater(), &Contest::claim);
+    for (size_t i = 0; i < contests.size(); ++i) {
+      Contest& contest = contests[i];
+      if (over()) {
+        counts.left = static_cast<int>(contests.size() - i);
+        break;
+      }
+      if (options.watch)
+        options.watch(std::to_string(i + 1) + " of " + std::to_string(contests.size()) + "  " +
+                      contest.task->name);
+      const double start = budget.now();
+      confirmed.insert(
+          {contest.task->key, contest.tuned.record.kernel_hash + contest.tuned.record.schedule});
+      if (!build(contest, target, builder, options.threads)) continue;
+      TW_ASSIGN(const std::optional<bool> stands, confirm(contest, log, options.threads));
+      contest.pair = {};
+      longest = i == 0 && round == 0 ? budget.now() - start
+                                     : std::max(longest, budget.now() - start);
+      if (stands) ++(*stands ? counts.kept : counts.refuted);
+    }
+  }
+  return counts;
+}
+
+}  // namespace tw

@@ -1,0 +1,43 @@
+#include "driver/tune/lock_file.h"
+
+#include <llvm/Support/MemoryBuffer.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace tw {
+
+std::string lock_beside(const std::string& model) {
+  return (std::filesystem::path(model).parent_path() / "tilewright.lock").string();
+}
+
+Expected<Lock> read_lock(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) return Lock();
+  auto buffer = llvm::MemoryBuffer::getFile(path, true, false);
+  if (!buffer)
+    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
+  return parse_lock((*buffer)->getBuffer(), path);
+}
+
+LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims,
+                       const SymbolLimitsOf& limits, const Target& target, int threads) {
+  return {std::filesystem::path(model).filename().string(),
+          dims,
+          limits,
+          target.name,
+          codegen_hash(target),
+          threads};
+}
+
+LockSection lock_section(const CompileOptions& options, const Target& target, int threads,
+                         const CompileReport& report) {
+  LockSection section = lock_place(options.model, report.dims, report.limits, target, threads);
+  std::ranges::copy_if(report.schedules, std::back_inserter(section.pins),
+                       [](const Pin& pin) { return !pin.task.empty(); });
+  section.layouts = report.layouts;
+  section.algorithms = report.algorithms;
+  return section;
+}
+
+}  // namespace tw

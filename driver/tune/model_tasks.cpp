@@ -1,0 +1,60 @@
+#include "driver/tune/model_tasks.h"
+
+#include <algorithm>
+
+#include "autotune/measured_layouts.h"
+#include "frontend/frontend.h"
+#include "passes/choose_algorithms.h"
+#include "passes/fuse_groups.h"
+#include "passes/pass.h"
+
+namespace tw {
+
+namespace {
+
+// Of tasks that there are, the kernels in other layouts.
+Error add_variants(std::vector<Task>& tasks, const LayoutPlan& plan, const Target& target) {
+  TW_ASSIGN(const std::vector<Task> others, tasks_of(plan.graph, plan.groups, target));
+  for (const Task& other : others) {
+    const auto task = std::ranges::find(tasks, other.key, &Task::key);
+    if (task == tasks.end()) continue;
+    for (const Variant& variant : other.variants) {
+      const std::string hash = kernel_hash(variant.lowered.kernel);
+      if (std::ranges::none_of(task->variants, [&](const Variant& v) {
+            return kernel_hash(v.lowered.kernel) == hash;
+          }))
+        task->variants.push_back(variant);
+    }
+  }
+  return Error::success();
+}
+
+}  // namespace
+
+Expected<std::vector<Task>> model_tasks(const std::string& path,
+                                        const std::map<std::string, int64_t>& dims,
+                                        const Target& target) {
+  TW_ASSIGN(Model model, import_onnx(path, {dims}));
+  PassContext context{target.main_device()};
+  std::vector<std::string> pipeline = default_pipeline();
+  TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");
+  pipeline.pop_back();
+  TW_TRY(run_passes(model.graph, context, pipeline));
+  std::vector<LayoutPlan> plans;
+  if (target.devices.empty()) { TW_ASSIGN(plans, layout_plans(model.graph, target, {})); }
+  TW_TRY(run_passes(model.graph, context, {"assign-layouts"}));
+  std::vector<Group> groups = fuse_groups(model.graph, target.devices.empty());
+  if (target.devices.empty()) {
+    choose_algorithms(model.graph, groups, target, {});
+    fuse_pools(model.graph, groups);
+  }
+  TW_ASSIGN(std::vector<Task> tasks, tasks_of(model.graph, groups, target.main_device()));
+  for (const LayoutPlan& plan : plans) TW_TRY(add_variants(tasks, plan, target));
+  if (!target.devices.empty())  // they have the direct algorithms
+    for (Task& task : tasks)
+      std::erase_if(task.variants,
+                    [](const Variant& v) { return v.algorithm != Algorithm::direct; });
+  return tasks;
+}
+
+}  // namespace tw

@@ -1,0 +1,226 @@
+#include "driver/tune/tune_services.h"
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+
+#include "autotune/measure/cycles.h"
+#include "autotune/measure/local.h"
+#include "autotune/measure/session.h"
+#include "backends/backend.h"
+#include "driver/tune/candidate.h"
+#include "driver/tune/device_candidate.h"
+#include "frontend/frontend.h"
+#include "kernels/default_schedule.h"
+#include "program/place_groups.h"
+
+namespace tw {
+namespace {
+
+constexpr size_t kTogether = 8;  // candidates between two looks at the interrupt
+
+Error runs_here(const Target& target) {
+  const Target host = host_target();
+  if (target.arch() != host.arch())
+    return make_error(DiagCode::unsupported,
+                      "target '{0}' is for {1}, and kernels are measured on this machine, {2}",
+                      target.name, arch_name(target.arch()), arch_name(host.arch()));
+  std::string missing;
+  for (const std::string& feature : target.features)
+    if (!host.has(feature)) missing += (missing.empty() ? "" : ", ") + feature;
+  if (missing.empty()) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "target '{0}' wants features that this machine, where kernels are measured, "
+                    "does not have: {1}",
+                    target.name, missing);
+}
+
+MeasureResult no_reference(const std::string& error) {
+  MeasureResult result;
+  result.status = Status::compile_error;
+  result.error = "the default schedule gives nothing to compare with: " + error;
+  std::ranges::replace(result.error, '\n', ' ');
+  return result;
+}
+
+using BuilderOf = std::function<Expected<CandidateBuilder>(const Task&)>;
+
+// All measurements of a network: one process that runs candidates, a measurer a task, a reference a
+// variant.
+class Measuring {
+ public:
+  Measuring(const Target& place, std::unique_ptr<Transport> transport, BuilderOf builder,
+            const TuneSources& sources)
+      : target_(place),
+        transport_(std::move(transport)),
+        builder_(std::move(builder)),
+        sources_(sources) {}
+
+  std::vector<MeasureResult> run(const Task& task, std::span<const Candidate> candidates,
+                                 const StopAsked& stop) {
+    std::vector<MeasureResult> out;
+    for (size_t at = 0; at < candidates.size();) {
+      if (stop && stop()) break;
+      size_t end = at + 1;  // of one variant, whose outputs are compared with the same
+      while (end < candidates.size() && end - at < kTogether &&
+             candidates[end].variant == candidates[at].variant)
+        ++end;
+      for (MeasureResult& result : run_variant(task, candidates.subspan(at, end - at), stop))
+        out.push_back(std::move(result));
+      if (out.size() < end) break;  // stopped
+      at = end;
+    }
+    return out;
+  }
+
+ private:
+  std::vector<MeasureResult> run_variant(const Task& task, std::span<const Candidate> candidates,
+                                         const StopAsked& stop) {
+    const std::pair<std::string, int> key{task.key, candidates.front().variant};
+    if (!references_.count(key) && !errors_.count(key)) {
+      if (Expected<Reference> made = make_reference(task,
+                                                    task.variants[static_cast<size_t>(key.second)]))
+        references_.emplace(key, std::move(*made));
+      else errors_.emplace(key, error_text(made.takeError()));
+    }
+    if (const auto failed = errors_.find(key); failed != errors_.end())
+      return std::vector<MeasureResult>(candidates.size(), no_reference(failed->second));
+    std::vector<std::shared_ptr<const Kernel>> kernels;
+    for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
+    auto& measurer = measurers_[task.key];
+    if (!measurer)
+      measurer = std::make_unique<Measurer>(*transport_, builders_.at(task.key),
+                                            MeasurerOptions{.jobs = sources_.jobs});
+    return measurer->measure(kernels, references_.at(key), stop);
+  }
+
+  // What the default schedule computes; free dimensions are 1.
+  Expected<Reference> make_reference(const Task& task, const Variant& variant) {
+    if (!builders_.contains(task.key)) {
+      TW_ASSIGN(CandidateBuilder builder, builder_(task));
+      builders_.emplace(task.key, std::move(builder));
+    }
+    const Kernel& lowered = variant.lowered.kernel;
+    TW_ASSIGN(const Schedule schedule, default_schedule(lowered, variant.lowered.stages, target_));
+    TW_ASSIGN(const Kernel scheduled, tw::apply(lowered, schedule, &target_));
+    return reference_outputs(scheduled,
+                             {std::vector<int64_t>(lowered.symbols.size(), 1),
+                              sources_.seed,
+                              {},
+                              1e-4,
+                              sources_.threads,
+                              task.weights_between},
+                             builders_.at(task.key), *transport_);
+  }
+
+  const Target& target_;
+  std::unique_ptr<Transport> transport_;
+  BuilderOf builder_;
+  TuneSources sources_;
+  std::map<std::string, CandidateBuilder> builders_;             // by the task's key
+  std::map<std::string, std::unique_ptr<Measurer>> measurers_;   // by the task's key
+  std::map<std::pair<std::string, int>, Reference> references_;  // by key and variant
+  // Of those that cannot be made
+  std::map<std::pair<std::string, int>, std::string> errors_;
+};
+
+using MeasureTask = std::function<std::vector<MeasureResult>(
+    const Task&, std::span<const Candidate>, const StopAsked&)>;
+
+MeasureTask measured_by(std::shared_ptr<Measuring> measuring) {
+  return [measuring](const Task& task, std::span<const Candidate> candidates,
+                     const StopAsked& stop) { return measuring->run(task, candidates, stop); };
+}
+
+Expected<MeasureTask> on_processor(const Target& target, const TuneSources& sources) {
+  TW_TRY(runs_here(target));
+  TW_ASSIGN(CandidateBuilder builder, candidate_builder(target, sources.threads));
+  TW_ASSIGN(std::unique_ptr<Transport> transport,
+            LocalTransport::create({.threads = sources.threads}));
+  const BuilderOf of = [builder](const Task&) -> Expected<CandidateBuilder> { return builder; };
+  return measured_by(std::make_shared<Measuring>(target, std::move(transport), of, sources));
+}
+
+// Through the runtime, in a process that is pinned nowhere, as a device's driver has threads of its
+// own.
+Expected<MeasureTask> on_device(const Target& target, std::shared_ptr<const DeviceBackend> backend,
+                                TuneSources sources) {
+  if (target.devices.size() != 1)
+    return make_error(DiagCode::unsupported,
+                      "target '{0}' has {1} devices; kernels are measured on one", target.name,
+                      target.devices.size());
+  sources.jobs = sources.threads = 1;  // building links, too
+  TW_ASSIGN(std::unique_ptr<Transport> transport, LocalTransport::create({.threads = 0}));
+  const BuilderOf of = [&target, backend](const Task& task) {
+    return device_candidate_builder(target, backend, constants_of(task.variants.front().lowered));
+  };
+  return measured_by(
+      std::make_shared<Measuring>(target.devices.front(), std::move(transport), of, sources));
+}
+
+// Devices have one variant of each task: the direct algorithm.
+MeasureTask by_cycles(std::shared_ptr<const DeviceBackend> backend, const Target& device,
+                      const TuneSources& sources) {
+  return [backend, &device, jobs = sources.jobs](
+             const Task& task, std::span<const Candidate> candidates, const StopAsked& stop) {
+    std::vector<std::shared_ptr<const Kernel>> kernels;
+    for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
+    return CycleMeasurer(backend, device, constants_of(task.variants.front().lowered), jobs)
+        .measure(kernels, {}, stop);
+  };
+}
+
+Error runs_on(const DeviceBackend& backend, const Target& device, const LoweredGroup& lowered) {
+  TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.stages, device));
+  TW_ASSIGN(const Kernel kernel, tw::apply(lowered.kernel, schedule, &device));
+  TW_TRY(backend.supports(kernel));
+  return backend.accepts(kernel, constants_of(lowered));
+}
+
+}  // namespace
+
+Expected<TuneServices> tune_services(const Target& target, const TuneSources& sources,
+                                     TuningLog* log) {
+  TuneServices out;
+  NetworkServices& services = out.network;
+  const Target& place = target.main_device();
+  if (target.devices.empty()) {
+    TW_ASSIGN(services.measure, on_processor(target, sources));
+  } else {
+    TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(place));
+    const std::shared_ptr<const DeviceBackend> backend = std::move(made);
+    if (backend->predicts_cycles()) {
+      services.measure = by_cycles(backend, place, sources);
+    } else {
+      TW_ASSIGN(services.measure, on_device(target, backend, sources));
+    }
+    out.runs = [backend, &place](const Task& task) {
+      Error error = runs_on(*backend, place, task.variants.front().lowered);
+      const bool refused = bool(error);
+      llvm::consumeError(std::move(error));
+      return !refused;
+    };
+  }
+  services.space = [&place, sources](const Task& task) {
+    return sources.generated ? generated_space(task, place, {sources.rules})
+                             : template_space(task, place, {sources.rules});
+  };
+  if (!log) return out;
+  services.known = [log](const RecordKey& key) -> Expected<std::vector<Record>> {
+    LogFilter filter;
+    filter.task = key.task, filter.target = key.target, filter.threads = key.threads,
+    filter.language = key.language;
+    return log->all(filter);
+  };
+  services.notes = [log, key = target_key(place), threads = sources.threads] {
+    return notes_of(*log, key, threads);
+  };
+  services.store = [log](Record record) -> Error {
+    record.tool = std::string("tilewright ") + TW_VERSION;
+    record.time = static_cast<int64_t>(std::time(nullptr));
+    return log->add(record).takeError();
+  };
+  return out;
+}
+
+}  // namespace tw

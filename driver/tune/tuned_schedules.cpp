@@ -1,0 +1,394 @@
+#include "driver/tune/tuned_schedules.h"
+
+#include <filesystem>
+#include <set>
+#include <span>
+
+#include "autotune/log.h"
+#include "autotune/measured_layouts.h"
+#include "autotune/transfer.h"
+#include "driver/tune/lock_file.h"
+#include "ir/kernel/sharing.h"
+#include "passes/pass.h"
+
+namespace tw {
+namespace {
+
+constexpr size_t kNearKernels = 4;   // whose points are tried where a kernel has no record
+constexpr size_t kMostRecords = 64;  // of a kernel, until one leaves no core without work
+
+bool exists(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::exists(path, none);
+}
+
+// The first line of an error, for a message that it is part of.
+std::string first_line(Error error) {
+  const std::string text = error_text(std::move(error));
+  return text.substr(0, text.find('\n'));
+}
+
+class TunedSchedules final : public ModelSchedules {
+ public:
+  // place: of the compile, in a lock.
+  TunedSchedules(ScheduleOptions options, LockSection place, const Target& target)
+      : options_(std::move(options)), place_(std::move(place)) {
+    targets_.push_back(target_key(target));
+    for (const Target& device : target.devices) targets_.push_back(target_key(device));
+  }
+  Error read_lock();
+
+  Expected<std::unique_ptr<CostOracle>> layout_costs(
+      const Graph& graph, const Target& target, const AlgorithmOptions& options) const override;
+  Expected<AlgorithmOptions> algorithms(const Graph& graph, const std::vector<Group>& groups,
+                                        const Target& target,
+                                        AlgorithmOptions options) const override;
+  Error read(const std::vector<FusedGraph>& fused) override;
+  Expected<ChosenSchedule> choose(const LoweredKernel& kernel, const Target& place) const override;
+  bool placed_elsewhere(const LoweredKernel& kernel, const Target& device) const override;
+  Expected<ScheduleRemarks> review(const std::vector<LoweredKernel>& kernels,
+                                   const std::vector<ChosenSchedule>& chosen) const override;
+
+ private:
+  using PinKey = std::tuple<std::string, std::string, std::string>;  // task, target, kernel
+  struct GroupTask {
+    std::string key, name, algorithm;
+  };
+
+  Expected<int64_t> read_log(const std::string& path, bool keep);
+  bool transfer(const LoweredKernel& kernel, const Target& place, const Kernel* shared,
+                ChosenSchedule& chosen) const;
+  bool shares(const Kernel& kernel, const Target& place, const Kernel* shared) const;
+  KernelSeconds measured_by(TuningLog& log, const Target& target) const;
+  const GroupTask* task_of(const LoweredKernel& kernel) const;
+  // pin: what is known of the kernel.
+  Expected<ChosenSchedule> by_default(const LoweredKernel& kernel, const Target& place,
+                                      Pin pin) const;
+  bool in_use() const { return !options_.log.empty() || locked_; }
+  const char* source() const { return options_.log.empty() ? "lock" : "log"; }
+
+  ScheduleOptions options_;
+  LockSection place_;                 // layouts, algorithms: of the lock
+  std::vector<std::string> targets_;  // keys of the processor and the devices
+  bool locked_ = false;
+  std::map<PinKey, std::vector<Pin>> pins_;  // the best first; of a lock one
+  // By target: of kernels that have records
+  std::map<std::string, std::vector<RecordNote>> notes_of_;
+  std::map<const Group*, GroupTask> tasks_;
+  std::vector<GroupTask> distinct_;  // by key, in the order of the groups
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+namespace {
+
+Error TunedSchedules::read_lock() {
+  if (!options_.lock.empty()) {
+    TW_ASSIGN(const Lock lock, tw::read_lock(options_.lock));
+    if (lock.outdated)
+      return make_error(DiagCode::parse,
+                        "'{0}' is of another version of tilewright, and what it pins is not known "
+                        "here; 'tilewright lock' writes it anew",
+                        options_.lock);
+    if (const LockSection* section = lock.find(place_)) {
+      locked_ = true;
+      place_.layouts = section->layouts;
+      place_.algorithms = section->algorithms;
+      for (const Pin& pin : section->pins)
+        pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, std::vector{pin});
+    } else if (options_.frozen && !lock.sections.empty()) {
+      Diag d{DiagCode::invalid_argument,
+             "--frozen: '" + options_.lock + "' pins nothing for " + describe(place_) +
+                 "; 'tilewright lock' adds it",
+             {},
+             {}};
+      for (const LockSection& s : lock.sections) {
+        const bool changed = s.target == place_.target && s.target_hash != place_.target_hash;
+        d.notes.push_back("it pins " + describe(s) + (changed ? ", as it was described then" : ""));
+      }
+      return make_error(std::move(d));
+    }
+  }
+  if (options_.frozen && !locked_)
+    return make_error(
+        DiagCode::invalid_argument,
+        "--frozen: there is no 'tilewright.lock' beside the model; 'tilewright lock' writes it");
+  return Error::success();
+}
+
+// keep: the schedules of each kernel become its pins. The result: how many of the model's tasks
+// have a record.
+Expected<int64_t> TunedSchedules::read_log(const std::string& path, bool keep) {
+  TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
+  int64_t found = 0;
+  for (const GroupTask& task : distinct_) {
+    const std::string& key = task.key;
+    bool any = false;
+    for (const std::string& target : targets_) {
+      TW_ASSIGN(const std::vector<Record> records,
+                log.all({key, target, "", options_.threads, kLanguageVersion, Status::ok}));
+      for (const Record& r : latest(records)) {
+        if (r.key.regime != RecordKey().regime) continue;
+        any = true;
+        if (keep)
+          pins_[{key, target, r.kernel_hash}].push_back(
+              {key, target, r.kernel_hash, task.name, r.algorithm, true, false, median_seconds(r),
+               r.time, r.tool, r.schedule});
+      }
+    }
+    found += any;
+  }
+  for (const std::string& target : targets_) {
+    if (!keep) break;
+    TW_ASSIGN(notes_of_[target], notes_of(log, target, options_.threads));
+  }
+  return found;
+}
+
+// What was measured on one thread runs on any number: a schedule that leaves a core without work,
+// where the default does not, loses there more than it gains. shared: the default schedule's
+// kernel; null: anything goes.
+bool TunedSchedules::shares(const Kernel& kernel, const Target& place, const Kernel* shared) const {
+  return !shared || spreads_as_well(sharing(kernel, place.cores), sharing(*shared, place.cores));
+}
+
+// The schedule of the nearest kernel of the family whose point the template space of this one has,
+// by its static rules too. None where a nearer one's own default schedule is the best.
+bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
+                              const Kernel* shared, ChosenSchedule& chosen) const {
+  const LoweredGroup& lowered = kernel.lowered;
+  const auto notes = notes_of_.find(chosen.pin.target);
+  const std::optional<Algorithm> algorithm = algorithm_from_name(chosen.pin.algorithm);
+  if (notes == notes_of_.end() || !algorithm) return false;
+  const std::vector<RecordNote> near = nearest_notes(notes->second, shape_of(lowered),
+                                                     kNearKernels);
+  if (near.empty()) return false;
+  const auto accept = [&](const Space& space, const std::string& text) -> Error {
+    const std::optional<Point> point = space.parse(text);
+    if (!point) return make_error(DiagCode::illegal_schedule, "the space has no such point");
+    TW_ASSIGN(chosen.schedule, space.schedule(*point));
+    TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
+    return shares(chosen.kernel, place, shared)
+               ? Error::success()
+               : make_error(DiagCode::illegal_schedule, "cores without work");
+  };
+  Expected<Space> space = template_space(
+      {chosen.pin.task, chosen.pin.name, 1, 0, 0, {{*algorithm, lowered}}}, place, {});
+  if (!space) {
+    llvm::consumeError(space.takeError());
+    return false;
+  }
+  for (const RecordNote& note : near) {
+    if (note.by_default) return false;
+    Error error = accept(*space, note.point);
+    if (!error) return true;
+    llvm::consumeError(std::move(error));
+  }
+  return false;
+}
+
+Expected<AlgorithmOptions> TunedSchedules::algorithms(const Graph& graph,
+                                                      const std::vector<Group>& groups,
+                                                      const Target& target,
+                                                      AlgorithmOptions options) const {
+  if (options.only || !in_use()) return options;
+  if (locked_) {
+    for (const Group& group : groups) {
+      const auto pinned = place_.algorithms.find(graph.value(graph.node(group.anchor).output).name);
+      if (pinned != place_.algorithms.end()) options.fixed.emplace(group.anchor, pinned->second);
+    }
+    return options;
+  }
+  TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
+  TW_ASSIGN(options.measured,
+            measured_algorithms(graph, groups, target, options, measured_by(log, target)));
+  return options;
+}
+
+KernelSeconds TunedSchedules::measured_by(TuningLog& log, const Target& target) const {
+  return
+      [&log, place = target_key(target), threads = options_.threads](
+          const std::string& task, const std::string& kernel) -> Expected<std::optional<double>> {
+        TW_ASSIGN(const std::optional<Record> record, log.best({task, place, threads}, kernel));
+        return record ? std::optional(median_seconds(*record)) : std::nullopt;
+      };
+}
+
+Expected<std::unique_ptr<CostOracle>> TunedSchedules::layout_costs(
+    const Graph& graph, const Target& target, const AlgorithmOptions& options) const {
+  std::unique_ptr<CostOracle> costs;
+  if (!in_use()) return costs;
+  if (locked_ && place_.layouts) return settled_costs(*place_.layouts);
+  if (options_.log.empty()) return costs;
+  Graph before = graph;  // values keep their numbers up to the layouts, which come last
+  std::vector<std::string> pipeline = default_pipeline();
+  TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");
+  pipeline.pop_back();
+  PassContext context{target.main_device()};
+  TW_TRY(run_passes(before, context, pipeline));
+  TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
+  TW_ASSIGN(LayoutSeconds measured,
+            measured_layouts(before, target, options, measured_by(log, target)));
+  if (!measured.empty()) costs = measured_costs(graph, target, std::move(measured));
+  return costs;
+}
+
+Error TunedSchedules::read(const std::vector<FusedGraph>& fused) {
+  std::set<std::string> keys;
+  for (const FusedGraph& own : fused)
+    for (const Group& group : own.groups) {
+      if (is_extern(*own.graph, group)) continue;
+      GroupTask task{task_key(*own.graph, group), task_name(*own.graph, group),
+                     algorithm_name(group.algorithm)};
+      tasks_[&group] = task;
+      if (keys.insert(task.key).second) distinct_.push_back(std::move(task));
+    }
+  if (!options_.log.empty()) return read_log(options_.log, true).takeError();
+  if (locked_ || options_.unused_log.empty() || !exists(options_.unused_log))
+    return Error::success();
+  Expected<int64_t> known = read_log(options_.unused_log, false);
+  if (!known) llvm::consumeError(known.takeError());  // nobody asked for that file
+  else if (*known > 0)
+    notes_.push_back(std::to_string(*known) + " of " + std::to_string(distinct_.size()) +
+                     " tasks have tuning records in '" + options_.unused_log +
+                     "'; --log uses them");
+  return Error::success();
+}
+
+const TunedSchedules::GroupTask* TunedSchedules::task_of(const LoweredKernel& kernel) const {
+  const auto found = tasks_.find(kernel.group);
+  return found == tasks_.end() ? nullptr : &found->second;
+}
+
+Expected<ChosenSchedule> TunedSchedules::by_default(const LoweredKernel& kernel,
+                                                    const Target& place, Pin pin) const {
+  TW_ASSIGN(ChosenSchedule chosen, ModelSchedules::choose(kernel, place));
+  pin.schedule = std::move(chosen.pin.schedule);
+  chosen.pin = std::move(pin);
+  return chosen;
+}
+
+Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
+                                                const Target& place) const {
+  const LoweredGroup& lowered = kernel.lowered;
+  ChosenSchedule chosen;
+  chosen.pin.target = target_key(place);
+  chosen.pin.kernel_hash = kernel_hash(lowered.kernel);
+  const GroupTask* task = task_of(kernel);
+  if (!task) return by_default(kernel, place, std::move(chosen.pin));
+  chosen.pin.task = task->key;
+  chosen.pin.name = task->name;
+  chosen.pin.algorithm = task->algorithm;
+  std::optional<ChosenSchedule> usual;  // what records of measured times compete with
+  if (!options_.log.empty() && place.driver.empty()) {
+    TW_ASSIGN(usual, by_default(kernel, place, chosen.pin));
+  }
+  const Kernel* shared = usual && options_.threads == 1 && place.cores > 1 ? &usual->kernel
+                                                                           : nullptr;
+  const auto known = pins_.find({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});
+  const std::span<const Pin> pins = known == pins_.end() ? std::span<const Pin>()
+                                                         : std::span<const Pin>(known->second);
+  const auto default_pin = usual ? std::ranges::find(pins, usual->pin.schedule, &Pin::schedule)
+                                 : pins.end();
+  for (const Pin& pin : pins.first(std::min(kMostRecords, pins.size()))) {
+    if (default_pin != pins.end() && !is_gain(pin.seconds, default_pin->seconds)) break;
+    Expected<Schedule> schedule = parse_schedule(pin.schedule);
+    Expected<Kernel> scheduled = schedule ? tw::apply(lowered.kernel, *schedule, &place)
+                                          : Expected<Kernel>(schedule.takeError());
+    if (!scheduled) {
+      chosen.problem = "the " + std::string(source()) + "'s schedule does not apply (" +
+                       first_line(scheduled.takeError()) + ")";
+      break;
+    }
+    if (!shares(*scheduled, place, shared)) continue;
+    chosen.schedule = std::move(*schedule);
+    chosen.kernel = std::move(*scheduled);
+    chosen.pin = pin;
+    return chosen;
+  }
+  // For more than what the default takes
+  const bool searched = default_pin == pins.end() ? !pins.empty() : pins.size() > 1;
+  if (!searched && transfer(kernel, place, shared, chosen)) {
+    chosen.pin.transferred = true;
+    chosen.pin.schedule = print(chosen.schedule);
+    return chosen;
+  }
+  if (!usual) { TW_ASSIGN(usual, by_default(kernel, place, chosen.pin)); }
+  if (default_pin != pins.end() && chosen.problem.empty()) usual->pin = *default_pin;
+  usual->problem = chosen.problem;
+  return std::move(*usual);
+}
+
+bool TunedSchedules::placed_elsewhere(const LoweredKernel& kernel, const Target& device) const {
+  const GroupTask* task = task_of(kernel);
+  if (!locked_ || !task) return false;
+  const std::string& key = task->key;
+  const auto begin = pins_.lower_bound({key, "", ""});
+  // It knows nothing of the task
+  if (begin == pins_.end() || std::get<0>(begin->first) != key) return false;
+  const std::string here = target_key(device);
+  const auto there = pins_.lower_bound({key, here, ""});
+  return there == pins_.end() || std::get<0>(there->first) != key ||
+         std::get<1>(there->first) != here;
+}
+
+Expected<ScheduleRemarks> TunedSchedules::review(const std::vector<LoweredKernel>& kernels,
+                                                 const std::vector<ChosenSchedule>& chosen) const {
+  TW_ASSIGN(ScheduleRemarks remarks, ModelSchedules::review(kernels, chosen));
+  remarks.in_use = in_use();
+  remarks.notes = notes_;
+  std::vector<std::string> missing;
+  for (const ChosenSchedule& one : chosen) {
+    const Pin& pin = one.pin;
+    if (pin.task.empty()) continue;
+    const std::string name = "task " + pin.task + " (" + pin.name + ", " + pin.algorithm +
+                             ", kernel " + pin.kernel_hash + ")";
+    const bool pinned = one.problem.empty() &&
+                        pins_.contains({pin.task, pin.target, pin.kernel_hash});
+    if (options_.frozen && !pinned)
+      missing.push_back(name + (one.problem.empty() ? "" : ": " + one.problem));
+    else if (!one.problem.empty())
+      remarks.warnings.push_back(name + ": " + one.problem + "; the default is used");
+    else if (locked_ && !pinned)
+      remarks.warnings.push_back(name + " is not in the lock; the default is used");
+  }
+  if (missing.empty()) return remarks;
+  const std::string count = std::to_string(missing.size()) +
+                            (missing.size() == 1 ? " kernel" : " kernels");
+  return make_error(Diag{DiagCode::invalid_argument,
+                         "--frozen: '" + options_.lock + "' does not pin " + count + " of " +
+                             describe(place_) + "; 'tilewright lock' writes it anew",
+                         {},
+                         missing});
+}
+
+class TunedSource final : public ScheduleSource {
+ public:
+  explicit TunedSource(ScheduleOptions options) : options_(std::move(options)) {}
+
+  Expected<std::unique_ptr<ModelSchedules>> open(const std::string& model,
+                                                 const std::map<std::string, int64_t>& dims,
+                                                 const SymbolLimitsOf& limits,
+                                                 const Target& target) const override {
+    auto schedules = std::make_unique<TunedSchedules>(
+        options_, lock_place(model, dims, limits, target, options_.threads), target);
+    if (options_.frozen && !options_.log.empty())
+      return make_error(DiagCode::invalid_argument,
+                        "--frozen takes schedules from the lock alone: leave out --log, or write "
+                        "the lock with 'tilewright lock --log'");
+    if (options_.log.empty()) TW_TRY(schedules->read_lock());
+    return schedules;
+  }
+
+ private:
+  ScheduleOptions options_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ScheduleSource> tuned_schedules(const ScheduleOptions& options) {
+  return std::make_shared<TunedSource>(options);
+}
+
+}  // namespace tw

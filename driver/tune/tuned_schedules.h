@@ -1,0 +1,22 @@
+// Schedules from a tuning log, or from the lock beside the model; the default ones for what neither
+// knows.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+
+#include "program/schedules.h"
+
+namespace tw {
+
+struct ScheduleOptions {
+  std::string log = {};   // records are taken from it; "": none
+  std::string lock = {};  // else pins from it, where it is there; "": none
+  bool frozen = false;    // the lock must pin every kernel
+  int threads = 1;        // records that were measured with so many
+  // Only looked into, for a note; "": none
+  std::string unused_log = {};
+};
+std::shared_ptr<const ScheduleSource> tuned_schedules(const ScheduleOptions& options);
+
+}  // namespace tw

@@ -1,0 +1,421 @@
+#include "program/lower_program.h"
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ir/graph/externs.h"
+#include "ir/graph/index_checks.h"
+#include "passes/storage.h"
+#include "program/shared_parts.h"
+#include "program/size_conditions.h"
+#include "program/sizes.h"
+
+namespace tw {
+namespace {
+
+Ranges ranges_of(const Graph& graph) {
+  Ranges ranges;
+  for (const std::string& symbol : graph.all_symbols()) ranges[symbol] = symbol_range(symbol);
+  for (const DataSymbol& symbol : graph.data_symbols) ranges[symbol.name].max = symbol.bound;
+  for (const auto& [symbol, limits] : graph.limits)
+    ranges[symbol] = {Expr(limits.least), limits.most < INT64_MAX ? Expr(limits.most) : Expr()};
+  return ranges;
+}
+
+Operand shifted(Operand operand, const Expr& bytes) {
+  operand.offset = simplify_dim(operand.offset + bytes);
+  return operand;
+}
+
+// y[i] = x[i]: so many elements.
+Kernel copy_kernel(DType dtype, const Expr& count) {
+  Kernel copy;
+  copy.name = "copy";
+  visit(count, [&](const Expr& e) {
+    if (e->kind == ExprKind::var && !std::ranges::count(copy.symbols, e->name))
+      copy.symbols.push_back(e->name);
+  });
+  copy.buffers = {{"x", dtype, {count}, BufferRole::input, "global"},
+                  {"y", dtype, {count}, BufferRole::output, "global"}};
+  StmtNode store{};
+  store.label = "y";
+  store.buffer = BufferId{1};
+  store.indices = {var("i0")};
+  store.value = load(BufferId{0}, dtype, {var("i0")});
+  copy.body = make_loop("i0", count, make_store(std::move(store)));
+  return copy;
+}
+
+class GraphLowering {
+ public:
+  // devices: by group; empty: all on the processor.
+  GraphLowering(const FusedGraph& fused, const std::vector<int>& devices, bool in_region,
+                SharedParts& shared)
+      : graph_(*fused.graph),
+        groups_(fused.groups),
+        devices_(devices),
+        shared_(shared),
+        storage_(graph_, groups_),
+        conditions_(graph_, out_.symbols, in_region, out_.program) {
+    out_.graph = fused.graph;
+    out_.in_region = in_region;
+    out_.symbols = ranges_of(graph_);
+  }
+
+  Expected<LoweredCalls> run() {
+    describe();
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (!storage_.in_place(groups_[g]))
+        for (ValueId v : graph_.node(groups_[g].nodes.back()).outputs())
+          made_on_[storage_.of(v).root.index] = device_of(g);
+    place_outputs();
+    for (const ValueId input : graph_.inputs()) read_symbols(input);
+    for (const DataSymbol& symbol : graph_.data_symbols)
+      if (graph_.is_constant(symbol.value)) read_symbols(symbol.value);
+    for (size_t g = 0; g < groups_.size(); ++g) TW_TRY(add(groups_[g], device_of(g)));
+    copy_outputs();
+    return std::move(out_);
+  }
+
+ private:
+  int next_call() const { return static_cast<int>(out_.program.calls.size()); }
+  int device_of(size_t group) const { return devices_.empty() ? 0 : devices_[group]; }
+
+  void describe() {
+    Program& program = out_.program;
+    program.name = graph_.name;
+    program.symbols = graph_.symbols;
+    program.limits = graph_.limits;
+    for (const DataSymbol& symbol : graph_.data_symbols)
+      program.data_symbols.push_back(symbol.name);
+    is_read_.resize(graph_.data_symbols.size());
+    for (size_t s = 0; s < graph_.data_symbols.size(); ++s)
+      symbols_of_.emplace(graph_.data_symbols[s].value, s);
+    program.devices.resize(shared_.device_count());
+    for (ValueId v : graph_.inputs())
+      program.inputs.push_back(
+          {graph_.value(v).name, graph_.value(v).type.dtype, graph_.value(v).type.shape});
+    for (const Graph::Output& o : graph_.outputs())
+      program.outputs.push_back(
+          {o.name, graph_.value(o.value).type.dtype, graph_.value(o.value).type.shape});
+  }
+
+  // A value that some kernel makes is made in the output's buffer itself, for the first output that
+  // shows it.
+  void place_outputs() {
+    for (size_t i = 0; i < graph_.inputs().size(); ++i)
+      place_[{0, graph_.inputs()[i].index}] = {Place::input, static_cast<int>(i), Expr(0)};
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      auto [v, offset] = storage_.of(graph_.outputs()[i].value);
+      bool made = graph_.def(v) != nullptr && made_on(v) == 0 && is_const(offset, 0) &&
+                  same_bytes(v, graph_.outputs()[i].value);
+      if (made && !place_.count({0, v.index}))
+        place_[{0, v.index}] = {Place::output, static_cast<int>(i), Expr(0)};
+      else copies_.push_back(i);
+    }
+  }
+
+  bool same_bytes(ValueId a, ValueId b) const {
+    return is_const(
+        simplify_dim(byte_count(graph_.value(a).type) - byte_count(graph_.value(b).type)), 0);
+  }
+
+  // The device whose kernels make the value; the processor for what no kernel makes.
+  int made_on(ValueId root) const {
+    auto found = made_on_.find(root.index);
+    return found == made_on_.end() ? 0 : found->second;
+  }
+
+  Error add(const Group& group, int device) {
+    for (const NodeId id : group.nodes) {
+      TW_TRY(conditions_.add(graph_.node(id)));
+      if (device == 0) look_at_indices(graph_.node(id));
+    }
+    if (is_extern(graph_, group)) TW_TRY(add_extern(graph_.node(group.anchor)));
+    else if (storage_.in_place(group)) add_copies(group);
+    else TW_TRY(add_kernel(group, device));
+    for (const NodeId id : group.nodes)
+      for (const ValueId made : graph_.node(id).outputs()) read_symbols(made);
+    return Error::success();
+  }
+
+  // Only the processor does; kernels of devices clamp.
+  void look_at_indices(const Node& node) {
+    for (const IndexCheck& check : open_indices(graph_, node)) {
+      if (!looked_at_.emplace(check.source.index, to_string(check.extent)).second) continue;
+      bring(check.source, 0);
+      const TensorType& type = graph_.value(check.source).type;
+      SizeStep step{.kind = SizeStep::Kind::indices,
+                    .before = out_.program.calls.size(),
+                    .at = tensor(check.source, 0)};
+      step.dtype = type.dtype;
+      step.bound = check.extent;
+      step.bytes = byte_count(type);
+      step.what = node_title(graph_, node);
+      out_.program.steps.push_back(std::move(step));
+    }
+  }
+
+  // Behind the call that makes the value.
+  void read_symbols(ValueId v) {
+    const auto [first, end] = symbols_of_.equal_range(v);
+    for (auto at = first; at != end; ++at) {
+      const size_t s = at->second;
+      const DataSymbol& symbol = graph_.data_symbols[s];
+      if (is_read_[s]) continue;
+      is_read_[s] = true;
+      const Value& value = graph_.value(v);
+      TW_CHECK(value.type.layout.plain(), "symbol {0} is read from blocks", symbol.name);
+      bring(v, 0);
+      SizeStep step{
+          .kind = SizeStep::Kind::read,
+          .before = out_.program.calls.size(),
+          .at = shifted(tensor(v, 0), Expr(symbol.element * dtype_bytes(value.type.dtype)))};
+      step.symbol = static_cast<int>(s);
+      step.dtype = value.type.dtype;
+      step.bound = symbol.bound;
+      step.equals = symbol.equals;
+      step.what = "element " + std::to_string(symbol.element) + " of '" + value.name + "'";
+      out_.program.steps.push_back(std::move(step));
+    }
+  }
+
+  Error add_kernel(const Group& group, int device) {
+    TW_ASSIGN(LoweredGroup lowered, lower_group(graph_, group, shared_.target_of(device)));
+    const std::string stem = lowered.kernel.name;
+    const std::vector<std::string> symbols = lowered.kernel.symbols;
+    const std::vector<LoweredArgument> arguments = lowered.arguments;
+    const int kernel = shared_.kernel({std::move(lowered), device, "", &graph_, &group}, stem);
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (!arguments[i].constant && shared_.buffer(kernel, i).role != BufferRole::output)
+        bring(arguments[i].value, device);
+    KernelCall call;
+    call.kernel = kernel;
+    call.name = name_of(group);
+    call.device = call.from = device;
+    for (const std::string& symbol : symbols) call.symbols.push_back(var(symbol));
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const Buffer& buffer = shared_.buffer(kernel, i);
+      if (arguments[i].constant)
+        call.arguments.push_back(shared_.weight(
+            arguments[i], buffer, device,
+            arguments[i].value.valid() ? graph_.value(arguments[i].value).name : buffer.name));
+      else call.arguments.push_back(tensor(arguments[i].value, device));
+      if (buffer.role == BufferRole::output) written(arguments[i].value, device);
+    }
+    add_workspace(device);
+    out_.program.calls.push_back(std::move(call));
+    return Error::success();
+  }
+
+  std::string name_of(const Group& group) const {
+    std::string name;
+    for (NodeId id : group.nodes) {
+      const Node& node = graph_.node(id);
+      const std::string& own = node.name.empty() ? graph_.value(node.output).name : node.name;
+      if (name.find(own) == std::string::npos) name += (name.empty() ? "" : "+") + own;
+    }
+    return name;
+  }
+
+  // A function of the runtime library or regions, on the processor.
+  Error add_extern(const Node& node) {
+    for (ValueId v : node.inputs)
+      if (v.valid()) bring(v, 0);
+    KernelCall call;
+    call.kernel = -1;
+    call.name = node.name.empty() ? graph_.value(node.output).name : node.name;
+    ExternCall function;
+    function.function = op_info(node.attrs).name;
+    if (const auto* op = std::get_if<op::Extern>(&node.attrs)) {
+      const ExternInfo& info = extern_info(op->function);
+      function.function = info.name;
+      function.ints = op->ints;
+      function.reals = op->reals;
+      function.in_place = info.in_place;
+    } else {
+      TW_TRY(add_regions(node));
+    }
+    for (ValueId v : node.inputs) function.inputs.push_back(view(v, call));
+    for (ValueId v : node.outputs()) {
+      function.outputs.push_back(view(v, call));
+      written(v, 0);
+    }
+    call.function = std::make_shared<const ExternCall>(std::move(function));
+    out_.program.calls.push_back(std::move(call));
+    return Error::success();
+  }
+
+  // Such operands lie in one piece: parts of other values are stretches of them.
+  ExternCall::View view(ValueId v, KernelCall& call) {
+    if (!v.valid()) return {-1, DType::f32, {}};
+    const TensorType& type = graph_.value(v).type;
+    TW_CHECK(type.layout.plain(), "'{0}' of {1} has the layout of {2}", graph_.value(v).name,
+             call.name, to_string(type));
+    call.arguments.push_back(tensor(v, 0));
+    return {static_cast<int>(call.arguments.size()) - 1, type.dtype, type.shape};
+  }
+
+  // Calls of the graphs that the next call runs.
+  Error add_regions(const Node& node) {
+    LoweredRegions made{&node, out_.program.calls.size(), {}};
+    for (const Graph* region : regions_of(node.attrs)) {
+      if (!region->data_symbols.empty())
+        return make_error(DiagCode::unsupported,
+                          "{0} '{1}': data inside of it decide about sizes (element {2} of '{3}')",
+                          op_info(node.attrs).name, node.name, region->data_symbols[0].element,
+                          region->value(region->data_symbols[0].value).name);
+      GraphLowering inner(shared_.fused_of(*region), {}, true, shared_);
+      TW_ASSIGN(LoweredCalls calls, inner.run());
+      made.regions.push_back(shared_.add_region(std::move(calls)));
+    }
+    add_workspace(0);
+    out_.regions.push_back(std::move(made));
+    return Error::success();
+  }
+
+  void add_copies(const Group& group) {
+    for (const PartCopy& copy : storage_.copies(group)) {
+      const int device = made_on(storage_.of(copy.into).root);
+      bring(copy.part, device);
+      Operand to = shifted(tensor(copy.into, device), copy.offset);
+      add_copy(copy.part, to, graph_.value(copy.part).name, device, device);
+      written(copy.into, device);
+    }
+  }
+
+  // Outputs that are inputs, constants, parts of a value or a second name of another output are
+  // copied.
+  void copy_outputs() {
+    for (size_t i : copies_) {
+      const ValueId v = graph_.outputs()[i].value, root = storage_.of(v).root;
+      auto valid = valid_on_.find(root.index);
+      const int from = valid == valid_on_.end() || valid->second.count(0) ? 0
+                                                                          : *valid->second.begin();
+      make_room({Place::output, static_cast<int>(i), Expr(0)}, byte_count(graph_.value(v).type));
+      add_copy(v, {Place::output, static_cast<int>(i), Expr(0)}, graph_.outputs()[i].name, 0,
+               graph_.is_constant(root) ? 0 : from);
+    }
+  }
+
+  // A copy on a device; from another one: a transfer.
+  void add_copy(ValueId from, const Operand& to, const std::string& name, int device, int source) {
+    const TensorType& type = graph_.value(from).type;
+    const Kernel copy = copy_kernel(type.dtype,
+                                    simplify(element_count(physical_shape(type)), out_.symbols));
+    KernelCall call;
+    call.kernel = shared_.kernel({{copy, ElementwiseStages{}, {}}, source == device ? device : 0},
+                                 "copy");
+    call.name = name;
+    call.device = device;
+    call.from = source;
+    for (const std::string& symbol : copy.symbols) call.symbols.push_back(var(symbol));
+    call.arguments = {tensor(from, call.from), to};
+    out_.program.calls.push_back(std::move(call));
+  }
+
+  // From now on the value's newest bytes are on that device alone.
+  void written(ValueId v, int device) { valid_on_[storage_.of(v).root.index] = {device}; }
+
+  // Sees to the value's bytes on a device before the next call; two devices meet in the processor's
+  // memory.
+  void bring(ValueId v, int device) {
+    const ValueId root = storage_.of(v).root;
+    if (graph_.is_constant(root)) return;
+    std::set<int>& valid = valid_on_.try_emplace(root.index, std::set<int>{0}).first->second;
+    if (valid.count(device)) return;
+    if (device != 0) bring(root, 0);
+    const int from = *valid.begin();
+    add_copy(root, tensor(root, device), graph_.value(root).name, device, from);
+    valid.insert(device);
+  }
+
+  // Where the next call finds the value on a device, or makes it.
+  Operand tensor(ValueId v, int device) {
+    auto [r, offset] = storage_.of(v);
+    const Value& value = graph_.value(r);
+    if (graph_.is_constant(r))
+      return shared_.weight(
+          {r, true, *value.constant, nullptr},
+          {value.name, value.type.dtype, value.type.shape, BufferRole::constant, "global"}, device,
+          value.name);
+    const Expr bytes = byte_count(value.type);
+    auto found = place_.find({device, r.index});
+    if (found == place_.end()) {
+      found = place_
+                  .emplace(std::pair(device, r.index),
+                           Operand{Place::arena, static_cast<int>(out_.buffers.size()), Expr(0)})
+                  .first;
+      add_buffer(bytes, device);
+    }
+    if (found->second.place == Place::arena)
+      out_.buffers[static_cast<size_t>(found->second.index)].lifetime.last = next_call();
+    if (found->second.place == Place::output) make_room(found->second, bytes);
+    return shifted(found->second, offset);
+  }
+
+  // In front of the first call that writes an output of unknown size.
+  void make_room(const Operand& at, const Expr& bytes) {
+    if (out_.in_region || !is_data_dependent(bytes) || !has_room_.insert(at.index).second) return;
+    SizeStep step{.kind = SizeStep::Kind::room,
+                  .before = out_.program.calls.size(),
+                  .at = {at.place, at.index, Expr(0)}};
+    step.bytes = bytes;
+    out_.program.steps.push_back(std::move(step));
+  }
+
+  // Of the next call.
+  void add_buffer(const Expr& bytes, int device) {
+    out_.buffers.push_back({{bytes, next_call(), next_call()}, device});
+  }
+  void add_workspace(int device) {
+    out_.workspaces.emplace_back(out_.program.calls.size(), out_.buffers.size());
+    add_buffer(Expr(), device);
+  }
+
+  const Graph& graph_;
+  const std::vector<Group>& groups_;
+  const std::vector<int> devices_;
+  SharedParts& shared_;
+  Storage storage_;
+  LoweredCalls out_;
+  SizeConditions conditions_;
+  std::map<std::pair<int, int32_t>, Operand> place_;  // by device and value
+  std::map<int32_t, int> made_on_;
+  // Devices that have a value's newest bytes; absent: an input, the processor
+  std::map<int32_t, std::set<int>> valid_on_;
+  std::vector<size_t> copies_;
+  // Numbers of the data symbols that are read from a value
+  std::multimap<ValueId, size_t> symbols_of_;
+  std::vector<bool> is_read_;                            // by data symbol
+  std::set<int> has_room_;                               // outputs
+  std::set<std::pair<int32_t, std::string>> looked_at_;  // indices, and for which extent
+};
+
+void add_regions_within(const Graph& graph, std::vector<const Graph*>& regions) {
+  for (const NodeId id : graph.order())
+    for (const Graph* region : regions_of(graph.node(id).attrs)) {
+      if (std::ranges::count(regions, region)) continue;
+      regions.push_back(region);
+      add_regions_within(*region, regions);
+    }
+}
+
+}  // namespace
+
+std::vector<const Graph*> regions_within(const Graph& graph) {
+  std::vector<const Graph*> regions;
+  add_regions_within(graph, regions);
+  return regions;
+}
+
+Expected<LoweredProgram> lower_program(const std::vector<FusedGraph>& fused,
+                                       const std::vector<int>& devices, const Target& target) {
+  LoweredProgram lowered;
+  SharedParts shared(fused, target, lowered);
+  TW_ASSIGN(lowered.main, GraphLowering(fused.front(), devices, false, shared).run());
+  return lowered;
+}
+
+}  // namespace tw

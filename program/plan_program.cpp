@@ -1,0 +1,201 @@
+#include "program/plan_program.h"
+
+#include "program/in_place.h"
+#include "program/region_calls.h"
+#include "program/sizes.h"
+
+namespace tw {
+namespace {
+
+// The calls of one graph, after those of the regions in it.
+class CallPlanner {
+ public:
+  // program: has the kernels, the weights with their offsets, and the regions that are planned.
+  CallPlanner(LoweredCalls lowered, Program& program, const Target& target)
+      : lowered_(std::move(lowered)), program_(program), target_(target) {}
+
+  Expected<PlannedProgram> run() {
+    TW_TRY(add_region_calls());
+    add_buffers();
+    join_in_place(calls(), program_.kernels, lifetimes_);
+    // The workspace of the call around a region holds all
+    if (lowered_.in_region) rooms_.assign(lifetimes_.size(), -1);
+    else rooms_ = plan_rooms(lifetimes_, lowered_.symbols, calls());
+    offsets_.resize(lifetimes_.size());
+    for (int device = 0; device <= static_cast<int>(target_.devices.size()); ++device)
+      plan_arena(device);
+    for (KernelCall& call : calls().calls)
+      for (size_t a = 0; a < call.arguments.size(); ++a)
+        settle(call.arguments[a], a == 0 ? call.from : call.device);
+    for (SizeStep& step : calls().steps)
+      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
+        settle(step.at, 0);
+    for (auto [call, buffer] : workspaces_) {
+      calls().calls[call].workspace = rooms_[buffer] < 0 ? offsets_[buffer] : Expr(0);
+      calls().calls[call].workspace_room = rooms_[buffer];
+    }
+    result_.program = std::move(calls());
+    return std::move(result_);
+  }
+
+ private:
+  Program& calls() { return lowered_.program; }
+
+  // What calls of regions need to run them; the bytes of their workspaces.
+  Error add_region_calls() {
+    for (const LoweredRegions& regions : lowered_.regions) {
+      TW_ASSIGN(RegionLayout layout,
+                lay_out_regions(*lowered_.graph, *regions.node, regions.regions, program_.regions));
+      KernelCall& call = calls().calls[regions.call];
+      ExternCall function = *call.function;
+      function.region = std::make_shared<const RegionCall>(std::move(layout.call));
+      call.function = std::make_shared<const ExternCall>(std::move(function));
+      region_workspaces_[regions.call] = layout.workspace;
+    }
+    return Error::success();
+  }
+
+  Expr workspace_bytes(size_t number) const {
+    const KernelCall& call = lowered_.program.calls[number];
+    if (call.function) return region_workspaces_.at(number);
+    const Target& place = call.device ? target_.devices[static_cast<size_t>(call.device) - 1]
+                                      : target_;
+    return workspace_layout(program_.kernels[static_cast<size_t>(call.kernel)], place.cores).bytes;
+  }
+
+  // The lifetimes of values and of workspaces that are not empty, whose numbers operands then have.
+  void add_buffers() {
+    std::vector<LoweredBuffer>& buffers = lowered_.buffers;
+    std::vector<bool> empty(buffers.size());
+    for (auto [call, buffer] : lowered_.workspaces) {
+      buffers[buffer].lifetime.bytes = workspace_bytes(call);
+      empty[buffer] = is_const(buffers[buffer].lifetime.bytes, 0);
+    }
+    std::vector<int> numbers(buffers.size(), -1);
+    for (size_t b = 0; b < buffers.size(); ++b) {
+      if (empty[b]) continue;
+      numbers[b] = static_cast<int>(lifetimes_.size());
+      Lifetime lifetime = buffers[b].lifetime;
+      // In a branch that is not taken: sizes that nobody checks
+      if (lowered_.in_region && !can_prove(le(Expr(0), lifetime.bytes), lowered_.symbols))
+        lifetime.bytes = max(lifetime.bytes, Expr(0));
+      lifetimes_.push_back(std::move(lifetime));
+      devices_.push_back(buffers[b].device);
+    }
+    std::vector<bool> is_workspace(lifetimes_.size());
+    for (auto [call, buffer] : lowered_.workspaces) {
+      if (empty[buffer]) continue;
+      workspaces_.emplace_back(call, static_cast<size_t>(numbers[buffer]));
+      is_workspace[workspaces_.back().second] = true;
+    }
+    for (size_t i = 0; i < lifetimes_.size(); ++i)
+      if (!is_workspace[i])
+        calls().naive_arena_bytes += static_cast<uint64_t>(
+            eval_int(lifetimes_[i].bytes, [](std::string_view) { return int64_t{1}; }));
+    const auto renumber = [&](Operand& operand) {
+      if (operand.place == Place::arena)
+        operand.index = numbers[static_cast<size_t>(operand.index)];
+    };
+    for (KernelCall& call : calls().calls)
+      for (Operand& operand : call.arguments) renumber(operand);
+    for (SizeStep& step : calls().steps)
+      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
+        renumber(step.at);
+  }
+
+  void plan_arena(int device) {
+    std::vector<size_t> own;
+    std::vector<Lifetime> lifetimes;
+    for (size_t i = 0; i < lifetimes_.size(); ++i) {
+      if (devices_[i] != device || rooms_[i] >= 0) continue;
+      own.push_back(i);
+      lifetimes.push_back(lifetimes_[i]);
+    }
+    MemoryPlan memory = plan_memory(lifetimes, lowered_.symbols);
+    for (size_t i = 0; i < own.size(); ++i) offsets_[own[i]] = memory.offsets[i];
+    if (device != 0) {
+      calls().devices[static_cast<size_t>(device) - 1].arena_bytes = memory.bytes;
+      return;
+    }
+    calls().arena_bytes = memory.bytes;
+    if (!calls().symbols.empty())
+      calls().max_arena_bytes = largest(memory.bytes, calls().symbols, lowered_.symbols);
+    result_.arena = std::move(memory);
+    result_.buffers = std::move(lifetimes);
+  }
+
+  // From the number of a buffer or of a piece of the weights to where it lies.
+  void settle(Operand& operand, int device) const {
+    const auto index = static_cast<size_t>(operand.index);
+    if (operand.place == Place::arena && rooms_[index] >= 0)
+      operand = {Place::room, rooms_[index], operand.offset};
+    else if (operand.place == Place::arena)
+      operand = {Place::arena, 0, simplify_dim(offsets_[index] + operand.offset)};
+    else if (operand.place == Place::weights)
+      operand = {Place::weights, 0, simplify_dim(weight_offset(index, device) + operand.offset)};
+  }
+
+  // In the device's stretch.
+  Expr weight_offset(size_t piece, int device) const {
+    const uint64_t begin = device ? program_.devices[static_cast<size_t>(device) - 1].weights_offset
+                                  : 0;
+    return static_cast<int64_t>(program_.weights[piece].offset - begin);
+  }
+
+  LoweredCalls lowered_;
+  Program& program_;
+  const Target& target_;
+  PlannedProgram result_;
+  std::map<size_t, Expr> region_workspaces_;           // by call
+  std::vector<std::pair<size_t, size_t>> workspaces_;  // call, lifetime
+  std::vector<Lifetime> lifetimes_;
+  std::vector<int> devices_;  // by lifetime
+  std::vector<int> rooms_;    // by lifetime; -1: in the arena
+  std::vector<Expr> offsets_;
+};
+
+// A device's weights lie together, in the order of their first use.
+void plan_weights(Program& program, int device, const std::vector<int>& devices) {
+  const uint64_t begin = program.weight_bytes;
+  for (size_t i = 0; i < program.weights.size(); ++i) {
+    if (devices[i] != device) continue;
+    program.weights[i].offset = program.weight_bytes;
+    program.weight_bytes += (program.weights[i].size + 63) / 64 * 64;
+  }
+  if (device == 0) return;
+  DeviceProgram& own = program.devices[static_cast<size_t>(device) - 1];
+  own.weights_offset = begin;
+  own.weight_bytes = program.weight_bytes - begin;
+}
+
+}  // namespace
+
+Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<Kernel> scheduled,
+                                      const Target& target) {
+  Program whole;  // what all graphs of the model share
+  whole.kernels = std::move(scheduled);
+  for (const LoweredKernel& kernel : lowered.kernels)
+    whole.work.push_back(count_work(kernel.lowered.kernel));
+  whole.weights = std::move(lowered.weights);
+  whole.devices.resize(target.devices.size());
+  for (int device = 0; device <= static_cast<int>(target.devices.size()); ++device)
+    plan_weights(whole, device, lowered.weight_devices);
+  for (LoweredCalls& region : lowered.regions) {
+    TW_ASSIGN(PlannedProgram planned, CallPlanner(std::move(region), whole, target).run());
+    whole.regions.push_back(std::move(planned.program));
+  }
+  TW_ASSIGN(PlannedProgram main, CallPlanner(std::move(lowered.main), whole, target).run());
+  Program& program = main.program;
+  program.kernels = std::move(whole.kernels);
+  program.work = std::move(whole.work);
+  program.weights = std::move(whole.weights);
+  program.weight_bytes = whole.weight_bytes;
+  program.regions = std::move(whole.regions);
+  for (size_t d = 0; d < program.devices.size(); ++d) {
+    program.devices[d].weights_offset = whole.devices[d].weights_offset;
+    program.devices[d].weight_bytes = whole.devices[d].weight_bytes;
+  }
+  return main;
+}
+
+}  // namespace tw

@@ -1,0 +1,74 @@
+#include "program/schedules.h"
+
+#include "kernels/default_schedule.h"
+
+namespace tw {
+namespace {
+
+Error use(Expected<Schedule> schedule, const LoweredKernel& kernel, const Target& place,
+          ChosenSchedule& chosen) {
+  TW_ASSIGN(chosen.schedule, std::move(schedule));
+  TW_ASSIGN(chosen.kernel, apply(kernel.lowered.kernel, chosen.schedule, &place));
+  chosen.pin.schedule = print(chosen.schedule);
+  return Error::success();
+}
+
+std::string fault_text(const LoweredKernel& kernel, const ChosenSchedule& chosen) {
+  return "kernel " + kernel.lowered.kernel.name +
+         (chosen.pin.name.empty() ? "" : " (" + chosen.pin.name + ")") +
+         ": the default schedule does not apply (" + chosen.fault +
+         "), the plain one is used, which is slower; this is a bug of tilewright: please report it "
+         "with 'tilewright reduce'";
+}
+
+}  // namespace
+
+const char* source_of(const Pin& pin) {
+  return pin.tuned ? "tuned" : pin.transferred ? "transferred" : "default";
+}
+
+Expected<std::unique_ptr<CostOracle>> ModelSchedules::layout_costs(const Graph&, const Target&,
+                                                                   const AlgorithmOptions&) const {
+  return nullptr;
+}
+
+Expected<AlgorithmOptions> ModelSchedules::algorithms(const Graph&, const std::vector<Group>&,
+                                                      const Target&,
+                                                      AlgorithmOptions options) const {
+  return options;
+}
+
+Error ModelSchedules::read(const std::vector<FusedGraph>&) { return Error::success(); }
+
+// Where the default schedule does not apply, which is a bug, the processor gets the plain one.
+Expected<ChosenSchedule> ModelSchedules::choose(const LoweredKernel& kernel,
+                                                const Target& place) const {
+  ChosenSchedule chosen;
+  const LoweredGroup& lowered = kernel.lowered;
+  Error error = use(default_schedule(lowered.kernel, lowered.stages, place), kernel, place, chosen);
+  if (!error) return chosen;
+  if (!place.driver.empty()) return error;
+  chosen.fault = error_text(std::move(error));
+  chosen.fault.resize(std::min(chosen.fault.find('\n'), chosen.fault.size()));
+  TW_TRY(use(plain_schedule(lowered.kernel, place), kernel, place, chosen));
+  return chosen;
+}
+
+bool ModelSchedules::placed_elsewhere(const LoweredKernel&, const Target&) const { return false; }
+
+Expected<ScheduleRemarks> ModelSchedules::review(const std::vector<LoweredKernel>& kernels,
+                                                 const std::vector<ChosenSchedule>& chosen) const {
+  ScheduleRemarks remarks;
+  for (size_t k = 0; k < kernels.size(); ++k)
+    if (!chosen[k].fault.empty()) remarks.faults.push_back(fault_text(kernels[k], chosen[k]));
+  return remarks;
+}
+
+Expected<ChosenSchedule> PlainSchedules::choose(const LoweredKernel& kernel,
+                                                const Target& place) const {
+  ChosenSchedule chosen;
+  TW_TRY(use(plain_schedule(kernel.lowered.kernel, place), kernel, place, chosen));
+  return chosen;
+}
+
+}  // namespace tw

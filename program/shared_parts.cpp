@@ -1,0 +1,56 @@
+#include "program/shared_parts.h"
+
+#include <algorithm>
+
+namespace tw {
+
+const FusedGraph& SharedParts::fused_of(const Graph& graph) const {
+  const auto found = std::ranges::find(fused_, &graph, &FusedGraph::graph);
+  TW_CHECK(found != fused_.end(), "no groups of graph {0}", graph.name);
+  return *found;
+}
+
+const Target& SharedParts::target_of(int device) const {
+  return device ? target_.devices[static_cast<size_t>(device) - 1] : target_;
+}
+
+int SharedParts::kernel(LoweredKernel kernel, const std::string& stem) {
+  const std::string hash = std::to_string(kernel.device) + ":" + kernel_hash(kernel.lowered.kernel);
+  const auto [found, fresh] = kernels_.try_emplace(hash, static_cast<int>(lowered_.kernels.size()));
+  if (fresh) {
+    kernel.name = stem + "_" + std::to_string(found->second);
+    lowered_.kernels.push_back(std::move(kernel));
+  }
+  return found->second;
+}
+
+const Buffer& SharedParts::buffer(int kernel, size_t argument) const {
+  return lowered_.kernels[static_cast<size_t>(kernel)].lowered.kernel.buffers[argument];
+}
+
+Operand SharedParts::weight(const LoweredArgument& argument, const Buffer& buffer, int device,
+                            const std::string& name) {
+  std::string key = std::to_string(device) + ":" +
+                    std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) + ":" +
+                    (argument.pack ? print(*argument.pack) : "");
+  const auto [found, fresh] = weights_.try_emplace(std::move(key), lowered_.weights.size());
+  if (fresh) {
+    int64_t size = dtype_bytes(buffer.dtype);
+    for (const Expr& extent : buffer.shape) size *= as_const(simplify(extent)).value_or(1);
+    WeightPiece piece;
+    piece.size = static_cast<uint64_t>(size);
+    piece.source = argument.blob;
+    piece.pack = argument.pack;
+    piece.name = name;
+    lowered_.weights.push_back(std::move(piece));
+    lowered_.weight_devices.push_back(device);
+  }
+  return {Place::weights, static_cast<int>(found->second), Expr(0)};
+}
+
+int SharedParts::add_region(LoweredCalls calls) {
+  lowered_.regions.push_back(std::move(calls));
+  return static_cast<int>(lowered_.regions.size()) - 1;
+}
+
+}  // namespace tw

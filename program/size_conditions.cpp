@@ -1,0 +1,104 @@
+#include "program/size_conditions.h"
+
+#include <algorithm>
+
+#include "ir/graph/index_checks.h"
+#include "passes/storage.h"
+#include "program/sizes.h"
+
+namespace tw {
+namespace {
+
+// With symbols as the interface calls them.
+Expr interface_terms(const Expr& e) {
+  return rewrite(e, [](const Expr& part) {
+    return part->kind == ExprKind::var && interface_name(part->name) != part->name
+               ? var(interface_name(part->name))
+               : Expr();
+  });
+}
+
+}  // namespace
+
+std::string node_title(const Graph& graph, const Node& node) {
+  return (node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
+         (node.source.empty() ? op_info(node.attrs).name : node.source) + ")";
+}
+
+Error SizeConditions::add(const Node& node) {
+  for (const Expr& condition : conditions_of(graph_, node)) TW_TRY(need(condition, node, "needs "));
+  for (const Expr& condition : index_conditions(graph_, node))
+    TW_TRY(need(condition, node, "has constant indices, which need "));
+  for (const ValueId made : node.outputs()) {
+    need_walkable(made);
+    need_countable(made);
+  }
+  return Error::success();
+}
+
+// Of a condition that holds for some sizes.
+Error SizeConditions::need(const Expr& condition, const Node& node, const char* text) {
+  if (!needed_.insert(to_string(condition)).second) return Error::success();
+  const Expr open = simplify(condition, symbols_);
+  if (is_const(open, 1)) return Error::success();
+  if (is_const(open, 0) && !in_region_)
+    return make_error(DiagCode::invalid_model, "{0} {1}{2}", node_title(graph_, node), text,
+                      to_string(interface_terms(condition)));
+  add_condition(open, node_title(graph_, node) + " " + text + to_string(interface_terms(open)));
+  return Error::success();
+}
+
+// A value without elements is looped over along its other extents: no more than memory that can be
+// addressed would have.
+void SizeConditions::need_walkable(ValueId value) {
+  constexpr int64_t kMostBytes = int64_t{1} << 47;
+  const TensorType& type = graph_.value(value).type;
+  if (as_const(byte_count(type))) return;
+  Expr bytes = static_cast<int64_t>(dtype_bytes(type.dtype));
+  bool empty = false;
+  for (const Expr& extent : type.shape) {
+    empty |= !is_const(simplify(le(Expr(1), extent), symbols_), 1);
+    bytes = bytes * simplify(max(extent, Expr(1)), symbols_);
+  }
+  if (empty && type.shape.size() > 1 && needed_.insert("walk " + to_string(bytes)).second)
+    add_condition(le(bytes, Expr(kMostBytes)),
+                  "'" + graph_.value(value).name + "' has an extent that is too large");
+}
+
+// Numbers inside of kernels then have 64 bits too. Of multiples of one size the largest stands for
+// all.
+void SizeConditions::need_countable(ValueId value) {
+  const Expr bytes = byte_count(graph_.value(value).type);
+  if (as_const(bytes) || !needed_.insert(to_string(bytes)).second) return;
+  const bool product = bytes->kind == ExprKind::binary && bytes->binary == BinaryOp::mul &&
+                       as_const(bytes->args[1]);
+  const int64_t times = product ? *as_const(bytes->args[1]) : 1;
+  const auto [of_size, fresh] = multiples_.try_emplace(to_string(product ? bytes->args[0] : bytes),
+                                                       times, program_.conditions.size());
+  auto& [most, condition] = of_size->second;
+  if (!fresh && times <= most) return;
+  most = times;
+  SizeCondition own{le(Expr(0), bytes),
+                    "'" + graph_.value(value).name + "' has more bytes than can be counted"};
+  if (fresh || !known_before_run(bytes)) add_condition(own.holds, own.what);
+  else program_.conditions[condition] = std::move(own);
+}
+
+bool SizeConditions::known_before_run(const Expr& e) const {
+  return !in_region_ && std::ranges::none_of(graph_.data_symbols, [&](const DataSymbol& symbol) {
+    return uses_var(e, symbol.name);
+  });
+}
+
+void SizeConditions::add_condition(const Expr& holds, const std::string& what) {
+  if (known_before_run(holds)) {
+    program_.conditions.push_back({holds, what});
+    return;
+  }
+  SizeStep step{.kind = SizeStep::Kind::check, .before = program_.calls.size()};
+  step.equals = holds;
+  step.what = what;
+  program_.steps.push_back(std::move(step));
+}
+
+}  // namespace tw

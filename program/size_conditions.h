@@ -1,0 +1,42 @@
+// What nobody can show of sizes before they are known: conditions of a program and steps between
+// its calls.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+
+#include "ir/graph/graph.h"
+#include "ir/program.h"
+
+namespace tw {
+
+std::string node_title(const Graph& graph, const Node& node);  // "conv1 (Conv)", for messages
+
+// Conditions of sizes of the inputs are looked at before the run, others in front of the next call.
+// A region's are a matter of running it.
+class SizeConditions {
+ public:
+  // program: gets the conditions and steps; all must outlive this.
+  SizeConditions(const Graph& graph, const Ranges& symbols, bool in_region, Program& program)
+      : graph_(graph), symbols_(symbols), in_region_(in_region), program_(program) {}
+
+  // Those without which the node has no result. Errors: a condition that never holds.
+  Error add(const Node& node);
+
+ private:
+  Error need(const Expr& condition, const Node& node, const char* text);
+  void need_walkable(ValueId value);
+  void need_countable(ValueId value);
+  bool known_before_run(const Expr& e) const;
+  void add_condition(const Expr& holds, const std::string& what);
+
+  const Graph& graph_;
+  const Ranges& symbols_;
+  const bool in_region_;
+  Program& program_;
+  std::set<std::string> needed_;  // conditions and numbers of bytes that were looked at
+  // By size: its largest multiple that must be countable, and the condition that says so
+  std::map<std::string, std::pair<int64_t, size_t>> multiples_;
+};
+
+}  // namespace tw
