@@ -53,8 +53,8 @@ std::span<const char* const> words(BinaryOp) {
 }
 std::span<const char* const> words(DType) {
   static const auto list = [] {
-    std::array<const char*, kAllDTypeCount> out;
-    for (int i = 0; i < kAllDTypeCount; ++i)
+    std::array<const char*, kDTypeCount> out;
+    for (int i = 0; i < kDTypeCount; ++i)
       out[static_cast<size_t>(i)] = dtype_name(static_cast<DType>(i));
     return out;
   }();

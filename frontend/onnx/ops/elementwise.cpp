@@ -83,22 +83,22 @@ namespace {
 // are dropped.
 Val cast_to_power(NodeImport& n, Val x, bool saturate, const std::string& mode) {
   const Val size = n.unary(UnaryOp::abs, n.cast(x, DType::f32)),
-            power = n.cast(n.cast(size, storage::f8e8m0), DType::f32);
+            power = n.cast(n.cast(size, DType::f8e8m0), DType::f32);
   if (mode != "up" && mode != "nearest" && mode != "down")
     n.invalid("attribute round_mode is '" + mode + "'");
-  if (mode == "down") return n.cast(size, storage::f8e8m0);
+  if (mode == "down") return n.cast(size, DType::f8e8m0);
   const Val up = mode == "up" ? n.less(power, size)
                               : n.binary(BinaryOp::le, n.mul(power, n.scalar(1.5, power)), size);
   Val twice = n.mul(size, n.scalar(2, size));
   if (saturate) twice = n.select(n.less(size, n.scalar(0x1p127, size)), twice, size);
-  return n.cast(n.select(up, twice, size), storage::f8e8m0);
+  return n.cast(n.select(up, twice, size), DType::f8e8m0);
 }
 
 void cast_with_attributes(NodeImport& n, DType to) {
   const Val x = n.in(0);
   const bool saturate = n.integer("saturate", 1) != 0;
   if (n.failed() || n.dtype(x) == to) return n.set(x);
-  if (to == storage::f8e8m0)
+  if (to == DType::f8e8m0)
     return n.set(cast_to_power(n, x, saturate, n.text("round_mode", "up")));
   n.set(n.emit(op::Cast{to, is_small_float(to) && saturate}, {x}));
 }

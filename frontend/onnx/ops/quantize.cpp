@@ -13,7 +13,7 @@ constexpr const char* kQuantizedTypes =
     "integers of 2 to 16 bits and floats of 8 and 4 bits are supported";
 
 bool is_quantized(DType t) {
-  return (is_int(t) && dtype_bits(t) <= 16) || (is_small_float(t) && t != storage::f8e8m0);
+  return (is_int(t) && dtype_bits(t) <= 16) || (is_small_float(t) && t != DType::f8e8m0);
 }
 
 // A scale or zero point in the shape that broadcasts to x: scalars as they are.
