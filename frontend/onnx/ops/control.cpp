@@ -326,7 +326,7 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
 
 }  // namespace
 
-void import_if(NodeImport& n, int) {
+void import_if(NodeImport& n) {
   const OnnxGraph *then_branch = n.graph("then_branch"), *else_branch = n.graph("else_branch");
   const Val condition = n.in(0);
   if (n.failed() || !fits(n, then_branch, 0, n.output_count()) ||
@@ -338,7 +338,7 @@ void import_if(NodeImport& n, int) {
     set_all(n, *outputs);
 }
 
-void import_loop(NodeImport& n, int) {
+void import_loop(NodeImport& n) {
   Turns turns;
   turns.body = n.graph("body");
   turns.counts = true;
@@ -435,7 +435,7 @@ void import_batched_scan(NodeImport& n, const OnnxGraph* body, size_t states) {
 
 }  // namespace
 
-void import_scan(NodeImport& n, int) {
+void import_scan(NodeImport& n) {
   const OnnxGraph* body = n.graph("body");
   const size_t lead = n.version() == 8 ? 1 : 0,
                all = n.input_count() - std::min(lead, n.input_count());
@@ -468,7 +468,7 @@ void import_scan(NodeImport& n, int) {
   }
 }
 
-void import_sequence_map(NodeImport& n, int) {
+void import_sequence_map(NodeImport& n) {
   const OnnxGraph* body = n.graph("body");
   const size_t count = n.items(0).size();
   if (!fits(n, body, n.input_count(), n.output_count())) return;
