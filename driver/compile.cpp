@@ -428,8 +428,12 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   for (size_t d = 0; d < devices.size(); ++d) {
     TW_ASSIGN(const std::vector<KernelReport> reports,
               devices[d]->compile(program, static_cast<int>(d) + 1, jobs));
-    for (size_t k = 0; k < reports.size(); ++k)
+    for (size_t k = 0; k < reports.size(); ++k) {
       if (!reports[k].name.empty()) device_reports[k] = reports[k];
+      if (reports[k].one_thread)
+        report.notes.push_back(target.devices[d].name + ": a nest of kernel '" + reports[k].name +
+                               "' runs in one thread: no rule of the schedules fits it");
+    }
   }
   if (options.emit == Emit::llvm || options.emit == Emit::assembly) {
     TW_ASSIGN(report.text,

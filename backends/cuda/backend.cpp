@@ -12,6 +12,7 @@
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/ptxas.h"
+#include "backends/device/launch.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -92,6 +93,7 @@ class CudaBackend : public DeviceBackend {
       TW_ASSIGN(const std::shared_ptr<const Compiled> kernel, compiled(program.kernels[k]));
       reports[k] = kernel->report;
       reports[k].name = program.kernels[k].name;
+      TW_ASSIGN(reports[k].one_thread, runs_in_one_thread(program.kernels[k], device_));
       out.launches[k] = kernel->ptx.launches.front();
       TW_ASSIGN(images[k], images_of(program.kernels[k], *kernel));
       return Error::success();
@@ -186,6 +188,10 @@ class CudaBackend : public DeviceBackend {
 
 Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Target& device) {
   TW_ASSIGN(Chip chip, chip_of(device));
+  TW_TRY(check_emits(device, "llvm.name(c, a, b), an intrinsic of LLVM, and async",
+                     [](const Intrinsic& intrinsic) {
+                       return intrinsic.emit == "async" || intrinsic.emit.starts_with("llvm.");
+                     }));
   std::string ptxas = find_ptxas();
   if (chip.needs_ptxas && ptxas.empty())
     return make_error(

@@ -2,6 +2,7 @@
 // program by emit_program.
 #include "backends/backend.h"
 
+#include <llvm/IR/Intrinsics.h>
 #include <llvm/MC/MCAsmInfo.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBufferRef.h>
@@ -13,6 +14,7 @@
 #include "backends/llvm/emit_program.h"
 #include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/target_machine.h"
+#include "ir/schedule/intrinsic.h"
 #include "runtime/embedded.h"
 
 namespace tw {
@@ -232,6 +234,12 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
 Expected<std::unique_ptr<Backend>> make_backend(const Target& target) {
   TW_ASSIGN(CpuTraits traits, cpu_traits(target));
   TW_ASSIGN(CpuTraits baseline, baseline_traits(target));
+  const auto is_written = [](const Intrinsic& intrinsic) {
+    const IntrinsicCall call = intrinsic_call(intrinsic);
+    return call.threads == 1 && !call.words.empty() && call.words[0].starts_with("llvm.") &&
+           llvm::Intrinsic::lookupIntrinsicID(call.words[0]) != llvm::Intrinsic::not_intrinsic;
+  };
+  TW_TRY(check_emits(target, "llvm.name(c, a, b), an intrinsic of LLVM", is_written));
   return std::make_unique<LlvmBackend>(target, std::move(traits), std::move(baseline));
 }
 }  // namespace tw

@@ -15,7 +15,7 @@ const KernelEmitter::Instruction& KernelEmitter::instruction_of(const StmtNode& 
   if (known != instructions_.end()) return known->second;
   Instruction& made = instructions_[&s];
   const Intrinsic* intrinsic = s.names.empty() ? nullptr : target_.find_intrinsic(s.names[0]);
-  if (!intrinsic || !intrinsic->emit.starts_with("llvm.")) return made;
+  if (!intrinsic) return made;
   Expected<Kernel> semantics = parse_kernel(intrinsic->semantics, intrinsic->name);
   if (!semantics)
     return fail("intrinsic '" + intrinsic->name + "': " + error_text(semantics.takeError())), made;
