@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/spaces/generated.h"
+#include "ir/kernel/stack_limits.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::generated {
@@ -78,7 +79,7 @@ std::string loop_name(const std::string& stage, const std::string& var) {
 }
 
 void keep_near(ScheduleBuilder& s, const std::string& buffer) {
-  if (s.bytes_of(buffer).value_or(sched::kMaxStackBytes + 1) > sched::kMaxStackBytes)
+  if (s.bytes_of(buffer).value_or(kMaxStackBufferBytes + 1) > kMaxStackBufferBytes)
     s.set_scope(buffer, "thread");
 }
 

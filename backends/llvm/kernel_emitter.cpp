@@ -5,13 +5,12 @@
 #include "backends/llvm/shared_loop.h"
 #include "ir/kernel/copies.h"
 #include "ir/kernel/guards.h"
+#include "ir/kernel/stack_limits.h"
 #include "ir/schedule/interleave.h"
 
 namespace tw {
 namespace {
 constexpr int64_t kMaxStatements = 20000;  // store leaves after expansion
-// Of one kernel: workers have little stack (runtime/model.h)
-constexpr int64_t kMaxStackBytes = 48 << 10;
 
 // Every statement's expressions in normal form, so that offsets are sums of few terms.
 Stmt simplified(const Stmt& body, const Ranges& ranges) {
