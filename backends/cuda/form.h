@@ -10,7 +10,11 @@
 #include "backends/device/launch.h"
 #include "backends/llvm/values.h"
 
-namespace tw {
+namespace tw::cuda {
+
+using codegen::Values;
+using device::AxisPlace, device::LaunchPlan;
+using llvm::Value;
 
 class GpuForm {
  public:
@@ -45,4 +49,4 @@ std::unique_ptr<GpuForm> make_nvptx_form(const std::string& chip, const std::str
 // addresses of the launch's, as cuLaunchKernel takes them.
 Expected<std::unique_ptr<GpuForm>> make_emulated_form();
 
-}  // namespace tw
+}  // namespace tw::cuda

@@ -8,7 +8,7 @@
 #include "ir/kernel/guards.h"
 #include "ir/schedule/interleave.h"
 
-namespace tw {
+namespace tw::device {
 namespace {
 
 constexpr int64_t kMaxPrivateBytes = 64 << 10;  // of one work-item
@@ -328,4 +328,4 @@ Expected<bool> runs_in_one_thread(const Kernel& kernel, const Target& target) {
   return false;
 }
 
-}  // namespace tw
+}  // namespace tw::device

@@ -15,7 +15,7 @@
 #include "runtime/embedded.h"
 #include "support/parallel.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 enum class Stage { object, llvm_text, assembly };
@@ -217,6 +217,10 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
 }
 }  // namespace
 
+}  // namespace tw::codegen
+
+namespace tw {
+
 Expected<std::unique_ptr<Backend>> make_backend(const Target& target) {
   TW_ASSIGN(CpuTraits traits, cpu_traits(target));
   TW_ASSIGN(CpuTraits baseline, baseline_traits(target));
@@ -226,6 +230,7 @@ Expected<std::unique_ptr<Backend>> make_backend(const Target& target) {
            llvm::Intrinsic::lookupIntrinsicID(call.words[0]) != llvm::Intrinsic::not_intrinsic;
   };
   TW_TRY(check_emits(target, "llvm.name(c, a, b), an intrinsic of LLVM", is_written));
-  return std::make_unique<LlvmBackend>(target, std::move(traits), std::move(baseline));
+  return std::make_unique<codegen::LlvmBackend>(target, std::move(traits), std::move(baseline));
 }
+
 }  // namespace tw

@@ -3,7 +3,7 @@
 #include "backends/llvm/values.h"
 #include "ir/storage_types.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Type;
 
@@ -216,4 +216,4 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   Value* result = is_signed_int(from) ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
   return to_bits < 8 && !saturate ? wrap(result, to) : result;
 }
-}  // namespace tw
+}  // namespace tw::codegen

@@ -13,7 +13,7 @@
 #include "ir/simplify.h"
 #include "ir/target.h"
 
-namespace tw {
+namespace tw::codegen {
 
 // What a function finds around it besides its parameters and its stack. A kernel without bound
 // loops may use these variables like symbols.
@@ -103,4 +103,4 @@ class EmissionPart {
   Lanes& lanes_;
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

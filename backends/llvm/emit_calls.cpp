@@ -6,7 +6,7 @@
 #include "ir/simplify.h"
 #include "runtime/tilewright.h"
 
-namespace tw {
+namespace tw::codegen {
 
 llvm::Value* CallEmitter::address(const Operand& o, const Environment& at) {
   Value* base = nullptr;
@@ -280,4 +280,4 @@ llvm::FunctionCallee CallEmitter::kernel(int index, const std::vector<Value*>& a
   return callee;
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

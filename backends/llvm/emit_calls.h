@@ -5,7 +5,7 @@
 
 #include "backends/llvm/program_builder.h"
 
-namespace tw {
+namespace tw::codegen {
 
 class CallEmitter : protected ProgramBuilder {
  protected:
@@ -91,4 +91,4 @@ class CallEmitter : protected ProgramBuilder {
   llvm::FunctionCallee kernel(int index, const std::vector<Value*>& arguments);
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -3,7 +3,7 @@
 #include "backends/llvm/expression_emitter.h"
 #include "backends/llvm/memory_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 
 Value* ExpressionEmitter::emit(const Expr& e) {
   if (known_.empty()) known_.emplace_back();
@@ -152,4 +152,4 @@ Value* ExpressionEmitter::emit_select(const Expr& e) {
   Value* y = masked_side(e->args[2], v_.logical_not(condition));
   return v_.select(condition, x, y);
 }
-}  // namespace tw
+}  // namespace tw::codegen

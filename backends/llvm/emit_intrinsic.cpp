@@ -8,7 +8,7 @@
 #include "backends/llvm/instruction_emitter.h"
 #include "ir/schedule/intrinsic.h"
 
-namespace tw {
+namespace tw::codegen {
 
 const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const StmtNode& s) {
   const auto known = instructions_.find(&s);
@@ -178,4 +178,4 @@ bool InstructionEmitter::emit(const StmtNode& s) {
   return true;
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -7,7 +7,7 @@
 #include "backends/llvm/expression_emitter.h"
 #include "backends/llvm/memory_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Type;
 
@@ -299,4 +299,4 @@ void MemoryEmitter::store_memory(BufferId id, const Access& access, Value* value
   }
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -8,7 +8,7 @@
 #include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/shared_loop.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Type;
 
@@ -235,4 +235,4 @@ void KernelEmitter::emit_shared(const Stmt& s) {
   last = b.CreateSelect(b.CreateICmpSLT(extent, last), extent, last);
   emit_serial(s, first, last);
 }
-}  // namespace tw
+}  // namespace tw::codegen

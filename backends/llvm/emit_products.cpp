@@ -10,7 +10,7 @@
 #include "backends/llvm/expression_emitter.h"
 #include "backends/llvm/memory_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 constexpr size_t kMostTogether = 4;
@@ -110,4 +110,4 @@ Value* ExpressionEmitter::add_products(const Expr& e, Value* sum) {
   return b.CreateIntrinsic(instruction, {}, {sum, all, weights});
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

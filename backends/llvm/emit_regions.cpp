@@ -4,7 +4,7 @@
 #include "backends/llvm/emit_calls.h"
 #include "runtime/tilewright.h"
 
-namespace tw {
+namespace tw::codegen {
 
 void CallEmitter::emit_region(size_t number) {
   const Program& region = program_.regions[number];
@@ -133,4 +133,4 @@ void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
   end_unless_ok(b_.CreateCall(callee, {at.env, description}));
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -3,7 +3,7 @@
 
 #include "backends/llvm/memory_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Type;
 
@@ -153,4 +153,4 @@ void MemoryEmitter::store_register(BufferId id, const Access& access, Value* val
     b.CreateStore(element, place);
   }
 }
-}  // namespace tw
+}  // namespace tw::codegen

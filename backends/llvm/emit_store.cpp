@@ -2,7 +2,7 @@
 #include "backends/llvm/kernel_emitter.h"
 #include "ir/kernel/copies.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 constexpr int64_t kMaxStatements = 20000;  // store leaves after expansion
 }  // namespace
@@ -150,4 +150,4 @@ void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
                 v_.combine(s->combiner, t, memory_.load(s->buffer, access), value));
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

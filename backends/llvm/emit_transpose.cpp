@@ -6,7 +6,7 @@
 
 #include "backends/llvm/kernel_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 // Distance of the elements that neighbouring values of the variable name; nullopt where it is not
@@ -97,4 +97,4 @@ bool KernelEmitter::emit_transpose(const Stmt& s) {
   return true;
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -4,7 +4,7 @@
 
 #include "backends/llvm/emission.h"
 
-namespace tw {
+namespace tw::codegen {
 
 class MemoryEmitter;
 
@@ -53,4 +53,4 @@ class ExpressionEmitter : private EmissionPart {
   std::vector<std::unordered_map<const ExprNode*, Known>> known_;
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

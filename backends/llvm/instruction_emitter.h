@@ -5,7 +5,7 @@
 #include "backends/llvm/expression_emitter.h"
 #include "backends/llvm/memory_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 
 class InstructionEmitter : private EmissionPart {
  public:
@@ -47,4 +47,4 @@ class InstructionEmitter : private EmissionPart {
   std::unordered_map<const StmtNode*, Instruction> instructions_;  // by block
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -5,7 +5,7 @@
 #include "ir/kernel/stack_limits.h"
 #include "ir/schedule/interleave.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 // Every statement's expressions in normal form, so that offsets are sums of few terms.
@@ -237,4 +237,4 @@ void KernelEmitter::emit_prefetch(const StmtNode& s) {
                         llvm::ConstantInt::get(i32, 1)});
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

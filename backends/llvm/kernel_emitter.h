@@ -7,7 +7,7 @@
 #include "backends/llvm/instruction_emitter.h"
 #include "backends/llvm/memory_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 
 struct EmittedKernel {
   // Void (ptr env, ptr per parameter buffer.., ptr workspace, i64 per symbol..)
@@ -80,4 +80,4 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   bool in_parallel_ = false;
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -5,7 +5,7 @@
 
 #include "backends/llvm/emission.h"
 
-namespace tw {
+namespace tw::codegen {
 
 class ExpressionEmitter;
 
@@ -67,4 +67,4 @@ class MemoryEmitter : private EmissionPart {
   std::map<int32_t, llvm::Function*> owners_;  // of register and stack buffers
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

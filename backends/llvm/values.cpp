@@ -6,7 +6,7 @@
 #include "backends/llvm/math.h"
 #include "ir/storage_types.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Type;
 
@@ -402,4 +402,4 @@ Value* Values::branch(Value* condition, llvm::function_ref<Value*()> then,
   phi->addIncoming(y, no);
   return phi;
 }
-}  // namespace tw
+}  // namespace tw::codegen

@@ -43,7 +43,7 @@ class OpenClBackend : public DeviceBackend {
       for (const OpenClLaunch& launch : source.launches)
         out.launches[k].push_back(launch_of(launch));
       reports[k].name = program.kernels[k].name;
-      TW_ASSIGN(reports[k].one_thread, runs_in_one_thread(program.kernels[k], device_));
+      TW_ASSIGN(reports[k].one_thread, device::runs_in_one_thread(program.kernels[k], device_));
       reports[k].code_bytes = static_cast<int64_t>(source.text.size());
       for (const OpenClLaunch& launch : source.launches)
         reports[k].shared_bytes = std::max(reports[k].shared_bytes, launch.local_bytes);

@@ -52,10 +52,10 @@ TEST_CASE("virtual threads, blocks and annotations") {
 }
 
 TEST_CASE("a nest of many points that no threads share is noticed") {
-  Target device;
-  device.axes = {{"block.x", "block", 0}, {"thread.x", "thread", 256}};
+  Target target;
+  target.axes = {{"block.x", "block", 0}, {"thread.x", "thread", 256}};
   const auto alone = [&](const char* text) {
-    Expected<bool> found = runs_in_one_thread(test::parsed_kernel(text), device);
+    Expected<bool> found = device::runs_in_one_thread(test::parsed_kernel(text), target);
     REQUIRE_MESSAGE(bool(found), error_text(found.takeError()));
     return *found;
   };
