@@ -1,6 +1,7 @@
 // What a code generator offers. Made by one explicit function; what a device can do is data in the
 // Target.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@ struct KernelReport {  // what code generation found out about one kernel
   // Inside loops, from LLVM's register allocator; a device's compiler counts bytes
   int64_t spills = 0, reloads = 0;
   bool on_device = false;
+  bool one_thread = false;  // of the device runs a launch of many points
   // There: what its compiler says, 0 where it says nothing; of several launches the largest.
   int64_t registers = 0, stack_bytes = 0;  // of a thread
   int64_t shared_bytes = 0;                // of a block
@@ -86,5 +88,10 @@ class DeviceBackend {
 // By the device's driver. Errors: no such driver (naming those there are), a feature that it does
 // not know.
 Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device);
+
+// For the functions that make back ends. Errors: every intrinsic of the target whose `emit` its
+// code generator does not write; `forms` says what it does.
+Error check_emits(const Target& target, const std::string& forms,
+                  const std::function<bool(const Intrinsic&)>& is_written);
 
 }  // namespace tw

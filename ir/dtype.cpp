@@ -7,7 +7,7 @@
 
 namespace tw {
 namespace {
-constexpr std::array<DTypeInfo, kAllDTypeCount> kTable = {{
+constexpr std::array<DTypeInfo, kDTypeCount> kTable = {{
     {DType::f32, "f32", 4, 1},
     {DType::f64, "f64", 8, 11},
     {DType::f16, "f16", 2, 10},
@@ -21,17 +21,23 @@ constexpr std::array<DTypeInfo, kAllDTypeCount> kTable = {{
     {DType::u32, "u32", 4, 12},
     {DType::u64, "u64", 8, 13},
     {DType::boolean, "bool", 1, 9},
-    {storage::f8e4m3fn, "f8e4m3fn", 1, 17},
-    {storage::f8e4m3fnuz, "f8e4m3fnuz", 1, 18},
-    {storage::f8e5m2, "f8e5m2", 1, 19},
-    {storage::f8e5m2fnuz, "f8e5m2fnuz", 1, 20},
-    {storage::f8e8m0, "f8e8m0", 1, 24},
-    {storage::f4e2m1, "f4e2m1", 1, 23},
-    {storage::i4, "i4", 1, 22},
-    {storage::i2, "i2", 1, 26},
-    {storage::u4, "u4", 1, 21},
-    {storage::u2, "u2", 1, 25},
+    {DType::f8e4m3fn, "f8e4m3fn", 1, 17},
+    {DType::f8e4m3fnuz, "f8e4m3fnuz", 1, 18},
+    {DType::f8e5m2, "f8e5m2", 1, 19},
+    {DType::f8e5m2fnuz, "f8e5m2fnuz", 1, 20},
+    {DType::f8e8m0, "f8e8m0", 1, 24},
+    {DType::f4e2m1, "f4e2m1", 1, 23},
+    {DType::i4, "i4", 1, 22},
+    {DType::i2, "i2", 1, 26},
+    {DType::u4, "u4", 1, 21},
+    {DType::u2, "u2", 1, 25},
 }};
+consteval bool in_order() {
+  for (size_t i = 0; i < kTable.size(); ++i)
+    if (static_cast<size_t>(kTable[i].dtype) != i) return false;
+  return true;
+}
+static_assert(in_order(), "rows are in the order of DType");
 
 // By DType, from f8e4m3fn on; f8e8m0 has a row only for the order.
 constexpr std::array<SmallFloat, 6> kSmallFloats = {{
@@ -58,15 +64,15 @@ std::optional<DType> dtype_from_onnx(int data_type) {
 }
 bool is_float(DType t) { return t <= DType::bf16 || is_small_float(t); }
 bool is_signed_int(DType t) {
-  return (t >= DType::i8 && t <= DType::i64) || t == storage::i4 || t == storage::i2;
+  return (t >= DType::i8 && t <= DType::i64) || t == DType::i4 || t == DType::i2;
 }
 bool is_unsigned_int(DType t) {
-  return (t >= DType::u8 && t <= DType::u64) || t == storage::u4 || t == storage::u2;
+  return (t >= DType::u8 && t <= DType::u64) || t == DType::u4 || t == DType::u2;
 }
 
 int dtype_bits(DType t) {
-  if (t == storage::i2 || t == storage::u2) return 2;
-  return t >= storage::f4e2m1 ? 4 : 8 * dtype_bytes(t);
+  if (t == DType::i2 || t == DType::u2) return 2;
+  return t >= DType::f4e2m1 ? 4 : 8 * dtype_bytes(t);
 }
 int64_t lowest_of(DType t) { return is_signed_int(t) ? -highest_of(t) - 1 : 0; }
 int64_t highest_of(DType t) {
@@ -105,19 +111,19 @@ uint16_t f32_to_bf16(float f) {
 }
 
 const SmallFloat& small_float(DType t) {
-  return kSmallFloats[static_cast<size_t>(t) - static_cast<size_t>(storage::f8e4m3fn)];
+  return kSmallFloats[static_cast<size_t>(t) - static_cast<size_t>(DType::f8e4m3fn)];
 }
 
 float small_to_f32(DType t, uint8_t bits) {
   const SmallFloat& f = small_float(t);
-  if (t == storage::f8e8m0)
+  if (t == DType::f8e8m0)
     return bits == f.nan ? std::numeric_limits<float>::quiet_NaN()
                          : std::ldexp(1.0F, bits - f.bias);
   const int sign_bit = dtype_bits(t) - 1, magnitude = bits & ((1 << sign_bit) - 1),
             exponent = magnitude >> f.mantissa_bits;
   const bool negative = bits >> sign_bit & 1;
   if (f.one_zero ? bits == f.nan : magnitude > f.largest) {
-    const bool infinite = t == storage::f8e5m2 && magnitude == f.overflow;
+    const bool infinite = t == DType::f8e5m2 && magnitude == f.overflow;
     const float special = infinite ? std::numeric_limits<float>::infinity()
                                    : std::numeric_limits<float>::quiet_NaN();
     return negative && !f.one_zero ? -special : special;
@@ -130,15 +136,15 @@ float small_to_f32(DType t, uint8_t bits) {
 }
 
 uint8_t f32_to_small(DType t, float value, bool saturate) {
-  if (t == storage::f8e8m0) return static_cast<uint8_t>(std::bit_cast<uint32_t>(value) >> 23 & 255);
+  if (t == DType::f8e8m0) return static_cast<uint8_t>(std::bit_cast<uint32_t>(value) >> 23 & 255);
   const SmallFloat& f = small_float(t);
   const int sign_bit = dtype_bits(t) - 1;
   const bool negative = std::signbit(value);
   const auto sign = static_cast<uint8_t>(negative ? 1 << sign_bit : 0);
   if (std::isnan(value))
-    return t == storage::f4e2m1 ? uint8_t{8}
-           : f.one_zero         ? f.nan
-                                : static_cast<uint8_t>(f.nan | sign);
+    return t == DType::f4e2m1 ? uint8_t{8}
+           : f.one_zero       ? f.nan
+                              : static_cast<uint8_t>(f.nan | sign);
   const float magnitude = std::fabs(value);
   uint8_t bits = magnitude == 0 ? uint8_t{0} : f.overflow;
   if (magnitude != 0 && !std::isinf(magnitude)) {

@@ -5,8 +5,34 @@
 #include <string_view>
 
 namespace tw {
-enum class DType : uint8_t { f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
-inline constexpr int kDTypeCount = 13;
+enum class DType : uint8_t {
+  f32,
+  f64,
+  f16,
+  bf16,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  boolean,
+  // For storage: tensors of them are moved, cast and quantized (ir/storage_types.h).
+  f8e4m3fn,
+  f8e4m3fnuz,
+  f8e5m2,
+  f8e5m2fnuz,
+  f8e8m0,
+  f4e2m1,
+  i4,
+  i2,
+  u4,
+  u2
+};
+inline constexpr int kArithmeticDTypeCount = 13;  // those before the types for storage
+inline constexpr int kDTypeCount = 23;
 
 struct DTypeInfo {
   DType dtype;

@@ -1,7 +1,6 @@
 // Makers with constant folding, walks and evaluation. The text form is in ir/text.cpp.
 #include "ir/expr.h"
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -9,20 +8,74 @@
 #include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
 #include "support/diag.h"
+#include "support/enum_words.h"
 
 namespace tw {
-namespace {
 
-constexpr std::array<const char*, kUnaryOpCount> kUnaryNames = {
-    "neg",   "abs",  "exp",    "expm1",      "log",         "log1p",  "sqrt",
-    "rsqrt", "tanh", "erf",    "normal_cdf", "sigmoid",     "sin",    "cos",
-    "tan",   "asin", "acos",   "atan",       "floor",       "ceil",   "round",
-    "trunc", "sign", "is_nan", "is_inf",     "logical_not", "bit_not"};
-constexpr std::array<const char*, kBinaryOpCount> kBinaryNames = {
-    "add",    "sub",     "mul",         "div",        "floor_div",   "floor_mod",
-    "mod",    "min",     "max",         "pow",        "lt",          "le",
-    "eq",     "ne",      "logical_and", "logical_or", "logical_xor", "bit_and",
-    "bit_or", "bit_xor", "shl",         "shr"};
+static constexpr const char* word(UnaryOp value) {
+  switch (value) {
+    case UnaryOp::neg: return "neg";
+    case UnaryOp::abs: return "abs";
+    case UnaryOp::exp: return "exp";
+    case UnaryOp::expm1: return "expm1";
+    case UnaryOp::log: return "log";
+    case UnaryOp::log1p: return "log1p";
+    case UnaryOp::sqrt: return "sqrt";
+    case UnaryOp::rsqrt: return "rsqrt";
+    case UnaryOp::tanh: return "tanh";
+    case UnaryOp::erf: return "erf";
+    case UnaryOp::normal_cdf: return "normal_cdf";
+    case UnaryOp::sigmoid: return "sigmoid";
+    case UnaryOp::sin: return "sin";
+    case UnaryOp::cos: return "cos";
+    case UnaryOp::tan: return "tan";
+    case UnaryOp::asin: return "asin";
+    case UnaryOp::acos: return "acos";
+    case UnaryOp::atan: return "atan";
+    case UnaryOp::floor: return "floor";
+    case UnaryOp::ceil: return "ceil";
+    case UnaryOp::round: return "round";
+    case UnaryOp::trunc: return "trunc";
+    case UnaryOp::sign: return "sign";
+    case UnaryOp::is_nan: return "is_nan";
+    case UnaryOp::is_inf: return "is_inf";
+    case UnaryOp::logical_not: return "logical_not";
+    case UnaryOp::bit_not: return "bit_not";
+  }
+  return nullptr;
+}
+static_assert(enum_count<UnaryOp>() == kUnaryOpCount);
+
+static constexpr const char* word(BinaryOp value) {
+  switch (value) {
+    case BinaryOp::add: return "add";
+    case BinaryOp::sub: return "sub";
+    case BinaryOp::mul: return "mul";
+    case BinaryOp::div: return "div";
+    case BinaryOp::floor_div: return "floor_div";
+    case BinaryOp::floor_mod: return "floor_mod";
+    case BinaryOp::mod: return "mod";
+    case BinaryOp::min: return "min";
+    case BinaryOp::max: return "max";
+    case BinaryOp::pow: return "pow";
+    case BinaryOp::lt: return "lt";
+    case BinaryOp::le: return "le";
+    case BinaryOp::eq: return "eq";
+    case BinaryOp::ne: return "ne";
+    case BinaryOp::logical_and: return "logical_and";
+    case BinaryOp::logical_or: return "logical_or";
+    case BinaryOp::logical_xor: return "logical_xor";
+    case BinaryOp::bit_and: return "bit_and";
+    case BinaryOp::bit_or: return "bit_or";
+    case BinaryOp::bit_xor: return "bit_xor";
+    case BinaryOp::shl: return "shl";
+    case BinaryOp::shr: return "shr";
+  }
+  return nullptr;
+}
+static_assert(enum_count<BinaryOp>() == kBinaryOpCount);
+
+namespace {
 
 Expr make(ExprNode node) { return Expr(std::make_shared<const ExprNode>(std::move(node))); }
 
@@ -99,8 +152,8 @@ Expr with_args(const ExprNode& node, std::vector<Expr> args) {
 
 }  // namespace
 
-const char* op_name(UnaryOp op) { return kUnaryNames[static_cast<size_t>(op)]; }
-const char* op_name(BinaryOp op) { return kBinaryNames[static_cast<size_t>(op)]; }
+const char* op_name(UnaryOp op) { return word(op); }
+const char* op_name(BinaryOp op) { return word(op); }
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::lt && op <= BinaryOp::ne; }
 
 const char* operand_error(UnaryOp op, DType a) {

@@ -21,13 +21,24 @@ int64_t wrap_to(DType type, int64_t value) {
     case DType::f32:
     case DType::f64:
     case DType::f16:
-    case DType::bf16: break;
+    case DType::bf16:
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1: break;
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: {
+      const int unused = 64 - dtype_bits(type);
+      const uint64_t top = static_cast<uint64_t>(value) << unused;
+      return is_signed_int(type) ? static_cast<int64_t>(top) >> unused
+                                 : static_cast<int64_t>(top >> unused);
+    }
   }
-  TW_CHECK(is_int(type), "{0} is not an integer type", dtype_name(type));
-  const int unused = 64 - dtype_bits(type);  // 2 or 4 bits
-  const uint64_t top = static_cast<uint64_t>(value) << unused;
-  return is_signed_int(type) ? static_cast<int64_t>(top) >> unused
-                             : static_cast<int64_t>(top >> unused);
+  TW_UNREACHABLE("{0} is not an integer type", dtype_name(type));
 }
 
 bool divides(BinaryOp op) {
@@ -142,10 +153,20 @@ double round_to(DType type, double value, bool saturate) {
     case DType::u16:
     case DType::u32:
     case DType::u64:
-    case DType::boolean: break;
+    case DType::boolean:
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: break;
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+      return small_to_f32(type, f32_to_small(type, static_cast<float>(value), saturate));
   }
-  TW_CHECK(is_small_float(type), "{0} is not a float type", dtype_name(type));
-  return small_to_f32(type, f32_to_small(type, static_cast<float>(value), saturate));
+  TW_UNREACHABLE("{0} is not a float type", dtype_name(type));
 }
 
 double sigmoid(double x) {

@@ -1,21 +1,13 @@
 // Element types for storage: tensors of them are moved, cast and quantized, arithmetic is in the
-// types of ir/dtype.h, behind whose numbers theirs begin. Each of their elements is a byte, in
-// memory and in the C ABI; what is narrower is packed only in ONNX files
-// (frontend/onnx/proto_read.cpp).
+// other types. Each of their elements is a byte, in memory and in the C ABI; what is narrower is
+// packed only in ONNX files (frontend/onnx/proto_read.cpp).
 #pragma once
 #include "ir/dtype.h"
 
 namespace tw {
-namespace storage {
-inline constexpr DType f8e4m3fn{kDTypeCount}, f8e4m3fnuz{kDTypeCount + 1}, f8e5m2{kDTypeCount + 2},
-    f8e5m2fnuz{kDTypeCount + 3}, f8e8m0{kDTypeCount + 4}, f4e2m1{kDTypeCount + 5},
-    i4{kDTypeCount + 6}, i2{kDTypeCount + 7}, u4{kDTypeCount + 8}, u2{kDTypeCount + 9};
-}
-inline constexpr int kAllDTypeCount = kDTypeCount + 10;
-
-inline bool is_storage_only(DType t) { return t >= storage::f8e4m3fn; }
+inline bool is_storage_only(DType t) { return t >= DType::f8e4m3fn; }
 // Of a byte or less
-inline bool is_small_float(DType t) { return t >= storage::f8e4m3fn && t <= storage::f4e2m1; }
+inline bool is_small_float(DType t) { return t >= DType::f8e4m3fn && t <= DType::f4e2m1; }
 int dtype_bits(DType t);      // of the values: 4 for i4
 int64_t lowest_of(DType t);   // of an integer type
 int64_t highest_of(DType t);  // of u64: its bits

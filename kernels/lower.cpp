@@ -49,45 +49,64 @@ static bool holds_softmax(const Graph& graph, const Group& group) {
   return false;
 }
 
+namespace {
+
+// Lowers a group by its anchor. An operator without an overload here does not compile.
+struct AnchorLowering {
+  GroupBuilder& b;
+  const Node& anchor;
+
+  using Result = Expected<LoweredGroup>;
+  Result operator()(const op::Conv&) {
+    TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, anchor));
+    return tiles ? std::move(*tiles) : lower_conv(b, anchor);
+  }
+  Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }
+  Result operator()(const op::MatMul&) {
+    if (holds_softmax(b.graph, b.group)) return lower_attention(b, anchor);
+    auto tiles = lower_matmul_in_tiles(b, anchor);
+    return tiles ? std::move(*tiles) : lower_matmul(b, anchor);
+  }
+  Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
+  Result operator()(const op::Pool&) { return lower_pool(b, anchor); }
+  Result operator()(const op::Reduce&) { return lower_reduce(b, anchor); }
+  Result operator()(const op::ArgReduce&) { return lower_arg_reduce(b, anchor); }
+  Result operator()(const op::Softmax&) { return lower_softmax(b, anchor); }
+  Result operator()(const op::LayerNorm&) { return lower_layer_norm(b, anchor); }
+  Result operator()(const op::Cumulate&) { return lower_cumulate(b, anchor); }
+  Result operator()(const op::Recurrent&) { return lower_recurrent(b, anchor); }
+  template <InjectiveOp Op>
+  Result operator()(const Op&) {
+    const Node& last = b.graph.node(b.group.nodes.back());
+    return std::holds_alternative<op::Concat>(last.attrs) ? lower_concat(b, last)
+                                                          : lower_elementwise(b);
+  }
+  Result operator()(const op::Extern& call) {
+    return make_error(DiagCode::unsupported, "{0} is a function of the processor's runtime library",
+                      extern_info(call.function).name);
+  }
+  Result operator()(const op::If&) { return runs_graphs(); }
+  Result operator()(const op::Loop&) { return runs_graphs(); }
+
+ private:
+  Result runs_graphs() const {
+    return make_error(DiagCode::unsupported, "{0} runs graphs of its own, on the processor",
+                      op_info(anchor.attrs).name);
+  }
+};
+
+}  // namespace
+
 static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& group,
                                            const Target& target) {
   GroupBuilder b(graph, group, target);
   const Node& anchor = graph.node(group.anchor);
-  const OpAttrs& attrs = anchor.attrs;
   if (int tile = winograd_tile(group.algorithm)) return lower_winograd(b, anchor, tile);
   if (group.algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
-  if (std::holds_alternative<op::Conv>(attrs)) {
-    TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, anchor));
-    return tiles ? std::move(*tiles) : lower_conv(b, anchor);
-  }
-  if (std::holds_alternative<op::ConvTranspose>(attrs)) return lower_conv_transpose(b, anchor);
-  if (std::holds_alternative<op::MatMul>(attrs) && holds_softmax(graph, group))
-    return lower_attention(b, anchor);
-  if (std::holds_alternative<op::MatMul>(attrs)) {
-    auto tiles = lower_matmul_in_tiles(b, anchor);
-    return tiles ? std::move(*tiles) : lower_matmul(b, anchor);
-  }
-  if (std::holds_alternative<op::MatMulNBits>(attrs)) return lower_matmul_nbits(b, anchor);
-  if (std::holds_alternative<op::Pool>(attrs)) return lower_pool(b, anchor);
-  if (std::holds_alternative<op::Reduce>(attrs)) return lower_reduce(b, anchor);
-  if (std::holds_alternative<op::ArgReduce>(attrs)) return lower_arg_reduce(b, anchor);
-  if (std::holds_alternative<op::Softmax>(attrs)) return lower_softmax(b, anchor);
-  if (std::holds_alternative<op::LayerNorm>(attrs)) return lower_layer_norm(b, anchor);
-  if (std::holds_alternative<op::Cumulate>(attrs)) return lower_cumulate(b, anchor);
-  if (std::holds_alternative<op::Recurrent>(attrs)) return lower_recurrent(b, anchor);
-  if (const Node& last = graph.node(group.nodes.back());
-      std::holds_alternative<op::Concat>(last.attrs))
-    return lower_concat(b, last);
-  return lower_elementwise(b);
+  return std::visit(AnchorLowering{b, anchor}, anchor.attrs);
 }
 
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
-  if (const auto* call = std::get_if<op::Extern>(&graph.node(group.anchor).attrs))
-    return make_error(DiagCode::unsupported, "{0} is a function of the processor's runtime library",
-                      extern_info(call->function).name);
-  if (!regions_of(graph.node(group.anchor).attrs).empty())
-    return make_error(DiagCode::unsupported, "{0} runs graphs of its own, on the processor",
-                      op_info(graph.node(group.anchor).attrs).name);
   if (Error error = check_resizes(graph, group)) return error;
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(graph, group, target));
   to_tensor_form(lowered, target);

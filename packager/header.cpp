@@ -39,8 +39,18 @@ const char* c_type(DType t) {
     case DType::u32: return "uint32_t";
     case DType::u64: return "uint64_t";
     case DType::boolean: return "uint8_t";
+    case DType::i4:
+    case DType::i2: return "int8_t";
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+    case DType::u4:
+    case DType::u2: return "uint8_t";
   }
-  return is_signed_int(t) ? "int8_t" : "uint8_t";  // types for storage
+  TW_UNREACHABLE("bad element type");
 }
 
 std::string upper(std::string s) {

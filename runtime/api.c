@@ -87,26 +87,16 @@ static void destroy(tw_context* c) {
   munmap(c, (size_t)c->mapped_bytes);
 }
 
-static char g_create_error[256];
-
-/* Written on failures alone: contexts are created at the same time. */
-static int wrong_option(void) {
-  g_create_error[0] = 0;
-  return 0;
-}
-
-static int options_are_sound(const tw_options* o) {
-  if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes))
-    return wrong_option();
-  if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1))
-    return wrong_option();
+/* What is wrong with the options goes to `error`. */
+static int options_are_sound(const tw_options* o, tw_text* error) {
+  if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes)) return 0;
+  if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1)) return 0;
   for (int32_t s = 0; o->symbols && s < tw_model.symbol_count; ++s) {
     if (tw_symbol_fits(s, o->symbols[s])) continue;
-    tw_text t = {g_create_error, 0, sizeof g_create_error};
-    text_add(&t, "a dimension of ");
-    text_add_number(&t, o->symbols[s]);
-    text_add(&t, ", expected ");
-    tw_add_limits(&t, s);
+    text_add(error, "a dimension of ");
+    text_add_number(error, o->symbols[s]);
+    text_add(error, ", expected ");
+    tw_add_limits(error, s);
     return 0;
   }
   return 1;
@@ -127,22 +117,14 @@ static const uint8_t* weights(void) {
   return (const uint8_t*)((uintptr_t)&tw_weights_offset + (uintptr_t)tw_weights_offset);
 }
 
-static tw_status open_devices(tw_context* c, const tw_queue* queue) {
-  tw_status status = tw_devices_open(c->devices, weights(), queue, &c->error);
-  if (status != TW_OK) memcpy(g_create_error, c->error_data, sizeof g_create_error);
-  return status;
-}
-
-static tw_status create(const tw_options* given, tw_context** context) {
+static tw_status make_context(const tw_options* given, tw_context** context, tw_text* error) {
   tw_options o;
-  if (!context) return TW_E_ARGUMENT;
-  *context = 0;
   memset(&o, 0, sizeof o);
   if (given) { /* a caller built with an older header knows fewer fields, with a newer one more */
     if (given->size < sizeof o.size + sizeof o.threads) return TW_E_ARGUMENT;
     memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
   }
-  if (!options_are_sound(&o)) return TW_E_ARGUMENT;
+  if (!options_are_sound(&o, error)) return TW_E_ARGUMENT;
   if (check_cpu() != TW_OK) return TW_E_CPU;
   tw_context* c = map_context();
   if (!c) return TW_E_MEMORY;
@@ -152,12 +134,25 @@ static tw_status create(const tw_options* given, tw_context** context) {
   if (o.symbols || tw_model.symbol_count == 0) {
     status = o.symbols ? tw_verify_sizes(&c->error, o.symbols) : TW_OK;
     if (status == TW_OK) status = need_arena(c, tw_model.arena_bytes(o.symbols));
-    if (status != TW_OK) memcpy(g_create_error, c->error_data, sizeof g_create_error);
   }
   if (status == TW_OK) status = seat_context(c, &o);
-  if (status == TW_OK) status = open_devices(c, o.queue);
-  if (status == TW_OK) *context = c;
-  else destroy(c);
+  if (status == TW_OK) status = tw_devices_open(c->devices, weights(), o.queue, &c->error);
+  if (status == TW_OK) {
+    *context = c;
+    return status;
+  }
+  text_add(error, c->error_data);
+  destroy(c);
+  return status;
+}
+
+static tw_status create(const tw_options* given, tw_context** context) {
+  char data[256] = "";
+  tw_text error = {data, 0, sizeof data};
+  if (!context) return TW_E_ARGUMENT;
+  *context = 0;
+  const tw_status status = make_context(given, context, &error);
+  if (status != TW_OK) set_create_error(data);
   return status;
 }
 
@@ -253,7 +248,9 @@ static const char* status_text(tw_status status) {
   }
 }
 
-static const char* last_error(const tw_context* c) { return c ? c->error_data : g_create_error; }
+static const char* last_error(const tw_context* c) {
+  return c ? c->error_data : last_create_error();
+}
 
 static tw_status device_stats(const tw_context* c, int32_t device, tw_device_stats* stats) {
   if (!c || !stats || device < 0 || (uint64_t)device >= tw_model.device_count) return TW_E_ARGUMENT;

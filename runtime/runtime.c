@@ -20,5 +20,6 @@
 #include "cuda.c"
 #include "vdla.c"
 #include "control.c"
+#include "create_error.c"
 #include "api.c"
 // clang-format on

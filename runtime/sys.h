@@ -27,6 +27,7 @@ enum {
   SYS_close = 3,
   SYS_rt_sigprocmask = 14,
   SYS_getpid = 39,
+  SYS_gettid = 186,
   SYS_futex = 202,
   SYS_sched_getaffinity = 204,
   SYS_clock_gettime = 228,
@@ -46,6 +47,7 @@ enum {
   SYS_sched_getaffinity = 123,
   SYS_rt_sigprocmask = 135,
   SYS_getpid = 172,
+  SYS_gettid = 178,
   SYS_readlinkat = 78
 };
 #elif defined(__arm__)
@@ -54,6 +56,7 @@ enum {
   SYS_write = 4,
   SYS_close = 6,
   SYS_getpid = 20,
+  SYS_gettid = 224,
   SYS_rt_sigprocmask = 175,
   SYS_futex = 240,
   SYS_sched_getaffinity = 242,

@@ -147,7 +147,7 @@ typedef struct tw_api {
   tw_status (*run)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs);
   const char* (*status_text)(tw_status status);
   /* What the last failed call on this context found: "input 0 (image): dim 2 is 3, expected 28";
-   * with NULL, why the last failed create found a device unfit. */
+   * with NULL, why this thread's last failed create found sizes or a device unfit. */
   const char* (*last_error)(const tw_context* context);
   /* Runs with a clock: ns[k] gets the nanoseconds of kernel call k (call_count of them, named by
    * the manifest). */

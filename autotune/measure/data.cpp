@@ -142,13 +142,22 @@ void fill_parameter(std::span<std::byte> bytes, DType dtype, uint64_t seed, size
     case DType::boolean:
       return fill_with<uint8_t>(bytes, start,
                                 [](uint64_t b) { return static_cast<uint8_t>(b >> 63); });
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+      return fill_with<uint8_t>(bytes, start,
+                                [&](uint64_t b) { return f32_to_small(dtype, unit(b), true); });
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2:
+      return fill_with<int8_t>(bytes, start, [&, unused = 64 - dtype_bits(dtype)](uint64_t b) {
+        return static_cast<int8_t>(wrap_to(dtype, static_cast<int64_t>(b >> unused)));
+      });
   }
-  const int unused = 64 - dtype_bits(dtype);
-  if (!is_small_float(dtype))
-    return fill_with<int8_t>(bytes, start, [&](uint64_t b) {
-      return static_cast<int8_t>(wrap_to(dtype, static_cast<int64_t>(b >> unused)));
-    });
-  fill_with<uint8_t>(bytes, start, [&](uint64_t b) { return f32_to_small(dtype, unit(b), true); });
 }
 
 uint64_t output_bytes(std::span<const BufferSpec> buffers) {
@@ -176,8 +185,18 @@ std::string output_difference(std::span<const std::byte> got, std::span<const st
     case DType::u16: return int_difference<uint16_t>(got, want);
     case DType::u32: return int_difference<uint32_t>(got, want);
     case DType::u64: return int_difference<uint64_t>(got, want);
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return int_difference<int8_t>(got, want);
   }
-  return int_difference<int8_t>(got, want);  // types for storage
+  TW_UNREACHABLE("bad element type");
 }
 
 }  // namespace tw

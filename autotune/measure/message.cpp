@@ -116,7 +116,7 @@ BufferSpec get_buffer(Reader& r) {
   BufferSpec buffer;
   buffer.bytes = r.get<uint64_t>();
   buffer.dtype = static_cast<DType>(
-      r.get<uint8_t>(0, kAllDTypeCount - 1, "it has an unknown element type"));
+      r.get<uint8_t>(0, kDTypeCount - 1, "it has an unknown element type"));
   buffer.input = r.get_flag("a flag is neither 0 nor 1");
   buffer.constant = r.get_flag("a flag is neither 0 nor 1");
   return buffer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/spaces/generated.h"
+#include "ir/kernel/stack_limits.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::generated {
@@ -77,7 +78,7 @@ Structure structure_of(const Kernel& kernel, const Target& target) {
 }
 
 void keep_near(ScheduleBuilder& s, const Stage& stage) {
-  if (s.bytes_of(stage.buffer()).value_or(sched::kMaxStackBytes + 1) > sched::kMaxStackBytes)
+  if (s.bytes_of(stage.buffer()).value_or(kMaxStackBufferBytes + 1) > kMaxStackBufferBytes)
     s.set_scope(stage, "thread");
 }
 

@@ -12,9 +12,10 @@
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/ptxas.h"
+#include "backends/device/launch.h"
 #include "support/parallel.h"
 
-namespace tw {
+namespace tw::cuda {
 namespace {
 
 // Compute capability of the PTX that later chips compile on their own
@@ -92,6 +93,7 @@ class CudaBackend : public DeviceBackend {
       TW_ASSIGN(const std::shared_ptr<const Compiled> kernel, compiled(program.kernels[k]));
       reports[k] = kernel->report;
       reports[k].name = program.kernels[k].name;
+      TW_ASSIGN(reports[k].one_thread, device::runs_in_one_thread(program.kernels[k], device_));
       out.launches[k] = kernel->ptx.launches.front();
       TW_ASSIGN(images[k], images_of(program.kernels[k], *kernel));
       return Error::success();
@@ -184,16 +186,24 @@ class CudaBackend : public DeviceBackend {
 
 }  // namespace
 
+}  // namespace tw::cuda
+
+namespace tw {
+
 Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Target& device) {
-  TW_ASSIGN(Chip chip, chip_of(device));
-  std::string ptxas = find_ptxas();
+  TW_ASSIGN(cuda::Chip chip, cuda::chip_of(device));
+  TW_TRY(check_emits(device, "llvm.name(c, a, b), an intrinsic of LLVM, and async",
+                     [](const Intrinsic& intrinsic) {
+                       return intrinsic.emit == "async" || intrinsic.emit.starts_with("llvm.");
+                     }));
+  std::string ptxas = cuda::find_ptxas();
   if (chip.needs_ptxas && ptxas.empty())
     return make_error(
         {DiagCode::unsupported,
          "device '" + device.name + "' has the feature 'ptxas', and there is no ptxas here",
          {},
          {"scripts/setup.sh cuda installs it"}});
-  return std::make_unique<CudaBackend>(device, std::move(chip), std::move(ptxas));
+  return std::make_unique<cuda::CudaBackend>(device, std::move(chip), std::move(ptxas));
 }
 
 }  // namespace tw

@@ -9,7 +9,7 @@
 #include "ir/target.h"
 #include "support/diag.h"
 
-namespace tw {
+namespace tw::cuda {
 
 struct CudaForm {
   // PTX text for "sm_90a" at "ptx80"; empty: an object file for the emulator
@@ -27,4 +27,4 @@ struct CudaCode {
 Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Target& device,
                              const CudaForm& form);
 
-}  // namespace tw
+}  // namespace tw::cuda

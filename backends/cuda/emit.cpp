@@ -10,17 +10,17 @@
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/kernel_emitter.h"
 
-namespace tw {
+namespace tw::cuda {
 namespace {
 
-class LaunchSurroundings : public Surroundings {
+class LaunchSurroundings : public codegen::Surroundings {
  public:
-  LaunchSurroundings(const Kernel& kernel, const LaunchPlan& plan, const ThreadForm& thread,
+  LaunchSurroundings(const Kernel& kernel, const LaunchPlan& plan, const device::ThreadForm& thread,
                      const GpuForm& form, const std::string& name)
       : thread_(thread), form_(form) {
     int64_t at = 0;
     for (const auto& [index, space] : plan.spaces) {
-      if (space != Space::shared) continue;
+      if (space != device::Space::shared) continue;
       const Buffer& buffer = kernel.buffers[static_cast<size_t>(index)];
       int64_t bytes = dtype_bytes(buffer.dtype);
       for (const Expr& extent : buffer.shape) bytes *= *as_const(extent);
@@ -32,7 +32,7 @@ class LaunchSurroundings : public Surroundings {
   const Ranges& variables() const override { return thread_.variables; }
   Value* variable(Values& v, const std::string& name) const override {
     for (int d = 0; d < 6; ++d)
-      if (const AxisPlace place{d < 3, d % 3}; thread_variable(place) == name)
+      if (const AxisPlace place{d < 3, d % 3}; device::thread_variable(place) == name)
         return form_.thread_id(v, place);
     TW_UNREACHABLE("no thread variable '{0}'", name);
   }
@@ -57,18 +57,18 @@ class LaunchSurroundings : public Surroundings {
     std::string name;
     int64_t at = 0, bytes = 0;
   };
-  const ThreadForm& thread_;
+  const device::ThreadForm& thread_;
   const GpuForm& form_;
   std::map<int32_t, Piece> places_;
 };
 
 // The kernel that one thread of the launch runs: what is its own lies in registers or on its stack.
-Kernel kernel_of(const ThreadForm& thread, const LaunchPlan& plan) {
+Kernel kernel_of(const device::ThreadForm& thread, const LaunchPlan& plan) {
   Kernel out = thread.kernel;
   for (size_t i = 0; i < out.buffers.size(); ++i) {
     Buffer& buffer = out.buffers[i];
     const auto space = plan.spaces.find(static_cast<int32_t>(i));
-    const bool own = space == plan.spaces.end() || space->second == Space::own;
+    const bool own = space == plan.spaces.end() || space->second == device::Space::own;
     const bool elsewhere = buffer.role != BufferRole::temp || buffer.scope == "global" ||
                            buffer.scope == "thread";
     if (!elsewhere && (!own || buffer.scope != "register")) buffer.scope = "stack";
@@ -112,10 +112,10 @@ void run_pass(llvm::Module& module, llvm::function_ref<void(llvm::ModulePassMana
 
 Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& plan,
                   const Target& device, const GpuForm& form, const std::string& name) {
-  TW_ASSIGN(const ThreadForm thread, thread_form(kernel, plan, device));
+  TW_ASSIGN(const device::ThreadForm thread, device::thread_form(kernel, plan, device));
   const LaunchSurroundings around(kernel, plan, thread, form, name);
-  KernelEmitter emitter(module, form.traits(), kernel_of(thread, plan), device, &around);
-  TW_ASSIGN(EmittedKernel emitted, emitter.emit(name + ".body", 1));
+  codegen::KernelEmitter emitter(module, form.traits(), kernel_of(thread, plan), device, &around);
+  TW_ASSIGN(codegen::EmittedKernel emitted, emitter.emit(name + ".body", 1));
   prepare(*emitted.function, threads_meet(thread.kernel.body));
   form.define(name, *emitted.function, plan);
   // The launched function's has it
@@ -139,7 +139,7 @@ DeviceLaunch describe(const Kernel& kernel, const LaunchPlan& plan, const std::s
 Expected<std::vector<DeviceLaunch>> emit_kernel(llvm::Module& module, const Kernel& kernel,
                                                 const Target& device, const GpuForm& form,
                                                 const std::string& name) {
-  TW_ASSIGN(const LaunchPlans plans, plan_launches(kernel, device));
+  TW_ASSIGN(const device::LaunchPlans plans, device::plan_launches(kernel, device));
   std::vector<DeviceLaunch> launches;
   for (size_t i = 0; i < plans.launches.size(); ++i) {
     const std::string function = plans.launches.size() == 1 ? name : name + "_" + std::to_string(i);
@@ -171,15 +171,15 @@ Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Targe
     TW_ASSIGN(code.launches[k],
               emit_kernel(module, *kernels[k], device, *form, "k" + std::to_string(k)));
   }
-  prepare_module(module, *machine, form->traits());
+  codegen::prepare_module(module, *machine, form->traits());
   run_pass(module,
            [](llvm::ModulePassManager& passes) { passes.addPass(llvm::AlwaysInlinerPass()); });
-  TW_TRY(run_passes(module, *machine));
+  TW_TRY(codegen::run_passes(module, *machine));
   run_pass(module, [](llvm::ModulePassManager& passes) {
     passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAlignmentPass()));
   });
-  TW_ASSIGN(code.bytes, generate_code(module, *machine, !wanted.chip.empty(), nullptr));
+  TW_ASSIGN(code.bytes, codegen::generate_code(module, *machine, !wanted.chip.empty(), nullptr));
   return code;
 }
 
-}  // namespace tw
+}  // namespace tw::cuda

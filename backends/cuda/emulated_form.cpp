@@ -7,7 +7,7 @@
 #include "backends/llvm/target_machine.h"
 #include "ir/schedule/intrinsic.h"
 
-namespace tw {
+namespace tw::cuda {
 namespace {
 
 // Of the state, as form.h says
@@ -20,7 +20,7 @@ class EmulatedForm : public GpuForm {
 
   const CpuTraits& traits() const override { return traits_; }
   Expected<std::unique_ptr<llvm::TargetMachine>> machine() const override {
-    return make_target_machine(triple_, traits_);
+    return codegen::make_target_machine(triple_, traits_);
   }
 
   Value* thread_id(Values& v, const AxisPlace& place) const override {
@@ -96,8 +96,8 @@ class EmulatedForm : public GpuForm {
     if (llvm::Function* known = module.getFunction(name)) return known;
     Target here;
     here.triple = triple_;
-    KernelEmitter emitter(module, traits_, semantics, here);
-    TW_ASSIGN(const EmittedKernel emitted, emitter.emit(name + ".body", 1));
+    codegen::KernelEmitter emitter(module, traits_, semantics, here);
+    TW_ASSIGN(const codegen::EmittedKernel emitted, emitter.emit(name + ".body", 1));
     emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
     emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
     llvm::IRBuilder<> b(module.getContext());
@@ -149,4 +149,4 @@ Expected<std::unique_ptr<GpuForm>> make_emulated_form() {
   return std::make_unique<EmulatedForm>(here.triple, std::move(traits));
 }
 
-}  // namespace tw
+}  // namespace tw::cuda

@@ -10,7 +10,11 @@
 #include "backends/device/launch.h"
 #include "backends/llvm/values.h"
 
-namespace tw {
+namespace tw::cuda {
+
+using codegen::Values;
+using device::AxisPlace, device::LaunchPlan;
+using llvm::Value;
 
 class GpuForm {
  public:
@@ -23,7 +27,7 @@ class GpuForm {
   // `at`: in what a block shares
   virtual Value* shared(Values& v, const std::string& name, int64_t at, int64_t bytes) const = 0;
   virtual void barrier(Values& v) const = 0;
-  // As of Surroundings (backends/llvm/kernel_emitter.h).
+  // As of Surroundings (backends/llvm/emission.h).
   virtual void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const = 0;
   virtual void commit(Values& v) const = 0;
   virtual void await(Values& v, int64_t groups) const = 0;
@@ -45,4 +49,4 @@ std::unique_ptr<GpuForm> make_nvptx_form(const std::string& chip, const std::str
 // addresses of the launch's, as cuLaunchKernel takes them.
 Expected<std::unique_ptr<GpuForm>> make_emulated_form();
 
-}  // namespace tw
+}  // namespace tw::cuda

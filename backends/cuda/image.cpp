@@ -2,7 +2,7 @@
 
 #include <llvm/Support/Endian.h>
 
-namespace tw {
+namespace tw::cuda {
 namespace {
 
 constexpr size_t kHead = 8, kRecord = 32, kAlign = 16;
@@ -38,4 +38,4 @@ std::string cuda_images(const std::vector<CudaImage>& images) {
   return out;
 }
 
-}  // namespace tw
+}  // namespace tw::cuda

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tw {
+namespace tw::cuda {
 
 enum class CudaImageKind : uint32_t {
   cubin = 1,        // for chips of the same major number and no smaller minor one
@@ -23,4 +23,4 @@ struct CudaImage {
 
 std::string cuda_images(const std::vector<CudaImage>& images);
 
-}  // namespace tw
+}  // namespace tw::cuda

@@ -15,7 +15,7 @@ void LLVMInitializeNVPTXTargetMC();
 void LLVMInitializeNVPTXAsmPrinter();
 }
 
-namespace tw {
+namespace tw::cuda {
 namespace {
 
 constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
@@ -44,7 +44,7 @@ class NvptxForm : public GpuForm {
       return make_error(DiagCode::unsupported, "no code generator for {0}: {1}", triple.str(),
                         reason);
     // As for the processor's part, so that its code does not depend on what was compiled before
-    set_llvm_options();
+    codegen::set_llvm_options();
     return std::unique_ptr<llvm::TargetMachine>(
         target->createTargetMachine(triple, traits_.cpu, traits_.features, {}, std::nullopt,
                                     std::nullopt, llvm::CodeGenOptLevel::Aggressive));
@@ -146,4 +146,4 @@ std::unique_ptr<GpuForm> make_nvptx_form(const std::string& chip, const std::str
   return std::make_unique<NvptxForm>(chip, level);
 }
 
-}  // namespace tw
+}  // namespace tw::cuda

@@ -12,7 +12,7 @@
 
 #include "support/end_signals.h"
 
-namespace tw {
+namespace tw::cuda {
 namespace {
 
 using llvm::StringRef;
@@ -127,4 +127,4 @@ Expected<PtxasResult> run_ptxas(const std::string& program, const std::string& p
   return PtxasResult{read_file(out.path), std::move(functions)};
 }
 
-}  // namespace tw
+}  // namespace tw::cuda

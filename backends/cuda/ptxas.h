@@ -5,7 +5,7 @@
 
 #include "support/diag.h"
 
-namespace tw {
+namespace tw::cuda {
 
 struct PtxasFunction {
   int64_t registers = 0, stack_bytes = 0, spill_bytes = 0, shared_bytes = 0;
@@ -23,4 +23,4 @@ Expected<PtxasResult> run_ptxas(const std::string& program, const std::string& p
 // Of its report (-v), by function; errors as above.
 Expected<std::map<std::string, PtxasFunction>> read_ptxas_report(const std::string& report);
 
-}  // namespace tw
+}  // namespace tw::cuda

@@ -8,7 +8,7 @@
 #include "ir/kernel/guards.h"
 #include "ir/schedule/interleave.h"
 
-namespace tw {
+namespace tw::device {
 namespace {
 
 constexpr int64_t kMaxPrivateBytes = 64 << 10;  // of one work-item
@@ -309,4 +309,23 @@ Expected<LaunchPlans> plan_launches(const Kernel& kernel, const Target& target) 
   return out;
 }
 
-}  // namespace tw
+Expected<bool> runs_in_one_thread(const Kernel& kernel, const Target& target) {
+  constexpr int64_t kMany = 256, kTypicalSymbol = 8;
+  TW_ASSIGN(const LaunchPlans plans, plan_launches(kernel, target));
+  for (const LaunchPlan& launch : plans.launches) {
+    const bool alone = launch.work_items() == 1 &&
+                       std::ranges::all_of(launch.groups,
+                                           [](const Expr& e) { return is_const(e, 1); });
+    if (!alone) continue;
+    for (const Stmt& store : stores_of(launch.body)) {
+      int64_t points = 1;
+      for (const Stmt& s : path_to(launch.body, store->label))
+        if (s->kind == StmtKind::loop && s->role == AxisRole::spatial)
+          points *= eval_int(s->extent, [](std::string_view) { return kTypicalSymbol; });
+      if (points >= kMany) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace tw::device

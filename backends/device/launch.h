@@ -10,7 +10,7 @@
 #include "ir/target.h"
 #include "support/diag.h"
 
-namespace tw {
+namespace tw::device {
 
 // shared: __local; own: of a work-item
 enum class Space : uint8_t { parameter, workspace, shared, own };
@@ -49,5 +49,7 @@ struct LaunchPlans {
 
 // The kernel cut into launches. Errors: what does not map, with the kernel's name.
 Expected<LaunchPlans> plan_launches(const Kernel& kernel, const Target& target);
+// No rule of the schedules spreads some nest of many points over the device's threads.
+Expected<bool> runs_in_one_thread(const Kernel& kernel, const Target& target);
 
-}  // namespace tw
+}  // namespace tw::device

@@ -5,7 +5,7 @@
 #include "backends/device/together.h"
 #include "ir/kernel/guards.h"
 
-namespace tw {
+namespace tw::device {
 namespace {
 
 Stmt barrier() {
@@ -265,4 +265,4 @@ Expected<ThreadForm> thread_form(const Kernel& kernel, const LaunchPlan& plan,
   return Rewriter(kernel, plan, target).run();
 }
 
-}  // namespace tw
+}  // namespace tw::device

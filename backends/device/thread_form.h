@@ -4,7 +4,7 @@
 #pragma once
 #include "backends/device/launch.h"
 
-namespace tw {
+namespace tw::device {
 
 std::string thread_variable(const AxisPlace& place);  // "group.0", "item.2"
 
@@ -16,4 +16,4 @@ struct ThreadForm {
 Expected<ThreadForm> thread_form(const Kernel& kernel, const LaunchPlan& plan,
                                  const Target& target);
 
-}  // namespace tw
+}  // namespace tw::device

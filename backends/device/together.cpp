@@ -2,7 +2,7 @@
 
 #include <deque>
 
-namespace tw {
+namespace tw::device {
 namespace {
 
 constexpr int64_t kMostSteps = 1 << 18;
@@ -141,4 +141,4 @@ Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, c
 
 Expected<Stmt> with_group_counts(const Stmt& body) { return Groups().run(body); }
 
-}  // namespace tw
+}  // namespace tw::device

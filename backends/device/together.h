@@ -4,7 +4,7 @@
 #include "ir/schedule/intrinsic.h"
 #include "support/diag.h"
 
-namespace tw {
+namespace tw::device {
 
 // 1: an instruction of one thread, or none
 int64_t threads_together(const StmtNode& region, const Target& target);
@@ -24,4 +24,4 @@ Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, c
 // ends a group of copies, whether its condition holds or not. Errors: what cannot be counted.
 Expected<Stmt> with_group_counts(const Stmt& body);
 
-}  // namespace tw
+}  // namespace tw::device

@@ -3,7 +3,7 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/ADT/StringRef.h>
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 using llvm::StringRef;
@@ -100,4 +100,4 @@ std::string KernelLines::annotated(const std::string& assembly, const std::strin
   return out;
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -10,7 +10,7 @@
 
 #include "ir/kernel/kernel.h"
 
-namespace tw {
+namespace tw::codegen {
 
 class KernelLines {
  public:
@@ -32,4 +32,4 @@ class KernelLines {
   Lines loops_, stores_;
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

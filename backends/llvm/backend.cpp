@@ -2,20 +2,20 @@
 // program by emit_program.
 #include "backends/backend.h"
 
+#include <llvm/IR/Intrinsics.h>
 #include <llvm/MC/MCAsmInfo.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBufferRef.h>
-
-#include <atomic>
-#include <thread>
 
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/emit_program.h"
 #include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/target_machine.h"
+#include "ir/schedule/intrinsic.h"
 #include "runtime/embedded.h"
+#include "support/parallel.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 enum class Stage { object, llvm_text, assembly };
@@ -200,28 +200,16 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
   ObjectCode code;
   code.objects.resize(count + 1);
   code.kernels.resize(count);
-  // By kernel, so that the report does not depend on the threads
-  std::vector<std::vector<Diag>> diags(count + 1);
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    auto machine = make_target_machine(target_.triple, traits_);
-    TW_CHECK(bool(machine), "{0}", error_text(machine.takeError()));
-    for (size_t i; (i = next++) <= count;) {
-      if (i < count && !here[i]) continue;
-      auto object = i < count ? member(program, i, options, **machine, code.kernels[i])
-                              : program_object(program, options);
-      if (object) code.objects[i] = std::move(*object);
-      else diags[i] = take_diags(object.takeError());
+  TW_TRY(parallel_for(options.jobs, count + 1, [&](size_t i) -> Error {
+    if (i < count && !here[i]) return Error::success();
+    if (i == count) {
+      TW_ASSIGN(code.objects[i], program_object(program, options));
+      return Error::success();
     }
-  };
-  std::vector<std::thread> helpers;
-  for (int i = 1; i < std::min(options.jobs, static_cast<int>(count) + 1); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread& t : helpers) t.join();
-  std::vector<Diag> all;
-  for (std::vector<Diag>& list : diags) all.insert(all.end(), list.begin(), list.end());
-  if (!all.empty()) return make_error(std::move(all));
+    TW_ASSIGN(const auto machine, make_target_machine(target_.triple, traits_));
+    TW_ASSIGN(code.objects[i], member(program, i, options, *machine, code.kernels[i]));
+    return Error::success();
+  }));
   std::erase(code.objects, "");
   code.objects.emplace_back(runtime_object(target_.triple));
   code.objects.emplace_back(operators_object(target_.triple));
@@ -229,9 +217,20 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
 }
 }  // namespace
 
+}  // namespace tw::codegen
+
+namespace tw {
+
 Expected<std::unique_ptr<Backend>> make_backend(const Target& target) {
   TW_ASSIGN(CpuTraits traits, cpu_traits(target));
   TW_ASSIGN(CpuTraits baseline, baseline_traits(target));
-  return std::make_unique<LlvmBackend>(target, std::move(traits), std::move(baseline));
+  const auto is_written = [](const Intrinsic& intrinsic) {
+    const IntrinsicCall call = intrinsic_call(intrinsic);
+    return call.threads == 1 && !call.words.empty() && call.words[0].starts_with("llvm.") &&
+           llvm::Intrinsic::lookupIntrinsicID(call.words[0]) != llvm::Intrinsic::not_intrinsic;
+  };
+  TW_TRY(check_emits(target, "llvm.name(c, a, b), an intrinsic of LLVM", is_written));
+  return std::make_unique<codegen::LlvmBackend>(target, std::move(traits), std::move(baseline));
 }
+
 }  // namespace tw

@@ -23,7 +23,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 // Counts what the register allocator says of innermost loops; everything else is dropped.
@@ -168,4 +168,4 @@ Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& m
   }
   return std::string(bytes.data(), bytes.size());
 }
-}  // namespace tw
+}  // namespace tw::codegen

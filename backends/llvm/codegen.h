@@ -9,7 +9,7 @@
 #include "backends/backend.h"
 #include "backends/cpu/traits.h"
 
-namespace tw {
+namespace tw::codegen {
 
 // Sets triple, data layout and the per-function cpu attributes of every defined function.
 void prepare_module(llvm::Module& module, llvm::TargetMachine& machine, const CpuTraits& traits);
@@ -21,4 +21,4 @@ Error run_passes(llvm::Module& module, llvm::TargetMachine& machine);
 Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& machine,
                                     bool assembly, KernelReport* report);
 
-}  // namespace tw
+}  // namespace tw::codegen

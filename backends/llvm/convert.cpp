@@ -3,7 +3,7 @@
 #include "backends/llvm/values.h"
 #include "ir/storage_types.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Type;
 
@@ -70,7 +70,7 @@ Value* Values::float_to_bfloat(Value* f) {
 Value* Values::small_to_float(Value* x, DType t) {
   const SmallFloat& f = small_float(t);
   Value* wide = b.CreateZExt(x, with_lanes(b.getInt32Ty(), lanes(x)));
-  if (t == storage::f8e8m0) {
+  if (t == DType::f8e8m0) {
     Value* power = b.CreateShl(wide, integer(wide, 23));
     // 2^-127
     power = select(b.CreateICmpEQ(wide, integer(wide, 0)), integer(wide, 0x400000), power);
@@ -85,7 +85,7 @@ Value* Values::small_to_float(Value* x, DType t) {
   Value* value = bits(b.CreateFMul(shifted, real(shifted, std::ldexp(1.0, 127 - f.bias))));
   if (f.one_zero) {
     value = select(b.CreateICmpEQ(wide, integer(wide, f.nan)), integer(wide, 0x7fc00000), value);
-  } else if (t != storage::f4e2m1) {
+  } else if (t != DType::f4e2m1) {
     value = select(b.CreateICmpUGT(magnitude, integer(wide, f.largest)), integer(wide, 0x7fc00000),
                    value);
     if (f.overflow != f.nan)
@@ -99,7 +99,7 @@ Value* Values::float_to_small(Value* x, DType t, bool saturate) {
   const SmallFloat& f = small_float(t);
   llvm::Type* narrow_type = with_lanes(b.getInt8Ty(), lanes(x));
   Value* all = bits(x);
-  if (t == storage::f8e8m0) return b.CreateTrunc(b.CreateLShr(all, integer(all, 23)), narrow_type);
+  if (t == DType::f8e8m0) return b.CreateTrunc(b.CreateLShr(all, integer(all, 23)), narrow_type);
   const int shift = 23 - f.mantissa_bits;
   Value* magnitude = b.CreateAnd(all, integer(all, 0x7fffffff));
   Value* odd = b.CreateAnd(b.CreateLShr(magnitude, integer(all, shift)), integer(all, 1));
@@ -114,10 +114,10 @@ Value* Values::float_to_small(Value* x, DType t, bool saturate) {
   result = select(b.CreateICmpUGT(result, integer(all, f.largest)),
                   integer(all, saturate ? f.largest : f.overflow), result);
   result = select(b.CreateICmpUGT(magnitude, integer(all, 0x7f800000)),
-                  integer(all, t == storage::f4e2m1 ? 0 : f.nan), result);
+                  integer(all, t == DType::f4e2m1 ? 0 : f.nan), result);
   Value* sign = b.CreateAnd(b.CreateLShr(all, integer(all, 32 - dtype_bits(t))),
                             integer(all, 1 << (dtype_bits(t) - 1)));
-  if (t == storage::f4e2m1) sign = select(b.CreateFCmpUNO(x, x), integer(all, 8), sign);
+  if (t == DType::f4e2m1) sign = select(b.CreateFCmpUNO(x, x), integer(all, 8), sign);
   if (f.one_zero) sign = select(b.CreateICmpEQ(result, integer(all, 0)), integer(all, 0), sign);
   return b.CreateTrunc(b.CreateOr(result, sign), narrow_type);
 }
@@ -216,4 +216,4 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   Value* result = is_signed_int(from) ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
   return to_bits < 8 && !saturate ? wrap(result, to) : result;
 }
-}  // namespace tw
+}  // namespace tw::codegen

@@ -6,7 +6,7 @@
 #include "ir/simplify.h"
 #include "runtime/tilewright.h"
 
-namespace tw {
+namespace tw::codegen {
 
 llvm::Value* CallEmitter::address(const Operand& o, const Environment& at) {
   Value* base = nullptr;
@@ -181,36 +181,31 @@ void CallEmitter::emit_extern(const KernelCall& call, const Environment& at) {
 }
 
 llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end) {
-  auto step = std::ranges::lower_bound(program_.steps, begin, {}, &SizeStep::before);
+  Value *call_ns = nullptr, *before = nullptr;
+  const auto clock = [&] {
+    return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty()));
+  };
+  const auto start_clock = [&](const Environment& at) {
+    if (!profiled) return;
+    call_ns = env_field(at.env, 8);
+    before = clock();
+  };
+  // Behind the last call of a path are the steps of the next one
   return emit_in_parts(
-      profiled ? "tw_program_profiled" : "tw_program_plain", begin, end,
-      {program_.symbols, program_.data_symbols}, [&](size_t first, size_t last, Environment& at) {
-        Value* call_ns = profiled ? env_field(at.env, 8) : nullptr;
-        auto clock = [&] {
-          return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty()));
-        };
-        Value* before = profiled ? clock() : nullptr;
-        at.vars = load_symbols(at.names, at.symbols);
-        const auto steps_before = [&](size_t call) {
-          for (; step != program_.steps.end() && step->before == call; ++step) emit_step(*step, at);
-        };
-        for (size_t c = first; c < last; ++c) {
-          const KernelCall& call = program_.calls[c];
-          steps_before(c);
-          if (call.is_transfer()) emit_transfer(call, at);
-          else if (call.device) emit_launches(call, at);
-          else emit_host_call(call, at);
-          if (profiled && call.device)
-            runtime("tw_device_wait",
-                    {at.env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
-          if (!profiled) continue;
-          Value* after = clock();
-          b_.CreateStore(b_.CreateSub(after, before),
-                         b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
-          before = after;
-        }
-        // Otherwise those are of the next path
-        if (last == end && program_.fast_paths.empty()) steps_before(end);
+      profiled ? "tw_program_profiled" : "tw_program_plain",
+      {begin, end, program_.steps, program_.fast_paths.empty()},
+      {program_.symbols, program_.data_symbols}, start_clock, [&](size_t c, const Environment& at) {
+        const KernelCall& call = program_.calls[c];
+        if (call.is_transfer()) emit_transfer(call, at);
+        else if (call.device) emit_launches(call, at);
+        else emit_host_call(call, at);
+        if (profiled && call.device)
+          runtime("tw_device_wait", {at.env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
+        if (!profiled) return;
+        Value* after = clock();
+        b_.CreateStore(b_.CreateSub(after, before),
+                       b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
+        before = after;
       });
 }
 
@@ -221,8 +216,23 @@ CallEmitter::Environment CallEmitter::environment(Value* env,
   return {env, inputs, outputs, arena, weights, env_field(env, 4), names};
 }
 
-llvm::Function* CallEmitter::emit_in_parts(const std::string& name, size_t begin, size_t end,
-                                           const Symbols& symbols, const EmitRange& emit) {
+llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls& calls,
+                                           const Symbols& symbols, const BeginPart& begin_part,
+                                           const EmitCall& emit_one) {
+  const auto [begin, end, steps, steps_behind] = calls;
+  auto step = std::ranges::lower_bound(steps, begin, {}, &SizeStep::before);
+  const auto emit = [&](size_t first, size_t last, Environment& at) {
+    if (begin_part) begin_part(at);
+    at.vars = load_symbols(at.names, at.symbols);
+    const auto steps_before = [&](size_t call) {
+      for (; step != steps.end() && step->before == call; ++step) emit_step(*step, at);
+    };
+    for (size_t c = first; c < last; ++c) {
+      steps_before(c);
+      emit_one(c, at);
+    }
+    if (last == end && steps_behind) steps_before(end);
+  };
   if (end - begin <= kCallsAPart) {
     llvm::Function* f = start(name, b_.getInt32Ty(), {b_.getPtrTy()});
     Environment at = environment(f->getArg(0), symbols.given);
@@ -270,4 +280,4 @@ llvm::FunctionCallee CallEmitter::kernel(int index, const std::vector<Value*>& a
   return callee;
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

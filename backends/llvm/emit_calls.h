@@ -5,7 +5,7 @@
 
 #include "backends/llvm/program_builder.h"
 
-namespace tw {
+namespace tw::codegen {
 
 class CallEmitter : protected ProgramBuilder {
  protected:
@@ -37,12 +37,18 @@ class CallEmitter : protected ProgramBuilder {
     // Those behind them, which steps between the calls read from data
     std::vector<std::string> read;
   };
-  using EmitRange = std::function<void(size_t begin, size_t end, Environment& at)>;
+  struct Calls {  // those in [begin, end), and the steps in front of them
+    size_t begin, end;
+    const std::vector<SizeStep>& steps;
+    bool steps_behind;  // those behind the last call too
+  };
+  using BeginPart = std::function<void(const Environment& at)>;
+  using EmitCall = std::function<void(size_t call, const Environment& at)>;
 
-  // i32 (ptr env): what `emit`, which sets the variables, does for [begin, end), in one function or
-  // in parts, which that one calls; a status other than TW_OK ends it.
-  llvm::Function* emit_in_parts(const std::string& name, size_t begin, size_t end,
-                                const Symbols& symbols, const EmitRange& emit);
+  // i32 (ptr env): the calls by `emit_one`, in one function or in parts, which that one calls;
+  // each begins with `begin_part`, where there is one. A status other than TW_OK ends it.
+  llvm::Function* emit_in_parts(const std::string& name, const Calls& calls, const Symbols& symbols,
+                                const BeginPart& begin_part, const EmitCall& emit_one);
   Environment environment(Value* env, const std::vector<std::string>& names);
   int room_number(const Operand& at) const {
     return at.index + (at.place == Place::output ? program_.rooms : 0);
@@ -85,4 +91,4 @@ class CallEmitter : protected ProgramBuilder {
   llvm::FunctionCallee kernel(int index, const std::vector<Value*>& arguments);
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

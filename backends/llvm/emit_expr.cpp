@@ -1,21 +1,22 @@
 // Expressions: scalars where all lanes agree, vectors otherwise; loads under a condition are never
 // executed outside it.
-#include "backends/llvm/kernel_emitter.h"
+#include "backends/llvm/expression_emitter.h"
+#include "backends/llvm/memory_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 
-Value* KernelEmitter::emit(const Expr& e) {
-  if (memo_.empty()) memo_.emplace_back();
-  for (auto scope = memo_.rbegin(); scope != memo_.rend(); ++scope) {
+Value* ExpressionEmitter::emit(const Expr& e) {
+  if (known_.empty()) known_.emplace_back();
+  for (auto scope = known_.rbegin(); scope != known_.rend(); ++scope) {
     auto known = scope->find(e.get());
     if (known != scope->end()) return known->second.value;
   }
   Value* value = emit_node(e);
-  memo_.back()[e.get()] = {e, value};
+  known_.back()[e.get()] = {e, value};
   return value;
 }
 
-Value* KernelEmitter::emit_node(const Expr& e) {
+Value* ExpressionEmitter::emit_node(const Expr& e) {
   switch (e->kind) {
     case ExprKind::int_imm:
       if (is_float(e->type))
@@ -25,12 +26,14 @@ Value* KernelEmitter::emit_node(const Expr& e) {
     case ExprKind::float_imm:
       return llvm::ConstantFP::get(v_.compute_type(e->type), e->float_value);
     case ExprKind::var: {
-      auto found = region_.vars.find(e->name);
-      if (found != region_.vars.end()) return found->second;
+      auto found = function_.vars.find(e->name);
+      if (found != function_.vars.end()) return found->second;
       fail("variable '" + e->name + "' is not known here");
       return llvm::PoisonValue::get(v_.compute_type(e->type));
     }
-    case ExprKind::load: return load(e->buffer, access_of(form_of(e.get(), e->buffer, e->args)));
+    case ExprKind::load:
+      return memory_.load(e->buffer,
+                          memory_.access_of(memory_.form_of(e.get(), e->buffer, e->args)));
     case ExprKind::unary: return v_.unary(e->unary, e->args[0].type(), emit(e->args[0]));
     case ExprKind::binary: return emit_binary(e);
     case ExprKind::select: return emit_select(e);
@@ -40,12 +43,12 @@ Value* KernelEmitter::emit_node(const Expr& e) {
   TW_UNREACHABLE("an expression");
 }
 
-Value* KernelEmitter::emit_binary(const Expr& e) {
+Value* ExpressionEmitter::emit_binary(const Expr& e) {
   const Expr &x = e->args[0], &y = e->args[1];
   DType t = x.type();
   if (t == DType::i64 && (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod))
     if (Value* quick = index_division(e)) return quick;
-  if (t == DType::i64 && lane_count_ && (e->binary == BinaryOp::lt || e->binary == BinaryOp::le))
+  if (t == DType::i64 && lanes_.count && (e->binary == BinaryOp::lt || e->binary == BinaryOp::le))
     if (Value* quick = lane_comparison(e)) return quick;
   bool sum = e->binary == BinaryOp::add || e->binary == BinaryOp::sub;
   if (sum && v_.traits.fma && (t == DType::f32 || t == DType::f64)) {
@@ -82,10 +85,10 @@ Value* KernelEmitter::emit_binary(const Expr& e) {
 
 // floor_div and floor_mod of values known not to be negative: unsigned, and on lanes in 32 bits
 // where they fit.
-Value* KernelEmitter::index_division(const Expr& e) {
+Value* ExpressionEmitter::index_division(const Expr& e) {
   auto divisor = as_const(e->args[1]);
   if (!divisor || *divisor <= 0) return nullptr;
-  Bounds bounds = constant_bounds(e->args[0], ranges_);
+  Bounds bounds = constant_bounds(e->args[0], emission_.ranges);
   if (!bounds.min || *bounds.min < 0) return nullptr;
   Value* x = emit(e->args[0]);
   llvm::Type* type = x->getType();
@@ -98,11 +101,8 @@ Value* KernelEmitter::index_division(const Expr& e) {
 
 // x < y where only a ramp of step 1 or -1 differs between lanes: one 32-bit comparison of the ramp
 // with a limit.
-Value* KernelEmitter::lane_comparison(const Expr& e) {
-  auto known = forms_.find(e.get());
-  if (known == forms_.end())
-    known = forms_.emplace(e.get(), index_form(e->args[1] - e->args[0], depths_)).first;
-  Access d = access_of(known->second);
+Value* ExpressionEmitter::lane_comparison(const Expr& e) {
+  const Access d = memory_.access_of(memory_.difference_form(e));
   if (d.lane_offsets || (d.lane_stride != 1 && d.lane_stride != -1)) return nullptr;
   auto& b = v_.b;
   bool down = d.lane_stride == -1;
@@ -113,16 +113,16 @@ Value* KernelEmitter::lane_comparison(const Expr& e) {
   Value* limit = down ? b.CreateAdd(rest, v_.i64(strict ? 0 : 1))
                       : b.CreateSub(v_.i64(strict ? 1 : 0), rest);
   limit = v_.select(b.CreateICmpSLT(limit, v_.i64(0)), v_.i64(0), limit);
-  limit = v_.select(b.CreateICmpSGT(limit, v_.i64(lane_count_)), v_.i64(lane_count_), limit);
+  limit = v_.select(b.CreateICmpSGT(limit, v_.i64(lanes_.count)), v_.i64(lanes_.count), limit);
   std::vector<llvm::Constant*> ramp;
-  for (int i = 0; i < lane_count_; ++i) ramp.push_back(b.getInt32(static_cast<uint32_t>(i)));
+  for (int i = 0; i < lanes_.count; ++i) ramp.push_back(b.getInt32(static_cast<uint32_t>(i)));
   Value* below = b.CreateICmpULT(llvm::ConstantVector::get(ramp),
-                                 v_.splat(b.CreateTrunc(limit, b.getInt32Ty()), lane_count_));
+                                 v_.splat(b.CreateTrunc(limit, b.getInt32Ty()), lanes_.count));
   return down ? below : v_.logical_not(below);
 }
 
 // Whether evaluating it outside its condition could read beyond a buffer.
-bool KernelEmitter::needs_guard(const Expr& e) const {
+bool ExpressionEmitter::needs_guard(const Expr& e) const {
   bool found = false;
   visit(e, [&](const Expr& n) {
     if (n->kind == ExprKind::load && kernel_.buffer(n->buffer).scope != "register") found = true;
@@ -130,31 +130,26 @@ bool KernelEmitter::needs_guard(const Expr& e) const {
   return found;
 }
 
-Value* KernelEmitter::emit_select(const Expr& e) {
+Value* ExpressionEmitter::emit_select(const Expr& e) {
   Value* condition = emit(e->args[0]);
   if (is_all_true(condition)) return emit(e->args[1]);
   if (is_all_false(condition)) return emit(e->args[2]);
-  auto side = [&](const Expr& value) {
-    memo_.emplace_back();
-    Value* v = emit(value);
-    memo_.pop_back();
-    return v;
-  };
+  auto side = [&](const Expr& value) { return in_scope([&] { return emit(value); }); };
   if (!needs_guard(e->args[1]) && !needs_guard(e->args[2])) {
     Value* x = emit(e->args[1]);
     return v_.select(condition, x, emit(e->args[2]));
   }
   if (!Values::lanes(condition))
     return v_.branch(condition, [&] { return side(e->args[1]); }, [&] { return side(e->args[2]); });
-  Value* outer = mask_;
+  Value* outer = lanes_.mask;
   auto masked_side = [&](const Expr& value, Value* when) {
-    mask_ = v_.logical_and(outer, when);
+    lanes_.mask = v_.logical_and(outer, when);
     Value* v = side(value);
-    mask_ = outer;
+    lanes_.mask = outer;
     return v;
   };
   Value* x = masked_side(e->args[1], condition);
   Value* y = masked_side(e->args[2], v_.logical_not(condition));
   return v_.select(condition, x, y);
 }
-}  // namespace tw
+}  // namespace tw::codegen

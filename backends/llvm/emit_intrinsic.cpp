@@ -5,29 +5,31 @@
 // equal part of every operand.
 #include <llvm/IR/Intrinsics.h>
 
-#include "backends/llvm/kernel_emitter.h"
+#include "backends/llvm/instruction_emitter.h"
 #include "ir/schedule/intrinsic.h"
 
-namespace tw {
+namespace tw::codegen {
 
-const KernelEmitter::Instruction& KernelEmitter::instruction_of(const StmtNode& s) {
+const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const StmtNode& s) {
   const auto known = instructions_.find(&s);
   if (known != instructions_.end()) return known->second;
   Instruction& made = instructions_[&s];
-  const Intrinsic* intrinsic = s.names.empty() ? nullptr : target_.find_intrinsic(s.names[0]);
-  if (!intrinsic || !intrinsic->emit.starts_with("llvm.")) return made;
+  const Intrinsic* intrinsic = s.names.empty() ? nullptr
+                                               : emission_.target.find_intrinsic(s.names[0]);
+  if (!intrinsic) return made;
   Expected<Kernel> semantics = parse_kernel(intrinsic->semantics, intrinsic->name);
   if (!semantics)
     return fail("intrinsic '" + intrinsic->name + "': " + error_text(semantics.takeError())), made;
   const IntrinsicCall call = intrinsic_call(*intrinsic);
-  Expected<IntrinsicMatch> match = call.threads > 1 && around_
+  Expected<IntrinsicMatch> match = call.threads > 1 && emission_.around
                                        ? operands_of_part(*semantics, s)
-                                       : match_intrinsic(*semantics, kernel_, s.body[0], ranges_);
+                                       : match_intrinsic(*semantics, kernel_, s.body[0],
+                                                         emission_.ranges);
   if (!match)
     return fail("block '" + s.label + "' is not what '" + intrinsic->name +
                 "' does: " + error_text(match.takeError())),
            made;
-  if (call.threads > 1 && !around_) return made;
+  if (call.threads > 1 && !emission_.around) return made;
   made.intrinsic = intrinsic;
   made.words = call.words;
   for (const Buffer& parameter : semantics->buffers) {
@@ -40,31 +42,35 @@ const KernelEmitter::Instruction& KernelEmitter::instruction_of(const StmtNode& 
   return made;
 }
 
-Value* KernelEmitter::load_operand(const Operand& operand) {
-  const Access start = access_of(offset_form(kernel_.buffer(operand.buffer), operand.at, depths_));
-  Access access = start;
-  access.lane_stride = operand.count > 1 ? 1 : 0;
-  lane_count_ = operand.count > 1 ? static_cast<int>(operand.count) : 0;
-  const Buffer& buffer = kernel_.buffer(operand.buffer);
-  Value* value = buffer.scope == "register"
-                     ? load_register(operand.buffer, access)
-                     : load_memory(operand.buffer, access, v_.storage_type(buffer.dtype));
-  lane_count_ = 0;
-  return value;
+void InstructionEmitter::note_operands(const StmtNode& s) {
+  for (const auto& [name, operand] : instruction_of(s).operands)
+    memory_.note_register_access(operand.buffer, operand.count);
 }
 
-void KernelEmitter::store_operand(const Operand& operand, Value* value) {
-  Access access = access_of(offset_form(kernel_.buffer(operand.buffer), operand.at, depths_));
+template <class Fn>
+auto InstructionEmitter::with_lanes_of(const Operand& operand, const Fn& fn) {
+  Access access = memory_.access_of(operand.buffer, operand.at);
   access.lane_stride = operand.count > 1 ? 1 : 0;
-  lane_count_ = operand.count > 1 ? static_cast<int>(operand.count) : 0;
-  if (kernel_.buffer(operand.buffer).scope == "register")
-    store_register(operand.buffer, access, value);
-  else store_memory(operand.buffer, access, value);
-  lane_count_ = 0;
+  lanes_.count = operand.count > 1 ? static_cast<int>(operand.count) : 0;
+  struct End {
+    Lanes& lanes;
+    ~End() { lanes.count = 0; }
+  } end{lanes_};
+  return fn(access);
+}
+
+Value* InstructionEmitter::load_operand(const Operand& operand) {
+  return with_lanes_of(
+      operand, [&](const Access& access) { return memory_.load_raw(operand.buffer, access); });
+}
+
+void InstructionEmitter::store_operand(const Operand& operand, Value* value) {
+  with_lanes_of(operand,
+                [&](const Access& access) { memory_.store_raw(operand.buffer, access, value); });
 }
 
 // The bits as another type, repeated when it is larger; null when neither fits.
-Value* KernelEmitter::as_type(Value* value, llvm::Type* type) {
+Value* InstructionEmitter::as_type(Value* value, llvm::Type* type) {
   auto& b = v_.b;
   const uint64_t has = value->getType()->getPrimitiveSizeInBits().getFixedValue(),
                  wants = type->getPrimitiveSizeInBits().getFixedValue();
@@ -77,8 +83,8 @@ Value* KernelEmitter::as_type(Value* value, llvm::Type* type) {
 
 // The parameters that follow, filled with the operand's bits from its beginning on. False: they do
 // not fit.
-bool KernelEmitter::add_arguments(Value* operand, const llvm::FunctionType& type,
-                                  std::vector<Value*>& arguments) {
+bool InstructionEmitter::add_arguments(Value* operand, const llvm::FunctionType& type,
+                                       std::vector<Value*>& arguments) {
   auto& b = v_.b;
   if (arguments.size() >= type.getNumParams()) return false;
   llvm::Type* first = type.getParamType(static_cast<unsigned>(arguments.size()));
@@ -101,7 +107,7 @@ bool KernelEmitter::add_arguments(Value* operand, const llvm::FunctionType& type
 }
 
 // A result in several registers as one vector.
-Value* KernelEmitter::joined(Value* result) {
+Value* InstructionEmitter::joined(Value* result) {
   auto* parts = llvm::dyn_cast<llvm::StructType>(result->getType());
   if (!parts) return result;
   auto& b = v_.b;
@@ -113,8 +119,8 @@ Value* KernelEmitter::joined(Value* result) {
 }
 
 // Null: it does not fit, which is noted.
-Value* KernelEmitter::call_intrinsic(const Instruction& instruction,
-                                     llvm::ArrayRef<Value*> operands, llvm::Type* out) {
+Value* InstructionEmitter::call_intrinsic(const Instruction& instruction,
+                                          llvm::ArrayRef<Value*> operands, llvm::Type* out) {
   auto& b = v_.b;
   const std::string& name = instruction.words[0];
   const llvm::Intrinsic::ID id = llvm::Intrinsic::lookupIntrinsicID(name);
@@ -143,19 +149,19 @@ Value* KernelEmitter::call_intrinsic(const Instruction& instruction,
   return value;
 }
 
-void KernelEmitter::emit_region(const Stmt& s) {
-  if (lane_count_ || mask_) return emit_stmt(s->body[0]);
-  const Instruction& instruction = instruction_of(*s);
-  if (!error_.empty() || instruction.words.empty()) return emit_stmt(s->body[0]);
-  memo_.clear();
-  memo_.emplace_back();
+bool InstructionEmitter::emit(const StmtNode& s) {
+  if (lanes_.count || lanes_.mask) return false;
+  const Instruction& instruction = instruction_of(s);
+  if (failed() || instruction.words.empty()) return false;
+  expressions_.begin_statement();
   const auto result = instruction.operands.find(instruction.result);
   std::vector<Value*> operands;
   for (size_t i = 1; i < instruction.words.size(); ++i) {
     const auto operand = instruction.operands.find(instruction.words[i]);
     if (operand == instruction.operands.end())
-      return fail("'" + instruction.words[i] + "' is no parameter of the intrinsic '" +
-                  s->names[0] + "'");
+      return fail("'" + instruction.words[i] + "' is no parameter of the intrinsic '" + s.names[0] +
+                  "'"),
+             true;
     operands.push_back(load_operand(operand->second));
   }
   llvm::Type* out = v_.with_lanes(
@@ -163,12 +169,13 @@ void KernelEmitter::emit_region(const Stmt& s) {
       static_cast<int>(result->second.count > 1 ? result->second.count : 0));
   Value* value = nullptr;
   if (intrinsic_call(*instruction.intrinsic).threads > 1) {
-    Expected<Value*> made = around_->together(v_, *instruction.intrinsic, operands);
-    if (!made) return fail(error_text(made.takeError()));
+    Expected<Value*> made = emission_.around->together(v_, *instruction.intrinsic, operands);
+    if (!made) return fail(error_text(made.takeError())), true;
     value = *made;
   }
   if (!value) value = call_intrinsic(instruction, operands, out);
   if (value) store_operand(result->second, value);
+  return true;
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -8,7 +8,7 @@
 #include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/shared_loop.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Type;
 
@@ -77,38 +77,41 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t 
 // Makes `function` the one that is emitted into; its workspace temps get their addresses, those of
 // scope thread in the slice number `chunk` (null: the first).
 void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
-  region_ = Region();
-  region_.function = function;
+  function_ = FunctionState();
+  function_.value = function;
   unsigned i = 0;
-  region_.env = function->getArg(i++);
-  region_.buffers.assign(kernel_.buffers.size(), nullptr);
+  function_.env = function->getArg(i++);
+  function_.buffers.assign(kernel_.buffers.size(), nullptr);
   for (size_t k = 0; k < kernel_.buffers.size(); ++k)
-    if (kernel_.buffers[k].role != BufferRole::temp) region_.buffers[k] = function->getArg(i++);
-  region_.workspace = function->getArg(i++);
-  for (const std::string& s : kernel_.symbols) region_.vars[s] = function->getArg(i++);
+    if (kernel_.buffers[k].role != BufferRole::temp) function_.buffers[k] = function->getArg(i++);
+  function_.workspace = function->getArg(i++);
+  for (const std::string& s : kernel_.symbols) function_.vars[s] = function->getArg(i++);
   auto& b = v_.b;
   auto* entry = llvm::BasicBlock::Create(b.getContext(), "entry", function);  // only stack slots
   auto* body = llvm::BasicBlock::Create(b.getContext(), "body", function);
   b.SetInsertPoint(entry);
   b.CreateBr(body);
   b.SetInsertPoint(body);
-  if (lines_) {
-    lines_->describe(*function);
-    at_line(1);
+  if (emission_.lines) {
+    emission_.lines->describe(*function);
+    emission_.at_line(1);
   }
-  memo_.clear();
-  if (around_)
-    for (const auto& [name, range] : around_->variables())
-      region_.vars[name] = around_->variable(v_, name);
-  Value* slice = chunk ? b.CreateMul(chunk, emit(layout_.slice_bytes), "slice") : v_.i64(0);
+  expressions_.forget();
+  if (emission_.around)
+    for (const auto& [name, range] : emission_.around->variables())
+      function_.vars[name] = emission_.around->variable(v_, name);
+  Value* slice = chunk
+                     ? b.CreateMul(chunk, expressions_.emit(emission_.layout.slice_bytes), "slice")
+                     : v_.i64(0);
   for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
     const BufferId id{static_cast<int32_t>(k)};
-    if (around_ && around_->holds(id)) region_.buffers[k] = around_->buffer(v_, id);
-    if (!layout_.offsets[k].defined()) continue;
-    Value* offset = emit(layout_.offsets[k]);
+    if (emission_.around && emission_.around->holds(id))
+      function_.buffers[k] = emission_.around->buffer(v_, id);
+    if (!emission_.layout.offsets[k].defined()) continue;
+    Value* offset = expressions_.emit(emission_.layout.offsets[k]);
     if (kernel_.buffers[k].scope == "thread") offset = b.CreateAdd(offset, slice);
-    region_.buffers[k] = b.CreateGEP(b.getInt8Ty(), region_.workspace, offset,
-                                     kernel_.buffers[k].name);
+    function_.buffers[k] = b.CreateGEP(b.getInt8Ty(), function_.workspace, offset,
+                                       kernel_.buffers[k].name);
   }
 }
 
@@ -140,29 +143,30 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
 
 void KernelEmitter::emit_parallel(const Stmt& s) {
   auto& b = v_.b;
-  memo_.clear();
-  Value* extent = emit(s->extent);
+  expressions_.forget();
+  Value* extent = expressions_.emit(s->extent);
   shared_ = {shared_loop(kernel_, s), s->var, nullptr, nullptr};
-  if (shared_.loop) extent = b.CreateMul(extent, emit(shared_.loop->extent));
+  if (shared_.loop) extent = b.CreateMul(extent, expressions_.emit(shared_.loop->extent));
   std::vector<std::string> outer_vars;
   for (size_t i = 0; i + 1 < loops_.size(); ++i) outer_vars.push_back(loops_[i]->var);
   llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++),
                                         outer_vars.size() + 3, llvm::GlobalValue::InternalLinkage);
   std::vector<Value*> arguments;
-  for (llvm::Argument& a : region_.function->args()) arguments.push_back(&a);
-  for (const std::string& var : outer_vars) arguments.push_back(region_.vars.at(var));
+  for (llvm::Argument& a : function_.value->args()) arguments.push_back(&a);
+  for (const std::string& var : outer_vars) arguments.push_back(function_.vars.at(var));
 
   // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
   unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
-  Value* threads = b.CreateLoad(b.getInt32Ty(),
-                                b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes),
-                                "threads");
+  Value* threads = b.CreateLoad(
+      b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), function_.env, 6 * pointer_bytes),
+      "threads");
   Value* wide = b.CreateSExt(threads, b.getInt64Ty());
-  if (!is_const(layout_.slice_bytes, 0))
-    wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
+  if (!is_const(emission_.layout.slice_bytes, 0))
+    wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(emission_.target.cores)), wide,
+                          v_.i64(emission_.target.cores));
   Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
-  const Expr limit = shares_here();  // lives until memo_ is cleared
-  Value* most = emit(limit);
+  const Expr limit = shares_here();  // lives until values are forgotten
+  Value* most = expressions_.emit(limit);
   chunks = b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
   v_.branch(
       b.CreateICmpSGT(chunks, v_.i64(1)),
@@ -173,8 +177,8 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
         std::vector<Type*> types;
         for (Value* field : fields) types.push_back(field->getType());
         auto* packed = llvm::StructType::get(b.getContext(), types);
-        llvm::IRBuilder<> at_entry(&region_.function->getEntryBlock(),
-                                   region_.function->getEntryBlock().begin());
+        llvm::IRBuilder<> at_entry(&function_.value->getEntryBlock(),
+                                   function_.value->getEntryBlock().begin());
         Value* slot = at_entry.CreateAlloca(packed, nullptr, "packed");
         for (unsigned i = 0; i < fields.size(); ++i)
           b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
@@ -183,7 +187,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
                                                         b.getInt32Ty());
         llvm::cast<llvm::Function>(parallel_for.getCallee())
             ->setVisibility(llvm::GlobalValue::HiddenVisibility);
-        b.CreateCall(parallel_for, {region_.env, make_thunk(body, packed), slot,
+        b.CreateCall(parallel_for, {function_.env, make_thunk(body, packed), slot,
                                     b.CreateTrunc(chunks, b.getInt32Ty())});
         return nullptr;
       },
@@ -196,18 +200,18 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
         return nullptr;
       });
 
-  Region outer = std::move(region_);
+  FunctionState outer = std::move(function_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;
   unsigned count = static_cast<unsigned>(body->arg_size()),
            next = count - 3 - static_cast<unsigned>(outer_vars.size());
   enter(body, body->getArg(count - 3));
-  for (const std::string& var : outer_vars) region_.vars[var] = body->getArg(next++);
+  for (const std::string& var : outer_vars) function_.vars[var] = body->getArg(next++);
   Value *begin = body->getArg(count - 2), *end = body->getArg(count - 1);
   if (shared_.loop) {  // the outer iterations that the share touches
     shared_.begin = begin;
     shared_.end = end;
-    Value* inner = emit(shared_.loop->extent);
+    Value* inner = expressions_.emit(shared_.loop->extent);
     // An empty loop has no share
     inner = b.CreateSelect(b.CreateICmpEQ(inner, v_.i64(0)), v_.i64(1), inner);
     begin = b.CreateUDiv(begin, inner);
@@ -217,18 +221,18 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   shared_ = {};
   b.CreateRetVoid();
   in_parallel_ = false;
-  region_ = std::move(outer);
+  function_ = std::move(outer);
   b.restoreIP(here);
 }
 
 // The part of the present row of the shared loop that lies in this thread's share.
 void KernelEmitter::emit_shared(const Stmt& s) {
   auto& b = v_.b;
-  Value* extent = emit(s->extent);
-  Value* row = b.CreateMul(region_.vars[shared_.outer], extent);
+  Value* extent = expressions_.emit(s->extent);
+  Value* row = b.CreateMul(function_.vars[shared_.outer], extent);
   Value *first = b.CreateSub(shared_.begin, row), *last = b.CreateSub(shared_.end, row);
   first = b.CreateSelect(b.CreateICmpSLT(first, v_.i64(0)), v_.i64(0), first);
   last = b.CreateSelect(b.CreateICmpSLT(extent, last), extent, last);
   emit_serial(s, first, last);
 }
-}  // namespace tw
+}  // namespace tw::codegen

@@ -7,9 +7,10 @@
 
 #include <algorithm>
 
-#include "backends/llvm/kernel_emitter.h"
+#include "backends/llvm/expression_emitter.h"
+#include "backends/llvm/memory_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 constexpr size_t kMostTogether = 4;
@@ -55,18 +56,18 @@ llvm::Intrinsic::ID instruction_for(size_t together, int lanes) {
 
 }  // namespace
 
-Value* KernelEmitter::add_products(const Expr& e, Value* sum) {
+Value* ExpressionEmitter::add_products(const Expr& e, Value* sum) {
   std::vector<Expr> products;
-  if (mask_ || !collect(e, products) || products.size() % 2 != 0) return nullptr;
+  if (lanes_.mask || !collect(e, products) || products.size() % 2 != 0) return nullptr;
   const size_t together = products.size();
-  const llvm::Intrinsic::ID instruction = instruction_for(together, lane_count_);
+  const llvm::Intrinsic::ID instruction = instruction_for(together, lanes_.count);
   if (instruction == llvm::Intrinsic::not_intrinsic ||
-      lane_count_ * 32 > (together == 2 ? v_.traits.pair_bits : v_.traits.quad_bits))
+      lanes_.count * 32 > (together == 2 ? v_.traits.pair_bits : v_.traits.quad_bits))
     return nullptr;
   // Of each product: the factor of one number for all lanes, the factor of a number a lane
   const ExprNode* loads[kMostTogether][2] = {};
   const auto form = [&](const ExprNode* load) -> const IndexForm& {
-    return form_of(load, load->buffer, load->args);
+    return memory_.form_of(load, load->buffer, load->args);
   };
   for (size_t p = 0; p < together; ++p) {
     for (const Expr& factor : products[p]->args) {
@@ -74,7 +75,7 @@ Value* KernelEmitter::add_products(const Expr& e, Value* sum) {
       if (!read || kernel_.buffer(read->buffer).scope == "register") return nullptr;
       const bool by_lane = std::ranges::any_of(form(read).terms, [&](const IndexTerm& t) {
         return std::ranges::any_of(t.factors,
-                                   [&](const Expr& f) { return uses_var(f, lane_var_); });
+                                   [&](const Expr& f) { return uses_var(f, lanes_.var); });
       });
       loads[p][by_lane] = read;
     }
@@ -88,23 +89,25 @@ Value* KernelEmitter::add_products(const Expr& e, Value* sum) {
   if (kernel_.buffer(one).dtype != (together == 2 ? DType::i16 : DType::u8) ||
       (together == 4 && t != DType::i8))
     return nullptr;
-  const Access number = access_of(form(loads[0][0])), row = access_of(form(loads[0][1]));
+  const Access number = memory_.access_of(form(loads[0][0])),
+               row = memory_.access_of(form(loads[0][1]));
   if (number.lane_offsets || number.lane_stride != 0 || row.lane_offsets ||
       row.lane_stride != static_cast<int64_t>(together))
     return nullptr;
   auto& b = v_.b;
-  const int numbers = static_cast<int>(together) * lane_count_;
+  const int numbers = static_cast<int>(together) * lanes_.count;
   Value* weights = b.CreateAlignedLoad(v_.with_lanes(v_.storage_type(t), numbers),
-                                       pointer(many, row, 0), alignment(many, row, 0));
+                                       memory_.pointer(many, row, 0),
+                                       memory_.alignment(many, row, 0));
   llvm::Type* wide = v_.with_lanes(together == 2 ? b.getInt16Ty() : b.getInt8Ty(), numbers);
   if (weights->getType() != wide)
     weights = t == DType::i8 ? b.CreateSExt(weights, wide) : b.CreateZExt(weights, wide);
   Value* all = b.CreateAlignedLoad(
-      b.getInt32Ty(), pointer(one, number, 0),
+      b.getInt32Ty(), memory_.pointer(one, number, 0),
       llvm::Align(static_cast<uint64_t>(dtype_bytes(kernel_.buffer(one).dtype))));
-  all = b.CreateBitCast(v_.splat(all, lane_count_), wide);
+  all = b.CreateBitCast(v_.splat(all, lanes_.count), wide);
   if (together == 2) return b.CreateAdd(sum, b.CreateIntrinsic(instruction, {}, {weights, all}));
   return b.CreateIntrinsic(instruction, {}, {sum, all, weights});
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -5,7 +5,7 @@
 #include "backends/llvm/emit_calls.h"
 #include "runtime/tilewright.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 class ProgramEmitter : CallEmitter {
@@ -233,4 +233,4 @@ void emit_program(llvm::Module& module, const Program& program, const CodegenOpt
                   const std::string& cpu_features) {
   ProgramEmitter(module, program).emit(options, cpu_features);
 }
-}  // namespace tw
+}  // namespace tw::codegen

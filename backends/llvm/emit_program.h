@@ -10,7 +10,7 @@ namespace llvm {
 class Module;
 }
 
-namespace tw {
+namespace tw::codegen {
 
 // The symbol under which an object defines kernel `index`.
 std::string kernel_symbol(size_t index);
@@ -20,4 +20,4 @@ std::string kernel_symbol(size_t index);
 void emit_program(llvm::Module& module, const Program& program, const CodegenOptions& options,
                   const std::string& cpu_features);
 
-}  // namespace tw
+}  // namespace tw::codegen

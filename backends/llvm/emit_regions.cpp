@@ -4,24 +4,13 @@
 #include "backends/llvm/emit_calls.h"
 #include "runtime/tilewright.h"
 
-namespace tw {
+namespace tw::codegen {
 
 void CallEmitter::emit_region(size_t number) {
   const Program& region = program_.regions[number];
-  auto step = region.steps.begin();
-  emit_in_parts(region_symbol(number), 0, region.calls.size(), {region.symbols, {}},
-                [&](size_t first, size_t last, Environment& at) {
-                  at.vars = load_symbols(at.names, at.symbols);
-                  const auto steps_before = [&](size_t call) {
-                    for (; step != region.steps.end() && step->before == call; ++step)
-                      emit_step(*step, at);
-                  };
-                  for (size_t c = first; c < last; ++c) {
-                    steps_before(c);
-                    emit_host_call(region.calls[c], at);
-                  }
-                  if (last == region.calls.size()) steps_before(last);
-                });
+  emit_in_parts(
+      region_symbol(number), {0, region.calls.size(), region.steps, true}, {region.symbols, {}},
+      nullptr, [&](size_t call, const Environment& at) { emit_host_call(region.calls[call], at); });
 }
 
 void CallEmitter::emit_host_call(const KernelCall& call, const Environment& at) {
@@ -144,4 +133,4 @@ void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
   end_unless_ok(b_.CreateCall(callee, {at.env, description}));
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -6,7 +6,7 @@
 
 #include "backends/llvm/kernel_emitter.h"
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 // Distance of the elements that neighbouring values of the variable name; nullopt where it is not
@@ -48,7 +48,7 @@ void transpose(Values& v, std::vector<Value*>& rows) {
 bool KernelEmitter::emit_transpose(const Stmt& s) {
   const Stmt& inner = s->body[0];
   const auto extent = as_const(s->extent);
-  if (lane_count_ || mask_ || !extent || inner->kind != StmtKind::loop ||
+  if (lanes_.count || lanes_.mask || !extent || inner->kind != StmtKind::loop ||
       inner->loop_kind != LoopKind::vector || as_const(inner->extent) != extent)
     return false;
   const Stmt& copy = inner->body[0];
@@ -60,8 +60,9 @@ bool KernelEmitter::emit_transpose(const Stmt& s) {
     return false;
   const Buffer &from = kernel_.buffer(copy->value->buffer), &to = kernel_.buffer(copy->buffer);
   if (from.scope == "register" || to.scope == "register" || from.dtype != to.dtype) return false;
-  const IndexForm &source = form_of(copy->value.get(), copy->value->buffer, copy->value->args),
-                  &target = form_of(copy.get(), copy->buffer, copy->indices);
+  const IndexForm &source = memory_.form_of(copy->value.get(), copy->value->buffer,
+                                            copy->value->args),
+                  &target = memory_.form_of(copy.get(), copy->buffer, copy->indices);
   const auto rows_apart = stride_of(source, inner->var), columns_apart = stride_of(source, s->var),
              along = stride_of(target, inner->var);
   if (!rows_apart || *rows_apart == 0 || columns_apart != 1 || along != 1 ||
@@ -70,30 +71,30 @@ bool KernelEmitter::emit_transpose(const Stmt& s) {
 
   std::vector<llvm::Constant*> ramp;
   for (int64_t i = 0; i < *extent; ++i) ramp.push_back(v_.b.getInt64(static_cast<uint64_t>(i)));
-  lane_count_ = static_cast<int>(*extent);
+  lanes_.count = static_cast<int>(*extent);
   // The access of vector `number` along `lane`.
   auto access = [&](const IndexForm& form, const std::string& lane, const std::string& other,
                     int64_t number) {
-    memo_.clear();
-    memo_.emplace_back();
-    lane_var_ = lane;
-    region_.vars[lane] = llvm::ConstantVector::get(ramp);
-    region_.vars[other] = v_.i64(number);
-    return access_of(form);
+    expressions_.begin_statement();
+    lanes_.var = lane;
+    function_.vars[lane] = llvm::ConstantVector::get(ramp);
+    function_.vars[other] = v_.i64(number);
+    return memory_.access_of(form);
   };
   emitted_ += *extent;
-  if (lines_) at_line(lines_->store(copy->label));
+  if (emission_.lines) emission_.at_line(emission_.lines->store(copy->label));
   std::vector<Value*> rows;
   for (int64_t i = 0; i < *extent; ++i)
-    rows.push_back(load_memory(copy->value->buffer, access(source, s->var, inner->var, i),
-                               v_.storage_type(from.dtype)));
+    rows.push_back(memory_.load_memory(copy->value->buffer, access(source, s->var, inner->var, i),
+                                       v_.storage_type(from.dtype)));
   transpose(v_, rows);
   for (int64_t i = 0; i < *extent; ++i)
-    store_memory(copy->buffer, access(target, inner->var, s->var, i), rows[static_cast<size_t>(i)]);
-  lane_var_.clear();
-  lane_count_ = 0;
-  region_.vars.erase(inner->var);
+    memory_.store_memory(copy->buffer, access(target, inner->var, s->var, i),
+                         rows[static_cast<size_t>(i)]);
+  lanes_.var.clear();
+  lanes_.count = 0;
+  function_.vars.erase(inner->var);
   return true;
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 using Terms = std::vector<IndexTerm>;  // a constant is a term without factors
 
@@ -115,4 +115,4 @@ IndexForm offset_form(const Buffer& buffer, const std::vector<Expr>& indices,
   }
   return finish(std::move(sum), depths);
 }
-}  // namespace tw
+}  // namespace tw::codegen

@@ -8,7 +8,7 @@
 
 #include "ir/kernel/kernel.h"
 
-namespace tw {
+namespace tw::codegen {
 
 struct IndexTerm {
   std::vector<Expr> factors;  // variables, or operations that are not sums and products
@@ -28,4 +28,4 @@ IndexForm index_form(const Expr& e, const LoopDepths& depths);
 IndexForm offset_form(const Buffer& buffer, const std::vector<Expr>& indices,
                       const LoopDepths& depths);
 
-}  // namespace tw
+}  // namespace tw::codegen

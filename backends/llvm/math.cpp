@@ -6,7 +6,7 @@
 
 #include "backends/llvm/math_detail.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using namespace math_detail;
 
@@ -271,4 +271,4 @@ Value* math_ipow(Values& v, Value* x, Value* y, bool is_signed) {
   unit = v.select(b.CreateICmpEQ(x, one), one, unit);
   return v.select(negative, unit, state[0]);
 }
-}  // namespace tw
+}  // namespace tw::codegen

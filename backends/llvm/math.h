@@ -23,7 +23,7 @@ namespace llvm {
 class Value;
 }
 
-namespace tw {
+namespace tw::codegen {
 class Values;
 llvm::Value* math_exp(Values& v, llvm::Value* x);
 llvm::Value* math_expm1(Values& v, llvm::Value* x);
@@ -44,4 +44,4 @@ llvm::Value* math_fmod(Values& v, llvm::Value* x, llvm::Value* y);
 // Integers: x to the y by squaring, wrapping; a negative y gives 1 for x = 1, +-1 for x = -1, else
 // 0.
 llvm::Value* math_ipow(Values& v, llvm::Value* x, llvm::Value* y, bool is_signed);
-}  // namespace tw
+}  // namespace tw::codegen

@@ -5,7 +5,7 @@
 #include "backends/llvm/math_tables.h"
 #include "backends/llvm/values.h"
 
-namespace tw::math_detail {
+namespace tw::codegen::math_detail {
 
 constexpr double kLog2E = 1.4426950408889634;
 
@@ -29,4 +29,4 @@ Reduced reduce(Values& v, Value* x, double per_step, std::span<const double> ste
 Value* power_of_two(Values& v, Value* k, bool f32);
 Value* clamp(Values& v, Value* x, double low, double high);
 
-}  // namespace tw::math_detail
+}  // namespace tw::codegen::math_detail

@@ -2,7 +2,7 @@
 // relative error of the fit.
 #pragma once
 
-namespace tw {
+namespace tw::codegen {
 // Error 1.1e-08
 inline constexpr double kExpF32[] = {0.5, 0.16666573286056519, 0.04166654869914055,
                                      0.008363774046301842, 0.0013926926767453551};
@@ -129,4 +129,4 @@ inline constexpr double kNormalBottomF64[] = {1.0,
                                               4.275699999848667e-05,
                                               2.344359998511873e-06,
                                               6.283168279819803e-08};
-}  // namespace tw
+}  // namespace tw::codegen

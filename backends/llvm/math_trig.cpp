@@ -4,7 +4,7 @@
 #include "backends/llvm/math.h"
 #include "backends/llvm/math_detail.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using namespace math_detail;
 
@@ -160,4 +160,4 @@ Value* math_normal_cdf(Values& v, Value* x) {
                              polynomial(v, a, TW_TABLE(x, kNormalBottom)));
   return v.select(v.less(v.real(x, 0), x), b.CreateFSub(one, tail), tail);
 }
-}  // namespace tw
+}  // namespace tw::codegen

@@ -2,7 +2,7 @@
 
 #include "runtime/tilewright.h"
 
-namespace tw {
+namespace tw::codegen {
 
 ProgramBuilder::ProgramBuilder(llvm::Module& module, const Program& program)
     : module_(module), program_(program), b_(module.getContext()) {
@@ -201,4 +201,4 @@ llvm::Constant* ProgramBuilder::array(Type* element, const std::vector<Constant*
   return global(llvm::ConstantArray::get(llvm::ArrayType::get(element, values.size()), values), 0);
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

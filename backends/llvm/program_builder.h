@@ -10,7 +10,7 @@
 
 #include "ir/program.h"
 
-namespace tw {
+namespace tw::codegen {
 
 class ProgramBuilder {
  protected:
@@ -66,4 +66,4 @@ class ProgramBuilder {
   Value* arithmetic(BinaryOp op, Value* x, Value* y, Value** wraps);
 };
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 
 constexpr int64_t kEnough = 64;  // iterations that split evenly enough
@@ -37,4 +37,4 @@ const StmtNode* shared_loop(const Kernel& kernel, const Stmt& parallel) {
   return independent(kernel, inner->body[0]) ? inner.get() : nullptr;
 }
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -4,7 +4,7 @@
 #pragma once
 #include "ir/kernel/kernel.h"
 
-namespace tw {
+namespace tw::codegen {
 
 // The loop right inside `parallel`, when there is nothing beside it and its iterations are
 // independent across threads: serial, spatial, of constant extent; what is stored in it goes to
@@ -12,4 +12,4 @@ namespace tw {
 // itself. Null: none, or `parallel` has iterations enough.
 const StmtNode* shared_loop(const Kernel& kernel, const Stmt& parallel);
 
-}  // namespace tw
+}  // namespace tw::codegen

@@ -13,7 +13,7 @@
       LLVMInitialize##ARCH##TargetMC(), LLVMInitialize##ARCH##AsmPrinter(), \
       LLVMInitialize##ARCH##AsmParser()
 
-namespace tw {
+namespace tw::codegen {
 namespace {
 template <typename T>
 void set_option(const char* name, T value) {
@@ -66,4 +66,4 @@ Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::st
       llvm::Triple(llvm::Triple::normalize(triple)), traits.cpu, traits.features, options,
       llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
-}  // namespace tw
+}  // namespace tw::codegen

@@ -11,11 +11,11 @@ class Target;
 class TargetMachine;
 }  // namespace llvm
 
-namespace tw {
+namespace tw::codegen {
 // What LLVM knows as options of the process only. Before every use of a machine: a link in the
 // process sets LLVM's options back.
 void set_llvm_options();
 Expected<const llvm::Target*> find_llvm_target(const std::string& triple);
 Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::string& triple,
                                                                    const CpuTraits& traits);
-}  // namespace tw
+}  // namespace tw::codegen

@@ -6,7 +6,7 @@
 #include "backends/llvm/math.h"
 #include "ir/storage_types.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Type;
 
@@ -42,8 +42,18 @@ Type* Values::compute_type(DType t) {
     case DType::i64:
     case DType::u64: return b.getInt64Ty();
     case DType::boolean: return b.getInt1Ty();
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1: return b.getFloatTy();
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return b.getInt8Ty();
   }
-  return is_small_float(t) ? b.getFloatTy() : static_cast<Type*>(b.getInt8Ty());
+  TW_UNREACHABLE("bad element type");
 }
 
 Type* Values::storage_type(DType t) {
@@ -392,4 +402,4 @@ Value* Values::branch(Value* condition, llvm::function_ref<Value*()> then,
   phi->addIncoming(y, no);
   return phi;
 }
-}  // namespace tw
+}  // namespace tw::codegen

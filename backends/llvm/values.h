@@ -8,7 +8,7 @@
 #include "backends/cpu/traits.h"
 #include "ir/kernel/kernel.h"
 
-namespace tw {
+namespace tw::codegen {
 
 using llvm::Value;
 
@@ -86,4 +86,4 @@ class Values {
 
 bool is_all_true(const Value* v);  // constants only
 bool is_all_false(const Value* v);
-}  // namespace tw
+}  // namespace tw::codegen

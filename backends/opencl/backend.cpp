@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/device/launch.h"
 #include "backends/opencl/opencl.h"
 
 namespace tw {
@@ -42,6 +43,7 @@ class OpenClBackend : public DeviceBackend {
       for (const OpenClLaunch& launch : source.launches)
         out.launches[k].push_back(launch_of(launch));
       reports[k].name = program.kernels[k].name;
+      TW_ASSIGN(reports[k].one_thread, device::runs_in_one_thread(program.kernels[k], device_));
       reports[k].code_bytes = static_cast<int64_t>(source.text.size());
       for (const OpenClLaunch& launch : source.launches)
         reports[k].shared_bytes = std::max(reports[k].shared_bytes, launch.local_bytes);
@@ -64,6 +66,7 @@ Expected<std::unique_ptr<DeviceBackend>> make_opencl_backend(const Target& devic
                          "device '" + device.name + "' has the unknown feature '" + feature + "'",
                          {},
                          {"features of the driver opencl: fp16, fp64"}});
+  TW_TRY(check_emits(device, "none", [](const Intrinsic&) { return false; }));
   return std::make_unique<OpenClBackend>(device);
 }
 

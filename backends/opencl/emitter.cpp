@@ -95,7 +95,7 @@ void Emitter::declare_buffers() {
 void Emitter::declare_variables() {
   for (int d = 0; d < 6; ++d) {
     const AxisPlace place{d < 3, d % 3};
-    const std::string variable = thread_variable(place);
+    const std::string variable = device::thread_variable(place);
     bool used = false;
     rewrite_exprs(kernel_.body, [&](const Expr& e) { return used |= uses_var(e, variable), e; });
     if (!used) continue;
@@ -231,11 +231,11 @@ Expected<OpenClSource> emit_opencl(const Kernel& kernel, const Target& target,
   if (const std::optional<DType> type = storage_only_type(kernel))
     return refused(
         make_error(DiagCode::unsupported, "{0} has no form in OpenCL C", dtype_name(*type)));
-  TW_ASSIGN(const LaunchPlans plans, plan_launches(kernel, target));
+  TW_ASSIGN(const device::LaunchPlans plans, device::plan_launches(kernel, target));
   OpenClSource source;
   for (size_t i = 0; i < plans.launches.size(); ++i) {
     const std::string function = plans.launches.size() == 1 ? name : name + "_" + std::to_string(i);
-    auto thread = thread_form(plans.kernel, plans.launches[i], target);
+    auto thread = device::thread_form(plans.kernel, plans.launches[i], target);
     if (!thread) return refused(thread.takeError());
     OpenClLaunch launch;
     auto text = opencl::Emitter(*thread, plans.launches[i], plans.ranges).emit(function, launch);

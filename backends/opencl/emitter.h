@@ -13,6 +13,9 @@
 
 namespace tw::opencl {
 
+using codegen::IndexForm, codegen::IndexTerm, codegen::LoopDepths, codegen::offset_form;
+using device::AxisPlace, device::LaunchPlan, device::Space, device::ThreadForm;
+
 struct Text {
   std::string text;
   bool narrow = false;  // of type i64, and the text is an int

@@ -24,8 +24,18 @@ std::string storage_type(DType t) {
     case DType::boolean: return "uchar";
     case DType::u32: return "uint";
     case DType::u64: return "ulong";
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: break;  // the emitter refuses them
   }
-  TW_UNREACHABLE("a type");
+  TW_UNREACHABLE("{0} is for storage", dtype_name(t));
 }
 
 std::string value_type(DType t) {

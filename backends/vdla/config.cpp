@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/backend.h"
 #include "ir/kernel/kernel.h"
 
 namespace tw::vdla {
@@ -46,8 +47,11 @@ Expected<Device> device_of(const Target& target) {
   device.config.queue_depth = static_cast<int>(numbers[1]);
   device.config.requant_lanes = static_cast<int>(numbers[2]);
   device.dram = {static_cast<uint32_t>(numbers[3]), static_cast<uint32_t>(numbers[4])};
+  TW_TRY(check_emits(target, kGemm + std::string(" and ") + kMax, [](const Intrinsic& intrinsic) {
+    return intrinsic.emit == kGemm || intrinsic.emit == kMax;
+  }));
   for (const Intrinsic& intrinsic : target.intrinsics) {
-    if (!intrinsic.emit.starts_with("gemm(")) continue;
+    if (intrinsic.emit != kGemm) continue;
     TW_ASSIGN(const Kernel kernel, parse_kernel(intrinsic.semantics, intrinsic.name));
     for (const Buffer& buffer : kernel.buffers) {  // the array is as large as its weights
       if (buffer.shape.size() != 2 || !as_const(buffer.shape[0]) || !as_const(buffer.shape[1]))

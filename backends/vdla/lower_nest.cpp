@@ -241,12 +241,7 @@ Error NestLowering::begin_sums(const Nest& nest) {
 Error NestLowering::intrinsic(const Nest& nest) {
   const Intrinsic* intrinsic = target_.find_intrinsic(nest.leaf->names[0]);
   if (!intrinsic) return no("the device has no intrinsic '{0}'", nest.leaf->names[0]);
-  const bool gemm = intrinsic->emit == "gemm(acc, inp, wgt)",
-             max = intrinsic->emit == "alu.max(acc, src)";
-  if (!gemm && !max)
-    return no(
-        "no instruction is known for '{0}'; there are gemm(acc, inp, wgt) and alu.max(acc, src)",
-        intrinsic->emit);
+  const bool gemm = intrinsic->emit == kGemm, max = !gemm;  // device_of has seen that
   for (const NestLoop& loop : nest.loops)
     if (loop.first != 0 || loop.end != loop.extent)
       return no("a condition stands around '{0}'", intrinsic->name);

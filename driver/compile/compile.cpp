@@ -147,18 +147,27 @@ std::vector<std::string> notes_of(const DeviceBackends& devices, const Target& t
   return notes;
 }
 
-// The devices' code, which the program then has. By kernel: what is known of it; no name: it runs
-// on none.
-Expected<std::vector<KernelReport>> generate_for_devices(Program& program,
-                                                         const DeviceBackends& devices, int jobs) {
-  std::vector<KernelReport> by_kernel(program.kernels.size());
+// What is known of the code that the devices have got.
+struct DeviceCode {
+  std::vector<KernelReport> reports;  // by kernel; no name: it runs on none of them
+  std::vector<std::string> notes;
+};
+// The devices' code, which the program then has.
+Expected<DeviceCode> generate_for_devices(Program& program, const DeviceBackends& devices,
+                                          const Target& target, int jobs) {
+  DeviceCode code;
+  code.reports.resize(program.kernels.size());
   for (size_t d = 0; d < devices.size(); ++d) {
     TW_ASSIGN(const std::vector<KernelReport> reports,
               devices[d]->compile(program, static_cast<int>(d) + 1, jobs));
-    for (size_t k = 0; k < reports.size(); ++k)
-      if (!reports[k].name.empty()) by_kernel[k] = reports[k];
+    for (size_t k = 0; k < reports.size(); ++k) {
+      if (!reports[k].name.empty()) code.reports[k] = reports[k];
+      if (reports[k].one_thread)
+        code.notes.push_back(target.devices[d].name + ": a nest of kernel '" + reports[k].name +
+                             "' runs in one thread: no rule of the schedules fits it");
+    }
   }
-  return by_kernel;
+  return code;
 }
 
 CodegenOptions codegen_options(const Model& model, const CompileOptions& options,
@@ -323,8 +332,10 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
 
   stages.begin("codegen");
   TW_ASSIGN(const std::unique_ptr<Backend> backend, make_backend(target));
-  TW_ASSIGN(const std::vector<KernelReport> on_devices,
-            generate_for_devices(program, devices, threads_or_all(options.jobs)));
+  TW_ASSIGN(const DeviceCode device_code,
+            generate_for_devices(program, devices, target, threads_or_all(options.jobs)));
+  const std::vector<KernelReport>& on_devices = device_code.reports;
+  report.notes.insert(report.notes.end(), device_code.notes.begin(), device_code.notes.end());
   if (options.emit == Emit::llvm || options.emit == Emit::assembly) {
     TW_ASSIGN(report.text,
               text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));

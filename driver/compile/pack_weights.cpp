@@ -5,12 +5,11 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <mutex>
-#include <thread>
 
 #include "backends/backend.h"
 #include "driver/compile/pack_weights.h"
 #include "packager/loaded_library.h"
+#include "support/parallel.h"
 
 namespace tw {
 namespace {
@@ -74,30 +73,20 @@ Error pack_weights(const Program& program, FillWeights fill, int jobs) {
       functions.push_back(reinterpret_cast<PackFunction>(library->symbol(kernel.name)));
   }
 
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::vector<Diag> failed;
-  auto work = [&] {
-    for (size_t i; (i = next.fetch_add(1)) < program.weights.size();) {
-      const WeightPiece& piece = program.weights[i];
-      Error error = fill(piece.offset, piece.size, [&](std::span<std::byte> out) -> Error {
-        if (piece.pack) run_pack(functions[kernel_of[i]], piece.source, out);
-        else
-          std::memcpy(out.data(), piece.source.bytes.data(),
-                      std::min(out.size(), piece.source.bytes.size()));
-        return Error::success();
-      });
-      if (!error) continue;
-      std::lock_guard lock(mutex);
-      for (Diag& diag : take_diags(std::move(error))) failed.push_back(std::move(diag));
-      return;
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int t = 1; t < jobs; ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
-  return make_error(std::move(failed));
+  std::atomic<bool> failed = false;
+  return parallel_for(jobs, program.weights.size(), [&](size_t i) -> Error {
+    if (failed) return Error::success();
+    const WeightPiece& piece = program.weights[i];
+    Error error = fill(piece.offset, piece.size, [&](std::span<std::byte> out) -> Error {
+      if (piece.pack) run_pack(functions[kernel_of[i]], piece.source, out);
+      else
+        std::memcpy(out.data(), piece.source.bytes.data(),
+                    std::min(out.size(), piece.source.bytes.size()));
+      return Error::success();
+    });
+    if (error) failed = true;
+    return error;
+  });
 }
 
 }  // namespace tw

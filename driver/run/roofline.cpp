@@ -12,10 +12,10 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <thread>
 
 #include "backends/backend.h"
 #include "packager/loaded_library.h"
+#include "support/parallel.h"
 
 namespace tw {
 namespace {
@@ -107,10 +107,11 @@ double passes_per_second(int threads, const Pass& pass) {
     }
     rates[static_cast<size_t>(thread)] = 1 / best;
   };
-  std::vector<std::thread> helpers;
-  for (int t = 1; t < threads; ++t) helpers.emplace_back(work, t);
-  work(0);
-  for (std::thread& t : helpers) t.join();
+  // As many pieces as threads: the barrier gives each thread one
+  llvm::cantFail(parallel_for(threads, static_cast<size_t>(threads), [&](size_t thread) -> Error {
+    work(static_cast<int>(thread));
+    return Error::success();
+  }));
   double sum = 0;
   for (const double rate : rates) sum += rate;
   return sum;

@@ -173,7 +173,7 @@ void GraphImport::run_importer(const OnnxNode& node, const ImportRow& row,
   for (size_t i = 0; i < context.input_count() && !row.takes_lists; ++i)
     if (builder_.list_kind(context.maybe(i)))
       context.invalid(llvm::formatv("input {0} is not a tensor", i).str());
-  if (!context.failed()) row.import(context, row.param);
+  if (!context.failed()) row.import(context);
   for (size_t i = 0; i < node.outputs.size() && !context.failed(); ++i)
     if (context.wanted(i) && !context.outputs()[i].valid())
       context.fail(llvm::formatv("output {0} is not supported", i).str(),

@@ -9,8 +9,7 @@ class NodeImport;
 struct ImportRow {
   std::string_view op_type;
   int first, last;  // since-versions of the operator that the importer knows
-  void (*import)(NodeImport&, int param);
-  int param = 0;  // tells apart the operators that share an importer
+  void (*import)(NodeImport&);
   // "" is ai.onnx; operators that ONNX has no schema of have the version `first`
   std::string_view domain = "";
   bool takes_lists = false;  // sequences and optionals may be among its inputs

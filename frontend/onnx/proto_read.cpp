@@ -97,8 +97,18 @@ std::string typed_bytes(const onnx::TensorProto& proto, DType dtype) {
       for (char& byte : bytes) byte = byte != 0;
       return bytes;
     }
-    default: return narrowed<uint8_t>(proto.int32_data());  // a byte each, packed ones too
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return narrowed<uint8_t>(proto.int32_data());  // a byte each, packed ones too
   }
+  TW_UNREACHABLE("bad element type");
 }
 
 // Numbers narrower than a byte, packed from the low bits up, as a byte each.

@@ -9,34 +9,98 @@
 #include "ir/graph/graph.h"
 #include "ir/storage_types.h"
 #include "ir/text.h"
+#include "support/enum_words.h"
 
 namespace tw {
+
+// Words of the enums in the text form.
+static constexpr const char* word(PoolKind value) {
+  switch (value) {
+    case PoolKind::max: return "max";
+    case PoolKind::average: return "average";
+    case PoolKind::sum: return "sum";
+  }
+  return nullptr;
+}
+static constexpr const char* word(ReduceKind value) {
+  switch (value) {
+    case ReduceKind::sum: return "sum";
+    case ReduceKind::mean: return "mean";
+    case ReduceKind::max: return "max";
+    case ReduceKind::min: return "min";
+    case ReduceKind::prod: return "prod";
+  }
+  return nullptr;
+}
+static constexpr const char* word(PadMode value) {
+  switch (value) {
+    case PadMode::constant: return "constant";
+    case PadMode::reflect: return "reflect";
+    case PadMode::edge: return "edge";
+    case PadMode::wrap: return "wrap";
+  }
+  return nullptr;
+}
+static constexpr const char* word(ResizeMode value) {
+  switch (value) {
+    case ResizeMode::nearest: return "nearest";
+    case ResizeMode::linear: return "linear";
+    case ResizeMode::cubic: return "cubic";
+  }
+  return nullptr;
+}
+static constexpr const char* word(CoordinateMode value) {
+  switch (value) {
+    case CoordinateMode::half_pixel: return "half_pixel";
+    case CoordinateMode::asymmetric: return "asymmetric";
+    case CoordinateMode::align_corners: return "align_corners";
+    case CoordinateMode::pytorch_half_pixel: return "pytorch_half_pixel";
+    case CoordinateMode::half_pixel_symmetric: return "half_pixel_symmetric";
+    case CoordinateMode::tf_half_pixel_for_nn: return "tf_half_pixel_for_nn";
+  }
+  return nullptr;
+}
+static constexpr const char* word(NearestMode value) {
+  switch (value) {
+    case NearestMode::round_prefer_floor: return "round_prefer_floor";
+    case NearestMode::round_prefer_ceil: return "round_prefer_ceil";
+    case NearestMode::floor: return "floor";
+    case NearestMode::ceil: return "ceil";
+  }
+  return nullptr;
+}
+static constexpr const char* word(RecurrentKind value) {
+  switch (value) {
+    case RecurrentKind::rnn: return "rnn";
+    case RecurrentKind::gru: return "gru";
+    case RecurrentKind::lstm: return "lstm";
+  }
+  return nullptr;
+}
+static constexpr const char* word(GateFunction value) {
+  switch (value) {
+    case GateFunction::sigmoid: return "sigmoid";
+    case GateFunction::tanh: return "tanh";
+    case GateFunction::relu: return "relu";
+    case GateFunction::affine: return "affine";
+    case GateFunction::leaky_relu: return "leaky_relu";
+    case GateFunction::thresholded_relu: return "thresholded_relu";
+    case GateFunction::scaled_tanh: return "scaled_tanh";
+    case GateFunction::hard_sigmoid: return "hard_sigmoid";
+    case GateFunction::elu: return "elu";
+    case GateFunction::softsign: return "softsign";
+    case GateFunction::softplus: return "softplus";
+  }
+  return nullptr;
+}
+
 namespace {
 
-// Words of the enums in the text form, in the order of their values.
-constexpr const char* kPoolKinds[] = {"max", "average", "sum"};
-constexpr const char* kReduceKinds[] = {"sum", "mean", "max", "min", "prod"};
-constexpr const char* kPadModes[] = {"constant", "reflect", "edge", "wrap"};
-constexpr const char* kResizeModes[] = {"nearest", "linear", "cubic"};
-constexpr const char* kCoordinateModes[] = {"half_pixel",           "asymmetric",
-                                            "align_corners",        "pytorch_half_pixel",
-                                            "half_pixel_symmetric", "tf_half_pixel_for_nn"};
-constexpr const char* kNearestModes[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
-                                         "ceil"};
-
-constexpr const char* kRecurrentKinds[] = {"rnn", "gru", "lstm"};
-constexpr const char* kGateFunctions[] = {
-    "sigmoid",     "tanh",         "relu", "affine",   "leaky_relu", "thresholded_relu",
-    "scaled_tanh", "hard_sigmoid", "elu",  "softsign", "softplus"};
-
-std::span<const char* const> words(PoolKind) { return kPoolKinds; }
-std::span<const char* const> words(ReduceKind) { return kReduceKinds; }
-std::span<const char* const> words(PadMode) { return kPadModes; }
-std::span<const char* const> words(ResizeMode) { return kResizeModes; }
-std::span<const char* const> words(CoordinateMode) { return kCoordinateModes; }
-std::span<const char* const> words(NearestMode) { return kNearestModes; }
-std::span<const char* const> words(RecurrentKind) { return kRecurrentKinds; }
-std::span<const char* const> words(GateFunction) { return kGateFunctions; }
+template <class E>
+std::span<const char* const> words(E) {
+  static constexpr auto list = enum_words<E>();
+  return list;
+}
 template <class E, size_t N>
 std::array<const char*, N> op_words() {
   std::array<const char*, N> out;
@@ -53,8 +117,8 @@ std::span<const char* const> words(BinaryOp) {
 }
 std::span<const char* const> words(DType) {
   static const auto list = [] {
-    std::array<const char*, kAllDTypeCount> out;
-    for (int i = 0; i < kAllDTypeCount; ++i)
+    std::array<const char*, kDTypeCount> out;
+    for (int i = 0; i < kDTypeCount; ++i)
       out[static_cast<size_t>(i)] = dtype_name(static_cast<DType>(i));
     return out;
   }();

@@ -8,25 +8,52 @@
 
 namespace tw {
 
-std::vector<IndexInput> index_inputs(const OpAttrs& attrs,
-                                     const std::vector<const TensorType*>& inputs) {
-  std::vector<IndexInput> list;
-  if (const auto* gather = std::get_if<op::Gather>(&attrs)) {
-    if (!gather->clamp) list.push_back({1, static_cast<size_t>(gather->axis)});
-  } else if (const auto* take = std::get_if<op::Take>(&attrs)) {
-    for (size_t axis = 0, table = 1; axis < take->places.size(); ++axis)
-      if (take->places[axis] < 0 && table < inputs.size()) {
-        if (take->wrap) list.push_back({table, axis});
+namespace {
+
+// An operator without an overload does not compile.
+struct IndexInputs {
+  const std::vector<const TensorType*>& inputs;
+
+  using List = std::vector<IndexInput>;
+  List operator()(const op::Gather& gather) const {
+    if (gather.clamp) return {};
+    return {{1, static_cast<size_t>(gather.axis)}};
+  }
+  List operator()(const op::Take& take) const {
+    List list;
+    for (size_t axis = 0, table = 1; axis < take.places.size(); ++axis)
+      if (take.places[axis] < 0 && table < inputs.size()) {
+        if (take.wrap) list.push_back({table, axis});
         ++table;
       }
-  } else if (const auto* call = std::get_if<op::Extern>(&attrs)) {
-    if (call->function == ExternFunction::scatter_elements)
-      list.push_back({1, static_cast<size_t>(call->ints[0])});
-    if (call->function == ExternFunction::scatter_nd)
+    return list;
+  }
+  List operator()(const op::Extern& call) const {
+    List list;
+    if (call.function == ExternFunction::scatter_elements)
+      list.push_back({1, static_cast<size_t>(call.ints[0])});
+    if (call.function == ExternFunction::scatter_nd)
       for (int64_t d = 0; d < as_const(inputs[1]->shape.back()).value_or(0); ++d)
         list.push_back({1, static_cast<size_t>(d), d});
+    return list;
   }
-  return list;
+  template <class Op>
+    requires OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
+                   op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool, op::Reduce,
+                   op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm, op::Transpose,
+                   op::Reshape, op::Expand, op::Concat, op::Slice, op::Iota, op::Cumulate, op::Pad,
+                   op::Resize, op::Recurrent, op::ShapeOf, op::DimVector, op::LayoutCast, op::If,
+                   op::Loop>
+  List operator()(const Op&) const {
+    return {};
+  }
+};
+
+}  // namespace
+
+std::vector<IndexInput> index_inputs(const OpAttrs& attrs,
+                                     const std::vector<const TensorType*>& inputs) {
+  return std::visit(IndexInputs{inputs}, attrs);
 }
 
 std::optional<Extremes> extremes(const TensorType& type, std::span<const std::byte> bytes,

@@ -7,39 +7,53 @@
 namespace tw {
 namespace {
 
-// Of an If or a Loop.
-Expr region_macs(const Node& node) {
-  if (const auto* choice = std::get_if<op::If>(&node.attrs)) {
-    const Expr a = mac_count(*choice->then_branch.graph), b = mac_count(*choice->else_branch.graph);
+Expr tail_count(const Shape& shape) { return element_count(Shape(shape.begin() + 1, shape.end())); }
+
+// An operator without an overload does not compile.
+struct MacCount {
+  const Graph& graph;
+  const Node& node;
+
+  Expr operator()(const op::If& choice) const {
+    const Expr a = mac_count(*choice.then_branch.graph), b = mac_count(*choice.else_branch.graph);
     const auto first = as_const(a), second = as_const(b);
     return first && second ? Expr(std::max(*first, *second)) : a + b;
   }
-  const auto* loop = std::get_if<op::Loop>(&node.attrs);
-  if (!loop) return 0;
-  const Expr turn = mac_count(*loop->body.graph);
-  if (loop->trip.empty()) return substitute(turn, loop->turn, 1);
-  return substitute(turn, loop->turn, loop->trip[0]) * loop->trip[0];
-}
+  Expr operator()(const op::Loop& loop) const {
+    const Expr turn = mac_count(*loop.body.graph);
+    if (loop.trip.empty()) return substitute(turn, loop.turn, 1);
+    return substitute(turn, loop.turn, loop.trip[0]) * loop.trip[0];
+  }
+  Expr operator()(const op::Conv&) const { return element_count(out()) * tail_count(in(1)); }
+  Expr operator()(const op::ConvTranspose&) const {
+    return element_count(in(0)) * tail_count(in(1));
+  }
+  Expr operator()(const op::MatMul& matmul) const {
+    const Shape& a = in(0);
+    return element_count(out()) * a[a.size() - (matmul.trans_a ? 2 : 1)];
+  }
+  Expr operator()(const op::MatMulNBits&) const { return element_count(out()) * in(0).back(); }
+  // r: a matrix a direction
+  Expr operator()(const op::Recurrent&) const { return in(0)[0] * in(0)[1] * tail_count(in(1)); }
+  template <class Op>
+    requires OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
+                   op::Pool, op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm,
+                   op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Gather,
+                   op::Take, op::Iota, op::Cumulate, op::Pad, op::Resize, op::ShapeOf,
+                   op::DimVector, op::LayoutCast, op::Extern>
+  Expr operator()(const Op&) const {
+    return 0;
+  }
+
+ private:
+  const Shape& in(size_t i) const { return graph.value(node.inputs[i]).type.shape; }
+  const Shape& out() const { return graph.value(node.output).type.shape; }
+};
 
 }  // namespace
 
 Expr mac_count(const Graph& graph, const Node& node) {
-  if (!regions_of(node.attrs).empty()) return region_macs(node);
-  if (node.inputs.size() < 2 || !node.inputs[0].valid() || !node.inputs[1].valid()) return 0;
-  const Shape &out = graph.value(node.output).type.shape,
-              &a = graph.value(node.inputs[0]).type.shape,
-              &b = graph.value(node.inputs[1]).type.shape;
-  const auto tail = [](const Shape& shape) {
-    return element_count(Shape(shape.begin() + 1, shape.end()));
-  };
-  if (std::holds_alternative<op::Conv>(node.attrs)) return element_count(out) * tail(b);
-  if (std::holds_alternative<op::ConvTranspose>(node.attrs)) return element_count(a) * tail(b);
-  if (const auto* matmul = std::get_if<op::MatMul>(&node.attrs))
-    return element_count(out) * a[a.size() - (matmul->trans_a ? 2 : 1)];
-  if (std::holds_alternative<op::MatMulNBits>(node.attrs)) return element_count(out) * a.back();
-  // r: a matrix a direction
-  if (std::holds_alternative<op::Recurrent>(node.attrs)) return a[0] * a[1] * tail(b);
-  return 0;
+  return std::visit(MacCount{graph, node}, node.attrs);
 }
 
 Expr mac_count(const Graph& graph) {

@@ -24,7 +24,7 @@ constexpr NpyType kTypes[] = {
     {"|u1", DType::u8},      {"<u2", DType::u16}, {"<u4", DType::u32}, {"<u8", DType::u64},
     {"|b1", DType::boolean},
 };
-static_assert(std::size(kTypes) == kDTypeCount);
+static_assert(std::size(kTypes) == kArithmeticDTypeCount);
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6, kMaxRank = 64;
 

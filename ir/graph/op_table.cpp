@@ -16,51 +16,57 @@ consteval size_t index_of() {
   else return index_of<Op, I + 1>();
 }
 template <class Op>
-consteval Row row(const char* name, FusionClass fusion, int min_inputs, int max_inputs,
-                  InferFn* infer, EvaluateFn* evaluate) {
-  return {index_of<Op>(), {name, fusion, min_inputs, max_inputs, infer, evaluate}};
+consteval Row row(const char* name, FusionClass fusion, ElementTypes elements, int min_inputs,
+                  int max_inputs, InferFn* infer, EvaluateFn* evaluate) {
+  return {index_of<Op>(), {name, fusion, elements, min_inputs, max_inputs, infer, evaluate}};
 }
 
 template <class Op>
 consteval Row row_of_several(const char* name, InferAllFn* infer, EvaluateAllFn* evaluate) {
-  return {index_of<Op>(), {name, FusionClass::opaque, 0, -1, nullptr, nullptr, infer, evaluate}};
+  return {index_of<Op>(),
+          {name, FusionClass::opaque, ElementTypes::any, 0, -1, nullptr, nullptr, infer, evaluate}};
 }
 
 using enum FusionClass;
+using enum ElementTypes;
 constexpr Row kRows[] = {
-    row<op::Unary>("unary", injective, 1, 1, infer_unary, evaluate_unary),
-    row<op::Binary>("binary", injective, 2, 2, infer_binary, evaluate_binary),
-    row<op::Select>("select", injective, 3, 3, infer_select, evaluate_select),
-    row<op::Cast>("cast", injective, 1, 1, infer_cast, evaluate_cast),
-    row<op::Quantize>("quantize", injective, 2, 3, infer_quantize, evaluate_quantize),
-    row<op::Dequantize>("dequantize", injective, 2, 3, infer_dequantize, evaluate_dequantize),
-    row<op::Conv>("conv", complex_out, 2, 3, infer_conv, evaluate_conv),
-    row<op::ConvTranspose>("conv_transpose", complex_out, 2, 3, infer_conv_transpose,
+    row<op::Unary>("unary", injective, any, 1, 1, infer_unary, evaluate_unary),
+    row<op::Binary>("binary", injective, any, 2, 2, infer_binary, evaluate_binary),
+    row<op::Select>("select", injective, any, 3, 3, infer_select, evaluate_select),
+    row<op::Cast>("cast", injective, any, 1, 1, infer_cast, evaluate_cast),
+    row<op::Quantize>("quantize", injective, any, 2, 3, infer_quantize, evaluate_quantize),
+    row<op::Dequantize>("dequantize", injective, any, 2, 3, infer_dequantize, evaluate_dequantize),
+    row<op::Conv>("conv", complex_out, arithmetic, 2, 3, infer_conv, evaluate_conv),
+    row<op::ConvTranspose>("conv_transpose", complex_out, arithmetic, 2, 3, infer_conv_transpose,
                            evaluate_conv_transpose),
-    row<op::MatMul>("matmul", complex_out, 2, 2, infer_matmul, evaluate_matmul),
-    row<op::MatMulNBits>("matmul_nbits", complex_out, 4, 4, infer_matmul_nbits,
+    row<op::MatMul>("matmul", complex_out, arithmetic, 2, 2, infer_matmul, evaluate_matmul),
+    row<op::MatMulNBits>("matmul_nbits", complex_out, arithmetic, 4, 4, infer_matmul_nbits,
                          evaluate_matmul_nbits),
-    row<op::Pool>("pool", reduction, 1, 1, infer_pool, evaluate_pool),
-    row<op::Reduce>("reduce", reduction, 1, 1, infer_reduce, evaluate_reduce),
-    row<op::ArgReduce>("arg_reduce", reduction, 1, 1, infer_arg_reduce, evaluate_arg_reduce),
-    row<op::Softmax>("softmax", reduction, 1, 1, infer_softmax, evaluate_softmax),
-    row<op::LayerNorm>("layer_norm", reduction, 2, 3, infer_layer_norm, evaluate_layer_norm),
-    row<op::BatchNorm>("batch_norm", injective, 5, 5, infer_batch_norm, evaluate_batch_norm),
-    row<op::Transpose>("transpose", injective, 1, 1, infer_transpose, evaluate_transpose),
-    row<op::Reshape>("reshape", injective, 1, 1, infer_reshape, evaluate_reshape),
-    row<op::Expand>("expand", injective, 1, 1, infer_expand, evaluate_expand),
-    row<op::Concat>("concat", injective, 1, -1, infer_concat, evaluate_concat),
-    row<op::Slice>("slice", injective, 1, 1, infer_slice, evaluate_slice),
-    row<op::Gather>("gather", injective, 2, 2, infer_gather, evaluate_gather),
-    row<op::Take>("take", injective, 1, -1, infer_take, evaluate_take),
-    row<op::Iota>("iota", injective, 0, 0, infer_iota, evaluate_iota),
-    row<op::Cumulate>("cumulate", opaque, 1, 1, infer_cumulate, evaluate_cumulate),
-    row<op::Pad>("pad", injective, 1, 2, infer_pad, evaluate_pad),
-    row<op::Resize>("resize", injective, 1, 1, infer_resize, evaluate_resize),
-    row<op::Recurrent>("recurrent", opaque, 2, 7, infer_recurrent, evaluate_recurrent),
-    row<op::ShapeOf>("shape_of", opaque, 1, 1, infer_shape_of, evaluate_shape_of),
-    row<op::DimVector>("dim_vector", opaque, 0, 0, infer_dim_vector, evaluate_dim_vector),
-    row<op::LayoutCast>("layout_cast", injective, 1, 1, infer_layout_cast, evaluate_layout_cast),
+    row<op::Pool>("pool", reduction, arithmetic, 1, 1, infer_pool, evaluate_pool),
+    row<op::Reduce>("reduce", reduction, arithmetic, 1, 1, infer_reduce, evaluate_reduce),
+    row<op::ArgReduce>("arg_reduce", reduction, arithmetic, 1, 1, infer_arg_reduce,
+                       evaluate_arg_reduce),
+    row<op::Softmax>("softmax", reduction, arithmetic, 1, 1, infer_softmax, evaluate_softmax),
+    row<op::LayerNorm>("layer_norm", reduction, arithmetic, 2, 3, infer_layer_norm,
+                       evaluate_layer_norm),
+    row<op::BatchNorm>("batch_norm", injective, arithmetic, 5, 5, infer_batch_norm,
+                       evaluate_batch_norm),
+    row<op::Transpose>("transpose", injective, any, 1, 1, infer_transpose, evaluate_transpose),
+    row<op::Reshape>("reshape", injective, any, 1, 1, infer_reshape, evaluate_reshape),
+    row<op::Expand>("expand", injective, any, 1, 1, infer_expand, evaluate_expand),
+    row<op::Concat>("concat", injective, any, 1, -1, infer_concat, evaluate_concat),
+    row<op::Slice>("slice", injective, any, 1, 1, infer_slice, evaluate_slice),
+    row<op::Gather>("gather", injective, any, 2, 2, infer_gather, evaluate_gather),
+    row<op::Take>("take", injective, any, 1, -1, infer_take, evaluate_take),
+    row<op::Iota>("iota", injective, any, 0, 0, infer_iota, evaluate_iota),
+    row<op::Cumulate>("cumulate", opaque, arithmetic, 1, 1, infer_cumulate, evaluate_cumulate),
+    row<op::Pad>("pad", injective, any, 1, 2, infer_pad, evaluate_pad),
+    row<op::Resize>("resize", injective, arithmetic, 1, 1, infer_resize, evaluate_resize),
+    row<op::Recurrent>("recurrent", opaque, arithmetic, 2, 7, infer_recurrent, evaluate_recurrent),
+    row<op::ShapeOf>("shape_of", opaque, any, 1, 1, infer_shape_of, evaluate_shape_of),
+    row<op::DimVector>("dim_vector", opaque, any, 0, 0, infer_dim_vector, evaluate_dim_vector),
+    row<op::LayoutCast>("layout_cast", injective, any, 1, 1, infer_layout_cast,
+                        evaluate_layout_cast),
     row_of_several<op::Extern>("extern", infer_extern, evaluate_extern),
     row_of_several<op::If>("if", infer_if, evaluate_if),
     row_of_several<op::Loop>("loop", infer_loop, evaluate_loop),
@@ -80,19 +86,6 @@ constexpr std::array<OpInfo, kOpCount> kTable = make_table();
 }  // namespace
 
 const std::array<OpInfo, kOpCount>& op_table() { return kTable; }
-
-namespace {
-// Operators that calculate with their elements and do not check the types for storage themselves.
-template <class... Ops>
-bool is_one_of(const OpAttrs& attrs) {
-  return (std::holds_alternative<Ops>(attrs) || ...);
-}
-bool computes(const OpAttrs& attrs) {
-  return is_one_of<op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool, op::Reduce,
-                   op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm, op::Cumulate,
-                   op::Resize, op::Recurrent>(attrs);
-}
-}  // namespace
 
 Expected<TensorType> infer_type(const OpAttrs& attrs,
                                 const std::vector<const TensorType*>& inputs) {
@@ -131,7 +124,7 @@ Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs,
     logical[i] = {inputs[i]->dtype, inputs[i]->shape, {}};
     types[i] = &logical[i];
   }
-  for (size_t i = 0; i < inputs.size() && computes(attrs); ++i)
+  for (size_t i = 0; i < inputs.size() && info.elements == ElementTypes::arithmetic; ++i)
     if (inputs[i] && is_storage_only(inputs[i]->dtype))
       return make_error(DiagCode::invalid_model,
                         "input {0}: {1} is a type for storage: cast it to one of arithmetic", i,

@@ -7,6 +7,7 @@
 // empty for "default").
 #pragma once
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -469,6 +470,10 @@ using OpAttrs =
                  op::LayoutCast, op::Extern, op::If, op::Loop>;
 inline constexpr size_t kOpCount = std::variant_size_v<OpAttrs>;
 
+// For visits of OpAttrs that name every operator, so that a new one does not compile unseen.
+template <class Op, class... Ops>
+concept OneOf = (std::same_as<Op, Ops> || ...);
+
 // How an operator may be fused (TVM, OSDI'18, section 3).
 enum class FusionClass : uint8_t {
   // One output element from one element of each input: element-wise, broadcast, data movement
@@ -478,12 +483,19 @@ enum class FusionClass : uint8_t {
   opaque,       // never fused
 };
 
+// Which inputs infer_types refuses before it asks the operator.
+enum class ElementTypes : uint8_t {
+  any,         // none: it moves its elements, or checks them itself
+  arithmetic,  // those of types for storage alone: it calculates with its elements
+};
+
 struct TensorType;
 struct Tensor;
 
 struct OpInfo {
   const char* name;  // of the text form: "conv"
   FusionClass fusion;
+  ElementTypes elements;
   // Max -1: any number; inputs above min may be absent (invalid ids)
   int min_inputs, max_inputs;
   // Output type from input types (absent inputs are null). Errors say which input and what would be

@@ -64,10 +64,19 @@ double Tensor::at(int64_t flat) const {
     case DType::u8:
     case DType::u16:
     case DType::u32:
-    case DType::boolean: break;
+    case DType::boolean:
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return static_cast<double>(int_at(flat));
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1: return small_to_f32(dtype, get<uint8_t>(bytes, flat));
   }
-  return is_small_float(dtype) ? small_to_f32(dtype, get<uint8_t>(bytes, flat))
-                               : static_cast<double>(int_at(flat));
+  TW_UNREACHABLE("bad element type");
 }
 
 int64_t Tensor::int_at(int64_t flat) const {
@@ -84,10 +93,19 @@ int64_t Tensor::int_at(int64_t flat) const {
     case DType::f32:
     case DType::f64:
     case DType::f16:
-    case DType::bf16: break;
+    case DType::bf16:
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1: break;
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return wrap_to(dtype, get<int8_t>(bytes, flat));
   }
-  TW_CHECK(is_int(dtype), "int_at of {0}", dtype_name(dtype));
-  return wrap_to(dtype, get<int8_t>(bytes, flat));
+  TW_UNREACHABLE("int_at of {0}", dtype_name(dtype));
 }
 
 void Tensor::set(int64_t flat, double value) {
@@ -105,12 +123,21 @@ void Tensor::set(int64_t flat, double value) {
     case DType::u32: return put(bytes, flat, clamp_to<uint32_t>(value));
     case DType::u64: return put(bytes, flat, clamp_to<uint64_t>(value));
     case DType::boolean: return put(bytes, flat, static_cast<uint8_t>(value != 0));
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+      return put(bytes, flat, f32_to_small(dtype, static_cast<float>(value), false));
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2:
+      return put(bytes, flat,
+                 static_cast<int8_t>(std::clamp<int64_t>(clamp_to<int8_t>(value), lowest_of(dtype),
+                                                         highest_of(dtype))));
   }
-  if (is_small_float(dtype))
-    return put(bytes, flat, f32_to_small(dtype, static_cast<float>(value), false));
-  put(bytes, flat,
-      static_cast<int8_t>(
-          std::clamp<int64_t>(clamp_to<int8_t>(value), lowest_of(dtype), highest_of(dtype))));
 }
 
 void Tensor::set_int(int64_t flat, int64_t value) {
@@ -127,10 +154,18 @@ void Tensor::set_int(int64_t flat, int64_t value) {
     case DType::f32:
     case DType::f64:
     case DType::f16:
-    case DType::bf16: return set(flat, static_cast<double>(value));
+    case DType::bf16:
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1: return set(flat, static_cast<double>(value));
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return put(bytes, flat, static_cast<int8_t>(wrap_to(dtype, value)));
   }
-  if (is_small_float(dtype)) return set(flat, static_cast<double>(value));
-  put(bytes, flat, static_cast<int8_t>(wrap_to(dtype, value)));
 }
 
 }  // namespace tw

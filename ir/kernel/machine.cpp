@@ -166,10 +166,19 @@ int64_t Machine::read_int(int memory, int64_t element) const {
     case DType::f32:
     case DType::f64:
     case DType::f16:
-    case DType::bf16: break;
+    case DType::bf16:
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1: break;
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return wrap_to(m.dtype, fetch<int8_t>(at));
   }
-  TW_CHECK(is_int(m.dtype), "{0} is a float buffer", m.name);
-  return wrap_to(m.dtype, fetch<int8_t>(at));
+  TW_UNREACHABLE("{0} is a float buffer", m.name);
 }
 
 double Machine::read_float(int memory, int64_t element) const {

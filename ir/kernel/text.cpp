@@ -4,22 +4,37 @@
 
 #include "ir/kernel/kernel.h"
 #include "ir/text.h"
+#include "support/enum_words.h"
 #include "support/hash.h"
 #include "support/lexer.h"
 
 namespace tw {
+
+static constexpr const char* word(BufferRole value) {
+  switch (value) {
+    case BufferRole::input: return "in";
+    case BufferRole::output: return "out";
+    case BufferRole::constant: return "const";
+    case BufferRole::temp: return "temp";
+  }
+  return nullptr;
+}
+
+static constexpr const char* word(Combiner value) {
+  switch (value) {
+    case Combiner::none: return "=";
+    case Combiner::add: return "+=";
+    case Combiner::mul: return "*=";
+    case Combiner::min: return "min=";
+    case Combiner::max: return "max=";
+  }
+  return nullptr;
+}
+
 namespace {
 
-struct CombinerText {
-  Combiner combiner;
-  const char* text;
-};
-constexpr std::array<CombinerText, 5> kCombiners = {{{Combiner::none, "="},
-                                                     {Combiner::add, "+="},
-                                                     {Combiner::mul, "*="},
-                                                     {Combiner::min, "min="},
-                                                     {Combiner::max, "max="}}};
-constexpr std::array<const char*, 4> kRoles = {"in", "out", "const", "temp"};  // by BufferRole
+constexpr auto kCombiners = enum_words<Combiner>();
+constexpr auto kRoles = enum_words<BufferRole>();
 constexpr const char* kGlobal = "global";
 
 class Printer {
@@ -38,8 +53,7 @@ class Printer {
     bool first = true;
     for (const Buffer& b : kernel_.buffers) {
       if (b.role == BufferRole::temp) continue;
-      out_ += (first ? "" : ", ") + b.name + ": " + kRoles[static_cast<size_t>(b.role)] + " " +
-              type(b);
+      out_ += (first ? "" : ", ") + b.name + ": " + word(b.role) + " " + type(b);
       for (const std::string& input : b.in_place) out_ += " inplace " + input;
       first = false;
     }
@@ -88,7 +102,7 @@ class Printer {
         return print_body(s, indent, depth);
       case StmtKind::store:
         out_ += indent + s->label + ": " + kernel_.buffer(s->buffer).name + list(s->indices) + " " +
-                kCombiners[static_cast<size_t>(s->combiner)].text + " " + text(s->value);
+                word(s->combiner) + " " + text(s->value);
         if (s->where.defined()) out_ += " where " + text(s->where);
         if (s->init.defined()) out_ += " init " + text(s->init);
         out_ += s->async ? " async\n" : "\n";
@@ -387,7 +401,9 @@ class KernelParser {
   }
 
   Expected<Combiner> parse_assignment() {
-    for (const auto& [combiner, text] : kCombiners) {
+    for (size_t i = 0; i < kCombiners.size(); ++i) {
+      const char* text = kCombiners[i];
+      const auto combiner = static_cast<Combiner>(i);
       if (lexer_.accept(text)) return combiner;
       bool word = combiner == Combiner::min || combiner == Combiner::max;
       if (word && lexer_.at(std::string_view(text).substr(0, 3)) && lexer_.peek(1).is("=")) {

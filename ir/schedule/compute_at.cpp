@@ -9,12 +9,13 @@
 // extent (or a bound of it) per dimension, or the whole dimension where no such interval can be
 // shown. c shrinks to it, loops are named "<stage>_<var>" (none for extent 1), reduce loops keep
 // their names. Points of the region outside c's domain are guarded. A global c of at most
-// kMaxStackBytes moves to the stack. Under a reduce loop of the consumer the init becomes a nest of
-// its own, as it must run in each of that loop's iterations. Legal: c is a temp with its nest as
-// lowered; all readers are in the loop, which is not a vector loop; what c reads is not changed
-// later.
+// kMaxStackBufferBytes moves to the stack. Under a reduce loop of the consumer the init becomes a
+// nest of its own, as it must run in each of that loop's iterations. Legal: c is a temp with its
+// nest as lowered; all readers are in the loop, which is not a vector loop; what c reads is not
+// changed later.
 #include <algorithm>
 
+#include "ir/kernel/stack_limits.h"
 #include "ir/schedule/regions.h"
 
 namespace tw::sched {
@@ -91,7 +92,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
     buffer.shape[dim] = regions[dim].extent;
   }
   const std::optional<int64_t> bytes = constant_bytes(buffer);
-  if (buffer.scope == "global" && bytes && *bytes <= kMaxStackBytes) buffer.scope = "stack";
+  if (buffer.scope == "global" && bytes && *bytes <= kMaxStackBufferBytes) buffer.scope = "stack";
 
   Stmt nest = region_nest(stage, regions, outer, true);
   const bool in_reduce = std::ranges::any_of(

@@ -107,7 +107,6 @@ size_t own_statement(std::span<const Stmt> path);
 Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop,
                   const Stmt& where);
 
-inline constexpr int64_t kMaxStackBytes = 32 << 10;  // of one temp in scope stack or register
 // Nullopt when the shape is not constant
 std::optional<int64_t> constant_bytes(const Buffer& buffer);
 

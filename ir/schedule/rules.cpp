@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/kernel/stack_limits.h"
 #include "ir/schedule/owners.h"
 
 namespace tw::sched {
@@ -196,11 +197,11 @@ Error check_scopes(const Kernel& kernel) {
           "'{0}' has scope {1}, but its shape is not constant: compute it in a loop that needs a "
           "constant region of it",
           buffer.name, buffer.scope);
-    if (*bytes > kMaxStackBytes)
+    if (*bytes > kMaxStackBufferBytes)
       return illegal(
           "'{0}' has {1} bytes, more than the {2} allowed in scope {3}: compute it in a loop "
           "further inside",
-          buffer.name, *bytes, kMaxStackBytes, buffer.scope);
+          buffer.name, *bytes, kMaxStackBufferBytes, buffer.scope);
   }
   const auto in_registers = [&](BufferId id) { return kernel.buffer(id).scope == "register"; };
   Error error = Error::success();

@@ -2,6 +2,7 @@
 // once, for printing and for parsing.
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "ir/schedule/schedule.h"
 #include "ir/text.h"
@@ -11,16 +12,12 @@ namespace tw {
 
 namespace {
 
-// In the order of Step's alternatives.
-constexpr std::array<const char*, std::variant_size_v<Step>> kKeywords = {
-    "split",        "fuse",       "reorder",       "vectorize",
-    "unroll",       "parallel",   "compute_at",    "compute_inline",
-    "cache_write",  "cache_read", "set_scope",     "decompose_reduction",
-    "partition",    "peel",       "tile",          "reverse_compute_at",
-    "compute_root", "rfactor",    "storage_align", "pad",
-    "layout",       "prefetch",   "annotate",      "virtual_thread",
-    "bind",         "blockize",   "tensorize",     "async_copy",
-    "pipeline",     "roles"};
+template <class... S>
+consteval std::array<const char*, sizeof...(S)> keywords_of(
+    std::type_identity<std::variant<S...>>) {
+  return {S::kKeyword...};
+}
+constexpr auto kKeywords = keywords_of(std::type_identity<Step>{});
 
 class Printer {
  public:

@@ -55,10 +55,19 @@ Bounds type_bounds(DType t) {
     case DType::f32:
     case DType::f64:
     case DType::f16:
-    case DType::bf16: return {};
+    case DType::bf16:
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1: return {};
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return {lowest_of(t), highest_of(t)};
   }
-  if (is_int(t)) return {lowest_of(t), highest_of(t)};
-  return {};
+  TW_UNREACHABLE("bad element type");
 }
 
 Bounds quotient(const Bounds& x, const Bounds& d) {

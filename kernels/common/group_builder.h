@@ -121,8 +121,13 @@ class GroupBuilder {
   Ranges ranges_;
 };
 
-// The expression of a node's output element from its inputs' elements (injective ops only; others
-// are an internal error).
+// Operators an element of whose output is an expression of its inputs' elements.
+template <class Op>
+concept InjectiveOp =
+    OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
+          op::BatchNorm, op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Gather,
+          op::Take, op::Iota, op::Pad, op::Resize, op::ShapeOf, op::DimVector, op::LayoutCast>;
+// That expression (injective ops only; others are an internal error).
 Expr injective_element(GroupBuilder& b, const Node& node, const Index& index);
 Expr less_zero(const Expr& x, int64_t zero);  // x - zero, of a quantized operand
 DType accumulator_type(DType t);              // f32 for the short floats, else itself

@@ -37,8 +37,7 @@ Index unflatten_index(const Shape& shape, const Expr& flat) {
 
 namespace {
 
-Expr binary_element(GroupBuilder& b, const op::Binary& attrs, const Node& node,
-                    const Index& index) {
+Expr element_of(GroupBuilder& b, const op::Binary& attrs, const Node& node, const Index& index) {
   Expr left = b.element(node.inputs[0], broadcast_index(b.type(node.inputs[0]).shape, index));
   Expr right = b.element(node.inputs[1], broadcast_index(b.type(node.inputs[1]).shape, index));
   if (right->kind == ExprKind::float_imm && attrs.function == BinaryOp::div) {
@@ -64,8 +63,7 @@ Expr quantization_parameter(GroupBuilder& b, const Node& node, size_t input, int
       v, {index[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(index.size()) : axis)]});
 }
 
-Expr quantize_element(GroupBuilder& b, const op::Quantize& attrs, const Node& node,
-                      const Index& index) {
+Expr element_of(GroupBuilder& b, const op::Quantize& attrs, const Node& node, const Index& index) {
   const Expr x = b.element(node.inputs[0], index),
              zero = quantization_parameter(b, node, 2, attrs.axis, index);
   const Expr rounded = unary(
@@ -76,8 +74,8 @@ Expr quantize_element(GroupBuilder& b, const op::Quantize& attrs, const Node& no
               true);
 }
 
-Expr dequantize_element(GroupBuilder& b, const op::Dequantize& attrs, const Node& node,
-                        const Index& index) {
+Expr element_of(GroupBuilder& b, const op::Dequantize& attrs, const Node& node,
+                const Index& index) {
   const Expr wide = b.element(node.inputs[0], index),
              x = wide.type() == DType::i32 ? wide : cast(DType::i32, wide);
   const Expr zero = quantization_parameter(b, node, 2, attrs.axis, index),
@@ -88,8 +86,7 @@ Expr dequantize_element(GroupBuilder& b, const op::Dequantize& attrs, const Node
   return cast(scale.type(), shifted) * scale;
 }
 
-Expr concat_element(GroupBuilder& b, const op::Concat& attrs, const Node& node,
-                    const Index& index) {
+Expr element_of(GroupBuilder& b, const op::Concat& attrs, const Node& node, const Index& index) {
   auto axis = static_cast<size_t>(attrs.axis);
   Expr start(0), result;
   std::vector<Expr> starts;
@@ -109,8 +106,7 @@ Expr concat_element(GroupBuilder& b, const op::Concat& attrs, const Node& node,
 
 // Indices are wrapped (negative ones count from the end) and clamped: a bad index never reads
 // outside the tensor, even where nobody has looked at it (ir/graph/index_checks.h).
-Expr gather_element(GroupBuilder& b, const op::Gather& attrs, const Node& node,
-                    const Index& index) {
+Expr element_of(GroupBuilder& b, const op::Gather& attrs, const Node& node, const Index& index) {
   const Shape& data = b.type(node.inputs[0]).shape;
   const Shape& indices = b.type(node.inputs[1]).shape;
   auto axis = static_cast<size_t>(attrs.axis);
@@ -132,7 +128,7 @@ Expr gather_element(GroupBuilder& b, const op::Gather& attrs, const Node& node,
 }
 
 // Computed indices are clamped, so that none reads outside the tensor.
-Expr take_element(GroupBuilder& b, const op::Take& attrs, const Node& node, const Index& index) {
+Expr element_of(GroupBuilder& b, const op::Take& attrs, const Node& node, const Index& index) {
   const Shape& data = b.type(node.inputs[0]).shape;
   Index inner;
   size_t table = 1;
@@ -150,7 +146,7 @@ Expr take_element(GroupBuilder& b, const op::Take& attrs, const Node& node, cons
   return b.element(node.inputs[0], inner);
 }
 
-Expr pad_element(GroupBuilder& b, const op::Pad& attrs, const Node& node, const Index& index) {
+Expr element_of(GroupBuilder& b, const op::Pad& attrs, const Node& node, const Index& index) {
   const Shape& shape = b.type(node.inputs[0]).shape;
   Index inner;
   Expr inside;
@@ -203,8 +199,7 @@ TapTables tap_tables(const op::Resize& attrs, size_t axis, int64_t in, int64_t o
   return t;
 }
 
-Expr resize_element(GroupBuilder& b, const op::Resize& attrs, const Node& node,
-                    const Index& index) {
+Expr element_of(GroupBuilder& b, const op::Resize& attrs, const Node& node, const Index& index) {
   const Shape& from = b.type(node.inputs[0]).shape;
   // A list of (partial index, weight); every resized axis multiplies it by its taps.
   std::vector<std::pair<Index, Expr>> terms = {{{}, Expr()}};
@@ -262,76 +257,88 @@ Expr dim_vector_element(const op::DimVector& attrs, const Index& index) {
   return result;
 }
 
+Expr element_of(GroupBuilder& b, const op::Unary& attrs, const Node& node, const Index& index) {
+  return unary(attrs.function, b.element(node.inputs[0], index));
+}
+
+Expr element_of(GroupBuilder& b, const op::Select&, const Node& node, const Index& index) {
+  auto part = [&](size_t i) {
+    return b.element(node.inputs[i], broadcast_index(b.type(node.inputs[i]).shape, index));
+  };
+  return select(part(0), part(1), part(2));
+}
+
+Expr element_of(GroupBuilder& b, const op::Cast& attrs, const Node& node, const Index& index) {
+  Expr x = b.element(node.inputs[0], index);
+  if (x.type() == attrs.to) return x;
+  return cast(attrs.to, x, attrs.saturate);
+}
+
+Expr element_of(GroupBuilder& b, const op::Transpose& attrs, const Node& node, const Index& index) {
+  Index inner(index.size());
+  for (size_t i = 0; i < index.size(); ++i) inner[static_cast<size_t>(attrs.perm[i])] = index[i];
+  return b.element(node.inputs[0], inner);
+}
+
+Expr element_of(GroupBuilder& b, const op::Reshape&, const Node& node, const Index& index) {
+  Expr flat = b.simplified(flatten_index(b.type(node.output).shape, index));
+  Index inner = unflatten_index(b.type(node.inputs[0]).shape, flat);
+  for (Expr& e : inner) e = b.simplified(e);
+  return b.element(node.inputs[0], inner);
+}
+
+Expr element_of(GroupBuilder& b, const op::Expand& attrs, const Node& node, const Index& index) {
+  const Shape& from = b.type(node.inputs[0]).shape;
+  Index inner = broadcast_index(from, index);
+  // An extent of 1 or all, as data decide
+  for (size_t i = 0, offset = attrs.shape.size() - from.size(); i < from.size(); ++i)
+    if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{attrs.shape[offset + i]}))
+      inner[i] = min(inner[i], from[i] - 1);
+  return b.element(node.inputs[0], inner);
+}
+
+Expr element_of(GroupBuilder& b, const op::LayoutCast&, const Node& node, const Index& index) {
+  return b.element(node.inputs[0], index);
+}
+
+Expr element_of(GroupBuilder& b, const op::Slice& attrs, const Node& node, const Index& index) {
+  Index inner;
+  for (size_t i = 0; i < index.size(); ++i)
+    inner.push_back(b.simplified(attrs.starts[i] + index[i] * Expr(attrs.steps[i])));
+  return b.element(node.inputs[0], inner);
+}
+
+Expr element_of(GroupBuilder&, const op::Iota& attrs, const Node&, const Index& index) {
+  return index[static_cast<size_t>(attrs.axis < 0 ? attrs.axis + static_cast<int64_t>(index.size())
+                                                  : attrs.axis)];
+}
+
+Expr element_of(GroupBuilder&, const op::DimVector& attrs, const Node&, const Index& index) {
+  return dim_vector_element(attrs, index);
+}
+
+Expr element_of(GroupBuilder& b, const op::ShapeOf&, const Node& node, const Index& index) {
+  return dim_vector_element({b.type(node.inputs[0]).shape, false}, index);
+}
+
+Expr element_of(GroupBuilder& b, const op::BatchNorm& attrs, const Node& node, const Index& index) {
+  auto input = [&](size_t i, const Index& at) { return b.element(node.inputs[i], at); };
+  DType t = b.type(node.output).dtype;
+  Index channel = {index[1]};
+  Expr deviation = unary(UnaryOp::sqrt, input(4, channel) + imm(attrs.epsilon, t));
+  return binary(BinaryOp::div, input(0, index) - input(3, channel), deviation) * input(1, channel) +
+         input(2, channel);
+}
+
 }  // namespace
 
 Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
-  const OpAttrs& attrs = node.attrs;
-  auto input = [&](size_t i, const Index& at) { return b.element(node.inputs[i], at); };
-  if (auto* a = std::get_if<op::Unary>(&attrs)) return unary(a->function, input(0, index));
-  if (auto* a = std::get_if<op::Binary>(&attrs)) return binary_element(b, *a, node, index);
-  if (std::holds_alternative<op::Select>(attrs)) {
-    auto part = [&](size_t i) {
-      return input(i, broadcast_index(b.type(node.inputs[i]).shape, index));
-    };
-    return select(part(0), part(1), part(2));
-  }
-  if (auto* a = std::get_if<op::Cast>(&attrs)) {
-    Expr x = input(0, index);
-    if (x.type() == a->to) return x;
-    return cast(a->to, x, a->saturate);
-  }
-  if (auto* a = std::get_if<op::Quantize>(&attrs)) return quantize_element(b, *a, node, index);
-  if (auto* a = std::get_if<op::Dequantize>(&attrs)) return dequantize_element(b, *a, node, index);
-  if (auto* a = std::get_if<op::Transpose>(&attrs)) {
-    Index inner(index.size());
-    for (size_t i = 0; i < index.size(); ++i) inner[static_cast<size_t>(a->perm[i])] = index[i];
-    return input(0, inner);
-  }
-  if (std::holds_alternative<op::Reshape>(attrs)) {
-    Expr flat = b.simplified(flatten_index(b.type(node.output).shape, index));
-    Index inner = unflatten_index(b.type(node.inputs[0]).shape, flat);
-    for (Expr& e : inner) e = b.simplified(e);
-    return input(0, inner);
-  }
-  if (auto* a = std::get_if<op::Expand>(&attrs)) {
-    const Shape& from = b.type(node.inputs[0]).shape;
-    Index inner = broadcast_index(from, index);
-    // An extent of 1 or all, as data decide
-    for (size_t i = 0, offset = a->shape.size() - from.size(); i < from.size(); ++i)
-      if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{a->shape[offset + i]}))
-        inner[i] = min(inner[i], from[i] - 1);
-    return input(0, inner);
-  }
-  if (std::holds_alternative<op::LayoutCast>(attrs)) return input(0, index);
-  if (auto* a = std::get_if<op::Concat>(&attrs)) return concat_element(b, *a, node, index);
-  if (auto* a = std::get_if<op::Slice>(&attrs)) {
-    Index inner;
-    for (size_t i = 0; i < index.size(); ++i)
-      inner.push_back(b.simplified(a->starts[i] + index[i] * Expr(a->steps[i])));
-    return input(0, inner);
-  }
-  if (auto* a = std::get_if<op::Gather>(&attrs)) return gather_element(b, *a, node, index);
-  if (auto* a = std::get_if<op::Take>(&attrs)) return take_element(b, *a, node, index);
-  if (auto* a = std::get_if<op::Iota>(&attrs))
-    return index[static_cast<size_t>(a->axis < 0 ? a->axis + static_cast<int64_t>(index.size())
-                                                 : a->axis)];
-  if (auto* a = std::get_if<op::Pad>(&attrs)) return pad_element(b, *a, node, index);
-  if (auto* a = std::get_if<op::Resize>(&attrs)) return resize_element(b, *a, node, index);
-  if (auto* a = std::get_if<op::DimVector>(&attrs)) return dim_vector_element(*a, index);
-  if (std::holds_alternative<op::ShapeOf>(attrs)) {
-    const Shape& shape = b.type(node.inputs[0]).shape;
-    return dim_vector_element({shape, false}, index);
-  }
-  if (std::holds_alternative<op::BatchNorm>(attrs)) {
-    DType t = b.type(node.output).dtype;
-    Index channel = {index[1]};
-    Expr deviation = unary(UnaryOp::sqrt,
-                           input(4, channel) + imm(std::get<op::BatchNorm>(attrs).epsilon, t));
-    return binary(BinaryOp::div, input(0, index) - input(3, channel), deviation) *
-               input(1, channel) +
-           input(2, channel);
-  }
-  TW_UNREACHABLE("{0} (node {1}) is not injective", op_info(attrs).name, node.name);
+  return std::visit(
+      [&]<class Op>(const Op& attrs) -> Expr {
+        if constexpr (InjectiveOp<Op>) return element_of(b, attrs, node, index);
+        else TW_UNREACHABLE("{0} (node {1}) is not injective", op_info(node.attrs).name, node.name);
+      },
+      node.attrs);
 }
 
 }  // namespace tw

@@ -133,7 +133,7 @@ TEST_CASE(
 }
 
 TEST_CASE("data: the same contents for the same seed, others for others, of a good size") {
-  for (int d = 0; d < kDTypeCount; ++d) {
+  for (int d = 0; d < kArithmeticDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     CAPTURE(dtype_name(dtype));
     std::vector<std::byte> a(512), b(512), c(512), e(512);

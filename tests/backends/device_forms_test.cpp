@@ -1,4 +1,5 @@
 // What a CPU makes of statements that devices have too.
+#include "backends/device/launch.h"
 #include "tests/backends/oracle.h"
 #include "tests/ir/parsed.h"
 
@@ -48,6 +49,23 @@ TEST_CASE("virtual threads, blocks and annotations") {
       if 4 <= a + v { for n in 8 vector { z: y[p * 8 + v * 4 + a, n] = 0.0 - t[n] } }
     } } }
   })");
+}
+
+TEST_CASE("a nest of many points that no threads share is noticed") {
+  Target target;
+  target.axes = {{"block.x", "block", 0}, {"thread.x", "thread", 256}};
+  const auto alone = [&](const char* text) {
+    Expected<bool> found = device::runs_in_one_thread(test::parsed_kernel(text), target);
+    REQUIRE_MESSAGE(bool(found), error_text(found.takeError()));
+    return *found;
+  };
+  CHECK(alone("kernel @k(y: out f32[512]) { for i in 512 { y: y[i] = 1.0 } }"));
+  CHECK(
+      alone("kernel @k[n](y: out f32[n, 64]) { for i in n { for j in 64 { y: y[i, j] = 1.0 } } }"));
+  CHECK_FALSE(alone("kernel @k(y: out f32[16]) { for i in 16 { y: y[i] = 1.0 } }"));
+  CHECK_FALSE(
+      alone("kernel @k(y: out f32[512]) { for b in 4 bind block.x { for i in 128 {"
+            " y: y[b * 128 + i] = 1.0 } } }"));
 }
 
 TEST_CASE("what only devices have is refused by name") {

@@ -272,8 +272,8 @@ TEST_CASE("conversions between all types") {
     }
   })";
   for (const char* kind : {"", "vector"})
-    for (int a = 0; a < kAllDTypeCount; ++a)
-      for (int b = 0; b < kAllDTypeCount; ++b) {
+    for (int a = 0; a < kDTypeCount; ++a)
+      for (int b = 0; b < kDTypeCount; ++b) {
         DType from = static_cast<DType>(a), to = static_cast<DType>(b);
         bool saturates = (is_int(to) || is_small_float(to)) && from != DType::boolean;
         std::string s = saturates ? std::string("sat.") + dtype_name(to) + "(x[i])"

@@ -28,9 +28,18 @@ inline double read_element(DType t, const std::byte* at) {
     case DType::u16: return as(uint16_t{});
     case DType::u32: return as(uint32_t{});
     case DType::u64: return double(as(uint64_t{}));
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1: return double(small_to_f32(t, as(uint8_t{})));
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2: return double(wrap_to(t, as(int8_t{})));
   }
-  return is_small_float(t) ? double(small_to_f32(t, as(uint8_t{})))
-                           : double(wrap_to(t, as(int8_t{})));
+  TW_UNREACHABLE("bad element type");
 }
 
 }  // namespace tw

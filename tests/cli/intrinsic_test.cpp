@@ -133,6 +133,23 @@ TEST_CASE("an instruction of the YAML target reaches the code") {
   CHECK(compiled[2].bytes == expected[2].bytes);
 }
 
+TEST_CASE("an emit that the code generator does not know is an error") {
+  Expected<Target> target = parse_target(kYaml, "vnni.yaml");
+  REQUIRE(bool(target));
+  const auto problem = [](auto& made) { return made ? "" : error_text(made.takeError()); };
+  for (const char* emit : {"dot(c, a, b)", "llvm.x86.no.such(c, a, b)",
+                           "llvm.x86.avx512.vpdpbusd.512(c, a, b) over 32", "async"}) {
+    target->intrinsics[0].emit = emit;
+    auto made = make_backend(*target);
+    CHECK(problem(made).find("intrinsic 'x86.vpdpbusd': no code is known for emit '" +
+                             std::string(emit) + "'") != std::string::npos);
+  }
+  target->driver = "opencl";
+  target->features.clear();
+  auto made = make_device_backend(*target);
+  CHECK(problem(made).find("no code is known for emit 'async'") != std::string::npos);
+}
+
 TEST_CASE("mistakes in axes, scopes and intrinsics are told") {
   const auto problem = [](const std::string& yaml) {
     Expected<Target> target = parse_target("triple: x86_64-linux-gnu\n" + yaml, "t.yaml");

@@ -51,7 +51,7 @@ size_t lines_of(const std::filesystem::path& file) {
 }  // namespace
 
 TEST_CASE("ptxas sees every kernel once, and the bytes do not depend on the jobs") {
-  const std::string ptxas = find_ptxas();
+  const std::string ptxas = cuda::find_ptxas();
   std::string pattern =
       (std::filesystem::temp_directory_path() / "tilewright-ptxas-XXXXXX").string();
   REQUIRE(mkdtemp(pattern.data()) != nullptr);
@@ -95,7 +95,7 @@ TEST_CASE("a device can ask for ptxas") {
   Target device = test::cuda_target().main_device();
   device.features.push_back("ptxas");
   auto backend = make_device_backend(device);
-  CHECK(bool(backend) == !find_ptxas().empty());
+  CHECK(bool(backend) == !cuda::find_ptxas().empty());
   if (!backend)
     CHECK(error_text(backend.takeError())
               .find("has the feature 'ptxas', and there is no ptxas here") != std::string::npos);

@@ -33,16 +33,17 @@ const Case kTiled[] = {
 #include "tests/opencl/tiled_cases.inc"
 };
 
-CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device, const CudaForm& form) {
+cuda::CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device,
+                       const cuda::CudaForm& form) {
   std::vector<const Kernel*> kernels;
   for (const test::Job& job : jobs) kernels.push_back(&job.kernel);
-  Expected<CudaCode> code = cuda_code(kernels, device, form);
+  Expected<cuda::CudaCode> code = cuda::cuda_code(kernels, device, form);
   if (!code) FAIL(error_text(code.takeError()));
   return std::move(*code);
 }
 
 void run_jobs(const std::vector<test::Job>& jobs, const Target& device) {
-  const CudaCode code = code_of(jobs, device, {});
+  const cuda::CudaCode code = code_of(jobs, device, {});
   test::FakeCuda& fake = test::FakeCuda::get();
   REQUIRE(fake.load(code.bytes) == "");
   for (size_t i = 0; i < jobs.size(); ++i) {
@@ -57,14 +58,15 @@ void run_jobs(const std::vector<test::Job>& jobs, const Target& device) {
 // The kernels' PTX.
 std::string passes_ptxas(std::span<const Case> cases, const std::string& chip) {
   const Target device = cuda_target("nvidia-sm" + chip).main_device();
-  const CudaCode code = code_of(kernels_of_cases(cases, device), device, {"sm_" + chip, "ptx80"});
+  const cuda::CudaCode code = code_of(kernels_of_cases(cases, device), device,
+                                      {"sm_" + chip, "ptx80"});
   CHECK(code.bytes.find(".version 8.0") != std::string::npos);
   CHECK(code.bytes.find("mul.f32") == std::string::npos);  // what ptxas may contract
-  const std::string program = find_ptxas();
+  const std::string program = cuda::find_ptxas();
   if (program.empty())
     return std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl,
            code.bytes;
-  Expected<PtxasResult> result = run_ptxas(program, code.bytes, "sm_" + chip);
+  Expected<cuda::PtxasResult> result = cuda::run_ptxas(program, code.bytes, "sm_" + chip);
   if (!result) FAIL(error_text(result.takeError()));
   CHECK(result->functions.size() >= code.launches.size());
   CHECK(result->functions.begin()->second.registers > 0);
@@ -202,18 +204,19 @@ TEST_CASE("ptxas' report") {
   const std::string head =
       "ptxas info    : Compiling entry function 'k1' for 'sm_80'\nptxas info    : Function "
       "properties for k1\n";
-  auto good = read_ptxas_report(head +
-                                "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill "
-                                "loads\nptxas info    : Used 22 registers, 384 bytes cmem[0]\n");
+  auto good = cuda::read_ptxas_report(
+      head +
+      "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill "
+      "loads\nptxas info    : Used 22 registers, 384 bytes cmem[0]\n");
   REQUIRE(bool(good));
   CHECK(good->at("k1").registers == 22);
   CHECK(good->at("k1").stack_bytes == 16);
-  auto spills = read_ptxas_report(
+  auto spills = cuda::read_ptxas_report(
       head + "    24 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads\n");
   REQUIRE_FALSE(spills);
   CHECK(error_text(spills.takeError()).find("'k1' spills registers: 32 bytes") !=
         std::string::npos);
-  auto note = read_ptxas_report(
+  auto note = cuda::read_ptxas_report(
       "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
       "serialized\n");
   REQUIRE_FALSE(note);

@@ -77,7 +77,7 @@ std::string interpreted(test::Job job, const Kernel& kernel) {
 std::string emulated(const test::Job& job, const Kernel& kernel,
                      const test::EmulatorChoices& choices = {}) {
   const Kernel* one = &kernel;
-  Expected<CudaCode> code = cuda_code({&one, 1}, device_of("nvidia-sm80"), {});
+  Expected<cuda::CudaCode> code = cuda::cuda_code({&one, 1}, device_of("nvidia-sm80"), {});
   if (!code) return error_text(code.takeError());
   test::FakeCuda& fake = test::FakeCuda::get();
   REQUIRE(fake.load(code->bytes) == "");

@@ -10,8 +10,8 @@
 namespace tw {
 namespace {
 
-constexpr DType kSmall[] = {storage::f8e4m3fn, storage::f8e4m3fnuz, storage::f8e5m2,
-                            storage::f8e5m2fnuz, storage::f4e2m1};
+constexpr DType kSmall[] = {DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz,
+                            DType::f4e2m1};
 
 int codes(DType t) { return 1 << dtype_bits(t); }
 
@@ -27,13 +27,13 @@ TEST_CASE("every code of a small float is a number that becomes the code again")
       if (!std::isnan(value)) CHECK(f32_to_small(t, value, false) == code);
       else CHECK(std::isnan(small_to_f32(t, f32_to_small(t, value, true))));
     }
-    CHECK(not_finite == (t == storage::f8e4m3fn ? 2
-                         : t == storage::f8e5m2 ? 8
-                         : t == storage::f4e2m1 ? 0
-                                                : 1));
+    CHECK(not_finite == (t == DType::f8e4m3fn ? 2
+                         : t == DType::f8e5m2 ? 8
+                         : t == DType::f4e2m1 ? 0
+                                              : 1));
   }
   for (int code = 0; code < 255; ++code)
-    CHECK(f32_to_small(storage::f8e8m0, small_to_f32(storage::f8e8m0, static_cast<uint8_t>(code)),
+    CHECK(f32_to_small(DType::f8e8m0, small_to_f32(DType::f8e8m0, static_cast<uint8_t>(code)),
                        false) == code);
 }
 
@@ -41,19 +41,19 @@ TEST_CASE("the largest numbers and what is beyond them") {
   const struct {
     DType t;
     float largest;
-  } rows[] = {{storage::f8e4m3fn, 448},
-              {storage::f8e4m3fnuz, 240},
-              {storage::f8e5m2, 57344},
-              {storage::f8e5m2fnuz, 57344},
-              {storage::f4e2m1, 6}};
+  } rows[] = {{DType::f8e4m3fn, 448},
+              {DType::f8e4m3fnuz, 240},
+              {DType::f8e5m2, 57344},
+              {DType::f8e5m2fnuz, 57344},
+              {DType::f4e2m1, 6}};
   for (const auto& row : rows) {
     CAPTURE(dtype_name(row.t));
     for (float beyond : {row.largest * 2, INFINITY, -INFINITY, -row.largest * 1.5F}) {
       CHECK(round_to(row.t, beyond, true) == std::copysign(row.largest, beyond));
       const double lost = round_to(row.t, beyond);
-      CHECK((row.t == storage::f4e2m1   ? std::fabs(lost) == 6
-             : row.t == storage::f8e5m2 ? std::isinf(lost)
-                                        : std::isnan(lost)));
+      CHECK((row.t == DType::f4e2m1   ? std::fabs(lost) == 6
+             : row.t == DType::f8e5m2 ? std::isinf(lost)
+                                      : std::isnan(lost)));
     }
     CHECK(round_to(row.t, row.largest) == row.largest);
   }
@@ -75,18 +75,18 @@ TEST_CASE("rounding of small floats is to the nearest, ties to even") {
       CHECK(std::fabs(got - x) == best);
     }
   }
-  CHECK(round_to(storage::f8e4m3fn, 1.0625) == 1);
-  CHECK(round_to(storage::f8e4m3fn, 1.1875) == 1.25);
-  CHECK(std::signbit(round_to(storage::f8e4m3fn, -1e-9)));
-  CHECK_FALSE(std::signbit(round_to(storage::f8e4m3fnuz, -1e-9)));
+  CHECK(round_to(DType::f8e4m3fn, 1.0625) == 1);
+  CHECK(round_to(DType::f8e4m3fn, 1.1875) == 1.25);
+  CHECK(std::signbit(round_to(DType::f8e4m3fn, -1e-9)));
+  CHECK_FALSE(std::signbit(round_to(DType::f8e4m3fnuz, -1e-9)));
 }
 
 TEST_CASE("integers narrower than a byte wrap and saturate") {
-  CHECK(wrap_to(storage::i4, 9) == -7);
-  CHECK(wrap_to(storage::u2, 7) == 3);
-  CHECK(cast_int(storage::i4, DType::i32, 100, true) == 7);
-  CHECK(cast_int(storage::i2, DType::i32, -100, true) == -2);
-  CHECK(cast_int(storage::u4, DType::i8, -1, true) == 0);
+  CHECK(wrap_to(DType::i4, 9) == -7);
+  CHECK(wrap_to(DType::u2, 7) == 3);
+  CHECK(cast_int(DType::i4, DType::i32, 100, true) == 7);
+  CHECK(cast_int(DType::i2, DType::i32, -100, true) == -2);
+  CHECK(cast_int(DType::u4, DType::i8, -1, true) == 0);
   CHECK(lowest_of(DType::i64) == INT64_MIN);
   CHECK(highest_of(DType::u64) == -1);
 }

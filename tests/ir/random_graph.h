@@ -86,7 +86,7 @@ class RandomGraph {
                    {x, pick(0, 1) ? any() : constant(type(x).dtype, {}, 1, 3)});
       case 2:
         return add(op::Select{}, {constant(DType::boolean, {1}, 0, 1), x, pick(0, 1) ? any() : x});
-      case 3: return add(op::Cast{word<DType>(kDTypeCount), pick(0, 1) == 1}, {x});
+      case 3: return add(op::Cast{word<DType>(kArithmeticDTypeCount), pick(0, 1) == 1}, {x});
       case 4:
         return add(op::Conv{list(2, 1, 2), list(2, 1, 2), list(4, 0, 2), pick(1, 2)},
                    {x, constant(DType::f32, {4, pick(1, 2) * 2, 2, 3}), constant(DType::f32, {4})});

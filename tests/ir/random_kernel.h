@@ -62,7 +62,7 @@ class RandomKernels {
   size_t pick(size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(rng_); }
 
  private:
-  DType dtype() { return static_cast<DType>(pick(kDTypeCount)); }
+  DType dtype() { return static_cast<DType>(pick(kArithmeticDTypeCount)); }
   Expr extent() {
     return kernel_.symbols.empty() || pick(3) ? Expr(int64_t(1 + pick(40)))
                                               : var("batch") * int64_t(1 + pick(3));

@@ -100,7 +100,7 @@ Case case_of(DType t) {
       add(op_name(static_cast<BinaryOp>(op)), binary(static_cast<BinaryOp>(op), x, z));
   if (t != DType::boolean)
     add("product and sum", x * z + r), add("choice", select(lt(x, z), x * z, z));
-  for (int to = 0; to < kDTypeCount; ++to) {
+  for (int to = 0; to < kArithmeticDTypeCount; ++to) {
     const DType u = static_cast<DType>(to);
     if (u == t) continue;
     add(std::string("cast to ") + dtype_name(u), cast(u, is_float(t) && is_int(u) ? r : x));
@@ -156,7 +156,7 @@ TEST_CASE("every operator and cast of every type on OpenCL") {
   const Target target = test::device_target("opencl-generic");
   std::vector<Case> cases;
   std::vector<OpenClSource> sources;
-  for (int t = 0; t < kDTypeCount; ++t) {
+  for (int t = 0; t < kArithmeticDTypeCount; ++t) {
     Case c = case_of(static_cast<DType>(t));
     std::vector<KernelArgument> arguments;
     for (const Bytes& bytes : c.before) arguments.push_back({bytes});

@@ -223,6 +223,30 @@ TEST_CASE("null pointers and wrong options are errors") {
   CHECK(std::string(api().last_error(nullptr)) == "a dimension of 0, expected at least 1 (n)");
 }
 
+TEST_CASE("threads whose creates fail at the same time find their own texts") {
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int64_t t = 0; t < 8; ++t)
+    threads.emplace_back([&wrong, t] {
+      const int64_t size = -t;
+      tw_options o = {};
+      o.size = sizeof o;
+      o.symbols = &size;
+      const std::string text = "a dimension of " + std::to_string(size) +
+                               ", expected at least 1 (n)";
+      for (int i = 0; i < 1000; ++i) {
+        tw_context* c = nullptr;
+        wrong += api().create(&o, &c) != TW_E_ARGUMENT || text != api().last_error(nullptr);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  // A thread that has not failed is told of one that has
+  std::string text;
+  std::thread([&text] { text = api().last_error(nullptr); }).join();
+  CHECK(text.starts_with("a dimension of "));
+}
+
 TEST_CASE("a caller's arena is used and never outgrown") {
   alignas(64) static char arena[256];
   tw_options o = {};

@@ -29,18 +29,18 @@ Val elu(NodeImport& n, Val x, double alpha) {
 
 }  // namespace
 
-void import_relu(NodeImport& n, int) {
+void import_relu(NodeImport& n) {
   const Val x = n.in(0);
   n.set(n.max(n.scalar(0, x), x));
 }
 
-void import_leaky_relu(NodeImport& n, int) {
+void import_leaky_relu(NodeImport& n) {
   const Val x = n.in(0);
   n.set(n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.scalar(n.real("alpha", 0.01f), x)), x));
 }
 
 // Before version 7 a vector of slopes is one a channel, since then slopes broadcast.
-void import_prelu(NodeImport& n, int) {
+void import_prelu(NodeImport& n) {
   const Val x = n.in(0);
   Val slope = n.in(1);
   if (n.version() < 7 && n.rank(slope) == 1 && n.rank(x) > 2) {
@@ -51,16 +51,16 @@ void import_prelu(NodeImport& n, int) {
   n.set(n.select(n.less(x, n.scalar(0, x)), n.mul(x, slope), x));
 }
 
-void import_elu(NodeImport& n, int) { n.set(elu(n, n.in(0), n.real("alpha", 1.0))); }
+void import_elu(NodeImport& n) { n.set(elu(n, n.in(0), n.real("alpha", 1.0))); }
 
-void import_selu(NodeImport& n, int) {
+void import_selu(NodeImport& n) {
   const Val x = n.in(0);
   const double alpha = n.real("alpha", 1.67326319217681884765625),
                gamma = n.real("gamma", 1.05070102214813232421875);
   n.set(n.mul(n.scalar(gamma, x), elu(n, x, alpha)));
 }
 
-void import_celu(NodeImport& n, int) {
+void import_celu(NodeImport& n) {
   const Val x = n.in(0), zero = n.scalar(0, x);
   const double alpha = n.real("alpha", 1.0);
   const Val below = n.mul(n.scalar(alpha, x),
@@ -68,23 +68,23 @@ void import_celu(NodeImport& n, int) {
   n.set(n.add(n.max(zero, x), n.min(zero, below)));
 }
 
-void import_hard_sigmoid(NodeImport& n, int) {
+void import_hard_sigmoid(NodeImport& n) {
   n.set(hard_sigmoid(n, n.in(0), n.real("alpha", 0.2f), n.real("beta", 0.5)));
 }
 
-void import_hard_swish(NodeImport& n, int) {
+void import_hard_swish(NodeImport& n) {
   const Val x = n.in(0);
   n.set(n.mul(x, hard_sigmoid(n, x, 1.0 / 6.0, 0.5)));
 }
 
-void import_swish(NodeImport& n, int) {
+void import_swish(NodeImport& n) {
   const Val x = n.in(0);
   const double alpha = n.real("alpha", 1.0);
   n.set(n.mul(x, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? x : n.mul(x, n.scalar(alpha, x)))));
 }
 
 // Swish of A, times B.
-void import_swiglu(NodeImport& n, int) {
+void import_swiglu(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1);
   const double alpha = n.real("alpha", 1.0);
   n.set(n.mul(n.mul(a, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? a : n.mul(a, n.scalar(alpha, a)))),
@@ -93,7 +93,7 @@ void import_swiglu(NodeImport& n, int) {
 
 // x tanh(log(1 + e^x)) = x a / (a + 2) with a = e^x (e^x + 2). Beyond 20, in f16 beyond 5, the
 // quotient rounds to 1.
-void import_mish(NodeImport& n, int) {
+void import_mish(NodeImport& n) {
   const Val x = n.in(0);
   const Val power = exp(n, n.min(n.scalar(n.dtype(x) == DType::f16 ? 5 : 20, x), x)),
             two = n.scalar(2, x);
@@ -101,19 +101,19 @@ void import_mish(NodeImport& n, int) {
   n.set(n.mul(x, n.div(a, n.add(a, two))));
 }
 
-void import_softplus(NodeImport& n, int) { n.set(softplus(n, n.in(0))); }
+void import_softplus(NodeImport& n) { n.set(softplus(n, n.in(0))); }
 
-void import_softsign(NodeImport& n, int) {
+void import_softsign(NodeImport& n) {
   const Val x = n.in(0);
   n.set(n.div(x, n.add(n.scalar(1, x), n.unary(UnaryOp::abs, x))));
 }
 
-void import_thresholded_relu(NodeImport& n, int) {
+void import_thresholded_relu(NodeImport& n) {
   const Val x = n.in(0);
   n.set(n.select(n.less(n.scalar(n.real("alpha", 1.0), x), x), x, n.scalar(0, x)));
 }
 
-void import_shrink(NodeImport& n, int) {
+void import_shrink(NodeImport& n) {
   const Val x = n.in(0);
   const double lambda = n.real("lambd", 0.5), bias = n.real("bias", 0.0);
   const Val above = n.select(n.less(n.scalar(lambda, x), x), n.sub(x, n.scalar(bias, x)),
@@ -131,7 +131,7 @@ Val gelu(NodeImport& n, Val x, bool approximate) {
   return n.mul(x, n.unary(UnaryOp::sigmoid, twice));
 }
 
-void import_gelu(NodeImport& n, int) {
+void import_gelu(NodeImport& n) {
   const Val x = n.in(0);
   const std::string approximate = n.text("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
@@ -156,15 +156,15 @@ Val as_matrix(NodeImport& n, Val x) {
 
 }  // namespace
 
-void import_softmax(NodeImport& n, int log) {
+void import_softmax(NodeImport& n, bool log) {
   const Val x = n.in(0);
   if (n.version() >= 13)
-    return n.set(n.emit(op::Softmax{n.axis(n.integer("axis", -1), n.rank(x)), log != 0}, {x}));
-  n.set(n.reshape(n.emit(op::Softmax{1, log != 0}, {as_matrix(n, x)}), n.shape(x)));
+    return n.set(n.emit(op::Softmax{n.axis(n.integer("axis", -1), n.rank(x)), log}, {x}));
+  n.set(n.reshape(n.emit(op::Softmax{1, log}, {as_matrix(n, x)}), n.shape(x)));
 }
 
 // 1 at the first of the largest elements, 0 elsewhere
-void import_hardmax(NodeImport& n, int) {
+void import_hardmax(NodeImport& n) {
   const Val x = n.in(0);
   const bool matrix = n.version() < 13;
   const Val data = matrix ? as_matrix(n, x) : x;

@@ -52,7 +52,7 @@ Operands operands(NodeImport& n) {
 
 // q, k, v, optional attn_mask, past_key, past_value, nonpad_kv_seqlen -> y, present_key,
 // present_value, qk_matmul_output.
-void import_attention(NodeImport& n, int) {
+void import_attention(NodeImport& n) {
   const Operands o = operands(n);
   const Val past_key = n.maybe(4), past_value = n.maybe(5), lengths = n.maybe(6);
   const bool causal = n.integer("is_causal", 0) != 0;
@@ -113,7 +113,7 @@ void import_attention(NodeImport& n, int) {
 }
 
 // x, cos_cache, sin_cache, optional position_ids [B, S].
-void import_rotary_embedding(NodeImport& n, int) {
+void import_rotary_embedding(NodeImport& n) {
   const Val x = n.in(0), ids = n.maybe(3);
   Val cos = n.in(1), sin = n.in(2);
   const int64_t turned = n.integer("rotary_embedding_dim", 0), heads = n.integer("num_heads", 0);

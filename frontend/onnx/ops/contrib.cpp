@@ -57,7 +57,7 @@ Val turned(NodeImport& n, Val x) {
 }  // namespace
 
 // alpha A' B'
-void import_fused_matmul(NodeImport& n, int) {
+void import_fused_matmul(NodeImport& n) {
   Val a = n.in(0), b = n.in(1);
   if (n.failed()) return;
   if (n.rank(a) > 2 && n.integer("transBatchA", 0) != 0) a = batches_first(n, a);
@@ -71,14 +71,14 @@ void import_fused_matmul(NodeImport& n, int) {
                   optional_real(n, "activation_beta")));
 }
 
-void import_fused_gemm(NodeImport& n, int) {
+void import_fused_gemm(NodeImport& n) {
   const Val y = general_product(n);
   n.set(activated(n, y, n.text("activation", ""), optional_real(n, "activation_alpha"),
                   optional_real(n, "activation_beta")));
 }
 
 // x, w, optional bias, optional z added before the activation
-void import_fused_conv(NodeImport& n, int) {
+void import_fused_conv(NodeImport& n) {
   const Val x = n.in(0), w = n.in(1);
   const Ints kernel = n.failed() ? Ints() : kernel_of(n, x, w);
   if (n.failed()) return;
@@ -96,18 +96,18 @@ void import_fused_conv(NodeImport& n, int) {
 }
 
 // Gelu of input 0 plus an optional bias; approximate: with tanh.
-void import_bias_gelu(NodeImport& n, int approximate) {
+void import_bias_gelu(NodeImport& n, bool approximate) {
   const Val x = n.in(0);
-  if (!n.failed()) n.set(gelu(n, add_if(n, x, 1), approximate != 0));
+  if (!n.failed()) n.set(gelu(n, add_if(n, x, 1), approximate));
 }
 
-void import_quick_gelu(NodeImport& n, int) {
+void import_quick_gelu(NodeImport& n) {
   const Val x = n.in(0);
   n.set(n.mul(x, n.unary(UnaryOp::sigmoid, n.mul(x, n.scalar(n.real("alpha", 1.702f), x)))));
 }
 
 // The left half times Gelu of the right half, of x + bias.
-void import_bias_split_gelu(NodeImport& n, int) {
+void import_bias_split_gelu(NodeImport& n) {
   const Val x = n.in(0), bias = n.in(1);
   if (n.failed()) return;
   const int64_t last = n.rank(x) - 1, columns = n.need_static_dim(x, last, "BiasSplitGelu");
@@ -119,13 +119,13 @@ void import_bias_split_gelu(NodeImport& n, int) {
 }
 
 // x + bias + skip
-void import_bias_add(NodeImport& n, int) {
+void import_bias_add(NodeImport& n) {
   const Val x = n.in(0), bias = n.in(1), skip = n.in(2);
   if (!n.failed()) n.set(n.add(n.add(x, bias), skip));
 }
 
 // softmax(data + bias) over all axes from `axis` on.
-void import_bias_softmax(NodeImport& n, int) {
+void import_bias_softmax(NodeImport& n) {
   const Val x = n.in(0);
   Val bias = n.in(1);
   const int64_t rank = n.rank(x), axis = n.axis(n.integer("axis", 1), rank);
@@ -141,19 +141,18 @@ void import_bias_softmax(NodeImport& n, int) {
 
 // input, skip, gamma, [beta,] bias -> output, mean, 1 / deviation, input + skip + bias. centred:
 // LayerNormalization's, with beta.
-void import_skip_layer_norm(NodeImport& n, int centred) {
+void import_skip_layer_norm(NodeImport& n, bool centred) {
   const Val x = n.in(0), skip = n.in(1), gamma = n.in(2);
   if (n.failed()) return;
-  const Val sum = add_if(n, n.add(x, skip), centred != 0 ? 4 : 3),
-            beta = centred != 0 ? n.maybe(3) : Val{};
+  const Val sum = add_if(n, n.add(x, skip), centred ? 4 : 3), beta = centred ? n.maybe(3) : Val{};
   if (!n.failed())
-    layer_norm(n, sum, gamma, beta, n.rank(sum) - 1, n.real("epsilon", 1e-12f), centred != 0);
+    layer_norm(n, sum, gamma, beta, n.rank(sum) - 1, n.real("epsilon", 1e-12f), centred);
   n.set(3, sum);
 }
 
 // input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask, position_ids ->
 // output, mask_index, sum
-void import_embed_layer_norm(NodeImport& n, int) {
+void import_embed_layer_norm(NodeImport& n) {
   const Val ids = n.in(0), word = n.in(2), position = n.in(3), gamma = n.in(5), beta = n.in(6);
   if (n.failed()) return;
   if (n.rank(ids) != 2 || n.rank(word) != 2 || n.rank(position) != 2)

@@ -123,7 +123,7 @@ std::optional<Ints> hidden_sizes(NodeImport& n, Val weights) {
 }  // namespace
 
 // input, weights, bias, mask_index, past, attention_bias, past_sequence_length -> output, present
-void import_ms_attention(NodeImport& n, int) {
+void import_ms_attention(NodeImport& n) {
   const Val x = n.in(0), weights = n.in(1);
   if (n.failed() || shares_buffers(n)) return;
   if (n.integer("do_rotary", 0) != 0)
@@ -139,7 +139,7 @@ void import_ms_attention(NodeImport& n, int) {
 
 // input, weight, bias, input_scale, weight_scale, mask_index, input_zero_point, weight_zero_point,
 // past -> output, present
-void import_qattention(NodeImport& n, int) {
+void import_qattention(NodeImport& n) {
   const Val x = n.in(0), weights = n.in(1), bias = n.in(2);
   if (n.failed() || shares_buffers(n)) return;
   if (n.integer("do_rotary", 0) != 0)
@@ -168,7 +168,7 @@ void import_qattention(NodeImport& n, int) {
 // query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value,
 // past_sequence_length, cache_indirection
 // -> output, present_key, present_value, qk
-void import_multi_head_attention(NodeImport& n, int) {
+void import_multi_head_attention(NodeImport& n) {
   Val q = n.in(0), k = n.maybe(1), v = n.maybe(2);
   const int64_t heads = n.integer("num_heads", 0);
   if (n.has(8) || n.has(9))
@@ -215,7 +215,7 @@ void import_multi_head_attention(NodeImport& n, int) {
 }
 
 // input, position_ids [1] or [B, S], cos_cache, sin_cache
-void import_ms_rotary_embedding(NodeImport& n, int) {
+void import_ms_rotary_embedding(NodeImport& n) {
   const Val x = n.in(0), cos = n.in(2), sin = n.in(3);
   Val ids = n.in(1);
   if (n.failed()) return;

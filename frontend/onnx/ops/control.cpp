@@ -2,7 +2,7 @@
 // frontend/onnx/turns.h.
 #include <algorithm>
 #include <array>
-#include <string_view>
+#include <optional>
 
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/run_list.h"
@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kNoTrip = int64_t{1} << 40;
 
 using ListKind = Builder::ListKind;
-constexpr std::string_view kListForms = "sormg";  // by kind
 
 void set_all(NodeImport& n, const std::vector<Val>& values) {
   for (size_t i = 0; i < values.size(); ++i) n.set(i, values[i]);
@@ -34,37 +33,37 @@ bool fits(NodeImport& n, const OnnxGraph* body, size_t inputs, size_t outputs) {
   return !n.failed();
 }
 
-// The tensors of a value, and how lists hold them: "t", "s[tt]", "o[]", "r1[tt]" with the least
-// rank of an item, "m[tt]".
-std::string flatten(NodeImport& n, Val v, std::vector<Val>& tensors) {
-  const auto kind = n.builder().list_kind(v);
-  if (!kind) {
+// How a value holds its tensors: it is one, or a list of such values.
+struct Form {
+  std::optional<ListKind> kind{};  // none: a tensor
+  int64_t least_rank = 0;          // of an item of rows
+  std::vector<Form> items{};
+  bool operator==(const Form&) const = default;
+};
+
+// Puts the tensors of a value behind `tensors`.
+Form flatten(NodeImport& n, Val v, std::vector<Val>& tensors) {
+  Form form{n.builder().list_kind(v)};
+  if (!form.kind) {
     tensors.push_back(v);
-    return "t";
+    return form;
   }
   std::vector<Val> items = n.builder().items(v);
-  std::string form(1, kListForms[static_cast<size_t>(*kind)]);
-  if (*kind == ListKind::rows) {
-    form += static_cast<char>('0' + std::min<int64_t>(run_list(n, v).least_rank, 9));
+  if (form.kind == ListKind::rows) {
+    form.least_rank = run_list(n, v).least_rank;
     items.pop_back();
   }
-  form += '[';
-  for (Val item : items) form += flatten(n, item, tensors);
-  return form + "]";
+  for (Val item : items) form.items.push_back(flatten(n, item, tensors));
+  return form;
 }
 
 // The value of that form, of tensors from `next` on.
-Val rebuilt(NodeImport& n, const std::string& form, size_t& at, const std::vector<Val>& tensors,
-            size_t& next) {
-  const char kind = form[at++];
-  if (kind == 't') return tensors[next++];
-  const int64_t least_rank = kind == 'r' ? form[at++] - '0' : 0;
+Val rebuilt(NodeImport& n, const Form& form, const std::vector<Val>& tensors, size_t& next) {
+  if (!form.kind) return tensors[next++];
   std::vector<Val> items;
-  for (++at; form[at] != ']';) items.push_back(rebuilt(n, form, at, tensors, next));
-  ++at;
-  return kind == 'r'
-             ? as_value(n, {items[0], items[1], least_rank})
-             : n.builder().list(static_cast<ListKind>(kListForms.find(kind)), std::move(items));
+  for (const Form& item : form.items) items.push_back(rebuilt(n, item, tensors, next));
+  return form.kind == ListKind::rows ? as_value(n, {items[0], items[1], form.least_rank})
+                                     : n.builder().list(*form.kind, std::move(items));
 }
 
 // Of two branches whose output has different sizes: both give it flat, filled up to the larger one,
@@ -292,7 +291,7 @@ std::array<std::unique_ptr<RegionDraft>, 2> both_branches(NodeImport& n,
 void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
   const auto [yes, no] = both_branches(n, then_branch, else_branch);
   if (n.failed() || !yes || !no) return;
-  std::vector<std::string> forms;
+  std::vector<Form> forms;
   std::vector<Val> from_yes, from_no;
   NodeImport in_yes = n.within(*yes), in_no = n.within(*no);
   for (size_t i = 0; i < yes->outputs.size(); ++i) {
@@ -318,15 +317,13 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
   op::If attrs{finished(n, *yes, from_yes, "then"), finished(n, *no, from_no, "else")};
   std::vector<Val> made = n.emit_all(std::move(attrs), std::move(inputs));
   sizes.restore(made);
-  for (size_t i = 0, next = 0; i < forms.size() && !n.failed(); ++i) {
-    size_t at = 0;
-    n.set(i, rebuilt(n, forms[i], at, made, next));
-  }
+  for (size_t i = 0, next = 0; i < forms.size() && !n.failed(); ++i)
+    n.set(i, rebuilt(n, forms[i], made, next));
 }
 
 }  // namespace
 
-void import_if(NodeImport& n, int) {
+void import_if(NodeImport& n) {
   const OnnxGraph *then_branch = n.graph("then_branch"), *else_branch = n.graph("else_branch");
   const Val condition = n.in(0);
   if (n.failed() || !fits(n, then_branch, 0, n.output_count()) ||
@@ -338,7 +335,7 @@ void import_if(NodeImport& n, int) {
     set_all(n, *outputs);
 }
 
-void import_loop(NodeImport& n, int) {
+void import_loop(NodeImport& n) {
   Turns turns;
   turns.body = n.graph("body");
   turns.counts = true;
@@ -435,7 +432,7 @@ void import_batched_scan(NodeImport& n, const OnnxGraph* body, size_t states) {
 
 }  // namespace
 
-void import_scan(NodeImport& n, int) {
+void import_scan(NodeImport& n) {
   const OnnxGraph* body = n.graph("body");
   const size_t lead = n.version() == 8 ? 1 : 0,
                all = n.input_count() - std::min(lead, n.input_count());
@@ -468,7 +465,7 @@ void import_scan(NodeImport& n, int) {
   }
 }
 
-void import_sequence_map(NodeImport& n, int) {
+void import_sequence_map(NodeImport& n) {
   const OnnxGraph* body = n.graph("body");
   const size_t count = n.items(0).size();
   if (!fits(n, body, n.input_count(), n.output_count())) return;

@@ -84,7 +84,7 @@ std::vector<Val> conv_inputs(NodeImport& n) {
 
 }  // namespace
 
-void import_conv(NodeImport& n, int) {
+void import_conv(NodeImport& n) {
   const Val x = n.in(0), w = n.in(1);
   const Ints kernel = kernel_of(n, x, w);
   if (n.failed()) return;
@@ -95,7 +95,7 @@ void import_conv(NodeImport& n, int) {
 
 // output = (input - 1) stride + output_padding + reach - pads; output_shape and auto_pad choose the
 // pads instead.
-void import_conv_transpose(NodeImport& n, int) {
+void import_conv_transpose(NodeImport& n) {
   const Val x = n.in(0), w = n.in(1);
   const Ints kernel = kernel_of(n, x, w);
   if (n.failed()) return;

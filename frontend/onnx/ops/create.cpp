@@ -16,7 +16,7 @@ Val vector_of(NodeImport& n, const std::vector<int64_t>& values, Shape shape) {
 
 }  // namespace
 
-void import_constant(NodeImport& n, int) {
+void import_constant(NodeImport& n) {
   if (const OnnxTensor* value = n.tensor("value")) return n.set(n.constant_tensor(*value));
   if (n.has_attribute("value_float")) return n.set(n.scalar(n.real("value_float", 0), DType::f32));
   if (n.has_attribute("value_int"))
@@ -34,7 +34,7 @@ void import_constant(NodeImport& n, int) {
          text ? "leave strings out of the model" : "store it as a dense tensor");
 }
 
-void import_constant_of_shape(NodeImport& n, int) {
+void import_constant_of_shape(NodeImport& n) {
   const Shape shape = n.dims(n.in(0), "the shape");
   Val value = n.scalar(0, DType::f32);
   if (const OnnxTensor* given = n.tensor("value")) value = n.reshape(n.constant_tensor(*given), {});
@@ -82,7 +82,7 @@ Expr range_count(NodeImport& n, Val start, Val limit, Val delta) {
 }  // namespace
 
 // start, start + delta ... before limit
-void import_range(NodeImport& n, int) {
+void import_range(NodeImport& n) {
   const Val x = n.in(0), y = n.in(1), z = n.in(2);
   const std::optional<Tensor> start = n.constant(x), limit = n.constant(y), delta = n.constant(z);
   if (n.failed()) return;
@@ -103,7 +103,7 @@ void import_range(NodeImport& n, int) {
 }
 
 // on where the new axis equals the index, off elsewhere; negative indices count from the end
-void import_one_hot(NodeImport& n, int) {
+void import_one_hot(NodeImport& n) {
   const Val indices = n.cast(n.in(0), DType::i64), values = n.in(2),
             count = n.cast(n.in(1), DType::i64);
   if (n.failed()) return;
@@ -125,7 +125,7 @@ void import_one_hot(NodeImport& n, int) {
 }
 
 // Keeps column - row <= k (lower) or >= k (upper) of the last two axes.
-void import_trilu(NodeImport& n, int) {
+void import_trilu(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t rank = n.rank(x);
   if (!n.failed() && rank < 2) return n.invalid("Trilu needs a matrix");
@@ -138,7 +138,7 @@ void import_trilu(NodeImport& n, int) {
   n.set(n.select(keep, x, n.scalar(0, x)));
 }
 
-void import_eye_like(NodeImport& n, int) {
+void import_eye_like(NodeImport& n) {
   const Val x = n.in(0);
   if (!n.failed() && n.rank(x) != 2) return n.invalid("EyeLike needs a matrix");
   const int64_t k = std::clamp<int64_t>(n.integer("k", 0), -kMaxDim, kMaxDim),

@@ -286,7 +286,7 @@ Val dft(NodeImport& n, Val x, const DftPlan& plan) {
 }
 
 // Axis: an attribute at version 17, an input since 20.
-void import_dft(NodeImport& n, int) {
+void import_dft(NodeImport& n) {
   const Val x = n.in(0);
   DftPlan plan;
   plan.inverse = n.integer("inverse", 0) != 0;

@@ -240,6 +240,6 @@ class Einsum {
 
 }  // namespace
 
-void import_einsum(NodeImport& n, int) { Einsum(n).run(); }
+void import_einsum(NodeImport& n) { Einsum(n).run(); }
 
 }  // namespace tw::onnx_import

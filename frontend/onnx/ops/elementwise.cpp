@@ -14,17 +14,15 @@ namespace {
 Val number(NodeImport& n, Val x) { return is_storage_only(n.dtype(x)) ? n.cast(x, DType::f32) : x; }
 }  // namespace
 
-void import_unary(NodeImport& n, int function) {
-  n.set(n.unary(static_cast<UnaryOp>(function), number(n, n.in(0))));
-}
+void import_unary(NodeImport& n, UnaryOp function) { n.set(n.unary(function, number(n, n.in(0)))); }
 
 // Before version 7 an attribute `broadcast` aligned the shapes otherwise; the converter rewrites
 // those.
-void import_binary(NodeImport& n, int function) {
-  n.set(n.binary(static_cast<BinaryOp>(function), n.in(0), n.in(1)));
+void import_binary(NodeImport& n, BinaryOp function) {
+  n.set(n.binary(function, n.in(0), n.in(1)));
 }
 
-void import_greater(NodeImport& n, int or_equal) {
+void import_greater(NodeImport& n, bool or_equal) {
   n.set(n.binary(or_equal ? BinaryOp::le : BinaryOp::lt, n.in(1), n.in(0)));
 }
 
@@ -41,7 +39,7 @@ Val integer_power(NodeImport& n, Val base, Val exponent) {
 
 }  // namespace
 
-void import_pow(NodeImport& n, int) {
+void import_pow(NodeImport& n) {
   const Val base = n.in(0), exponent = n.in(1);
   const DType type = n.dtype(base);
   if (n.failed()) return;
@@ -50,32 +48,31 @@ void import_pow(NodeImport& n, int) {
 }
 
 // fmod: the sign of the dividend, as C; otherwise of the divisor, as Python (integers only).
-void import_mod(NodeImport& n, int) {
+void import_mod(NodeImport& n) {
   const bool fmod = n.integer("fmod", 0) != 0;
   n.set(n.binary(fmod ? BinaryOp::mod : BinaryOp::floor_mod, n.in(0), n.in(1)));
 }
 
-void import_bit_shift(NodeImport& n, int) {
+void import_bit_shift(NodeImport& n) {
   const std::string direction = n.text("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     return n.invalid("attribute direction is '" + direction + "', not LEFT or RIGHT");
   n.set(n.binary(direction == "LEFT" ? BinaryOp::shl : BinaryOp::shr, n.in(0), n.in(1)));
 }
 
-void import_variadic(NodeImport& n, int function) {
+void import_variadic(NodeImport& n, BinaryOp function) {
   Val total = n.in(0);
-  for (size_t i = 1; i < n.input_count(); ++i)
-    total = n.binary(static_cast<BinaryOp>(function), total, n.in(i));
+  for (size_t i = 1; i < n.input_count(); ++i) total = n.binary(function, total, n.in(i));
   n.set(total);
 }
 
-void import_mean(NodeImport& n, int) {
+void import_mean(NodeImport& n) {
   Val total = n.in(0);
   for (size_t i = 1; i < n.input_count(); ++i) total = n.add(total, n.in(i));
   n.set(n.div(total, n.scalar(static_cast<double>(n.input_count()), total)));
 }
 
-void import_where(NodeImport& n, int) { n.set(n.select(n.in(0), n.in(1), n.in(2))); }
+void import_where(NodeImport& n) { n.set(n.select(n.in(0), n.in(1), n.in(2))); }
 
 namespace {
 
@@ -83,29 +80,28 @@ namespace {
 // are dropped.
 Val cast_to_power(NodeImport& n, Val x, bool saturate, const std::string& mode) {
   const Val size = n.unary(UnaryOp::abs, n.cast(x, DType::f32)),
-            power = n.cast(n.cast(size, storage::f8e8m0), DType::f32);
+            power = n.cast(n.cast(size, DType::f8e8m0), DType::f32);
   if (mode != "up" && mode != "nearest" && mode != "down")
     n.invalid("attribute round_mode is '" + mode + "'");
-  if (mode == "down") return n.cast(size, storage::f8e8m0);
+  if (mode == "down") return n.cast(size, DType::f8e8m0);
   const Val up = mode == "up" ? n.less(power, size)
                               : n.binary(BinaryOp::le, n.mul(power, n.scalar(1.5, power)), size);
   Val twice = n.mul(size, n.scalar(2, size));
   if (saturate) twice = n.select(n.less(size, n.scalar(0x1p127, size)), twice, size);
-  return n.cast(n.select(up, twice, size), storage::f8e8m0);
+  return n.cast(n.select(up, twice, size), DType::f8e8m0);
 }
 
 void cast_with_attributes(NodeImport& n, DType to) {
   const Val x = n.in(0);
   const bool saturate = n.integer("saturate", 1) != 0;
   if (n.failed() || n.dtype(x) == to) return n.set(x);
-  if (to == storage::f8e8m0)
-    return n.set(cast_to_power(n, x, saturate, n.text("round_mode", "up")));
+  if (to == DType::f8e8m0) return n.set(cast_to_power(n, x, saturate, n.text("round_mode", "up")));
   n.set(n.emit(op::Cast{to, is_small_float(to) && saturate}, {x}));
 }
 
 }  // namespace
 
-void import_cast(NodeImport& n, int) {
+void import_cast(NodeImport& n) {
   const int64_t to = n.integer("to", 0);
   const auto dtype = dtype_from_onnx(static_cast<int>(to));
   if (!dtype)
@@ -114,18 +110,18 @@ void import_cast(NodeImport& n, int) {
   cast_with_attributes(n, *dtype);
 }
 
-void import_bit_cast(NodeImport& n, int) {
+void import_bit_cast(NodeImport& n) {
   const std::vector<Val> made = n.emit_extern(ExternFunction::bit_cast, {n.integer("to", 0)}, {},
                                               {n.in(0)});
   if (!n.failed()) n.set(made[0]);
 }
 
-void import_cast_like(NodeImport& n, int) {
+void import_cast_like(NodeImport& n) {
   const Val like = n.in(1);
   cast_with_attributes(n, n.dtype(like));
 }
 
-void import_identity(NodeImport& n, int) { n.set(n.in(0)); }
+void import_identity(NodeImport& n) { n.set(n.in(0)); }
 
 namespace {
 // A bound of Clip: an attribute before version 11, an optional input since.
@@ -136,7 +132,7 @@ Val clip_bound(NodeImport& n, size_t input, const char* attribute, Val x) {
 }
 }  // namespace
 
-void import_clip(NodeImport& n, int) {
+void import_clip(NodeImport& n) {
   Val x = n.in(0);
   const Val low = clip_bound(n, 1, "min", x), high = clip_bound(n, 2, "max", x);
   if (low.valid()) x = n.max(low, x);
@@ -144,7 +140,7 @@ void import_clip(NodeImport& n, int) {
   n.set(x);
 }
 
-void import_is_inf(NodeImport& n, int) {
+void import_is_inf(NodeImport& n) {
   const Val x = number(n, n.in(0)), zero = n.scalar(0, x);
   Val result = n.unary(UnaryOp::is_inf, x);
   const bool negative = n.integer("detect_negative", 1) != 0,
@@ -154,7 +150,7 @@ void import_is_inf(NodeImport& n, int) {
   n.set(result);
 }
 
-void import_reciprocal(NodeImport& n, int) {
+void import_reciprocal(NodeImport& n) {
   const Val x = n.in(0);
   n.set(n.div(n.scalar(1, x), x));
 }
@@ -219,13 +215,11 @@ Val hyperbolic(NodeImport& n, Hyperbolic which, Val x) {
 
 // By exponentials and logarithms, without cancellation near 0 and overflow on the way; in f32 at
 // least.
-void import_hyperbolic(NodeImport& n, int which) {
+void import_hyperbolic(NodeImport& n, Hyperbolic which) {
   const Val x = n.in(0);
   const DType type = n.dtype(x);
   if (n.failed()) return;
-  n.set(n.cast(hyperbolic(n, static_cast<Hyperbolic>(which),
-                          n.cast(x, type == DType::f64 ? type : DType::f32)),
-               type));
+  n.set(n.cast(hyperbolic(n, which, n.cast(x, type == DType::f64 ? type : DType::f32)), type));
 }
 
 }  // namespace tw::onnx_import

@@ -6,7 +6,7 @@
 namespace tw::onnx_import {
 
 // out[i, j ...] = x[i, indices[i, j ...] ...] with the index at `axis`
-void import_gather_elements(NodeImport& n, int) {
+void import_gather_elements(NodeImport& n) {
   const Val x = n.in(0), indices = n.in(1);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
   if (n.failed()) return;
@@ -21,7 +21,7 @@ void import_gather_elements(NodeImport& n, int) {
 
 // The last axis of the indices is a point of x's axes behind the batch axes; what x has behind that
 // is copied.
-void import_gather_nd(NodeImport& n, int) {
+void import_gather_nd(NodeImport& n) {
   const Val x = n.in(0), indices = n.in(1);
   const int64_t batch = n.integer("batch_dims", 0), rank = n.rank(x), outer = n.rank(indices) - 1;
   if (n.failed()) return;
@@ -52,7 +52,7 @@ void import_gather_nd(NodeImport& n, int) {
 }
 
 // Step t of a sequence of length l is step l - 1 - t for t < l, else t.
-void import_reverse_sequence(NodeImport& n, int) {
+void import_reverse_sequence(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t time = n.integer("time_axis", 0), batch = n.integer("batch_axis", 1),
                 rank = n.rank(x);
@@ -69,14 +69,13 @@ void import_reverse_sequence(NodeImport& n, int) {
   n.set(take(n, x, std::move(places), {from}, n.shape(x)));
 }
 
-void import_cumulate(NodeImport& n, int kind) {
+void import_cumulate(NodeImport& n, ReduceKind kind) {
   const Val x = n.in(0), axis = n.in(1);
   const bool exclusive = n.integer("exclusive", 0) != 0, reverse = n.integer("reverse", 0) != 0;
   if (n.failed()) return;
   if (n.rank(x) == 0) return n.invalid("an input of rank 0 has no axis");
-  n.set(by_axis(n, axis, n.rank(x), n.rank(x), [&](int64_t a) {
-    return n.emit(op::Cumulate{static_cast<ReduceKind>(kind), a, exclusive, reverse}, {x});
-  }));
+  n.set(by_axis(n, axis, n.rank(x), n.rank(x),
+                [&](int64_t a) { return n.emit(op::Cumulate{kind, a, exclusive, reverse}, {x}); }));
 }
 
 }  // namespace tw::onnx_import

@@ -80,7 +80,7 @@ bool refused(NodeImport& n) {
 // query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
 // position_ids, attention_bias, head_sink
 // -> output, present_key, present_value, output_qk
-void import_group_query_attention(NodeImport& n, int) {
+void import_group_query_attention(NodeImport& n) {
   Operands o = operands(n);
   const Val past_key = n.maybe(3), past_value = n.maybe(4), lengths = n.in(5);
   if (n.failed() || refused(n)) return;

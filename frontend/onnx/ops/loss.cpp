@@ -51,13 +51,13 @@ Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
 
 }  // namespace
 
-void import_nll_loss(NodeImport& n, int) {
+void import_nll_loss(NodeImport& n) {
   const Val x = n.in(0), target = n.in(1);
   n.set(loss_of(n, x, target, n.maybe(2)));
 }
 
 // Output 1: the logarithms of the probabilities.
-void import_cross_entropy(NodeImport& n, int) {
+void import_cross_entropy(NodeImport& n) {
   const Val x = n.in(0), target = n.in(1);
   if (!n.failed() && n.rank(x) < 2) return n.invalid("scores without classes");
   const Val logarithms = n.failed() ? Val{} : n.emit(op::Softmax{1, true}, {x});

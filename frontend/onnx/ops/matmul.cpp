@@ -17,7 +17,7 @@ Val matrix_product(NodeImport& n, Val a, Val b, int64_t a_zero) {
   return n.reshape(product, std::move(shape));
 }
 
-void import_matmul(NodeImport& n, int) {
+void import_matmul(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1);
   if (!n.failed()) n.set(matrix_product(n, a, b));
 }
@@ -37,6 +37,6 @@ Val general_product(NodeImport& n) {
   return y;
 }
 
-void import_gemm(NodeImport& n, int) { n.set(general_product(n)); }
+void import_gemm(NodeImport& n) { n.set(general_product(n)); }
 
 }  // namespace tw::onnx_import

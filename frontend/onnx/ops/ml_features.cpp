@@ -23,7 +23,7 @@ Val one_or_each(NodeImport& n, const std::vector<float>& values, Val x, const ch
 }  // namespace
 
 // (x - offset) * scale
-void import_ml_scaler(NodeImport& n, int) {
+void import_ml_scaler(NodeImport& n) {
   Val x = n.in(0);
   if (n.dtype(x) != DType::f64) x = n.cast(x, DType::f32);
   if (const auto offset = n.reals("offset"); offset && !offset->empty() && !n.failed()) {
@@ -38,7 +38,7 @@ void import_ml_scaler(NodeImport& n, int) {
 }
 
 // Rows over their largest element, their sum of sizes, their length; rows where that is 0 stay.
-void import_ml_normalizer(NodeImport& n, int) {
+void import_ml_normalizer(NodeImport& n) {
   const Val given = n.in(0);
   const std::string norm = n.text("norm", "MAX");
   const Val x = ml::matrix(n, given, DType::f32);
@@ -54,14 +54,14 @@ void import_ml_normalizer(NodeImport& n, int) {
   n.set(n.reshape(n.div(x, whole), n.shape(given)));
 }
 
-void import_ml_binarizer(NodeImport& n, int) {
+void import_ml_binarizer(NodeImport& n) {
   const Val x = n.in(0);
   const Val wide = n.dtype(x) == DType::f32 ? x : n.cast(x, DType::f64);
   n.set(n.cast(n.less(n.scalar(n.real("threshold", 0), wide), wide), n.dtype(x)));
 }
 
 // Elements of the last axis by position. A vector gives one row.
-void import_ml_array_feature_extractor(NodeImport& n, int) {
+void import_ml_array_feature_extractor(NodeImport& n) {
   Val x = n.in(0), indices = n.in(1);
   if (n.failed()) return;
   if (n.rank(x) == 0) return n.invalid("input 0 has no axis");
@@ -71,7 +71,7 @@ void import_ml_array_feature_extractor(NodeImport& n, int) {
 }
 
 // Puts a value, or one a feature, where x is the value that stands for "missing", which may be NaN.
-void import_ml_imputer(NodeImport& n, int) {
+void import_ml_imputer(NodeImport& n) {
   const Val x = n.in(0);
   const auto reals = n.reals("imputed_value_floats");
   const auto integers = n.integers("imputed_value_int64s");
@@ -93,7 +93,7 @@ void import_ml_imputer(NodeImport& n, int) {
 
 // The inputs side by side, each cut or filled with zeros to its width in inputdimensions. A vector
 // of width 1 is a column, others are a row.
-void import_ml_feature_vectorizer(NodeImport& n, int) {
+void import_ml_feature_vectorizer(NodeImport& n) {
   const Ints widths = n.integers("inputdimensions").value_or(Ints());
   if (widths.size() != n.input_count())
     return n.invalid(
@@ -117,7 +117,7 @@ void import_ml_feature_vectorizer(NodeImport& n, int) {
 
 // x[..., 1] == categories. Elements of no category give zeros; the standard calls that an error
 // unless `zeros` is 1.
-void import_ml_one_hot_encoder(NodeImport& n, int) {
+void import_ml_one_hot_encoder(NodeImport& n) {
   const Val x = n.in(0);
   const Ints categories = ml::class_labels(n, "cats_int64s", "cats_strings");
   Ints sorted = categories;
@@ -186,7 +186,7 @@ void set_default(NodeImport& n, Tensor& values, int64_t at) {
 
 // The value of the key that x is. Keys are compared with every element: meant for dozens to
 // hundreds of them.
-void import_ml_label_encoder(NodeImport& n, int) {
+void import_ml_label_encoder(NodeImport& n) {
   const Val x = n.in(0);
   const auto keys = number_list(n, "keys"), values = number_list(n, "values");
   if (n.failed() || !keys || !values) return;

@@ -46,7 +46,7 @@ Val both(NodeImport& n, Val score) {
 
 }  // namespace
 
-void import_ml_linear_regressor(NodeImport& n, int) {
+void import_ml_linear_regressor(NodeImport& n) {
   const Val x = matrix(n, n.in(0), DType::f32);
   const PostTransform transform = read_post_transform(n);
   const Val scores = scores_of(n, x, n.reals("coefficients").value_or(std::vector<float>()),
@@ -56,7 +56,7 @@ void import_ml_linear_regressor(NodeImport& n, int) {
 }
 
 // By the standard's reference: with two labels and one row of coefficients the scores are -s and s.
-void import_ml_linear_classifier(NodeImport& n, int) {
+void import_ml_linear_classifier(NodeImport& n) {
   const Val x = matrix(n, n.in(0), DType::f32);
   const PostTransform transform = read_post_transform(n);
   Ints labels = class_labels(n, "classlabels_ints", "classlabels_strings");
@@ -131,7 +131,7 @@ Val kernel_values(NodeImport& n, const Kernel& kernel, Val x, const std::vector<
 
 }  // namespace
 
-void import_ml_svm_regressor(NodeImport& n, int) {
+void import_ml_svm_regressor(NodeImport& n) {
   const Val x = matrix(n, n.in(0), DType::f32);
   const PostTransform transform = read_post_transform(n);
   const int64_t supports = n.integer("n_supports", 0);
@@ -231,7 +231,7 @@ Val votes_of(NodeImport& n, int64_t count, Val scores) {
 
 // Without probabilities the scores are the decisions of the pairs; of two classes they are -s and
 // s. Without support vectors each class has a row of coefficients.
-void import_ml_svm_classifier(NodeImport& n, int) {
+void import_ml_svm_classifier(NodeImport& n) {
   const Val x = matrix(n, n.in(0), DType::f32);
   const PostTransform transform = read_post_transform(n);
   const Kernel kernel = read_kernel(n);

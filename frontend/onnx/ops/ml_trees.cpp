@@ -217,7 +217,7 @@ Val tree_input(NodeImport& n) {
 
 }  // namespace
 
-void import_ml_tree_ensemble_regressor(NodeImport& n, int) {
+void import_ml_tree_ensemble_regressor(NodeImport& n) {
   const Val x = tree_input(n);
   const PostTransform transform = read_post_transform(n);
   const std::string text = n.text("aggregate_function", "SUM");
@@ -234,7 +234,7 @@ void import_ml_tree_ensemble_regressor(NodeImport& n, int) {
 
 // By the standard's reference: where all weights are one class's, its score s is the second's, the
 // first's is 1 - s, or -s before a transformation.
-void import_ml_tree_ensemble_classifier(NodeImport& n, int) {
+void import_ml_tree_ensemble_classifier(NodeImport& n) {
   const Val x = tree_input(n);
   const PostTransform transform = read_post_transform(n);
   Ints labels = class_labels(n, "classlabels_int64s", "classlabels_strings");
@@ -329,7 +329,7 @@ void read_tree_ensemble(NodeImport& n, Trees& trees) {
 
 }  // namespace
 
-void import_ml_tree_ensemble(NodeImport& n, int) {
+void import_ml_tree_ensemble(NodeImport& n) {
   const Val given = n.in(0), x = tree_input(n);
   const int64_t transform = n.integer("post_transform", 0),
                 aggregate = n.integer("aggregate_function", 1);

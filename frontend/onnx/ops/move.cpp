@@ -94,7 +94,7 @@ std::optional<Expr> known_entry(NodeImport& n, Val list, int64_t i) {
 
 }  // namespace
 
-void import_transpose(NodeImport& n, int) {
+void import_transpose(NodeImport& n) {
   const Val x = n.in(0);
   Ints reversed(static_cast<size_t>(n.rank(x)));
   std::iota(reversed.rbegin(), reversed.rend(), 0);
@@ -105,7 +105,7 @@ void import_transpose(NodeImport& n, int) {
   n.set(n.transpose(x, std::move(perm)));
 }
 
-void import_concat(NodeImport& n, int) {
+void import_concat(NodeImport& n) {
   std::vector<Val> parts;
   for (size_t i = 0; i < n.input_count(); ++i) parts.push_back(n.in(i));
   const Val first = n.in(0);
@@ -115,7 +115,7 @@ void import_concat(NodeImport& n, int) {
 
 // Sizes from the input or attribute `split`, else equal parts; with num_outputs the last may be
 // smaller.
-void import_split(NodeImport& n, int) {
+void import_split(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
   const auto count = static_cast<int64_t>(n.output_count());
@@ -153,7 +153,7 @@ void import_split(NodeImport& n, int) {
 }
 
 // starts, ends and axes are attributes before version 10 and inputs since.
-void import_slice(NodeImport& n, int) {
+void import_slice(NodeImport& n) {
   const Val x = n.in(0);
   const auto list = [&](size_t input, const char* attribute) -> Val {
     if (n.version() >= 10) return n.in(input);
@@ -209,7 +209,7 @@ void import_slice(NodeImport& n, int) {
   n.set(n.emit(std::move(slice), {x}));
 }
 
-void import_gather(NodeImport& n, int) {
+void import_gather(NodeImport& n) {
   const Val x = n.in(0), indices = n.in(1);
   n.set(n.emit(op::Gather{n.axis(n.integer("axis", 0), n.rank(x))}, {x, indices}));
 }
@@ -243,7 +243,7 @@ Val crop(NodeImport& n, Val x, Shape& begins, Shape& ends) {
 }  // namespace
 
 // pads: all begins, then all ends; of all axes or of those in the input `axes`.
-void import_pad(NodeImport& n, int) {
+void import_pad(NodeImport& n) {
   Val x = n.in(0), value;
   const std::optional<PadMode> mode = pad_mode(n);
   std::vector<Expr> pads;
@@ -289,7 +289,7 @@ void import_pad(NodeImport& n, int) {
 }
 
 // The middle of x where it is larger, zeros around it where it is smaller.
-void import_center_crop_pad(NodeImport& n, int) {
+void import_center_crop_pad(NodeImport& n) {
   const Val x = n.in(0);
   const std::vector<Expr> wanted = n.dims(n.in(1), "the shape");
   Ints axes(static_cast<size_t>(n.rank(x)));
@@ -340,7 +340,7 @@ Blocks read_blocks(NodeImport& n, Val x) {
 
 }  // namespace
 
-void import_depth_to_space(NodeImport& n, int) {
+void import_depth_to_space(NodeImport& n) {
   const Val x = n.in(0);
   const auto [b, columns_first] = read_blocks(n, x);
   const int64_t channels = n.failed() ? 1 : n.need_static_dim(x, 1, "DepthToSpace");
@@ -355,7 +355,7 @@ void import_depth_to_space(NodeImport& n, int) {
   n.set(n.reshape(parted, {batch, depth, rows * Expr(b), columns * Expr(b)}));
 }
 
-void import_space_to_depth(NodeImport& n, int) {
+void import_space_to_depth(NodeImport& n) {
   const Val x = n.in(0);
   const auto [b, columns_first] = read_blocks(n, x);
   const Expr batch = n.dim(x, 0), depth = n.dim(x, 1);

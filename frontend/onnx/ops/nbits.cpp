@@ -53,7 +53,7 @@ Val matrix_by_groups(NodeImport& n, Val b, Val scales, Val zeros, Val groups, in
 }  // namespace
 
 // a, b [N, blocks, bytes], scales, zero_points, g_idx, bias
-void import_matmul_nbits(NodeImport& n, int) {
+void import_matmul_nbits(NodeImport& n) {
   const Val a = n.in(0);
   Val b = n.in(1), scales = n.in(2);
   const int64_t bits = n.integer("bits", 4), block = n.integer("block_size", 0),
@@ -91,7 +91,7 @@ void import_matmul_nbits(NodeImport& n, int) {
 }
 
 // data [rows, columns / numbers in a byte] of u8, indices, scales [rows, blocks], zero_points
-void import_gather_block_quantized(NodeImport& n, int) {
+void import_gather_block_quantized(NodeImport& n) {
   const Val data = n.in(0), indices = n.in(1), scales = n.in(2);
   const int64_t bits = n.integer("bits", 4), block = n.integer("block_size", 128);
   if (n.failed() || bad_bits(n, bits)) return;

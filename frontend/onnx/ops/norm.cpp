@@ -72,7 +72,7 @@ void batch_norm_by_element(NodeImport& n, Val x, double epsilon) {
 }  // namespace
 
 // In training before version 14: whenever there are more outputs than y.
-void import_batch_norm(NodeImport& n, int) {
+void import_batch_norm(NodeImport& n) {
   Val x = n.in(0);
   const double epsilon = n.real("epsilon", 1e-5f);
   const Shape shape = n.shape(x);
@@ -94,7 +94,7 @@ void import_batch_norm(NodeImport& n, int) {
 }
 
 // (x - mean) / (deviation + 1e-9) over the axes
-void import_mean_variance_norm(NodeImport& n, int) {
+void import_mean_variance_norm(NodeImport& n) {
   const Val x = n.in(0);
   const Ints axes = n.axes(n.integers("axes").value_or(Ints{0, 2, 3}), n.rank(x));
   const Val centered = n.sub(x, n.reduce(ReduceKind::mean, x, axes, true));
@@ -130,7 +130,7 @@ void layer_norm(NodeImport& n, Val x, Val scale, Val bias, int64_t axis, double 
 }
 
 // Outputs 1 and 2 are the mean and 1 / sqrt(variance + epsilon).
-void import_layer_norm(NodeImport& n, int) {
+void import_layer_norm(NodeImport& n) {
   const Val x = n.in(0), scale = n.in(1);
   const int64_t axis = n.axis(n.integer("axis", -1), n.rank(x));
   layer_norm(n, x, scale, n.maybe(2), axis, n.real("epsilon", 1e-5f), true);
@@ -138,13 +138,13 @@ void import_layer_norm(NodeImport& n, int) {
 
 // x / sqrt(mean(x * x) + epsilon) * scale. SimplifiedLayerNormalization has the divisor's inverse
 // as output 1.
-void import_rms_norm(NodeImport& n, int) {
+void import_rms_norm(NodeImport& n) {
   const Val x = n.in(0), scale = n.in(1);
   const int64_t axis = n.axis(n.integer("axis", -1), n.rank(x));
   layer_norm(n, x, scale, {}, axis, n.real("epsilon", 1e-5f), false);
 }
 
-void import_instance_norm(NodeImport& n, int) {
+void import_instance_norm(NodeImport& n) {
   const Val x = n.in(0), scale = n.in(1), bias = n.in(2);
   if (!n.failed() && n.rank(x) < 3) return n.invalid("InstanceNormalization needs spatial axes");
   Ints axes;
@@ -157,7 +157,7 @@ void import_instance_norm(NodeImport& n, int) {
 }
 
 // Channels in groups; scale and bias are one a group at version 18 and one a channel since 21.
-void import_group_norm(NodeImport& n, int) {
+void import_group_norm(NodeImport& n) {
   const DType type = n.dtype(n.in(0)), wide = stash(type);
   const Val x = n.cast(n.in(0), wide), scale = n.cast(n.in(1), wide), bias = n.cast(n.in(2), wide);
   const int64_t groups = n.integer("num_groups", 0), rank = n.rank(x);
@@ -180,7 +180,7 @@ void import_group_norm(NodeImport& n, int) {
 }
 
 // x / (bias + alpha/size * sum of squares over `size` neighbouring channels)^beta
-void import_lrn(NodeImport& n, int) {
+void import_lrn(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t size = n.integer("size", 1), rank = n.rank(x);
   const double alpha = n.real("alpha", 1e-4f), beta = n.real("beta", 0.75),
@@ -199,7 +199,7 @@ void import_lrn(NodeImport& n, int) {
   n.set(n.div(x, n.binary(BinaryOp::pow, base, n.scalar(beta, x))));
 }
 
-void import_lp_normalization(NodeImport& n, int) {
+void import_lp_normalization(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t p = n.integer("p", 2), axis = n.axis(n.integer("axis", -1), n.rank(x));
   if (p != 1 && p != 2) return n.invalid("attribute p must be 1 or 2");

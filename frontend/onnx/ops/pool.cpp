@@ -103,7 +103,7 @@ Val max_indices(NodeImport& n, Val x, const op::Pool& pool, const Shape& out, bo
 
 }  // namespace
 
-void import_max_pool(NodeImport& n, int) {
+void import_max_pool(NodeImport& n) {
   const Val x = n.in(0);
   const op::Pool pool = read_pool(n, x, PoolKind::max);
   const Val y = n.emit(pool, {x});
@@ -114,15 +114,15 @@ void import_max_pool(NodeImport& n, int) {
 
 Val average_pool(NodeImport& n, Val x) { return n.emit(read_pool(n, x, PoolKind::average), {x}); }
 
-void import_average_pool(NodeImport& n, int) { n.set(average_pool(n, n.in(0))); }
+void import_average_pool(NodeImport& n) { n.set(average_pool(n, n.in(0))); }
 
-void import_global_pool(NodeImport& n, int kind) {
+void import_global_pool(NodeImport& n, ReduceKind kind) {
   const Val x = n.in(0);
-  n.set(n.reduce(static_cast<ReduceKind>(kind), x, spatial_axes(n, x), true));
+  n.set(n.reduce(kind, x, spatial_axes(n, x), true));
 }
 
 // (sum |x|^p)^(1/p)
-void import_lp_pool(NodeImport& n, int) {
+void import_lp_pool(NodeImport& n) {
   const Val x = n.in(0);
   const double p = static_cast<double>(n.integer("p", 2));
   if (p < 1) return n.invalid("attribute p must be positive");
@@ -130,7 +130,7 @@ void import_lp_pool(NodeImport& n, int) {
   n.set(power(n, sum, 1 / p));
 }
 
-void import_global_lp_pool(NodeImport& n, int) {
+void import_global_lp_pool(NodeImport& n) {
   const Val x = n.in(0);
   const double p = static_cast<double>(n.integer("p", 2));
   if (p < 1) return n.invalid("attribute p must be positive");
@@ -157,7 +157,7 @@ Ints list_of(NodeImport& n, const char* name, size_t count, int64_t fallback, in
 
 // Every pixel sums the windows that cover it: tap k of the window at (pixel + pad - k * dilation) /
 // stride, where that is whole and there is one.
-void import_col2im(NodeImport& n, int) {
+void import_col2im(NodeImport& n) {
   const Val x = n.in(0);
   const std::vector<Expr> image = n.dims(n.in(1), "the image's shape");
   const std::vector<Expr> block = n.dims(n.in(2), "the block's shape");

@@ -67,7 +67,7 @@ void refuse_channels_last(NodeImport& n) {
 
 // x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, optional bias, quantized with scale
 // x_scale * w_scale.
-void import_qlinear_conv(NodeImport& n, int) {
+void import_qlinear_conv(NodeImport& n) {
   const Val x = n.in(0), x_scale = n.in(1), x_zero = n.in(2), w = n.in(3), w_scale = n.in(4),
             w_zero = n.in(5), y_scale = n.in(6), y_zero = n.in(7);
   const Ints kernel = n.failed() ? Ints() : kernel_of(n, x, w);
@@ -83,7 +83,7 @@ void import_qlinear_conv(NodeImport& n, int) {
 }
 
 // a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
-void import_qlinear_matmul(NodeImport& n, int) {
+void import_qlinear_matmul(NodeImport& n) {
   const Val a = n.in(0), a_scale = n.in(1), a_zero = n.in(2), b = n.in(3), b_scale = n.in(4),
             b_zero = n.in(5), y_scale = n.in(6), y_zero = n.in(7);
   if (n.failed()) return;
@@ -93,12 +93,12 @@ void import_qlinear_matmul(NodeImport& n, int) {
   n.set(quantize(n, y, y_scale, y_zero, n.dtype(y_zero), -2));
 }
 
-void import_matmul_integer(NodeImport& n, int) {
+void import_matmul_integer(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1);
   if (!n.failed()) n.set(integer_product(n, a, b, n.maybe(2), n.maybe(3)));
 }
 
-void import_conv_integer(NodeImport& n, int) {
+void import_conv_integer(NodeImport& n) {
   Val x = n.in(0);
   const Ints kernel = n.failed() ? Ints() : kernel_of(n, x, n.in(1));
   if (n.failed()) return;
@@ -115,20 +115,19 @@ void import_conv_integer(NodeImport& n, int) {
 }
 
 // a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
-void import_qlinear_binary(NodeImport& n, int function) {
+void import_qlinear_binary(NodeImport& n, BinaryOp function) {
   const Val a = n.in(0), b = n.in(3), y_scale = n.in(6);
   if (n.failed()) return;
   const Val left = dequantize(n, a, n.in(1), n.maybe(2)),
             right = dequantize(n, b, n.in(4), n.maybe(5));
-  n.set(quantize(n, n.binary(static_cast<BinaryOp>(function), left, right), y_scale, n.maybe(7),
-                 n.dtype(a)));
+  n.set(quantize(n, n.binary(function, left, right), y_scale, n.maybe(7), n.dtype(a)));
 }
 
-void import_qlinear_sigmoid(NodeImport& n, int) {
+void import_qlinear_sigmoid(NodeImport& n) {
   requantized(n, [&](Val x) { return n.unary(UnaryOp::sigmoid, x); });
 }
 
-void import_qlinear_leaky_relu(NodeImport& n, int) {
+void import_qlinear_leaky_relu(NodeImport& n) {
   const double alpha = n.real("alpha", 0.01f);
   requantized(n, [&](Val x) {
     return n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.scalar(alpha, x)), x);
@@ -136,7 +135,7 @@ void import_qlinear_leaky_relu(NodeImport& n, int) {
 }
 
 // Along one axis; in the opsets before 13, and without the attribute, of the matrix behind it.
-void import_qlinear_softmax(NodeImport& n, int) {
+void import_qlinear_softmax(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", -1), n.rank(x));
   if (n.integer("opset", 13) < 13 && axis != n.rank(x) - 1)
@@ -145,12 +144,12 @@ void import_qlinear_softmax(NodeImport& n, int) {
   requantized(n, [&](Val real) { return n.emit(op::Softmax{axis, false}, {real}); });
 }
 
-void import_qlinear_average_pool(NodeImport& n, int) {
+void import_qlinear_average_pool(NodeImport& n) {
   refuse_channels_last(n);
   requantized(n, [&](Val x) { return average_pool(n, x); });
 }
 
-void import_qlinear_global_average_pool(NodeImport& n, int) {
+void import_qlinear_global_average_pool(NodeImport& n) {
   refuse_channels_last(n);
   Ints axes;
   for (int64_t i = 2; i < n.rank(n.in(0)); ++i) axes.push_back(i);
@@ -158,7 +157,7 @@ void import_qlinear_global_average_pool(NodeImport& n, int) {
 }
 
 // y_scale, y_zero, then x, x_scale, x_zero of each part
-void import_qlinear_concat(NodeImport& n, int) {
+void import_qlinear_concat(NodeImport& n) {
   const Val y_scale = n.in(0), y_zero = n.in(1);
   std::vector<Val> parts;
   for (size_t i = 2; i + 2 < n.input_count() && !n.failed(); i += 3)
@@ -172,7 +171,7 @@ void import_qlinear_concat(NodeImport& n, int) {
 
 // a, a_scale, a_zero, b, b_scale, b_zero, optional c (int32, of scale alpha * a_scale * b_scale),
 // optional y_scale, y_zero; without: floats
-void import_qgemm(NodeImport& n, int) {
+void import_qgemm(NodeImport& n) {
   const Val a = n.in(0), a_scale = n.in(1), b = n.in(3), b_scale = n.in(4);
   if (!n.failed() && (n.rank(a) != 2 || n.rank(b) != 2)) return n.invalid("QGemm needs matrices");
   const bool trans_b = n.integer("transB", 0) != 0;
@@ -197,7 +196,7 @@ Val scaled_product(NodeImport& n, Val sums, Val scale, Val bias) {
 }  // namespace
 
 // a, b, a_scale, b_scale, optional a_zero, b_zero, bias
-void import_matmul_integer_to_float(NodeImport& n, int) {
+void import_matmul_integer_to_float(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1), a_scale = n.in(2), b_scale = n.in(3);
   if (n.failed()) return;
   n.set(n.cast(
@@ -208,7 +207,7 @@ void import_matmul_integer_to_float(NodeImport& n, int) {
 
 // a in floats, b, b_scale, optional b_zero, bias: a is quantized to u8 over its own range, with 0
 // in it.
-void import_dynamic_quantize_matmul(NodeImport& n, int) {
+void import_dynamic_quantize_matmul(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1), b_scale = n.in(2);
   Ints axes;
   for (int64_t i = 0; i < n.rank(a); ++i) axes.push_back(i);

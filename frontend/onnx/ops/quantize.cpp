@@ -13,7 +13,7 @@ constexpr const char* kQuantizedTypes =
     "integers of 2 to 16 bits and floats of 8 and 4 bits are supported";
 
 bool is_quantized(DType t) {
-  return (is_int(t) && dtype_bits(t) <= 16) || (is_small_float(t) && t != storage::f8e8m0);
+  return (is_int(t) && dtype_bits(t) <= 16) || (is_small_float(t) && t != DType::f8e8m0);
 }
 
 // A scale or zero point in the shape that broadcasts to x: scalars as they are.
@@ -134,7 +134,7 @@ Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, int64_t axis) 
   return quantize(n, x, n.cast(scale, DType::f32), zero, to, {axis, 0});
 }
 
-void import_quantize(NodeImport& n, int) {
+void import_quantize(NodeImport& n) {
   const Val x = n.in(0), scale = n.in(1), zero = n.maybe(2);
   const DType to = zero.valid() ? n.dtype(zero) : named_type(n, "output_dtype", DType::u8);
   const DType own = is_small_float(n.dtype(scale)) ? DType::f32 : n.dtype(scale);
@@ -143,7 +143,7 @@ void import_quantize(NodeImport& n, int) {
   n.set(quantize(n, x, scale, zero, to, along, options));
 }
 
-void import_dequantize(NodeImport& n, int) {
+void import_dequantize(NodeImport& n) {
   const Val x = n.in(0), scale = n.in(1);
   const DType to = named_type(n, "output_dtype", n.dtype(scale));
   const Along along{n.integer("axis", 1), n.integer("block_size", 0)};

@@ -70,8 +70,7 @@ Shape shape_attribute(NodeImport& n) {
 }  // namespace
 
 // RandomNormal, RandomUniform and their kin that take an input's shape.
-void import_random(NodeImport& n, int param) {
-  const auto kind = static_cast<Random>(param);
+void import_random(NodeImport& n, Random kind) {
   const bool like = kind == Random::normal_like || kind == Random::uniform_like;
   const Val x = like ? n.in(0) : Val{};
   const DType dtype = dtype_of(n, like && !n.failed() ? n.dtype(x) : DType::f32);
@@ -90,7 +89,7 @@ void import_random(NodeImport& n, int param) {
 }
 
 // 1 where a uniform number lies below the probability.
-void import_bernoulli(NodeImport& n, int) {
+void import_bernoulli(NodeImport& n) {
   const Val p = n.in(0);
   if (n.failed()) return;
   const DType dtype = dtype_of(n, n.dtype(p));
@@ -98,7 +97,7 @@ void import_bernoulli(NodeImport& n, int) {
 }
 
 // The class whose logarithm with Gumbel noise is largest: classes [batch, c] -> samples [batch, s].
-void import_multinomial(NodeImport& n, int) {
+void import_multinomial(NodeImport& n) {
   const Val x = n.in(0);
   if (n.failed()) return;
   if (n.rank(x) != 2) return n.invalid("the logarithms of probabilities have two axes");
@@ -117,7 +116,7 @@ void import_multinomial(NodeImport& n, int) {
 
 // Outside of training the input itself. In training what a uniform number below the ratio hits is
 // 0, and the rest grows by 1 / (1 - ratio).
-void import_dropout(NodeImport& n, int) {
+void import_dropout(NodeImport& n) {
   const Val x = n.in(0);
   const auto training = n.has(2) ? n.known(n.in(2)) : std::vector<Expr>{Expr(0)};
   const auto known = training && training->size() == 1 ? as_const(training->front()) : std::nullopt;

@@ -95,9 +95,8 @@ Val joined(NodeImport& n, const std::vector<Val>& parts, int64_t axis) {
 
 }  // namespace
 
-void import_recurrent(NodeImport& n, int kind) {
-  const std::vector<op::Recurrent> directions = read_directions(n,
-                                                                static_cast<RecurrentKind>(kind));
+void import_recurrent(NodeImport& n, RecurrentKind kind) {
+  const std::vector<op::Recurrent> directions = read_directions(n, kind);
   const bool batch_first = n.integer("layout", 0) != 0;
   if (n.failed()) return;
   auto turned = [&](Val v) { return batch_first && v.valid() ? n.transpose(v, {1, 0, 2}) : v; };

@@ -56,18 +56,17 @@ Val log_sum_exp(NodeImport& n, Val x, const ReduceAxes& axes) {
 
 }  // namespace
 
-void import_reduce(NodeImport& n, int kind) {
+void import_reduce(NodeImport& n, ReduceKind kind) {
   const Val x = n.in(0);
   const ReduceAxes axes(n, x);
   if (n.failed()) return;
   if (n.dtype(x) == DType::boolean)
-    return n.set(
-        n.cast(axes.apply(static_cast<ReduceKind>(kind), n.cast(x, DType::u8)), DType::boolean));
-  n.set(axes.apply(static_cast<ReduceKind>(kind), x));
+    return n.set(n.cast(axes.apply(kind, n.cast(x, DType::u8)), DType::boolean));
+  n.set(axes.apply(kind, x));
 }
 
 // Roots and logarithms of integers are taken in f64 and truncated.
-void import_reduce_composed(NodeImport& n, int which) {
+void import_reduce_composed(NodeImport& n, ComposedReduce which) {
   const Val x = n.in(0);
   const ReduceAxes axes(n, x);
   if (n.failed()) return;
@@ -76,7 +75,7 @@ void import_reduce_composed(NodeImport& n, int which) {
   const auto of_sum = [&](UnaryOp f, Val total) {
     return n.cast(n.unary(f, n.cast(total, real)), type);
   };
-  switch (static_cast<ComposedReduce>(which)) {
+  switch (which) {
     case ComposedReduce::l1: return n.set(sum(n.unary(UnaryOp::abs, x)));
     case ComposedReduce::l2: return n.set(of_sum(UnaryOp::sqrt, sum(n.mul(x, x))));
     case ComposedReduce::log_sum: return n.set(of_sum(UnaryOp::log, sum(x)));
@@ -86,10 +85,10 @@ void import_reduce_composed(NodeImport& n, int which) {
   }
 }
 
-void import_arg_reduce(NodeImport& n, int smallest) {
+void import_arg_reduce(NodeImport& n, bool smallest) {
   const Val x = n.in(0);
   op::ArgReduce a;
-  a.smallest = smallest != 0;
+  a.smallest = smallest;
   a.axis = n.axis(n.integer("axis", 0), n.rank(x));
   a.keep = n.integer("keepdims", 1) != 0;
   a.last = n.integer("select_last_index", 0) != 0;

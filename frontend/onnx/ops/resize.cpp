@@ -205,7 +205,7 @@ void read_sizes(NodeImport& n, Val x, ResizePlan& plan, Val sizes) {
 
 }  // namespace
 
-void import_resize(NodeImport& n, int) {
+void import_resize(NodeImport& n) {
   const Val x = n.in(0);
   ResizePlan plan;
   plan.mode = resize_mode(n).value_or(ResizeMode::nearest);
@@ -228,7 +228,7 @@ void import_resize(NodeImport& n, int) {
 }
 
 // Scales are an attribute at version 7 and an input at 9.
-void import_upsample(NodeImport& n, int) {
+void import_upsample(NodeImport& n) {
   const Val x = n.in(0);
   ResizePlan plan;
   plan.mode = resize_mode(n).value_or(ResizeMode::nearest);

@@ -109,7 +109,7 @@ Samples samples_of(NodeImport& n, const Regions& r, int64_t side, int64_t ratio,
 
 }  // namespace
 
-void import_roi_align(NodeImport& n, int) {
+void import_roi_align(NodeImport& n) {
   Regions r = read_regions(n, {n.integer("output_height", 1), n.integer("output_width", 1)});
   const Val images = n.cast(n.in(2), DType::i64);
   const std::string mode = n.text("mode", "avg"),
@@ -186,7 +186,7 @@ Bin bin_of(NodeImport& n, const Regions& r, int64_t side) {
 }  // namespace
 
 // rois: [R, 5], the first column the image. Bins without pixels give 0.
-void import_max_roi_pool(NodeImport& n, int) {
+void import_max_roi_pool(NodeImport& n) {
   Regions r = read_regions(n, n.integers("pooled_shape").value_or(Ints()));
   if (!n.failed() && r.bins.size() != 2)
     return n.invalid("attribute pooled_shape needs two entries");

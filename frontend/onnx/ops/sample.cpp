@@ -119,7 +119,7 @@ std::optional<Border> read_border(NodeImport& n) {
 
 }  // namespace
 
-void import_grid_sample(NodeImport& n, int) {
+void import_grid_sample(NodeImport& n) {
   const Val x = n.in(0), grid = n.in(1);
   const std::string mode = n.text("mode", n.version() < 20 ? "bilinear" : "linear");
   const Border border = read_border(n).value_or(Border::zeros);
@@ -178,7 +178,7 @@ void import_grid_sample(NodeImport& n, int) {
 }
 
 // grid[n, spatial..., r] = theta[n, r, :] . (x, y (, z), 1), coordinates from -1 to 1
-void import_affine_grid(NodeImport& n, int) {
+void import_affine_grid(NodeImport& n) {
   const Val theta = n.in(0);
   const std::vector<Expr> size = n.dims(n.in(1), "the size");
   const bool corners = n.integer("align_corners", 0) != 0;
@@ -293,7 +293,7 @@ Val deformed_columns(NodeImport& n, Val x, Val offset, const DeformShape& d) {
 }  // namespace
 
 // Bilinear samples beside each point of the window, then a matrix product with the weights.
-void import_deform_conv(NodeImport& n, int) {
+void import_deform_conv(NodeImport& n) {
   const Val x = n.in(0), w = n.in(1), offset = n.in(2);
   const auto d = deform_shape(n, x, w, offset);
   if (!d || n.failed()) return;

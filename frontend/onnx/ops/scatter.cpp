@@ -18,7 +18,7 @@ int64_t reduction_of(NodeImport& n) {
 
 }  // namespace
 
-void import_scatter_elements(NodeImport& n, int) {
+void import_scatter_elements(NodeImport& n) {
   const Val data = n.in(0), indices = n.in(1), updates = n.in(2);
   if (n.failed()) return;
   if (n.rank(data) == 0) return n.invalid("a scalar has no axis to scatter along");
@@ -29,7 +29,7 @@ void import_scatter_elements(NodeImport& n, int) {
                       {data, indices, updates})[0]);
 }
 
-void import_scatter_nd(NodeImport& n, int) {
+void import_scatter_nd(NodeImport& n) {
   const Val data = n.in(0), indices = n.in(1), updates = n.in(2);
   if (n.failed()) return;
   // By the ranks, where the index's extent is free
@@ -42,7 +42,7 @@ void import_scatter_nd(NodeImport& n, int) {
                       {data, indices, updates})[0]);
 }
 
-void import_tensor_scatter(NodeImport& n, int) {
+void import_tensor_scatter(NodeImport& n) {
   const Val cache = n.in(0), update = n.in(1);
   const std::string mode = n.text("mode", "linear");
   if (n.failed()) return;
@@ -57,7 +57,7 @@ void import_tensor_scatter(NodeImport& n, int) {
 
 // Each window's element back to its place in a tensor of zeros: the places are flat ones of the
 // inferred shape, which an output_shape only pads at its ends.
-void import_max_unpool(NodeImport& n, int) {
+void import_max_unpool(NodeImport& n) {
   const Val x = n.in(0), places = n.in(1);
   const Ints kernel = n.integers("kernel_shape").value_or(Ints());
   if (n.failed()) return;
@@ -97,7 +97,7 @@ void import_max_unpool(NodeImport& n, int) {
   n.set(n.emit(std::move(pad), {y}));
 }
 
-void import_det(NodeImport& n, int) {
+void import_det(NodeImport& n) {
   const Val x = n.in(0);
   if (!n.failed()) n.set(n.emit_extern(ExternFunction::det, {}, {}, {x})[0]);
 }

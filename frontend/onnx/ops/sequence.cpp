@@ -49,9 +49,9 @@ bool of_run(NodeImport& n, size_t i) { return n.is_list(n.in(i), NodeImport::Lis
 
 }  // namespace
 
-void import_sequence_empty(NodeImport& n, int) { n.set(n.sequence({})); }
+void import_sequence_empty(NodeImport& n) { n.set(n.sequence({})); }
 
-void import_sequence_construct(NodeImport& n, int) {
+void import_sequence_construct(NodeImport& n) {
   std::vector<Val> items;
   for (size_t i = 0; i < n.input_count(); ++i) {
     items.push_back(n.in(i));
@@ -61,7 +61,7 @@ void import_sequence_construct(NodeImport& n, int) {
   n.set(n.sequence(std::move(items)));
 }
 
-void import_sequence_at(NodeImport& n, int) {
+void import_sequence_at(NodeImport& n) {
   if (of_run(n, 0)) {
     const RunList list = run_list(n, n.in(0));
     return n.set(item_at(n, list, position_value(n, 1, length(n, list))));
@@ -74,7 +74,7 @@ void import_sequence_at(NodeImport& n, int) {
   n.set(items[static_cast<size_t>(position(n, 1, count, count))]);
 }
 
-void import_sequence_insert(NodeImport& n, int) {
+void import_sequence_insert(NodeImport& n) {
   if (of_run(n, 0)) {
     const RunList list = run_list(n, n.in(0));
     return n.set(as_value(n, inserted(n, list, position_value(n, 2, length(n, list)), n.in(1))));
@@ -104,7 +104,7 @@ void import_sequence_insert(NodeImport& n, int) {
   n.set(n.sequence(std::move(items)));
 }
 
-void import_sequence_erase(NodeImport& n, int) {
+void import_sequence_erase(NodeImport& n) {
   if (of_run(n, 0)) {
     const RunList list = run_list(n, n.in(0));
     return n.set(as_value(n, erased(n, list, position_value(n, 1, length(n, list)))));
@@ -126,7 +126,7 @@ void import_sequence_erase(NodeImport& n, int) {
   n.set(n.sequence(std::move(items)));
 }
 
-void import_sequence_length(NodeImport& n, int) {
+void import_sequence_length(NodeImport& n) {
   const Expr count = of_run(n, 0) ? length(n, run_list(n, n.in(0)))
                                   : Expr(static_cast<int64_t>(n.items(0).size()));
   n.set(n.dim_value(count));
@@ -202,7 +202,7 @@ RunList equal_parts(NodeImport& n, Val x, int64_t axis) {
 
 }  // namespace
 
-void import_split_to_sequence(NodeImport& n, int) {
+void import_split_to_sequence(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
   if (n.has(1) && n.rank(n.in(1)) == 0 && !n.failed() && !n.known(n.in(1)))
@@ -224,7 +224,7 @@ void import_split_to_sequence(NodeImport& n, int) {
   if (!n.failed()) n.set(n.sequence(std::move(items)));
 }
 
-void import_concat_from_sequence(NodeImport& n, int) {
+void import_concat_from_sequence(NodeImport& n) {
   if (of_run(n, 0)) {
     const RunList list = run_list(n, n.in(0));
     const bool fresh = n.integer("new_axis", 0) != 0;
@@ -246,12 +246,12 @@ void import_concat_from_sequence(NodeImport& n, int) {
   n.set(items.size() == 1 ? items[0] : n.emit(op::Concat{axis}, std::move(items)));
 }
 
-void import_optional(NodeImport& n, int) {
+void import_optional(NodeImport& n) {
   n.set(n.builder().list(NodeImport::ListKind::optional,
                          n.has(0) ? std::vector<Val>{n.in(0)} : std::vector<Val>()));
 }
 
-void import_optional_has_element(NodeImport& n, int) {
+void import_optional_has_element(NodeImport& n) {
   const Val x = n.maybe(0);
   if (n.is_list(x, NodeImport::ListKind::maybe)) return n.set(n.builder().items(x)[0]);
   const bool empty = !x.valid() ||
@@ -260,7 +260,7 @@ void import_optional_has_element(NodeImport& n, int) {
 }
 
 // Of one of which only the run knows whether it is there: what stands in its place where it is not.
-void import_optional_get_element(NodeImport& n, int) {
+void import_optional_get_element(NodeImport& n) {
   const Val x = n.in(0);
   if (n.is_list(x, NodeImport::ListKind::maybe)) return n.set(n.builder().items(x)[1]);
   if (n.failed() || !n.is_list(x, NodeImport::ListKind::optional)) return n.set(x);

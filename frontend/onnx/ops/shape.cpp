@@ -110,7 +110,7 @@ Shape shape_from_data(NodeImport& n, Val x, Val given, bool allow_zero) {
 }  // namespace
 
 // 0 copies the input's extent (unless allowzero), one -1 is what remains.
-void import_reshape(NodeImport& n, int) {
+void import_reshape(NodeImport& n) {
   const Val x = n.in(0);
   const bool allow_zero = n.integer("allowzero", 0) != 0;
   const std::optional<std::vector<Expr>> known = n.known(n.in(1));
@@ -148,7 +148,7 @@ void import_reshape(NodeImport& n, int) {
   n.set(n.reshape(x, std::move(shape)));
 }
 
-void import_flatten(NodeImport& n, int) {
+void import_flatten(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t rank = n.rank(x);
   int64_t axis = n.integer("axis", 1);
@@ -163,7 +163,7 @@ void import_flatten(NodeImport& n, int) {
   n.set(n.reshape(x, {rows, columns}));
 }
 
-void import_squeeze(NodeImport& n, int) {
+void import_squeeze(NodeImport& n) {
   const Val x = n.in(0);
   if (const Val open = open_axes(n); open.valid() && !n.failed()) {
     const Val flags = axis_flags(n, open, n.rank(x));
@@ -201,7 +201,7 @@ void unsqueeze_open(NodeImport& n, Val x, Val axes) {
 
 }  // namespace
 
-void import_unsqueeze(NodeImport& n, int) {
+void import_unsqueeze(NodeImport& n) {
   const Val x = n.in(0);
   if (const Val open = open_axes(n); open.valid() && !n.failed()) return unsqueeze_open(n, x, open);
   const Ints given = axes_of(n).value_or(Ints());
@@ -215,7 +215,7 @@ void import_unsqueeze(NodeImport& n, int) {
 
 // The shape broadcasts with the input's, both ways. An entry that data decide is 1 or the input's
 // extent, unless that is 1.
-void import_expand(NodeImport& n, int) {
+void import_expand(NodeImport& n) {
   const Val x = n.in(0), given = n.in(1);
   const int64_t count = n.length(given, "the shape").value_or(0), offset = n.rank(x) - count;
   Shape wanted;
@@ -255,7 +255,7 @@ void import_expand(NodeImport& n, int) {
 }
 
 // [a, b] by [r, s]: reshape to [1, a, 1, b], expand to [r, a, s, b], reshape to [r a, s b]
-void import_tile(NodeImport& n, int) {
+void import_tile(NodeImport& n) {
   const Val x = n.in(0);
   const Shape repeats = n.dims(n.in(1), "the repeats");
   if (n.failed()) return;
@@ -279,7 +279,7 @@ void import_tile(NodeImport& n, int) {
 }
 
 // Axes [start, end) of the shape, clamped.
-void import_shape(NodeImport& n, int) {
+void import_shape(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t rank = n.rank(x);
   const auto clamped = [&](int64_t v) {
@@ -292,7 +292,7 @@ void import_shape(NodeImport& n, int) {
   n.set(n.builder().known(std::move(dims), DType::i64, {end - start}));
 }
 
-void import_size(NodeImport& n, int) {
+void import_size(NodeImport& n) {
   const Val x = n.in(0);
   Expr size = 1;
   for (const Expr& dim : n.shape(x)) size = size * dim;

@@ -31,17 +31,29 @@ Val number(NodeImport& n, double value) { return n.scalar(value, DType::f64); }
 
 }  // namespace
 
+namespace {
+
+struct WindowTerms {
+  double a0, a1, a2;
+};
+WindowTerms terms_of(CosineWindow which) {
+  switch (which) {
+    case CosineWindow::hann: return {0.5, -0.5, 0};
+    case CosineWindow::hamming: return {25.0 / 46.0, -21.0 / 46.0, 0};
+    case CosineWindow::blackman: return {0.42, -0.5, 0.08};
+  }
+  TW_UNREACHABLE("bad window");
+}
+
+}  // namespace
+
 // a0 + a1 cos(2 pi i / N) + a2 cos(4 pi i / N); not periodic: over N - 1
-void import_window(NodeImport& n, int which) {
+void import_window(NodeImport& n, CosineWindow which) {
   const Expr size = extent_input(n, 0, "the window's size");
   const DType type = output_type(n);
   const bool periodic = n.integer("periodic", 1) != 0;
   if (n.failed()) return;
-  struct Terms {
-    double a0, a1, a2;
-  };
-  constexpr Terms kTerms[] = {{0.5, -0.5, 0}, {25.0 / 46.0, -21.0 / 46.0, 0}, {0.42, -0.5, 0.08}};
-  const auto [a0, a1, a2] = kTerms[which];
+  const auto [a0, a1, a2] = terms_of(which);
   const Val period = n.cast(integer(n, periodic ? size : size - Expr(1)), DType::f64);
   const Val angle = n.div(n.mul(steps(n, size), number(n, 2 * M_PI)), period);
   Val y = n.add(n.mul(n.unary(UnaryOp::cos, angle), number(n, a1)), number(n, a0));
@@ -51,7 +63,7 @@ void import_window(NodeImport& n, int which) {
 }
 
 // Triangles over the bins of the spectrum, their corners at equal steps of mel.
-void import_mel_weights(NodeImport& n, int) {
+void import_mel_weights(NodeImport& n) {
   const Expr bins = extent_input(n, 0, "the number of mel bins"),
              length = extent_input(n, 1, "the DFT's length");
   const auto scalar_input = [&](size_t i) { return n.reshape(n.cast(n.in(i), DType::f64), {}); };
@@ -89,7 +101,7 @@ void import_mel_weights(NodeImport& n, int) {
 }
 
 // Frames [B, F, W, 1 or 2], times the window, transformed along W.
-void import_stft(NodeImport& n, int) {
+void import_stft(NodeImport& n) {
   const Val x = n.in(0);
   const Expr given = extent_input(n, 1, "the frame step"),
              step = as_const(given) ? given : n.simplified(max(given, Expr(1)));

@@ -26,7 +26,7 @@ Val taken(NodeImport& n, Val room, int64_t axis, Val number) {
 }  // namespace
 
 // k is an attribute before version 10 and an input since.
-void import_topk(NodeImport& n, int) {
+void import_topk(NodeImport& n) {
   const Val x = n.in(0);
   if (n.failed()) return;
   if (n.rank(x) == 0) return n.invalid("TopK of a scalar");
@@ -44,7 +44,7 @@ void import_topk(NodeImport& n, int) {
   n.set(1, made[1]);
 }
 
-void import_unique(NodeImport& n, int) {
+void import_unique(NodeImport& n) {
   const Val x = n.in(0);
   if (n.failed()) return;
   const int64_t axis = axis_or_flat(n, x);
@@ -57,12 +57,12 @@ void import_unique(NodeImport& n, int) {
   if (n.wanted(3)) n.set(3, taken(n, made[3], 0, number));
 }
 
-void import_nonzero(NodeImport& n, int) {
+void import_nonzero(NodeImport& n) {
   const std::vector<Val> made = n.emit_extern(ExternFunction::nonzero, {}, {}, {n.in(0)});
   n.set(taken(n, made[0], 1, made[1]));
 }
 
-void import_compress(NodeImport& n, int) {
+void import_compress(NodeImport& n) {
   const Val x = n.in(0), condition = n.in(1);
   if (n.failed()) return;
   const int64_t axis = axis_or_flat(n, x);
@@ -71,7 +71,7 @@ void import_compress(NodeImport& n, int) {
 }
 
 // At most as many boxes of a class as there are, or as the third input says where that is known.
-void import_non_max_suppression(NodeImport& n, int) {
+void import_non_max_suppression(NodeImport& n) {
   const Val boxes = n.in(0), scores = n.in(1);
   if (n.failed()) return;
   if (n.rank(boxes) != 3 || n.rank(scores) != 3)

@@ -6,7 +6,7 @@ namespace tw::onnx_import {
 
 // x [B, C, L], weights [C, 1, k], optional bias, optional past [B, C, k - 1] (zeros) -> a depthwise
 // convolution of what came so far, and its last k - 1.
-void import_causal_conv(NodeImport& n, int) {
+void import_causal_conv(NodeImport& n) {
   const Val x = n.in(0), w = n.in(1);
   const std::string activation = n.text("activation", "none");
   if (n.failed()) return;

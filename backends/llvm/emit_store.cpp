@@ -1,0 +1,153 @@
+// Stores: when they happen, what combines with what, copies that a device makes on its own.
+#include "backends/llvm/kernel_emitter.h"
+#include "ir/kernel/copies.h"
+
+namespace tw::codegen {
+namespace {
+constexpr int64_t kMaxStatements = 20000;  // store leaves after expansion
+}  // namespace
+
+// i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector
+// one).
+Value* KernelEmitter::first_reduce_iteration() {
+  Value* first = v_.b.getTrue();
+  for (const StmtNode* loop : loops_) {
+    if (loop->role != AxisRole::reduce || loop->var == lanes_.var) continue;
+    Value* index = function_.vars[loop->var];
+    first = v_.logical_and(first, v_.b.CreateICmpEQ(index, v_.i64(0)));
+  }
+  return first;
+}
+
+// The condition at the present iteration of the expanded loops: what is decided there costs no
+// instruction.
+Expr KernelEmitter::resolved(const Expr& condition) {
+  Expr e = condition;
+  for (const auto& [name, value] : expanded_)
+    if (uses_var(e, name)) e = substitute(e, name, Expr(value));
+  if (e.get() == condition.get()) return e;
+  resolved_.push_back(simplify(e, emission_.ranges));
+  return resolved_.back();
+}
+
+void KernelEmitter::emit_store(const Stmt& s) {
+  if (++emitted_ > kMaxStatements)
+    return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
+  expressions_.begin_statement();
+  if (emission_.lines) emission_.at_line(emission_.lines->store(s->label));
+  if (s->async && emission_.around && emission_.around->holds(s->buffer)) return emit_async(*s);
+  Access access = memory_.access_of(memory_.form_of(s.get(), s->buffer, s->indices));
+  if (s->init.defined()) {
+    v_.branch(
+        first_reduce_iteration(),
+        [&]() -> Value* {
+          expressions_.in_scope(
+              [&] { memory_.store(s->buffer, access, expressions_.emit(s->init)); });
+          return nullptr;
+        },
+        []() -> Value* { return nullptr; });
+  }
+  if (!s->where.defined()) return emit_update(s, access);
+  Value* where = expressions_.emit(resolved(s->where));
+  if (is_all_true(where)) return emit_update(s, access);
+  if (is_all_false(where)) return;
+  if (Values::lanes(where)) {
+    Value* outer = lanes_.mask;
+    lanes_.mask = v_.logical_and(lanes_.mask, where);
+    if (is_all_true(lanes_.mask)) lanes_.mask = outer;
+    if (!is_all_false(lanes_.mask)) emit_update(s, access);
+    lanes_.mask = outer;
+    return;
+  }
+  v_.branch(
+      where,
+      [&]() -> Value* {
+        expressions_.in_scope([&] { emit_update(s, access); });
+        return nullptr;
+      },
+      []() -> Value* { return nullptr; });
+}
+
+// The lanes of a vector loop are one copy where they lie side by side.
+void KernelEmitter::emit_async(const StmtNode& s) {
+  const bool selects = s.value->kind == ExprKind::select;
+  const Expr from = copied_load(s.value);
+  Value* there = selects ? expressions_.emit(resolved(s.value->args[0])) : nullptr;
+  const Access to_access = memory_.access_of(memory_.form_of(&s, s.buffer, s.indices)),
+               from_access = memory_.access_of(
+                   memory_.form_of(from.get(), from->buffer, from->args));
+  const int64_t size = dtype_bytes(kernel_.buffer(s.buffer).dtype);
+  const bool side_by_side = !lanes_.count ||
+                            (to_access.lane_stride == 1 && from_access.lane_stride == 1 &&
+                             !to_access.lane_offsets && !from_access.lane_offsets);
+  if (lanes_.mask || !side_by_side || (there && Values::lanes(there)))
+    return fail("the lanes of the asynchronous stage '" + s.label + "' are no one copy");
+  const int64_t bytes = size * std::max(lanes_.count, 1);
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    return fail("the asynchronous stage '" + s.label + "' copies " + std::to_string(bytes) +
+                " bytes at a time, not 4, 8 or 16");
+  emission_.around->copy(v_, memory_.pointer(s.buffer, to_access, 0),
+                         memory_.pointer(from->buffer, from_access, 0), bytes,
+                         there && !is_all_true(there) ? there : nullptr);
+}
+
+void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
+  DType t = kernel_.buffer(s->buffer).dtype;
+  if (s->combiner == Combiner::none)
+    return memory_.store(s->buffer, access, expressions_.emit(s->value));
+  bool uniform = !access.lane_stride && !access.lane_offsets;
+  if (uniform && lanes_.count) {  // the lanes are combined first: their order is free
+    Value* value = v_.splat(expressions_.emit(s->value), lanes_.count);
+    if (lanes_.mask) value = v_.select(lanes_.mask, value, v_.identity(s->combiner, t));
+    Value* sum = v_.horizontal(s->combiner, t, value);
+    Value* outer = lanes_.mask;
+    lanes_.mask = nullptr;
+    memory_.store(s->buffer, access,
+                  v_.combine(s->combiner, t, memory_.load(s->buffer, access), sum));
+    lanes_.mask = outer;
+    return;
+  }
+  if (access.lane_offsets) {  // lanes may meet in one element: one after the other
+    Value* value = v_.splat(expressions_.emit(s->value), lanes_.count);
+    Value* offsets = access.lane_offsets;
+    Value* mask = lanes_.mask;
+    int count = std::exchange(lanes_.count, 0);
+    lanes_.mask = nullptr;
+    for (int i = 0; i < count; ++i) {
+      Access one = access;
+      Value* offset = v_.b.CreateExtractElement(offsets, static_cast<uint64_t>(i));
+      one.dynamic = one.dynamic ? v_.b.CreateAdd(one.dynamic, offset) : offset;
+      one.lane_offsets = nullptr;
+      Value* active = mask ? v_.b.CreateExtractElement(mask, static_cast<uint64_t>(i))
+                           : v_.b.getTrue();
+      v_.branch(
+          active,
+          [&]() -> Value* {
+            memory_.store(s->buffer, one,
+                          v_.combine(s->combiner, t, memory_.load(s->buffer, one),
+                                     v_.b.CreateExtractElement(value, static_cast<uint64_t>(i))));
+            return nullptr;
+          },
+          []() -> Value* { return nullptr; });
+    }
+    lanes_.count = count;
+    lanes_.mask = mask;
+    return;
+  }
+  if (s->combiner == Combiner::add && t == DType::i32 && lanes_.count)
+    if (Value* sum = expressions_.add_products(s->value, memory_.load(s->buffer, access)))
+      return memory_.store(s->buffer, access, sum);
+  bool product = s->combiner == Combiner::add && (t == DType::f32 || t == DType::f64) &&
+                 s->value->kind == ExprKind::binary && s->value->binary == BinaryOp::mul &&
+                 s->value->type == t;
+  if (product && v_.traits.fma) {
+    Value* x = expressions_.emit(s->value->args[0]);
+    Value* y = expressions_.emit(s->value->args[1]);
+    return memory_.store(s->buffer, access, v_.fma(x, y, memory_.load(s->buffer, access)));
+  }
+  Value* value = expressions_.emit(s->value);
+  memory_.store(s->buffer, access,
+                v_.combine(s->combiner, t, memory_.load(s->buffer, access), value));
+}
+
+}  // namespace tw::codegen

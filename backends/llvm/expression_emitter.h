@@ -1,0 +1,56 @@
+// Values of expressions at the present point of a function.
+#pragma once
+#include <unordered_map>
+
+#include "backends/llvm/emission.h"
+
+namespace tw::codegen {
+
+class MemoryEmitter;
+
+class ExpressionEmitter : private EmissionPart {
+ public:
+  ExpressionEmitter(Emission& emission, MemoryEmitter& memory)
+      : EmissionPart(emission), memory_(memory) {}
+
+  Value* emit(const Expr& e);
+  // sum + e; null: e is no sum of neighbouring products (emit_products.cpp)
+  Value* add_products(const Expr& e, Value* sum);
+
+  // Values are emitted once, until they are forgotten: those of one iteration of an expanded loop
+  // are not those of the next one.
+  void forget() { known_.clear(); }
+  void begin_statement() {
+    known_.clear();
+    known_.emplace_back();
+  }
+  // What `fn`, which stands under a condition, emits is forgotten behind it.
+  template <class Fn>
+  auto in_scope(const Fn& fn) {
+    known_.emplace_back();
+    struct End {
+      ExpressionEmitter& self;
+      ~End() { self.known_.pop_back(); }
+    } end{*this};
+    return fn();
+  }
+
+ private:
+  Value* emit_node(const Expr& e);
+  Value* emit_binary(const Expr& e);
+  Value* emit_select(const Expr& e);
+  Value* lane_comparison(const Expr& e);
+  Value* index_division(const Expr& e);
+  bool needs_guard(const Expr& e) const;
+
+  MemoryEmitter& memory_;
+  // The expression is kept alive: its address is the key
+  struct Known {
+    Expr expr;
+    Value* value;
+  };
+  // Values of this statement, by scope
+  std::vector<std::unordered_map<const ExprNode*, Known>> known_;
+};
+
+}  // namespace tw::codegen

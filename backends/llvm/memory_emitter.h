@@ -1,0 +1,70 @@
+// Loads and stores of a kernel's buffers, in memory and in registers.
+#pragma once
+#include <optional>
+#include <unordered_map>
+
+#include "backends/llvm/emission.h"
+
+namespace tw::codegen {
+
+class ExpressionEmitter;
+
+// Of one load or store for the present values of the loops, in elements.
+struct Access {
+  int64_t constant = 0;
+  Value* dynamic = nullptr;  // i64, null: 0
+  int64_t lane_stride = 0;
+  Value* lane_offsets = nullptr;  // <L x i64>: lanes that are not a ramp
+};
+
+class MemoryEmitter : private EmissionPart {
+ public:
+  MemoryEmitter(Emission& emission, ExpressionEmitter& expressions)
+      : EmissionPart(emission), expressions_(expressions) {}
+
+  // Register buffers: a slot is as many lanes as the common divisor of those that the accesses
+  // along its innermost elements have.
+  void note_register_access(BufferId id, int64_t lanes);
+  // Behind all accesses: no slot reaches over the buffer's end.
+  void close_register_slots(BufferId id);
+
+  // By the address of the load, the store or the comparison, which lives as long.
+  const IndexForm& form_of(const void* key, BufferId buffer, const std::vector<Expr>& indices);
+  const IndexForm& difference_form(const Expr& comparison);  // its right side minus its left one
+  Access access_of(const IndexForm& form);
+  Access access_of(BufferId buffer, const std::vector<Expr>& indices);
+
+  Value* load(BufferId id, const Access& access);
+  void store(BufferId id, const Access& access, Value* value);
+  // As they are stored
+  Value* load_raw(BufferId id, const Access& access);
+  void store_raw(BufferId id, const Access& access, Value* value);
+  Value* load_memory(BufferId id, const Access& access, llvm::Type* type);
+  void store_memory(BufferId id, const Access& access, Value* value);
+
+  Value* pointer(BufferId id, const Access& access, int64_t lane);
+  llvm::Align alignment(BufferId id, const Access& access, int64_t extra) const;
+  int64_t elements(BufferId id) const;  // constant shapes only, else -1
+
+ private:
+  Value* load_repeated(BufferId id, const Access& access, llvm::Type* type);
+  Value* load_register(BufferId id, const Access& access);
+  void store_register(BufferId id, const Access& access, Value* value);
+  std::optional<std::vector<int64_t>> register_elements(BufferId id, const Access& access);
+  llvm::AllocaInst* register_slot(BufferId id, int64_t slot);
+  int64_t slot_lanes(BufferId id) const;
+  bool in_registers(BufferId id) const;
+  Value* base_of(BufferId id);
+  Value* lane_pointers(BufferId id, const Access& access);
+  Value* any_lane();
+
+  ExpressionEmitter& expressions_;
+  std::unordered_map<const void*, IndexForm> forms_;
+  // By buffer index: lanes of a register slot, 0: scalars
+  std::map<int32_t, int64_t> slot_lanes_;
+  std::map<std::pair<int32_t, int64_t>, llvm::AllocaInst*> slots_;
+  std::map<int32_t, Value*> stack_;
+  std::map<int32_t, llvm::Function*> owners_;  // of register and stack buffers
+};
+
+}  // namespace tw::codegen
