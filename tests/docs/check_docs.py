@@ -170,6 +170,7 @@ class Blocks:
         return subprocess.run([self.tilewright, "opt", file.name, *flags], cwd=self.folder, capture_output=True, text=True)
 
     def text_form(self, number, kind, rest, body):
+        self.unused = {file: at for file, at in self.unused.items() if file not in rest}
         if kind == "becomes":
             done = self.opt(body)
             if done.returncode:
