@@ -3,6 +3,7 @@
 
 * every `tilewright SUBCOMMAND --flag`, every link, and every path of the repository in backticks exists;
 * no line of prose has over 100 columns;
+* every page of the journal is dated and listed;
 * the blocks of code do what the page says. All blocks of a page run in their order and in one folder, which sees the
   examples and the C header:
 
@@ -99,6 +100,19 @@ def check_paths(page):
                 continue
             if not any(True for _ in ROOT.glob(path.rstrip("/"))):
                 yield f"{page.relative_to(ROOT)}:{number}: no {path}"
+
+
+def check_journal():
+    """A page of the journal has its date in its name, says when and on which machine, and stands in the list."""
+    folder = ROOT / "docs/journal"
+    listed = (folder / "README.md").read_text()
+    for page in sorted(set(folder.glob("*.md")) - {folder / "README.md"}):
+        if not re.match(r"\d{4}-\d\d-\d\d-[a-z0-9-]+\.md$", page.name):
+            yield f"{page.name}: the name of a page is DATE-TOPIC.md"
+        if f"({page.name})" not in listed:
+            yield f"{page.name}: not in docs/journal/README.md"
+        if not re.search(r"^Date: .* Machine: ", page.read_text(), re.M):
+            yield f"{page.name}: no line 'Date: ... Machine: ...'"
 
 
 class Blocks:
@@ -240,7 +254,7 @@ def main():
     tilewright = parser.parse_args().tilewright.resolve()
     helps = help_texts(tilewright)
     problems = [p for page in PAGES for p in [*check_flags(page, helps), *check_links(page), *check_paths(page), *check_columns(page)]]
-    problems += [*run_readme(tilewright), *run_blocks(tilewright)]
+    problems += [*check_journal(), *run_readme(tilewright), *run_blocks(tilewright)]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"docs: {len(PAGES)} pages, {len(problems)} problems")
