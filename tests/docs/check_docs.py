@@ -57,8 +57,18 @@ def check_flags(page, helps):
                     yield f"{page.name}:{number}: tilewright {name} has no {flag}"
 
 
-def check_links(page):
+def outside_blocks(page):
+    """Lines outside of marked blocks, indented ones included."""
+    inside = False
     for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.startswith("```"):
+            inside = not inside
+        elif not inside:
+            yield number, line
+
+
+def check_links(page):
+    for number, line in outside_blocks(page):
         for target, anchor in re.findall(r"\]\(([^)#:]*)(#[^)]*)?\)", line):
             file = page.parent / target if target else page
             if not file.exists():
@@ -141,7 +151,7 @@ class Blocks:
             number = text[:found.start()].count("\n") + 1
             self.block(number, found[1], found[2])
         if self.name.startswith("docs/guide/"):
-            for number, line in prose_and_code(self.page):
+            for number, line in outside_blocks(self.page):
                 if re.match(r"( {4}|\t)\S", line):
                     self.problem(number, "an indented block of code would not run: use ```sh")
         for file, number in self.unused.items():
@@ -201,16 +211,6 @@ class Blocks:
                 self.problem(number, f"{kind}: ends with {done.returncode}: {done.stderr}")
             self.opened = self.opt(body, *rest.split()).stdout
         self.ran["text forms"] += 1
-
-
-def prose_and_code(page):
-    """Lines outside of marked blocks, indented ones included."""
-    inside = False
-    for number, line in enumerate(page.read_text().splitlines(), 1):
-        if line.startswith("```"):
-            inside = not inside
-        elif not inside:
-            yield number, line
 
 
 def run_readme(tilewright):
