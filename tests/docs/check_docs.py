@@ -4,6 +4,7 @@
 * every `tilewright SUBCOMMAND --flag`, every link, and every path of the repository in backticks exists;
 * no line of prose has over 100 columns;
 * every page of the journal is dated and listed;
+* every sub-command, key of a target and schedule primitive that the compiler knows stands on its page;
 * the blocks of code do what the page says. All blocks of a page run in their order and in one folder, which sees the
   examples and the C header:
 
@@ -110,6 +111,25 @@ def check_paths(page):
                 continue
             if not any(True for _ in ROOT.glob(path.rstrip("/"))):
                 yield f"{page.relative_to(ROOT)}:{number}: no {path}"
+
+
+def check_complete(tilewright, helps):
+    """What the compiler knows by name stands on its page: sub-commands, keys of targets, schedule primitives."""
+    def known(note, name, text, *command):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / name).write_text(text)
+            said = subprocess.run([tilewright, *command, name], cwd=folder, capture_output=True, text=True).stderr
+        return re.search(note + r": (.*)", said)[1].split(", ")
+    steps = known("known steps", "k.txt", "kernel @k(y: out f32[1]) { y: y[0] = 0 }\nschedule { unknown }\n", "opt")
+    keys = known("accepted keys", "t.yaml", "unknown: 1\n", "target")
+    device = known("accepted keys", "t.yaml", "triple: x86_64-linux-gnu\ndevices: [{unknown: 1}]\n", "target")
+    reference = ROOT / "docs/reference"
+    titles = {title for page in reference.glob("schedule-*.md") for title in anchors(page)}
+    yield from (f"no page has a heading for the primitive {step}" for step in steps if step not in titles)
+    targets = (reference / "targets.md").read_text()
+    yield from (f"targets.md: no key {key}" for key in [*keys, *device] if f"`{key}`" not in targets and f"`{key}." not in targets)
+    commands = (reference / "cli.md").read_text()
+    yield from (f"cli.md: no sub-command {name}" for name in helps if not re.search(rf"`{name}[ `]", commands))
 
 
 def check_journal():
@@ -254,7 +274,7 @@ def main():
     tilewright = parser.parse_args().tilewright.resolve()
     helps = help_texts(tilewright)
     problems = [p for page in PAGES for p in [*check_flags(page, helps), *check_links(page), *check_paths(page), *check_columns(page)]]
-    problems += [*check_journal(), *run_readme(tilewright), *run_blocks(tilewright)]
+    problems += [*check_complete(tilewright, helps), *check_journal(), *run_readme(tilewright), *run_blocks(tilewright)]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"docs: {len(PAGES)} pages, {len(problems)} problems")
