@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the pages true. Of README.md, CONTRIBUTING.md, docs/ and examples/README.md it checks:
+"""Keeps the pages true. Of README.md, CONTRIBUTING.md, docs/ and the READMEs of examples/ and tests/onnx/ it checks:
 
 * every `tilewright SUBCOMMAND --flag`, every link, and every path of the repository in backticks exists;
 * no line of prose has over 100 columns;
@@ -36,7 +36,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COLUMNS = 100
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "build"))}
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "examples/README.md"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")),
+         ROOT / "examples/README.md", ROOT / "tests/onnx/README.md"]
 
 
 def help_texts(tilewright):
