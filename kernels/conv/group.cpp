@@ -78,7 +78,7 @@ void ConvGroup::declare_inputs() {
   if (!s_.pointwise) return;
   for (NodeId id : b_.group.nodes)
     for (ValueId v : b_.graph.node(id).inputs) {
-      if (!v.valid() || b_.graph.is_constant(v)) continue;
+      if (!v.valid() || (b_.graph.is_constant(v) && !(v == node_.inputs[0]))) continue;
       const TensorType& t = b_.type(v);
       if (b_.inside(v) || t.shape.size() != y_type_.shape.size()) continue;
       if (is_const(simplify(element_count(Shape(t.shape.begin() + 2, t.shape.end())) - pixels_), 0))

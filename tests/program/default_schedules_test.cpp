@@ -3,6 +3,7 @@
 
 #include "frontend/frontend.h"
 #include "ir/text.h"
+#include "kernels/schedule/builder.h"
 #include "program/schedules.h"
 
 using namespace tw;
@@ -20,9 +21,18 @@ LoweredGroup wrapped_product() {
     for i in n { for j in 40 { y: y[i, j] = acc[(i * 3) % n, j] } }
   })");
   REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  const Target target = host_target();
+  const ScheduleBuilder as_lowered(*kernel, target);
+  const Stages stages = as_lowered.stages();
+  const Loops sum = as_lowered.loops_of(stages[0]), y = as_lowered.loops_of(stages[1]);
+  MatMulStages m;
+  m.weights = as_lowered.name_of(*kernel->find_buffer("w"));
+  m.panel = 64;
+  m.acc = stages[0], m.acc_row = sum[0], m.acc_column = sum[1], m.depth = {sum[2]};
+  m.y = {stages[1], {}, y[0], y[1]};
   LoweredGroup lowered;
   lowered.kernel = std::move(*kernel);
-  lowered.stages = MatMulStages{};
+  lowered.stages = std::move(m);
   return lowered;
 }
 
