@@ -14,7 +14,7 @@
 #include "driver/example_sizes.h"
 #include "driver/schedules.h"
 #include "frontend/frontend.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "program/build_program.h"
 
 namespace tw {

@@ -15,7 +15,7 @@
 #include "ir/group.h"
 #include "ir/schedule/schedule.h"
 #include "kernels/lower.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 
 namespace tw {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "backends/llvm/target_machine.h"
+#include "backends/cpu/llvm_target.h"
 #include "runtime/embedded.h"
 
 namespace tw {

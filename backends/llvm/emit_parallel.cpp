@@ -138,6 +138,43 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
   return thunk;
 }
 
+Value* KernelEmitter::chunk_count(Value* extent, const Expr& limit) {
+  auto& b = v_.b;
+  // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
+  unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
+  Value* threads = b.CreateLoad(b.getInt32Ty(),
+                                b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes),
+                                "threads");
+  Value* wide = b.CreateSExt(threads, b.getInt64Ty());
+  if (!is_const(layout_.slice_bytes, 0))
+    wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
+  Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
+  Value* most = emit(limit);
+  return b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
+}
+
+void KernelEmitter::call_in_chunks(llvm::Function* body, std::vector<Value*> arguments,
+                                   Value* extent, Value* chunks) {
+  auto& b = v_.b;
+  std::vector<Value*> fields = std::move(arguments);
+  fields.push_back(extent);
+  fields.push_back(chunks);
+  std::vector<Type*> types;
+  for (Value* field : fields) types.push_back(field->getType());
+  auto* packed = llvm::StructType::get(b.getContext(), types);
+  llvm::IRBuilder<> at_entry(&region_.function->getEntryBlock(),
+                             region_.function->getEntryBlock().begin());
+  Value* slot = at_entry.CreateAlloca(packed, nullptr, "packed");
+  for (unsigned i = 0; i < fields.size(); ++i)
+    b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
+  auto parallel_for = module_.getOrInsertFunction("tw_parallel_for", b.getVoidTy(), b.getPtrTy(),
+                                                  b.getPtrTy(), b.getPtrTy(), b.getInt32Ty());
+  llvm::cast<llvm::Function>(parallel_for.getCallee())
+      ->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  b.CreateCall(parallel_for, {region_.env, make_thunk(body, packed), slot,
+                              b.CreateTrunc(chunks, b.getInt32Ty())});
+}
+
 void KernelEmitter::emit_parallel(const Stmt& s) {
   auto& b = v_.b;
   memo_.clear();
@@ -152,39 +189,12 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   for (llvm::Argument& a : region_.function->args()) arguments.push_back(&a);
   for (const std::string& var : outer_vars) arguments.push_back(region_.vars.at(var));
 
-  // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
-  unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
-  Value* threads = b.CreateLoad(b.getInt32Ty(),
-                                b.CreateConstGEP1_64(b.getInt8Ty(), region_.env, 6 * pointer_bytes),
-                                "threads");
-  Value* wide = b.CreateSExt(threads, b.getInt64Ty());
-  if (!is_const(layout_.slice_bytes, 0))
-    wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(cores_)), wide, v_.i64(cores_));
-  Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
   const Expr limit = shares_here();  // lives until memo_ is cleared
-  Value* most = emit(limit);
-  chunks = b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
+  Value* chunks = chunk_count(extent, limit);
   v_.branch(
       b.CreateICmpSGT(chunks, v_.i64(1)),
       [&]() -> Value* {
-        std::vector<Value*> fields = arguments;
-        fields.push_back(extent);
-        fields.push_back(chunks);
-        std::vector<Type*> types;
-        for (Value* field : fields) types.push_back(field->getType());
-        auto* packed = llvm::StructType::get(b.getContext(), types);
-        llvm::IRBuilder<> at_entry(&region_.function->getEntryBlock(),
-                                   region_.function->getEntryBlock().begin());
-        Value* slot = at_entry.CreateAlloca(packed, nullptr, "packed");
-        for (unsigned i = 0; i < fields.size(); ++i)
-          b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
-        auto parallel_for = module_.getOrInsertFunction("tw_parallel_for", b.getVoidTy(),
-                                                        b.getPtrTy(), b.getPtrTy(), b.getPtrTy(),
-                                                        b.getInt32Ty());
-        llvm::cast<llvm::Function>(parallel_for.getCallee())
-            ->setVisibility(llvm::GlobalValue::HiddenVisibility);
-        b.CreateCall(parallel_for, {region_.env, make_thunk(body, packed), slot,
-                                    b.CreateTrunc(chunks, b.getInt32Ty())});
+        call_in_chunks(body, arguments, extent, chunks);
         return nullptr;
       },
       [&]() -> Value* {
@@ -196,6 +206,12 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
         return nullptr;
       });
 
+  emit_chunk(s, body, outer_vars);
+}
+
+void KernelEmitter::emit_chunk(const Stmt& s, llvm::Function* body,
+                               const std::vector<std::string>& outer_vars) {
+  auto& b = v_.b;
   Region outer = std::move(region_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;

@@ -89,6 +89,7 @@ class KernelEmitter {
 
   // kernel_emitter.cpp: statements
   void analyse();
+  void check_temps();
   void emit_stmt(const Stmt& s);
   void emit_loop(const Stmt& s);
   void emit_serial(const Stmt& s, Value* begin, Value* end);
@@ -129,6 +130,11 @@ class KernelEmitter {
   void enter(llvm::Function* function, Value* chunk = nullptr);
   Expr shares_here() const;  // of the loop that was entered last
   void emit_parallel(const Stmt& s);
+  llvm::Value* chunk_count(llvm::Value* extent, const Expr& limit);
+  // Calls the body on each chunk, on the pool's threads
+  void call_in_chunks(llvm::Function* body, std::vector<llvm::Value*> arguments,
+                      llvm::Value* extent, llvm::Value* chunks);
+  void emit_chunk(const Stmt& s, llvm::Function* body, const std::vector<std::string>& outer_vars);
   void emit_shared(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
   // emit_expr.cpp

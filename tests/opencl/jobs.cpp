@@ -8,7 +8,7 @@
 
 #include "ir/kernel/interpreter.h"
 #include "kernels/default_schedule.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "program/build_program.h"
