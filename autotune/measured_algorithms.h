@@ -6,7 +6,7 @@
 #include <string>
 
 #include "autotune/task.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 
 namespace tw {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/analytic_cost.h"
-#include "passes/assign_layouts.h"
+#include "passes/choose/analytic_cost.h"
+#include "passes/choose/assign_layouts.h"
+#include "passes/choose/layout_costs.h"
 #include "passes/fuse_groups.h"
-#include "passes/layout_costs.h"
 
 namespace tw {
 namespace {

@@ -1,6 +1,6 @@
 // What a log knows of a network's convolutions in other layouts than the usual ones, and the cost
 // oracle that makes of it: layouts are then chosen for the whole network by measured kernels
-// (passes/assign_layouts.h), with the analytic model for what was not measured.
+// (passes/choose/assign_layouts.h), with the analytic model for what was not measured.
 #pragma once
 #include <functional>
 #include <map>

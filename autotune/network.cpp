@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "autotune/measure/sampler.h"
+#include "autotune/median.h"
 #include "ir/kernel/code_size.h"
 #include "kernels/default_schedule.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <tuple>
 
-#include "autotune/measure/sampler.h"
+#include "autotune/median.h"
 #include "support/hash.h"
 #include "support/json.h"
 

@@ -6,7 +6,7 @@
 
 #include "ir/graph/attributes.h"
 #include "ir/kernel/work.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/storage.h"
 #include "support/hash.h"
 

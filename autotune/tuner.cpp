@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "autotune/measure/sampler.h"
+#include "autotune/median.h"
 #include "support/parallel.h"
 
 namespace tw {

@@ -4,7 +4,7 @@
 
 #include "cli/flags.h"
 #include "ir/target.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 
 namespace tw {
 

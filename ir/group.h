@@ -24,7 +24,7 @@ struct Group {
   std::vector<NodeId> nodes;
   // The complex_out or reduction node that the kernel is scheduled round; else the last node
   NodeId anchor;
-  Algorithm algorithm = Algorithm::direct;  // of the anchor (passes/choose_algorithms.h)
+  Algorithm algorithm = Algorithm::direct;  // of the anchor (passes/choose/choose_algorithms.h)
 };
 std::vector<Group> single_groups(const Graph& graph);  // a group a node, nothing fused
 // a call of a library function or of regions: no kernel of its own

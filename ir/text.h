@@ -1,9 +1,11 @@
 // The text form of expressions, shared by kernels, graphs (dims) and everything else that prints
 // them.
 //   1.5 is f32, 3 is i64; other types carry a suffix: 1.5:f64, 3:i32, n:i32 (a variable). true and
-//   false are bool. Precedence, loosest first: || && then < <= > >= == != then | ^ & then << >>
-//   then + - then * / // % then - ! ~ (prefix). a // b is floor_div, a % b floor_mod, a / b div.
-//   Everything else is a call: min(a, b), exp(x), select(c, a, b), f32(x), sat.u8(x).
+//   false are bool.
+//   Precedence, loosest first: || && then < <= > >= == != then | ^ & then << >> then + - then * /
+//   // % then - ! ~ (prefix).
+//   a // b is floor_div, a % b floor_mod, a / b div. Everything else is a call: min(a, b), exp(x),
+//   select(c, a, b), f32(x), sat.u8(x).
 #pragma once
 #include <functional>
 #include <optional>

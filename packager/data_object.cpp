@@ -62,9 +62,7 @@ size_t add_note(std::string& notes, NoteType type, std::string_view contents) {
 }
 
 template <class Format>
-std::string write_object(const ElfView& like, std::string_view manifest) {
-  using Symbol = typename Format::Symbol;
-  using Section = typename Format::Section;
+typename Format::Header header_of(const ElfView& like) {
   typename Format::Header header = {};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = Format::kClass;
@@ -75,10 +73,17 @@ std::string write_object(const ElfView& like, std::string_view manifest) {
   header.e_version = EV_CURRENT;
   header.e_flags = like.flags();
   header.e_ehsize = sizeof header;
-  header.e_shentsize = sizeof(Section);
+  header.e_shentsize = sizeof(typename Format::Section);
   header.e_shnum = kSectionCount;
   header.e_shstrndx = kSectionNames;
+  return header;
+}
 
+template <class Format>
+std::string write_object(const ElfView& like, std::string_view manifest) {
+  using Symbol = typename Format::Symbol;
+  using Section = typename Format::Section;
+  typename Format::Header header = header_of<Format>(like);
   std::string notes;
   const size_t hashes_offset = add_note(notes, kHashNote, std::string(TW_HASHES_BYTES, '\0'));
   const size_t text_offset = add_note(notes, kManifestNote, std::string(manifest) + '\0');

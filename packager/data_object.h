@@ -1,9 +1,9 @@
 // The packager's own relocatable object, written by hand for any ELF machine: it spares generated
 // code all knowledge of where manifest and weights lie. It defines, hidden,
 //   tw_hashes          64 bytes in section .note.tilewright (owner "tilewright", type 2), zeros
-//   until packager/integrity.h fills them tw_manifest        the manifest, NUL-terminated, in the
-//   same section (type 1) tw_weights_offset  eight bytes in .tw_offset; once the image is laid out,
-//   link_shared writes
+//                      until packager/integrity.h fills them
+//   tw_manifest        the manifest, NUL-terminated, in the same section (type 1)
+//   tw_weights_offset  eight bytes in .tw_offset; once the image is laid out, link_shared writes
 //                      address(.tw_weights) - address(.tw_offset) into them: no relocation, any
 //                      distance
 // and a 64 KiB-aligned one-byte section .tw_weights without contents, whose place the grafted

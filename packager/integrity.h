@@ -1,7 +1,8 @@
 // Whether an artifact's bytes are those that were written. The note holds two BLAKE3 hashes:
 //   of the image  what is mapped and never written (code, constants, notes, weights), which a
-//   program can check by itself (tw_api.check_integrity) of the file   the image's hash and all
-//   other bytes, so that both together cover every byte but their own, which count as zeros
+//                 program can check by itself (tw_api.check_integrity)
+//   of the file   the image's hash and all other bytes, so that both together cover every byte but
+//                 their own, which count as zeros
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 // Every graph pass, by name.
-#include "passes/assign_layouts.h"
+#include "passes/choose/assign_layouts.h"
 #include "passes/passes.h"
 
 namespace tw {

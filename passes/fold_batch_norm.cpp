@@ -1,9 +1,10 @@
 // before: %c = conv(%x, %w)  %n = batch_norm(%c, %scale, %bias, %mean, %variance)
 // after:  %n = conv(%x, %w', %b')            w' = w * scale / sqrt(variance + epsilon), computed in
-// double, rounded once Chains of batch norms and of +, -, *, / with constants are one affine
-// function. It goes into the weights and the bias of the convolution or matmul in front of it, else
-// into those behind it, else it becomes at most one mul and one add. Why here: needs pads inside
-// the convolutions and duplicates merged; fusion then has fewer operators to carry.
+//                                            double, rounded once
+// Chains of batch norms and of +, -, *, / with constants are one affine function. It goes into the
+// weights and the bias of the convolution or matmul in front of it, else into those behind it, else
+// it becomes at most one mul and one add. Why here: needs pads inside the convolutions and
+// duplicates merged; fusion then has fewer operators to carry.
 #include <algorithm>
 
 #include "passes/affine.h"

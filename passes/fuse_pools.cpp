@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "ir/group.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/rewriter.h"
 

@@ -1,9 +1,11 @@
 // before: %q = matmul(%x, %wq)  %k = matmul(%x, %wk)  %v = matmul(%x, %wv), each with its bias or
-// none, read by one attention alone after:  %a = matmul(%x, %w)   %q = slice(%a)  %k = slice(%a) %v
-// = slice(%a)      w, and the bias: the constants side by side One product of many columns reads
-// its left operand once, and its choice of algorithm and its threads have more to divide. Attention
-// reads slices in place, which other readers do not: they stay as they are. Why here: after
-// duplicates are merged, so that equal left operands are one value, and biases have been folded.
+//                                                     none, read by one attention alone
+// after:  %a = matmul(%x, %w)   %q = slice(%a)  %k = slice(%a)  %v = slice(%a)      w, and the
+//                                                               bias: the constants side by side
+// One product of many columns reads its left operand once, and its choice of algorithm and its
+// threads have more to divide. Attention reads slices in place, which other readers do not: they
+// stay as they are. Why here: after duplicates are merged, so that equal left operands are one
+// value, and biases have been folded.
 #include <algorithm>
 #include <map>
 #include <set>

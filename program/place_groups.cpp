@@ -10,7 +10,7 @@
 
 #include "ir/kernel/work.h"
 #include "kernels/lower.h"
-#include "passes/pbqp.h"
+#include "passes/choose/pbqp.h"
 #include "passes/storage.h"
 
 namespace tw {

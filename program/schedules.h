@@ -7,7 +7,7 @@
 
 #include "ir/cost.h"
 #include "ir/schedule/schedule.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "program/lower_program.h"
 
 namespace tw {

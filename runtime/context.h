@@ -2,7 +2,7 @@
  * or the caller's. */
 #ifndef TW_CONTEXT_H
 #define TW_CONTEXT_H
-#include "device.h"
+#include "device/device.h"
 #include "model.h"
 #include "pool.h"
 #include "text.h"

@@ -1,9 +1,10 @@
 /* The C interface of every library that Tilewright writes (ABI 1). Stand-alone C99: no other header
  * of the project.
  *
- *   const tw_api* api = tw_digits_query(TW_ABI_VERSION);     one exported function per model,
- * tw_<name>_query tw_context* c; if (api->create(NULL, &c) != TW_OK) ... api->run(c, inputs,
- * outputs);                            no allocation, no lock; one run at a time per context
+ *   const tw_api* api = tw_digits_query(TW_ABI_VERSION);  // one exported function a model
+ *   tw_context* c;
+ *   if (api->create(NULL, &c) != TW_OK) ...
+ *   api->run(c, inputs, outputs);  // no allocation, no lock; one run at a time per context
  *   api->destroy(c);
  *
  * Licence: Apache-2.0 with the LLVM exception: code built from this header or linked from it

@@ -1,23 +1,39 @@
 #!/usr/bin/env python3
-"""Checks the structure: which room may include which, what only one room may know, and file sizes. Exit status 1 on a breach."""
+"""Checks the structure: who includes whom, what only one room may know, sizes, names of loops.
+
+    check_layout.py                   exit status 1 on a breach
+    check_layout.py --graph FILE      draws the folders by who includes whom: .svg, .dot, else text
+
+What may break a rule stands with its reason in layout/allowed.py.
+"""
+import argparse
+import collections
 import pathlib
 import re
 import sys
 
+from layout import allowed
+from layout.cpp_text import functions, named_loops
+from layout.include_graph import IncludeGraph
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOMS = {  # room -> rooms it may include (itself always)
     "support": [],
-    "ir": ["support", "runtime/ops/ops.h"],   # the evaluator of extern operators calls the very functions
+    # the evaluator of extern operators calls the very functions
+    "ir": ["support", "runtime/ops/ops.h"],
     "frontend": ["ir", "support"],
     "kernels": ["ir", "support"],
     "passes": ["kernels", "ir", "support"],
     "program": ["passes", "kernels", "ir", "support"],
-    "autotune": ["program", "passes", "kernels", "ir", "support", "backends/backend.h", "runtime/tilewright.h"],
+    "autotune": ["program", "passes", "kernels", "ir", "support", "backends/backend.h",
+                 "runtime/tilewright.h"],
     "backends": ["ir", "support", "runtime"],
     "packager": ["ir", "support", "runtime"],
     "runtime": [],
-    "driver": ["autotune", "program", "passes", "kernels", "frontend", "backends", "packager", "runtime", "ir", "support"],
-    "cli": ["driver", "autotune", "program", "passes", "kernels", "frontend", "backends", "packager", "runtime", "ir", "support"],
+    "driver": ["autotune", "program", "passes", "kernels", "frontend", "backends", "packager",
+               "runtime", "ir", "support"],
+    "cli": ["driver", "autotune", "program", "passes", "kernels", "frontend", "backends",
+            "packager", "runtime", "ir", "support"],
 }
 ONLY = {  # a pattern over #include or code -> rooms or folders that may match it
     r'#include [<"](onnx|google/protobuf)/': ["frontend"],
@@ -31,7 +47,8 @@ ONLY = {  # a pattern over #include or code -> rooms or folders that may match i
     r'#include [<"](verilated|Vvdla)': ["backends/vdla/rtl"],
     # What a device can do is data in its description: nothing else asks what kind it is.
     r'"(cuda|opencl|vdla)"|\bdriver\b(\(\))?\s*[!=]=': ["backends", "runtime"],
-    r'#include [<"]llvm/(IR|CodeGen|Passes|Target|MC|Linker|Bitcode|Transforms|Analysis)/': ["backends"],
+    r'#include [<"]llvm/(IR|CodeGen|Passes|Target|MC|Linker|Bitcode|Transforms|Analysis)/':
+        ["backends"],
 }
 BELOW_AUTOTUNE = ["program", "passes", "kernels", "frontend", "backends", "packager", "runtime", "ir", "support"]
 FOLDERS = {  # a folder -> what it may include of its own room and others
@@ -40,45 +57,134 @@ FOLDERS = {  # a folder -> what it may include of its own room and others
     "driver/run": ["driver/run", "driver/compile", *BELOW_AUTOTUNE],
     "driver/compare": ["driver/compare", "driver/run", "driver/compile", "autotune", *BELOW_AUTOTUNE],
 }
-LIMIT = 800
-SOURCES = {".cpp", ".h", ".c", ".sv", ".py", ".sh", ".cmake"}
+FILE_LINES = 800
+FUNCTION_LINES = 60
+FOLDER_FILES = 25   # a header and its source are one
+CODE = {".cpp", ".h", ".c"}
+SOURCES = CODE | {".sv", ".py", ".sh", ".cmake"}
+# Where a loop or a stage is named: the families' folders, and those that know none.
+NAMING = {"ir", "support", "frontend", "runtime"}
+NO_FAMILY = {"kernels", "kernels/common", "kernels/schedule"}
+
+
+class Check:
+    def __init__(self):
+        self.breaches = []
+        self.needed = collections.defaultdict(set)  # entries of allowed.py, by table
+
+    def breach(self, text: str):
+        self.breaches.append(text)
+
+    def allows(self, table: str, key) -> bool:
+        if key not in getattr(allowed, table):
+            return False
+        self.needed[table].add(key)
+        return True
+
+    def unneeded(self):
+        for table in ("CIRCLES", "FUNCTIONS", "FOLDERS", "NAMES"):
+            for key in getattr(allowed, table).keys() - self.needed[table]:
+                self.breach(f"scripts/layout/allowed.py: nothing needs {key} in {table}")
+
+
+def files_of(folder: str, endings: set[str]) -> list[pathlib.Path]:
+    return [p for p in sorted((ROOT / folder).rglob("*")) if p.suffix in endings and p.is_file()]
+
+
+def check_lines(check: Check, room: str, name: str, text: str):
+    """Includes of other rooms, and what only one room may know."""
+    places = next((places for folder, places in FOLDERS.items() if name.startswith(folder + "/")),
+                  [room, *ROOMS[room]])
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, rooms in ONLY.items():
+            if (not any(name.startswith(place + "/") for place in rooms)
+                    and re.search(pattern, line)):
+                check.breach(f"{name}:{number}: only {', '.join(rooms)} may have: {line.strip()}")
+        include = re.match(r'\s*#include "([^"]+)"', line)
+        target = include.group(1) if include else ""
+        if "/" not in target or target.split("/")[0] not in ROOMS:
+            continue
+        if not any(target == a or target.startswith(a + "/") for a in places):
+            folder = pathlib.PurePath(name).parent
+            check.breach(f"{name}:{number}: {folder} may not include {target}")
+
+
+def check_functions(check: Check, name: str, text: str):
+    for first, last, head in functions(text):
+        count = last - first + 1
+        function = re.search(r"([\w~]+)\s*\(", re.sub(r"function<.*?>+\s", "", head))
+        key = (name, function.group(1) if function else head)
+        if count > FUNCTION_LINES and not (check.allows("FUNCTIONS", key)
+                                           and count <= allowed.FUNCTIONS[key][0]):
+            check.breach(f"{name}:{first}: {key[1]} has {count} lines, the limit is "
+                         f"{FUNCTION_LINES}")
+
+
+def check_names(check: Check, room: str, name: str, text: str):
+    if room in NAMING or room == "kernels" and str(pathlib.PurePath(name).parent) not in NO_FAMILY:
+        return
+    for number, line in named_loops(text):
+        if not any(file == name and part in line and check.allows("NAMES", (file, part))
+                   for file, part in allowed.NAMES):
+            check.breach(f"{name}:{number}: a loop, stage or buffer is named outside the folder of "
+                         f"its family: {line}")
+
+
+def check_sizes(check: Check):
+    units = collections.defaultdict(set)
+    for folder in [*ROOMS, "tests", "scripts", "bench", "examples"]:
+        for path in files_of(folder, SOURCES):
+            count = path.read_text().count("\n")
+            if count > FILE_LINES:
+                check.breach(f"{path.relative_to(ROOT)}: {count} lines, the limit is {FILE_LINES}")
+            units[str(path.parent.relative_to(ROOT))].add(path.stem)
+    for folder, stems in sorted(units.items()):
+        if len(stems) > FOLDER_FILES and not check.allows("FOLDERS", folder):
+            check.breach(f"{folder}: {len(stems)} files, a header and its source counted as one; "
+                         f"the limit is {FOLDER_FILES}")
+
+
+def check_circles(check: Check, graph: IncludeGraph):
+    for circle in graph.circles():
+        if check.allows("CIRCLES", tuple(circle)):
+            continue
+        check.breach(f"a circle of folders: {' '.join(circle)}")
+        for a, b, lines in graph.inside(circle):
+            check.breach(f"  {a} -> {b}: {'; '.join(lines[:3])}"
+                         + (f" and {len(lines) - 3} more" if len(lines) > 3 else ""))
 
 
 def main() -> int:
-    breaches = []
-    lines_per_room = {}
-    for room, allowed in ROOMS.items():
-        for path in sorted((ROOT / room).rglob("*")):
-            if path.suffix not in {".cpp", ".h", ".c"}:
-                continue
-            text = path.read_text()
-            name = path.relative_to(ROOT)
-            lines_per_room[room] = lines_per_room.get(room, 0) + text.count("\n")
-            for number, line in enumerate(text.splitlines(), 1):
-                for pattern, rooms in ONLY.items():
-                    if not any(str(name).startswith(place + "/") for place in rooms) and re.search(pattern, line):
-                        breaches.append(f"{name}:{number}: only {', '.join(rooms)} may have: {line.strip()}")
-                include = re.match(r'\s*#include "([^"]+)"', line)
-                if not include or "/" not in include.group(1):
-                    continue
-                target = include.group(1)
-                if target.split("/")[0] not in ROOMS:
-                    continue
-                places = next((places for folder, places in FOLDERS.items() if str(name).startswith(folder + "/")), [room, *allowed])
-                if not any(target == a or target.startswith(a + "/") for a in places):
-                    breaches.append(f"{name}:{number}: {name.parent} may not include {target}")
-    for folder in [*ROOMS, "tests", "scripts", "bench", "examples"]:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in SOURCES and path.is_file():
-                count = path.read_text().count("\n")
-                if count > LIMIT:
-                    breaches.append(f"{path.relative_to(ROOT)}: {count} lines, the limit is {LIMIT}")
-    for room, count in lines_per_room.items():
-        print(f"{room:10} {count:6} lines")
-    for breach in breaches:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graph", metavar="FILE", help="draw who includes whom, and check nothing")
+    arguments = parser.parse_args()
+    files = {room: files_of(room, CODE) for room in ROOMS}
+    headers = [path for room in ROOMS for path in files_of(room, CODE | {".def"})]
+    graph = IncludeGraph(ROOT, headers)
+    if arguments.graph:
+        ending = pathlib.PurePath(arguments.graph).suffix
+        drawn = {".svg": graph.svg, ".dot": graph.dot}.get(ending, graph.text)()
+        pathlib.Path(arguments.graph).write_text(drawn)
+        return 0
+
+    check = Check()
+    for room, paths in files.items():
+        lines = 0
+        for path in paths:
+            text, name = path.read_text(), str(path.relative_to(ROOT))
+            lines += text.count("\n")
+            check_lines(check, room, name, text)
+            check_functions(check, name, text)
+            check_names(check, room, name, text)
+        print(f"{room:10} {lines:6} lines")
+    check_sizes(check)
+    check_circles(check, graph)
+    check.unneeded()
+    for breach in check.breaches:
         print(breach, file=sys.stderr)
-    print(f"layout: {'ok' if not breaches else str(len(breaches)) + ' breaches'}")
-    return 1 if breaches else 0
+    count = len(check.breaches)
+    print(f"layout: {'ok' if not count else str(count) + ' breaches'}")
+    return 1 if check.breaches else 0
 
 
 if __name__ == "__main__":

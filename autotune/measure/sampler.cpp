@@ -11,8 +11,7 @@ namespace {
 constexpr double kSampleSeconds = 1e-3;
 constexpr double kBlockSeconds = 1e-2;  // at most, unless one sample takes longer
 constexpr int kBlockSamples = 5;
-constexpr int kLeastSamples = 6;  // the fewest that have a 95 % interval of the median
-constexpr int kRetries = 3;       // of one block
+constexpr int kRetries = 3;  // of one block
 constexpr int kAllRetries = 12;
 // Sentinel against its fastest in this job: clocks differ between kernels and jobs
 constexpr double kSlowerNow = 1.1;
@@ -122,39 +121,6 @@ class Sampler {
 };
 
 }  // namespace
-
-double median_of(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const size_t n = samples.size();
-  return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
-}
-
-double seconds_of(const MeasureResult& result) {
-  return result.status == Status::ok && !result.seconds.empty()
-             ? median_of(result.seconds)
-             : std::numeric_limits<double>::infinity();
-}
-
-MedianInterval median_interval(std::vector<double> samples) {
-  const size_t n = samples.size();
-  if (n < kLeastSamples) return {0, std::numeric_limits<double>::infinity()};
-  std::sort(samples.begin(), samples.end());
-  // The k-th smallest and k-th largest, with the largest k for which fewer than k of n fair coins
-  // show heads in 2.5 % of all cases at most.
-  size_t k = 0;
-  if (n > 100) {
-    k = static_cast<size_t>((static_cast<double>(n) - 1.96 * std::sqrt(static_cast<double>(n))) /
-                            2);
-  } else {
-    double term = std::exp2(-static_cast<double>(n)), sum = term;
-    while (sum <= 0.025) {
-      ++k;
-      term *= static_cast<double>(n - k + 1) / static_cast<double>(k);
-      sum += term;
-    }
-  }
-  return {samples[k - 1], samples[n - k]};
-}
 
 Samples take_samples(const MeasureLimits& limits, double first, double usual_sentinel,
                      llvm::function_ref<double(int64_t)> run, llvm::function_ref<Probe()> probe) {

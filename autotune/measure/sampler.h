@@ -7,18 +7,9 @@
 #include <vector>
 
 #include "autotune/measure.h"
+#include "autotune/median.h"
 
 namespace tw {
-
-double median_of(std::vector<double> samples);   // of at least one
-double seconds_of(const MeasureResult& result);  // the median; infinite unless it is ok
-struct MedianInterval {
-  double low = 0, high = 0;
-};
-// Holds the median of the distribution with at least 95 % (from order statistics: no assumption
-// about its form). Fewer than six samples: 0 and infinity. More than a hundred: by the normal
-// approximation.
-MedianInterval median_interval(std::vector<double> samples);
 
 // What stands before and after a block of samples: the seconds of a fixed computation, and how
 // often this process was made to wait so far.

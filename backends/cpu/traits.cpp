@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "backends/llvm/target_machine.h"
+#include "backends/cpu/llvm_target.h"
 #include "runtime/embedded.h"
 
 namespace tw {
@@ -22,7 +22,7 @@ std::string plus_list(const std::vector<std::string>& features) {
 class LlvmFeatures : public FeatureSet {
  public:
   static Expected<LlvmFeatures> of(const Target& target) {
-    TW_ASSIGN(const llvm::Target* llvm_target, codegen::find_llvm_target(target.triple));
+    TW_ASSIGN(const llvm::Target* llvm_target, find_llvm_target(target.triple));
     const llvm::Triple triple(llvm::Triple::normalize(target.triple));
     // LLVM itself only warns
     std::unique_ptr<llvm::MCSubtargetInfo> info(llvm_target->createMCSubtargetInfo(triple, "", ""));

@@ -1,5 +1,5 @@
-// PTX for NVIDIA's GPUs, and what ptxas makes of it where there is one (runtime/cuda.c loads and
-// runs it).
+// PTX for NVIDIA's GPUs, and what ptxas makes of it where there is one (runtime/device/cuda.c loads
+// and runs it).
 #pragma once
 #include "backends/backend.h"
 

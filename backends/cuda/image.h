@@ -1,5 +1,5 @@
-// The code of a device with the driver "cuda": a table of images, which runtime/cuda_open.c chooses
-// from. Little-endian:
+// The code of a device with the driver "cuda": a table of images, which runtime/device/cuda_open.c
+// chooses from. Little-endian:
 //   "TWCU"  u32 count  then a record an image: u32 kind, u32 chip, u32 first launch, u32 launches,
 //   u64 offset from the table's start, u64 bytes then the images.
 #pragma once

@@ -141,6 +141,43 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
   return thunk;
 }
 
+Value* KernelEmitter::chunk_count(Value* extent, const Expr& limit) {
+  auto& b = v_.b;
+  // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
+  unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
+  Value* threads = b.CreateLoad(
+      b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), function_.env, 6 * pointer_bytes),
+      "threads");
+  Value* wide = b.CreateSExt(threads, b.getInt64Ty());
+  if (!is_const(emission_.layout.slice_bytes, 0))
+    wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(emission_.target.cores)), wide,
+                          v_.i64(emission_.target.cores));
+  Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
+  Value* most = expressions_.emit(limit);
+  return b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
+}
+
+void KernelEmitter::call_in_chunks(llvm::Function* body, std::vector<Value*> fields, Value* extent,
+                                   Value* chunks) {
+  auto& b = v_.b;
+  fields.push_back(extent);
+  fields.push_back(chunks);
+  std::vector<Type*> types;
+  for (Value* field : fields) types.push_back(field->getType());
+  auto* packed = llvm::StructType::get(b.getContext(), types);
+  llvm::IRBuilder<> at_entry(&function_.value->getEntryBlock(),
+                             function_.value->getEntryBlock().begin());
+  Value* slot = at_entry.CreateAlloca(packed, nullptr, "packed");
+  for (unsigned i = 0; i < fields.size(); ++i)
+    b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
+  auto parallel_for = module_.getOrInsertFunction("tw_parallel_for", b.getVoidTy(), b.getPtrTy(),
+                                                  b.getPtrTy(), b.getPtrTy(), b.getInt32Ty());
+  llvm::cast<llvm::Function>(parallel_for.getCallee())
+      ->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  b.CreateCall(parallel_for, {function_.env, make_thunk(body, packed), slot,
+                              b.CreateTrunc(chunks, b.getInt32Ty())});
+}
+
 void KernelEmitter::emit_parallel(const Stmt& s) {
   auto& b = v_.b;
   expressions_.forget();
@@ -155,40 +192,12 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   for (llvm::Argument& a : function_.value->args()) arguments.push_back(&a);
   for (const std::string& var : outer_vars) arguments.push_back(function_.vars.at(var));
 
-  // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
-  unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
-  Value* threads = b.CreateLoad(
-      b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), function_.env, 6 * pointer_bytes),
-      "threads");
-  Value* wide = b.CreateSExt(threads, b.getInt64Ty());
-  if (!is_const(emission_.layout.slice_bytes, 0))
-    wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(emission_.target.cores)), wide,
-                          v_.i64(emission_.target.cores));
-  Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
   const Expr limit = shares_here();  // lives until values are forgotten
-  Value* most = expressions_.emit(limit);
-  chunks = b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
+  Value* chunks = chunk_count(extent, limit);
   v_.branch(
       b.CreateICmpSGT(chunks, v_.i64(1)),
       [&]() -> Value* {
-        std::vector<Value*> fields = arguments;
-        fields.push_back(extent);
-        fields.push_back(chunks);
-        std::vector<Type*> types;
-        for (Value* field : fields) types.push_back(field->getType());
-        auto* packed = llvm::StructType::get(b.getContext(), types);
-        llvm::IRBuilder<> at_entry(&function_.value->getEntryBlock(),
-                                   function_.value->getEntryBlock().begin());
-        Value* slot = at_entry.CreateAlloca(packed, nullptr, "packed");
-        for (unsigned i = 0; i < fields.size(); ++i)
-          b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
-        auto parallel_for = module_.getOrInsertFunction("tw_parallel_for", b.getVoidTy(),
-                                                        b.getPtrTy(), b.getPtrTy(), b.getPtrTy(),
-                                                        b.getInt32Ty());
-        llvm::cast<llvm::Function>(parallel_for.getCallee())
-            ->setVisibility(llvm::GlobalValue::HiddenVisibility);
-        b.CreateCall(parallel_for, {function_.env, make_thunk(body, packed), slot,
-                                    b.CreateTrunc(chunks, b.getInt32Ty())});
+        call_in_chunks(body, arguments, extent, chunks);
         return nullptr;
       },
       [&]() -> Value* {
@@ -200,6 +209,12 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
         return nullptr;
       });
 
+  emit_chunk(s, body, outer_vars);
+}
+
+void KernelEmitter::emit_chunk(const Stmt& s, llvm::Function* body,
+                               const std::vector<std::string>& outer_vars) {
+  auto& b = v_.b;
   FunctionState outer = std::move(function_);
   llvm::IRBuilderBase::InsertPoint here = b.saveIP();
   in_parallel_ = true;

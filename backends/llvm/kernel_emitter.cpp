@@ -62,6 +62,10 @@ void KernelEmitter::analyse() {
     for (const Stmt& child : s->body) walk(child, depth, lanes);
   };
   walk(kernel_.body, 0, nullptr);
+  check_temps();
+}
+
+void KernelEmitter::check_temps() {
   int64_t stack_bytes = 0;
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const Buffer& buffer = kernel_.buffers[i];

@@ -45,6 +45,7 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
 
   // kernel_emitter.cpp
   void analyse();
+  void check_temps();
   void emit_stmt(const Stmt& s);
   void emit_loop(const Stmt& s);
   void emit_serial(const Stmt& s, Value* begin, Value* end);
@@ -62,6 +63,11 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   void enter(llvm::Function* function, Value* chunk = nullptr);
   Expr shares_here() const;  // of the loop that was entered last
   void emit_parallel(const Stmt& s);
+  llvm::Value* chunk_count(llvm::Value* extent, const Expr& limit);
+  // Calls the body on each chunk, on the pool's threads
+  void call_in_chunks(llvm::Function* body, std::vector<llvm::Value*> fields, llvm::Value* extent,
+                      llvm::Value* chunks);
+  void emit_chunk(const Stmt& s, llvm::Function* body, const std::vector<std::string>& outer_vars);
   void emit_shared(const Stmt& s);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
 

@@ -4,19 +4,27 @@
 //
 //   function          f32 ulp  f64 ulp   range and method
 //   exp               2        2         all; 2^k * polynomial; overflow gives inf, underflow
-//   subnormals, then 0 expm1             2        2         all; near 0 it keeps its relative
-//   accuracy log               2        2         all; subnormals are scaled first; 0 gives -inf,
-//   negative NaN log1p             2        2         all; log's method on an argument taken from x
-//   itself; -1 gives -inf, below NaN tanh              4        4         all; through exp(2|x|) -
-//   1, so small arguments keep their relative accuracy sigmoid           3        3         all;
-//   through exp(-|x|), so the negative tail keeps its relative accuracy erf               6 4 all;
-//   a rational function (f32); a polynomial below 1, 1 - exp(-x^2) g(x) above (f64) normal_cdf 6 9
-//   all; exp(-x^2/2) times a rational function, so the negative tail keeps its relative accuracy
+//                                        subnormals, then 0
+//   expm1             2        2         all; near 0 it keeps its relative accuracy
+//   log               2        2         all; subnormals are scaled first; 0 gives -inf, negative
+//                                        NaN
+//   log1p             2        2         all; log's method on an argument taken from x itself; -1
+//                                        gives -inf, below NaN
+//   tanh              4        4         all; through exp(2|x|) - 1, so small arguments keep their
+//                                        relative accuracy
+//   sigmoid           3        3         all; through exp(-|x|), so the negative tail keeps its
+//                                        relative accuracy
+//   erf               6        4         all; a rational function (f32); a polynomial below 1, 1 -
+//                                        exp(-x^2) g(x) above (f64)
+//   normal_cdf        6        9         all; exp(-x^2/2) times a rational function, so the
+//                                        negative tail keeps its relative accuracy
 //   sin, cos          2        3         |x| <= 2^20 (reduced in f64 by three parts of pi/2);
-//   beyond, absolute error grows with |x| tan               4        4         as sin asin, acos 4
-//   4         NaN outside [-1, 1] atan              3        3         all pow               1 2 +
-//   3 |y log x|   C's special cases; f32 is computed in f64 fmod              exact    exact C's:
-//   the sign of x; NaN for y = 0 or x infinite
+//                                        beyond, absolute error grows with |x|
+//   tan               4        4         as sin
+//   asin, acos        4        4         NaN outside [-1, 1]
+//   atan              3        3         all
+//   pow               1        2 + 3 |y log x|   C's special cases; f32 is computed in f64
+//   fmod              exact    exact     C's: the sign of x; NaN for y = 0 or x infinite
 #pragma once
 
 namespace llvm {

@@ -2,16 +2,12 @@
 
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Triple.h>
 
 #include <mutex>
 
-#define TW_INITIALIZE(ARCH)                                                 \
-  LLVMInitialize##ARCH##TargetInfo(), LLVMInitialize##ARCH##Target(),       \
-      LLVMInitialize##ARCH##TargetMC(), LLVMInitialize##ARCH##AsmPrinter(), \
-      LLVMInitialize##ARCH##AsmParser()
+#include "backends/cpu/llvm_target.h"
 
 namespace tw::codegen {
 namespace {
@@ -38,22 +34,6 @@ void set_llvm_options() {
   // where nothing moves, and kernels have their vectors already.
   set_option("dag-maps-huge-region", 200u);
   set_option("combiner-store-merging", false);
-}
-
-Expected<const llvm::Target*> find_llvm_target(const std::string& triple) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    TW_INITIALIZE(X86);
-    TW_INITIALIZE(AArch64);
-    TW_INITIALIZE(ARM);
-    TW_INITIALIZE(RISCV);
-  });
-  std::string reason;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(
-      llvm::Triple(llvm::Triple::normalize(triple)), reason);
-  if (!target)
-    return make_error(DiagCode::unsupported, "no code generator for {0}: {1}", triple, reason);
-  return target;
 }
 
 Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::string& triple,

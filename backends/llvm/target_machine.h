@@ -1,4 +1,4 @@
-// LLVM's targets: initialised once; machines are cheap and belong to one thread.
+// LLVM's machines: cheap, and each belongs to one thread.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,7 +7,6 @@
 #include "support/diag.h"
 
 namespace llvm {
-class Target;
 class TargetMachine;
 }  // namespace llvm
 
@@ -15,7 +14,6 @@ namespace tw::codegen {
 // What LLVM knows as options of the process only. Before every use of a machine: a link in the
 // process sets LLVM's options back.
 void set_llvm_options();
-Expected<const llvm::Target*> find_llvm_target(const std::string& triple);
 Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::string& triple,
                                                                    const CpuTraits& traits);
 }  // namespace tw::codegen

@@ -266,6 +266,16 @@ Value* Values::integer_divide(BinaryOp op, DType t, Value* x, Value* y) {
   return remainder ? rest : quotient;
 }
 
+Value* Values::shift(BinaryOp op, bool is_signed, Value* x, Value* y) {
+  int64_t width = x->getType()->getScalarSizeInBits();
+  Value* inside = b.CreateICmpULT(y, integer(y, width));
+  if (op == BinaryOp::shr && is_signed)
+    return b.CreateAShr(x, select(inside, y, integer(y, width - 1)));
+  Value* amount = select(inside, y, integer(y, 0));
+  return select(inside, op == BinaryOp::shl ? b.CreateShl(x, amount) : b.CreateLShr(x, amount),
+                integer(x, 0));
+}
+
 Value* Values::binary(BinaryOp op, DType t, Value* x, Value* y) {
   unify(x, y);
   bool real_type = is_float(t), is_signed = is_signed_int(t);
@@ -315,16 +325,7 @@ Value* Values::binary(BinaryOp op, DType t, Value* x, Value* y) {
     case BinaryOp::logical_xor:
     case BinaryOp::bit_xor: return b.CreateXor(x, y);
     case BinaryOp::shl:
-    case BinaryOp::shr: {
-      // Shifts by the width or more give 0 (or the sign), as a wider shift would.
-      int64_t width = x->getType()->getScalarSizeInBits();
-      Value* inside = b.CreateICmpULT(y, integer(y, width));
-      if (op == BinaryOp::shr && is_signed)
-        return b.CreateAShr(x, select(inside, y, integer(y, width - 1)));
-      Value* amount = select(inside, y, integer(y, 0));
-      return select(inside, op == BinaryOp::shl ? b.CreateShl(x, amount) : b.CreateLShr(x, amount),
-                    integer(x, 0));
-    }
+    case BinaryOp::shr: return shift(op, is_signed, x, y);
   }
   TW_UNREACHABLE("a binary operator");
 }

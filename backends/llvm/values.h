@@ -55,6 +55,8 @@ class Values {
 
   Value* unary(UnaryOp op, DType t, Value* x);  // also the functions of math.h
   Value* binary(BinaryOp op, DType t, Value* x, Value* y);
+  // shl, shr; by the width or more they give 0 (or the sign), as a wider shift would
+  Value* shift(BinaryOp op, bool is_signed, Value* x, Value* y);
   Value* combine(Combiner combiner, DType t, Value* old, Value* value);
   // All lanes into one scalar, pairwise
   Value* horizontal(Combiner combiner, DType t, Value* lanes_value);

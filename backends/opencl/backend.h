@@ -1,5 +1,5 @@
 // OpenCL C 1.2 for a device of a target: one program text with every kernel called there
-// (runtime/opencl.c builds and runs it).
+// (runtime/device/opencl.c builds and runs it).
 #pragma once
 #include "backends/backend.h"
 

@@ -8,7 +8,7 @@
 #include "backends/vdla/assembly.h"
 #include "backends/vdla/parameters.h"
 #include "backends/vdla/stream.h"
-#include "runtime/vdla_device.h"
+#include "runtime/device/vdla_device.h"
 
 namespace tw {
 namespace {

@@ -157,6 +157,43 @@ void NestLowering::for_each(const Dims& dims, size_t from,
   walk(from, {});
 }
 
+// x, y and z of a load, which leave `dims`. Rows are one behind the other in sram.
+std::array<NestLowering::Dim, 3> NestLowering::take_loaded_box(Dims& dims, bool pads) {
+  std::array<Dim, 3> box = {Dim{1, 0, 1}, Dim{1, 0, 1}, Dim{1, 0, 1}};
+  int64_t dense = 1;
+  for (size_t b = 0; b < 3 && !dims.empty(); ++b) {
+    const bool cut = !dims[0].whole();
+    if (dims[0].stride[0] != dense || (cut && (!pads || b == 2))) break;
+    // x steps in elements: these are rows of one
+    if (b == 0 && (dims[0].stride[1] < 1 || dims[0].stride[1] > 255)) {
+      dims.insert(dims.begin(), Dim{1, 0, 1, {1, 1, 0}});
+    }
+    box[b] = dims[0];
+    dense *= box[b].extent;
+    dims.erase(dims.begin());
+  }
+  return box;
+}
+
+// x and y of a store, which leave `dims`. x: side by side in both; y: any; neither changes the
+// parameters.
+std::array<NestLowering::Dim, 2> NestLowering::take_stored_box(Dims& dims) {
+  std::array<Dim, 2> box = {Dim{1, 0, 1}, Dim{1, 0, 1}};
+  for (size_t b = 0; b < 2; ++b) {
+    const auto suits = [&](const Dim& d) {
+      return d.stride[2] == 0 &&
+             (b == 1 ? fits<uint16_t>(d.stride[1]) : d.stride[0] == 1 && d.stride[1] == 1);
+    };
+    auto best = dims.end();
+    for (auto d = dims.begin(); d != dims.end(); ++d)
+      if (suits(*d) && (best == dims.end() || d->extent > best->extent)) best = d;
+    if (best == dims.end()) continue;
+    box[b] = *best;
+    dims.erase(best);
+  }
+  return box;
+}
+
 // dims: x, y, z of the load first, then what is unrolled. Operands: element in sram, element in
 // memory.
 Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Expr& from) {
@@ -175,19 +212,7 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
   if (!pads && space == Space::inp) pads = true;
   merge(dims);
   std::ranges::sort(dims, {}, [](const Dim& d) { return d.stride[0]; });
-  std::array<Dim, 3> box = {Dim{1, 0, 1}, Dim{1, 0, 1}, Dim{1, 0, 1}};
-  int64_t dense = 1;
-  for (size_t b = 0; b < 3 && !dims.empty(); ++b) {
-    const bool cut = !dims[0].whole();
-    if (dims[0].stride[0] != dense || (cut && (!pads || b == 2))) break;
-    // x steps in elements: these are rows of one
-    if (b == 0 && (dims[0].stride[1] < 1 || dims[0].stride[1] > 255)) {
-      dims.insert(dims.begin(), Dim{1, 0, 1, {1, 1, 0}});
-    }
-    box[b] = dims[0];
-    dense *= box[b].extent;
-    dims.erase(dims.begin());
-  }
+  const auto [x, y, z] = take_loaded_box(dims, pads);
   for (const Dim& dim : dims)
     if (!dim.whole() && leaf.value->kind == ExprKind::select)
       return no("stage '{0}' pads more than two axes", leaf.label);
@@ -195,7 +220,6 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
   load.scope = space;
   load.base = static_cast<uint8_t>(base_of(from->buffer.index));
   load.pad_value = pad_value;
-  const auto& [x, y, z] = box;
   load.x = static_cast<uint16_t>(x.end - x.first), load.y = static_cast<uint16_t>(y.end - y.first),
   load.z = static_cast<uint16_t>(z.extent);
   load.x_step = static_cast<uint8_t>(x.extent == 1 ? 1 : x.stride[1]);
@@ -367,6 +391,29 @@ Error NestLowering::maxima(const std::array<int64_t, 3>& base, Dims dims) {
   return error;
 }
 
+Expected<std::optional<Affine>> NestLowering::channel_of(const Nest& nest,
+                                                         const RequantForm& form) {
+  const std::string& label = nest.leaf->label;
+  const auto same = [](const Affine& a, const Affine& b) {
+    return a.base == b.base && a.strides == b.strides;
+  };
+  std::optional<Affine> channel;
+  std::vector<Expr> constants = form.biases;
+  if (form.scale.defined() && form.scale->kind == ExprKind::load) constants.push_back(form.scale);
+  for (const Expr& constant : constants) {
+    const auto at = flat_affine(kernel_.buffer(constant->buffer), constant->args, *values_, nest);
+    if (!at || (channel && !same(*at, *channel)))
+      return no("the constants of stage '{0}' are not one for each channel", label);
+    channel = *at;
+  }
+  if (form.guarded.defined()) {  // lanes beyond the last channel, which nobody reads
+    const auto guarded = affine(form.guarded, *values_, nest);
+    if (!channel || !guarded || !same(*guarded, *channel))
+      return no("a condition of stage '{0}' is not one of its channels", label);
+  }
+  return channel;
+}
+
 // Operands: element in memory, accumulator, element of the parameters.
 Error NestLowering::store(const Nest& nest) {
   const StmtNode& leaf = *nest.leaf;
@@ -383,39 +430,12 @@ Error NestLowering::store(const Nest& nest) {
              acc = flat_affine(sums, form.acc->args, *values_, nest);
   if (!to || !acc)
     return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
+  TW_ASSIGN(const std::optional<Affine> channel, channel_of(nest, form));
   std::vector<Affine> operands = {*to, *acc};
-  std::vector<Expr> constants = form.biases;
-  if (form.scale.defined() && form.scale->kind == ExprKind::load) constants.push_back(form.scale);
-  for (const Expr& constant : constants) {
-    const auto at = flat_affine(kernel_.buffer(constant->buffer), constant->args, *values_, nest);
-    if (!at || (operands.size() == 3 &&
-                (at->base != operands[2].base || at->strides != operands[2].strides)))
-      return no("the constants of stage '{0}' are not one for each channel", leaf.label);
-    if (operands.size() == 2) operands.push_back(*at);
-  }
-  if (form.guarded.defined()) {  // lanes beyond the last channel, which nobody reads
-    const auto channel = affine(form.guarded, *values_, nest);
-    if (operands.size() < 3 || !channel || channel->base != operands[2].base ||
-        channel->strides != operands[2].strides)
-      return no("a condition of stage '{0}' is not one of its channels", leaf.label);
-  }
+  if (channel) operands.push_back(*channel);
   TW_ASSIGN(Dims dims, dims_of(nest, operands, {lanes, lanes, lanes}, operands.size()));
   merge(dims);
-  // x: side by side in both; y: any; neither changes the parameters.
-  std::array<Dim, 2> box = {Dim{1, 0, 1}, Dim{1, 0, 1}};
-  for (size_t b = 0; b < 2; ++b) {
-    const auto suits = [&](const Dim& d) {
-      return d.stride[2] == 0 &&
-             (b == 1 ? fits<uint16_t>(d.stride[1]) : d.stride[0] == 1 && d.stride[1] == 1);
-    };
-    auto best = dims.end();
-    for (auto d = dims.begin(); d != dims.end(); ++d)
-      if (suits(*d) && (best == dims.end() || d->extent > best->extent)) best = d;
-    if (best == dims.end()) continue;
-    box[b] = *best;
-    dims.erase(best);
-  }
-  const auto& [x, y] = box;
+  const auto [x, y] = take_stored_box(dims);
   Store store;
   store.mode = form.mode;
   store.base = static_cast<uint8_t>(base_of(leaf.buffer.index));

@@ -44,11 +44,15 @@ class NestLowering {
   Error products(const std::array<int64_t, 3>& base, Dims dims);
   Error maxima(const std::array<int64_t, 3>& base, Dims dims);
   Error store(const Nest& nest);
+  // Where the parameters of the stored channels lie; none: all channels have the same
+  Expected<std::optional<Affine>> channel_of(const Nest& nest, const RequantForm& form);
   // The lanes' loops leave the nest, the others come with the operands' strides in elements of
   // `lanes` values each.
   Expected<Dims> dims_of(const Nest& nest, const std::vector<Affine>& operands,
                          const std::vector<int64_t>& lanes, size_t lane_operands) const;
   static void merge(Dims& dims);
+  static std::array<Dim, 3> take_loaded_box(Dims& dims, bool pads);
+  static std::array<Dim, 2> take_stored_box(Dims& dims);
   static void for_each(const Dims& dims, size_t from,
                        const std::function<void(const std::array<int64_t, 3>&)>& fn);
   Expected<bool> overwrites(int64_t acc, const Dims& dims, int64_t start);

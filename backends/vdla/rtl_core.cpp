@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "runtime/vdla_device.h"
+#include "runtime/device/vdla_device.h"
 
 namespace tw::vdla {
 

@@ -12,7 +12,7 @@
 #include "driver/compile/example_sizes.h"
 #include "driver/compile/stage_clock.h"
 #include "frontend/frontend.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/pass.h"
 #include "program/schedules.h"
 

@@ -4,7 +4,7 @@
 
 #include "autotune/measured_layouts.h"
 #include "frontend/frontend.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 

@@ -37,6 +37,6 @@ struct ExternInfo {
                                              const std::vector<const TensorType*>& inputs);
   int32_t (*run)(const tw_op_args*);
 };
-const ExternInfo& extern_info(ExternFunction function);  // ir/graph/externs.cpp
+const ExternInfo& extern_info(ExternFunction function);  // externs/table.cpp
 
 }  // namespace tw

@@ -4,10 +4,13 @@
 //   graph @digits(batch) {
 //     %image: f32[batch, 1, 8, 8] = input
 //     %w: f32[8, 1, 3, 3] = const #"1a2b3c…"          ; payload by content hash; small ones inline:
-//     const [1.5, 2] %c: f32[batch, 8, 8, 8] = conv(%image, %w) strides=[1,1] dilations=[1,1]
-//     pads=[1,1,1,1] %top: f32[batch, 8, 8, 3], %at: i64[batch, 8, 8, 3] = extern(%c) function=topk
-//     ints=[3,1,1] dims=[3] symbol k.0 = %at[0] <= [8]                        ; a size read from an
-//     element of %at, for what follows output %top
+//                                                       const [1.5, 2]
+//     %c: f32[batch, 8, 8, 8] = conv(%image, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]
+//     %top: f32[batch, 8, 8, 3], %at: i64[batch, 8, 8, 3] = extern(%c) function=topk ints=[3,1,1]
+//     dims=[3]
+//     symbol k.0 = %at[0] <= [8]                        ; a size read from an element of %at, for
+//                                                         what follows
+//     output %top
 //   }
 //
 // A symbol's limits stand behind it: @digits(batch >= 2 <= 64).

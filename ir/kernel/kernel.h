@@ -16,13 +16,16 @@
 //  * A *stage* is a store leaf together with the loops around it that belong to it; its name is the
 //  store's label, unique
 //    in the kernel. As lowered, every stage is its own perfect nest over its axes: first spatial,
-//    then reduce loops, and the store's indices are exactly the spatial variables. Each buffer has
-//    one stage, but for update stages and the first rows of carried buffers.
+//    then reduce loops, and
+//    the store's indices are exactly the spatial variables. Each buffer has one stage, but for
+//    update stages and the
+//    first rows of carried buffers.
 //  * Loops run from 0 to extent-1. `role` says what an axis means and survives splits: spatial
 //  iterations are independent,
 //    reduce iterations may be reordered (floating-point sums may change in the last bits), scan
-//    iterations run in order. A scan loop holds whole stages: what one iteration stores in a buffer
-//    the next ones may read (carried), rows of it by the loop's variable.
+//    iterations run in order. A scan
+//    loop holds whole stages: what one iteration stores in a buffer the next ones may read
+//    (carried), rows of it by the loop's variable.
 //  * A combining store (combiner != none) does buffer[...] = combine(buffer[...], value). With
 //  `init` it first stores
 //    `init` whenever all the reduce variables of the stage's enclosing loops are 0
@@ -37,14 +40,17 @@
 //  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the
 //  function that runs the
 //    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread;
-//    "register" temps become SSA values: all their indices must be constant once unroll and vector
-//    loops are expanded. Scope names of devices come from the Target. `per i`: each iteration of
-//    the concurrent loop i has its own.
+//    "register" temps become SSA
+//    values: all their indices must be constant once unroll and vector loops are expanded. Scope
+//    names of devices come from the
+//    Target. `per i`: each iteration of the concurrent loop i has its own.
 //  * Concurrency: the iterations of a `bind` or `vthread` loop, and the parts of a `roles`
 //  statement, run at the same time; they
 //    are ordered by tokens (`signal`, `wait`) and barriers alone. An `async` store lands at any
-//    time up to the moment when somebody takes the token of a later `signal ... async` of the same
-//    thread. Two accesses of one element, one of them a write, that nothing orders are an error.
+//    time up to the moment when
+//    somebody takes the token of a later `signal ... async` of the same thread. Two accesses of one
+//    element, one of them a
+//    write, that nothing orders are an error.
 //  * A `block` names a part of the tree; `by` says which intrinsic of the target computes it. What
 //  it means is its body.
 #pragma once

@@ -2,7 +2,7 @@
 //   for k in 6 reduce {                                          tokens xs.done
 //     for i in 8 { xs: xs[i] = x[k * 8 + i] }                    for k in 6 reduce {
 //     for i1 in 8 reduce { c: c[0] += xs[i1] }           ->        for i in 8 { xs: xs[i] = x[k * 8
-//     + i] async }
+//                                                                  + i] async }
 //   }                                                              signal xs.done async
 //                                                                  wait xs.done
 //                                                                  for i1 in 8 reduce { c: c[0] +=

@@ -1,7 +1,7 @@
 // blockize i tile
 //   for i in 4 { for j in 4 {                    block tile {
 //     c: c[i, j] += a[i] * b[j]            ->      for i in 4 { for j in 4 { c: c[i, j] += a[i] *
-//     b[j] } }
+//                                                  b[j] } }
 //   } }                                          }
 // The loop and all in it become one unit: no later step moves a loop across its border, as reorder,
 // fuse and compute_at of its stages need nests without blocks. Loops inside may still be split and

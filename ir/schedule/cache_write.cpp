@@ -1,6 +1,6 @@
 // cache_write y -> yc register
 //   for i in 8 { for k in 4 reduce {            for i in 8 { for k in 4 reduce { yc: yc[i] += a[i,
-//   k] init 0 } }
+//                                               k] init 0 } }
 //     y: y[i] += a[i, k] init 0             ->  for y_i in 8 { y: y[y_i] = yc[y_i] }
 //   } }
 // The stage goes on under the new name and computes into a new temp of that name and of the old

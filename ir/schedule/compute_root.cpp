@@ -1,8 +1,9 @@
 // compute_root c
 //   for i0 in 4 {                                          for c_i0 in 4 { for c_i in 14 { c:
-//   c[c_i0, c_i] = x[c_i0*14+c_i] * 2 } }
+//                                                          c[c_i0, c_i] = x[c_i0*14+c_i] * 2 } }
 //     for c_i in 14 { c: c[c_i] = x[i0*14+c_i] * 2 }  ->   for i0 in 4 { for i1 in 14 { y:
-//     y[i0*14+i1] = c[i0, i1] + 1 } } for i1 in 14 { y: y[i0*14+i1] = c[i1] + 1 }
+//                                                          y[i0*14+i1] = c[i0, i1] + 1 } }
+//     for i1 in 14 { y: y[i0*14+i1] = c[i1] + 1 }
 //   }
 // Undoes compute_at: the stage (with its init, if that is a nest of its own) is computed for every
 // iteration of the loops around, before them, and the temp keeps all of it, with a dimension a

@@ -1,10 +1,10 @@
 // decompose_reduction c k
 //   for k in 64 reduce {                                   for i_init in 4 unroll { for j_init in
-//   16 vector {
+//                                                          16 vector {
 //     for i in 4 unroll { for j in 16 vector {        ->     c.init: c[i_init, j_init] = 0
 //       c: c[i, j] += a[i, k] * b[k, j] init 0             } }
 //   } } }                                                  for k in 64 reduce { ... c: c[i, j] +=
-//   a[i, k] * b[k, j] ... }
+//                                                          a[i, k] * b[k, j] ... }
 // Legal: c has an init; no reduce loop of c is outside of k; every spatial loop of c from k on is
 // an index of its store (otherwise the init would run for one iteration only).
 #include <algorithm>

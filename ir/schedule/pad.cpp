@@ -1,10 +1,10 @@
 // pad k 4                                                     pad i 4
 //   for k in 10 reduce {            for k in 12 reduce {          temp t: f32[10]      temp t:
-//   f32[12]
+//                                                                 f32[12]
 //     c: c[i] += x[i, k] init 0 ->    c: c[i] += x[i, k]          for i in 10 {        for i in 12
-//     {
+//                                                                 {
 //   }                                    where k < 10 init 0        t: t[i] = x[i] ->    t: t[i] =
-//   select(i < 10, x[i], 0)
+//                                                                   select(i < 10, x[i], 0)
 //                                   }                             }                    }
 // The extent becomes a multiple of the factor, so that splits by it need no guard: the added points
 // contribute nothing to sums, and hold 0 (or the init) in a temp, which grows with them. Legal: a

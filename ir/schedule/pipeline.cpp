@@ -1,10 +1,11 @@
 // pipeline k 3 xs
 //   temp xs: f32[8]                                      temp xs: f32[3, 8]
 //   for k in 6 reduce {                                  for k_pro in 2 { for i_pro in 8 { xs.pro:
-//   xs[k_pro % 3, i_pro] = x[k_pro * 8 + i_pro] } }
+//                                                        xs[k_pro % 3, i_pro] = x[k_pro * 8 +
+//                                                        i_pro] } }
 //     for i in 8 { xs: xs[i] = x[k * 8 + i] }      ->    for k in 6 reduce {
 //     for i1 in 8 reduce { c: c[0] += xs[i1] }             if k + 2 < 6 { for i in 8 { xs: xs[(k +
-//     2) % 3, i] = x[(k + 2) * 8 + i] } }
+//                                                          2) % 3, i] = x[(k + 2) * 8 + i] } }
 //   }                                                      for i1 in 8 reduce { c: c[0] += xs[k %
 //   3, i1] }
 //                                                        }

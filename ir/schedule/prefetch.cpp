@@ -1,9 +1,9 @@
 // prefetch w k 8
 //   for k in 64 reduce { for j in 48 vector {          for k in 64 reduce {
 //     c: c[i, j] += x[i, k] * w[k, j]            ->      for w_k_l in 3 unroll { prefetch w[k + 8,
-//     w_k_l * 16] }
+//                                                        w_k_l * 16] }
 //   } }                                                  for j in 48 vector { c: c[i, j] += x[i, k]
-//   * w[k, j] }
+//                                                        * w[k, j] }
 //                                                      }
 // Each iteration asks for what a later one will read, one element a cache line of 64 bytes; with
 // distance 0 for what it reads itself, later. The last iterations ask for what is not there, which
@@ -13,9 +13,9 @@
 //
 // prefetch w j 1 over k
 //   for j in 4 { for i in 2 { for k in 64 reduce {     ->   for j in 4 { for i in 2 { for k in 64
-//   reduce {
+//                                                           reduce {
 //     c: c[i, j, l] += x[i, k] * w[j, k, l]  (l in 32)        prefetch w[j + 1, 0, (i * 64 + k) *
-//     16]
+//                                                             16]
 //   } } }                                                     c: ...
 // What the iteration of j reads is asked for during the whole of the one before, an equal part in
 // each iteration of k: memory delivers it at its own rate while the panel in the cache is in use.

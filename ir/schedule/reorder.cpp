@@ -4,7 +4,7 @@
 //       for j in 16 { for k in 8 reduce {                   if i < n {
 //         c: c[i, j] += a[i, k] * b[k, j] init 0    ->        for j in 16 {
 //   } } } }                                                     c: c[i, j] += a[i, k] * b[k, j]
-//   init 0
+//                                                               init 0
 //                                                       } } } }
 // The named loops change places among themselves; loops between them stay. Ifs between them move as
 // far out as they can. Legal: one perfect nest from the outermost to the innermost named loop; scan

@@ -1,9 +1,10 @@
 // reverse_compute_at y i0
 //   for i0 in 4 { for i1 in 14 {                  for i0 in 4 {
 //     c: c[i0*14+i1] = x[i0*14+i1] * 2              for i1 in 14 { c: c[i0*14+i1] = x[i0*14+i1] * 2
-//     }
+//                                                   }
 //   } }                                       ->    for y_i in 14 { y: y[i0*14+y_i] = c[i0*14+y_i]
-//   + 1 } for i in 56 { y: y[i] = c[i] + 1 }            }
+//                                                   + 1 }
+//   for i in 56 { y: y[i] = c[i] + 1 }            }
 // The counterpart of compute_at: a reader moves to the end of the loop in which its producers run,
 // restricted to the part of their buffers that an iteration of the loop completes. Loops are named
 // as by compute_at; points outside the reader's domain are guarded. Legal: the reader's nest is as

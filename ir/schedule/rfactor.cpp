@@ -1,10 +1,10 @@
 // rfactor c k1 -> cf
 //   for i in 8 {                                        for i in 8 { for k1 in 16 { for k0 in 4
-//   reduce {
+//                                                       reduce {
 //     for k0 in 4 reduce { for k1 in 16 reduce {          cf: cf[i, k1] += x[i, k0*16+k1] init 0
 //       c: c[i] += x[i, k0*16+k1] init 2           ->   } } }
 //   } } }                                               for c_i in 8 { for c_k1 in 16 reduce { c:
-//   c[c_i] += cf[c_i, c_k1] init 2 } }
+//                                                       c[c_i] += cf[c_i, c_k1] init 2 } }
 // Stage c now is named cf and makes a partial result for each k1, in a new temp whose last
 // dimension is k1; a new stage c combines them. So the reduce loop k1 becomes one that can be
 // vectorized or run in parallel. Legal: the nest is as lowered (its reduce loops may be split); c

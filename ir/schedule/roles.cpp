@@ -1,9 +1,11 @@
 // roles k 2 load = xs, compute = c
 //   temp xs: f32[8]                                tokens load.compute   tokens compute.load = 2
-//   temp xs: f32[2, 8] for k in 6 reduce {                            roles {
+//                                                  temp xs: f32[2, 8]
+//   for k in 6 reduce {                            roles {
 //     for i in 8 { xs: xs[i] = ... }                 load { for k_load in 6 {
 //     for i1 in 8 reduce { c: c[0] += xs[i1] }  ->     wait compute.load   for i in 8 { xs:
-//     xs[k_load % 2, i] = ... }   signal load.compute } }
+//                                                      xs[k_load % 2, i] = ... }   signal
+//                                                      load.compute } }
 //   }                                                compute { for k_compute in 6 reduce {
 //                                                      wait load.compute   for i1 in 8 reduce { c:
 //                                                      ... xs[k_compute % 2, i1] }   signal

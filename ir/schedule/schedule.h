@@ -4,9 +4,13 @@
 //
 //   schedule {
 //     split i 14 -> i0 i1          ; for i -> for i0 { for i1 in 14 }; guarded when 14 does not
-//     divide the extent split j 64 shift -> j0 j1    ; the last block starts at extent-64 instead
-//     of being guarded (recomputes, never guards) reorder j0 i0 k i1 j1 compute_at c i0 set_scope c
-//     register vectorize j1
+//                                    divide the extent
+//     split j 64 shift -> j0 j1    ; the last block starts at extent-64 instead of being guarded
+//                                    (recomputes, never guards)
+//     reorder j0 i0 k i1 j1
+//     compute_at c i0
+//     set_scope c register
+//     vectorize j1
 //   }
 #pragma once
 #include <string>

@@ -2,7 +2,7 @@
 //   for i in 10 {            for i0 in 3 {              for i0 in 3 {
 //     y: y[i] = x[i]   ->      for i1 in 4 {              for i1 in 4 {
 //   }                            if i0*4+i1 < 10 {          y: y[min(i0*4, 6)+i1] = x[min(i0*4,
-//   6)+i1]
+//                                                           6)+i1]
 //                                  y: y[i0*4+i1] = ..     } }
 //                            } } }
 // Legal: a serial loop, factor >= 1. A reduce tail becomes a `where` of the combining stores.

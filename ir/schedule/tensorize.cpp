@@ -1,7 +1,7 @@
 // tensorize j x86.vpdpbusd -> dot
 //   for j in 16 { for k in 4 reduce {                              block dot by x86.vpdpbusd {
 //     c: c[i, j] += i32(x[i, q*4 + k]) * i32(w[q, j, k])     ->      for j in 16 unroll { for k in
-//     4 unroll reduce { c: ... } }
+//                                                            4 unroll reduce { c: ... } }
 //   } }                                                            }
 // The nest is computed by an instruction of the target, if it is what the instruction's semantics
 // say: the same loops, expression and places of the operands in memory (ir/schedule/intrinsic.h).

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "autotune/measured_layouts.h"
-#include "passes/assign_layouts.h"
+#include "passes/choose/assign_layouts.h"
 #include "tests/autotune/kernels.h"
 
 using namespace tw;

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "kernels/lower.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "tests/cli/compiled.h"
 #include "tests/cli/graphs.h"

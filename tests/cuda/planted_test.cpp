@@ -6,7 +6,7 @@
 //   untied accumulator                     interpreter and emulator; operands not as the
 //   instruction has them: when code is made
 // The same for rings between roles, by the verifier and the interpreter:
-// tests/ir/text_kernels_test.cpp.
+// tests/ir/kernel/text_kernels_test.cpp.
 #include <doctest/doctest.h>
 
 #include "backends/cuda/cuda.h"

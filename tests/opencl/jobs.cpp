@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ir/kernel/interpreter.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "program/plan_program.h"

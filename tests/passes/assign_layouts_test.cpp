@@ -1,9 +1,9 @@
-#include "passes/assign_layouts.h"
+#include "passes/choose/assign_layouts.h"
 
 #include <doctest/doctest.h>
 
-#include "passes/analytic_cost.h"
-#include "passes/layout_costs.h"
+#include "passes/choose/analytic_cost.h"
+#include "passes/choose/layout_costs.h"
 
 using namespace tw;
 

@@ -1,4 +1,4 @@
-#include "passes/pbqp.h"
+#include "passes/choose/pbqp.h"
 
 #include <doctest/doctest.h>
 

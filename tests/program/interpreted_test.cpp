@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "ir/kernel/interpreter.h"
-#include "passes/choose_algorithms.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/storage.h"
 #include "program/plan_program.h"

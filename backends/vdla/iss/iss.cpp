@@ -1,10 +1,10 @@
-// The instruction-set simulator behind runtime/vdla_device.h: exact values, cycles by prediction,
-// races on demand.
+// The instruction-set simulator behind runtime/device/vdla_device.h: exact values, cycles by
+// prediction, races on demand.
 #include <cstdio>
 #include <cstring>
 
 #include "backends/vdla/timing.h"
-#include "runtime/vdla_device.h"
+#include "runtime/device/vdla_device.h"
 
 namespace tw::vdla {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "Vvdla_core.h"
-#include "runtime/vdla_device.h"
+#include "runtime/device/vdla_device.h"
 #include "verilated.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/ops/importers.h"
-#include "frontend/onnx/ops/points.h"
+#include "frontend/onnx/ops/resample/points.h"
 
 namespace tw::onnx_import {
 namespace {

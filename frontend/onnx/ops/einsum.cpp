@@ -6,7 +6,7 @@
 #include <map>
 
 #include "frontend/onnx/ops/importers.h"
-#include "frontend/onnx/ops/points.h"
+#include "frontend/onnx/ops/resample/points.h"
 
 namespace tw::onnx_import {
 namespace {

@@ -1,5 +1,5 @@
 // Losses over classes: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
-#include "frontend/onnx/ops/attention_core.h"
+#include "frontend/onnx/ops/attention/attention_core.h"
 #include "frontend/onnx/ops/importers.h"
 
 namespace tw::onnx_import {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "frontend/onnx/ops/importers.h"
-#include "frontend/onnx/ops/points.h"
+#include "frontend/onnx/ops/resample/points.h"
 
 namespace tw::onnx_import {
 namespace {

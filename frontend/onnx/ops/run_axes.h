@@ -3,7 +3,7 @@
 #pragma once
 #include <functional>
 
-#include "frontend/onnx/ops/points.h"
+#include "frontend/onnx/ops/resample/points.h"
 
 namespace tw::onnx_import {
 

@@ -1,0 +1,169 @@
+// Time, weights and error of each algorithm, from shapes and the target's numbers. Constants:
+// docs/internals/algorithms.md.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/core_rates.h"
+#include "ir/group.h"
+#include "kernels/lower.h"
+#include "kernels/winograd/transform.h"
+#include "passes/choose/analytic_cost.h"
+#include "passes/choose/choose_algorithms.h"
+
+namespace tw {
+namespace {
+
+// Largest error of a sum, of the range of many, per square root of its length
+constexpr double kRoundings = 0.6;
+constexpr double kEpsilon = 0x1p-24;
+constexpr double kEfficiency = 0.93;  // of the products' loops
+// a vector of the left operand's sums and of the result
+constexpr double kStrassenCycles = 9, kStrassenSpillCycles = 6;
+// Products of tiles one vector wide
+constexpr double kStrassenNarrow = 1.15, kStrassenKappa = 1.4;
+// a vector and point of Winograd's transforms
+constexpr double kInputCycles = 5.5, kOutputCycles = 3.6;
+
+// Of one matrix product; columns are output channels
+struct Product {
+  double rows = 0, depth = 0, columns = 0;
+};
+
+double padded(double n, double to) { return std::ceil(n / to) * to; }
+
+double multiply_cycles(const Product& p, const Target& target) {
+  const double lanes = target.lanes(4), a_cycle = core_rates(target).multiply_adds;
+  // Products in flight
+  const double rows = std::min<double>(p.rows, target.vector_registers / 2 - 2),
+               fewest = 4 * a_cycle;
+  const double hidden = std::min(1.0, 2 * rows / fewest);  // two vectors wide
+  return p.rows * p.depth * padded(p.columns, lanes) / (lanes * a_cycle) / kEfficiency / hidden;
+}
+
+// Weights are read once and cold; half of the lesser time hides behind the greater.
+double with_weights(double cycles, double bytes, const Target& target, double model_bytes) {
+  const CoreRates rates = core_rates(target);
+  const double a_cycle = model_bytes <= static_cast<double>(target.l2_bytes)   ? rates.l2_bytes
+                         : model_bytes <= static_cast<double>(target.l3_bytes) ? rates.l3_bytes
+                                                                               : rates.memory_bytes;
+  const double reading = bytes / a_cycle;
+  return std::max(cycles, reading) + 0.4 * std::min(cycles, reading);
+}
+
+int64_t extent(const Expr& e) { return as_const(e).value_or(1); }
+
+// A convolution as a product: rows are output pixels.
+Product product_of(const Graph& graph, const Node& node) {
+  const TensorType &w = graph.value(node.inputs[1]).type, &y = graph.value(node.output).type;
+  double outputs = 1;
+  for (const Expr& e : y.shape) outputs *= static_cast<double>(extent(e));
+  Product p;
+  if (const auto* matmul = std::get_if<op::MatMul>(&node.attrs)) {
+    const size_t rank = w.shape.size();
+    p.depth = static_cast<double>(extent(w.shape[matmul->trans_b ? rank - 1 : rank - 2]));
+    p.columns = static_cast<double>(extent(y.shape.back()));
+  } else {
+    p.columns = static_cast<double>(extent(w.shape[0]));
+    p.depth = 1;
+    for (size_t i = 1; i < w.shape.size(); ++i) p.depth *= static_cast<double>(extent(w.shape[i]));
+  }
+  p.rows = outputs / p.columns;
+  return p;
+}
+
+AlgorithmEstimate winograd(const Graph& graph, const Node& node, int tile, const Target& target,
+                           double model_bytes) {
+  const TensorType &x = graph.value(node.inputs[0]).type, &y = graph.value(node.output).type;
+  const int stride = static_cast<int>(std::get<op::Conv>(node.attrs).strides[0]),
+            axis_points = winograd_transform(tile, stride).points;
+  const double lanes = target.lanes(4), points = axis_points * axis_points;
+  const double in = padded(static_cast<double>(extent(x.shape[1])), lanes),
+               out = padded(static_cast<double>(extent(y.shape[1])), lanes);
+  const double tiles = static_cast<double>(extent(y.shape[0])) *
+                       std::ceil(static_cast<double>(extent(y.shape[2])) / tile) *
+                       std::ceil(static_cast<double>(extent(y.shape[3])) / tile);
+  const double transforms = tiles * points / lanes * (in * kInputCycles + out * kOutputCycles) /
+                            core_rates(target).sums;
+  AlgorithmEstimate e;
+  e.weight_bytes = points * in * out * 4;
+  e.cycles = with_weights(points * multiply_cycles({tiles, in, out}, target) + transforms,
+                          e.weight_bytes, target, model_bytes);
+  e.error = rounding_error(winograd_kappa(tile, stride), in);
+  return e;
+}
+
+AlgorithmEstimate strassen(const Graph& graph, const Node& node, const Target& target,
+                           double model_bytes) {
+  const Product p = product_of(graph, node);
+  const double lanes = target.lanes(4), rows = std::ceil(p.rows / 2);
+  // Sums that the second-level cache does not hold go to the next one and back, unless they are
+  // made block by block.
+  const double left_bytes = rows * p.depth * 2 * 4, held = static_cast<double>(target.l2_bytes);
+  const bool blocks = 2 * 7 * p.depth * p.columns <= held;
+  const double in_cycles = kStrassenCycles +
+                           (!blocks && 1.75 * left_bytes > held ? kStrassenSpillCycles : 0);
+  const double sums = (rows * p.depth * 2 / lanes * in_cycles +
+                       rows * p.columns * 2 / lanes * kStrassenCycles) /
+                      core_rates(target).sums;
+  const int64_t half_rows = static_cast<int64_t>(rows),
+                vectors = strassen_vectors(half_rows, static_cast<int64_t>(p.columns / 2 / lanes),
+                                           target);
+  const double computed = padded(rows,
+                                 static_cast<double>(strassen_rows(half_rows, vectors, target))) *
+                          (vectors == 1 ? kStrassenNarrow : 1);
+  AlgorithmEstimate e;
+  e.weight_bytes = 7 * p.depth * p.columns;  // seven quarters of four bytes
+  e.cycles = with_weights(
+      7 * multiply_cycles({computed, p.depth / 2, p.columns / 2}, target) + sums, e.weight_bytes,
+      target, model_bytes);
+  e.error = rounding_error(kStrassenKappa, p.depth);
+  return e;
+}
+
+}  // namespace
+
+double rounding_error(double kappa, double length) {
+  return kRoundings * kEpsilon * kappa * std::sqrt(length);
+}
+
+// Variance of the error against that of the output, for inputs and weights without correlation: per
+// axis the sum over the points of AT^2 |BT row|^2 |G row|^2, averaged over the tile's outputs.
+double winograd_kappa(int tile, int stride) {
+  const WinogradTransform t = winograd_transform(tile, stride);
+  auto square = [](const std::vector<double>& row) {
+    double sum = 0;
+    for (double v : row) sum += v * v;
+    return sum;
+  };
+  double sum = 0;
+  for (const auto& row : t.at)
+    for (size_t a = 0; a < row.size(); ++a)
+      sum += row[a] * row[a] * square(t.bt[a]) * square(t.g[a]);
+  return sum / (3 * tile);  // of one axis; both axes: its square, whose root is the amplitude
+}
+
+std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node,
+                                                    Algorithm algorithm, const Target& target,
+                                                    double model_bytes) {
+  switch (algorithm) {
+    case Algorithm::direct: {
+      const Product p = product_of(graph, node);
+      AlgorithmEstimate e;
+      e.weight_bytes = p.depth * padded(p.columns, target.lanes(4)) * 4;
+      e.cycles = with_weights(multiply_cycles(p, target), e.weight_bytes, target, model_bytes);
+      e.error = rounding_error(1, p.depth);
+      return e;
+    }
+    case Algorithm::winograd_f2:
+    case Algorithm::winograd_f4:
+    case Algorithm::winograd_f6:
+      if (!winograd_applies(graph, node)) return std::nullopt;
+      return winograd(graph, node, winograd_tile(algorithm), target, model_bytes);
+    case Algorithm::strassen:
+      if (!strassen_applies(graph, node, target)) return std::nullopt;
+      return strassen(graph, node, target, model_bytes);
+  }
+  TW_UNREACHABLE("bad algorithm");
+}
+
+}  // namespace tw

@@ -1,0 +1,237 @@
+#include "passes/choose/choose_algorithms.h"
+
+#include "ir/group.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace tw {
+namespace {
+
+constexpr double kLeastGain = 0.03;  // of a layer's time: less is within the model's own error
+// What later layers may make of an error, relative to their own range
+constexpr double kPassedOn = 2;
+
+constexpr Algorithm kFast[] = {Algorithm::winograd_f2, Algorithm::winograd_f4,
+                               Algorithm::winograd_f6, Algorithm::strassen};
+
+struct Option {
+  Algorithm algorithm;
+  AlgorithmEstimate estimate;
+};
+
+struct Choice {
+  Group* group;
+  std::vector<Option> options;  // the direct one first
+  size_t taken = 0;
+  const AlgorithmEstimate& now() const { return options[taken].estimate; }
+};
+
+bool has_constant_weights(const Graph& graph, const Node& node) {
+  bool product = std::holds_alternative<op::Conv>(node.attrs) ||
+                 std::holds_alternative<op::MatMul>(node.attrs);
+  return product && node.inputs.size() > 1 && node.inputs[1].valid() &&
+         graph.is_constant(node.inputs[1]);
+}
+
+bool is_attention(const Graph& graph, const Group& group) {
+  for (NodeId id : group.nodes)
+    if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return true;
+  return false;
+}
+
+double constant_bytes(const Graph& graph, const std::vector<Group>& groups) {
+  std::set<int32_t> seen;
+  double bytes = 0;
+  for (const Group& group : groups)
+    for (NodeId id : group.nodes)
+      for (ValueId v : graph.node(id).inputs)
+        if (v.valid() && graph.is_constant(v) && seen.insert(v.index).second)
+          bytes += static_cast<double>(graph.value(v).constant->bytes.size());
+  return bytes;
+}
+
+double middle(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// Cycles become measured seconds. Where there are none, the estimate times what measured kernels of
+// that algorithm, else of any, took for theirs.
+void use_measured(std::vector<Choice>& choices, const AlgorithmSeconds& measured) {
+  const auto seconds_of = [&](const Choice& c, const Option& o) -> std::optional<double> {
+    const auto known = measured.find(c.group->anchor);
+    if (known == measured.end()) return std::nullopt;
+    const auto seconds = known->second.find(o.algorithm);
+    return seconds == known->second.end() ? std::nullopt : std::optional(seconds->second);
+  };
+  std::map<Algorithm, std::vector<double>> ratios;
+  std::vector<double> all;
+  for (const Choice& c : choices)
+    for (const Option& o : c.options)
+      if (const auto seconds = seconds_of(c, o)) {
+        ratios[o.algorithm].push_back(*seconds / o.estimate.cycles);
+        all.push_back(*seconds / o.estimate.cycles);
+      }
+  if (all.empty()) return;
+  for (Choice& c : choices) {
+    for (Option& o : c.options) {
+      const auto own = ratios.find(o.algorithm);
+      o.estimate.cycles = seconds_of(c, o).value_or(
+          o.estimate.cycles * middle(own == ratios.end() ? all : own->second));
+    }
+    // Measured twice, the same kernel differs by as much
+    const double most = (1 - kLeastGain) * c.options[0].estimate.cycles;
+    std::erase_if(c.options, [&](const Option& o) {
+      return o.algorithm != Algorithm::direct && o.estimate.cycles >= most;
+    });
+  }
+}
+
+double square(const Option& o) { return o.estimate.error * o.estimate.error; }
+
+// A knapsack with one option for each choice: the least sum of cycles, and of squared errors at
+// their price, within the spare bytes.
+void take_best(std::vector<Choice>& choices, double spare_bytes, double price) {
+  constexpr size_t kUnits = 4096;             // of the spare bytes
+  std::vector<double> cost(kUnits + 1, 0.0);  // of the choices so far, within so many units
+  std::vector<std::vector<size_t>> taken(choices.size());
+  auto units_of = [&](const Choice& c, size_t option) -> std::optional<size_t> {
+    const double bytes = c.options[option].estimate.weight_bytes -
+                         c.options[0].estimate.weight_bytes;
+    if (bytes <= 0) return 0;
+    if (bytes > spare_bytes) return std::nullopt;
+    return static_cast<size_t>(std::ceil(bytes / spare_bytes * kUnits));
+  };
+  for (size_t c = 0; c < choices.size(); ++c) {
+    std::vector<double> least(kUnits + 1, std::numeric_limits<double>::infinity());
+    taken[c].assign(kUnits + 1, 0);
+    for (size_t i = 0; i < choices[c].options.size(); ++i) {
+      const auto units = units_of(choices[c], i);
+      if (!units) continue;
+      const double own = choices[c].options[i].estimate.cycles +
+                         price * square(choices[c].options[i]);
+      for (size_t u = *units; u <= kUnits; ++u)
+        if (const double sum = cost[u - *units] + own; sum < least[u]) {
+          least[u] = sum;
+          taken[c][u] = i;
+        }
+    }
+    cost = std::move(least);
+  }
+  size_t left = kUnits;
+  for (size_t c = choices.size(); c-- > 0;) {
+    choices[c].taken = taken[c][left];
+    left -= *units_of(choices[c], choices[c].taken);
+  }
+}
+
+bool is_measured(const AlgorithmSeconds& measured, NodeId anchor, Algorithm algorithm) {
+  const auto known = measured.find(anchor);
+  return known != measured.end() && known->second.contains(algorithm);
+}
+
+// Errors of different layers know nothing of each other: their squares add.
+double squares(const std::vector<Choice>& choices) {
+  double sum = 0;
+  for (const Choice& c : choices) sum += square(c.options[c.taken]);
+  return sum;
+}
+
+// The lowest price of errors at which they stay within their budget; the direct algorithms where
+// none does that.
+void take_within(std::vector<Choice>& choices, double spare_bytes, double spare_square) {
+  take_best(choices, spare_bytes, 0);
+  if (squares(choices) <= spare_square) return;
+  double cycles = 0;
+  for (const Choice& c : choices) cycles += c.options[0].estimate.cycles;
+  double low = 0, high = cycles / (spare_square + std::numeric_limits<double>::min());
+  constexpr int kSteps = 40;
+  for (int i = 0; i < kSteps; ++i) {
+    const double price = i == 0 ? high : (low + high) / 2;
+    take_best(choices, spare_bytes, price);
+    (squares(choices) <= spare_square ? high : low) = price;
+  }
+  take_best(choices, spare_bytes, high);
+  if (squares(choices) > spare_square)
+    for (Choice& c : choices) c.taken = 0;
+}
+
+}  // namespace
+
+bool serves_pool(Algorithm algorithm, const op::Pool& pool) {
+  if (algorithm == Algorithm::strassen) return false;
+  const int tile = winograd_tile(algorithm);
+  return tile == 0 ||
+         std::ranges::all_of(pool.kernel, [&](int64_t kernel) { return tile % kernel == 0; });
+}
+
+bool has_algorithms(const Graph& graph, const Group& group) {
+  return has_constant_weights(graph, graph.node(group.anchor)) && !is_attention(graph, group);
+}
+
+std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group,
+                                             const Target& target) {
+  std::vector<Algorithm> list = {Algorithm::direct};
+  const Node& anchor = graph.node(group.anchor);
+  if (!has_algorithms(graph, group)) return list;
+  const op::Pool* pool = nullptr;
+  for (NodeId id : group.nodes)
+    if (const auto* found = std::get_if<op::Pool>(&graph.node(id).attrs)) pool = found;
+  for (Algorithm algorithm : kFast)
+    if (estimate_algorithm(graph, anchor, algorithm, target, 0) &&
+        (!pool || serves_pool(algorithm, *pool)))
+      list.push_back(algorithm);
+  return list;
+}
+
+AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups,
+                                   const Target& target, const AlgorithmOptions& options) {
+  const double model_bytes = constant_bytes(graph, groups);
+  AlgorithmSummary total;
+  std::vector<Choice> choices, settled;
+  for (Group& group : groups) {
+    group.algorithm = Algorithm::direct;
+    const Node& node = graph.node(group.anchor);
+    if (!has_algorithms(graph, group)) continue;
+    const auto found = options.fixed.find(group.anchor);
+    const Algorithm* fixed = found == options.fixed.end() ? nullptr : &found->second;
+    Choice c{&group,
+             {{Algorithm::direct,
+               *estimate_algorithm(graph, node, Algorithm::direct, target, model_bytes)}}};
+    for (Algorithm algorithm : kFast) {
+      if (options.only && *options.only != algorithm) continue;
+      if (fixed && *fixed != algorithm) continue;
+      auto e = estimate_algorithm(graph, node, algorithm, target, model_bytes);
+      if (!e) continue;
+      const bool promising = e->cycles < (1 - kLeastGain) * c.options[0].estimate.cycles;
+      if (options.only || fixed || promising ||
+          is_measured(options.measured, group.anchor, algorithm))
+        c.options.push_back({algorithm, *e});
+    }
+    if (options.only || fixed) c.taken = c.options.size() - 1;
+    total.direct_bytes += c.options[0].estimate.weight_bytes;
+    (fixed ? settled : choices).push_back(std::move(c));
+  }
+  double spare = std::max(model_bytes, total.direct_bytes) * (options.max_weight_growth - 1);
+  for (const Choice& c : settled)
+    spare -= c.now().weight_bytes - c.options[0].estimate.weight_bytes;
+  const double budget = target.accuracy / kPassedOn,
+               spare_square = std::max(0.0, budget * budget - squares(settled));
+  if (!options.only) {
+    use_measured(choices, options.measured);
+    take_within(choices, std::max(0.0, spare), spare_square);
+  }
+  choices.insert(choices.end(), std::make_move_iterator(settled.begin()),
+                 std::make_move_iterator(settled.end()));
+  for (const Choice& c : choices) {
+    c.group->algorithm = c.options[c.taken].algorithm;
+    total.weight_bytes += c.now().weight_bytes;
+  }
+  total.error = kPassedOn * std::sqrt(squares(choices));
+  return total;
+}
+
+}  // namespace tw

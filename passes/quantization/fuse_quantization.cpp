@@ -1,0 +1,353 @@
+// before: %c = conv(dequantize(%x, %xs, %xz), dequantize(%w, %ws), dequantize(%b, %xs * %ws))  %y =
+// quantize(max(0, %c), %ys, %yz)
+// after:  %a: i32 = conv(%x, %w, %b) x_zero=%xz
+//         %y = cast(max(round(cast(%a) * const [xs * ws / ys]) + yz, yz)) to=i8 saturate=true
+// The arithmetic of onnxruntime's QLinearConv, QLinearMatMul and QGemm on x86: sums in i32, one f32
+// product with the scale f32(f32(xs * ws) / ys), one rounding half to even. A clamp before the
+// quantization is one of the quantized values, as rounding keeps the order. Without a quantize
+// behind it the product ends as f32(sum) * f32(xs * ws). quantize(dequantize(x)) with one scale is
+// x. Why here: before constants are folded, which would make floats of dequantized weights.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/storage_types.h"
+#include "kernels/common/narrow.h"
+#include "passes/passes.h"
+#include "passes/quantization/quantization.h"
+
+namespace tw {
+namespace {
+
+// a bias' scale and the product of the operands' scales, relative
+constexpr float kSameScale = 1e-5F;
+constexpr int64_t kUnsignedZero = 128;
+
+bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
+
+// A convolution or matrix product of dequantized operands, with the bias behind it, and the scale
+// of its integer sums.
+struct Product {
+  NodeId node;
+  Dequantized x, w;
+  std::vector<float> scale;  // one, or one a channel or column
+  // i32 in units of scale (constant), or a float value of the convolution
+  ValueId bias, float_bias;
+};
+
+class Fuser {
+ public:
+  Fuser(Graph& graph, const Target& target) : rewriter_(graph), graph_(graph), target_(target) {}
+
+  Expected<bool> run(PassContext& context) {
+    sink_dequantization(rewriter_);
+    for (NodeId id : graph_.order())
+      if (!graph_.node(id).erased && get_if<op::Quantize>(&graph_.node(id))) fuse_into_quantize(id);
+    // From the end: a product's bias is added behind it
+    const std::vector<NodeId> order = graph_.order();
+    for (auto id = order.rbegin(); id != order.rend(); ++id)
+      if (!graph_.node(*id).erased) fuse_product(*id);
+    context.report = llvm::formatv("{0} products in integers, {1} of them to quantized results",
+                                   products_, requantized_)
+                         .str();
+    return rewriter_.changed();
+  }
+
+ private:
+  std::string name_of(NodeId id) const { return graph_.value(graph_.node(id).output).name; }
+  ValueId number(NodeId like, const char* suffix, double value, DType t) {
+    return rewriter_.add_constant(name_of(like) + suffix, from_doubles(t, {}, {value}));
+  }
+
+  // --- What a quantize reads.
+
+  void fuse_into_quantize(NodeId id) {
+    const std::optional<Quantization> to = quantization(graph_, graph_.node(id));
+    if (!to || to->axis >= 0 || !all_plain(graph_, graph_.node(id))) return;
+    if (unwrap(id, *to) || !is_byte(to->type)) return;
+    drop_clamps(id, *to);
+    if (unwrap(id, *to) || add_dequantized(id, *to)) return;
+    ValueId value = graph_.node(id).inputs[0];
+    int64_t low = lowest_of(to->type), high = highest_of(to->type);
+    for (std::optional<Clamp> c; rewriter_.uses(value) == 1 && (c = constant_clamp(graph_, value));
+         value = c->x) {
+      const int64_t bound = quantized_number(c->bound, to->scale[0], to->zero[0], to->type);
+      (c->function == BinaryOp::max ? low : high) = std::clamp(bound, low, high);
+    }
+    if (rewriter_.uses(value) == 1) requantize(id, *to, value, low, high);
+  }
+
+  // quantize(dequantize(x)) with one scale is x.
+  bool unwrap(NodeId id, const Quantization& to) {
+    const std::optional<Dequantized> x = dequantized(graph_, graph_.node(id).inputs[0]);
+    if (!x || !(x->by == to)) return false;
+    rewriter_.replace(id, x->x);
+    return true;
+  }
+
+  // A clamp that the quantization's own range makes again: relu with the smallest integer as the
+  // zero point.
+  void drop_clamps(NodeId id, const Quantization& to) {
+    while (const std::optional<Clamp> c = constant_clamp(graph_, graph_.node(id).inputs[0])) {
+      const int64_t bound = quantized_number(c->bound, to.scale[0], to.zero[0], to.type);
+      if (bound != (c->function == BinaryOp::max ? lowest_of(to.type) : highest_of(to.type)))
+        return;
+      std::vector<ValueId> inputs = graph_.node(id).inputs;
+      inputs[0] = c->x;
+      rewriter_.update(id, OpAttrs(graph_.node(id).attrs), inputs);
+    }
+  }
+
+  // round(a * (sa / sy) + (b * (sb / sy) + rest)) as onnxruntime's QLinearAdd on x86 with AVX2:
+  // each product and sum is rounded once, and in f64 both are exact before they are rounded to f32.
+  // There i8 values are u8, but for those of the graph's interface.
+  bool add_dequantized(NodeId id, const Quantization& to) {
+    const ValueId sum = graph_.node(id).inputs[0];
+    if (!is_binary(graph_.def(sum), BinaryOp::add) || rewriter_.uses(sum) != 1) return false;
+    const std::vector<ValueId> terms = graph_.def(sum)->inputs;
+    const std::optional<Dequantized> a = dequantized(graph_, terms[0]),
+                                     b = dequantized(graph_, terms[1]);
+    if (!a || !b || a->by.axis >= 0 || b->by.axis >= 0 || !is_byte(a->by.type) ||
+        !is_byte(b->by.type))
+      return false;
+    const Shape& shape = rewriter_.type(sum).shape;
+    if (!equal(rewriter_.type(terms[0]).shape, shape) ||
+        !equal(rewriter_.type(terms[1]).shape, shape) || is_const(element_count(shape), 1))
+      return false;
+    const bool is_signed = a->by.type == DType::i8 && b->by.type == DType::i8 &&
+                           to.type == DType::i8 &&
+                           (!graph_.def(a->x) || !graph_.def(b->x) ||
+                            is_output(graph_.node(id).output));
+    const auto shift_of = [&](const Quantization& q) {
+      return q.type == DType::i8 && !is_signed ? kUnsignedZero : 0;
+    };
+    const auto zero_of = [&](const Quantization& q) {
+      return static_cast<float>(q.zero[0] + shift_of(q));
+    };
+    const float ra = a->by.scale[0] / to.scale[0], rb = b->by.scale[0] / to.scale[0];
+    const float rest = zero_of(to) - std::fma(ra, zero_of(a->by), rb * zero_of(b->by));
+    const ValueId last = narrow(
+        id, scaled_term(id, b->x, rb, shift_of(b->by), number(id, "_rest", rest, DType::f64)));
+    const ValueId both = narrow(
+        id, scaled_term(id, a->x, ra, shift_of(a->by),
+                        rewriter_.add(op::Cast{DType::f64, false}, {last}, id, "term")));
+    finish(id, rewriter_.add(op::Unary{UnaryOp::round}, {both}, id, "rounded"),
+           {to.type, -shift_of(to), lowest_of(to.type), highest_of(to.type)});
+    return true;
+  }
+  bool is_output(ValueId v) const {
+    return std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
+                       [v](const Graph::Output& output) { return output.value == v; });
+  }
+
+  // (x + shift) * ratio + other in f64
+  ValueId scaled_term(NodeId id, ValueId x, float ratio, int64_t shift, ValueId other) {
+    ValueId wide = rewriter_.add(op::Cast{DType::i32, false}, {x}, id, "wide");
+    if (shift)
+      wide = rewriter_.add(op::Binary{BinaryOp::add},
+                           {wide, number(id, "_shift", static_cast<double>(shift), DType::i32)}, id,
+                           "unsigned");
+    const ValueId real = rewriter_.add(op::Cast{DType::f64, false}, {wide}, id, "real");
+    const ValueId scaled = rewriter_.add(
+        op::Binary{BinaryOp::mul}, {real, number(id, "_ratio", ratio, DType::f64)}, id, "scaled");
+    return rewriter_.add(op::Binary{BinaryOp::add}, {scaled, other}, id, "sum");
+  }
+  ValueId narrow(NodeId id, ValueId x) {
+    return rewriter_.add(op::Cast{DType::f32, false}, {x}, id, "narrow");
+  }
+
+  // --- Products.
+
+  std::optional<Product> product(ValueId value) const {
+    const Node* node = graph_.def(value);
+    if (!node || !all_plain(graph_, *node)) return std::nullopt;
+    if (is_binary(node, BinaryOp::add)) return biased_product(*node);
+    const auto* matmul = get_if<op::MatMul>(node);
+    if (!matmul && !get_if<op::Conv>(node)) return std::nullopt;
+    std::optional<Dequantized> x = dequantized(graph_, node->inputs[0]),
+                               w = dequantized(graph_, node->inputs[1]);
+    if (!x || !w || x->by.axis >= 0 || !is_byte(x->by.type) || !is_byte(w->by.type))
+      return std::nullopt;
+    const auto rank = static_cast<int64_t>(graph_.value(w->x).type.shape.size());
+    const int64_t outputs = !matmul ? 0 : rank - (matmul->trans_b ? 2 : 1);
+    const bool constant = graph_.is_constant(w->x);
+    if ((w->by.axis >= 0 && w->by.axis != outputs) || (!constant && (!matmul || w->by.axis >= 0)))
+      return std::nullopt;
+    if (w->by.axis >= 0 && matmul && rank != 2) return std::nullopt;
+    Product p{graph_.value(value).def, *x, *w, {}, {}, {}};
+    for (float scale : w->by.scale) p.scale.push_back(x->by.scale[0] * scale);
+    const ValueId bias = matmul ? ValueId{} : input_or_none(*node, 2);
+    p.bias = integer_bias(bias, p.scale);
+    if (!p.bias.valid()) p.float_bias = bias;
+    return p;
+  }
+
+  // matmul(...) + bias
+  std::optional<Product> biased_product(const Node& sum) const {
+    for (size_t side : {size_t{0}, size_t{1}}) {
+      const ValueId value = sum.inputs[side], bias = sum.inputs[1 - side];
+      if (!get_if<op::MatMul>(graph_.def(value)) || rewriter_.uses(value) != 1) continue;
+      std::optional<Product> p = product(value);
+      const Shape &shape = graph_.value(bias).type.shape, &out = graph_.value(value).type.shape;
+      if (!p || shape.size() != 1 || !equal(Shape{shape[0]}, Shape{out.back()})) continue;
+      p->bias = integer_bias(bias, p->scale);
+      if (p->bias.valid()) return p;
+    }
+    return std::nullopt;
+  }
+
+  // The i32 constant behind a dequantized bias whose scale is the sums'.
+  ValueId integer_bias(ValueId bias, const std::vector<float>& scale) const {
+    const std::optional<Dequantized> b = dequantized(graph_, bias);
+    if (!b || b->by.type != DType::i32 || !graph_.is_constant(b->x) ||
+        (b->by.scale.size() != 1 && b->by.scale.size() != scale.size()))
+      return {};
+    for (size_t i = 0; i < std::max(scale.size(), b->by.scale.size()); ++i) {
+      const float wanted = scale[scale.size() == 1 ? 0 : i];
+      if (b->by.zero_at(i) != 0 || std::abs(b->by.scale_at(i) - wanted) > kSameScale * wanted)
+        return {};
+    }
+    return b->x;
+  }
+
+  // The right operand with its zero point subtracted: i8 where that fits, else i16.
+  ValueId centered(const Product& p) {
+    const Quantization& by = p.w.by;
+    if (std::all_of(by.zero.begin(), by.zero.end(), [](int64_t z) { return z == 0; })) return p.w.x;
+    if (!graph_.is_constant(p.w.x)) {
+      const ValueId wide = rewriter_.add(op::Cast{DType::i16, false}, {p.w.x}, p.node, "wide");
+      return rewriter_.add(
+          op::Binary{BinaryOp::sub},
+          {wide, number(p.node, "_w_zero", static_cast<double>(by.zero[0]), DType::i16)}, p.node,
+          "centered");
+    }
+    const Tensor w = graph_.constant_tensor(p.w.x);
+    int64_t inner = 1;
+    for (size_t i = w.shape.size(); by.axis >= 0 && i-- > static_cast<size_t>(by.axis) + 1;)
+      inner *= w.shape[i];
+    const int64_t count = by.axis < 0 ? 1 : w.shape[static_cast<size_t>(by.axis)];
+    Tensor out = Tensor::zeros(DType::i16, w.shape);
+    bool fits = true;
+    for (int64_t i = 0; i < w.size(); ++i) {
+      const int64_t value = w.int_at(i) - by.zero_at(static_cast<size_t>(i / inner % count));
+      out.set_int(i, value);
+      fits &= value >= lowest_of(DType::i8) && value <= highest_of(DType::i8);
+    }
+    if (fits) {
+      Tensor bytes = Tensor::zeros(DType::i8, w.shape);
+      for (int64_t i = 0; i < w.size(); ++i) bytes.set_int(i, out.int_at(i));
+      out = std::move(bytes);
+    }
+    return rewriter_.add_constant(name_of(p.node) + "_weights", out);
+  }
+
+  // Where the target multiplies bytes counted from their least number, they are: the constant that
+  // this makes too much, by column. None: as it was.
+  ValueId counted_from_least(const Product& p, ValueId weights, op::MatMul& product) {
+    const int64_t surplus = product.a_zero - lowest_of(p.x.by.type);
+    if (surplus == 0 || weights != p.w.x || !graph_.is_constant(weights) ||
+        graph_.value(weights).type.dtype != DType::i8 || !sums_quads(target_))
+      return {};
+    const Tensor w = graph_.constant_tensor(weights);
+    if (w.shape.size() != 2) return {};
+    const int64_t columns = w.shape[product.trans_b ? 0 : 1],
+                  depth = w.shape[product.trans_b ? 1 : 0];
+    Tensor off = Tensor::zeros(DType::i32, {columns});
+    for (int64_t column = 0; column < columns; ++column) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        sum += w.int_at(product.trans_b ? column * depth + k : k * columns + column);
+      off.set_int(column, surplus * sum);
+    }
+    product.a_zero = lowest_of(p.x.by.type);
+    return rewriter_.add_constant(name_of(p.node) + "_surplus", off);
+  }
+
+  // f32(sums + bias) * scale
+  ValueId scaled_sums(const Product& p, const std::vector<float>& scale) {
+    OpAttrs attrs = graph_.node(p.node).attrs;
+    std::vector<ValueId> inputs = {p.x.x, centered(p)};
+    std::vector<int64_t> along = {static_cast<int64_t>(scale.size())};
+    ValueId sums;
+    if (auto* conv = std::get_if<op::Conv>(&attrs)) {
+      conv->x_zero = p.x.by.zero[0];
+      along.resize(conv->strides.size() + 1, 1);
+      if (p.bias.valid()) inputs.push_back(p.bias);
+      sums = rewriter_.add(attrs, inputs, p.node, "sums");
+    } else {
+      auto& product = std::get<op::MatMul>(attrs);
+      product.a_zero = p.x.by.zero[0];
+      const ValueId surplus = counted_from_least(p, inputs[1], product);
+      sums = rewriter_.add(attrs, inputs, p.node, "sums");
+      if (surplus.valid())
+        sums = rewriter_.add(op::Binary{BinaryOp::sub}, {sums, surplus}, p.node, "less");
+      if (p.bias.valid())
+        sums = rewriter_.add(op::Binary{BinaryOp::add}, {sums, p.bias}, p.node, "biased");
+    }
+    ++products_;
+    const ValueId real = rewriter_.add(op::Cast{DType::f32, false}, {sums}, p.node, "real");
+    const Tensor factors = from_doubles(DType::f32,
+                                        scale.size() == 1 ? std::vector<int64_t>{} : along,
+                                        {scale.begin(), scale.end()});
+    return rewriter_.add(op::Binary{BinaryOp::mul},
+                         {real, rewriter_.add_constant(name_of(p.node) + "_scale", factors)},
+                         p.node, "scaled");
+  }
+
+  struct Range {
+    DType to;
+    int64_t zero, low, high;
+  };
+  void requantize(NodeId id, const Quantization& to, ValueId value, int64_t low, int64_t high) {
+    const std::optional<Product> p = product(value);
+    if (!p || p->float_bias.valid() || rewriter_.uses(graph_.node(p->node).output) != 1) return;
+    std::vector<float> scale = p->scale;
+    for (float& s : scale) s /= to.scale[0];
+    const ValueId scaled = scaled_sums(*p, scale);
+    finish(id, rewriter_.add(op::Unary{UnaryOp::round}, {scaled}, id, "rounded"),
+           {to.type, to.zero[0], low, high});
+    ++requantized_;
+  }
+
+  // saturate(clamp(rounded + zero))
+  void finish(NodeId id, ValueId x, const Range& range) {
+    const auto apply = [&](BinaryOp f, const char* suffix, int64_t value) {
+      const ValueId c = number(id, suffix, static_cast<double>(value), DType::f32);
+      x = rewriter_.add(
+          op::Binary{f},
+          f == BinaryOp::add ? std::vector<ValueId>{x, c} : std::vector<ValueId>{c, x}, id,
+          suffix + 1);
+    };
+    if (range.zero != 0) apply(BinaryOp::add, "_zero", range.zero);
+    if (range.low > lowest_of(range.to)) apply(BinaryOp::max, "_low", range.low);
+    if (range.high < highest_of(range.to)) apply(BinaryOp::min, "_high", range.high);
+    rewriter_.update(id, op::Cast{range.to, true}, {x});
+  }
+
+  // A product that no quantize reads alone.
+  void fuse_product(NodeId id) {
+    const std::optional<Product> p = product(graph_.node(id).output);
+    if (!p) return;
+    ValueId y = scaled_sums(*p, p->scale);
+    if (p->float_bias.valid()) {
+      Shape along(rewriter_.type(y).shape.size() - 1, Expr(1));
+      along[0] = rewriter_.type(p->float_bias).shape[0];
+      y = rewriter_.add(op::Binary{BinaryOp::add},
+                        {y, rewriter_.add(op::Reshape{along}, {p->float_bias}, id, "channels")}, id,
+                        "biased");
+    }
+    rewriter_.replace(id, y);
+  }
+
+  Rewriter rewriter_;
+  Graph& graph_;
+  const Target& target_;
+  int products_ = 0, requantized_ = 0;
+};
+
+}  // namespace
+
+Expected<bool> fuse_quantization(Graph& graph, PassContext& context) {
+  return Fuser(graph, context.target).run(context);
+}
+
+}  // namespace tw

@@ -1,0 +1,70 @@
+#include "passes/quantization/quantization.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/storage_types.h"
+
+namespace tw {
+
+std::optional<Quantization> quantization(const Graph& graph, const Node& node) {
+  const auto* quantize = std::get_if<op::Quantize>(&node.attrs);
+  const auto* dequantize = std::get_if<op::Dequantize>(&node.attrs);
+  if (!quantize && !dequantize) return std::nullopt;
+  const ValueId scale = node.inputs[1], zero = input_or_none(node, 2);
+  if (!graph.is_constant(scale) || graph.value(scale).type.dtype != DType::f32 ||
+      (zero.valid() && !graph.is_constant(zero)))
+    return std::nullopt;
+  const Tensor scales = graph.constant_tensor(scale),
+               zeros = zero.valid() ? graph.constant_tensor(zero) : Tensor::zeros(DType::i8, {});
+  const int64_t count = std::max(scales.size(), zeros.size());
+  Quantization q;
+  q.type = quantize ? quantize->to : graph.value(node.inputs[0]).type.dtype;
+  if (is_storage_only(q.type)) return std::nullopt;  // nothing is computed in them
+  for (int64_t i = 0; i < count; ++i) {
+    q.scale.push_back(static_cast<float>(scales.at(scales.size() == 1 ? 0 : i)));
+    q.zero.push_back(zeros.int_at(zeros.size() == 1 ? 0 : i));
+    if (!(q.scale.back() > 0) || std::isinf(q.scale.back())) return std::nullopt;
+  }
+  const auto rank = static_cast<int64_t>(graph.value(node.output).type.shape.size());
+  const int64_t axis = quantize ? quantize->axis : dequantize->axis;
+  if (count != 1) q.axis = axis < 0 ? axis + rank : axis;
+  return q;
+}
+
+std::optional<Dequantized> dequantized(const Graph& graph, ValueId value) {
+  const Node* node = value.valid() ? graph.def(value) : nullptr;
+  if (!get_if<op::Dequantize>(node)) return std::nullopt;
+  std::optional<Quantization> by = quantization(graph, *node);
+  if (!by) return std::nullopt;
+  return Dequantized{node->inputs[0], std::move(*by)};
+}
+
+std::optional<Clamp> constant_clamp(const Graph& graph, ValueId value) {
+  const Node* node = graph.def(value);
+  const auto* binary = get_if<op::Binary>(node);
+  if (!binary || (binary->function != BinaryOp::max && binary->function != BinaryOp::min))
+    return std::nullopt;
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    const std::optional<double> bound = splat(graph, node->inputs[side]);
+    const ValueId x = node->inputs[1 - side];
+    if (bound && equal(graph.value(x).type.shape, graph.value(value).type.shape))
+      return Clamp{x, binary->function, static_cast<float>(*bound)};
+  }
+  return std::nullopt;
+}
+
+bool moves_elements(const Node& node) {
+  const auto* pool = get_if<op::Pool>(&node);
+  return (pool && pool->kind == PoolKind::max) || get_if<op::Reshape>(&node) ||
+         get_if<op::Transpose>(&node) || get_if<op::Slice>(&node) || get_if<op::Concat>(&node) ||
+         get_if<op::Gather>(&node);
+}
+
+int64_t quantized_number(float x, float scale, int64_t zero, DType to) {
+  const double rounded = static_cast<double>(std::nearbyint(x / scale)) + static_cast<double>(zero);
+  return static_cast<int64_t>(
+      std::clamp(rounded, static_cast<double>(lowest_of(to)), static_cast<double>(highest_of(to))));
+}
+
+}  // namespace tw

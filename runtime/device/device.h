@@ -1,0 +1,68 @@
+/* Devices beside the processor. A driver is one table; generated code names those that its model
+ * needs, so that a library without devices carries none of them. A device belongs to one context:
+ * its queue, its arena; code and weights may be shared. */
+#ifndef TW_DEVICE_H
+#define TW_DEVICE_H
+#include "../model.h"
+#include "../text.h"
+
+typedef struct tw_device {
+  const tw_device_desc* desc;
+  void* state; /* the driver's */
+  uint64_t state_bytes;
+  uint64_t arena_bytes;
+  tw_status status;      /* the first failure since the run began */
+  tw_device_stats stats; /* of the run, kept by drivers that count */
+  tw_text* error;        /* its text */
+} tw_device;
+
+/* Failures leave a text in device->error. What is enqueued runs in order; copies may return before
+ * they are done, the host's memory stays as it is until `wait`. */
+typedef struct tw_driver {
+  const char* name;
+  /* Builds the code, uploads desc->weight_bytes and enters the queue: the caller's, or its own
+   * where `queue` is NULL. */
+  tw_status (*open)(tw_device* device, const uint8_t* weights, const tw_queue* queue);
+  void (*close)(tw_device* device); /* also what a failed open left */
+  tw_status (*reserve)(tw_device* device,
+                       uint64_t arena_bytes); /* a new arena; the old one's contents are lost */
+  tw_status (*write)(tw_device* device, int64_t at, const void* from, int64_t bytes);
+  tw_status (*read)(tw_device* device, int64_t at, void* to, int64_t bytes);
+  tw_status (*launch)(tw_device* device, int32_t launch,
+                      const int64_t* arguments); /* tw_device_launch documents them */
+  tw_status (*wait)(tw_device* device);
+  /* What a driver may lack. A run begins: launches and copies come in the same order with the same
+   * arguments as in other runs with these symbols and this arena; `plain`: what is launched runs at
+   * once, for a profile. */
+  tw_status (*begin)(tw_device* device, const int64_t* symbols, int32_t plain);
+  /* Between the arena and the caller's memory on the device, from `offset` in it; `out`: from the
+   * arena. Without it no run is asynchronous. */
+  tw_status (*copy)(tw_device* device, int64_t at, void* memory, int64_t offset, int64_t bytes,
+                    int32_t out);
+} tw_driver;
+
+extern const tw_driver tw_opencl_driver __attribute__((visibility("hidden")));
+extern const tw_driver tw_vdla_driver __attribute__((visibility("hidden")));
+extern const tw_driver tw_cuda_driver __attribute__((visibility("hidden")));
+
+tw_status tw_device_failed(tw_device* device, const char* what, const char* which,
+                           int64_t code); /* "device gpu: what which: error code" */
+/* For a driver's `open`: zeroed memory, from now on device->state, until the device is closed.
+ * NULL: failed. */
+void* tw_device_state(tw_device* device, uint64_t bytes);
+/* dlopen's result for the first of these libraries that there is. NULL: failed; `missing` says what
+ * a machine without them lacks. */
+void* tw_device_library(tw_device* device, const char* const* names, size_t count,
+                        const char* missing);
+
+/* For a context's devices: open all (or none), see to their arenas, begin a run on all, wait for
+ * all and tell the first failure, close all. */
+tw_status tw_devices_open(tw_device* devices, const uint8_t* weights, const tw_queue* queue,
+                          tw_text* error);
+tw_status tw_devices_begin(tw_device* devices, const int64_t* symbols, int32_t plain);
+tw_status tw_devices_status(const tw_device* devices); /* the first failure since the run began */
+tw_status tw_devices_finish(tw_device* devices);
+void tw_devices_close(tw_device* devices);
+/* TW_OK when a run needs nothing but one device. */
+tw_status tw_devices_whole(tw_text* error);
+#endif
