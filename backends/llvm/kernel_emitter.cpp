@@ -12,16 +12,24 @@ namespace {
 Stmt simplified(const Stmt& body, const Ranges& ranges) {
   return rewrite_exprs(body, [&](const Expr& e) { return simplify(e, ranges); });
 }
+
+Emission emission_of(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
+                     const Target& target, const Surroundings* surroundings) {
+  Kernel interleaved = interleave_virtual_threads(kernel);
+  const WorkspaceLayout layout = workspace_layout(interleaved, target.cores);
+  return {.module = module,
+          .kernel = std::move(interleaved),
+          .target = target,
+          .v = Values(module.getContext(), traits, target.fast_math),
+          .around = surroundings,
+          .layout = layout};
+}
+
 }  // namespace
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
                              const Target& target, const Surroundings* surroundings)
-    : OwnedEmission{{.module = module,
-                     .kernel = interleave_virtual_threads(kernel),
-                     .target = target,
-                     .v = Values(module.getContext(), traits, target.fast_math),
-                     .around = surroundings,
-                     .layout = workspace_layout(emission.kernel, target.cores)}},
+    : OwnedEmission{emission_of(module, traits, kernel, target, surroundings)},
       EmissionPart(emission),
       expressions_(emission, memory_),
       memory_(emission, expressions_),
