@@ -17,8 +17,4 @@ Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& st
 Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,
                                    const Target& target, Choices& choices);
 
-// The schedule of reference computations: one rule for all kernels that shares none of the
-// families' choices.
-Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target);
-
 }  // namespace tw

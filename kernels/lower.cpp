@@ -9,19 +9,7 @@
 namespace tw {
 
 const char* family_name(const KernelStages& stages) {
-  struct Name {
-    const char* operator()(const ElementwiseStages&) const { return "elementwise"; }
-    const char* operator()(const ConvStages& m) const { return m.depthwise ? "depthwise" : "conv"; }
-    const char* operator()(const WinogradStages&) const { return "winograd"; }
-    const char* operator()(const StrassenStages&) const { return "strassen"; }
-    const char* operator()(const MatMulStages&) const { return "matmul"; }
-    const char* operator()(const TileStages&) const { return "tiles"; }
-    const char* operator()(const ReduceStages&) const { return "reduce"; }
-    const char* operator()(const PoolStages&) const { return "pool"; }
-    const char* operator()(const RecurrentStages&) const { return "recurrent"; }
-    const char* operator()(const AttentionStages&) const { return "attention"; }
-  };
-  return std::visit(Name{}, stages);
+  return std::visit([](const auto& m) { return m.family(); }, stages);
 }
 
 // Resizing needs tables of source positions, made at compile time.
@@ -59,13 +47,14 @@ struct AnchorLowering {
   using Result = Expected<LoweredGroup>;
   Result operator()(const op::Conv&) {
     TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, anchor));
-    return tiles ? std::move(*tiles) : lower_conv(b, anchor);
+    if (tiles) return std::move(*tiles);
+    return lower_conv(b, anchor);
   }
   Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }
   Result operator()(const op::MatMul&) {
     if (holds_softmax(b.graph, b.group)) return lower_attention(b, anchor);
-    auto tiles = lower_matmul_in_tiles(b, anchor);
-    return tiles ? std::move(*tiles) : lower_matmul(b, anchor);
+    if (auto tiles = lower_matmul_in_tiles(b, anchor)) return std::move(*tiles);
+    return lower_matmul(b, anchor);
   }
   Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
   Result operator()(const op::Pool&) { return lower_pool(b, anchor); }
@@ -78,8 +67,8 @@ struct AnchorLowering {
   template <InjectiveOp Op>
   Result operator()(const Op&) {
     const Node& last = b.graph.node(b.group.nodes.back());
-    return std::holds_alternative<op::Concat>(last.attrs) ? lower_concat(b, last)
-                                                          : lower_elementwise(b);
+    if (std::holds_alternative<op::Concat>(last.attrs)) return lower_concat(b, last);
+    return lower_elementwise(b);
   }
   Result operator()(const op::Extern& call) {
     return make_error(DiagCode::unsupported, "{0} is a function of the processor's runtime library",

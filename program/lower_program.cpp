@@ -305,8 +305,8 @@ class GraphLowering {
     const Kernel copy = copy_kernel(type.dtype,
                                     simplify(element_count(physical_shape(type)), out_.symbols));
     KernelCall call;
-    call.kernel = shared_.kernel({{copy, ElementwiseStages{}, {}}, source == device ? device : 0},
-                                 "copy");
+    const Lowered<ElementwiseStages> lowered{{copy, {}}, {}};
+    call.kernel = shared_.kernel({lowered, source == device ? device : 0}, "copy");
     call.name = name;
     call.device = device;
     call.from = source;

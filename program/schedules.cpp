@@ -1,6 +1,7 @@
 #include "program/schedules.h"
 
 #include "kernels/default_schedule.h"
+#include "kernels/schedule/plain.h"
 
 namespace tw {
 namespace {

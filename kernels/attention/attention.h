@@ -4,14 +4,15 @@
 
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-struct LoweredGroup;
 
 struct AttentionStages {
+  const char* family() const { return "attention"; }
   // A right operand in panels of columns.
   struct Panels {
     Stage stage;
@@ -44,7 +45,7 @@ struct AttentionStages {
   Loop row, column;
 };
 
-Expected<LoweredGroup> lower_attention(GroupBuilder& b, const Node& product);
+Expected<Lowered<AttentionStages>> lower_attention(GroupBuilder& b, const Node& product);
 void schedule_attention(ScheduleBuilder& s, const AttentionStages& m);
 
 }  // namespace tw

@@ -37,7 +37,7 @@ class AttentionLowering {
     padded_rows_ = as_const(rows_) ? rows_ : simplify(ceil_div(rows_, kFreeRows) * Expr(kFreeRows));
   }
 
-  LoweredGroup run() {
+  Lowered<AttentionStages> run() {
     const int64_t keys = as_const(keys_).value_or(kUsualKeys);
     int64_t key_panel = panel_of(keys, *as_const(depth_)),
             column_panel = panel_of(*as_const(columns_), keys);
@@ -283,7 +283,7 @@ class AttentionLowering {
 
 }  // namespace
 
-Expected<LoweredGroup> lower_attention(GroupBuilder& b, const Node& product) {
+Expected<Lowered<AttentionStages>> lower_attention(GroupBuilder& b, const Node& product) {
   return AttentionLowering(b, product).run();
 }
 

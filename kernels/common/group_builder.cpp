@@ -216,7 +216,7 @@ GroupBuilder::Output GroupBuilder::store_output() {
   return {stage("y", axes, output(out), index, value), loops(axes)};
 }
 
-LoweredGroup GroupBuilder::finish(KernelStages stages) {
+GroupKernel GroupBuilder::kernel(const char* name) {
   // Parameters first, in the order of roles: inputs, constants, outputs, then temps.
   std::vector<int32_t> order(kernel_.buffers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
@@ -232,7 +232,7 @@ LoweredGroup GroupBuilder::finish(KernelStages stages) {
   std::sort(order.begin(), order.end(),
             [&](int32_t a, int32_t b) { return std::pair(rank(a), a) < std::pair(rank(b), b); });
   std::vector<BufferId> renumbered(order.size());
-  LoweredGroup result;
+  GroupKernel result;
   for (size_t i = 0; i < order.size(); ++i) {
     renumbered[static_cast<size_t>(order[i])] = BufferId{static_cast<int32_t>(i)};
     const Buffer& buffer = kernel_.buffers[static_cast<size_t>(order[i])];
@@ -267,8 +267,7 @@ LoweredGroup GroupBuilder::finish(KernelStages stages) {
   });
   for (const std::string& symbol : graph.all_symbols())
     if (used.count(symbol)) result.kernel.symbols.push_back(symbol);
-  result.kernel.name = family_name(stages);
-  result.stages = std::move(stages);
+  result.kernel.name = name;
   return result;
 }
 

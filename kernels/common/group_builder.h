@@ -5,10 +5,12 @@
 #include <map>
 #include <set>
 
+#include "ir/group.h"
 #include "ir/schedule/schedule.h"
 #include "ir/simplify.h"
+#include "ir/target.h"
 #include "kernels/common/handles.h"
-#include "kernels/lower.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
@@ -102,9 +104,15 @@ class GroupBuilder {
   static Index to_logical(const TensorType& t, const Index& physical);
   Index to_physical(const TensorType& t, const Index& logical) const;
 
-  LoweredGroup finish(KernelStages stages);
+  // The kernel, named by the family of the stages.
+  template <class FamilyStages>
+  Lowered<FamilyStages> finish(FamilyStages stages) {
+    GroupKernel whole = kernel(stages.family());
+    return {std::move(whole), std::move(stages)};
+  }
 
  private:
+  GroupKernel kernel(const char* name);
   Expr node_element(const Node& node, const Index& index);
   BufferId add_buffer(Buffer buffer, LoweredArgument argument);
   Stmt store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value,

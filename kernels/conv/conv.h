@@ -4,12 +4,12 @@
 
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-struct LoweredGroup;
 
 // The loops over a tensor of the output's shape.
 struct ConvLoops {
@@ -33,6 +33,7 @@ struct ConvOutput {
 };
 
 struct ConvStages {
+  const char* family() const { return depthwise ? "depthwise" : "conv"; }
   Stages copies;              // of operands, made at run time: nests of their own
   BufferName input, weights;  // the weights packed in panels of `vectors` blocks of channels
   int64_t vectors = 1;
@@ -46,8 +47,8 @@ struct ConvStages {
   ConvOutput out;
 };
 
-Expected<LoweredGroup> lower_conv(GroupBuilder& b, const Node& node);
-Expected<LoweredGroup> lower_conv_transpose(GroupBuilder& b, const Node& node);
+Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node);
+Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node);
 void schedule_conv(ScheduleBuilder& s, const ConvStages& m);
 
 }  // namespace tw

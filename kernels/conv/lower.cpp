@@ -36,7 +36,7 @@ class ConvLowering : ConvGroup {
     row_ = simplify(ceil_div(s_.out.back(), free_.rows) * Expr(free_.rows));
   }
 
-  LoweredGroup lower() {
+  Lowered<ConvStages> lower() {
     declare_inputs();
     read_input();
     accumulate();
@@ -315,7 +315,7 @@ class ConvLowering : ConvGroup {
 
 }  // namespace
 
-Expected<LoweredGroup> lower_conv(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
   return ConvLowering(b, node, std::move(shape)).lower();
 }

@@ -43,7 +43,7 @@ class TransposeLowering {
     return Error::success();
   }
 
-  LoweredGroup lower() {
+  Lowered<ConvStages> lower() {
     out_axes_ = output_axes("a");
     b_.declare(out_axes_);
     subpixel_ ? accumulate_subpixel() : accumulate_guarded();
@@ -260,7 +260,7 @@ class TransposeLowering {
 
 }  // namespace
 
-Expected<LoweredGroup> lower_conv_transpose(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node) {
   TransposeLowering lowering(b, node);
   if (Error error = lowering.prepare()) return error;
   return lowering.lower();

@@ -13,10 +13,10 @@
 namespace tw {
 
 class GroupBuilder;
-struct LoweredGroup;
 
 // A product whose operands a block's threads share: both are copied, padded to whole tiles.
 struct TileStages {
+  const char* family() const { return "tiles"; }
   Stage left;          // the copy of the left operand [batch.., rows, depth]
   Stage right;         // of the right one [batch.., panel, depth, column]; none: packed before
   BufferName weights;  // what it or the packing fills

@@ -25,7 +25,7 @@ std::vector<Expr> conjuncts(const Expr& e) {
 
 class Former {
  public:
-  Former(LoweredGroup& group, const TensorSums& sums, const TensorTile& tile, int64_t lanes)
+  Former(GroupKernel& group, const TensorSums& sums, const TensorTile& tile, int64_t lanes)
       : group_(group),
         kernel_(group.kernel),
         sums_(sums),
@@ -313,7 +313,7 @@ class Former {
     return shift(y);
   }
 
-  LoweredGroup& group_;
+  GroupKernel& group_;
   const Kernel kernel_;
   const TensorSums& sums_;
   const TensorTile& tile_;
@@ -325,7 +325,7 @@ class Former {
 
 }  // namespace
 
-void to_tensor_form(LoweredGroup& group, const Target& target) {
+void to_tensor_form(GroupKernel& group, const Target& target) {
   for (const bool weights : {true, false}) {
     const std::optional<TensorInstruction> instruction = tensor_instruction(target, weights);
     if (!instruction || !group.kernel.symbols.empty()) continue;

@@ -11,7 +11,8 @@
 //  * the sums and the padded input reach to whole tiles: what lies beyond the result is computed
 //  and not stored.
 #pragma once
-#include "kernels/lower.h"
+#include "ir/target.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
@@ -71,6 +72,6 @@ struct TensorSums {
 std::optional<TensorSums> tensor_sums(const Kernel& kernel, int64_t lanes);
 
 // The group in the form, or as it is where something does not fit: the back end then says what.
-void to_tensor_form(LoweredGroup& group, const Target& target);
+void to_tensor_form(GroupKernel& group, const Target& target);
 
 }  // namespace tw

@@ -145,13 +145,14 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   return {m, acc};
 }
 
-static LoweredGroup finish_tiles(GroupBuilder& b, const TiledSums& sums, const ProductOutput& y) {
+static Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums,
+                                        const ProductOutput& y) {
   TileStages m = sums.stages;
   m.y = y.stage, m.batches = y.batches, m.row = y.row, m.column = y.column;
   return b.finish(std::move(m));
 }
 
-std::optional<LoweredGroup> lower_matmul_in_tiles(GroupBuilder& b, const Node& node) {
+std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::MatMul>(node.attrs);
   const ValueId left = node.inputs[0];
   const Shape &xs = b.type(left).shape, &ws = b.type(node.inputs[1]).shape;
@@ -207,7 +208,7 @@ class TiledConv : ConvGroup {
   TiledConv(GroupBuilder& builder, const Node& conv, ConvShape shape)
       : ConvGroup(builder, conv, std::move(shape)) {}
 
-  std::optional<LoweredGroup> lower() {
+  std::optional<Lowered<TileStages>> lower() {
     if (s_.group != 1 || pool_ || x_type_.dtype != b_.type(node_.inputs[1]).dtype)
       return std::nullopt;
     int64_t taps = 1;
@@ -259,7 +260,8 @@ class TiledConv : ConvGroup {
 
 }  // namespace
 
-Expected<std::optional<LoweredGroup>> lower_conv_in_tiles(GroupBuilder& b, const Node& node) {
+Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(GroupBuilder& b,
+                                                                 const Node& node) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
   return TiledConv(b, node, std::move(shape)).lower();
 }

@@ -50,7 +50,7 @@ struct TiledSums {
 TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& product);
 
 // nullopt: not in tiles.
-std::optional<LoweredGroup> lower_matmul_in_tiles(GroupBuilder& b, const Node& node);
-Expected<std::optional<LoweredGroup>> lower_conv_in_tiles(GroupBuilder& b, const Node& node);
+std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const Node& node);
+Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(GroupBuilder& b, const Node& node);
 
 }  // namespace tw

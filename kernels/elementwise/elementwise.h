@@ -2,17 +2,19 @@
 #pragma once
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-struct LoweredGroup;
 
-struct ElementwiseStages {};
+struct ElementwiseStages {
+  const char* family() const { return "elementwise"; }
+};
 
-Expected<LoweredGroup> lower_concat(GroupBuilder& b, const Node& node);
-Expected<LoweredGroup> lower_elementwise(GroupBuilder& b);
+Expected<Lowered<ElementwiseStages>> lower_concat(GroupBuilder& b, const Node& node);
+Expected<Lowered<ElementwiseStages>> lower_elementwise(GroupBuilder& b);
 void schedule_elementwise(ScheduleBuilder& s);
 
 }  // namespace tw

@@ -127,7 +127,7 @@ bool store_pieces(GroupBuilder& b) {
 
 }  // namespace
 
-Expected<LoweredGroup> lower_elementwise(GroupBuilder& b) {
+Expected<Lowered<ElementwiseStages>> lower_elementwise(GroupBuilder& b) {
   ValueId out = b.output_value();
   const TensorType& t = b.type(out);
   if (is_flat(b)) {
@@ -144,7 +144,7 @@ Expected<LoweredGroup> lower_elementwise(GroupBuilder& b) {
   return b.finish(ElementwiseStages{});
 }
 
-Expected<LoweredGroup> lower_concat(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ElementwiseStages>> lower_concat(GroupBuilder& b, const Node& node) {
   const auto& attrs = std::get<op::Concat>(node.attrs);
   const TensorType& t = b.type(node.output);
   auto axis = static_cast<size_t>(attrs.axis);

@@ -34,7 +34,7 @@ Index matrix_index(const Shape& shape, bool transposed, const Index& batch, cons
 
 }  // namespace
 
-Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node) {
+Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::MatMul>(node.attrs);
   Operand2d left{node.inputs[0], a.trans_a}, right{node.inputs[1], a.trans_b};
   const Shape& xs = b.type(left.value).shape;

@@ -29,7 +29,7 @@ BufferId column_panels(GroupBuilder& b, ValueId v, const std::string& name, cons
 
 }  // namespace
 
-Expected<LoweredGroup> lower_matmul_nbits(GroupBuilder& b, const Node& node) {
+Expected<Lowered<MatMulStages>> lower_matmul_nbits(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::MatMulNBits>(node.attrs);
   const ValueId left = node.inputs[0];
   const Shape& xs = b.type(left).shape;

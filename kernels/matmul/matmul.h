@@ -5,12 +5,12 @@
 
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-struct LoweredGroup;
 
 // The last stage of a matrix product, whatever computes its sums.
 struct ProductOutput {
@@ -20,6 +20,7 @@ struct ProductOutput {
 };
 
 struct MatMulStages {
+  const char* family() const { return "matmul"; }
   Stages copies;  // of operands, made at run time: nests of their own
   BufferName
       weights;        // the right operand in panels: [batch.., panel, depth.., column of the panel]
@@ -31,8 +32,8 @@ struct MatMulStages {
   ProductOutput y;
 };
 
-Expected<LoweredGroup> lower_matmul(GroupBuilder& b, const Node& node);
-Expected<LoweredGroup> lower_matmul_nbits(GroupBuilder& b, const Node& node);
+Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node);
+Expected<Lowered<MatMulStages>> lower_matmul_nbits(GroupBuilder& b, const Node& node);
 void schedule_matmul(ScheduleBuilder& s, const MatMulStages& m);
 
 // Stage y: followers on sum(index), where the index is [outer batches.., row, column]. `joined`:

@@ -2,21 +2,22 @@
 #pragma once
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-struct LoweredGroup;
 
 struct PoolStages {
+  const char* family() const { return "pool"; }
   Stage acc;        // over the window
   Loops acc_loops;  // by dimension of the output
   Stage y;
   Loops y_loops;
 };
 
-Expected<LoweredGroup> lower_pool(GroupBuilder& b, const Node& node);
+Expected<Lowered<PoolStages>> lower_pool(GroupBuilder& b, const Node& node);
 void schedule_pool(ScheduleBuilder& s, const PoolStages& m);
 
 }  // namespace tw

@@ -25,7 +25,7 @@ class RecurrentLowering {
         hidden_(b.type(node.inputs[kR]).shape[2]),
         lanes_(std::max(1, b.target.lanes(dtype_bytes(t_)))) {}
 
-  Expected<LoweredGroup> run() {
+  Expected<Lowered<RecurrentStages>> run() {
     bool two_products = a_.kind == RecurrentKind::gru && !a_.linear_before_reset;
     int64_t gates = two_products ? 2 : a_.gates();
     cells_ = lanes_ * ((4 + gates - 1) / gates);  // of a panel: four vectors or a few more
@@ -252,7 +252,7 @@ Expr RecurrentLowering::activate(GateFunction function, const Expr& x, size_t wh
 
 }  // namespace
 
-Expected<LoweredGroup> lower_recurrent(GroupBuilder& b, const Node& node) {
+Expected<Lowered<RecurrentStages>> lower_recurrent(GroupBuilder& b, const Node& node) {
   return RecurrentLowering(b, node).run();
 }
 

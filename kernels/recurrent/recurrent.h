@@ -2,14 +2,15 @@
 #pragma once
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-struct LoweredGroup;
 
 struct RecurrentStages {
+  const char* family() const { return "recurrent"; }
   struct Cells {
     Loop batch, block, lane;
   };
@@ -25,7 +26,7 @@ struct RecurrentStages {
   std::vector<Phase> phases;
 };
 
-Expected<LoweredGroup> lower_recurrent(GroupBuilder& b, const Node& node);
+Expected<Lowered<RecurrentStages>> lower_recurrent(GroupBuilder& b, const Node& node);
 void schedule_recurrent(ScheduleBuilder& s, const RecurrentStages& m);
 
 }  // namespace tw

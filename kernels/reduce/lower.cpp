@@ -119,7 +119,7 @@ Combiner combiner_of(ReduceKind kind) {
 
 }  // namespace
 
-Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::Reduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -207,7 +207,7 @@ Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node) {
 
 // Two reductions: the extreme value, then the first (or last) index that has it. NaNs are not
 // found: index 0 then.
-Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::ArgReduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -243,7 +243,7 @@ Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node) {
 // Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are kept, not computed
 // twice. Where a row may be all masked, its top counts as a number, so that each e is 0, and 1
 // stands for its sum.
-Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::Softmax>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -305,7 +305,7 @@ Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node) {
 
 // Stages: sum (where rows are centred), square (of the centred row), y = (x - mean) *
 // rsqrt(variance + epsilon) * scale + bias.
-Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> lower_layer_norm(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::LayerNorm>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);

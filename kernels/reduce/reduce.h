@@ -2,12 +2,13 @@
 #pragma once
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-struct LoweredGroup;
 
 // Of a row: the partial results in a vector's lanes, folded into the total. No partial ones: a
 // short row, or axes that are not the last ones.
@@ -16,6 +17,7 @@ struct Reduction {
 };
 
 struct ReduceStages {
+  const char* family() const { return "reduce"; }
   std::vector<Reduction> reductions;
   Stage reduced;       // the total of a Reduce operator
   Stage exponentials;  // of a softmax
@@ -27,11 +29,11 @@ struct ReduceStages {
   bool has_parts() const;  // of any reduction
 };
 
-Expected<LoweredGroup> lower_reduce(GroupBuilder& b, const Node& node);
-Expected<LoweredGroup> lower_arg_reduce(GroupBuilder& b, const Node& node);
-Expected<LoweredGroup> lower_softmax(GroupBuilder& b, const Node& node);
-Expected<LoweredGroup> lower_layer_norm(GroupBuilder& b, const Node& node);
-Expected<LoweredGroup> lower_cumulate(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> lower_layer_norm(GroupBuilder& b, const Node& node);
+Expected<Lowered<ElementwiseStages>> lower_cumulate(GroupBuilder& b, const Node& node);
 void schedule_reduce(ScheduleBuilder& s, const ReduceStages& m);
 
 }  // namespace tw

@@ -1,6 +1,6 @@
-// One rule for all kernels, for references: sums of neighbouring outputs in vector lanes,
-// everything else as it is lowered.
-#include "kernels/default_schedule.h"
+// Sums of neighbouring outputs in vector lanes, everything else as it is lowered.
+#include "kernels/schedule/plain.h"
+
 #include "kernels/schedule/builder.h"
 
 namespace tw {

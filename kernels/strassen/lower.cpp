@@ -116,7 +116,7 @@ std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strass
 class StrassenConv : ConvGroup {
  public:
   using ConvGroup::ConvGroup;
-  LoweredGroup lower() {
+  Lowered<StrassenStages> lower() {
     declare_inputs();
     Operands p{*as_const(pixels_), s_.c, s_.m, block_, {}, {}};
     BufferId x = b_.input(node_.inputs[0]);
@@ -138,7 +138,7 @@ class StrassenConv : ConvGroup {
   }
 };
 
-LoweredGroup lower_product(GroupBuilder& b, const Node& node) {
+Lowered<StrassenStages> lower_product(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::MatMul>(node.attrs);
   const Shape &x = b.type(node.inputs[0]).shape, &w = b.type(node.inputs[1]).shape;
   Operands p;
@@ -229,7 +229,7 @@ bool strassen_applies(const Graph& graph, const Node& node, const Target& target
          !is_const(element_count(Shape(y.shape.begin() + 2, y.shape.end())), 1);
 }
 
-Expected<LoweredGroup> lower_strassen(GroupBuilder& b, const Node& node) {
+Expected<Lowered<StrassenStages>> lower_strassen(GroupBuilder& b, const Node& node) {
   if (std::holds_alternative<op::MatMul>(node.attrs)) return lower_product(b, node);
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
   return StrassenConv(b, node, std::move(shape)).lower();

@@ -3,14 +3,15 @@
 #include "ir/graph/graph.h"
 #include "ir/target.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
 
 namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-struct LoweredGroup;
 
 struct StrassenStages {
+  const char* family() const { return "strassen"; }
   BufferName weights;  // the seven sums of the right operand's quarters, packed
   Stage left;          // the seven sums of the left operand's quarters
   Loop left_block, left_row, left_product, left_lane;
@@ -27,7 +28,7 @@ bool strassen_applies(const Graph& graph, const Node& node, const Target& target
 int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target);
 int64_t strassen_rows(int64_t half_rows, int64_t vectors, const Target& target);
 
-Expected<LoweredGroup> lower_strassen(GroupBuilder& b, const Node& node);
+Expected<Lowered<StrassenStages>> lower_strassen(GroupBuilder& b, const Node& node);
 void schedule_strassen(ScheduleBuilder& s, const StrassenStages& m);
 
 }  // namespace tw

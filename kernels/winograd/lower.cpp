@@ -29,7 +29,7 @@ class WinogradLowering : ConvGroup {
     out_blocks_ = (s_.m + block_ - 1) / block_;
   }
 
-  LoweredGroup lower() {
+  Lowered<WinogradStages> lower() {
     BufferId padded = b_.padded(node_.inputs[0],
                                 {Expr((th_ - 1) * step_ + a_), Expr((tw_ - 1) * step_ + a_)},
                                 s_.pads_begin);
@@ -45,7 +45,7 @@ class WinogradLowering : ConvGroup {
                   {b_.simplified(tile), at[1], b_.simplified(floor_mod(h, Expr(m_))),
                    b_.simplified(floor_mod(w, Expr(m_))), at[4]});
     });
-    LoweredGroup lowered = b_.finish(std::move(stages_));
+    Lowered<WinogradStages> lowered = b_.finish(std::move(stages_));
     lowered.kernel.name += "_f" + std::to_string(m_);
     return lowered;
   }
@@ -240,7 +240,7 @@ bool winograd_applies(const Graph& graph, const Node& node) {
   return graph.is_constant(node.inputs[1]);
 }
 
-Expected<LoweredGroup> lower_winograd(GroupBuilder& b, const Node& node, int tile) {
+Expected<Lowered<WinogradStages>> lower_winograd(GroupBuilder& b, const Node& node, int tile) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
   return WinogradLowering(b, node, std::move(shape), tile).lower();
 }

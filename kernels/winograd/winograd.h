@@ -3,11 +3,13 @@
 #include "ir/graph/graph.h"
 #include "ir/target.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/lowered.h"
 #include "kernels/conv/conv.h"
 
 namespace tw {
 
 struct WinogradStages {
+  const char* family() const { return "winograd"; }
   // One-dimensional: along an axis of a tile, at each point of the other, fixed one.
   struct Transform {
     Stage stage;
@@ -29,7 +31,7 @@ bool winograd_applies(const Graph& graph, const Node& node);
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
 
 // tile: 2, 4 or 6
-Expected<LoweredGroup> lower_winograd(GroupBuilder& b, const Node& node, int tile);
+Expected<Lowered<WinogradStages>> lower_winograd(GroupBuilder& b, const Node& node, int tile);
 void schedule_winograd(ScheduleBuilder& s, const WinogradStages& m);
 
 }  // namespace tw

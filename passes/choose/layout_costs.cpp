@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/core_rates.h"
+#include "ir/group.h"
 #include "ir/simplify.h"
 #include "kernels/device/tensor_form.h"
 #include "passes/choose/analytic_cost.h"

@@ -11,10 +11,6 @@ ONE_NEST = "one nest, written as it is printed"
 CIRCLES = {
     ("cli/..", "cli/commands"):
         "app.h is what a command's file stands on, app.cpp the list of them",
-    ("kernels/..", "kernels/attention", "kernels/common", "kernels/conv", "kernels/device",
-     "kernels/elementwise", "kernels/matmul", "kernels/pool", "kernels/recurrent", "kernels/reduce",
-     "kernels/schedule", "kernels/strassen", "kernels/winograd"):
-        "lower.h has both what families give back and the call that finds the family",
 }
 
 # (file, function) -> (lines, reason)
