@@ -22,7 +22,7 @@ Task product(const std::string& key, int64_t n, int64_t calls) {
       "  for i in " +
       rows +
       " { for j in 64 { for k in 64 reduce { y: y[i, j] += x[i, k] * w[k, j] init 0 } } } }");
-  task.variants.push_back({Algorithm::direct, {kernel, MatMulStages{}, {}}});
+  task.variants.push_back({Algorithm::direct, Lowered<MatMulStages>{{kernel, {}}, {}}});
   return task;
 }
 
