@@ -61,12 +61,13 @@ struct SizeStep {
 struct RegionCall {
   std::vector<int> regions;  // of Program::regions: then and else, or a loop's body
   bool loop = false, conditional = false;
-  Expr trip;         // undefined: no limit
-  std::string turn;  // the body's symbol
+  Expr trip;              // undefined: no limit
+  std::string iteration;  // the body's symbol
   int carried = 0, sliced = 0;
-  // Of each carried value before the first turn, of a row of each sliced value and stacked result
+  // Of each carried value before the first iteration, of a row of each sliced value and stacked
+  // result
   std::vector<Expr> bytes;
-  std::vector<Expr> growth;  // bytes that each carried value grows by in a turn
+  std::vector<Expr> growth;  // bytes that each carried value grows by in an iteration
   std::vector<Expr> spare;   // second memory of each carried value
   Expr condition = 0;        // room for the next one
 };

@@ -117,14 +117,14 @@ class PipedOutput {
 };
 
 Error run_lld(const std::vector<std::string>& arguments) {
-  static std::mutex turn;  // lld keeps its state in globals
+  static std::mutex lld_mutex;  // lld keeps its state in globals
   std::vector<const char*> argv;
   for (const std::string& a : arguments) argv.push_back(a.c_str());
   std::string text;
   llvm::raw_string_ostream errors(text);
   int status = 0;
   {
-    const std::lock_guard<std::mutex> lock(turn);
+    const std::lock_guard<std::mutex> lock(lld_mutex);
     status = lld::lldMain(argv, llvm::nulls(), errors, {{lld::Gnu, &lld::elf::link}}).retCode;
   }
   if (status == 0) return Error::success();

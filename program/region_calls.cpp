@@ -23,17 +23,17 @@ Error check_outside(const Expr& bytes, const Graph& graph, const Node& node,
   });
   if (inner.empty()) return Error::success();
   return make_error(DiagCode::unsupported,
-                    "{0} '{1}': {2} has a size that changes from turn to turn ({3})",
+                    "{0} '{1}': {2} has a size that changes from iteration to iteration ({3})",
                     op_info(node.attrs).name, node.name, what, to_string(bytes));
 }
 
-// What it is at most in any turn of the loop; as it is, where that cannot be said.
-Expr in_all_turns(const Expr& bytes, const op::Loop* loop) {
-  if (!loop || loop->trip.empty() || !uses_var(bytes, loop->turn)) return bytes;
+// What it is at most in any iteration of the loop; as it is, where that cannot be said.
+Expr in_all_iterations(const Expr& bytes, const op::Loop* loop) {
+  if (!loop || loop->trip.empty() || !uses_var(bytes, loop->iteration)) return bytes;
   Ranges ranges = symbol_ranges(bytes);
   for (const auto& [symbol, range] : symbol_ranges(loop->trip[0])) ranges.emplace(symbol, range);
-  ranges[loop->turn] = {Expr(1), loop->trip[0]};
-  const Expr most = largest(bytes, {loop->turn}, ranges);
+  ranges[loop->iteration] = {Expr(1), loop->trip[0]};
+  const Expr most = largest(bytes, {loop->iteration}, ranges);
   return most.defined() ? most : bytes;
 }
 
@@ -46,8 +46,8 @@ Expected<RegionLayout> lay_out_regions(const Graph& graph, const Node& node,
   out.call.regions = numbers;
   Expr end = 0;
   for (int number : numbers) {
-    const Expr bytes = in_all_turns(regions[static_cast<size_t>(number)].arena_bytes,
-                                    std::get_if<op::Loop>(&node.attrs));
+    const Expr bytes = in_all_iterations(regions[static_cast<size_t>(number)].arena_bytes,
+                                         std::get_if<op::Loop>(&node.attrs));
     TW_TRY(check_outside(bytes, graph, node, "a value inside of it"));
     end = simplify_dim(max(end, aligned(bytes)));
   }
@@ -57,12 +57,12 @@ Expected<RegionLayout> lay_out_regions(const Graph& graph, const Node& node,
     call.loop = true;
     call.conditional = loop->conditional;
     if (!loop->trip.empty()) call.trip = loop->trip[0];
-    call.turn = loop->turn;
+    call.iteration = loop->iteration;
     call.carried = static_cast<int>(loop->carried);
     call.sliced = static_cast<int>(loop->sliced);
-    const auto before = [&](size_t i, const Expr& turn) {
+    const auto before = [&](size_t i, const Expr& iteration) {
       return simplify_dim(
-          substitute(byte_count(body.value(body.inputs()[i]).type), loop->turn, turn));
+          substitute(byte_count(body.value(body.inputs()[i]).type), loop->iteration, iteration));
     };
     for (size_t i = 0; i < static_cast<size_t>(loop->carried); ++i) {
       call.bytes.push_back(before(i, 1));
@@ -79,7 +79,7 @@ Expected<RegionLayout> lay_out_regions(const Graph& graph, const Node& node,
          i < body.outputs().size(); ++i)
       call.bytes.push_back(byte_count(body.value(body.outputs()[i].value).type));
     for (const Expr& bytes : call.bytes)
-      TW_TRY(check_outside(bytes, graph, node, "what goes from turn to turn"));
+      TW_TRY(check_outside(bytes, graph, node, "what goes from iteration to iteration"));
     for (int i = 0; i < call.carried; ++i) {
       call.spare.push_back(end);
       const Expr grown = is_const(call.growth[static_cast<size_t>(i)], 0)

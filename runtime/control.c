@@ -6,7 +6,7 @@ int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
   const void** inputs = d->inputs;
   void** outputs = d->outputs;
   int32_t first = d->condition ? 1 : 0;
-  int64_t turn = 0;
+  int64_t iteration = 0;
   env.inputs = (void* const*)inputs;
   env.outputs = outputs;
   env.arena = d->arena;
@@ -14,8 +14,8 @@ int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
   env.call_ns = 0;
   for (int32_t i = 0; i < d->carried; ++i) outputs[first + i] = d->results[i];
   const uint8_t* going = d->condition;
-  for (; turn < d->trip && (!going || *going); ++turn) {
-    if (d->turn) *d->turn = turn + 1;
+  for (; iteration < d->trip && (!going || *going); ++iteration) {
+    if (d->iteration) *d->iteration = iteration + 1;
     int32_t status = d->body(&env);
     if (status != TW_OK) return status;
     if (going) going = outputs[0];
@@ -32,7 +32,7 @@ int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
   }
   for (int32_t i = 0; i < d->carried; ++i)
     if (inputs[i] != d->results[i])
-      memcpy(d->results[i], inputs[i], (size_t)(d->bytes[i] + turn * d->growth[i]));
-  if (d->count) *d->count = turn;
+      memcpy(d->results[i], inputs[i], (size_t)(d->bytes[i] + iteration * d->growth[i]));
+  if (d->count) *d->count = iteration;
   return TW_OK;
 }

@@ -11,16 +11,16 @@ typedef struct tw_loop_desc {
   const void** inputs; /* of the body: carried values, rows of sliced ones, the rest; moved along */
   void** outputs;      /* of the body: room for the next condition, carried values, rows of stacked
                           results; moved along */
-  void* const* results; /* where the carried values end */
-  void* const* spare;   /* a second memory of each */
-  const int64_t* bytes; /* of each carried value before the first turn, then of a row of each sliced
+  void* const* results;   /* where the carried values end */
+  void* const* spare;     /* a second memory of each */
+  const int64_t* bytes;   /* of each carried value before iteration 0, then of a row of each sliced
                            and each stacked one */
-  const int64_t* growth;    /* of each carried value in a turn */
-  uint8_t* arena;           /* of the body */
-  const int64_t* symbols;   /* of the body */
-  int64_t* turn;            /* the one among them that counts the turns, from 1; NULL: none */
+  const int64_t* growth;  /* of each carried value in an iteration */
+  uint8_t* arena;         /* of the body */
+  const int64_t* symbols; /* of the body */
+  int64_t* iteration;     /* the one among them that counts the iterations, from 1; NULL: none */
   const uint8_t* condition; /* the first; NULL: always true */
-  int64_t* count;           /* of the turns, a result; NULL: nobody asks */
+  int64_t* count;           /* of the iterations, a result; NULL: nobody asks */
   int32_t carried, sliced, stacked;
 } tw_loop_desc;
 

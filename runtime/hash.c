@@ -21,20 +21,20 @@ static const uint8_t kOrder[7][16] = {
     {11, 15, 5, 0, 1, 9, 8, 6, 14, 10, 2, 12, 3, 4, 7, 13},
 };
 
-static inline __attribute__((always_inline)) tw_lanes turn(tw_lanes x, int by) {
+static inline __attribute__((always_inline)) tw_lanes rotate(tw_lanes x, int by) {
   return x >> by | x << (32 - by);
 }
 
 static inline __attribute__((always_inline)) void mix(tw_lanes* v, int a, int b, int c, int d,
                                                       tw_lanes x, tw_lanes y) {
   v[a] += v[b] + x;
-  v[d] = turn(v[d] ^ v[a], 16);
+  v[d] = rotate(v[d] ^ v[a], 16);
   v[c] += v[d];
-  v[b] = turn(v[b] ^ v[c], 12);
+  v[b] = rotate(v[b] ^ v[c], 12);
   v[a] += v[b] + y;
-  v[d] = turn(v[d] ^ v[a], 8);
+  v[d] = rotate(v[d] ^ v[a], 8);
   v[c] += v[d];
-  v[b] = turn(v[b] ^ v[c], 7);
+  v[b] = rotate(v[b] ^ v[c], 7);
 }
 
 /* One block of 64 bytes in every lane: `chain` goes in and comes out. */

@@ -82,8 +82,8 @@ class CallEmitter : protected ProgramBuilder {
   Value* operand_table(const KernelCall& call, std::span<const ExternCall::View> views, size_t lead,
                        const Environment& at);
   Value* in_workspace(const KernelCall& call, const Expr& offset, const Environment& at);
-  // The values of a region's symbols; a loop writes its turn itself.
-  Value* region_symbols(const Program& region, const std::string& turn, const Environment& at);
+  // The values of a region's symbols; a loop writes its iteration itself.
+  Value* region_symbols(const Program& region, const std::string& iteration, const Environment& at);
   // One of two regions, by a bool.
   void emit_choice(const KernelCall& call, const Environment& at);
   // By tw_loop of the runtime, which runtime/control.h tells about.

@@ -37,11 +37,11 @@ llvm::Value* CallEmitter::in_workspace(const KernelCall& call, const Expr& offse
                  at);
 }
 
-llvm::Value* CallEmitter::region_symbols(const Program& region, const std::string& turn,
+llvm::Value* CallEmitter::region_symbols(const Program& region, const std::string& iteration,
                                          const Environment& at) {
   Value* list = local(b_.getInt64Ty(), std::max<size_t>(region.symbols.size(), 1));
   for (size_t i = 0; i < region.symbols.size(); ++i)
-    if (region.symbols[i] != turn)
+    if (region.symbols[i] != iteration)
       b_.CreateStore(number(var(region.symbols[i]), at.vars),
                      b_.CreateConstGEP1_64(b_.getInt64Ty(), list, i));
   return list;
@@ -91,15 +91,15 @@ void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
   const size_t stacked = f.outputs.size() - carried - lead;
   const auto outputs = std::span(f.outputs);
   Value *null = llvm::ConstantPointerNull::get(b_.getPtrTy()),
-        *symbols = region_symbols(program_.regions[body], loop.turn, at);
+        *symbols = region_symbols(program_.regions[body], loop.iteration, at);
   Value* rows = operand_table(call, outputs.subspan(carried, stacked), lead + carried, at);
   if (loop.conditional) b_.CreateStore(in_workspace(call, loop.condition, at), rows);
   Value* spare = local(b_.getPtrTy(), std::max<size_t>(carried, 1));
   for (size_t i = 0; i < carried; ++i)
     b_.CreateStore(in_workspace(call, loop.spare[i], at),
                    b_.CreateConstGEP1_64(b_.getPtrTy(), spare, i));
-  const auto turn = static_cast<size_t>(std::find(names.begin(), names.end(), loop.turn) -
-                                        names.begin());
+  const auto iteration = static_cast<size_t>(std::find(names.begin(), names.end(), loop.iteration) -
+                                             names.begin());
   auto operand = [&](const ExternCall::View& view) {
     return address(call.arguments[static_cast<size_t>(view.argument)], at);
   };
@@ -115,7 +115,7 @@ void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
       extents(loop.growth, at.vars),
       in_workspace(call, 0, at),
       symbols,
-      turn < names.size() ? b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, turn) : null,
+      iteration < names.size() ? b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, iteration) : null,
       loop.conditional ? operand(f.inputs[0]) : null,
       loop.conditional ? operand(f.outputs.back()) : null,
       count(carried),

@@ -16,7 +16,7 @@ constexpr size_t kMostInstructions = size_t{1} << 20;
 // What one part of one virtual thread does, in its order.
 struct Item {
   Instruction instruction;
-  size_t turn = 0;  // items between two waits are one turn
+  size_t segment = 0;  // items between two waits are one segment
   // Of other threads of execution (by number): item that must be complete
   std::vector<std::pair<int, size_t>> needs;
 };
@@ -29,7 +29,7 @@ struct Line {
   Engine engine = Engine::load;
   std::vector<Item> items;
   std::vector<Token> signals, waits;
-  size_t turn = 0;
+  size_t segment = 0;
   bool waited = false;  // nothing but waits since the last item
 };
 
@@ -122,7 +122,7 @@ class Streamer {
       return no("the tokens '{0}' are of no kind that the device knows", s.label);
     Line& at = lines_[static_cast<size_t>(line)];
     const bool waits = s.kind == StmtKind::wait;
-    if (waits && !at.waited) ++at.turn, at.waited = true;
+    if (waits && !at.waited) ++at.segment, at.waited = true;
     for (int64_t i = 0; i < s.count; ++i)
       (waits ? at.waits : at.signals).push_back({s.label, at.items.size()});
     return Error::success();
@@ -137,7 +137,7 @@ class Streamer {
       if (engine != line.engine)
         return no("one part has instructions of two engines, {0} and {1}", engine_name(line.engine),
                   engine_name(engine));
-      line.items.push_back({std::move(instruction), line.turn, {}});
+      line.items.push_back({std::move(instruction), line.segment, {}});
       line.waited = false;
     }
     if ((total_ += made.size()) > kMostInstructions)
@@ -222,7 +222,7 @@ class Streamer {
       if (lines_[l].engine == engine)
         for (size_t i = 0; i < lines_[l].items.size(); ++i) out.push_back({l, i});
     std::ranges::sort(out, {}, [&](const Place& p) {
-      return std::tuple(lines_[p.line].items[p.item].turn, p.line, p.item);
+      return std::tuple(lines_[p.line].items[p.item].segment, p.line, p.item);
     });
     return out;
   }

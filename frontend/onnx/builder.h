@@ -38,8 +38,8 @@ class Builder {
   // Lists are known while importing, never in the Graph. sequence: its items. optional: at most
   // one. rows: a sequence whose length only the run knows (run_list.h). maybe: an optional of which
   // only the run knows whether it is there: a bool of rank 0, what it holds. growing: a sequence
-  // that a loop carries, inside its body: the number of the carried value, what this turn has put
-  // behind it.
+  // that a loop carries, inside its body: the number of the carried value, what this iteration has
+  // put behind it.
   enum class ListKind : uint8_t { sequence, optional, rows, maybe, growing };
   Val list(ListKind kind, std::vector<Val> items);
   std::optional<ListKind> list_kind(Val v) const;

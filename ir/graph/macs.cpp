@@ -20,9 +20,9 @@ struct MacCount {
     return first && second ? Expr(std::max(*first, *second)) : a + b;
   }
   Expr operator()(const op::Loop& loop) const {
-    const Expr turn = mac_count(*loop.body.graph);
-    if (loop.trip.empty()) return substitute(turn, loop.turn, 1);
-    return substitute(turn, loop.turn, loop.trip[0]) * loop.trip[0];
+    const Expr iteration = mac_count(*loop.body.graph);
+    if (loop.trip.empty()) return substitute(iteration, loop.iteration, 1);
+    return substitute(iteration, loop.iteration, loop.trip[0]) * loop.trip[0];
   }
   Expr operator()(const op::Conv&) const { return element_count(out()) * tail_count(in(1)); }
   Expr operator()(const op::ConvTranspose&) const {

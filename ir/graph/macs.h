@@ -6,8 +6,8 @@
 namespace tw {
 
 // In terms of the graph's symbols; 0 for other operators. Of an If the branch with more where that
-// can be said, else the sum of both; of a Loop all turns below the trip count, each as the last one
-// is (one turn where the count is not known).
+// can be said, else the sum of both; of a Loop all iterations below the trip count, each as the
+// last one is (one iteration where the count is not known).
 Expr mac_count(const Graph& graph, const Node& node);
 Expr mac_count(const Graph& graph);
 

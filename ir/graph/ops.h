@@ -423,28 +423,29 @@ struct If {
     v("else_branch", else_branch);
   }
 };
-// Runs the body for turn 0, 1, ... below the trip count (none: no limit) and, where it is
+// Runs the body for iteration 0, 1, ... below the trip count (none: no limit) and, where it is
 // conditional, while the condition is true. Inputs: the first condition (conditional), `carried`
-// values, `sliced` values of which a turn sees its row [turn], the rest as they are. The body's
-// outputs: the next condition (conditional), the carried values, a row of each stacked result.
-// `turn` is the body's symbol for the turn, from 1. A carried value may have extents that grow with
-// the turn: the body's input at turn + 1 is then what its output is at turn.
-// -> the carried values, the stacked results [trip, ...] (rows of turns that were not made hold
-// anything), the number of turns (conditional). A value that grows has the extents that it has
-// behind the last turn below the trip count; where fewer turns are made, its elements come first.
+// values, `sliced` values of which an iteration sees its row [iteration], the rest as they are. The
+// body's outputs: the next condition (conditional), the carried values, a row of each stacked
+// result. `iteration` is the body's symbol for the iteration, from 1. A carried value may have
+// extents that grow with the iteration: the body's input at iteration + 1 is then what its output
+// is at iteration. -> the carried values, the stacked results [trip, ...] (rows of iterations that
+// were not made hold anything), the number of iterations (conditional). A value that grows has the
+// extents that it has behind the last iteration below the trip count; where fewer iterations are
+// made, its elements come first.
 struct Loop {
   Region body;
   Shape trip;  // one extent, or none
   int64_t carried = 0, sliced = 0;
   bool conditional = false;
-  std::string turn;
+  std::string iteration;
   template <class V>
   void fields(V& v) {
     v("trip", trip);
     v("carried", carried);
     v("sliced", sliced);
     v("conditional", conditional);
-    v("turn", turn);
+    v("turn", iteration);
     v("body", body);
   }
 };

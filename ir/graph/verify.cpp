@@ -143,12 +143,12 @@ class Verifier {
     return std::holds_alternative<op::LayoutCast>(n.attrs) || has_several_outputs(n.attrs);
   }
 
-  // Its symbols are those around it, and the turn of a loop.
+  // Its symbols are those around it, and the iteration of a loop.
   void check_region(const Node& n, const Graph& region) {
     if (Error error = verify(region)) fail(label(n), std::move(error));
     const auto* loop = std::get_if<op::Loop>(&n.attrs);
     for (const std::string& symbol : region.symbols)
-      if (!symbols_.count(symbol) && !(loop && loop->turn == symbol))
+      if (!symbols_.count(symbol) && !(loop && loop->iteration == symbol))
         fail(label(n) + ": symbol '" + symbol + "' of the region is not one of the graph's");
   }
 

@@ -6,9 +6,9 @@
 
 namespace tw {
 
-double sharing(int64_t turns, int64_t cores) {
-  if (turns <= 1 || cores <= 1) return 1;
-  return static_cast<double>(turns) / static_cast<double>((turns + cores - 1) / cores);
+double sharing(int64_t iterations, int64_t cores) {
+  if (iterations <= 1 || cores <= 1) return 1;
+  return static_cast<double>(iterations) / static_cast<double>((iterations + cores - 1) / cores);
 }
 
 namespace {
@@ -34,16 +34,16 @@ bool stores(const Kernel& kernel, const Stmt& s, bool outputs, Ranges& ranges) {
       s->body, [&](const Stmt& part) { return stores(kernel, part, outputs, ranges); });
 }
 
-// Turns of a parallel loop before those that store nothing, as behind a guard that the loop passes
-// by far.
-int64_t turns_with_work(const Kernel& kernel, const Stmt& loop, int64_t turns) {
+// Iterations of a parallel loop before those that store nothing, as behind a guard that the loop
+// passes by far.
+int64_t iterations_with_work(const Kernel& kernel, const Stmt& loop, int64_t iterations) {
   bool outputs = false;
   visit(loop, [&](const Stmt& s) { outputs |= is_output(kernel, s); });
-  const auto idle_from = [&](int64_t turn) {
-    Ranges ranges = {{loop->var, {Expr(turn), Expr(turns - 1)}}};
+  const auto idle_from = [&](int64_t iteration) {
+    Ranges ranges = {{loop->var, {Expr(iteration), Expr(iterations - 1)}}};
     return !stores(kernel, loop->body[0], outputs, ranges);
   };
-  int64_t low = 1, high = turns;  // the first turn behind the work is in [low, high]
+  int64_t low = 1, high = iterations;  // the first iteration behind the work is in [low, high]
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     if (idle_from(middle)) high = middle;
@@ -58,12 +58,12 @@ double sharing(const Kernel& kernel, int64_t cores) {
   double least = 0;
   visit(kernel.body, [&](const Stmt& s) {
     if (s->kind != StmtKind::loop || s->loop_kind != LoopKind::parallel) return;
-    const auto turns = as_const(s->extent);
+    const auto iterations = as_const(s->extent);
     double here = static_cast<double>(cores);
-    if (turns) {  // each core has as many turns next to each other
-      const int64_t work = turns_with_work(kernel, s, *turns);
+    if (iterations) {  // each core has as many iterations next to each other
+      const int64_t work = iterations_with_work(kernel, s, *iterations);
       here = static_cast<double>(work) /
-             static_cast<double>(std::min(work, (*turns + cores - 1) / cores));
+             static_cast<double>(std::min(work, (*iterations + cores - 1) / cores));
     }
     least = least == 0 ? here : std::min(least, here);
   });

@@ -4,12 +4,13 @@
 
 namespace tw {
 
-// How many times faster equal turns are on so many cores than on one: 3 turns on 2 cores 1.5 times.
-double sharing(int64_t turns, int64_t cores);
+// How many times faster equal iterations are on so many cores than on one: 3 iterations on 2 cores
+// 1.5 times.
+double sharing(int64_t iterations, int64_t cores);
 
-// Of the kernel's parallel loops the least; 1: there is none. Symbolic ones spread in full. Turns
-// at the end that store nothing are none: a schedule of a larger kernel may pass this one's extents
-// by far.
+// Of the kernel's parallel loops the least; 1: there is none. Symbolic ones spread in full.
+// Iterations at the end that store nothing are none: a schedule of a larger kernel may pass this
+// one's extents by far.
 double sharing(const Kernel& kernel, int64_t cores);
 
 // Whether what spreads so does as well as the usual: losing more than 5 % on several threads is

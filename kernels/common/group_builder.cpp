@@ -152,22 +152,22 @@ Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& ind
 
 Stage GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer,
                           Index indices, Expr value, Combiner combiner, Expr init, Expr where) {
-  // The init comes with the first turn: loops that may have none get one, in which nothing is
+  // The init comes with the first iteration: loops that may have none get one, in which nothing is
   // combined.
-  std::vector<Axis> turns = axes;
-  for (Axis& axis : turns) {
+  std::vector<Axis> init_axes = axes;
+  for (Axis& axis : init_axes) {
     if (axis.role != AxisRole::reduce || combiner == Combiner::none ||
         can_prove(le(Expr(1), axis.extent), ranges_))
       continue;
     where = logical_and(where, lt(var(axis.name), axis.extent));
     axis.extent = simplified(max(axis.extent, Expr(1)));
   }
-  declare(turns);
+  declare(init_axes);
   const Stage stage(label, name_of(buffer));
   StmtNode store = *store_of(std::move(label), buffer, indices, value, where);
   store.combiner = combiner;
   store.init = std::move(init);
-  stages_.push_back(loops_around(turns, make_store(std::move(store))));
+  stages_.push_back(loops_around(init_axes, make_store(std::move(store))));
   return writers_[buffer.index] = stage;
 }
 

@@ -378,10 +378,10 @@ void ScheduleBuilder::parallelize(const Loops& loops, const std::string& name) {
   const auto count = static_cast<int64_t>(all.size());
   int64_t fewest = rules() ? std::max<int64_t>(1, count - 1) : 1;
   const auto spread = [&](int64_t outer) {  // of that many loops
-    int64_t turns = 1;
+    int64_t iterations = 1;
     for (int64_t i = 0; i < outer; ++i)
-      turns *= extent(all[static_cast<size_t>(i)]).value_or(target_->cores);
-    return sharing(turns, target_->cores);
+      iterations *= extent(all[static_cast<size_t>(i)]).value_or(target_->cores);
+    return sharing(iterations, target_->cores);
   };
   if (rules() && fewest < count && !spreads_as_well(spread(fewest), spread(count))) fewest = count;
   // A fused loop divides by the extents of all but the first, in every iteration: not by free ones.

@@ -352,7 +352,7 @@ TEST_CASE(
   CHECK(least(true) == 1);
 }
 
-TEST_CASE("a parallel loop whose later turns are behind a guard does not spread") {
+TEST_CASE("a parallel loop whose later iterations are behind a guard does not spread") {
   const Kernel rows = llvm::cantFail(
       parse_kernel(R"(kernel @rows(x: in f32[784, 8], y: out f32[784, 8]) {
     temp c: f32[784, 8]
@@ -366,7 +366,7 @@ TEST_CASE("a parallel loop whose later turns are behind a guard does not spread"
       begin = "schedule {\n split s ",
       end = " -> wp wr\n split wr 4 -> w0 w1\n compute_at c w0\n fuse wp w0 -> yp\n parallel yp\n}";
   CHECK(share((begin + "784" + end).c_str()) == 2);
-  CHECK(share((begin + "1568" + end).c_str()) == 1);  // 392 turns, of which the first 196 do all
+  CHECK(share((begin + "1568" + end).c_str()) == 1);  // of 392 the first 196 do all
   CHECK(share((begin + "1176" + end).c_str()) == doctest::Approx(196.0 / 147));
 }
 

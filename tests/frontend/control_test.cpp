@@ -54,7 +54,8 @@ TEST_CASE("where neither branch fits, both reasons are told, and no standard is 
 }
 
 TEST_CASE(
-    "a loop of constant length is unrolled: carried values, all turns' results, the turn's "
+    "a loop of constant length is unrolled: carried values, all iterations' results, the "
+    "iteration's "
     "number") {
   CHECK(
       run_model(
@@ -66,7 +67,7 @@ TEST_CASE(
           {floats({2}, {1, 2})}) == Lists{{4, 5}, {1, 4, 2, 6, 4, 10}});
 }
 
-TEST_CASE("a loop ends when its condition is false; no turn at all") {
+TEST_CASE("a loop ends when its condition is false; no iteration at all") {
   const auto graph = [](int most) {
     return "g (float[1] x) => (float[1] y, float[n, 1] r) <int64 m = {" + std::to_string(most) +
            R"(}, int64 three = {3}, bool c = {1}> {

@@ -44,7 +44,7 @@ TEST_CASE("a choice between lists of as many tensors") {
 }
 
 TEST_CASE(
-    "a long loop stays a loop: carried values, all turns' results, values around it, a free "
+    "a long loop stays a loop: carried values, all iterations' results, values around it, a free "
     "extent") {
   const std::string bytes = graph_bytes(
       R"(g (float[N] x) => (float[N] last, float[100] all) <int64 m = {100}> {
@@ -118,7 +118,7 @@ TEST_CASE("data decide how many rows the results have") {
   CHECK(run_model(graph_bytes(counted), {floats({1}, {2}), ints({}, {0})}) == Lists{{2}, {}});
 }
 
-TEST_CASE("a carried value becomes longer with every turn") {
+TEST_CASE("a carried value becomes longer with every iteration") {
   const auto run = [](const std::string& loop, const std::vector<Tensor>& inputs) {
     return run_model(
         graph_bytes("g (float[2] x, int64 k) => (float[a] y) <bool c = {1}, int64 m = {50}, "
@@ -142,7 +142,8 @@ TEST_CASE("what regions cannot do is said") {
             .find("chooses between f32[2] and f32[1, 2]") != std::string::npos);
   CHECK(error_of(graph_bytes(R"(g (float[2] x) => (float[a] y) <int64 m = {50}> {
       y = Loop (m, , x) <body = b (int64 i, bool go, float[a] v) => (bool stay, float[a] next) { p = Neg(v) q = Abs(p) stay = Identity(go) next = Concat<axis = 0>(q, v) }> })"))
-            .find("carried value 0 is f32[turn_1.0 * 2] before a turn and f32[turn_1.0 * 4] behind "
+            .find("carried value 0 is f32[turn_1.0 * 2] before an iteration and f32[turn_1.0 * 4] "
+                  "behind "
                   "it") != std::string::npos);
 }
 

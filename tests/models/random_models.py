@@ -302,12 +302,12 @@ class Generator:
             graphs.append(helper.make_graph(nodes, side, [], [helper.make_tensor_value_info(last, TensorProto.FLOAT, y.shape)]))
         self.add("If", [condition], [(F32, y.shape)], then_branch=graphs[0], else_branch=graphs[1])
 
-    # So many turns over a carried value, with a row a turn; the number is known, or an element of the data.
+    # So many iterations over a carried value, with a row an iteration; the number is known, or an element of the data.
     def loop(self):
         y = self.one(F32)
         if not y:
             return
-        n, turns = len(self.nodes), 1 + self.pick(4)
+        n, iterations = len(self.nodes), 1 + self.pick(4)
         stop = self.condition() if self.pick(3) == 0 else None
         shape, info = list(y.shape), helper.make_tensor_value_info
         names = {k: f"loop{n}_{k}" for k in ("i", "c", "state", "mixed", "next", "row", "go")}
@@ -318,10 +318,10 @@ class Generator:
         body = helper.make_graph(nodes, "body", [info(names["i"], TensorProto.INT64, []), info(names["c"], TensorProto.BOOL, []), info(names["state"], TensorProto.FLOAT, shape)],
                                  [info(names["go"], TensorProto.BOOL, []), info(names["next"], TensorProto.FLOAT, shape), info(names["row"], TensorProto.FLOAT, shape)])
         start = self.numbers(*shape)
-        rows = [] if stop else [(F32, (turns, *shape))]   # how many a condition leaves is not drawn on
+        rows = [] if stop else [(F32, (iterations, *shape))]   # how many a condition leaves is not drawn on
         if stop:
             del body.output[-1]
-        self.add("Loop", [self.weight(np.array(turns, np.int64)), "", start], [(F32, tuple(shape)), *rows], body=body)
+        self.add("Loop", [self.weight(np.array(iterations, np.int64)), "", start], [(F32, tuple(shape)), *rows], body=body)
 
     def scan(self):
         x = self.one(F32, 2)

@@ -136,11 +136,11 @@ def check(tilewright, opset, x, full):
     sizes = len(SCALES) + (len(SIZES) if opset > 10 else 0)
     for number, case in enumerate(cases(opset)):
         combination, size = divmod(number, sizes)
-        turn = 0 if full else (size - combination) % sizes   # each combination begins with another size
-        if turn < 2 and compared(case.attributes, case.scales) and (want := reference(opset, case, x)) is not None:
-            every.append((case, want, turn))
+        step = 0 if full else (size - combination) % sizes   # each combination begins with another size
+        if step < 2 and compared(case.attributes, case.scales) and (want := reference(opset, case, x)) is not None:
+            every.append((case, want, step))
     for way in WAYS:
-        asked = [(case, want) for case, want, turn in every if turn == 0 or way != "sizes computed"]
+        asked = [(case, want) for case, want, step in every if step == 0 or way != "sizes computed"]
         with tempfile.TemporaryDirectory() as folder:
             some = [case for case, _ in asked]
             feeds = {"x": x, **{name: array for case in some for name, array in case.inputs().items() if array.size and way == "sizes computed"}}

@@ -31,13 +31,13 @@ Error check_present(const Types& inputs) {
   return Error::success();
 }
 
-TensorType at_turn(TensorType type, const std::string& turn, const Expr& value) {
-  for (Expr& dim : type.shape) dim = simplify_dim(substitute(dim, turn, value));
+TensorType at_iteration(TensorType type, const std::string& iteration, const Expr& value) {
+  for (Expr& dim : type.shape) dim = simplify_dim(substitute(dim, iteration, value));
   return type;
 }
 
-bool changes(const TensorType& type, const std::string& turn) {
-  return std::ranges::any_of(type.shape, [&](const Expr& dim) { return uses_var(dim, turn); });
+bool changes(const TensorType& type, const std::string& iteration) {
+  return std::ranges::any_of(type.shape, [&](const Expr& dim) { return uses_var(dim, iteration); });
 }
 
 bool is_true(const Tensor& t) { return t.size() > 0 && t.int_at(0) != 0; }
@@ -115,29 +115,32 @@ Expected<std::vector<TensorType>> infer_loop(const OpAttrs& attrs, const Types& 
     TensorType given = *inputs[lead + i];
     if (i >= carried && i < carried + sliced) {
       if (given.shape.empty() || !equal(Shape{given.shape[0]}, op.trip))
-        return make_error(DiagCode::invalid_model, "slices of {0} in {1} turns", to_string(given),
-                          to_string(op.trip));
+        return make_error(DiagCode::invalid_model, "slices of {0} in {1} iterations",
+                          to_string(given), to_string(op.trip));
       given.shape.erase(given.shape.begin());
     }
     const TensorType& own = body.value(body.inputs()[i]).type;
-    const bool grows = i < carried && changes(own, op.turn);
+    const bool grows = i < carried && changes(own, op.iteration);
     if (grows && op.trip.empty())
       return make_error(DiagCode::invalid_model,
                         "carried value {0} grows in a loop without a trip count", i);
     if (!grows) TW_TRY(check_input(body, i, given, "the body"));
-    else if (!equal(at_turn(own, op.turn, Expr(1)), given))
-      return make_error(DiagCode::invalid_model, "carried value {0} is {1} at turn 1 and given {2}",
-                        i, to_string(own), to_string(given));
-    const TensorType next = grows ? at_turn(own, op.turn, var(op.turn) + Expr(1)) : given;
+    else if (!equal(at_iteration(own, op.iteration, Expr(1)), given))
+      return make_error(DiagCode::invalid_model,
+                        "carried value {0} is {1} at iteration 1 and given {2}", i, to_string(own),
+                        to_string(given));
+    const TensorType next = grows ? at_iteration(own, op.iteration, var(op.iteration) + Expr(1))
+                                  : given;
     if (i < carried && !equal(output_type(body, lead + i), next))
       return make_error(DiagCode::invalid_model,
-                        "carried value {0} is {1} before a turn and {2} behind it", i,
+                        "carried value {0} is {1} before an iteration and {2} behind it", i,
                         to_string(own), to_string(output_type(body, lead + i)));
   }
   std::vector<TensorType> types;
   for (size_t i = 0; i < carried; ++i) {
     const TensorType& own = body.value(body.inputs()[i]).type;
-    types.push_back(changes(own, op.turn) ? at_turn(own, op.turn, op.trip[0] + Expr(1)) : own);
+    types.push_back(
+        changes(own, op.iteration) ? at_iteration(own, op.iteration, op.trip[0] + Expr(1)) : own);
   }
   for (size_t i = lead + carried; i < body.outputs().size(); ++i) {
     types.push_back(output_type(body, i));
@@ -161,23 +164,23 @@ Expected<std::vector<Tensor>> evaluate_loop(const OpAttrs& attrs,
   for (const TensorType& out : outs)
     results.push_back(Tensor::zeros(out.dtype, *static_shape(out.shape)));
   bool going = !op.conditional || is_true(*inputs[0]);
-  int64_t turn = 0;
-  for (; going && turn < trip; ++turn) {
+  int64_t iteration = 0;
+  for (; going && iteration < trip; ++iteration) {
     for (size_t i = 0; i < sliced; ++i)
-      given[carried + i] = row_of(*inputs[lead + carried + i], turn);
+      given[carried + i] = row_of(*inputs[lead + carried + i], iteration);
     TW_ASSIGN(std::vector<Tensor> made,
-              evaluate(bind_symbols(*op.body.graph, {{op.turn, turn + 1}}), given));
+              evaluate(bind_symbols(*op.body.graph, {{op.iteration, iteration + 1}}), given));
     if (op.conditional) going = is_true(made[0]);
     for (size_t i = 0; i < carried; ++i) given[i] = std::move(made[lead + i]);
     for (size_t i = carried; lead + i < made.size(); ++i) {
       const std::vector<std::byte>& row = made[lead + i].bytes;
       std::copy(row.begin(), row.end(),
-                results[i].bytes.begin() + turn * static_cast<std::ptrdiff_t>(row.size()));
+                results[i].bytes.begin() + iteration * static_cast<std::ptrdiff_t>(row.size()));
     }
   }
   for (size_t i = 0; i < carried; ++i)
     std::copy(given[i].bytes.begin(), given[i].bytes.end(), results[i].bytes.begin());
-  if (op.conditional) results.back().set_int(0, turn);
+  if (op.conditional) results.back().set_int(0, iteration);
   return results;
 }
 

@@ -73,7 +73,8 @@ TEST_CASE("regions print, parse and hash") {
   }
 }
 
-TEST_CASE("a loop is evaluated: carried values, rows, the turn, symbols of the graph around it") {
+TEST_CASE(
+    "a loop is evaluated: carried values, rows, the iteration, symbols of the graph around it") {
   Expected<Graph> graph = parse_graph(kLoop);
   REQUIRE(graph);
   auto result = evaluate(*graph, {floats({1, 2}, {1, 2}), floats({3, 1, 2}, {1, 1, 2, 2, 3, 3})});

@@ -1,12 +1,12 @@
-// If, Loop, Scan and SequenceMap: what their inputs and attributes say. How turns are run:
-// frontend/onnx/turns.h.
+// If, Loop, Scan and SequenceMap: what their inputs and attributes say. How iterations are run:
+// frontend/onnx/loops.h.
 #include <algorithm>
 #include <array>
 #include <optional>
 
+#include "frontend/onnx/loops.h"
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/run_list.h"
-#include "frontend/onnx/turns.h"
 #include "ir/graph/externs.h"
 
 namespace tw::onnx_import {
@@ -336,23 +336,22 @@ void import_if(NodeImport& n) {
 }
 
 void import_loop(NodeImport& n) {
-  Turns turns;
-  turns.body = n.graph("body");
-  turns.counts = true;
-  turns.condition = n.maybe(1);
-  for (size_t i = 2; i < n.input_count(); ++i) turns.carried.push_back(n.in(i));
-  if (!fits(n, turns.body, turns.carried.size() + 2, n.output_count() + 1)) return;
-  if (n.output_count() < turns.carried.size())
-    return n.invalid("fewer outputs than carried values");
+  LoopSpec spec;
+  spec.body = n.graph("body");
+  spec.counts = true;
+  spec.condition = n.maybe(1);
+  for (size_t i = 2; i < n.input_count(); ++i) spec.carried.push_back(n.in(i));
+  if (!fits(n, spec.body, spec.carried.size() + 2, n.output_count() + 1)) return;
+  if (n.output_count() < spec.carried.size()) return n.invalid("fewer outputs than carried values");
   if (n.has(0)) {
     const std::vector<Expr> trip = n.dims(n.in(0), "the trip count");
     if (!n.failed() && trip.size() != 1) n.invalid("the trip count is not a scalar");
     if (n.failed()) return;
-    if (as_const(trip[0]).value_or(0) < kNoTrip) turns.trip = trip[0];
+    if (as_const(trip[0]).value_or(0) < kNoTrip) spec.trip = trip[0];
   }
-  for (size_t i = turns.carried.size(); i < n.output_count(); ++i)
-    turns.wanted.push_back(n.wanted(i));
-  const std::optional<Results> results = run_turns(n, turns);
+  for (size_t i = spec.carried.size(); i < n.output_count(); ++i)
+    spec.wanted.push_back(n.wanted(i));
+  const std::optional<Results> results = import_loop(n, spec);
   if (!results) return;
   set_all(n, results->carried);
   for (size_t i = 0; i < results->stacked.size(); ++i)
@@ -393,22 +392,22 @@ Val moved(NodeImport& n, Val v, int64_t from, int64_t to) {
 
 std::optional<Results> scan(NodeImport& n, const OnnxGraph* body, std::vector<Val> states,
                             const std::vector<Val>& inputs, const char* directions) {
-  Turns turns;
-  turns.body = body;
-  turns.carried = std::move(states);
+  LoopSpec spec;
+  spec.body = body;
+  spec.carried = std::move(states);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (n.rank(inputs[i]) < 1) n.invalid(llvm::formatv("scan input {0} is a scalar", i).str());
-    turns.sliced.push_back(reversed(n, inputs[i], listed(n, directions, i, inputs.size()) != 0));
+    spec.sliced.push_back(reversed(n, inputs[i], listed(n, directions, i, inputs.size()) != 0));
     if (n.failed()) return std::nullopt;
-    const Expr extent = n.dim(turns.sliced[i], 0);
-    if (turns.trip && !is_const(n.simplified(extent - *turns.trip), 0))
-      n.invalid(llvm::formatv("scan inputs of {0} and {1} slices", to_string(*turns.trip),
+    const Expr extent = n.dim(spec.sliced[i], 0);
+    if (spec.trip && !is_const(n.simplified(extent - *spec.trip), 0))
+      n.invalid(llvm::formatv("scan inputs of {0} and {1} slices", to_string(*spec.trip),
                               to_string(extent))
                     .str());
-    turns.trip = extent;
+    spec.trip = extent;
   }
-  turns.wanted.assign(n.failed() ? 0 : turns.stacked_count(), true);
-  return n.failed() ? std::nullopt : run_turns(n, turns);
+  spec.wanted.assign(n.failed() ? 0 : spec.stacked_count(), true);
+  return n.failed() ? std::nullopt : import_loop(n, spec);
 }
 
 // Version 8: an axis of batches in front of everything, and an input of lengths.
@@ -470,13 +469,13 @@ void import_sequence_map(NodeImport& n) {
   const size_t count = n.items(0).size();
   if (!fits(n, body, n.input_count(), n.output_count())) return;
   std::vector<std::vector<Val>> outputs(n.output_count());
-  for (size_t turn = 0; turn < count; ++turn) {
+  for (size_t iteration = 0; iteration < count; ++iteration) {
     std::vector<Val> inputs;
     for (size_t i = 0; i < n.input_count() && !n.failed(); ++i) {
       const bool list = n.is_list(n.in(i), NodeImport::ListKind::sequence);
       if (list && n.items(i).size() != count)
         n.invalid(llvm::formatv("sequences of {0} and {1} items", count, n.items(i).size()).str());
-      else inputs.push_back(list ? n.items(i)[turn] : n.in(i));
+      else inputs.push_back(list ? n.items(i)[iteration] : n.in(i));
     }
     const auto results = n.inlined(*body, inputs);
     if (!results) return;

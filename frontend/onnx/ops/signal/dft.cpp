@@ -23,7 +23,8 @@ namespace {
 
 constexpr int64_t kDirect = 128, kLargestPrime = 256, kMostPoints = int64_t{1} << 24;
 
-std::complex<double> turn(int64_t step, int64_t of, bool inverse) {  // exp(-2 pi i step / of)
+std::complex<double> root_of_unity(int64_t step, int64_t of,
+                                   bool inverse) {  // exp(-2 pi i step / of)
   const double angle = 2 * M_PI * static_cast<double>(step % of) / static_cast<double>(of);
   return {std::cos(angle), inverse ? std::sin(angle) : -std::sin(angle)};
 }
@@ -56,7 +57,7 @@ class StaticDft {
     for (int64_t row = 0; row < in; ++row)
       for (int64_t part = 0; part < parts; ++part)
         for (int64_t k = 0; k < out; ++k) {
-          const std::complex<double> w = turn(row * k, length, inverse_);
+          const std::complex<double> w = root_of_unity(row * k, length, inverse_);
           matrix.push_back(part == 0 ? w.real() : -w.imag());
           matrix.push_back(part == 0 ? w.imag() : w.real());
         }
@@ -70,7 +71,7 @@ class StaticDft {
     for (int64_t k = 0; k < in; ++k)
       for (int64_t part = 0; part < 2; ++part)
         for (int64_t t = 0; t < length; ++t) {
-          const std::complex<double> w = turn(t * k, length, true);
+          const std::complex<double> w = root_of_unity(t * k, length, true);
           matrix.push_back((part == 0 ? w.real() : -w.imag()) *
                            (k == 0 || 2 * k == length ? 1 : 2) / static_cast<double>(length));
         }
@@ -85,15 +86,16 @@ class StaticDft {
     if (largest_prime(length) > kLargestPrime) return convolved(x, length);
     const int64_t first = radix(length), second = length / first;
     const Expr rows = n_.dim(x, 0);
-    // point second * a + b becomes point c + first * d: transforms over a, turns by b * c,
+    // point second * a + b becomes point c + first * d: transforms over a, twiddles of b * c,
     // transforms over b
     Val y = n_.reshape(n_.transpose(n_.reshape(x, {rows, first, second, 2}), {0, 2, 1, 3}),
                        {rows * Expr(second), first, 2});
     y = n_.reshape(direct(y, first, first), {rows, second, first, 2});
-    std::vector<std::complex<double>> turns;
+    std::vector<std::complex<double>> twiddles;
     for (int64_t b = 0; b < second; ++b)
-      for (int64_t c = 0; c < first; ++c) turns.push_back(turn(b * c, length, inverse_));
-    y = times(y, turns, {second, first, 2});
+      for (int64_t c = 0; c < first; ++c)
+        twiddles.push_back(root_of_unity(b * c, length, inverse_));
+    y = times(y, twiddles, {second, first, 2});
     y = n_.reshape(n_.transpose(y, {0, 2, 1, 3}), {rows * Expr(first), second, 2});
     y = n_.reshape(whole(y, second), {rows, first, second, 2});
     return n_.reshape(n_.transpose(y, {0, 2, 1, 3}), {rows, length, 2});
@@ -143,7 +145,7 @@ class StaticDft {
     while (padded < 2 * length - 1) padded *= 2;
     std::vector<std::complex<double>> chirp, filter(static_cast<size_t>(padded));
     for (int64_t t = 0; t < length; ++t) {
-      chirp.push_back(turn(t * t % (2 * length), 2 * length, inverse_));
+      chirp.push_back(root_of_unity(t * t % (2 * length), 2 * length, inverse_));
       filter[static_cast<size_t>(t)] = filter[static_cast<size_t>((padded - t) % padded)] =
           std::conj(chirp.back());
     }
@@ -165,7 +167,7 @@ class StaticDft {
     transform(odd);
     for (size_t k = 0; k < size / 2; ++k) {
       const std::complex<double> turned =
-          turn(static_cast<int64_t>(k), static_cast<int64_t>(size), false) * odd[k];
+          root_of_unity(static_cast<int64_t>(k), static_cast<int64_t>(size), false) * odd[k];
       x[k] = even[k] + turned;
       x[k + size / 2] = even[k] - turned;
     }

@@ -1,4 +1,4 @@
-#include "frontend/onnx/turns.h"
+#include "frontend/onnx/loops.h"
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ Val stack(NodeImport& n, const std::vector<Val>& rows) {
   std::vector<Val> parts;
   for (Val v : rows) {
     if (n.builder().list_kind(v)) {
-      n.invalid("a result of all turns is not a tensor");
+      n.invalid("a result of all iterations is not a tensor");
       return {};
     }
     Shape shape = n.shape(v);
@@ -47,12 +47,13 @@ Region finished(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outpu
 
 namespace {
 
-// Body nodes times turns. Sequences have no other way.
+// Body nodes times iterations. Sequences have no other way.
 constexpr int64_t kUnrolledNodes = 64, kUnrolledListNodes = 20'000;
 
 constexpr const char
-    *kListInLoop = "a sequence in a loop whose number of turns is computed from the data, or large",
-    *kKnownTurns = "make the trip count and the condition constants";
+    *kListInLoop =
+        "a sequence in a loop whose number of iterations is computed from the data, or large",
+    *kKnownCount = "make the trip count and the condition constants";
 
 int64_t count_nodes(const OnnxGraph& graph) {
   int64_t count = 0;
@@ -64,51 +65,51 @@ int64_t count_nodes(const OnnxGraph& graph) {
   return count;
 }
 
-// A carried value behind so many turns.
-TensorType carried_type(NodeImport& n, const Turns& turns, size_t i, const Expr& made) {
-  TensorType type = n.type(turns.carried[i]);
-  if (!turns.growth[i]) return type;
-  const auto& [axis, by] = *turns.growth[i];
+// A carried value behind so many iterations.
+TensorType carried_type(NodeImport& n, const LoopSpec& spec, size_t i, const Expr& made) {
+  TensorType type = n.type(spec.carried[i]);
+  if (!spec.growth[i]) return type;
+  const auto& [axis, by] = *spec.growth[i];
   type.shape[axis] = n.simplified(type.shape[axis] + made * by);
   return type;
 }
 
 // The values that the body's inputs stand for, in its own graph.
-std::vector<Val> region_inputs(NodeImport& n, const Turns& turns, const std::string& turn,
+std::vector<Val> region_inputs(NodeImport& n, const LoopSpec& spec, const std::string& iteration,
                                Builder& b) {
   std::vector<Val> inputs;
-  b.add_symbol(turn, {Expr(1), turns.trip.value_or(Expr())});
-  if (turns.counts) {
-    inputs.push_back(b.known({var(turn) - Expr(1)}, DType::i64, {}));
-    inputs.push_back(b.known({Expr(1)}, DType::boolean, {}));  // no turn begins otherwise
+  b.add_symbol(iteration, {Expr(1), spec.trip.value_or(Expr())});
+  if (spec.counts) {
+    inputs.push_back(b.known({var(iteration) - Expr(1)}, DType::i64, {}));
+    inputs.push_back(b.known({Expr(1)}, DType::boolean, {}));  // no iteration begins otherwise
   }
-  for (size_t i = 0; i < turns.carried.size(); ++i) {
-    const bool list = n.builder().list_kind(turns.carried[i]).has_value();
+  for (size_t i = 0; i < spec.carried.size(); ++i) {
+    const bool list = n.builder().list_kind(spec.carried[i]).has_value();
     inputs.push_back(list ? b.list(Builder::ListKind::growing,
                                    {b.known({Expr(static_cast<int64_t>(i))}, DType::i64, {})})
                           : b.add_input("carried" + std::to_string(i),
-                                        carried_type(n, turns, i, var(turn) - Expr(1))));
+                                        carried_type(n, spec, i, var(iteration) - Expr(1))));
   }
-  for (size_t i = 0; i < turns.sliced.size(); ++i) {
-    TensorType row = n.type(turns.sliced[i]);
+  for (size_t i = 0; i < spec.sliced.size(); ++i) {
+    TensorType row = n.type(spec.sliced[i]);
     row.shape.erase(row.shape.begin());
     inputs.push_back(b.add_input("row" + std::to_string(i), std::move(row)));
   }
   return inputs;
 }
 
-// No turn at all: the body only tells the types of the results.
-std::optional<Results> no_turns(NodeImport& n, const Turns& turns) {
+// No iteration at all: the body only tells the types of the results.
+std::optional<Results> no_iterations(NodeImport& n, const LoopSpec& spec) {
   const auto draft = n.region(
-      *turns.body, [&](Builder& b) { return region_inputs(n, turns, n.fresh_symbol("turn"), b); });
+      *spec.body, [&](Builder& b) { return region_inputs(n, spec, n.fresh_symbol("turn"), b); });
   if (!draft) return std::nullopt;
-  Results out{turns.carried, {}, {}};
-  for (size_t i = draft->outputs.size() - turns.stacked_count(); i < draft->outputs.size(); ++i) {
+  Results out{spec.carried, {}, {}};
+  for (size_t i = draft->outputs.size() - spec.stacked_count(); i < draft->outputs.size(); ++i) {
     const TensorType& row = draft->builder.type(draft->outputs[i]);
     std::vector<int64_t> shape = {0};
     for (const Expr& dim : row.shape) {
       if (!as_const(dim))
-        n.fail_symbolic("a loop without turns, whose results have rows of " + to_string(row),
+        n.fail_symbolic("a loop without iterations, whose results have rows of " + to_string(row),
                         row.shape);
       shape.push_back(as_const(dim).value_or(0));
     }
@@ -117,44 +118,44 @@ std::optional<Results> no_turns(NodeImport& n, const Turns& turns) {
   return n.failed() ? std::nullopt : std::optional(out);
 }
 
-std::optional<std::vector<Val>> one_turn(NodeImport& n, const Turns& turns,
-                                         const std::vector<Val>& carried, int64_t turn) {
+std::optional<std::vector<Val>> one_iteration(NodeImport& n, const LoopSpec& spec,
+                                              const std::vector<Val>& carried, int64_t iteration) {
   std::vector<Val> inputs;
-  if (turns.counts) {
-    inputs.push_back(n.builder().known({Expr(turn)}, DType::i64, {}));
+  if (spec.counts) {
+    inputs.push_back(n.builder().known({Expr(iteration)}, DType::i64, {}));
     inputs.push_back(n.builder().known({Expr(1)}, DType::boolean, {}));
   }
   inputs.insert(inputs.end(), carried.begin(), carried.end());
-  for (Val v : turns.sliced) inputs.push_back(row(n, v, turn));
-  return n.inlined(*turns.body, inputs);
+  for (Val v : spec.sliced) inputs.push_back(row(n, v, iteration));
+  return n.inlined(*spec.body, inputs);
 }
 
-// Nothing, without a failure: how many turns there are is not known, or they are too many.
-std::optional<Results> unrolled(NodeImport& n, const Turns& turns) {
-  const std::optional<int64_t> trip = turns.trip ? as_const(*turns.trip) : std::nullopt;
-  if (turns.trip && !trip) return std::nullopt;
-  const bool lists = std::any_of(turns.carried.begin(), turns.carried.end(),
+// Nothing, without a failure: how many iterations there are is not known, or they are too many.
+std::optional<Results> unrolled(NodeImport& n, const LoopSpec& spec) {
+  const std::optional<int64_t> trip = spec.trip ? as_const(*spec.trip) : std::nullopt;
+  if (spec.trip && !trip) return std::nullopt;
+  const bool lists = std::any_of(spec.carried.begin(), spec.carried.end(),
                                  [&](Val v) { return n.builder().list_kind(v).has_value(); });
   const int64_t limit = (lists ? kUnrolledListNodes : kUnrolledNodes) /
-                        std::max<int64_t>(count_nodes(*turns.body), 1);
+                        std::max<int64_t>(count_nodes(*spec.body), 1);
   if (trip && *trip > limit) return std::nullopt;
-  Results out{turns.carried, {}, {}};
-  std::vector<std::vector<Val>> rows(turns.stacked_count());
-  std::optional<bool> going = known_bool(n, turns.condition);
-  int64_t turn = 0;
-  for (; going == true && (!trip || turn < *trip); ++turn) {
-    if (turn >= limit) return std::nullopt;
-    const auto outputs = one_turn(n, turns, out.carried, turn);
+  Results out{spec.carried, {}, {}};
+  std::vector<std::vector<Val>> rows(spec.stacked_count());
+  std::optional<bool> going = known_bool(n, spec.condition);
+  int64_t iteration = 0;
+  for (; going == true && (!trip || iteration < *trip); ++iteration) {
+    if (iteration >= limit) return std::nullopt;
+    const auto outputs = one_iteration(n, spec, out.carried, iteration);
     if (!outputs) return std::nullopt;
-    const auto first = outputs->begin() + (turns.counts ? 1 : 0),
+    const auto first = outputs->begin() + (spec.counts ? 1 : 0),
                behind = first + static_cast<std::ptrdiff_t>(out.carried.size());
-    if (turns.counts && turn + 1 != trip) going = known_bool(n, outputs->front());
+    if (spec.counts && iteration + 1 != trip) going = known_bool(n, outputs->front());
     out.carried.assign(first, behind);
     for (size_t i = 0; i < rows.size(); ++i)
       rows[i].push_back(behind[static_cast<std::ptrdiff_t>(i)]);
   }
   if (!going) return std::nullopt;
-  if (turn == 0 && !rows.empty()) return no_turns(n, turns);
+  if (iteration == 0 && !rows.empty()) return no_iterations(n, spec);
   for (const std::vector<Val>& list : rows) out.stacked.push_back(stack(n, list));
   return n.failed() ? std::nullopt : std::optional(out);
 }
@@ -195,17 +196,18 @@ void check_list(NodeImport& n, RegionDraft& draft, Val list, size_t number) {
     n.fail(llvm::formatv("carried sequence {0}: {1}, in which it does more than grow at its end",
                          number, kListInLoop)
                .str(),
-           kKnownTurns);
+           kKnownCount);
 }
 
-// Whether what is carried becomes longer along one axis, by as much in every turn; then growth says
-// so.
-bool find_growth(NodeImport& n, Turns& turns, const RegionDraft& draft, const std::string& turn) {
+// Whether what is carried becomes longer along one axis, by as much in every iteration; then growth
+// says so.
+bool find_growth(NodeImport& n, LoopSpec& spec, const RegionDraft& draft,
+                 const std::string& iteration) {
   bool found = false;
-  for (size_t i = 0; i < turns.carried.size(); ++i) {
-    const Val out = draft.outputs[i + (turns.counts ? 1 : 0)];
-    if (draft.builder.list_kind(out) || n.builder().list_kind(turns.carried[i])) continue;
-    const TensorType &before = n.type(turns.carried[i]), &behind = draft.builder.type(out);
+  for (size_t i = 0; i < spec.carried.size(); ++i) {
+    const Val out = draft.outputs[i + (spec.counts ? 1 : 0)];
+    if (draft.builder.list_kind(out) || n.builder().list_kind(spec.carried[i])) continue;
+    const TensorType &before = n.type(spec.carried[i]), &behind = draft.builder.type(out);
     if (before.dtype != behind.dtype || before.shape.size() != behind.shape.size()) continue;
     std::optional<std::pair<size_t, Expr>> growth;
     int axes = 0;
@@ -213,57 +215,59 @@ bool find_growth(NodeImport& n, Turns& turns, const RegionDraft& draft, const st
       const Expr by = n.simplified(behind.shape[axis] - before.shape[axis]);
       if (is_const(by, 0)) continue;
       ++axes;
-      const bool steady = !uses_var(by, turn) &&
+      const bool steady = !uses_var(by, iteration) &&
                           constant_bounds(by, draft.builder.symbols()).min.value_or(-1) >= 0;
       if (steady && known_outside(n, by)) growth = {axis, by};
     }
     if (axes != 1 || !growth) continue;
-    turns.growth[i] = growth;
+    spec.growth[i] = growth;
     found = true;
   }
   return found;
 }
 
 // Only tensors leave a region, and what is carried keeps its type, grows, or is a sequence.
-void check_outputs(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn) {
+void check_outputs(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
+                   const std::string& iteration) {
   for (size_t i = 0; i < draft.outputs.size(); ++i) {
-    const size_t lead = turns.counts ? 1 : 0;
-    const bool carried = i >= lead && i < lead + turns.carried.size(),
-               list = carried && n.builder().list_kind(turns.carried[i - lead]);
+    const size_t lead = spec.counts ? 1 : 0;
+    const bool carried = i >= lead && i < lead + spec.carried.size(),
+               list = carried && n.builder().list_kind(spec.carried[i - lead]);
     if (draft.builder.list_kind(draft.outputs[i]).has_value() != list) return n.fail(kListInLoop);
     if (list) check_list(n, draft, draft.outputs[i], i - lead);
     if (!carried || list) continue;
-    const TensorType before = carried_type(n, turns, i - lead, var(turn)),
+    const TensorType before = carried_type(n, spec, i - lead, var(iteration)),
                      &behind = draft.builder.type(draft.outputs[i]);
-    if (!equal(before, behind) && (turns.growth[i - lead] || !reshaped(n, draft, i, before)))
+    if (!equal(before, behind) && (spec.growth[i - lead] || !reshaped(n, draft, i, before)))
       return n.fail(
-          llvm::formatv("carried value {0} is {1} before a turn and {2} behind it", i - lead,
-                        to_string(carried_type(n, turns, i - lead, var(turn) - Expr(1))),
+          llvm::formatv("carried value {0} is {1} before an iteration and {2} behind it", i - lead,
+                        to_string(carried_type(n, spec, i - lead, var(iteration) - Expr(1))),
                         to_string(behind))
               .str(),
-          "give it one shape, or let it grow along one axis by as much in every turn");
+          "give it one shape, or let it grow along one axis by as much in every iteration");
   }
 }
 
-// Of the results that become longer with every turn.
-bool any_wanted(NodeImport& n, const Turns& turns) {
-  return std::ranges::find(turns.wanted, true) != turns.wanted.end() ||
-         std::ranges::any_of(turns.carried,
+// Of the results that become longer with every iteration.
+bool any_wanted(NodeImport& n, const LoopSpec& spec) {
+  return std::ranges::find(spec.wanted, true) != spec.wanted.end() ||
+         std::ranges::any_of(spec.carried,
                              [&](Val v) { return n.builder().list_kind(v).has_value(); });
 }
 
 // The attributes but for the body; whether the condition may end it.
-op::Loop described(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn) {
-  const auto* goes_on = turns.counts ? draft.builder.elements(draft.outputs[0]) : nullptr;
-  const bool always = !turns.counts || turns.counted ||
+op::Loop described(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
+                   const std::string& iteration) {
+  const auto* goes_on = spec.counts ? draft.builder.elements(draft.outputs[0]) : nullptr;
+  const bool always = !spec.counts || spec.counted ||
                       (goes_on && goes_on->size() == 1 && is_const((*goes_on)[0], 1));
   op::Loop loop;
-  loop.carried = std::ranges::count_if(turns.carried,
+  loop.carried = std::ranges::count_if(spec.carried,
                                        [&](Val v) { return !n.builder().list_kind(v); });
-  loop.sliced = static_cast<int64_t>(turns.sliced.size());
-  loop.conditional = !always || (!turns.counted && known_bool(n, turns.condition) != true);
-  loop.turn = turn;
-  if (turns.trip) loop.trip = {n.simplified(max(*turns.trip, Expr(0)))};
+  loop.sliced = static_cast<int64_t>(spec.sliced.size());
+  loop.conditional = !always || (!spec.counted && known_bool(n, spec.condition) != true);
+  loop.iteration = iteration;
+  if (spec.trip) loop.trip = {n.simplified(max(*spec.trip, Expr(0)))};
   return loop;
 }
 
@@ -271,25 +275,26 @@ op::Loop described(NodeImport& n, const Turns& turns, RegionDraft& draft, const 
 Val held(NodeImport& n, Val v) {
   if (!n.is_list(v, Builder::ListKind::optional)) return v;
   if (!n.builder().items(v).empty()) return held(n, n.builder().items(v)[0]);
-  n.fail("an empty optional in a loop whose number of turns is computed from the data, or large",
-         kKnownTurns);
+  n.fail(
+      "an empty optional in a loop whose number of iterations is computed from the data, or large",
+      kKnownCount);
   return v;
 }
 
-// What a turn puts behind the list that it is handed, as a stacked result: rows of the size that
-// they have at most in any turn.
+// What an iteration puts behind the list that it is handed, as a stacked result: rows of the size
+// that they have at most in any iteration.
 RunList appended(NodeImport& n, RegionDraft& draft, Val list, const op::Loop& loop) {
   NodeImport inner = n.within(draft);
   std::vector<Val> items = draft.builder.items(list);
   items.erase(items.begin());
   RunList out = run_list(inner, items);
   Ranges over, all = draft.builder.symbols();
-  if (!loop.trip.empty()) over[loop.turn] = all[loop.turn] = {Expr(1), loop.trip[0]};
+  if (!loop.trip.empty()) over[loop.iteration] = all[loop.iteration] = {Expr(1), loop.trip[0]};
   Shape most;
   for (int64_t axis = 1; axis < inner.rank(out.rows); ++axis) {
     const auto interval = interval_over(inner.dim(out.rows, axis), over, all);
     if (!interval || !interval->max.defined())
-      inner.fail("items of a sequence whose largest size in any turn is not known");
+      inner.fail("items of a sequence whose largest size in any iteration is not known");
     else most.push_back(inner.simplified(interval->max));
   }
   out = filled_up(inner, out, most, out.least_rank);
@@ -300,25 +305,25 @@ RunList appended(NodeImport& n, RegionDraft& draft, Val list, const op::Loop& lo
 // A loop's node, put together: what it is given, what its body gives, and which of that are lists.
 class LoopNode {
  public:
-  LoopNode(NodeImport& n, const Turns& turns, RegionDraft& draft, const std::string& turn)
-      : n_(n), turns_(turns), draft_(draft), loop_(described(n, turns, draft, turn)) {
+  LoopNode(NodeImport& n, const LoopSpec& spec, RegionDraft& draft, const std::string& iteration)
+      : n_(n), spec_(spec), draft_(draft), loop_(described(n, spec, draft, iteration)) {
     if (loop_.conditional) {
-      inputs_.push_back(turns.condition.valid() ? turns.condition
-                                                : n.builder().known({Expr(1)}, DType::boolean, {}));
+      inputs_.push_back(spec.condition.valid() ? spec.condition
+                                               : n.builder().known({Expr(1)}, DType::boolean, {}));
       outputs_.push_back(draft.outputs[0]);
     }
-    const size_t lead = turns.counts ? 1 : 0, carried = turns.carried.size();
+    const size_t lead = spec.counts ? 1 : 0, carried = spec.carried.size();
     for (size_t i = 0; i < carried; ++i) {
       if (is_list(i)) continue;
-      inputs_.push_back(turns.carried[i]);
+      inputs_.push_back(spec.carried[i]);
       outputs_.push_back(draft.outputs[lead + i]);
     }
-    for (const std::vector<Val>* list : {&turns.sliced, &std::as_const(draft.captured)})
+    for (const std::vector<Val>* list : {&spec.sliced, &std::as_const(draft.captured)})
       inputs_.insert(inputs_.end(), list->begin(), list->end());
-    for (size_t i = 0; i < turns.stacked_count(); ++i)
-      if (turns.wanted[i]) outputs_.push_back(draft.outputs[lead + carried + i]);
+    for (size_t i = 0; i < spec.stacked_count(); ++i)
+      if (spec.wanted[i]) outputs_.push_back(draft.outputs[lead + carried + i]);
     for (size_t i = 0; i < carried; ++i) {
-      if (!turns.lists || !grows(i)) continue;
+      if (!spec.lists || !grows(i)) continue;
       lists_.push_back(appended(n, draft, draft.outputs[lead + i], loop_));
       outputs_.push_back(lists_.back().rows);
       outputs_.push_back(lists_.back().sizes);
@@ -326,7 +331,7 @@ class LoopNode {
   }
 
   std::optional<Results> emit() {
-    if (!turns_.trip && !loop_.conditional)
+    if (!spec_.trip && !loop_.conditional)
       n_.fail("a loop that never ends", "give it a trip count or a condition");
     if (outputs_.empty()) n_.fail("a loop without results");
     if (n_.failed()) return std::nullopt;
@@ -337,40 +342,40 @@ class LoopNode {
     Results results;
     auto next = made.begin();
     if (conditional) results.count = count_ = made.back();
-    for (size_t i = 0; i < turns_.carried.size(); ++i)
-      results.carried.push_back(is_list(i) ? turns_.carried[i] : grown(i, *next++));
-    // Of the turns that were made
+    for (size_t i = 0; i < spec_.carried.size(); ++i)
+      results.carried.push_back(is_list(i) ? spec_.carried[i] : grown(i, *next++));
+    // Of the iterations that were made
     const auto rows = [&] {
-      return conditional ? n_.slice(*next++, 0, 0, n_.symbol_of(results.count, 0, *turns_.trip))
+      return conditional ? n_.slice(*next++, 0, 0, n_.symbol_of(results.count, 0, *spec_.trip))
                          : *next++;
     };
-    for (size_t i = 0; i < turns_.stacked_count(); ++i)
-      results.stacked.push_back(turns_.wanted[i] ? rows() : Val{});
-    for (size_t i = 0, list = 0; i < turns_.carried.size(); ++i) {
-      if (!turns_.lists || !grows(i)) continue;
+    for (size_t i = 0; i < spec_.stacked_count(); ++i)
+      results.stacked.push_back(spec_.wanted[i] ? rows() : Val{});
+    for (size_t i = 0, list = 0; i < spec_.carried.size(); ++i) {
+      if (!spec_.lists || !grows(i)) continue;
       const Val items = rows(), sizes = rows();
-      results.carried[i] = longer(turns_.carried[i],
+      results.carried[i] = longer(spec_.carried[i],
                                   {together(items), together(sizes), lists_[list++].least_rank});
     }
     return n_.failed() ? std::nullopt : std::optional(results);
   }
 
  private:
-  bool is_list(size_t i) const { return n_.builder().list_kind(turns_.carried[i]).has_value(); }
+  bool is_list(size_t i) const { return n_.builder().list_kind(spec_.carried[i]).has_value(); }
   bool grows(size_t i) const {
     return is_list(i) &&
-           draft_.builder.items(draft_.outputs[(turns_.counts ? 1 : 0) + i]).size() > 1;
+           draft_.builder.items(draft_.outputs[(spec_.counts ? 1 : 0) + i]).size() > 1;
   }
 
-  // Of a value that grows: in the size that the turns have made it.
+  // Of a value that grows: in the size that the iterations have made it.
   Val grown(size_t i, Val v) {
-    if (!count_.valid() || !turns_.growth[i] || n_.failed()) return v;
-    const Shape shape = carried_type(n_, turns_, i, n_.symbol_of(count_, 0, *turns_.trip)).shape;
+    if (!count_.valid() || !spec_.growth[i] || n_.failed()) return v;
+    const Shape shape = carried_type(n_, spec_, i, n_.symbol_of(count_, 0, *spec_.trip)).shape;
     const Val flat = n_.reshape(v, {element_count(n_.shape(v))});
     return n_.reshape(n_.slice(flat, 0, 0, element_count(shape)), shape);
   }
 
-  // [turns, items of one, ...] as [items, ...].
+  // [iterations, items of one, ...] as [items, ...].
   Val together(Val v) {
     if (n_.failed()) return {};
     Shape shape(n_.shape(v).begin() + 1, n_.shape(v).end());
@@ -385,7 +390,7 @@ class LoopNode {
   }
 
   NodeImport& n_;
-  const Turns& turns_;
+  const LoopSpec& spec_;
   RegionDraft& draft_;
   op::Loop loop_;
   std::vector<Val> inputs_, outputs_;
@@ -394,27 +399,27 @@ class LoopNode {
 };
 
 // A node that runs the body as often as it must.
-std::optional<Results> looped(NodeImport& n, Turns turns) {
-  for (Val& v : turns.carried) v = held(n, v);
+std::optional<Results> looped(NodeImport& n, LoopSpec spec) {
+  for (Val& v : spec.carried) v = held(n, v);
   if (n.failed()) return std::nullopt;
-  const std::string turn = n.fresh_symbol("turn");
-  const auto inputs = [&](Builder& b) { return region_inputs(n, turns, turn, b); };
-  auto draft = n.region(*turns.body, inputs);
-  if (draft && find_growth(n, turns, *draft, turn)) draft = n.region(*turns.body, inputs);
-  if (draft) check_outputs(n, turns, *draft, turn);
+  const std::string iteration = n.fresh_symbol("turn");
+  const auto inputs = [&](Builder& b) { return region_inputs(n, spec, iteration, b); };
+  auto draft = n.region(*spec.body, inputs);
+  if (draft && find_growth(n, spec, *draft, iteration)) draft = n.region(*spec.body, inputs);
+  if (draft) check_outputs(n, spec, *draft, iteration);
   if (n.failed()) return std::nullopt;
-  return LoopNode(n, turns, *draft, turn).emit();
+  return LoopNode(n, spec, *draft, iteration).emit();
 }
 
-// Without a trip count nobody knows how large the results of all turns become: a first loop counts
-// the turns.
-std::optional<Results> counted_and_looped(NodeImport& n, const Turns& turns) {
-  Turns first = turns;
-  first.wanted.assign(turns.wanted.size(), false);
+// Without a trip count nobody knows how large the results of all iterations become: a first loop
+// counts the iterations.
+std::optional<Results> counted_and_looped(NodeImport& n, const LoopSpec& spec) {
+  LoopSpec first = spec;
+  first.wanted.assign(spec.wanted.size(), false);
   first.lists = false;
   const std::optional<Results> count = looped(n, first);
   if (!count) return std::nullopt;
-  Turns second = turns;
+  LoopSpec second = spec;
   second.trip = n.symbol_of(count->count, 0);
   second.counted = true;
   return looped(n, second);
@@ -422,10 +427,10 @@ std::optional<Results> counted_and_looped(NodeImport& n, const Turns& turns) {
 
 }  // namespace
 
-std::optional<Results> run_turns(NodeImport& n, Turns turns) {
-  turns.growth.assign(turns.carried.size(), std::nullopt);
-  if (std::optional<Results> results = unrolled(n, turns); results || n.failed()) return results;
-  return turns.trip || !any_wanted(n, turns) ? looped(n, turns) : counted_and_looped(n, turns);
+std::optional<Results> import_loop(NodeImport& n, LoopSpec spec) {
+  spec.growth.assign(spec.carried.size(), std::nullopt);
+  if (std::optional<Results> results = unrolled(n, spec); results || n.failed()) return results;
+  return spec.trip || !any_wanted(n, spec) ? looped(n, spec) : counted_and_looped(n, spec);
 }
 
 }  // namespace tw::onnx_import

@@ -1,22 +1,22 @@
-// The turns of a Loop or a Scan: unrolled where they are known and short, else a node that runs the
-// body as a region.
+// The iterations of a Loop or a Scan: unrolled where they are known and short, else a node that
+// runs the body as a region.
 #pragma once
 #include "frontend/onnx/node_import.h"
 
 namespace tw::onnx_import {
 
-// A Loop or a Scan. The body's inputs: with `counts`, the turn and the condition; the carried
+// A Loop or a Scan. The body's inputs: with `counts`, the iteration and the condition; the carried
 // values; a slice of each sliced value. Its outputs: with `counts`, the next condition; the carried
 // values; a slice of each stacked result.
-struct Turns {
+struct LoopSpec {
   const OnnxGraph* body = nullptr;
   bool counts = false;
   Val condition;                     // invalid: true
   std::optional<Expr> trip;          // none: as long as the condition is true
   std::vector<Val> carried, sliced;  // sliced along axis 0
   std::vector<bool> wanted;          // by stacked result
-  // By carried value: an axis along which each turn makes it longer, and by how much; run_turns
-  // finds it
+  // By carried value: an axis along which each iteration makes it longer, and by how much;
+  // import_loop finds it
   std::vector<std::optional<std::pair<size_t, Expr>>> growth;
   bool lists = true;  // those that grow are wanted
   // The trip count is that of a loop before: the condition says the same
@@ -25,11 +25,11 @@ struct Turns {
 };
 struct Results {
   std::vector<Val> carried, stacked;  // stacked along axis 0; invalid where not wanted
-  Val count;                          // of the turns, where a condition may end them
+  Val count;                          // of the iterations, where a condition may end them
 };
 
 // Nothing after a failure.
-std::optional<Results> run_turns(NodeImport& n, Turns turns);
+std::optional<Results> import_loop(NodeImport& n, LoopSpec spec);
 
 // One bool that is known while compiling; an invalid value is true
 std::optional<bool> known_bool(NodeImport& n, Val v);
