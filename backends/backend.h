@@ -40,8 +40,8 @@ struct CodegenOptions {
   SymbolNames symbol_names;  // what the interface calls the program's symbols
   // Names and drivers of Program::devices
   std::vector<std::pair<std::string, std::string>> devices;
-  // Parallel loops are cut into shares of at least that estimated time; 0: as many as threads
-  int64_t share_ns = 1000;
+  // Parallel loops are cut into chunks of at least that estimated time; 0: as many as threads
+  int64_t chunk_ns = 1000;
 };
 
 class Backend {

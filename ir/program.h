@@ -167,7 +167,7 @@ struct Program {
 };
 
 // Where a kernel's temps of scope global and thread lie in its workspace, 64-byte aligned: the
-// global ones, then `threads` slices with the thread ones of each share of a parallel loop.
+// global ones, then `threads` slices with the thread ones of each chunk of a parallel loop.
 struct WorkspaceLayout {
   // By buffer index; undefined: not in the workspace. Scope thread: in slice 0
   std::vector<Expr> offsets;

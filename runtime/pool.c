@@ -1,9 +1,9 @@
-/* Thread pool. A parallel_for splits its count into equal shares, publishes a bit per share in its
+/* Thread pool. A parallel_for splits its count into equal chunks, publishes a bit per chunk in its
  * context's lane and bumps the pool's epoch. Workers claim bits, each its own first, so that a
- * worker meets the same share call after call; the caller runs share 0, then claims what no worker
+ * worker meets the same chunk call after call; the caller runs chunk 0, then claims what no worker
  * has taken, and waits for the rest. So contexts that run at the same time split the workers
  * between them, a missing worker costs time and never an answer, and nothing is locked on the way.
- * A claimed bit keeps the caller inside the call until the share is done: what the claimer then
+ * A claimed bit keeps the caller inside the call until the chunk is done: what the claimer then
  * reads belongs to that call. */
 #include "pool.h"
 
@@ -20,15 +20,15 @@ enum {
 typedef struct tw_lane {
   _Alignas(64) void (*fn)(void* arg, int32_t index); /* written before `open`, read after a claim */
   void* arg;
-  int32_t count, shares;
-  _Alignas(64) _Atomic uint64_t open; /* bit s: share s waits for a thread */
-  _Alignas(64) _Atomic uint32_t left; /* shares other than 0 that are not done */
+  int32_t count, chunks;
+  _Alignas(64) _Atomic uint64_t open; /* bit c: chunk c waits for a thread */
+  _Alignas(64) _Atomic uint32_t left; /* chunks other than 0 that are not done */
   _Atomic uint32_t waiting;           /* the caller sleeps on `left` */
 } tw_lane;
 
 typedef struct tw_worker {
   struct tw_pool* pool;
-  uint32_t share; /* the one it claims first: 1 + its index */
+  uint32_t chunk; /* the one it claims first: 1 + its index */
   tw_thread thread;
 } tw_worker;
 
@@ -47,21 +47,21 @@ typedef struct tw_pool {
 static _Atomic uint32_t g_lock; /* of g_pool's life; never taken on the run path */
 static tw_pool* g_pool;
 
-static void run_share(const tw_lane* lane, int32_t share) {
-  int32_t each = lane->count / lane->shares, rest = lane->count % lane->shares;
-  int32_t from = share * each + (share < rest ? share : rest);
-  int32_t to = from + each + (share < rest);
+static void run_chunk(const tw_lane* lane, int32_t chunk) {
+  int32_t each = lane->count / lane->chunks, rest = lane->count % lane->chunks;
+  int32_t from = chunk * each + (chunk < rest ? chunk : rest);
+  int32_t to = from + each + (chunk < rest);
   for (int32_t i = from; i < to; ++i) lane->fn(lane->arg, i);
 }
 
-/* Claims and runs open shares, `first` before others, until none is open. */
-static void run_open_shares(tw_lane* lane, uint32_t first) {
+/* Claims and runs open chunks, `first` before others, until none is open. */
+static void run_open_chunks(tw_lane* lane, uint32_t first) {
   uint64_t open;
   while ((open = TW_LOAD(&lane->open, ACQUIRE)) != 0) {
     uint64_t bit = open & (uint64_t)1 << first;
     if (!bit) bit = open & (0 - open);
     if (!(TW_AND(&lane->open, ~bit, ACQ_REL) & bit)) continue;
-    run_share(lane, __builtin_ctzll(bit));
+    run_chunk(lane, __builtin_ctzll(bit));
     if (TW_SUB(&lane->left, 1, SEQ_CST) == 1 && TW_LOAD(&lane->waiting, SEQ_CST))
       tw_futex_wake(&lane->left, 1);
   }
@@ -86,13 +86,13 @@ static void* worker_body(void* arg) {
   uint32_t epoch = TW_LOAD(&pool->epoch, ACQUIRE);
   while (!TW_LOAD(&pool->stop, ACQUIRE)) {
     for (uint64_t seats = TW_LOAD(&pool->seats, ACQUIRE); seats; seats &= seats - 1)
-      run_open_shares(&pool->lanes[__builtin_ctzll(seats)], self->share);
+      run_open_chunks(&pool->lanes[__builtin_ctzll(seats)], self->chunk);
     epoch = await_epoch(pool, epoch);
   }
   return 0;
 }
 
-static void await_shares(tw_lane* lane) {
+static void await_chunks(tw_lane* lane) {
   for (int32_t spin = 0; spin < kSpins; ++spin) {
     if (TW_LOAD(&lane->left, ACQUIRE) == 0) return;
     tw_relax();
@@ -131,17 +131,17 @@ void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), vo
     team->user.parallel_for(team->user.pool, fn, arg, count);
   } else {
     tw_lane* lane = team->lane;
-    int32_t shares = count < team->threads ? count : team->threads;
+    int32_t chunks = count < team->threads ? count : team->threads;
     lane->fn = fn;
     lane->arg = arg;
     lane->count = count;
-    lane->shares = shares;
-    TW_STORE(&lane->left, (uint32_t)shares - 1, RELAXED);
-    TW_STORE(&lane->open, (~(uint64_t)0 >> (64 - shares)) & ~(uint64_t)1, RELEASE);
-    rouse(team->pool, shares - 1);
-    run_share(lane, 0);
-    run_open_shares(lane, 1);
-    await_shares(lane);
+    lane->chunks = chunks;
+    TW_STORE(&lane->left, (uint32_t)chunks - 1, RELAXED);
+    TW_STORE(&lane->open, (~(uint64_t)0 >> (64 - chunks)) & ~(uint64_t)1, RELEASE);
+    rouse(team->pool, chunks - 1);
+    run_chunk(lane, 0);
+    run_open_chunks(lane, 1);
+    await_chunks(lane);
   }
   team->busy = 0;
 }
@@ -157,7 +157,7 @@ static void grow(tw_pool* pool, int32_t wanted) {
   while (pool->worker_count < wanted) {
     tw_worker* worker = &pool->workers[pool->worker_count];
     worker->pool = pool;
-    worker->share = (uint32_t)pool->worker_count + 1;
+    worker->chunk = (uint32_t)pool->worker_count + 1;
     if (pthread_create(&worker->thread, 0, worker_body, worker)) break;
     ++pool->worker_count;
   }

@@ -52,29 +52,29 @@ void Team::begin() {
   parallel_for(this, [](void*, int32_t) {}, nullptr, size());  // wakes who sleeps
 }
 
-void Team::run_share(int32_t share) const {
-  const int32_t each = count_ / shares_, rest = count_ % shares_;
-  const int32_t from = share * each + std::min(share, rest),
-                to = from + each + (share < rest ? 1 : 0);
+void Team::run_chunk(int32_t chunk) const {
+  const int32_t each = count_ / chunks_, rest = count_ % chunks_;
+  const int32_t from = chunk * each + std::min(chunk, rest),
+                to = from + each + (chunk < rest ? 1 : 0);
   for (int32_t i = from; i < to; ++i) fn_(arg_, i);
 }
 
 void Team::parallel_for(void* self, void (*fn)(void* arg, int32_t index), void* arg,
                         int32_t count) {
   Team& team = *static_cast<Team*>(self);
-  const int32_t shares = std::min(count, team.table_.threads);
-  if (shares <= 1 || team.busy_) {
+  const int32_t chunks = std::min(count, team.table_.threads);
+  if (chunks <= 1 || team.busy_) {
     for (int32_t i = 0; i < count; ++i) fn(arg, i);
     return;
   }
   team.busy_ = true;
-  team.fn_ = fn, team.arg_ = arg, team.count_ = count, team.shares_ = shares;
+  team.fn_ = fn, team.arg_ = arg, team.count_ = count, team.chunks_ = chunks;
   const uint32_t epoch = team.epoch_.fetch_add(1, std::memory_order_acq_rel) + 1;
   team.epoch_.notify_all();
-  team.run_share(0);
-  // All of them: who has no share may still be reading what is written above
-  for (Share& share : team.done_)
-    while (share.done.load(std::memory_order_acquire) != epoch) relax();
+  team.run_chunk(0);
+  // All of them: who has no chunk may still be reading what is written above
+  for (Helper& helper : team.done_)
+    while (helper.done.load(std::memory_order_acquire) != epoch) relax();
   team.busy_ = false;
 }
 
@@ -92,7 +92,7 @@ void Team::help(size_t index, int core) {
   for (uint32_t seen = 0;;) {
     seen = await(seen);
     if (stop_) return;
-    if (static_cast<int32_t>(index) < shares_) run_share(static_cast<int32_t>(index));
+    if (static_cast<int32_t>(index) < chunks_) run_chunk(static_cast<int32_t>(index));
     done_[index - 1].done.store(seen, std::memory_order_release);
   }
 }

@@ -27,14 +27,14 @@ class Team {
   void end() { awake_.store(0, std::memory_order_release); }
 
  private:
-  struct alignas(64) Share {
+  struct alignas(64) Helper {
     std::atomic<uint32_t> done{0};
   };
   static void parallel_for(void* team, void (*fn)(void* arg, int32_t index), void* arg,
                            int32_t count);
   void help(size_t index, int core);
   uint32_t await(uint32_t seen);
-  void run_share(int32_t share) const;
+  void run_chunk(int32_t chunk) const;
 
   tw_parallel table_{};
   alignas(64) std::atomic<uint32_t> epoch_{0};  // of the loops so far; helpers wait for the next
@@ -42,8 +42,8 @@ class Team {
   bool stop_ = false, busy_ = false;  // the first written before the epoch moves
   void (*fn_)(void* arg, int32_t index) = nullptr;
   void* arg_ = nullptr;
-  int32_t count_ = 0, shares_ = 1;
-  std::vector<Share> done_;  // by helper: the epoch that it has finished
+  int32_t count_ = 0, chunks_ = 1;
+  std::vector<Helper> done_;  // by helper: the epoch that it has finished
   std::vector<std::thread> helpers_;
 };
 

@@ -135,8 +135,8 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage,
   std::optional<KernelLines> lines;
   if (stage == Stage::assembly) emitter.set_lines(&lines.emplace(kernel));
   TW_ASSIGN(EmittedKernel emitted,
-            emitter.emit("tw_kernel", parallel ? shares_of(count_work(kernel), target_,
-                                                           CodegenOptions().share_ns)
+            emitter.emit("tw_kernel", parallel ? most_chunks(count_work(kernel), target_,
+                                                             CodegenOptions().chunk_ns)
                                                : Expr(1)));
   emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
   emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
@@ -161,12 +161,12 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index,
   const Kernel& kernel = program.kernels[index];
   llvm::LLVMContext context;
   llvm::Module module(kernel_symbol(index), context);
-  const Expr shares = shares_of(
+  const Expr chunks = most_chunks(
       index < program.work.size() ? program.work[index] : count_work(kernel), target_,
-      options.share_ns);
+      options.chunk_ns);
   module.setDataLayout(machine.createDataLayout());
   TW_TRY(KernelEmitter(module, traits_, kernel, target_)
-             .emit(kernel_symbol(index), shares)
+             .emit(kernel_symbol(index), chunks)
              .takeError());
   prepare_module(module, machine, traits_);
   TW_TRY(run_passes(module, machine));

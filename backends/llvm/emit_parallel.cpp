@@ -1,8 +1,8 @@
 // Functions of a kernel, and parallel loops (nothing around them but serial loops, whose variables
 // are parameters too): the body becomes `body(params.., outer variables.., begin, end)`; with more
-// than one thread a thunk `(arg, chunk)` unpacks the parameters and runs its share of an even
+// than one thread a thunk `(arg, chunk)` unpacks the parameters and runs one chunk of an even
 // static partition, of that loop's iterations or of all those of the loop inside it
-// (shared_loop.h). A kernel that does little makes few shares, or none (shares_of).
+// (shared_loop.h). A kernel that does little makes few chunks, or none (most_chunks).
 #include <set>
 
 #include "backends/llvm/kernel_emitter.h"
@@ -13,25 +13,25 @@ namespace tw::codegen {
 using llvm::Type;
 
 namespace {
-constexpr int64_t kMaxShares = 1 << 16;
+constexpr int64_t kMaxChunks = 1 << 16;
 }
 
 // Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond:
 // dividing work that only moves data does not pay before it is large, as half of the data then
 // comes out of another core's cache.
-Expr shares_of(const Work& work, const Target& target, int64_t share_ns) {
-  if (share_ns <= 0) return Expr(kMaxShares);
+Expr most_chunks(const Work& work, const Target& target, int64_t chunk_ns) {
+  if (chunk_ns <= 0) return Expr(kMaxChunks);
   Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) +
             floor_div(work.weight_bytes + work.tensor_bytes, Expr(512));
-  return simplify(max(min(floor_div(ns, Expr(share_ns)), Expr(kMaxShares)), Expr(1)));
+  return simplify(max(min(floor_div(ns, Expr(chunk_ns)), Expr(kMaxChunks)), Expr(1)));
 }
 
 // A loop inside scan loops is entered once for each of their iterations and does that part of the
 // kernel's work.
-Expr KernelEmitter::shares_here() const {
-  Expr shares = shares_;
-  for (size_t i = 0; i + 1 < loops_.size(); ++i) shares = floor_div(shares, loops_[i]->extent);
-  return simplify(max(shares, Expr(1)));
+Expr KernelEmitter::chunks_here() const {
+  Expr chunks = most_chunks_;
+  for (size_t i = 0; i + 1 < loops_.size(); ++i) chunks = floor_div(chunks, loops_[i]->extent);
+  return simplify(max(chunks, Expr(1)));
 }
 
 // Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of
@@ -192,7 +192,7 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
   for (llvm::Argument& a : function_.value->args()) arguments.push_back(&a);
   for (const std::string& var : outer_vars) arguments.push_back(function_.vars.at(var));
 
-  const Expr limit = shares_here();  // lives until values are forgotten
+  const Expr limit = chunks_here();  // lives until values are forgotten
   Value* chunks = chunk_count(extent, limit);
   v_.branch(
       b.CreateICmpSGT(chunks, v_.i64(1)),
@@ -223,11 +223,11 @@ void KernelEmitter::emit_chunk(const Stmt& s, llvm::Function* body,
   enter(body, body->getArg(count - 3));
   for (const std::string& var : outer_vars) function_.vars[var] = body->getArg(next++);
   Value *begin = body->getArg(count - 2), *end = body->getArg(count - 1);
-  if (shared_.loop) {  // the outer iterations that the share touches
+  if (shared_.loop) {  // the outer iterations that the chunk touches
     shared_.begin = begin;
     shared_.end = end;
     Value* inner = expressions_.emit(shared_.loop->extent);
-    // An empty loop has no share
+    // An empty loop has no chunk
     inner = b.CreateSelect(b.CreateICmpEQ(inner, v_.i64(0)), v_.i64(1), inner);
     begin = b.CreateUDiv(begin, inner);
     end = b.CreateUDiv(b.CreateAdd(end, b.CreateSub(inner, v_.i64(1))), inner);
@@ -240,7 +240,7 @@ void KernelEmitter::emit_chunk(const Stmt& s, llvm::Function* body,
   b.restoreIP(here);
 }
 
-// The part of the present row of the shared loop that lies in this thread's share.
+// The part of the present row of the shared loop that lies in this thread's chunk.
 void KernelEmitter::emit_shared(const Stmt& s) {
   auto& b = v_.b;
   Value* extent = expressions_.emit(s->extent);

@@ -96,8 +96,8 @@ void KernelEmitter::check_temps() {
          std::to_string(kMaxStackBytes));
 }
 
-Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Expr& shares) {
-  shares_ = shares;
+Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Expr& chunks) {
+  most_chunks_ = chunks;
   symbol_ = symbol;
   analyse();
   EmittedKernel result;
@@ -164,7 +164,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   if (s->loop_kind == LoopKind::bind)
     fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
   bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ &&
-                  !is_const(shares_here(), 1);
+                  !is_const(chunks_here(), 1);
   bool expand = s->loop_kind == LoopKind::unroll ||
                 (s->loop_kind == LoopKind::vector && lanes_.count);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {

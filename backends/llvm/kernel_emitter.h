@@ -14,9 +14,9 @@ struct EmittedKernel {
   llvm::Function* function = nullptr;
 };
 
-// How many shares of at least that estimated time the work makes; at least 1, an expression of the
+// How many chunks of at least that estimated time the work makes; at least 1, an expression of the
 // kernel's symbols.
-Expr shares_of(const Work& work, const Target& target, int64_t share_ns);
+Expr most_chunks(const Work& work, const Target& target, int64_t chunk_ns);
 
 // Stands in front of the parts, which refer to it.
 struct OwnedEmission {
@@ -28,10 +28,10 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   // surroundings: null: none, as on a processor; must outlive it.
   KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
                 const Target& target, const Surroundings* surroundings = nullptr);
-  // Defines `symbol`; parallel loops run on env's threads, in at most `shares` parts; 1: one after
+  // Defines `symbol`; parallel loops run on env's threads, in at most `chunks` parts; 1: one after
   // the other, and env is not read. Errors: what the kernel asks for that code generation does not
   // do (named), expansion beyond the limits.
-  Expected<EmittedKernel> emit(const std::string& symbol, const Expr& shares);
+  Expected<EmittedKernel> emit(const std::string& symbol, const Expr& chunks);
   // Emit gives instructions their lines; must outlive it
   void set_lines(const KernelLines* lines) { emission_.lines = lines; }
 
@@ -40,7 +40,7 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   struct Shared {
     const StmtNode* loop = nullptr;
     std::string outer{};                     // the parallel loop's variable
-    Value *begin = nullptr, *end = nullptr;  // of this share, counted over both loops
+    Value *begin = nullptr, *end = nullptr;  // of this chunk, counted over both loops
   };
 
   // kernel_emitter.cpp
@@ -61,7 +61,7 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   llvm::Function* start_function(const std::string& symbol, size_t integers,
                                  llvm::GlobalValue::LinkageTypes linkage);
   void enter(llvm::Function* function, Value* chunk = nullptr);
-  Expr shares_here() const;  // of the loop that was entered last
+  Expr chunks_here() const;  // of the loop that was entered last
   void emit_parallel(const Stmt& s);
   llvm::Value* chunk_count(llvm::Value* extent, const Expr& limit);
   // Calls the body on each chunk, on the pool's threads
@@ -75,7 +75,7 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   MemoryEmitter memory_;
   InstructionEmitter instructions_;
   Shared shared_;
-  Expr shares_ = 1;
+  Expr most_chunks_ = 1;
   std::string symbol_;
   std::vector<const StmtNode*> loops_;  // enclosing the present statement
   // Present values of the variables of expanded loops

@@ -1,6 +1,6 @@
 // Which loop below a parallel one shares out its iterations too. A parallel loop of few iterations
 // (the channel groups of a narrow layer) would leave threads without work; with the loop inside it,
-// begin and end of a share may lie within a row.
+// begin and end of a chunk may lie within a row.
 #pragma once
 #include "ir/kernel/kernel.h"
 

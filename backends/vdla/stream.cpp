@@ -58,7 +58,7 @@ class Streamer {
   }
 
  private:
-  // Where the temps of a virtual thread lie: each thread has its share of every memory.
+  // Where the temps of a virtual thread lie: each thread has its part of every memory.
   Expected<std::vector<int64_t>> addresses(int64_t thread) const {
     std::vector<int64_t> out(kernel_.buffers.size());
     std::map<Space, int64_t> used;
@@ -71,12 +71,12 @@ class Streamer {
       const int64_t lanes = *space == Space::acc ? device_.config.block_out
                                                  : element_bytes(device_.config, *space);
       const int64_t elements = (values + lanes - 1) / lanes,
-                    share = depth(device_.config, *space) / threads_;
-      out[b] = thread * share + used[*space];
+                    part_depth = depth(device_.config, *space) / threads_;
+      out[b] = thread * part_depth + used[*space];
       used[*space] += elements;
-      if (used[*space] > share)
+      if (used[*space] > part_depth)
         return no("'{0}' needs {1} elements of {2}, a virtual thread has {3}", buffer.name,
-                  used[*space], buffer.scope, share);
+                  used[*space], buffer.scope, part_depth);
     }
     return out;
   }

@@ -181,7 +181,7 @@ CodegenOptions codegen_options(const Model& model, const CompileOptions& options
   codegen.target_name = target.name;
   for (const Target& device : target.devices)
     codegen.devices.emplace_back(device.name, device.driver);
-  codegen.share_ns = options.share_ns;
+  codegen.chunk_ns = options.chunk_ns;
   return codegen;
 }
 

@@ -45,7 +45,7 @@ struct CompileOptions {
   // a kernel an operator, direct, with the plain schedule: for references
   bool plain = false;
   RunOptions passes;  // hooks of the pass runner
-  int64_t share_ns = CodegenOptions().share_ns;
+  int64_t chunk_ns = CodegenOptions().chunk_ns;
   // Sizes of free dimensions that get calls of their own
   std::vector<std::map<std::string, int64_t>> specialize;
   bool rewritten = false;  // the graph is as its passes left it: none are run

@@ -72,11 +72,11 @@ Blocking choose_blocking(const Problem& p, const Target& target) {
   for (int64_t tiles = 1; tiles <= std::min(p.tiles, kMostTiles); ++tiles) {
     const int64_t blocks = (p.tiles + tiles - 1) / tiles;
     for (const bool whole_input : {false, true}) {
-      const int64_t shares = whole_input ? blocks * p.groups : blocks,
+      const int64_t iterations = whole_input ? blocks * p.groups : blocks,
                     held = whole_input ? p.tiles : tiles;
-      const double balance = static_cast<double>((shares + target.cores - 1) / target.cores *
+      const double balance = static_cast<double>((iterations + target.cores - 1) / target.cores *
                                                  target.cores) /
-                             static_cast<double>(shares);
+                             static_cast<double>(iterations);
       double input = held * tile_bytes > target.l2_bytes ? kSpillCycles : 0;
       if (4 * held * tile_bytes > target.l3_bytes)
         input += kFarCycles * static_cast<double>(p.groups);

@@ -80,12 +80,12 @@ Program model() {
   return p;
 }
 
-ObjectCode compile(const Program& p, int jobs, int64_t share_ns = 0) {
+ObjectCode compile(const Program& p, int jobs, int64_t chunk_ns = 0) {
   auto backend = make_backend(host_target());
   REQUIRE(bool(backend));
   CodegenOptions options;
   options.jobs = jobs, options.symbol = "tiny", options.target_name = "host",
-  options.share_ns = share_ns;
+  options.chunk_ns = chunk_ns;
   auto code = (*backend)->compile(p, options);
   REQUIRE_MESSAGE(bool(code), error_text(code.takeError()));
   return std::move(*code);
@@ -129,8 +129,8 @@ TEST_CASE("a kernel that does little is not divided") {
       "kernel @k(x: in f32[999], y: out f32[999]) { for i in 999 parallel { y: y[i] = x[i] } }");
   REQUIRE(bool(kernel));
   p.kernels[1] = *kernel;  // 8 KB, by the estimate 15 ns
-  auto calls_pool = [&](int64_t share_ns) {
-    return compile(p, 1, share_ns).objects[1].find("tw_parallel_for") != std::string::npos;
+  auto calls_pool = [&](int64_t chunk_ns) {
+    return compile(p, 1, chunk_ns).objects[1].find("tw_parallel_for") != std::string::npos;
   };
   CHECK(calls_pool(0));
   CHECK(calls_pool(5));
@@ -235,12 +235,12 @@ TEST_CASE("a parallel loop of few iterations shares out the loop inside it") {
     p.calls = {{0, {{Place::input, 0, 0}, {Place::output, 0, 0}}, {}, 0, -1, "k"}};
     const LoadedModel model = load(compile(p, 1), p, {});
     for (int threads : {2, 3, 7, 40}) {
-      int shares = 0;
+      int chunks = 0;
       tw_parallel pool = {[](void* seen, void (*fn)(void*, int32_t), void* arg, int32_t count) {
                             *static_cast<int*>(seen) = count;
                             for (int32_t i = count; i-- > 0;) fn(arg, i);
                           },
-                          &shares, threads};
+                          &chunks, threads};
       tw_options options = {};
       options.size = sizeof options, options.parallel = &pool;
       tw_context* context = nullptr;
@@ -252,7 +252,7 @@ TEST_CASE("a parallel loop of few iterations shares out the loop inside it") {
                 out = {y.data() + 1, x.size() * 4, TW_F32, 2, dims};
       CHECK(model.api().run(context, &in, &out) == TW_OK);
       model.api().destroy(context);
-      CHECK(shares == std::min(threads, c.iterations));
+      CHECK(chunks == std::min(threads, c.iterations));
       for (size_t i = 0; i < x.size(); ++i) CHECK(y[i + 1] == 2 * x[i]);
       CHECK(y.front() == -1);
       CHECK(y.back() == -1);

@@ -22,7 +22,7 @@ LoadedModel compile_for(const Graph& graph, const Target& target,
   options.output = stem + ".so";
   options.name = "op_case";
   options.algorithms = algorithms;
-  options.share_ns = 0;  // small kernels run in parallel too
+  options.chunk_ns = 0;  // small kernels run in parallel too
   auto report = compile_graph(std::move(model), options, target);
   if (!report) FAIL(error_text(report.takeError()));
   auto loaded = LoadedModel::open(options.output);
