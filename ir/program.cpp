@@ -45,7 +45,7 @@ std::string operand_text(const Operand& o) {
     case Place::output: return "output " + std::to_string(o.index) + at;
     case Place::arena: return "arena[" + to_string(o.offset) + "]";
     case Place::weights: return "weights[" + to_string(o.offset) + "]";
-    case Place::room: return "room " + std::to_string(o.index) + at;
+    case Place::growable: return "room " + std::to_string(o.index) + at;
   }
   TW_UNREACHABLE("bad place");
 }
@@ -79,7 +79,7 @@ std::string step_text(const Program& program, const SizeStep& step) {
       return "  look at " + operand_text(step.at) + " " + dtype_name(step.dtype) + ", " +
              to_string(step.bytes) + " bytes, for indices of " + to_string(step.bound) + " ; " +
              step.what + "\n";
-    case SizeStep::Kind::room:
+    case SizeStep::Kind::grow:
       return "  grow " + operand_text(step.at) + " to " + to_string(step.bytes) + " bytes\n";
   }
   TW_UNREACHABLE("bad step");
@@ -99,7 +99,7 @@ std::string call_text(const Program& program, const KernelCall& call) {
   for (size_t i = 0; i < call.arguments.size(); ++i)
     out += (i ? ", " : "") + operand_text(call.arguments[i]);
   return out + ") workspace " +
-         (call.workspace_room < 0 ? "" : "room " + std::to_string(call.workspace_room) + " ") +
+         (call.workspace_buffer < 0 ? "" : "room " + std::to_string(call.workspace_buffer) + " ") +
          to_string(call.workspace) + " ; " + call.name + "\n";
 }
 
@@ -119,15 +119,15 @@ Expected<std::vector<std::byte>> contents(const Constant& constant) {
 
 uint64_t add_weights(Program& program, int device, WeightPiece piece) {
   DeviceProgram& own = program.devices[static_cast<size_t>(device) - 1];
-  const uint64_t at = own.weights_offset + own.weight_bytes, room = (piece.size + 63) / 64 * 64;
+  const uint64_t at = own.weights_offset + own.weight_bytes, added = (piece.size + 63) / 64 * 64;
   for (WeightPiece& other : program.weights)
-    if (other.offset >= at) other.offset += room;
+    if (other.offset >= at) other.offset += added;
   for (DeviceProgram& other : program.devices)
-    if (&other != &own && other.weights_offset >= at) other.weights_offset += room;
+    if (&other != &own && other.weights_offset >= at) other.weights_offset += added;
   piece.offset = at;
   program.weights.push_back(std::move(piece));
-  program.weight_bytes += room;
-  own.weight_bytes += room;
+  program.weight_bytes += added;
+  own.weight_bytes += added;
   return at - own.weights_offset;
 }
 

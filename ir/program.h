@@ -21,11 +21,11 @@ struct TensorSpec {  // an input or output of the model
   std::vector<Expr> dims;  // constants, symbols or expressions of symbols
 };
 
-enum class Place : uint8_t { input, output, arena, weights, room };
+enum class Place : uint8_t { input, output, arena, weights, growable };
 struct Operand {
   Place place = Place::arena;
-  int index = 0;    // input, output, room: which one
-  Expr offset = 0;  // arena, room: bytes, may use symbols; weights: constant bytes
+  int index = 0;    // input, output, growable: which one
+  Expr offset = 0;  // arena, growable: bytes, may use symbols; weights: constant bytes
 };
 
 // What must be true of the sizes of the inputs, a bool; it is false where a number in it has more
@@ -44,8 +44,9 @@ struct SizeStep {
     read,
     check,    // `equals` must hold (a bool)
     indices,  // `bytes` bytes of `dtype` at `at` must lie in [-bound, bound)
-    // `at` (a room, or an output of unknown size) gets `bytes`; what was in a room before is gone
-    room,
+    // `at` (a growable buffer, or an output of unknown size) gets `bytes`; what was in a growable
+    // buffer before is gone
+    grow,
   };
   Kind kind = Kind::read;
   size_t before = 0;  // which call; behind the last one: their number
@@ -69,7 +70,7 @@ struct RegionCall {
   std::vector<Expr> bytes;
   std::vector<Expr> growth;  // bytes that each carried value grows by in an iteration
   std::vector<Expr> spare;   // second memory of each carried value
-  Expr condition = 0;        // room for the next one
+  Expr condition = 0;        // memory of the next one
 };
 
 // A call of a function of the runtime library instead of a kernel. Views describe its inputs, then
@@ -95,10 +96,11 @@ struct KernelCall {
   std::vector<Operand> arguments;
   // Values for the kernel's symbols, in its order, in terms of the model's symbols
   std::vector<Expr> symbols;
-  // Offset of the kernel's global temps, laid out by workspace_layout(), in the arena or in room
+  // Offset of the kernel's global temps, laid out by workspace_layout(), in the arena or in
+  // growable buffer
   Expr workspace = 0;
-  int workspace_room = -1;  // ... of this number
-  std::string name;         // for people: the nodes it computes
+  int workspace_buffer = -1;  // ... of this number
+  std::string name;           // for people: the nodes it computes
   // That runs it: 0 the processor, else 1 + index into Target::devices. Arena, weights and
   // workspace are the device's
   int device = 0;
@@ -155,7 +157,7 @@ struct Program {
   std::vector<SizeStep> steps;            // sorted by `before`
   // Looked at before a run, and before sizes of the arena are made of symbols
   std::vector<SizeCondition> conditions;
-  int rooms = 0;  // memory that grows, for what has no bound before the run
+  int growable_buffers = 0;  // memory that grows, for what has no bound before the run
   // For any symbols within their limits; undefined: they have none
   Expr max_arena_bytes{};
   uint64_t weight_bytes = 0;           // of all, the devices' too

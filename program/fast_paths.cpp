@@ -23,7 +23,8 @@ Error check(const Program& program, const std::map<std::string, int64_t>& sizes)
                         "--specialize {0}={1}: the dimension is {2} to {3}", interface_name(symbol),
                         size, range.least, range.most);
   }
-  const char* reason = !program.data_symbols.empty() || program.rooms > 0 ? "sizes made from data"
+  const char* reason = !program.data_symbols.empty() || program.growable_buffers > 0
+                           ? "sizes made from data"
                        : !program.regions.empty() ? "an If or Loop that is decided while running"
                        : !program.devices.empty() ? "a device beside the processor"
                                                   : nullptr;

@@ -293,7 +293,7 @@ class GraphLowering {
       auto valid = valid_on_.find(root.index);
       const int from = valid == valid_on_.end() || valid->second.count(0) ? 0
                                                                           : *valid->second.begin();
-      make_room({Place::output, static_cast<int>(i), Expr(0)}, byte_count(graph_.value(v).type));
+      grow_output({Place::output, static_cast<int>(i), Expr(0)}, byte_count(graph_.value(v).type));
       add_copy(v, {Place::output, static_cast<int>(i), Expr(0)}, graph_.outputs()[i].name, 0,
                graph_.is_constant(root) ? 0 : from);
     }
@@ -351,14 +351,14 @@ class GraphLowering {
     }
     if (found->second.place == Place::arena)
       out_.buffers[static_cast<size_t>(found->second.index)].lifetime.last = next_call();
-    if (found->second.place == Place::output) make_room(found->second, bytes);
+    if (found->second.place == Place::output) grow_output(found->second, bytes);
     return shifted(found->second, offset);
   }
 
   // In front of the first call that writes an output of unknown size.
-  void make_room(const Operand& at, const Expr& bytes) {
-    if (out_.in_region || !is_data_dependent(bytes) || !has_room_.insert(at.index).second) return;
-    SizeStep step{.kind = SizeStep::Kind::room,
+  void grow_output(const Operand& at, const Expr& bytes) {
+    if (out_.in_region || !is_data_dependent(bytes) || !has_grown_.insert(at.index).second) return;
+    SizeStep step{.kind = SizeStep::Kind::grow,
                   .before = out_.program.calls.size(),
                   .at = {at.place, at.index, Expr(0)}};
     step.bytes = bytes;
@@ -389,7 +389,7 @@ class GraphLowering {
   // Numbers of the data symbols that are read from a value
   std::multimap<ValueId, size_t> symbols_of_;
   std::vector<bool> is_read_;                            // by data symbol
-  std::set<int> has_room_;                               // outputs
+  std::set<int> has_grown_;                              // outputs
   std::set<std::pair<int32_t, std::string>> looked_at_;  // indices, and for which extent
 };
 

@@ -19,8 +19,8 @@ class CallPlanner {
     add_buffers();
     join_in_place(calls(), program_.kernels, lifetimes_);
     // The workspace of the call around a region holds all
-    if (lowered_.in_region) rooms_.assign(lifetimes_.size(), -1);
-    else rooms_ = plan_rooms(lifetimes_, lowered_.symbols, calls());
+    if (lowered_.in_region) growable_.assign(lifetimes_.size(), -1);
+    else growable_ = plan_growable(lifetimes_, lowered_.symbols, calls());
     offsets_.resize(lifetimes_.size());
     for (int device = 0; device <= static_cast<int>(target_.devices.size()); ++device)
       plan_arena(device);
@@ -31,8 +31,8 @@ class CallPlanner {
       if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
         settle(step.at, 0);
     for (auto [call, buffer] : workspaces_) {
-      calls().calls[call].workspace = rooms_[buffer] < 0 ? offsets_[buffer] : Expr(0);
-      calls().calls[call].workspace_room = rooms_[buffer];
+      calls().calls[call].workspace = growable_[buffer] < 0 ? offsets_[buffer] : Expr(0);
+      calls().calls[call].workspace_buffer = growable_[buffer];
     }
     result_.program = std::move(calls());
     return std::move(result_);
@@ -107,7 +107,7 @@ class CallPlanner {
     std::vector<size_t> own;
     std::vector<Lifetime> lifetimes;
     for (size_t i = 0; i < lifetimes_.size(); ++i) {
-      if (devices_[i] != device || rooms_[i] >= 0) continue;
+      if (devices_[i] != device || growable_[i] >= 0) continue;
       own.push_back(i);
       lifetimes.push_back(lifetimes_[i]);
     }
@@ -127,8 +127,8 @@ class CallPlanner {
   // From the number of a buffer or of a piece of the weights to where it lies.
   void settle(Operand& operand, int device) const {
     const auto index = static_cast<size_t>(operand.index);
-    if (operand.place == Place::arena && rooms_[index] >= 0)
-      operand = {Place::room, rooms_[index], operand.offset};
+    if (operand.place == Place::arena && growable_[index] >= 0)
+      operand = {Place::growable, growable_[index], operand.offset};
     else if (operand.place == Place::arena)
       operand = {Place::arena, 0, simplify_dim(offsets_[index] + operand.offset)};
     else if (operand.place == Place::weights)
@@ -149,8 +149,8 @@ class CallPlanner {
   std::map<size_t, Expr> region_workspaces_;           // by call
   std::vector<std::pair<size_t, size_t>> workspaces_;  // call, lifetime
   std::vector<Lifetime> lifetimes_;
-  std::vector<int> devices_;  // by lifetime
-  std::vector<int> rooms_;    // by lifetime; -1: in the arena
+  std::vector<int> devices_;   // by lifetime
+  std::vector<int> growable_;  // by lifetime; -1: in the arena
   std::vector<Expr> offsets_;
 };
 

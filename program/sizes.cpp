@@ -128,10 +128,10 @@ std::vector<Expr> conditions_of(const Graph& graph, const Node& node) {
   return out;
 }
 
-std::vector<int> plan_rooms(std::vector<Lifetime>& lifetimes, const Ranges& symbols,
-                            Program& program) {
-  std::vector<int> rooms(lifetimes.size(), -1);
-  std::vector<int> last;  // by room: the last call that uses it
+std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& symbols,
+                               Program& program) {
+  std::vector<int> numbers(lifetimes.size(), -1);
+  std::vector<int> last;  // by growable buffer: the last call that uses it
   std::vector<size_t> order;
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     if (!is_data_dependent(lifetimes[i].bytes)) continue;
@@ -145,20 +145,20 @@ std::vector<int> plan_rooms(std::vector<Lifetime>& lifetimes, const Ranges& symb
   for (size_t i : order) {
     const Lifetime& own = lifetimes[i];
     const auto free = std::ranges::find_if(last, [&](int end) { return end < own.first; });
-    rooms[i] = static_cast<int>(free - last.begin());
+    numbers[i] = static_cast<int>(free - last.begin());
     if (free == last.end()) last.push_back(own.last);
     else *free = own.last;
-    SizeStep step{.kind = SizeStep::Kind::room,
+    SizeStep step{.kind = SizeStep::Kind::grow,
                   .before = static_cast<size_t>(own.first),
-                  .at = {Place::room, rooms[i], Expr(0)}};
+                  .at = {Place::growable, numbers[i], Expr(0)}};
     step.bytes = own.bytes;
     program.steps.push_back(std::move(step));
   }
-  program.rooms = static_cast<int>(last.size());
+  program.growable_buffers = static_cast<int>(last.size());
   std::ranges::stable_sort(program.steps, [](const SizeStep& a, const SizeStep& b) {
     return std::pair(a.before, a.kind) < std::pair(b.before, b.kind);
   });
-  return rooms;
+  return numbers;
 }
 
 }  // namespace tw

@@ -15,10 +15,10 @@ std::vector<Expr> conditions_of(const Graph& graph, const Node& node);
 // The largest value of bytes for any values of these symbols; undefined: not to be said.
 Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges);
 
-// By lifetime: the number of the room that it takes, or -1: the arena, for which its bytes are
-// replaced by their largest number where they depend on data. Rooms are shared by lifetimes that do
-// not meet. Adds the program's steps that make room; sorts all steps.
-std::vector<int> plan_rooms(std::vector<Lifetime>& lifetimes, const Ranges& symbols,
-                            Program& program);
+// By lifetime: the number of the growable buffer that it takes, or -1: the arena, for which its
+// bytes are replaced by their largest number where they depend on data. Growable buffers are shared
+// by lifetimes that do not meet. Adds the program's steps that let buffers grow; sorts all steps.
+std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& symbols,
+                               Program& program);
 
 }  // namespace tw

@@ -16,21 +16,21 @@ static int32_t longest_shape(void) {
   return rank;
 }
 
-static uint64_t room_count(void) {
+static uint64_t growable_count(void) {
   return tw_model.data_symbol_count
-             ? (uint64_t)tw_model.room_count + (uint64_t)tw_model.output_count
+             ? (uint64_t)tw_model.growable_count + (uint64_t)tw_model.output_count
              : 0;
 }
 
 static tw_context* map_context(void) {
   uint64_t symbols = (uint64_t)tw_model.symbol_count + (uint64_t)tw_model.data_symbol_count;
   uint64_t numbers = symbols + (uint64_t)longest_shape();
-  uint64_t rooms = room_count();
+  uint64_t growable = growable_count();
   uint64_t pointers = (uint64_t)tw_model.input_count + (uint64_t)tw_model.output_count;
   uint64_t head = (sizeof(tw_context) + 63) & ~(uint64_t)63;
   uint64_t devices = head + numbers * sizeof(int64_t) + pointers * sizeof(void*);
   uint64_t bytes = devices + tw_model.device_count * sizeof(tw_device) +
-                   rooms * sizeof(tw_room_memory);
+                   growable * sizeof(tw_growable);
   tw_context* c = tw_map(bytes);
   if (!c) return 0;
   c->mapped_bytes = bytes;
@@ -39,7 +39,7 @@ static tw_context* map_context(void) {
   c->inputs = (void**)(c->symbols + numbers);
   c->outputs = c->inputs + tw_model.input_count;
   c->devices = (tw_device*)((char*)c + devices);
-  c->rooms = (tw_room_memory*)((char*)c + bytes - rooms * sizeof(tw_room_memory));
+  c->growable = (tw_growable*)((char*)c + bytes - growable * sizeof(tw_growable));
   c->error = (tw_text){c->error_data, 0, sizeof c->error_data};
   return c;
 }
@@ -82,8 +82,8 @@ static void destroy(tw_context* c) {
   tw_devices_close(c->devices);
   tw_team_leave(&c->team);
   if (c->arena_owned) munmap(c->arena, (size_t)c->arena_bytes);
-  for (uint64_t r = 0; r < room_count(); ++r)
-    if (c->rooms[r].mapped) munmap(c->rooms[r].data, (size_t)c->rooms[r].mapped);
+  for (uint64_t r = 0; r < growable_count(); ++r)
+    if (c->growable[r].mapped) munmap(c->growable[r].data, (size_t)c->growable[r].mapped);
   munmap(c, (size_t)c->mapped_bytes);
 }
 

@@ -7,10 +7,10 @@
 #include "pool.h"
 #include "text.h"
 
-typedef struct tw_room_memory {
+typedef struct tw_growable {
   void* data;
   uint64_t mapped;
-} tw_room_memory;
+} tw_growable;
 
 struct tw_context {
   tw_team team;
@@ -22,10 +22,10 @@ struct tw_context {
   void** inputs;         /* pointers of the current run */
   void** outputs;
   int64_t* symbols;       /* values of the current run: the model's, then those made from data */
-  tw_room_memory* rooms;  /* then those of the outputs */
+  tw_growable* growable;  /* then those of the outputs */
   const tw_tensor* given; /* outputs of the current run */
   int32_t has_run;        /* and so output_of_run has an answer */
-  int64_t* dims;          /* room for the longest shape */
+  int64_t* dims;          /* memory for the longest shape */
   tw_device* devices;
   uint64_t runs; /* begun so far */
   tw_text error;

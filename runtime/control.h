@@ -9,7 +9,7 @@ typedef struct tw_loop_desc {
   int32_t (*body)(const tw_env* env);
   int64_t trip;
   const void** inputs; /* of the body: carried values, rows of sliced ones, the rest; moved along */
-  void** outputs;      /* of the body: room for the next condition, carried values, rows of stacked
+  void** outputs;      /* of the body: memory of the next condition, carried values, rows of stacked
                           results; moved along */
   void* const* results;   /* where the carried values end */
   void* const* spare;     /* a second memory of each */

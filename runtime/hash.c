@@ -162,7 +162,7 @@ void tw_hash_add(tw_hasher* h, const uint8_t* data, size_t bytes) {
       bytes -= sizeof h->buffer;
       continue;
     }
-    size_t room = sizeof h->buffer - h->filled, part = bytes < room ? bytes : room;
+    size_t space = sizeof h->buffer - h->filled, part = bytes < space ? bytes : space;
     memcpy(h->buffer + h->filled, data, part);
     h->filled += (uint32_t)part;
     data += part;

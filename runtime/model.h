@@ -62,7 +62,7 @@ typedef struct tw_model_desc {
   uint64_t host_calls; /* that need the processor between what devices do: its kernels, and copies
                           by way of its arena */
   int32_t data_symbol_count;    /* read while the model runs; their values are behind the others */
-  int32_t room_count;           /* memory that grows from run to run */
+  int32_t growable_count;       /* memory that grows from run to run */
   const int64_t* symbol_limits; /* smallest and largest value of each symbol of the inputs */
   void (*output_dims_of_run)(
       int32_t i, const int64_t* symbols,
@@ -106,13 +106,13 @@ void tw_device_wait(const tw_env* env,
 
 /* Called by generated code of models with sizes made from data; a status other than TW_OK ends the
  * run (runtime/sizes.c). Numbers of bytes are -1 where they cannot be counted. tw_symbol: data
- * symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_room: so many
- * bytes in room `index`, or, behind the rooms, in output index - room_count, of which the caller's
+ * symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_grow: so many
+ * bytes in growable buffer `index`, or, behind those, in output index - growable_count, of which the caller's
  * memory is taken where there is some. */
 int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact,
                   const char* what);
 int32_t tw_require(const tw_env* env, int32_t holds, const char* what);
-int32_t tw_room(const tw_env* env, int32_t index, int64_t bytes, void** memory);
+int32_t tw_grow(const tw_env* env, int32_t index, int64_t bytes, void** memory);
 /* Signed integers of `width` bytes (4 or 8) must lie in [-extent, extent). */
 int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,
                            int64_t extent, const char* what);

@@ -68,29 +68,29 @@ static int32_t too_small(tw_context* c, int32_t output, int64_t bytes) {
   return TW_E_SIZE;
 }
 
-/* A room of at least so many bytes; what was in it is gone. */
-static void* grow_room(tw_room_memory* room, int64_t bytes) {
+/* A growable buffer of at least so many bytes; what was in it is gone. */
+static void* grown_to(tw_growable* buffer, int64_t bytes) {
   static char nothing;
   if (bytes < 0) return 0;
   if (bytes == 0) return &nothing;
-  if ((uint64_t)bytes <= room->mapped) return room->data;
+  if ((uint64_t)bytes <= buffer->mapped) return buffer->data;
   const uint64_t mapped = (uint64_t)bytes + (uint64_t)bytes / 4 +
                           4096; /* sizes that creep up map seldom */
-  if (room->mapped) munmap(room->data, (size_t)room->mapped);
-  room->data = tw_map(mapped);
-  room->mapped = room->data ? mapped : 0;
-  return room->data;
+  if (buffer->mapped) munmap(buffer->data, (size_t)buffer->mapped);
+  buffer->data = tw_map(mapped);
+  buffer->mapped = buffer->data ? mapped : 0;
+  return buffer->data;
 }
 
-int32_t tw_room(const tw_env* env, int32_t index, int64_t bytes, void** memory) {
+int32_t tw_grow(const tw_env* env, int32_t index, int64_t bytes, void** memory) {
   tw_context* c = env->context;
-  const int32_t output = index - tw_model.room_count;
+  const int32_t output = index - tw_model.growable_count;
   const tw_tensor* given = output >= 0 ? &c->given[output] : 0;
   if (given && given->data && bytes >= 0) {
     if (given->bytes < (uint64_t)bytes) return too_small(c, output, bytes);
     *memory = given->data;
   } else {
-    *memory = grow_room(&c->rooms[index], bytes);
+    *memory = grown_to(&c->growable[index], bytes);
   }
   if (!*memory) {
     text_clear(&c->error);

@@ -52,7 +52,7 @@ class OneCall {
       call_.arguments.push_back({Place::weights, 0, Expr(static_cast<int64_t>(offset))});
       return Error::success();
     }
-    const Operand there{Place::arena, 0, Expr(room(bytes))};
+    const Operand there{Place::arena, 0, Expr(reserve(bytes))};
     call_.arguments.push_back(there);
     if (!copied) return Error::success();
     const bool in = buffer.role == BufferRole::input;
@@ -74,7 +74,7 @@ class OneCall {
     const std::optional<int64_t> bytes = as_const(workspace);
     if (!bytes)
       return make_error(DiagCode::unsupported, "the workspace's size is known at run time only");
-    call_.workspace = Expr(room(static_cast<uint64_t>(*bytes)));
+    call_.workspace = Expr(reserve(static_cast<uint64_t>(*bytes)));
     program_.calls = std::move(before_);
     program_.calls.push_back(std::move(call_));
     program_.calls.insert(program_.calls.end(), behind_.begin(), behind_.end());
@@ -83,7 +83,7 @@ class OneCall {
   }
 
  private:
-  int64_t room(uint64_t bytes) {
+  int64_t reserve(uint64_t bytes) {
     const uint64_t at = used_;
     used_ += (bytes + kAlign - 1) / kAlign * kAlign;
     return static_cast<int64_t>(at);

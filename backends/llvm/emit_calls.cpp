@@ -12,7 +12,8 @@ llvm::Value* CallEmitter::address(const Operand& o, const Environment& at) {
   Value* base = nullptr;
   if (auto made = at.made.find({o.place, o.index}); made != at.made.end()) base = made->second;
   else switch (o.place) {
-      case Place::room: TW_UNREACHABLE("room {0} is used before it is made", o.index);
+      case Place::growable:
+        TW_UNREACHABLE("growable buffer {0} is used before it is made", o.index);
       case Place::input: base = nth_pointer(at.inputs, o.index); break;
       case Place::output: base = nth_pointer(at.outputs, o.index); break;
       case Place::arena: base = at.arena; break;
@@ -25,9 +26,9 @@ llvm::Value* CallEmitter::address(const Operand& o, const Environment& at) {
 void CallEmitter::emit_call(const KernelCall& call, const Environment& at) {
   std::vector<Value*> arguments = {at.env};
   for (const Operand& o : call.arguments) arguments.push_back(address(o, at));
-  arguments.push_back(address(
-      {call.workspace_room < 0 ? Place::arena : Place::room, call.workspace_room, call.workspace},
-      at));
+  arguments.push_back(address({call.workspace_buffer < 0 ? Place::arena : Place::growable,
+                               call.workspace_buffer, call.workspace},
+                              at));
   for (const Expr& s : call.symbols) arguments.push_back(number(s, at.vars));
   b_.CreateCall(kernel(call.kernel, arguments), arguments);
 }
@@ -63,11 +64,11 @@ void CallEmitter::emit_step(const SizeStep& step, Environment& at) {
                    number(step.bytes, at.vars), number(step.bound, at.vars), text(step.what)},
                   b_.getInt32Ty()));
     }
-    case SizeStep::Kind::room: {
-      const auto index = static_cast<uint32_t>(room_number(step.at));
-      Value* memory = at.rooms ? b_.CreateConstGEP1_64(b_.getPtrTy(), at.rooms, index)
-                               : local(b_.getPtrTy());
-      end_unless_ok(runtime("tw_room",
+    case SizeStep::Kind::grow: {
+      const auto index = static_cast<uint32_t>(growable_number(step.at));
+      Value* memory = at.growable ? b_.CreateConstGEP1_64(b_.getPtrTy(), at.growable, index)
+                                  : local(b_.getPtrTy());
+      end_unless_ok(runtime("tw_grow",
                             {at.env, b_.getInt32(index), counted(step.bytes, at.vars), memory},
                             b_.getInt32Ty()));
       at.made[{step.at.place, step.at.index}] = b_.CreateLoad(b_.getPtrTy(), memory);
@@ -240,8 +241,8 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls&
     b_.CreateRet(b_.getInt32(TW_OK));
     return f;
   }
-  // Numbers that a part has read are in the context's symbols for the next ones, addresses of rooms
-  // in a table of the function around them.
+  // Numbers that a part has read are in the context's symbols for the next ones, addresses of
+  // growable buffers in a table of the function around them.
   std::vector<llvm::Function*> parts;
   std::vector<std::string> names = symbols.given;
   names.resize(symbols.given.size() + symbols.read.size());
@@ -250,12 +251,13 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls&
     llvm::Function* part = parts.emplace_back(
         start(name + "_part", b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}));
     Environment at = environment(part->getArg(0), names);
-    at.rooms = part->getArg(1);
+    at.growable = part->getArg(1);
     for (const auto& [place, address] : last.made)
       at.made[place] = b_.CreateLoad(
-          b_.getPtrTy(), b_.CreateConstGEP1_64(
-                             b_.getPtrTy(), at.rooms,
-                             static_cast<uint64_t>(room_number({place.first, place.second, 0}))));
+          b_.getPtrTy(),
+          b_.CreateConstGEP1_64(
+              b_.getPtrTy(), at.growable,
+              static_cast<uint64_t>(growable_number({place.first, place.second, 0}))));
     emit(first, std::min(end, first + kCallsAPart), at);
     b_.CreateRet(b_.getInt32(TW_OK));
     for (size_t i = 0; i < symbols.read.size(); ++i)
@@ -263,9 +265,9 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls&
     last = std::move(at);
   }
   llvm::Function* f = start(name, b_.getInt32Ty(), {b_.getPtrTy()});
-  Value* rooms = local(b_.getPtrTy(),
-                       static_cast<size_t>(program_.rooms) + program_.outputs.size());
-  for (llvm::Function* part : parts) end_unless_ok(b_.CreateCall(part, {f->getArg(0), rooms}));
+  Value* growable = local(b_.getPtrTy(),
+                          static_cast<size_t>(program_.growable_buffers) + program_.outputs.size());
+  for (llvm::Function* part : parts) end_unless_ok(b_.CreateCall(part, {f->getArg(0), growable}));
   b_.CreateRet(b_.getInt32(TW_OK));
   return f;
 }

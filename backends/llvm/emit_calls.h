@@ -25,9 +25,10 @@ class CallEmitter : protected ProgramBuilder {
     // Of the symbols, in order; "": not read yet
     std::vector<std::string> names;
     Variables vars{};
-    std::map<std::pair<Place, int>, Value*> made{};  // outputs of unknown size, and rooms
-    // Where their addresses are kept for the next parts, by tw_room's number
-    Value* rooms = nullptr;
+    std::map<std::pair<Place, int>, Value*>
+        made{};  // outputs of unknown size, and growable buffers
+    // Where their addresses are kept for the next parts, by tw_grow's number
+    Value* growable = nullptr;
   };
   // Code generation takes longer than in line with a function's size, so that long lists of calls
   // are several functions.
@@ -50,8 +51,8 @@ class CallEmitter : protected ProgramBuilder {
   llvm::Function* emit_in_parts(const std::string& name, const Calls& calls, const Symbols& symbols,
                                 const BeginPart& begin_part, const EmitCall& emit_one);
   Environment environment(Value* env, const std::vector<std::string>& names);
-  int room_number(const Operand& at) const {
-    return at.index + (at.place == Place::output ? program_.rooms : 0);
+  int growable_number(const Operand& at) const {
+    return at.index + (at.place == Place::output ? program_.growable_buffers : 0);
   }
 
   // Where an operand lies in the processor's memory.

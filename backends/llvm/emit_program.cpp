@@ -53,7 +53,7 @@ class ProgramEmitter : CallEmitter {
                                      b_.getInt64(devices.size()),
                                      b_.getInt64(host_calls()),
                                      i32(program_.data_symbols.size()),
-                                     i32(static_cast<size_t>(program_.rooms)),
+                                     i32(static_cast<size_t>(program_.growable_buffers)),
                                      array(b_.getInt64Ty(), limits),
                                      dims_of_run,
                                      misfit};

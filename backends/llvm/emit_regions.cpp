@@ -32,7 +32,7 @@ llvm::Value* CallEmitter::operand_table(const KernelCall& call,
 
 llvm::Value* CallEmitter::in_workspace(const KernelCall& call, const Expr& offset,
                                        const Environment& at) {
-  return address({call.workspace_room < 0 ? Place::arena : Place::room, call.workspace_room,
+  return address({call.workspace_buffer < 0 ? Place::arena : Place::growable, call.workspace_buffer,
                   call.workspace + offset},
                  at);
 }

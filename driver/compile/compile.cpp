@@ -68,7 +68,7 @@ ModelInterface interface_of(const Program& program, const SymbolNames& names,
   if (auto bytes = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes)
                                                      : std::nullopt)
     model.max_arena_bytes = static_cast<uint64_t>(*bytes);
-  model.grows = program.rooms > 0;
+  model.grows = program.growable_buffers > 0;
   return model;
 }
 

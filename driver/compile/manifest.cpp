@@ -105,7 +105,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
     std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back();
     for (const auto& [symbol, size] : path.sizes) sizes[name_of(symbol)] = size;
   }
-  m.grows = program.rooms > 0;
+  m.grows = program.growable_buffers > 0;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16)};
     if (i < report.kernel_reports.size()) {

@@ -211,8 +211,8 @@ Val concatenated(NodeImport& n, const RunList& list, int64_t axis, bool fresh) {
   const Val rows = cut_to(n, list.rows, behind(count, shape));
   const Val moved = n.failed() ? Val{} : n.transpose(rows, order);
   if (fresh || n.failed()) return moved;
-  const Expr room = most[static_cast<size_t>(axis)];
-  shape[static_cast<size_t>(axis)] = n.simplified(count * room);
+  const Expr capacity = most[static_cast<size_t>(axis)];
+  shape[static_cast<size_t>(axis)] = n.simplified(count * capacity);
   const Val flat = n.reshape(moved, shape), sizes = column(n, list, axis);
   // Element t of the result lies as far behind as the items that end at t or before it are filled
   // up.
@@ -222,7 +222,7 @@ Val concatenated(NodeImport& n, const RunList& list, int64_t axis, bool fresh) {
                             false);
   const Expr total = n.symbol_of(n.reduce(ReduceKind::sum, sizes, {0}, false), 0,
                                  shape[static_cast<size_t>(axis)]);
-  const Val t = n.iota({total}, 0), filling = n.sub(n.dim_value(room), sizes);
+  const Val t = n.iota({total}, 0), filling = n.sub(n.dim_value(capacity), sizes);
   const Val skipped = n.reduce(
       ReduceKind::sum, n.select(n.less(n.reshape(t, {total, Expr(1)}), ends), zero, filling), {1},
       false);

@@ -101,7 +101,7 @@ typedef struct cu_state {
   cu_object context, stream;
   cu_address arena, weights;
   cu_object *functions, *modules; /* of desc->launches; modules where a module's first launch is */
-  cu_segment* segments;           /* room for one a call */
+  cu_segment* segments;           /* one a call */
   int64_t* symbols;               /* that they were recorded with */
   int32_t mode, recorded;         /* of this run; whether the segments are those of a whole run */
   int32_t inside;                 /* the last thing done was a launch */

@@ -23,10 +23,11 @@ enum {
 };
 
 typedef struct cl_functions {
-  cl_code (*get_platforms)(uint32_t room, cl_object* list, uint32_t* count);
-  cl_code (*get_devices)(cl_object platform, uint64_t type, uint32_t room, cl_object* list,
+  cl_code (*get_platforms)(uint32_t capacity, cl_object* list, uint32_t* count);
+  cl_code (*get_devices)(cl_object platform, uint64_t type, uint32_t capacity, cl_object* list,
                          uint32_t* count);
-  cl_code (*device_info)(cl_object device, uint32_t what, size_t room, void* value, size_t* size);
+  cl_code (*device_info)(cl_object device, uint32_t what, size_t capacity, void* value,
+                         size_t* size);
   cl_object (*create_context)(const intptr_t* properties, uint32_t count, const cl_object* devices,
                               void* notify, void* user, cl_code* code);
   cl_object (*create_queue)(cl_object context, cl_object device, uint64_t properties,
@@ -35,7 +36,7 @@ typedef struct cl_functions {
                               const size_t* lengths, cl_code* code);
   cl_code (*build)(cl_object program, uint32_t count, const cl_object* devices, const char* options,
                    void* notify, void* user);
-  cl_code (*build_info)(cl_object program, cl_object device, uint32_t what, size_t room,
+  cl_code (*build_info)(cl_object program, cl_object device, uint32_t what, size_t capacity,
                         void* value, size_t* size);
   cl_object (*create_kernel)(cl_object program, const char* name, cl_code* code);
   cl_object (*create_buffer)(cl_object context, uint64_t flags, size_t bytes, void* host,
@@ -50,7 +51,7 @@ typedef struct cl_functions {
                   void* to, uint32_t waits, const cl_object* list, cl_object* event);
   cl_code (*copy)(cl_object queue, cl_object from, cl_object to, size_t from_at, size_t to_at,
                   size_t bytes, uint32_t waits, const cl_object* list, cl_object* event);
-  cl_code (*queue_info)(cl_object queue, uint32_t what, size_t room, void* value, size_t* size);
+  cl_code (*queue_info)(cl_object queue, uint32_t what, size_t capacity, void* value, size_t* size);
   cl_code (*finish)(cl_object queue);
   cl_code (*retain_context)(cl_object), (*retain_queue)(cl_object);
   cl_code (*release_context)(cl_object), (*release_queue)(cl_object), (*release_program)(cl_object),

@@ -31,8 +31,8 @@ static void* vdla_open_in(const char* folder, const char* more, const char* name
 }
 
 /* The folder of the running program, with its last slash; "" where the system does not say. */
-static void vdla_program_folder(char* folder, size_t room) {
-  long n = syscall(SYS_readlinkat, -100L, "/proc/self/exe", folder, room - 1);
+static void vdla_program_folder(char* folder, size_t capacity) {
+  long n = syscall(SYS_readlinkat, -100L, "/proc/self/exe", folder, capacity - 1);
   if (n < 0) n = 0;
   while (n > 0 && folder[n - 1] != '/') --n;
   folder[n] = 0;
@@ -133,7 +133,7 @@ static tw_status vdla_same_config(tw_device* d, vdla_state* s) {
   return tw_device_failed(d, "its core is ", text, 0);
 }
 
-static tw_status vdla_room(tw_device* d, vdla_state* s, uint64_t arena_bytes) {
+static tw_status vdla_grow(tw_device* d, vdla_state* s, uint64_t arena_bytes) {
   const uint64_t bytes = s->arena_at + vdla_aligned(arena_bytes) + 64;
   uint8_t* dram = tw_map(bytes);
   if (!dram) return tw_device_failed(d, "no memory", "", 0);
@@ -161,7 +161,7 @@ static tw_status vdla_open(tw_device* d, const uint8_t* weights, const tw_queue*
   if (status != TW_OK) return status;
   s->weights_at = vdla_aligned(d->desc->code_bytes);
   s->arena_at = s->weights_at + vdla_aligned(d->desc->weight_bytes);
-  status = vdla_room(d, s, 0);
+  status = vdla_grow(d, s, 0);
   if (status != TW_OK) return status;
   memcpy(s->dram, d->desc->code, (size_t)d->desc->code_bytes);
   if (d->desc->weight_bytes)
@@ -175,7 +175,7 @@ static void vdla_close(tw_device* d) {
 }
 
 static tw_status vdla_reserve(tw_device* d, uint64_t bytes) {
-  return vdla_room(d, d->state, bytes);
+  return vdla_grow(d, d->state, bytes);
 }
 
 static tw_status vdla_write(tw_device* d, int64_t at, const void* from, int64_t bytes) {

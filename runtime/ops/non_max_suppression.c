@@ -36,12 +36,12 @@ static float optional_real(const tw_op_args* a, int32_t i, float missing) {
 int32_t tw_op_non_max_suppression(const tw_op_args* a) {
   const tw_view *boxes = &a->in[0], *scores = &a->in[1];
   const int64_t images = boxes->dims[0], count = boxes->dims[1], classes = scores->dims[1],
-                room = a->out[0].dims[0];
+                capacity = a->out[0].dims[0];
   const int64_t most = a->in_count > 2 && a->in[2].data ? *(const int64_t*)a->in[2].data : 0;
   const float threshold = optional_real(a, 3, 0), least = optional_real(a, 4, -__builtin_inff());
   int64_t *out = a->out[0].data, taken = 0;
   tw_ranked* heap = a->out[2].data;
-  __builtin_memset(out, 0, (size_t)(room * 24));
+  __builtin_memset(out, 0, (size_t)(capacity * 24));
   for (int64_t image = 0; image < images; ++image)
     for (int64_t c = 0; c < classes; ++c) {
       const float *row = (const float*)scores->data + (image * classes + c) * count,
@@ -60,8 +60,8 @@ int32_t tw_op_non_max_suppression(const tw_op_args* a) {
         for (int64_t t = begin; t < taken && !covered; ++t)
           covered = overlaps(box + 4 * best, box + 4 * out[3 * t + 2], a->ints[0], threshold);
         if (covered) continue;
-        if (taken == room)
-          return tw_op_fail(a, TW_E_SHAPE, "non_max_suppression: more than % boxes", room, 0);
+        if (taken == capacity)
+          return tw_op_fail(a, TW_E_SHAPE, "non_max_suppression: more than % boxes", capacity, 0);
         out[3 * taken] = image;
         out[3 * taken + 1] = c;
         out[3 * taken++ + 2] = best;

@@ -1,5 +1,5 @@
 /* The coordinates of the elements that are not zero, an axis a row, in row-major order; then their
- * number. The rest of the room is zero. */
+ * number. What lies behind them is zero. */
 #include "numbers.h"
 
 int32_t tw_op_nonzero(const tw_op_args* a) {

@@ -12,10 +12,11 @@ int32_t tw_op_scatter_nd(const tw_op_args* a) {
   for (int64_t p = 0; p < points; ++p) {
     int64_t at = 0;
     for (int32_t d = 0; d < depth; ++d) {
-      const int64_t index = index_at(indices, p * depth + d), room = data->dims[d];
-      if (index < -room || index >= room)
-        return tw_op_fail(a, TW_E_ARGUMENT, "scatter_nd: index % along an axis of %", index, room);
-      at = at * room + (index < 0 ? index + room : index);
+      const int64_t index = index_at(indices, p * depth + d), extent = data->dims[d];
+      if (index < -extent || index >= extent)
+        return tw_op_fail(a, TW_E_ARGUMENT, "scatter_nd: index % along an axis of %", index,
+                          extent);
+      at = at * extent + (index < 0 ? index + extent : index);
     }
     if (reduction == SCATTER_NONE)
       copy_bytes((uint8_t*)out->data + at * bytes, (const uint8_t*)updates->data + p * bytes,

@@ -42,7 +42,7 @@ struct Run {
       case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + offset;
       case Place::arena: return arena.data() + offset;
       case Place::weights: return weights.data() + offset;
-      case Place::room: break;  // of sizes made while running: none here
+      case Place::growable: break;  // of sizes made while running: none here
     }
     TW_UNREACHABLE("bad place");
   }

@@ -35,7 +35,7 @@ struct Memory {
       case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + *offset;
       case Place::arena: return arenas[place].data() + *offset;
       case Place::weights: return weights[place].data() + *offset;
-      case Place::room: break;  // of sizes made from data: these graphs have none
+      case Place::growable: break;  // of sizes made from data: these graphs have none
     }
     TW_UNREACHABLE("bad place");
   }

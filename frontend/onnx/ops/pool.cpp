@@ -191,9 +191,9 @@ void import_col2im(NodeImport& n) {
   }
   for (size_t i = 0; i < spatial; ++i) {
     const auto axis = static_cast<int64_t>(i);
-    const Expr room = image[i] + Expr(pads[i] + pads[i + spatial] - 1) -
-                      (block[i] - Expr(1)) * Expr(dilations[i]);
-    const Expr count = n.simplified(floor_div(room, Expr(strides[i])) + Expr(1));
+    const Expr slack = image[i] + Expr(pads[i] + pads[i + spatial] - 1) -
+                       (block[i] - Expr(1)) * Expr(dilations[i]);
+    const Expr count = n.simplified(floor_div(slack, Expr(strides[i])) + Expr(1));
     const Val stride = integer(n, strides[i]);
     const Val pixel = n.add(positions(n, image[i], rank, 2 + k + axis), integer(n, pads[i]));
     const Val from = n.sub(pixel,

@@ -18,9 +18,9 @@ void one_element(NodeImport& n, size_t input) {
   if (n.has(input) && n.rank(n.in(input)) == 1) n.builder().unify(n.dim(n.in(input), 0), 1);
 }
 
-// The first `number` entries of the room along an axis; its extent is the most there can be.
-Val taken(NodeImport& n, Val room, int64_t axis, Val number) {
-  return n.failed() ? Val{} : n.slice(room, axis, 0, n.symbol_of(number, 0, n.dim(room, axis)));
+// The first `number` entries of the capacity along an axis; its extent is the most there can be.
+Val taken(NodeImport& n, Val all, int64_t axis, Val number) {
+  return n.failed() ? Val{} : n.slice(all, axis, 0, n.symbol_of(number, 0, n.dim(all, axis)));
 }
 
 }  // namespace

@@ -36,9 +36,9 @@ Expected<std::vector<TensorType>> infer_scatter_elements(const op::Extern& attrs
     return input_error(2, "updates", "shape {0}, expected that of the indices, {1}",
                        to_string(updates.shape), to_string(indices.shape));
   for (size_t i = 0; i < data.shape.size(); ++i) {
-    const auto here = as_const(indices.shape[i]), room = as_const(data.shape[i]);
-    if (here && room && *here > *room && static_cast<int64_t>(i) != attrs.ints[0])
-      return input_error(1, "indices", "dim {0} is {1}, the data has {2}", i, *here, *room);
+    const auto here = as_const(indices.shape[i]), extent = as_const(data.shape[i]);
+    if (here && extent && *here > *extent && static_cast<int64_t>(i) != attrs.ints[0])
+      return input_error(1, "indices", "dim {0} is {1}, the data has {2}", i, *here, *extent);
   }
   return std::vector<TensorType>{data};
 }

@@ -1,14 +1,11 @@
-// What picks by the data; the results lie at the beginning of the largest possible room, and their
-// number is an output (i64[1]).
-//   nonzero: x -> coordinates [rank, elements of x], number
-//   compress: x, condition (bool vector) -> x's slices along an axis whose condition holds, number.
-//   ints: axis, -1: of the flat x
-//   unique: x -> distinct slices along an axis, then an entry a slice: first places, the slice's
-//   number, counts; number, scratch.
-//     ints: axis (-1: elements of the flat x), whether sorted
-//   non_max_suppression: boxes [B, S, 4], scores [B, C, S], optional most, overlap, score -> rows
-//   [dims[0], 3], number, scratch.
-//     ints: whether boxes are given by their centres
+// What picks by the data; the results lie at the beginning of the largest possible result, and
+// their number is an output (i64[1]). nonzero: x -> coordinates [rank, elements of x], number
+// compress: x, condition (bool vector) -> x's slices along an axis whose condition holds, number.
+// ints: axis, -1: of the flat x unique: x -> distinct slices along an axis, then an entry a slice:
+// first places, the slice's number, counts; number, scratch. ints: axis (-1: elements of the flat
+// x), whether sorted non_max_suppression: boxes [B, S, 4], scores [B, C, S], optional most,
+// overlap, score -> rows [dims[0], 3], number, scratch. ints: whether boxes are given by their
+// centres
 #include "ir/graph/externs/common.h"
 
 namespace tw {

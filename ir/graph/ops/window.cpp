@@ -13,13 +13,13 @@ Error check_window(size_t spatial, const Ints& strides, const Ints& dilations, c
 Expected<Expr> window_count(size_t axis, const Expr& in, const Expr& kernel, int64_t stride,
                             int64_t dilation, int64_t pad_begin, int64_t pad_end, bool ceil_mode) {
   Expr window = (kernel - 1) * dilation + 1;
-  Expr room = simplify_dim(in + (pad_begin + pad_end) - window);
-  if (as_const(room).value_or(0) < 0)
+  Expr slack = simplify_dim(in + (pad_begin + pad_end) - window);
+  if (as_const(slack).value_or(0) < 0)
     return make_error(DiagCode::invalid_model,
                       "spatial axis {0}: a window of {1} on an extent of {2} with pads {3} and {4}",
                       axis, to_string(simplify_dim(window)), to_string(in), pad_begin, pad_end);
-  if (!ceil_mode) return simplify_dim(floor_div(room, stride) + 1);
-  return simplify_dim(min(ceil_div(room, stride), floor_div(in + (pad_begin - 1), stride)) + 1);
+  if (!ceil_mode) return simplify_dim(floor_div(slack, stride) + 1);
+  return simplify_dim(min(ceil_div(slack, stride), floor_div(in + (pad_begin - 1), stride)) + 1);
 }
 
 WindowGeometry::WindowGeometry(std::span<const int64_t> large, std::span<const int64_t> small,

@@ -93,9 +93,9 @@ class Sizes {
     Output output{i, from_yes.size(), {}};
     for (size_t axis = 0; axis < a.shape.size(); ++axis)
       output.most.push_back(n_.simplified(max(a.shape[axis], b.shape[axis])));
-    const Expr room = n_.simplified(max(element_count(a.shape), element_count(b.shape)));
-    fill(0, from_yes, i, a.shape, room);
-    fill(1, from_no, i, b.shape, room);
+    const Expr capacity = n_.simplified(max(element_count(a.shape), element_count(b.shape)));
+    fill(0, from_yes, i, a.shape, capacity);
+    fill(1, from_no, i, b.shape, capacity);
     outputs_.push_back(std::move(output));
   }
 
@@ -117,9 +117,10 @@ class Sizes {
     std::vector<Expr> most;
   };
 
-  void fill(size_t branch, std::vector<Val>& from, size_t i, const Shape& shape, const Expr& room) {
+  void fill(size_t branch, std::vector<Val>& from, size_t i, const Shape& shape,
+            const Expr& capacity) {
     const Val flat = emit(branch, op::Reshape{{element_count(shape)}}, from[i]);
-    const Expr rest = n_.simplified(room - element_count(shape));
+    const Expr rest = n_.simplified(capacity - element_count(shape));
     from[i] = is_const(rest, 0) ? flat
                                 : emit(branch, op::Pad{PadMode::constant, {Expr(0)}, {rest}}, flat);
     from.push_back(drafts_[branch]->builder.known(shape, DType::i64,
