@@ -13,10 +13,10 @@
 namespace tw::cuda {
 namespace {
 
-class LaunchSurroundings : public codegen::Surroundings {
+class LaunchEnvironment : public codegen::KernelEnvironment {
  public:
-  LaunchSurroundings(const Kernel& kernel, const LaunchPlan& plan, const device::ThreadForm& thread,
-                     const GpuForm& form, const std::string& name)
+  LaunchEnvironment(const Kernel& kernel, const LaunchPlan& plan, const device::ThreadForm& thread,
+                    const GpuForm& form, const std::string& name)
       : thread_(thread), form_(form) {
     int64_t at = 0;
     for (const auto& [index, space] : plan.spaces) {
@@ -113,8 +113,9 @@ void run_pass(llvm::Module& module, llvm::function_ref<void(llvm::ModulePassMana
 Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& plan,
                   const Target& device, const GpuForm& form, const std::string& name) {
   TW_ASSIGN(const device::ThreadForm thread, device::thread_form(kernel, plan, device));
-  const LaunchSurroundings around(kernel, plan, thread, form, name);
-  codegen::KernelEmitter emitter(module, form.traits(), kernel_of(thread, plan), device, &around);
+  const LaunchEnvironment environment(kernel, plan, thread, form, name);
+  codegen::KernelEmitter emitter(module, form.traits(), kernel_of(thread, plan), device,
+                                 &environment);
   TW_ASSIGN(codegen::EmittedKernel emitted, emitter.emit(name + ".body", 1));
   prepare(*emitted.function, threads_meet(thread.kernel.body));
   form.define(name, *emitted.function, plan);

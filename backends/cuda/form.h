@@ -27,7 +27,7 @@ class GpuForm {
   // `at`: in what a block shares
   virtual Value* shared(Values& v, const std::string& name, int64_t at, int64_t bytes) const = 0;
   virtual void barrier(Values& v) const = 0;
-  // As of Surroundings (backends/llvm/emission.h).
+  // As of KernelEnvironment (backends/llvm/emission.h).
   virtual void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const = 0;
   virtual void commit(Values& v) const = 0;
   virtual void await(Values& v, int64_t groups) const = 0;

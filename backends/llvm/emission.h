@@ -17,9 +17,9 @@ namespace tw::codegen {
 
 // What a function finds around it besides its parameters and its stack. A kernel without bound
 // loops may use these variables like symbols.
-class Surroundings {
+class KernelEnvironment {
  public:
-  virtual ~Surroundings() = default;
+  virtual ~KernelEnvironment() = default;
   virtual const Ranges& variables() const = 0;
   // i64; asked for where a function begins
   virtual Value* variable(Values& v, const std::string& name) const = 0;
@@ -62,7 +62,7 @@ struct Emission {
   const Kernel kernel;
   const Target& target;
   Values v;
-  const Surroundings* around;
+  const KernelEnvironment* environment;
   // Emit gives instructions their lines; null: none
   const KernelLines* lines = nullptr;
   WorkspaceLayout layout;

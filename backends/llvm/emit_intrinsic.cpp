@@ -21,7 +21,7 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
   if (!semantics)
     return fail("intrinsic '" + intrinsic->name + "': " + error_text(semantics.takeError())), made;
   const IntrinsicCall call = intrinsic_call(*intrinsic);
-  Expected<IntrinsicMatch> match = call.threads > 1 && emission_.around
+  Expected<IntrinsicMatch> match = call.threads > 1 && emission_.environment
                                        ? operands_of_part(*semantics, s)
                                        : match_intrinsic(*semantics, kernel_, s.body[0],
                                                          emission_.ranges);
@@ -29,7 +29,7 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
     return fail("block '" + s.label + "' is not what '" + intrinsic->name +
                 "' does: " + error_text(match.takeError())),
            made;
-  if (call.threads > 1 && !emission_.around) return made;
+  if (call.threads > 1 && !emission_.environment) return made;
   made.intrinsic = intrinsic;
   made.words = call.words;
   for (const Buffer& parameter : semantics->buffers) {
@@ -169,7 +169,7 @@ bool InstructionEmitter::emit(const StmtNode& s) {
       static_cast<int>(result->second.count > 1 ? result->second.count : 0));
   Value* value = nullptr;
   if (intrinsic_call(*instruction.intrinsic).threads > 1) {
-    Expected<Value*> made = emission_.around->together(v_, *instruction.intrinsic, operands);
+    Expected<Value*> made = emission_.environment->together(v_, *instruction.intrinsic, operands);
     if (!made) return fail(error_text(made.takeError())), true;
     value = *made;
   }

@@ -97,16 +97,16 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
     emission_.at_line(1);
   }
   expressions_.forget();
-  if (emission_.around)
-    for (const auto& [name, range] : emission_.around->variables())
-      function_.vars[name] = emission_.around->variable(v_, name);
+  if (emission_.environment)
+    for (const auto& [name, range] : emission_.environment->variables())
+      function_.vars[name] = emission_.environment->variable(v_, name);
   Value* slice = chunk
                      ? b.CreateMul(chunk, expressions_.emit(emission_.layout.slice_bytes), "slice")
                      : v_.i64(0);
   for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
     const BufferId id{static_cast<int32_t>(k)};
-    if (emission_.around && emission_.around->holds(id))
-      function_.buffers[k] = emission_.around->buffer(v_, id);
+    if (emission_.environment && emission_.environment->holds(id))
+      function_.buffers[k] = emission_.environment->buffer(v_, id);
     if (!emission_.layout.offsets[k].defined()) continue;
     Value* offset = expressions_.emit(emission_.layout.offsets[k]);
     if (kernel_.buffers[k].scope == "thread") offset = b.CreateAdd(offset, slice);

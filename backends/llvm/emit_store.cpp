@@ -35,7 +35,8 @@ void KernelEmitter::emit_store(const Stmt& s) {
     return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   expressions_.begin_statement();
   if (emission_.lines) emission_.at_line(emission_.lines->store(s->label));
-  if (s->async && emission_.around && emission_.around->holds(s->buffer)) return emit_async(*s);
+  if (s->async && emission_.environment && emission_.environment->holds(s->buffer))
+    return emit_async(*s);
   Access access = memory_.access_of(memory_.form_of(s.get(), s->buffer, s->indices));
   if (s->init.defined()) {
     v_.branch(
@@ -86,9 +87,9 @@ void KernelEmitter::emit_async(const StmtNode& s) {
   if (bytes != 4 && bytes != 8 && bytes != 16)
     return fail("the asynchronous stage '" + s.label + "' copies " + std::to_string(bytes) +
                 " bytes at a time, not 4, 8 or 16");
-  emission_.around->copy(v_, memory_.pointer(s.buffer, to_access, 0),
-                         memory_.pointer(from->buffer, from_access, 0), bytes,
-                         there && !is_all_true(there) ? there : nullptr);
+  emission_.environment->copy(v_, memory_.pointer(s.buffer, to_access, 0),
+                              memory_.pointer(from->buffer, from_access, 0), bytes,
+                              there && !is_all_true(there) ? there : nullptr);
 }
 
 void KernelEmitter::emit_update(const Stmt& s, const Access& access) {

@@ -14,22 +14,22 @@ Stmt simplified(const Stmt& body, const Ranges& ranges) {
 }
 
 Emission emission_of(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
-                     const Target& target, const Surroundings* surroundings) {
+                     const Target& target, const KernelEnvironment* environment) {
   Kernel interleaved = interleave_virtual_threads(kernel);
   const WorkspaceLayout layout = workspace_layout(interleaved, target.cores);
   return {.module = module,
           .kernel = std::move(interleaved),
           .target = target,
           .v = Values(module.getContext(), traits, target.fast_math),
-          .around = surroundings,
+          .environment = environment,
           .layout = layout};
 }
 
 }  // namespace
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
-                             const Target& target, const Surroundings* surroundings)
-    : OwnedEmission{emission_of(module, traits, kernel, target, surroundings)},
+                             const Target& target, const KernelEnvironment* environment)
+    : OwnedEmission{emission_of(module, traits, kernel, target, environment)},
       EmissionPart(emission),
       expressions_(emission, memory_),
       memory_(emission, expressions_),
@@ -39,9 +39,9 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, cons
 // divisor of the vector loops that run along its innermost elements.
 void KernelEmitter::analyse() {
   for (const std::string& s : kernel_.symbols) emission_.ranges[s] = symbol_range(s);
-  if (emission_.around)
-    emission_.ranges.insert(emission_.around->variables().begin(),
-                            emission_.around->variables().end());
+  if (emission_.environment)
+    emission_.ranges.insert(emission_.environment->variables().begin(),
+                            emission_.environment->variables().end());
   std::function<void(const Stmt&, int, const StmtNode*)> walk = [&](const Stmt& s, int depth,
                                                                     const StmtNode* lanes) {
     if (s->kind == StmtKind::loop) {
@@ -80,7 +80,7 @@ void KernelEmitter::check_temps() {
     if (buffer.role != BufferRole::temp || buffer.scope == "global" || buffer.scope == "thread")
       continue;
     const BufferId id{static_cast<int32_t>(i)};
-    if (emission_.around && emission_.around->holds(id)) continue;
+    if (emission_.environment && emission_.environment->holds(id)) continue;
     const int64_t count = memory_.elements(id);
     if (buffer.scope != "stack" && buffer.scope != "register")
       fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope +
@@ -146,14 +146,14 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
     case StmtKind::signal:
     case StmtKind::wait:
       expressions_.forget();
-      if (!emission_.around) return fail("tokens are a device's: a CPU has none");
-      return s->kind == StmtKind::signal ? emission_.around->commit(v_)
-                                         : emission_.around->await(v_, s->count);
+      if (!emission_.environment) return fail("tokens are a device's: a CPU has none");
+      return s->kind == StmtKind::signal ? emission_.environment->commit(v_)
+                                         : emission_.environment->await(v_, s->count);
     case StmtKind::roles: return fail("roles are a device's: a CPU has none");
     case StmtKind::barrier:
       expressions_.forget();
-      return emission_.around ? emission_.around->barrier(v_)
-                              : fail("barriers are a device's: a CPU has none");
+      return emission_.environment ? emission_.environment->barrier(v_)
+                                   : fail("barriers are a device's: a CPU has none");
   }
 }
 

@@ -25,9 +25,9 @@ struct OwnedEmission {
 
 class KernelEmitter : private OwnedEmission, private EmissionPart {
  public:
-  // surroundings: null: none, as on a processor; must outlive it.
+  // environment: null: none, as on a processor; must outlive it.
   KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
-                const Target& target, const Surroundings* surroundings = nullptr);
+                const Target& target, const KernelEnvironment* environment = nullptr);
   // Defines `symbol`; parallel loops run on env's threads, in at most `chunks` parts; 1: one after
   // the other, and env is not read. Errors: what the kernel asks for that code generation does not
   // do (named), expansion beyond the limits.
