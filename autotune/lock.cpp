@@ -131,7 +131,7 @@ const LockSection* Lock::find(const LockSection& place) const {
   return found == sections.end() ? nullptr : &*found;
 }
 
-void Lock::put(LockSection section) {
+void Lock::set_section(LockSection section) {
   std::erase_if(sections, [&](const LockSection& s) { return same_place(s, section); });
   sections.push_back(std::move(section));
 }

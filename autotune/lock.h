@@ -38,7 +38,7 @@ struct Lock {
   bool outdated = false;
   const LockSection* find(const LockSection& place) const;  // null: none of that place
   // Takes the place of one of the same place
-  void put(LockSection section);
+  void set_section(LockSection section);
 };
 
 // JSON, sorted: the same pins give the same bytes.

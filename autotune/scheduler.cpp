@@ -91,7 +91,7 @@ void TaskScheduler::leave_hopeless(size_t task) {
   }
 }
 
-void TaskScheduler::take(size_t task, Expected<TaskRound> round, bool first) {
+void TaskScheduler::record_round(size_t task, Expected<TaskRound> round, bool first) {
   TaskState& state = states_[task];
   if (!round) {
     state.dead = true;
@@ -143,7 +143,7 @@ Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock,
   const auto watched = [&](size_t task, bool first,
                            const std::function<Expected<TaskRound>()>& round) {
     if (watch.begins) watch.begins(task);
-    take(task, round(), first);
+    record_round(task, round(), first);
     if (watch.ends) watch.ends(task);
   };
   const std::vector<size_t> order = by_work();

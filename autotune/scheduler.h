@@ -76,7 +76,7 @@ class TaskScheduler {
   int measured() const { return measured_; }
 
  private:
-  void take(size_t task, Expected<TaskRound> round, bool first);
+  void record_round(size_t task, Expected<TaskRound> round, bool first);
   std::vector<size_t> by_work() const;  // what their operations promise to cost, the most first
   size_t choose();
   double gradient(size_t task) const;

@@ -42,7 +42,7 @@ void TaskTuner::begin_with(std::vector<Candidate> candidates,
   batch_.front().first = true;
   if (!first) return;
   known_[key_of(batch_.front().candidate)] = {*first, true};
-  take(batch_.front(), *first);
+  record_result(batch_.front(), *first);
 }
 
 void TaskTuner::build(const std::vector<Point>& points) {
@@ -105,7 +105,7 @@ void TaskTuner::note_best(const Candidate& candidate, double seconds) {
   best_ = candidate;
 }
 
-void TaskTuner::take(Entry& entry, const MeasureResult& result) {
+void TaskTuner::record_result(Entry& entry, const MeasureResult& result) {
   entry.seconds = seconds_of(result);
   entry.answered = true;
   if (entry.first) first_seconds_ = entry.seconds;
@@ -121,7 +121,7 @@ int TaskTuner::answer_known() {
     const auto known = known_.find(key_of(entry.candidate));
     if (known == known_.end()) continue;
     known->second.used = true;
-    take(entry, known->second.result);
+    record_result(entry, known->second.result);
     ++count;
   }
   return count;
@@ -162,7 +162,7 @@ Expected<int> TaskTuner::measure(int most) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (hooks_.record) hooks_.record(candidates[i], results[i]);
     known_[key_of(candidates[i])] = {results[i], true};
-    take(batch_[chosen[i]], results[i]);
+    record_result(batch_[chosen[i]], results[i]);
   }
   return static_cast<int>(results.size());
 }

@@ -100,7 +100,7 @@ class TaskTuner {
   int answer_known();
   void adopt_unused();
   Expected<int> measure(int most);
-  void take(Entry& entry, const MeasureResult& result);
+  void record_result(Entry& entry, const MeasureResult& result);
   void note_best(const Candidate& candidate, double seconds);
   void finish_batch();
 

@@ -87,11 +87,11 @@ class PipedOutput {
     return std::unique_ptr<PipedOutput>(new PipedOutput(ends[0], ends[1]));
   }
   ~PipedOutput() {
-    take();
+    finish();
     ::close(from_);
   }
   std::string path() const { return "/proc/self/fd/" + std::to_string(to_); }
-  std::string take() {  // once nobody writes any more
+  std::string finish() {  // once nobody writes any more
     if (to_ >= 0) {
       ::close(std::exchange(to_, -1));
       reader_.join();
@@ -226,7 +226,7 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
     files.push_back(std::move(file));
   }
   TW_TRY(run_lld(arguments));
-  std::string bytes = output->take();
+  std::string bytes = output->finish();
   TW_TRY(check_symbols(bytes, request));
   if (request.manifest) TW_TRY(finish_weights_offset(bytes));
   return LinkedImage{std::move(bytes)};

@@ -63,7 +63,7 @@ class Fuser {
   bool written_in_place(int position) const;
   bool only_inside(int position, const std::set<int>& nodes) const;
   bool ends_product(int anchor, int last) const;
-  void take(Draft draft);
+  void accept(Draft draft);
   void take_attention();
   void grow_behind(Draft& draft) const;
   void grow_before_reduction(Draft& draft) const;
@@ -243,7 +243,7 @@ bool Fuser::only_inside(int position, const std::set<int>& nodes) const {
          std::all_of(users.begin(), users.end(), [&](int user) { return nodes.contains(user); });
 }
 
-void Fuser::take(Draft draft) {
+void Fuser::accept(Draft draft) {
   for (int position : draft.nodes)
     group_of_[static_cast<size_t>(position)] = static_cast<int>(drafts_.size());
   drafts_.push_back(std::move(draft));
@@ -269,7 +269,7 @@ void Fuser::take_attention() {
     draft.anchor = position_of_[static_cast<size_t>(match->product.index)];
     bool free = std::all_of(draft.nodes.begin(), draft.nodes.end(),
                             [&](int node) { return is_free(node); });
-    if (free && fits(draft.nodes)) take(std::move(draft));
+    if (free && fits(draft.nodes)) accept(std::move(draft));
   }
 }
 
@@ -401,11 +401,11 @@ std::vector<Group> Fuser::run() {
         else grow_behind(draft);
         if (round == FusionClass::reduction) grow_before_reduction(draft);
       }
-      take(std::move(draft));
+      accept(std::move(draft));
     }
   }
   for (int position = 0; position < count; ++position)
-    if (is_free(position)) take(Draft{{position}, position});
+    if (is_free(position)) accept(Draft{{position}, position});
   std::sort(drafts_.begin(), drafts_.end(),
             [](const Draft& a, const Draft& b) { return *a.nodes.rbegin() < *b.nodes.rbegin(); });
   std::vector<Group> groups;

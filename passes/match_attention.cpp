@@ -27,7 +27,7 @@ class Matcher {
     if (auto rows = as_const(type.shape[type.shape.size() - 2]); rows && *rows < 2)
       return std::nullopt;
     match_.softmax = softmax;
-    take(softmax);
+    claim(softmax);
     NodeId product = only_user(node.output);
     const auto* second = product.valid() ? get_if<op::MatMul>(&graph_.node(product)) : nullptr;
     if (!second || second->trans_a || graph_.node(product).inputs[0] != node.output ||
@@ -36,7 +36,7 @@ class Matcher {
     if (!equal(batch_of(type.shape), batch_of(type_of(graph_.node(product).output).shape)))
       return std::nullopt;
     match_.product = product;
-    take(product);
+    claim(product);
     if (!take_scores(node)) return std::nullopt;
     const Node& scores = graph_.node(match_.scores);
     if (get_if<op::MatMul>(&scores)->trans_a || !as_const(type_of(scores.inputs[0]).shape.back()))
@@ -51,7 +51,7 @@ class Matcher {
     for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]})
       take_movement(v);
     take_merge();
-    match_.nodes.assign(taken_.begin(), taken_.end());
+    match_.nodes.assign(claimed_.begin(), claimed_.end());
     return match_;
   }
 
@@ -61,7 +61,7 @@ class Matcher {
   bool serves(DType t) const {
     return t == DType::f32 || (half_ && (t == DType::f16 || t == DType::bf16));
   }
-  void take(NodeId id) { taken_.insert(id); }
+  void claim(NodeId id) { claimed_.insert(id); }
   NodeId only_user(ValueId v) const {
     if (is_output_(v)) return {};
     std::vector<NodeId> users = users_(v);
@@ -70,7 +70,8 @@ class Matcher {
   bool read_inside_only(ValueId v) const {
     if (is_output_(v)) return false;
     std::vector<NodeId> users = users_(v);
-    return std::all_of(users.begin(), users.end(), [&](NodeId id) { return taken_.contains(id); });
+    return std::all_of(users.begin(), users.end(),
+                       [&](NodeId id) { return claimed_.contains(id); });
   }
 
   // The element-wise chain in front of the softmax, back to one matrix product.
@@ -88,13 +89,13 @@ class Matcher {
         if (match_.scores == id) continue;
         match_.scores = id;
         ++products;
-        take(id);
+        claim(id);
       } else if (is_elementwise(*maker)) {
-        take(id);
+        claim(id);
         open.insert(open.end(), maker->inputs.begin(), maker->inputs.end());
       }
     }
-    return products == 1 && taken_.size() <= 16;
+    return products == 1 && claimed_.size() <= 16;
   }
 
   void take_movement(ValueId v) {
@@ -103,7 +104,7 @@ class Matcher {
       bool moves = get_if<op::Transpose>(maker) || get_if<op::Reshape>(maker) ||
                    get_if<op::Slice>(maker);
       if (!moves || !read_inside_only(v) || graph_.is_constant(maker->inputs[0])) return;
-      take(graph_.value(v).def);
+      claim(graph_.value(v).def);
       v = maker->inputs[0];
     }
   }
@@ -117,11 +118,11 @@ class Matcher {
     if (!transpose || transpose->perm.back() != static_cast<int64_t>(transpose->perm.size()) - 1)
       return;
     match_.last = next;
-    take(next);
+    claim(next);
     next = only_user(graph_.node(next).output);
     if (!next.valid() || !get_if<op::Reshape>(&graph_.node(next))) return;
     match_.last = next;
-    take(next);
+    claim(next);
   }
 
   const Graph& graph_;
@@ -129,7 +130,7 @@ class Matcher {
   const std::function<bool(ValueId)>& is_output_;
   bool half_;
   Attention match_;
-  std::set<NodeId> taken_;
+  std::set<NodeId> claimed_;
 };
 
 }  // namespace

@@ -58,7 +58,7 @@ class TakenByTime {
     some_.resize(2 * leaves_);
   }
 
-  void take(const Lifetime& time, int64_t begin, int64_t end) {
+  void occupy(const Lifetime& time, int64_t begin, int64_t end) {
     for (size_t node : pieces(time)) {
       whole_[node].add(begin, end);
       for (; node > 0; node /= 2) some_[node].add(begin, end);
@@ -109,7 +109,7 @@ StaticPlan pack_by_size(const std::vector<Lifetime>& buffers, const std::vector<
       offset = std::max(offset, end);
     }
     plan.at[i] = offset;
-    placed.take(buffers[i], offset, offset + sizes[i]);
+    placed.occupy(buffers[i], offset, offset + sizes[i]);
     plan.peak = std::max(plan.peak, offset + sizes[i]);
   }
   return plan;

@@ -25,7 +25,7 @@ class Sampler {
           llvm::function_ref<Probe()> probe)
       : limits_(limits), usual_(usual), run_(run), probe_(probe) {}
 
-  Samples take(double first) {
+  Samples sample(double first) {
     spent_ = first;
     if (!calibrate(first)) return {{first}, false};
     before_ = probe_();
@@ -125,7 +125,7 @@ class Sampler {
 Samples take_samples(const MeasureLimits& limits, double first, double usual_sentinel,
                      llvm::function_ref<double(int64_t)> run, llvm::function_ref<Probe()> probe) {
   if (limits.most_samples == 0) return {};
-  return Sampler(limits, usual_sentinel, run, probe).take(first);
+  return Sampler(limits, usual_sentinel, run, probe).sample(first);
 }
 
 }  // namespace tw

@@ -25,8 +25,8 @@ class CallEmitter : protected ProgramBuilder {
     // Of the symbols, in order; "": not read yet
     std::vector<std::string> names;
     Variables vars{};
-    std::map<std::pair<Place, int>, Value*>
-        made{};  // outputs of unknown size, and growable buffers
+    // Outputs of unknown size, and growable buffers
+    std::map<std::pair<Place, int>, Value*> made{};
     // Where their addresses are kept for the next parts, by tw_grow's number
     Value* growable = nullptr;
   };

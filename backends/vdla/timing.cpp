@@ -86,7 +86,7 @@ class Timeline {
     }
     return at;
   }
-  const Instruction& take(Engine engine) {
+  const Instruction& pop_instruction(Engine engine) {
     auto& queue = queues_[static_cast<int>(engine)];
     const Instruction& instruction = stream_[queue.front().index];
     queue.pop_front();
@@ -146,7 +146,7 @@ class Timeline {
   }
   void front() {
     if (plan_.empty()) {
-      const Instruction& instruction = take(Engine::load);
+      const Instruction& instruction = pop_instruction(Engine::load);
       loading_.push_back(&instruction);
       if (auto* load = std::get_if<Load>(&instruction)) make_plan(*load);
       plan_.push_back({Segment::end, 0, 0});
@@ -211,7 +211,7 @@ class Timeline {
       double waited = tokens_[static_cast<int>(link)].front() - idle;
       if (waited > 0) (link == Link::load_to_compute ? waits_load_ : waits_store_) += waited;
     }
-    const Instruction& instruction = take(Engine::compute);
+    const Instruction& instruction = pop_instruction(Engine::compute);
     double steps = static_cast<double>(steps_of(instruction));
     if (auto* alu = std::get_if<Alu>(&instruction); alu && !alu->from_inp) steps *= depth_ + 2;
     compute_time_ = now_ + steps;
@@ -228,7 +228,7 @@ class Timeline {
   }
   void store() {
     if (!storing_) {
-      storing_ = &take(Engine::store);
+      storing_ = &pop_instruction(Engine::store);
       auto* i = std::get_if<Store>(storing_);
       store_time_ = now_ + 1;
       if (!i) return end_store();

@@ -90,7 +90,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
             (schedules.log.empty() ? ", without a log" : ", by '" + schedules.log + "'") + "\n";
     tuned += tuned_of(section);
     count += own;
-    lock.put(section);
+    lock.set_section(section);
   }
   TW_TRY(write_file(path, print(lock)));
   if (console.json) {

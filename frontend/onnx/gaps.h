@@ -13,7 +13,7 @@ class Gaps {
            const std::string& advice, const std::string& node);
   void add(const std::vector<Gap>& others);
   bool empty() const { return list_.empty(); }
-  std::vector<Gap> take() { return std::move(list_); }
+  std::vector<Gap> release() { return std::move(list_); }
   Error error(const std::string& path) const;  // a Diag a gap
 
  private:

@@ -53,7 +53,7 @@ std::unique_ptr<RegionDraft> GraphImport::branch(const OnnxGraph& body, std::str
   Gaps around;
   std::swap(around, state_.gaps);
   std::unique_ptr<RegionDraft> draft = region(body, [](Builder&) { return std::vector<Val>(); });
-  const std::vector<Gap> own = state_.gaps.take();
+  const std::vector<Gap> own = state_.gaps.release();
   std::swap(around, state_.gaps);
   const bool fits_not = !own.empty() && std::ranges::all_of(own, [](const Gap& gap) {
     return gap.code == DiagCode::invalid_model;

@@ -372,7 +372,7 @@ Expected<std::vector<Gap>> gap_report(const std::string& path, const ImportOptio
   if (!loaded) return in_file(loaded.takeError(), path);
   Importer importer(*loaded, options);
   if (Error error = importer.run()) return in_file(std::move(error), path);
-  return importer.gaps().take();
+  return importer.gaps().release();
 }
 
 }  // namespace tw

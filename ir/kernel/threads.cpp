@@ -79,11 +79,11 @@ void Threads::step_until_blocked(Thread& t) {
         break;
       case Op::end: return end(t);
       case Op::signal:
-        give(t, i);
+        push_token(t, i);
         ++t.pc;
         break;
       case Op::wait:
-        if (!take(t, i)) return;
+        if (!pop_token(t, i)) return;
         ++t.pc;
         break;
       case Op::barrier: ++t.pc; return meet(t, i);
@@ -232,7 +232,7 @@ size_t Threads::queue_index(const Instruction& i, const Queue& q) {
   return 0;
 }
 
-void Threads::give(Thread& t, const Instruction& i) {
+void Threads::push_token(Thread& t, const Instruction& i) {
   const int queue = t.queues[static_cast<size_t>(i.slot)];
   Queue& q = queues_[static_cast<size_t>(queue)];
   const size_t index = queue_index(i, q);
@@ -253,7 +253,7 @@ void Threads::give(Thread& t, const Instruction& i) {
     }
 }
 
-bool Threads::take(Thread& t, const Instruction& i) {
+bool Threads::pop_token(Thread& t, const Instruction& i) {
   const int queue = t.queues[static_cast<size_t>(i.slot)];
   const size_t index = queue_index(i, queues_[static_cast<size_t>(queue)]);
   std::deque<Token>& tokens = queues_[static_cast<size_t>(queue)].tokens[index];

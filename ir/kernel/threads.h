@@ -68,8 +68,8 @@ class Threads {
   void end(Thread& t);
   void hand_over(Thread& t);
   void give_private(Thread& child, const std::string& loop);
-  bool take(Thread& t, const Instruction& i);
-  void give(Thread& t, const Instruction& i);
+  bool pop_token(Thread& t, const Instruction& i);
+  void push_token(Thread& t, const Instruction& i);
   void meet(Thread& t, const Instruction& i);
   void release_met(const std::shared_ptr<Group>& group);
   void change_active(Thread& t, int by);

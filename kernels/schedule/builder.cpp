@@ -123,13 +123,13 @@ int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual,
     for (int64_t other : others) all.push_back({other});
     return all;
   };
-  return choices_->take(knob, values).front();
+  return choices_->choose(knob, values).front();
 }
 
 std::vector<int64_t> ScheduleBuilder::choose(
     const std::string& knob,
     const std::function<std::vector<std::vector<int64_t>>()>& values) const {
-  return choices_ ? choices_->take(knob, values) : values().front();
+  return choices_ ? choices_->choose(knob, values) : values().front();
 }
 
 bool ScheduleBuilder::rules() const { return !choices_ || choices_->rules(); }

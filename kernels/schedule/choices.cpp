@@ -4,7 +4,7 @@
 
 namespace tw {
 
-std::vector<int64_t> Choices::take(
+std::vector<int64_t> Choices::choose(
     const std::string& knob, const std::function<std::vector<std::vector<int64_t>>()>& values) {
   const std::vector<Knob>& known = given_ ? *given_ : noted_;
   const auto found = std::ranges::find(known, knob, &Knob::name);

@@ -24,8 +24,8 @@ class Choices {
   bool rules() const { return rules_; }
   // values: the usual one first. A knob that is asked for again keeps its values; one that is not
   // in the point has the usual one.
-  std::vector<int64_t> take(const std::string& knob,
-                            const std::function<std::vector<std::vector<int64_t>>()>& values);
+  std::vector<int64_t> choose(const std::string& knob,
+                              const std::function<std::vector<std::vector<int64_t>>()>& values);
   const std::vector<Knob>& noted() const { return noted_; }
 
  private:

@@ -205,8 +205,8 @@ TEST_CASE("features of kernels let trees rank schedules that they have not seen"
   std::vector<Candidate> train, test;
   for (double i = 0; i < space.size(); ++i) {
     const Point point = space.at(i);
-    Schedule schedule = there(space.schedule(point));
-    Kernel kernel = there(apply(lowered, schedule));
+    Schedule schedule = require_value(space.schedule(point));
+    Kernel kernel = require_value(apply(lowered, schedule));
     (static_cast<int>(i) % 3 ? train : test)
         .push_back(
             {point, std::move(schedule), std::make_shared<const Kernel>(std::move(kernel)), 0});
@@ -243,7 +243,8 @@ TEST_CASE(
   Search search{space, split_cost};
   search.kernel = [&](const Point& point) {
     ++built[point];
-    return std::make_shared<const Kernel>(there(apply(lowered, there(space.schedule(point)))));
+    return std::make_shared<const Kernel>(
+        require_value(apply(lowered, require_value(space.schedule(point)))));
   };
   GbtModel model(loop_features(), {});
   AnnealingOptions annealing;

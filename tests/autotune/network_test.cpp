@@ -128,7 +128,7 @@ TEST_CASE("a network is tuned from its default schedules on") {
     CAPTURE(tuner_name(kind));
     Lab lab;
     const Outcome done = run(lab, options_of(kind, 200));
-    const Schedule usual = there(tiles().schedule({0, {0, 0, 0}}));
+    const Schedule usual = require_value(tiles().schedule({0, {0, 0, 0}}));
     // The defaults first, of what has most to do before the others
     CHECK(lab.order[0] == "00000000000000bb" + print(usual));
     CHECK(lab.order[1] == "00000000000000aa" + print(usual));

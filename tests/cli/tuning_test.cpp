@@ -389,7 +389,7 @@ TEST_CASE(
           return pin.task == logged.schedules[0].task;
         }) >= 2);
   Lock lock;
-  lock.put(lock_section(options, target, 1, logged));
+  lock.set_section(lock_section(options, target, 1, logged));
   const std::string locked = folder.write("tilewright.lock", print(lock));
   CHECK(print(must(parse_lock(print(lock), "lock"))) == print(lock));
   const CompileReport frozen = compiled("frozen", "", locked);

@@ -11,12 +11,12 @@
 namespace tw::test {
 
 template <class T>
-T there(Expected<T> value) {
+T require_value(Expected<T> value) {
   REQUIRE_MESSAGE(bool(value), error_text(value.takeError()));
   return std::move(*value);
 }
-inline Graph parsed_graph(const std::string& text) { return there(parse_graph(text)); }
-inline Kernel parsed_kernel(const std::string& text) { return there(parse_kernel(text)); }
+inline Graph parsed_graph(const std::string& text) { return require_value(parse_graph(text)); }
+inline Kernel parsed_kernel(const std::string& text) { return require_value(parse_kernel(text)); }
 inline Kernel sound_kernel(const std::string& text) {
   Kernel kernel = parsed_kernel(text);
   REQUIRE(error_text(verify(kernel)) == "");
