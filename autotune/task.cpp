@@ -191,7 +191,7 @@ Error complete(Task& task, const Graph& graph, Group group, const Target& target
 uint64_t weights_between(const Graph& graph, const Group& group) {
   constexpr uint64_t kLeast = 1 << 20, kCold = 64 << 20;
   const auto is_weight = [&](ValueId v) {
-    return v.valid() && graph.is_constant(v) && graph.value(v).type.shape.size() > 0;
+    return v.valid() && graph.is_constant(v) && !graph.value(v).type.shape.empty();
   };
   if (std::ranges::none_of(group.nodes, [&](NodeId id) {
         return std::ranges::any_of(graph.node(id).inputs, is_weight);

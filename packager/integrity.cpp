@@ -13,7 +13,7 @@ namespace tw {
 namespace {
 
 using Hash = llvm::BLAKE3Result<>;
-struct Range {
+struct ByteRange {
   uint64_t begin, end;
 };
 
@@ -22,7 +22,7 @@ std::string_view text(const Hash& hash) {
 }
 
 // Adds the range, with zeros where the hashes are.
-void add(llvm::BLAKE3& hasher, std::string_view bytes, Range range, Range hashes) {
+void add_bytes(llvm::BLAKE3& hasher, std::string_view bytes, ByteRange range, ByteRange hashes) {
   const auto plain = [&](uint64_t begin, uint64_t end) {
     if (begin < end) hasher.update(llvm::StringRef(bytes.data() + begin, end - begin));
   };
@@ -48,8 +48,8 @@ Expected<ImageHashes> image_hashes(const ElfView& view, std::string_view bytes,
   if (note.size() != TW_HASHES_BYTES)
     return damaged(name, "it has no note with hashes of its bytes");
   const auto offset = static_cast<uint64_t>(note.data() - bytes.data());
-  const Range hashes{offset, offset + note.size()};
-  std::vector<Range> image;
+  const ByteRange hashes{offset, offset + note.size()};
+  std::vector<ByteRange> image;
   llvm::BLAKE3 of_image, of_file;
   for (const ElfSegment& s : view.segments()) {
     if (s.type != PT_LOAD) continue;
@@ -60,18 +60,18 @@ Expected<ImageHashes> image_hashes(const ElfView& view, std::string_view bytes,
                          .str());
     if (s.flags & PF_W) continue;
     image.push_back({s.offset, s.offset + s.file_size});
-    add(of_image, bytes, image.back(), hashes);
+    add_bytes(of_image, bytes, image.back(), hashes);
   }
-  std::ranges::sort(image, {}, &Range::begin);
+  std::ranges::sort(image, {}, &ByteRange::begin);
   Hash image_hash, file_hash;
   of_image.final(image_hash);
   of_file.update(llvm::StringRef(text(image_hash)));
   uint64_t at = 0;
-  for (const Range& range : image) {
-    if (range.begin > at) add(of_file, bytes, {at, range.begin}, hashes);
+  for (const ByteRange& range : image) {
+    if (range.begin > at) add_bytes(of_file, bytes, {at, range.begin}, hashes);
     at = std::max(at, range.end);
   }
-  add(of_file, bytes, {at, bytes.size()}, hashes);
+  add_bytes(of_file, bytes, {at, bytes.size()}, hashes);
   of_file.final(file_hash);
   return ImageHashes{offset, std::string(text(image_hash)) + std::string(text(file_hash))};
 }

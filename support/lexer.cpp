@@ -188,7 +188,7 @@ Error Lexer::expected(std::string_view what) const {
   const Token& token = peek();
   if (token.kind == TokenKind::invalid) return error_here(token.text);
   std::string found = token.kind == TokenKind::end      ? "the end of the text"
-                      : token.kind == TokenKind::string ? quoted(token.text)
+                      : token.kind == TokenKind::string ? tw::quoted(token.text)
                                                         : "'" + token.text + "'";
   return error_here(llvm::formatv("expected {0}, found {1}", what, found).str());
 }

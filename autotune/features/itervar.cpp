@@ -10,9 +10,9 @@ namespace tw {
 namespace {
 using namespace features;
 
-class Row {
+class IterVarRow {
  public:
-  explicit Row(std::vector<std::string>* names) : names_(names) {}
+  explicit IterVarRow(std::vector<std::string>* names) : names_(names) {}
   void add(const std::string& name, double value) {
     values.push_back(static_cast<float>(std::log2(value + 1)));
     if (names_) names_->push_back(name);
@@ -45,7 +45,7 @@ Threads threads_of(const Statement& s, const Use& use) {
 }
 
 void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Below>& below,
-              Row& row) {
+              IterVarRow& row) {
   const Statement& first = *below.front().statement;
   const size_t depth = below.front().depth;
   const std::string at = loop.var + ".";
@@ -91,7 +91,7 @@ FeatureRow itervar_row(const Kernel& kernel, std::vector<std::string>* names) {
   visit(kernel.body, [&](const Stmt& s) {
     if (s->kind == StmtKind::loop) loops.push_back(s.get());
   });
-  Row row(names);
+  IterVarRow row(names);
   for (const StmtNode* loop : loops) {
     std::vector<Below> below;
     for (const Statement& s : statements)

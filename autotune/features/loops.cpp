@@ -15,9 +15,9 @@ constexpr size_t kBuffers = 5;
 constexpr int kCurvePoints = 10;
 constexpr double kLineBytes = 64;
 
-class Row {
+class LoopsRow {
  public:
-  explicit Row(std::vector<std::string>* names) : names_(names) {}
+  explicit LoopsRow(std::vector<std::string>* names) : names_(names) {}
   void raw(const std::string& name, double value) {
     values.push_back(static_cast<float>(value));
     if (names_) names_->push_back(name);
@@ -35,7 +35,7 @@ class Row {
   std::vector<std::string>* names_;
 };
 
-void add_ops(const Statement& s, Row& row) {
+void add_ops(const Statement& s, LoopsRow& row) {
   const double n = s.iterations();
   for (const bool floats : {true, false}) {
     const OpCounts& ops = floats ? s.floats : s.ints;
@@ -57,7 +57,7 @@ constexpr std::array<const char*, 8> kPositions = {
     "inner_reduce", "middle_reduce", "outer_reduce",   "mixed"};
 
 // Loops of one kind: how many, their product, the innermost one's extent, and where they lie.
-void add_kind(const Statement& s, const std::string& name, LoopKind kind, Row& row) {
+void add_kind(const Statement& s, const std::string& name, LoopKind kind, LoopsRow& row) {
   double number = 0, product = 1, inner = 1;
   size_t position = 0;
   for (size_t i = 0; i < s.loops.size(); ++i) {
@@ -76,7 +76,7 @@ void add_kind(const Statement& s, const std::string& name, LoopKind kind, Row& r
   row.choice(name + ".", kPositions, position);
 }
 
-void add_device(const Statement& s, Row& row) {
+void add_device(const Statement& s, LoopsRow& row) {
   constexpr std::array<const char*, 6> axes = {"block.x",  "block.y",  "block.z",
                                                "thread.x", "thread.y", "thread.z"};
   std::array<double, 6> lengths = {};
@@ -158,7 +158,7 @@ Traffic traffic_of(const Kernel& kernel, const Statement& s, const Touch& touch)
 }
 
 void add_buffers(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s,
-                 Row& row) {
+                 LoopsRow& row) {
   std::vector<Traffic> list;
   for (const Touch& touch : s.touches) list.push_back(traffic_of(kernel, s, touch));
   std::stable_sort(list.begin(), list.end(), [](const Traffic& a, const Traffic& b) {
@@ -195,7 +195,7 @@ void add_buffers(const Kernel& kernel, const std::vector<Statement>& all, const 
 
 // log2 of operations per byte while more and more of the loops are gone through, at ten steps of
 // log2(operations).
-void add_intensity(const Kernel& kernel, const Statement& s, Row& row) {
+void add_intensity(const Kernel& kernel, const Statement& s, LoopsRow& row) {
   std::vector<double> ops, bytes;
   const double each = std::max(1.0, s.floats.total());
   for (size_t level = s.loops.size() + 1; level-- > 0;) {
@@ -218,7 +218,7 @@ void add_intensity(const Kernel& kernel, const Statement& s, Row& row) {
 
 FeatureRow row_of(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s,
                   std::vector<std::string>* names) {
-  Row row(names);
+  LoopsRow row(names);
   add_ops(s, row);
   add_kind(s, "vector", LoopKind::vector, row);
   add_kind(s, "unroll", LoopKind::unroll, row);

@@ -97,7 +97,7 @@ Parts cut_reduction(ScheduleBuilder& s, const Nest& sum, const std::string& name
   Parts result{sum, {}, {}};
   const auto longest = std::ranges::max_element(
       result.part.reduce, {}, [&](const Loop& loop) { return s.extent(loop).value_or(0); });
-  const Loop loop = *longest;
+  const Loop& loop = *longest;
   const std::optional<int64_t> n = s.extent(loop);
   std::erase_if(counts, [&](int64_t parts) { return parts > 2 && n.value_or(0) < 2 * parts; });
   const int64_t parts = s.choose(knob, counts.front(), counts);

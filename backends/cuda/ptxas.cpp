@@ -37,7 +37,7 @@ struct TemporaryFile {
   }
   TemporaryFile(const TemporaryFile&) = delete;
   ~TemporaryFile() {
-    if (there) llvm::sys::fs::remove(path);
+    if (there) (void)llvm::sys::fs::remove(path);
   }
   std::string path;
   bool there = false;

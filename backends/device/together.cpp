@@ -106,7 +106,7 @@ int64_t threads_together(const StmtNode& region, const Target& target) {
 }
 
 Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target,
-                                 Ranges ranges) {
+                                 const Ranges& ranges) {
   const Intrinsic& intrinsic = *target.find_intrinsic(region.names[0]);
   TogetherParts parts;
   TW_ASSIGN(parts.semantics, parse_kernel(intrinsic.semantics, intrinsic.name));

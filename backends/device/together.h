@@ -18,7 +18,7 @@ struct TogetherParts {
 };
 // Errors: the block is not what the instruction does, or no dimension counts the threads.
 Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target,
-                                 Ranges ranges);
+                                 const Ranges& ranges);
 
 // Every wait with the number of groups that may still be under way behind it as its count: a signal
 // ends a group of copies, whether its condition holds or not. Errors: what cannot be counted.

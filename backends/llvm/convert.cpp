@@ -1,5 +1,7 @@
 // Conversions between element types; f16 and bf16 by integer arithmetic where the cpu has no
 // instruction, so no library call remains.
+#include <cmath>
+
 #include "backends/llvm/values.h"
 #include "ir/storage_types.h"
 

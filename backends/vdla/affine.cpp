@@ -29,7 +29,7 @@ std::optional<Sum> sum_of(const Expr& e) {
   return out;
 }
 
-Expr with_values(Expr e, const Values& values) {
+Expr with_values(const Expr& e, const Values& values) {
   return rewrite(e, [&](const Expr& n) -> Expr {
     if (n->kind != ExprKind::var) return {};
     const auto found = values.find(n->name);

@@ -95,7 +95,7 @@ std::string disassemble(const Instruction& instruction) {
   std::visit(
       [&](const auto& i) {
         visit_fields(i, [&](const char* name, auto value, int, int) {
-          int64_t number = static_cast<int64_t>(value);
+          const int64_t number = static_cast<int64_t>(value);
           if (number != defaults[field++]) text += llvm::formatv(" {0}={1}", name, number).str();
         });
       },

@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <functional>
 
+#include "backends/vdla/unsupported.h"
 #include "ir/schedule/intrinsic.h"
 
 namespace tw::vdla {
 namespace {
-
-template <class... Args>
-Error no(const char* format, Args&&... args) {
-  return make_error(DiagCode::unsupported, format, std::forward<Args>(args)...);
-}
 
 template <class T>
 bool fits(int64_t value) {
@@ -42,10 +38,11 @@ int NestLowering::base_of(int buffer) {
 }
 
 Error NestLowering::emit(Instruction instruction) {
-  if (parts_.bases.size() > kBases) return no("{0} parameters are too many", parts_.bases.size());
+  if (parts_.bases.size() > kBases)
+    return unsupported("{0} parameters are too many", parts_.bases.size());
   TW_TRY(check_fields(instruction, device_.config));
   TW_TRY(check_range(instruction, device_.config));
-  out_->push_back(std::move(instruction));
+  out_->push_back(instruction);
   return Error::success();
 }
 
@@ -56,7 +53,8 @@ Error NestLowering::lower(const Stmt& s, const Values& values, const std::vector
   std::optional<Nest> nest = nest_of(s, &conditions);
   TW_CHECK(nest, "no nest");
   for (const Expr& condition : conditions)
-    if (!restrict(*nest, condition, values)) return no("a condition is of several loops of a nest");
+    if (!restrict(*nest, condition, values))
+      return unsupported("a condition is of several loops of a nest");
   if (nest->empty) return Error::success();
   if (nest->leaf->kind == StmtKind::region) return intrinsic(*nest);
   const StmtNode& leaf = *nest->leaf;
@@ -64,20 +62,23 @@ Error NestLowering::lower(const Stmt& s, const Values& values, const std::vector
   if (into.role == BufferRole::output) return store(*nest);
   const std::optional<Space> space = space_of(into);
   if (!space)
-    return no("stage '{0}' is computed in the memory '{1}', not by an instruction of the device",
-              leaf.label, into.scope);
+    return unsupported(
+        "stage '{0}' is computed in the memory '{1}', not by an instruction of the device",
+        leaf.label, into.scope);
   if (leaf.combiner != Combiner::none || leaf.where.defined())
-    return no("stage '{0}' combines values, which no instruction of the device does as it stands",
-              leaf.label);
+    return unsupported(
+        "stage '{0}' combines values, which no instruction of the device does as it stands",
+        leaf.label);
   if (*space == Space::acc) return begin_sums(*nest);
   if (leaf.value->kind == ExprKind::load) return copy(*nest, false, 0, leaf.value);
   const bool padded = leaf.value->kind == ExprKind::select &&
                       leaf.value->args[1]->kind == ExprKind::load &&
                       leaf.value->args[2]->kind == ExprKind::int_imm;
-  if (!padded || *space != Space::inp) return no("stage '{0}' is no copy", leaf.label);
+  if (!padded || *space != Space::inp) return unsupported("stage '{0}' is no copy", leaf.label);
   if (!restrict(*nest, leaf.value->args[0], values))
-    return no("the padding of stage '{0}' is not along single axes", leaf.label);
-  if (nest->empty) return no("a tile of stage '{0}' lies in the padding as a whole", leaf.label);
+    return unsupported("the padding of stage '{0}' is not along single axes", leaf.label);
+  if (nest->empty)
+    return unsupported("a tile of stage '{0}' lies in the padding as a whole", leaf.label);
   return copy(*nest, true, static_cast<int8_t>(leaf.value->args[2]->int_value),
               leaf.value->args[1]);
 }
@@ -99,7 +100,7 @@ Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest,
     const NestLoop& loop = nest.loops[l];
     for (size_t o = 0; o < lane_operands; ++o)
       if (operands[o].strides[l] != dense || loop.first != 0 || loop.end != loop.extent)
-        return no("the lanes of an element do not lie side by side");
+        return unsupported("the lanes of an element do not lie side by side");
     // a loop over several elements has its lanes inside
     const int64_t within = std::min(loop.extent, lanes[0] / dense);
     if (loop.extent % within == 0 && loop.extent > within) {
@@ -110,7 +111,7 @@ Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest,
     dense *= within;
   }
   if (lane_operands > 0 && dense != lanes[0])
-    return no("an element of {0} values is not moved as a whole", lanes[0]);
+    return unsupported("an element of {0} values is not moved as a whole", lanes[0]);
   for (const size_t l : outer) {
     dims.push_back({nest.loops[l].extent, nest.loops[l].first, nest.loops[l].end});
     for (size_t o = 0; o < operands.size(); ++o) dims.back().stride[o] = operands[o].strides[l];
@@ -118,12 +119,12 @@ Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest,
   for (Dim& dim : dims)
     for (size_t o = 0; o < operands.size(); ++o) {
       if (dim.stride[o] % lanes[o] != 0)
-        return no("a loop steps within an element of {0} values", lanes[o]);
+        return unsupported("a loop steps within an element of {0} values", lanes[o]);
       dim.stride[o] /= lanes[o];
     }
   for (size_t o = 0; o < operands.size(); ++o)
     if (operands[o].base % lanes[o] != 0)
-      return no("a nest begins within an element of {0} values", lanes[o]);
+      return unsupported("a nest begins within an element of {0} values", lanes[o]);
   return dims;
 }
 
@@ -200,13 +201,14 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
   const StmtNode& leaf = *nest.leaf;
   const Buffer &into = kernel_.buffer(leaf.buffer), &source = kernel_.buffer(from->buffer);
   if (source.role == BufferRole::temp || source.dtype != DType::i8 || into.dtype != DType::i8)
-    return no("stage '{0}' copies no i8 parameter", leaf.label);
+    return unsupported("stage '{0}' copies no i8 parameter", leaf.label);
   const Space space = *space_of(into);
   const int64_t lanes = element_bytes(device_.config, space);
   const auto to = flat_affine(into, leaf.indices, *values_, nest),
              at = flat_affine(source, from->args, *values_, nest);
   if (!to || !at)
-    return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
+    return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
+                       leaf.label);
   TW_ASSIGN(Dims dims, dims_of(nest, {*to, *at}, {lanes, lanes}, 2));
   // What a condition leaves out of a tile may hold anything
   if (!pads && space == Space::inp) pads = true;
@@ -215,7 +217,7 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
   const auto [x, y, z] = take_loaded_box(dims, pads);
   for (const Dim& dim : dims)
     if (!dim.whole() && leaf.value->kind == ExprKind::select)
-      return no("stage '{0}' pads more than two axes", leaf.label);
+      return unsupported("stage '{0}' pads more than two axes", leaf.label);
   Load load;
   load.scope = space;
   load.base = static_cast<uint8_t>(base_of(from->buffer.index));
@@ -227,7 +229,7 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
   load.z_stride = static_cast<int32_t>(z.extent == 1 ? 0 : z.stride[1] * lanes);
   for (int64_t pad : {x.first, x.extent - x.end, y.first, y.extent - y.end})
     if (pad > 255)
-      return no("stage '{0}' pads by {1} elements; the device by 255", leaf.label, pad);
+      return unsupported("stage '{0}' pads by {1} elements; the device by 255", leaf.label, pad);
   load.pad_x0 = static_cast<uint8_t>(x.first), load.pad_x1 = static_cast<uint8_t>(x.extent - x.end);
   load.pad_y0 = static_cast<uint8_t>(y.first), load.pad_y1 = static_cast<uint8_t>(y.extent - y.end);
   if (!load.pad_x0 && !load.pad_x1 && !load.pad_y0 && !load.pad_y1) load.pad_value = 0;
@@ -240,7 +242,7 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
     if (!error &&
         (x.extent > 65535 || y.extent > 65535 || z.extent > 65535 || !fits<uint32_t>(offset) ||
          !fits<int32_t>(y.stride[1] * lanes) || !fits<int32_t>(z.stride[1] * lanes)))
-      error = no("stage '{0}' copies more than an instruction can say", leaf.label);
+      error = unsupported("stage '{0}' copies more than an instruction can say", leaf.label);
     load.offset = static_cast<uint32_t>(offset);
     if (!error) error = emit(load);
   });
@@ -250,11 +252,12 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
 Error NestLowering::begin_sums(const Nest& nest) {
   const StmtNode& leaf = *nest.leaf;
   if (leaf.value->kind != ExprKind::int_imm)
-    return no("stage '{0}' does not begin sums with a constant", leaf.label);
+    return unsupported("stage '{0}' does not begin sums with a constant", leaf.label);
   const int64_t lanes = device_.config.block_out;
   const auto to = flat_affine(kernel_.buffer(leaf.buffer), leaf.indices, *values_, nest);
   if (!to)
-    return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
+    return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
+                       leaf.label);
   TW_ASSIGN(Dims dims, dims_of(nest, {*to}, {lanes}, 1));
   const int64_t base = (*sram_)[static_cast<size_t>(leaf.buffer.index)] + to->base / lanes;
   for_each(dims, 0,
@@ -264,11 +267,11 @@ Error NestLowering::begin_sums(const Nest& nest) {
 
 Error NestLowering::intrinsic(const Nest& nest) {
   const Intrinsic* intrinsic = target_.find_intrinsic(nest.leaf->names[0]);
-  if (!intrinsic) return no("the device has no intrinsic '{0}'", nest.leaf->names[0]);
+  if (!intrinsic) return unsupported("the device has no intrinsic '{0}'", nest.leaf->names[0]);
   const bool gemm = intrinsic->emit == kGemm, max = !gemm;  // device_of has seen that
   for (const NestLoop& loop : nest.loops)
     if (loop.first != 0 || loop.end != loop.extent)
-      return no("a condition stands around '{0}'", intrinsic->name);
+      return unsupported("a condition stands around '{0}'", intrinsic->name);
   TW_ASSIGN(const Kernel semantics, parse_kernel(intrinsic->semantics, intrinsic->name));
   TW_ASSIGN(const IntrinsicMatch match,
             match_intrinsic(semantics, kernel_, nest.leaf->body[0], nest.ranges));
@@ -283,13 +286,16 @@ Error NestLowering::intrinsic(const Nest& nest) {
   for (const auto& [parameter, space] : wanted) {
     const auto found = match.find(parameter);
     if (found == match.end())
-      return no("the semantics of '{0}' have no parameter '{1}'", intrinsic->name, parameter);
+      return unsupported("the semantics of '{0}' have no parameter '{1}'", intrinsic->name,
+                         parameter);
     const Buffer& buffer = kernel_.buffer(found->second.buffer);
     if (space_of(buffer) != space)
-      return no("'{0}' lies in {1}, '{2}' takes it from {3}", buffer.name, buffer.scope,
-                intrinsic->name, scope_of(space));
+      return unsupported("'{0}' lies in {1}, '{2}' takes it from {3}", buffer.name, buffer.scope,
+                         intrinsic->name, scope_of(space));
     const auto at = flat_affine(buffer, found->second.at, *values_, nest);
-    if (!at) return no("the addresses of '{0}' are no sums of multiples of its loops", buffer.name);
+    if (!at)
+      return unsupported("the addresses of '{0}' are no sums of multiples of its loops",
+                         buffer.name);
     operands.push_back(*at);
     lanes.push_back(space == Space::wgt   ? element_bytes(device_.config, space)
                     : space == Space::inp ? device_.config.block_in
@@ -322,9 +328,9 @@ Expected<bool> NestLowering::overwrites(int64_t acc, const Dims& dims, int64_t s
     ++fresh, other |= found->second != start;
     places.push_back(acc + o[0]);
   });
-  if (other) return no("sums begin with another value than {0}", start);
+  if (other) return unsupported("sums begin with another value than {0}", start);
   if (fresh != 0 && fresh != all)
-    return no("an instruction begins some of its sums and continues others");
+    return unsupported("an instruction begins some of its sums and continues others");
   for (const int64_t place : places) begun_.erase(place);
   return fresh != 0;
 }
@@ -335,7 +341,7 @@ Error NestLowering::products(const std::array<int64_t, 3>& base, Dims dims) {
   for (size_t l = 0; l < hardware; ++l) {
     const Dim& dim = dims[l];
     if (dim.extent > 65535 || !std::ranges::all_of(dim.stride, fits<int16_t>))
-      return no("a loop around a product is beyond an instruction");
+      return unsupported("a loop around a product is beyond an instruction");
     gemm.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]),
                      static_cast<int16_t>(dim.stride[1]), static_cast<int16_t>(dim.stride[2])};
   }
@@ -369,7 +375,7 @@ Error NestLowering::maxima(const std::array<int64_t, 3>& base, Dims dims) {
   for (size_t l = 0; l < hardware; ++l) {
     const Dim& dim = dims[l];
     if (dim.extent > 65535 || !fits<int16_t>(dim.stride[0]) || !fits<int16_t>(dim.stride[1]))
-      return no("a loop around a maximum is beyond an instruction");
+      return unsupported("a loop around a maximum is beyond an instruction");
     alu.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]),
                     static_cast<int16_t>(dim.stride[1])};
   }
@@ -403,13 +409,13 @@ Expected<std::optional<Affine>> NestLowering::channel_of(const Nest& nest,
   for (const Expr& constant : constants) {
     const auto at = flat_affine(kernel_.buffer(constant->buffer), constant->args, *values_, nest);
     if (!at || (channel && !same(*at, *channel)))
-      return no("the constants of stage '{0}' are not one for each channel", label);
+      return unsupported("the constants of stage '{0}' are not one for each channel", label);
     channel = *at;
   }
   if (form.guarded.defined()) {  // lanes beyond the last channel, which nobody reads
     const auto guarded = affine(form.guarded, *values_, nest);
     if (!channel || !guarded || !same(*guarded, *channel))
-      return no("a condition of stage '{0}' is not one of its channels", label);
+      return unsupported("a condition of stage '{0}' is not one of its channels", label);
   }
   return channel;
 }
@@ -419,17 +425,18 @@ Error NestLowering::store(const Nest& nest) {
   const StmtNode& leaf = *nest.leaf;
   const Buffer& into = kernel_.buffer(leaf.buffer);
   if (leaf.combiner != Combiner::none || leaf.where.defined() || into.dtype != DType::i8)
-    return no("stage '{0}' stores {1}, or combines; the device stores i8", leaf.label,
-              dtype_name(into.dtype));
+    return unsupported("stage '{0}' stores {1}, or combines; the device stores i8", leaf.label,
+                       dtype_name(into.dtype));
   TW_ASSIGN(const RequantForm form, requant_form(kernel_, leaf.value));
   const Buffer& sums = kernel_.buffer(form.acc->buffer);
   if (space_of(sums) != Space::acc)
-    return no("stage '{0}' stores from the memory '{1}'", leaf.label, sums.scope);
+    return unsupported("stage '{0}' stores from the memory '{1}'", leaf.label, sums.scope);
   const int64_t lanes = device_.config.block_out;
   const auto to = flat_affine(into, leaf.indices, *values_, nest),
              acc = flat_affine(sums, form.acc->args, *values_, nest);
   if (!to || !acc)
-    return no("the addresses of stage '{0}' are no sums of multiples of its loops", leaf.label);
+    return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
+                       leaf.label);
   TW_ASSIGN(const std::optional<Affine> channel, channel_of(nest, form));
   std::vector<Affine> operands = {*to, *acc};
   if (channel) operands.push_back(*channel);
@@ -454,14 +461,15 @@ Error NestLowering::store(const Nest& nest) {
                   parameter = operands.size() == 3 ? operands[2].base / lanes + o[2] : 0;
     if (!error && (x.extent > 65535 || y.extent > 65535 || !fits<uint32_t>(offset) ||
                    !fits<int32_t>(y.stride[0] * lanes)))
-      error = no("stage '{0}' stores more than an instruction can say", leaf.label);
+      error = unsupported("stage '{0}' stores more than an instruction can say", leaf.label);
     store.offset = static_cast<uint32_t>(offset);
     store.acc = static_cast<uint16_t>(sum + o[1]);
     if (form.mode == StoreMode::q8)
       store.prm = static_cast<uint16_t>(parameter),
       parts_.channels = std::max(parts_.channels, (parameter + 1) * lanes);
     if (!error && parameter >= device_.config.prm_depth)
-      error = no("parameters of {0} channels fit the device", device_.config.prm_depth * lanes);
+      error = unsupported("parameters of {0} channels fit the device",
+                          device_.config.prm_depth * lanes);
     if (!error) error = emit(store);
   });
   if (error) return error;

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/vdla/unsupported.h"
+
 namespace tw::vdla {
 namespace {
-
-template <class... Args>
-Error no(const char* format, Args&&... args) {
-  return make_error(DiagCode::unsupported, format, std::forward<Args>(args)...);
-}
 
 // An integer, also one in a float.
 std::optional<int64_t> whole(const Expr& e) {
@@ -30,8 +27,8 @@ class Former {
   Expected<RequantForm> run(const Expr& value) {
     TW_TRY(peel(value));
     if (out_.zero_point < -128 || out_.zero_point > 127 || out_.low > out_.high)
-      return no("the store engine has no zero point {0} and clamp {1}..{2}", out_.zero_point,
-                out_.low, out_.high);
+      return unsupported("the store engine has no zero point {0} and clamp {1}..{2}",
+                         out_.zero_point, out_.low, out_.high);
     return out_;
   }
 
@@ -52,9 +49,9 @@ class Former {
       const bool widens = is_float(e->type)
                               ? from == DType::i8
                               : !is_float(from) && dtype_bytes(from) <= dtype_bytes(e->type);
-      if (!e->saturate && !widens) return no("the store engine rounds and saturates");
+      if (!e->saturate && !widens) return unsupported("the store engine rounds and saturates");
       if (e->saturate && e->type != DType::i8 && e->type != DType::i32)
-        return no("the store engine writes i8, not {0}", dtype_name(e->type));
+        return unsupported("the store engine writes i8, not {0}", dtype_name(e->type));
       if (e->saturate && e->type == DType::i8) clamp(-128, 127);
       return peel(e->args[0]);
     }
@@ -64,7 +61,7 @@ class Former {
     if (guard) return out_.guarded = e->args[0]->args[0], peel(e->args[1]);
     if (e->kind == ExprKind::load) {
       if (e->type != DType::i8)
-        return no("sums that are stored as {0} are not requantized", dtype_name(e->type));
+        return unsupported("sums that are stored as {0} are not requantized", dtype_name(e->type));
       out_.mode = StoreMode::sat;
       out_.zero_point = added_;
       return accumulator(e);
@@ -78,7 +75,7 @@ class Former {
       if (e->binary == BinaryOp::add) return added_ += *number, peel(rest);
       if (e->binary == BinaryOp::sub && i == 1) return added_ -= *number, peel(rest);
     }
-    return no("the store engine does not compute {0}", text(e));
+    return unsupported("the store engine does not compute {0}", text(e));
   }
 
   Error product(const Expr& e) {
@@ -93,12 +90,12 @@ class Former {
       out_.scale = factor;
       return sum(e->args[1 - i]);
     }
-    return no("the store engine scales by a constant, in f32, not {0}", text(e));
+    return unsupported("the store engine scales by a constant, in f32, not {0}", text(e));
   }
 
   Error sum(const Expr& e) {
     if (e->kind != ExprKind::cast || e->type != DType::f32 || e->args[0]->type != DType::i32)
-      return no("the store engine scales sums of integers, not {0}", text(e));
+      return unsupported("the store engine scales sums of integers, not {0}", text(e));
     return terms(e->args[0]);
   }
 
@@ -108,7 +105,7 @@ class Former {
       return terms(e->args[1]);
     }
     if (e->kind != ExprKind::load || e->type != DType::i32)
-      return no("the store engine adds constants to sums, not {0}", text(e));
+      return unsupported("the store engine adds constants to sums, not {0}", text(e));
     if (kernel_.buffer(e->buffer).role != BufferRole::constant) return accumulator(e);
     out_.biases.push_back(e);
     return Error::success();
@@ -116,7 +113,8 @@ class Former {
 
   Error accumulator(const Expr& load) {
     if (kernel_.buffer(load->buffer).role != BufferRole::temp || out_.acc.defined())
-      return no("the store engine adds nothing to its sums but constants, not {0}", text(load));
+      return unsupported("the store engine adds nothing to its sums but constants, not {0}",
+                         text(load));
     out_.acc = load;
     return Error::success();
   }
@@ -134,7 +132,7 @@ class Former {
 
 Expected<RequantForm> requant_form(const Kernel& kernel, const Expr& value) {
   TW_ASSIGN(RequantForm form, Former(kernel).run(value));
-  if (!form.acc.defined()) return no("the store engine stores sums");
+  if (!form.acc.defined()) return unsupported("the store engine stores sums");
   return form;
 }
 

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/vdla/unsupported.h"
+
 namespace tw::vdla {
 namespace {
-
-template <class... Args>
-Error no(const char* format, Args&&... args) {
-  return make_error(DiagCode::unsupported, format, std::forward<Args>(args)...);
-}
 
 constexpr size_t kMostInstructions = size_t{1} << 20;
 
@@ -39,7 +36,8 @@ class Streamer {
       : kernel_(kernel), device_(device), nests_(kernel, device, target, out_.parts) {}
 
   Expected<KernelStream> run() {
-    if (!kernel_.symbols.empty()) return no("kernels with free dimensions are not for the device");
+    if (!kernel_.symbols.empty())
+      return unsupported("kernels with free dimensions are not for the device");
     visit(kernel_.body, [&](const Stmt& s) {
       if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::vthread)
         threads_ = as_const(s->extent).value_or(1);
@@ -47,7 +45,7 @@ class Streamer {
     bool parts = false;
     visit(kernel_.body, [&](const Stmt& s) { parts |= s->kind == StmtKind::roles; });
     if (!parts)
-      return no(
+      return unsupported(
           "no instruction computes it: there are sums of i8 products with constant weights and "
           "maxima over windows, of channels in blocks");
     TW_TRY(walk(kernel_.body, {}, 0, -1));
@@ -75,8 +73,8 @@ class Streamer {
       out[b] = thread * part_depth + used[*space];
       used[*space] += elements;
       if (used[*space] > part_depth)
-        return no("'{0}' needs {1} elements of {2}, a virtual thread has {3}", buffer.name,
-                  used[*space], buffer.scope, part_depth);
+        return unsupported("'{0}' needs {1} elements of {2}, a virtual thread has {3}", buffer.name,
+                           used[*space], buffer.scope, part_depth);
     }
     return out;
   }
@@ -93,10 +91,11 @@ class Streamer {
       return lower(s, values, thread, lines_[static_cast<size_t>(line)]);
     if (s->kind != StmtKind::loop ||
         (is_concurrent(s->loop_kind) && (s->loop_kind != LoopKind::vthread || line >= 0)))
-      return line < 0 ? no("a statement stands outside of the roles load, compute and store")
-                      : no("a statement of no kind that the device knows stands in a part");
+      return line < 0
+                 ? unsupported("a statement stands outside of the roles load, compute and store")
+                 : unsupported("a statement of no kind that the device knows stands in a part");
     const std::optional<int64_t> extent = as_const(s->extent);
-    if (!extent) return no("the extent of loop '{0}' is not constant", s->var);
+    if (!extent) return unsupported("the extent of loop '{0}' is not constant", s->var);
     for (int64_t i = 0; i < *extent; ++i) {
       Values inside = values;
       inside[s->var] = i;
@@ -106,7 +105,7 @@ class Streamer {
   }
 
   Error split(const Stmt& s, const Values& values, int64_t thread, int line) {
-    if (line >= 0 || begun_.count(thread)) return no("parts begin more than once");
+    if (line >= 0 || begun_.count(thread)) return unsupported("parts begin more than once");
     begun_.insert(thread);
     TW_ASSIGN(sram_[thread], addresses(thread));
     for (const Stmt& part : s->body) {
@@ -119,7 +118,7 @@ class Streamer {
 
   Error note(const StmtNode& s, int line) {
     if (line < 0 || s.async || !s.indices.empty())
-      return no("the tokens '{0}' are of no kind that the device knows", s.label);
+      return unsupported("the tokens '{0}' are of no kind that the device knows", s.label);
     Line& at = lines_[static_cast<size_t>(line)];
     const bool waits = s.kind == StmtKind::wait;
     if (waits && !at.waited) ++at.segment, at.waited = true;
@@ -135,9 +134,9 @@ class Streamer {
       const Engine engine = engine_of(instruction);
       if (line.items.empty()) line.engine = engine;
       if (engine != line.engine)
-        return no("one part has instructions of two engines, {0} and {1}", engine_name(line.engine),
-                  engine_name(engine));
-      line.items.push_back({std::move(instruction), line.segment, {}});
+        return unsupported("one part has instructions of two engines, {0} and {1}",
+                           engine_name(line.engine), engine_name(engine));
+      line.items.push_back({instruction, line.segment, {}});
       line.waited = false;
     }
     if ((total_ += made.size()) > kMostInstructions)
@@ -162,14 +161,14 @@ class Streamer {
             const int64_t k = taken++;
             if (k < 0 || token.item >= lines_[l].items.size()) continue;
             if (k >= static_cast<int64_t>(signals.size()))
-              return no("a token of '{0}' is waited for and never given", queue.name);
+              return unsupported("a token of '{0}' is waited for and never given", queue.name);
             const auto [from, before] = signals[static_cast<size_t>(k)];
             if (before == 0) continue;
             if (std::abs(static_cast<int>(lines_[static_cast<size_t>(from)].engine) -
                          static_cast<int>(lines_[l].engine)) != 1)
-              return no("the engines {0} and {1} have no tokens for each other",
-                        engine_name(lines_[static_cast<size_t>(from)].engine),
-                        engine_name(lines_[l].engine));
+              return unsupported("the engines {0} and {1} have no tokens for each other",
+                                 engine_name(lines_[static_cast<size_t>(from)].engine),
+                                 engine_name(lines_[l].engine));
             lines_[l].items[token.item].needs.emplace_back(from, before - 1);
           }
       }
@@ -208,7 +207,7 @@ class Streamer {
         progress = true;
         break;
       }
-      if (!progress) return no("the parts wait for each other for ever");
+      if (!progress) return unsupported("the parts wait for each other for ever");
     }
     give_tokens(stream, at);
     for (const auto& [p, engine] : stream)
@@ -289,7 +288,7 @@ Expected<KernelStream> compile_stream(const Kernel& kernel, const Device& device
                                       const Target& target) {
   TW_ASSIGN(KernelStream stream, Streamer(kernel, device, target).run());
   if (stream.parts.bases.size() > kBases)
-    return no("{0} parameters are too many", stream.parts.bases.size());
+    return unsupported("{0} parameters are too many", stream.parts.bases.size());
   return stream;
 }
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -256,8 +257,7 @@ std::string arena_line(const CompileReport& r) {
   return "arena    " + format_bytes(bytes) +
          (sizes.empty() ? "" : " at " + sizes_text(sizes, r.symbol_names)) + ", without sharing " +
          format_bytes(r.naive_arena_bytes) + ", " +
-         std::to_string(static_cast<int>(r.warm_share * 100 + 0.5)) +
-         "% of it reused while in the cache\n" +
+         std::to_string(std::lround(r.warm_share * 100)) + "% of it reused while in the cache\n" +
          (as_const(r.arena_bytes)
               ? ""
               : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");

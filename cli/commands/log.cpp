@@ -26,7 +26,7 @@ struct LogArgs {
   bool other_languages = false;
 };
 
-struct Summary {
+struct KeySummary {
   int64_t records = 0, good = 0;
   std::optional<Record> best;
   int64_t newest = 0;
@@ -72,7 +72,7 @@ constexpr int kAll = 110, kWithDate = 97;
 
 // A line of `log show` in so many columns: where they are few, without the regime and the date, and
 // with the beginning of the target.
-std::string summary_line(const RecordKey& key, const Summary& s, int columns) {
+std::string summary_line(const RecordKey& key, const KeySummary& s, int columns) {
   char text[160];
   std::snprintf(text, sizeof text, "%-16.16s %-*.*s %7d", key.task.c_str(),
                 columns < kWithDate ? 8 : 16, columns < kWithDate ? 8 : 16, key.target.c_str(),
@@ -97,10 +97,10 @@ LogFilter filter_of(const LogArgs& args) {
   return {args.task, args.target, "", args.threads, std::nullopt, std::nullopt};
 }
 
-Expected<std::map<RecordKey, Summary>> summaries(TuningLog& log, const LogFilter& filter) {
-  std::map<RecordKey, Summary> out;
+Expected<std::map<RecordKey, KeySummary>> summaries(TuningLog& log, const LogFilter& filter) {
+  std::map<RecordKey, KeySummary> out;
   TW_TRY(log.each(filter, [&](const Record& r) {
-    Summary& s = out[r.key];
+    KeySummary& s = out[r.key];
     ++s.records;
     s.good += r.status == Status::ok;
     s.newest = std::max(s.newest, r.time);

@@ -104,7 +104,8 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
   for (double a = 0, b = 0; std::sscanf(at, "%lf %lf", &a, &b) == 2 && a > 0 && b > 0;) {
     pairs.first.push_back(a);
     pairs.ratio.push_back(a / b);
-    while (*at && *at++ != '\n') {}
+    while (*at && *at != '\n') ++at;
+    if (*at) ++at;
   }
   if (pairs.ratio.empty())
     return make_error(DiagCode::io, "comparing '{0}' and '{1}' gave no times", arguments[1],

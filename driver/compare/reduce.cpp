@@ -126,7 +126,7 @@ class Reducer {
     std::vector<llvm::StringRef> words(command.begin(), command.end());
     words.push_back("--json");
     const std::string out = folder_ + "/said.json";
-    llvm::sys::fs::remove(out);  // it would be written over, not cut off
+    (void)llvm::sys::fs::remove(out);  // it would be written over, not cut off
     const std::optional<llvm::StringRef> streams[] = {llvm::StringRef(), llvm::StringRef(out),
                                                       llvm::StringRef()};
     return llvm::sys::ExecuteAndWait(program_, words, std::nullopt, streams,

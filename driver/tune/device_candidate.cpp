@@ -35,9 +35,9 @@ Expected<std::string> write_library(const Program& program, ObjectCode code) {
 
 }  // namespace
 
-Expected<CandidateBuilder> device_candidate_builder(const Target& target,
-                                                    std::shared_ptr<const DeviceBackend> device,
-                                                    std::vector<Constant> constants) {
+Expected<CandidateBuilder> device_candidate_builder(
+    const Target& target, const std::shared_ptr<const DeviceBackend>& device,
+    std::vector<Constant> constants) {
   TW_ASSIGN(std::unique_ptr<Backend> made, make_backend(target));
   const std::shared_ptr<const Backend> backend = std::move(made);
   CodegenOptions codegen;

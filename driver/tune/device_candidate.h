@@ -12,8 +12,8 @@ namespace tw {
 
 // target: with the device as its only one. constants: of the task, by parameter. Its `compile`
 // links, too: from one thread at a time.
-Expected<CandidateBuilder> device_candidate_builder(const Target& target,
-                                                    std::shared_ptr<const DeviceBackend> device,
-                                                    std::vector<Constant> constants);
+Expected<CandidateBuilder> device_candidate_builder(
+    const Target& target, const std::shared_ptr<const DeviceBackend>& device,
+    std::vector<Constant> constants);
 
 }  // namespace tw

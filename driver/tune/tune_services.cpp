@@ -127,7 +127,7 @@ class Measuring {
 using MeasureTask = std::function<std::vector<MeasureResult>(
     const Task&, std::span<const Candidate>, const StopAsked&)>;
 
-MeasureTask measured_by(std::shared_ptr<Measuring> measuring) {
+MeasureTask measured_by(const std::shared_ptr<Measuring>& measuring) {
   return [measuring](const Task& task, std::span<const Candidate> candidates,
                      const StopAsked& stop) { return measuring->run(task, candidates, stop); };
 }
@@ -143,7 +143,8 @@ Expected<MeasureTask> on_processor(const Target& target, const TuneSources& sour
 
 // Through the runtime, in a process that is pinned nowhere, as a device's driver has threads of its
 // own.
-Expected<MeasureTask> on_device(const Target& target, std::shared_ptr<const DeviceBackend> backend,
+Expected<MeasureTask> on_device(const Target& target,
+                                const std::shared_ptr<const DeviceBackend>& backend,
                                 TuneSources sources) {
   if (target.devices.size() != 1)
     return make_error(DiagCode::unsupported,
@@ -159,7 +160,7 @@ Expected<MeasureTask> on_device(const Target& target, std::shared_ptr<const Devi
 }
 
 // Devices have one variant of each task: the direct algorithm.
-MeasureTask by_cycles(std::shared_ptr<const DeviceBackend> backend, const Target& device,
+MeasureTask by_cycles(const std::shared_ptr<const DeviceBackend>& backend, const Target& device,
                       const TuneSources& sources) {
   return [backend, &device, jobs = sources.jobs](
              const Task& task, std::span<const Candidate> candidates, const StopAsked& stop) {

@@ -337,7 +337,7 @@ class LoopNode {
     if (n_.failed()) return std::nullopt;
     const bool conditional = loop_.conditional;
     loop_.body = finished(n_, draft_, outputs_, "body");
-    const std::vector<Val> made = n_.emit_all(std::move(loop_), std::move(inputs_));
+    const std::vector<Val> made = n_.emit_all(loop_, inputs_);
     if (n_.failed()) return std::nullopt;
     Results results;
     auto next = made.begin();

@@ -151,7 +151,7 @@ void NodeImport::take_problem(const NodeImport& inner) {
   if (!problem_) problem_ = inner.problem_;
 }
 
-std::vector<Val> NodeImport::emit_all(OpAttrs attrs, std::vector<Val> inputs) {
+std::vector<Val> NodeImport::emit_all(const OpAttrs& attrs, const std::vector<Val>& inputs) {
   if (failed()) return {};
   Expected<std::vector<Val>> result = builder_.emit_all(attrs, inputs, {node.name, node.op_type});
   if (result) return std::move(*result);
@@ -250,7 +250,7 @@ Ints NodeImport::constants(Val v, const char* what) {
   return out;
 }
 
-Val NodeImport::emit(OpAttrs attrs, std::vector<Val> inputs) {
+Val NodeImport::emit(const OpAttrs& attrs, std::vector<Val> inputs) {
   if (failed()) return {};
   const OpInfo& info = op_info(attrs);
   TW_CHECK(static_cast<int>(inputs.size()) >= info.min_inputs, "{0} emitted with {1} inputs",
@@ -264,7 +264,7 @@ Val NodeImport::emit(OpAttrs attrs, std::vector<Val> inputs) {
 }
 
 std::vector<Val> NodeImport::emit_extern(ExternFunction function, Ints ints,
-                                         std::vector<double> reals, std::vector<Val> inputs,
+                                         std::vector<double> reals, const std::vector<Val>& inputs,
                                          Shape dims) {
   const std::vector<Val> none(static_cast<size_t>(extern_info(function).outputs));
   if (failed()) return none;

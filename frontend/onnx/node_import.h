@@ -128,14 +128,14 @@ class NodeImport {
   void take_problem(const NodeImport& inner);
   std::string fresh_symbol(const std::string& stem) { return bodies_.fresh_symbol(stem); }
   // Of several outputs; empty after a failure
-  std::vector<Val> emit_all(OpAttrs attrs, std::vector<Val> inputs);
+  std::vector<Val> emit_all(const OpAttrs& attrs, const std::vector<Val>& inputs);
 
   // Core operators.
-  Val emit(OpAttrs attrs, std::vector<Val> inputs);
+  Val emit(const OpAttrs& attrs, std::vector<Val> inputs);
   // A function of the runtime library: all its outputs, scratch memory too; inputs may be absent.
   // Invalid values after a failure.
   std::vector<Val> emit_extern(ExternFunction function, Ints ints, std::vector<double> reals,
-                               std::vector<Val> inputs, Shape dims = {});
+                               const std::vector<Val>& inputs, Shape dims = {});
   Val unary(UnaryOp op, Val a) { return emit(op::Unary{op}, {a}); }
   Val binary(BinaryOp op, Val a, Val b) { return emit(op::Binary{op}, {a, b}); }
   Val add(Val a, Val b) { return binary(BinaryOp::add, a, b); }

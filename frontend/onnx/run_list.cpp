@@ -211,7 +211,7 @@ Val concatenated(NodeImport& n, const RunList& list, int64_t axis, bool fresh) {
   const Val rows = cut_to(n, list.rows, behind(count, shape));
   const Val moved = n.failed() ? Val{} : n.transpose(rows, order);
   if (fresh || n.failed()) return moved;
-  const Expr capacity = most[static_cast<size_t>(axis)];
+  const Expr& capacity = most[static_cast<size_t>(axis)];
   shape[static_cast<size_t>(axis)] = n.simplified(count * capacity);
   const Val flat = n.reshape(moved, shape), sizes = column(n, list, axis);
   // Element t of the result lies as far behind as the items that end at t or before it are filled

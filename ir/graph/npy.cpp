@@ -159,7 +159,7 @@ Error write_npy(const std::string& path, const Tensor& tensor) {
   if (!out.has_error()) return Error::success();
   std::string why = out.error().message();
   out.clear_error();
-  llvm::sys::fs::remove(path);
+  (void)llvm::sys::fs::remove(path);
   return make_error(DiagCode::io, "cannot write '{0}': {1}", path, why);
 }
 

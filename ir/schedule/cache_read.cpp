@@ -38,7 +38,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   const std::optional<BufferId> source = kernel.find_buffer(s.buffer);
   if (!source) return illegal("the kernel has no buffer '{0}'", s.buffer);
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
-  const Stmt store = path.back();
+  const Stmt& store = path.back();
   if (!reads(store, *source)) return illegal("stage '{0}' does not read '{1}'", s.stage, s.buffer);
   TW_TRY(check_new_stage(kernel, s.name));
   TW_ASSIGN(std::vector<Expr> extents, written_shape(kernel, *source, path.front()));

@@ -64,7 +64,7 @@ Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::v
 }
 
 // The init of a combining stage under somebody else's reduce loops becomes a nest of its own.
-Expected<Stmt> separate_init(const Kernel& kernel, Stmt nest, const std::string& label) {
+Expected<Stmt> separate_init(const Kernel& kernel, const Stmt& nest, const std::string& label) {
   const std::vector<Stmt> path = find_path(
       nest, [&](const StmtNode& s) { return s.kind == StmtKind::store; });
   TW_TRY(check_new_stage(kernel, init_label(label)));
@@ -98,7 +98,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
   const bool in_reduce = std::ranges::any_of(
       path, [](const Stmt& p) { return p->kind == StmtKind::loop && p->role == AxisRole::reduce; });
   if (in_reduce && stage.store->init.defined()) {
-    TW_ASSIGN(nest, separate_init(kernel, std::move(nest), s.stage));
+    TW_ASSIGN(nest, separate_init(kernel, nest, s.stage));
   }
   const Stmt consumer = map_accesses(path.back()->body[0], id, [&](std::vector<Expr> indices) {
     for (size_t dim = 0; dim < indices.size(); ++dim)

@@ -43,7 +43,7 @@ Kernel interleave_virtual_threads(const Kernel& kernel) {
       return s.kind == StmtKind::loop && s.loop_kind == LoopKind::vthread;
     });
     if (path.empty()) return out;
-    const Stmt thread = path.back();
+    const Stmt& thread = path.back();
     Stmt body = thread->body[0];
     for (size_t b = 0; b < out.buffers.size(); ++b) {
       Buffer& buffer = out.buffers[b];

@@ -64,7 +64,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
     return illegal("'{0}' is no reduce loop of stage '{1}'", s.loop, s.stage);
   TW_TRY(check_new_stage(kernel, s.name));
   TW_TRY(check_movable(kernel, stage));
-  const Stmt factored = *found;
+  const Stmt& factored = *found;
   const BufferId partial{static_cast<int32_t>(kernel.buffers.size())};
   Kernel out = kernel;
   Buffer buffer = kernel.buffer(stage.store->buffer);

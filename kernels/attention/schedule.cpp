@@ -102,7 +102,7 @@ class AttentionSchedule {
     Loop panels, vectors, lane;
   };
   Columns split_columns(const Loop& column, int64_t panel) {
-    const std::string name = column.name();
+    const std::string& name = column.name();
     const auto panels = s_.split(column, panel, Tail::guard, name + "p", name + "i");
     if (panel <= lanes_) return {panels.outer, {}, panels.inner};
     const auto vectors = s_.split(panels.inner, lanes_, Tail::guard, name + "v", name + "l");

@@ -151,7 +151,8 @@ Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& ind
 }
 
 Stage GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer,
-                          Index indices, Expr value, Combiner combiner, Expr init, Expr where) {
+                          const Index& indices, const Expr& value, Combiner combiner, Expr init,
+                          Expr where) {
   // The init comes with the first iteration: loops that may have none get one, in which nothing is
   // combined.
   std::vector<Axis> init_axes = axes;

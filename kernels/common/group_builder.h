@@ -73,8 +73,9 @@ class GroupBuilder {
 
   // Adds a stage: a perfect nest over the axes around one store. Axis names must be new; they
   // become known ranges. value and where are simplified. The label is the stage's name.
-  Stage stage(std::string label, const std::vector<Axis>& axes, BufferId buffer, Index indices,
-              Expr value, Combiner combiner = Combiner::none, Expr init = {}, Expr where = {});
+  Stage stage(std::string label, const std::vector<Axis>& axes, BufferId buffer,
+              const Index& indices, const Expr& value, Combiner combiner = Combiner::none,
+              Expr init = {}, Expr where = {});
   // Several stores at each point of one nest, one after the other.
   struct Store {
     std::string label;

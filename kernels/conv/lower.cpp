@@ -280,7 +280,7 @@ class ConvLowering : ConvGroup {
         return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.cg))), read(at), imm(0, dtype));
       });
     }
-    Expr c = out[1];
+    const Expr& c = out[1];
     Index at = {b_.simplified(floor_div(c, Expr(vectors)))};
     if (block_axes) at.push_back(b_.simplified(floor_div(rc, Expr(rl))));
     at.insert(at.end(), taps.begin(), taps.end());

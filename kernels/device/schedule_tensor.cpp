@@ -63,7 +63,7 @@ class TensorSpace {
       outer.push_back(cut.outer), inner.push_back(cut.inner);
     }
     if (tile_.threads > 1) {
-      const Loop shared = tiles[static_cast<size_t>(tile_.split)];
+      const Loop& shared = tiles[static_cast<size_t>(tile_.split)];
       const Cut cut = s_.split(shared, s_.extent(shared).value_or(1) / tile_.threads, Tail::guard,
                                "vt", shared.name() + "vt");
       threads_ = cut.outer;

@@ -162,7 +162,7 @@ class Former {
   std::vector<Expr> blocked_index(const std::vector<Expr>& at, const Expr& channel,
                                   const Ranges& ranges) const {
     std::vector<Expr> out(at.begin(), at.end() - 2);
-    const Expr inner = at[at.size() - 2];
+    const Expr& inner = at[at.size() - 2];
     out[0] = floor_div(channel, Expr(lanes_));
     if (!sums_.blocked) out.push_back(floor_div(inner, Expr(lanes_)));
     out.push_back(floor_mod(channel, Expr(lanes_)));

@@ -290,7 +290,7 @@ Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node)
                              });
   b.define(node.output, [&, e, sum](const Index& index) {
     Index row = index;
-    Expr k = index[axis];
+    const Expr& k = index[axis];
     row.erase(row.begin() + a.axis);
     if (a.log) return widen(centred(row, k) - unary(UnaryOp::log, load(sum, t, row)), y.dtype);
     Index at = row;

@@ -19,7 +19,8 @@ PairLanes fuse_parity(ScheduleBuilder& s, const Loops& tile, const Loop& columns
   PairLanes result;
   for (const bool init : {false, true}) {  // the init may have a nest of its own already
     const auto own = [&](const Loop& loop) { return init ? s.init_of(loop) : loop; };
-    const std::string suffix = init ? "_init" : "", name = columns.name();
+    const std::string suffix = init ? "_init" : "";
+    const std::string& name = columns.name();
     if (!s.has(own(columns))) continue;
     const auto cut = s.split(own(columns), s.target().lanes(4) / 2, Tail::guard,
                              name + "v" + suffix, name + "l" + suffix);

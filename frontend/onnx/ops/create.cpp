@@ -109,7 +109,7 @@ void import_one_hot(NodeImport& n) {
   if (n.failed()) return;
   const std::vector<Expr> depths = n.dims(n.reshape(count, {1}), "the depth");
   if (n.failed() || depths.size() != 1) return;
-  const Expr depth = depths[0];
+  const Expr& depth = depths[0];
   if (const auto fixed = as_const(depth); fixed && (*fixed < 1 || *fixed > kMaxMade))
     return n.invalid(llvm::formatv("a depth of {0}, expected 1 to {1}", *fixed, kMaxMade).str());
   const int64_t rank = n.rank(indices) + 1, axis = n.axis(n.integer("axis", -1), rank);

@@ -7,14 +7,14 @@ namespace tw::onnx_import {
 namespace {
 
 // What the operator was given, by heads.
-struct Operands {
+struct GroupQueryOperands {
   Val q, k, v;
   int64_t heads = 0, kv_heads = 0;
 };
 
 // Separate, or packed as [B, S, (heads + 2 heads of keys) * D] in the query.
-Operands operands(NodeImport& n) {
-  Operands o;
+GroupQueryOperands group_query_operands(NodeImport& n) {
+  GroupQueryOperands o;
   o.heads = n.integer("num_heads", 0), o.kv_heads = n.integer("kv_num_heads", 0);
   Val q = n.in(0), k = n.maybe(1), v = n.maybe(2);
   if (n.failed()) return o;
@@ -81,7 +81,7 @@ bool refused(NodeImport& n) {
 // position_ids, attention_bias, head_sink
 // -> output, present_key, present_value, output_qk
 void import_group_query_attention(NodeImport& n) {
-  Operands o = operands(n);
+  GroupQueryOperands o = group_query_operands(n);
   const Val past_key = n.maybe(3), past_value = n.maybe(4), lengths = n.in(5);
   if (n.failed() || refused(n)) return;
   const Expr batch = n.dim(o.q, 0), rows = n.dim(o.q, 2),

@@ -315,8 +315,8 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
   std::vector<Val> inputs = {n.reshape(n.in(0), {})};
   for (const auto* list : {&yes->captured, &no->captured})
     inputs.insert(inputs.end(), list->begin(), list->end());
-  op::If attrs{finished(n, *yes, from_yes, "then"), finished(n, *no, from_no, "else")};
-  std::vector<Val> made = n.emit_all(std::move(attrs), std::move(inputs));
+  const op::If attrs{finished(n, *yes, from_yes, "then"), finished(n, *no, from_no, "else")};
+  std::vector<Val> made = n.emit_all(attrs, inputs);
   sizes.restore(made);
   for (size_t i = 0, next = 0; i < forms.size() && !n.failed(); ++i)
     n.set(i, rebuilt(n, forms[i], made, next));

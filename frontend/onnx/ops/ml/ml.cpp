@@ -65,7 +65,7 @@ Val matrix(NodeImport& n, Val x, DType dtype) {
   return n.cast(n.rank(x) == 1 ? n.reshape(x, {1, n.dim(x, 0)}) : x, dtype);
 }
 
-Val constant(NodeImport& n, const std::vector<float>& values, Shape shape) {
+Val constant(NodeImport& n, const std::vector<float>& values, const Shape& shape) {
   const auto dims = static_shape(shape);
   TW_CHECK(dims && element_count(*dims) == static_cast<int64_t>(values.size()),
            "{0} values for {1}", values.size(), to_string(shape));
@@ -74,7 +74,7 @@ Val constant(NodeImport& n, const std::vector<float>& values, Shape shape) {
   return n.builder().add_constant(tensor);
 }
 
-Val constant(NodeImport& n, const Ints& values, Shape shape) {
+Val constant(NodeImport& n, const Ints& values, const Shape& shape) {
   const auto dims = static_shape(shape);
   TW_CHECK(dims && element_count(*dims) == static_cast<int64_t>(values.size()),
            "{0} values for {1}", values.size(), to_string(shape));

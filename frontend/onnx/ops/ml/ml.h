@@ -13,8 +13,8 @@ Val transformed(NodeImport& n, PostTransform transform, Val scores);  // scores:
 // [rows, features] of this type; a vector is one row
 Val matrix(NodeImport& n, Val x, DType dtype);
 // As many values as the shape has elements
-Val constant(NodeImport& n, const std::vector<float>& values, Shape shape);
-Val constant(NodeImport& n, const Ints& values, Shape shape);
+Val constant(NodeImport& n, const std::vector<float>& values, const Shape& shape);
+Val constant(NodeImport& n, const Ints& values, const Shape& shape);
 Val row(NodeImport& n, const std::vector<float>& values);  // [1, values]
 
 // What a classifier answers: the label (i64) of the largest score of each row, by the attribute of

@@ -11,7 +11,7 @@ namespace {
 enum class Border { zeros, edge, reflect };
 
 // The taps of one spatial axis.
-struct AxisTaps {
+struct SampleTaps {
   Val position, weight;  // position: i64; weight: absent for one tap of weight 1
   Val inside;            // bool, border zeros only
 };
@@ -35,8 +35,8 @@ class Sampler {
   }
 
   // Taps beside the coordinates v; steps: 0 ... count - 1 along an axis that v does not have.
-  AxisTaps taps(Val v, int64_t count, Val steps, Border border, Val size, Val low, Val high) {
-    AxisTaps t;
+  SampleTaps taps(Val v, int64_t count, Val steps, Border border, Val size, Val low, Val high) {
+    SampleTaps t;
     Val place = v;
     if (count > 1) {
       const Val first = n_.sub(floor(v), number(count == 4 ? 1 : 0));
@@ -82,7 +82,7 @@ Val tap_steps(NodeImport& n, int64_t count, int64_t rank, int64_t axis, DType ty
 
 // x: [lead..., spatial...], tables that broadcast to [lead..., taps by axis..., points...] -> the
 // sums [lead..., points...].
-Val weighted_sum(NodeImport& n, Val x, int64_t lead, const std::vector<AxisTaps>& axes,
+Val weighted_sum(NodeImport& n, Val x, int64_t lead, const std::vector<SampleTaps>& axes,
                  const Ints& counts, const Shape& points) {
   if (n.failed()) return {};
   const auto spatial = static_cast<int64_t>(axes.size());
@@ -91,7 +91,7 @@ Val weighted_sum(NodeImport& n, Val x, int64_t lead, const std::vector<AxisTaps>
   std::vector<Val> tables;
   Val weight;
   for (int64_t i = 0; i < spatial; ++i) {
-    const AxisTaps& axis = axes[static_cast<size_t>(i)];
+    const SampleTaps& axis = axes[static_cast<size_t>(i)];
     places.push_back(-1);
     reduced.push_back(lead + i);
     shape.emplace_back(counts[static_cast<size_t>(i)]);
@@ -103,7 +103,7 @@ Val weighted_sum(NodeImport& n, Val x, int64_t lead, const std::vector<AxisTaps>
   if (weight.valid())
     return n.reduce(ReduceKind::sum, n.mul(read, n.cast(weight, n.dtype(x))), std::move(reduced),
                     false);
-  for (const AxisTaps& axis : axes)
+  for (const SampleTaps& axis : axes)
     if (axis.inside.valid()) read = n.select(axis.inside, read, n.scalar(0, read));
   return read;
 }
@@ -143,7 +143,7 @@ void import_grid_sample(NodeImport& n) {
   const Val data = rounded ? n.cast(x, DType::f32) : x;
   const DType type = n.dtype(grid) == DType::f64 ? DType::f64 : DType::f32;
   Sampler s(n, type);
-  std::vector<AxisTaps> axes;
+  std::vector<SampleTaps> axes;
   const int64_t with_taps = taps > 1 ? spatial : 0;  // axes of taps in front of the points
   for (int64_t i = 0; i < spatial && !n.failed(); ++i) {
     Shape flat(static_cast<size_t>(3 + with_taps), Expr(1));
@@ -167,9 +167,9 @@ void import_grid_sample(NodeImport& n) {
     Ints places = {0, 1};
     places.resize(static_cast<size_t>(rank), -1);
     std::vector<Val> tables;
-    for (const AxisTaps& axis : axes) tables.push_back(axis.position);
+    for (const SampleTaps& axis : axes) tables.push_back(axis.position);
     y = take(n, data, std::move(places), std::move(tables), {n.dim(x, 0), n.dim(x, 1), points});
-    for (const AxisTaps& axis : axes)
+    for (const SampleTaps& axis : axes)
       if (axis.inside.valid()) y = n.select(axis.inside, y, n.scalar(0, y));
   }
   out.insert(out.begin(), {n.dim(x, 0), n.dim(x, 1)});
@@ -260,7 +260,7 @@ Val deformed_columns(NodeImport& n, Val x, Val offset, const DeformShape& d) {
   const DType type = n.dtype(x);
   Sampler s(n, type);
   const int64_t rank = 3 + 3 * d.spatial;
-  std::vector<AxisTaps> axes;
+  std::vector<SampleTaps> axes;
   for (int64_t i = 0; i < d.spatial && !n.failed(); ++i) {
     const auto at = static_cast<size_t>(i);
     const Val tap = n.mul(positions(n, d.kernel[at], rank, 3 + d.spatial + i),

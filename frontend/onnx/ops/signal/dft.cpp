@@ -120,7 +120,8 @@ class StaticDft {
   }
 
   // Complex product with constants that broadcast: a * re + (a with its parts changed) * (-im, im)
-  Val times(Val a, const std::vector<std::complex<double>>& factors, std::vector<int64_t> shape) {
+  Val times(Val a, const std::vector<std::complex<double>>& factors,
+            const std::vector<int64_t>& shape) {
     if (n_.failed()) return {};
     std::vector<double> same, changed;
     for (const std::complex<double>& f : factors) {

@@ -1,0 +1,12 @@
+// Why the device does not run a kernel.
+#pragma once
+#include "support/diag.h"
+
+namespace tw::vdla {
+
+template <class... Args>
+Error unsupported(const char* format, Args&&... args) {
+  return make_error(DiagCode::unsupported, format, std::forward<Args>(args)...);
+}
+
+}  // namespace tw::vdla
