@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Set up, build, run every test. --quick: no sanitizer build. --full: all networks with free sizes (else a quarter, that the commit's hash chooses), and under
-# sanitizers, too, all; else of the long suites the half, and of the ONNX suite the twentieth, that the hash chooses.
+# Sets up, builds and runs every test. --quick: no sanitizer build. --full: all of the long suites.
+# Without it, the commit's hash chooses: a quarter of the networks with free sizes and of the files
+# for clang-tidy; under sanitizers a twentieth of the ONNX suite, and half of the suites that take
+# longest, beside those whose folders the last commits touched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 quick=0
@@ -21,6 +23,8 @@ scripts/setup.sh core test sanitizers vdla opencl cuda
 python=.venv/bin/python
 $python scripts/check_layout.py
 scripts/format.sh --check
+stage likely mistakes
+if [ $full = 1 ]; then scripts/tidy.sh --all; else scripts/tidy.sh --part $((hash % 4))/4; fi
 
 stage release build
 cmake --preset release >/dev/null
@@ -64,8 +68,13 @@ if [ $quick = 0 ]; then
   leave_out=none
   if [ $full = 0 ]; then
     export TW_ONNX_SHARD=$((hash % 20))/20
-    halves=("cli|cli_operators|backends" "autotune|cuda|opencl")
-    leave_out=${halves[$((hash % 2))]}
+    touched=$(git log -8 --name-only --format= 2>/dev/null | sort -u)
+    halves=("cli cli_operators backends" "autotune cuda opencl")
+    declare -A folders=([cli]='cli|driver' [cli_operators]='frontend/onnx/ops' [backends]='backends/llvm'
+      [autotune]='autotune' [cuda]='backends/(cuda|device)' [opencl]='backends/(opencl|device)')
+    for suite in ${halves[$((hash % 2))]}; do
+      grep -qE "^(${folders[$suite]}|tests/$suite)/" <<< "$touched" || leave_out+="|$suite"
+    done
     echo "sanitizers: not $leave_out this time, and of the ONNX suite the part $TW_ONNX_SHARD; --full runs all"
   fi
   ctest --test-dir build/asan --output-on-failure -j "$jobs" -E "^($leave_out)\$"
