@@ -89,8 +89,8 @@ class CanonicalText {
     }
     for (const std::string& symbol : graph_.all_symbols())
       if (used.contains(symbol))
-        names_.emplace(
-            symbol, var("s" + std::to_string(names_.size()) + (least_of(symbol) == 0 ? ".0" : "")));
+        names_.emplace(symbol,
+                       var(symbol_name("s" + std::to_string(names_.size()), least_of(symbol))));
   }
 
   std::string type(ValueId id) const {

@@ -67,7 +67,7 @@ Expected<std::string> dim_by_place(std::string_view text, const std::vector<Tens
 
 std::string symbol_name(const SymbolNames& names, std::string_view symbol) {
   const auto found = names.find(symbol);
-  return found == names.end() ? interface_name(std::string(symbol)) : found->second;
+  return found == names.end() ? interface_name(symbol) : found->second;
 }
 
 std::string to_string(const Expr& e, const SymbolNames& names) {

@@ -154,10 +154,6 @@ std::vector<bool> kernels_of(const Program& program, int device) {
   return here;
 }
 
-std::string interface_name(const std::string& symbol) {
-  return symbol.ends_with(".0") ? symbol.substr(0, symbol.size() - 2) : symbol;
-}
-
 std::string print(const Program& program) {
   std::string out = "program " + quoted(program.name);
   for (size_t i = 0; i < program.symbols.size(); ++i) out += (i ? ", " : "[") + program.symbols[i];

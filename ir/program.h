@@ -195,9 +195,6 @@ const WeightPiece* find_weights(const Program& program, int device, const Operan
 // By kernel: whether the device runs it; the processor (0) is there for what nobody calls.
 std::vector<bool> kernels_of(const Program& program, int device);
 
-// As the artifact's interface calls a symbol: without the mark that it may be 0 (ir/simplify.h).
-std::string interface_name(const std::string& symbol);
-
 std::string print(const Program& program);
 
 }  // namespace tw

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "ir/expr.h"
+#include "ir/symbols.h"
 
 namespace tw {
 
@@ -17,19 +18,7 @@ struct Range {  // of a variable: min <= v <= max, either side may be unknown (u
 // Loop variable: {0, extent - 1}; symbol: symbol_range
 using Ranges = std::map<std::string, Range, std::less<>>;
 
-// A symbol of dims whose name ends in ".0" may be 0, any other is at least 1. The name says it, so
-// that expressions do without a table.
-inline int64_t least_of(std::string_view symbol) { return symbol.ends_with(".0") ? 0 : 1; }
 inline Range symbol_range(std::string_view symbol) { return {Expr(least_of(symbol)), Expr()}; }
-// What the user says of a symbol of the inputs: runs with other values end with TW_E_SHAPE.
-struct SymbolLimits {
-  int64_t least = 1, most = INT64_MAX;
-};
-using SymbolLimitsOf = std::map<std::string, SymbolLimits, std::less<>>;
-inline SymbolLimits limits_of(const SymbolLimitsOf& given, std::string_view symbol) {
-  const auto found = given.find(symbol);
-  return found == given.end() ? SymbolLimits{least_of(symbol), INT64_MAX} : found->second;
-}
 // Of every variable in it, taken for a symbol
 Ranges symbol_ranges(const Expr& e);
 

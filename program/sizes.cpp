@@ -68,35 +68,48 @@ void add_pad(const op::Pad& pad, const Shape& x, const Shape& result, std::vecto
   if (pad.mode != PadMode::constant) add_not_empty(x, padded, result, out);
 }
 
-void add_of_operator(const Graph& graph, const Node& node, std::vector<Expr>& out) {
-  if (node.inputs.empty() || !node.inputs[0].valid()) return;
-  const auto shape = [&](size_t i) -> const Shape& {
-    return graph.value(node.inputs[i]).type.shape;
-  };
-  const Shape &x = shape(0), &result = graph.value(node.output).type.shape;
-  if (const auto* a = std::get_if<op::Reshape>(&node.attrs)) {
-    if (!same_count(x, a->shape)) out.push_back(eq(element_count(x), element_count(a->shape)));
-  } else if (const auto* a = std::get_if<op::Slice>(&node.attrs)) {
-    add_slice(*a, x, out);
-  } else if (const auto* a = std::get_if<op::Pool>(&node.attrs)) {
-    add_windows(x, {a->kernel.begin(), a->kernel.end()}, a->dilations, a->pads, out);
-  } else if (const auto* a = std::get_if<op::Conv>(&node.attrs)) {
-    add_windows(x, {shape(1).begin() + 2, shape(1).end()}, a->dilations, a->pads, out);
-  } else if (const auto* a = std::get_if<op::Expand>(&node.attrs)) {
-    add_broadcast(x, a->shape, out);
-  } else if (const auto* a = std::get_if<op::Take>(&node.attrs)) {
-    add_take(*a, x, out);
-  } else if (const auto* a = std::get_if<op::Gather>(&node.attrs)) {
-    add_not_empty(x, {static_cast<size_t>(a->axis)}, result, out);
-  } else if (const auto* a = std::get_if<op::Pad>(&node.attrs)) {
-    add_pad(*a, x, result, out);
-  } else if (std::holds_alternative<op::Resize>(node.attrs)) {
-    std::vector<size_t> resized;
-    for (size_t axis = 0; axis < x.size(); ++axis)
-      if (!equal(Shape{x[axis]}, Shape{result[axis]})) resized.push_back(axis);
-    add_not_empty(x, resized, result, out);
+// What an operator needs of sizes that only a run knows. An operator that is in no overload does
+// not compile.
+struct OperatorConditions {
+  const Graph& graph;
+  const Node& node;
+  std::vector<Expr>& out;
+
+  const Shape& shape(size_t i) const { return graph.value(node.inputs[i]).type.shape; }
+  const Shape& x() const { return shape(0); }
+  const Shape& result() const { return graph.value(node.output).type.shape; }
+
+  void operator()(const op::Reshape& a) const {
+    if (!same_count(x(), a.shape)) out.push_back(eq(element_count(x()), element_count(a.shape)));
   }
-}
+  void operator()(const op::Slice& a) const { add_slice(a, x(), out); }
+  void operator()(const op::Pool& a) const {
+    add_windows(x(), {a.kernel.begin(), a.kernel.end()}, a.dilations, a.pads, out);
+  }
+  void operator()(const op::Conv& a) const {
+    add_windows(x(), {shape(1).begin() + 2, shape(1).end()}, a.dilations, a.pads, out);
+  }
+  void operator()(const op::Expand& a) const { add_broadcast(x(), a.shape, out); }
+  void operator()(const op::Take& a) const { add_take(a, x(), out); }
+  void operator()(const op::Gather& a) const {
+    add_not_empty(x(), {static_cast<size_t>(a.axis)}, result(), out);
+  }
+  void operator()(const op::Pad& a) const { add_pad(a, x(), result(), out); }
+  void operator()(const op::Resize&) const {
+    std::vector<size_t> resized;
+    for (size_t axis = 0; axis < x().size(); ++axis)
+      if (!equal(Shape{x()[axis]}, Shape{result()[axis]})) resized.push_back(axis);
+    add_not_empty(x(), resized, result(), out);
+  }
+  // Type inference has found all that these need, or what they run looks at it.
+  template <
+      OneOf<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
+            op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Reduce, op::ArgReduce, op::Softmax,
+            op::LayerNorm, op::BatchNorm, op::Transpose, op::Concat, op::Iota, op::Cumulate,
+            op::Recurrent, op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If, op::Loop>
+          Op>
+  void operator()(const Op&) const {}
+};
 
 }  // namespace
 
@@ -124,7 +137,8 @@ std::vector<Expr> conditions_of(const Graph& graph, const Node& node) {
   for (const ValueId made : node.outputs())
     for (const Expr& extent : graph.value(made).type.shape)
       if (!as_const(extent)) out.push_back(le(Expr(0), extent));
-  add_of_operator(graph, node, out);
+  if (!node.inputs.empty() && node.inputs[0].valid())
+    std::visit(OperatorConditions{graph, node, out}, node.attrs);
   return out;
 }
 

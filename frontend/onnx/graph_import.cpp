@@ -67,7 +67,7 @@ std::string GraphImport::fresh_symbol(const std::string& stem) {
   std::string symbol;
   do {
     // Sizes that it decides are checked as those made from data are
-    symbol = stem + "_" + std::to_string(++state_.symbols) + ".0";
+    symbol = symbol_name(stem + "_" + std::to_string(++state_.symbols), 0);
   } while (builder_.symbols().count(symbol));
   return symbol;
 }

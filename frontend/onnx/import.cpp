@@ -96,7 +96,7 @@ class Symbols {
     const std::string name = written(input, axis), own = names_.at(name);
     if (const auto bound = dims_.find(name); bound != dims_.end()) return bound->second;
     if (const auto range = ranges_.find(name); range != ranges_.end()) {
-      const std::string symbol = own + (range->second.least == 0 ? ".0" : "");  // ir/simplify.h
+      const std::string symbol = symbol_name(own, range->second.least);
       limits_[symbol] = range->second;
       builder.add_symbol(symbol, {Expr(range->second.least), Expr(range->second.most)}, name);
       return var(symbol);

@@ -70,7 +70,7 @@ Expr Builder::element(Val v, int64_t index, const Expr& bound) {
     else if (symbol.value == v && symbol.element == index) return current(var(symbol.name));
   std::string name;
   for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number)
-    name = "d" + std::to_string(number) + ".0";
+    name = symbol_name("d" + std::to_string(number), 0);
   data_symbols_.push_back({name, v, index, bound.defined() ? current(bound) : Expr(), {}});
   symbols_.emplace(name, symbol_range(name));
   return var(name);

@@ -88,8 +88,8 @@ struct Node {
 };
 
 // A symbol of dims whose value is an element of an integer tensor, read once that is made. Its name
-// ends in ".0" (ir/simplify.h). Behind `equals` stands what the value must be; otherwise it must
-// lie in [0, bound]. Anything else ends the run.
+// says that it may be 0 (ir/symbols.h). Behind `equals` stands what the value must be; otherwise it
+// must lie in [0, bound]. Anything else ends the run.
 struct DataSymbol {
   std::string name;
   ValueId value;

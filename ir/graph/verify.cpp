@@ -170,8 +170,8 @@ class Verifier {
     use(symbol.value, where);
     const TensorType& type = graph_.value(symbol.value).type;
     const std::optional<int64_t> size = as_const(element_count(type.shape));
-    if (!symbol.name.ends_with(".0"))
-      fail(where + " is read from data, so its name must end in '.0'");
+    if (least_of(symbol.name) != 0)
+      fail(where + " is read from data, so its name must end in '" + std::string(kMayBeZero) + "'");
     if (!is_int(type.dtype))
       fail(where + " is read from '" + graph_.value(symbol.value).name + "', which is " +
            to_string(type));
