@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the structure: who includes whom, what only one room may know, sizes, names of loops.
+"""Checks the structure: who includes whom, what only one room may know, sizes, names of loops and
+types.
 
     check_layout.py                   exit status 1 on a breach
     check_layout.py --graph FILE      draws the folders by who includes whom: .svg, .dot, else text
@@ -13,7 +14,7 @@ import re
 import sys
 
 from layout import allowed
-from layout.cpp_text import functions, named_loops
+from layout.cpp_text import functions, named_loops, types
 from layout.include_graph import IncludeGraph
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -144,6 +145,13 @@ def check_sizes(check: Check):
                          f"the limit is {FOLDER_FILES}")
 
 
+def check_types(check: Check, places: dict[str, list[str]]):
+    """Rooms share the namespace tw: a type's name is one type's in all of them."""
+    for name, where in sorted(places.items()):
+        if len(where) > 1:
+            check.breach(f"{where[0]}: a type {name} is also in {', '.join(where[1:])}")
+
+
 def check_circles(check: Check, graph: IncludeGraph):
     for circle in graph.circles():
         if check.allows("CIRCLES", tuple(circle)):
@@ -168,6 +176,7 @@ def main() -> int:
         return 0
 
     check = Check()
+    places = collections.defaultdict(list)  # of types, by their names
     for room, paths in files.items():
         lines = 0
         for path in paths:
@@ -176,8 +185,12 @@ def main() -> int:
             check_lines(check, room, name, text)
             check_functions(check, name, text)
             check_names(check, room, name, text)
+            if path.suffix != ".c":
+                for line, made in types(text):
+                    places[made].append(f"{name}:{line}")
         print(f"{room:10} {lines:6} lines")
     check_sizes(check)
+    check_types(check, places)
     check_circles(check, graph)
     check.unneeded()
     for breach in check.breaches:

@@ -71,3 +71,32 @@ def named_loops(text: str):
     for number, line in enumerate(text.splitlines(), 1):
         if _NAMING.search(line.split("//")[0]):
             yield number, line.strip()
+
+
+_TYPE = re.compile(r"(?:template\s*<.*>\s*)?(class|struct|union|enum(?:\s+(?:class|struct))?)\s+"
+                   r"(?:\[\[\w+\]\]\s*)?(\w+)(?:\s+final)?\s*(?::(?!:).*)?$", re.DOTALL)
+
+
+def types(text: str):
+    """(line, name with its namespaces) of each type with a body in a namespace that has a name."""
+    line, begin, head, stack = 1, None, "", []
+    for character in blanked(text):
+        if character == "\n":
+            line += 1
+        if character == "{":
+            space = re.search(r"(?:^|\s)(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*$", head)
+            made = _TYPE.match(head.strip())
+            path = [name for name in stack if name is not None]
+            if made and len(path) == len(stack):
+                yield begin, "::".join([*path, made.group(2)])
+            stack.append(space.group(1) if space else None)
+            begin, head = None, ""
+        elif character == "}":
+            if stack:
+                stack.pop()
+            begin, head = None, ""
+        elif character == ";":
+            begin, head = None, ""
+        else:
+            begin = line if begin is None and not character.isspace() else begin
+            head += character
