@@ -163,7 +163,8 @@ struct Program {
   uint64_t weight_bytes = 0;           // of all, the devices' too
   std::vector<DeviceProgram> devices;  // of Target::devices
   std::vector<WeightPiece> weights;
-  uint64_t naive_arena_bytes = 0;  // sum of all intermediates (symbols as 1), for the report
+  // Sum of all intermediates and workspaces (symbols as 1), for the report
+  uint64_t naive_arena_bytes = 0;
   // Of all calls, inner ones first: no kernels, weights and regions of their own
   std::vector<Program> regions;
 };

@@ -82,16 +82,11 @@ class CallPlanner {
       lifetimes_.push_back(std::move(lifetime));
       devices_.push_back(buffers[b].device);
     }
-    std::vector<bool> is_workspace(lifetimes_.size());
-    for (auto [call, buffer] : lowered_.workspaces) {
-      if (empty[buffer]) continue;
-      workspaces_.emplace_back(call, static_cast<size_t>(numbers[buffer]));
-      is_workspace[workspaces_.back().second] = true;
-    }
-    for (size_t i = 0; i < lifetimes_.size(); ++i)
-      if (!is_workspace[i])
-        calls().naive_arena_bytes += static_cast<uint64_t>(
-            eval_int(lifetimes_[i].bytes, [](std::string_view) { return int64_t{1}; }));
+    for (auto [call, buffer] : lowered_.workspaces)
+      if (!empty[buffer]) workspaces_.emplace_back(call, static_cast<size_t>(numbers[buffer]));
+    for (const Lifetime& lifetime : lifetimes_)
+      calls().naive_arena_bytes += static_cast<uint64_t>(
+          eval_int(lifetime.bytes, [](std::string_view) { return int64_t{1}; }));
     const auto renumber = [&](Operand& operand) {
       if (operand.place == Place::arena)
         operand.index = numbers[static_cast<size_t>(operand.index)];
