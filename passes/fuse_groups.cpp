@@ -102,8 +102,8 @@ bool is_window(const Node& node) { return std::holds_alternative<op::Pool>(node.
 // Reads points of its input several times; concat may compute all its parts at every point and
 // choose.
 bool repeats_points(const Node& node) {
-  return std::holds_alternative<op::Expand>(node.attrs) ||
-         std::holds_alternative<op::Gather>(node.attrs) ||
+  const auto* expand = std::get_if<op::Expand>(&node.attrs);
+  return (expand && !expand->exact) || std::holds_alternative<op::Gather>(node.attrs) ||
          std::holds_alternative<op::Take>(node.attrs) ||
          std::holds_alternative<op::Resize>(node.attrs) ||
          std::holds_alternative<op::Concat>(node.attrs);

@@ -89,7 +89,12 @@ struct OperatorConditions {
   void operator()(const op::Conv& a) const {
     add_windows(x(), {shape(1).begin() + 2, shape(1).end()}, a.dilations, a.pads, out);
   }
-  void operator()(const op::Expand& a) const { add_broadcast(x(), a.shape, out); }
+  void operator()(const op::Expand& a) const {
+    if (!a.exact) return add_broadcast(x(), a.shape, out);
+    for (size_t axis = 0; axis < a.shape.size(); ++axis)
+      if (!equal(Shape{x()[axis]}, Shape{a.shape[axis]}))
+        out.push_back(eq(x()[axis], a.shape[axis]));
+  }
   void operator()(const op::Take& a) const { add_take(a, x(), out); }
   void operator()(const op::Gather& a) const {
     add_not_empty(x(), {static_cast<size_t>(a.axis)}, result(), out);

@@ -263,6 +263,11 @@ Expected<Val> Builder::emit(OpAttrs attrs, std::vector<Val> inputs, const Origin
     attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
     inferred = op_info(attrs).infer(attrs, types);
   }
+  if (!inferred && fit_operands(attrs, inputs, origin)) {
+    llvm::consumeError(inferred.takeError());
+    for (size_t i = 0; i < inputs.size(); ++i) types[i] = &entry(inputs[i]).type;
+    inferred = op_info(attrs).infer(attrs, types);
+  }
   TW_ASSIGN(TensorType made, std::move(inferred));
   TW_ASSIGN(TensorType result, checked(std::move(made)));
   TW_TRY(check_constant_indices(attrs, inputs));

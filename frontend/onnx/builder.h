@@ -130,6 +130,7 @@ class Builder {
   Expr current(const Expr& dim) const;  // with replaced symbols replaced
   Symbol* data_symbol(std::string_view name);
   bool unify_operands(const OpAttrs& attrs, const std::vector<Val>& inputs);
+  bool fit_operands(const OpAttrs& attrs, std::vector<Val>& inputs, const Origin& origin);
   void need_symbols(const std::vector<Expr>& dims, std::vector<bool>& needed);
   Expected<ValueId> make_known(Graph& graph, const Entry& entry);
 

@@ -18,6 +18,12 @@ void pair_up(const Shape& a, const Shape& b, size_t skip,
   }
 }
 
+int64_t node_count(const Expr& e) {
+  int64_t count = 0;
+  visit(e, [&](const Expr&) { ++count; });
+  return count;
+}
+
 }  // namespace
 
 Expr Builder::current(const Expr& dim) const {
@@ -188,6 +194,48 @@ bool Builder::unify_operands(const OpAttrs& attrs, const std::vector<Val>& input
     changed = true;
   }
   return changed;
+}
+
+// Where operands of an element-wise operator or a concat have sizes that are equal for some sizes of
+// the inputs alone, as an up-sampled map and the one beside it, they get the simplest of them: a
+// run looks at it. False: some cannot be equal, or the operator is another one.
+bool Builder::fit_operands(const OpAttrs& attrs, std::vector<Val>& inputs, const Origin& origin) {
+  const auto* concat = std::get_if<op::Concat>(&attrs);
+  if (!concat && !std::holds_alternative<op::Binary>(attrs) &&
+      !std::holds_alternative<op::Select>(attrs))
+    return false;
+  std::vector<Shape> shapes;
+  size_t rank = 0;
+  for (const Val input : inputs) {
+    shapes.push_back(type(input).shape);
+    rank = std::max(rank, shapes.back().size());
+  }
+  std::vector<bool> changed(inputs.size());
+  for (size_t axis = 0; axis < rank; ++axis) {  // counted from the last one
+    if (concat && static_cast<int64_t>(rank - 1 - axis) == concat->axis) continue;
+    std::vector<Expr*> dims(inputs.size());
+    const Expr* simplest = nullptr;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (axis >= shapes[i].size()) continue;
+      Expr& dim = shapes[i][shapes[i].size() - 1 - axis];
+      if (is_const(dim, 1)) continue;
+      dims[i] = &dim;
+      if (!simplest || node_count(dim) < node_count(*simplest)) simplest = &dim;
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!dims[i] || equal(Shape{*dims[i]}, Shape{*simplest})) continue;
+      if (!may_be_equal_for_some(*dims[i], *simplest)) return false;
+      *dims[i] = *simplest;
+      changed[i] = true;
+    }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!changed[i]) continue;
+    Expected<Val> fitted = emit(op::Expand{shapes[i], true}, {inputs[i]}, origin);
+    if (!fitted) return llvm::consumeError(fitted.takeError()), false;
+    inputs[i] = *fitted;
+  }
+  return std::ranges::find(changed, true) != changed.end();
 }
 
 void Builder::need_symbols(const std::vector<Expr>& dims, std::vector<bool>& needed) {

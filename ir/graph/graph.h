@@ -51,6 +51,8 @@ bool equal(const Shape& a, const Shape& b);
 // Equal, or not to be decided before the model runs, which only sizes made from data are allowed:
 // build_program checks those then.
 bool may_be_equal(const Expr& a, const Expr& b);
+// Equal for some values of the symbols, as far as bounds can show.
+bool may_be_equal_for_some(const Expr& a, const Expr& b);
 bool is_data_dependent(const Expr& dim);    // uses a symbol that may be 0
 std::string to_string(const Shape& shape);  // "[batch, 64]"
 Expr simplify_dim(const Expr& dim);         // simplify with symbol_ranges

@@ -250,11 +250,15 @@ struct Reshape {  // same elements in row-major order
     v("shape", shape);
   }
 };
-struct Expand {  // broadcast x to shape (of rank >= x's)
+// Broadcast x to shape (of rank >= x's). exact: x has that shape already, which is to be looked at
+// before a run where it depends on sizes.
+struct Expand {
   Shape shape;
+  bool exact = false;
   template <class V>
   void fields(V& v) {
     v("shape", shape);
+    v("exact", exact);
   }
 };
 struct Concat {

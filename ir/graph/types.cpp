@@ -85,7 +85,11 @@ Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
 
 bool may_be_equal(const Expr& a, const Expr& b) {
   const Expr difference = simplify_dim(a - b);
-  if (!is_data_dependent(difference)) return is_const(difference, 0);
+  return is_data_dependent(difference) ? may_be_equal_for_some(a, b) : is_const(difference, 0);
+}
+
+bool may_be_equal_for_some(const Expr& a, const Expr& b) {
+  const Expr difference = simplify_dim(a - b);
   const Bounds bounds = constant_bounds(difference, symbol_ranges(difference));
   return bounds.min.value_or(0) <= 0 && bounds.max.value_or(0) >= 0;
 }

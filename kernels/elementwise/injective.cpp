@@ -289,6 +289,7 @@ Expr element_of(GroupBuilder& b, const op::Reshape&, const Node& node, const Ind
 
 Expr element_of(GroupBuilder& b, const op::Expand& attrs, const Node& node, const Index& index) {
   const Shape& from = b.type(node.inputs[0]).shape;
+  if (attrs.exact) return b.element(node.inputs[0], index);
   Index inner = broadcast_index(from, index);
   // An extent of 1 or all, as data decide
   for (size_t i = 0, offset = attrs.shape.size() - from.size(); i < from.size(); ++i)

@@ -76,7 +76,7 @@ bool transpose_as_reshape(Rewriter& rewriter, NodeId id) {
 }
 
 // reshape(reshape(x)) is one reshape, expand(expand(x)) one expand, a layout cast of a layout cast
-// one layout cast.
+// one layout cast. An expand that says what sizes must be stays.
 bool merge_same_movement(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   bool forgets = std::holds_alternative<op::Reshape>(node.attrs) ||
@@ -85,6 +85,8 @@ bool merge_same_movement(Rewriter& rewriter, NodeId id) {
   if (!forgets) return false;
   const Node* maker = rewriter.graph().def(node.inputs[0]);
   if (!maker || maker->attrs.index() != node.attrs.index()) return false;
+  const auto* expand = get_if<op::Expand>(maker);
+  if (expand && expand->exact) return false;
   rewriter.update(id, OpAttrs(node.attrs), {maker->inputs[0]});
   return true;
 }

@@ -38,6 +38,27 @@ TEST_CASE("symbols stay through a convolutional network") {
   CHECK(model.graph.symbols == std::vector<std::string>{"batch"});
 }
 
+TEST_CASE("sizes that are equal for some sizes of the inputs alone: a run looks at them") {
+  const std::string up = R"(g (float[1,2,H,W] x) => (float[1,C,h,w] y) <float[4] s = {1,1,2,2}> {
+      p = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x)
+      u = Resize<mode = "nearest">(p, , s)
+      y = )";
+  for (const char* last : {"Add(u, x) }", "Concat<axis = 1>(x, u) }"}) {
+    const Model model = import_ok(up + last);
+    CHECK(print(model.graph).find("exact=true") != std::string::npos);
+  }
+  CHECK(output_type(import_ok(up + "Add(u, x) }")) == "f32[1, 2, H, W]");
+  // Bound, they are known
+  CHECK_FALSE(has_op(import_ok(up + "Add(u, x) }", {{{"H", 4}, {"W", 6}}}).graph, "expand"));
+  CHECK(error_of(graph_bytes(up + "Add(u, x) }"), {{{"H", 5}, {"W", 6}}}).find("4 against 5") !=
+        std::string::npos);
+  // Never equal
+  CHECK(error_of(graph_bytes("g (float[N] x) => (float[M] y) { c = Concat<axis = 0>(x, x, x)\n"
+                             "p = Concat<axis = 0>(x, x) y = Add(c, p) }"),
+                 {})
+            .find("do not broadcast") != std::string::npos);
+}
+
 TEST_CASE("--dim binds symbols; a name that the model does not have is an error") {
   const std::string graph = "g (float[batch,seq] x) => (float[batch,seq] y) { y = Relu(x) }";
   CHECK(output_type(import_ok(graph, {{{"batch", 4}}})) == "f32[4, seq]");

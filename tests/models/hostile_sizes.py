@@ -323,6 +323,12 @@ def size_models():
     yield Model("conv", [("Conv", ["x", "w"], {})], free, draw, too_small, fixed={"w": floats(3, 2, 2, 2)})
     yield Model("pools_in_a_row", [("MaxPool", ["x"], {"kernel_shape": [2, 2], "strides": [2, 2]}), ("Conv", ["t0", "w"], {}), ("Relu", ["t1"], {})], free, draw,
                 [(image(2, 6), {SHAPE}, "h = 2")], fixed={"w": floats(3, 2, 2, 2)})
+    up = [("MaxPool", ["x"], {"kernel_shape": [2, 2], "strides": [2, 2]}), ("Resize", ["t0", "", "s"], {"mode": "nearest"})]
+    odd = [(image(3, 4), {SHAPE}, "h = 3"), (image(4, 5), {SHAPE}, "w = 5"), (image(4, 6), {OK}, "")]
+    scales = {"s": np.array([1, 1, 2, 2], np.float32)}
+    yield Model("pyramid_add", [*up, ("Add", ["t1", "x"], {})], free, draw, odd, fixed=scales)
+    yield Model("pyramid_concat", [*up, ("Concat", ["t1", "x"], {"axis": 1}), ("Relu", ["t2"], {})], free, draw, odd, fixed=scales)
+    yield Model("pyramid_where", [*up, ("Greater", ["x", "zero"], {}), ("Where", ["t2", "t1", "x"], {})], free, draw, odd, fixed={**scales, "zero": np.float32(0)})
     yield Model("split_fixed", [("Split", ["x", "s"], {"axis": 0})], {"x": (F, ["n"])}, lambda r: {"x": floats(r.randint(1, 6))},
                 [({"x": floats(n)}, {SHAPE} if n != 5 else {OK}, "") for n in (1, 3, 4, 5, 6)], fixed={"s": ints(2, 3)}, outputs=2)
     yield Model("crop", [("Pad", ["x", "s"], {})], {"x": (F, ["n"])}, lambda r: {"x": floats(r.randint(1, 6))}, [({"x": floats(3)}, {SHAPE}, "n = 3")], fixed={"s": ints(-2, -2)})

@@ -126,15 +126,15 @@ Expected<Tensor> evaluate_reshape(const OpAttrs&, const TensorType& out, const T
 }
 
 Expected<TensorType> infer_expand(const OpAttrs& attrs, const Types& in) {
-  const Shape& shape = std::get<op::Expand>(attrs).shape;
+  const auto& [shape, exact] = std::get<op::Expand>(attrs);
   TW_TRY(check_shape("shape", shape, shape.size()));
   const Shape& x = in[0]->shape;
-  bool fits = x.size() <= shape.size();
+  bool fits = exact ? x.size() == shape.size() : x.size() <= shape.size();
   for (size_t i = 0; fits && i < x.size(); ++i) {
     const Expr& to = shape[shape.size() - x.size() + i];
-    // 1 or `to`
-    fits = is_const(x[i], 1) || equal(Shape{x[i]}, Shape{to}) ||
-           (is_data_dependent(to) && !as_const(x[i]));
+    if (equal(Shape{x[i]}, Shape{to})) continue;
+    fits = exact ? may_be_equal_for_some(x[i], to)
+                 : is_const(x[i], 1) || (is_data_dependent(to) && !as_const(x[i]));
   }
   if (!fits)
     return input_error(0, "x", "{0} does not broadcast to {1}", to_string(x), to_string(shape));
