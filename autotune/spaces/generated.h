@@ -48,12 +48,26 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
 Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops,
                  const std::vector<int64_t>& tile, bool once, const Loops& between = {});
 // The stage below loop `at`: sums over the reduce loops of `sum` in registers. Knobs "first_STAGE",
-// "depth_STAGE", "steps_STAGE" (order, blocks and unrolling of the reduction), "prefetch_STAGE".
+// "depth_STAGE", "steps_STAGE", "taps_STAGE" (order, blocks and unrolling of the reduction, all of
+// its inner loops that are short), "prefetch_STAGE".
 void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loop& at);
 // The tile's lines unrolled, its lanes in a vector; the outer loops on all threads.
 void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name, bool threads);
 
-// Vectors along the last loop, threads over the outer ones; sums in lanes.
+// Iterations at the ends of the innermost loops apart, so that the rest asks for no padding. Knob
+// "edges_STAGE": of how many loops. Last of the steps.
+void cut_edges(ScheduleBuilder& s, const Nest& sum, const Loops& loops);
+
+// Spatial loops of a nest: a vector of lanes from the last one, beside it at most one that is
+// unrolled. Knobs "vectors_STAGE"; "inner_STAGE": 0 none, else the so-many-th outside of the lanes.
+struct Lanes {
+  Loops outer, beside;
+  Loop lane;
+};
+Lanes cut_lanes(ScheduleBuilder& s, const Structure& k, const Nest& nest, Loops spatial);
+void map_lanes(ScheduleBuilder& s, const Nest& nest, const Loops& reduce, const Lanes& cut);
+// Vectors along the last loop, threads over the outer ones; sums in lanes. Knob "steps_STAGE" of a
+// nest without sums: 1 vectors side by side, 0 a loop beside them.
 void map_simply(ScheduleBuilder& s, const Structure& k, const Nest& nest);
 // All but the central sums and those that `taken` names.
 void map_others(ScheduleBuilder& s, const Structure& k, const Stages& taken = {});

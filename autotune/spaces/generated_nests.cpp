@@ -82,34 +82,59 @@ void keep_near(ScheduleBuilder& s, const Stage& stage) {
     s.set_scope(stage, "thread");
 }
 
+Lanes cut_lanes(ScheduleBuilder& s, const Structure& k, const Nest& nest, Loops spatial) {
+  constexpr int64_t kMostUnrolled = 16;  // iterations of the loop beside the lanes
+  const std::string& label = nest.stage.label();
+  const int64_t lanes = s.target().lanes(dtype_bytes(k.kernel.buffer(nest.store->buffer).dtype)) *
+                        s.choose("vectors_" + label, 1, {2, 4});
+  const auto inner = static_cast<size_t>(
+      s.choose("inner_" + label, 0, counted(1, static_cast<int64_t>(nest.spatial.size()) - 1)));
+  Lanes cut{std::move(spatial), {}, {}};
+  cut.lane = cut.outer.back();
+  cut.outer.pop_back();
+  if (inner > 0 && inner <= cut.outer.size()) {
+    const auto beside = cut.outer.end() - static_cast<std::ptrdiff_t>(inner);
+    if (s.extent(*beside).value_or(kMostUnrolled + 1) <= kMostUnrolled) {
+      cut.beside.push_back(*beside);
+      cut.outer.erase(beside);
+    }
+  }
+  if (s.extent(cut.lane).value_or(lanes + 1) > lanes) {
+    const std::string name = cut.lane.name();
+    const auto parts = s.split(cut.lane, lanes, Tail::guard, name + "_o", name + "_v");
+    cut.outer.push_back(parts.outer);
+    cut.lane = parts.inner;
+  }
+  return cut;
+}
+
+void map_lanes(ScheduleBuilder& s, const Nest& nest, const Loops& reduce, const Lanes& cut) {
+  if (!reduce.empty()) return s.accumulate(nest.stage, reduce, cut.beside, cut.lane);
+  if (!cut.beside.empty()) {
+    Loops order = cut.outer;
+    order.insert(order.end(), {cut.beside[0], cut.lane});
+    s.reorder(order);
+    s.unroll(cut.beside[0]);
+  }
+  s.vectorize(cut.lane);
+}
+
 void map_simply(ScheduleBuilder& s, const Structure& k, const Nest& nest) {
   const std::string& label = nest.stage.label();
   if (!s.has(nest.stage)) return;  // inlined
-  if (nest.reduce.empty() && nest.alone && !nest.in_scan) return s.map_nest(nest.stage);
-  Loops outer = nest.spatial;
-  if (outer.empty() || !s.has(outer.back())) return;
+  const bool simple = nest.reduce.empty() && nest.alone && !nest.in_scan;
+  if (simple && s.choose_switch("steps_" + label, true)) return s.map_nest(nest.stage);
+  if (nest.spatial.empty() || !s.has(nest.spatial.back())) return;
   if (!nest.alone) {  // the nest's first store stands for all
     for (const Nest& other : k.nests) {
       if (other.stage == nest.stage) break;
       if (other.spatial == nest.spatial) return;
     }
   }
-  const int64_t lanes = s.target().lanes(dtype_bytes(k.kernel.buffer(nest.store->buffer).dtype)) *
-                        s.choose("vectors_" + label, 1, {2, 4});
-  Loop lane = outer.back();
-  outer.pop_back();
-  if (s.extent(lane).value_or(lanes + 1) > lanes) {
-    const auto cut = s.split(lane, lanes, Tail::guard, lane.name() + "_o", lane.name() + "_v");
-    outer.push_back(cut.outer);
-    lane = cut.inner;
-  }
-  if (nest.sums()) {
-    s.accumulate(nest.stage, nest.reduce, {}, lane);
-    s.unroll_part(nest.reduce.back());
-  } else {
-    s.vectorize(lane);
-  }
-  s.parallelize(outer, label + "_p");
+  const Lanes cut = cut_lanes(s, k, nest, nest.spatial);
+  map_lanes(s, nest, nest.sums() ? nest.reduce : Loops{}, cut);
+  if (nest.sums()) s.unroll_part(nest.reduce.back());
+  s.parallelize(cut.outer, label + "_p");
 }
 
 void map_others(ScheduleBuilder& s, const Structure& k, const Stages& taken) {

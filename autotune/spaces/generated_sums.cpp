@@ -58,9 +58,9 @@ Loops block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
 }
 
 // The sum's own nest in tiles, each of which `stage` sums in registers over the reduce loops of
-// `part`. `over`: a reduce loop of the nest, may be none.
-void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nest& part,
-              const Stage& stage, const Loop& over, bool threads) {
+// `part`. `over`: a reduce loop of the nest, may be none. The loops around a tile.
+Loops tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nest& part,
+               const Stage& stage, const Loop& over, bool threads) {
   const std::string& label = sum.stage.label();
   Loops between;
   if (over.defined()) between.push_back(over);
@@ -70,12 +70,15 @@ void tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nes
   Loops around = levels.outer;
   around.insert(around.end(), between.begin(), between.end());
   around.insert(around.end(), levels.middle.begin(), levels.middle.end());
-  if (around.empty())
-    return s.fail("the tile of stage '" + label + "' covers all of it: no loop is left to sum in");
+  if (around.empty()) {
+    s.fail("the tile of stage '" + label + "' covers all of it: no loop is left to sum in");
+    return around;
+  }
   if (over.defined()) s.decompose(sum.stage, over);
   sum_in_registers(s, part, stage, around.back());
   finish_tile(s, levels, label, threads);
   if (over.defined()) s.vectorize(s.init_of(levels.lane));
+  return around;
 }
 
 void finish_reader(ScheduleBuilder& s, const Nest& sum, const Loops& outer, Stages& taken) {
@@ -118,6 +121,7 @@ Parts cut_reduction(ScheduleBuilder& s, const Nest& sum, const std::string& name
 void sketch_tile(ScheduleBuilder& s, const Structure& k) {
   place_producers(s, k);
   Stages taken;
+  std::vector<Loops> around;  // by sum
   for (const size_t i : k.sums) {
     const Nest& sum = k.nests[i];
     const std::string& label = sum.stage.label();
@@ -144,21 +148,25 @@ void sketch_tile(ScheduleBuilder& s, const Structure& k) {
     sum_in_registers(s, sum, sum.stage, levels.around().back());
     finish_tile(s, levels, reader->stage.label(), true);
     taken.push_back(reader->stage);
+    around.push_back(levels.around());
   }
   map_others(s, k, taken);
+  for (size_t i = 0; i < around.size(); ++i) cut_edges(s, k.nests[k.sums[i]], around[i]);
 }
 
 void sketch_cache_write(ScheduleBuilder& s, const Structure& k) {
   place_producers(s, k);
   Stages taken;
+  std::vector<Loops> around;  // by sum
   for (const size_t i : k.sums) {
     const Nest& sum = k.nests[i];
     const Stage registers = s.cache_write(sum.stage, sum.stage.label() + "_sum", "stack");
     const Loops outer = block_of_reader(s, k, sum);
-    tile_sum(s, k, sum, sum, registers, {}, outer.empty());
+    around.push_back(tile_sum(s, k, sum, sum, registers, {}, outer.empty()));
     finish_reader(s, sum, outer, taken);
   }
   map_others(s, k, taken);
+  for (size_t i = 0; i < around.size(); ++i) cut_edges(s, k.nests[k.sums[i]], around[i]);
 }
 
 void sketch_chunks(ScheduleBuilder& s, const Structure& k) {

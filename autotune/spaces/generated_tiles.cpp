@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kMostUnrolled = 128;  // vectors of a tile, without rules
 constexpr int64_t kMostPart = 16;       // of a tile along a loop that has no lanes
 constexpr size_t kMostTiles = 48;       // of a knob, with rules
+constexpr int64_t kMostTaps = 16;       // of a loop of the reduction that is unrolled whole
 constexpr int64_t kSetWays = 8;         // rows that fit one set of the cache
 
 // Iterations of the loop in vectors of so many load neighbouring elements, or all the same one:
@@ -229,6 +230,12 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, c
   s.accumulate(stage, reduce, tile, lane);
   s.set_scope(stage, "register");
   const int64_t steps = s.choose("steps_" + label, 1, {2, 4, 8});
+  const int64_t taps = sum.reduce.size() > 1 ? s.choose("taps_" + label, 0, {1, 2}) : 0;
+  for (int64_t i = 0; i < taps && reduce.size() > 1; ++i) {
+    if (s.extent(reduce.back()).value_or(kMostTaps + 1) > kMostTaps) break;
+    s.unroll(reduce.back());
+    reduce.pop_back();
+  }
   Loop inner = reduce.back();
   if (steps > 1 && s.extent(inner).value_or(steps + 1) > steps) {
     const auto cut = s.split(inner, steps, Tail::guard, inner.name() + "_s", inner.name() + "_u");
@@ -242,6 +249,16 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, c
     if (e->kind == ExprKind::load) operands.push_back(s.name_of(e->buffer));
   });
   for (const BufferName& operand : operands) s.prefetch_weights(operand, inner, ahead);
+}
+
+void cut_edges(ScheduleBuilder& s, const Nest& sum, const Loops& loops) {
+  if (!sum.store->where.defined()) return;
+  int64_t count = s.choose("edges_" + sum.stage.label(), 0, {1, 2});
+  for (auto loop = loops.rbegin(); loop != loops.rend() && count > 0; ++loop) {
+    if (!s.has(*loop) || !s.decides(*loop)) continue;
+    s.partition_edges(*loop);
+    --count;
+  }
 }
 
 void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name, bool threads) {
