@@ -14,7 +14,7 @@ struct Target;
 
 // 0: not said
 struct CoreRates {
-  double clock = 0;                                           // cycles a second
+  double clock = 0;                                             // cycles a second
   double f32 = 0, f64 = 0, bf16 = 0, f16 = 0, i8 = 0, i16 = 0;  // multiply-adds a cycle, by operand
   double loads = 0, stores = 0;  // of the widest vectors a cycle, in the first-level cache
   // Bytes a cycle that one core alone reads of weights, by where they lie
@@ -35,7 +35,7 @@ struct CoreRates {
 // Keys of `rates`, in the order in which they are printed; those of a group stand together.
 struct CoreRateKey {
   const char *group, *name;  // group "": none
-  double CoreRates::*rate;
+  double CoreRates::* rate;
 };
 inline constexpr std::array kCoreRateKeys = {
     CoreRateKey{"", "clock", &CoreRates::clock},

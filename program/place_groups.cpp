@@ -17,7 +17,7 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kNominal = 8;  // stands for a symbol
+constexpr int64_t kNominal = 8;      // stands for a symbol
 constexpr double kEfficiency = 0.5;  // of the multiply-adds of all cores
 
 double nominal(const Expr& e) {
@@ -82,7 +82,8 @@ class Placer {
     const CoreRates rates = core_rates(target_);
     const DType operand = lowered->kernel.buffers.empty() ? DType::f32
                                                           : lowered->kernel.buffers[0].dtype;
-    const double cycles = nominal(work.flops) / 2 / (rates.multiply_adds(operand) * target_.cores * kEfficiency) +
+    const double cycles = nominal(work.flops) / 2 /
+                              (rates.multiply_adds(operand) * target_.cores * kEfficiency) +
                           nominal(work.weight_bytes + work.tensor_bytes) / rates.tensor_bytes;
     return cycles / rates.clock;
   }

@@ -137,7 +137,7 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
     work.efficiency = kPlain;
   } else {
     // Where there is one unit of 512 bits, there are two of narrower ones.
-    const bool pairs = target_.vector_bits >= 512 && vector_products(target_) == 1 &&
+    const bool pairs = target_.vector_bits >= 512 && vector_products(target_) < 1.5 &&
                        static_cast<double>(out.block) < lanes;
     const double vectors = blocks(channels(y), out.block),
                  whole = static_cast<double>(out.block) / lanes * vectors;
