@@ -75,15 +75,20 @@ class CutModel {
   std::shared_ptr<const Data> data_;
 };
 
+inline constexpr const char* kHostTarget = "host";
+inline constexpr size_t kMaxDescription = 64 << 10;  // bytes of a file
 // `name_or_path`: a file, or a name in config_dirs (name.yaml); "host" describes this machine.
-// Unknown keys are errors with line and column.
+// Unknown keys are errors with line and column. It has all rates of its core.
 Expected<Target> load_target(const std::string& name_or_path,
                              const std::vector<std::string>& config_dirs);
 // The file that load_target reads; "" for "host" and for names that it does not know.
 std::string target_file(const std::string& name_or_path,
                         const std::vector<std::string>& config_dirs);
+// With the rates that it says.
 Expected<Target> parse_target(const std::string& yaml, const std::string& file);
-Target host_target();
+Target host_target();  // with no rates
+// Rates that it lacks: of the description in config_dirs for its cpu, else by rule.
+Target with_all_rates(Target target, const std::vector<std::string>& config_dirs);
 std::vector<std::string> list_targets(const std::vector<std::string>& config_dirs);
 
 }  // namespace tw

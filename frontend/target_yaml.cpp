@@ -12,14 +12,12 @@
 #include <set>
 
 #include "frontend/frontend.h"
-#include "frontend/mapped_file.h"
 #include "frontend/target_features.h"
 #include "ir/kernel/kernel.h"
 
 namespace tw {
 namespace {
 
-constexpr size_t kMaxFile = 64 << 10;
 constexpr int64_t kMaxCache = int64_t{1} << 40;
 constexpr int kMaxCores = 4096;
 constexpr std::array<std::string_view, 4> kTriples = {"x86_64-linux-gnu", "aarch64-linux-gnu",
@@ -39,7 +37,7 @@ class Reader {
  private:
   struct Key {
     const char* name;
-    void (*read)(Reader&, const YAML::Node&, Target&);
+    std::function<void(Reader&, const YAML::Node&, Target&)> read;
   };
   template <void (Reader::*member)(const YAML::Node&, Target&)>
   static void call(Reader& reader, const YAML::Node& node, Target& target) {
@@ -83,6 +81,7 @@ class Reader {
     t.local_bytes = bytes(node, "local_bytes");
   }
   void read_rates(const YAML::Node& node, Target& t);
+  void read_core_rates(const YAML::Node& node, Target& t);
   void read_take_all(const YAML::Node& node, Target& t) { t.take_all = boolean(node, "take_all"); }
   void read_virtual_threads(const YAML::Node& node, Target& t) {
     t.virtual_threads = static_cast<int>(integer(node, "virtual_threads", 1, 64));
@@ -237,6 +236,35 @@ void Reader::read_rates(const YAML::Node& node, Target& t) {
       t);
 }
 
+// Keys of a group stand in a map of their own, in its place.
+void Reader::read_core_rates(const YAML::Node& node, Target& t) {
+  const auto one = [](const CoreRateKey& rate) {
+    return Key{rate.name, [rate](Reader& r, const YAML::Node& n, Target& d) {
+                 d.core.*rate.rate = r.positive(n, rate.name);
+               }};
+  };
+  std::vector<Key> keys;
+  for (const CoreRateKey& rate : kCoreRateKeys) {
+    const std::string group = rate.group;
+    if (group.empty()) keys.push_back(one(rate));
+    if (group.empty() || (!keys.empty() && keys.back().name == group)) continue;
+    std::vector<Key> members;
+    for (const CoreRateKey& other : kCoreRateKeys)
+      if (group == other.group) members.push_back(one(other));
+    keys.push_back({rate.group, [rate, members](Reader& r, const YAML::Node& n, Target& d) {
+                      r.read_map(n, rate.group, members, d);
+                    }});
+  }
+  keys.push_back({"cpus", [](Reader& r, const YAML::Node& n, Target& d) {
+                    if (!n.IsSequence()) return r.problem(n, "cpus must be a list of LLVM's names");
+                    for (const auto& item : n) {
+                      d.core.cpus.push_back(r.scalar(item, "a cpu"));
+                      r.cpu_.push_back(item);
+                    }
+                  }});
+  read_map(node, "rates", keys, t);
+}
+
 void Reader::read_device_features(const YAML::Node& node, Target& t) {
   if (!node.IsSequence()) return problem(node, "features must be a list, such as [fp64]");
   for (const auto& item : node) t.features.push_back(scalar(item, "a feature"));
@@ -370,6 +398,7 @@ Target Reader::read(const YAML::Node& root) {
             {"vector_registers", call<&Reader::read_vector_registers>},
             {"fast_math", call<&Reader::read_fast_math>},
             {"accuracy", call<&Reader::read_accuracy>},
+            {"rates", call<&Reader::read_core_rates>},
             {"axes", call<&Reader::read_axes>},
             {"scopes", call<&Reader::read_scopes>},
             {"intrinsics", call<&Reader::read_intrinsics>},
@@ -380,10 +409,11 @@ Target Reader::read(const YAML::Node& root) {
   if (!problems.empty()) return t;
   const Arch arch = t.arch();
   if (t.cpu.empty()) t.cpu = "generic";
-  if (!known_cpu(arch, t.cpu))
-    problem(cpu_.front(), "unknown cpu '" + t.cpu + "' for " + arch_name(arch),
-            {"LLVM's names for it that are most like this: " +
-             llvm::join(like_cpu(arch, t.cpu), ", ")});
+  for (const YAML::Node& node : cpu_)
+    if (const std::string cpu = node.Scalar(); !known_cpu(arch, cpu))
+      problem(node, "unknown cpu '" + cpu + "' for " + arch_name(arch),
+              {"LLVM's names for it that are most like this: " +
+               llvm::join(like_cpu(arch, cpu), ", ")});
   for (size_t i = 0; i < t.features.size(); ++i)
     if (!known_feature(arch, t.features[i]))
       problem(feature_nodes_[i], "unknown feature '" + t.features[i] + "' for " + arch_name(arch),
@@ -408,7 +438,7 @@ std::string file_stem(const std::string& path) {
 }  // namespace
 
 Expected<Target> parse_target(const std::string& yaml, const std::string& file) {
-  if (yaml.size() > kMaxFile)
+  if (yaml.size() > kMaxDescription)
     return make_error(
         {DiagCode::limit, "a target description has at most 64 KiB", {file, 0, 0}, {}});
   Reader reader(file);
@@ -423,52 +453,6 @@ Expected<Target> parse_target(const std::string& yaml, const std::string& file) 
   TW_TRY(make_error(std::move(reader.problems)));
   if (target.name.empty()) target.name = file_stem(file);
   return target;
-}
-
-std::vector<std::string> list_targets(const std::vector<std::string>& config_dirs) {
-  std::set<std::string> names;
-  for (const std::string& folder : config_dirs) {
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
-  }
-  std::vector<std::string> out = {"host"};
-  out.insert(out.end(), names.begin(), names.end());
-  return out;
-}
-
-std::string target_file(const std::string& name_or_path,
-                        const std::vector<std::string>& config_dirs) {
-  if (name_or_path == "host") return "";
-  if (name_or_path.find('/') != std::string::npos ||
-      std::filesystem::path(name_or_path).extension() == ".yaml")
-    return name_or_path;
-  for (const std::string& dir : config_dirs) {
-    const std::string candidate = dir + "/" + name_or_path + ".yaml";
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(candidate, ignored)) return candidate;
-  }
-  return "";
-}
-
-Expected<Target> load_target(const std::string& name_or_path,
-                             const std::vector<std::string>& config_dirs) {
-  if (name_or_path == "host") return host_target();
-  const std::string file = target_file(name_or_path, config_dirs);
-  if (file.empty()) {
-    std::string names;
-    for (const std::string& name : list_targets(config_dirs))
-      names += (names.empty() ? "" : ", ") + name;
-    return make_error({DiagCode::invalid_argument,
-                       "unknown target '" + name_or_path + "'",
-                       {},
-                       {"a YAML file, or one of: " + names}});
-  }
-  TW_ASSIGN(const std::shared_ptr<const MappedFile> mapped, MappedFile::open(file));
-  if (mapped->bytes().size() > kMaxFile)
-    return make_error(
-        {DiagCode::limit, "a target description has at most 64 KiB", {file, 0, 0}, {}});
-  return parse_target(std::string(mapped->text()), file);
 }
 
 }  // namespace tw

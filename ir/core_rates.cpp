@@ -1,35 +1,70 @@
 #include "ir/core_rates.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
+
+#include "ir/target.h"
 
 namespace tw {
 namespace {
 
-// LLVM's names of Intel's server chips: two units of 512 bits behind a slow third cache. Figures of
-// a Cascade Lake core at 2.4 GHz (11 GB/s from memory), where the defaults are a Zen 4 core's.
-constexpr std::array<std::string_view, 10> kIntelServers = {
-    "skx",           "skylake-avx512", "cascadelake",
-    "cooperlake",    "icelake-server", "sapphirerapids",
-    "emeraldrapids", "graniterapids",  "graniterapids-d",
-    "diamondrapids"};
-constexpr CoreRates kIntelServer = {
-    .multiply_adds = 2, .sums = 0.5, .l3_bytes = 10, .memory_bytes = 5};
-// Twice Zen 4's units, loads and stores, at 4 GHz (docs/journal/README.md).
-constexpr CoreRates kZen5 = {
-    .multiply_adds = 2, .sums = 1.5, .l2_bytes = 64, .l3_bytes = 30, .memory_bytes = 9};
+bool has_any(const Target& target, std::initializer_list<const char*> features) {
+  return std::ranges::any_of(features, [&](const char* f) { return target.has(f); });
+}
+
+// The rules in docs/reference/targets.md. Matrix registers are what the chips have in common that
+// have two units of 512 bits behind slow outer caches.
+CoreRates usual_rates(const Target& target) {
+  const bool wide = target.vector_bits >= 512, server = wide && target.has("amx-tile");
+  const double lanes = target.lanes(4), units = wide && !server ? 1 : 2;
+  CoreRates r;
+  r.clock = 3e9;
+  r.f32 = units * lanes;
+  r.loads = units;
+  r.stores = units / 2;
+  r.l2_bytes = 32;
+  r.l3_bytes = server ? 10 : 20;
+  r.memory_bytes = server ? 5 : 8;
+  r.tensor_bytes = 20.0 / 3;
+  r.sums = lanes / (server ? 16 : 8);
+  r.scattered = 2.5;
+  r.fork_join = 1e-6;
+  return r;
+}
+
+// Those that follow from the multiply-adds of f32; 0: it has no instruction for them.
+CoreRates rates_by_type(const Target& target, double f32) {
+  CoreRates r;
+  r.f64 = f32 / 2;
+  r.i16 = (target.arch() == Arch::x86_64 ? 2 : 1) * f32;  // in pairs
+  r.i8 = has_any(target, {"avx512vnni", "avxvnni", "dotprod"}) ? 4 * f32 : r.i16;
+  if (has_any(target, {"avx512bf16", "bf16"})) r.bf16 = 2 * f32;
+  if (has_any(target, {"avx512fp16", "fullfp16"})) r.f16 = 2 * f32;
+  return r;
+}
 
 }  // namespace
 
-CoreRates core_rates(const Target& target) {
-  // The widest units come singly, narrower ones in pairs
-  if (target.vector_bits < 512) return {.multiply_adds = 2};
-  if (target.cpu == "znver5") return kZen5;
-  // Virtual machines give other names
-  const bool server = target.has("amx-tile") ||
-                      std::ranges::find(kIntelServers, target.cpu) != kIntelServers.end();
-  return server ? kIntelServer : CoreRates{};
+double CoreRates::multiply_adds(DType operand) const {
+  const double own = operand == DType::f64                            ? f64
+                     : operand == DType::bf16                         ? bf16
+                     : operand == DType::f16                          ? f16
+                     : operand == DType::i8 || operand == DType::u8   ? i8
+                     : operand == DType::i16 || operand == DType::u16 ? i16
+                                                                      : f32;
+  return own > 0 ? own : f32;  // halves become f32 first
 }
+
+CoreRates with_defaults(CoreRates rates, const CoreRates& defaults) {
+  for (const CoreRateKey& key : kCoreRateKeys)
+    if (rates.*key.rate == 0) rates.*key.rate = defaults.*key.rate;
+  return rates;
+}
+
+CoreRates core_rates(const Target& target) {
+  const CoreRates rates = with_defaults(target.core, usual_rates(target));
+  return with_defaults(rates, rates_by_type(target, rates.f32));
+}
+
+double vector_products(const Target& target) { return core_rates(target).f32 / target.lanes(4); }
 
 }  // namespace tw

@@ -122,6 +122,22 @@ std::string device(const Target& t) {  // what loops are bound to, and instructi
   return out;
 }
 
+// "" where nothing is said
+std::string rates_of_core(const CoreRates& rates) {
+  std::string out, group;
+  for (const CoreRateKey& key : kCoreRateKeys) {
+    if (rates.*key.rate == 0) continue;
+    if (group != key.group) out += group.empty() ? "" : "}\n";
+    const bool opens = group != key.group && *key.group;
+    out += opens ? std::string("  ") + key.group + ": {" : *key.group ? ", " : "  ";
+    out += std::string(key.name) + ": " + number(rates.*key.rate) + (*key.group ? "" : "\n");
+    group = key.group;
+  }
+  if (!group.empty()) out += "}\n";
+  if (!rates.cpus.empty()) out += "  cpus: " + word_list(rates.cpus) + "\n";
+  return out.empty() ? "" : "rates:\n" + out;
+}
+
 std::string rates(const Target& t) {
   return "rates: {flops: " + number(t.rates.flops) + ", bytes: " + number(t.rates.bytes) +
          ", copy_bytes: " + number(t.rates.copy_bytes) + ", launch: " + number(t.rates.launch) +
@@ -161,7 +177,7 @@ std::string all_devices(const Target& t, bool with_rates) {
 std::string print(const Target& t) {
   return "name: " + scalar(t.name) + "\n" + instruction_set(t) +
          "cores: " + std::to_string(t.cores) + "\n" + sizes(t) + "accuracy: " + number(t.accuracy) +
-         "\n" + device(t) + all_devices(t, true);
+         "\n" + rates_of_core(t.core) + device(t) + all_devices(t, true);
 }
 
 std::string codegen_hash(const Target& target) {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/core_rates.h"
+
 namespace tw {
 
 enum class Arch : uint8_t { x86_64, aarch64, arm, riscv64 };
@@ -56,6 +58,7 @@ struct Target {
   int vector_registers = 16;
   bool fast_math = false;           // NaN and infinity need not be kept
   double accuracy = 1e-4;           // error budget, relative to an output's range
+  CoreRates core;                   // of a processor, as described; read by core_rates(target)
   std::vector<DeviceAxis> axes;     // none on a CPU
   std::vector<MemoryScope> scopes;  // beyond global, stack and register
   std::vector<Intrinsic> intrinsics;

@@ -17,9 +17,8 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kNominal = 8;  // stands for a symbol
-// What the generated code for a processor is counted with, per core.
-constexpr double kVectorsPerSecond = 4e9, kHostBytes = 2e10, kCall = 1e-6;
+constexpr int64_t kNominal = 8;      // stands for a symbol
+constexpr double kEfficiency = 0.5;  // of the multiply-adds of all cores
 
 double nominal(const Expr& e) {
   return static_cast<double>(eval_int(e, [](std::string_view) { return kNominal; }));
@@ -72,7 +71,7 @@ class Placer {
       seconds[place] = !problem.empty() ? kNever : device.take_all ? 0 : on_device(g, place);
       matters |= problem.empty() && !device.take_all;
     }
-    seconds[0] = kCall + (matters ? on_host(g) : 0);
+    seconds[0] = core_rates(target_).fork_join + (matters ? on_host(g) : 0);
     return seconds;
   }
 
@@ -80,9 +79,13 @@ class Placer {
     Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], target_);
     if (!lowered) return llvm::consumeError(lowered.takeError()), 0;  // building the program tells
     const Work work = count_work(lowered->kernel);
-    return nominal(work.flops) /
-               (static_cast<double>(target_.vector_bits) / 32 * kVectorsPerSecond) +
-           nominal(work.weight_bytes + work.tensor_bytes) / kHostBytes;
+    const CoreRates rates = core_rates(target_);
+    const DType operand = lowered->kernel.buffers.empty() ? DType::f32
+                                                          : lowered->kernel.buffers[0].dtype;
+    const double cycles = nominal(work.flops) / 2 /
+                              (rates.multiply_adds(operand) * target_.cores * kEfficiency) +
+                          nominal(work.weight_bytes + work.tensor_bytes) / rates.tensor_bytes;
+    return cycles / rates.clock;
   }
 
   // Why the group does not run on the device; "": it does.

@@ -13,7 +13,6 @@ constexpr int64_t kMostUnrolled = 128;  // vectors of a tile, without rules
 constexpr int64_t kMostPart = 16;       // of a tile along a loop that has no lanes
 constexpr size_t kMostTiles = 48;       // of a knob, with rules
 constexpr int64_t kMostTaps = 16;       // of a loop of the reduction that is unrolled whole
-constexpr int64_t kSetWays = 8;         // rows that fit one set of the cache
 
 // Iterations of the loop in vectors of so many load neighbouring elements, or all the same one:
 // nothing is gathered.
@@ -57,7 +56,6 @@ bool is_row(const Nest& sum, const Loop& loop, const Loop& lane) {
 // Some operand's elements for neighbouring iterations lie a multiple of 4 KiB apart: in one set of
 // the first-level cache.
 bool shares_sets(const Structure& k, const Nest& sum, const Loop& loop) {
-  constexpr int64_t kSetBytes = 4096;
   bool shares = false;
   visit(sum.store->value, [&](const Expr& e) {
     if (e->kind != ExprKind::load) return;

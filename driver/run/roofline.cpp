@@ -1,34 +1,20 @@
 #include "driver/run/roofline.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <barrier>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
-#include <memory>
-#include <new>
 
-#include "backends/backend.h"
-#include "packager/loaded_library.h"
-#include "support/parallel.h"
+#include "driver/run/probes.h"
 
 namespace tw {
 namespace {
 
-constexpr double kProbeSeconds = 0.025;  // of each probe, at least
-constexpr int kFewestPasses = 8;
 constexpr int kPasses = 20000;  // of the arithmetic probe's loop
 constexpr int kStreams = 8;     // vectors that the reading probes sum independently
 // Of the first-level probe: small enough for every such cache
 constexpr int kNearBlocks = 16;
 constexpr int kNearPasses = 2000;  // over them
-
-using Probe = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
 
 std::string number(int64_t v) { return std::to_string(v); }
 
@@ -72,77 +58,7 @@ std::string reading_text(int lanes, bool near) {
          a + " unroll { for l2 in " + l + " vector { y: y[i2, l2] = c[i2, l2] } }\n}\n";
 }
 
-Expected<LoadedLibrary> load_probes(const Target& target, int sums, int lanes) {
-  TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(target));
-  LinkRequest request;
-  for (const std::string& text :
-       {arithmetic_text(sums, lanes), reading_text(lanes, false), reading_text(lanes, true)}) {
-    TW_ASSIGN(const Kernel kernel, parse_kernel(text));
-    TW_ASSIGN(std::string object, backend->compile_kernel(kernel));
-    request.objects.push_back(std::move(object));
-    request.exports.push_back(kernel.name);
-  }
-  TW_ASSIGN(const LinkedImage image, link_shared(request));
-  return LoadedLibrary::load(image);
-}
-
-// Runs pass(thread) again and again on all threads at once; gives the sum over threads of 1 / their
-// fastest pass.
-template <class Pass>
-double passes_per_second(int threads, const Pass& pass) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> rates(static_cast<size_t>(threads));
-  std::barrier start(threads);
-  const auto work = [&](int thread) {
-    pass(thread);
-    start.arrive_and_wait();
-    const auto end = Clock::now() + std::chrono::duration<double>(kProbeSeconds);
-    double best = std::numeric_limits<double>::infinity();
-    int passes = 0;
-    for (auto before = Clock::now(); before < end || passes < kFewestPasses; ++passes) {
-      pass(thread);
-      const auto after = Clock::now();
-      best = std::min(best, std::chrono::duration<double>(after - before).count());
-      before = after;
-    }
-    rates[static_cast<size_t>(thread)] = 1 / best;
-  };
-  // As many pieces as threads: the barrier gives each thread one
-  llvm::cantFail(parallel_for(threads, static_cast<size_t>(threads), [&](size_t thread) -> Error {
-    work(static_cast<int>(thread));
-    return Error::success();
-  }));
-  double sum = 0;
-  for (const double rate : rates) sum += rate;
-  return sum;
-}
-
-struct alignas(64) Line {
-  float values[16];
-};
-
-// Zeros on huge pages: weights lie on large pages of the page cache, and with small ones the page
-// walks would be measured.
-class Pages {
- public:
-  explicit Pages(int64_t lines) {
-    constexpr size_t kHuge = size_t{2} << 20;
-    const size_t bytes = (static_cast<size_t>(lines) * sizeof(Line) + kHuge - 1) / kHuge * kHuge;
-    data_.reset(static_cast<Line*>(std::aligned_alloc(kHuge, bytes)));
-    if (!data_) throw std::bad_alloc();
-    madvise(data_.get(), bytes, MADV_HUGEPAGE);
-    std::memset(data_.get(), 0, bytes);
-  }
-  Line* data() { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(Line* p) const { std::free(p); }
-  };
-  std::unique_ptr<Line, Free> data_;
-};
-
-double measure_gflops(Probe probe, int sums, int lanes, int threads) {
+double measure_gflops(ProbeKernel probe, int sums, int lanes, int threads) {
   Line half;
   std::fill(std::begin(half.values), std::end(half.values), 0.5f);
   std::vector<Line> in(16, half);
@@ -154,7 +70,7 @@ double measure_gflops(Probe probe, int sums, int lanes, int threads) {
   return rate * 2 * kPasses * sums * lanes * 1e-9;
 }
 
-double measure_l1_gbs(Probe probe, int lanes, int threads) {
+double measure_l1_gbs(ProbeKernel probe, int lanes, int threads) {
   std::vector<Line> in(static_cast<size_t>(kNearBlocks * kStreams * lanes * 4) / sizeof(Line) + 1);
   std::vector<std::vector<Line>> out(static_cast<size_t>(threads), std::vector<Line>(64));
   const double rate = passes_per_second(threads, [&](int t) {
@@ -164,7 +80,7 @@ double measure_l1_gbs(Probe probe, int lanes, int threads) {
   return rate * 4 * kNearPasses * kNearBlocks * kStreams * lanes * 1e-9;
 }
 
-double measure_gbs(Probe probe, int64_t bytes_each, int lanes, int threads) {
+double measure_gbs(ProbeKernel probe, int64_t bytes_each, int lanes, int threads) {
   const int64_t block = int64_t{kStreams} * lanes * 4;
   const int64_t blocks = std::max<int64_t>(1, bytes_each / block);
   std::vector<Pages> in;
@@ -187,10 +103,11 @@ const MemoryLevel& level_for(const Peaks& peaks, double bytes) {
 
 Expected<Peaks> measure_peaks(const Target& target, int threads) {
   const int lanes = target.lanes(4), sums = target.vector_registers >= 32 ? 24 : 12;
-  TW_ASSIGN(const LoadedLibrary library, load_probes(target, sums, lanes));
-  const auto flops = reinterpret_cast<Probe>(library.symbol("probe_flops"));
-  const auto read = reinterpret_cast<Probe>(library.symbol("probe_read")),
-             near_read = reinterpret_cast<Probe>(library.symbol("probe_near"));
+  TW_ASSIGN(const Probes probes,
+            Probes::load(target, {arithmetic_text(sums, lanes), reading_text(lanes, false),
+                                  reading_text(lanes, true)}));
+  const ProbeKernel flops = probes.find("probe_flops"), read = probes.find("probe_read"),
+                    near_read = probes.find("probe_near");
   Peaks peaks;
   peaks.gflops = measure_gflops(flops, sums, lanes, threads);
   peaks.l1_gbs = measure_l1_gbs(near_read, lanes, threads);

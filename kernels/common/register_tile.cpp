@@ -4,8 +4,6 @@
 
 namespace tw {
 
-constexpr int64_t kSetBytes = 4096;  // rows this far apart share a set of the L1 cache
-constexpr int64_t kSetWays = 8;
 constexpr int64_t kRowVectors = 8;   // of a panel for one row: long streams of weights
 constexpr int64_t kMostVectors = 6;  // of a panel with few registers: two rows
 
@@ -43,7 +41,8 @@ double step_cost(const Target& target, int64_t rows, int64_t vectors) {
   const double loads = target.vector_bits >= 512 && vectors == 1
                            ? static_cast<double>(rows) + 1
                            : kLoad * static_cast<double>(rows + vectors);
-  return std::max({products, loads, kInFlight}) + rest;
+  const double beside_product = core_rates(target).loads / vector_products(target);
+  return std::max({products, loads / beside_product, kInFlight}) + rest;
 }
 
 int64_t most_tile_rows(const Target& target, int64_t vectors) {

@@ -59,8 +59,7 @@ class MatMulSchedule {
 
   // Of the register tile.
   int64_t tile_rows_of() const {
-    // Vectors, without rules; rows that share a set of the cache
-    constexpr int64_t kMostTile = 64, kSetBytes = 4096, kSetWays = 8;
+    constexpr int64_t kMostTile = 64;  // vectors, without rules
     const std::optional<int64_t> all = s_.extent(m_.y.row), bytes = row_bytes();
     const int64_t wide = paired_ ? kPairedVectors : vectors_;
     const int64_t most = all.value_or(s_.target().vector_registers);

@@ -51,15 +51,15 @@ bool whole_rows(const Problem& p, int64_t tiles) {
 }
 
 // Cycles of one point and input channel, up to a factor: products with the loads that hide behind
-// them, what comes of reading the weights once a block (weight_cycles a vector, 0.8 on Zen 4), and
-// of an input that the second-level cache does not hold: transformed (kSpillCycles a tile,
-// kFarCycles for every group of channels that reads a good part of the last cache) or before that
-// (kStrayCycles a tile).
+// them, what comes of reading the weights once a block (weight_cycles a vector, 0.8 on Zen 4, which
+// reads 20 bytes a cycle), and of an input that the second-level cache does not hold: transformed
+// (kSpillCycles a tile, kFarCycles for every group of channels that reads a good part of the last
+// cache) or before that (kStrayCycles a tile).
 Blocking choose_blocking(const Problem& p, const Target& target) {
-  const CoreRates rates = core_rates(target);
+  const double a_cycle = vector_products(target);
   // Products in the time of a Zen 4 core's
-  const double a_step = target.vector_bits >= 512 ? rates.multiply_adds : rates.multiply_adds / 2;
-  const double weight_cycles = 0.8 * a_step * CoreRates{}.l3_bytes / rates.l3_bytes;
+  const double a_step = target.vector_bits >= 512 ? a_cycle : a_cycle / 2;
+  const double weight_cycles = 0.8 * a_step * 20 / core_rates(target).l3_bytes;
   constexpr double kFewestProducts = 8, kTileCycles = 20, kSpillCycles = 0.4, kFarCycles = 0.4,
                    kStrayCycles = 0.6;
   constexpr int64_t kMostTiles = 56;

@@ -24,6 +24,9 @@ constexpr double kStrassenNarrow = 1.15, kStrassenKappa = 1.4;
 // a vector and point of Winograd's transforms
 constexpr double kInputCycles = 5.5, kOutputCycles = 3.6;
 
+// Against the core on which the cycles of sums and transforms were counted.
+double sums_speed(const Target& target) { return core_rates(target).sums * 8 / target.lanes(4); }
+
 // Of one matrix product; columns are output channels
 struct Product {
   double rows = 0, depth = 0, columns = 0;
@@ -32,7 +35,7 @@ struct Product {
 double padded(double n, double to) { return std::ceil(n / to) * to; }
 
 double multiply_cycles(const Product& p, const Target& target) {
-  const double lanes = target.lanes(4), a_cycle = core_rates(target).multiply_adds;
+  const double lanes = target.lanes(4), a_cycle = vector_products(target);
   // Products in flight
   const double rows = std::min<double>(p.rows, target.vector_registers / 2 - 2),
                fewest = 4 * a_cycle;
@@ -83,7 +86,7 @@ AlgorithmEstimate winograd(const Graph& graph, const Node& node, int tile, const
                        std::ceil(static_cast<double>(extent(y.shape[2])) / tile) *
                        std::ceil(static_cast<double>(extent(y.shape[3])) / tile);
   const double transforms = tiles * points / lanes * (in * kInputCycles + out * kOutputCycles) /
-                            core_rates(target).sums;
+                            sums_speed(target);
   AlgorithmEstimate e;
   e.weight_bytes = points * in * out * 4;
   e.cycles = with_weights(points * multiply_cycles({tiles, in, out}, target) + transforms,
@@ -104,7 +107,7 @@ AlgorithmEstimate strassen(const Graph& graph, const Node& node, const Target& t
                            (!blocks && 1.75 * left_bytes > held ? kStrassenSpillCycles : 0);
   const double sums = (rows * p.depth * 2 / lanes * in_cycles +
                        rows * p.columns * 2 / lanes * kStrassenCycles) /
-                      core_rates(target).sums;
+                      sums_speed(target);
   const int64_t half_rows = static_cast<int64_t>(rows),
                 vectors = strassen_vectors(half_rows, static_cast<int64_t>(p.columns / 2 / lanes),
                                            target);

@@ -4,15 +4,11 @@
 
 namespace tw {
 
-namespace {
-constexpr double kClock = 3e9;
-constexpr double kBytesPerSecond = 2e10;       // between the second and the third cache level
-constexpr double kScatteredPerSecond = 1.2e9;  // elements: a load, a store and their addresses each
-}  // namespace
-
 double AnalyticCost::seconds(const WorkEstimate& work, const Target& target) const {
-  return work.vector_ops / work.efficiency / (kClock * core_rates(target).multiply_adds) +
-         work.bytes / kBytesPerSecond + work.scattered / kScatteredPerSecond;
+  const CoreRates rates = core_rates(target);
+  const double cycles = work.vector_ops / work.efficiency / vector_products(target) +
+                        work.bytes / rates.tensor_bytes + work.scattered * rates.scattered;
+  return cycles / rates.clock;
 }
 
 }  // namespace tw

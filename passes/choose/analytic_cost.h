@@ -1,5 +1,4 @@
-// The cost model that needs no measurement: rates of a middling core, whose ratios matter and not
-// their size.
+// The cost model that needs no measurement: the core's rates, as the target has them.
 #pragma once
 #include "ir/cost.h"
 

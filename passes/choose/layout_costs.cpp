@@ -9,6 +9,7 @@
 #include "ir/simplify.h"
 #include "kernels/device/tensor_form.h"
 #include "passes/choose/analytic_cost.h"
+#include "passes/choose/pbqp.h"
 
 namespace tw {
 namespace {
@@ -136,7 +137,7 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
     work.efficiency = kPlain;
   } else {
     // Where there is one unit of 512 bits, there are two of narrower ones.
-    const bool pairs = target_.vector_bits >= 512 && core_rates(target_).multiply_adds == 1 &&
+    const bool pairs = target_.vector_bits >= 512 && vector_products(target_) < 1.5 &&
                        static_cast<double>(out.block) < lanes;
     const double vectors = blocks(channels(y), out.block),
                  whole = static_cast<double>(out.block) / lanes * vectors;
@@ -213,7 +214,7 @@ LayoutCosts::Reading LayoutCosts::reading(const Node& node, size_t i, const Layo
   for (const Layout& other : {Layout{}, out}) {
     if (other == in) continue;
     double after = cast(node.inputs[i]) + direct(node, i, other, out);
-    if (after < best.seconds) best = {after, other};
+    if (costs_less(after, best.seconds)) best = {after, other};
   }
   return best;
 }

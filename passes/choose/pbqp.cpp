@@ -115,7 +115,7 @@ class Solver {
     for (size_t i = 0; i < costs_[node].size(); ++i) {
       double sum = costs_[node][i];
       for (const auto& [other, cost] : edges) sum += cheapest_with(cost[i], costs_[other]);
-      if (sum < least) least = sum, best = i;
+      if (costs_less(sum, least)) least = sum, best = i;
     }
     for (size_t i = 0; i < costs_[node].size(); ++i)
       if (i != best) costs_[node][i] = std::numeric_limits<double>::infinity();
@@ -135,7 +135,7 @@ class Solver {
     for (size_t i = 0; i < own.size(); ++i) {
       double sum = own[i];
       for (size_t e = 0; e < edges.size(); ++e) sum += (*edges[e])[i][at[e]];
-      if (sum < best.second) best = {i, sum};
+      if (costs_less(sum, best.second)) best = {i, sum};
     }
     return best;
   }

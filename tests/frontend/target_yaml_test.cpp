@@ -21,7 +21,7 @@ bool equal(const Target& a, const Target& b) {
          a.cores == b.cores && a.l1_bytes == b.l1_bytes && a.l2_bytes == b.l2_bytes &&
          a.l3_bytes == b.l3_bytes && a.vector_bits == b.vector_bits &&
          a.vector_registers == b.vector_registers && a.fast_math == b.fast_math &&
-         a.accuracy == b.accuracy;
+         a.accuracy == b.accuracy && a.core == b.core;
 }
 
 TEST_CASE("a full description is read, sizes in any unit") {
@@ -54,6 +54,78 @@ TEST_CASE("what is left out comes from the cpu") {
   CHECK_FALSE(plain->has("avx"));
 }
 
+const std::string kWide = "triple: x86_64-linux-gnu\ncpu: x86-64-v4\n";
+
+TEST_CASE("rates of a core: some may be given, the others follow from vectors and features") {
+  Expected<Target> t = parse_target(
+      kWide +
+          "rates:\n  clock: 2e9\n  multiply_adds: {f32: 32}\n  bytes: {l2: 48}\n  cpus: "
+          "[skx, cascadelake]\n",
+      "t.yaml");
+  if (!t) FAIL(error_text(t.takeError()));
+  CHECK(t->core.clock == 2e9);
+  CHECK(t->core.loads == 0);
+  CHECK(t->core.cpus == std::vector<std::string>{"skx", "cascadelake"});
+  Expected<Target> again = parse_target(print(*t), "again.yaml");
+  REQUIRE(again);
+  CHECK(equal(*t, *again));
+  const CoreRates rates = core_rates(*t);
+  CHECK(rates.f32 == 32);
+  CHECK(rates.f64 == 16);
+  CHECK(rates.bf16 == 0);  // no instruction
+  CHECK(rates.multiply_adds(DType::bf16) == 32);
+  CHECK(rates.i8 == 64);
+  CHECK(rates.loads == 1);
+  CHECK(rates.l2_bytes == 48);
+  CHECK(rates.l3_bytes == 20);
+  t->core = {};
+  CHECK(core_rates(*t).f32 == 16);  // one unit of 512 bits
+  t->vector_bits = 256;
+  CHECK(core_rates(*t).f32 == 16);  // or two of 256
+  t->vector_bits = 512;
+  t->features.push_back("amx-tile");
+  CHECK(core_rates(*t).f32 == 32);
+}
+
+TEST_CASE("rates of a core: mistakes") {
+  const std::string at = "t.yaml:3:";
+  const auto error = [](const std::string& rates) { return yaml_error(kWide + rates + "\n"); };
+  CHECK(error("rates: {speed: 1}").find(at + "9: unknown key 'speed' in rates") == 0);
+  CHECK(error("rates: {speed: 1}")
+            .find("accepted keys: clock, multiply_adds, loads, stores, bytes") !=
+        std::string::npos);
+  CHECK(error("rates: {multiply_adds: {f8: 1}}").find(at + "25: unknown key 'f8'") == 0);
+  CHECK(error("rates: {clock: 0}").find(at + "16: clock must be a number above 0") == 0);
+  CHECK(error("rates: {bytes: {l3: -2}}").find(at + "21: l3 must be a number above 0") == 0);
+  CHECK(error("rates: {loads: two}").find(at + "16: loads must be a number above 0") == 0);
+  CHECK(error("rates: {loads: .inf}").find(at + "16: loads must be a number above 0") == 0);
+  CHECK(error("rates: 3").find(at + "8: rates must be a map") == 0);
+  CHECK(error("rates: {cpus: skx}").find(at + "15: cpus must be a list") == 0);
+  CHECK(error("rates: {cpus: [skxx]}").find(at + "16: unknown cpu 'skxx'") == 0);
+}
+
+TEST_CASE("rates of a core: those of the description for its cpu, and they change no code") {
+  const auto loaded = [](const std::string& yaml) {
+    Expected<Target> t = parse_target(yaml, "t.yaml");
+    if (!t) FAIL(error_text(t.takeError()));
+    return with_all_rates(*t, {kConfigs});
+  };
+  const std::string x86 = "triple: x86_64-linux-gnu\ncpu: ";
+  const Target zen5 = loaded(x86 + "znver5\n"), skylake = loaded(x86 + "skylake-avx512\n");
+  CHECK(zen5.core.l3_bytes == 30);
+  CHECK(zen5.core.sums == 3);
+  CHECK(skylake.core.l3_bytes == 10);  // of a description that lists it
+  CHECK(skylake.core.scattered > 0);
+  CHECK(loaded(x86 + "znver5\nrates: {bytes: {l3: 40}}\n").core.l3_bytes == 40);
+  CHECK(loaded(x86 + "znver5\nvector_bits: 256\n").core.l3_bytes == 20);  // other vectors
+  // Named after the least that it is
+  CHECK(loaded(x86 + "x86-64-v4\nfeatures: [avx512vl, avx512bw, avx512dq, amx-tile]\n")
+            .core.l3_bytes == 10);
+  Target other = zen5;
+  other.core.clock *= 2;
+  CHECK(codegen_hash(other) == codegen_hash(zen5));
+}
+
 TEST_CASE("implied features are added") {
   Expected<Target> t = parse_target("triple: x86_64-linux-gnu\nfeatures: [avx2]\n", "t.yaml");
   REQUIRE(t);
@@ -65,7 +137,7 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncors: 4\n") ==
         "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, "
         "features, cores, caches, vector_bits, "
-        "vector_registers, fast_math, accuracy, axes, scopes, intrinsics, devices");
+        "vector_registers, fast_math, accuracy, rates, axes, scopes, intrinsics, devices");
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KiB, l4: 1}\n")
             .find("t.yaml:2:21: unknown key 'l4' in caches") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncores: many\n")

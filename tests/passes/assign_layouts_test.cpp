@@ -22,9 +22,9 @@ Graph parsed(const std::string& text) {
   return std::move(*graph);
 }
 
-void assign(Graph& graph, const CostOracle* costs = nullptr, const std::string& cpu = "") {
+void assign(Graph& graph, const CostOracle* costs = nullptr, double multiply_adds = 0) {
   Target target = wide_target();
-  if (!cpu.empty()) target.cpu = cpu;
+  target.core.f32 = multiply_adds;
   PassContext context{target};
   context.costs = costs;
   Expected<bool> changed = assign_layouts(graph, context);
@@ -101,11 +101,11 @@ TEST_CASE(
       kAttrs + "\n%a: f32[1, 24, 56, 56] = conv(%p, %w)" + kAttrs +
       "\n%b: f32[1, 144, 56, 56] = conv(%a, %v)" + kAttrs +
       "\n%y: f32[1, 144, 1, 1] = reduce(%b) kind=mean axes=[2,3]\noutput %y\n}\n";
-  for (auto& [cpu, expected] :
-       {std::pair("znver4", "p@16 a@8 b@16 y 0"), std::pair("znver5", "p@16 a@16 b@16 y 0")}) {
-    CAPTURE(cpu);
+  for (auto& [multiply_adds, expected] :
+       {std::pair(16, "p@16 a@8 b@16 y 0"), std::pair(32, "p@16 a@16 b@16 y 0")}) {
+    CAPTURE(multiply_adds);
     Graph graph = parsed(text);
-    assign(graph, nullptr, cpu);
+    assign(graph, nullptr, multiply_adds);
     CHECK(layouts(graph) == expected);
   }
 }

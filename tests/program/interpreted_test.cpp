@@ -261,8 +261,8 @@ TEST_CASE("Strassen's kernels, lowered and interpreted, equal the evaluators") {
 
 TEST_CASE("blocks of channels that are not full are read in parts that are") {
   Target target = baseline_target(Arch::x86_64);
-  target.cpu = "znver5";  // blocks of sixteen
   target.vector_bits = 512;
+  target.core.f32 = 32;  // two products a cycle: blocks of sixteen
   target.vector_registers = 32;
   for (int64_t channels : {24, 20, 40, 22, 8})
     for (int64_t kernel : {1, 3}) {
@@ -306,7 +306,7 @@ TEST_CASE(
     "convolutions of 8-bit integers, two and four products at once, lowered and interpreted, equal "
     "the evaluators") {
   Target wide = baseline_target(Arch::x86_64);
-  wide.cpu = "znver5";
+  wide.core.f32 = 32;
   wide.features = {"avx512bw", "avx512f", "avx512vnni"};
   wide.vector_bits = 512;
   wide.vector_registers = 32;

@@ -1,0 +1,50 @@
+// Kernels of our own code generator that are timed for what they say about the machine.
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/target.h"
+#include "packager/loaded_library.h"
+
+namespace tw {
+
+using ProbeKernel = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
+
+class Probes {
+ public:
+  // The kernels, as text, compiled for the target and loaded.
+  static Expected<Probes> load(const Target& target, const std::vector<std::string>& kernels);
+  ProbeKernel find(const std::string& kernel) const;
+
+ private:
+  explicit Probes(LoadedLibrary library) : library_(std::move(library)) {}
+  LoadedLibrary library_;
+};
+
+// Runs pass(thread) again and again on all threads at once; gives the sum over threads of 1 / their
+// fastest pass.
+double passes_per_second(int threads, const std::function<void(int thread)>& pass);
+
+struct alignas(64) Line {
+  float values[16];
+};
+
+// Zeros on huge pages: weights lie on large pages of the page cache, and with small ones the page
+// walks would be measured.
+class Pages {
+ public:
+  explicit Pages(int64_t lines);
+  Line* data() { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(Line* p) const { std::free(p); }
+  };
+  std::unique_ptr<Line, Free> data_;
+};
+
+}  // namespace tw

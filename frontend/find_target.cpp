@@ -1,0 +1,96 @@
+// Where descriptions are found by name, and what one that says nothing of its core's rates takes
+// from another.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "frontend/frontend.h"
+#include "frontend/mapped_file.h"
+
+namespace tw {
+namespace {
+
+Expected<Target> read_target(const std::string& file) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> mapped, MappedFile::open(file));
+  return parse_target(std::string(mapped->text().substr(0, kMaxDescription + 1)), file);
+}
+
+// A target with features that the description of its cpu lacks is another chip, named after the
+// nearest one that LLVM, or who wrote it, knew.
+bool has_rates_of(const Target& description, const Target& target) {
+  if (description.arch() != target.arch() || description.vector_bits != target.vector_bits)
+    return false;
+  return std::ranges::count(description.core.cpus, target.cpu) ||
+         (description.name == target.cpu && description.cpu == target.cpu &&
+          std::ranges::includes(description.features, target.features));
+}
+
+// The rates of the description in config_dirs that is named like the cpu or lists it. A file that
+// is no description is nobody's: 'tilewright targets' tells.
+CoreRates rates_of_cpu(const Target& target, const std::vector<std::string>& config_dirs) {
+  std::vector<std::string> names = list_targets(config_dirs);
+  if (!target_file(target.cpu, config_dirs).empty()) names = {target.cpu};
+  for (const std::string& name : names) {
+    if (name == kHostTarget) continue;
+    Expected<Target> other = read_target(target_file(name, config_dirs));
+    if (!other) {
+      llvm::consumeError(other.takeError());
+      continue;
+    }
+    if (has_rates_of(*other, target)) return other->core;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> list_targets(const std::vector<std::string>& config_dirs) {
+  std::set<std::string> names;
+  for (const std::string& folder : config_dirs) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
+  }
+  std::vector<std::string> out = {kHostTarget};
+  out.insert(out.end(), names.begin(), names.end());
+  return out;
+}
+
+std::string target_file(const std::string& name_or_path,
+                        const std::vector<std::string>& config_dirs) {
+  if (name_or_path == kHostTarget) return "";
+  if (name_or_path.find('/') != std::string::npos ||
+      std::filesystem::path(name_or_path).extension() == ".yaml")
+    return name_or_path;
+  for (const std::string& dir : config_dirs) {
+    const std::string candidate = dir + "/" + name_or_path + ".yaml";
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(candidate, ignored)) return candidate;
+  }
+  return "";
+}
+
+Target with_all_rates(Target target, const std::vector<std::string>& config_dirs) {
+  target.core = with_defaults(std::move(target.core), rates_of_cpu(target, config_dirs));
+  target.core = core_rates(target);
+  return target;
+}
+
+Expected<Target> load_target(const std::string& name_or_path,
+                             const std::vector<std::string>& config_dirs) {
+  if (name_or_path == kHostTarget) return with_all_rates(host_target(), config_dirs);
+  const std::string file = target_file(name_or_path, config_dirs);
+  if (file.empty()) {
+    std::string names;
+    for (const std::string& name : list_targets(config_dirs))
+      names += (names.empty() ? "" : ", ") + name;
+    return make_error({DiagCode::invalid_argument,
+                       "unknown target '" + name_or_path + "'",
+                       {},
+                       {"a YAML file, or one of: " + names}});
+  }
+  TW_ASSIGN(Target target, read_target(file));
+  return with_all_rates(std::move(target), config_dirs);
+}
+
+}  // namespace tw
