@@ -15,6 +15,19 @@ struct TargetArgs {
   std::string name = "host", output;
 };
 
+// The description, and in comments the instructions that its features give.
+std::string described(const Target& t) {
+  std::string out = print(t);
+  bool any = false;
+  for (const Intrinsic& intrinsic : t.intrinsics) {
+    if (!intrinsic.shipped) continue;
+    out += any ? "" : "# instructions for tensorize, by the features:\n";
+    any = true;
+    out += "#   " + intrinsic.name + "\n";
+  }
+  return out;
+}
+
 Expected<int> target(const TargetArgs& args, Console& console) {
   FileRoles files;
   files.reads_target(args.name);
@@ -22,12 +35,12 @@ Expected<int> target(const TargetArgs& args, Console& console) {
   TW_TRY(files.check());
   TW_ASSIGN(const Target t, load_target(args.name, config_dirs()));
   if (!args.output.empty()) {
-    TW_TRY(write_file(args.output, print(t)));
+    TW_TRY(write_file(args.output, described(t)));
     if (console.json) write_json(console, Json::Object{{"output", args.output}});
     return kExitOk;
   }
   if (!console.json) {
-    console.out << print(t);
+    console.out << described(t);
     return kExitOk;
   }
   write_json(console, Json::Object{{"name", t.name},
