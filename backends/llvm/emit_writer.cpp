@@ -315,9 +315,10 @@ Error try_emit(const Intrinsic& intrinsic, llvm::Module& module) {
   EmitWriter writer(b, module);
   for (const EmitCalls* around : {&intrinsic.setup, &intrinsic.teardown})
     TW_TRY(writer.write(*around, operands, b.getVoidTy()).takeError());
-  TW_ASSIGN(const Value* result, writer.write(intrinsic.emit, operands, out));
+  TW_ASSIGN(Value * result, writer.write(intrinsic.emit, operands, out));
   if (!result && !by_address)
     return make_error(DiagCode::unsupported, "nothing gives the accumulator");
+  if (result) b.CreateStore(result, function->getArg(0));
   b.CreateRetVoid();
   return Error::success();
 }

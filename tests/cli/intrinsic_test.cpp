@@ -154,7 +154,7 @@ TEST_CASE("an emit that the code generator does not know is an error with its pl
       {"llvm.x86.avx512.vpdpbusd.512(c, a)", "nothing takes 'b'"},
       {"llvm.x86.avx512.vpdpbusd.512(c, a, d)", "'d' is no parameter"},
       {"llvm.x86.avx512.vpdpbusd.512(c, a, b", "',' or ')' is expected at column 37"},
-      {"[t = add(a, b), \"llvm.x86.avx512.vpdpbusd.512(c, a, b)\"]", "nothing takes 't'"},
+      {"[\"t = add(a, b)\", \"llvm.x86.avx512.vpdpbusd.512(c, a, b)\"]", "nothing takes 't'"},
       {"'asm(\"vpdpbusd $2, $1\", \"=q\", c, a, b)'", "constraints \"=q\""},
       {"'asm(\"nosuch $2, $1, $0\", \"=v,v,v,0\", a, b, c)'", "the code generator refuses it"},
   };
@@ -208,6 +208,6 @@ TEST_CASE("mistakes in axes, scopes and intrinsics are told") {
   CHECK(problem("axes: [{name: a, level: b, size: 8}]").find("unknown key 'size' in axes") !=
         std::string::npos);
   CHECK(problem("scopes: shared").find("scopes must be a list of maps") != std::string::npos);
-  CHECK(problem("intrinsics: [{name: a, semantics: \"kernel\", emit: x}]")
+  CHECK(problem("intrinsics: [{name: a, features: [], rate: 1, semantics: \"kernel\", emit: x}]")
             .find("the semantics are no kernel") != std::string::npos);
 }

@@ -23,8 +23,8 @@ struct Mnemonic {
   const char *name, *assembly;
 };
 constexpr Mnemonic kMnemonics[] = {
-    {"x86.vpdpbusd", "vpdpbusd"},        {"x86.avxvnni.vpdpbusd", "{vex} vpdpbusd"},
-    {"x86.vpdpwssd", "vpdpwssd"},        {"x86.avxvnni.vpdpwssd", "{vex} vpdpwssd"},
+    {"x86.vpdpbusd", "vpdpbusd"},        {"x86.avxvnni.vpdpbusd", "{vex}\tvpdpbusd"},
+    {"x86.vpdpwssd", "vpdpwssd"},        {"x86.avxvnni.vpdpwssd", "{vex}\tvpdpwssd"},
     {"x86.pmaddwd", "pmaddwd"},          {"x86.vdpbf16ps", "vdpbf16ps"},
     {"x86.vfmadd.ph", "vfmadd"},         {"x86.amx.tdpbusd", "tdpbusd"},
     {"x86.amx.tdpbssd", "tdpbssd"},      {"x86.amx.tdpbf16ps", "tdpbf16ps"},
@@ -228,6 +228,6 @@ TEST_CASE("an instruction that lacks a field or has a strange one is an error th
       "intrinsics:\n  - {name: a, features: [], rate: 1, semantics: x, emit: b, speed: 3}\n",
       "t.yaml");
   REQUIRE(!strange);
-  CHECK(error_text(strange.takeError()).find("t.yaml:2:66: unknown key 'speed'") !=
+  CHECK(error_text(strange.takeError()).find("t.yaml:2:61: unknown key 'speed'") !=
         std::string::npos);
 }

@@ -3,7 +3,8 @@
 // shipped entries the descriptions leave out.
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 #include <random>
 
 #include "frontend/frontend.h"
@@ -104,7 +105,10 @@ TEST_CASE("an instruction of a description alone is used on x86-64: compile and 
         REQUIRE(got[0].int_at(i) == (*expected)[0].int_at(i));
     }
   }
-  if (!test::runs(target)) return MESSAGE("skipped: this machine has no AVX-512 VNNI");
+  if (!test::runs(target)) {
+    MESSAGE("skipped: this machine has no AVX-512 VNNI");
+    return;
+  }
   const TestFolder folder;
   const std::string model = TW_SOURCE_DIR "/examples/digits/digits_int8.onnx",
                     yaml = folder.write("unknown.yaml", kX86), log = folder / "log.sqlite",
