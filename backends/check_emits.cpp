@@ -7,11 +7,11 @@ Error check_emits(const Target& target, const std::string& forms,
   std::vector<Diag> problems;
   for (const Intrinsic& intrinsic : target.intrinsics)
     if (!is_written(intrinsic))
-      problems.push_back(
-          {DiagCode::unsupported,
-           "intrinsic '" + intrinsic.name + "': no code is known for emit '" + intrinsic.emit + "'",
-           {},
-           {"known here: " + forms}});
+      problems.push_back({DiagCode::unsupported,
+                          "intrinsic '" + intrinsic.name + "': no code is known for emit '" +
+                              intrinsic.emit.text() + "'",
+                          intrinsic.emit.at,
+                          {"known here: " + forms}});
   return make_error(std::move(problems));
 }
 

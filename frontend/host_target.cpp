@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "frontend/frontend.h"
+#include "frontend/intrinsic_library.h"
 #include "frontend/target_features.h"
 
 namespace tw {
@@ -71,6 +72,7 @@ Target host_target() {
   read_caches(target);
   target.vector_bits = default_vector_bits(arch, target.features);
   target.vector_registers = default_vector_registers(arch, target.features);
+  add_shipped_intrinsics(target);
   return target;
 }
 

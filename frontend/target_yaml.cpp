@@ -12,6 +12,7 @@
 #include <set>
 
 #include "frontend/frontend.h"
+#include "frontend/intrinsic_library.h"
 #include "frontend/target_features.h"
 #include "ir/kernel/kernel.h"
 
@@ -32,6 +33,9 @@ class Reader {
   explicit Reader(const std::string& file) : file_(file) {}
 
   Target read(const YAML::Node& root);
+  void read_library(const YAML::Node& root, Target& t) {
+    read_map(root, "the instructions", {{"intrinsics", call<&Reader::read_intrinsics>}}, t);
+  }
   std::vector<Diag> problems;
 
  private:
@@ -70,7 +74,14 @@ class Reader {
   void read_accuracy(const YAML::Node& node, Target& t);
   void read_axes(const YAML::Node& node, Target& t);
   void read_scopes(const YAML::Node& node, Target& t);
-  void read_intrinsics(const YAML::Node& node, Target& t);
+  void read_intrinsics(const YAML::Node& node, Target& t) { read_instructions(node, t, 5); }
+  // A device's features and rates are the device's
+  void read_device_intrinsics(const YAML::Node& node, Target& t) { read_instructions(node, t, 3); }
+  void read_instructions(const YAML::Node& node, Target& t, size_t needed);
+  void read_without_intrinsics(const YAML::Node& node, Target& t);
+  void check_intrinsics(Target& t);
+  EmitCalls emit(const YAML::Node& node, const char* key);
+  std::vector<std::string> words(const YAML::Node& node, const char* what);
   void read_devices(const YAML::Node& node, Target& t);
   void read_device_features(const YAML::Node& node, Target& t);
   void read_driver(const YAML::Node& node, Target& t) { t.driver = scalar(node, "driver"); }
@@ -94,8 +105,10 @@ class Reader {
                  size_t needed, const std::function<void(const std::vector<YAML::Node>&)>& read);
 
   std::string file_;
-  std::set<std::string> seen_;                   // top-level keys
-  std::vector<YAML::Node> cpu_, feature_nodes_;  // checked when the architecture is known
+  std::set<std::string> seen_;  // top-level keys
+  // Checked when the architecture is known
+  std::vector<YAML::Node> cpu_, feature_nodes_;
+  YAML::Node intrinsics_, without_;
 };
 
 void Reader::read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys,
@@ -288,7 +301,7 @@ void Reader::read_devices(const YAML::Node& node, Target& t) {
               {"fast_math", call<&Reader::read_fast_math>},
               {"axes", call<&Reader::read_axes>},
               {"scopes", call<&Reader::read_scopes>},
-              {"intrinsics", call<&Reader::read_intrinsics>},
+              {"intrinsics", call<&Reader::read_device_intrinsics>},
               {"max_group", call<&Reader::read_max_group>},
               {"local_bytes", call<&Reader::read_local_bytes>},
               {"rates", call<&Reader::read_rates>},
@@ -324,7 +337,7 @@ void Reader::read_list(const YAML::Node& node, const char* what,
     return problem(node, std::string(what) + " must be a list of maps", {"keys: " + accepted});
   std::set<std::string> names;
   for (const auto& item : node) {
-    if (!item.IsMap() || item.size() < needed) {
+    if (!item.IsMap()) {
       problem(item, std::string("one of the ") + what + " must be a map with the keys " + accepted);
       continue;
     }
@@ -365,24 +378,79 @@ void Reader::read_scopes(const YAML::Node& node, Target& t) {
   });
 }
 
-void Reader::read_intrinsics(const YAML::Node& node, Target& t) {
-  read_list(node, "intrinsics", {"name", "semantics", "emit", "scopes"}, 3,
-            [&](const std::vector<YAML::Node>& v) {
-              t.intrinsics.push_back(
-                  {scalar(v[0], "name"), scalar(v[1], "semantics"), scalar(v[2], "emit"), {}});
-              if (v[3].IsDefined())
-                for (const auto& scope : v[3])
-                  t.intrinsics.back().scopes.push_back(scalar(scope, "a scope"));
-              Expected<Kernel> kernel = parse_kernel(t.intrinsics.back().semantics);
-              if (!kernel)
-                return problem(v[1],
-                               "the semantics are no kernel: " + error_text(kernel.takeError()));
-              if (Error error = verify(*kernel))
-                problem(v[1], "the semantics are no legal kernel: " + error_text(std::move(error)));
-              const std::vector<std::string>& scopes = t.intrinsics.back().scopes;
-              if (!scopes.empty() && scopes.size() != kernel->buffers.size())
-                problem(v[3], "scopes must be one for each parameter of the semantics");
-            });
+std::vector<std::string> Reader::words(const YAML::Node& node, const char* what) {
+  std::vector<std::string> all;
+  if (!node.IsSequence()) problem(node, std::string(what) + " must be a list, such as [a, b]");
+  else
+    for (const auto& item : node) all.push_back(scalar(item, what));
+  return all;
+}
+
+// One line or a list of lines.
+EmitCalls Reader::emit(const YAML::Node& node, const char* key) {
+  std::vector<std::string> lines = node.IsSequence() ? words(node, key)
+                                                     : std::vector{scalar(node, key)};
+  Expected<EmitCalls> parsed = parse_emit(std::move(lines), location(file_, node.Mark()));
+  if (parsed) return std::move(*parsed);
+  for (Diag& diag : take_diags(parsed.takeError())) problems.push_back(std::move(diag));
+  return {};
+}
+
+// The first `needed` keys must be there.
+void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed) {
+  const auto read = [&](const std::vector<YAML::Node>& v) {
+    Intrinsic i;
+    i.name = scalar(v[0], "name");
+    i.semantics = scalar(v[1], "semantics");
+    i.emit = emit(v[2], "emit");
+    if (v[3].IsDefined()) i.features = words(v[3], "features");
+    if (v[4].IsDefined()) i.rate = positive(v[4], "rate");
+    if (v[5].IsDefined()) i.scopes = words(v[5], "scopes");
+    if (v[6].IsDefined() != v[7].IsDefined())
+      problem(v[6].IsDefined() ? v[6] : v[7], std::string("intrinsic '") + i.name +
+                                                  "' lacks the key " +
+                                                  (v[6].IsDefined() ? "teardown" : "setup"));
+    if (v[6].IsDefined()) i.setup = emit(v[6], "setup");
+    if (v[7].IsDefined()) i.teardown = emit(v[7], "teardown");
+    Expected<Kernel> kernel = parse_kernel(i.semantics);
+    if (!kernel)
+      return problem(v[1], "the semantics are no kernel: " + error_text(kernel.takeError()));
+    if (Error error = verify(*kernel))
+      return problem(v[1], "the semantics are no legal kernel: " + error_text(std::move(error)));
+    std::vector<std::string> parameters;
+    for (const Buffer& buffer : kernel->buffers) parameters.push_back(buffer.name);
+    if (!i.scopes.empty() && i.scopes.size() != parameters.size())
+      problem(v[5], "scopes must be one for each parameter of the semantics");
+    const bool copies = i.emit == "async";  // what it copies is what a stage says
+    if (Error error = joinErrors(
+            joinErrors(i.emit.empty() || copies ? Error::success() : check_emit(i.emit, parameters),
+                       check_emit(i.setup, {})),
+            check_emit(i.teardown, {})))
+      for (Diag& diag : take_diags(std::move(error))) problems.push_back(std::move(diag));
+    t.intrinsics.push_back(std::move(i));
+  };
+  read_list(node, "intrinsics",
+            {"name", "semantics", "emit", "features", "rate", "scopes", "setup", "teardown"},
+            needed, read);
+  intrinsics_ = node;
+}
+
+void Reader::read_without_intrinsics(const YAML::Node& node, Target& t) {
+  t.without_intrinsics = words(node, "without_intrinsics");
+  without_ = node;
+}
+
+// Those of the features join the description's own, which need features of the target.
+void Reader::check_intrinsics(Target& t) {
+  for (const Intrinsic& i : t.intrinsics)
+    for (const std::string& feature : i.features)
+      if (!t.has(feature))
+        problem(intrinsics_, "intrinsic '" + i.name + "' needs the feature '" + feature +
+                                 "', which the target has not");
+  for (const std::string& name : t.without_intrinsics)
+    if (!is_shipped(t.arch(), name))
+      problem(without_, "no instruction '" + name + "' comes with " + arch_name(t.arch()));
+  add_shipped_intrinsics(t);
 }
 
 Target Reader::read(const YAML::Node& root) {
@@ -402,6 +470,7 @@ Target Reader::read(const YAML::Node& root) {
             {"axes", call<&Reader::read_axes>},
             {"scopes", call<&Reader::read_scopes>},
             {"intrinsics", call<&Reader::read_intrinsics>},
+            {"without_intrinsics", call<&Reader::read_without_intrinsics>},
             {"devices", call<&Reader::read_devices>}},
            t);
   if (problems.empty() && !seen_.count("triple"))
@@ -424,6 +493,7 @@ Target Reader::read(const YAML::Node& root) {
   if (!seen_.count("vector_bits")) t.vector_bits = default_vector_bits(arch, t.features);
   if (!seen_.count("vector_registers"))
     t.vector_registers = default_vector_registers(arch, t.features);
+  check_intrinsics(t);
   for (Target& device : t.devices) {
     device.triple = t.triple;
     device.accuracy = t.accuracy;
@@ -453,6 +523,19 @@ Expected<Target> parse_target(const std::string& yaml, const std::string& file) 
   TW_TRY(make_error(std::move(reader.problems)));
   if (target.name.empty()) target.name = file_stem(file);
   return target;
+}
+
+Expected<std::vector<Intrinsic>> parse_intrinsics(const std::string& yaml,
+                                                  const std::string& file) {
+  Reader reader(file);
+  Target target;
+  try {
+    reader.read_library(YAML::Load(yaml), target);
+  } catch (const YAML::Exception& e) {
+    return make_error({DiagCode::parse, e.msg, location(file, e.mark), {}});
+  }
+  TW_TRY(make_error(std::move(reader.problems)));
+  return std::move(target.intrinsics);
 }
 
 }  // namespace tw

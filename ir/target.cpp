@@ -104,6 +104,34 @@ std::string sizes(const Target& t) {
   return out + "fast_math: " + (t.fast_math ? "true" : "false") + "\n";
 }
 
+std::string emit_text(const EmitCalls& emit) {
+  if (emit.lines.size() == 1) return quoted(emit.lines[0]);
+  std::string out;
+  for (const std::string& line : emit.lines) out += (out.empty() ? "[" : ", ") + quoted(line);
+  return out + "]";
+}
+
+// The description's own: the others follow from the features.
+std::string intrinsic_list(const Target& t) {
+  std::string out;
+  if (!t.without_intrinsics.empty())
+    out += "without_intrinsics: " + word_list(t.without_intrinsics) + "\n";
+  bool any = false;
+  for (const Intrinsic& i : t.intrinsics) {
+    if (i.shipped) continue;
+    out += any ? "" : "intrinsics:\n";
+    any = true;
+    out += "  - name: " + scalar(i.name) + "\n";
+    if (t.driver.empty())
+      out += "    features: " + word_list(i.features) + "\n    rate: " + number(i.rate) + "\n";
+    out += "    semantics: " + quoted(i.semantics) + "\n    emit: " + emit_text(i.emit) + "\n";
+    if (!i.scopes.empty()) out += "    scopes: " + word_list(i.scopes) + "\n";
+    if (!i.setup.empty()) out += "    setup: " + emit_text(i.setup) + "\n";
+    if (!i.teardown.empty()) out += "    teardown: " + emit_text(i.teardown) + "\n";
+  }
+  return out;
+}
+
 std::string device(const Target& t) {  // what loops are bound to, and instructions
   std::string out;
   if (!t.axes.empty()) out += "axes:\n";
@@ -114,11 +142,7 @@ std::string device(const Target& t) {  // what loops are bound to, and instructi
   for (const MemoryScope& m : t.scopes)
     out += "  - {name: " + scalar(m.name) + (m.level.empty() ? "" : ", level: " + scalar(m.level)) +
            ", bytes: " + std::to_string(m.bytes) + "}\n";
-  if (!t.intrinsics.empty()) out += "intrinsics:\n";
-  for (const Intrinsic& i : t.intrinsics)
-    out += "  - name: " + scalar(i.name) + "\n    semantics: " + quoted(i.semantics) +
-           "\n    emit: " + quoted(i.emit) + "\n" +
-           (i.scopes.empty() ? "" : "    scopes: " + word_list(i.scopes) + "\n");
+  out += intrinsic_list(t);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/core_rates.h"
+#include "ir/intrinsic.h"
 
 namespace tw {
 
@@ -29,15 +30,6 @@ struct MemoryScope {
   int64_t bytes = 0;
 };
 
-// A hardware instruction as data: a kernel says what it computes, `emit` what the back end writes.
-// Its only output is the accumulator. emit = "llvm.name(c, a, b)": an LLVM intrinsic with these
-// parameters of the kernel, whose result is the output. scopes: the memory that each parameter must
-// lie in; empty: any.
-struct Intrinsic {
-  std::string name, semantics, emit;
-  std::vector<std::string> scopes = {};
-};
-
 // What a device reaches, for the choice of where kernels run.
 struct DeviceRates {
   double flops = 1e11, bytes = 2e10;  // a second
@@ -56,12 +48,14 @@ struct Target {
   int64_t l3_bytes = 0;               // shared; 0: none
   int vector_bits = 128;              // widest vectors that pay
   int vector_registers = 16;
-  bool fast_math = false;           // NaN and infinity need not be kept
-  double accuracy = 1e-4;           // error budget, relative to an output's range
-  CoreRates core;                   // of a processor, as described; read by core_rates(target)
-  std::vector<DeviceAxis> axes;     // none on a CPU
-  std::vector<MemoryScope> scopes;  // beyond global, stack and register
-  std::vector<Intrinsic> intrinsics;
+  bool fast_math = false;             // NaN and infinity need not be kept
+  double accuracy = 1e-4;             // error budget, relative to an output's range
+  CoreRates core;                     // of a processor, as described; read by core_rates(target)
+  std::vector<DeviceAxis> axes;       // none on a CPU
+  std::vector<MemoryScope> scopes;    // beyond global, stack and register
+  std::vector<Intrinsic> intrinsics;  // the description's own, then those of the features
+  // Names of instructions that the features would give
+  std::vector<std::string> without_intrinsics;
   // Beside the processor, the preferred first; these have no devices of their own
   std::vector<Target> devices;
   // Of a device only:

@@ -73,6 +73,7 @@ Expected<CpuTraits> cpu_traits(const Target& target) {
   }
   std::sort(traits.checked.begin(), traits.checked.end());
   traits.features = plus_list(features);
+  traits.usable = features;
 
   Target usable = base;
   usable.features = features;

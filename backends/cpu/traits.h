@@ -17,15 +17,12 @@ struct CpuTraits {
   std::string features;  // target-features: "+avx2,+fma"
   // Extensions beyond the baseline that the code may use: the artifact asks the processor for them
   std::vector<std::string> checked;
+  // Those and the baseline's
+  std::vector<std::string> usable;
   bool fma = false;    // fused multiply-add of f32 and f64 is an instruction
   bool round = false;  // so are floor, ceil, trunc and round-to-even
   bool half = false;   // and f16 <-> f32 conversion
   int vector_bits = 128;
-  // Widest vector of 16-bit products whose neighbours one instruction adds (pmaddwd); 0: there is
-  // none
-  int pair_bits = 0;
-  // The same of bytes, unsigned by signed, four at a time (vpdpbusd)
-  int quad_bits = 0;
 };
 
 // An extension counts as present when the Target lists it or its cpu implies it, and the runtime

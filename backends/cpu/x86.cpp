@@ -7,7 +7,5 @@ void fill_x86(CpuTraits& t, const FeatureSet& f) {
   t.fma = f.has("fma") || f.has("avx512f");
   t.round = f.has("sse4.1");
   t.half = f.has("f16c") || f.has("avx512f");
-  t.pair_bits = f.has("avx512bw") ? 512 : f.has("avx2") ? 256 : 128;
-  t.quad_bits = f.has("avx512vnni") ? 512 : f.has("avxvnni") ? 256 : 0;
 }
 }  // namespace tw

@@ -194,7 +194,9 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Target& device)
   TW_ASSIGN(cuda::Chip chip, cuda::chip_of(device));
   TW_TRY(check_emits(device, "llvm.name(c, a, b), an intrinsic of LLVM, and async",
                      [](const Intrinsic& intrinsic) {
-                       return intrinsic.emit == "async" || intrinsic.emit.starts_with("llvm.");
+                       return intrinsic.emit == "async" ||
+                              (intrinsic.emit.calls.size() == 1 &&
+                               intrinsic.emit.calls[0].callee.starts_with("llvm."));
                      }));
   std::string ptxas = cuda::find_ptxas();
   if (chip.needs_ptxas && ptxas.empty())

@@ -2,16 +2,15 @@
 // program by emit_program.
 #include "backends/backend.h"
 
-#include <llvm/IR/Intrinsics.h>
 #include <llvm/MC/MCAsmInfo.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBufferRef.h>
 
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/emit_program.h"
+#include "backends/llvm/emit_writer.h"
 #include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/target_machine.h"
-#include "ir/schedule/intrinsic.h"
 #include "runtime/embedded.h"
 #include "support/parallel.h"
 
@@ -215,6 +214,42 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
   code.objects.emplace_back(operators_object(target_.triple));
   return code;
 }
+
+Error check_intrinsic(const Intrinsic& intrinsic, const Target& target, const CpuTraits& traits) {
+  if (intrinsic.emit.threads > 1)
+    return make_error(DiagCode::unsupported, "a processor's threads do nothing together");
+  for (const std::string& feature : intrinsic.features)
+    if (!std::ranges::count(traits.usable, feature))
+      return make_error(DiagCode::unsupported,
+                        "a library cannot ask for the feature '{0}' where it runs", feature);
+  llvm::LLVMContext context;
+  llvm::Module module(intrinsic.name, context);
+  TW_ASSIGN(auto machine, make_target_machine(target.triple, traits));
+  module.setDataLayout(machine->createDataLayout());
+  TW_TRY(try_emit(intrinsic, module));
+  prepare_module(module, *machine, traits);
+  return generate_code(module, *machine, false, nullptr).takeError();
+}
+
+// Every instruction that a description declares is written once, and code is made of it.
+Error check_intrinsics(const Target& target, const CpuTraits& traits) {
+  std::vector<Diag> problems;
+  for (const Intrinsic& intrinsic : target.intrinsics) {
+    if (intrinsic.shipped) continue;
+    if (Error error = check_intrinsic(intrinsic, target, traits)) {
+      Diag problem{DiagCode::unsupported,
+                   "intrinsic '" + intrinsic.name + "': emit '" + intrinsic.emit.text() + "': ",
+                   intrinsic.emit.at,
+                   {}};
+      for (Diag& diag : take_diags(std::move(error))) {
+        problem.message += diag.message;
+        problem.notes.insert(problem.notes.end(), diag.notes.begin(), diag.notes.end());
+      }
+      problems.push_back(std::move(problem));
+    }
+  }
+  return make_error(std::move(problems));
+}
 }  // namespace
 
 }  // namespace tw::codegen
@@ -224,12 +259,7 @@ namespace tw {
 Expected<std::unique_ptr<Backend>> make_backend(const Target& target) {
   TW_ASSIGN(CpuTraits traits, cpu_traits(target));
   TW_ASSIGN(CpuTraits baseline, baseline_traits(target));
-  const auto is_written = [](const Intrinsic& intrinsic) {
-    const IntrinsicCall call = intrinsic_call(intrinsic);
-    return call.threads == 1 && !call.words.empty() && call.words[0].starts_with("llvm.") &&
-           llvm::Intrinsic::lookupIntrinsicID(call.words[0]) != llvm::Intrinsic::not_intrinsic;
-  };
-  TW_TRY(check_emits(target, "llvm.name(c, a, b), an intrinsic of LLVM", is_written));
+  TW_TRY(codegen::check_intrinsics(target, traits));
   return std::make_unique<codegen::LlvmBackend>(target, std::move(traits), std::move(baseline));
 }
 

@@ -5,6 +5,7 @@
 #include <llvm/CodeGen/MachineOptimizationRemarkEmitter.h>
 #include <llvm/IR/DiagnosticHandler.h>
 #include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -36,8 +37,10 @@ class SpillCounter : public llvm::DiagnosticHandler {
     return pass == "asm-printer";
   }
   bool isAnyRemarkEnabled() const override { return true; }
+  const std::string& error() const { return error_; }  // as of inline assembly
   bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
     const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
+    if (!remark && info.getSeverity() == llvm::DS_Error) return note_error(info);
     if (!remark) return false;
     if (remark->getPassName() != "regalloc" || remark->getRemarkName() != "LoopSpillReloadCopies")
       return true;
@@ -57,7 +60,16 @@ class SpillCounter : public llvm::DiagnosticHandler {
   }
 
  private:
+  bool note_error(const llvm::DiagnosticInfo& info) {
+    llvm::raw_string_ostream text(error_);
+    llvm::DiagnosticPrinterRawOStream printer(text);
+    text << (error_.empty() ? "" : "; ");
+    info.print(printer);
+    return true;
+  }
+
   KernelReport* report_;
+  std::string error_;
   std::set<const llvm::BasicBlock*> outer_headers_;
 };
 
@@ -151,8 +163,9 @@ Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& m
   install_throwing_handler();
   KernelReport ignored;
   if (!report) report = &ignored;
-  module.getContext().setDiagnosticHandler(
-      std::make_unique<SpillCounter>(report, headers_of_outer_loops(module)));
+  auto handler = std::make_unique<SpillCounter>(report, headers_of_outer_loops(module));
+  const SpillCounter& said = *handler;  // the context, which owns it, lives as long
+  module.getContext().setDiagnosticHandler(std::move(handler));
   llvm::SmallVector<char, 0> bytes;
   try {
     llvm::raw_svector_ostream os(bytes);
@@ -166,6 +179,9 @@ Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& m
     return make_error(DiagCode::unsupported, "{0}: the code generator refuses it: {1}",
                       module.getName(), error.what());
   }
+  if (!said.error().empty())
+    return make_error(DiagCode::unsupported, "{0}: the code generator refuses it: {1}",
+                      module.getName(), said.error());
   return std::string(bytes.data(), bytes.size());
 }
 }  // namespace tw::codegen

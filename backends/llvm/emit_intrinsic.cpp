@@ -1,10 +1,8 @@
-// Blocks that an instruction of the target computes: "llvm.name(c, a, b)" loads the operands as
-// vectors, calls the LLVM intrinsic and stores its result. An operand shorter than the intrinsic's
-// parameter is repeated, a longer one is handed over in parts. Where there is no such instruction,
-// the block's loops are emitted. Of "... over 32", which 32 threads do together, each thread has an
-// equal part of every operand.
-#include <llvm/IR/Intrinsics.h>
-
+// Blocks that an instruction of the target computes: operands are loaded as vectors, what `emit`
+// says is written (backends/llvm/emit_writer.h), and the result is stored. Where the target has no
+// such instruction, the block's loops are emitted. Of "... over 32", which 32 threads do together,
+// each thread has an equal part of every operand.
+#include "backends/llvm/emit_writer.h"
 #include "backends/llvm/instruction_emitter.h"
 #include "ir/schedule/intrinsic.h"
 
@@ -31,7 +29,6 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
            made;
   if (call.threads > 1 && !emission_.environment) return made;
   made.intrinsic = intrinsic;
-  made.words = call.words;
   for (const Buffer& parameter : semantics->buffers) {
     Operand operand{match->at(parameter.name).buffer, match->at(parameter.name).at, 1};
     for (const Expr& extent : parameter.shape) operand.count *= as_const(extent).value_or(0);
@@ -69,112 +66,82 @@ void InstructionEmitter::store_operand(const Operand& operand, Value* value) {
                 [&](const Access& access) { memory_.store_raw(operand.buffer, access, value); });
 }
 
-// The bits as another type, repeated when it is larger; null when neither fits.
-Value* InstructionEmitter::as_type(Value* value, llvm::Type* type) {
-  auto& b = v_.b;
-  const uint64_t has = value->getType()->getPrimitiveSizeInBits().getFixedValue(),
-                 wants = type->getPrimitiveSizeInBits().getFixedValue();
-  if (has == 0 || wants % has != 0) return nullptr;
-  if (wants > has)
-    value = b.CreateVectorSplat(static_cast<unsigned>(wants / has),
-                                b.CreateBitCast(value, b.getIntNTy(static_cast<unsigned>(has))));
-  return b.CreateBitCast(value, type);
+// Setup and teardown of what the statement does outside of parallel loops, which are functions of
+// their own.
+void InstructionEmitter::find_states(const Stmt& s, bool in_parallel,
+                                     std::vector<const Intrinsic*>& found) const {
+  if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::parallel && !in_parallel) return;
+  const Intrinsic* intrinsic = s->kind == StmtKind::region && !s->names.empty()
+                                   ? emission_.target.find_intrinsic(s->names[0])
+                                   : nullptr;
+  if (intrinsic && !intrinsic->setup.empty()) found.push_back(intrinsic);
+  for (const Stmt& child : s->body) find_states(child, in_parallel, found);
 }
 
-// The parameters that follow, filled with the operand's bits from its beginning on. False: they do
-// not fit.
-bool InstructionEmitter::add_arguments(Value* operand, const llvm::FunctionType& type,
-                                       std::vector<Value*>& arguments) {
-  auto& b = v_.b;
-  if (arguments.size() >= type.getNumParams()) return false;
-  llvm::Type* first = type.getParamType(static_cast<unsigned>(arguments.size()));
-  const uint64_t has = operand->getType()->getPrimitiveSizeInBits().getFixedValue(),
-                 wants = first->getPrimitiveSizeInBits().getFixedValue();
-  if (has <= wants || wants == 0 || has % wants != 0) {
-    arguments.push_back(as_type(operand, first));
-    return arguments.back() != nullptr;
-  }
-  Value* parts = b.CreateBitCast(
-      operand, llvm::FixedVectorType::get(b.getIntNTy(static_cast<unsigned>(wants)),
-                                          static_cast<unsigned>(has / wants)));
-  for (uint64_t i = 0; i < has / wants; ++i) {
-    if (arguments.size() >= type.getNumParams()) return false;
-    arguments.push_back(as_type(b.CreateExtractElement(parts, i),
-                                type.getParamType(static_cast<unsigned>(arguments.size()))));
-    if (!arguments.back()) return false;
-  }
-  return true;
+const Intrinsic* InstructionEmitter::set_up(const Stmt& s, bool in_parallel) {
+  std::vector<const Intrinsic*> found;
+  find_states(s, in_parallel, found);
+  if (found.empty()) return nullptr;
+  for (const Intrinsic* other : found)
+    if (other->setup.text() != found[0]->setup.text())
+      fail("'" + found[0]->name + "' and '" + other->name + "' are set up in different ways");
+  write_around(found[0]->setup);
+  return found[0];
 }
 
-// A result in several registers as one vector.
-Value* InstructionEmitter::joined(Value* result) {
-  auto* parts = llvm::dyn_cast<llvm::StructType>(result->getType());
-  if (!parts) return result;
-  auto& b = v_.b;
-  Value* all = llvm::PoisonValue::get(
-      llvm::FixedVectorType::get(parts->getElementType(0), parts->getNumElements()));
-  for (unsigned i = 0; i < parts->getNumElements(); ++i)
-    all = b.CreateInsertElement(all, b.CreateExtractValue(result, i), uint64_t{i});
-  return all;
+void InstructionEmitter::tear_down(const Intrinsic* state) {
+  if (state) write_around(state->teardown);
 }
 
-// Null: it does not fit, which is noted.
-Value* InstructionEmitter::call_intrinsic(const Instruction& instruction,
-                                          llvm::ArrayRef<Value*> operands, llvm::Type* out) {
-  auto& b = v_.b;
-  const std::string& name = instruction.words[0];
-  const llvm::Intrinsic::ID id = llvm::Intrinsic::lookupIntrinsicID(name);
-  if (id == llvm::Intrinsic::not_intrinsic)
-    return fail("LLVM has no intrinsic '" + name + "'"), nullptr;
-  std::vector<Value*> arguments;
-  llvm::FunctionType* type = nullptr;
-  if (!llvm::Intrinsic::isOverloaded(id)) {
-    type = llvm::Intrinsic::getType(b.getContext(), id);
-    for (size_t i = 0; i < operands.size(); ++i)
-      if (!add_arguments(operands[i], *type, arguments))
-        return fail("operand '" + instruction.words[i + 1] + "' does not fit '" + name + "'"),
-               nullptr;
-    if (type->getNumParams() != arguments.size())
-      return fail("'" + name + "' takes " + std::to_string(type->getNumParams()) + " operands"),
-             nullptr;
-  } else {
-    std::vector<llvm::Type*> types;
-    for (Value* operand : operands)
-      types.push_back(operand->getType()), arguments.push_back(operand);
-    type = llvm::FunctionType::get(out, types, false);
-  }
-  Value* value = as_type(joined(b.CreateCall(module_.getOrInsertFunction(name, type), arguments)),
-                         out);
-  if (!value) fail("the result of '" + name + "' does not fit its operand");
-  return value;
+void InstructionEmitter::write_around(const EmitCalls& emit) {
+  EmitWriter writer(v_.b, module_);
+  const EmitWriter::Operands none{};
+  if (Error error = writer.write(emit, none, v_.b.getVoidTy()).takeError())
+    fail(error_text(std::move(error)));
 }
 
 bool InstructionEmitter::emit(const StmtNode& s) {
-  if (lanes_.count || lanes_.mask) return false;
   const Instruction& instruction = instruction_of(s);
-  if (failed() || instruction.words.empty()) return false;
+  if (failed() || !instruction.intrinsic) return false;
+  if (lanes_.count || lanes_.mask)
+    return fail("block '" + s.label + "' of '" + s.names[0] + "' is in a vector loop"), true;
   expressions_.begin_statement();
-  const auto result = instruction.operands.find(instruction.result);
-  std::vector<Value*> operands;
-  for (size_t i = 1; i < instruction.words.size(); ++i) {
-    const auto operand = instruction.operands.find(instruction.words[i]);
-    if (operand == instruction.operands.end())
-      return fail("'" + instruction.words[i] + "' is no parameter of the intrinsic '" + s.names[0] +
-                  "'"),
-             true;
-    operands.push_back(load_operand(operand->second));
-  }
-  llvm::Type* out = v_.with_lanes(
-      v_.storage_type(kernel_.buffer(result->second.buffer).dtype),
-      static_cast<int>(result->second.count > 1 ? result->second.count : 0));
+  const EmitCalls& emit = instruction.intrinsic->emit;
+  const Operand& result = instruction.operands.at(instruction.result);
+  const auto value_of = [&](const std::string& name) {
+    const Operand& operand = instruction.operands.at(name);
+    Value* value = load_operand(operand);
+    llvm::Type* element = operand_element(v_.b.getContext(), kernel_.buffer(operand.buffer).dtype);
+    return value->getType()->getScalarType() == element
+               ? value
+               : v_.b.CreateBitCast(value, v_.with_lanes(element, Values::lanes(value)));
+  };
+  const auto address_of = [&](const std::string& name) -> Value* {
+    const Operand& operand = instruction.operands.at(name);
+    if (kernel_.buffer(operand.buffer).scope != "register")
+      return memory_.pointer(operand.buffer, memory_.access_of(operand.buffer, operand.at), 0);
+    fail("'" + s.names[0] + "' takes the address of '" + name + "', which is in registers");
+    return llvm::PoisonValue::get(v_.b.getPtrTy());
+  };
+  llvm::Type* out = v_.with_lanes(v_.storage_type(kernel_.buffer(result.buffer).dtype),
+                                  static_cast<int>(result.count > 1 ? result.count : 0));
   Value* value = nullptr;
-  if (intrinsic_call(*instruction.intrinsic).threads > 1) {
+  if (emit.threads > 1) {
+    std::vector<Value*> operands;
+    for (const EmitCalls::Operand& operand : emit.calls[0].operands)
+      operands.push_back(value_of(operand.name));
     Expected<Value*> made = emission_.environment->together(v_, *instruction.intrinsic, operands);
     if (!made) return fail(error_text(made.takeError())), true;
     value = *made;
   }
-  if (!value) value = call_intrinsic(instruction, operands, out);
-  if (value) store_operand(result->second, value);
+  if (!value) {
+    EmitWriter writer(v_.b, module_);
+    Expected<Value*> made = writer.write(emit, {value_of, address_of}, out);
+    if (!made) return fail(error_text(made.takeError())), true;
+    value = *made;
+  }
+  if (value) store_operand(result, value);
+  else expressions_.forget();  // memory has changed behind its back
   return true;
 }
 

@@ -232,7 +232,9 @@ void KernelEmitter::emit_chunk(const Stmt& s, llvm::Function* body,
     begin = b.CreateUDiv(begin, inner);
     end = b.CreateUDiv(b.CreateAdd(end, b.CreateSub(inner, v_.i64(1))), inner);
   }
+  const Intrinsic* state = instructions_.set_up(s, true);
   emit_serial(s, begin, end);
+  instructions_.tear_down(state);
   shared_ = {};
   b.CreateRetVoid();
   in_parallel_ = false;

@@ -135,9 +135,6 @@ void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
     lanes_.mask = mask;
     return;
   }
-  if (s->combiner == Combiner::add && t == DType::i32 && lanes_.count)
-    if (Value* sum = expressions_.add_products(s->value, memory_.load(s->buffer, access)))
-      return memory_.store(s->buffer, access, sum);
   bool product = s->combiner == Combiner::add && (t == DType::f32 || t == DType::f64) &&
                  s->value->kind == ExprKind::binary && s->value->binary == BinaryOp::mul &&
                  s->value->type == t;

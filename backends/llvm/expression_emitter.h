@@ -14,8 +14,6 @@ class ExpressionEmitter : private EmissionPart {
       : EmissionPart(emission), memory_(memory) {}
 
   Value* emit(const Expr& e);
-  // sum + e; null: e is no sum of neighbouring products (emit_products.cpp)
-  Value* add_products(const Expr& e, Value* sum);
 
   // Values are emitted once, until they are forgotten: those of one iteration of an expanded loop
   // are not those of the next one.

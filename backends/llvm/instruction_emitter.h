@@ -16,6 +16,10 @@ class InstructionEmitter : private EmissionPart {
   void note_operands(const StmtNode& s);
   // False: the block's loops are to be emitted.
   bool emit(const StmtNode& s);
+  // What must be set up around the statement in the present function; null: nothing. in_parallel:
+  // the statement is a parallel loop's part.
+  const Intrinsic* set_up(const Stmt& s, bool in_parallel);
+  void tear_down(const Intrinsic* state);
 
  private:
   struct Operand {
@@ -23,9 +27,8 @@ class InstructionEmitter : private EmissionPart {
     std::vector<Expr> at;  // of the first of
     int64_t count = 0;     // elements
   };
-  struct Instruction {  // no words: the block's loops are emitted
-    const Intrinsic* intrinsic = nullptr;
-    std::vector<std::string> words;  // LLVM's intrinsic and its operands
+  struct Instruction {
+    const Intrinsic* intrinsic = nullptr;  // null: the block's loops are emitted
     std::string result;
     std::map<std::string, Operand> operands;
   };
@@ -35,12 +38,8 @@ class InstructionEmitter : private EmissionPart {
   auto with_lanes_of(const Operand& operand, const Fn& fn);
   Value* load_operand(const Operand& operand);
   void store_operand(const Operand& operand, Value* value);
-  Value* as_type(Value* value, llvm::Type* type);
-  bool add_arguments(Value* operand, const llvm::FunctionType& type,
-                     std::vector<Value*>& arguments);
-  Value* joined(Value* result);
-  Value* call_intrinsic(const Instruction& instruction, llvm::ArrayRef<Value*> operands,
-                        llvm::Type* out);
+  void find_states(const Stmt& s, bool in_parallel, std::vector<const Intrinsic*>& found) const;
+  void write_around(const EmitCalls& emit);
 
   ExpressionEmitter& expressions_;
   MemoryEmitter& memory_;

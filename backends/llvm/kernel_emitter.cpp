@@ -104,7 +104,9 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Exp
   if (!failed()) {
     result.function = start_function(symbol, 0, llvm::GlobalValue::ExternalLinkage);
     enter(result.function);
+    const Intrinsic* state = instructions_.set_up(kernel_.body, is_const(chunks, 1));
     emit_stmt(hoist_guards(simplified(kernel_.body, emission_.ranges)));
+    instructions_.tear_down(state);
     v_.b.CreateRetVoid();
   }
   if (failed())

@@ -10,7 +10,7 @@ namespace tw::vdla {
 namespace {
 
 template <class T>
-bool fits(int64_t value) {
+bool fits_in(int64_t value) {
   return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
 }
 
@@ -183,7 +183,7 @@ std::array<NestLowering::Dim, 2> NestLowering::take_stored_box(Dims& dims) {
   for (size_t b = 0; b < 2; ++b) {
     const auto suits = [&](const Dim& d) {
       return d.stride[2] == 0 &&
-             (b == 1 ? fits<uint16_t>(d.stride[1]) : d.stride[0] == 1 && d.stride[1] == 1);
+             (b == 1 ? fits_in<uint16_t>(d.stride[1]) : d.stride[0] == 1 && d.stride[1] == 1);
     };
     auto best = dims.end();
     for (auto d = dims.begin(); d != dims.end(); ++d)
@@ -240,8 +240,8 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
                                       to->base / lanes + o[0]);
     const int64_t offset = (first + o[1]) * lanes;
     if (!error &&
-        (x.extent > 65535 || y.extent > 65535 || z.extent > 65535 || !fits<uint32_t>(offset) ||
-         !fits<int32_t>(y.stride[1] * lanes) || !fits<int32_t>(z.stride[1] * lanes)))
+        (x.extent > 65535 || y.extent > 65535 || z.extent > 65535 || !fits_in<uint32_t>(offset) ||
+         !fits_in<int32_t>(y.stride[1] * lanes) || !fits_in<int32_t>(z.stride[1] * lanes)))
       error = unsupported("stage '{0}' copies more than an instruction can say", leaf.label);
     load.offset = static_cast<uint32_t>(offset);
     if (!error) error = emit(load);
@@ -340,7 +340,7 @@ Error NestLowering::products(const std::array<int64_t, 3>& base, Dims dims) {
   Gemm gemm;
   for (size_t l = 0; l < hardware; ++l) {
     const Dim& dim = dims[l];
-    if (dim.extent > 65535 || !std::ranges::all_of(dim.stride, fits<int16_t>))
+    if (dim.extent > 65535 || !std::ranges::all_of(dim.stride, fits_in<int16_t>))
       return unsupported("a loop around a product is beyond an instruction");
     gemm.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]),
                      static_cast<int16_t>(dim.stride[1]), static_cast<int16_t>(dim.stride[2])};
@@ -374,7 +374,7 @@ Error NestLowering::maxima(const std::array<int64_t, 3>& base, Dims dims) {
   alu.from_inp = true;
   for (size_t l = 0; l < hardware; ++l) {
     const Dim& dim = dims[l];
-    if (dim.extent > 65535 || !fits<int16_t>(dim.stride[0]) || !fits<int16_t>(dim.stride[1]))
+    if (dim.extent > 65535 || !fits_in<int16_t>(dim.stride[0]) || !fits_in<int16_t>(dim.stride[1]))
       return unsupported("a loop around a maximum is beyond an instruction");
     alu.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]),
                     static_cast<int16_t>(dim.stride[1])};
@@ -459,8 +459,8 @@ Error NestLowering::store(const Nest& nest) {
   for_each(dims, 0, [&](const std::array<int64_t, 3>& o) {
     const int64_t offset = (first + o[0]) * lanes,
                   parameter = operands.size() == 3 ? operands[2].base / lanes + o[2] : 0;
-    if (!error && (x.extent > 65535 || y.extent > 65535 || !fits<uint32_t>(offset) ||
-                   !fits<int32_t>(y.stride[0] * lanes)))
+    if (!error && (x.extent > 65535 || y.extent > 65535 || !fits_in<uint32_t>(offset) ||
+                   !fits_in<int32_t>(y.stride[0] * lanes)))
       error = unsupported("stage '{0}' stores more than an instruction can say", leaf.label);
     store.offset = static_cast<uint32_t>(offset);
     store.acc = static_cast<uint16_t>(sum + o[1]);

@@ -43,6 +43,19 @@ Json to_json(const CoreRates& rates) {
   return all;
 }
 
+// The description, and in comments the instructions that its features give.
+std::string described(const Target& t) {
+  std::string out = print(t);
+  bool any = false;
+  for (const Intrinsic& intrinsic : t.intrinsics) {
+    if (!intrinsic.shipped) continue;
+    out += any ? "" : "# instructions for tensorize, by the features:\n";
+    any = true;
+    out += "#   " + intrinsic.name + "\n";
+  }
+  return out;
+}
+
 Expected<int> target(const TargetArgs& args, Console& console) {
   FileRoles files;
   files.reads_target(args.name);
@@ -53,7 +66,7 @@ Expected<int> target(const TargetArgs& args, Console& console) {
                       "--measure is for 'host', this machine, and not for '{0}'", args.name);
   TW_ASSIGN(Target t, load_target(args.name, config_dirs()));
   if (args.measure) { TW_ASSIGN(t, measured(std::move(t), console)); }
-  const std::string yaml = (args.measure ? kHowMeasured : "") + print(t);
+  const std::string yaml = (args.measure ? kHowMeasured : "") + described(t);
   if (!args.output.empty()) {
     TW_TRY(write_file(args.output, yaml));
     if (console.json) write_json(console, Json::Object{{"output", args.output}});

@@ -1,8 +1,5 @@
 #include "ir/schedule/intrinsic.h"
 
-#include <algorithm>
-#include <cstdlib>
-
 #include "ir/schedule/nest.h"
 
 namespace tw {
@@ -150,20 +147,11 @@ Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel
 
 IntrinsicCall intrinsic_call(const Intrinsic& intrinsic) {
   IntrinsicCall call;
-  std::string word;
-  const auto take = [&] {
-    const size_t first = word.find_first_not_of(' '), last = word.find_last_not_of(' ');
-    const std::string trimmed = first == std::string::npos ? ""
-                                                           : word.substr(first, last - first + 1);
-    word.clear();
-    return trimmed;
-  };
-  for (const char c : intrinsic.emit) {
-    if (c == '(' || c == ',' || c == ')') call.words.push_back(take());
-    else word += c;
-  }
-  const std::string rest = take();
-  if (rest.starts_with("over ")) call.threads = std::max(1, std::atoi(rest.c_str() + 5));
+  call.threads = intrinsic.emit.threads;
+  if (intrinsic.emit.calls.size() != 1) return call;
+  const EmitCalls::Call& only = intrinsic.emit.calls[0];
+  call.words.push_back(only.callee);
+  for (const EmitCalls::Operand& operand : only.operands) call.words.push_back(operand.name);
   return call;
 }
 

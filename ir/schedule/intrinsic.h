@@ -23,8 +23,8 @@ using IntrinsicMatch = std::map<std::string, IntrinsicOperand>;  // by the instr
 Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel,
                                          const Stmt& nest, const Ranges& ranges);
 
-// "name(c, a, b)": name, c, a, b. "... over 32": so many threads do it together, and the first
-// dimension of every operand counts them.
+// An emit of one call: its name and its operands' names, "name", "c", "a", "b". Of several threads
+// that do it together the first dimension of every operand counts them.
 struct IntrinsicCall {
   std::vector<std::string> words;
   int64_t threads = 1;

@@ -1,6 +1,7 @@
 // A kernel's loops, stages and buffers as values. Lowering makes them and a schedule takes them, so
 // a schedule cannot name what its lowering does not make.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,5 +58,15 @@ class Stage {
   BufferName buffer_;
 };
 using Stages = std::vector<Stage>;
+
+// An instruction that lowering has made a stage's sums for.
+struct SumInstruction {
+  std::string intrinsic;  // of the target; empty: none
+  int64_t rows = 1;       // of the stage's rows
+  int64_t columns = 1;    // of the stage's lanes
+  Loop depth;             // the stage's innermost loop, which it takes whole
+  Loop row;               // over its rows; none: it has one
+  bool defined() const { return !intrinsic.empty(); }
+};
 
 }  // namespace tw

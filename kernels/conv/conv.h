@@ -44,6 +44,7 @@ struct ConvStages {
   Loop channel_lanes;  // of such a block
   Loops taps;          // by spatial axis; none where there is one
   Loop paired;         // channel_lanes, where the weights hold pairs of its steps innermost; none
+  SumInstruction instruction;
   ConvOutput out;
 };
 

@@ -2,13 +2,13 @@
 // Stages: pad (the padded input, where padding is too wide to be skipped tap by tap), acc (the
 // sums), y (bias, followers; before a pool they are stage conv, and y is the pool). Blocked output
 // (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B]
-// of a plain input; two or four input channels innermost where the target sums their products at
-// once) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain
+// of a plain input; the input channels that an instruction of the target takes at once are
+// innermost) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain
 // output: weights as they are, vectors run along the last spatial axis.
 #include <numeric>
 
 #include "kernels/common/group_builder.h"
-#include "kernels/common/narrow.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/common/row_tile.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/group.h"
@@ -29,7 +29,7 @@ class ConvLowering : ConvGroup {
     depth_ = x_type_.layout.block;
     // A block that is not full is read in parts that are.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
-    narrow_ = products_of(conv);
+    product_ = product_of(conv);
     if (!blocked_ || as_const(s_.out.back())) return;
     free_ = depthwise_ ? RegisterTile{free_row_pixels(b_.target, 1, rank() > 1), 1}
                        : free_row_tile(b_.target, blocks_of_group(), rank() > 1);
@@ -40,7 +40,11 @@ class ConvLowering : ConvGroup {
     declare_inputs();
     read_input();
     accumulate();
-    stages_.out = write_output([this](const Index& at) { return load(acc_, acc_type_, at); });
+    if (product_.defined() && surplus() != 0) correct();
+    stages_.out = write_output([this](const Index& at) {
+      const Expr sum = load(acc_, acc_type_, at);
+      return correction_.valid() ? sum - load(correction_, acc_type_, {at[1], at.back()}) : sum;
+    });
     for (const BufferId copied : {padded_, packed_, bias_})
       if (copied.valid()) stages_.copies.push_back(b_.stage_of(copied));
     stages_.input = b_.name_of(b_.input(node_.inputs[0]));
@@ -53,7 +57,7 @@ class ConvLowering : ConvGroup {
   // in_(n, channel, spatial...) is the element of the input, at positions of the padded one.
   void read_input() {
     ValueId x = node_.inputs[0];
-    if (narrow_.count > 1) return read_narrow(x);
+    if (product_.defined()) return read_copied(x);
     if (!copies_input()) {
       BufferId buffer = b_.input(x);
       in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
@@ -73,15 +77,17 @@ class ConvLowering : ConvGroup {
     };
   }
 
-  NarrowProducts products_of(const Node& conv) const {
+  IntegerProduct product_of(const Node& conv) const {
     // Of the first layer: channels come innermost in the copy, filled up
     const bool few = x_type_.layout.plain();
     bool known = blocked_ && (few ? s_.cg > 1 && s_.cg <= kFewestDepth : true) && s_.group == 1 &&
                  as_const(s_.n) && acc_type_ == DType::i32;
     for (size_t i = 0; i < rank(); ++i) known = known && as_const(s_.in[i]) && as_const(s_.out[i]);
     if (!known) return {};
-    return narrow_products(b_.target, x_type_.dtype, zero_, b_.type(conv.inputs[1]).dtype,
-                           std::min<int64_t>(few ? 4 : std::gcd(depth_, 4), block_ > 4 ? 4 : 2));
+    const auto choose = b_.graph.is_constant(conv.inputs[1]) ? integer_product_from_anywhere
+                                                             : integer_product;
+    return choose(b_.target, {x_type_.dtype, zero_}, b_.type(conv.inputs[1]).dtype,
+                  {block_, few ? 0 : depth_});
   }
 
   // Positions of the padded input that some tap reads, along each axis.
@@ -111,14 +117,14 @@ class ConvLowering : ConvGroup {
     return s_.group == 1 ? (s_.m + block_ - 1) / block_ : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
   }
 
-  // A copy for narrow products, 0 in the padding.
-  void read_narrow(ValueId x) {
-    const DType type = narrow_.type();
+  // A copy of the numbers that the instruction wants; the padding holds the zero point.
+  void read_copied(ValueId x) {
+    const DType type = product_.type;
     const bool few = x_type_.layout.plain();
     Shape shape = {s_.n}, spatial = padded_extents();
     if (!few) shape.push_back(Expr(s_.c));
     shape.insert(shape.end(), spatial.begin(), spatial.end());
-    if (few) shape.push_back(Expr((s_.cg + narrow_.count - 1) / narrow_.count * narrow_.count));
+    if (few) shape.push_back(Expr((s_.cg + product_.depth - 1) / product_.depth * product_.depth));
     std::vector<Axis> axes;
     for (const Expr& extent : physical_shape(TensorType{type, shape, x_type_.layout}))
       axes.push_back({"pad" + std::to_string(axes.size()), extent});
@@ -137,10 +143,12 @@ class ConvLowering : ConvGroup {
       from.pop_back();
     }
     there = b_.simplified(there);
-    const Expr value = narrow_.copied(load(b_.input(x), x_type_.dtype, from));
+    const Expr value = product_.copied(load(b_.input(x), x_type_.dtype, from));
     const BufferId copy = padded_ = b_.temp("xp", type, extents(axes));
     b_.stage("pad", axes, copy, at,
-             there.defined() && !is_const(there, 1) ? select(there, value, imm(0, type)) : value);
+             there.defined() && !is_const(there, 1)
+                 ? select(there, value, int_imm(surplus(), type))
+                 : value);
     in_ = [this, copy, type, few](const Expr& n, const Expr& channel, const Index& at) {
       if (!few) return load(copy, type, physical(n, channel, at));
       Index place = {n};
@@ -148,6 +156,37 @@ class ConvLowering : ConvGroup {
       place.push_back(channel);
       return load(copy, type, place);
     };
+  }
+
+  // What the numbers of the copy are more than those of the product.
+  int64_t surplus() const { return zero_ - product_.left.zero; }
+
+  // By output channel, that times the sum of the weights: made of the weights at compile time.
+  void correct() {
+    const Value& weights = b_.graph.value(node_.inputs[1]);
+    auto pack = std::make_shared<Kernel>();
+    pack->name = "pack";
+    const Shape shape = {Expr((s_.m + block_ - 1) / block_), Expr(block_)};
+    pack->buffers.push_back(
+        {"x", weights.type.dtype, weights.type.shape, BufferRole::input, "global"});
+    pack->buffers.push_back({"y", acc_type_, shape, BufferRole::output, "global"});
+    const Expr channel = var("c") * Expr(block_) + var("l");
+    Index at = {min(channel, Expr(s_.m - 1))};
+    for (size_t d = 1; d < weights.type.shape.size(); ++d) at.push_back(var(axis("r", d)));
+    StmtNode store{};
+    store.label = "y";
+    store.buffer = BufferId{1};
+    store.indices = {var("c"), var("l")};
+    store.value = cast(acc_type_, load(BufferId{0}, weights.type.dtype, at)) *
+                  int_imm(surplus(), acc_type_);
+    store.combiner = Combiner::add;
+    store.init = imm(0, acc_type_);
+    Stmt nest = make_store(std::move(store));
+    for (size_t d = weights.type.shape.size(); d-- > 1;)
+      nest = make_loop(axis("r", d), weights.type.shape[d], nest, LoopKind::serial,
+                       AxisRole::reduce);
+    pack->body = make_loop("c", shape[0], make_loop("l", shape[1], nest));
+    correction_ = b_.constant("corr", acc_type_, shape, *weights.constant, pack, node_.inputs[1]);
   }
 
   void accumulate() {
@@ -162,11 +201,11 @@ class ConvLowering : ConvGroup {
     if (!depthwise_) {
       if (block_axes) {
         reduce.push_back({"rc", Expr((s_.cg + depth_ - 1) / depth_), AxisRole::reduce});
-        rc = var("rc") * Expr(depth_) + var("rl") * Expr(narrow_.count);
+        rc = var("rc") * Expr(depth_) + var("rl") * Expr(product_.depth);
       } else {
         reduce.push_back(
-            {"rc", Expr((s_.cg + narrow_.count - 1) / narrow_.count), AxisRole::reduce});
-        rc = var("rc") * Expr(narrow_.count);
+            {"rc", Expr((s_.cg + product_.depth - 1) / product_.depth), AxisRole::reduce});
+        rc = var("rc") * Expr(product_.depth);
       }
     }
     Index at, taps;
@@ -175,34 +214,32 @@ class ConvLowering : ConvGroup {
       taps.push_back(s_.kernel[i] > 1 ? var(axis("k", i)) : Expr(0));
       at.push_back(out[i + 2] * Expr(s_.strides[i]) + taps[i] * Expr(s_.dilations[i]));
     }
-    if (block_axes) reduce.push_back({"rl", Expr(depth_ / narrow_.count), AxisRole::reduce});
+    if (block_axes) reduce.push_back({"rl", Expr(depth_ / product_.depth), AxisRole::reduce});
+    const Axis neighbours{"rp", Expr(product_.depth), AxisRole::reduce};
+    if (product_.defined()) rc = rc + var("rp");
     axes.insert(axes.end(), reduce.begin(), reduce.end());
+    if (product_.defined()) axes.push_back(neighbours);
     b_.declare(axes);
-    const auto weight = [&](const Expr& rc) {
-      return widen(depthwise_ ? depthwise_weight(out, taps)
-                   : blocked_ ? packed_weight(out, rc, taps, block_axes)
-                              : plain_weight(out, rc, taps));
-    };
     Expr group_base = s_.group == 1 ? Expr(0)
                       : depthwise_  ? channel
                                     : floor_div(channel, Expr(s_.mg)) * Expr(s_.cg);
     for (Expr& e : at) e = b_.simplified(e);
     // All lanes of a block are of one group (or the block is a channel of its own), so the input's
     // channel is uniform.
-    const auto value = [&](const Expr& rc) {
-      return widen(in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at));
-    };
-    const Expr sum = sum_of_neighbours(narrow_.count, [&](int64_t p) {
-      const Expr channel_at = p == 0 ? rc : rc + Expr(p);
-      return (narrow_.count > 1 ? value(channel_at) : less_zero(value(rc), zero_)) *
-             weight(channel_at);
-    });
+    const Expr value = widen(
+        in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at));
+    const Expr weight = widen(depthwise_ ? depthwise_weight(out, taps)
+                              : blocked_ ? packed_weight(out, rc, taps, block_axes)
+                                         : plain_weight(out, rc, taps));
+    const Expr sum = (product_.defined() ? value : less_zero(value, zero_)) * weight;
     acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
     stages_.acc = b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
-                           narrow_.count > 1 || copies_input() ? Expr() : inside(at));
+                           product_.defined() || copies_input() ? Expr() : inside(at));
     stages_.sums = conv_loops(loops(sum_axes()), blocked_);
     if (!depthwise_) stages_.channels = reduce.front().loop();
     if (block_axes) stages_.channel_lanes = reduce.back().loop();
+    if (product_.defined())
+      stages_.instruction = {product_.intrinsic, 1, product_.columns, neighbours.loop(), {}};
     if (paired_) stages_.paired = stages_.channel_lanes;
     auto tap = reduce.begin() + (depthwise_ ? 0 : 1);
     for (size_t i = 0; i < rank(); ++i)
@@ -252,7 +289,7 @@ class ConvLowering : ConvGroup {
                        block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
                        x_type_.dtype == DType::f32 && dtype == DType::f32 &&
                        as_const(s_.out.back()).value_or(1) > 1;
-    const int64_t together = steps ? 2 : narrow_.count;
+    const int64_t together = steps ? 2 : product_.depth;
     int64_t vectors = row_.defined() ? free_.vectors
                       : steps ? 1
                               : row_tile(b_.target, as_const(s_.out.back()), of_group, 1,
@@ -307,9 +344,9 @@ class ConvLowering : ConvGroup {
   Expr row_;           // and the extent in whole tiles
   int64_t depth_ = 1;  // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
-  NarrowProducts narrow_;
+  IntegerProduct product_;
   bool paired_ = false;  // the packed weights hold pairs of channels innermost
-  BufferId acc_, packed_, padded_;
+  BufferId acc_, packed_, padded_, correction_;
   ConvStages stages_;
 };
 

@@ -306,7 +306,7 @@ class BlockedSchedule {
     const auto acc = [&](const Loop& loop) { return s_.moved(m_.acc, loop); };
     const Loop line = lines_.inner.defined() ? acc(m_.sums.lines.back()) : Loop();
     s_.accumulate(m_.acc, depth.loops, {line, acc(m_.sums.row), acc(m_.sums.channel)},
-                  acc(m_.sums.lane));
+                  acc(m_.sums.lane), m_.instruction);
     s_.set_scope(m_.acc, "register");
     if (!m_.depthwise && !depth.loops.empty())
       depth.loops.back() = s_.unroll_part(depth.loops.back());

@@ -119,7 +119,7 @@ void schedule_chunks(ScheduleBuilder& s, const ConvStages& m, const Tile& tile, 
   } else {
     s.compute_at(part, row.outer);
     s.accumulate(part, depth.loops, {s.moved(part, m.sums.row), s.moved(part, m.sums.channel)},
-                 s.moved(part, m.sums.lane));
+                 s.moved(part, m.sums.lane), m.instruction);
     s.set_scope(part, "register");
   }
   const Loops& loops = depth.loops;

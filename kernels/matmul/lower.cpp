@@ -1,16 +1,16 @@
 // Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by
 // the target's registers, padded with zeros): at compile time when it is constant (then by pairs of
 // depth steps where the target sums so). Batches of a constant right operand join the rows: one
-// [B*M, K] x [K, N]. Of 8 bits two or four steps of the depth lie innermost where the target sums
-// their products at once; the left operand is then read from a copy less its zero point, unless it
-// is what the instruction wants. Stages: xp (that copy), w (run-time packing only), acc
+// [B*M, K] x [K, N]. Where an instruction of the target sums integer products over some steps of the
+// depth, these lie innermost; the left operand is then read from a copy of the numbers that the
+// instruction wants, unless it has them. Stages: xp (that copy), w (run-time packing only), acc
 // [batch][row][column, padded to whole panels], y.
 #include "kernels/common/group_builder.h"
 #include "kernels/matmul/matmul.h"
 
 #include <algorithm>
 
-#include "kernels/common/narrow.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 
 namespace tw {
@@ -30,6 +30,50 @@ Index matrix_index(const Shape& shape, bool transposed, const Index& batch, cons
   index.push_back(transposed ? column : row);
   index.push_back(transposed ? row : column);
   return index;
+}
+
+// Of an operand, by batches, row and step of the depth
+using Element = std::function<Expr(const Index&, const Expr&, const Expr&)>;
+
+// Stage xp: the left operand as the instruction wants it, its depth filled up with zeros. Rows that
+// it takes together have their steps of the depth side by side.
+Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& product,
+                    const Shape& outer, const Shape& rows_and_depth, const Element& left) {
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < outer.size(); ++d) axes.push_back({"xb" + std::to_string(d), outer[d]});
+  const Expr &rows = rows_and_depth[0], &depth = rows_and_depth[1],
+             whole = ceil_div(depth, product.depth) * Expr(product.depth);
+  axes.insert(axes.end(), {{"xi", rows}, {"xk", simplify(whole)}});
+  b.declare(axes);
+  const Index at = variables(axes);
+  const DType type = product.type;
+  const Expr value = product.copied(
+      left(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()));
+  Shape shape = extents(axes);
+  if (product.rows > 1) {
+    shape.resize(outer.size());
+    shape.insert(shape.end(), {simplify(floor_div(rows, product.rows)),
+                               simplify(ceil_div(depth, product.depth)), Expr(product.rows),
+                               Expr(product.depth)});
+  }
+  const BufferId copy = b.temp("xp", type, shape);
+  const auto place = [&b, product](const Index& batches, const Expr& row, const Expr& step) {
+    Index at = batches;
+    if (product.rows == 1) at.insert(at.end(), {row, step});
+    else
+      at.insert(at.end(), {floor_div(row, product.rows), floor_div(step, product.depth),
+                           floor_mod(row, product.rows), floor_mod(step, product.depth)});
+    for (Expr& e : at) e = b.simplified(e);
+    return at;
+  };
+  const Expr there = b.simplified(lt(at.back(), depth));
+  m.copies.push_back(
+      b.stage("xp", axes, copy,
+              place(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()),
+              is_const(there, 1) ? value : select(there, value, imm(0, type))));
+  return [copy, type, place](const Index& batches, const Expr& row, const Expr& step) {
+    return load(copy, type, place(batches, row, step));
+  };
 }
 
 }  // namespace
@@ -62,12 +106,14 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
                as_const(depth) && *as_const(depth) % 2 == 0;
   if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
   const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
-  const NarrowProducts narrow = acc_type == DType::i32 && as_const(depth)
-                                    ? narrow_products(b.target, x_type, a.a_zero, w_type)
-                                    : NarrowProducts{};
+  const bool in_integers = acc_type == DType::i32 && as_const(depth) && !is_const(columns, 1);
+  const IntegerProduct product = in_integers
+                                     ? integer_product(b.target, {x_type, a.a_zero}, w_type,
+                                                       {lanes, 0, as_const(all_rows).value_or(1)})
+                                     : IntegerProduct{};
   // Depth steps of the right operand that lie side by side
-  const int64_t innermost = pairs ? 2 : narrow.count;
-  const Expr steps = narrow.count > 1 ? ceil_div(depth, narrow.count) : depth;
+  const int64_t innermost = pairs ? 2 : product.depth;
+  const Expr steps = product.defined() ? ceil_div(depth, product.depth) : depth;
   int64_t panel = tile.vectors * lanes / (pairs ? 2 : 1);
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
 
@@ -90,7 +136,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
     for (size_t i = 0; i + 2 < ws.size(); ++i) own.push_back(var("wb" + std::to_string(i)));
     Expr column = var("wj") * Expr(panel) + var("wl");
     const Expr at = innermost > 1 ? var("wk") * Expr(innermost) + var("wp") : var("wk");
-    return select(logical_and(lt(column, columns), narrow.count > 1 ? lt(at, depth) : Expr()),
+    return select(logical_and(lt(column, columns), product.defined() ? lt(at, depth) : Expr()),
                   read(matrix_index(ws, right.transposed, own, at, column)), imm(0, w_type));
   });
 
@@ -108,45 +154,26 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   out_axes.insert(out_axes.end(), {{"ai", padded_rows}, {"aj", simplify(panels * Expr(panel))}});
   std::vector<Axis> axes = out_axes;
   axes.push_back({"k", simplify(steps), AxisRole::reduce});
+  if (product.defined()) axes.push_back({"kp", Expr(product.depth), AxisRole::reduce});
   b.declare(axes);
   Expr i = as_const(all_rows) ? var("ai") : min(var("ai"), all_rows - Expr(1)), j = var("aj"),
        k = var("k");
   const bool plain_left = shared && !(left.value == right.value) &&
                           !b.graph.is_constant(left.value);
-  std::function<Expr(const Index&, const Expr&, const Expr&)> left_element =
-      [&](const Index& batches, const Expr& row, const Expr& depth_at) {
-        if (plain_left)
-          return load(b.input(left.value, {all_rows, depth}), x_type, {row, depth_at});
-        if (!shared)
-          return b.parameter_element(left.value,
-                                     matrix_index(xs, left.transposed, batches, row, depth_at));
-        Index at = unflatten_index(Shape(xs.begin(), xs.end() - 1), row);
-        for (Expr& e : at) e = b.simplified(e);
-        at.push_back(depth_at);
-        return b.parameter_element(left.value, at);
-      };
-  if (narrow.count > 1 &&
-      !(plain_left && x_type == narrow.type() && *as_const(depth) % narrow.count == 0)) {
-    std::vector<Axis> copy_axes;
-    for (size_t d = 0; d < outer.size(); ++d)
-      copy_axes.push_back({"xb" + std::to_string(d), outer[d]});
-    copy_axes.insert(copy_axes.end(),
-                     {{"xi", all_rows}, {"xk", simplify(steps * Expr(narrow.count))}});
-    b.declare(copy_axes);
-    const Index at = variables(copy_axes);
-    const DType type = narrow.type();
-    const Expr value = narrow.copied(
-        left_element(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()));
-    const BufferId copy = b.temp("xp", type, extents(copy_axes));
-    const Expr there = b.simplified(lt(at.back(), depth));
-    m.copies.push_back(b.stage("xp", copy_axes, copy, at,
-                               is_const(there, 1) ? value : select(there, value, imm(0, type))));
-    left_element = [copy, type](const Index& batches, const Expr& row, const Expr& depth_at) {
-      Index place = batches;
-      place.insert(place.end(), {row, depth_at});
-      return load(copy, type, place);
-    };
-  }
+  Element left_element = [&](const Index& batches, const Expr& row, const Expr& depth_at) {
+    if (plain_left) return load(b.input(left.value, {all_rows, depth}), x_type, {row, depth_at});
+    if (!shared)
+      return b.parameter_element(left.value,
+                                 matrix_index(xs, left.transposed, batches, row, depth_at));
+    Index at = unflatten_index(Shape(xs.begin(), xs.end() - 1), row);
+    for (Expr& e : at) e = b.simplified(e);
+    at.push_back(depth_at);
+    return b.parameter_element(left.value, at);
+  };
+  if (product.defined() &&
+      !(plain_left && x_type == product.type && product.rows == 1 &&
+        *as_const(depth) % product.depth == 0))
+    left_element = copied_left(b, m, product, outer, {all_rows, depth}, left_element);
   Index w_index;
   for (size_t d = 0; d + 2 < ws.size(); ++d)
     if (!is_const(ws[d], 1))
@@ -160,20 +187,21 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   BufferId acc = b.temp("acc", acc_type, acc_shape);
   Index acc_at = batch_index;
   acc_at.insert(acc_at.end(), {var("ai"), j});
-  const Expr sum = sum_of_neighbours(narrow.count, [&](int64_t p) {
-    if (narrow.count == 1)
-      return less_zero(widen(left_element(batch_index, i, k)), a.a_zero) *
-             widen(load(packed, w_type, w_index));
-    w_index.back() = Expr(p);
-    return widen(left_element(batch_index, i, k * Expr(narrow.count) + Expr(p))) *
-           widen(load(packed, w_type, w_index));
-  });
+  Expr depth_at = k;
+  if (product.defined()) {
+    w_index.back() = var("kp");
+    depth_at = k * Expr(product.depth) + var("kp");
+  }
+  const Expr left_number = widen(left_element(batch_index, i, depth_at));
+  const Expr sum = (product.defined() ? left_number : less_zero(left_number, a.a_zero)) *
+                   widen(load(packed, w_type, w_index));
   m.copies.push_back(b.stage_of(packed));
   m.weights = b.name_of(packed);
   m.panel = panel;
   m.acc = b.stage("acc", axes, acc, acc_at, sum, Combiner::add, imm(0, acc_type));
   m.acc_row = axes[outer.size()].loop(), m.acc_column = axes[outer.size() + 1].loop();
-  m.depth = {axes.back().loop()};
+  m.depth = {axes[outer.size() + 2].loop()};
+  if (product.defined()) m.instruction = {product.intrinsic, product.rows, product.columns, axes.back().loop(), {}};
   if (pairs) m.paired = m.depth[0];
 
   m.y = write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });

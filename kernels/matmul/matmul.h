@@ -29,6 +29,7 @@ struct MatMulStages {
   Loop acc_row, acc_column;
   Loops depth;  // of acc; of integers of few bits: blocks, their bytes, what is in a byte
   Loop paired;  // of the depth: whose pairs of steps the panels hold innermost; none
+  SumInstruction instruction;
   ProductOutput y;
 };
 

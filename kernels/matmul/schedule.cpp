@@ -64,14 +64,18 @@ class MatMulSchedule {
     const int64_t wide = paired_ ? kPairedVectors : vectors_;
     const int64_t most = all.value_or(s_.target().vector_registers);
     std::vector<int64_t> others;
+    const int64_t block = m_.instruction.rows;  // whole ones, and no tile of fewer rows
+    const auto fits = [&](int64_t rows) { return block == 1 || (rows % block == 0 && *all % rows == 0); };
     for (int64_t rows = 1; s_.open() && rows <= most; ++rows) {
+      if (!fits(rows)) continue;
       const bool strided = bytes && *bytes % kSetBytes == 0 && rows > kSetWays;
       if (s_.rules() ? fits_registers(s_.target(), {rows, wide}) && !strided
                      : rows * wide <= kMostTile)
         others.push_back(rows);
     }
-    const int64_t usual = paired_ ? paired_rows(s_.target(), all)
-                                  : tile_rows(s_.target(), vectors_, all, bytes);
+    int64_t usual = paired_ ? paired_rows(s_.target(), all)
+                            : tile_rows(s_.target(), vectors_, all, bytes);
+    while (!fits(usual)) usual = usual > block ? usual - 1 : block;
     return s_.choose("rows", usual, others);
   }
 
@@ -93,11 +97,32 @@ class MatMulSchedule {
     ScheduleBuilder::Cut columns{{}, s_.moved(m_.acc, m_.acc_column)};
     if (m_.panel > lanes_)
       columns = s_.split(columns.inner, lanes_, Tail::guard, "acc_jv", "acc_jl");
-    s_.accumulate(m_.acc, m_.depth, {s_.moved(m_.acc, m_.acc_row), columns.outer}, columns.inner);
+    const Loop row = s_.moved(m_.acc, m_.acc_row);
+    if (m_.instruction.rows > 1) sum_blocks(row, columns);
+    else
+      s_.accumulate(m_.acc, m_.depth, {row, columns.outer}, columns.inner, m_.instruction);
     s_.set_scope(m_.acc, "register");
     const bool in_blocks = m_.depth.size() == 3;  // of small integers
     if (in_blocks) s_.unroll(m_.depth[2]);
     return s_.unroll_part(in_blocks ? m_.depth[1] : m_.depth[0]);
+  }
+
+  // By an instruction of several rows: its sums lie side by side.
+  void sum_blocks(const Loop& rows, const ScheduleBuilder::Cut& columns) {
+    SumInstruction block = m_.instruction;
+    const size_t dims = s_.buffer(m_.acc.buffer()).shape.size();
+    std::vector<std::string> names;
+    std::vector<Expr> map;
+    for (size_t d = 0; d < dims; ++d) names.push_back("d" + std::to_string(d));
+    for (size_t d = 0; d + 2 < dims; ++d) map.push_back(var(names[d]));
+    const Expr i = var(names[dims - 2]), j = var(names[dims - 1]);
+    map.insert(map.end(), {floor_div(i, Expr(block.rows)), floor_div(j, Expr(block.columns)),
+                           floor_mod(i, Expr(block.rows)), floor_mod(j, Expr(block.columns))});
+    s_.layout(m_.acc.buffer(), names, map);
+    const auto row = s_.split(rows, block.rows, Tail::guard, "acc_ib", "acc_it");
+    const auto column = s_.split(columns.inner, block.columns, Tail::guard, "acc_jb", "acc_jt");
+    block.row = row.inner;
+    s_.accumulate(m_.acc, m_.depth, {row.outer, columns.outer, column.outer}, column.inner, block);
   }
 
   Loop sum_pairs(const Loop& at) {

@@ -282,7 +282,7 @@ bool ScheduleBuilder::try_add(Step step) {
 }
 
 void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const Loops& tile,
-                                 const Loop& lane) {
+                                 const Loop& lane, const SumInstruction& instruction) {
   Loops order = reduce, longest_first;
   for (const Loop& loop : tile) {
     const auto shorter = [&](const Loop& other) {
@@ -291,13 +291,29 @@ void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const 
     longest_first.insert(std::ranges::find_if(longest_first, shorter), loop);
   }
   order.insert(order.end(), longest_first.begin(), longest_first.end());
+  if (instruction.row.defined()) order.push_back(instruction.row);
   order.push_back(lane);
+  if (instruction.defined()) order.push_back(instruction.depth);
   reorder(order);
   if (!reduce.empty()) decompose(stage, reduce.front());
   unroll(tile);
-  vectorize(lane);
+  if (instruction.defined()) add_block(stage, lane, instruction);
+  else vectorize(lane);
   for (const Loop& loop : tile) unroll(init_of(loop));
-  vectorize(init_of(lane));
+  if (!instruction.row.defined()) return vectorize(init_of(lane));
+  unroll({init_of(instruction.row), init_of(lane)});  // a register holds rows and lanes
+}
+
+void ScheduleBuilder::add_block(const Stage& stage, const Loop& lane,
+                                const SumInstruction& instruction) {
+  Loop columns = instruction.row.defined() ? instruction.row : lane;
+  if (!instruction.row.defined() && extent(lane) != instruction.columns) {
+    const Cut cut = split(lane, instruction.columns, Tail::guard, lane.name() + "o",
+                          lane.name() + "i");
+    unroll(cut.outer);
+    columns = cut.inner;
+  }
+  tensorize(columns, instruction.intrinsic, stage.label() + "_block");
 }
 
 namespace {

@@ -134,8 +134,10 @@ class ScheduleBuilder {
   // The sums of `stage` over its reduce loops, those outermost in the given order: below them the
   // tile, unrolled, its longer loop outside (kernels/common/register_tile.h counts on it), and
   // vectors along the lane, in the init's nest (before the first of the reduce loops) too. In
-  // registers only with set_scope.
-  void accumulate(const Stage& stage, const Loops& reduce, const Loops& tile, const Loop& lane);
+  // registers only with set_scope. With an instruction its columns of the lane and its depth are a
+  // block that it computes.
+  void accumulate(const Stage& stage, const Loops& reduce, const Loops& tile, const Loop& lane,
+                  const SumInstruction& instruction = {});
   // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in
   // the rest, and unrolls what is cut off. Last of the steps: the copies have names of their own.
   // Nothing happens where three on each side are too few.
@@ -159,6 +161,7 @@ class ScheduleBuilder {
 
  private:
   void add(Step step);
+  void add_block(const Stage& stage, const Loop& lane, const SumInstruction& instruction);
   bool try_add(Step step);  // nothing happens where it is not legal
   Kernel kernel_;
   const Target* target_;

@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "ir/storage_types.h"
-#include "kernels/common/narrow.h"
+#include "kernels/common/integer_product.h"
 #include "passes/passes.h"
 #include "passes/quantization/quantization.h"
 
@@ -240,13 +240,17 @@ class Fuser {
     return rewriter_.add_constant(name_of(p.node) + "_weights", out);
   }
 
-  // Where the target multiplies bytes counted from their least number, they are: the constant that
-  // this makes too much, by column. None: as it was.
-  ValueId counted_from_least(const Product& p, ValueId weights, op::MatMul& product) {
-    const int64_t surplus = product.a_zero - lowest_of(p.x.by.type);
-    if (surplus == 0 || weights != p.w.x || !graph_.is_constant(weights) ||
-        graph_.value(weights).type.dtype != DType::i8 || !sums_quads(target_))
+  // Where an instruction takes more products of numbers with another zero point, they have it: the
+  // constant that this makes too much, by column. None: as it was.
+  ValueId counted_otherwise(const Product& p, ValueId weights, op::MatMul& product) {
+    if (weights != p.w.x || !graph_.is_constant(weights) ||
+        graph_.value(weights).type.dtype != DType::i8)
       return {};
+    const int64_t zero = integer_product_from_anywhere(target_, {p.x.by.type, product.a_zero},
+                                                       DType::i8, {target_.lanes(4)})
+                             .left.zero;
+    const int64_t surplus = product.a_zero - zero;
+    if (surplus == 0) return {};
     const Tensor w = graph_.constant_tensor(weights);
     if (w.shape.size() != 2) return {};
     const int64_t columns = w.shape[product.trans_b ? 0 : 1],
@@ -258,7 +262,7 @@ class Fuser {
         sum += w.int_at(product.trans_b ? column * depth + k : k * columns + column);
       off.set_int(column, surplus * sum);
     }
-    product.a_zero = lowest_of(p.x.by.type);
+    product.a_zero = zero;
     return rewriter_.add_constant(name_of(p.node) + "_surplus", off);
   }
 
@@ -276,7 +280,7 @@ class Fuser {
     } else {
       auto& product = std::get<op::MatMul>(attrs);
       product.a_zero = p.x.by.zero[0];
-      const ValueId surplus = counted_from_least(p, inputs[1], product);
+      const ValueId surplus = counted_otherwise(p, inputs[1], product);
       sums = rewriter_.add(attrs, inputs, p.node, "sums");
       if (surplus.valid())
         sums = rewriter_.add(op::Binary{BinaryOp::sub}, {sums, surplus}, p.node, "less");

@@ -24,6 +24,8 @@ triple: x86_64-linux-gnu
 features: [avx512f, avx512bw, avx512dq, avx512vl, avx512vnni, avx2, fma]
 intrinsics:
   - name: x86.vpdpbusd
+    features: [avx512vnni]
+    rate: 1
     semantics: |
       kernel @vpdpbusd(a: in u8[4], b: in i8[64], c: out i32[16]) {
         for i in 16 { for k in 4 reduce { c: c[i] += i32(a[k]) * i32(b[i * 4 + k]) } }
@@ -133,21 +135,66 @@ TEST_CASE("an instruction of the YAML target reaches the code") {
   CHECK(compiled[2].bytes == expected[2].bytes);
 }
 
-TEST_CASE("an emit that the code generator does not know is an error") {
-  Expected<Target> target = parse_target(kYaml, "vnni.yaml");
-  REQUIRE(bool(target));
-  const auto problem = [](auto& made) { return made ? "" : error_text(made.takeError()); };
-  for (const char* emit : {"dot(c, a, b)", "llvm.x86.no.such(c, a, b)",
-                           "llvm.x86.avx512.vpdpbusd.512(c, a, b) over 32", "async"}) {
-    target->intrinsics[0].emit = emit;
+TEST_CASE("an emit that the code generator does not know is an error with its place") {
+  const auto problem = [](const std::string& emit) {
+    std::string yaml = kYaml;
+    yaml.replace(yaml.find("llvm.x86.avx512.vpdpbusd.512(c, a, b)"), 37, emit);
+    Expected<Target> target = parse_target(yaml, "vnni.yaml");
+    if (!target) return error_text(target.takeError());
     auto made = make_backend(*target);
-    CHECK(problem(made).find("intrinsic 'x86.vpdpbusd': no code is known for emit '" +
-                             std::string(emit) + "'") != std::string::npos);
+    return made ? "" : error_text(made.takeError());
+  };
+  const std::pair<const char*, const char*> wrong[] = {
+      {"dot(c, a, b)", "no code is known for 'dot'"},
+      {"llvm.x86.no.such(c, a, b)", "LLVM has no intrinsic 'llvm.x86.no.such'"},
+      {"llvm.x86.avx512.vpdpbusd.512(c, a, b) over 32", "threads do nothing together"},
+      {"llvm.x86.avx512.vpdpbusd.512(c, a, b, 3)", "takes 3 operands"},
+      {"llvm.x86.avx512.vpdpbusd.512(c, a, &b)", "operand 'b' does not fit"},
+      {"llvm.fma(c, a, b)", "which its name must end with"},
+      {"llvm.x86.avx512.vpdpbusd.512(c, a)", "nothing takes 'b'"},
+      {"llvm.x86.avx512.vpdpbusd.512(c, a, d)", "'d' is no parameter"},
+      {"llvm.x86.avx512.vpdpbusd.512(c, a, b", "',' or ')' is expected at column 37"},
+      {"[\"t = add(a, b)\", \"llvm.x86.avx512.vpdpbusd.512(c, a, b)\"]", "nothing takes 't'"},
+      {"'asm(\"vpdpbusd $2, $1\", \"=q\", c, a, b)'", "constraints \"=q\""},
+      {"'asm(\"nosuch $2, $1, $0\", \"=v,v,v,0\", a, b, c)'", "the code generator refuses it"},
+  };
+  for (const auto& [emit, text] : wrong) {
+    CAPTURE(emit);
+    const std::string told = problem(emit);
+    CHECK_MESSAGE(told.find(text) != std::string::npos, told);
+    CHECK_MESSAGE(told.find("vnni.yaml:12:11: ") != std::string::npos, told);
   }
-  target->driver = "opencl";
-  target->features.clear();
-  auto made = make_device_backend(*target);
-  CHECK(problem(made).find("no code is known for emit 'async'") != std::string::npos);
+  CHECK(problem("llvm.x86.avx512.vpdpbusd.512(c, a, b)") == "");
+  CHECK(problem("'asm(\"vpdpbusd $2, $1, $0\", \"=v,v,v,0\", a, b, c)'") == "");
+}
+
+TEST_CASE("an instruction needs features that the target and a library can have") {
+  const auto problem = [](const std::string& feature) {
+    std::string yaml = kYaml;
+    yaml.replace(yaml.find("features: [avx512vnni]"), 22, "features: [" + feature + "]");
+    Expected<Target> target = parse_target(yaml, "vnni.yaml");
+    return target ? "" : error_text(target.takeError());
+  };
+  CHECK(problem("avx512vnni") == "");
+  CHECK(problem("amx-int8").find("needs the feature 'amx-int8', which the target has not") !=
+        std::string::npos);
+}
+
+TEST_CASE("a description leaves shipped instructions out by name, and replaces them") {
+  const std::string begin = "triple: aarch64-linux-gnu\nfeatures: [dotprod]\n";
+  const Target all = *parse_target(begin, "t.yaml");
+  CHECK(all.find_intrinsic("aarch64.sdot") != nullptr);
+  CHECK(all.find_intrinsic("aarch64.smmla") == nullptr);
+  Expected<Target> less = parse_target(begin + "without_intrinsics: [aarch64.sdot]\n", "t.yaml");
+  REQUIRE(bool(less));
+  CHECK(less->find_intrinsic("aarch64.sdot") == nullptr);
+  CHECK(less->find_intrinsic("aarch64.udot") != nullptr);
+  CHECK(codegen_hash(*less) != codegen_hash(all));
+  CHECK(print(*parse_target(print(*less), "t.yaml")) == print(*less));
+  auto unknown = parse_target(begin + "without_intrinsics: [x86.vpdpbusd.512]\n", "t.yaml");
+  REQUIRE(!unknown);
+  CHECK(error_text(unknown.takeError()).find("t.yaml:3:21: no instruction 'x86.vpdpbusd.512'") !=
+        std::string::npos);
 }
 
 TEST_CASE("mistakes in axes, scopes and intrinsics are told") {
@@ -161,6 +208,6 @@ TEST_CASE("mistakes in axes, scopes and intrinsics are told") {
   CHECK(problem("axes: [{name: a, level: b, size: 8}]").find("unknown key 'size' in axes") !=
         std::string::npos);
   CHECK(problem("scopes: shared").find("scopes must be a list of maps") != std::string::npos);
-  CHECK(problem("intrinsics: [{name: a, semantics: \"kernel\", emit: x}]")
+  CHECK(problem("intrinsics: [{name: a, features: [], rate: 1, semantics: \"kernel\", emit: x}]")
             .find("the semantics are no kernel") != std::string::npos);
 }

@@ -233,6 +233,29 @@ def check_quantized(runner):
     return unlike, right, len(images)
 
 
+def check_quantized_arm(runner, count=4):
+    """The quantized digits for AArch64 under qemu, by instructions that sum products: yields (instructions, how many results are not onnxruntime's
+    to the bit). A batch of them too, whose rows smmla takes in pairs."""
+    model = ROOT / "examples/digits/digits_int8.onnx"
+    images = np.load(ROOT / "examples/digits/test_images.npy").reshape(-1, 1, 8, 8).astype(np.float32)[:count]
+    session = onnxruntime.InferenceSession(str(model), quiet(), providers=["CPUExecutionProvider"])
+    expected = np.concatenate([session.run(None, {"image": image[None]})[0] for image in images])
+    target, artifact, batch = runner.work / "products.yaml", runner.work / "quantized_arm.so", runner.work / "quantized_batch.onnx"
+    fixed = onnx.load(model)
+    for value in (*fixed.graph.input, *fixed.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = count
+    onnx.save(fixed, batch)
+    for features in ("neon", "neon, dotprod", "neon, dotprod, i8mm"):
+        target.write_text(f"triple: aarch64-linux-gnu\nfeatures: [{features}]\n")
+        runner.compile(model, target, artifact)
+        def differs(some, wanted):
+            return int((runner.arm(artifact, {"image": some}, {"logits": wanted})["logits"] != wanted).any())
+        unlike = sum(differs(images[i:i + 1], expected[i:i + 1]) for i in range(count))
+        runner.compile(batch, target, artifact)
+        unlike += differs(images, expected)
+        yield features, unlike
+
+
 def check_vdla(runner, count=100):
     """The quantized digits on the VDLA's simulator, races told, and on its core where Verilator has built that: yields (device, results that are
     not onnxruntime's to the bit, cycles of an image by virtual threads); None instead of numbers where there is no core."""
@@ -398,6 +421,11 @@ def main():
             unlike, right, count = 1, 0, 0
             print(f"  {e}")
         told("digits_int8", unlike == 0, f"{unlike} results unlike onnxruntime's, {right} of {count} labels right")
+        try:
+            for features, unlike in check_quantized_arm(runner) if runner.qemu else []:
+                told("digits_int8", unlike == 0, f"AArch64 with {features} under qemu: {unlike} results unlike onnxruntime's")
+        except subprocess.CalledProcessError as e:
+            told("digits_int8", False, f"for AArch64: {e}")
         try:
             for device, unlike, cycles in check_vdla(runner):
                 if unlike is None:

@@ -47,7 +47,7 @@ tw::Target device() {
   t.intrinsics = {{"dot4",
                    "kernel @dot4(a: in u8[4], b: in i8[64], c: out i32[16]) { for i in 16 { for k "
                    "in 4 reduce { c: c[i] += i32(a[k]) * i32(b[i * 4 + k]) } } }",
-                   ""}};
+                   {}}};
   return t;
 }
 

@@ -1,0 +1,99 @@
+#include "ir/schedule/product_form.h"
+
+#include <algorithm>
+
+#include "ir/simplify.h"
+
+namespace tw {
+namespace {
+
+const ExprNode* load_in(const Expr& e) {
+  const Expr& inner = e->kind == ExprKind::cast ? e->args[0] : e;
+  return inner->kind == ExprKind::load ? inner.get() : nullptr;
+}
+
+// Elements from one iteration of the loop to the next; none: not the same everywhere.
+std::optional<int64_t> stride_of(const Buffer& buffer, const std::vector<Expr>& indices,
+                                 const std::string& loop, const Ranges& ranges) {
+  Expr flat = 0;
+  for (size_t d = 0; d < indices.size(); ++d) flat = flat * buffer.shape[d] + indices[d];
+  const Expr step = simplify(substitute(flat, loop, var(loop) + Expr(1)) - flat, ranges);
+  return as_const(step);
+}
+
+}  // namespace
+
+int64_t ProductForm::count(const std::vector<ProductAxis>& axes) {
+  int64_t n = 1;
+  for (const ProductAxis& axis : axes) n *= axis.extent;
+  return n;
+}
+
+bool ProductForm::dense() const {
+  if (rows.size() > 1 || columns.size() > 1 || depth.size() > 1) return false;
+  const bool depth_inside = depth.empty() || (depth[0].left == 1 && depth[0].right == 1);
+  return depth_inside && (rows.empty() || (rows[0].left == depth_count() &&
+                                           rows[0].sum == column_count())) &&
+         (columns.empty() || (columns[0].right == depth_count() && columns[0].sum == 1));
+}
+
+std::optional<ProductForm> product_form(const Intrinsic& intrinsic) {
+  Expected<Kernel> kernel = parse_kernel(intrinsic.semantics, intrinsic.name);
+  if (!kernel) {
+    llvm::consumeError(kernel.takeError());
+    return std::nullopt;
+  }
+  std::vector<Stmt> loops;
+  Stmt s = kernel->body;
+  Ranges ranges;
+  for (; s->kind == StmtKind::loop; s = s->body[0]) {
+    if (!as_const(s->extent)) return std::nullopt;
+    loops.push_back(s);
+    ranges[s->var] = {Expr(0), s->extent - Expr(1)};
+  }
+  if (intrinsic.emit.threads > 1 || s->kind != StmtKind::store || s->combiner != Combiner::add ||
+      s->value->kind != ExprKind::binary || s->value->binary != BinaryOp::mul)
+    return std::nullopt;
+  const ExprNode *left = load_in(s->value->args[0]), *right = load_in(s->value->args[1]);
+  if (!left || !right) return std::nullopt;
+  const auto innermost = std::find_if(loops.rbegin(), loops.rend(), [](const Stmt& loop) {
+    return loop->role == AxisRole::spatial;
+  });
+  const auto has = [](const ExprNode* load, const std::string& name) {
+    return std::ranges::any_of(load->args, [&](const Expr& e) { return uses_var(e, name); });
+  };
+  if (innermost != loops.rend() && has(left, (*innermost)->var)) std::swap(left, right);
+  ProductForm form;
+  form.intrinsic = &intrinsic;
+  form.left_type = kernel->buffer(left->buffer).dtype;
+  form.right_type = kernel->buffer(right->buffer).dtype;
+  form.sum_type = kernel->buffer(s->buffer).dtype;
+  for (const Stmt& loop : loops) {
+    const auto stride = [&](BufferId buffer, const std::vector<Expr>& at) {
+      return stride_of(kernel->buffer(buffer), at, loop->var, ranges);
+    };
+    const auto l = stride(left->buffer, left->args), r = stride(right->buffer, right->args),
+               c = stride(s->buffer, s->indices);
+    if (!l || !r || !c) return std::nullopt;
+    const bool reduces = loop->role == AxisRole::reduce;
+    if (!reduces && *l != 0 && *r != 0) return std::nullopt;
+    (reduces   ? form.depth
+     : *r != 0 ? form.columns
+               : form.rows)
+        .push_back({*as_const(loop->extent), *l, *r, *c});
+  }
+  return form;
+}
+
+std::optional<ProductForm> best_product(const Target& target,
+                                        const std::function<bool(const ProductForm&)>& fits) {
+  std::optional<ProductForm> best;
+  for (const Intrinsic& intrinsic : target.intrinsics) {
+    std::optional<ProductForm> form = product_form(intrinsic);
+    if (form && fits(*form) && (!best || form->products_a_cycle() > best->products_a_cycle()))
+      best = std::move(form);
+  }
+  return best;
+}
+
+}  // namespace tw

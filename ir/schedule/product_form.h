@@ -1,0 +1,44 @@
+// Which product an instruction of the target adds, read from its semantics.
+#pragma once
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+#include "ir/target.h"
+
+namespace tw {
+
+// A loop of the instruction, and how far apart in each operand its iterations lie, in elements.
+struct ProductAxis {
+  int64_t extent = 1;
+  int64_t left = 0, right = 0, sum = 0;
+};
+
+// sum[i, j] += left[i, k] * right[k, j]. Columns are what lies innermost in the sums; the left
+// operand does not have them.
+struct ProductForm {
+  const Intrinsic* intrinsic = nullptr;
+  DType left_type = DType::f32, right_type = DType::f32, sum_type = DType::f32;
+  std::vector<ProductAxis> rows, columns, depth;  // from the outside in
+  int64_t row_count() const { return count(rows); }
+  int64_t column_count() const { return count(columns); }
+  int64_t depth_count() const { return count(depth); }
+  double products_a_cycle() const {
+    return static_cast<double>(row_count() * column_count() * depth_count()) * intrinsic->rate;
+  }
+  // One loop each at most; operands lie as [row][depth], [column][depth] and [row][column].
+  bool dense() const;
+
+ private:
+  static int64_t count(const std::vector<ProductAxis>& axes);
+};
+
+// None: the instruction is no such product, or is done by several threads.
+std::optional<ProductForm> product_form(const Intrinsic& intrinsic);
+
+// Of those that `fits` the one with the most products a cycle, the first of equals.
+std::optional<ProductForm> best_product(const Target& target,
+                                        const std::function<bool(const ProductForm&)>& fits);
+
+}  // namespace tw

@@ -1,0 +1,62 @@
+#include "kernels/common/integer_product.h"
+
+#include "kernels/common/group_builder.h"
+
+namespace tw {
+namespace {
+
+bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
+
+// What i8 numbers are more than the u8 numbers of the same order.
+constexpr int64_t kSign = 128;
+
+}  // namespace
+
+// Bytes are counted from their least number where the instruction's have no sign, from the middle
+// where they have one; words hold the difference.
+bool counts_from(const LeftNumbers& left, DType type) {
+  if (type == DType::i16) return is_byte(left.type) || (left.type == type && left.zero == 0);
+  if (!is_byte(left.type) || !is_byte(type)) return false;
+  const int64_t own = left.type == DType::i8 ? 0 : kSign;  // of numbers around 0
+  return left.zero == (type == DType::i8 ? own : own - kSign);
+}
+
+Expr IntegerProduct::copied(const Expr& element) const {
+  const Expr number = left.type == type ? element : cast(type, element);
+  if (type == DType::i16) return less_zero(number, left.zero);
+  // Both ways the sign bit changes
+  return left.type == type ? number : number + int_imm(type == DType::u8 ? kSign : -kSign, type);
+}
+
+IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DType right,
+                               const ProductExtents& extents) {
+  IntegerProduct product;
+  product.left = left;
+  const auto best = best_product(target, [&](const ProductForm& form) {
+    return form.dense() && form.sum_type == DType::i32 && form.right_type == right &&
+           counts_from(left, form.left_type) && form.depth_count() > 1 &&
+           extents.depth % form.depth_count() == 0 && extents.rows % form.row_count() == 0 &&
+           extents.columns % form.column_count() == 0 &&
+           form.row_count() * form.column_count() * 32 <= target.vector_bits;
+  });
+  if (!best) return product;
+  product.intrinsic = best->intrinsic->name;
+  product.type = best->left_type;
+  product.depth = best->depth_count();
+  product.columns = best->column_count();
+  product.rows = best->row_count();
+  return product;
+}
+
+IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNumbers& left,
+                                             DType right, const ProductExtents& extents) {
+  IntegerProduct best = integer_product(target, left, right, extents);
+  const int64_t least = left.type == DType::i8 ? -kSign : 0;
+  for (const int64_t zero : {least, least + kSign}) {
+    const IntegerProduct other = integer_product(target, {left.type, zero}, right, extents);
+    if (is_byte(left.type) && other.depth > best.depth) best = other;
+  }
+  return best;
+}
+
+}  // namespace tw

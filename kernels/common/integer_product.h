@@ -1,0 +1,47 @@
+// Products of integers of few bits by an instruction of the target: which one, and what it wants of
+// the operands.
+#pragma once
+#include <string>
+
+#include "ir/expr.h"
+#include "ir/schedule/product_form.h"
+
+namespace tw {
+
+// The left operand's elements of a product, less `zero`.
+struct LeftNumbers {
+  DType type = DType::u8;
+  int64_t zero = 0;
+};
+
+// Without an instruction each product is one of widened operands.
+struct IntegerProduct {
+  LeftNumbers left;
+  std::string intrinsic;  // empty: none
+  DType type = DType::u8;  // of the left operand's copy
+  // Of one instruction: steps of the depth side by side, columns and rows (each with its depth)
+  int64_t depth = 1, columns = 1, rows = 1;
+
+  bool defined() const { return !intrinsic.empty(); }
+  Expr copied(const Expr& element) const;  // of the left operand
+};
+
+// Whether an instruction whose left numbers are of `type` can take these.
+bool counts_from(const LeftNumbers& left, DType type);
+
+// What a whole number of instructions must fill.
+struct ProductExtents {
+  int64_t columns = 1;
+  int64_t depth = 0;  // 0: any number of steps, filled up with zeros
+  int64_t rows = 1;
+};
+IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DType right,
+                               const ProductExtents& extents);
+
+// The same with whatever zero point takes the most steps at once, the operand's own of equals:
+// product.left.zero. What that makes too much of each sum is (left.zero - product.left.zero) times
+// the sum of the right operand's numbers.
+IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNumbers& left,
+                                             DType right, const ProductExtents& extents);
+
+}  // namespace tw

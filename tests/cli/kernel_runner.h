@@ -1,0 +1,16 @@
+// For tests: one kernel compiled for a target and run, here or under qemu.
+#pragma once
+#include <vector>
+
+#include "ir/kernel/interpreter.h"
+#include "ir/target.h"
+
+namespace tw::test {
+
+// Nothing in the way: this machine has all features, or it is AArch64 and qemu and a C library for
+// it are there.
+bool runs(const Target& target);
+// Any failure fails the test.
+void run_kernel(const Kernel& kernel, const Target& target, std::vector<KernelArgument>& arguments);
+
+}  // namespace tw::test
