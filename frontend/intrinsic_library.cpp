@@ -38,8 +38,7 @@ std::vector<Intrinsic> read(Arch arch) {
 }
 
 const std::vector<Intrinsic>& library(Arch arch) {
-  static const std::vector<Intrinsic> x86 = read(Arch::x86_64), aarch64 = read(Arch::aarch64),
-                                      none;
+  static const std::vector<Intrinsic> x86 = read(Arch::x86_64), aarch64 = read(Arch::aarch64), none;
   return arch == Arch::x86_64 ? x86 : arch == Arch::aarch64 ? aarch64 : none;
 }
 

@@ -52,7 +52,7 @@ struct Intrinsic {
   std::vector<std::string> scopes = {};
   std::vector<std::string> features = {};  // LLVM's names, all of which it needs
   double rate = 1;                         // how many start in a cycle
-  EmitCalls setup = {}, teardown = {};          // around the loops of a kernel that uses it
+  EmitCalls setup = {}, teardown = {};     // around the loops of a kernel that uses it
   bool shipped = false;                    // it follows from the target's features
 };
 

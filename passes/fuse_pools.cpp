@@ -43,7 +43,8 @@ bool computes_windows(const Graph& graph, const Group& group, const op::Pool& po
 
 }  // namespace
 
-void fuse_pools(const Graph& graph, std::vector<Group>& groups) {
+void fuse_pools(const Graph& graph, std::vector<Group>& groups,
+                const std::function<bool(const Group&)>& apart) {
   std::vector<int> uses(graph.value_count(), 0);
   std::vector<Group*> maker(graph.value_count(), nullptr);
   for (const Graph::Output& output : graph.outputs())
@@ -51,7 +52,8 @@ void fuse_pools(const Graph& graph, std::vector<Group>& groups) {
   for (const DataSymbol& symbol : graph.data_symbols)
     ++uses[static_cast<size_t>(symbol.value.index)];
   for (Group& group : groups) {
-    maker[static_cast<size_t>(graph.node(group.nodes.back()).output.index)] = &group;
+    if (!apart || !apart(group))
+      maker[static_cast<size_t>(graph.node(group.nodes.back()).output.index)] = &group;
     for (NodeId id : group.nodes)
       for (ValueId v : graph.node(id).inputs)
         if (v.valid()) ++uses[static_cast<size_t>(v.index)];
@@ -59,7 +61,7 @@ void fuse_pools(const Graph& graph, std::vector<Group>& groups) {
   for (Group& group : groups) {
     const Node& node = graph.node(group.anchor);
     const auto* pool = get_if<op::Pool>(&node);
-    if (!pool || group.nodes.front() != group.anchor) continue;
+    if (!pool || group.nodes.front() != group.anchor || (apart && apart(group))) continue;
     const auto in = static_cast<size_t>(node.inputs[0].index);
     const TensorType &from = graph.value(node.inputs[0]).type, &to = graph.value(node.output).type;
     Group* conv = maker[in];

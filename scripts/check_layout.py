@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the structure: who includes whom, what only one room may know, sizes, names of loops and
-types.
+"""Checks the structure: who includes whom, what only one room may know, sizes, names of loops, of
+types and of chips.
 
     check_layout.py                   exit status 1 on a breach
     check_layout.py --graph FILE      draws the folders by who includes whom: .svg, .dot, else text
@@ -14,7 +14,7 @@ import re
 import sys
 
 from layout import allowed
-from layout.cpp_text import functions, named_loops, types
+from layout.cpp_text import functions, literals, named_loops, types
 from layout.include_graph import IncludeGraph
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -58,6 +58,14 @@ FOLDERS = {  # a folder -> what it may include of its own room and others
     "driver/run": ["driver/run", "driver/compile", *BELOW_AUTOTUNE],
     "driver/compare": ["driver/compare", "driver/run", "driver/compile", "autotune", *BELOW_AUTOTUNE],
 }
+# What a chip does is data in its description: here its name decides nothing. LLVM's names of
+# processors, those of levels and of architectures left out.
+NO_CHIPS = {"ir", "kernels", "passes", "program", "autotune", "backends"}
+CHIPS = re.compile(
+    r"znver|bdver|btver|skx|skylake|cascadelake|cooperlake|icelake|tigerlake|rocketlake|alderlake|"
+    r"raptorlake|meteorlake|arrowlake|lunarlake|pantherlake|haswell|broadwell|ivybridge|sandybridge|"
+    r"nehalem|westmere|rapids|silvermont|goldmont|tremont|gracemont|sierraforest|\bknl\b|"
+    r"cortex-|neoverse|apple-[am]\d|ampere1|thunderx|kryo|exynos|a64fx|carmel|sifive-|rocket-")
 FILE_LINES = 800
 FUNCTION_LINES = 60
 FOLDER_FILES = 25   # a header and its source are one
@@ -131,6 +139,15 @@ def check_names(check: Check, room: str, name: str, text: str):
                          f"its family: {line}")
 
 
+def check_chips(check: Check, room: str, name: str, text: str):
+    if room not in NO_CHIPS:
+        return
+    for number, literal in literals(text):
+        if CHIPS.search(literal):
+            check.breach(f"{name}:{number}: a chip is named, and its description says what it does: "
+                         f"{literal}")
+
+
 def check_sizes(check: Check):
     units = collections.defaultdict(set)
     for folder in [*ROOMS, "tests", "scripts", "bench", "examples"]:
@@ -188,6 +205,7 @@ def main() -> int:
             if path.suffix != ".c":
                 for line, made in types(text):
                     places[made].append(f"{name}:{line}")
+            check_chips(check, room, name, text)
         print(f"{room:10} {lines:6} lines")
     check_sizes(check)
     check_types(check, places)

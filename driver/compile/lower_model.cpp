@@ -47,7 +47,7 @@ Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOp
                                              const Target& target,
                                              const ModelSchedules& schedules) {
   std::vector<FusedGraph> fused = {fuse(graph, options.plain, target)};
-  if (!options.plain && target.devices.empty()) {  // devices have the direct algorithms
+  if (!options.plain && target.devices.empty()) {  // else when groups have their places
     TW_ASSIGN(const AlgorithmOptions algorithms,
               schedules.algorithms(graph, fused.front().groups, target, options.algorithms));
     settle_algorithms(fused.front(), target, algorithms);
@@ -103,6 +103,32 @@ Placement place(const FusedGraph& fused, const Target& target, const DeviceBacke
     }));
   }
   return place_groups(fused, target, on_device);
+}
+
+// The same of the groups that stay on the processor; a device has the direct algorithms.
+Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& target,
+                       const CompileOptions& options, const ModelSchedules& schedules) {
+  const Graph& graph = *fused.graph;
+  std::map<NodeId, std::pair<int, std::string>> places;  // by anchor
+  std::vector<Group> host;
+  for (size_t g = 0; g < fused.groups.size(); ++g) {
+    places[fused.groups[g].anchor] = {placement.devices[g], placement.reasons[g]};
+    if (placement.devices[g] == 0) host.push_back(fused.groups[g]);
+  }
+  TW_ASSIGN(const AlgorithmOptions algorithms,
+            schedules.algorithms(graph, host, target, options.algorithms));
+  choose_algorithms(graph, host, target, algorithms);
+  auto settled = host.begin();
+  for (Group& group : fused.groups)
+    if (places[group.anchor].first == 0) group = *settled++;
+  fuse_pools(graph, fused.groups,
+             [&](const Group& group) { return places[group.anchor].first != 0; });
+  placement = {};
+  for (const Group& group : fused.groups) {
+    placement.devices.push_back(places[group.anchor].first);
+    placement.reasons.push_back(std::move(places[group.anchor].second));
+  }
+  return Error::success();
 }
 
 // Of the groups that could not go to a device, or should not: names and why.
@@ -189,9 +215,8 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
     return out;
   }
 
-  TW_ASSIGN(const std::vector<FusedGraph> fused, fuse_model(graph, options, target, *schedules));
-  const FusedGraph& main = fused.front();
-  if (!options.plain && target.devices.empty()) out.algorithms = algorithms_of(main);
+  TW_ASSIGN(std::vector<FusedGraph> fused, fuse_model(graph, options, target, *schedules));
+  FusedGraph& main = fused.front();
   out.groups = static_cast<int64_t>(main.groups.size());
   TW_TRY(dump.write(DumpStage::groups, [&] { return print_groups(graph, main.groups); }));
   if (options.emit == Emit::groups) {
@@ -201,7 +226,12 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
 
   stages.begin("lower");
   TW_TRY(schedules->read(fused));
-  const Placement placement = place(main, target, devices, *schedules, jobs);
+  Placement placement = place(main, target, devices, *schedules, jobs);
+  if (!options.plain && !target.devices.empty()) {
+    TW_TRY(settle_host_part(main, placement, target, options, *schedules));
+    TW_TRY(schedules->read(fused));
+  }
+  if (!options.plain) out.algorithms = algorithms_of(main);
   out.host_reasons = host_reasons(main, placement);
   TW_ASSIGN(LoweredProgram lowered, lower_program(fused, placement.devices, target));
   TW_ASSIGN(std::vector<ChosenSchedule> chosen,

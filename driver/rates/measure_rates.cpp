@@ -130,8 +130,8 @@ class Measuring {
   void writing() {
     const double vectors = static_cast<double>(kStoreBlocks * kStreams);
     Pages in(16), near(static_cast<int64_t>(vectors * vector_bytes()) / 64 + 1);
-    best(rates.stores, vectors * kStoreSteps /
-                           fastest(probes_.find("probe_store"), {in.data(), near.data()}));
+    best(rates.stores,
+         vectors * kStoreSteps / fastest(probes_.find("probe_store"), {in.data(), near.data()}));
   }
 
   // Twice what the second-level cache holds, half of it read and half written.
@@ -153,10 +153,9 @@ class Measuring {
   // Seconds become cycles.
   CoreRates in_cycles() const {
     CoreRates out = rates;
-    for (double CoreRates::*rate :
-         {&CoreRates::f32, &CoreRates::f64, &CoreRates::loads, &CoreRates::stores,
-          &CoreRates::l2_bytes, &CoreRates::l3_bytes, &CoreRates::memory_bytes,
-          &CoreRates::tensor_bytes})
+    for (double CoreRates::* rate : {&CoreRates::f32, &CoreRates::f64, &CoreRates::loads,
+                                     &CoreRates::stores, &CoreRates::l2_bytes, &CoreRates::l3_bytes,
+                                     &CoreRates::memory_bytes, &CoreRates::tensor_bytes})
       out.*rate /= rates.clock;
     out.scattered = rates.clock / scattered_a_second_;
     return out;

@@ -55,7 +55,7 @@ class TunedSchedules final : public ModelSchedules {
     std::string key, name, algorithm;
   };
 
-  Expected<int64_t> read_log(const std::string& path, bool keep);
+  Expected<int64_t> read_log(const std::string& path, size_t first, bool keep);
   bool transfer(const LoweredKernel& kernel, const Target& place, const Kernel* shared,
                 ChosenSchedule& chosen) const;
   bool shares(const Kernel& kernel, const Target& place, const Kernel* shared) const;
@@ -76,6 +76,7 @@ class TunedSchedules final : public ModelSchedules {
   std::map<std::string, std::vector<RecordNote>> notes_of_;
   std::map<const Group*, GroupTask> tasks_;
   std::vector<GroupTask> distinct_;  // by key, in the order of the groups
+  std::set<std::string> keys_;       // of them
   std::vector<std::string> notes_;
 };
 
@@ -118,11 +119,11 @@ Error TunedSchedules::read_lock() {
 }
 
 // keep: the schedules of each kernel become its pins. The result: how many of the model's tasks
-// have a record.
-Expected<int64_t> TunedSchedules::read_log(const std::string& path, bool keep) {
+// have a record, of those from the first on.
+Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first, bool keep) {
   TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
   int64_t found = 0;
-  for (const GroupTask& task : distinct_) {
+  for (const GroupTask& task : std::span(distinct_).subspan(first)) {
     const std::string& key = task.key;
     bool any = false;
     for (const std::string& target : targets_) {
@@ -235,19 +236,19 @@ Expected<std::unique_ptr<CostOracle>> TunedSchedules::layout_costs(
 }
 
 Error TunedSchedules::read(const std::vector<FusedGraph>& fused) {
-  std::set<std::string> keys;
+  const size_t known_tasks = distinct_.size();
   for (const FusedGraph& own : fused)
     for (const Group& group : own.groups) {
       if (is_extern(*own.graph, group)) continue;
       GroupTask task{task_key(*own.graph, group), task_name(*own.graph, group),
                      algorithm_name(group.algorithm)};
       tasks_[&group] = task;
-      if (keys.insert(task.key).second) distinct_.push_back(std::move(task));
+      if (keys_.insert(task.key).second) distinct_.push_back(std::move(task));
     }
-  if (!options_.log.empty()) return read_log(options_.log, true).takeError();
-  if (locked_ || options_.unused_log.empty() || !exists(options_.unused_log))
+  if (!options_.log.empty()) return read_log(options_.log, known_tasks, true).takeError();
+  if (known_tasks > 0 || locked_ || options_.unused_log.empty() || !exists(options_.unused_log))
     return Error::success();
-  Expected<int64_t> known = read_log(options_.unused_log, false);
+  Expected<int64_t> known = read_log(options_.unused_log, 0, false);
   if (!known) llvm::consumeError(known.takeError());  // nobody asked for that file
   else if (*known > 0)
     notes_.push_back(std::to_string(*known) + " of " + std::to_string(distinct_.size()) +

@@ -107,6 +107,7 @@ Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn) {
   if (!body.empty()) {
     if (s->kind == StmtKind::block) {
       rebuilt = make_block(std::move(body));
+      if (rebuilt->kind != StmtKind::block) return rebuilt;  // fn has seen the one that is left
     } else if (std::all_of(body.begin(), body.end(), is_empty)) {
       return body[0];  // a loop or if around nothing is nothing
     } else {

@@ -22,6 +22,24 @@ namespace tw::sched {
 
 namespace {
 
+// A copy under way reads its source until it is waited for, and an iteration writes where the one
+// before it did.
+Error check_copies(const StmtNode& loop, BufferId id, const std::string& name) {
+  for (const Stmt& store : stores_of(loop.body[0])) {
+    if (!store->async || !reads(store, id)) continue;
+    const std::string queue = done_queue(store->label);
+    const bool waited = !find_path(loop.body[0], [&](const StmtNode& s) {
+                           return s.kind == StmtKind::wait && s.label == queue;
+                         }).empty();
+    if (!waited)
+      return illegal(
+          "the asynchronous copy of stage '{0}' reads '{1}', and is waited for outside of loop "
+          "'{2}'",
+          store->label, name, loop.var);
+  }
+  return Error::success();
+}
+
 Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::vector<Stmt>& path,
                    size_t readers) {
   const std::string& label = stage.store->label;
@@ -57,6 +75,7 @@ Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::v
   if (!outside.empty())
     return illegal("stage '{0}' reads '{1}' outside of loop '{2}'", outside, buffer.name, loop.var);
   if (all != readers) return illegal("a loop extent or condition reads '{0}'", buffer.name);
+  TW_TRY(check_copies(loop, stage.store->buffer, buffer.name));
   for (const Stmt& axis : stage.spatial)
     if (axis_name(label, axis->var) != axis->var)
       TW_TRY(check_new_loop(kernel, axis_name(label, axis->var)));

@@ -36,6 +36,20 @@ Stmt without_init(const Stmt& store) {
   return make_store(std::move(out));
 }
 
+// Whether all that the loop's variable does is to count the slots of a ring, fewer than iterations.
+static bool in_slots(const StmtNode& store, const StmtNode& loop) {
+  bool slots = false;
+  for (const Expr& index : store.indices) {
+    if (!uses_var(index, loop.var)) continue;
+    const bool mod = index->kind == ExprKind::binary && index->binary == BinaryOp::floor_mod;
+    if (!mod || (as_const(loop.extent) && as_const(index->args[1]) &&
+                 *as_const(loop.extent) <= *as_const(index->args[1])))
+      return false;
+    slots = true;
+  }
+  return slots;
+}
+
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
   const Stmt store = path.back();
@@ -64,6 +78,11 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction
     } else {
       const bool index = std::ranges::any_of(store->indices,
                                              [&](const Expr& e) { return uses_var(e, inner.var); });
+      if (index && in_slots(*store, inner))
+        return illegal(
+            "iterations of loop '{0}' share the slots of stage '{1}': the init must stay "
+            "inside it",
+            inner.var, s.stage);
       if (inner.role == AxisRole::scan || (!index && !is_const(inner.extent, 1)))
         return illegal("loop '{0}' is no index of stage '{1}': the init must stay inside it",
                        inner.var, s.stage);

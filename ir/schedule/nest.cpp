@@ -2,6 +2,7 @@
 #include "ir/schedule/nest.h"
 
 #include <algorithm>
+#include <map>
 
 namespace tw::sched {
 
@@ -320,6 +321,24 @@ Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
   if (reads(stage.nest, stage.store->buffer))
     return illegal("stage '{0}' reads its own buffer", stage.store->label);
   return Error::success();
+}
+
+Error check_no_tokens(const Kernel& kernel, const StmtNode& loop) {
+  const auto is_token = [](const StmtNode& s) {
+    return s.kind == StmtKind::signal || s.kind == StmtKind::wait;
+  };
+  std::map<std::string, int> elsewhere;  // by queue
+  visit(kernel.body, [&](const Stmt& s) { elsewhere[s->label] += is_token(*s); });
+  visit(loop.body[0], [&](const Stmt& s) { elsewhere[s->label] -= is_token(*s); });
+  std::string queue;
+  visit(loop.body[0], [&](const Stmt& s) {
+    if (is_token(*s) && elsewhere[s->label] > 0) queue = s->label;
+  });
+  return queue.empty() ? Error::success()
+                       : illegal(
+                             "the iterations of loop '{0}' exchange tokens '{1}' with others, "
+                             "in their given order",
+                             loop.var, queue);
 }
 
 }  // namespace tw::sched

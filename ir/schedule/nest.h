@@ -110,6 +110,9 @@ Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const st
 // Nullopt when the shape is not constant
 std::optional<int64_t> constant_bytes(const Buffer& buffer);
 
+// None of its iterations exchanges tokens with others: their number and order are the loop's own.
+Error check_no_tokens(const Kernel& kernel, const StmtNode& loop);
+
 // True when iterations of `var` may store to the same place, because a shifted split made its
 // blocks overlap.
 bool overlaps(const StmtNode& store, const std::string& var);

@@ -55,6 +55,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
     return illegal("loop '{0}' is a scan: it cannot run longer", s.loop);
   const Ranges ranges = ranges_of(kernel, path);
   if (is_const(simplify(floor_mod(loop.extent, Expr(s.factor)), ranges), 0)) return kernel;
+  TW_TRY(check_no_tokens(kernel, loop));
   const Expr extent = simplify(ceil_div(loop.extent, s.factor) * Expr(s.factor), ranges),
              inside = lt(var(s.loop), loop.extent);
   Kernel out = kernel;

@@ -12,7 +12,7 @@
 // The named stages run 2 = 3 - 1 iterations before the rest of the loop's body, into a ring of 3
 // buffers. The token of an asynchronous copy is signalled where the copy starts and waited for by
 // the rest: up to 3 copies are under way. Legal: a serial loop, depth >= 2, at least depth - 1
-// iterations; the stages stand in the loop's body, write temps that nothing else writes or uses
+// iterations, none of which exchanges tokens with others; the stages stand in the loop's body, write temps that nothing else writes or uses
 // outside of the loop, read nothing that the rest writes, and have no init that the loop starts.
 #include <algorithm>
 
@@ -104,6 +104,7 @@ Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const st
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   TW_TRY(check_serial(*path.back()));
+  TW_TRY(check_no_tokens(kernel, *path.back()));
   const std::optional<int64_t> extent = as_const(path.back()->extent);
   if (s.depth < 2) return illegal("a pipeline of depth {0} has nothing ahead", s.depth);
   if (!extent || *extent < s.depth - 1)

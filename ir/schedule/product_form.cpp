@@ -32,8 +32,8 @@ int64_t ProductForm::count(const std::vector<ProductAxis>& axes) {
 bool ProductForm::dense() const {
   if (rows.size() > 1 || columns.size() > 1 || depth.size() > 1) return false;
   const bool depth_inside = depth.empty() || (depth[0].left == 1 && depth[0].right == 1);
-  return depth_inside && (rows.empty() || (rows[0].left == depth_count() &&
-                                           rows[0].sum == column_count())) &&
+  return depth_inside &&
+         (rows.empty() || (rows[0].left == depth_count() && rows[0].sum == column_count())) &&
          (columns.empty() || (columns[0].right == depth_count() && columns[0].sum == 1));
 }
 

@@ -9,7 +9,7 @@
 // The named loops change places among themselves; loops between them stay. Ifs between them move as
 // far out as they can. Legal: one perfect nest from the outermost to the innermost named loop; scan
 // loops keep their order to all others; vector loops stay innermost, parallel ones outermost
-// (check_rules).
+// (check_rules). Loops that exchange tokens with others keep their order.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -89,6 +89,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Reorder& s) {
   TW_ASSIGN(Chain chain, perfect_chain(path.back(), s.loops));
   const std::vector<Stmt> order = new_order(chain, s.loops);
   TW_TRY(check_order(chain.loops, order));
+  if (order != chain.loops) TW_TRY(check_no_tokens(kernel, *chain.loops.front()));
 
   // An if stands right inside the innermost loop that its condition uses.
   std::vector<std::vector<Expr>> inside(order.size() + 1);

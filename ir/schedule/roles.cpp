@@ -15,7 +15,7 @@
 // own: every loop that holds stages of several parts is one in each of them. What one part hands to
 // another gets `depth` slots; tokens follow from their use, in the innermost loop that has all of
 // it: a slot is waited for before it is filled again, and the filling before it is read.
-// Asynchronous copies signal when they have landed. Legal: a serial loop outside of other roles,
+// Asynchronous copies, which other parts read, signal when they have landed. Legal: a serial loop outside of other roles,
 // without other tokens, whose nests are of one part each; what parts share are temps used in the
 // loop alone, each written by one part, that no part reads before it is written in an iteration.
 // With two slots or more, a loop inside fills all of them the same number of times.
@@ -134,6 +134,7 @@ class RoleSplit {
         if (writes(store, id)) writer[owner(store)] = true;
         if (reads(store, id)) reader[owner(store)] = true;
       }
+      TW_TRY(check_handed(kernel, id, reader, reads(outside, id)));
       for (size_t from = 0; from < writer.size(); ++from)
         for (size_t to = 0; to < writer.size(); ++to) {
           if (from == to || !writer[from] || !(writer[to] || reader[to])) continue;
@@ -197,6 +198,18 @@ class RoleSplit {
       }
       TW_TRY(check_shared(child));
     }
+    return Error::success();
+  }
+
+  // The tokens between parts are what tells that a copy has landed.
+  Error check_handed(const Kernel& kernel, BufferId id, const std::vector<bool>& reader,
+                     bool read_outside) const {
+    for (const Stmt& store : stores_of(loop_))
+      if (store->async && writes(store, id) && (reader[owner(store)] || read_outside))
+        return illegal(
+            "the asynchronous copy '{0}' is read by the part that starts it, or outside "
+            "of loop '{1}'",
+            kernel.buffer(id).name, step_.loop);
     return Error::success();
   }
 

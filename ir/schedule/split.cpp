@@ -56,6 +56,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s) {
   if (s.outer == s.inner) return illegal("loop '{0}' needs two different new names", s.loop);
   const bool shift = s.tail == Tail::shift;
   if (shift) TW_TRY(check_shift(loop, s.factor));
+  if (shift) TW_TRY(check_no_tokens(kernel, loop));  // some would run again
 
   const Ranges ranges = ranges_of(kernel, path);
   const bool divides = is_const(simplify(floor_mod(loop.extent, Expr(s.factor)), ranges), 0);

@@ -1,4 +1,4 @@
-"""What can be read from C and C++ without parsing them: functions, and literals that name loops."""
+"""What can be read from C and C++ without parsing them: functions, string literals, and names of loops."""
 import re
 
 _QUIET = re.compile(
@@ -49,6 +49,13 @@ def functions(text: str):
         elif not inside:
             begin = line if begin is None and not character.isspace() else begin
             head += character
+
+
+def literals(text: str):
+    """(line number, text) of each string literal, quotes included."""
+    for match in _QUIET.finditer(text):
+        if match.group(0).startswith(('"', "R\"")):
+            yield text.count("\n", 0, match.start()) + 1, match.group(0)
 
 
 _NAME = r"\b(?:\w*_)?(?:label|var|loop|stage|nest|lane)(?:\(\))?"

@@ -5,6 +5,7 @@
 #include "frontend/frontend.h"
 #include "packager/loaded_model.h"
 #include "tests/cli/compiled.h"
+#include "tests/cli/graphs.h"
 #include "tests/ir/parsed.h"
 #include "tests/opencl/session.h"
 #include "tests/passes/random_graph.h"
@@ -55,6 +56,46 @@ std::vector<std::string> stays(const Graph& graph, const Target& target) {
   Expected<CompileReport> report = compile_graph(std::move(model), options, target);
   if (!report) FAIL(error_text(report.takeError()));
   return report->host_reasons;
+}
+
+// Two convolutions with a pool behind them, and a product that reads nothing of theirs.
+Graph layers_and_product() {
+  using test::must;
+  using test::seeded_tensor;
+  const auto sizes = [](std::vector<int64_t> s) { return Shape(s.begin(), s.end()); };
+  Graph g;
+  ValueId x = g.add_input("x", {DType::f32, sizes({1, 32, 16, 16}), {}});
+  for (unsigned seed : {1, 2})
+    x = must(g.add(test::conv_attrs(1),
+                   {x, g.add_constant("w", seeded_tensor({32, 32, 3, 3}, seed, 0.1))}));
+  op::Pool pool;
+  pool.kernel = pool.strides = {2, 2};
+  pool.dilations = {1, 1};
+  pool.pads = {0, 0, 0, 0};
+  g.add_output(must(g.add(pool, {x})), "pooled");
+  const ValueId a = g.add_input("a", {DType::f32, sizes({256, 256}), {}});
+  g.add_output(
+      must(g.add(op::MatMul{}, {a, g.add_constant("m", seeded_tensor({256, 256}, 3, 0.1))})),
+      "product");
+  return g;
+}
+
+std::string placed(const Graph& graph, const Target& target) {
+  Model model;
+  model.graph = graph;
+  model.name = "placed";
+  CompileOptions options;
+  options.emit = Emit::kernels;
+  Expected<CompileReport> report = compile_graph(std::move(model), options, target);
+  if (!report) FAIL(error_text(report.takeError()));
+  return report->text;
+}
+
+// The second convolution's input is in blocks. Its kernel takes the maximum of each window.
+bool has_winograd_with_pool(const std::string& kernels) {
+  const size_t at = kernels.find("kernel @winograd_f");
+  return at != std::string::npos && kernels.find("max(max(max(", at) != std::string::npos &&
+         kernels.find("kernel @pool") == std::string::npos;
 }
 
 }  // namespace
@@ -159,6 +200,31 @@ TEST_CASE("an unknown driver or feature is an error before anything is compiled"
   Expected<std::unique_ptr<DeviceBackend>> other = make_device_backend(target.devices[0]);
   REQUIRE_FALSE(other);
   CHECK(error_text(other.takeError()).find("device 'gpu': there is no driver 'abacus'") == 0);
+}
+
+TEST_CASE("what stays beside a device has the processor's algorithms and pools") {
+  const Graph graph = layers_and_product();
+  Expected<Target> vdla = load_target("vdla-16x16", {std::string(TW_SOURCE_DIR) + "/configs"});
+  if (!vdla) FAIL(error_text(vdla.takeError()));
+  // Nothing of it is in integers of 8 bits
+  const std::string kernels = placed(graph, *vdla);
+  INFO(kernels);
+  CHECK(has_winograd_with_pool(kernels));
+  const Target host = host_target();
+  if (std::ranges::all_of(vdla->features, [&](const std::string& f) { return host.has(f); }))
+    check(graph, *vdla, 5);
+}
+
+TEST_CASE("a device has the direct algorithms, the processor beside it others") {
+  const Graph graph = layers_and_product();
+  Target target = opencl_target();
+  target.devices[0].take_all = false;  // a launch costs as much as a small layer
+  target.devices[0].rates = {1e13, 1e12, 1e12, 3e-4, 0};
+  const std::string kernels = placed(graph, target);
+  INFO(kernels);
+  CHECK(has_winograd_with_pool(kernels));
+  CHECK(kernels.find("kernel @tiles(") != std::string::npos);  // as devices have products
+  if (test::shared_host()) check(graph, target, 5);
 }
 
 }  // namespace tw

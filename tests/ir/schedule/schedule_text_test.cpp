@@ -83,3 +83,18 @@ TEST_CASE("schedule: text errors say what and where") {
   CHECK(parse_failure("schedule {\n  unroll a\n") != "");
   CHECK(parse_failure("schedule { } schedule") != "");
 }
+
+TEST_CASE("an inlined temp takes its prefetches along, and nothing of what stands beside them") {
+  auto kernel = tw::parse_kernel(
+      "kernel @k(x: in f32[4], y: out f32[4]) { temp t: f32[4] temp c: f32[4] "
+      "for a in 4 { t: t[a] = x[a] * 2 } for i in 4 { c: c[i] = t[i] + 1 } "
+      "for j in 4 { y: y[j] = c[j] } }");
+  REQUIRE(bool(kernel));
+  auto schedule = tw::parse_schedule("schedule {\n  prefetch t i 1\n  compute_inline t\n}\n");
+  REQUIRE(bool(schedule));
+  auto result = tw::apply(*kernel, *schedule);
+  REQUIRE(bool(result));
+  CHECK(tw::print(*result) ==
+        "kernel @k(x: in f32[4], y: out f32[4]) {\n  temp c: f32[4]\n  for i in 4 {\n    c: c[i] = "
+        "x[i] * 2.0 + 1.0\n  }\n  for j in 4 {\n    y: y[j] = c[j]\n  }\n}\n");
+}
