@@ -7,11 +7,6 @@
 namespace tw {
 namespace {
 
-// stride * spatial + dilation * tap + the rest, of an index of the input.
-struct Step {
-  int64_t stride = 0, dilation = 0;
-};
-
 int64_t factor_of(const Expr& e, const std::string& loop) {
   const Expr step = simplify(substitute(e, loop, var(loop) + Expr(1)) - e);
   return as_const(step).value_or(0);
