@@ -71,7 +71,7 @@ std::vector<int64_t> column_tiles(const TileRoom& room) {
 
 // What no choice of other knobs can mend.
 std::string tile_problem(const BlockTile& tile, const ScheduleBuilder& s, DType operands,
-                       const TileInstruction* instruction) {
+                         const TileInstruction* instruction) {
   const Target& target = s.target();
   if (instruction && (tile.thread_rows % instruction->m != 0 || tile.lanes % instruction->n != 0 ||
                       tile.depth % instruction->k != 0))

@@ -18,7 +18,7 @@ struct PlacementDigit {
 };
 
 struct OperandPlacement {
-  std::array<int64_t, 2> extents{};                      // of the axes
+  std::array<int64_t, 2> extents{};                     // of the axes
   std::array<std::vector<PlacementDigit>, 2> digits{};  // of each axis, the lowest first
 };
 
