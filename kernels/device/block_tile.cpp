@@ -76,8 +76,6 @@ std::string tile_problem(const BlockTile& tile, const ScheduleBuilder& s, DType 
   if (instruction && (tile.thread_rows % instruction->m != 0 || tile.lanes % instruction->n != 0 ||
                       tile.depth % instruction->k != 0))
     return "the tile is not made of whole instructions";
-  if (instruction && tile.threads() == tile.together)
-    return "a block has two groups of threads for an instruction, or more";
   if (tile.rows % tile.thread_rows != 0 || tile.columns % tile.lanes != 0)
     return "the parts of the threads do not fill the block's tile";
   if (tile.thread_rows % tile.row_groups != 0 || tile.lanes % tile.column_groups != 0)
