@@ -25,7 +25,7 @@ Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& sta
                                    const Target& target, Choices* choices) {
   if (!target.axes.empty()) {
     if (const auto* tiles = std::get_if<TileStages>(&stages))
-      return tiled_schedule(kernel, *tiles, target);
+      return tiled_schedule(kernel, *tiles, target, choices);
     return bound_schedule(kernel, std::get_if<ReduceStages>(&stages), target, choices);
   }
   if (tensor_instruction(target, true)) return tensor_schedule(kernel, target, choices);

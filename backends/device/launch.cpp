@@ -153,7 +153,8 @@ class Planner {
     std::map<std::string, size_t> dim_of;  // by axis
     for (const Use& use : uses)
       for (const StmtNode* loop : below(use.path, per)) {
-        if (axis_place(target_, loop->axis)->group) continue;
+        // A loop of one iteration counts no threads
+        if (axis_place(target_, loop->axis)->group || is_const(loop->extent, 1)) continue;
         const auto at = std::ranges::find_if(use.indices, [&](const Expr& e) {
           return e->kind == ExprKind::var && e->name == loop->var;
         });

@@ -56,25 +56,41 @@ class Streamer {
   }
 
  private:
-  // Where the temps of a virtual thread lie: each thread has its part of every memory.
+  // Elements of its memory that a temp takes; 0: it lies in none.
+  int64_t elements_of(const Buffer& buffer) const {
+    const std::optional<Space> space = NestLowering::space_of(buffer);
+    if (buffer.role != BufferRole::temp || !space) return 0;
+    int64_t values = 1;
+    for (const Expr& extent : buffer.shape) values *= as_const(extent).value_or(int64_t{1} << 32);
+    const int64_t lanes = *space == Space::acc ? device_.config.block_out
+                                               : element_bytes(device_.config, *space);
+    return (values + lanes - 1) / lanes;
+  }
+
+  // Where the temps of a virtual thread lie: each thread has its part of every memory. Sums of the
+  // one thread lie around the middle, where the second bank begins, so that one of two slots is
+  // stored while the other is computed.
   Expected<std::vector<int64_t>> addresses(int64_t thread) const {
     std::vector<int64_t> out(kernel_.buffers.size());
-    std::map<Space, int64_t> used;
+    std::map<Space, int64_t> used, first;
+    for (const Buffer& buffer : kernel_.buffers)
+      if (const int64_t elements = elements_of(buffer))
+        used[*NestLowering::space_of(buffer)] += elements;
+    if (threads_ == 1)
+      first[Space::acc] = std::max<int64_t>(
+          0, (depth(device_.config, Space::acc) - used[Space::acc]) / 2);
+    used.clear();
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
       const Buffer& buffer = kernel_.buffers[b];
-      const std::optional<Space> space = NestLowering::space_of(buffer);
-      if (buffer.role != BufferRole::temp || !space) continue;
-      int64_t values = 1;
-      for (const Expr& extent : buffer.shape) values *= as_const(extent).value_or(int64_t{1} << 32);
-      const int64_t lanes = *space == Space::acc ? device_.config.block_out
-                                                 : element_bytes(device_.config, *space);
-      const int64_t elements = (values + lanes - 1) / lanes,
-                    part_depth = depth(device_.config, *space) / threads_;
-      out[b] = thread * part_depth + used[*space];
-      used[*space] += elements;
-      if (used[*space] > part_depth)
+      const int64_t elements = elements_of(buffer);
+      if (elements == 0) continue;
+      const Space space = *NestLowering::space_of(buffer);
+      const int64_t part_depth = depth(device_.config, space) / threads_;
+      out[b] = thread * part_depth + first[space] + used[space];
+      used[space] += elements;
+      if (used[space] > part_depth)
         return unsupported("'{0}' needs {1} elements of {2}, a virtual thread has {3}", buffer.name,
-                           used[*space], buffer.scope, part_depth);
+                           used[space], buffer.scope, part_depth);
     }
     return out;
   }

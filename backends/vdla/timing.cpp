@@ -215,16 +215,26 @@ class Timeline {
     double steps = static_cast<double>(steps_of(instruction));
     if (auto* alu = std::get_if<Alu>(&instruction); alu && !alu->from_inp) steps *= depth_ + 2;
     compute_time_ = now_ + steps;
+    if (const std::optional<int> bank = bank_read_by(instruction)) taken_[*bank] = compute_time_;
     push(instruction, compute_time_ + depth_ + 2);
   }
 
-  // Store: accumulators at the lanes' pace, beats through the port, then the write response.
+  int bank_of(uint16_t acc) const { return acc >= depth(config_, Space::acc) / 2 ? 1 : 0; }
+  // The bank whose accumulators the instruction reads every cycle, by its first one.
+  std::optional<int> bank_read_by(const Instruction& instruction) const {
+    if (const auto* gemm = std::get_if<Gemm>(&instruction)) return bank_of(gemm->acc);
+    if (const auto* alu = std::get_if<Alu>(&instruction)) return bank_of(alu->dst);
+    return std::nullopt;
+  }
+
+  // Store: accumulators at the lanes' pace, when compute leaves their bank, beats through the port,
+  // then the write response.
   double next_store() const {
     if (!storing_) {
       double at = head_time(Engine::store);
       return at == kNever ? kNever : std::max(at, store_time_);
     }
-    return std::max(store_time_, port_);
+    return std::max({store_time_, port_, taken_[bank_of(std::get<Store>(*storing_).acc)]});
   }
   void store() {
     if (!storing_) {
@@ -243,6 +253,7 @@ class Timeline {
       return;
     }
     double part = std::min<double>(kChunk, to_store_);
+    produced_ = std::max(produced_, now_ - pace_ * part);
     double sent = transfer(part, now_ - pace_ * (part - 1), now_);
     load_last_ = false;
     produced_ += pace_ * part;
@@ -273,6 +284,7 @@ class Timeline {
   std::deque<Segment> plan_, segments_;
   std::deque<const Instruction*> loading_;
   double front_time_ = 0, load_time_ = 0, compute_time_ = 0, store_time_ = 0;
+  std::array<double, 2> taken_{};  // by bank of accumulators: until when compute reads it
   double waits_load_ = 0, waits_store_ = 0, to_store_ = 0, pace_ = 0, produced_ = 0;
   const Instruction* storing_ = nullptr;
   bool load_last_ = false;

@@ -102,9 +102,9 @@ Error check_new_region(const Kernel& kernel, const std::string& name);
 std::string done_queue(const std::string& stage);  // of the stage's asynchronous copies
 // The outermost place on the way to a store where nothing else is stored
 size_t own_statement(std::span<const Stmt> path);
-// The buffer gets `depth` slots, a first dimension indexed by loop % depth wherever `where` uses
-// it.
-Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop,
+// The buffer gets `depth` slots, a first dimension indexed by iteration % depth wherever `where`
+// uses it.
+Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const Expr& iteration,
                   const Stmt& where);
 
 // Nullopt when the shape is not constant

@@ -88,13 +88,13 @@ Error check_parts(const Kernel& kernel, const Stmt& loop, const Parts& parts) {
 
 }  // namespace
 
-Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const std::string& loop,
+Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const Expr& iteration,
                   const Stmt& where) {
   Kernel out = kernel;
   std::vector<Expr>& shape = out.buffer(buffer).shape;
   shape.insert(shape.begin(), Expr(depth));
   const Stmt with = map_accesses(where, buffer, [&](std::vector<Expr> indices) {
-    indices.insert(indices.begin(), floor_mod(var(loop), Expr(depth)));
+    indices.insert(indices.begin(), simplify(floor_mod(iteration, Expr(depth))));
     return indices;
   });
   out.body = without_stale_prefetches(out, replace(kernel.body, where, with));
@@ -118,7 +118,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s) {
   TW_ASSIGN(const Parts before, parts_of(*path.back(), s.stages));
   for (const BufferId id : before.ring) {
     TW_ASSIGN(path, loop_path(out, s.loop));
-    out = with_slots(out, id, s.depth, s.loop, path.back());
+    out = with_slots(out, id, s.depth, var(s.loop), path.back());
   }
   TW_ASSIGN(path, loop_path(out, s.loop));
   TW_ASSIGN(const Parts parts, parts_of(*path.back(), s.stages));

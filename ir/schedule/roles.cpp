@@ -18,7 +18,8 @@
 // Asynchronous copies, which other parts read, signal when they have landed. Legal: a serial loop outside of other roles,
 // without other tokens, whose nests are of one part each; what parts share are temps used in the
 // loop alone, each written by one part, that no part reads before it is written in an iteration.
-// With two slots or more, a loop inside fills all of them the same number of times.
+// A loop inside fills the slots round about over all iterations of the loops around it too, and
+// what is filled fewer times than there would be slots has a slot for each.
 #include <algorithm>
 #include <map>
 
@@ -121,6 +122,25 @@ class RoleSplit {
         found = users[0], deeper = true;
     }
     return found;
+  }
+
+  // The slots of what the loop's iterations hand over, and the number of an iteration.
+  struct Ring {
+    int64_t slots;
+    Expr iteration;
+  };
+  Ring ring_of(const std::string& home) const {
+    Expr iteration = 0, count = 1;
+    const auto is_home = [&](const StmtNode& s) {
+      return s.kind == StmtKind::loop && s.var == home;
+    };
+    for (const Stmt& s : find_path(loop_, is_home)) {
+      if (s->kind != StmtKind::loop) continue;
+      iteration = iteration * s->extent + var(s->var);
+      count = count * s->extent;
+    }
+    const std::optional<int64_t> times = as_const(simplify(count));
+    return {times ? std::clamp<int64_t>(*times, 1, step_.depth) : step_.depth, simplify(iteration)};
   }
 
   // The buffers that go from part to part.
@@ -226,10 +246,6 @@ class RoleSplit {
             kernel.buffer(id).name, loop->var);
       written |= here;
     }
-    const std::optional<int64_t> extent = as_const(loop->extent);
-    if (loop != loop_ && step_.depth > 1 && (!extent || *extent % step_.depth != 0))
-      return illegal("loop '{0}' does not fill the {1} slots of '{2}' equally often", loop->var,
-                     step_.depth, kernel.buffer(id).name);
     return Error::success();
   }
 
@@ -263,10 +279,11 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
   std::vector<BufferId> slotted;
   for (const auto& [link, buffers] : links)
     for (const BufferId id : buffers)
-      if (s.depth > 1 && std::ranges::find(slotted, id) == slotted.end()) {
+      if (const auto [slots, iteration] = before.ring_of(link.home);
+          slots > 1 && std::ranges::find(slotted, id) == slotted.end()) {
         slotted.push_back(id);
         TW_ASSIGN(path, loop_path(out, link.home));
-        out = with_slots(out, id, s.depth, link.home, path.back());
+        out = with_slots(out, id, slots, iteration, path.back());
       }
   TW_ASSIGN(path, loop_path(out, s.loop));
   TW_ASSIGN(const RoleSplit split, role_split(s, path.back()));
@@ -282,7 +299,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
       if (out.find_queue(queue(link, filled)))
         return illegal("there is a token queue '{0}' already, or parts hand values both ways",
                        queue(link, filled));
-      out.queues.push_back({queue(link, filled), std::nullopt, filled ? 0 : s.depth, per});
+      out.queues.push_back(
+          {queue(link, filled), std::nullopt, filled ? 0 : split.ring_of(link.home).slots, per});
     }
   StmtNode node{.kind = StmtKind::roles};
   for (size_t part = 0; part < s.parts.size(); ++part) {

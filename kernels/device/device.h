@@ -32,7 +32,8 @@ struct TileStages {
 Expected<Schedule> bound_schedule(const Kernel& kernel, const ReduceStages* reduce,
                                   const Target& target, Choices* choices = nullptr);
 // The same for kernels in tiles of a block, whose threads share memory.
-Expected<Schedule> tiled_schedule(const Kernel& kernel, const TileStages& m, const Target& target);
+Expected<Schedule> tiled_schedule(const Kernel& kernel, const TileStages& m, const Target& target,
+                                  Choices* choices = nullptr);
 
 // For a target with a product of tensors between memories of its own: loads, products and stores as
 // parts that run at the same time, tiles shared by virtual threads (kernels/device/tensor_form.h).

@@ -62,7 +62,7 @@ class BoundSpace {
         most = axis.max;
     }
     std::vector<int64_t> others;
-    for (const int64_t threads : {16, 32, 64, 128, 256})
+    for (const int64_t threads : {4, 8, 16, 32, 48, 64, 96, 128, 192, 256})
       if (threads <= target.max_group && (most <= 0 || threads <= most)) others.push_back(threads);
     threads_ = s_.choose("threads", threads_, others);
   }
@@ -243,26 +243,46 @@ class BoundSpace {
     const std::string& label = stage.label();
     const DType t = s.kernel().buffer(nest.store->buffer).dtype;
     const Loop last = nest.spatial.back();
-    const int64_t lanes = target_.lanes(dtype_bytes(t));
     const std::optional<int64_t> n = s.extent(last);
+    const int64_t usual = target_.lanes(dtype_bytes(t));
     const Expr index = nest.store->indices.empty() ? Expr(0) : nest.store->indices.back();
     const bool side_by_side = index->kind == ExprKind::var && index->name == last.name();
-    if (!tiled || !is_float(t) || lanes < 2 || !n || *n % lanes != 0 || !side_by_side) return {};
+    if (!tiled || !is_float(t) || usual < 2 || !n || *n % usual != 0 || !side_by_side) return {};
+    lanes_ = s.choose("lanes_" + label, usual, {1, 2, 4, 8, 16});
+    const int64_t vectors = products ? s.choose("vectors_" + label, 1, {1, 2, 4}) : 1,
+                  columns = lanes_ * vectors;
+    if (*n % columns != 0) {
+      s.fail("the vectors do not fill the loop");
+      return {};
+    }
     Loops inner = {last};
-    if (*n > lanes)
-      inner = {s.split(last, lanes, Tail::guard, label + "_vec", label + "_lane").inner};
+    if (*n > columns)
+      inner = {s.split(last, columns, Tail::guard, label + "_vec", label + "_lane").inner};
+    if (vectors > 1) {
+      const auto cut = s.split(inner.back(), lanes_, Tail::guard, label + "_part",
+                               label + "_element");
+      inner = {cut.outer, cut.inner};
+    }
     if (!products || nest.spatial.size() < 2) return inner;
     const Loop row = nest.spatial[nest.spatial.size() - 2];
     Expr points = 1;
     for (const Loop& loop : nest.spatial)
-      points = points * (loop == last ? Expr(*n / lanes) : extent_of(s, loop));
-    const int64_t rows = s.choose("rows_" + label, rows_of(s.extent(row)), {1, 2, 4, 8});
+      points = points * (loop == last ? Expr(*n / columns) : extent_of(s, loop));
+    const int64_t rows = s.choose("rows_" + label, rows_of(s.extent(row)),
+                                  {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16});
+    const int64_t group = s.choose("group_" + label, 1, {1, 2, 4, 8, 16});
     if (rows < 2 || typical(points) < rows * kFewThreads) return inner;
-    inner.insert(inner.begin(),
-                 s.split(row, rows, Tail::guard, label + "_tile", label + "_row").inner);
+    const auto tiles = s.split(row, rows, Tail::guard, label + "_tile", label + "_row");
+    inner.insert(inner.begin(), tiles.inner);
+    Loop near;  // tiles of rows that neighbouring threads have
+    if (group > 1 && s.extent(tiles.outer).value_or(1) % group != 0)
+      s.fail("the tiles of rows are no whole groups");
+    else if (group > 1)
+      near = s.split(tiles.outer, group, Tail::guard, label + "_far", label + "_near").inner;
     Loops order;
     for (const Loop& loop : s.spatial_loops_of(stage))
-      if (!contains(inner, loop)) order.push_back(loop);
+      if (!contains(inner, loop) && loop != near) order.push_back(loop);
+    if (near.defined()) order.push_back(near);
     order.insert(order.end(), inner.begin(), inner.end());
     s.reorder(order);
     return inner;
@@ -314,10 +334,17 @@ class BoundSpace {
       s.decompose(stage, nest.reduce.front());
       return s.sound();
     }
-    const Loop lane = spatial.back();
+    Loop lane = spatial.back();
     spatial.pop_back();
     ScheduleBuilder trial = s;
+    if (const int64_t columns = trial.extent(lane).value_or(1);
+        columns > lanes_ && lanes_ > 1 && columns % lanes_ == 0) {
+      const auto cut = trial.split(lane, lanes_, Tail::guard, lane.name() + "_part",
+                                   lane.name() + "_element");
+      spatial.push_back(cut.outer), lane = cut.inner;
+    }
     trial.accumulate(stage, nest.reduce, spatial, lane);
+    trial.unroll_part(nest.reduce.back());
     if (trial.sound()) s = std::move(trial);
     return true;
   }
@@ -327,7 +354,8 @@ class BoundSpace {
   const Target& target_;
   std::string block_, thread_;
   int64_t threads_ = kThreads;
-  Expr count_ = 1;  // iterations of the nest's outer loops
+  int64_t lanes_ = 1;  // of the nest in hand
+  Expr count_ = 1;     // iterations of the nest's outer loops
   Done done_;
 };
 

@@ -35,12 +35,30 @@ class TensorSpace {
     if (tile_.threads > 1) s_.virtual_thread(threads_);
     Stages loads = {pad_};
     if (weights_.defined()) loads.push_back(weights_);
-    s_.roles(first_, 1, {{"load", loads}, {"compute", {s_.init_of(acc_), acc_}}, {"store", {y_}}});
+    s_.roles(first_, tile_.slots,
+             {{"load", loads}, {"compute", {s_.init_of(acc_), acc_}}, {"store", {y_}}});
+    alternate_slots();
     return s_.finish();
   }
 
  private:
   using Cut = ScheduleBuilder::Cut;
+
+  // The slots of the sums take turns between two halves of their memory, which may be banks: one is
+  // stored while the next is computed.
+  void alternate_slots() {
+    const Buffer* sums = s_.find(acc_.buffer());
+    if (tile_.slots < 3 || !sums || as_const(sums->shape.front()).value_or(1) < 3) return;
+    std::vector<std::string> dims;
+    std::vector<Expr> at;
+    for (size_t d = 0; d < sums->shape.size(); ++d) {
+      dims.push_back("d" + std::to_string(d));
+      at.push_back(var(dims.back()));
+    }
+    at[0] = floor_div(at[0], Expr(2));
+    at.insert(at.begin(), floor_mod(var(dims[0]), Expr(2)));
+    s_.layout(acc_.buffer(), dims, at);
+  }
 
   // y's loops: tiles of channels and of each spatial axis, then what is inside of one.
   void tile_result() {
@@ -52,8 +70,8 @@ class TensorSpace {
       channel = cut.outer, lane = cut.inner;
     }
     const Cut channels = s_.split(channel, tile_.blocks, Tail::guard, "ytc", "yic");
-    first_ = channels.outer;
-    Loops tiles = {channels.outer}, inner = {channels.inner}, outer = tiles;
+    Loops tiles = {channels.outer}, inner = {channels.inner}, outer;
+    if (!tile_.input_stays) outer.push_back(channels.outer);
     if (sums_.blocked) outer.push_back(loops[0]);
     for (size_t d = 0; d < sums_.spatial.size(); ++d) {
       const std::string axis = std::to_string(d);
@@ -62,16 +80,19 @@ class TensorSpace {
       tiles.push_back(cut.outer);
       outer.push_back(cut.outer), inner.push_back(cut.inner);
     }
+    channels_ = channels.outer;
     if (tile_.threads > 1) {
       const Loop& shared = tiles[static_cast<size_t>(tile_.split)];
       const Cut cut = s_.split(shared, s_.extent(shared).value_or(1) / tile_.threads, Tail::guard,
                                "vt", shared.name() + "vt");
       threads_ = cut.outer;
       std::ranges::replace(outer, shared, cut.inner);
-      if (tile_.split == 0) first_ = cut.inner;
-      outer.insert(outer.begin(), threads_);
+      if (tile_.split == 0) channels_ = cut.inner;
     }
-    at_ = outer.back();
+    if (tile_.input_stays) outer.push_back(channels_);
+    first_ = outer.front(), at_ = outer.back();
+    spatial_ = tile_.input_stays ? outer[outer.size() - 2] : at_;
+    if (threads_.defined()) outer.insert(outer.begin(), threads_);
     inner.push_back(lane);
     outer.insert(outer.end(), inner.begin(), inner.end());
     s_.reorder(outer);
@@ -97,8 +118,9 @@ class TensorSpace {
     for (const Loop& tap : taps()) order.push_back(tap);
     order.insert(order.end(), {channel.inner, depth.inner});
     s_.reorder(order);
-    s_.compute_at(pad_, steps.outer);
-    s_.compute_at(weights_, tile_.depth == sums_.problem.depth ? first_ : steps.outer);
+    const bool all = tile_.depth == sums_.problem.depth;
+    s_.compute_at(pad_, tile_.input_stays ? spatial_ : steps.outer);
+    s_.compute_at(weights_, all ? channels_ : steps.outer);
     s_.decompose(acc_, steps.outer);
     lane_ = channel.inner;
   }
@@ -128,39 +150,41 @@ class TensorSpace {
   TensorTile tile_;
   Stage pad_, acc_, y_;  // the padded input, the sums, the output
   Stage weights_;        // their copy
-  // The innermost loop of tiles, the instruction's loop, the loop of channel tiles, virtual threads
-  Loop at_, lane_, first_, threads_;
+  // Loops of tiles: the outermost, the innermost, that of channels, the innermost spatial one
+  Loop first_, at_, channels_, spatial_;
+  Loop lane_, threads_;  // the instruction's, virtual threads
 };
 
-// The usual tile, or a point's: knob "tile", of virtual threads, the axis that they share, blocks,
-// depth and rows.
-TensorTile choose_tile(const ScheduleBuilder& s, const TensorProblem& problem,
+// The usual tile, or a point's: knobs "threads", "slots" of what is handed over, "input_stays",
+// "blocks" of channels, "depth" of a step, "rows" of each spatial axis.
+TensorTile choose_tile(ScheduleBuilder& s, const TensorProblem& problem,
                        const TensorInstruction& instruction, const TensorTile& usual) {
-  constexpr size_t kBest = 256, kMany = 4096;  // of the tiles, with rules and without
-  const auto numbers = [](const TensorTile& tile) {
-    std::vector<int64_t> all = {tile.threads, tile.split, tile.blocks, tile.depth};
-    all.insert(all.end(), tile.rows.begin(), tile.rows.end());
-    return all;
-  };
-  const std::vector<int64_t> chosen = s.choose("tile", [&] {
-    std::vector<std::vector<int64_t>> values = {numbers(usual)};
-    if (s.open())
-      for (const TensorTile& tile :
-           tensor_tiles(problem, instruction, s.target(), s.rules() ? kBest : kMany))
-        values.push_back(numbers(tile));
-    return values;
-  });
-  return {chosen[0],
-          chosen[2],
-          chosen[3],
-          {chosen.begin() + 4, chosen.end()},
-          static_cast<int>(chosen[1])};
+  constexpr int64_t kMostSlots = 4;
+  TensorTile tile;
+  tile.threads = s.choose("threads", usual.threads,
+                          counted(1, std::max(1, s.target().virtual_threads)));
+  tile.slots = s.choose("slots", usual.slots, counted(1, kMostSlots));
+  tile.input_stays = s.choose_switch("input_stays", usual.input_stays);
+  tile.blocks = s.choose("blocks", usual.blocks, divisors(problem.blocks, problem.blocks));
+  tile.depth = s.choose("depth", usual.depth, divisors(problem.depth, problem.depth));
+  for (size_t d = 0; d < problem.out.size(); ++d) {
+    const int64_t extent = problem.out[d];
+    std::vector<int64_t> others;
+    for (const int64_t rows : counted(1, extent))
+      if ((extent + rows - 1) / rows * rows <= most_rows(extent)) others.push_back(rows);
+    tile.rows.push_back(s.choose("rows_" + std::to_string(d), usual.rows[d], others));
+  }
+  if (!complete_tile(tile, problem, instruction, s.target()))
+    s.fail("the tile does not fit the device's memories, or has no tiles for the virtual threads");
+  if (tile.input_stays && (!problem.weights || tile.depth != problem.depth))
+    s.fail("only the input of all channels can stay");
+  return tile;
 }
 
 }  // namespace
 
 Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target, Choices* choices) {
-  const ScheduleBuilder s(kernel, target, choices);
+  ScheduleBuilder s(kernel, target, choices);
   for (const bool weights : {true, false}) {
     const std::optional<TensorInstruction> instruction = tensor_instruction(target, weights);
     if (!instruction) continue;
@@ -168,9 +192,9 @@ Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target, C
     if (!sums || sums->problem.weights != weights) continue;
     if (kernel.buffer(sums->left->buffer).role != BufferRole::temp) continue;  // not in the form
     const std::optional<TensorTile> tile = tensor_tile(sums->problem, *instruction, target);
-    if (tile)
-      return TensorSpace(s, *instruction, *sums, choose_tile(s, sums->problem, *instruction, *tile))
-          .run();
+    if (!tile) continue;
+    const TensorTile chosen = choose_tile(s, sums->problem, *instruction, *tile);
+    return s.sound() ? TensorSpace(s, *instruction, *sums, chosen).run() : s.finish();
   }
   return Schedule{};
 }

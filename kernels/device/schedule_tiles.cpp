@@ -7,7 +7,6 @@
 #include <map>
 
 #include "ir/kernel/copies.h"
-#include "ir/schedule/intrinsic.h"
 #include "ir/simplify.h"
 #include "kernels/device/device.h"
 #include "kernels/device/tiles.h"
@@ -16,31 +15,29 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kStages = 3;  // of a pipeline of copies
+constexpr int64_t kStages = 3;  // of a pipeline of copies that the device makes on its own
+// Orders of the tiles over the blocks: rows outermost, columns, or groups of so many rows of tiles
+constexpr int64_t kRowsFirst = 0, kColumnsFirst = 1;
 
 class TiledSpace {
  public:
-  TiledSpace(const Kernel& kernel, const TileStages& m, const Target& target)
-      : s_(kernel, target), m_(m), target_(target), right_(m.right) {
+  TiledSpace(const Kernel& kernel, const TileStages& m, const Target& target, Choices* choices)
+      : s_(kernel, target, choices), m_(m), target_(target), right_(m.right) {
     for (const DeviceAxis& axis : target.axes) {
       if (axis.level == "block" && block_.empty()) block_ = axis.name;
       if (axis.level == "thread") axes_.push_back(axis.name);
     }
     type_ = s_.buffer(m.left.buffer()).dtype;
-    const std::optional<BlockTile> tile = block_tile(target, type_, s_.extent(m.row),
-                                                     s_.extent(m.column).value_or(0),
-                                                     s_.extent(m.depth).value_or(0));
-    TW_CHECK(tile, "a kernel in tiles for a target that has none");
-    tile_ = *tile;
     copies_alone_ = std::ranges::any_of(target.intrinsics,
                                         [](const Intrinsic& i) { return i.emit == "async"; });
-    vector_ = std::max<int64_t>(1, target.lanes(dtype_bytes(type_)));
+    choose();
   }
 
   Expected<Schedule> run() {
+    if (!s_.sound()) return s_.finish();
     const std::string memory = block_memory(target_)->name;
     if (!right_.defined()) right_ = s_.cache_read(m_.weights, m_.acc, "wt", memory);
-    if (tile_.instruction) {
+    if (instruction_) {
       left_operand_ = s_.cache_read(m_.left.buffer(), m_.acc, "xf", "stack");
       right_operand_ = s_.cache_read(right_.buffer(), m_.acc, "wf", "stack");
     }
@@ -48,19 +45,21 @@ class TiledSpace {
     s_.compute_at(m_.acc, tiles.back());
     const auto [parts, step] = s_.split(m_.depth, tile_.depth, Tail::guard, "k0", "k1");
     parts_ = parts, step_ = step;
-    if (tile_.instruction) tensor_sums();
+    if (instruction_) tensor_sums();
     else sums();
     s_.compute_at(m_.left, parts_);
     s_.set_scope(m_.left, memory);
     s_.compute_at(right_, parts_);
     s_.set_scope(right_, memory);
     // A thread's rows side by side
-    if (!tile_.instruction)
+    if (!instruction_)
       map(m_.left, [](const Expr& r, const Expr& c) { return std::vector<Expr>{c, r}; });
+    if (!s_.sound()) return s_.finish();
     spread(m_.left, true);
     spread(right_, false);
     copy_ahead();
-    if (tile_.instruction) bind_tensor();
+    if (!s_.sound()) return s_.finish();
+    if (instruction_) bind_tensor();
     else bind_sums();
     s_.bind(s_.fuse(tiles, "tile"), block_);
     return s_.finish();
@@ -69,45 +68,119 @@ class TiledSpace {
  private:
   using Cut = ScheduleBuilder::Cut;
 
+  void choose() {
+    TileRoom room;
+    room.operands = type_;
+    room.rows = s_.extent(m_.row), room.padded_rows = s_.extent(m_.acc_row);
+    room.columns = s_.extent(m_.column).value_or(1);
+    room.padded_columns = s_.extent(m_.acc_column).value_or(1);
+    room.panel = as_const(s_.buffer(m_.weights).shape.back()).value_or(1);
+    room.depth = s_.extent(m_.depth).value_or(0);
+    columns_ = room.columns;
+    const std::optional<BlockTile> usual = block_tile(target_, type_, room.rows, room.columns,
+                                                      room.depth);
+    TW_CHECK(usual, "a kernel in tiles for a target that has none");
+    std::vector<TileInstruction> all = tile_instructions(target_, type_);
+    if (!all.empty())
+      instruction_ = std::move(all[static_cast<size_t>(
+          s_.choose("instruction", 0, counted(0, static_cast<int64_t>(all.size()) - 1)))]);
+    tile_ = choose_tile(s_, *usual, room, instruction_ ? &*instruction_ : nullptr);
+    order_ = s_.choose("order", kRowsFirst, {kRowsFirst, kColumnsFirst, 2, 4, 8});
+    stages_ = s_.choose("stages", copies_alone_ ? kStages : 1, {1, 2, 3, 4});
+    const int64_t vector = std::max<int64_t>(1, target_.lanes(dtype_bytes(type_)));
+    left_vector_ = s_.choose("vector_left", vector, {1, 2, 4, 8});
+    right_vector_ = s_.choose("vector_right", vector, {1, 2, 4, 8});
+  }
+
   Loop acc_row() const { return s_.moved(m_.acc, m_.acc_row); }
   Loop acc_column() const { return s_.moved(m_.acc, m_.acc_column); }
 
   // The result: the loops over tiles. What is inside of one comes later.
   Loops cut_output() {
     Loops tiles = m_.batches;
-    columns_ = s_.extent(m_.column).value_or(1);
-    const Cut rows = s_.split(m_.row, tile_.rows, Tail::guard, "i0", "i1");
+    Cut rows = s_.split(m_.row, tile_.rows, Tail::guard, "i0", "i1");
     const Cut columns = s_.split(m_.column, tile_.columns, Tail::guard, "j0", "j1");
-    tiles.insert(tiles.end(), {rows.outer, columns.outer});
     row_ = rows.inner, column_ = columns.inner;
+    if (order_ == kRowsFirst) {
+      tiles.insert(tiles.end(), {rows.outer, columns.outer});
+    } else if (order_ == kColumnsFirst) {
+      tiles.insert(tiles.end(), {columns.outer, rows.outer});
+    } else {
+      if (s_.extent(rows.outer).value_or(1) % order_ != 0)
+        s_.fail("the rows of tiles are no whole groups");
+      rows = s_.split(rows.outer, order_, Tail::guard, "i2", "i3");
+      tiles.insert(tiles.end(), {rows.outer, columns.outer, rows.inner});
+    }
     Loops order = tiles;
     order.insert(order.end(), {row_, column_});
     s_.reorder(order);
     return tiles;
   }
 
+  // A side of the tile, dealt out to the threads: groups, threads, elements.
+  struct Dealt {
+    Loop group, thread, element;
+  };
+  Dealt deal(const Loop& loop, int64_t extent, int64_t part, int64_t groups,
+             const std::string& thread, const std::string& element) {
+    Dealt dealt;
+    Loop rest = loop;
+    if (groups > 1) {
+      const Cut cut = s_.split(loop, extent / groups, Tail::guard, element + "g", element + "h");
+      dealt.group = cut.outer, rest = cut.inner;
+    }
+    const Cut cut = s_.split(rest, part / groups, Tail::guard, thread, element);
+    dealt.thread = cut.outer, dealt.element = cut.inner;
+    return dealt;
+  }
+  static Loops present(const Loops& loops) {
+    Loops there;
+    for (const Loop& loop : loops)
+      if (loop.defined()) there.push_back(loop);
+    return there;
+  }
+
   void sums() {
-    const Cut yr = s_.split(row_, tile_.thread_rows, Tail::guard, "yt", "yr");
-    const Cut yc = s_.split(column_, tile_.lanes, Tail::guard, "yw", "yl");
-    s_.reorder({yr.outer, yc.outer, yr.inner, yc.inner});
-    const Cut ar = s_.split(acc_row(), tile_.thread_rows, Tail::guard, "at", "ar");
-    const Cut ac = s_.split(acc_column(), tile_.lanes, Tail::guard, "aw", "al");
-    s_.reorder({parts_, ar.outer, ac.outer, step_, ar.inner, ac.inner});
+    const int64_t rows = tile_.thread_rows, lanes = tile_.lanes, across = tile_.columns / lanes;
+    const auto deal_rows = [&](const Loop& loop, const std::string& of) {
+      return deal(loop, tile_.rows, rows, tile_.row_groups, of + "t", of + "r");
+    };
+    const auto deal_columns = [&](const Loop& loop, const std::string& of) {
+      return deal(loop, tile_.columns, lanes, tile_.column_groups, of + "w", of + "l");
+    };
+    const Dealt yr = deal_rows(row_, "y"), yc = deal_columns(column_, "y");
+    s_.reorder(present({yr.thread, yc.thread, yr.group, yc.group, yr.element, yc.element}));
+    const Dealt ar = deal_rows(acc_row(), "a"), ac = deal_columns(acc_column(), "a");
+    s_.reorder(
+        present({parts_, ar.thread, ac.thread, step_, ar.group, ac.group, ar.element, ac.element}));
     s_.decompose(m_.acc, parts_);
-    s_.unroll(ar.inner);
-    s_.vectorize(ac.inner);
-    s_.unroll(s_.init_of(ar.inner));
-    s_.vectorize(s_.init_of(ac.inner));
-    s_.unroll(yr.inner);
-    finish_lanes(yc.inner, tile_.lanes);
-    const int64_t across = tile_.columns / tile_.lanes;
+    s_.unroll_part(step_);
+    for (const Loop& loop : present({ar.group, ac.group, ar.element}))
+      s_.unroll(loop), s_.unroll(s_.init_of(loop));
+    s_.vectorize(ac.element);
+    s_.vectorize(s_.init_of(ac.element));
+    s_.unroll(present({yr.group, yc.group, yr.element}));
+    finish_lanes(yc.element, lanes / tile_.column_groups);
     map(m_.acc, [&](const Expr& r, const Expr& c) {  // each thread's own
-      return std::vector<Expr>{
-          floor_div(r, Expr(tile_.thread_rows)) * Expr(across) + floor_div(c, Expr(tile_.lanes)),
-          floor_mod(r, Expr(tile_.thread_rows)), floor_mod(c, Expr(tile_.lanes))};
+      const Own row = own_of(r, tile_.rows, rows, tile_.row_groups),
+                column = own_of(c, tile_.columns, lanes, tile_.column_groups);
+      return std::vector<Expr>{row.thread * Expr(across) + column.thread, row.element,
+                               column.element};
     });
-    own_ = {
-        {ar.outer, ac.outer}, {s_.init_of(ar.outer), s_.init_of(ac.outer)}, {yr.outer, yc.outer}};
+    own_ = {{ar.thread, ac.thread},
+            {s_.init_of(ar.thread), s_.init_of(ac.thread)},
+            {yr.thread, yc.thread}};
+  }
+
+  // Which thread has an element of a side of the tile, and which of its elements that is.
+  struct Own {
+    Expr thread, element;
+  };
+  static Own own_of(const Expr& at, int64_t extent, int64_t part, int64_t groups) {
+    const int64_t together = part / groups, height = extent / groups;
+    if (groups == 1) return {floor_div(at, Expr(part)), floor_mod(at, Expr(part))};
+    return {floor_div(floor_mod(at, Expr(height)), Expr(together)),
+            floor_div(at, Expr(height)) * Expr(together) + floor_mod(at, Expr(together))};
   }
 
   void bind_sums() {
@@ -121,28 +194,20 @@ class TiledSpace {
     else s_.unroll(loop);
   }
 
-  // The instruction's operands as its semantics place them: [.., which of them, thread, element].
-  std::vector<Expr> placed(size_t parameter, const Expr& row, const Expr& column,
-                           const std::string& row_loop, const std::string& column_loop) const {
-    const Kernel semantics = *parse_kernel(tile_.instruction->semantics);
-    std::vector<Expr> found;
-    const BufferId wanted{static_cast<int32_t>(parameter)};
-    const Stmt store = stores_of(semantics.body).front();
-    if (store->buffer == wanted) found = store->indices;
-    visit(store->value, [&](const Expr& e) {
-      if (e->kind == ExprKind::load && e->buffer == wanted) found = e->args;
-    });
-    for (Expr& e : found) e = substitute(substitute(e, row_loop, row), column_loop, column);
-    return found;
+  // Where the instruction has an element of a parameter: [thread, element..].
+  std::vector<Expr> placed(int32_t parameter, const std::string& first_loop, const Expr& first,
+                           const std::string& second_loop, const Expr& second) const {
+    std::vector<Expr> at = indices_of(instruction_->semantics, BufferId{parameter});
+    for (Expr& e : at) e = substitute(substitute(e, first_loop, first), second_loop, second);
+    return at;
   }
 
   void tensor_sums() {
-    const int64_t m = tile_.m, n = tile_.n, part = tile_.thread_rows;
-    const Cut group_row = s_.split(acc_row(), part, Tail::guard, "ag", "a1");
-    const Cut row = s_.split(group_row.inner, m, Tail::guard, "am", "ai");
-    const Cut group_column = s_.split(acc_column(), part, Tail::guard, "ah", "b1");
-    const Cut column = s_.split(group_column.inner, n, Tail::guard, "an", "aj");
-    const Cut depth = s_.split(step_, tile_.k, Tail::guard, "ks", "kk");
+    const Cut group_row = s_.split(acc_row(), tile_.thread_rows, Tail::guard, "ag", "a1");
+    const Cut row = s_.split(group_row.inner, instruction_->m, Tail::guard, "am", "ai");
+    const Cut group_column = s_.split(acc_column(), tile_.lanes, Tail::guard, "ah", "b1");
+    const Cut column = s_.split(group_column.inner, instruction_->n, Tail::guard, "an", "aj");
+    const Cut depth = s_.split(step_, instruction_->k, Tail::guard, "ks", "kk");
     s_.reorder({parts_, group_row.outer, group_column.outer, depth.outer, row.outer, column.outer,
                 row.inner, column.inner, depth.inner});
     s_.decompose(m_.acc, parts_);
@@ -150,7 +215,7 @@ class TiledSpace {
     s_.compute_at(left_operand_, operand_step_);
     s_.compute_at(right_operand_, operand_step_);
     map_operands();
-    s_.tensorize(row.inner, tile_.instruction->name, "product");
+    s_.tensorize(row.inner, instruction_->intrinsic->name, "product");
     group_ = {group_row.outer, group_column.outer};
     product_ = {row.outer, column.outer};
     element_ = {row.inner, column.inner};
@@ -158,61 +223,75 @@ class TiledSpace {
 
   // The sums and the operands in the places that the instruction gives them.
   void map_operands() {
-    std::vector<std::string> loops;  // of the instruction, outermost first
-    const Kernel semantics = *parse_kernel(tile_.instruction->semantics);
-    for (Stmt s = semantics.body; s->kind == StmtKind::loop; s = s->body[0])
-      loops.push_back(s->var);
-    const std::string &i = loops[0], &j = loops[1], &k = loops[2];
-    const int64_t m = tile_.m, n = tile_.n, part = tile_.thread_rows, across = tile_.columns / part;
-    map(m_.acc, [&](const Expr& r, const Expr& c) {
-      std::vector<Expr> at = {floor_div(r, Expr(part)) * Expr(across) + floor_div(c, Expr(part)),
-                              floor_div(floor_mod(r, Expr(part)), Expr(m)),
-                              floor_div(floor_mod(c, Expr(part)), Expr(n))};
-      for (const Expr& e : placed(2, floor_mod(r, Expr(m)), floor_mod(c, Expr(n)), i, j))
-        at.push_back(e);
+    const std::string &i = instruction_->row, &j = instruction_->column, &k = instruction_->depth;
+    const Expr m(instruction_->m), n(instruction_->n), rows(tile_.thread_rows), lanes(tile_.lanes);
+    const auto append = [](std::vector<Expr> at, const std::vector<Expr>& more) {
+      at.insert(at.end(), more.begin(), more.end());
       return at;
+    };
+    map(m_.acc, [&](const Expr& r, const Expr& c) {
+      return append({floor_div(r, rows) * Expr(tile_.columns / tile_.lanes) + floor_div(c, lanes),
+                     floor_div(floor_mod(r, rows), m), floor_div(floor_mod(c, lanes), n)},
+                    placed(2, i, floor_mod(r, m), j, floor_mod(c, n)));
     });
     map(left_operand_, [&](const Expr& r, const Expr& c) {
-      std::vector<Expr> at = {floor_div(r, Expr(m))};
-      for (const Expr& e : placed(0, floor_mod(r, Expr(m)), c, i, k)) at.push_back(e);
-      return at;
+      return append({floor_div(r, m)}, placed(0, i, floor_mod(r, m), k, c));
     });
     map(right_operand_, [&](const Expr& r, const Expr& c) {
-      std::vector<Expr> at = {floor_div(c, Expr(n))};
-      for (const Expr& e : placed(1, r, floor_mod(c, Expr(n)), k, j)) at.push_back(e);
-      return at;
+      return append({floor_div(c, n)}, placed(1, j, floor_mod(c, n), k, r));
     });
   }
 
-  // Threads hold pairs of neighbours: 8 rows (columns, of the right operand) by 4 pairs along the
-  // other side.
-  void pairs(const Loop& rows, const Loop& columns, const std::string& name, const Loops& outer,
-             bool vector) {
-    const Cut row = s_.split(rows, 8, Tail::guard, name + "R", name + "r");
-    const Cut column = s_.split(columns, 8, Tail::guard, name + "C", name + "c");
-    const Cut pair = s_.split(column.inner, 2, Tail::guard, name + "p", name + "e");
-    Loops order = outer;
-    order.insert(order.end(), {row.inner, pair.outer, row.outer, column.outer, pair.inner});
+  // Loops over an operand's axes become those over the threads that do the instruction together,
+  // and each one's elements (of several instructions side by side too), in vectors along the second
+  // axis where that is asked for.
+  void deal_operand(const std::array<Loop, 2>& loops, const OperandPlacement& placement,
+                    const std::string& name, const Loops& outer, bool vector) {
+    std::map<int64_t, Loop, std::greater<>> lanes;  // by what a step adds to the thread's number
+    Loops elements;
+    for (size_t a = 0; a < loops.size(); ++a) {
+      const std::vector<PlacementDigit>& digits = placement.digits[a];
+      Loop rest = loops[a];
+      const auto cut = [&](int64_t stride, const std::string& part) {
+        const Cut made = s_.split(rest, stride, Tail::guard, name + part + "o", name + part + "i");
+        rest = made.inner;
+        return made.outer;
+      };
+      const std::string axis = a == 0 ? "r" : "c";
+      if (digits.back().thread != 0) elements.push_back(cut(placement.extents[a], axis));
+      for (size_t d = digits.size(); d-- > 0;) {
+        const Loop digit = d == 0 ? rest : cut(digits[d].stride, axis + std::to_string(d));
+        if (digits[d].thread != 0) lanes.emplace(digits[d].thread, digit);
+        else elements.push_back(digit);
+      }
+    }
+    Loops order = outer, together;
+    for (const auto& [step, loop] : lanes) together.push_back(loop);
+    order.insert(order.end(), together.begin(), together.end());
+    order.insert(order.end(), elements.begin(), elements.end());
     s_.reorder(order);
-    s_.unroll({row.outer, column.outer});
-    if (vector) s_.vectorize(pair.inner);
-    else s_.unroll(pair.inner);
-    s_.bind(s_.fuse({row.inner, pair.outer}, name + "_lane"), axes_[0]);
+    if (vector && placement.digits[1].front().thread == 0) {
+      s_.vectorize(elements.back());
+      elements.pop_back();
+    }
+    s_.unroll(elements);
+    s_.bind(s_.fuse(together, name + "_lane"), axes_[0]);
   }
 
   void bind_tensor() {
     const Loops x = own_loops(left_operand_, operand_step_),
                 w = own_loops(right_operand_, operand_step_);
-    const int64_t part = tile_.thread_rows;
-    pairs(x[0], x[1], left_operand_.label(), {}, true);
-    pairs(w[1], w[0], right_operand_.label(), {}, false);
-    const Cut yr = s_.split(row_, part, Tail::guard, "yg", "y1");
-    const Cut yc = s_.split(column_, part, Tail::guard, "yh", "y2");
-    pairs(yr.inner, yc.inner, "y", {yr.outer, yc.outer}, columns_ % 2 == 0);
+    const TileInstruction& by = *instruction_;
+    deal_operand({x[0], x[1]}, by.left, left_operand_.label(), {}, true);
+    deal_operand({w[1], w[0]}, by.right, right_operand_.label(), {}, false);
+    const Cut yr = s_.split(row_, tile_.thread_rows, Tail::guard, "yg", "y1");
+    const Cut yc = s_.split(column_, tile_.lanes, Tail::guard, "yh", "y2");
+    deal_operand({yr.inner, yc.inner}, by.sums, "y", {yr.outer, yc.outer},
+                 columns_ % by.sums.digits[1].front().extent == 0);
     const auto init = [&](const Loop& loop) { return s_.init_of(loop); };
     const Loop tiles = s_.fuse({init(product_.outer), init(product_.inner)}, "tiles_init");
-    pairs(init(element_.outer), init(element_.inner), "z", {init(group_.outer), init(group_.inner)},
-          false);
+    deal_operand({init(element_.outer), init(element_.inner)}, by.sums, "z",
+                 {init(group_.outer), init(group_.inner)}, false);
     s_.unroll({product_.outer, product_.inner, tiles});
     const Cut groups[] = {group_, {init(group_.outer), init(group_.inner)}, {yr.outer, yc.outer}};
     for (const Cut& g : groups)
@@ -244,15 +323,18 @@ class TiledSpace {
     return own;
   }
 
-  // Copies that the device makes on its own, and stages that only copy, run ahead of the sums.
+  // The copies run ahead of the sums, alone where the device makes them on its own. None does where
+  // the depth has too few parts.
   void copy_ahead() {
     const int64_t parts = s_.extent(parts_).value_or(0),
                   bytes = s_.bytes_of(m_.left.buffer()).value_or(0) +
                           s_.bytes_of(right_.buffer()).value_or(0);
-    if (!copies_alone_ || parts < kStages || bytes * kStages > target_.local_bytes) return;
+    if (stages_ == 1 || parts < stages_) return;
+    if (bytes * stages_ > target_.local_bytes)
+      return s_.fail("the ring of the copies does not fit the block's memory");
     for (const Stage& stage : {m_.left, right_})
-      if (lands_alone(stage)) s_.async_copy(stage);
-    s_.pipeline(parts_, kStages, {m_.left, right_});
+      if (copies_alone_ && lands_alone(stage)) s_.async_copy(stage);
+    s_.pipeline(parts_, stages_, {m_.left, right_});
     const size_t before = threads_.size();
     for (size_t i = 0; i < before; ++i) threads_.push_back(s_.prologue_of(threads_[i]));
   }
@@ -276,18 +358,19 @@ class TiledSpace {
   // side.
   void spread(const Stage& stage, bool rows) {
     const std::string& label = stage.label();
+    const int64_t vector = rows ? left_vector_ : right_vector_;
     Loops own = own_loops(stage, parts_);
     Loop lane;
     int64_t points = 1;
     for (const Loop& loop : own) points *= s_.extent(loop).value_or(1);
     // Single elements need no alignment
     const bool alone = copies_alone_ && dtype_bytes(type_) == 4 && !from_weights(stage);
-    const bool vectors = !alone && points % (vector_ * tile_.threads()) == 0 &&
-                         side_by_side(stage, own.back());
+    const bool vectors = !alone && vector > 1 && points % (vector * tile_.threads()) == 0 &&
+                         side_by_side(stage, own.back(), vector);
     if (vectors) {
-      const Cut cut = s_.split(own.back(), vector_, Tail::guard, label + "_v", label + "_lane");
+      const Cut cut = s_.split(own.back(), vector, Tail::guard, label + "_v", label + "_lane");
       own.back() = cut.outer, lane = cut.inner;
-      vectors_[label] = vector_;
+      vectors_[label] = vector;
     } else if (rows && own.size() > 1) {
       std::swap(own[own.size() - 1], own[own.size() - 2]);
       s_.reorder(own);
@@ -303,18 +386,18 @@ class TiledSpace {
 
   // Vectors of the loop's iterations are loaded from consecutive elements, and all or none of a
   // vector is there.
-  bool side_by_side(const Stage& stage, const Loop& loop) const {
+  bool side_by_side(const Stage& stage, const Loop& loop, int64_t lanes) const {
     const std::string vector = loop.name() + ".v", lane = loop.name() + ".l";
     Ranges ranges;
     visit(s_.kernel().body, [&](const Stmt& n) {
       if (n->kind == StmtKind::loop) ranges[n->var] = {Expr(0), n->extent - Expr(1)};
     });
-    ranges[vector] = {Expr(0), Expr(s_.extent(loop).value_or(1) / vector_ - 1)};
-    ranges[lane] = {Expr(0), Expr(vector_ - 1)};
-    if (s_.extent(loop).value_or(1) % vector_ != 0) return false;
+    ranges[vector] = {Expr(0), Expr(s_.extent(loop).value_or(1) / lanes - 1)};
+    ranges[lane] = {Expr(0), Expr(lanes - 1)};
+    if (s_.extent(loop).value_or(1) % lanes != 0) return false;
     bool good = true;
     const auto placed = [&](const Expr& e) {
-      return simplify(substitute(e, loop.name(), var(vector) * Expr(vector_) + var(lane)), ranges);
+      return simplify(substitute(e, loop.name(), var(vector) * Expr(lanes) + var(lane)), ranges);
     };
     visit(s_.store_of(stage)->value, [&](const Expr& e) {
       if (e->kind == ExprKind::select) good &= !uses_var(placed(e->args[0]), lane);
@@ -332,9 +415,11 @@ class TiledSpace {
   const TileStages& m_;
   const Target& target_;
   BlockTile tile_;
+  std::optional<TileInstruction> instruction_;
   DType type_ = DType::f32;  // of the operands
-  int64_t vector_ = 1, columns_ = 1;
-  bool copies_alone_ = false;  // the device does
+  int64_t columns_ = 1, order_ = kRowsFirst, stages_ = 1;
+  int64_t left_vector_ = 1, right_vector_ = 1;  // of the copies
+  bool copies_alone_ = false;                   // the device does
   std::string block_;
   Stage right_;                             // copies the right operand
   Stage left_operand_, right_operand_;      // of the instruction
@@ -349,8 +434,9 @@ class TiledSpace {
 
 }  // namespace
 
-Expected<Schedule> tiled_schedule(const Kernel& kernel, const TileStages& m, const Target& target) {
-  return TiledSpace(kernel, m, target).run();
+Expected<Schedule> tiled_schedule(const Kernel& kernel, const TileStages& m, const Target& target,
+                                  Choices* choices) {
+  return TiledSpace(kernel, m, target, choices).run();
 }
 
 }  // namespace tw

@@ -25,11 +25,10 @@ std::vector<Expr> conjuncts(const Expr& e) {
 
 class Former {
  public:
-  Former(GroupKernel& group, const TensorSums& sums, const TensorTile& tile, int64_t lanes)
+  Former(GroupKernel& group, const TensorSums& sums, int64_t lanes)
       : group_(group),
         kernel_(group.kernel),
         sums_(sums),
-        tile_(tile),
         lanes_(lanes),
         ranges_(ranges_of(group.kernel)) {}
 
@@ -65,8 +64,8 @@ class Former {
     return path_to(kernel_.body, label).front()->var;
   }
 
-  // Of each spatial axis: rows of whole tiles, the window's first element in the input, how many it
-  // holds.
+  // Of each spatial axis: rows of whole tiles, the window's first element in the input, how many
+  // elements of the input a step skips, how many the copy holds.
   bool find_windows() {
     for (size_t d = 0; d < sums_.spatial.size(); ++d) {
       const Expr at = sums_.left->args[sums_.blocked ? d + 2 : 0];
@@ -75,8 +74,11 @@ class Former {
       const std::optional<int64_t> begin = as_const(simplify(first));
       if (!begin) return false;
       const TensorProblem& p = sums_.problem;
-      rows_.push_back((p.out[d] + tile_.rows[d] - 1) / tile_.rows[d] * tile_.rows[d]);
+      rows_.push_back(most_rows(p.out[d]));
       begin_.push_back(*begin);
+      step_.push_back(p.kernel[d] > 1 || p.out[d] == 1
+                          ? 1
+                          : *as_const(simplify(substitute(at, sums_.spatial[d], Expr(1)) - first)));
       extent_.push_back((rows_[d] - 1) * p.strides[d] + (p.kernel[d] - 1) * p.dilations[d] + 1);
     }
     return true;
@@ -217,7 +219,7 @@ class Former {
       if (spatial) xp.shape[dim] = Expr(extent_[d]);
       ranges[loop] = {Expr(0), simplify(xp.shape[dim] - Expr(1))};
       to.push_back(var(loop));
-      from.push_back(simplify(spatial ? var(loop) + Expr(begin_[d]) : var(loop)));
+      from.push_back(simplify(spatial ? var(loop) * Expr(step_[d]) + Expr(begin_[d]) : var(loop)));
       if (spatial)
         inside = logical_and(inside,
                              logical_and(le(Expr(0), from.back()), lt(from.back(), x.shape[dim])));
@@ -248,7 +250,7 @@ class Former {
     std::vector<Expr> at = sums_.left->args;
     for (size_t d = 0; d < rows_.size(); ++d) {
       Expr& e = at[sums_.blocked ? d + 2 : 0];
-      e = simplify(e - Expr(begin_[d]));
+      e = simplify(floor_div(e - Expr(begin_[d]), Expr(step_[d])), ranges_);
     }
     store.value = load(xp, DType::i8, at);
     if (sums_.problem.weights) {
@@ -316,10 +318,9 @@ class Former {
   GroupKernel& group_;
   const Kernel kernel_;
   const TensorSums& sums_;
-  const TensorTile& tile_;
   int64_t lanes_;
   Ranges ranges_;
-  std::vector<int64_t> rows_, begin_, extent_;
+  std::vector<int64_t> rows_, begin_, step_, extent_;
   Stmt pad_;
 };
 
@@ -331,8 +332,8 @@ void to_tensor_form(GroupKernel& group, const Target& target) {
     if (!instruction || !group.kernel.symbols.empty()) continue;
     const std::optional<TensorSums> sums = tensor_sums(group.kernel, instruction->lanes);
     if (!sums || sums->problem.weights != weights) continue;
-    const std::optional<TensorTile> tile = tensor_tile(sums->problem, *instruction, target);
-    if (tile) return Former(group, *sums, *tile, instruction->lanes).run();
+    if (tensor_tile(sums->problem, *instruction, target))
+      return Former(group, *sums, instruction->lanes).run();
   }
 }
 

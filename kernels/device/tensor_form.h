@@ -6,7 +6,8 @@
 //  * the reduction's innermost loop has `lanes` steps over channels that lie side by side, the
 //  weights are packed [o blocks][i blocks, taps ...][lanes o][lanes i];
 //  * stage pad makes the padded input (xp), so that no tap asks a question, and holds the zero
-//  point outside; the product is x * w alone,
+//  point outside; where windows have one tap, what strides skip is left out; the product is x * w
+//  alone,
 //    and y adds corr[o] = -zero_point * sum of w[o], made from the weights at compile time;
 //  * the sums and the padded input reach to whole tiles: what lies beyond the result is computed
 //  and not stored.
@@ -31,8 +32,10 @@ struct TensorProblem {
   bool weights = true;
   // Of output and input channels, in instructions' lanes; maxima: depth 1
   int64_t blocks = 1, depth = 1;
-  // By spatial axis; rows of a matrix are one
+  // By spatial axis; rows of a matrix are one. Strides of the padded input: 1 where windows have one
+  // tap
   std::vector<int64_t> out, kernel, strides, dilations;
+  bool skips = false;  // the copy of the input leaves elements of the last axis out
 };
 
 // A tile of the sums: what the memories hold at once, for each virtual thread.
@@ -43,16 +46,23 @@ struct TensorTile {
   std::vector<int64_t> rows;  // of each spatial axis
   // The axis whose tiles the virtual threads share: 0 the channels, 1 + a spatial one
   int split = -1;
+  int64_t slots = 1;  // of what parts hand over: loads run so many tiles ahead of the stores
+  // Tiles of channels are the innermost loop: the input of a spatial tile stays, weights come again
+  // for each; else weights stay
+  bool input_stays = false;
 };
-// Least time by a simple count: the array's steps or the bytes of operands, whichever takes longer.
+// Least time by a simple count: of the steps of the array, the bytes of operands and results, and
+// the stores, the longest, and what no other work hides.
 // nullopt: no tile fits the memories.
 std::optional<TensorTile> tensor_tile(const TensorProblem& problem,
                                       const TensorInstruction& instruction, const Target& target);
 
-// The `most` fastest by that count, from the fastest on.
-std::vector<TensorTile> tensor_tiles(const TensorProblem& problem,
-                                     const TensorInstruction& instruction, const Target& target,
-                                     size_t most);
+// Fills in the axis that the virtual threads share. False: no axis has tiles for them, or the tile
+// does not fit the memories.
+bool complete_tile(TensorTile& tile, const TensorProblem& problem,
+                   const TensorInstruction& instruction, const Target& target);
+// Rows of whole tiles that the sums of so many rows may reach to.
+int64_t most_rows(int64_t rows);
 
 // What a kernel's stages acc and y say, before or in the form.
 struct TensorSums {

@@ -7,11 +7,6 @@
 namespace tw {
 namespace {
 
-// stride * spatial + dilation * tap + the rest, of an index of the input.
-struct Step {
-  int64_t stride = 0, dilation = 0;
-};
-
 int64_t factor_of(const Expr& e, const std::string& loop) {
   const Expr step = simplify(substitute(e, loop, var(loop) + Expr(1)) - e);
   return as_const(step).value_or(0);
@@ -163,10 +158,26 @@ class SumReader {
     const std::optional<int64_t> taps = tap.empty() ? 1 : extent(tap);
     if (other || stride < 1 || dilation < 1 || !taps) return false;
     out_.taps.push_back(tap);
-    out_.problem.strides.push_back(stride);
+    out_.problem.strides.push_back(*taps == 1 ? 1 : stride);
+    out_.problem.skips = *taps == 1 && (stride > 1 || copy_skips());
     out_.problem.dilations.push_back(dilation);
     out_.problem.kernel.push_back(*taps);
     return true;
+  }
+
+  // In the form: the stage that copies the input does so with a step along the last spatial axis.
+  bool copy_skips() const {
+    for (const Stmt& store : stores_of(kernel_.body)) {
+      if (store->buffer != out_.left->buffer) continue;
+      const size_t dim = store->indices.size() - (out_.blocked ? 2 : 1);
+      bool skips = false;
+      visit(store->value, [&](const Expr& e) {
+        if (e->kind == ExprKind::load && store->indices[dim]->kind == ExprKind::var)
+          skips |= factor_of(e->args[dim], store->indices[dim]->name) > 1;
+      });
+      return skips;
+    }
+    return false;
   }
 
   // All reduce loops are taps or channels.

@@ -2,18 +2,12 @@
 #include <algorithm>
 
 #include "kernels/device/tensor_form.h"
+#include "kernels/schedule/choices.h"
 
 namespace tw {
 namespace {
 
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-std::vector<int64_t> divisors(int64_t n) {
-  std::vector<int64_t> out;
-  for (int64_t d = 1; d <= n; ++d)
-    if (n % d == 0) out.push_back(d);
-  return out;
-}
 
 // Extents of equal tiles, the last one perhaps less.
 std::vector<int64_t> tile_extents(int64_t extent) {
@@ -37,25 +31,85 @@ class TileSearch {
     left_ = bytes(instruction.left) / lanes_;
     right_ = p_.weights ? bytes(instruction.right) / (lanes_ * lanes_) : 0;
     sums_ = bytes(instruction.sums) / (4 * lanes_);
-    bytes_per_cycle_ = static_cast<double>(target.parameter("bytes_per_cycle").value_or(8));
-    latency_ = static_cast<double>(target.parameter("latency").value_or(40));
+    const auto parameter = [&](const char* name, int64_t usual) {
+      return static_cast<double>(target.parameter(name).value_or(usual));
+    };
+    bytes_per_cycle_ = parameter("bytes_per_cycle", 8), latency_ = parameter("latency", 40);
+    stored_per_cycle_ = parameter("requant_lanes", lanes_);
   }
 
-  void run(int64_t threads) {
+  // All tiles of so many virtual threads and slots.
+  void run(int64_t threads, int64_t slots, bool input_stays) {
     TensorTile tile;
-    tile.threads = threads;
-    for (const int64_t blocks : divisors(p_.blocks))
-      for (const int64_t depth : divisors(p_.depth)) {
+    tile.threads = threads, tile.slots = slots, tile.input_stays = input_stays;
+    for (const int64_t blocks : divisors(p_.blocks, p_.blocks))
+      for (const int64_t depth : divisors(p_.depth, p_.depth)) {
+        // Steps over the input channels come again for each tile: nothing stays
+        if (input_stays && (depth != p_.depth || blocks == p_.blocks || !p_.weights)) continue;
         tile.blocks = blocks, tile.depth = depth, tile.rows.clear();
         add_axis(tile);
       }
   }
 
+  // The tile with what follows from it; nullopt: it does not fit.
+  std::optional<TensorTile> completed(TensorTile tile) const {
+    if (tile.rows.size() != p_.out.size() || p_.blocks % tile.blocks != 0 ||
+        p_.depth % tile.depth != 0)
+      return std::nullopt;
+    for (size_t d = 0; d < p_.out.size(); ++d)
+      if (ceil_of(p_.out[d], tile.rows[d]) * tile.rows[d] > most_rows(p_.out[d]))
+        return std::nullopt;
+    for (int axis = static_cast<int>(p_.out.size()); axis >= 0 && tile.split < 0; --axis)
+      if (tiles_along(tile, axis) % tile.threads == 0) tile.split = axis;
+    if (tile.threads > 1 && tile.split < 0) return std::nullopt;
+    const Sizes s = sizes(tile);
+    const auto filled = [&](int64_t times) {
+      return tile.threads * std::min(tile.slots, std::max<int64_t>(1, times / tile.threads));
+    };
+    const int64_t sums = filled(s.tiles * s.channels);
+    const bool fits = s.left * filled(s.left_loads) <= left_ &&
+                      s.right * filled(s.right_loads) <= right_ &&
+                      s.sums * (sums < 3 ? sums : (sums + 1) / 2 * 2) <= sums_;
+    return fits ? std::optional(tile) : std::nullopt;
+  }
+
   std::optional<TensorTile> best;
-  bool keep_all = false;
-  std::vector<std::pair<double, TensorTile>> all;  // with their times, where they are kept
 
  private:
+  // Elements of a tile's operands and sums, how many tiles there are, and how often operands are
+  // loaded.
+  struct Sizes {
+    int64_t left = 0, right = 0, sums = 0, taps = 1, tiles = 1, channels = 1, steps = 1;
+    int64_t left_loads = 1, right_loads = 1;
+  };
+
+  int64_t tiles_along(const TensorTile& tile, int axis) const {
+    if (axis == 0) return p_.blocks / tile.blocks;
+    const auto d = static_cast<size_t>(axis) - 1;
+    return ceil_of(p_.out[d], tile.rows[d]);
+  }
+
+  Sizes sizes(const TensorTile& tile) const {
+    Sizes s;
+    int64_t points = 1, window = 1;
+    for (size_t d = 0; d < p_.out.size(); ++d) {
+      points *= tile.rows[d];
+      window *= (tile.rows[d] - 1) * p_.strides[d] + (p_.kernel[d] - 1) * p_.dilations[d] + 1;
+      s.taps *= p_.kernel[d];
+      s.tiles *= ceil_of(p_.out[d], tile.rows[d]);
+    }
+    s.channels = p_.blocks / tile.blocks, s.steps = p_.depth / tile.depth;
+    s.left = window * (p_.weights ? tile.depth : tile.blocks);
+    s.right = p_.weights ? tile.blocks * tile.depth * s.taps : 0;
+    s.sums = tile.blocks * points;
+    s.left_loads = s.tiles * (tile.input_stays ? 1 : s.channels * s.steps);
+    // With the weights of all input channels at once: for the tiles of an image that a thread has
+    const int64_t again = tile.threads > 1 && tile.split != 0 ? tile.threads : 1;
+    s.right_loads = tile.input_stays || s.steps > 1 ? s.tiles * s.channels * s.steps
+                                                    : s.channels * again;
+    return s;
+  }
+
   void add_axis(TensorTile& tile) {
     if (tile.rows.size() == p_.out.size()) return judge(tile);
     for (const int64_t rows : tile_extents(p_.out[tile.rows.size()])) {
@@ -65,65 +119,61 @@ class TileSearch {
     }
   }
 
-  void judge(TensorTile tile) {
-    int64_t points = 1, window = 1, taps = 1, tiles = 1;
-    for (size_t d = 0; d < p_.out.size(); ++d) {
-      points *= tile.rows[d];
-      window *= (tile.rows[d] - 1) * p_.strides[d] + (p_.kernel[d] - 1) * p_.dilations[d] + 1;
-      taps *= p_.kernel[d];
-      tiles *= ceil_of(p_.out[d], tile.rows[d]);
-    }
-    const int64_t left = window * (p_.weights ? tile.depth : tile.blocks),
-                  right = p_.weights ? tile.blocks * tile.depth * taps : 0,
-                  sums = tile.blocks * points;
-    if (left * tile.threads > left_ || right * tile.threads > right_ || sums * tile.threads > sums_)
-      return;
-    tile.split = -1;
-    for (int axis = static_cast<int>(p_.out.size()); axis >= 0 && tile.split < 0; --axis)
-      if ((axis == 0 ? p_.blocks / tile.blocks
-                     : ceil_of(p_.out[static_cast<size_t>(axis) - 1],
-                               tile.rows[static_cast<size_t>(axis) - 1])) %
-              tile.threads ==
-          0)
-        tile.split = axis;
-    if (tile.threads > 1 && tile.split < 0) return;
-    const double seconds = time(tile, static_cast<double>(tiles), left, right,
-                                static_cast<double>(sums),
-                                static_cast<double>(sums * p_.depth * taps));
-    if (keep_all) all.emplace_back(seconds, tile);
+  void judge(const TensorTile& one) {
+    const std::optional<TensorTile> tile = completed(one);
+    if (!tile) return;
+    const double seconds = time(*tile);
     if (best && seconds >= time_) return;
     time_ = seconds;
     best = tile;
   }
 
-  // Cycles. Weights stay where a tile has all of a channel's; loads hide behind sums with two
-  // virtual threads.
-  double time(const TensorTile& tile, double tiles, int64_t left, int64_t right, double sums,
-              double products) const {
-    const double steps = static_cast<double>(p_.depth / tile.depth),
-                 channels = static_cast<double>(p_.blocks / tile.blocks),
-                 lanes = static_cast<double>(lanes_);
-    const double left_load = steps *
-                             (static_cast<double>(left) * lanes / bytes_per_cycle_ + latency_),
-                 right_load = steps *
-                              (static_cast<double>(right) * lanes * lanes / bytes_per_cycle_ +
-                               latency_);
-    const double store = sums * lanes / bytes_per_cycle_ + latency_;
-    const bool stays = steps == 1;
-    const double shared =
-        stays ? right_load * channels * static_cast<double>(tile.split == 0 ? 1 : tile.threads) : 0;
-    const double traffic = left_load + (stays ? 0 : right_load) + store,
-                 work = products + 8 * steps;
-    const double each = tile.threads > 1 ? std::max(traffic, work) : traffic + work;
-    return channels * tiles * each + shared + left_load / steps;
+  // Cycles. Each engine works through all tiles, the port serves two of them and brings the
+  // instructions. With one slot and two threads one tile's sums hide the other's copies; with more
+  // slots all engines run side by side, and what is left are the first loads and the last stores.
+  double time(const TensorTile& tile) const {
+    const Sizes s = sizes(tile);
+    const auto count = [](int64_t n) { return static_cast<double>(n); };
+    const double lanes = count(lanes_), all = count(s.tiles * s.channels),
+                 beat = lanes / bytes_per_cycle_;
+    // Elements that lie apart are asked for one by one, so many at a time
+    const double left = count(s.left) * (p_.skips ? std::max(beat, (latency_ + 3) / kAsked) : beat),
+                 right = count(s.right) * lanes * beat,
+                 result = count(s.sums) * lanes / stored_per_cycle_ +
+                          count(tile.blocks) * (latency_ + kStoreStart);
+    const double load = count(s.left_loads) * (left + kLoadStart) +
+                        count(s.right_loads) * (right + kLoadStart),
+                 store = all * result,
+                 instructions = count(s.left_loads + s.right_loads) +
+                                all * count(tile.blocks + s.steps),
+                 port = count(s.left_loads * s.left) * beat + count(s.right_loads) * right +
+                        all * count(s.sums) * beat +
+                        instructions * kInstructionBytes / bytes_per_cycle_,
+                 work = all * (count(s.sums * p_.depth * s.taps) + kProductStart * count(s.steps));
+    const double first = left + (p_.weights ? right : 0) + 2 * latency_;
+    const double sum = work + store + load + all * 2 * latency_,
+                 busiest = std::max({work, store, load, port});
+    if (tile.threads == 1 && tile.slots == 1) return sum;
+    const double hidden = tile.slots > 1 ? busiest : std::max(busiest, sum / count(tile.threads));
+    return hidden + (sum - busiest) * kUneven / count(tile.slots) + first + result;
   }
 
+  // Cycles before an instruction's first step; elements apart that are on their way at a time
+  static constexpr double kProductStart = 8, kLoadStart = 4, kStoreStart = 10, kAsked = 16;
+  static constexpr double kInstructionBytes = 32;
+  // The part of the others' work that one slot would not hide, because it does not come evenly
+  static constexpr double kUneven = 0.3;
   const TensorProblem& p_;
   int64_t lanes_, left_ = 0, right_ = 0, sums_ = 0;  // elements of the memories
-  double bytes_per_cycle_ = 8, latency_ = 0, time_ = 0;
+  double bytes_per_cycle_ = 8, latency_ = 0, stored_per_cycle_ = 16, time_ = 0;
 };
 
 }  // namespace
+
+int64_t most_rows(int64_t rows) {
+  constexpr int64_t kWaste = 4;  // a part of so many may be beyond the last row
+  return rows == 1 ? 1 : rows + std::max<int64_t>(1, rows / kWaste);
+}
 
 std::optional<TensorInstruction> tensor_instruction(const Target& target, bool weights) {
   for (const Intrinsic& intrinsic : target.intrinsics) {
@@ -150,24 +200,23 @@ std::optional<TensorInstruction> tensor_instruction(const Target& target, bool w
 
 std::optional<TensorTile> tensor_tile(const TensorProblem& problem,
                                       const TensorInstruction& instruction, const Target& target) {
+  constexpr int64_t kUsualSlots = 2;  // sums in turns between the banks of their memory
   TileSearch search(problem, instruction, target);
-  if (target.virtual_threads > 1) search.run(target.virtual_threads);
-  search.run(1);
+  for (const bool input_stays : {false, true}) {
+    if (target.virtual_threads > 1) {
+      search.run(target.virtual_threads, 1, input_stays);
+      search.run(1, kUsualSlots, input_stays);
+    }
+    search.run(1, 1, input_stays);
+  }
   return search.best;
 }
 
-std::vector<TensorTile> tensor_tiles(const TensorProblem& problem,
-                                     const TensorInstruction& instruction, const Target& target,
-                                     size_t most) {
-  TileSearch search(problem, instruction, target);
-  search.keep_all = true;
-  for (int threads = std::max(1, target.virtual_threads); threads >= 1; --threads)
-    search.run(threads);
-  std::ranges::stable_sort(search.all, {}, [](const auto& one) { return one.first; });
-  if (search.all.size() > most) search.all.resize(most);
-  std::vector<TensorTile> tiles;
-  for (auto& [seconds, tile] : search.all) tiles.push_back(std::move(tile));
-  return tiles;
+bool complete_tile(TensorTile& tile, const TensorProblem& problem,
+                   const TensorInstruction& instruction, const Target& target) {
+  const std::optional<TensorTile> found = TileSearch(problem, instruction, target).completed(tile);
+  if (found) tile = *found;
+  return found.has_value();
 }
 
 }  // namespace tw

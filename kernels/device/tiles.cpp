@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/schedule/intrinsic.h"
 #include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/device/device.h"
@@ -11,69 +10,11 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kSmallest = 24;   // rows or columns: fewer use little of what a tile shares
-constexpr int64_t kShallowest = 8;  // depth
-// Sums of a thread: 8 x 4, of which 12 operands are read at a time
-constexpr int64_t kThreadRows = 8;
-constexpr int64_t kTile = 64, kTileDepth = 16;
-// Rows and columns of the threads that do an instruction together, whose depth a tile has twice
-constexpr int64_t kTogether = 32;
-
-// An instruction that adds a product of matrices of these operands to sums of that type.
-void use_instruction(const Target& target, DType operands, BlockTile& tile) {
-  for (const Intrinsic& intrinsic : target.intrinsics) {
-    const int64_t together = intrinsic_call(intrinsic).threads;
-    if (together == 1) continue;
-    Expected<Kernel> semantics = parse_kernel(intrinsic.semantics);
-    if (!semantics) {
-      llvm::consumeError(semantics.takeError());
-      continue;
-    }
-    bool fits = true;
-    for (const Buffer& parameter : semantics->buffers)
-      fits &= parameter.dtype ==
-              (parameter.role == BufferRole::output ? accumulator_type(operands) : operands);
-    std::vector<int64_t> extents;
-    for (Stmt s = semantics->body; s->kind == StmtKind::loop; s = s->body[0])
-      extents.push_back(as_const(s->extent).value_or(0));
-    if (!fits || extents.size() != 3 ||
-        std::ranges::any_of(extents, [](int64_t e) { return e == 0; }) ||
-        kTogether % extents[0] != 0 || kTogether % extents[1] != 0)
-      continue;
-    tile.instruction = &intrinsic;
-    tile.m = extents[0], tile.n = extents[1], tile.k = extents[2];
-    tile.together = together;
-    tile.depth = 2 * tile.k;
-    tile.thread_rows = tile.lanes = kTogether;
-    return;
-  }
-}
-
 Expr whole(const Expr& extent, int64_t tile) {
   return simplify(ceil_div(extent, tile) * Expr(tile));
 }
 
 }  // namespace
-
-const MemoryScope* block_memory(const Target& target) {
-  const auto found = std::ranges::find(target.scopes, "block", &MemoryScope::level);
-  return found == target.scopes.end() || target.local_bytes == 0 ? nullptr : &*found;
-}
-
-std::optional<BlockTile> block_tile(const Target& target, DType operands,
-                                    std::optional<int64_t> rows, int64_t columns, int64_t depth) {
-  if (target.axes.empty() || !block_memory(target) || !is_float(operands) || operands == DType::f64)
-    return std::nullopt;
-  if (rows.value_or(kTile) < kSmallest || columns < kSmallest || depth < kShallowest)
-    return std::nullopt;
-  BlockTile tile{kTile, kTile, kTileDepth, kThreadRows, 4};
-  if (rows.value_or(kTile) <= kTile / 2) tile.rows = kTile / 2;
-  if (columns <= kTile / 2) tile.columns = kTile / 2;
-  use_instruction(target, operands, tile);
-  const int64_t bytes = (tile.rows + tile.columns) * tile.depth * dtype_bytes(operands);
-  if (bytes > target.local_bytes || tile.threads() > target.max_group) return std::nullopt;
-  return tile;
-}
 
 TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   const auto axes_of = [&](const char* prefix, std::vector<Axis> own) {

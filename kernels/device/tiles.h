@@ -5,25 +5,52 @@
 #pragma once
 #include "kernels/common/group_builder.h"
 #include "kernels/device/device.h"
+#include "kernels/device/placement.h"
+#include "kernels/schedule/builder.h"
 
 namespace tw {
+
+// A product of matrices that threads of a block do together.
+struct TileInstruction {
+  const Intrinsic* intrinsic = nullptr;
+  Kernel semantics;
+  std::string row, column, depth;  // its loops
+  int64_t m = 1, n = 1, k = 1;     // their extents
+  int64_t together = 1;            // threads that do it
+  // Of left operand [row, depth], right operand [column, depth], sums [row, column]
+  OperandPlacement left, right, sums;
+};
+// Those of the target that multiply such operands and add to sums of their accumulator's type.
+std::vector<TileInstruction> tile_instructions(const Target& target, DType operands);
 
 struct BlockTile {
   // Of a block, and of its copies of the operands at one time
   int64_t rows = 0, columns = 0, depth = 0;
   // Of one thread's sums; with an instruction: of those of the threads that do it together
   int64_t thread_rows = 0, lanes = 0;
-  const Intrinsic* instruction = nullptr;  // adds a product of matrices of the operands' type
-  int64_t m = 1, n = 1, k = 1;             // its rows, columns, depth
-  int64_t together = 1;                    // threads that do it
+  // A thread's rows and columns lie in so many groups, the tile's whole height and width apart
+  int64_t row_groups = 1, column_groups = 1;
+  int64_t together = 1;  // threads that share a part of the sums
   int64_t threads() const { return rows / thread_rows * (columns / lanes) * together; }
 };
 
-// The tile for such a product, by the target's memory of a block, its threads and instructions;
-// nullopt: the target has no such memory, or the product is too small to share much. Unknown rows
-// count as many.
+// The usual tile for such a product, which lowering pads to, by the target's memory of a block, its
+// threads and instructions; nullopt: the target has no such memory, or the product is too small to
+// share much. Unknown rows count as many.
 std::optional<BlockTile> block_tile(const Target& target, DType operands,
                                     std::optional<int64_t> rows, int64_t columns, int64_t depth);
+
+// What a tile may be cut from: the product's sizes, and those that lowering padded it to. Unknown
+// rows are a multiple of the usual tile's.
+struct TileRoom {
+  std::optional<int64_t> rows, padded_rows;
+  int64_t columns = 1, padded_columns = 1, panel = 1, depth = 1;
+  DType operands = DType::f32;
+};
+// The usual tile, or a point's: knobs "tile_*", "thread_*", "*_groups". One that the target cannot
+// run fails the schedule.
+BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom& room,
+                      const TileInstruction* instruction);
 // What the threads of a block share; null: nothing
 const MemoryScope* block_memory(const Target& target);
 

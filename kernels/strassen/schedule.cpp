@@ -36,7 +36,7 @@ int64_t passing_tiles(int64_t tiles, bool even, int64_t groups, int64_t tile_byt
 }
 
 // Numbers of the kernel as lowered, and how its rows are cut.
-struct Problem {
+struct StrassenProblem {
   int64_t half_rows, half_blocks, block, vectors, depth, weight_bytes;
 };
 struct Rows {
@@ -72,7 +72,7 @@ class StrassenSchedule {
   }
 
  private:
-  Problem problem() const {
+  StrassenProblem problem() const {
     const auto at = [](const Expr& e) { return *as_const(e); };
     const Shape &acc = s_.buffer(m_.acc.buffer()).shape, &w = s_.buffer(m_.weights).shape;
     const int64_t block = at(acc[3]);
@@ -81,7 +81,7 @@ class StrassenSchedule {
   }
 
   Rows choose_rows() const {
-    const Problem& p = problem_;
+    const StrassenProblem& p = problem_;
     const Target& target = s_.target();
     std::vector<int64_t> others;
     for (int64_t n = 1; s_.open() && n <= p.half_rows && n <= target.vector_registers; ++n)
@@ -181,7 +181,7 @@ class StrassenSchedule {
 
   ScheduleBuilder& s_;
   const StrassenStages& m_;
-  const Problem problem_;
+  const StrassenProblem problem_;
   const Rows rows_;
   Stage sum_;
   // Of y: halves of the rows and of the columns, groups of columns, blocks of rows, tiles of rows

@@ -21,8 +21,8 @@ TEST_CASE("measured rates of this machine are a description that compiles") {
   CHECK(core.multiply_adds(DType::f32) >= core.multiply_adds(DType::f64));
   // Another description of the same machine, with the same code
   CHECK(codegen_hash(*target) == codegen_hash(host_target()));
-  const CliResult compiled = cli({"compile", TW_SOURCE_DIR "/examples/digits/digits.onnx", "-t", file, "-o",
-                                  folder / "digits.so"});
+  const CliResult compiled = cli({"compile", TW_SOURCE_DIR "/examples/digits/digits.onnx", "-t",
+                                  file, "-o", folder / "digits.so"});
   CHECK_MESSAGE(compiled.code == kExitOk, compiled.err);
 }
 

@@ -99,6 +99,49 @@ TEST_CASE("tiles of a block in the emulator equal the interpreter") {
   run_jobs(kernels_of_cases(kTiled, device), device);
 }
 
+TEST_CASE("points of a product's space in the emulator, and there are many") {
+  const Target device = emulated().main_device();
+  const Case product = {"product", "%x: f32[192, 64] = input\n%w: f32[64, 128] = input",
+                        "%y: f32[192, 128] = matmul(%x, %w)"};
+  const test::SpaceJobs drawn = test::jobs_of_points(product, device, 6, 1);
+  MESSAGE("nvidia-sm80: " << drawn.legal_points << " legal points");
+  CHECK(drawn.legal_points >= 1e4);
+  run_jobs(drawn.jobs, device);
+}
+
+TEST_CASE("instructions of other shapes, by their semantics alone") {
+  Target device = emulated().main_device();
+  const auto half = std::ranges::find(device.intrinsics, "mma.m16n8k16.f16", &Intrinsic::name);
+  REQUIRE(half != device.intrinsics.end());
+  Intrinsic shallow = *half;  // half as deep, as the PTX manual draws it
+  shallow.name = "mma.m16n8k8.f16";
+  shallow.semantics =
+      "kernel @mma(a: in f16[32, 4], b: in f16[32, 2], c: out f32[32, 4]) {\n"
+      "  for i in 16 { for j in 8 { for k in 8 reduce {\n"
+      "    c: c[i % 8 * 4 + j // 2, i // 8 * 2 + j % 2] += f32(a[i % 8 * 4 + k // 2, i // 8 * 2 + "
+      "k "
+      "% 2]) * f32(b[j * 4 + k // 2, k % 2])\n"
+      "  } } }\n}\n";
+  shallow.emit = "llvm.nvvm.mma.m16n8k8.row.col.f32.f32(a, b, c) over 32";
+  const Case product = {"halves", "%x: f16[64, 64] = input\n%w: f16[64, 64] = input",
+                        "%y: f16[64, 64] = matmul(%x, %w)"};
+  std::set<std::string> used;
+  for (const bool first : {true, false}) {
+    Target target = device;
+    if (first) target.intrinsics.insert(target.intrinsics.begin(), shallow);
+    else target.intrinsics.push_back(shallow);
+    std::vector<test::Job> jobs = test::jobs_of_points(product, target, 6, 3).jobs;
+    for (test::Job& usual : kernels_of_cases(std::span(&product, 1), target))
+      jobs.push_back(std::move(usual));
+    for (const test::Job& job : jobs)
+      visit(job.kernel.body, [&](const Stmt& s) {
+        if (s->kind == StmtKind::region) used.insert(s->names[0]);
+      });
+    run_jobs(jobs, target);
+  }
+  CHECK(used == std::set<std::string>{"mma.m16n8k16.f16", "mma.m16n8k8.f16"});
+}
+
 TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {
   const Target device = emulated().main_device();
   for (unsigned seed = 1; seed <= 6; ++seed) {

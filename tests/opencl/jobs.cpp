@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <random>
 #include <set>
 
+#include "autotune/space.h"
 #include "ir/kernel/interpreter.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
@@ -148,18 +150,62 @@ std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
   return inputs;
 }
 
+namespace {
+
+Graph graph_of(const Case& one) {
+  const bool symbolic = std::string(one.inputs).find("batch") != std::string::npos;
+  Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") +
+                                          ") {\n" + one.inputs + "\n" + one.body +
+                                          "\noutput %y\n}\n",
+                                      one.name);
+  if (!graph) FAIL(error_text(graph.takeError()));
+  return std::move(*graph);
+}
+
+}  // namespace
+
+SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, unsigned seed) {
+  Graph graph = graph_of(one);
+  const std::vector<Tensor> inputs = inputs_of(graph, 3);
+  const std::vector<Job> usual = jobs_of(one.name, graph_of(one), inputs, target, 3);
+  REQUIRE(usual.size() == 1);
+  PassContext context{target};
+  REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
+  std::vector<Group> groups = fuse_groups(graph);
+  choose_algorithms(graph, groups, target, {});
+  const std::vector<Task> tasks = must(tasks_of(graph, groups, target));
+  REQUIRE(tasks.size() == 1);
+  const Space space = must(template_space(tasks[0], target, {}));
+  SpaceJobs out;
+  std::mt19937_64 random(seed);
+  double tries = 0;
+  constexpr double kMostTries = 4000;
+  for (; out.jobs.size() < points && tries < kMostTries; ++tries) {
+    const Point point = space.sample(random);
+    Expected<Schedule> schedule = space.schedule(point);
+    if (!schedule) {
+      llvm::consumeError(schedule.takeError());
+      continue;
+    }
+    const Sketch& sketch = space.sketches()[static_cast<size_t>(point.sketch)];
+    const Variant& variant = tasks[0].variants[static_cast<size_t>(sketch.variant)];
+    Job job = usual.front();
+    job.name = std::string(one.name) + " " + space.print(point);
+    job.kernel = must(apply(variant.lowered.kernel, *schedule, &target));
+    out.jobs.push_back(std::move(job));
+  }
+  out.legal_points = space.size() * static_cast<double>(out.jobs.size()) / tries;
+  return out;
+}
+
 std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every) {
   std::vector<Job> jobs;
   for (size_t i = 0; i < cases.size(); i += every) {
     const Case& c = cases[i];
     CAPTURE(c.name);
-    const bool symbolic = std::string(c.inputs).find("batch") != std::string::npos;
-    Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") +
-                                            ") {\n" + c.inputs + "\n" + c.body + "\noutput %y\n}\n",
-                                        c.name);
-    if (!graph) FAIL(error_text(graph.takeError()));
-    const std::vector<Tensor> inputs = inputs_of(*graph, 3);
-    for (Job& job : jobs_of(c.name, std::move(*graph), inputs, target, 3))
+    Graph graph = graph_of(c);
+    const std::vector<Tensor> inputs = inputs_of(graph, 3);
+    for (Job& job : jobs_of(c.name, std::move(graph), inputs, target, 3))
       jobs.push_back(std::move(job));
   }
   return jobs;

@@ -112,6 +112,22 @@ TEST_CASE("a work-group a row, with memory of its own") {
   run_jobs(std::move(jobs), target);
 }
 
+TEST_CASE("points of a product's space compute the same, and there are many") {
+  const Case product = {"product", "%x: f32[192, 64] = input\n%w: f32[64, 128] = input",
+                        "%y: f32[192, 128] = matmul(%x, %w)"};
+  const Case edges = {"edges", "%x: f32[67, 40] = input\n%w: f32[40, 72] = input",
+                      "%p: f32[67, 72] = matmul(%x, %w)\n%y: f32[67, 72] = unary(%p) function=abs"};
+  for (const char* name : {"opencl-generic", "opencl-mali-midgard"}) {
+    CAPTURE(name);
+    const Target target = test::device_target(name);
+    test::SpaceJobs drawn = test::jobs_of_points(product, target, 10, 1);
+    MESSAGE(name << ": " << drawn.legal_points << " legal points");
+    CHECK(drawn.legal_points >= 1e4);
+    run_jobs(std::move(drawn.jobs), target);
+    run_jobs(test::jobs_of_points(edges, target, 6, 2).jobs, target);
+  }
+}
+
 TEST_CASE("a wrong program is noticed") {
   const Target target = test::device_target("opencl-generic");
   std::vector<test::Job> jobs = jobs_of_cases(std::span(kCases).first(1), target, 1);

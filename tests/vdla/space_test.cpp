@@ -70,6 +70,25 @@ double check_points(const LayerCase& layer, int samples) {
 
 }  // namespace
 
+TEST_CASE("spaces: a product has many legal points") {
+  const Target& target = device_target(2);
+  Task task;
+  task.variants.push_back({Algorithm::direct, product_case(384, 256, 512, 0, 1).group});
+  to_tensor_form(task.variants[0].lowered, target);
+  Expected<tw::Space> space = template_space(task, target, {});
+  if (!space) FAIL(error_text(space.takeError()));
+  constexpr int kSamples = 200;
+  int legal = 0;
+  std::mt19937_64 random(3);
+  for (int i = 0; i < kSamples; ++i) {
+    Expected<Schedule> schedule = space->schedule(space->sample(random));
+    legal += bool(schedule);
+    if (!schedule) llvm::consumeError(schedule.takeError());
+  }
+  MESSAGE(space->size() << " points, " << legal << " of " << kSamples << " legal");
+  CHECK(space->size() * legal / kSamples >= 1e4);
+}
+
 TEST_CASE("spaces: tiles of a tensor instruction compute the same, and some are faster") {
   Layer strided;
   strided.channels = 64, strided.outputs = 64;

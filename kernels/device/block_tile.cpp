@@ -1,0 +1,155 @@
+// Tiles of a block of threads: the usual one, and what else a search may take.
+#include <algorithm>
+
+#include "ir/schedule/intrinsic.h"
+#include "kernels/device/tiles.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kSmallest = 24;   // rows or columns: fewer use little of what a tile shares
+constexpr int64_t kShallowest = 8;  // depth
+// Sums of a thread: 8 x 4, of which 12 operands are read at a time
+constexpr int64_t kThreadRows = 8;
+constexpr int64_t kTile = 64, kTileDepth = 16;
+// Rows and columns of the threads that do an instruction together, whose depth a tile has twice
+constexpr int64_t kTogether = 32;
+constexpr int64_t kMostThreadSums = 256;  // of one thread, by the static rules
+constexpr int64_t kShortestTile = 8, kLongestTile = 256;
+constexpr int64_t kDeepestTile = 64, kDepthStep = 4;
+
+std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic, DType operands) {
+  TileInstruction out;
+  out.intrinsic = &intrinsic;
+  out.together = intrinsic_call(intrinsic).threads;
+  Expected<Kernel> semantics = parse_kernel(intrinsic.semantics);
+  if (!semantics) return llvm::consumeError(semantics.takeError()), std::nullopt;
+  if (out.together == 1 || semantics->buffers.size() != 3) return std::nullopt;
+  for (const Buffer& parameter : semantics->buffers)
+    if (parameter.dtype !=
+        (parameter.role == BufferRole::output ? accumulator_type(operands) : operands))
+      return std::nullopt;
+  std::vector<std::pair<std::string, int64_t>> loops;
+  for (Stmt s = semantics->body; s->kind == StmtKind::loop; s = s->body[0])
+    loops.emplace_back(s->var, as_const(s->extent).value_or(0));
+  if (loops.size() != 3) return std::nullopt;
+  out.row = loops[0].first, out.column = loops[1].first, out.depth = loops[2].first;
+  out.m = loops[0].second, out.n = loops[1].second, out.k = loops[2].second;
+  const auto placed = [&](int32_t parameter, const std::string& first, const std::string& second) {
+    return placement_of(*semantics, BufferId{parameter}, {first, second}, out.together);
+  };
+  const auto left = placed(0, out.row, out.depth), right = placed(1, out.column, out.depth),
+             sums = placed(2, out.row, out.column);
+  if (!left || !right || !sums) return std::nullopt;
+  out.left = *left, out.right = *right, out.sums = *sums;
+  out.semantics = std::move(*semantics);
+  return out;
+}
+
+int64_t whole_tiles(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile * tile; }
+
+std::vector<int64_t> row_tiles(const BlockTile& usual, const TileRoom& room) {
+  std::vector<int64_t> tiles;
+  for (int64_t rows = kShortestTile; rows <= kLongestTile; ++rows) {
+    const bool power = (rows & (rows - 1)) == 0;
+    if (!room.rows ? usual.rows % rows == 0
+                   : (power || *room.rows % rows == 0) &&
+                         whole_tiles(*room.rows, rows) <= room.padded_rows.value_or(0))
+      tiles.push_back(rows);
+  }
+  return tiles;
+}
+
+std::vector<int64_t> column_tiles(const TileRoom& room) {
+  std::vector<int64_t> tiles;
+  for (int64_t columns = kShortestTile; columns <= kLongestTile; columns += kShortestTile)
+    if ((room.panel % columns == 0 || columns % room.panel == 0) &&
+        whole_tiles(room.columns, columns) <= room.padded_columns)
+      tiles.push_back(columns);
+  return tiles;
+}
+
+// What no choice of other knobs can mend.
+std::string tile_problem(const BlockTile& tile, const ScheduleBuilder& s, DType operands,
+                         const TileInstruction* instruction) {
+  const Target& target = s.target();
+  if (instruction && (tile.thread_rows % instruction->m != 0 || tile.lanes % instruction->n != 0 ||
+                      tile.depth % instruction->k != 0))
+    return "the tile is not made of whole instructions";
+  if (tile.rows % tile.thread_rows != 0 || tile.columns % tile.lanes != 0)
+    return "the parts of the threads do not fill the block's tile";
+  if (tile.thread_rows % tile.row_groups != 0 || tile.lanes % tile.column_groups != 0)
+    return "the groups do not fill the part of a thread";
+  const auto axis = std::ranges::find(target.axes, "thread", &DeviceAxis::level);
+  const int64_t along = instruction ? instruction->together : tile.threads();
+  if (axis != target.axes.end() && axis->max > 0 && along > axis->max)
+    return "the tile has more threads than the axis " + axis->name;
+  if (tile.threads() > target.max_group) return "the tile has more threads than a block";
+  if ((tile.rows + tile.columns) * tile.depth * dtype_bytes(operands) > target.local_bytes)
+    return "the tile's operands do not fit the block's memory";
+  if (s.rules() && tile.thread_rows * tile.lanes > kMostThreadSums * tile.together)
+    return "a thread has more sums than registers";
+  return "";
+}
+
+}  // namespace
+
+const MemoryScope* block_memory(const Target& target) {
+  const auto found = std::ranges::find(target.scopes, "block", &MemoryScope::level);
+  return found == target.scopes.end() || target.local_bytes == 0 ? nullptr : &*found;
+}
+
+std::vector<TileInstruction> tile_instructions(const Target& target, DType operands) {
+  std::vector<TileInstruction> all;
+  for (const Intrinsic& intrinsic : target.intrinsics)
+    if (auto found = read_instruction(intrinsic, operands);
+        found && kTogether % found->m == 0 && kTogether % found->n == 0)
+      all.push_back(std::move(*found));
+  return all;
+}
+
+std::optional<BlockTile> block_tile(const Target& target, DType operands,
+                                    std::optional<int64_t> rows, int64_t columns, int64_t depth) {
+  if (target.axes.empty() || !block_memory(target) || !is_float(operands) || operands == DType::f64)
+    return std::nullopt;
+  if (rows.value_or(kTile) < kSmallest || columns < kSmallest || depth < kShallowest)
+    return std::nullopt;
+  BlockTile tile{kTile, kTile, kTileDepth, kThreadRows, 4};
+  if (rows.value_or(kTile) <= kTile / 2) tile.rows = kTile / 2;
+  if (columns <= kTile / 2) tile.columns = kTile / 2;
+  if (const auto instructions = tile_instructions(target, operands); !instructions.empty()) {
+    tile.together = instructions.front().together;
+    tile.depth = 2 * instructions.front().k;
+    tile.thread_rows = tile.lanes = kTogether;
+  }
+  const int64_t bytes = (tile.rows + tile.columns) * tile.depth * dtype_bytes(operands);
+  if (bytes > target.local_bytes || tile.threads() > target.max_group) return std::nullopt;
+  return tile;
+}
+
+BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom& room,
+                      const TileInstruction* instruction) {
+  BlockTile tile = usual;
+  if (instruction) tile.together = instruction->together;
+  tile.rows = s.choose("tile_rows", usual.rows, row_tiles(usual, room));
+  tile.columns = s.choose("tile_columns", usual.columns, column_tiles(room));
+  std::vector<int64_t> depths;
+  for (const int64_t depth : divisors(room.depth, kDeepestTile))
+    if (depth % kDepthStep == 0) depths.push_back(depth);
+  tile.depth = s.choose("tile_depth", usual.depth, depths);
+  if (instruction) {
+    tile.thread_rows = s.choose("warp_rows", usual.thread_rows, {8, 16, 32, 64, 128});
+    tile.lanes = s.choose("warp_columns", usual.lanes, {8, 16, 32, 64, 128});
+  } else {
+    tile.thread_rows = s.choose("thread_rows", usual.thread_rows, {1, 2, 4, 7, 8, 14, 16});
+    tile.lanes = s.choose("thread_columns", usual.lanes, {1, 2, 4, 8, 16, 32});
+    tile.row_groups = s.choose("row_groups", 1, {1, 2, 4});
+    tile.column_groups = s.choose("column_groups", 1, {1, 2, 4});
+  }
+  if (const std::string problem = tile_problem(tile, s, room.operands, instruction);
+      !problem.empty())
+    s.fail(problem);
+  return tile;
+}
+
+}  // namespace tw
