@@ -113,7 +113,8 @@ class LineParser {
     }
     if (take('&')) one.kind = EmitCalls::OperandKind::address;
     TW_ASSIGN(one.name, word());
-    if (one.name != "bytes" || one.kind == EmitCalls::OperandKind::address || !take('(')) return one;
+    if (one.name != "bytes" || one.kind == EmitCalls::OperandKind::address || !take('('))
+      return one;
     one.kind = EmitCalls::OperandKind::bytes;
     one.name.clear();
     do {

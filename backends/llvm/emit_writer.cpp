@@ -183,19 +183,19 @@ Expected<Value*> EmitWriter::assembly(const EmitCalls::Call& call, llvm::Type* o
   std::vector<Value*> arguments;
   std::vector<llvm::Type*> types;
   for (const EmitCalls::Operand& operand : call.operands) {
-    Value* value = operand.kind == EmitCalls::OperandKind::address ? operands_->address(operand.name)
-                   : operand.kind == EmitCalls::OperandKind::bytes ? data(operand.bytes)
+    Value* value = operand.kind == EmitCalls::OperandKind::address
+                       ? operands_->address(operand.name)
+                   : operand.kind == EmitCalls::OperandKind::bytes  ? data(operand.bytes)
                    : operand.kind == EmitCalls::OperandKind::number ? b.getInt64(operand.number)
-                                                               : value_of(operand);
+                                                                    : value_of(operand);
     llvm::Type* type = value->getType();
     if (operand.kind == EmitCalls::OperandKind::value && bits(type) < bits(out)) {
       llvm::Type* element = type->getScalarType();
-      type = llvm::FixedVectorType::get(element,
-                                        static_cast<unsigned>(bits(out) / bits(element)));
+      type = llvm::FixedVectorType::get(element, static_cast<unsigned>(bits(out) / bits(element)));
       value = as_type(b, value, type);
       if (!value)
-        return make_error(DiagCode::unsupported, "operand '{0}' does not fill the result's register",
-                          operand.name);
+        return make_error(DiagCode::unsupported,
+                          "operand '{0}' does not fill the result's register", operand.name);
     }
     arguments.push_back(value);
     types.push_back(type);
@@ -257,7 +257,8 @@ Expected<Value*> EmitWriter::call(const EmitCalls::Call& call, llvm::Type* out) 
   return operation(call);
 }
 
-Expected<Value*> EmitWriter::write(const EmitCalls& emit, const Operands& operands, llvm::Type* out) {
+Expected<Value*> EmitWriter::write(const EmitCalls& emit, const Operands& operands,
+                                   llvm::Type* out) {
   operands_ = &operands;
   values_.clear();
   Value* last = nullptr;
@@ -271,7 +272,8 @@ Expected<Value*> EmitWriter::write(const EmitCalls& emit, const Operands& operan
   if (!last || last->getType()->isVoidTy() || out->isVoidTy()) return nullptr;
   Value* result = as_type(b, last, out);
   if (!result)
-    return make_error(DiagCode::unsupported, "the result of '{0}' is not as large as the accumulator",
+    return make_error(DiagCode::unsupported,
+                      "the result of '{0}' is not as large as the accumulator",
                       emit.calls.back().callee);
   return result;
 }
@@ -292,8 +294,7 @@ Error try_emit(const Intrinsic& intrinsic, llvm::Module& module) {
     int64_t count = 1;
     for (const Expr& extent : parameter.shape) count *= as_const(extent).value_or(1);
     llvm::Type* element = operand_element(b.getContext(), parameter.dtype);
-    return count == 1 ? element
-                      : llvm::FixedVectorType::get(element, static_cast<unsigned>(count));
+    return count == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(count));
   };
   const auto parameter = [&](const std::string& name) {
     return semantics.buffer(*semantics.find_buffer(name));
@@ -310,7 +311,8 @@ Error try_emit(const Intrinsic& intrinsic, llvm::Module& module) {
       out = type_of(buffer);
       for (const EmitCalls::Call& call : intrinsic.emit.calls)
         for (const EmitCalls::Operand& operand : call.operands)
-          by_address |= operand.name == buffer.name && operand.kind == EmitCalls::OperandKind::address;
+          by_address |= operand.name == buffer.name &&
+                        operand.kind == EmitCalls::OperandKind::address;
     }
   EmitWriter writer(b, module);
   for (const EmitCalls* around : {&intrinsic.setup, &intrinsic.teardown})

@@ -17,7 +17,7 @@ struct LeftNumbers {
 // Without an instruction each product is one of widened operands.
 struct IntegerProduct {
   LeftNumbers left;
-  std::string intrinsic;  // empty: none
+  std::string intrinsic;   // empty: none
   DType type = DType::u8;  // of the left operand's copy
   // Of one instruction: steps of the depth side by side, columns and rows (each with its depth)
   int64_t depth = 1, columns = 1, rows = 1;

@@ -146,9 +146,8 @@ class ConvLowering : ConvGroup {
     const Expr value = product_.copied(load(b_.input(x), x_type_.dtype, from));
     const BufferId copy = padded_ = b_.temp("xp", type, extents(axes));
     b_.stage("pad", axes, copy, at,
-             there.defined() && !is_const(there, 1)
-                 ? select(there, value, int_imm(surplus(), type))
-                 : value);
+             there.defined() && !is_const(there, 1) ? select(there, value, int_imm(surplus(), type))
+                                                    : value);
     in_ = [this, copy, type, few](const Expr& n, const Expr& channel, const Index& at) {
       if (!few) return load(copy, type, physical(n, channel, at));
       Index place = {n};

@@ -52,9 +52,9 @@ Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& prod
   Shape shape = extents(axes);
   if (product.rows > 1) {
     shape.resize(outer.size());
-    shape.insert(shape.end(), {simplify(floor_div(rows, product.rows)),
-                               simplify(ceil_div(depth, product.depth)), Expr(product.rows),
-                               Expr(product.depth)});
+    shape.insert(shape.end(),
+                 {simplify(floor_div(rows, product.rows)), simplify(ceil_div(depth, product.depth)),
+                  Expr(product.rows), Expr(product.depth)});
   }
   const BufferId copy = b.temp("xp", type, shape);
   const auto place = [&b, product](const Index& batches, const Expr& row, const Expr& step) {
@@ -67,10 +67,9 @@ Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& prod
     return at;
   };
   const Expr there = b.simplified(lt(at.back(), depth));
-  m.copies.push_back(
-      b.stage("xp", axes, copy,
-              place(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()),
-              is_const(there, 1) ? value : select(there, value, imm(0, type))));
+  m.copies.push_back(b.stage("xp", axes, copy,
+                             place(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()),
+                             is_const(there, 1) ? value : select(there, value, imm(0, type))));
   return [copy, type, place](const Index& batches, const Expr& row, const Expr& step) {
     return load(copy, type, place(batches, row, step));
   };
@@ -170,9 +169,8 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
     at.push_back(depth_at);
     return b.parameter_element(left.value, at);
   };
-  if (product.defined() &&
-      !(plain_left && x_type == product.type && product.rows == 1 &&
-        *as_const(depth) % product.depth == 0))
+  if (product.defined() && !(plain_left && x_type == product.type && product.rows == 1 &&
+                             *as_const(depth) % product.depth == 0))
     left_element = copied_left(b, m, product, outer, {all_rows, depth}, left_element);
   Index w_index;
   for (size_t d = 0; d + 2 < ws.size(); ++d)
@@ -201,7 +199,8 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   m.acc = b.stage("acc", axes, acc, acc_at, sum, Combiner::add, imm(0, acc_type));
   m.acc_row = axes[outer.size()].loop(), m.acc_column = axes[outer.size() + 1].loop();
   m.depth = {axes[outer.size() + 2].loop()};
-  if (product.defined()) m.instruction = {product.intrinsic, product.rows, product.columns, axes.back().loop(), {}};
+  if (product.defined())
+    m.instruction = {product.intrinsic, product.rows, product.columns, axes.back().loop(), {}};
   if (pairs) m.paired = m.depth[0];
 
   m.y = write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });

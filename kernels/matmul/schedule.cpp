@@ -66,7 +66,9 @@ class MatMulSchedule {
     const int64_t most = all.value_or(s_.target().vector_registers);
     std::vector<int64_t> others;
     const int64_t block = m_.instruction.rows;  // whole ones, and no tile of fewer rows
-    const auto fits = [&](int64_t rows) { return block == 1 || (rows % block == 0 && *all % rows == 0); };
+    const auto fits = [&](int64_t rows) {
+      return block == 1 || (rows % block == 0 && *all % rows == 0);
+    };
     for (int64_t rows = 1; s_.open() && rows <= most; ++rows) {
       if (!fits(rows)) continue;
       const bool strided = bytes && *bytes % kSetBytes == 0 && rows > kSetWays;
@@ -100,8 +102,7 @@ class MatMulSchedule {
       columns = s_.split(columns.inner, lanes_, Tail::guard, "acc_jv", "acc_jl");
     const Loop row = s_.moved(m_.acc, m_.acc_row);
     if (m_.instruction.rows > 1) sum_blocks(row, columns);
-    else
-      s_.accumulate(m_.acc, m_.depth, {row, columns.outer}, columns.inner, m_.instruction);
+    else s_.accumulate(m_.acc, m_.depth, {row, columns.outer}, columns.inner, m_.instruction);
     s_.set_scope(m_.acc, "register");
     const bool in_blocks = m_.depth.size() == 3;  // of small integers
     if (in_blocks) s_.unroll(m_.depth[2]);

@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
   ((kernel)dlsym(library, argv[2]))(buffers, 0, 0);
   for (int i = 3; i < argc && i < 19; ++i) {
     FILE* file = fopen(argv[i], "wb");
-    if (!file || fwrite(buffers[i - 3], 1, (size_t)sizes[i - 3], file) != (size_t)sizes[i - 3]) return 4;
+    if (!file || fwrite(buffers[i - 3], 1, (size_t)sizes[i - 3], file) != (size_t)sizes[i - 3])
+      return 4;
     fclose(file);
   }
   return 0;

@@ -3,8 +3,8 @@
 // What this machine and qemu do not have (AMX, AVX512-FP16) is looked for in the assembly alone.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <sstream>
 
@@ -23,15 +23,15 @@ struct Mnemonic {
   const char *name, *assembly;
 };
 constexpr Mnemonic kMnemonics[] = {
-    {"x86.vpdpbusd", "vpdpbusd"},        {"x86.avxvnni.vpdpbusd", "{vex}\tvpdpbusd"},
-    {"x86.vpdpwssd", "vpdpwssd"},        {"x86.avxvnni.vpdpwssd", "{vex}\tvpdpwssd"},
-    {"x86.pmaddwd", "pmaddwd"},          {"x86.vdpbf16ps", "vdpbf16ps"},
-    {"x86.vfmadd.ph", "vfmadd"},         {"x86.amx.tdpbusd", "tdpbusd"},
-    {"x86.amx.tdpbssd", "tdpbssd"},      {"x86.amx.tdpbf16ps", "tdpbf16ps"},
-    {"aarch64.smmla", "smmla"},          {"aarch64.ummla", "ummla"},
-    {"aarch64.usmmla", "usmmla"},        {"aarch64.sdot", "sdot"},
-    {"aarch64.udot", "udot"},            {"aarch64.usdot", "usdot"},
-    {"aarch64.bfdot", "bfdot"},          {"aarch64.bfmmla", "bfmmla"},
+    {"x86.vpdpbusd", "vpdpbusd"},   {"x86.avxvnni.vpdpbusd", "{vex}\tvpdpbusd"},
+    {"x86.vpdpwssd", "vpdpwssd"},   {"x86.avxvnni.vpdpwssd", "{vex}\tvpdpwssd"},
+    {"x86.pmaddwd", "pmaddwd"},     {"x86.vdpbf16ps", "vdpbf16ps"},
+    {"x86.vfmadd.ph", "vfmadd"},    {"x86.amx.tdpbusd", "tdpbusd"},
+    {"x86.amx.tdpbssd", "tdpbssd"}, {"x86.amx.tdpbf16ps", "tdpbf16ps"},
+    {"aarch64.smmla", "smmla"},     {"aarch64.ummla", "ummla"},
+    {"aarch64.usmmla", "usmmla"},   {"aarch64.sdot", "sdot"},
+    {"aarch64.udot", "udot"},       {"aarch64.usdot", "usdot"},
+    {"aarch64.bfdot", "bfdot"},     {"aarch64.bfmmla", "bfmmla"},
     {"aarch64.fmlal", "fmlal2"},
 };
 
@@ -47,9 +47,9 @@ std::string mnemonic_of(const std::string& name) {
 Target target_of(Arch arch, const Intrinsic& intrinsic) {
   std::string list = arch == Arch::x86_64 ? "sse2" : "neon";
   for (const std::string& feature : intrinsic.features) list += ", " + feature;
-  Expected<Target> target = parse_target("triple: " + std::string(arch_name(arch)) +
-                                             "-linux-gnu\nfeatures: [" + list + "]\n",
-                                         "features.yaml");
+  Expected<Target> target = parse_target(
+      "triple: " + std::string(arch_name(arch)) + "-linux-gnu\nfeatures: [" + list + "]\n",
+      "features.yaml");
   REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
   return *target;
 }
@@ -85,8 +85,8 @@ Kernel repeated(const Intrinsic& intrinsic) {
     store.init = imm(0, out.buffer(s->buffer).dtype);
     return make_store(std::move(store));
   });
-  out.body = make_loop(
-      "r", kRows, make_loop("q", kSteps, body, LoopKind::serial, AxisRole::reduce));
+  out.body = make_loop("r", kRows,
+                       make_loop("q", kSteps, body, LoopKind::serial, AxisRole::reduce));
   return out;
 }
 
@@ -122,6 +122,17 @@ std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   return all;
 }
 
+// A state is set up once, before all loops, and torn down behind them.
+void check_around(const std::string& assembly) {
+  const size_t setup = assembly.find("ldtilecfg"), teardown = assembly.find("tilerelease");
+  REQUIRE(setup != std::string::npos);
+  REQUIRE(teardown != std::string::npos);
+  CHECK(assembly.find("ldtilecfg", setup + 1) == std::string::npos);
+  CHECK(assembly.find("tilerelease", teardown + 1) == std::string::npos);
+  CHECK(setup < assembly.find("Loop Header"));
+  CHECK(teardown > assembly.rfind("Loop Header"));
+}
+
 void check(Arch arch, const Intrinsic& intrinsic) {
   CAPTURE(intrinsic.name);
   const std::string mnemonic = mnemonic_of(intrinsic.name);
@@ -131,8 +142,9 @@ void check(Arch arch, const Intrinsic& intrinsic) {
   const Kernel plain = repeated(intrinsic);
   REQUIRE(error_text(verify(plain)) == "");
   const std::string first = plain.body->body[0]->body[0]->var;
-  Expected<Schedule> schedule = parse_schedule("schedule {\n  decompose_reduction c q\n  tensorize " +
-                                               first + " " + intrinsic.name + " -> block\n}");
+  Expected<Schedule> schedule = parse_schedule(
+      "schedule {\n  decompose_reduction c q\n  tensorize " + first + " " + intrinsic.name +
+      " -> block\n}");
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
   Expected<Kernel> scheduled = apply(plain, *schedule, &target);
   REQUIRE_MESSAGE(bool(scheduled), error_text(scheduled.takeError()));
@@ -149,6 +161,7 @@ void check(Arch arch, const Intrinsic& intrinsic) {
   Expected<std::string> assembly = (*backend)->disassemble(*scheduled, "asm");
   REQUIRE_MESSAGE(bool(assembly), error_text(assembly.takeError()));
   CHECK_MESSAGE(assembly->find(mnemonic) != std::string::npos, *assembly);
+  if (!intrinsic.setup.empty()) check_around(*assembly);
   if (!test::runs(target)) {
     MESSAGE("in the assembly alone: " << intrinsic.name);
     return;
@@ -194,7 +207,8 @@ std::string without(const std::string& text, size_t entry, const std::string& ke
 
 }  // namespace
 
-TEST_CASE("every shipped instruction of x86-64 by tensorize (AMX and FP16: assembly where absent)") {
+TEST_CASE(
+    "every shipped instruction of x86-64 by tensorize (AMX and FP16: assembly where absent)") {
   check_all(Arch::x86_64);
 }
 
