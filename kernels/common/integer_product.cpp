@@ -35,8 +35,9 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
   const auto best = best_product(
       target,
       [&](const ProductForm& form) {
-        return form.sum_type == DType::i32 && form.right_type == right &&
-               counts_from(left, form.left_type);
+        // One with memories of its own wants operands there, which a device's families bring
+        return form.intrinsic->scopes.empty() && form.sum_type == DType::i32 &&
+               form.right_type == right && counts_from(left, form.left_type);
       },
       [&](const ProductForm& form) {
         return form.dense() && form.depth_count() > 1 && extents.depth % form.depth_count() == 0 &&
