@@ -38,8 +38,20 @@ std::vector<Intrinsic> read(Arch arch) {
 }
 
 const std::vector<Intrinsic>& library(Arch arch) {
-  static const std::vector<Intrinsic> x86 = read(Arch::x86_64), aarch64 = read(Arch::aarch64), none;
-  return arch == Arch::x86_64 ? x86 : arch == Arch::aarch64 ? aarch64 : none;
+  switch (arch) {
+    case Arch::x86_64: {
+      static const std::vector<Intrinsic> all = read(arch);
+      return all;
+    }
+    case Arch::aarch64: {
+      static const std::vector<Intrinsic> all = read(arch);
+      return all;
+    }
+    case Arch::arm:
+    case Arch::riscv64: break;
+  }
+  static const std::vector<Intrinsic> none;
+  return none;
 }
 
 }  // namespace

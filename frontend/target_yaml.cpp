@@ -427,6 +427,7 @@ void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed)
                        check_emit(i.setup, {})),
             check_emit(i.teardown, {})))
       for (Diag& diag : take_diags(std::move(error))) problems.push_back(std::move(diag));
+    i.kernel = std::make_shared<const Kernel>(std::move(*kernel));
     t.intrinsics.push_back(std::move(i));
   };
   read_list(node, "intrinsics",

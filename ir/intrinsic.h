@@ -1,6 +1,7 @@
 // A hardware instruction as data.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,11 +10,13 @@
 
 namespace tw {
 
+struct Kernel;
+
 // How the back end writes an instruction: calls, one after the other. The last one's value is the
 // new accumulator, unless the accumulator is passed by address.
 //   llvm.x86.avx512.vpdpbusd.512(c, a, b)
 //   asm("vpdpbusd $2, $3, $0", "=v,0,v,v", c, b, a)
-//   [t = llvm.x86.avx2.pmadd.wd(a, b), "add(c, t)"]
+//   t = llvm.x86.avx2.pmadd.wd(a, b), and then add(c, t)
 struct EmitCalls {
   enum class OperandKind : uint8_t { value, address, number, bytes };
   struct Operand {
@@ -35,7 +38,7 @@ struct EmitCalls {
 
   bool empty() const { return lines.empty(); }
   std::string text() const;  // the lines in one
-  // No word, no call: one line of this text
+  // One line, which is this text
   friend bool operator==(const EmitCalls& emit, std::string_view line) {
     return emit.lines.size() == 1 && emit.lines[0] == line;
   }
@@ -50,10 +53,11 @@ struct Intrinsic {
   std::string name, semantics;
   EmitCalls emit;
   std::vector<std::string> scopes = {};
-  std::vector<std::string> features = {};  // LLVM's names, all of which it needs
-  double rate = 1;                         // how many start in a cycle
-  EmitCalls setup = {}, teardown = {};     // around the loops of a kernel that uses it
-  bool shipped = false;                    // it follows from the target's features
+  std::vector<std::string> features = {};     // LLVM's names, all of which it needs
+  double rate = 1;                            // how many start in a cycle
+  EmitCalls setup = {}, teardown = {};        // around the loops of a kernel that uses it
+  bool shipped = false;                       // it follows from the target's features
+  std::shared_ptr<const Kernel> kernel = {};  // the semantics, where somebody has parsed them
 };
 
 // What cannot be: a parameter that no call takes, an operand that is neither a parameter nor an

@@ -15,9 +15,10 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
   const Intrinsic* intrinsic = s.names.empty() ? nullptr
                                                : emission_.target.find_intrinsic(s.names[0]);
   if (!intrinsic) return made;
-  Expected<Kernel> semantics = parse_kernel(intrinsic->semantics, intrinsic->name);
-  if (!semantics)
-    return fail("intrinsic '" + intrinsic->name + "': " + error_text(semantics.takeError())), made;
+  Expected<std::shared_ptr<const Kernel>> parsed = semantics_of(*intrinsic);
+  if (!parsed)
+    return fail("intrinsic '" + intrinsic->name + "': " + error_text(parsed.takeError())), made;
+  const Kernel* semantics = parsed->get();
   const IntrinsicCall call = intrinsic_call(*intrinsic);
   Expected<IntrinsicMatch> match = call.threads > 1 && emission_.environment
                                        ? operands_of_part(*semantics, s)

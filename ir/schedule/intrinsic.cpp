@@ -140,6 +140,12 @@ class Matcher {
 
 }  // namespace
 
+Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic) {
+  if (intrinsic.kernel) return intrinsic.kernel;
+  TW_ASSIGN(Kernel kernel, parse_kernel(intrinsic.semantics, intrinsic.name));
+  return std::make_shared<const Kernel>(std::move(kernel));
+}
+
 Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel,
                                          const Stmt& nest, const Ranges& ranges) {
   return Matcher(instruction, kernel, ranges).run(nest);

@@ -16,6 +16,8 @@ struct IntrinsicOperand {
 };
 using IntrinsicMatch = std::map<std::string, IntrinsicOperand>;  // by the instruction's parameters
 
+Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic);
+
 // The nest computes what the instruction does: the same loops in the same order, the same
 // expression (operands of + * min max may be swapped), and every operand's elements in memory as
 // the instruction has them. Errors: illegal_schedule, saying what differs. `ranges`: what is

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/schedule/intrinsic.h"
 #include "ir/simplify.h"
 
 namespace tw {
@@ -37,12 +38,13 @@ bool ProductForm::dense() const {
          (columns.empty() || (columns[0].right == depth_count() && columns[0].sum == 1));
 }
 
-std::optional<ProductForm> product_form(const Intrinsic& intrinsic) {
-  Expected<Kernel> kernel = parse_kernel(intrinsic.semantics, intrinsic.name);
-  if (!kernel) {
-    llvm::consumeError(kernel.takeError());
+std::optional<ProductForm> product_form(const Intrinsic& intrinsic, const ProductTest& types_fit) {
+  Expected<std::shared_ptr<const Kernel>> parsed = semantics_of(intrinsic);
+  if (!parsed) {
+    llvm::consumeError(parsed.takeError());
     return std::nullopt;
   }
+  const Kernel* kernel = parsed->get();
   std::vector<Stmt> loops;
   Stmt s = kernel->body;
   Ranges ranges;
@@ -68,6 +70,7 @@ std::optional<ProductForm> product_form(const Intrinsic& intrinsic) {
   form.left_type = kernel->buffer(left->buffer).dtype;
   form.right_type = kernel->buffer(right->buffer).dtype;
   form.sum_type = kernel->buffer(s->buffer).dtype;
+  if (!types_fit(form)) return std::nullopt;
   for (const Stmt& loop : loops) {
     const auto stride = [&](BufferId buffer, const std::vector<Expr>& at) {
       return stride_of(kernel->buffer(buffer), at, loop->var, ranges);
@@ -85,11 +88,11 @@ std::optional<ProductForm> product_form(const Intrinsic& intrinsic) {
   return form;
 }
 
-std::optional<ProductForm> best_product(const Target& target,
-                                        const std::function<bool(const ProductForm&)>& fits) {
+std::optional<ProductForm> best_product(const Target& target, const ProductTest& types_fit,
+                                        const ProductTest& fits) {
   std::optional<ProductForm> best;
   for (const Intrinsic& intrinsic : target.intrinsics) {
-    std::optional<ProductForm> form = product_form(intrinsic);
+    std::optional<ProductForm> form = product_form(intrinsic, types_fit);
     if (form && fits(*form) && (!best || form->products_a_cycle() > best->products_a_cycle()))
       best = std::move(form);
   }

@@ -34,11 +34,16 @@ struct ProductForm {
   static int64_t count(const std::vector<ProductAxis>& axes);
 };
 
-// None: the instruction is no such product, or is done by several threads.
-std::optional<ProductForm> product_form(const Intrinsic& intrinsic);
+using ProductTest = std::function<bool(const ProductForm&)>;
 
-// Of those that `fits` the one with the most products a cycle, the first of equals.
-std::optional<ProductForm> best_product(const Target& target,
-                                        const std::function<bool(const ProductForm&)>& fits);
+// None: the instruction is no such product, is done by several threads, or its types do not fit.
+std::optional<ProductForm> product_form(
+    const Intrinsic& intrinsic,
+    const ProductTest& types_fit = [](const ProductForm&) { return true; });
+
+// Of those whose types fit, and that fit, the one with the most products a cycle, the first of
+// equals.
+std::optional<ProductForm> best_product(const Target& target, const ProductTest& types_fit,
+                                        const ProductTest& fits);
 
 }  // namespace tw

@@ -24,9 +24,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
                    known.empty() ? "it has none" : "it has " + known);
   }
   TW_TRY(check_new_region(kernel, s.name));
-  TW_ASSIGN(const Kernel instruction, parse_kernel(intrinsic->semantics, s.intrinsic));
+  TW_ASSIGN(const std::shared_ptr<const Kernel> instruction, semantics_of(*intrinsic));
   const std::vector<Stmt> around(path.begin(), path.end() - 1);
-  TW_TRY(match_intrinsic(instruction, kernel, path.back(), ranges_of(kernel, around)).takeError());
+  TW_TRY(match_intrinsic(*instruction, kernel, path.back(), ranges_of(kernel, around)).takeError());
   const Stmt expanded = rewrite(path.back(), [](const Stmt& n) -> Stmt {
     if (n->kind != StmtKind::loop) return nullptr;
     StmtNode loop = *n;

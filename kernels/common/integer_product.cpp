@@ -32,13 +32,18 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
                                const ProductExtents& extents) {
   IntegerProduct product;
   product.left = left;
-  const auto best = best_product(target, [&](const ProductForm& form) {
-    return form.dense() && form.sum_type == DType::i32 && form.right_type == right &&
-           counts_from(left, form.left_type) && form.depth_count() > 1 &&
-           extents.depth % form.depth_count() == 0 && extents.rows % form.row_count() == 0 &&
-           extents.columns % form.column_count() == 0 &&
-           form.row_count() * form.column_count() * 32 <= target.vector_bits;
-  });
+  const auto best = best_product(
+      target,
+      [&](const ProductForm& form) {
+        // One with memories of its own wants operands there, which a device's families bring
+        return form.intrinsic->scopes.empty() && form.sum_type == DType::i32 &&
+               form.right_type == right && counts_from(left, form.left_type);
+      },
+      [&](const ProductForm& form) {
+        return form.dense() && form.depth_count() > 1 && extents.depth % form.depth_count() == 0 &&
+               extents.rows % form.row_count() == 0 && extents.columns % form.column_count() == 0 &&
+               form.row_count() * form.column_count() * 32 <= target.vector_bits;
+      });
   if (!best) return product;
   product.intrinsic = best->intrinsic->name;
   product.type = best->left_type;

@@ -122,6 +122,17 @@ std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   return all;
 }
 
+// A state is set up once, before all loops, and torn down behind them.
+void check_around(const std::string& assembly) {
+  const size_t setup = assembly.find("ldtilecfg"), teardown = assembly.find("tilerelease");
+  REQUIRE(setup != std::string::npos);
+  REQUIRE(teardown != std::string::npos);
+  CHECK(assembly.find("ldtilecfg", setup + 1) == std::string::npos);
+  CHECK(assembly.find("tilerelease", teardown + 1) == std::string::npos);
+  CHECK(setup < assembly.find("Loop Header"));
+  CHECK(teardown > assembly.rfind("Loop Header"));
+}
+
 void check(Arch arch, const Intrinsic& intrinsic) {
   CAPTURE(intrinsic.name);
   const std::string mnemonic = mnemonic_of(intrinsic.name);
@@ -150,6 +161,7 @@ void check(Arch arch, const Intrinsic& intrinsic) {
   Expected<std::string> assembly = (*backend)->disassemble(*scheduled, "asm");
   REQUIRE_MESSAGE(bool(assembly), error_text(assembly.takeError()));
   CHECK_MESSAGE(assembly->find(mnemonic) != std::string::npos, *assembly);
+  if (!intrinsic.setup.empty()) check_around(*assembly);
   if (!test::runs(target)) {
     MESSAGE("in the assembly alone: " << intrinsic.name);
     return;

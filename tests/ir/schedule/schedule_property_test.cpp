@@ -284,7 +284,7 @@ const tw::Target& device() {
                  "kernel @row(a: in {0}[1], b: in {0}[{1}], c: out {0}[{1}]) {{ for j in {1} {{ c: "
                  "c[j] += a[0] * b[j] } }",
                  type, n),
-             "row(c, a, b)"});
+             llvm::cantFail(tw::parse_emit({"row(c, a, b)"}))});
     return t;
   }();
   return target;
