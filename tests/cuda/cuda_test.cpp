@@ -122,7 +122,9 @@ TEST_CASE("instructions of other shapes, by their semantics alone") {
       "k "
       "% 2]) * f32(b[j * 4 + k // 2, k % 2])\n"
       "  } } }\n}\n";
-  shallow.emit = "llvm.nvvm.mma.m16n8k8.row.col.f32.f32(a, b, c) over 32";
+  shallow.kernel = nullptr;  // of the other semantics
+  shallow.emit = llvm::cantFail(
+      parse_emit({"llvm.nvvm.mma.m16n8k8.row.col.f32.f32(a, b, c) over 32"}));
   const Case product = {"halves", "%x: f16[64, 64] = input\n%w: f16[64, 64] = input",
                         "%y: f16[64, 64] = matmul(%x, %w)"};
   std::set<std::string> used;
