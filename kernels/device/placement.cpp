@@ -88,7 +88,7 @@ class PlacementReader {
     return count == threads_;
   }
 
-  Shape shape_;
+  std::vector<Expr> shape_;
   std::vector<Expr> indices_;
   std::array<std::string, 2> axes_;
   int64_t threads_;
