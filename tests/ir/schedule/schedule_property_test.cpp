@@ -494,7 +494,7 @@ TEST_CASE("schedule: random steps are refused or keep the results") {
   const char* given = std::getenv("TW_SEED");
   const char* rounds = std::getenv("TW_ROUNDS");
   const uint32_t first = given ? static_cast<uint32_t>(std::atoi(given)) : 1000;
-  const uint32_t count = rounds ? static_cast<uint32_t>(std::atoi(rounds)) : given ? 1 : 300;
+  const uint32_t count = rounds ? static_cast<uint32_t>(std::atoi(rounds)) : given ? 1 : 700;
   MESSAGE("seeds from " << first);
   Tally tally;
   for (uint32_t i = 0; i < count; ++i) try_schedule(first + i, tally);
