@@ -33,8 +33,9 @@ struct EmitCalls {
   };
   std::vector<std::string> lines;  // as they are written
   std::vector<Call> calls;
-  int64_t threads = 1;  // that do it together ("over 32")
-  Location at;          // in the description
+  // That do it together ("over 32"): the first dimension of every operand counts them
+  int64_t threads = 1;
+  Location at;  // in the description
 
   bool empty() const { return lines.empty(); }
   std::string text() const;  // the lines in one

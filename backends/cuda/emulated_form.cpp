@@ -41,19 +41,19 @@ class EmulatedForm : public GpuForm {
   Expected<Value*> together(Values& v, const Intrinsic& intrinsic,
                             llvm::ArrayRef<Value*> operands) const override {
     llvm::Module& module = *v.b.GetInsertBlock()->getModule();
-    TW_ASSIGN(const Kernel semantics, parse_kernel(intrinsic.semantics, intrinsic.name));
-    TW_ASSIGN(llvm::Function * meaning, meaning_of(module, semantics, intrinsic.name));
-    const IntrinsicCall form = intrinsic_call(intrinsic);
+    TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(intrinsic));
+    TW_ASSIGN(llvm::Function * meaning, meaning_of(module, *semantics, intrinsic.name));
+    const std::vector<EmitCalls::Operand>& taken = intrinsic.emit.calls[0].operands;
     std::vector<Value*> parts;  // by parameter of the semantics
     std::vector<llvm::Constant*> bytes;
     Value* result = nullptr;
     llvm::Type* type = nullptr;
-    for (const Buffer& parameter : semantics.buffers) {
-      const auto word = std::find(form.words.begin() + 1, form.words.end(), parameter.name);
-      if (word == form.words.end())
+    for (const Buffer& parameter : semantics->buffers) {
+      const auto found = std::ranges::find(taken, parameter.name, &EmitCalls::Operand::name);
+      if (found == taken.end())
         return make_error(DiagCode::unsupported, "intrinsic '{0}' does not take '{1}'",
                           intrinsic.name, parameter.name);
-      Value* operand = operands[static_cast<size_t>(word - form.words.begin() - 1)];
+      Value* operand = operands[static_cast<size_t>(found - taken.begin())];
       parts.push_back(slot(v, operand->getType()));
       v.b.CreateStore(operand, parts.back());
       bytes.push_back(
@@ -68,7 +68,8 @@ class EmulatedForm : public GpuForm {
                                            llvm::GlobalValue::PrivateLinkage,
                                            llvm::ConstantArray::get(sizes_type, bytes));
     call(v, kTogether,
-         {meaning, v.i64(form.threads), v.i64(static_cast<int64_t>(parts.size())), list, sizes});
+         {meaning, v.i64(intrinsic.emit.threads), v.i64(static_cast<int64_t>(parts.size())), list,
+          sizes});
     return v.b.CreateLoad(type, result);
   }
 

@@ -102,16 +102,17 @@ int64_t threads_together(const StmtNode& region, const Target& target) {
   const Intrinsic* intrinsic = region.kind != StmtKind::region || region.names.empty()
                                    ? nullptr
                                    : target.find_intrinsic(region.names[0]);
-  return intrinsic ? intrinsic_call(*intrinsic).threads : 1;
+  return intrinsic ? intrinsic->emit.threads : 1;
 }
 
 Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target,
                                  const Ranges& ranges) {
   const Intrinsic& intrinsic = *target.find_intrinsic(region.names[0]);
   TogetherParts parts;
-  TW_ASSIGN(parts.semantics, parse_kernel(intrinsic.semantics, intrinsic.name));
+  TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(intrinsic));
+  parts.semantics = *semantics;
   TW_ASSIGN(parts.operands, match_intrinsic(parts.semantics, kernel, region.body[0], ranges));
-  const int64_t threads = intrinsic_call(intrinsic).threads;
+  const int64_t threads = intrinsic.emit.threads;
   for (const Buffer& parameter : parts.semantics.buffers) {
     int64_t each = 1, stride = 1;
     for (const Expr& extent : parameter.shape) each *= as_const(extent).value_or(1);

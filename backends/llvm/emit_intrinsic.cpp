@@ -19,8 +19,8 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
   if (!parsed)
     return fail("intrinsic '" + intrinsic->name + "': " + error_text(parsed.takeError())), made;
   const Kernel* semantics = parsed->get();
-  const IntrinsicCall call = intrinsic_call(*intrinsic);
-  Expected<IntrinsicMatch> match = call.threads > 1 && emission_.environment
+  const int64_t threads = intrinsic->emit.threads;
+  Expected<IntrinsicMatch> match = threads > 1 && emission_.environment
                                        ? operands_of_part(*semantics, s)
                                        : match_intrinsic(*semantics, kernel_, s.body[0],
                                                          emission_.ranges);
@@ -28,12 +28,12 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
     return fail("block '" + s.label + "' is not what '" + intrinsic->name +
                 "' does: " + error_text(match.takeError())),
            made;
-  if (call.threads > 1 && !emission_.environment) return made;
+  if (threads > 1 && !emission_.environment) return made;
   made.intrinsic = intrinsic;
   for (const Buffer& parameter : semantics->buffers) {
     Operand operand{match->at(parameter.name).buffer, match->at(parameter.name).at, 1};
     for (const Expr& extent : parameter.shape) operand.count *= as_const(extent).value_or(0);
-    operand.count /= call.threads;
+    operand.count /= threads;
     if (parameter.role == BufferRole::output) made.result = parameter.name;
     made.operands.emplace(parameter.name, std::move(operand));
   }

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "ir/kernel/kernel.h"
+#include "ir/schedule/intrinsic.h"
 
 namespace tw::codegen {
 namespace {
@@ -284,7 +284,7 @@ llvm::Type* operand_element(llvm::LLVMContext& context, DType t) {
 }
 
 Error try_emit(const Intrinsic& intrinsic, llvm::Module& module) {
-  TW_ASSIGN(const Kernel semantics, parse_kernel(intrinsic.semantics, intrinsic.name));
+  TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(intrinsic));
   llvm::IRBuilder<> b(module.getContext());
   auto* function = llvm::Function::Create(
       llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false),
@@ -297,7 +297,7 @@ Error try_emit(const Intrinsic& intrinsic, llvm::Module& module) {
     return count == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(count));
   };
   const auto parameter = [&](const std::string& name) {
-    return semantics.buffer(*semantics.find_buffer(name));
+    return semantics->buffer(*semantics->find_buffer(name));
   };
   const EmitWriter::Operands operands{
       [&](const std::string& name) -> Value* {
@@ -306,7 +306,7 @@ Error try_emit(const Intrinsic& intrinsic, llvm::Module& module) {
       [&](const std::string&) -> Value* { return function->getArg(0); }};
   llvm::Type* out = b.getVoidTy();
   bool by_address = false;
-  for (const Buffer& buffer : semantics.buffers)
+  for (const Buffer& buffer : semantics->buffers)
     if (buffer.role == BufferRole::output) {
       out = type_of(buffer);
       for (const EmitCalls::Call& call : intrinsic.emit.calls)

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/backend.h"
-#include "ir/kernel/kernel.h"
+#include "ir/schedule/intrinsic.h"
 
 namespace tw::vdla {
 namespace {
@@ -52,8 +52,8 @@ Expected<Device> device_of(const Target& target) {
   }));
   for (const Intrinsic& intrinsic : target.intrinsics) {
     if (intrinsic.emit != kGemm) continue;
-    TW_ASSIGN(const Kernel kernel, parse_kernel(intrinsic.semantics, intrinsic.name));
-    for (const Buffer& buffer : kernel.buffers) {  // the array is as large as its weights
+    TW_ASSIGN(const std::shared_ptr<const Kernel> kernel, semantics_of(intrinsic));
+    for (const Buffer& buffer : kernel->buffers) {  // the array is as large as its weights
       if (buffer.shape.size() != 2 || !as_const(buffer.shape[0]) || !as_const(buffer.shape[1]))
         continue;
       device.config.block_out = static_cast<int>(*as_const(buffer.shape[0]));

@@ -272,9 +272,9 @@ Error NestLowering::intrinsic(const Nest& nest) {
   for (const NestLoop& loop : nest.loops)
     if (loop.first != 0 || loop.end != loop.extent)
       return unsupported("a condition stands around '{0}'", intrinsic->name);
-  TW_ASSIGN(const Kernel semantics, parse_kernel(intrinsic->semantics, intrinsic->name));
+  TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(*intrinsic));
   TW_ASSIGN(const IntrinsicMatch match,
-            match_intrinsic(semantics, kernel_, nest.leaf->body[0], nest.ranges));
+            match_intrinsic(*semantics, kernel_, nest.leaf->body[0], nest.ranges));
   std::vector<Affine> operands;
   std::vector<int64_t> lanes;
   std::array<int64_t, 3> base{};

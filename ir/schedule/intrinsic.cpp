@@ -151,16 +151,6 @@ Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel
   return Matcher(instruction, kernel, ranges).run(nest);
 }
 
-IntrinsicCall intrinsic_call(const Intrinsic& intrinsic) {
-  IntrinsicCall call;
-  call.threads = intrinsic.emit.threads;
-  if (intrinsic.emit.calls.size() != 1) return call;
-  const EmitCalls::Call& only = intrinsic.emit.calls[0];
-  call.words.push_back(only.callee);
-  for (const EmitCalls::Operand& operand : only.operands) call.words.push_back(operand.name);
-  return call;
-}
-
 Stmt part_of_operands(const Kernel& instruction, const StmtNode& region,
                       const IntrinsicMatch& match) {
   std::vector<Stmt> places;

@@ -16,6 +16,7 @@ struct IntrinsicOperand {
 };
 using IntrinsicMatch = std::map<std::string, IntrinsicOperand>;  // by the instruction's parameters
 
+// The semantics parsed, once where a description was read.
 Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic);
 
 // The nest computes what the instruction does: the same loops in the same order, the same
@@ -24,14 +25,6 @@ Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic)
 // around.
 Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel,
                                          const Stmt& nest, const Ranges& ranges);
-
-// An emit of one call: its name and its operands' names, "name", "c", "a", "b". Of several threads
-// that do it together the first dimension of every operand counts them.
-struct IntrinsicCall {
-  std::vector<std::string> words;
-  int64_t threads = 1;
-};
-IntrinsicCall intrinsic_call(const Intrinsic& intrinsic);
 
 // In code for one of the threads that do an instruction together, the block holds a store a
 // parameter instead, which names it (the label) and where the thread's part of it begins.

@@ -21,10 +21,13 @@ constexpr int64_t kDeepestTile = 64, kDepthStep = 4;
 std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic, DType operands) {
   TileInstruction out;
   out.intrinsic = &intrinsic;
-  out.together = intrinsic_call(intrinsic).threads;
-  Expected<Kernel> semantics = parse_kernel(intrinsic.semantics);
-  if (!semantics) return llvm::consumeError(semantics.takeError()), std::nullopt;
-  if (out.together == 1 || semantics->buffers.size() != 3) return std::nullopt;
+  out.together = intrinsic.emit.threads;
+  if (out.together == 1) return std::nullopt;
+  Expected<std::shared_ptr<const Kernel>> parsed = semantics_of(intrinsic);
+  if (!parsed) return llvm::consumeError(parsed.takeError()), std::nullopt;
+  out.semantics = std::move(*parsed);
+  const Kernel* semantics = out.semantics.get();
+  if (semantics->buffers.size() != 3) return std::nullopt;
   for (const Buffer& parameter : semantics->buffers)
     if (parameter.dtype !=
         (parameter.role == BufferRole::output ? accumulator_type(operands) : operands))
@@ -42,7 +45,6 @@ std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic, DTyp
              sums = placed(2, out.row, out.column);
   if (!left || !right || !sums) return std::nullopt;
   out.left = *left, out.right = *right, out.sums = *sums;
-  out.semantics = std::move(*semantics);
   return out;
 }
 

@@ -197,7 +197,7 @@ class TiledSpace {
   // Where the instruction has an element of a parameter: [thread, element..].
   std::vector<Expr> placed(int32_t parameter, const std::string& first_loop, const Expr& first,
                            const std::string& second_loop, const Expr& second) const {
-    std::vector<Expr> at = indices_of(instruction_->semantics, BufferId{parameter});
+    std::vector<Expr> at = indices_of(*instruction_->semantics, BufferId{parameter});
     for (Expr& e : at) e = substitute(substitute(e, first_loop, first), second_loop, second);
     return at;
   }

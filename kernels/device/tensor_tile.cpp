@@ -1,6 +1,7 @@
 // Which tensor instructions a target has, and the tile of the sums that suits its memories.
 #include <algorithm>
 
+#include "ir/schedule/intrinsic.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/schedule/choices.h"
 
@@ -177,11 +178,13 @@ int64_t most_rows(int64_t rows) {
 
 std::optional<TensorInstruction> tensor_instruction(const Target& target, bool weights) {
   for (const Intrinsic& intrinsic : target.intrinsics) {
-    Expected<Kernel> kernel = parse_kernel(intrinsic.semantics, intrinsic.name);
-    if (!kernel || intrinsic.scopes.empty()) {
-      llvm::consumeError(kernel.takeError());
+    if (intrinsic.scopes.empty()) continue;
+    Expected<std::shared_ptr<const Kernel>> semantics = semantics_of(intrinsic);
+    if (!semantics) {
+      llvm::consumeError(semantics.takeError());
       continue;
     }
+    const std::shared_ptr<const Kernel>& kernel = *semantics;
     const size_t operands = weights ? 3 : 2;
     if (kernel->buffers.size() != operands || kernel->buffers[0].dtype != DType::i8) continue;
     const std::vector<Stmt> stores = stores_of(kernel->body);

@@ -13,7 +13,7 @@ namespace tw {
 // A product of matrices that threads of a block do together.
 struct TileInstruction {
   const Intrinsic* intrinsic = nullptr;
-  Kernel semantics;
+  std::shared_ptr<const Kernel> semantics;
   std::string row, column, depth;  // its loops
   int64_t m = 1, n = 1, k = 1;     // their extents
   int64_t together = 1;            // threads that do it
