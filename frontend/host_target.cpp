@@ -49,7 +49,7 @@ void read_caches(Target& target) {
 
 Target host_target() {
   Target target;
-  target.name = "host";
+  target.name = kHostTarget;
 #if defined(__x86_64__)
   target.triple = "x86_64-linux-gnu";
 #elif defined(__aarch64__)

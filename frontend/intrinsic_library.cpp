@@ -7,7 +7,7 @@
 
 namespace tw {
 
-// Written by cmake/embed.cmake, in the order of kFiles
+// Written by runtime/embed.cmake, in the order of kFiles
 extern const unsigned char kIntrinsics0[], kIntrinsics1[];
 extern const std::size_t kIntrinsics0Size, kIntrinsics1Size;
 

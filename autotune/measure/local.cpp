@@ -1,11 +1,10 @@
 #include "autotune/measure/local.h"
 
-#include <sched.h>
-
 #include <csignal>
 
 #include "autotune/measure/message.h"
 #include "autotune/measure/process.h"
+#include "autotune/measure/team.h"
 #include "autotune/measure/worker.h"
 
 namespace tw {
@@ -14,16 +13,6 @@ namespace {
 // Beyond the time-out, which the worker keeps by itself where it can
 constexpr double kGrace = 0.25;
 constexpr double kPrepareSeconds = 120;  // of processor time: starting, making inputs, loading
-
-std::vector<int> last_cores(int count) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = CPU_SETSIZE; core-- > 0 && static_cast<int>(cores.size()) < count;)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
 
 }  // namespace
 

@@ -27,6 +27,16 @@ void relax() {
 
 }  // namespace
 
+std::vector<int> last_cores(int count) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = CPU_SETSIZE; core-- > 0 && static_cast<int>(cores.size()) < count;)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
 Team::Team(std::vector<int> cores) : done_(cores.empty() ? 0 : cores.size() - 1) {
   for (size_t i = 1; i < cores.size(); ++i)
     helpers_.emplace_back([this, i, core = cores[i]] { help(i, core); });

@@ -11,6 +11,9 @@
 
 namespace tw {
 
+// Up to so many of the cores that this process may use, the last one first.
+std::vector<int> last_cores(int count);
+
 class Team {
  public:
   // Pins the caller to the first core. cores: of this process; none: nothing is pinned, and the

@@ -72,14 +72,12 @@ class Streamer {
   // stored while the other is computed.
   Expected<std::vector<int64_t>> addresses(int64_t thread) const {
     std::vector<int64_t> out(kernel_.buffers.size());
-    std::map<Space, int64_t> used, first;
+    int64_t sums = 0;
     for (const Buffer& buffer : kernel_.buffers)
-      if (const int64_t elements = elements_of(buffer))
-        used[*NestLowering::space_of(buffer)] += elements;
+      if (NestLowering::space_of(buffer) == Space::acc) sums += elements_of(buffer);
+    std::map<Space, int64_t> used, first;
     if (threads_ == 1)
-      first[Space::acc] = std::max<int64_t>(
-          0, (depth(device_.config, Space::acc) - used[Space::acc]) / 2);
-    used.clear();
+      first[Space::acc] = std::max<int64_t>(0, (depth(device_.config, Space::acc) - sums) / 2);
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
       const Buffer& buffer = kernel_.buffers[b];
       const int64_t elements = elements_of(buffer);

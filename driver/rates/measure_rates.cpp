@@ -3,8 +3,6 @@
 // program's seconds do not count.
 #include "driver/rates/measure_rates.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -73,12 +71,7 @@ double fastest(ProbeKernel probe, std::vector<void*> buffers, int64_t symbol = 0
 
 // Of an empty loop that all threads of a team share, its threads awake.
 double fork_join_seconds(int threads) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int core = 0; core < CPU_SETSIZE && static_cast<int>(cores.size()) < threads; ++core)
-      if (CPU_ISSET(core, &set)) cores.push_back(core);
+  const std::vector<int> cores = last_cores(threads);
   if (cores.size() < 2) return 0;
   double best = 0;
   // The team pins whoever makes it
@@ -142,7 +135,8 @@ class Measuring {
     best(rates.tensor_bytes, static_cast<double>(2 * blocks * block_bytes()) / seconds);
   }
 
-  // Two matrices that fill half of the second-level cache; their rows do not share sets of the first-level cache.
+  // Two matrices that fill half of the second-level cache; their rows do not share sets of the
+  // first-level cache.
   void scattering() {
     const auto side = static_cast<int64_t>(std::sqrt(target_.l2_bytes / 16)) / 16 * 16 - 12;
     Pages in(side * side / 16 + 1), out(side * side / 16 + 1);

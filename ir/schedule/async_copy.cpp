@@ -26,14 +26,6 @@ size_t own_statement(std::span<const Stmt> path) {
   return at;
 }
 
-namespace {
-bool holds_token(const Stmt& s) {
-  return !find_path(s, [](const StmtNode& n) {
-            return n.kind == StmtKind::signal || n.kind == StmtKind::wait;
-          }).empty();
-}
-}  // namespace
-
 Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
   StmtNode store = *path.back();
@@ -49,7 +41,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
   size_t at = own_statement(path);
   const std::string per = innermost_concurrent(path);
   // Loops that exchange tokens hand on what each iteration has copied
-  while (at + 1 < path.size() && holds_token(path[at])) ++at;
+  while (at + 1 < path.size() && !find_path(path[at], is_token).empty()) ++at;
   // Each iteration waits for its own
   while (at > 0 && !innermost_concurrent(std::span(path).subspan(at)).empty()) ++at;
   store.async = true;

@@ -323,10 +323,9 @@ Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
   return Error::success();
 }
 
+bool is_token(const StmtNode& s) { return s.kind == StmtKind::signal || s.kind == StmtKind::wait; }
+
 Error check_no_tokens(const Kernel& kernel, const StmtNode& loop) {
-  const auto is_token = [](const StmtNode& s) {
-    return s.kind == StmtKind::signal || s.kind == StmtKind::wait;
-  };
   std::map<std::string, int> elsewhere;  // by queue
   visit(kernel.body, [&](const Stmt& s) { elsewhere[s->label] += is_token(*s); });
   visit(loop.body[0], [&](const Stmt& s) { elsewhere[s->label] -= is_token(*s); });

@@ -110,6 +110,7 @@ Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const Ex
 // Nullopt when the shape is not constant
 std::optional<int64_t> constant_bytes(const Buffer& buffer);
 
+bool is_token(const StmtNode& s);  // gives or takes tokens
 // None of its iterations exchanges tokens with others: their number and order are the loop's own.
 Error check_no_tokens(const Kernel& kernel, const StmtNode& loop);
 

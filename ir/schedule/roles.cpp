@@ -15,9 +15,10 @@
 // own: every loop that holds stages of several parts is one in each of them. What one part hands to
 // another gets `depth` slots; tokens follow from their use, in the innermost loop that has all of
 // it: a slot is waited for before it is filled again, and the filling before it is read.
-// Asynchronous copies, which other parts read, signal when they have landed. Legal: a serial loop outside of other roles,
-// without other tokens, whose nests are of one part each; what parts share are temps used in the
-// loop alone, each written by one part, that no part reads before it is written in an iteration.
+// Asynchronous copies, which other parts read, signal when they have landed. Legal: a serial loop
+// outside of other roles, without other tokens, whose nests are of one part each; what parts share
+// are temps used in the loop alone, each written by one part, that no part reads before it is
+// written in an iteration.
 // A loop inside fills the slots round about over all iterations of the loops around it too, and
 // what is filled fewer times than there would be slots has a slot for each.
 #include <algorithm>
@@ -201,9 +202,6 @@ class RoleSplit {
   }
 
  private:
-  static bool is_token(const StmtNode& s) {
-    return s.kind == StmtKind::signal || s.kind == StmtKind::wait;
-  }
   // The done tokens of asynchronous copies are replaced by those of the parts.
   bool is_done_token(const StmtNode& s) const { return is_token(s) && is_done_queue(s.label); }
 
