@@ -46,15 +46,7 @@ Graph network(const Layer& l) {
 
 std::string groups_text(const Graph& graph, const Target& target,
                         const AlgorithmOptions& algorithms) {
-  Model model;
-  model.graph = graph;
-  model.name = "layer";
-  CompileOptions options;
-  options.emit = Emit::groups;
-  options.algorithms = algorithms;
-  auto report = compile_graph(std::move(model), options, target);
-  if (!report) FAIL(error_text(report.takeError()));
-  return report->text;
+  return test::report_of(graph, target, Emit::groups, algorithms).text;
 }
 
 size_t count(const std::string& text, const std::string& word) {
@@ -116,17 +108,10 @@ TEST_CASE("The padded input of a Winograd convolution is made block by block, ea
   const Layer rows = {1, 32, 32, 40, 22, 1}, few = {1, 64, 32, 8, 8, 1};
   for (const Layer& layer : {rows, few}) {
     CAPTURE(layer.h);
-    Model model;
-    model.graph = network(layer);
-    model.name = "layer";
-    CompileOptions options;
-    options.emit = Emit::scheduled;
-    options.algorithms = only;
-    auto report = compile_graph(std::move(model), options, target);
-    REQUIRE(bool(report));
-    const size_t kernel = report->text.find("temp xp"), line = report->text.find('\n', kernel);
+    const std::string text = test::report_of(network(layer), target, Emit::scheduled, only).text;
+    const size_t kernel = text.find("temp xp"), line = text.find('\n', kernel);
     REQUIRE(kernel != std::string::npos);
-    CHECK(report->text.substr(kernel, line - kernel).ends_with("thread"));
+    CHECK(text.substr(kernel, line - kernel).ends_with("thread"));
   }
 }
 

@@ -5,6 +5,23 @@
 
 namespace tw::test {
 
+CompileReport report_of(const Graph& graph, const Target& target, const CompileOptions& options) {
+  Model model;
+  model.graph = graph;
+  model.name = "layer";
+  Expected<CompileReport> report = compile_graph(std::move(model), options, target);
+  if (!report) FAIL(error_text(report.takeError()));
+  return std::move(*report);
+}
+
+CompileReport report_of(const Graph& graph, const Target& target, Emit emit,
+                        const AlgorithmOptions& algorithms) {
+  CompileOptions options;
+  options.emit = emit;
+  options.algorithms = algorithms;
+  return report_of(graph, target, options);
+}
+
 tw_tensor describe(Tensor& t) {
   return {t.bytes.data(), t.bytes.size(), dtype_info(t.dtype).onnx,
           static_cast<int32_t>(t.shape.size()), t.shape.data()};

@@ -8,6 +8,10 @@ namespace tw::test {
 // The library of a graph, in memory alone.
 LoadedModel compile_for(const Graph& graph, const Target& target,
                         const AlgorithmOptions& algorithms = {});
+// What a compile tells of a graph, with the text of options.emit.
+CompileReport report_of(const Graph& graph, const Target& target, const CompileOptions& options);
+CompileReport report_of(const Graph& graph, const Target& target, Emit emit,
+                        const AlgorithmOptions& algorithms = {});
 tw_tensor describe(Tensor& t);
 // like: tensors of the outputs' types and shapes.
 std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs,

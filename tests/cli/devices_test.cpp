@@ -48,14 +48,7 @@ const char* kSplit =
     "%y: f32[6, 16] = matmul(%f, %w)\noutput %y\noutput %r\n}\n";
 
 std::vector<std::string> stays(const Graph& graph, const Target& target) {
-  Model model;
-  model.graph = graph;
-  model.name = "split";
-  CompileOptions options;
-  options.emit = Emit::scheduled;
-  Expected<CompileReport> report = compile_graph(std::move(model), options, target);
-  if (!report) FAIL(error_text(report.takeError()));
-  return report->host_reasons;
+  return test::report_of(graph, target, Emit::scheduled).host_reasons;
 }
 
 // Two convolutions with a pool behind them, and a product that reads nothing of theirs.
@@ -81,14 +74,7 @@ Graph layers_and_product() {
 }
 
 std::string placed(const Graph& graph, const Target& target) {
-  Model model;
-  model.graph = graph;
-  model.name = "placed";
-  CompileOptions options;
-  options.emit = Emit::kernels;
-  Expected<CompileReport> report = compile_graph(std::move(model), options, target);
-  if (!report) FAIL(error_text(report.takeError()));
-  return report->text;
+  return test::report_of(graph, target, Emit::kernels).text;
 }
 
 // The second convolution's input is in blocks. Its kernel takes the maximum of each window.

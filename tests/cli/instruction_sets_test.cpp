@@ -60,15 +60,7 @@ Target set_of(const std::string& name) {
 }
 
 std::string text_of(const Graph& graph, const Target& target, Emit emit) {
-  Model model;
-  model.graph = graph;
-  model.name = "layer";
-  CompileOptions options;
-  options.emit = emit;
-  options.algorithms = direct();
-  auto report = compile_graph(std::move(model), options, target);
-  if (!report) FAIL(error_text(report.takeError()));
-  return report->text;
+  return test::report_of(graph, target, emit, direct()).text;
 }
 
 void check(const Graph& graph, const Target& target, std::vector<int64_t> shape) {

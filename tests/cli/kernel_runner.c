@@ -1,4 +1,5 @@
-/* kernel_runner LIBRARY SYMBOL FILE...: runs a kernel on buffers that hold the files' bytes, and writes them back. */
+/* kernel_runner LIBRARY SYMBOL FILE...: runs a kernel on buffers that hold the files' bytes, and
+ * writes them back. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

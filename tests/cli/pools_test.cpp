@@ -64,15 +64,9 @@ Graph network(const Layer& l) {
 
 std::string groups_of(const Graph& graph, const Target& target,
                       std::optional<Algorithm> algorithm) {
-  Model model;
-  model.graph = graph;
-  model.name = "layer";
-  CompileOptions options;
-  options.emit = Emit::groups;
-  options.algorithms.only = algorithm;
-  auto report = compile_graph(std::move(model), options, target);
-  if (!report) FAIL(error_text(report.takeError()));
-  return report->text;
+  AlgorithmOptions options;
+  options.only = algorithm;
+  return test::report_of(graph, target, Emit::groups, options).text;
 }
 
 // The pool's group begins with a convolution.

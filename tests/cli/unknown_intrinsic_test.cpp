@@ -70,14 +70,7 @@ Graph product(DType left, int64_t rows, int64_t depth, int64_t columns) {
 }
 
 std::string text_of(const Graph& graph, const Target& target, Emit emit) {
-  Model model;
-  model.graph = graph;
-  model.name = "layer";
-  CompileOptions options;
-  options.emit = emit;
-  auto report = compile_graph(std::move(model), options, target);
-  if (!report) FAIL(error_text(report.takeError()));
-  return report->text;
+  return test::report_of(graph, target, emit).text;
 }
 
 Target parsed(const char* yaml) {
