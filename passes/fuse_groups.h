@@ -10,8 +10,8 @@ namespace tw {
 // others are internal. A node of several outputs is alone. half_attention: attention of f16 and
 // bf16 is one kernel too, in f32 inside; devices multiply such matrices faster apart.
 std::vector<Group> fuse_groups(const Graph& graph, bool half_attention = true);
-// Pools join the groups of the convolutions in front of them. After the choice of algorithms. Of the
-// groups that are not `apart`: those of a device stay as they are.
+// Pools join the groups of the convolutions in front of them. After the choice of algorithms. Of
+// the groups that are not `apart`: those of a device stay as they are.
 void fuse_pools(const Graph& graph, std::vector<Group>& groups,
                 const std::function<bool(const Group&)>& apart = {});
 

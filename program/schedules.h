@@ -57,8 +57,8 @@ class ModelSchedules {
                                                 const std::vector<Group>& groups,
                                                 const Target& target,
                                                 AlgorithmOptions options) const;
-  // What is known of the kernels of these groups, which choose() then takes. Once more when groups have
-  // changed.
+  // What is known of the kernels of these groups, which choose() then takes. Once more when groups
+  // have changed.
   virtual Error read(const std::vector<FusedGraph>& fused);
   // Of a kernel, on the target or one of its devices; any thread may ask.
   virtual Expected<ChosenSchedule> choose(const LoweredKernel& kernel, const Target& place) const;

@@ -196,8 +196,8 @@ bool Builder::unify_operands(const OpAttrs& attrs, const std::vector<Val>& input
   return changed;
 }
 
-// Where operands of an element-wise operator or a concat have sizes that are equal for some sizes of
-// the inputs alone, as an up-sampled map and the one beside it, they get the simplest of them: a
+// Where operands of an element-wise operator or a concat have sizes that are equal for some sizes
+// of the inputs alone, as an up-sampled map and the one beside it, they get the simplest of them: a
 // run looks at it. False: some cannot be equal, or the operator is another one.
 bool Builder::fit_operands(const OpAttrs& attrs, std::vector<Val>& inputs, const Origin& origin) {
   const auto* concat = std::get_if<op::Concat>(&attrs);

@@ -12,8 +12,9 @@
 // The named stages run 2 = 3 - 1 iterations before the rest of the loop's body, into a ring of 3
 // buffers. The token of an asynchronous copy is signalled where the copy starts and waited for by
 // the rest: up to 3 copies are under way. Legal: a serial loop, depth >= 2, at least depth - 1
-// iterations, none of which exchanges tokens with others; the stages stand in the loop's body, write temps that nothing else writes or uses
-// outside of the loop, read nothing that the rest writes, and have no init that the loop starts.
+// iterations, none of which exchanges tokens with others; the stages stand in the loop's body,
+// write temps that nothing else writes or uses outside of the loop, read nothing that the rest
+// writes, and have no init that the loop starts.
 #include <algorithm>
 
 #include "ir/schedule/owners.h"

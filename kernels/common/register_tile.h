@@ -14,8 +14,8 @@ struct RegisterTile {
   int64_t vectors = 1;  // NV, of the target's lanes
 };
 
-// Rows a multiple of so many bytes apart lie in one set of the first-level cache, which holds so many
-// lines.
+// Rows a multiple of so many bytes apart lie in one set of the first-level cache, which holds so
+// many lines.
 inline constexpr int64_t kSetBytes = 4096, kSetWays = 8;
 
 // Of attention's queries where their number is free: they are computed in blocks of so many
@@ -42,8 +42,8 @@ bool fits_registers(const Target& target, const RegisterTile& tile);
 int64_t most_tile_rows(const Target& target, int64_t vectors);  // 0: not even one row
 
 // Time of one step of the reduction, in multiply-adds of a vector: sums below the latency of the
-// multiply-adds in flight wait for each other, every row and vector is loaded once, at the core's rate
-// of loads beside its multiply-adds, and the panel's vectors come from a farther cache.
+// multiply-adds in flight wait for each other, every row and vector is loaded once, at the core's
+// rate of loads beside its multiply-adds, and the panel's vectors come from a farther cache.
 double step_cost(const Target& target, int64_t rows, int64_t vectors);
 
 // The tile of a matrix product: least time, padding in both directions counted: 8x48 for 128 rows

@@ -3,8 +3,8 @@
 // sums), y (bias, followers; before a pool they are stage conv, and y is the pool). Blocked output
 // (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B]
 // of a plain input; the input channels that an instruction of the target takes at once are
-// innermost) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B]. Plain
-// output: weights as they are, vectors run along the last spatial axis.
+// innermost) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B].
+// Plain output: weights as they are, vectors run along the last spatial axis.
 #include <numeric>
 
 #include "kernels/common/group_builder.h"

@@ -32,8 +32,8 @@ struct TensorProblem {
   bool weights = true;
   // Of output and input channels, in instructions' lanes; maxima: depth 1
   int64_t blocks = 1, depth = 1;
-  // By spatial axis; rows of a matrix are one. Strides of the padded input: 1 where windows have one
-  // tap
+  // By spatial axis; rows of a matrix are one. Strides of the padded input: 1 where windows have
+  // one tap
   std::vector<int64_t> out, kernel, strides, dilations;
   bool skips = false;  // the copy of the input leaves elements of the last axis out
 };

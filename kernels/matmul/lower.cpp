@@ -1,8 +1,8 @@
 // Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by
 // the target's registers, padded with zeros): at compile time when it is constant (then by pairs of
 // depth steps where the target sums so). Batches of a constant right operand join the rows: one
-// [B*M, K] x [K, N]. Where an instruction of the target sums integer products over some steps of the
-// depth, these lie innermost; the left operand is then read from a copy of the numbers that the
+// [B*M, K] x [K, N]. Where an instruction of the target sums integer products over some steps of
+// the depth, these lie innermost; the left operand is then read from a copy of the numbers that the
 // instruction wants, unless it has them. Stages: xp (that copy), w (run-time packing only), acc
 // [batch][row][column, padded to whole panels], y.
 #include "kernels/common/group_builder.h"

@@ -27,8 +27,8 @@ struct PbqpSolution {
 // cheapest locally (RN). Deterministic.
 PbqpSolution solve(const PbqpProblem& problem);
 
-// Costs that differ by rounding are equal, and the first alternative is taken: so their unit, such as
-// a clock, decides nothing.
+// Costs that differ by rounding are equal, and the first alternative is taken: so their unit, such
+// as a clock, decides nothing.
 inline bool costs_less(double a, double b) { return a < b * (1 - 1e-9); }
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-"""What can be read from C and C++ without parsing them: functions, string literals, and names of loops."""
+"""What can be read from C and C++ without parsing them: functions, types, string literals, and names
+of loops."""
 import re
 
 _QUIET = re.compile(

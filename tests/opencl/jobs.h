@@ -33,8 +33,8 @@ std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol);
 // Of every so many-th case, free dimensions of size 3.
 std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every = 1);
 // The first job of each kernel.
-// Of a case with one kernel: points of its template space, drawn at random, and about how many legal
-// ones there are.
+// Of a case with one kernel: points of its template space, drawn at random, and about how many
+// legal ones there are.
 struct SpaceJobs {
   std::vector<Job> jobs;
   double legal_points = 0;

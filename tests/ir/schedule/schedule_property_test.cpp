@@ -1,6 +1,6 @@
 // Random kernels under random steps: every step either is refused or leaves the kernel computing
-// what it did, by the interpreter. TW_ROUNDS=10000 in the environment tries so many kernels, TW_SEED=1193
-// that one.
+// what it did, by the interpreter. TW_ROUNDS=10000 in the environment tries so many kernels,
+// TW_SEED=1193 that one.
 #include <doctest/doctest.h>
 
 #include <array>
