@@ -55,9 +55,9 @@ class Planner {
     if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::bind)
       enter(*s, ordered), bound.push_back(s.get());
     else if (s->kind == StmtKind::loop) ordered = true;
-    if (s->kind == StmtKind::block && s->body.size() > 1) ordered = true;
+    if (s->kind == StmtKind::sequence && s->body.size() > 1) ordered = true;
     if (s->kind == StmtKind::roles) return fail("roles are beyond this device");
-    if (s->kind == StmtKind::region && threads_together(*s, target_) > 1)
+    if (s->kind == StmtKind::block && threads_together(*s, target_) > 1)
       return walk_instruction(*s, std::move(bound));
     visit_buffers(*s, [&](BufferId id, const std::vector<Expr>& indices) {
       uses_[id.index].push_back({bound, indices});
@@ -258,7 +258,7 @@ bool synchronizes(const Stmt& s, const Target& target) {
              n->kind == StmtKind::wait;
     const bool repeats = n->kind == StmtKind::loop && n->loop_kind != LoopKind::bind &&
                          !is_const(n->extent, 1);
-    const bool several = n->kind == StmtKind::block && n->body.size() > 1;
+    const bool several = n->kind == StmtKind::sequence && n->body.size() > 1;
     if (repeats || several)
       for (const Stmt& child : n->body) found |= holds_loop_of(child, target, false);
   });
@@ -270,10 +270,10 @@ namespace {
 Expected<std::vector<LaunchPlan>> cut(const Kernel& kernel, const Target& target) {
   std::vector<Stmt> bodies;
   bool open = false;  // the last one is unbound: a statement without bound loops joins it
-  for (const Stmt& s :
-       kernel.body->kind == StmtKind::block ? kernel.body->body : std::vector<Stmt>{kernel.body}) {
+  for (const Stmt& s : kernel.body->kind == StmtKind::sequence ? kernel.body->body
+                                                               : std::vector<Stmt>{kernel.body}) {
     const bool bound = holds_bound(s);
-    if (!bound && open) bodies.back() = make_block({bodies.back(), s});
+    if (!bound && open) bodies.back() = make_sequence({bodies.back(), s});
     else bodies.push_back(s);
     open = !bound;
   }

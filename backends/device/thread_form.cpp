@@ -59,15 +59,15 @@ class Rewriter {
   Stmt meeting(const Stmt& s) {
     if (!synchronizes(s, target_)) return guarded(s);
     switch (s->kind) {
-      case StmtKind::block: return sequence(s);
+      case StmtKind::sequence: return sequence(s);
       case StmtKind::barrier: return barrier();
-      case StmtKind::region: return meeting(s->body[0]);
+      case StmtKind::block: return meeting(s->body[0]);
       case StmtKind::loop: {
         if (s->loop_kind == LoopKind::bind) return bound(s);
         StmtNode loop = *s;
         if (loop.loop_kind == LoopKind::vector) loop.loop_kind = LoopKind::unroll;
         loop.body = {conflict(shared(s->body[0], true), shared(s->body[0], false))
-                         ? make_block({meeting(s->body[0]), barrier()})
+                         ? make_sequence({meeting(s->body[0]), barrier()})
                          : meeting(s->body[0])};
         return make_stmt(std::move(loop));
       }
@@ -87,18 +87,18 @@ class Rewriter {
   // behind it.
   Stmt conditional(const Expr& condition, const Stmt& s) {
     if (s->kind == StmtKind::signal) return s;
-    if (s->kind != StmtKind::block) return make_if(condition, meeting(s));
+    if (s->kind != StmtKind::sequence) return make_if(condition, meeting(s));
     std::vector<Stmt> body, part;
     const auto close = [&] {
       if (!part.empty())
-        body.push_back(make_if(condition, meeting(make_block(std::exchange(part, {})))));
+        body.push_back(make_if(condition, meeting(make_sequence(std::exchange(part, {})))));
     };
     for (const Stmt& child : s->body) {
       if (child->kind == StmtKind::signal) close(), body.push_back(child);
       else part.push_back(child);
     }
     close();
-    return make_block(std::move(body));
+    return make_sequence(std::move(body));
   }
 
   Stmt sequence(const Stmt& s) {
@@ -111,7 +111,7 @@ class Rewriter {
       body.push_back(meeting(child));
       join(since, shared(child, true));
     }
-    return make_block(std::move(body));
+    return make_sequence(std::move(body));
   }
 
   // `past`: what others may have to wait for afterwards; a copy that was started only, for its own
@@ -195,18 +195,18 @@ class Rewriter {
 
   Stmt plain(const Stmt& s) {
     switch (s->kind) {
-      case StmtKind::block: {
+      case StmtKind::sequence: {
         std::vector<Stmt> body;
         for (const Stmt& child : s->body) body.push_back(plain(child));
-        return make_block(std::move(body));
+        return make_sequence(std::move(body));
       }
       case StmtKind::loop:
         if (s->loop_kind == LoopKind::bind) return bound(s);
         return with_body(*s, plain(s->body[0]));
       case StmtKind::if_then: return with_body(*s, plain(s->body[0]));
-      case StmtKind::region:
+      case StmtKind::block:
         return threads_together(*s, target_) > 1 ? instruction(*s) : plain(s->body[0]);
-      case StmtKind::prefetch: return make_block({});  // a hint
+      case StmtKind::prefetch: return make_sequence({});  // a hint
       case StmtKind::store: return s;
       case StmtKind::roles:
       case StmtKind::signal:
@@ -218,13 +218,13 @@ class Rewriter {
     TW_UNREACHABLE("a statement");
   }
 
-  Stmt instruction(const StmtNode& region) {
-    auto parts = parts_of(kernel_, region, target_, variables_);
-    if (!parts) return problem_ = error_text(parts.takeError()), make_block({});
+  Stmt instruction(const StmtNode& block) {
+    auto parts = parts_of(kernel_, block, target_, variables_);
+    if (!parts) return problem_ = error_text(parts.takeError()), make_sequence({});
     if (!is_const(parts->threads->extent, plan_.items[0]))
-      problem_ = "block '" + region.label + "' is done by " + to_string(parts->threads->extent) +
+      problem_ = "block '" + block.label + "' is done by " + to_string(parts->threads->extent) +
                  " threads together, of " + std::to_string(plan_.items[0]) + " along their axis";
-    return part_of_operands(parts->semantics, region, parts->operands);
+    return part_of_operands(parts->semantics, block, parts->operands);
   }
 
   Stmt bound(const Stmt& s) {

@@ -98,20 +98,20 @@ class Groups {
 
 }  // namespace
 
-int64_t threads_together(const StmtNode& region, const Target& target) {
-  const Intrinsic* intrinsic = region.kind != StmtKind::region || region.names.empty()
+int64_t threads_together(const StmtNode& block, const Target& target) {
+  const Intrinsic* intrinsic = block.kind != StmtKind::block || block.names.empty()
                                    ? nullptr
-                                   : target.find_intrinsic(region.names[0]);
+                                   : target.find_intrinsic(block.names[0]);
   return intrinsic ? intrinsic->emit.threads : 1;
 }
 
-Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target,
+Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, const Target& target,
                                  const Ranges& ranges) {
-  const Intrinsic& intrinsic = *target.find_intrinsic(region.names[0]);
+  const Intrinsic& intrinsic = *target.find_intrinsic(block.names[0]);
   TogetherParts parts;
   TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(intrinsic));
   parts.semantics = *semantics;
-  TW_ASSIGN(parts.operands, match_intrinsic(parts.semantics, kernel, region.body[0], ranges));
+  TW_ASSIGN(parts.operands, match_intrinsic(parts.semantics, kernel, block.body[0], ranges));
   const int64_t threads = intrinsic.emit.threads;
   for (const Buffer& parameter : parts.semantics.buffers) {
     int64_t each = 1, stride = 1;
@@ -130,8 +130,8 @@ Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, c
                         kernel.buffer(operand.buffer).name, threads, intrinsic.name);
   }
   StmtNode loop{.kind = StmtKind::loop,
-                .body = {make_block({})},
-                .var = region.label + ".threads",
+                .body = {make_sequence({})},
+                .var = block.label + ".threads",
                 .extent = Expr(threads),
                 .loop_kind = LoopKind::bind};
   for (const DeviceAxis& axis : target.axes)

@@ -7,7 +7,7 @@
 namespace tw::device {
 
 // 1: an instruction of one thread, or none
-int64_t threads_together(const StmtNode& region, const Target& target);
+int64_t threads_together(const StmtNode& block, const Target& target);
 
 struct TogetherParts {
   // a loop over them, of the target's first axis of threads, with nothing in it
@@ -17,7 +17,7 @@ struct TogetherParts {
   std::map<std::string, size_t> dim;  // of each operand's buffer, which counts the threads
 };
 // Errors: the block is not what the instruction does, or no dimension counts the threads.
-Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& region, const Target& target,
+Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, const Target& target,
                                  const Ranges& ranges);
 
 // Every wait with the number of groups that may still be under way behind it as its count: a signal

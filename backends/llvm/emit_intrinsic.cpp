@@ -72,7 +72,7 @@ void InstructionEmitter::store_operand(const Operand& operand, Value* value) {
 void InstructionEmitter::find_states(const Stmt& s, bool in_parallel,
                                      std::vector<const Intrinsic*>& found) const {
   if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::parallel && !in_parallel) return;
-  const Intrinsic* intrinsic = s->kind == StmtKind::region && !s->names.empty()
+  const Intrinsic* intrinsic = s->kind == StmtKind::block && !s->names.empty()
                                    ? emission_.target.find_intrinsic(s->names[0])
                                    : nullptr;
   if (intrinsic && !intrinsic->setup.empty()) found.push_back(intrinsic);

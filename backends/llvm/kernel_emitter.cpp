@@ -58,7 +58,7 @@ void KernelEmitter::analyse() {
         if (ramp && extent) memory_.note_register_access(id, *extent);
       }
     };
-    if (s->kind == StmtKind::region) instructions_.note_operands(*s);
+    if (s->kind == StmtKind::block) instructions_.note_operands(*s);
     if (s->kind == StmtKind::store) {
       note(s->buffer, s->indices);
       for (const Expr& e : {s->value, s->where, s->init})
@@ -117,7 +117,7 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Exp
 void KernelEmitter::emit_stmt(const Stmt& s) {
   if (failed()) return;
   switch (s->kind) {
-    case StmtKind::block:
+    case StmtKind::sequence:
       for (const Stmt& child : s->body) emit_stmt(child);
       return;
     case StmtKind::loop: return emit_loop(s);
@@ -141,7 +141,7 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
           []() -> Value* { return nullptr; });
       return;
     }
-    case StmtKind::region:
+    case StmtKind::block:
       if (!instructions_.emit(*s)) emit_stmt(s->body[0]);
       return;
     case StmtKind::prefetch: return emit_prefetch(*s);

@@ -33,10 +33,10 @@ std::optional<int64_t> Emitter::lane_stride(BufferId id, const std::vector<Expr>
 bool Emitter::has_lanes(const Stmt& s, const std::string& var) {
   const auto differs = [&](const Expr& e) { return e.defined() && uses_var(e, var); };
   switch (s->kind) {
-    case StmtKind::block:
+    case StmtKind::sequence:
       return std::ranges::all_of(s->body, [&](const Stmt& child) { return has_lanes(child, var); });
     case StmtKind::if_then: return !differs(s->condition) && has_lanes(s->body[0], var);
-    case StmtKind::region: return has_lanes(s->body[0], var);
+    case StmtKind::block: return has_lanes(s->body[0], var);
     case StmtKind::store:
       return real(kernel_.buffer(s->buffer).dtype) &&
              lane_stride(s->buffer, s->indices, var) == 1 && !differs(s->where);

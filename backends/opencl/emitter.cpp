@@ -112,7 +112,7 @@ void Emitter::declare_variables() {
 void Emitter::emit_stmt(const Stmt& s) {
   if (!problem_.empty()) return;
   switch (s->kind) {
-    case StmtKind::block:
+    case StmtKind::sequence:
       for (const Stmt& child : s->body) emit_stmt(child);
       return;
     case StmtKind::loop: return emit_loop(s);
@@ -129,7 +129,7 @@ void Emitter::emit_stmt(const Stmt& s) {
       emit_stmt(s->body[0]);
       return close();
     }
-    case StmtKind::region: return emit_stmt(s->body[0]);
+    case StmtKind::block: return emit_stmt(s->body[0]);
     case StmtKind::prefetch: return;  // a hint
     case StmtKind::barrier: return line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
     case StmtKind::roles:

@@ -72,7 +72,7 @@ std::optional<Affine> flat_affine(const Buffer& buffer, const std::vector<Expr>&
 std::optional<Nest> nest_of(const Stmt& s, std::vector<Expr>* conditions) {
   Nest nest;
   for (Stmt at = s;; at = at->body[0]) {
-    if (at->kind == StmtKind::store || (at->kind == StmtKind::region && !at->names.empty())) {
+    if (at->kind == StmtKind::store || (at->kind == StmtKind::block && !at->names.empty())) {
       nest.leaf = at;
       return nest;
     }

@@ -56,7 +56,7 @@ Error NestLowering::lower(const Stmt& s, const Values& values, const std::vector
     if (!restrict(*nest, condition, values))
       return unsupported("a condition is of several loops of a nest");
   if (nest->empty) return Error::success();
-  if (nest->leaf->kind == StmtKind::region) return intrinsic(*nest);
+  if (nest->leaf->kind == StmtKind::block) return intrinsic(*nest);
   const StmtNode& leaf = *nest->leaf;
   const Buffer& into = kernel_.buffer(leaf.buffer);
   if (into.role == BufferRole::output) return store(*nest);

@@ -95,7 +95,7 @@ class Streamer {
 
   // line: the number of the part that runs the statement; -1: outside of roles.
   Error walk(const Stmt& s, const Values& values, int64_t thread, int line) {
-    if (s->kind == StmtKind::block) {
+    if (s->kind == StmtKind::sequence) {
       for (const Stmt& child : s->body) TW_TRY(walk(child, values, thread, line));
       return Error::success();
     }

@@ -24,7 +24,7 @@ class Flattener {
 
   void add(const Stmt& s) {
     switch (s->kind) {
-      case StmtKind::block:
+      case StmtKind::sequence:
         for (const Stmt& child : s->body) add(child);
         return;
       case StmtKind::loop: return add_loop(*s);
@@ -35,7 +35,7 @@ class Flattener {
         out_.code[at].target = here();
         return;
       }
-      case StmtKind::region: return add(s->body[0]);
+      case StmtKind::block: return add(s->body[0]);
       case StmtKind::prefetch: return;
       case StmtKind::roles: return add_roles(*s);
       case StmtKind::barrier: emit({.op = Op::barrier, .slot = machine_.add_slot(s->var)}); return;

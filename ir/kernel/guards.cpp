@@ -22,7 +22,7 @@ bool depends_on(const Expr& e, const std::set<std::string>& vars) {
 // What every store inside asks for, of conditions that the loops inside do not change.
 std::vector<Expr> common(const Stmt& s) {
   switch (s->kind) {
-    case StmtKind::block: {
+    case StmtKind::sequence: {
       std::vector<Expr> all;
       bool first = true;
       for (const Stmt& child : s->body) {
@@ -51,7 +51,7 @@ std::vector<Expr> common(const Stmt& s) {
       std::erase_if(all, [](const Expr& e) { return depends_on(e, {}); });
       return all;
     }
-    case StmtKind::region: return common(s->body[0]);
+    case StmtKind::block: return common(s->body[0]);
     case StmtKind::roles:
     case StmtKind::signal:
     case StmtKind::wait:
@@ -79,7 +79,7 @@ Stmt strip(const Stmt& s, const std::vector<Expr>& known) {
 
 Stmt hoist(const Stmt& s) {
   if (s->body.empty() || s->kind == StmtKind::roles) return s;
-  if (s->kind == StmtKind::region) return with_body(*s, hoist(s->body[0]));
+  if (s->kind == StmtKind::block) return with_body(*s, hoist(s->body[0]));
   if (s->kind == StmtKind::loop) {
     const std::vector<Expr> conditions = s->loop_kind == LoopKind::parallel ? std::vector<Expr>()
                                                                             : common(s);
@@ -94,7 +94,7 @@ Stmt hoist(const Stmt& s) {
   }
   std::vector<Stmt> body;
   for (const Stmt& child : s->body) body.push_back(hoist(child));
-  return make_block(std::move(body));
+  return make_sequence(std::move(body));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class Collector {
  private:
   void walk(const Stmt& s) {
     switch (s->kind) {
-      case StmtKind::block: break;
+      case StmtKind::sequence: break;
       case StmtKind::loop:
         if (is_concurrent(s->loop_kind)) sites_.known = false;
         loops_.push_back(s.get());
@@ -54,7 +54,7 @@ class Collector {
       case StmtKind::if_then: sites_.known &= !loads(s->condition, in_); break;
       case StmtKind::store: return note(s.get());
       case StmtKind::prefetch: return;
-      case StmtKind::region:  // an instruction may read and write in an order of its own
+      case StmtKind::block:  // an instruction may read and write in an order of its own
         if (!s->names.empty()) sites_.known = false;
         break;
       case StmtKind::roles:

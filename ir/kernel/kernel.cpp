@@ -29,7 +29,7 @@ const char* axis_role_name(AxisRole r) {
 }
 
 namespace {
-bool is_empty(const Stmt& s) { return s->kind == StmtKind::block && s->body.empty(); }
+bool is_empty(const Stmt& s) { return s->kind == StmtKind::sequence && s->body.empty(); }
 }  // namespace
 
 Stmt make_stmt(StmtNode node) { return std::make_shared<const StmtNode>(std::move(node)); }
@@ -40,15 +40,15 @@ Stmt with_body(const StmtNode& s, Stmt body) {
   return make_stmt(std::move(node));
 }
 
-Stmt make_block(std::vector<Stmt> body) {
+Stmt make_sequence(std::vector<Stmt> body) {
   std::vector<Stmt> flat;
   for (Stmt& s : body) {
     TW_CHECK(s != nullptr, "a block of nothing");
-    if (s->kind == StmtKind::block) flat.insert(flat.end(), s->body.begin(), s->body.end());
+    if (s->kind == StmtKind::sequence) flat.insert(flat.end(), s->body.begin(), s->body.end());
     else flat.push_back(std::move(s));
   }
   if (flat.size() == 1) return flat[0];
-  return make_stmt({.kind = StmtKind::block, .body = std::move(flat)});
+  return make_stmt({.kind = StmtKind::sequence, .body = std::move(flat)});
 }
 
 Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind, AxisRole role) {
@@ -105,9 +105,9 @@ Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn) {
     body[i] = std::move(child);
   }
   if (!body.empty()) {
-    if (s->kind == StmtKind::block) {
-      rebuilt = make_block(std::move(body));
-      if (rebuilt->kind != StmtKind::block) return rebuilt;  // fn has seen the one that is left
+    if (s->kind == StmtKind::sequence) {
+      rebuilt = make_sequence(std::move(body));
+      if (rebuilt->kind != StmtKind::sequence) return rebuilt;  // fn has seen the one that is left
     } else if (std::all_of(body.begin(), body.end(), is_empty)) {
       return body[0];  // a loop or if around nothing is nothing
     } else {
@@ -122,7 +122,7 @@ Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn) {
 
 Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
   return rewrite(s, [&](const Stmt& stmt) -> Stmt {
-    if (stmt->kind == StmtKind::block) return nullptr;
+    if (stmt->kind == StmtKind::sequence) return nullptr;
     StmtNode node = *stmt;
     bool changed = false;
     auto apply = [&](Expr& e) {
@@ -149,7 +149,7 @@ Stmt substitute(const Stmt& s, std::string_view var, const Expr& value) {
 namespace {
 bool find_path(const Stmt& s, std::string_view label, std::vector<Stmt>& path) {
   if (s->kind == StmtKind::store) return s->label == label;
-  bool keeps = s->kind != StmtKind::block;
+  bool keeps = s->kind != StmtKind::sequence;
   if (keeps) path.push_back(s);
   for (const Stmt& child : s->body)
     if (find_path(child, label, path)) return true;

@@ -109,12 +109,12 @@ const char* axis_role_name(AxisRole r);
 enum class Combiner : uint8_t { none, add, mul, min, max };  // written =, +=, *=, min=, max=
 
 enum class StmtKind : uint8_t {
-  block,
+  sequence,
   loop,
   store,
   if_then,
-  region,  // "block NAME { ... }", "block NAME by INTRINSIC { ... }": a part that is one unit
-  roles,   // its parts run at the same time
+  block,  // "block NAME { ... }", "block NAME by INTRINSIC { ... }": a part that is one unit
+  roles,  // its parts run at the same time
   // Gives a token, when this thread's asynchronous copies so far have landed if it is async
   signal,
   wait,      // takes tokens
@@ -132,7 +132,7 @@ using Stmt = std::shared_ptr<const StmtNode>;
 
 struct StmtNode {
   StmtKind kind;
-  // block: the sequence; loop, if_then, region: exactly one; roles: one a role
+  // sequence: any number; loop, if_then, block: exactly one; roles: one a role
   std::vector<Stmt> body{};
   // loop; barrier: the outermost of the loops whose iterations meet
   std::string var{};
@@ -143,9 +143,9 @@ struct StmtNode {
   std::vector<Annotation> annotations{};
   // if_then
   Expr condition{};
-  // roles: their names; region: the intrinsic, if any
+  // roles: their names; block: the intrinsic, if any
   std::vector<std::string> names{};
-  // store; region: its name; signal, wait: the queue and its index, if it is an array; prefetch:
+  // store; block: its name; signal, wait: the queue and its index, if it is an array; prefetch:
   // buffer and indices
   std::string label{};
   BufferId buffer{};
@@ -159,14 +159,14 @@ struct StmtNode {
   int64_t count = 1;
 };
 
-// Flattens nested blocks; a single statement is returned as it is
-Stmt make_block(std::vector<Stmt> body);
+// Flattens nested sequences; a single statement is returned as it is
+Stmt make_sequence(std::vector<Stmt> body);
 Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind = LoopKind::serial,
                AxisRole role = AxisRole::spatial);
 Stmt make_if(Expr condition, Stmt body);
 Stmt make_store(StmtNode store);               // kind is set here
 Stmt make_stmt(StmtNode node);                 // of any kind
-Stmt with_body(const StmtNode& s, Stmt body);  // the loop, if or region around another body
+Stmt with_body(const StmtNode& s, Stmt body);  // the loop, if or block around another body
 
 struct Kernel {
   std::string name;

@@ -86,7 +86,7 @@ class Printer {
   void print(const Stmt& s, int depth) {
     std::string indent(static_cast<size_t>(depth) * 2, ' ');
     switch (s->kind) {
-      case StmtKind::block:
+      case StmtKind::sequence:
         for (const Stmt& child : s->body) print(child, depth);
         return;
       case StmtKind::loop:
@@ -107,7 +107,7 @@ class Printer {
         if (s->init.defined()) out_ += " init " + text(s->init);
         out_ += s->async ? " async\n" : "\n";
         return;
-      case StmtKind::region:
+      case StmtKind::block:
         out_ += indent + "block " + s->label + (s->names.empty() ? "" : " by " + s->names[0]);
         return print_body(s, indent, depth);
       case StmtKind::roles:
@@ -265,7 +265,7 @@ class KernelParser {
       body.push_back(std::move(s));
     }
     lexer_.leave();
-    return make_block(std::move(body));
+    return make_sequence(std::move(body));
   }
 
   Expected<Stmt> parse_statement() {
@@ -278,7 +278,7 @@ class KernelParser {
       TW_ASSIGN(Stmt body, parse_statements());
       return make_if(std::move(condition), std::move(body));
     }
-    if (lexer_.accept("block")) return parse_region();
+    if (lexer_.accept("block")) return parse_block();
     if (lexer_.accept("roles")) return parse_roles();
     if (lexer_.accept("signal")) return parse_token(StmtKind::signal);
     if (lexer_.accept("wait")) return parse_token(StmtKind::wait);
@@ -293,8 +293,8 @@ class KernelParser {
         "buffer[...] = value)");
   }
 
-  Expected<Stmt> parse_region() {
-    StmtNode node{.kind = StmtKind::region};
+  Expected<Stmt> parse_block() {
+    StmtNode node{.kind = StmtKind::block};
     TW_ASSIGN(node.label, lexer_.identifier("the block's name"));
     if (lexer_.accept("by")) {
       TW_ASSIGN(std::string intrinsic, lexer_.identifier("an intrinsic"));

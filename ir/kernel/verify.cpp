@@ -130,7 +130,7 @@ class Verifier {
 
   void check(const Stmt& s) {
     switch (s->kind) {
-      case StmtKind::block:
+      case StmtKind::sequence:
         for (const Stmt& child : s->body) check(child);
         return;
       case StmtKind::loop: return check_loop(*s);
@@ -140,7 +140,7 @@ class Verifier {
         check(s->body[0]);
         return nesting_.pop_back();
       case StmtKind::store: return check_store(*s);
-      case StmtKind::region: declare(regions_, s->label, "block"); return check(s->body[0]);
+      case StmtKind::block: declare(blocks_, s->label, "block"); return check(s->body[0]);
       case StmtKind::roles: return check_roles(*s);
       case StmtKind::signal:
       case StmtKind::wait: return check_token(*s);
@@ -376,7 +376,7 @@ class Verifier {
   std::vector<Diag> diags_;
   std::vector<Variable> scope_;
   std::vector<const StmtNode*> nesting_;  // loops, ifs and roles around
-  std::set<std::string> loop_names_, labels_, regions_, owners_;
+  std::set<std::string> loop_names_, labels_, blocks_, owners_;
   bool in_roles_ = false;
   std::string stage_;
 };

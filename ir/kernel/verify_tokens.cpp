@@ -60,9 +60,9 @@ class Balance {
           counts_[{s->label, *index}] += s->kind == StmtKind::signal ? s->count : -s->count;
         return;
       }
-      case StmtKind::block:
+      case StmtKind::sequence:
       case StmtKind::roles:
-      case StmtKind::region:
+      case StmtKind::block:
         for (const Stmt& child : s->body) walk(child);
         return;
       case StmtKind::store:

@@ -61,9 +61,9 @@ class Counter {
   // middle of that loop.
   void walk(const Stmt& s, const Expr& points) {
     switch (s->kind) {
-      case StmtKind::block:
+      case StmtKind::sequence:
       case StmtKind::if_then:
-      case StmtKind::region:
+      case StmtKind::block:
       case StmtKind::roles:
         for (const Stmt& child : s->body) walk(child, points);
         return;

@@ -51,8 +51,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
       wait{.kind = StmtKind::wait, .label = queue};
   Kernel out = kernel;
   out.queues.push_back({queue, std::nullopt, 0, per});
-  out.body = replace(kernel.body, path[at],
-                     make_block({copy, make_stmt(std::move(signal)), make_stmt(std::move(wait))}));
+  out.body = replace(
+      kernel.body, path[at],
+      make_sequence({copy, make_stmt(std::move(signal)), make_stmt(std::move(wait))}));
   return out;
 }
 

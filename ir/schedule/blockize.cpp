@@ -10,10 +10,10 @@
 
 namespace tw::sched {
 
-Error check_new_region(const Kernel& kernel, const std::string& name) {
+Error check_new_block(const Kernel& kernel, const std::string& name) {
   if (name.empty()) return illegal("a block needs a name");
   if (find_path(kernel.body, [&](const StmtNode& s) {
-        return s.kind == StmtKind::region && s.label == name;
+        return s.kind == StmtKind::block && s.label == name;
       }).empty())
     return Error::success();
   return illegal("there is a block '{0}' already: names are unique in a kernel", name);
@@ -21,14 +21,14 @@ Error check_new_region(const Kernel& kernel, const std::string& name) {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Blockize& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  TW_TRY(check_new_region(kernel, s.name));
+  TW_TRY(check_new_block(kernel, s.name));
   for (const Stmt& around : path)
     if (around != path.back() && around->kind == StmtKind::loop &&
         around->loop_kind == LoopKind::vector)
       return illegal("loop '{0}' is in the vector loop '{1}'", s.loop, around->var);
   Kernel out = kernel;
   out.body = replace(kernel.body, path.back(),
-                     make_stmt({.kind = StmtKind::region, .body = {path.back()}, .label = s.name}));
+                     make_stmt({.kind = StmtKind::block, .body = {path.back()}, .label = s.name}));
   return out;
 }
 

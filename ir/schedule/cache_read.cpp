@@ -69,7 +69,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
     });
   });
   out.body = replace(kernel.body, path.front(),
-                     make_block({nest, replace(path.front(), store, reader)}));
+                     make_sequence({nest, replace(path.front(), store, reader)}));
   return out;
 }
 

@@ -40,7 +40,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s) {
                           std::move(copy_nest));
   }
   const Stmt compute_nest = replace(stage.nest, stage.store, make_store(std::move(compute)));
-  out.body = replace(kernel.body, stage.nest, make_block({compute_nest, copy_nest}));
+  out.body = replace(kernel.body, stage.nest, make_sequence({compute_nest, copy_nest}));
   return out;
 }
 

@@ -5,10 +5,10 @@
 //   for i0 in 4 { for i1 in 14 {                    } }
 //     y: y[i0*14+i1] = max(0, c[i0*14+i1])          for i1 in 14 { y: y[i0*14+i1] = max(0, c[i1]) }
 //   } }                                           }
-// The region of c that the loop's body reads: a minimum in the outer variables and a constant
+// The footprint of c that the loop's body reads: a minimum in the outer variables and a constant
 // extent (or a bound of it) per dimension, or the whole dimension where no such interval can be
 // shown. c shrinks to it, loops are named "<stage>_<var>" (none for extent 1), reduce loops keep
-// their names. Points of the region outside c's domain are guarded. A global c of at most
+// their names. Points of the footprint outside c's domain are guarded. A global c of at most
 // kMaxStackBufferBytes moves to the stack. Under a reduce loop of the consumer the init becomes a
 // nest of its own, as it must run in each of that loop's iterations. Legal: c is a temp with its
 // nest as lowered; all readers are in the loop, which is not a vector loop; what c reads is not
@@ -16,7 +16,7 @@
 #include <algorithm>
 
 #include "ir/kernel/stack_limits.h"
-#include "ir/schedule/regions.h"
+#include "ir/schedule/footprint.h"
 
 namespace tw::sched {
 
@@ -90,7 +90,7 @@ Expected<Stmt> separate_init(const Kernel& kernel, const Stmt& nest, const std::
   for (const Stmt& s : path)
     if (s->kind == StmtKind::loop && s->role == AxisRole::spatial)
       TW_TRY(check_new_loop(kernel, init_name(s->var)));
-  return make_block({init_nest(path), replace(nest, path.back(), without_init(path.back()))});
+  return make_sequence({init_nest(path), replace(nest, path.back(), without_init(path.back()))});
 }
 
 }  // namespace
@@ -105,15 +105,15 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
   const Ranges outer = ranges_of(kernel, path);
   Kernel out = kernel;
   Buffer& buffer = out.buffer(id);
-  std::vector<DimRegion> regions;
+  std::vector<DimFootprint> footprints;
   for (size_t dim = 0; dim < buffer.shape.size(); ++dim) {
-    regions.push_back(region_of_dim(readers, dim, stage.extent_of_dim(dim), outer));
-    buffer.shape[dim] = regions[dim].extent;
+    footprints.push_back(footprint_of_dim(readers, dim, stage.extent_of_dim(dim), outer));
+    buffer.shape[dim] = footprints[dim].extent;
   }
   const std::optional<int64_t> bytes = constant_bytes(buffer);
   if (buffer.scope == "global" && bytes && *bytes <= kMaxStackBufferBytes) buffer.scope = "stack";
 
-  Stmt nest = region_nest(stage, regions, outer, true);
+  Stmt nest = footprint_nest(stage, footprints, outer, true);
   const bool in_reduce = std::ranges::any_of(
       path, [](const Stmt& p) { return p->kind == StmtKind::loop && p->role == AxisRole::reduce; });
   if (in_reduce && stage.store->init.defined()) {
@@ -121,11 +121,11 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
   }
   const Stmt consumer = map_accesses(path.back()->body[0], id, [&](std::vector<Expr> indices) {
     for (size_t dim = 0; dim < indices.size(); ++dim)
-      indices[dim] = indices[dim] - regions[dim].min;
+      indices[dim] = indices[dim] - footprints[dim].min;
     return indices;
   });
   const StmtNode& loop = *path.back();
-  const Stmt with = with_body(loop, make_block({nest, consumer}));
+  const Stmt with = with_body(loop, make_sequence({nest, consumer}));
   Kernel moved = with_replaced(out, path, with);
   moved.body = replace(moved.body, stage.nest, nullptr);
   return moved;

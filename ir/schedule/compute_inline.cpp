@@ -21,7 +21,7 @@ Kernel without_buffer(const Kernel& kernel, BufferId gone) {
   });
   out.body = rewrite(out.body, [&](const Stmt& s) -> Stmt {
     if (s->kind != StmtKind::store && s->kind != StmtKind::prefetch) return nullptr;
-    if (s->buffer == gone) return make_block({});  // a prefetch of it
+    if (s->buffer == gone) return make_sequence({});  // a prefetch of it
     StmtNode node = *s;
     node.buffer = moved(node.buffer);
     return make_stmt(std::move(node));

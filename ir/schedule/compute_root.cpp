@@ -25,7 +25,7 @@ bool only_writes(const Stmt& s, BufferId buffer) {
 }
 
 Stmt block_of(const Stmt& s) {
-  return s->body.size() == 1 && s->body[0]->kind == StmtKind::block ? s->body[0] : nullptr;
+  return s->body.size() == 1 && s->body[0]->kind == StmtKind::sequence ? s->body[0] : nullptr;
 }
 
 // How many of the path's statements are around the place where the stage stands beside its readers;
@@ -46,7 +46,7 @@ Error check_hoist(const Kernel& kernel, std::span<const Stmt> around,
   const Buffer& buffer = kernel.buffer(store.buffer);
   if (buffer.role != BufferRole::temp)
     return illegal("stage '{0}' writes the parameter '{1}'", store.label, buffer.name);
-  const Stmt nest = make_block(moved);
+  const Stmt nest = make_sequence(moved);
   for (const Stmt& own : stores_of(nest))
     if (own->async)
       return illegal("the copies of stage '{0}' are asynchronous, with a wait where it stands",
@@ -130,7 +130,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
       return indices;
     };
   };
-  Stmt nest = map_accesses(make_block(moved), store.buffer, with_prefix(here));
+  Stmt nest = map_accesses(make_sequence(moved), store.buffer, with_prefix(here));
   for (size_t i = depth; i-- > 0;)
     nest = around[i]->kind == StmtKind::loop ? make_loop(around[i]->var, around[i]->extent, nest)
                                              : with_body(*around[i], nest);
@@ -143,9 +143,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
     return make_loop(name, n->extent, substitute(n->body[0], n->var, var(name)));
   });
   const Stmt reader = replace(around.front(), block,
-                              map_accesses(make_block(rest), store.buffer, with_prefix(here)));
+                              map_accesses(make_sequence(rest), store.buffer, with_prefix(here)));
   out.body = without_stale_prefetches(
-      out, replace(kernel.body, around.front(), make_block({nest, reader})));
+      out, replace(kernel.body, around.front(), make_sequence({nest, reader})));
   out.body = simplify_tree(out.body, ranges_of(kernel, {}));
   return out;
 }

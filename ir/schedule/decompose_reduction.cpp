@@ -93,7 +93,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction
 
   const std::vector<Stmt> loop_path(path.begin(), at + 1);
   const Stmt update = replace(*at, store, without_init(store));
-  return with_replaced(kernel, loop_path, make_block({init_nest({at, path.end()}), update}));
+  return with_replaced(kernel, loop_path, make_sequence({init_nest({at, path.end()}), update}));
 }
 
 }  // namespace tw::sched

@@ -17,10 +17,10 @@ class Interleaver {
     if (loop || (s->kind == StmtKind::if_then && !uses_var(s->condition, thread_.var) &&
                  !sched::has_load(s->condition)))
       return with_body(*s, spread(s->body[0]));
-    if (s->kind != StmtKind::block) return one(s);
+    if (s->kind != StmtKind::sequence) return one(s);
     std::vector<Stmt> body;
     for (const Stmt& child : s->body) body.push_back(spread(child));
-    return make_block(std::move(body));
+    return make_sequence(std::move(body));
   }
 
  private:

@@ -151,7 +151,7 @@ Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel
   return Matcher(instruction, kernel, ranges).run(nest);
 }
 
-Stmt part_of_operands(const Kernel& instruction, const StmtNode& region,
+Stmt part_of_operands(const Kernel& instruction, const StmtNode& block,
                       const IntrinsicMatch& match) {
   std::vector<Stmt> places;
   for (const Buffer& parameter : instruction.buffers) {
@@ -162,14 +162,14 @@ Stmt part_of_operands(const Kernel& instruction, const StmtNode& region,
                                  .indices = operand.at,
                                  .value = imm(0, parameter.dtype)}));
   }
-  StmtNode out = region;
-  out.body = {make_block(std::move(places))};
+  StmtNode out = block;
+  out.body = {make_sequence(std::move(places))};
   return make_stmt(std::move(out));
 }
 
-Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& region) {
+Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& block) {
   IntrinsicMatch match;
-  for (const Stmt& place : stores_of(region.body[0]))
+  for (const Stmt& place : stores_of(block.body[0]))
     match[place->label] = {place->buffer, place->indices};
   for (const Buffer& parameter : instruction.buffers)
     if (!match.contains(parameter.name))

@@ -28,8 +28,8 @@ Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel
 
 // In code for one of the threads that do an instruction together, the block holds a store a
 // parameter instead, which names it (the label) and where the thread's part of it begins.
-Stmt part_of_operands(const Kernel& instruction, const StmtNode& region,
+Stmt part_of_operands(const Kernel& instruction, const StmtNode& block,
                       const IntrinsicMatch& match);
-Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& region);
+Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& block);
 
 }  // namespace tw

@@ -10,7 +10,7 @@ namespace {
 
 bool find_into(const Stmt& s, const std::function<bool(const StmtNode&)>& matches,
                std::vector<Stmt>& path) {
-  const bool listed = s->kind != StmtKind::block;
+  const bool listed = s->kind != StmtKind::sequence;
   if (listed) path.push_back(s);
   if (matches(*s)) return true;
   for (const Stmt& child : s->body)
@@ -44,20 +44,20 @@ Stmt simplify_store(const StmtNode& store, const Ranges& ranges) {
   return make_store(std::move(out));
 }
 
-bool empty(const Stmt& s) { return s->kind == StmtKind::block && s->body.empty(); }
+bool empty(const Stmt& s) { return s->kind == StmtKind::sequence && s->body.empty(); }
 
 Stmt replace_in(const Stmt& s, const Stmt& old, const Stmt& with) {
-  if (s == old) return with ? with : make_block({});
+  if (s == old) return with ? with : make_sequence({});
   for (size_t i = 0; i < s->body.size(); ++i) {
     Stmt child = replace_in(s->body[i], old, with);
     if (child == s->body[i]) continue;
-    if (s->kind != StmtKind::block && s->kind != StmtKind::roles)
+    if (s->kind != StmtKind::sequence && s->kind != StmtKind::roles)
       return empty(child) ? child : with_body(*s, std::move(child));
     StmtNode node = *s;
     node.body[i] = std::move(child);
     if (s->kind == StmtKind::roles) return make_stmt(std::move(node));
     std::erase_if(node.body, empty);
-    return make_block(std::move(node.body));
+    return make_sequence(std::move(node.body));
   }
   return s;
 }
@@ -124,11 +124,11 @@ Ranges ranges_of(const Kernel& kernel, std::span<const Stmt> path) {
 
 Stmt simplify_tree(const Stmt& s, Ranges ranges) {
   switch (s->kind) {
-    case StmtKind::block: {
+    case StmtKind::sequence: {
       std::vector<Stmt> body;
       for (const Stmt& child : s->body)
         if (Stmt kept = simplify_tree(child, ranges); !empty(kept)) body.push_back(std::move(kept));
-      return make_block(std::move(body));
+      return make_sequence(std::move(body));
     }
     case StmtKind::loop: {
       add_range(ranges, *s);
@@ -140,15 +140,15 @@ Stmt simplify_tree(const Stmt& s, Ranges ranges) {
     case StmtKind::if_then: {
       StmtNode guard = *s;
       guard.condition = simplify(s->condition, ranges);
-      if (is_const(guard.condition, 0)) return make_block({});
+      if (is_const(guard.condition, 0)) return make_sequence({});
       Stmt body = simplify_tree(s->body[0], std::move(ranges));
       return empty(body) || is_const(guard.condition, 1) ? body : with_body(guard, std::move(body));
     }
-    case StmtKind::region:
+    case StmtKind::block:
     case StmtKind::roles: {
       StmtNode node = *s;
       for (Stmt& child : node.body) child = simplify_tree(child, ranges);
-      return std::ranges::all_of(node.body, empty) ? make_block({}) : make_stmt(std::move(node));
+      return std::ranges::all_of(node.body, empty) ? make_sequence({}) : make_stmt(std::move(node));
     }
     case StmtKind::signal:
     case StmtKind::wait:
@@ -229,7 +229,7 @@ Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root) {
   return rewrite(root, [&](const Stmt& s) -> Stmt {
     return s->kind == StmtKind::prefetch &&
                    s->indices.size() != kernel.buffer(s->buffer).shape.size()
-               ? make_block({})
+               ? make_sequence({})
                : nullptr;
   });
 }

@@ -98,7 +98,7 @@ inline std::string init_label(const std::string& label) { return label + ".init"
 Stmt renamed(const Stmt& body, const std::string& suffix);
 Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body,
                    const std::string& suffix);
-Error check_new_region(const Kernel& kernel, const std::string& name);
+Error check_new_block(const Kernel& kernel, const std::string& name);
 std::string done_queue(const std::string& stage);  // of the stage's asynchronous copies
 // The outermost place on the way to a store where nothing else is stored
 size_t own_statement(std::span<const Stmt> path);

@@ -25,7 +25,7 @@ void add_use(const Stmt& s, const std::function<bool(const StmtNode&)>& is_use,
     const auto [end, other] = std::ranges::mismatch(*common, path);
     common->erase(end, common->end());
   }
-  const bool listed = s->kind != StmtKind::block;
+  const bool listed = s->kind != StmtKind::sequence;
   if (listed) path.push_back(s);
   for (const Stmt& child : s->body) add_use(child, is_use, path, common);
   if (listed) path.pop_back();

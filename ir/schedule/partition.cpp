@@ -21,7 +21,7 @@ Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body,
                                                     loop_kind_name(s->loop_kind), s->var)
                                           : check_new_loop(kernel, s->var + "_" + suffix);
     if (s->kind == StmtKind::store) error = check_new_stage(kernel, s->label + "." + suffix);
-    if (s->kind == StmtKind::region) error = check_new_region(kernel, s->label + "." + suffix);
+    if (s->kind == StmtKind::block) error = check_new_block(kernel, s->label + "." + suffix);
   });
   return error;
 }
@@ -33,7 +33,7 @@ Stmt renamed(const Stmt& body, const std::string& suffix) {
     if (s->kind == StmtKind::loop) {
       node.var += "_" + suffix;
       node.body = {substitute(s->body[0], s->var, var(node.var))};
-    } else if (s->kind == StmtKind::store || s->kind == StmtKind::region) {
+    } else if (s->kind == StmtKind::store || s->kind == StmtKind::block) {
       node.label += "." + suffix;
     } else {
       return nullptr;
@@ -92,7 +92,7 @@ Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t fron
   const Expr rest = simplify(loop.extent - Expr(front + back));
   std::vector<Stmt> body;
   for (const Part& part : parts) body.push_back(part_of(loop, part, rest, body.empty()));
-  return with_replaced(kernel, path, make_block(std::move(body)));
+  return with_replaced(kernel, path, make_sequence(std::move(body)));
 }
 
 }  // namespace

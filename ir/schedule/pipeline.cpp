@@ -35,8 +35,8 @@ bool is_named(const std::vector<std::string>& stages, const std::string& label) 
 Expected<Parts> parts_of(const StmtNode& loop, const std::vector<std::string>& stages) {
   Parts parts;
   const Stmt body = loop.body[0];
-  const std::vector<Stmt> children = body->kind == StmtKind::block ? body->body
-                                                                   : std::vector<Stmt>{body};
+  const std::vector<Stmt> children = body->kind == StmtKind::sequence ? body->body
+                                                                      : std::vector<Stmt>{body};
   size_t found = 0;
   for (const Stmt& child : children) {
     const std::vector<Stmt> stores = stores_of(child);
@@ -62,7 +62,7 @@ Expected<Parts> parts_of(const StmtNode& loop, const std::vector<std::string>& s
 }
 
 Error check_parts(const Kernel& kernel, const Stmt& loop, const Parts& parts) {
-  const Stmt ahead = make_block(parts.ahead), rest = make_block(parts.rest),
+  const Stmt ahead = make_sequence(parts.ahead), rest = make_sequence(parts.rest),
              outside = replace(kernel.body, loop, nullptr);
   for (const BufferId id : parts.ring) {
     const Buffer& buffer = kernel.buffer(id);
@@ -113,7 +113,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s) {
   {
     TW_ASSIGN(const Parts parts, parts_of(*path.back(), s.stages));
     TW_TRY(check_parts(kernel, path.back(), parts));
-    TW_TRY(check_suffix(kernel, *path.back(), make_block(parts.ahead), "pro"));
+    TW_TRY(check_suffix(kernel, *path.back(), make_sequence(parts.ahead), "pro"));
   }
   Kernel out = kernel;
   TW_ASSIGN(const Parts before, parts_of(*path.back(), s.stages));
@@ -124,15 +124,15 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s) {
   TW_ASSIGN(path, loop_path(out, s.loop));
   TW_ASSIGN(const Parts parts, parts_of(*path.back(), s.stages));
   const StmtNode& loop = *path.back();
-  const Stmt ahead = make_block(parts.ahead);
+  const Stmt ahead = make_sequence(parts.ahead);
   const std::string first = s.loop + "_pro";
   const Stmt prologue = make_loop(first, Expr(s.depth - 1),
                                   substitute(renamed(ahead, "pro"), s.loop, var(first)));
   const Expr later = var(s.loop) + Expr(s.depth - 1);
   std::vector<Stmt> steady = {make_if(lt(later, loop.extent), substitute(ahead, s.loop, later))};
   steady.insert(steady.end(), parts.rest.begin(), parts.rest.end());
-  return with_replaced(out, path,
-                       make_block({prologue, with_body(loop, make_block(std::move(steady)))}));
+  return with_replaced(
+      out, path, make_sequence({prologue, with_body(loop, make_sequence(std::move(steady)))}));
 }
 
 }  // namespace tw::sched

@@ -24,7 +24,7 @@
 // one. Legal where that gives one piece of the buffer and the loops down to k are known.
 #include <algorithm>
 
-#include "ir/schedule/regions.h"
+#include "ir/schedule/footprint.h"
 
 namespace tw::sched {
 
@@ -40,14 +40,14 @@ struct Lines {
   int64_t run = 1;    // elements
 };
 
-Lines lines_of(const Buffer& buffer, const std::vector<DimRegion>& regions) {
+Lines lines_of(const Buffer& buffer, const std::vector<DimFootprint>& footprints) {
   Lines lines{.first = buffer.shape.size()};
   bool whole = true;
   while (whole && lines.first > 0) {
-    const DimRegion& region = regions[--lines.first];
-    whole = region.whole || equal(region.extent, buffer.shape[lines.first]);
+    const DimFootprint& footprint = footprints[--lines.first];
+    whole = footprint.whole || equal(footprint.extent, buffer.shape[lines.first]);
     lines.inner = lines.run;
-    lines.run *= *as_const(region.extent);
+    lines.run *= *as_const(footprint.extent);
   }
   return lines;
 }
@@ -68,7 +68,7 @@ Error too_many(const step::Prefetch& s, const std::string& loop, int64_t count) 
 
 Expected<Kernel> with_asked(const Kernel& kernel, const std::vector<Stmt>& path, const Stmt& nest) {
   return with_replaced(kernel, path,
-                       with_body(*path.back(), make_block({nest, path.back()->body[0]})));
+                       with_body(*path.back(), make_sequence({nest, path.back()->body[0]})));
 }
 
 Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt& nest) {
@@ -80,28 +80,28 @@ Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt
 
 // What the body of the loop at the end of `path` reads, in the iteration of loop s.loop that is
 // s.distance later. Error: not known.
-Expected<std::vector<DimRegion>> regions_ahead(const Kernel& kernel, const step::Prefetch& s,
-                                               const std::vector<Stmt>& path) {
+Expected<std::vector<DimFootprint>> footprints_ahead(const Kernel& kernel, const step::Prefetch& s,
+                                                     const std::vector<Stmt>& path) {
   const BufferId id = *kernel.find_buffer(s.buffer);
   const std::vector<Access> readers = accesses(kernel, id, path);
   if (readers.empty())
     return illegal("nothing in loop '{0}' reads '{1}'", path.back()->var, s.buffer);
   const Ranges outer = ranges_of(kernel, path);
   const std::vector<Expr>& shape = kernel.buffer(id).shape;
-  std::vector<DimRegion> regions;
+  std::vector<DimFootprint> footprints;
   for (size_t d = 0; d < shape.size(); ++d) {
-    regions.push_back(region_of_dim(readers, d, shape[d], outer));
-    if (!as_const(regions[d].extent))
+    footprints.push_back(footprint_of_dim(readers, d, shape[d], outer));
+    if (!as_const(footprints[d].extent))
       return illegal("it is not known which part of '{0}' an iteration of loop '{1}' reads",
                      s.buffer, path.back()->var);
-    regions[d].min = substitute(regions[d].min, s.loop, var(s.loop) + Expr(s.distance));
+    footprints[d].min = substitute(footprints[d].min, s.loop, var(s.loop) + Expr(s.distance));
   }
-  return regions;
+  return footprints;
 }
 
-bool one_piece(const std::vector<DimRegion>& regions, const Lines& lines) {
-  return std::all_of(regions.begin(), regions.begin() + static_cast<ptrdiff_t>(lines.first),
-                     [](const DimRegion& r) { return is_const(r.extent, 1); });
+bool one_piece(const std::vector<DimFootprint>& footprints, const Lines& lines) {
+  return std::all_of(footprints.begin(), footprints.begin() + static_cast<ptrdiff_t>(lines.first),
+                     [](const DimFootprint& r) { return is_const(r.extent, 1); });
 }
 
 // One piece in equal parts over the loops inside of the one that reads it down to s.over.
@@ -113,15 +113,15 @@ Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s,
   TW_TRY(check_body(inner));
   const Buffer& buffer = kernel.buffer(*kernel.find_buffer(s.buffer));
   std::vector<Stmt> reader = path;
-  TW_ASSIGN(std::vector<DimRegion> regions, regions_ahead(kernel, s, reader));
-  Lines lines = lines_of(buffer, regions);
-  while (!one_piece(regions, lines) && reader.size() + 1 < inner.size()) {
+  TW_ASSIGN(std::vector<DimFootprint> footprints, footprints_ahead(kernel, s, reader));
+  Lines lines = lines_of(buffer, footprints);
+  while (!one_piece(footprints, lines) && reader.size() + 1 < inner.size()) {
     reader.push_back(inner[reader.size()]);
     if (reader.back()->kind != StmtKind::loop) continue;
-    TW_ASSIGN(regions, regions_ahead(kernel, s, reader));
-    lines = lines_of(buffer, regions);
+    TW_ASSIGN(footprints, footprints_ahead(kernel, s, reader));
+    lines = lines_of(buffer, footprints);
   }
-  if (!one_piece(regions, lines))
+  if (!one_piece(footprints, lines))
     return illegal("what an iteration of loop '{0}' reads of '{1}' is not one piece", s.loop,
                    s.buffer);
   int64_t iterations = 1;
@@ -140,7 +140,7 @@ Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s,
   const std::string along = s.buffer + "_" + s.loop + "_l";
   StmtNode node{
       .kind = StmtKind::prefetch, .buffer = *kernel.find_buffer(s.buffer), .count = s.locality};
-  for (const DimRegion& region : regions) node.indices.push_back(region.min);
+  for (const DimFootprint& footprint : footprints) node.indices.push_back(footprint.min);
   node.indices.back() = node.indices.back() + at * Expr(part) +
                         (count == 1 ? Expr(0) : var(along) * Expr(step));
   Stmt nest = make_stmt(std::move(node));
@@ -162,11 +162,11 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   if (buffer.shape.empty()) return illegal("'{0}' is one element", s.buffer);
   TW_TRY(check_body(path));
   if (!s.over.empty()) return spread(kernel, s, path);
-  TW_ASSIGN(const std::vector<DimRegion> regions, regions_ahead(kernel, s, path));
-  const Lines lines = lines_of(buffer, regions);
+  TW_ASSIGN(const std::vector<DimFootprint> footprints, footprints_ahead(kernel, s, path));
+  const Lines lines = lines_of(buffer, footprints);
   const int64_t step = std::max<int64_t>(1, kLineBytes / dtype_bytes(buffer.dtype));
   int64_t count = (lines.run + step - 1) / step;
-  for (size_t d = 0; d < lines.first; ++d) count *= *as_const(regions[d].extent);
+  for (size_t d = 0; d < lines.first; ++d) count *= *as_const(footprints[d].extent);
   if (count > kMaxLines) return too_many(s, s.loop, count);
 
   StmtNode node{.kind = StmtKind::prefetch, .buffer = *id, .count = s.locality};
@@ -175,12 +175,12 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   const Expr offset = run_lines == 1 ? Expr(0) : var(along) * Expr(step);
   int64_t inner = lines.inner;
   for (size_t d = 0; d < buffer.shape.size(); ++d) {
-    const int64_t extent = *as_const(regions[d].extent);
+    const int64_t extent = *as_const(footprints[d].extent);
     if (d < lines.first) {
-      node.indices.push_back(regions[d].min +
+      node.indices.push_back(footprints[d].min +
                              (extent == 1 ? Expr(0) : var(prefix + std::to_string(d))));
     } else if (d == lines.first) {
-      node.indices.push_back(regions[d].min + floor_div(offset, Expr(inner)));
+      node.indices.push_back(footprints[d].min + floor_div(offset, Expr(inner)));
     } else {
       const Expr row = floor_mod(offset, Expr(inner));
       inner /= extent;
@@ -190,7 +190,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   Stmt nest = make_stmt(std::move(node));
   TW_TRY(around(kernel, along, run_lines, nest));
   for (size_t d = lines.first; d-- > 0;)
-    TW_TRY(around(kernel, prefix + std::to_string(d), *as_const(regions[d].extent), nest));
+    TW_TRY(around(kernel, prefix + std::to_string(d), *as_const(footprints[d].extent), nest));
   return with_asked(kernel, path, nest);
 }
 

@@ -14,14 +14,14 @@
 // the whole dimension; what else it reads is ready before.
 #include <algorithm>
 
-#include "ir/schedule/regions.h"
+#include "ir/schedule/footprint.h"
 
 namespace tw::sched {
 
 namespace {
 
 struct Written {  // by one iteration of the loop
-  std::vector<DimRegion> dims;
+  std::vector<DimFootprint> dims;
 };
 
 bool contains(const Stmt& root, const Stmt& s) {
@@ -76,8 +76,8 @@ Error check_conditions(const Kernel& kernel, const StmtNode& store,
 }
 
 // Exactly what is stored to, not a bound of it; nullopt when that cannot be shown.
-std::optional<DimRegion> written_dim(const Access& access, size_t d, const Expr& size,
-                                     const Ranges& outer) {
+std::optional<DimFootprint> written_dim(const Access& access, size_t d, const Expr& size,
+                                        const Ranges& outer) {
   if (has_load(access.indices[d])) return std::nullopt;
   const std::optional<Interval> interval = interval_over(access.indices[d], access.inner,
                                                          access.all);
@@ -86,9 +86,9 @@ std::optional<DimRegion> written_dim(const Access& access, size_t d, const Expr&
              extent = simplify(interval->max - interval->min + Expr(1), outer);
   const bool whole = can_prove(le(min, Expr(0)), outer) &&
                      can_prove(le(size - Expr(1), interval->max), outer);
-  if (whole) return DimRegion{Expr(0), size, true};
+  if (whole) return DimFootprint{Expr(0), size, true};
   if (!as_const(extent)) return std::nullopt;
-  return DimRegion{min, extent, false};
+  return DimFootprint{min, extent, false};
 }
 
 Expected<Written> written_in(const Kernel& kernel, BufferId buffer, const std::vector<Stmt>& path,
@@ -108,15 +108,16 @@ Expected<Written> written_in(const Kernel& kernel, BufferId buffer, const std::v
       add_range(access.all, *s);
     }
     for (size_t d = 0; d < store->indices.size(); ++d) {
-      const std::optional<DimRegion> found = written_dim(access, d, kernel.buffer(buffer).shape[d],
-                                                         outer);
+      const std::optional<DimFootprint> found = written_dim(access, d,
+                                                            kernel.buffer(buffer).shape[d], outer);
       if (!found || !dense(store->indices[d], inside))
         return illegal(
             "it is not known which part of '{0}' stage '{1}' writes in an iteration of loop '{2}'",
             name, store->label, path.back()->var);
-      const DimRegion& region = *found;
-      if (all.dims.size() == d) all.dims.push_back(region);
-      else if (!equal(all.dims[d].min, region.min) || !equal(all.dims[d].extent, region.extent))
+      const DimFootprint& footprint = *found;
+      if (all.dims.size() == d) all.dims.push_back(footprint);
+      else if (!equal(all.dims[d].min, footprint.min) ||
+               !equal(all.dims[d].extent, footprint.extent))
         return illegal("the stages that write '{0}' in the loop write different parts of it", name);
     }
   }
@@ -165,11 +166,11 @@ Error check_loop(const std::vector<Stmt>& path) {
 
 // The part that the reader's loop covers in an iteration of the loop, by what each of its reads
 // finds complete there; unset: all of it.
-Expected<std::vector<std::optional<DimRegion>>> parts_of_loops(const Kernel& kernel,
-                                                               const LoweredStage& reader,
-                                                               const std::vector<Stmt>& path,
-                                                               const Ranges& outer) {
-  std::vector<std::optional<DimRegion>> parts(reader.spatial.size());
+Expected<std::vector<std::optional<DimFootprint>>> parts_of_loops(const Kernel& kernel,
+                                                                  const LoweredStage& reader,
+                                                                  const std::vector<Stmt>& path,
+                                                                  const Ranges& outer) {
+  std::vector<std::optional<DimFootprint>> parts(reader.spatial.size());
   const std::string &stage = reader.store->label, &loop = path.back()->var;
   std::vector<ExprNode> taken;
   visit_loads(reader.nest, [&](const ExprNode& load, std::span<const Stmt>) {
@@ -179,8 +180,8 @@ Expected<std::vector<std::optional<DimRegion>>> parts_of_loops(const Kernel& ker
   for (const ExprNode& load : taken) {
     TW_ASSIGN(const Written written, written_in(kernel, load.buffer, path, outer));
     for (size_t d = 0; d < load.args.size(); ++d) {
-      const DimRegion& region = written.dims[d];
-      if (region.whole) continue;
+      const DimFootprint& footprint = written.dims[d];
+      if (footprint.whole) continue;
       const auto own = std::ranges::find_if(reader.spatial, [&](const Stmt& l) {
         return load.args[d]->kind == ExprKind::var && load.args[d]->name == l->var;
       });
@@ -188,12 +189,12 @@ Expected<std::vector<std::optional<DimRegion>>> parts_of_loops(const Kernel& ker
         return illegal(
             "stage '{0}' reads '{1}' beyond the part that an iteration of loop '{2}' completes",
             stage, kernel.buffer(load.buffer).name, loop);
-      std::optional<DimRegion>& part = parts[static_cast<size_t>(own - reader.spatial.begin())];
-      if (part && (!equal(part->min, region.min) || !equal(part->extent, region.extent)))
+      std::optional<DimFootprint>& part = parts[static_cast<size_t>(own - reader.spatial.begin())];
+      if (part && (!equal(part->min, footprint.min) || !equal(part->extent, footprint.extent)))
         return illegal(
             "an iteration of loop '{0}' completes different parts of what stage '{1}' reads", loop,
             stage);
-      part = region;
+      part = footprint;
     }
   }
   return parts;
@@ -211,16 +212,16 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& 
   TW_TRY(check_order(kernel, reader, path));
   const Ranges outer = ranges_of(kernel, path);
   TW_ASSIGN(const auto of_loop, parts_of_loops(kernel, reader, path, outer));
-  std::vector<DimRegion> regions;
+  std::vector<DimFootprint> footprints;
   for (size_t d = 0; d < reader.loop_of_dim.size(); ++d) {
     const int loop = reader.loop_of_dim[d];
     const bool part = loop >= 0 && of_loop[static_cast<size_t>(loop)];
-    regions.push_back(part ? *of_loop[static_cast<size_t>(loop)]
-                           : DimRegion{Expr(0), reader.extent_of_dim(d), true});
+    footprints.push_back(part ? *of_loop[static_cast<size_t>(loop)]
+                              : DimFootprint{Expr(0), reader.extent_of_dim(d), true});
   }
   // Else it would run again for each of its iterations, before all is there
   for (const Stmt& around : path) {
-    const bool moves = std::ranges::any_of(regions, [&](const DimRegion& r) {
+    const bool moves = std::ranges::any_of(footprints, [&](const DimFootprint& r) {
       return around->kind == StmtKind::loop && uses_var(r.min, around->var);
     });
     if (around->kind == StmtKind::loop && !moves && !is_const(around->extent, 1))
@@ -229,9 +230,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& 
   }
   for (const Stmt& loop : reader.spatial)
     TW_TRY(check_new_loop(kernel, axis_name(s.stage, loop->var)));
-  const Stmt nest = region_nest(reader, regions, outer, false);
+  const Stmt nest = footprint_nest(reader, footprints, outer, false);
   Kernel out = with_replaced(kernel, path,
-                             with_body(*path.back(), make_block({path.back()->body[0], nest})));
+                             with_body(*path.back(), make_sequence({path.back()->body[0], nest})));
   out.body = replace(out.body, reader.nest, nullptr);
   return out;
 }

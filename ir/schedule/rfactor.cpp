@@ -94,7 +94,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
                      LoopKind::serial, loops[i]->role);
   }
   out.body = replace(kernel.body, stage.nest,
-                     make_block({partial_nest(stage, factored, partial, s.name), nest}));
+                     make_sequence({partial_nest(stage, factored, partial, s.name), nest}));
   return out;
 }
 

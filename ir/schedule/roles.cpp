@@ -43,7 +43,7 @@ struct Link {
 using Links = std::map<Link, std::vector<BufferId>>;
 
 std::vector<Stmt> children(const Stmt& body) {
-  return body->kind == StmtKind::block ? body->body : std::vector<Stmt>{body};
+  return body->kind == StmtKind::sequence ? body->body : std::vector<Stmt>{body};
 }
 Stmt token(StmtKind kind, const std::string& queue, bool async = false) {
   return make_stmt({.kind = kind, .label = queue, .async = async});
@@ -60,7 +60,7 @@ void add_tokens(std::vector<Stmt>& body, const std::vector<BufferId>& buffers, b
                 const std::string& take, const std::string& give) {
   const auto touches = [&](const Stmt& s) { return uses_any(s, buffers, writer); };
   const auto last = std::find_if(body.rbegin(), body.rend(), touches).base();
-  const std::vector<Stmt> stores = stores_of(make_block(body));
+  const std::vector<Stmt> stores = stores_of(make_sequence(body));
   const bool async = writer && std::ranges::any_of(stores, [&](const Stmt& s) {
                        return s->async && uses_any(s, buffers, true);
                      });
@@ -198,7 +198,7 @@ class RoleSplit {
     StmtNode loop = *s;
     loop.var = s->var + "_" + step_.parts[part].first;
     TW_TRY(check_new_loop(kernel, loop.var));
-    return with_body(loop, substitute(make_block(std::move(body)), s->var, var(loop.var)));
+    return with_body(loop, substitute(make_sequence(std::move(body)), s->var, var(loop.var)));
   }
 
  private:

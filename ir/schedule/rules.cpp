@@ -71,7 +71,7 @@ Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
     if (!is_const(loop->extent, 1) && !uses_var_in_indices(*store, v))
       return illegal(
           "every iteration of parallel loop '{0}' writes '{1}' (scope {2}) in stage '{3}': compute "
-          "it in a smaller region or set its scope to stack, thread or register",
+          "it at an inner loop or set its scope to stack, thread or register",
           v, buffer.name, buffer.scope, store->label);
     if (overlaps(*store, v) && (store->combiner != Combiner::none || reads(loop, store->buffer)))
       return illegal(
@@ -194,8 +194,8 @@ Error check_scopes(const Kernel& kernel) {
     const std::optional<int64_t> bytes = constant_bytes(buffer);
     if (!bytes)
       return illegal(
-          "'{0}' has scope {1}, but its shape is not constant: compute it in a loop that needs a "
-          "constant region of it",
+          "'{0}' has scope {1}, but its shape is not constant: compute it in a loop that reads a "
+          "constant part of it",
           buffer.name, buffer.scope);
     if (*bytes > kMaxStackBufferBytes)
       return illegal(

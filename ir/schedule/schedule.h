@@ -62,7 +62,7 @@ struct Parallel {
   static constexpr const char* kKeyword = "parallel";
   std::string loop;
 };  // outermost of its nest, spatial
-// Moves the producer into the consumer's loop, shrunk to the region needed there
+// Moves the producer into the consumer's loop, shrunk to the footprint needed there
 struct ComputeAt {
   static constexpr const char* kKeyword = "compute_at";
   std::string stage, loop;

@@ -23,7 +23,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
     return illegal("the target has no intrinsic '{0}': {1}", s.intrinsic,
                    known.empty() ? "it has none" : "it has " + known);
   }
-  TW_TRY(check_new_region(kernel, s.name));
+  TW_TRY(check_new_block(kernel, s.name));
   TW_ASSIGN(const std::shared_ptr<const Kernel> instruction, semantics_of(*intrinsic));
   const std::vector<Stmt> around(path.begin(), path.end() - 1);
   TW_TRY(match_intrinsic(*instruction, kernel, path.back(), ranges_of(kernel, around)).takeError());
@@ -37,7 +37,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
   out.body = replace(
       kernel.body, path.back(),
       make_stmt(
-          {.kind = StmtKind::region, .body = {expanded}, .names = {s.intrinsic}, .label = s.name}));
+          {.kind = StmtKind::block, .body = {expanded}, .names = {s.intrinsic}, .label = s.name}));
   return out;
 }
 

@@ -185,7 +185,7 @@ Stages GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store
     body.push_back(store_of(s.label, s.buffer, s.indices, s.value, s.where));
     stages.push_back(writers_[s.buffer.index] = Stage(s.label, name_of(s.buffer)));
   }
-  stages_.push_back(loops_around(axes, make_block(std::move(body))));
+  stages_.push_back(loops_around(axes, make_sequence(std::move(body))));
   return stages;
 }
 
@@ -194,7 +194,7 @@ void GroupBuilder::scan(const Axis& axis, const std::function<void()>& body) {
   std::vector<Stmt> before = std::move(stages_);
   stages_.clear();
   body();
-  before.push_back(make_loop(axis.name, axis.extent, make_block(std::move(stages_)),
+  before.push_back(make_loop(axis.name, axis.extent, make_sequence(std::move(stages_)),
                              LoopKind::serial, AxisRole::scan));
   stages_ = std::move(before);
 }
@@ -247,7 +247,7 @@ GroupKernel GroupBuilder::kernel(const char* name) {
       return load(renumbered[static_cast<size_t>(e->buffer.index)], e->type, e->args);
     });
   };
-  Stmt body = rewrite_exprs(make_block(stages_), renumber_loads);
+  Stmt body = rewrite_exprs(make_sequence(stages_), renumber_loads);
   result.kernel.body = rewrite(body, [&](const Stmt& s) -> Stmt {
     if (s->kind != StmtKind::store) return nullptr;
     StmtNode store = *s;

@@ -52,7 +52,7 @@ class Former {
     Stmt acc = sum_nest(out, xp, channel);
     Stmt y = find_loop(kernel_.body, outermost(sums_.y->label));
     if (correction) y = corrected(out, y, channel, *correction, acc);
-    out.body = make_block({pad_, acc, y});
+    out.body = make_sequence({pad_, acc, y});
     group_.kernel = std::move(out);
   }
 

@@ -47,7 +47,7 @@ class Rows {
   }
   Kernel done() {
     kernel_.buffers[2].shape = {rows_, 32};
-    kernel_.body = make_block(body_);
+    kernel_.body = make_sequence(body_);
     return kernel_;
   }
 

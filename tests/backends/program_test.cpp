@@ -40,7 +40,7 @@ Kernel dense(int64_t k, int64_t n) {
                         load(BufferId{3}, DType::f32, {var("i2"), var("j2")}));
   auto nest = make_loop("k", k, make_loop("j", n, make_store(sum), LoopKind::vector),
                         LoopKind::serial, AxisRole::reduce);
-  kernel.body = make_block(
+  kernel.body = make_sequence(
       {make_loop("i", m, nest, LoopKind::parallel),
        make_loop("i2", m, make_loop("j2", n, make_store(copy), LoopKind::vector),
                  LoopKind::parallel)});
@@ -197,7 +197,7 @@ TEST_CASE("kernels that no CPU code can be made for are refused by name") {
   k.buffers.push_back(buffer("r", {4}, BufferRole::temp));
   k.buffers.back().scope = "register";
   auto s = store("r", 2, {var("i")}, float_imm(1));
-  k.body = make_block({make_loop("i", 4, make_store(s)), k.body});
+  k.body = make_sequence({make_loop("i", 4, make_store(s)), k.body});
   std::string text = error_text((*backend)->supports(k));
   CHECK(text.find("register buffer 'r'") != std::string::npos);
   CHECK(text.find("kernel 'relu'") != std::string::npos);

@@ -137,7 +137,7 @@ TEST_CASE("instructions of other shapes, by their semantics alone") {
       jobs.push_back(std::move(usual));
     for (const test::Job& job : jobs)
       visit(job.kernel.body, [&](const Stmt& s) {
-        if (s->kind == StmtKind::region) used.insert(s->names[0]);
+        if (s->kind == StmtKind::block) used.insert(s->names[0]);
       });
     run_jobs(jobs, target);
   }

@@ -31,7 +31,7 @@ class RandomKernels {
     }
     names_ = 0;
     vars_ = kernel_.symbols;
-    kernel_.body = make_block({statement(3), statement(2)});
+    kernel_.body = make_sequence({statement(3), statement(2)});
     return kernel_;
   }
 
@@ -103,7 +103,7 @@ class RandomKernels {
     vars_.pop_back();
     const AxisRole role = kind == LoopKind::parallel ? AxisRole::spatial
                                                      : static_cast<AxisRole>(pick(3));
-    return make_loop(name, trip, make_block(body), kind,
+    return make_loop(name, trip, make_sequence(body), kind,
                      role == AxisRole::scan && kind == LoopKind::vector ? AxisRole::reduce : role);
   }
   Stmt store() {

@@ -107,7 +107,7 @@ Case case_of(DType t) {
     if (is_int(u) && t != DType::boolean)
       add(std::string("sat.") + dtype_name(u), cast(u, x, true));
   }
-  k.body = make_loop("i", Expr(kPoints), make_block(std::move(stores)), LoopKind::bind);
+  k.body = make_loop("i", Expr(kPoints), make_sequence(std::move(stores)), LoopKind::bind);
   StmtNode loop = *k.body;
   loop.axis = "thread.x";
   k.body = make_stmt(std::move(loop));

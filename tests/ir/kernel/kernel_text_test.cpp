@@ -117,7 +117,7 @@ TEST_CASE("rewriting statements drops what becomes empty") {
   auto kernel = parse_kernel(kDense);
   REQUIRE(kernel);
   Stmt without = rewrite(kernel->body, [](const Stmt& s) {
-    return s->kind == StmtKind::store && s->label == "c" ? make_block({}) : nullptr;
+    return s->kind == StmtKind::store && s->label == "c" ? make_sequence({}) : nullptr;
   });
   CHECK(stores_of(without).size() == 2);
   CHECK(!find_loop(without, "i"));

@@ -1,4 +1,4 @@
-#include "ir/schedule/regions.h"
+#include "ir/schedule/footprint.h"
 
 #include <algorithm>
 
@@ -49,9 +49,9 @@ std::optional<Interval> union_of(const std::vector<Access>& list, size_t dim, co
 
 }  // namespace
 
-DimRegion region_of_dim(const std::vector<Access>& list, size_t dim, const Expr& domain,
-                        const Ranges& outer) {
-  const DimRegion whole{Expr(0), domain, true};
+DimFootprint footprint_of_dim(const std::vector<Access>& list, size_t dim, const Expr& domain,
+                              const Ranges& outer) {
+  const DimFootprint whole{Expr(0), domain, true};
   std::optional<Interval> interval = union_of(list, dim, outer);
   if (!interval) return whole;
   const std::optional<int64_t> size = as_const(domain);
@@ -64,8 +64,8 @@ DimRegion region_of_dim(const std::vector<Access>& list, size_t dim, const Expr&
   return {interval->min, Expr(*extent), false};
 }
 
-Stmt region_nest(const LoweredStage& stage, const std::vector<DimRegion>& regions,
-                 const Ranges& outer, bool shrunk) {
+Stmt footprint_nest(const LoweredStage& stage, const std::vector<DimFootprint>& footprints,
+                    const Ranges& outer, bool shrunk) {
   const std::string& label = stage.store->label;
   struct Axis {
     Stmt loop;
@@ -83,28 +83,28 @@ Stmt region_nest(const LoweredStage& stage, const std::vector<DimRegion>& region
       continue;
     }
     const size_t d = static_cast<size_t>(dim - stage.loop_of_dim.begin());
-    const bool single = is_const(regions[d].extent, 1);
+    const bool single = is_const(footprints[d].extent, 1);
     const Expr offset = single ? Expr(0) : var(axis_name(label, loop->var));
     if (!single)
       ranges.insert_or_assign(axis_name(label, loop->var),
-                              Range{Expr(0), simplify(regions[d].extent - Expr(1))});
-    const Expr point = simplify(regions[d].min + offset, ranges);
+                              Range{Expr(0), simplify(footprints[d].extent - Expr(1))});
+    const Expr point = simplify(footprints[d].min + offset, ranges);
     store.indices[d] = shrunk ? offset : point;
     values.emplace_back(loop->var, point);
-    Axis axis{loop, single ? Expr() : regions[d].extent, Expr()};
+    Axis axis{loop, single ? Expr() : footprints[d].extent, Expr()};
     if (!can_prove(le(Expr(0), point), ranges)) axis.guard = le(Expr(0), point);
     if (!can_prove(lt(point, loop->extent), ranges))
       axis.guard = logical_and(axis.guard, lt(point, loop->extent));
     axes.push_back(std::move(axis));
   }
-  const auto in_region = [&](Expr e) {
+  const auto in_footprint = [&](Expr e) {
     for (const auto& [name, value] : values)
       if (e.defined()) e = substitute(e, name, value);
     return e;
   };
-  store.value = in_region(store.value);
-  store.where = in_region(store.where);
-  store.init = in_region(store.init);
+  store.value = in_footprint(store.value);
+  store.where = in_footprint(store.where);
+  store.init = in_footprint(store.init);
   Stmt nest = make_store(std::move(store));
   for (size_t i = stage.reduce.size(); i-- > 0;)
     nest = make_loop(stage.reduce[i]->var, stage.reduce[i]->extent, std::move(nest),

@@ -4,7 +4,7 @@
 
 namespace tw::sched {
 
-struct DimRegion {
+struct DimFootprint {
   Expr min;            // in terms of variables outside of the loop's body
   Expr extent;         // constant, or the domain's when `whole`
   bool whole = false;  // min 0, extent that of the domain
@@ -20,11 +20,11 @@ struct Access {
 std::vector<Access> accesses(const Kernel& kernel, BufferId buffer, const std::vector<Stmt>& path);
 // Constant extent, or the whole domain where no such interval can be shown. `outer`: ranges in
 // scope at the loop's body.
-DimRegion region_of_dim(const std::vector<Access>& list, size_t dim, const Expr& domain,
-                        const Ranges& outer);
-// The stage's nest over the region of its buffer, loops "<stage>_<var>", guarded where the region
-// may leave the domain. Shrunk: the buffer is the region alone, from index 0 on.
-Stmt region_nest(const LoweredStage& stage, const std::vector<DimRegion>& regions,
-                 const Ranges& outer, bool shrunk);
+DimFootprint footprint_of_dim(const std::vector<Access>& list, size_t dim, const Expr& domain,
+                              const Ranges& outer);
+// The stage's nest over the footprint of its buffer, loops "<stage>_<var>", guarded where the footprint
+// may leave the domain. Shrunk: the buffer is the footprint alone, from index 0 on.
+Stmt footprint_nest(const LoweredStage& stage, const std::vector<DimFootprint>& footprints,
+                    const Ranges& outer, bool shrunk);
 
 }  // namespace tw::sched
