@@ -17,6 +17,7 @@ static constexpr const char* word(UnaryOp value) {
     case UnaryOp::neg: return "neg";
     case UnaryOp::abs: return "abs";
     case UnaryOp::exp: return "exp";
+    case UnaryOp::exp2: return "exp2";
     case UnaryOp::expm1: return "expm1";
     case UnaryOp::log: return "log";
     case UnaryOp::log1p: return "log1p";

@@ -31,6 +31,7 @@ enum class UnaryOp : uint8_t {
   neg,
   abs,
   exp,
+  exp2,
   expm1,
   log,
   log1p,
@@ -56,7 +57,7 @@ enum class UnaryOp : uint8_t {
   logical_not,
   bit_not
 };
-inline constexpr int kUnaryOpCount = 27;
+inline constexpr int kUnaryOpCount = 28;
 enum class BinaryOp : uint8_t {
   add,
   sub,

@@ -187,6 +187,7 @@ double float_unary(UnaryOp f, double x) {
     case UnaryOp::neg: return -x;
     case UnaryOp::abs: return std::fabs(x);
     case UnaryOp::exp: return std::exp(x);
+    case UnaryOp::exp2: return std::exp2(x);
     case UnaryOp::expm1: return std::expm1(x);
     case UnaryOp::log: return std::log(x);
     case UnaryOp::log1p: return std::log1p(x);

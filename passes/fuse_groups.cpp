@@ -123,6 +123,7 @@ bool is_cheap(UnaryOp function) {
     case UnaryOp::logical_not:
     case UnaryOp::bit_not: return true;
     case UnaryOp::exp:
+    case UnaryOp::exp2:
     case UnaryOp::expm1:
     case UnaryOp::log:
     case UnaryOp::log1p:

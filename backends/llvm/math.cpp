@@ -92,6 +92,23 @@ Value* math_exp(Values& v, Value* x) {
   return v.b.CreateFMul(y, power_of_two(v, v.b.CreateSub(e.k, half), f32));
 }
 
+// 2^k 2^r, as 2^(k-1) times twice the polynomial, so that the largest results do not overflow on the
+// way. The magic number carries the exponent's bias, so that a shift alone makes the power of two: 0
+// or infinity at the clamped ends.
+Value* math_exp2(Values& v, Value* x) {
+  const bool f32 = is_f32(x);
+  const int64_t bias = f32 ? 127 : 1023, mantissa = f32 ? 23 : 52;
+  const double magic = (f32 ? 0x1.8p23 : 0x1.8p52) + static_cast<double>(bias - 1);
+  x = clamp(v, x, static_cast<double>(1 - bias), static_cast<double>(bias + 2));
+  Value* sum = v.b.CreateFAdd(x, v.real(x, magic));
+  Value* rest = v.b.CreateFSub(x, v.b.CreateFSub(sum, v.real(x, magic)));
+  std::vector<double> twice = {2, 2 * kLn2};  // 2 exp(rest log 2)
+  double power = 2 * kLn2 * kLn2;
+  for (const double c : TW_TABLE(x, kExp)) twice.push_back(c * power), power *= kLn2;
+  Value* scale = v.from_bits(v.b.CreateShl(v.bits(sum), v.integer(v.bits(sum), mantissa)));
+  return v.b.CreateFMul(polynomial(v, rest, twice), scale);
+}
+
 // 2 (p 2^(k-1) + (2^(k-1) - 1/2)): near 0 that is p, and the largest results do not overflow on the
 // way.
 Value* math_expm1(Values& v, Value* x) {

@@ -5,6 +5,8 @@
 //   function          f32 ulp  f64 ulp   range and method
 //   exp               2        2         all; 2^k * polynomial; overflow gives inf, underflow
 //                                        subnormals, then 0
+//   exp2              2        2         all; a polynomial of 2^r; results below twice the
+//                                        smallest normal number may be 0
 //   expm1             2        2         all; near 0 it keeps its relative accuracy
 //   log               2        2         all; subnormals are scaled first; 0 gives -inf, negative
 //                                        NaN
@@ -34,6 +36,7 @@ class Value;
 namespace tw::codegen {
 class Values;
 llvm::Value* math_exp(Values& v, llvm::Value* x);
+llvm::Value* math_exp2(Values& v, llvm::Value* x);
 llvm::Value* math_expm1(Values& v, llvm::Value* x);
 llvm::Value* math_log(Values& v, llvm::Value* x);
 llvm::Value* math_log1p(Values& v, llvm::Value* x);

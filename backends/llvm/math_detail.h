@@ -7,7 +7,7 @@
 
 namespace tw::codegen::math_detail {
 
-constexpr double kLog2E = 1.4426950408889634;
+constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.69314718055994531;
 
 inline bool is_f32(Value* x) { return x->getType()->getScalarType()->isFloatTy(); }
 

@@ -210,6 +210,7 @@ Value* Values::unary(UnaryOp op, DType t, Value* x) {
     case UnaryOp::sqrt: return sqrt(x);
     case UnaryOp::rsqrt: return relaxed(b.CreateFDiv(real(x, 1), sqrt(x)));
     case UnaryOp::exp: return math_exp(*this, x);
+    case UnaryOp::exp2: return math_exp2(*this, x);
     case UnaryOp::expm1: return math_expm1(*this, x);
     case UnaryOp::log: return math_log(*this, x);
     case UnaryOp::log1p: return math_log1p(*this, x);

@@ -189,6 +189,7 @@ Text Emitter::unary_of(const Expr& e) {
                   a.text + "))",
               false, 0, depth};
     case UnaryOp::exp:
+    case UnaryOp::exp2:
     case UnaryOp::expm1:
     case UnaryOp::log:
     case UnaryOp::log1p:

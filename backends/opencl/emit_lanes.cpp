@@ -124,9 +124,9 @@ Text Emitter::lanes_node(const Expr& e) {
 
 Text Emitter::lanes_unary(const Expr& e) {
   static constexpr UnaryOp kElementwise[] = {
-      UnaryOp::exp,  UnaryOp::expm1, UnaryOp::log,  UnaryOp::log1p, UnaryOp::sqrt, UnaryOp::tanh,
-      UnaryOp::erf,  UnaryOp::sin,   UnaryOp::cos,  UnaryOp::tan,   UnaryOp::asin, UnaryOp::acos,
-      UnaryOp::atan, UnaryOp::floor, UnaryOp::ceil, UnaryOp::trunc};
+      UnaryOp::exp,  UnaryOp::exp2, UnaryOp::expm1, UnaryOp::log,  UnaryOp::log1p, UnaryOp::sqrt,
+      UnaryOp::tanh, UnaryOp::erf,  UnaryOp::sin,   UnaryOp::cos,  UnaryOp::tan,   UnaryOp::asin,
+      UnaryOp::acos, UnaryOp::atan, UnaryOp::floor, UnaryOp::ceil, UnaryOp::trunc};
   const auto call = [&](const std::string& f) {
     const Text a = splat(lanes_of(e->args[0]), e.type());
     return Text{f + "(" + a.text + ")", false, lane_count_, a.depth + 1};

@@ -95,11 +95,11 @@ std::string Names::fresh(std::string_view wanted) {
       "struct",     "switch",    "true",      "typedef",   "uchar",      "uint",      "ulong",
       "uniform",    "union",     "unsigned",  "ushort",    "void",       "volatile",  "while",
       "write_only", "intptr_t",  "uintptr_t", "ptrdiff_t", "complex",    "imaginary", "INFINITY",
-      "NAN",        "barrier",   "exp",       "expm1",     "log",        "log1p",     "erfc",
-      "sqrt",       "tanh",      "erf",       "sin",       "cos",        "tan",       "asin",
-      "acos",       "atan",      "floor",     "ceil",      "rint",       "trunc",     "fabs",
-      "fmod",       "pow",       "fma",       "isnan",     "isinf",      "isgreater", "isless",
-      "select",     "min",       "max",       "abs"};
+      "NAN",        "barrier",   "exp",       "exp2",      "expm1",      "log",       "log1p",
+      "erfc",       "sqrt",      "tanh",      "erf",       "sin",        "cos",       "tan",
+      "asin",       "acos",      "atan",      "floor",     "ceil",       "rint",      "trunc",
+      "fabs",       "fmod",      "pow",       "fma",       "isnan",      "isinf",     "isgreater",
+      "isless",     "select",    "min",       "max",       "abs"};
   std::string name;
   for (const char c : wanted) name += c == '.' ? '_' : c;
   bool taken = kReserved.contains(name) || name.ends_with("_at");

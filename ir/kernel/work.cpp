@@ -131,6 +131,7 @@ int64_t flops_of(UnaryOp op) {
     case UnaryOp::sqrt:
     case UnaryOp::rsqrt: return 4;
     case UnaryOp::exp:
+    case UnaryOp::exp2:
     case UnaryOp::expm1: return 24;
     case UnaryOp::log:
     case UnaryOp::log1p:

@@ -13,6 +13,15 @@
 // nest of its own, as it must run in each of that loop's iterations. Legal: c is a temp with its
 // nest as lowered; all readers are in the loop, which is not a vector loop; what c reads is not
 // changed later.
+// Readers behind the loop are legal too, where its iterations complete what they read: c then keeps
+// that part, from the innermost loop on that holds all readers ("home"), and each iteration adds to
+// it.
+//   for e_i in 64 { e: e[e_i] = exp(x[e_i]) }     for k0 in 8 reduce {
+//   for k0 in 8 reduce { for k1 in 8 reduce {       for e_i in 8 { e: e[k0*8+e_i] =
+//     s: s[] += e[k0*8+k1] init 0            ->     exp(x[k0*8+e_i]) }
+//   } }                                             for k1 in 8 reduce { s: s[] += e[k0*8+k1] ... }
+//   for i in 64 { y: y[i] = e[i] / s[] }          }
+//                                                 for i in 64 { y: y[i] = e[i] / s[] }
 #include <algorithm>
 
 #include "ir/kernel/stack_limits.h"
@@ -40,8 +49,90 @@ Error check_copies(const StmtNode& loop, BufferId id, const std::string& name) {
   return Error::success();
 }
 
-Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::vector<Stmt>& path,
-                   size_t readers) {
+// The last of the statements around all readers of the buffer, those in the loop at the end of
+// `path` and those behind it: their number on the way there.
+Expected<size_t> home_of(const Kernel& kernel, const LoweredStage& stage,
+                         const std::vector<Stmt>& path, size_t readers) {
+  const BufferId id = stage.store->buffer;
+  const std::string &loop = path.back()->var, &name = kernel.buffer(id).name;
+  if (readers == 0) return illegal("nothing in loop '{0}' reads '{1}'", loop, name);
+  std::optional<size_t> home;
+  size_t in_stores = 0;
+  bool passed = false;
+  for (const Stmt& store : stores_of(kernel.body)) {
+    size_t here = 0;
+    visit_loads(store,
+                [&](const ExprNode& load, std::span<const Stmt>) { here += load.buffer == id; });
+    in_stores += here;
+    const std::vector<Stmt> to = find_path(kernel.body,
+                                           [&](const StmtNode& s) { return &s == store.get(); });
+    const auto common = static_cast<size_t>(std::ranges::mismatch(path, to).in1 - path.begin());
+    passed |= common == path.size();
+    if (here == 0 || common == path.size()) continue;
+    if (!passed || home.value_or(common) != common)
+      return illegal("stage '{0}' reads '{1}' outside of loop '{2}', before all of it is there",
+                     store->label, name, loop);
+    home = common;
+  }
+  size_t all = 0;
+  visit_loads(kernel.body,
+              [&](const ExprNode& load, std::span<const Stmt>) { all += load.buffer == id; });
+  if (all != in_stores) return illegal("a loop extent or condition reads '{0}'", name);
+  return home.value_or(path.size());
+}
+
+// Whether the iterations of `loops` together pass all of `whole`, `part` in each.
+bool completes(const DimFootprint& whole, const DimFootprint& part, std::span<const Stmt> loops,
+               const Ranges& ranges) {
+  if (part.whole) return true;
+  const std::optional<int64_t> wanted = as_const(whole.extent), in_one = as_const(part.extent);
+  if (!wanted || !in_one) return false;
+  std::vector<std::pair<int64_t, int64_t>> terms;  // coefficient, iterations
+  Expr rest = simplify(part.min - whole.min, ranges);
+  for (const Stmt& loop : loops) {
+    if (!uses_var(rest, loop->var)) continue;
+    const auto term = linear_in(rest, loop->var);
+    const std::optional<int64_t> iterations = as_const(loop->extent);
+    if (!term || !iterations || term->coefficient < 1) return false;
+    terms.emplace_back(term->coefficient, *iterations);
+  }
+  for (const Stmt& loop : loops) rest = simplify(substitute(rest, loop->var, Expr(0)), ranges);
+  if (!is_const(rest, 0)) return false;
+  std::ranges::sort(terms);
+  int64_t covered = *in_one;
+  for (const auto& [coefficient, iterations] : terms) {
+    if (coefficient > covered) return false;
+    covered += coefficient * (iterations - 1);
+  }
+  return covered >= *wanted;
+}
+
+// What readers behind the loop find: all that they read, when the last of `loops` is done.
+Error check_complete(const Kernel& kernel, BufferId id, std::span<const Stmt> loops,
+                     const std::vector<DimFootprint>& kept, const std::vector<DimFootprint>& parts,
+                     const Ranges& ranges) {
+  const std::string &name = kernel.buffer(id).name, &loop = loops.back()->var;
+  for (const Stmt& s : loops) {
+    if (s->kind != StmtKind::loop)
+      return illegal("'{0}' is read behind loop '{1}', which runs under a condition", name, loop);
+    if (s->role == AxisRole::scan ||
+        !(s->loop_kind == LoopKind::serial || s->loop_kind == LoopKind::unroll))
+      return illegal("'{0}' is read behind loop '{1}', and its parts are not made one by one", name,
+                     s->var);
+    size_t dims = 0;
+    for (const DimFootprint& part : parts) dims += uses_var(part.min, s->var);
+    if (dims > 1)
+      return illegal("loop '{0}' moves along several dimensions of '{1}'", s->var, name);
+  }
+  for (size_t d = 0; d < parts.size(); ++d)
+    if (!completes(kept[d], parts[d], loops, ranges))
+      return illegal(
+          "'{0}' is read behind loop '{1}', whose iterations do not complete its dimension {2}",
+          name, loop, d);
+  return Error::success();
+}
+
+Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::vector<Stmt>& path) {
   const std::string& label = stage.store->label;
   const Buffer& buffer = kernel.buffer(stage.store->buffer);
   const StmtNode& loop = *path.back();
@@ -59,22 +150,6 @@ Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::v
   if (loop.loop_kind == LoopKind::vector)
     return illegal("loop '{0}' is a vector loop: nothing can be computed in it", loop.var);
   TW_TRY(check_movable(kernel, stage));
-  if (readers == 0) return illegal("nothing in loop '{0}' reads '{1}'", loop.var, buffer.name);
-  size_t all = 0;
-  std::string outside;
-  for (const Stmt& store : stores_of(kernel.body)) {
-    size_t here = 0;
-    visit_loads(store, [&](const ExprNode& load, std::span<const Stmt>) {
-      here += load.buffer == stage.store->buffer;
-    });
-    all += here;
-    if (here > 0 &&
-        find_path(path.back(), [&](const StmtNode& s) { return &s == store.get(); }).empty())
-      outside = store->label;
-  }
-  if (!outside.empty())
-    return illegal("stage '{0}' reads '{1}' outside of loop '{2}'", outside, buffer.name, loop.var);
-  if (all != readers) return illegal("a loop extent or condition reads '{0}'", buffer.name);
   TW_TRY(check_copies(loop, stage.store->buffer, buffer.name));
   for (const Stmt& axis : stage.spatial)
     if (axis_name(label, axis->var) != axis->var)
@@ -99,34 +174,55 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   const BufferId id = stage.store->buffer;
+  TW_TRY(check_target(kernel, stage, path));
   const std::vector<Access> readers = accesses(kernel, id, path);
-  TW_TRY(check_target(kernel, stage, path, readers.size()));
+  TW_ASSIGN(const size_t home, home_of(kernel, stage, path, readers.size()));
+  const std::vector<Stmt> home_path(path.begin(), path.begin() + static_cast<ptrdiff_t>(home));
 
-  const Ranges outer = ranges_of(kernel, path);
+  const Ranges outer = ranges_of(kernel, path), home_ranges = ranges_of(kernel, home_path);
   Kernel out = kernel;
   Buffer& buffer = out.buffer(id);
-  std::vector<DimFootprint> footprints;
+  std::vector<DimFootprint> parts, kept;
+  const std::vector<Access> all = accesses(kernel, id, home_path);
   for (size_t dim = 0; dim < buffer.shape.size(); ++dim) {
-    footprints.push_back(footprint_of_dim(readers, dim, stage.extent_of_dim(dim), outer));
-    buffer.shape[dim] = footprints[dim].extent;
+    const Expr domain = stage.extent_of_dim(dim);
+    parts.push_back(footprint_of_dim(readers, dim, domain, outer));
+    kept.push_back(footprint_of_dim(all, dim, domain, home_ranges));
+    buffer.shape[dim] = kept[dim].extent;
   }
+  if (home < path.size())
+    TW_TRY(check_complete(kernel, id, std::span(path).subspan(home), kept, parts, outer));
   const std::optional<int64_t> bytes = constant_bytes(buffer);
   if (buffer.scope == "global" && bytes && *bytes <= kMaxStackBufferBytes) buffer.scope = "stack";
 
-  Stmt nest = footprint_nest(stage, footprints, outer, true);
+  const bool inside = home == path.size();  // all readers are in the loop
+  Stmt nest = footprint_nest(stage, parts, outer, inside);
   const bool in_reduce = std::ranges::any_of(
       path, [](const Stmt& p) { return p->kind == StmtKind::loop && p->role == AxisRole::reduce; });
   if (in_reduce && stage.store->init.defined()) {
     TW_ASSIGN(nest, separate_init(kernel, nest, s.stage));
   }
-  const Stmt consumer = map_accesses(path.back()->body[0], id, [&](std::vector<Expr> indices) {
-    for (size_t dim = 0; dim < indices.size(); ++dim)
-      indices[dim] = indices[dim] - footprints[dim].min;
-    return indices;
-  });
+  const auto shifted = [&](const Stmt& from) {
+    return map_accesses(from, id, [&](std::vector<Expr> indices) {
+      for (size_t dim = 0; dim < indices.size(); ++dim) indices[dim] = indices[dim] - kept[dim].min;
+      return indices;
+    });
+  };
   const StmtNode& loop = *path.back();
-  const Stmt with = with_body(loop, make_sequence({nest, consumer}));
-  Kernel moved = with_replaced(out, path, with);
+  if (inside) {
+    Kernel moved = with_replaced(out, path,
+                                 with_body(loop, make_sequence({nest, shifted(loop.body[0])})));
+    moved.body = replace(moved.body, stage.nest, nullptr);
+    return moved;
+  }
+  Stmt root = replace(home_path.empty() ? kernel.body : home_path.back(), path.back(),
+                      with_body(loop, make_sequence({nest, loop.body[0]})));
+  root = shifted(replace(root, stage.nest, nullptr));
+  if (home_path.empty()) {
+    out.body = simplify_tree(root, home_ranges);
+    return out;
+  }
+  Kernel moved = with_replaced(out, home_path, root);
   moved.body = replace(moved.body, stage.nest, nullptr);
   return moved;
 }

@@ -4,19 +4,19 @@
 
 namespace tw::sched {
 
-// Loads of the buffer in the body of the loop at the end of `path`.
 std::vector<Access> accesses(const Kernel& kernel, BufferId buffer, const std::vector<Stmt>& path) {
   std::vector<Access> found;
-  visit_loads(path.back()->body[0], [&](const ExprNode& load, std::span<const Stmt> scope) {
-    if (load.buffer != buffer) return;
-    Access access{load.args, {}, ranges_of(kernel, path)};
-    for (const Stmt& s : scope) {
-      if (s->kind != StmtKind::loop) continue;
-      add_range(access.inner, *s);
-      add_range(access.all, *s);
-    }
-    found.push_back(std::move(access));
-  });
+  visit_loads(path.empty() ? kernel.body : path.back()->body[0],
+              [&](const ExprNode& load, std::span<const Stmt> scope) {
+                if (load.buffer != buffer) return;
+                Access access{load.args, {}, ranges_of(kernel, path)};
+                for (const Stmt& s : scope) {
+                  if (s->kind != StmtKind::loop) continue;
+                  add_range(access.inner, *s);
+                  add_range(access.all, *s);
+                }
+                found.push_back(std::move(access));
+              });
   return found;
 }
 

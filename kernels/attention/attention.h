@@ -24,10 +24,10 @@ struct AttentionStages {
     Stage stage;
     Loop row, column, depth;
   };
-  // Over a row's keys: lanes of partial results, then one.
+  // Over a row's keys: lanes of partial results, panel by panel, then one.
   struct Fold {
     Stage part;
-    Loop part_lane, part_keys;
+    Loop part_row, part_lane, part_panels, part_steps;
     Stage total;
     Loop row, lane;
   };

@@ -1,5 +1,6 @@
 // Attention as one kernel. The keys and values are packed in panels a head (kp
-// [batch][keys/P][depth][P], vp [batch][columns/P][keys][P]); then, for a block of query rows: s
+// [batch][keys/P][depth][P], vp [batch][columns/P][keys][P]; few values that lie densely in whole
+// panels are read where they are); then, for a block of query rows: s
 // (products with the keys, scaled and masked), top, e = exp(s - top), sum, o (products with the
 // values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes
 // 0. A free number of queries is computed in whole blocks: rows behind the last one repeat it, and
@@ -7,6 +8,7 @@
 // acc, s, top_part, top, e, sum_part, sum, inv, o, y; all but kp and vp run block by block
 // (kernels/attention/schedule.cpp).
 #include <limits>
+#include <numbers>
 
 #include "ir/graph/queries.h"
 #include "kernels/attention/attention.h"
@@ -44,11 +46,14 @@ class AttentionLowering {
     bool transposed = get_if<op::MatMul>(scores_)->trans_b,
          value_transposed = get_if<op::MatMul>(&product_)->trans_b;
     BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, key_panel);
-    BufferId vp = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, column_panel);
+    m_.values.columns = column_panel;
+    if (value_transposed || !is_dense(product_.inputs[1], column_panel))
+      vp_ = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, column_panel);
     padded_ = simplify(ceil_div(keys_, key_panel) * Expr(key_panel));
+    steps_ = key_panel / lanes_;
     scores(kp, key_panel);
     exponentials();
-    products(vp, column_panel);
+    products(column_panel);
     return b_.finish(std::move(m_));
   }
 
@@ -105,6 +110,22 @@ class AttentionLowering {
     return index;
   }
 
+  // Whether rows of whole panels lie one behind the other in memory, in f32, and the values of a
+  // batch stay in the first-level cache.
+  bool is_dense(ValueId v, int64_t panel) const {
+    const int64_t columns = *as_const(columns_);
+    if (b_.type(v).dtype != DType::f32 || columns % panel != 0 || !as_const(keys_) ||
+        2 * *as_const(keys_) * columns * 4 > b_.target.l1_bytes)
+      return false;
+    Index at;
+    for (size_t i = 0; i < b_.type(v).shape.size(); ++i) at.push_back(var("d" + std::to_string(i)));
+    const Expr e = b_.element(v, at);
+    if (e->kind != ExprKind::load || e->args.size() < 2) return false;
+    const size_t n = e->args.size();
+    return equal(e->args[n - 1], at[at.size() - 1]) && equal(e->args[n - 2], at[at.size() - 2]) &&
+           equal(b_.shape_of(e->buffer).back(), columns_);
+  }
+
   // [own batch axes][columns/panel][depth][panel] of a right operand, zeros behind its last column.
   BufferId panels(const std::string& name, ValueId v, bool transposed, const Expr& columns,
                   const Expr& depth, int64_t panel) {
@@ -127,8 +148,9 @@ class AttentionLowering {
         select(b_.simplified(lt(column, columns)), value, imm(0, DType::f32)));
     const Stage stage = b_.stage(name, axes, buffer, at, stored);
     const Axis &depth_axis = axes[axes.size() - 2], &lane_axis = axes.back();
-    const bool transposes = stored->kind == ExprKind::load &&
-                            uses_var(stored->args.back(), depth_axis.name);
+    const Expr& copied = stored->kind == ExprKind::select ? stored->args[1] : stored;
+    const bool transposes = copied->kind == ExprKind::load &&
+                            uses_var(copied->args.back(), depth_axis.name);
     (name == "kp" ? m_.keys : m_.values) = {stage, depth_axis.loop(), lane_axis.loop(), panel,
                                             transposes};
     return buffer;
@@ -183,20 +205,23 @@ class AttentionLowering {
     m_.scores_row = axes[axes.size() - 2].loop(), m_.scores_column = axes.back().loop();
   }
 
-  // Over the padded keys of a row, in lanes first: stages NAME_part and NAME.
+  // Over the padded keys of a row, in lanes first, panel by panel: stages NAME_part and NAME.
   BufferId fold(const std::string& name, BufferId from, Combiner combiner, const Expr& identity) {
     std::vector<Axis> axes = row_axes(name + "_o");
     Index row = variables(axes);
-    axes.push_back({name + "_l", Expr(lanes_)});
-    axes.push_back({name + "_k", simplify(floor_div(padded_, Expr(lanes_))), AxisRole::reduce});
+    AttentionStages::Fold& f = name == "top" ? m_.top : m_.sum;
+    f.part_row = axes.back().loop();
+    const Axis lanes{name + "_l", Expr(lanes_)},
+        panels{name + "_p", simplify(floor_div(padded_, Expr(steps_ * lanes_))), AxisRole::reduce},
+        steps{name + "_k", Expr(steps_), AxisRole::reduce};
+    axes.insert(axes.end(), {lanes, panels, steps});
     b_.declare(axes);
     BufferId part = b_.temp(name + "_part", DType::f32, rows_of(Expr(lanes_)));
-    Expr lane = var(name + "_l");
-    AttentionStages::Fold& f = name == "top" ? m_.top : m_.sum;
+    const Expr lane = var(lanes.name),
+               key = (var(panels.name) * Expr(steps_) + var(steps.name)) * Expr(lanes_) + lane;
     f.part = b_.stage(name + "_part", axes, part, with(row, lane),
-                      load(from, DType::f32, with(row, var(name + "_k") * Expr(lanes_) + lane)),
-                      combiner, identity);
-    f.part_lane = axes[axes.size() - 2].loop(), f.part_keys = axes.back().loop();
+                      load(from, DType::f32, with(row, b_.simplified(key))), combiner, identity);
+    f.part_lane = lanes.loop(), f.part_panels = panels.loop(), f.part_steps = steps.loop();
     axes = row_axes(name);
     row = variables(axes);
     axes.push_back({name + "_f", Expr(lanes_), AxisRole::reduce});
@@ -217,11 +242,12 @@ class AttentionLowering {
     Index at = variables(axes);
     const bool masked = get_if<op::Softmax>(softmax_)->masked;
     Expr highest = load(top, DType::f32, row);
-    // a number, so that e is 0 where all is masked
+    // A number, so that e is 0 where all is masked
     if (masked) highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);
     m_.exponentials_column = axes.back().loop();
     m_.exponentials = b_.stage("e", axes, e_, at,
-                               unary(UnaryOp::exp, load(s_, DType::f32, at) - highest));
+                               unary(UnaryOp::exp2, (load(s_, DType::f32, at) - highest) *
+                                                        imm(std::numbers::log2e, DType::f32)));
     BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
     axes = row_axes("inv");
     row = variables(axes);
@@ -233,7 +259,15 @@ class AttentionLowering {
                           binary(BinaryOp::div, imm(1, DType::f32), total));
   }
 
-  void products(BufferId vp, int64_t panel) {
+  Expr value_element(const Index& row, const Expr& column, const Expr& k, int64_t panel) {
+    const Shape& shape = b_.type(product_.inputs[1]).shape;
+    if (vp_) return panel_element(*vp_, shape, row, column, k, panel);
+    Index at = batch_index(shape, row);
+    at.insert(at.end(), {k, column});
+    return b_.element(product_.inputs[1], at);
+  }
+
+  void products(int64_t panel) {
     std::vector<Axis> axes = row_axes("o");
     Index row = variables(axes);
     Expr width = simplify(ceil_div(columns_, panel) * Expr(panel));
@@ -242,12 +276,11 @@ class AttentionLowering {
     axes.push_back({"o_k", keys_, AxisRole::reduce});
     b_.declare(axes);
     BufferId o = b_.temp("o", DType::f32, rows_of(width));
-    const Shape& values = b_.type(product_.inputs[1]).shape;
     Expr k = var("o_k");
     const Stage stage = b_.stage(
         "o", axes, o, at,
-        load(e_, DType::f32, with(row, k)) * panel_element(vp, values, row, at.back(), k, panel),
-        Combiner::add, imm(0, DType::f32));
+        load(e_, DType::f32, with(row, k)) * value_element(row, at.back(), k, panel), Combiner::add,
+        imm(0, DType::f32));
     m_.value_products = product_of(stage, axes);
     axes = row_axes("y");
     axes.back().extent = rows_;
@@ -276,9 +309,10 @@ class AttentionLowering {
   Ints perm_;
   Shape outer_;
   Expr rows_, keys_, depth_, columns_, padded_, padded_rows_;
-  int64_t lanes_ = 1;
+  int64_t lanes_ = 1, steps_ = 1;  // vectors of a panel of keys
   AttentionStages m_;
   BufferId s_{}, e_{}, inverse_{};
+  std::optional<BufferId> vp_;
 };
 
 }  // namespace

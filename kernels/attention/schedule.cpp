@@ -32,24 +32,31 @@ class AttentionSchedule {
   void run() {
     const Blocking b = choose_blocking();
     map_panels(m_.keys);
-    map_panels(m_.values);
+    if (m_.values.stage.defined()) map_panels(m_.values);
     const Loop block = cut_output(b);
     // The block's sums, exponentials and scores, the last first.
     s_.compute_at(m_.inverse, block);
     const Loop row = s_.moved(m_.inverse, m_.inverse_row);
     if (s_.extent(row) == lanes_) s_.vectorize(row);
-    map_fold(m_.sum, block);
-    s_.compute_at(m_.exponentials, block);
-    const Loop column = m_.exponentials_column;
-    s_.vectorize(
-        s_.split(column, lanes_, Tail::guard, column.name() + "o", column.name() + "l").inner);
-    map_fold(m_.top, block);
-    map_scores(b, block);
+    map_total(m_.sum, block);
+    const Loop exponentials = cut_part(m_.sum, block, false);
+    s_.compute_at(m_.exponentials, exponentials);
+    const Loop column = s_.moved(m_.exponentials, m_.exponentials_column);
+    const auto steps = s_.split(column, lanes_, Tail::guard, column.name() + "o",
+                                column.name() + "l");
+    s_.unroll(steps.outer);
+    s_.vectorize(steps.inner);
+    map_total(m_.top, block);
+    const Loop panels = cut_part(m_.top, block, true);
+    map_scores(b, panels);
     if (!on_stack_)
       for (const Stage& stage : {m_.scores, m_.exponentials}) s_.set_scope(stage, "thread");
     Loops outer = m_.batches;
     outer.push_back(block);
     s_.parallelize(outer, "yp");
+    // Keys behind the last one are in the last panel only
+    s_.partition_edges(panels);
+    s_.peel_last(panels);
   }
 
  private:
@@ -77,24 +84,34 @@ class AttentionSchedule {
     return {key_tile, tile, std::clamp(block, std::min(larger, rows), rows)};
   }
 
-  // The copy in panels; rows of the operand that become columns go in squares of vectors, which
-  // registers transpose.
+  // The copy in panels, a panel or all of a batch at a time. Rows of the operand that become columns
+  // go in squares of vectors, which registers transpose.
   void map_panels(const AttentionStages::Panels& p) {
-    const bool whole = s_.extent(p.depth).value_or(1) % lanes_ == 0 &&
-                       s_.extent(p.lane).value_or(1) % lanes_ == 0;
-    if (!p.transposes || lanes_ < 2 || !whole) return s_.map_nest(p.stage);
     Loops outer = s_.loops_of(p.stage);
     outer.resize(outer.size() - 2);
-    const std::string depth_name = p.depth.name(), lane_name = p.lane.name();
-    const auto depth = s_.split(p.depth, lanes_, Tail::guard, depth_name + "0", depth_name + "1");
-    const auto lane = s_.split(p.lane, lanes_, Tail::guard, lane_name + "0", lane_name + "1");
-    outer.insert(outer.end(), {lane.outer, depth.outer});
-    Loops order = outer;
-    order.insert(order.end(), {depth.inner, lane.inner});
-    s_.reorder(order);
-    s_.unroll(depth.inner);
+    const Loop panels = outer.back();
+    const auto whole = [&](const Loop& loop) { return s_.extent(loop).value_or(1) % lanes_ == 0; };
+    const auto cut = [&](const Loop& loop) {
+      return s_.split(loop, lanes_, Tail::guard, loop.name() + "0", loop.name() + "1");
+    };
+    if (lanes_ < 2 || !whole(p.lane)) return s_.map_nest(p.stage);
+    const auto lane = cut(p.lane);
+    if (p.transposes && whole(p.depth)) {
+      const auto depth = cut(p.depth);
+      Loops order = outer;
+      order.insert(order.end(), {lane.outer, depth.outer, depth.inner, lane.inner});
+      s_.reorder(order);
+      s_.unroll(depth.inner);
+    } else {
+      s_.unroll(lane.outer);
+    }
     s_.vectorize(lane.inner);
+    int64_t batches = 1;
+    for (const Loop& loop : outer)
+      if (loop != panels) batches *= s_.extent(loop).value_or(s_.target().cores);
+    if (batches % s_.target().cores == 0) outer.pop_back();
     s_.parallelize(outer, p.stage.label() + "_p");
+    s_.partition_edges(panels);  // that has columns behind the last one
   }
 
   // Columns in panels and, in them, vectors of lanes.
@@ -127,8 +144,18 @@ class AttentionSchedule {
     return block.outer;
   }
 
-  void map_scores(const Blocking& b, const Loop& block) {
-    s_.compute_at(m_.scores, block);
+  // The scores of a panel of keys, at the loop over panels; where the block is whole tiles, in the
+  // loop over them, so that the largest are taken from registers.
+  void map_scores(const Blocking& b, const Loop& panels) {
+    const Loop of_top = s_.moved(m_.top.part, m_.top.part_row);
+    if (s_.extent(of_top).value_or(1) % b.key_tile == 0) {
+      const auto rows = s_.split(of_top, b.key_tile, Tail::guard, of_top.name() + "t",
+                                 of_top.name() + "r");
+      s_.unroll(rows.inner);
+      s_.compute_at(m_.scores, rows.outer);
+    } else {
+      s_.compute_at(m_.scores, panels);
+    }
     const Loop row = s_.moved(m_.scores, m_.scores_row);
     const auto tile = s_.split(row, b.key_tile, Tail::shift, row.name() + "t", row.name() + "r");
     const Columns columns = split_columns(s_.moved(m_.scores, m_.scores_column), m_.keys.columns);
@@ -144,20 +171,36 @@ class AttentionSchedule {
     s_.compute_at(p.stage, at);
     ScheduleBuilder::Cut column{{}, s_.moved(p.stage, p.column)};
     const std::string name = column.inner.name();
+    // Below a loop over panels the sums begin in a nest of their own
+    const Loop begun = ScheduleBuilder::init_of(column.inner);
     if (s_.extent(column.inner).value_or(0) > lanes_)
       column = s_.split(column.inner, lanes_, Tail::guard, name + "v", name + "l");
+    if (s_.extent(begun).value_or(0) > lanes_)
+      s_.split(begun, lanes_, Tail::guard, ScheduleBuilder::init_of(column.outer).name(),
+               ScheduleBuilder::init_of(column.inner).name());
     s_.accumulate(p.stage, {p.depth}, {s_.moved(p.stage, p.row), column.outer}, column.inner);
     s_.set_scope(p.stage, "register");
     s_.unroll_part(p.depth);
   }
 
-  // The lanes in registers and their fold, row by row, in the block of queries.
-  void map_fold(const AttentionStages::Fold& f, const Loop& block) {
+  // Of lanes, row by row, in the block of queries.
+  void map_total(const AttentionStages::Fold& f, const Loop& block) {
     s_.compute_at(f.total, block);
-    s_.compute_at(f.part, s_.moved(f.total, f.row));
-    s_.accumulate(f.part, {f.part_keys}, {}, s_.moved(f.part, f.part_lane));
-    s_.set_scope(f.part, "register");
     s_.vectorize(f.lane);
+  }
+
+  // The lanes of the block's rows; the result: the loop over panels of keys, outside of the rows or
+  // in them.
+  Loop cut_part(const AttentionStages::Fold& f, const Loop& block, bool panels_outside) {
+    s_.compute_at(f.part, block);
+    const Loop row = s_.moved(f.part, f.part_row), lane = s_.moved(f.part, f.part_lane);
+    if (panels_outside) s_.reorder({f.part_panels, row, f.part_steps, lane});
+    else s_.reorder({row, f.part_panels, f.part_steps, lane});
+    s_.decompose(f.part, f.part_panels);
+    s_.unroll(f.part_steps);
+    s_.vectorize(lane);
+    s_.vectorize(s_.init_of(lane));
+    return f.part_panels;
   }
 
   ScheduleBuilder& s_;
