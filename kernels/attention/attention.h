@@ -43,6 +43,8 @@ struct AttentionStages {
   Stage y;
   Loops batches;
   Loop row, column;
+  // With a causal mask: of a tile, which skips panels of keys; 0: none
+  int64_t causal_rows = 0;
 };
 
 Expected<Lowered<AttentionStages>> lower_attention(GroupBuilder& b, const Node& product);

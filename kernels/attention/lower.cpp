@@ -12,6 +12,7 @@
 
 #include "ir/graph/queries.h"
 #include "kernels/attention/attention.h"
+#include "kernels/attention/causal.h"
 #include "kernels/common/group_builder.h"
 #include "kernels/common/register_tile.h"
 
@@ -36,7 +37,9 @@ class AttentionLowering {
     rows_ = s[s.size() - 2], keys_ = s.back(), depth_ = q.back(),
     columns_ = b.type(product.output).shape.back();
     lanes_ = std::max(1, b.target.lanes(4));
-    padded_rows_ = as_const(rows_) ? rows_ : simplify(ceil_div(rows_, kFreeRows) * Expr(kFreeRows));
+    block_ = as_const(rows_) ? 1 : kFreeRows;
+    if (softmax_ != nullptr) take_mask();
+    padded_rows_ = block_ == 1 ? rows_ : simplify(ceil_div(rows_, block_) * Expr(block_));
   }
 
   Lowered<AttentionStages> run() {
@@ -45,12 +48,15 @@ class AttentionLowering {
             column_panel = panel_of(*as_const(columns_), keys);
     bool transposed = get_if<op::MatMul>(scores_)->trans_b,
          value_transposed = get_if<op::MatMul>(&product_)->trans_b;
-    BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, key_panel);
-    m_.values.columns = column_panel;
-    if (value_transposed || !is_dense(product_.inputs[1], column_panel))
-      vp_ = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, column_panel);
     padded_ = simplify(ceil_div(keys_, key_panel) * Expr(key_panel));
-    steps_ = key_panel / lanes_;
+    BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, depth_, key_panel);
+    m_.values.columns = column_panel;
+    // With a mask the products go by panels of keys, those behind the last one too
+    summed_ = mask_ ? padded_ : keys_;
+    if (value_transposed || !equal(summed_, keys_) || !is_dense(product_.inputs[1], column_panel))
+      vp_ = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, summed_,
+                   column_panel);
+    key_panel_ = key_panel;
     scores(kp, key_panel);
     exponentials();
     products(column_panel);
@@ -58,6 +64,29 @@ class AttentionLowering {
   }
 
  private:
+  // Of a causal mask the places say what it holds, and rows come in whole tiles, each of which skips
+  // the panels of keys that none of it sees.
+  void take_mask() {
+    mask_ = causal_mask(b_.graph, b_.group, *softmax_);
+    const int64_t keys = as_const(keys_).value_or(kUsualKeys),
+                  vectors = panel_of(keys, *as_const(depth_)) / lanes_;
+    if (!mask_) return;
+    block_ = m_.causal_rows = tile_rows(b_.target, vectors, as_const(rows_));
+    b_.define(mask_->mask, [mask = *mask_, dtype = b_.type(mask_->mask).dtype](const Index& at) {
+      const Expr last = at[at.size() - 2] + Expr(mask.offset);
+      if (dtype == DType::boolean) return mask.sees ? le(at.back(), last) : lt(last, at.back());
+      return select(le(at.back(), last), imm(0, dtype), imm(mask.hidden, dtype));
+    });
+  }
+  // Whether a row's tile sees something of the panel that the key is in; undefined: always.
+  Expr seen(const Expr& row, const Expr& key) const {
+    if (!mask_) return {};
+    const auto first_of = [](const Expr& at, int64_t part) {
+      return floor_div(at, Expr(part)) * Expr(part);
+    };
+    return b_.simplified(
+        le(first_of(key, key_panel_), first_of(row, block_) + Expr(block_ - 1 + mask_->offset)));
+  }
   // Narrower where the tiles of a block would not find the panel in the first-level cache again.
   int64_t panel_of(int64_t columns, int64_t depth) const {
     int64_t vectors = panel_vectors(b_.target, false);
@@ -74,7 +103,9 @@ class AttentionLowering {
     return axes;
   }
   // The query that a row is of.
-  Expr query_of(const Expr& row) const { return as_const(rows_) ? row : min(row, rows_ - Expr(1)); }
+  Expr query_of(const Expr& row) const {
+    return equal(padded_rows_, rows_) ? row : min(row, rows_ - Expr(1));
+  }
   Shape rows_of(const Expr& last) const {
     Shape shape = outer_;
     shape.push_back(padded_rows_);
@@ -126,15 +157,16 @@ class AttentionLowering {
            equal(b_.shape_of(e->buffer).back(), columns_);
   }
 
-  // [own batch axes][columns/panel][depth][panel] of a right operand, zeros behind its last column.
+  // [own batch axes][columns/panel][padded depth][panel] of a right operand, zeros behind its last
+  // column and row.
   BufferId panels(const std::string& name, ValueId v, bool transposed, const Expr& columns,
-                  const Expr& depth, int64_t panel) {
+                  const Expr& depth, const Expr& padded_depth, int64_t panel) {
     const Shape& shape = b_.type(v).shape;
     std::vector<Axis> axes;
     for (size_t i = 0; i + 2 < shape.size(); ++i)
       axes.push_back({name + "_b" + std::to_string(i), shape[i]});
     axes.insert(axes.end(), {{name + "_j", simplify(ceil_div(columns, panel))},
-                             {name + "_k", depth},
+                             {name + "_k", padded_depth},
                              {name + "_l", Expr(panel)}});
     b_.declare(axes);
     Index at = variables(axes);
@@ -144,8 +176,8 @@ class AttentionLowering {
     element.push_back(transposed ? k : column);
     Expr value = wide(b_.element(v, element));
     BufferId buffer = b_.temp(name, DType::f32, extents(axes));
-    const Expr stored = b_.simplified(
-        select(b_.simplified(lt(column, columns)), value, imm(0, DType::f32)));
+    const Expr stored = b_.simplified(select(
+        b_.simplified(logical_and(lt(column, columns), lt(k, depth))), value, imm(0, DType::f32)));
     const Stage stage = b_.stage(name, axes, buffer, at, stored);
     const Axis &depth_axis = axes[axes.size() - 2], &lane_axis = axes.back();
     const Expr& copied = stored->kind == ExprKind::select ? stored->args[1] : stored;
@@ -186,7 +218,7 @@ class AttentionLowering {
         "acc", axes, acc, at,
         wide(b_.element(q, query)) *
             panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel),
-        Combiner::add, imm(0, DType::f32));
+        Combiner::add, imm(0, DType::f32), seen(row.back(), at.back()));
     m_.key_products = product_of(stage, axes);
     axes = row_axes("s");
     axes.push_back({"s_j", padded_});
@@ -199,9 +231,10 @@ class AttentionLowering {
     logical[at.size() - 2] = query_of(at[at.size() - 2]);
     s_ = b_.temp("s", DType::f32, rows_of(padded_));
     Expr masked = imm(-std::numeric_limits<double>::infinity(), DType::f32);
-    m_.scores = b_.stage("s", axes, s_, at,
-                         select(b_.simplified(lt(at.back(), keys_)),
-                                wide(b_.element(softmax_->inputs[0], logical)), masked));
+    Expr score = wide(b_.element(softmax_->inputs[0], logical));
+    if (!mask_) score = select(b_.simplified(lt(at.back(), keys_)), score, masked);
+    m_.scores = b_.stage("s", axes, s_, at, score, Combiner::none, {},
+                         seen(at[at.size() - 2], at.back()));
     m_.scores_row = axes[axes.size() - 2].loop(), m_.scores_column = axes.back().loop();
   }
 
@@ -212,15 +245,18 @@ class AttentionLowering {
     AttentionStages::Fold& f = name == "top" ? m_.top : m_.sum;
     f.part_row = axes.back().loop();
     const Axis lanes{name + "_l", Expr(lanes_)},
-        panels{name + "_p", simplify(floor_div(padded_, Expr(steps_ * lanes_))), AxisRole::reduce},
-        steps{name + "_k", Expr(steps_), AxisRole::reduce};
+        panels{name + "_p", simplify(floor_div(padded_, Expr(key_panel_))), AxisRole::reduce},
+        steps{name + "_k", Expr(key_panel_ / lanes_), AxisRole::reduce};
     axes.insert(axes.end(), {lanes, panels, steps});
     b_.declare(axes);
     BufferId part = b_.temp(name + "_part", DType::f32, rows_of(Expr(lanes_)));
     const Expr lane = var(lanes.name),
-               key = (var(panels.name) * Expr(steps_) + var(steps.name)) * Expr(lanes_) + lane;
+               key = (var(panels.name) * Expr(key_panel_ / lanes_) + var(steps.name)) *
+                         Expr(lanes_) +
+                     lane;
     f.part = b_.stage(name + "_part", axes, part, with(row, lane),
-                      load(from, DType::f32, with(row, b_.simplified(key))), combiner, identity);
+                      load(from, DType::f32, with(row, b_.simplified(key))), combiner, identity,
+                      seen(row.back(), b_.simplified(key)));
     f.part_lane = lanes.loop(), f.part_panels = panels.loop(), f.part_steps = steps.loop();
     axes = row_axes(name);
     row = variables(axes);
@@ -247,7 +283,8 @@ class AttentionLowering {
     m_.exponentials_column = axes.back().loop();
     m_.exponentials = b_.stage("e", axes, e_, at,
                                unary(UnaryOp::exp2, (load(s_, DType::f32, at) - highest) *
-                                                        imm(std::numbers::log2e, DType::f32)));
+                                                        imm(std::numbers::log2e, DType::f32)),
+                               Combiner::none, {}, seen(row.back(), at.back()));
     BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
     axes = row_axes("inv");
     row = variables(axes);
@@ -273,14 +310,14 @@ class AttentionLowering {
     Expr width = simplify(ceil_div(columns_, panel) * Expr(panel));
     axes.push_back({"o_j", width});
     Index at = variables(axes);
-    axes.push_back({"o_k", keys_, AxisRole::reduce});
+    axes.push_back({"o_k", summed_, AxisRole::reduce});
     b_.declare(axes);
     BufferId o = b_.temp("o", DType::f32, rows_of(width));
     Expr k = var("o_k");
     const Stage stage = b_.stage(
         "o", axes, o, at,
         load(e_, DType::f32, with(row, k)) * value_element(row, at.back(), k, panel), Combiner::add,
-        imm(0, DType::f32));
+        imm(0, DType::f32), seen(row.back(), k));
     m_.value_products = product_of(stage, axes);
     axes = row_axes("y");
     axes.back().extent = rows_;
@@ -308,8 +345,9 @@ class AttentionLowering {
   const Node *softmax_ = nullptr, *scores_ = nullptr;
   Ints perm_;
   Shape outer_;
-  Expr rows_, keys_, depth_, columns_, padded_, padded_rows_;
-  int64_t lanes_ = 1, steps_ = 1;  // vectors of a panel of keys
+  Expr rows_, keys_, depth_, columns_, padded_, padded_rows_, summed_;
+  int64_t lanes_ = 1, key_panel_ = 1, block_ = 1;  // of rows, what they are padded to
+  std::optional<CausalMask> mask_;
   AttentionStages m_;
   BufferId s_{}, e_{}, inverse_{};
   std::optional<BufferId> vp_;

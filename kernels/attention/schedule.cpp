@@ -61,6 +61,7 @@ class AttentionSchedule {
 
  private:
   Blocking choose_blocking() const {
+    if (m_.causal_rows > 0) return {m_.causal_rows, m_.causal_rows, m_.causal_rows};
     const std::optional<int64_t> all_rows = s_.extent(m_.row);
     const int64_t rows = all_rows.value_or(kFreeRows);
     const int64_t fit = on_stack_ ? std::max<int64_t>(1, kStackBytes / 8 / *keys_) : kBlockRows;
@@ -129,7 +130,8 @@ class AttentionSchedule {
   // Blocks of rows and tiles in them, panels of columns. The result: the loop over blocks.
   Loop cut_output(const Blocking& b) {
     const std::string name = m_.row.name();
-    const Tail tail = s_.extent(m_.row) ? Tail::shift : Tail::guard;
+    const bool whole = s_.extent(m_.row) && m_.causal_rows == 0;
+    const Tail tail = whole ? Tail::shift : Tail::guard;
     const auto block = s_.split(m_.row, b.block, tail, name + "0", name + "q");
     const auto tile = s_.split(block.inner, b.tile, Tail::shift, name + "t", name + "r");
     const Columns columns = split_columns(m_.column, m_.values.columns);
@@ -137,7 +139,7 @@ class AttentionSchedule {
     order.insert(order.end(), {block.outer, columns.panels, tile.outer, tile.inner, columns.vectors,
                                columns.lane});
     s_.reorder(order);
-    map_product(m_.value_products, tile.outer);
+    map_product(m_.value_products, tile.outer, m_.causal_rows > 0);
     s_.unroll(tile.inner);
     s_.unroll(columns.vectors);
     s_.vectorize(columns.lane);
@@ -160,14 +162,15 @@ class AttentionSchedule {
     const auto tile = s_.split(row, b.key_tile, Tail::shift, row.name() + "t", row.name() + "r");
     const Columns columns = split_columns(s_.moved(m_.scores, m_.scores_column), m_.keys.columns);
     s_.reorder({columns.panels, tile.outer, tile.inner, columns.vectors, columns.lane});
-    map_product(m_.key_products, tile.outer);
+    map_product(m_.key_products, tile.outer, false);
     s_.unroll(tile.inner);
     s_.unroll(columns.vectors);
     s_.vectorize(columns.lane);
   }
 
   // The register tile of a product at a loop of its reader; its columns are one panel.
-  void map_product(const AttentionStages::Product& p, const Loop& at) {
+  // by_panels: of keys, along the depth.
+  void map_product(const AttentionStages::Product& p, const Loop& at, bool by_panels) {
     s_.compute_at(p.stage, at);
     ScheduleBuilder::Cut column{{}, s_.moved(p.stage, p.column)};
     const std::string name = column.inner.name();
@@ -178,9 +181,15 @@ class AttentionSchedule {
     if (s_.extent(begun).value_or(0) > lanes_)
       s_.split(begun, lanes_, Tail::guard, ScheduleBuilder::init_of(column.outer).name(),
                ScheduleBuilder::init_of(column.inner).name());
-    s_.accumulate(p.stage, {p.depth}, {s_.moved(p.stage, p.row), column.outer}, column.inner);
+    Loops depth = {p.depth};
+    if (by_panels) {
+      const auto cut = s_.split(p.depth, m_.keys.columns, Tail::guard, p.depth.name() + "p",
+                                p.depth.name() + "i");
+      depth = {cut.outer, cut.inner};
+    }
+    s_.accumulate(p.stage, depth, {s_.moved(p.stage, p.row), column.outer}, column.inner);
     s_.set_scope(p.stage, "register");
-    s_.unroll_part(p.depth);
+    s_.unroll_part(depth.back());
   }
 
   // Of lanes, row by row, in the block of queries.

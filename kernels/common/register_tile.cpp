@@ -4,8 +4,8 @@
 
 namespace tw {
 
-constexpr int64_t kRowVectors = 8;   // of a panel for one row: long streams of weights
-constexpr int64_t kMostVectors = 6;  // of a panel with few registers: two rows
+constexpr int64_t kRowVectors = 8;        // of a panel for one row: long streams of weights
+constexpr int64_t kMostPanelVectors = 6;  // of a panel with few registers: two rows
 
 bool fuses_products(const Target& target) {
   return target.arch() != Arch::x86_64 || target.has("fma") || target.has("avx512f");
@@ -74,7 +74,7 @@ RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int
                           std::optional<int64_t> columns, std::optional<int64_t> row_bytes) {
   bool one_row = rows == 1;
   int64_t widest = panel_vectors(target, one_row);
-  if (!one_row && rows && target.vector_registers < 32) widest = kMostVectors;
+  if (!one_row && rows && target.vector_registers < 32) widest = kMostPanelVectors;
   if (one_row && columns && *columns >= 4 * kRowVectors * lanes) widest = kRowVectors;
   if (columns) widest = std::max<int64_t>(1, std::min(widest, (*columns + lanes - 1) / lanes));
   RegisterTile best{tile_rows(target, widest, rows, row_bytes), widest};

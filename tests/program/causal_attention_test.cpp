@@ -1,0 +1,155 @@
+// Attention whose mask lets a query see the keys up to its own place: which masks are taken for
+// one, that panels of keys are skipped, and that the results are those of the evaluators, as
+// lowered and as scheduled.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "frontend/frontend.h"
+#include "ir/kernel/interpreter.h"
+#include "kernels/attention/attention.h"
+#include "passes/fuse_groups.h"
+#include "program/schedules.h"
+#include "tests/ir/graph_testing.h"
+#include "tests/passes/random_graph.h"
+
+using namespace tw;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Sizes {
+  int64_t queries, keys, width;
+};
+enum class Mask : uint8_t { sees, hides, added, places };
+
+// `sees(i, j)`: whether query i sees key j.
+template <class Sees>
+Graph attention(const Sizes& n, Mask kind, double hidden, Sees sees) {
+  Graph g;
+  const auto input = [&](const char* name, int64_t rows) {
+    return g.add_input(name, {DType::f32, {Expr(1), Expr(2), Expr(rows), Expr(n.width)}, {}});
+  };
+  const ValueId q = input("q", n.queries), k = input("k", n.keys), v = input("v", n.keys);
+  op::MatMul with_keys;
+  with_keys.trans_b = true;
+  ValueId scores = test::must(g.add(with_keys, {q, k}));
+  Tensor mask = Tensor::zeros(kind == Mask::added ? DType::f32 : DType::boolean,
+                              {n.queries, n.keys});
+  for (int64_t e = 0; e < mask.size(); ++e) {
+    const bool seen = sees(e / n.keys, e % n.keys);
+    mask.set(e, kind == Mask::added ? (seen ? 0 : hidden) : (kind == Mask::hides) != seen);
+  }
+  const ValueId low = g.add_constant("low", test::tensor(DType::f32, {}, {hidden}));
+  ValueId m = g.add_constant("m", mask);
+  if (kind == Mask::places) {
+    op::Iota along;
+    along.shape = {Expr(1), Expr(n.keys)}, along.axis = 1;
+    const ValueId columns = test::must(g.add(along, {}));
+    along.shape = {Expr(n.queries), Expr(1)}, along.axis = 0;
+    const ValueId rows = test::must(g.add(along, {}));
+    m = test::must(g.add(op::Binary{BinaryOp::le}, {columns, rows}));
+  }
+  if (kind == Mask::added) scores = test::must(g.add(op::Binary{BinaryOp::add}, {scores, m}));
+  else if (kind == Mask::hides) scores = test::must(g.add(op::Select{}, {m, low, scores}));
+  else scores = test::must(g.add(op::Select{}, {m, scores, low}));
+  const ValueId p = test::must(g.add(op::Softmax{3}, {scores}));
+  g.add_output(test::must(g.add(op::MatMul{}, {p, v})), "y");
+  return g;
+}
+
+Tensor run(const Graph& g, const LoweredGroup& lowered, const Kernel& kernel,
+           const std::vector<Tensor>& inputs) {
+  std::vector<KernelArgument> arguments;
+  for (const LoweredArgument& a : lowered.arguments) {
+    const auto input = std::ranges::find(g.inputs(), a.value);
+    if (a.constant) {
+      REQUIRE(!a.pack);
+      arguments.push_back({{a.blob.bytes.begin(), a.blob.bytes.end()}});
+    } else if (input != g.inputs().end()) {
+      arguments.push_back({inputs[static_cast<size_t>(input - g.inputs().begin())].bytes});
+    } else {
+      arguments.push_back(
+          {Tensor::zeros(DType::f32, *static_shape(g.value(a.value).type.shape)).bytes});
+    }
+  }
+  REQUIRE(error_text(interpret(kernel, arguments)) == "");
+  Tensor y = Tensor::zeros(DType::f32, *static_shape(g.value(g.outputs()[0].value).type.shape));
+  y.bytes = arguments.back().bytes;
+  return y;
+}
+
+// The rows of a tile that skips panels; 0: none does.
+int64_t check(const Graph& g, const Target& target) {
+  const std::vector<Group> groups = fuse_groups(g);
+  const auto group = std::ranges::find_if(groups, [&](const Group& one) {
+    return std::ranges::any_of(one.nodes, [&](NodeId id) {
+      return std::holds_alternative<op::Softmax>(g.node(id).attrs);
+    });
+  });
+  REQUIRE(group != groups.end());
+  LoweredKernel kernel{test::must(lower_group(g, *group, target))};
+  const ChosenSchedule chosen = test::must(ModelSchedules().choose(kernel, target));
+  CHECK(chosen.fault == "");
+  const auto* stages = std::get_if<AttentionStages>(&kernel.lowered.stages);
+  REQUIRE(stages);
+  const std::vector<Tensor> inputs = test::random_inputs(g, 3);
+  const Tensor expected = test::must(evaluate(g, inputs))[0];
+  if (groups.size() == 1)
+    for (const Kernel* one :
+         std::initializer_list<const Kernel*>{&kernel.lowered.kernel, &chosen.kernel})
+      CHECK(test::relative_difference(expected, run(g, kernel.lowered, *one, inputs)) < 1e-5);
+  return stages->causal_rows;
+}
+
+Target described(const std::string& name) {
+  return test::must(load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"}));
+}
+
+}  // namespace
+
+TEST_CASE("a query sees the keys up to its place: panels behind them are skipped") {
+  for (const std::string name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64-generic"}) {
+    CAPTURE(name);
+    const Target target = described(name);
+    for (const Sizes n :
+         {Sizes{40, 40, 16}, Sizes{37, 37, 12}, Sizes{64, 64, 32}, Sizes{21, 53, 8}})
+      for (const Mask kind : {Mask::sees, Mask::hides, Mask::added}) {
+        CAPTURE(n.queries);
+        CAPTURE(int(kind));
+        const int64_t offset = n.keys - n.queries;
+        const double hidden = kind == Mask::added ? std::numeric_limits<float>::lowest()
+                                                  : -kInfinity;
+        CHECK(
+            check(attention(n, kind, hidden, [&](int64_t i, int64_t j) { return j <= i + offset; }),
+                  target) > 0);
+      }
+    CHECK(check(attention({40, 40, 16}, Mask::places, -kInfinity,
+                          [](int64_t, int64_t) { return true; }),
+                target) > 0);
+  }
+}
+
+TEST_CASE("masks that are not causal hide what they say") {
+  const Target target = described("x86-64-v3");
+  const Sizes n{40, 40, 16};
+  const auto rows_of = [&](Mask kind, double hidden, auto sees) {
+    return check(attention(n, kind, hidden, sees), target);
+  };
+  const auto causal = [](int64_t i, int64_t j) { return j <= i; };
+  // A window, one key that is hidden or seen beside the others, all but a few, none but the last
+  CHECK(rows_of(Mask::sees, -kInfinity, [](int64_t i, int64_t j) { return j <= i && j + 9 > i; }) ==
+        0);
+  CHECK(rows_of(Mask::sees, -kInfinity,
+                [](int64_t i, int64_t j) { return j <= i && (i != 30 || j != 4); }) == 0);
+  CHECK(rows_of(Mask::added, -kInfinity,
+                [](int64_t i, int64_t j) { return j <= i || (i == 3 && j == 39); }) == 0);
+  CHECK(rows_of(Mask::hides, -kInfinity, [](int64_t i, int64_t j) { return j <= i + 38; }) == 0);
+  CHECK(rows_of(Mask::sees, -kInfinity, [](int64_t i, int64_t j) { return j >= i; }) == 0);
+  // What is hidden still counts a little
+  CHECK(rows_of(Mask::added, -20, causal) == 0);
+  CHECK(rows_of(Mask::sees, -1e4, causal) == 0);
+}
