@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/backend.h"
 #include "ir/schedule/intrinsic.h"
 
 namespace tw::vdla {
@@ -17,7 +16,74 @@ Error parameter(const Target& device, const char* name, int64_t& value) {
   return Error::success();
 }
 
+// The load that an integer is cast from; null: it is no such.
+const ExprNode* load_in(const Expr& e) {
+  if (e->kind == ExprKind::cast) return load_in(e->args[0]);
+  return e->kind == ExprKind::load ? &*e : nullptr;
+}
+
+// The names of the i8 operands of the one store's value: one, or the two of a product.
+std::vector<std::string> operands_of(const Kernel& kernel, const StmtNode& store) {
+  const Expr* value = &store.value;
+  while ((*value)->kind == ExprKind::cast) value = &(*value)->args[0];
+  const bool product = (*value)->kind == ExprKind::binary && (*value)->binary == BinaryOp::mul;
+  std::vector<std::string> names;
+  for (const Expr& e : product ? (*value)->args : std::vector<Expr>{*value}) {
+    const ExprNode* load = load_in(e);
+    if (!load || kernel.buffer(load->buffer).dtype != DType::i8) return {};
+    names.push_back(kernel.buffer(load->buffer).name);
+  }
+  return names;
+}
+
+bool computes(const Kernel& kernel, const Emitted& emitted) {
+  const std::vector<Stmt> stores = stores_of(kernel.body);
+  if (stores.size() != 1) return false;
+  const StmtNode& store = *stores[0];
+  const Buffer& out = kernel.buffer(store.buffer);
+  const bool max = emitted.alu == AluOp::max;
+  std::vector<std::string> wanted = {emitted.in}, found = operands_of(kernel, store);
+  if (!emitted.alu) wanted.push_back(emitted.weight);
+  std::ranges::sort(wanted), std::ranges::sort(found);
+  return out.name == emitted.out && found == wanted && !store.where.defined() &&
+         store.combiner == (max ? Combiner::max : Combiner::add) &&
+         (out.dtype == DType::i32 || (max && out.dtype == DType::i8));
+}
+
+constexpr const char* kForms = "gemm(OUT, IN, WEIGHT), alu.add(OUT, IN) and alu.max(OUT, IN)";
+
 }  // namespace
+
+Expected<Emitted> emitted_by(const Intrinsic& intrinsic) {
+  const auto problem = [&](const std::string& text, std::vector<std::string> notes) {
+    return make_error(Diag{DiagCode::unsupported, "intrinsic '" + intrinsic.name + "': " + text,
+                           intrinsic.emit.at, std::move(notes)});
+  };
+  const auto unknown = [&] {
+    return problem("no code is known for emit '" + intrinsic.emit.text() + "'",
+                   {std::string("known here: ") + kForms});
+  };
+  if (intrinsic.emit.calls.size() != 1) return unknown();
+  const EmitCalls::Call& call = intrinsic.emit.calls[0];
+  const auto operation = std::ranges::find(kOperations, std::string_view(call.callee),
+                                           &Operation::name);
+  if (operation == kOperations.end()) return unknown();
+  const Instruction instruction = blank(*operation);
+  const Alu* alu = std::get_if<Alu>(&instruction);
+  const size_t operands = alu ? 2 : 3;
+  if ((!alu && !std::holds_alternative<Gemm>(instruction)) || call.operands.size() != operands)
+    return unknown();
+  Emitted emitted;
+  if (alu) emitted.alu = alu->op;
+  std::string* const places[] = {&emitted.out, &emitted.in, &emitted.weight};
+  for (size_t o = 0; o < operands; ++o) *places[o] = call.operands[o].name;
+  TW_ASSIGN(const std::shared_ptr<const Kernel> kernel, semantics_of(intrinsic));
+  if (!computes(*kernel, emitted))
+    return problem("its semantics are not what emit '" + intrinsic.emit.text() + "' computes",
+                   {"gemm: OUT += i32(IN) * i32(WEIGHT); alu.add: OUT += i32(IN); alu.max: OUT "
+                    "max= IN; IN and WEIGHT i8, OUT i32, of a maximum i8 too"});
+  return emitted;
+}
 
 const char* scope_of(Space space) {
   switch (space) {
@@ -47,11 +113,14 @@ Expected<Device> device_of(const Target& target) {
   device.config.queue_depth = static_cast<int>(numbers[1]);
   device.config.requant_lanes = static_cast<int>(numbers[2]);
   device.dram = {static_cast<uint32_t>(numbers[3]), static_cast<uint32_t>(numbers[4])};
-  TW_TRY(check_emits(target, kGemm + std::string(" and ") + kMax, [](const Intrinsic& intrinsic) {
-    return intrinsic.emit == kGemm || intrinsic.emit == kMax;
-  }));
+  std::vector<Diag> problems;
   for (const Intrinsic& intrinsic : target.intrinsics) {
-    if (intrinsic.emit != kGemm) continue;
+    Expected<Emitted> emitted = emitted_by(intrinsic);
+    if (!emitted) {
+      for (Diag& one : take_diags(emitted.takeError())) problems.push_back(std::move(one));
+      continue;
+    }
+    if (emitted->alu) continue;
     TW_ASSIGN(const std::shared_ptr<const Kernel> kernel, semantics_of(intrinsic));
     for (const Buffer& buffer : kernel->buffers) {  // the array is as large as its weights
       if (buffer.shape.size() != 2 || !as_const(buffer.shape[0]) || !as_const(buffer.shape[1]))
@@ -60,6 +129,7 @@ Expected<Device> device_of(const Target& target) {
       device.config.block_in = static_cast<int>(*as_const(buffer.shape[1]));
     }
   }
+  if (!problems.empty()) return make_error(std::move(problems));
   for (Space space : {Space::inp, Space::wgt, Space::acc, Space::prm}) {
     const MemoryScope* scope = target.find_scope(scope_of(space));
     if (!scope || scope->bytes == 0)

@@ -268,7 +268,7 @@ Error NestLowering::begin_sums(const Nest& nest) {
 Error NestLowering::intrinsic(const Nest& nest) {
   const Intrinsic* intrinsic = target_.find_intrinsic(nest.leaf->names[0]);
   if (!intrinsic) return unsupported("the device has no intrinsic '{0}'", nest.leaf->names[0]);
-  const bool gemm = intrinsic->emit == kGemm, max = !gemm;  // device_of has seen that
+  TW_ASSIGN(const Emitted emitted, emitted_by(*intrinsic));
   for (const NestLoop& loop : nest.loops)
     if (loop.first != 0 || loop.end != loop.extent)
       return unsupported("a condition stands around '{0}'", intrinsic->name);
@@ -278,16 +278,12 @@ Error NestLowering::intrinsic(const Nest& nest) {
   std::vector<Affine> operands;
   std::vector<int64_t> lanes;
   std::array<int64_t, 3> base{};
-  const std::vector<std::pair<std::string, Space>> wanted =
-      gemm ? std::vector<std::pair<std::string, Space>>{{"acc", Space::acc},
-                                                        {"inp", Space::inp},
-                                                        {"wgt", Space::wgt}}
-           : std::vector<std::pair<std::string, Space>>{{"acc", Space::acc}, {"src", Space::inp}};
+  std::vector<std::pair<std::string, Space>> wanted = {{emitted.out, Space::acc},
+                                                       {emitted.in, Space::inp}};
+  if (!emitted.alu) wanted.emplace_back(emitted.weight, Space::wgt);
   for (const auto& [parameter, space] : wanted) {
     const auto found = match.find(parameter);
-    if (found == match.end())
-      return unsupported("the semantics of '{0}' have no parameter '{1}'", intrinsic->name,
-                         parameter);
+    TW_CHECK(found != match.end(), "'{0}' has no parameter '{1}'", intrinsic->name, parameter);
     const Buffer& buffer = kernel_.buffer(found->second.buffer);
     if (space_of(buffer) != space)
       return unsupported("'{0}' lies in {1}, '{2}' takes it from {3}", buffer.name, buffer.scope,
@@ -305,11 +301,11 @@ Error NestLowering::intrinsic(const Nest& nest) {
   }
   TW_ASSIGN(Dims dims, dims_of(nest, operands, lanes, 0));
   merge(dims);
-  // Maxima mark reductions in the inner loops only
+  // The ALU marks reductions in the inner loops only
   std::ranges::sort(dims, {}, [&](const Dim& d) {
-    return std::tuple(max && d.stride[0] == 0, -d.extent, d.stride);
+    return std::tuple(emitted.alu && d.stride[0] == 0, -d.extent, d.stride);
   });
-  return gemm ? products(base, std::move(dims)) : maxima(base, std::move(dims));
+  return emitted.alu ? combine(emitted, base, std::move(dims)) : products(base, std::move(dims));
 }
 
 // Whether the instruction's first access of each accumulator is the first since its sum was begun,
@@ -365,17 +361,17 @@ Error NestLowering::products(const std::array<int64_t, 3>& base, Dims dims) {
 }
 
 // Reductions can be marked in the second and third loop only.
-Error NestLowering::maxima(const std::array<int64_t, 3>& base, Dims dims) {
+Error NestLowering::combine(const Emitted& emitted, const std::array<int64_t, 3>& base, Dims dims) {
   const bool spatial = !dims.empty() && dims[0].stride[0] != 0;
   if (!spatial) dims.insert(dims.begin(), Dim{1, 0, 1, {1, 0, 0}});
   const size_t hardware = std::min<size_t>(dims.size(), 3);
   Alu alu;
-  alu.op = AluOp::max;
+  alu.op = *emitted.alu;
   alu.from_inp = true;
   for (size_t l = 0; l < hardware; ++l) {
     const Dim& dim = dims[l];
     if (dim.extent > 65535 || !fits_in<int16_t>(dim.stride[0]) || !fits_in<int16_t>(dim.stride[1]))
-      return unsupported("a loop around a maximum is beyond an instruction");
+      return unsupported("a loop around a sum or maximum is beyond an instruction");
     alu.loops[l] = {static_cast<uint16_t>(dim.extent), static_cast<int16_t>(dim.stride[0]),
                     static_cast<int16_t>(dim.stride[1])};
   }
@@ -384,7 +380,7 @@ Error NestLowering::maxima(const std::array<int64_t, 3>& base, Dims dims) {
     if (error) return;
     Expected<bool> begins = overwrites(
         base[0] + o[0], Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(hardware)),
-        -128);
+        emitted.start());
     if (!begins) return void(error = begins.takeError());
     alu.overwrite = *begins;
     alu.reduce = 0;

@@ -1,5 +1,5 @@
 // One nest of a scheduled kernel, the loops around it at given values, as instructions: a copy into
-// an operand memory as strided loads, an intrinsic under loops as products or maxima of three
+// an operand memory as strided loads, an intrinsic under loops as products, sums or maxima of three
 // hardware loops, a store of sums as requantizing stores. Loops beyond the hardware's are unrolled.
 #pragma once
 #include "backends/vdla/affine.h"
@@ -42,7 +42,7 @@ class NestLowering {
   Error begin_sums(const Nest& nest);
   Error intrinsic(const Nest& nest);
   Error products(const std::array<int64_t, 3>& base, Dims dims);
-  Error maxima(const std::array<int64_t, 3>& base, Dims dims);
+  Error combine(const Emitted& emitted, const std::array<int64_t, 3>& base, Dims dims);
   Error store(const Nest& nest);
   // Where the parameters of the stored channels lie; none: all channels have the same
   Expected<std::optional<Affine>> channel_of(const Nest& nest, const RequantForm& form);

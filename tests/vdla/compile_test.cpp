@@ -1,15 +1,21 @@
 // Layers through the compiler: the device's form, the schedule, the stream, on the simulator.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "backends/backend.h"
 #include "backends/vdla/config.h"
 #include "backends/vdla/rtl_core.h"
 #include "backends/vdla/timing.h"
 #include "ir/kernel/interpreter.h"
+#include "ir/text.h"
+#include "tests/ir/graph_testing.h"
 #include "tests/vdla/layers.h"
 
 using namespace tw;
 using namespace tw::vdla;
+using test::must;
 
 namespace {
 
@@ -19,16 +25,22 @@ struct Ran {
   LayerRun run;
 };
 
-// Compiles the layer, runs it on the simulator with its race checker and compares.
+// Runs the kernel on the simulator with its race checker and compares.
+LayerRun check_run(const LayerCase& layer, LoweredGroup& formed, const Kernel& kernel,
+                   const Target& target) {
+  LayerRun run = placed(layer, formed, kernel, target);
+  Expected<Outcome> outcome = simulate(Config{}, run.dram, run.launch);
+  if (!outcome) FAIL(error_text(outcome.takeError()));
+  if (!outcome->ok()) FAIL(text_of(describe(*outcome, run.dram, run.launch)));
+  CHECK(first_difference(layer, run) == "");
+  return run;
+}
+
 Ran check(const LayerCase& layer, int threads) {
   const Target& target = device_target(threads);
   Ran ran{layer.group, {}, {}};
   ran.kernel = scheduled(ran.formed, target);
-  ran.run = placed(layer, ran.formed, ran.kernel, target);
-  Expected<Outcome> outcome = simulate(Config{}, ran.run.dram, ran.run.launch);
-  if (!outcome) FAIL(error_text(outcome.takeError()));
-  if (!outcome->ok()) FAIL(text_of(describe(*outcome, ran.run.dram, ran.run.launch)));
-  CHECK(first_difference(layer, ran.run) == "");
+  ran.run = check_run(layer, ran.formed, ran.kernel, target);
   return ran;
 }
 
@@ -56,6 +68,89 @@ TEST_CASE("maxima") {
   layer.kernel = {3, 3}, layer.before = {1, 1}, layer.after = {1, 0};
   layer.in = {9, 7};
   check(pool_case(layer, 1), 2);
+}
+
+namespace {
+
+// The device with this instruction in place of the maximum.
+Target with_instruction(const char* semantics, const char* emit) {
+  Target target = device_target(2);
+  Intrinsic& last = target.intrinsics.back();
+  last.name = "of.the.test", last.semantics = semantics, last.kernel = nullptr;
+  last.emit = must(parse_emit({emit}, Location{"board.yaml", 7, 9}));
+  return target;
+}
+
+}  // namespace
+
+TEST_CASE("an instruction that the description alone knows") {
+  const Target target = with_instruction(
+      R"(kernel @sum(from: in i8[16], total: out i32[16]) {
+           for o in 16 { acc: total[o] += i32(from[o]) }
+         })",
+      "alu.add(total, from)");
+  constexpr int kRows = 6, kSummed = 8, kLanes = 16;
+  LayerCase layer;
+  layer.group.kernel = must(parse_kernel(R"(kernel @sums(x: in i8[6, 8, 16], y: out i8[6, 16]) {
+    temp acc: i32[6, 16]
+    for i in 6 { for k in 8 reduce { for l in 16 {
+      acc: acc[i, l] += i32(x[i, k, l]) init 0
+    } } }
+    for n in 6 { for m in 16 { y: y[n, m] = sat.i8(round(f32(acc[n, m]) * 0.25)) } }
+  })"));
+  layer.group.arguments.resize(2);
+  Random random(1);
+  for (int i = 0; i < kRows * kSummed * kLanes; ++i)
+    layer.input.push_back(static_cast<int8_t>(pick(random, -128, 127)));
+  for (int i = 0; i < kRows; ++i)
+    for (int l = 0; l < kLanes; ++l) {
+      int sum = 0;
+      for (int k = 0; k < kSummed; ++k)
+        sum += layer.input[static_cast<size_t>((i * kSummed + k) * kLanes + l)];
+      layer.expected.push_back(
+          static_cast<int8_t>(std::clamp(std::nearbyint(sum * 0.25), -128.0, 127.0)));
+    }
+  layer.real.assign(layer.expected.size(), true);
+  const Schedule schedule = must(parse_schedule(R"(schedule {
+    compute_at acc n
+    cache_read x acc -> xp sram.inp
+    compute_at xp n
+    set_scope acc sram.acc
+    reorder k acc_l
+    decompose_reduction acc k
+    tensorize acc_l of.the.test -> block
+    roles n 1 load = xp, compute = acc.init acc, store = y
+  })"));
+  const Kernel kernel = must(tw::apply(layer.group.kernel, schedule, &target));
+  const LayerRun run = check_run(layer, layer.group, kernel, target);
+  CHECK(std::ranges::any_of(run.stream.instructions, [](const Instruction& i) {
+    const Alu* alu = std::get_if<Alu>(&i);
+    return alu && alu->op == AluOp::add;
+  }));
+}
+
+TEST_CASE("an instruction that the core has not, or that does something else") {
+  const char* const sum = R"(kernel @sum(from: in i8[16], total: out i32[16]) {
+    for o in 16 { acc: total[o] += i32(from[o]) }
+  })";
+  const auto refusal = [&](const char* semantics, const char* emit) {
+    return error_text(device_of(with_instruction(semantics, emit)).takeError());
+  };
+  for (const char* emit :
+       {"alu.mul(total, from)", "alu.add(total, from, from)", "store.q8(total)"}) {
+    CAPTURE(std::string(emit));
+    const std::string text = refusal(sum, emit);
+    CHECK(text.find("board.yaml:7:9") != std::string::npos);
+    CHECK(text.find("known here: gemm(OUT, IN, WEIGHT), alu.add(OUT, IN) and alu.max(OUT, IN)") !=
+          std::string::npos);
+  }
+  for (const char* emit :
+       {"alu.max(total, from)", "alu.add(from, total)", "gemm(total, from, from)"}) {
+    CAPTURE(std::string(emit));
+    const std::string text = refusal(sum, emit);
+    CHECK(text.find("board.yaml:7:9") != std::string::npos);
+    CHECK(text.find("its semantics are not what emit") != std::string::npos);
+  }
 }
 
 namespace {
