@@ -7,15 +7,23 @@
 
 namespace tw::generated {
 
+// An instruction of the target that adds products as a sum does, once its loops are cut.
+struct Product {
+  std::string intrinsic;
+  int64_t columns = 1, steps = 1;  // iterations of the lanes' loop and of `depth` that it takes
+  Loop depth;
+};
+
 struct Nest {
   Stage stage;
   // Loops as lowered, outermost first, without scans around
   Loops spatial, reduce;
   Stages readers;  // other stages that load the buffer, in program order
   bool in_scan = false;
-  bool alone = true;  // the only store of its nest
-  bool temp = false;  // writes a temp
-  double points = 1;  // of all its loops, a symbol counted as a few
+  bool alone = true;              // the only store of its nest
+  bool temp = false;              // writes a temp
+  double points = 1;              // of all its loops, a symbol counted as a few
+  std::vector<Product> products;  // of a central sum, most products a cycle first
   Stmt store;
   bool sums() const { return !reduce.empty() && store->combiner != Combiner::none; }
   bool pure() const {
@@ -32,6 +40,9 @@ struct Structure {
 };
 Structure structure_of(const Kernel& kernel, const Target& target);
 
+// What the instructions' semantics match, tried out on the kernel as lowered.
+std::vector<Product> products_of(const Kernel& kernel, const Target& target, const Nest& sum);
+
 // Loops in up to three levels: the register tile, blocks of such tiles, the rest.
 struct Levels {
   Loops outer, middle, inner;
@@ -47,8 +58,8 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
 // stand `between`.
 Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops,
                  const std::vector<int64_t>& tile, bool once, const Loops& between = {});
-// The stage below loop `at`: sums over the reduce loops of `sum` in registers. Knobs "first_STAGE",
-// "depth_STAGE", "steps_STAGE", "taps_STAGE" (order, blocks and unrolling of the reduction, all of
+// The stage below loop `at`: sums over the reduce loops of `sum` in registers. Knobs
+// "instruction_STAGE" (0 none, else the so-many-th that matches), "first_STAGE", "depth_STAGE", "steps_STAGE", "taps_STAGE" (order, blocks and unrolling of the reduction, all of
 // its inner loops that are short), "prefetch_STAGE".
 void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loop& at);
 // The tile's lines unrolled, its lanes in a vector; the outer loops on all threads.

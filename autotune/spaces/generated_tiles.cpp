@@ -152,6 +152,37 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
   return found;
 }
 
+namespace {
+
+// The chosen instruction of a sum, whose steps are taken out of the reduce loops; else none.
+SumInstruction choose_instruction(ScheduleBuilder& s, const Nest& sum, const std::string& label,
+                                  Loops& reduce) {
+  if (sum.products.empty()) return {};
+  const std::vector<int64_t> others = s.rules()
+                                          ? std::vector<int64_t>{}
+                                          : counted(0, static_cast<int64_t>(sum.products.size()));
+  const int64_t chosen = s.choose("instruction_" + label, 1, others);
+  if (chosen == 0) return {};
+  const Product& product = sum.products[static_cast<size_t>(chosen) - 1];
+  SumInstruction instruction{product.intrinsic, 1, product.columns, product.depth, {}};
+  const auto depth = std::ranges::find(reduce, product.depth);
+  if (depth == reduce.end() || reduce.size() + (s.extent(*depth) != product.steps) < 2) {
+    s.fail("nothing is left of the reduction of stage '" + label + "' around an instruction");
+    return {};
+  }
+  if (s.extent(*depth) == product.steps) {
+    reduce.erase(depth);
+    return instruction;
+  }
+  const auto cut = s.split(*depth, product.steps, Tail::guard, depth->name() + "_q",
+                           depth->name() + "_k");
+  *depth = cut.outer;
+  instruction.depth = cut.inner;
+  return instruction;
+}
+
+}  // namespace
+
 Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops,
                  const std::vector<int64_t>& tile, bool once, const Loops& between) {
   Levels levels;
@@ -212,6 +243,8 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, c
   const auto outermost = reduce.begin() + static_cast<std::ptrdiff_t>(first);
   if (first < reduce.size()) std::rotate(reduce.begin(), outermost, outermost + 1);
   s.compute_at(stage, at);
+  const SumInstruction instruction = choose_instruction(s, sum, label, reduce);
+  if (reduce.empty()) return;
   const auto longest = std::ranges::max_element(
       reduce, {}, [&](const Loop& loop) { return s.extent(loop).value_or(1 << 20); });
   if (const int64_t depth = s.choose("depth_" + label, 0, {4, 16, 64, 256});
@@ -225,7 +258,7 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, c
   Loops tile;
   for (const Loop& loop : s.moved(stage, sum.spatial))
     if (loop != lane && s.has(loop)) tile.push_back(loop);
-  s.accumulate(stage, reduce, tile, lane);
+  s.accumulate(stage, reduce, tile, lane, instruction);
   s.set_scope(stage, "register");
   const int64_t steps = s.choose("steps_" + label, 1, {2, 4, 8});
   const int64_t taps = sum.reduce.size() > 1 ? s.choose("taps_" + label, 0, {1, 2}) : 0;
