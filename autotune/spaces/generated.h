@@ -49,6 +49,12 @@ struct Levels {
   Loop lane;             // of the inner ones; none: it was not cut
   Loops around() const;  // outer, then middle
 };
+// A loop in tiles (0: all of it is one) and blocks of so many tiles (0: one has all). What a level
+// does not have is none.
+struct LoopLevels {
+  Loop outer, middle, inner;
+};
+LoopLevels cut_loop(ScheduleBuilder& s, const Loop& loop, int64_t tile, int64_t block, Tail tail);
 // Factors for the loops of a sum, the last being the lanes': what fits the registers, the cheapest
 // by step_cost first. Without rules all that the language can say.
 std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum,
@@ -58,12 +64,23 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
 // stand `between`.
 Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops,
                  const std::vector<int64_t>& tile, bool once, const Loops& between = {});
-// The stage below loop `at`: sums over the reduce loops of `sum` in registers. Knobs
-// "instruction_STAGE" (0 none, else the so-many-th that matches), "first_STAGE", "depth_STAGE", "steps_STAGE", "taps_STAGE" (order, blocks and unrolling of the reduction, all of
-// its inner loops that are short), "prefetch_STAGE".
-void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loop& at);
-// The tile's lines unrolled, its lanes in a vector; the outer loops on all threads.
-void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name, bool threads);
+// The stage below the last one of the loops around its tile: sums over the reduce loops of `sum` in
+// registers, of operands that pack_operands may copy. Knobs "instruction_STAGE" (0 none, else the
+// so-many-th that matches), "first_STAGE", "depth_STAGE", "steps_STAGE", "taps_STAGE" (order, blocks
+// and unrolling of the reduction, all of its inner loops that are short), "prefetch_STAGE". Those of
+// the loops around that hold nothing else.
+Loops sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage,
+                       const Loops& around);
+// What the tiles below a loop around read of an operand, side by side in a buffer of its own. Knobs
+// "pack_STAGE_OPERAND": 0 nothing, else below which of the loops around, the innermost first;
+// "panel_STAGE_OPERAND": in panels, the iterations of a tile innermost. As sum_in_registers.
+Loops pack_operands(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loops& around);
+// Loops of the stage below `at`.
+Loops loops_below(const ScheduleBuilder& s, const Stage& stage, const Loop& at);
+// The tile's lines unrolled, its lanes in a vector; of the outer loops those in `shared` on all
+// threads.
+void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name,
+                 const Loops& shared);
 
 // Iterations at the ends of the innermost loops apart, so that the rest asks for no padding. Knob
 // "edges_STAGE": of how many loops. Last of the steps.

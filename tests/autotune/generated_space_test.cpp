@@ -1,4 +1,5 @@
-// What points of the generated space hold on kernels that ask for it: instructions of the target.
+// What points of the generated space hold on kernels that ask for it: instructions of the target,
+// copies of operands.
 #include <doctest/doctest.h>
 
 #include "autotune/space.h"
@@ -40,37 +41,50 @@ intrinsics:
     emit: asm("vpdpbusd $2, $1, $0", "=v,v,v,0", a, b, c)
 )";
 
-bool uses(const Schedule& schedule, const std::string& instruction) {
+using Steps = std::function<bool(const Schedule&)>;
+
+Steps with_instruction(const std::string& instruction) {
+  return [instruction](const Schedule& schedule) {
+    return std::ranges::any_of(schedule.steps, [&](const Step& step) {
+      const auto* tensorize = std::get_if<step::Tensorize>(&step);
+      return tensorize && tensorize->intrinsic.starts_with(instruction);
+    });
+  };
+}
+
+bool packs(const Schedule& schedule) {
   return std::ranges::any_of(schedule.steps, [&](const Step& step) {
-    const auto* tensorize = std::get_if<step::Tensorize>(&step);
-    return tensorize && tensorize->intrinsic.starts_with(instruction);
+    return std::holds_alternative<step::CacheRead>(step);
   });
 }
 
-// Legal points with the instruction, of so many samples; each is exact.
-int exact_points(const Task& task, const Target& target, bool rules, const char* instruction) {
+// Legal points with such steps, of so many samples; each gives what the kernel does.
+int right_points(const Task& task, const Target& target, bool rules, int samples,
+                 const Steps& wanted) {
   Expected<Space> space = generated_space(task, target, {rules});
   if (!space) FAIL(error_text(space.takeError()));
-  const Kernel& kernel = task.variants[0].lowered.kernel;
-  const std::vector<KernelArgument> inputs = random_arguments(kernel, 1, 7);
-  std::vector<KernelArgument> expected = inputs;
-  REQUIRE(error_text(interpret(kernel, expected)) == "");
   std::mt19937_64 random(3);
   int found = 0;
-  for (int i = 0; i < 400; ++i) {
-    Expected<Schedule> schedule = space->schedule(space->sample(random));
+  for (int i = 0; i < samples; ++i) {
+    const Point point = space->sample(random);
+    const int variant = space->sketches()[static_cast<size_t>(point.sketch)].variant;
+    const Kernel& kernel = task.variants[static_cast<size_t>(variant)].lowered.kernel;
+    Expected<Schedule> schedule = space->schedule(point);
     if (!schedule) {
       llvm::consumeError(schedule.takeError());
       continue;
     }
-    if (!uses(*schedule, instruction)) continue;
+    if (!wanted(*schedule)) continue;
     CAPTURE(print(*schedule));
     Expected<Kernel> scheduled = apply(kernel, *schedule, &target);
     REQUIRE_MESSAGE(bool(scheduled), error_text(scheduled.takeError()));
-    std::vector<KernelArgument> got = inputs;
+    std::vector<KernelArgument> expected = random_arguments(kernel, 1, 7), got = expected;
+    REQUIRE(error_text(interpret(kernel, expected)) == "");
     REQUIRE(error_text(interpret(*scheduled, got)) == "");
+    REQUIRE(difference(kernel, expected, got) == "");
     for (size_t argument = 0; argument < got.size(); ++argument)
-      REQUIRE(got[argument].bytes == expected[argument].bytes);
+      if (!is_float(kernel.buffers[argument].dtype))
+        REQUIRE(got[argument].bytes == expected[argument].bytes);
     ++found;
   }
   return found;
@@ -87,7 +101,31 @@ TEST_CASE("generated spaces take the target's instructions, an unknown one's too
     for (const bool rules : {false, true}) {
       CAPTURE(std::string(instruction));
       CAPTURE(rules);
-      CHECK(exact_points(tasks[0], *target, rules, instruction) > 5);
+      CHECK(right_points(tasks[0], *target, rules, 400, with_instruction(instruction)) > 5);
+    }
+  }
+}
+
+TEST_CASE("generated spaces copy what tiles read of operands, in panels and at any loop around") {
+  const GraphCase cases[] = {
+      {"batched matmul", "%x: f32[3, 24, 20] = input\n%z: f32[3, 20, 32] = input",
+       "%y: f32[3, 24, 32] = matmul(%x, %z)"},
+      {"matmul", "%x: f32[16, 32] = input\n%w: f32[32, 64] = input",
+       "%y: f32[16, 64] = matmul(%x, %w)"},
+      {"conv 3x3", "%x: f32[1, 8, 5, 6] = input\n%w: f32[8, 8, 3, 3] = input",
+       "%y: f32[1, 8, 5, 6] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]"},
+      {"attention",
+       "%q: f32[1, 2, 12, 16] = input\n%k: f32[1, 2, 20, 16] = input\n%v: f32[1, 2, 20, 16] = "
+       "input",
+       "%a: f32[1, 2, 12, 20] = matmul(%q, %k) trans_b=true\n%p: f32[1, 2, 12, 20] = softmax(%a) "
+       "axis=3\n%y: f32[1, 2, 12, 16] = matmul(%p, %v)"}};
+  const Target target = vector_target(256);
+  for (const GraphCase& c : cases) {
+    for (const bool rules : {false, true}) {
+      CAPTURE(std::string(c.name));
+      CAPTURE(rules);
+      const int found = right_points(tasks_of_case(c, target)[0], target, rules, 60, packs);
+      CHECK(found > 5);
     }
   }
 }
