@@ -14,16 +14,24 @@ struct Product {
   Loop depth;
 };
 
+struct Operand {
+  BufferName name;
+  std::vector<Expr> at;  // as lowered
+  bool constant = false;
+};
+
 struct Nest {
   Stage stage;
   // Loops as lowered, outermost first, without scans around
   Loops spatial, reduce;
   Stages readers;  // other stages that load the buffer, in program order
   bool in_scan = false;
-  bool alone = true;              // the only store of its nest
-  bool temp = false;              // writes a temp
-  double points = 1;              // of all its loops, a symbol counted as a few
-  std::vector<Product> products;  // of a central sum, most products a cycle first
+  bool alone = true;  // the only store of its nest
+  bool temp = false;  // writes a temp
+  double points = 1;  // of all its loops, a symbol counted as a few
+  // Of a central sum:
+  std::vector<Product> products;  // most products a cycle first
+  std::vector<Operand> operands;  // that may be copied
   Stmt store;
   bool sums() const { return !reduce.empty() && store->combiner != Combiner::none; }
   bool pure() const {
@@ -42,6 +50,8 @@ Structure structure_of(const Kernel& kernel, const Target& target);
 
 // What the instructions' semantics match, tried out on the kernel as lowered.
 std::vector<Product> products_of(const Kernel& kernel, const Target& target, const Nest& sum);
+// What the sum reads of other stages or of parameters, where a copy of it is legal.
+std::vector<Operand> operands_of(const Kernel& kernel, const Target& target, const Nest& sum);
 
 // Loops in up to three levels: the register tile, blocks of such tiles, the rest.
 struct Levels {

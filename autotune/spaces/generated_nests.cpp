@@ -74,6 +74,7 @@ Structure structure_of(const Kernel& kernel, const Target& target) {
         nest.points < kGoodPart * most)
       continue;
     nest.products = products_of(kernel, target, nest);
+    nest.operands = operands_of(kernel, target, nest);
     k.sums.push_back(i);
   }
   return k;

@@ -9,23 +9,6 @@ namespace {
 
 constexpr int64_t kMostCopied = 64;  // elements in one vector of a copy
 
-struct Operand {
-  BufferName name;
-  std::vector<Expr> at;  // as lowered
-  bool constant;
-};
-
-std::vector<Operand> operands_of(const ScheduleBuilder& s, const Nest& sum) {
-  std::vector<Operand> operands;
-  visit(sum.store->value, [&](const Expr& e) {
-    if (e->kind != ExprKind::load || e->buffer == sum.store->buffer) return;
-    const BufferName name = s.name_of(e->buffer);
-    if (std::ranges::find(operands, name, &Operand::name) == operands.end())
-      operands.push_back({name, e->args, s.buffer(name).role == BufferRole::constant});
-  });
-  return operands;
-}
-
 // A dimension that one loop of the tile walks, and how many of its iterations make a panel.
 struct Panel {
   size_t dim = 0;
@@ -82,6 +65,21 @@ bool reads(const ScheduleBuilder& s, const Stage& stage, const BufferName& buffe
 
 }  // namespace
 
+std::vector<Operand> operands_of(const Kernel& kernel, const Target& target, const Nest& sum) {
+  std::vector<Operand> operands;
+  const ScheduleBuilder as_lowered(kernel, target);
+  visit(sum.store->value, [&](const Expr& e) {
+    if (e->kind != ExprKind::load) return;
+    const BufferName name = as_lowered.name_of(e->buffer);
+    if (std::ranges::find(operands, name, &Operand::name) != operands.end()) return;
+    ScheduleBuilder tried = as_lowered;
+    tried.cache_read(name, sum.stage, sum.stage.label() + "_copy", "stack");
+    if (tried.sound())
+      operands.push_back({name, e->args, kernel.buffer(e->buffer).role == BufferRole::constant});
+  });
+  return operands;
+}
+
 Loops loops_below(const ScheduleBuilder& s, const Stage& stage, const Loop& at) {
   Loops loops = s.loops_of(stage);
   const auto found = std::ranges::find(loops, at);
@@ -92,7 +90,7 @@ Loops loops_below(const ScheduleBuilder& s, const Stage& stage, const Loop& at) 
 Loops pack_operands(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loops& around) {
   constexpr int64_t kMostLevels = 4;
   Loops shared = around;
-  for (const Operand& operand : operands_of(s, sum)) {
+  for (const Operand& operand : sum.operands) {
     // Lowering has laid constants for the target
     if (s.rules() && operand.constant) continue;
     const std::string of = stage.label() + "_" + operand.name.name();

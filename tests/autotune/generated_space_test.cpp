@@ -1,5 +1,5 @@
 // What points of the generated space hold on kernels that ask for it: instructions of the target,
-// copies of operands.
+// copies of operands, chains of transforms.
 #include <doctest/doctest.h>
 
 #include "autotune/space.h"
@@ -56,6 +56,16 @@ bool packs(const Schedule& schedule) {
   return std::ranges::any_of(schedule.steps, [&](const Step& step) {
     return std::holds_alternative<step::CacheRead>(step);
   });
+}
+
+// Blocks over the tiles of two loops of the last stage, with the sums of each in registers.
+bool fuses_blocks(const Schedule& schedule) {
+  bool fuses = false, sums = false;
+  for (const Step& step : schedule.steps) {
+    if (const auto* fuse = std::get_if<step::Fuse>(&step)) fuses |= fuse->fused.starts_with("y_f");
+    if (const auto* at = std::get_if<step::ComputeAt>(&step)) sums |= at->stage == "acc_sum";
+  }
+  return fuses && sums;
 }
 
 // Legal points with such steps, of so many samples; each gives what the kernel does.
@@ -127,5 +137,17 @@ TEST_CASE("generated spaces copy what tiles read of operands, in panels and at a
       const int found = right_points(tasks_of_case(c, target)[0], target, rules, 60, packs);
       CHECK(found > 5);
     }
+  }
+}
+
+TEST_CASE(
+    "generated spaces make a Winograd convolution block by block over a fused loop of tiles") {
+  const GraphCase c = {
+      "conv 3x3", "%x: f32[1, 16, 9, 10] = input\n%w: f32[16, 16, 3, 3] = input",
+      "%y: f32[1, 16, 9, 10] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]"};
+  const Target target = vector_target(256);
+  for (const bool rules : {false, true}) {
+    CAPTURE(rules);
+    CHECK(right_points(tasks_of_case(c, target)[0], target, rules, 60, fuses_blocks) > 5);
   }
 }
