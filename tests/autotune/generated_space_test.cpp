@@ -134,7 +134,7 @@ TEST_CASE("generated spaces copy what tiles read of operands, in panels and at a
     for (const bool rules : {false, true}) {
       CAPTURE(std::string(c.name));
       CAPTURE(rules);
-      const int found = right_points(tasks_of_case(c, target)[0], target, rules, 60, packs);
+      const int found = right_points(tasks_of_case(c, target)[0], target, rules, 120, packs);
       CHECK(found > 5);
     }
   }
@@ -154,6 +154,6 @@ TEST_CASE("generated spaces make a Winograd convolution in blocks of a fused loo
   REQUIRE(winograd.variants.size() == 1);
   for (const bool rules : {false, true}) {
     CAPTURE(rules);
-    CHECK(right_points(winograd, target, rules, 60, fuses_blocks) > 2);
+    CHECK(right_points(winograd, target, rules, 300, fuses_blocks) > 2);
   }
 }
